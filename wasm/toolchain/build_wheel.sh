@@ -1,0 +1,33 @@
+#!/bin/bash
+# build_wheel.sh VENV XBUILDENV OUT: the WebAssembly wheel, by the real `pyodide build`.
+set -euo pipefail
+venv=$(realpath "$1") xbuildenv=$(realpath "$2") out=$(realpath -m "$3")
+# The side module is the same bytes for all of them: Pyodide 0.29, 314 and 315.
+platforms=pyemscripten_2025_0_wasm32.pyemscripten_2026_0_wasm32.pyemscripten_2026_5_wasm32
+
+# Built from a copy, so that neither a native _core.abi3.so in the source tree nor
+# leftovers of an earlier build can get into the wheel.
+stage=build/wheel
+rm -rf "$stage" && mkdir -p "$stage/wasm" "$stage/py/dlpack_web" "$out"
+cp pyproject.toml "$stage"
+for doc in README.md LICENSE; do [ -e $doc ] && cp $doc "$stage"; done
+cp wasm/*.[ch] "$stage/wasm"
+(cd py/dlpack_web && cp ./*.py ./*.pyi py.typed _bridge.js "$OLDPWD/$stage/py/dlpack_web")
+
+export PATH=$venv/bin:$PATH PYODIDE_XBUILDENV_PATH=$xbuildenv
+wanted=$(cd "$stage" && pyodide config get emscripten_version 2>/dev/null)
+found=$(emcc --version 2>/dev/null | sed -n '1s/.* \([0-9.]*[0-9]\).*/\1/p')
+if [ -n "$found" ] && [ "$found" != "$wanted" ]; then
+  echo "[build] emcc is $found, Pyodide was built by $wanted: fine for a C-only module"
+  export SKIP_EMSCRIPTEN_VERSION_CHECK=1
+fi
+
+echo "[build] WebAssembly wheel (log: build/wheel.log)"
+(
+  cd "$stage"
+  CFLAGS=-Werror pyodide build . --no-isolation -o "$PWD/dist"
+  python -m wheel tags --remove --platform-tag $platforms dist/*.whl
+) >build/wheel.log 2>&1 || { tail -40 build/wheel.log >&2; exit 1; }
+rm -f "$out"/dlpack_web-*.whl
+mv "$stage"/dist/dlpack_web-*.whl "$out"
+printf '{"file": "%s"}\n' "$(cd "$out" && echo dlpack_web-*.whl)" >"$out/wheel.json"
