@@ -1,0 +1,17 @@
+// Starts Python in the page: Pyodide, NumPy and dlpack-web, all from this site.
+import { connect } from "./js/index.js";
+
+const here = (path) => new URL(path, import.meta.url).href;
+
+/** Resolves to `{pyodide, bridge}`; `say(text)` is told what happens meanwhile. */
+export async function boot(say) {
+  say("Loading Python…");
+  const { loadPyodide } = await import(here("./pyodide/pyodide.mjs"));
+  const pyodide = await loadPyodide({ indexURL: here("./pyodide/") });
+  say("Loading NumPy…");
+  await pyodide.loadPackage("numpy", { messageCallback() {} });
+  say("Loading dlpack-web…");
+  const { file } = await (await fetch(here("./wheel/wheel.json"))).json();
+  const bridge = await connect(pyodide, { wheel: here(`./wheel/${file}`) });
+  return { pyodide, bridge };
+}

@@ -1,0 +1,125 @@
+"""Headless Chromium with WebGPU, for the demo runner, the browser tests and the bench.
+
+One place for the binary, its flags and for what a page must not do: log errors, throw,
+or ask anything of another host.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
+
+FLAGS = (
+    "--no-sandbox",  # containers and CI run as root
+    "--enable-unsafe-webgpu",
+    "--use-webgpu-adapter=swiftshader",  # the same software GPU on every machine
+    # Nothing may leave the machine, so that a foreign request is always the page's.
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+INSTALL = (
+    "No Chromium was found. Install one (Debian, Ubuntu: `apt-get install chromium`; "
+    "elsewhere: `playwright install chromium`) or name a binary in the environment "
+    "variable CHROMIUM."
+)
+
+
+class BrowserMissingError(RuntimeError):
+    """There is no Chromium; the message says what to install."""
+
+
+def find_chromium() -> str | None:
+    """The binary to start, or None for Playwright's own."""
+    named = os.environ.get("CHROMIUM")
+    if named and not shutil.which(named):
+        raise BrowserMissingError(f"CHROMIUM={named} is not a program. {INSTALL}")
+    candidates = (named, "chromium", "chromium-browser", "google-chrome")
+    return next(
+        (path for name in candidates if name and (path := shutil.which(name))), None
+    )
+
+
+@contextmanager
+def open_browser(extra: Sequence[str] = ()) -> Iterator[Browser]:
+    """A running browser, closed on the way out; `extra` are further command line flags."""
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=find_chromium(), args=[*FLAGS, *extra]
+            )
+        except PlaywrightError as error:
+            if "Executable doesn't exist" in error.message:
+                raise BrowserMissingError(INSTALL) from error
+            raise
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Watch:
+    """What a page did wrong, collected while it runs."""
+
+    origin: str
+    errors: list[str] = field(default_factory=list)
+    external: list[str] = field(default_factory=list)
+
+    def attach(self, context: BrowserContext) -> None:
+        context.on("console", lambda message: self._console(message.type, message.text))
+        context.on("weberror", lambda error: self.errors.append(str(error.error)))
+        context.on("request", lambda request: self._request(request.url))
+
+    def _console(self, kind: str, text: str) -> None:
+        if kind == "error":
+            self.errors.append(text)
+
+    def _request(self, url: str) -> None:
+        if not url.startswith((self.origin, "data:", "blob:")):
+            self.external.append(url)
+
+    def complaints(self) -> list[str]:
+        return [
+            *self.errors,
+            *(f"request to another host: {url}" for url in self.external),
+        ]
+
+
+@contextmanager
+def open_page(
+    browser: Browser, origin: str, **options: object
+) -> Iterator[tuple[Page, Watch]]:
+    """A fresh page in a context of its own; `options` go to Browser.new_context."""
+    context = browser.new_context(**options)  # type: ignore[arg-type]
+    try:
+        watch = Watch(origin)
+        watch.attach(context)
+        yield context.new_page(), watch
+    finally:
+        context.close()
+
+
+def await_result(page: Page, timeout_s: float) -> dict[str, object]:
+    """What the page publishes (web/support.mjs); TimeoutError when it publishes nothing."""
+    # A promise instead of wait_for_function, which would need `unsafe-eval`.
+    result = page.evaluate(
+        """(ms) => new Promise((resolve) => {
+          const tell = () => resolve(globalThis.__result ?? null);
+          if (globalThis.__result) tell();
+          addEventListener("result", tell);
+          setTimeout(tell, ms);
+        })""",
+        timeout_s * 1000,
+    )
+    if result is None:
+        raise TimeoutError(f"{page.url} published no result within {timeout_s:.0f} s")
+    return result

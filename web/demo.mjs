@@ -1,0 +1,137 @@
+// The demo page: runs demo_page.py on a photograph and shows what it moved.
+import "./counters.mjs"; // first, so that it sees what the library copies
+import { boot } from "./boot.mjs";
+import { highlight } from "./highlight.mjs";
+import { decode, draw } from "./picture.mjs";
+import { formatBytes, formatCopies, Steps } from "./steps.mjs";
+import { opensByItself, publish, webgpuProblem } from "./support.mjs";
+
+const $ = (id) => document.getElementById(id);
+const say = (text) => {
+  $("status").textContent = text;
+};
+
+// The promise of the issue this page proves: copies on our side, step by step.
+const PROMISED = {
+  "NumPy to JS view": 0,
+  "JS view after memory growth": 0,
+  "upload image": 1,
+  "blur and Sobel kernels": 0,
+  "readback blurred image": 1,
+  "readback edges (out=)": 1,
+};
+
+const source = fetch("demo_page.py").then((response) => response.text());
+let python = null; // Pyodide and the script in it, once started
+let steps = new Steps();
+let checks = [];
+
+/** What the script knows as `page`. */
+const pageModule = {
+  begin: (name, bytes) => steps.begin(name, bytes),
+  end: () => steps.end(),
+  check: (name, held) => checks.push({ name, held }),
+  peek: (tensor, index) => tensor.data[index],
+  poke: (tensor, index, value) => {
+    tensor.data[index] = value;
+  },
+  draw: (name, tensor) => draw($(name), tensor),
+};
+
+async function start() {
+  const { pyodide } = await boot(say);
+  pyodide.registerJsModule("page", pageModule);
+  const script = pyodide.toPy({ __name__: "demo_page" });
+  pyodide.runPython(await source, { globals: script, filename: "demo_page.py" });
+  const versions = JSON.parse(
+    pyodide.runPython(`
+import json, platform, numpy, dlpack_web
+json.dumps({"python": platform.python_version(), "numpy": numpy.__version__,
+            "dlpack_web": dlpack_web.__version__})`),
+  );
+  return { run: script.get("run"), versions: { ...versions, pyodide: pyodide.version } };
+}
+
+async function picture() {
+  const [chosen] = $("file").files;
+  return decode(chosen ?? (await (await fetch("photo.jpg")).blob()));
+}
+
+async function runOnce() {
+  const problem = await webgpuProblem();
+  if (problem) throw new Error(problem);
+  python ??= await start();
+  const { pixels, width, height } = await picture();
+  say("Running…");
+  steps = new Steps();
+  checks = [];
+  const error = await python.run(pixels, height, width, Number($("sigma").value));
+  for (const [name, copies] of Object.entries(PROMISED)) {
+    const counted = steps.find(name).copies;
+    checks.push({ name: `${formatCopies(copies)}: ${name}`, held: counted === copies });
+  }
+  return {
+    page: "demo",
+    ok: checks.every(({ held }) => held),
+    max_abs_error: error,
+    versions: { ...python.versions, browser: navigator.userAgent },
+    steps: steps.rows,
+    map_async: steps.mapAsync,
+    checks: Object.fromEntries(checks.map(({ name, held }) => [name, held])),
+  };
+}
+
+function showFlow() {
+  for (const hop of $("flow").querySelectorAll(".hop")) {
+    const { copies, copied_bytes, ms } = steps.find(hop.dataset.step);
+    hop.dataset.copies = copies;
+    hop.replaceChildren(
+      Object.assign(document.createElement("b"), { textContent: formatCopies(copies) }),
+      Object.assign(document.createElement("small"), {
+        textContent: copied_bytes ? formatBytes(copied_bytes) : `${ms.toFixed(ms < 1 ? 2 : 0)} ms`,
+      }),
+    );
+  }
+}
+
+function show(result) {
+  steps.show($("steps"));
+  showFlow();
+  $("checks").replaceChildren(
+    ...checks.map(({ name, held }) => {
+      const item = document.createElement("li");
+      item.className = held ? "held" : "broken";
+      item.textContent = name;
+      return item;
+    }),
+  );
+  const error = result.max_abs_error.toExponential(1);
+  say(result.ok ? `Done. GPU and NumPy differ by at most ${error}.` : "Done, but a check failed.");
+}
+
+async function run() {
+  $("run").disabled = true;
+  $("problem").hidden = true;
+  try {
+    const result = await runOnce();
+    show(result);
+    publish(result);
+  } catch (error) {
+    say("It did not work.");
+    $("problem").textContent = error.message;
+    $("problem").hidden = false;
+    publish({ page: "demo", ok: false, error: error.message });
+  } finally {
+    $("run").disabled = false;
+  }
+}
+
+$("controls").addEventListener("submit", (event) => {
+  event.preventDefault();
+  run();
+});
+$("sigma").addEventListener("input", ({ target }) => {
+  $("sigma-value").textContent = target.value;
+});
+highlight($("code"), await source);
+if (opensByItself()) run();

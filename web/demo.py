@@ -1,0 +1,103 @@
+"""Run one page of the site in headless Chromium and write down what it did.
+
+Prints the steps with bytes, copies and times; writes build/<page>.json and
+build/<page>.png. The exit status is 0 only if every value matched, nothing was logged
+as an error and no request left this machine.
+
+Usage: python web/demo.py [--page demo]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+from pathlib import Path
+
+from browser import BrowserMissingError, await_result, open_browser, open_page
+from serve import ROOT, SITE, Server
+
+TIMEOUT_S = 180
+
+
+def run_page(name: str, url: str, screenshot: Path) -> dict[str, object]:
+    """Open the page so that it runs by itself; its result, with the runner's own counts."""
+    viewport = {"width": 1200, "height": 900}
+    with (
+        open_browser() as browser,
+        open_page(browser, url, viewport=viewport) as (page, watch),
+    ):
+        page.goto(f"{url}{name}.html#auto")
+        try:
+            result = await_result(page, TIMEOUT_S)
+        except TimeoutError as error:
+            result = {"page": name, "ok": False, "error": str(error)}
+        page.screenshot(path=screenshot, full_page=True)
+    result["external_requests"] = len(watch.external)
+    result["problems"] = watch.complaints()
+    result["ok"] = bool(result["ok"]) and not watch.complaints()
+    return result
+
+
+def print_steps(result: dict[str, object]) -> None:
+    rows = [("step", "bytes", "copies", "copied bytes", "ms")]
+    rows += [
+        (
+            step["name"],
+            f"{step['bytes']:,}",
+            f"{step['copies']}",
+            f"{step['copied_bytes']:,}",
+            f"{step['ms']:.3f}",
+        )
+        for step in result.get("steps", [])
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for index, (name, *numbers) in enumerate(rows):
+        cells = [name.ljust(widths[0])]
+        cells += [n.rjust(w) for n, w in zip(numbers, widths[1:], strict=True)]
+        print("  ".join(cells))
+        if index == 0:
+            print("  ".join("-" * width for width in widths))
+
+
+def print_verdict(result: dict[str, object]) -> None:
+    if "max_abs_error" in result:
+        print(f"\nlargest difference from NumPy: {result['max_abs_error']:.2e}")
+        print(
+            f"mapAsync: {result['map_async']}, foreign requests: {result['external_requests']}"
+        )
+    broken = [name for name, held in result.get("checks", {}).items() if not held]
+    for problem in [result.get("error"), *broken, *result["problems"]]:
+        if problem:
+            print(f"PROBLEM: {problem}")
+    print("OK" if result["ok"] else "FAILED")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run a page of the site.")
+    parser.add_argument("--page", default="demo", help="a page of web/, without .html")
+    name = parser.parse_args().page
+    if not (SITE / f"{name}.html").is_file():
+        pages = ", ".join(sorted(path.stem for path in SITE.glob("*.html"))) or "none"
+        print(f"There is no page {name!r} in {SITE}; there are: {pages}.")
+        return 2
+    build = ROOT / "build"
+    with Server() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            result = run_page(name, server.url, build / f"{name}.png")
+        except BrowserMissingError as error:
+            print(error)
+            return 2
+        finally:
+            server.shutdown()
+    (build / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
+    print_steps(result)
+    print_verdict(result)
+    print(f"build/{name}.json, build/{name}.png")
+    return 0 if result["ok"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

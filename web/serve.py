@@ -1,0 +1,127 @@
+"""Serve the built site (build/site) on 127.0.0.1, with the headers that the pages rely on.
+
+- COOP and COEP make pages cross-origin isolated, so that performance.now() has 5 us
+  resolution. dlpack-web itself does not need them.
+- Pages run under a strict content security policy: no `unsafe-eval`, no inline scripts
+  or styles. WebAssembly needs `wasm-unsafe-eval`, nothing else does.
+- A page whose name ends in `.eval.html` may also use eval. It stands for a notebook
+  host, where a plain `import dlpack_web` runs the JavaScript inside the wheel.
+
+Usage: python web/serve.py [--port 8000] [--root build/site]
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import sys
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE = ROOT / "build" / "site"
+EVAL_SUFFIX = ".eval.html"
+POLICY = (
+    "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{eval}; "
+    "style-src 'self'; object-src 'none'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Static files from `directory`, and from the folders mounted under a prefix."""
+
+    protocol_version = "HTTP/1.1"  # keeps connections open: a page fetches many files
+    extensions_map = SimpleHTTPRequestHandler.extensions_map | {
+        ".js": "text/javascript",
+        ".mjs": "text/javascript",
+        ".json": "application/json",
+        ".wasm": "application/wasm",
+        ".whl": "application/zip",
+    }
+
+    def __init__(self, *args: object, mounts: dict[str, Path], **kwargs: object):
+        self.mounts = mounts
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+
+    def translate_path(self, path: str) -> str:
+        for prefix, folder in self.mounts.items():
+            if path.startswith(prefix):
+                self.directory, path = str(folder), "/" + path.removeprefix(prefix)
+                break
+        return super().translate_path(path)
+
+    def end_headers(self) -> None:
+        allow = " 'unsafe-eval'" if self.page().endswith(EVAL_SUFFIX) else ""
+        self.send_header("Content-Security-Policy", POLICY.format(eval=allow))
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+    def page(self) -> str:
+        # A malformed request line is answered before there is a path.
+        return urlsplit(getattr(self, "path", "")).path
+
+    def list_directory(self, path: object) -> None:
+        self.send_error(HTTPStatus.NOT_FOUND)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Stay quiet: the browser's own tools show each request."""
+
+
+class Server(ThreadingHTTPServer):
+    """The site, with further folders mounted under URL prefixes such as "/tests/"."""
+
+    daemon_threads = True
+
+    def __init__(
+        self, root: Path = SITE, port: int = 0, mounts: dict[str, Path] | None = None
+    ):
+        handler = partial(Handler, directory=str(root), mounts=mounts or {})
+        super().__init__(("127.0.0.1", port), handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        # A tab that is closed half-way through a download is no error of ours.
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Serve the built site.")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--root", type=Path, default=SITE)
+    args = parser.parse_args()
+    if not (args.root / "index.html").is_file():
+        print(f"There is no site in {args.root}: build it with `make serve`.")
+        return 1
+    try:
+        server = Server(args.root, args.port)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        print(
+            f"Port {args.port} is taken, perhaps by another `make serve`: stop that "
+            f"one, or run `python web/serve.py --port {args.port + 1}`."
+        )
+        return 1
+    with server:
+        print(f"Serving http://localhost:{args.port}/ (Ctrl+C stops it)", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

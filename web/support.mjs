@@ -1,0 +1,34 @@
+// What every page shares and what needs neither Python nor the library: is WebGPU there, was
+// the page opened to run by itself, and where does its result go.
+
+/** True when the page was opened to run by itself. */
+export function opensByItself() {
+  return location.hash === "#auto" || new URLSearchParams(location.search).has("auto");
+}
+
+/** Leaves the result where the driver of the page (web/demo.py, the tests) looks for it. */
+export function publish(result) {
+  globalThis.__result = result;
+  dispatchEvent(new Event("result"));
+}
+
+/** Why WebGPU cannot be used here and what to do about it; null when it can. */
+export async function webgpuProblem() {
+  if (!globalThis.isSecureContext) {
+    return "Browsers offer WebGPU only over https or on localhost: open the page there.";
+  }
+  if (!navigator.gpu) {
+    return (
+      "This browser has no WebGPU. Use Chrome or Edge 113 or later, Safari 26 or later, or " +
+      "Firefox 141 or later (where it is off: about:config, dom.webgpu.enabled)."
+    );
+  }
+  if (!(await navigator.gpu.requestAdapter())) {
+    return (
+      "WebGPU is there, but it offers no adapter: the graphics driver is missing or blocked. " +
+      "Turn hardware acceleration on (chrome://gpu shows its state), or start Chrome with " +
+      "--enable-unsafe-webgpu --use-webgpu-adapter=swiftshader to use the software one."
+    );
+  }
+  return null;
+}
