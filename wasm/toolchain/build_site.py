@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""build_site.py: lays build/site out, the folder that is served, as links to its parts.
+
+Links, so that an edited page or module is seen at once. For a static host, copy it with
+`cp -rL build/site somewhere`.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import matplotlib
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "build" / "site"
+PYODIDES = ("pyodide", "pyodide-0.29")  # folder in node_modules and in the site
+
+
+def contents() -> dict[str, Path]:
+    """Path in the site -> the file or folder that stands there."""
+    parts = {entry.name: entry for entry in (ROOT / "web").iterdir()}
+    parts.pop("__pycache__", None)
+    parts["js"] = ROOT / "js" / "dist"
+    parts["wheel"] = ROOT / "dist"
+    parts["photo.jpg"] = Path(
+        matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
+    )
+    for name in PYODIDES:
+        package = ROOT / "node_modules" / name
+        runtime = [*package.glob("pyodide*"), package / "python_stdlib.zip"]
+        # After the package's own files: this lock names the NumPy wheel beside it.
+        for file in runtime + list((ROOT / "build" / "numpy" / name).iterdir()):
+            parts[f"{name}/{file.name}"] = file
+    return parts
+
+
+def main() -> None:
+    wanted = {SITE / path: target for path, target in contents().items()}
+    for entry in SITE.rglob("*"):  # does not follow links
+        if entry.is_symlink() and entry not in wanted:
+            entry.unlink()
+    for link, target in wanted.items():
+        text = os.path.relpath(target, link.parent)
+        if link.is_symlink() and os.readlink(link) == text:
+            continue
+        if link.is_dir() and not link.is_symlink():
+            shutil.rmtree(link)
+        link.unlink(missing_ok=True)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(text)
+
+
+if __name__ == "__main__":
+    main()
