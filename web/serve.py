@@ -48,11 +48,15 @@ class Handler(SimpleHTTPRequestHandler):
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 
     def translate_path(self, path: str) -> str:
+        site = self.directory
         for prefix, folder in self.mounts.items():
             if path.startswith(prefix):
-                self.directory, path = str(folder), "/" + path.removeprefix(prefix)
+                self.directory, path = str(folder), path.removeprefix(prefix[:-1])
                 break
-        return super().translate_path(path)
+        try:
+            return super().translate_path(path)
+        finally:
+            self.directory = site  # this object answers all requests of a connection
 
     def end_headers(self) -> None:
         allow = " 'unsafe-eval'" if self.page().endswith(EVAL_SUFFIX) else ""

@@ -1,0 +1,111 @@
+"""One browser and one server for all tests here, and the pages they open.
+
+A missing Chromium fails the tests with what to install: a browser suite that skips
+itself proves nothing. Missing WebGPU skips what needs it, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "web"))
+
+from browser import BrowserMissingError, open_browser, open_page
+from pages import TestPage, pack_tests
+from serve import SITE, Server
+
+PYODIDES = ("pyodide", "pyodide-0.29")  # folders of the site; both load the same wheel
+OUTCOMES = pytest.StashKey[dict[str, TestPage]]()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    if not (SITE / "wheel" / "wheel.json").is_file():
+        pytest.fail("build/site is not complete: run `make test`, which builds it")
+    bundle = tmp_path_factory.mktemp("bundle")
+    pack_tests(bundle / "tests.zip", Path(pytest.__file__).resolve().parents[1])
+    mounts = {"/tests/": ROOT / "tests", "/bundle/": bundle}
+    with Server(mounts=mounts) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield running
+        running.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    try:
+        with open_browser(["--js-flags=--expose-gc"]) as running:
+            yield running
+    except BrowserMissingError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def open_test_page(
+    browser: Browser, server: Server, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., TestPage]]:
+    """Open a page with Pyodide and dlpack-web in it; it lives as long as the session."""
+    wheel = json.loads((SITE / "wheel" / "wheel.json").read_text())["file"]
+    kept = request.config.stash.setdefault(OUTCOMES, {})
+    with ExitStack() as stack:
+
+        def start(
+            pyodide: str = "pyodide",
+            *,
+            notebook: bool = False,
+            name: str = "",
+            script: str = "",
+        ) -> TestPage:
+            """`script` runs before the page's own, e.g. to take WebGPU away."""
+            page, watch = stack.enter_context(open_page(browser, server.url))
+            page.add_init_script(script)
+            name = name or ("notebook.eval.html" if notebook else "strict.html")
+            page.goto(f"{server.url}tests/browser/pages/{name}")
+            options = {
+                "pyodideDir": f"/{pyodide}/",
+                "wheel": f"/wheel/{wheel}",
+                "notebook": notebook,
+            }
+            started = TestPage(page, watch, "/bundle/tests.zip")
+            started.call("start", options)
+            kept[f"{pyodide}, {name}"] = started
+            return started
+
+        yield start
+
+
+@pytest.fixture(scope="session", params=PYODIDES)
+def strict_page(
+    request: pytest.FixtureRequest, open_test_page: Callable[..., TestPage]
+) -> TestPage:
+    """A page under the strict policy, for each Pyodide, set up by connect()."""
+    return open_test_page(request.param)
+
+
+@pytest.fixture(scope="session")
+def webgpu(browser: Browser, server: Server) -> None:
+    """For tests that need a GPU adapter."""
+    with open_page(browser, server.url) as (page, _):
+        page.goto(f"{server.url}tests/browser/pages/strict.html")
+        if not page.evaluate("async () => !!(await navigator.gpu?.requestAdapter())"):
+            pytest.skip("this Chromium offers no WebGPU adapter")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what ran inside the pages: the host sees only a test for each file."""
+    for name, page in terminalreporter.config.stash.get(OUTCOMES, {}).items():
+        for outcome in page.outcomes:
+            terminalreporter.write_line(f"in {name}: {outcome.summary()}")
+            for report in outcome.of("skipped"):
+                terminalreporter.write_line(
+                    f"  skipped {report['id']}: {report['detail']}"
+                )

@@ -1,0 +1,85 @@
+// Runs inside the test pages: starts a Pyodide and runs Python tests (real pytest) and
+// JavaScript cases in it. The host (tests/browser/conftest.py) calls `harness.*`.
+
+// CDP lifts the eval ban for the code it calls itself; a task of our own is under it again.
+const ownTask = () => new Promise((resolve) => setTimeout(resolve));
+
+/** What the host asked for and what came of it, e.g. {pyodide, bridge, ...library}. */
+const context = {};
+
+/** `pyodideDir` and `wheel` are URL paths; `notebook`: Python imports dlpack_web by itself. */
+async function start({ pyodideDir, wheel, notebook }) {
+  await ownTask();
+  const { loadPyodide } = await import(`${pyodideDir}pyodide.mjs`);
+  const pyodide = await loadPyodide({ indexURL: new URL(pyodideDir, location).href });
+  const quiet = { messageCallback() {} };
+  await pyodide.loadPackage("numpy", quiet);
+  Object.assign(context, { pyodide });
+  if (notebook) {
+    await pyodide.loadPackage(new URL(wheel, location).href, quiet);
+    await pyodide.runPythonAsync("import dlpack_web");
+    return;
+  }
+  const library = await import("/js/index.js");
+  const bridge = await library.connect(pyodide, { wheel: new URL(wheel, location).href });
+  Object.assign(context, { bridge, library });
+}
+
+/** Runs Python source, with top-level await, and resolves to its value. */
+async function python(source) {
+  await ownTask();
+  return context.pyodide.runPythonAsync(source);
+}
+
+/** The same by the synchronous door, where Python cannot block on a promise. */
+async function pythonSync(source) {
+  await ownTask();
+  return context.pyodide.runPython(source);
+}
+
+/** Unpacks pytest and the tests, runs `files` and resolves to one report for each test. */
+async function pytest(bundle, files) {
+  await ownTask();
+  const { pyodide } = context;
+  if (!context.unpacked) {
+    const archive = await (await fetch(bundle)).arrayBuffer();
+    pyodide.unpackArchive(archive, "zip", { extractDir: "/bundle" });
+    pyodide.runPython("import sys; sys.path[:0] = ['/bundle/site', '/bundle/repo/tests/browser']");
+    context.unpacked = true;
+  }
+  const log = [];
+  const keep = { batched: (line) => log.push(line) };
+  pyodide.setStdout(keep);
+  pyodide.setStderr(keep);
+  const names = pyodide.toPy(files);
+  pyodide.globals.set("test_files", names);
+  names.destroy();
+  const reports = await pyodide.runPythonAsync(
+    "import in_page\nin_page.run_pytest('/bundle/repo', test_files)",
+  );
+  return { reports: JSON.parse(reports), log: log.join("\n") };
+}
+
+/** Runs the exported functions of a module one by one, as tests of the same name. */
+async function cases(url) {
+  await ownTask();
+  const tests = await import(url);
+  const reports = [];
+  for (const [name, test] of Object.entries(tests)) {
+    const report = { id: `${url.split("/").pop()}::${name}`, outcome: "passed", detail: "" };
+    const before = context.library.liveTensors();
+    try {
+      await test(context);
+      const left = context.library.liveTensors() - before;
+      if (left !== 0) throw new Error(`${left} tensors were not released`);
+    } catch (error) {
+      report.outcome = "failed";
+      report.detail = error.stack ?? String(error);
+    }
+    reports.push(report);
+  }
+  return { reports, log: "" };
+}
+
+globalThis.harness = { start, python, pythonSync, pytest, cases };
+dispatchEvent(new Event("harness"));

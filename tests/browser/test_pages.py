@@ -1,0 +1,108 @@
+"""Every page of the site, opened as a reader would, and what it publishes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from browser import Watch, await_result, open_page
+from playwright.sync_api import Browser, Page
+from serve import Server
+
+WEB = Path(__file__).resolve().parents[2] / "web"
+PAGES = sorted(path.stem for path in WEB.glob("*.html"))
+PHONE = {"width": 390, "height": 844}
+
+# Largest difference that float32 sums of some hundred products in 0..1 may show.
+TOLERANCE = 1e-5
+COPIES = {
+    "NumPy to JS view": 0,
+    "JS view after memory growth": 0,
+    "upload image": 1,
+    "blur and Sobel kernels": 0,
+    "readback blurred image": 1,
+    "readback edges (out=)": 1,
+}
+
+# Is a canvas drawn: how many different colours has a coarse grid over it?
+COLOURS = """(canvas) => {
+  const { data } = canvas.getContext("2d")
+    .getImageData(0, 0, canvas.width, canvas.height);
+  const words = new Uint32Array(data.buffer);
+  return new Set(words.filter((_, i) => i % 97 === 0)).size;
+}"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_runs_without_complaint(
+    name: str, browser: Browser, server: Server
+) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        result = open_and_run(page, name, server)
+        assert result["ok"], result
+        assert_clean(watch)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_fits_a_phone(name: str, browser: Browser, server: Server) -> None:
+    with open_page(browser, server.url, viewport=PHONE) as (page, watch):
+        page.goto(f"{server.url}{name}.html")
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width == PHONE["width"]
+        assert_clean(watch)
+
+
+def test_demo_counts_copies_and_matches_numpy(browser: Browser, server: Server) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        result = open_and_run(page, "demo", server)
+        steps = {step["name"]: step for step in result["steps"]}
+        assert {name: steps[name]["copies"] for name in COPIES} == COPIES
+        for name in ("upload image", "readback blurred image", "readback edges (out=)"):
+            assert steps[name]["copied_bytes"] == steps[name]["bytes"] > 0
+        assert result["map_async"] == 2
+        assert 0 < result["max_abs_error"] <= TOLERANCE
+        assert result["checks"]["memory grew and the old view died"]
+        for canvas in ("source", "blurred", "edges"):
+            assert page.eval_on_selector(f"#{canvas}", COLOURS) > 100, canvas
+        assert_clean(watch)
+
+
+def test_demo_runs_again_on_request(browser: Browser, server: Server) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        first = open_and_run(page, "demo", server)
+        page.evaluate("globalThis.__result = undefined")
+        page.click("#run")
+        second = await_result(page, 120)
+        assert second["ok"], second
+        assert [s["copies"] for s in second["steps"]] == [
+            s["copies"] for s in first["steps"]
+        ]
+        assert_clean(watch)
+
+
+@pytest.mark.parametrize(
+    ("script", "advice"),
+    [
+        ("delete Navigator.prototype.gpu", "no WebGPU"),
+        ("GPU.prototype.requestAdapter = async () => null", "no adapter"),
+    ],
+    ids=["no navigator.gpu", "no adapter"],
+)
+def test_demo_without_webgpu_says_what_to_do(
+    script: str, advice: str, browser: Browser, server: Server
+) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        page.add_init_script(script)
+        result = open_and_run(page, "demo", server)
+        assert not result["ok"]
+        assert advice in page.inner_text("#problem")
+        assert_clean(watch)
+
+
+def open_and_run(page: Page, name: str, server: Server) -> dict:
+    page.goto(f"{server.url}{name}.html#auto")
+    return await_result(page, 120)
+
+
+def assert_clean(watch: Watch) -> None:
+    assert watch.complaints() == []
