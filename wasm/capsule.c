@@ -1,0 +1,419 @@
+/* DLPack capsules of both flavours and Py_buffers: in and out. */
+#include "core.h"
+
+typedef struct {
+  const char *name, *used;
+} flavour;
+
+static const flavour LEGACY = {"dltensor", "used_dltensor"};
+static const flavour VERSIONED = {"dltensor_versioned", "used_dltensor_versioned"};
+
+/* --- errors ------------------------------------------------------------------------
+ */
+
+static void raise_dtype(DLDataType dtype) {
+  PyErr_Format(
+      PyExc_BufferError,
+      "unsupported dtype (code %d, bits %d, lanes %d): bool, integers, floats and "
+      "complex numbers of whole bytes with one lane are supported",
+      dtype.code, dtype.bits, dtype.lanes);
+}
+
+void dlw_raise(dlw_status status, const DLTensor *tensor) {
+  switch (status) {
+    case DLW_OK:
+      return;
+    case DLW_NO_MEMORY:
+      PyErr_NoMemory();
+      return;
+    case DLW_BAD_NDIM:
+      PyErr_Format(
+          PyExc_BufferError,
+          "unsupported number of dimensions %d: 0 to %d are supported; reshape "
+          "the array first",
+          tensor->ndim, DLW_MAX_NDIM);
+      return;
+    case DLW_BAD_SHAPE:
+      PyErr_SetString(PyExc_BufferError,
+                      "invalid shape: it is missing or has a negative extent");
+      return;
+    case DLW_BAD_DTYPE:
+      raise_dtype(tensor->dtype);
+      return;
+    case DLW_BAD_DEVICE:
+      PyErr_Format(PyExc_BufferError,
+                   "unsupported device (type %d, id %d): cpu (1) and webgpu (15) are "
+                   "supported; move the data to one of them first",
+                   tensor->device.device_type, tensor->device.device_id);
+      return;
+    case DLW_TOO_LARGE:
+      PyErr_Format(
+          PyExc_BufferError,
+          "shape, strides and byte_offset reach beyond the address space of %d "
+          "bits; split the array",
+          (int)sizeof(void *) * 8);
+      return;
+    case DLW_NULL_DATA:
+      PyErr_SetString(PyExc_BufferError,
+                      "the data pointer is NULL although the tensor has elements");
+      return;
+    case DLW_MISALIGNED:
+      PyErr_Format(
+          PyExc_BufferError,
+          "data at %p is not aligned to %d bytes, which dtype %s needs; copy it "
+          "first, for example with x.copy()",
+          dlw_first(tensor), (int)dlw_alignment(tensor->dtype),
+          dlw_dtype_of(tensor->dtype)->name);
+      return;
+  }
+}
+
+void dlw_explain(PyObject *obj, int borrowing) {
+  if (dlw_core->explain == NULL) return;
+  PyObject *raised = PyErr_GetRaisedException();
+  PyObject *better = PyObject_CallFunctionObjArgs(dlw_core->explain, obj, raised,
+                                                  borrowing ? Py_True : Py_False, NULL);
+  if (better == NULL) { /* never hide the first error behind ours */
+    PyErr_Clear();
+    PyErr_SetRaisedException(raised);
+    return;
+  }
+  Py_DECREF(raised);
+  PyErr_SetRaisedException(better);
+}
+
+/* --- fresh memory, one more hold
+ * ------------------------------------------------------------------ */
+
+dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype) {
+  DLTensor wanted = {.ndim = ndim, .dtype = dtype, .device = {kDLCPU, 0}};
+  dlw_tensor *tensor = NULL;
+  dlw_raise(dlw_tensor_empty(ndim, shape, dtype, &tensor), &wanted);
+  return tensor;
+}
+
+dlw_tensor *dlw_copy(dlw_tensor *source) {
+  dlw_tensor *copy = NULL;
+  dlw_raise(dlw_tensor_copy(source, &copy), dlw_dl(source));
+  return copy;
+}
+
+dlw_tensor *dlw_share(dlw_tensor *source) {
+  dlw_tensor *share = dlw_tensor_share(source, 0);
+  if (share == NULL) PyErr_NoMemory();
+  return share;
+}
+
+/* --- import: buffer protocol -------------------------------------------------------
+ */
+
+static void drop_buffer(dlw_tensor *root) {
+  if (!Py_IsInitialized()) return; /* nothing left to give it back to */
+  PyGILState_STATE gil = PyGILState_Ensure();
+  DLW_KEEP_EXCEPTION(PyBuffer_Release(dlw_payload(root)));
+  PyGILState_Release(gil);
+}
+
+/* Byte strides to element strides. Those of axes with one element, or of arrays without
+ * any, carry no information and are not judged. */
+static int element_strides(const Py_buffer *view, int64_t *strides) {
+  for (int i = 0; i < view->ndim; i++) {
+    strides[i] = view->strides[i] / view->itemsize;
+    if (view->strides[i] % view->itemsize == 0) continue;
+    if (view->shape[i] <= 1 || view->len == 0) continue;
+    PyErr_Format(
+        PyExc_BufferError,
+        "stride of axis %d is %zd bytes, no multiple of the item size %zd: DLPack "
+        "counts strides in elements; copy the array first",
+        i, view->strides[i], view->itemsize);
+    return -1;
+  }
+  return 0;
+}
+
+static dlw_tensor *describe_buffer(const Py_buffer *view) {
+  const dlw_dtype *dtype = dlw_dtype_from_format(view->format, view->itemsize);
+  if (dtype == NULL) {
+    PyErr_Format(
+        PyExc_BufferError,
+        "unsupported buffer format '%s' with items of %zd bytes: bool, integers, "
+        "floats and complex numbers in native byte order are supported",
+        view->format ? view->format : "B", view->itemsize);
+    return NULL;
+  }
+  int64_t shape[DLW_MAX_NDIM], strides[DLW_MAX_NDIM];
+  DLTensor described = {.data = view->buf,
+                        .device = {kDLCPU, 0},
+                        .ndim = view->ndim,
+                        .dtype = dlw_dtype_triple(dtype),
+                        .shape = shape,
+                        .strides = strides};
+  if (view->ndim > DLW_MAX_NDIM) {
+    dlw_raise(DLW_BAD_NDIM, &described);
+    return NULL;
+  }
+  if (element_strides(view, strides) < 0) return NULL;
+  for (int i = 0; i < view->ndim; i++) shape[i] = view->shape[i];
+  dlw_status status = dlw_tensor_check(&described);
+  if (status != DLW_OK) {
+    dlw_raise(status, &described);
+    return NULL;
+  }
+  dlw_tensor *tensor = dlw_tensor_new(view->ndim, sizeof(Py_buffer));
+  if (tensor == NULL) {
+    PyErr_NoMemory();
+    return NULL;
+  }
+  dlw_tensor_describe(tensor, &described);
+  if (view->readonly) tensor->managed.flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
+  return tensor;
+}
+
+dlw_tensor *dlw_import_buffer(PyObject *obj) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(obj, &view, PyBUF_RECORDS_RO) < 0) return NULL;
+  dlw_tensor *tensor = describe_buffer(&view);
+  if (tensor == NULL) {
+    DLW_KEEP_EXCEPTION(PyBuffer_Release(&view));
+    return NULL;
+  }
+  /* Exporters let a Py_buffer move as long as nothing in it points into itself. */
+  *(Py_buffer *)dlw_payload(tensor) = view;
+  tensor->drop = drop_buffer;
+  return tensor;
+}
+
+/* --- import: capsules --------------------------------------------------------------
+ */
+
+typedef struct { /* whichever of the two was imported */
+  DLManagedTensorVersioned *versioned;
+  DLManagedTensor *legacy;
+} imported;
+
+static void drop_imported(dlw_tensor *root) {
+  imported *from = dlw_payload(root);
+  if (from->versioned != NULL) {
+    if (from->versioned->deleter != NULL) from->versioned->deleter(from->versioned);
+  } else if (from->legacy->deleter != NULL) {
+    from->legacy->deleter(from->legacy);
+  }
+}
+
+static dlw_tensor *describe_imported(const DLTensor *described, uint64_t flags) {
+  dlw_status status = flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED
+                          ? DLW_BAD_DTYPE
+                          : dlw_tensor_check(described);
+  if (status != DLW_OK) {
+    dlw_raise(status, described);
+    return NULL;
+  }
+  dlw_tensor *tensor = dlw_tensor_new(described->ndim, sizeof(imported));
+  if (tensor == NULL) {
+    PyErr_NoMemory();
+    return NULL;
+  }
+  dlw_tensor_describe(tensor, described);
+  /* Whether this export copied is for dlw_import_dlpack; it is no property of memory.
+   */
+  tensor->managed.flags =
+      flags & (DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED);
+  return tensor;
+}
+
+static dlw_tensor *import_managed(PyObject *capsule, const flavour *kind) {
+  void *pointer = PyCapsule_GetPointer(capsule, kind->name);
+  if (pointer == NULL) return NULL;
+  imported from = {0};
+  dlw_tensor *tensor;
+  if (kind == &VERSIONED) {
+    from.versioned = pointer;
+    if (from.versioned->version.major != DLPACK_MAJOR_VERSION) {
+      /* Nothing behind the flags may be read; the capsule's destructor frees it. */
+      PyErr_Format(PyExc_BufferError,
+                   "the producer speaks DLPack %u.%u, this library %d.%d: the major "
+                   "versions must be equal",
+                   from.versioned->version.major, from.versioned->version.minor,
+                   DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
+      return NULL;
+    }
+    tensor = describe_imported(&from.versioned->dl_tensor, from.versioned->flags);
+  } else {
+    from.legacy = pointer;
+    /* It cannot say whether memory may be written, so that is not assumed. */
+    tensor = describe_imported(&from.legacy->dl_tensor, DLPACK_FLAG_BITMASK_READ_ONLY);
+  }
+  if (tensor == NULL) return NULL;
+  if (PyCapsule_SetName(capsule, kind->used) < 0) {
+    dlw_tensor_release(tensor); /* has no drop yet: the capsule still owns the memory */
+    return NULL;
+  }
+  *(imported *)dlw_payload(tensor) = from;
+  tensor->drop = drop_imported;
+  return tensor;
+}
+
+dlw_tensor *dlw_import_capsule(PyObject *capsule) {
+  if (PyCapsule_IsValid(capsule, VERSIONED.name)) {
+    return import_managed(capsule, &VERSIONED);
+  }
+  if (PyCapsule_IsValid(capsule, LEGACY.name)) return import_managed(capsule, &LEGACY);
+  if (PyCapsule_IsValid(capsule, VERSIONED.used) ||
+      PyCapsule_IsValid(capsule, LEGACY.used)) {
+    PyErr_SetString(PyExc_ValueError,
+                    "this DLPack capsule was consumed already; call __dlpack__ again");
+  } else {
+    PyErr_Format(PyExc_TypeError,
+                 "__dlpack__ must return a capsule named 'dltensor' or "
+                 "'dltensor_versioned', not %R",
+                 capsule);
+  }
+  return NULL;
+}
+
+/* --- import: __dlpack__ ------------------------------------------------------------
+ */
+
+static PyObject *call_dlpack(PyObject *obj, const DLDevice *device, int copy) {
+  PyObject *args[4] = {obj, dlw_core->max_version, Py_None, Py_None};
+  size_t given = 1 | PY_VECTORCALL_ARGUMENTS_OFFSET;
+  if (device == NULL && copy == DLW_COPY_IF_NEEDED) {
+    return PyObject_VectorcallMethod(dlw_core->str_dlpack, args, given,
+                                     dlw_core->names_version);
+  }
+  PyObject *wanted = NULL;
+  if (device != NULL) {
+    wanted = Py_BuildValue("(ii)", device->device_type, device->device_id);
+    if (wanted == NULL) return NULL;
+    args[2] = wanted;
+  }
+  if (copy != DLW_COPY_IF_NEEDED) args[3] = copy ? Py_True : Py_False;
+  PyObject *capsule =
+      PyObject_VectorcallMethod(dlw_core->str_dlpack, args, given, dlw_core->names_all);
+  Py_XDECREF(wanted);
+  return capsule;
+}
+
+dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy) {
+  PyObject *capsule = call_dlpack(obj, device, copy);
+  if (capsule == NULL && copy != DLW_COPY_NO &&
+      PyErr_ExceptionMatches(PyExc_TypeError)) {
+    /* A producer from before the keywords. The device is judged by the caller and a
+     * copy is made below, so nothing of the request is lost; copy=False would be. */
+    PyObject *first = PyErr_GetRaisedException();
+    capsule = PyObject_CallMethodObjArgs(obj, dlw_core->str_dlpack, NULL);
+    if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+      PyErr_Clear();
+      PyErr_SetRaisedException(first);
+      return NULL;
+    }
+    Py_DECREF(first);
+  }
+  if (capsule == NULL) return NULL;
+  dlw_tensor *tensor = dlw_import_capsule(capsule);
+  if (tensor == NULL) {
+    DLW_KEEP_EXCEPTION(Py_DECREF(capsule));
+    return NULL;
+  }
+  Py_DECREF(capsule);
+  int copied = (tensor->managed.flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
+  tensor->managed.flags &= ~DLPACK_FLAG_BITMASK_IS_COPIED;
+  if (copy == DLW_COPY_YES && !copied) {
+    dlw_tensor *fresh = dlw_copy(tensor);
+    DLW_KEEP_EXCEPTION(dlw_tensor_release(tensor));
+    return fresh;
+  }
+  if (copy == DLW_COPY_NO && copied) {
+    PyErr_SetString(dlw_core->copy_error,
+                    "the producer copied although copy=False was asked for");
+    dlw_tensor_release(tensor);
+    return NULL;
+  }
+  return tensor;
+}
+
+dlw_tensor *dlw_import_any(PyObject *obj) {
+  if (dlw_is_tensor(obj)) {
+    dlw_tensor *tensor = dlw_tensor_of(obj);
+    return tensor != NULL ? dlw_share(tensor) : NULL;
+  }
+  dlw_tensor *tensor = NULL;
+  int exports = PyObject_HasAttr(obj, dlw_core->str_dlpack);
+  if (PyObject_CheckBuffer(obj)) {
+    tensor = dlw_import_buffer(obj);
+    if (tensor != NULL) return tensor;
+    if (exports) { /* NumPy exports dtypes that buffers have no format for, as bfloat16
+                    */
+      PyObject *first = PyErr_GetRaisedException();
+      tensor = dlw_import_dlpack(obj, NULL, DLW_COPY_IF_NEEDED);
+      if (tensor != NULL) {
+        Py_DECREF(first);
+        return tensor;
+      }
+      PyErr_Clear();
+      PyErr_SetRaisedException(first);
+    }
+  } else if (exports) {
+    tensor = dlw_import_dlpack(obj, NULL, DLW_COPY_IF_NEEDED);
+  } else {
+    PyErr_Format(PyExc_TypeError,
+                 "cannot share %R: objects with __dlpack__ or the buffer protocol are "
+                 "supported; make an array of it first, for example with np.asarray(x)",
+                 Py_TYPE(obj));
+  }
+  if (tensor == NULL && !PyErr_ExceptionMatches(PyExc_TypeError)) dlw_explain(obj, 1);
+  return tensor;
+}
+
+/* --- export ------------------------------------------------------------------------
+ */
+
+static void destroy_capsule(PyObject *capsule, const flavour *kind) {
+  if (PyCapsule_IsValid(capsule, kind->used)) return;
+  PyObject *kept = PyErr_GetRaisedException();
+  void *pointer = PyCapsule_GetPointer(capsule, kind->name);
+  if (pointer == NULL) {
+    PyErr_WriteUnraisable(capsule);
+  } else if (kind == &VERSIONED) {
+    DLManagedTensorVersioned *managed = pointer;
+    if (managed->deleter != NULL) managed->deleter(managed);
+  } else {
+    DLManagedTensor *managed = pointer;
+    if (managed->deleter != NULL) managed->deleter(managed);
+  }
+  if (kept != NULL) PyErr_SetRaisedException(kept);
+}
+static void destroy_versioned(PyObject *capsule) {
+  destroy_capsule(capsule, &VERSIONED);
+}
+static void destroy_legacy(PyObject *capsule) { destroy_capsule(capsule, &LEGACY); }
+
+static void delete_legacy(DLManagedTensor *self) {
+  dlw_tensor_release(self->manager_ctx);
+}
+
+PyObject *dlw_export(dlw_tensor *source, int versioned, int copied) {
+  if (!versioned && dlw_read_only(source)) {
+    PyErr_SetString(
+        PyExc_BufferError,
+        "cannot export read-only data to a consumer of DLPack before 1.0, "
+        "which has no read-only flag; ask with max_version=(1, 0) or later, "
+        "or with copy=True");
+    return NULL;
+  }
+  dlw_tensor *share = dlw_tensor_share(source, versioned ? 0 : sizeof(DLManagedTensor));
+  if (share == NULL) return PyErr_NoMemory();
+  if (copied) share->managed.flags |= DLPACK_FLAG_BITMASK_IS_COPIED;
+  PyObject *capsule;
+  if (versioned) {
+    capsule = PyCapsule_New(&share->managed, VERSIONED.name, destroy_versioned);
+  } else {
+    DLManagedTensor *legacy = dlw_payload(share);
+    legacy->dl_tensor = *dlw_dl(share);
+    legacy->manager_ctx = share;
+    legacy->deleter = delete_legacy;
+    capsule = PyCapsule_New(legacy, LEGACY.name, destroy_legacy);
+  }
+  if (capsule == NULL) dlw_tensor_release(share);
+  return capsule;
+}

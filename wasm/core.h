@@ -1,0 +1,97 @@
+/* What the parts that know Python share: module state, import, export, errors. */
+#ifndef DLW_CORE_H_
+#define DLW_CORE_H_
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "tensor.h"
+
+typedef struct {
+  PyObject *tensor_type; /* the class of the tensors that we make */
+  PyObject *explain;     /* explain(obj, exception, borrowing) -> what to raise */
+  PyObject *place;       /* place(x, device, copy) -> Tensor on that device */
+  PyObject *copy_error, *device_lost_error, *released_error;
+  PyObject *max_version; /* (1, 3) */
+  PyObject *str_dlpack, *str_stream, *str_max_version, *str_dl_device, *str_copy;
+  PyObject *str_device, *str_read_blocking;
+  PyObject *names_version; /* ("max_version",) */
+  PyObject *names_all;     /* ("max_version", "dl_device", "copy") */
+} dlw_state;
+
+/* The one module instance. JavaScript calls us without a module at hand, and deleters
+ * run anywhere, so the state is found here; the module refuses to be loaded a second
+ * time. */
+extern dlw_state *dlw_core;
+
+/* Puts a new reference in place of an old one. */
+static inline void dlw_set(PyObject **place, PyObject *value) {
+  PyObject *old = *place;
+  *place = value;
+  Py_XDECREF(old);
+}
+
+/* --- capsule.c: import. Each returns a new hold, or NULL with an exception.
+ * ----------*/
+
+enum { DLW_COPY_NO = 0, DLW_COPY_YES = 1, DLW_COPY_IF_NEEDED = -1 };
+
+/* Borrows through the buffer protocol; the exporter stays alive and pinned. */
+dlw_tensor *dlw_import_buffer(PyObject *obj);
+/* Takes over a capsule of either flavour; it is renamed once nothing can fail any more.
+ */
+dlw_tensor *dlw_import_capsule(PyObject *capsule);
+/* Calls obj.__dlpack__. `device` NULL: wherever it is. With DLW_COPY_YES the memory is
+ * fresh even if the producer ignores the request. */
+dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy);
+/* Whatever has memory to share: a Tensor, a buffer exporter, an object with __dlpack__.
+ */
+dlw_tensor *dlw_import_any(PyObject *obj);
+/* One more hold on the same memory. */
+dlw_tensor *dlw_share(dlw_tensor *tensor);
+/* A copy of a CPU tensor. */
+dlw_tensor *dlw_copy(dlw_tensor *tensor);
+/* Fresh memory. */
+dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype);
+
+/* --- capsule.c: export -------------------------------------------------------------
+ */
+
+/* A capsule with a new hold on the tensor; `copied` says that this export made the
+ * copy. The legacy flavour cannot say read-only and is refused then. */
+PyObject *dlw_export(dlw_tensor *tensor, int versioned, int copied);
+
+/* --- capsule.c: errors
+ * --------------------------------------------------------------*/
+
+/* Raises what `status` means for a tensor described so (NULL: only sizes are known). */
+void dlw_raise(dlw_status status, const DLTensor *tensor);
+/* Lets Python's `explain` annotate the pending exception about `obj`, or replace it
+ * when we were borrowing (a producer's own exceptions propagate unchanged). */
+void dlw_explain(PyObject *obj, int borrowing);
+/* The pending exception, put aside while a deleter may run Python code. */
+#define DLW_KEEP_EXCEPTION(statement)                 \
+  do {                                                \
+    PyObject *kept = PyErr_GetRaisedException();      \
+    statement;                                        \
+    if (kept != NULL) PyErr_SetRaisedException(kept); \
+  } while (0)
+
+/* --- module.c ----------------------------------------------------------------------
+ */
+
+/* A Python Tensor that takes over the hold, also when it fails. NULL is passed through.
+ */
+PyObject *dlw_tensor_object(dlw_tensor *tensor);
+/* The tensor of a Python Tensor; NULL with ReleasedError or TypeError. Borrowed. */
+dlw_tensor *dlw_tensor_of(PyObject *obj);
+int dlw_is_tensor(PyObject *obj);
+
+/* --- bridge.c: what Python may do with the holds that JavaScript has
+ * -----------------*/
+
+PyObject *dlw_bridge_take(PyObject *module, PyObject *handle);
+PyObject *dlw_bridge_lend(PyObject *module, PyObject *tensor);
+PyObject *dlw_bridge_raise_pending(PyObject *module, PyObject *unused);
+
+#endif

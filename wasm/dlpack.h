@@ -1,0 +1,135 @@
+/* The DLPack 1.3 binary interface, described in our own words.
+ *
+ * Field names, order and values are those of the standard (dmlc/dlpack); a test
+ * compares this file with the official header. Comments name who owns and who may touch
+ * what. Every struct here is shared with other libraries: never change a layout.
+ */
+#ifndef DLW_DLPACK_H_
+#define DLW_DLPACK_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DLPACK_MAJOR_VERSION 1
+#define DLPACK_MINOR_VERSION 3
+
+/* Flags of DLManagedTensorVersioned. Always 64 bits wide here: `1UL << n` is 32 bits on
+ * wasm32, and its complement would clear the upper half (CONFORMANCE rule 7). */
+#define DLPACK_FLAG_BITMASK_READ_ONLY UINT64_C(1)
+#define DLPACK_FLAG_BITMASK_IS_COPIED UINT64_C(2)
+#define DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED UINT64_C(4)
+
+typedef struct {
+  uint32_t
+      major; /* another major: only version, manager_ctx, deleter, flags are safe */
+  uint32_t minor; /* a larger minor only adds enum values and flags */
+} DLPackVersion;
+
+/* Kinds of device. An enum in the standard; a plain int32 in our structs, so that a
+ * value that we do not know stays well defined. */
+enum {
+  kDLCPU = 1,
+  kDLCUDA = 2,
+  kDLCUDAHost = 3,
+  kDLOpenCL = 4,
+  kDLVulkan = 7,
+  kDLMetal = 8,
+  kDLVPI = 9,
+  kDLROCM = 10,
+  kDLROCMHost = 11,
+  kDLExtDev = 12,
+  kDLCUDAManaged = 13,
+  kDLOneAPI = 14,
+  kDLWebGPU = 15,
+  kDLHexagon = 16,
+  kDLMAIA = 17,
+  kDLTrn = 18,
+};
+
+typedef struct {
+  int32_t device_type;
+  int32_t device_id; /* 0 for the CPU; index of the registered GPUDevice for WebGPU */
+} DLDevice;
+
+/* Kinds of element. */
+enum {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLOpaqueHandle = 3,
+  kDLBfloat = 4,
+  kDLComplex = 5, /* bits counts both parts */
+  kDLBool = 6,    /* 8 bits */
+  kDLFloat8_e3m4 = 7,
+  kDLFloat8_e4m3 = 8,
+  kDLFloat8_e4m3b11fnuz = 9,
+  kDLFloat8_e4m3fn = 10,
+  kDLFloat8_e4m3fnuz = 11,
+  kDLFloat8_e5m2 = 12,
+  kDLFloat8_e5m2fnuz = 13,
+  kDLFloat8_e8m0fnu = 14,
+  kDLFloat6_e2m3fn = 15,
+  kDLFloat6_e3m2fn = 16,
+  kDLFloat4_e2m1fn = 17,
+};
+
+typedef struct {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;
+} DLDataType;
+
+typedef struct {
+  void *data; /* CPU: an address. WebGPU: an opaque 32-bit handle, never an address */
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t *shape;       /* ndim extents; may be NULL when ndim is 0 */
+  int64_t *strides;     /* in elements; since 1.2 never NULL when ndim > 0 */
+  uint64_t byte_offset; /* from data to element 0 */
+} DLTensor;
+
+/* The unversioned form, up to DLPack 0.8: cannot say that memory is read-only. */
+typedef struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void *manager_ctx;
+  void (*deleter)(struct DLManagedTensor *self); /* may be NULL */
+} DLManagedTensor;
+
+typedef struct DLManagedTensorVersioned {
+  DLPackVersion version;
+  void *manager_ctx; /* the producer's; nobody else reads it */
+  /* Called once by whoever holds the tensor last, on any thread; may be NULL. */
+  void (*deleter)(struct DLManagedTensorVersioned *self);
+  uint64_t flags;
+  DLTensor dl_tensor;
+} DLManagedTensorVersioned;
+
+#define DLW_LAYOUT(type, field, at32, at64)                                    \
+  _Static_assert(offsetof(type, field) == (sizeof(void *) == 4 ? at32 : at64), \
+                 #type "." #field " is not where DLPack puts it")
+#define DLW_SIZE(type, at32, at64)                                    \
+  _Static_assert(sizeof(type) == (sizeof(void *) == 4 ? at32 : at64), \
+                 #type " has not the size that DLPack gives it")
+
+_Static_assert(sizeof(DLPackVersion) == 8, "DLPackVersion");
+_Static_assert(sizeof(DLDevice) == 8, "DLDevice");
+_Static_assert(sizeof(DLDataType) == 4, "DLDataType");
+DLW_LAYOUT(DLTensor, data, 0, 0);
+DLW_LAYOUT(DLTensor, device, 4, 8);
+DLW_LAYOUT(DLTensor, ndim, 12, 16);
+DLW_LAYOUT(DLTensor, dtype, 16, 20);
+DLW_LAYOUT(DLTensor, shape, 20, 24);
+DLW_LAYOUT(DLTensor, strides, 24, 32);
+DLW_LAYOUT(DLTensor, byte_offset, 32, 40);
+DLW_SIZE(DLTensor, 40, 48);
+DLW_LAYOUT(DLManagedTensor, manager_ctx, 40, 48);
+DLW_LAYOUT(DLManagedTensor, deleter, 44, 56);
+DLW_SIZE(DLManagedTensor, 48, 64);
+DLW_LAYOUT(DLManagedTensorVersioned, manager_ctx, 8, 8);
+DLW_LAYOUT(DLManagedTensorVersioned, deleter, 12, 16);
+DLW_LAYOUT(DLManagedTensorVersioned, flags, 16, 24);
+DLW_LAYOUT(DLManagedTensorVersioned, dl_tensor, 24, 32);
+DLW_SIZE(DLManagedTensorVersioned, 64, 80);
+
+#endif
