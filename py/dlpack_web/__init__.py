@@ -1,0 +1,38 @@
+"""DLPack for the browser: NumPy, JavaScript and WebGPU share tensors.
+
+A `Tensor` is one hold on the memory of a tensor: a NumPy array's, a JavaScript typed
+array's or a GPUBuffer's. Nothing is copied unless the docstring says so. In CPython
+without a browser everything but WebGPU and JavaScript works.
+"""
+
+from . import webgpu
+from ._core import (
+    CopyError,
+    DeviceLostError,
+    ReleasedError,
+    from_buffer,
+    from_dlpack,
+    live_tensors,
+)
+from ._device import Device, DLDeviceType
+from ._tensor import Tensor, empty, from_js, to_host, to_js
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CopyError",
+    "DLDeviceType",
+    "Device",
+    "DeviceLostError",
+    "ReleasedError",
+    "Tensor",
+    "__version__",
+    "empty",
+    "from_buffer",
+    "from_dlpack",
+    "from_js",
+    "live_tensors",
+    "to_host",
+    "to_js",
+    "webgpu",
+]

@@ -1,0 +1,144 @@
+"""The seam between Python and the browser: the only file that imports js or pyodide.
+
+The JavaScript side is one object per Pyodide (PythonSeam in js/src/python.ts). A page
+that called `connect(pyodide)` has handed it over; otherwise the copy in this wheel is
+evaluated when it is first needed. Tensors cross as integer handles.
+"""
+
+import sys
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+from . import _core
+
+IN_BROWSER = sys.platform == "emscripten"
+
+_seam: Any = None
+
+
+def _attach(seam: Any) -> None:
+    """Called by JavaScript's `connect(pyodide)`."""
+    global _seam
+    _seam = seam
+
+
+def _load() -> Any:
+    if not IN_BROWSER:
+        raise BufferError(
+            "JavaScript and WebGPU need a browser, through Pyodide; this is "
+            f"{sys.implementation.name} on {sys.platform}, where CPU tensors work"
+        )
+    from importlib.resources import files
+
+    import pyodide_js
+    from pyodide.code import run_js
+    from pyodide.ffi import JsException
+
+    source = files(__package__).joinpath("_bridge.js").read_text("utf-8")
+    try:
+        bundle = run_js(source + "\n__dlpackWeb")
+    except JsException as error:
+        if error.name != "EvalError":
+            raise
+        raise BufferError(
+            "this page's Content-Security-Policy forbids eval, which `import "
+            "dlpack_web` needs to load its JavaScript; let the page call "
+            "`connect(pyodide)` of the npm package dlpack-web instead"
+        ) from error
+    try:
+        return bundle.attach(pyodide_js)
+    except JsException as error:
+        raise _translated(error) from error
+
+
+def _translated(error: Any) -> Exception:
+    """The Python exception for an error that our JavaScript threw."""
+    classes: dict[str, type[Exception]] = {
+        "ReleasedError": _core.ReleasedError,
+        "CopyError": _core.CopyError,
+        "DeviceLostError": _core.DeviceLostError,
+        "DeviceError": BufferError,
+        "UnsupportedError": BufferError,
+        "DLPackError": BufferError,
+        "TypeError": TypeError,
+        "RangeError": ValueError,
+    }
+    return classes.get(error.name, RuntimeError)(error.message)
+
+
+def call(name: str, *args: Any) -> Any:
+    """Calls a method of the JavaScript side; its errors become Python's."""
+    global _seam
+    if _seam is None:
+        _seam = _load()
+    from pyodide.ffi import JsException
+
+    try:
+        return getattr(_seam, name)(*args)
+    except JsException as error:
+        raise _translated(error) from error
+
+
+def call_with(name: str, x: object, *args: Any) -> Any:
+    """`call` with a new hold on the memory of `x` as first argument.
+
+    The hold is made only once there is somebody to take it over.
+    """
+    global _seam
+    if _seam is None:
+        _seam = _load()
+    return call(name, _core._lend(x), *args)
+
+
+async def finish(promise: Awaitable[Any]) -> Any:
+    """Awaits what `call` returned, with the same errors."""
+    from pyodide.ffi import JsException
+
+    try:
+        return await promise
+    except JsException as error:
+        raise _translated(error) from error
+
+
+def numbers(values: Sequence[int]) -> Any:
+    """A JavaScript array of numbers."""
+    from pyodide.ffi import to_js
+
+    return to_js(list(values))
+
+
+def options(values: dict[str, Any]) -> Any:
+    """A plain JavaScript object."""
+    from pyodide.ffi import to_js
+
+    import js
+
+    return to_js(values, dict_converter=js.Object.fromEntries)
+
+
+def can_block() -> bool:
+    """Whether Python may wait for a promise here (JavaScript Promise Integration)."""
+    if not IN_BROWSER:
+        return False
+    from pyodide.ffi import can_run_sync
+
+    return bool(can_run_sync())
+
+
+def block_on(awaitable: Awaitable[Any]) -> Any:
+    """Waits; only where `can_block()`."""
+    from pyodide.ffi import run_sync
+
+    return run_sync(awaitable)
+
+
+class Twin:
+    """The JavaScript Tensor of a Python Tensor; released together with it."""
+
+    def __init__(self, tensor: _core.Tensor) -> None:
+        self.js = call_with("fromHandle", tensor)
+
+    def __del__(self) -> None:
+        js = self.__dict__.get("js")
+        if js is not None:
+            js.release()

@@ -1,0 +1,52 @@
+"""What to do about an array that DLPack cannot describe."""
+
+_KINDS = {
+    "O": "object arrays hold references to Python objects, not numbers; convert them, "
+    "for example with x.astype('float64')",
+    "S": "byte strings are no DLPack dtype; share their bytes with x.view('uint8')",
+    "U": "strings are no DLPack dtype; share their code points with x.view('uint32')",
+    "T": "strings are no DLPack dtype; encode them to numbers first",
+    "M": "times are no DLPack dtype; share their counts with x.view('int64')",
+    "m": "time spans are no DLPack dtype; share their counts with x.view('int64')",
+    "V": "structured and void dtypes are no DLPack dtype; share a field, x['name'], or "
+    "the bytes, x.view('uint8')",
+}
+
+
+def explain(x: object, error: BaseException, borrowing: bool) -> BaseException:
+    """The exception to raise for `error`, which importing `x` raised.
+
+    An exception of a producer's `__dlpack__` stays what it is and gets a note. When we
+    were borrowing, through the buffer protocol or for JavaScript, a BufferError of our
+    own takes its place.
+    """
+    hint = _hint(x)
+    if not borrowing:
+        if hint is not None:
+            error.add_note(hint)
+        return error
+    if hint is None and isinstance(error, BufferError):
+        return error
+    ours = BufferError(hint or f"cannot share {type(x).__qualname__!r}: {error}")
+    ours.__cause__ = error
+    return ours
+
+
+def _hint(x: object) -> str | None:
+    dtype = getattr(x, "dtype", None)
+    kind = getattr(dtype, "kind", None)
+    if not isinstance(kind, str):
+        return None
+    name = f"cannot share dtype {str(dtype)!r}: "
+    if kind in _KINDS:
+        return name + _KINDS[kind]
+    if kind in "fc" and getattr(dtype, "itemsize", 0) > (8 if kind == "f" else 16):
+        return (
+            name
+            + "DLPack stops at 64-bit floats; use x.astype('float64' or 'complex128')"
+        )
+    if getattr(dtype, "isnative", True) is False:
+        return name + (
+            "DLPack is native-endian; use x.astype(x.dtype.newbyteorder('='))"
+        )
+    return None

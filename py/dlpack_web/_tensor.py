@@ -1,0 +1,288 @@
+"""The Tensor that users hold: the C core's, with what needs a browser or NumPy."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+from . import _browser, _core
+from ._device import CPU, Device, DLDeviceType, parse_device
+from ._explain import explain
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_AWAIT = "use `await t.to_host()`"
+
+
+class Tensor(_core.Tensor):
+    """One hold on the memory of a tensor, on the CPU or on a WebGPU device.
+
+    Made by `from_dlpack`, `from_buffer`, `from_js` and `empty`. Arrays, capsules and
+    buffers made from a Tensor keep the memory alive by themselves. `release()`, or the
+    end of a `with` block, lets go early; then everything but `released` raises
+    ReleasedError.
+    """
+
+    __slots__ = ()
+
+    @property
+    def device(self) -> Device:
+        """Where the elements are: str() gives "cpu" or "webgpu:0"."""
+        kind, index = self.__dlpack_device__()
+        return Device(DLDeviceType(kind), index)
+
+    def numpy(self) -> "np.ndarray[Any, Any]":
+        """An ndarray over the same memory; read-only if the tensor is.
+
+        A WebGPU tensor is read back into a new array where Python may block (JSPI);
+        elsewhere BufferError names the way out. So does a dtype that NumPy lacks.
+        """
+        import numpy as np
+
+        if self.device != CPU:
+            return self._read_blocking().numpy()
+        if np_dtype(self.dtype) is not None:
+            return np.asarray(memoryview(self))
+        try:
+            import ml_dtypes  # noqa: F401  (tells NumPy of DLPack's other dtypes)
+
+            return np.from_dlpack(self)
+        except (ImportError, BufferError) as error:
+            raise BufferError(
+                f"NumPy has no dtype {self.dtype!r}; install ml_dtypes, which adds it, "
+                "or hand the tensor to a library that has it"
+            ) from error
+
+    def __array__(
+        self, dtype: Any = None, *, copy: bool | None = None
+    ) -> "np.ndarray[Any, Any]":
+        """What np.asarray(t) calls where the buffer protocol does not do."""
+        if copy is False and self.device != CPU:
+            raise _core.CopyError(f"reading {self.device} back makes a copy")
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise _core.CopyError(f"{array.dtype} to {dtype} makes a copy")
+            return array.astype(dtype)
+        return array.copy() if copy and self.device == CPU else array
+
+    def to_device(
+        self, device: str | tuple[int, int], /, *, copy: bool | None = None
+    ) -> "Tensor":
+        """A Tensor with the same elements on `device`: "cpu", "webgpu", "webgpu:1".
+
+        On the device it is on already: another hold on the same memory. Uploading is
+        one copy and needs no await (strided tensors are packed first). Reading back
+        blocks, so it needs JSPI; otherwise BufferError. copy=False raises CopyError
+        where a copy is needed, copy=True copies in any case (CPU only).
+        """
+        target, here = parse_device(device), self.device
+        if target is None:
+            target = here if here != CPU else default_device()
+        if target == here and not copy:
+            return _core.from_dlpack(self)
+        if target == CPU == here:
+            return _core.from_dlpack(self, copy=True)
+        if copy is False:
+            raise _core.CopyError(f"moving a tensor from {here} to {target} copies it")
+        if target == CPU:
+            return self._read_blocking()
+        if here != CPU:
+            raise BufferError(
+                f"cannot copy from {here} to {target}: WebGPU buffers do not leave "
+                f"their device; {_AWAIT} and upload the result"
+            )
+        return _core._take(_browser.call_with("upload", self, target.id))
+
+    async def to_host(
+        self, out: "np.ndarray[Any, Any] | None" = None
+    ) -> "np.ndarray[Any, Any]":
+        """The elements as an ndarray: read back from a GPU with one copy.
+
+        Into `out` when given (same shape and dtype; one more copy if it is strided),
+        which is returned. Of a CPU tensor without `out`, the array shares its memory.
+        """
+        return (await _to_host([self], [out]))[0]
+
+    @property
+    def js(self) -> Any:
+        """The JavaScript Tensor over the same memory; released with this one."""
+        try:
+            twin = self._js
+        except AttributeError:
+            twin = self._js = _browser.Twin(self)
+        assert isinstance(twin, _browser.Twin)
+        return twin.js
+
+    @property
+    def gpu_buffer(self) -> Any:
+        """The GPUBuffer of a WebGPU tensor; BufferError for others."""
+        if self.device == CPU:
+            raise BufferError(
+                "a CPU tensor has no GPUBuffer; use t.to_device('webgpu').gpu_buffer"
+            )
+        return self.js.buffer
+
+    def _read_blocking(self) -> "Tensor":
+        """A CPU copy of a WebGPU tensor; also what `__dlpack__` calls."""
+        if not _browser.can_block():
+            self._cannot_block()
+        target = _core._empty(self.shape, self.dtype)
+        _browser.block_on(_read([self], [target]))
+        return target
+
+    def _cannot_block(self) -> NoReturn:
+        raise BufferError(
+            f"the tensor is on {self.device} and Python cannot wait for it here (that "
+            f"needs JSPI and an entry through async Python); {_AWAIT}"
+        )
+
+    def __repr__(self) -> str:
+        if self.released:
+            return "Tensor(released)"
+        what = f"shape={self.shape}, dtype={self.dtype!r}, device='{self.device}'"
+        return f"Tensor({what}{', read_only' if self.read_only else ''})"
+
+    # The C core releases without knowing this class; typed here for users.
+    def __enter__(self) -> Self:
+        return super().__enter__()
+
+
+def np_dtype(name: str) -> "np.dtype[Any] | None":
+    """NumPy's own dtype of that name, if it has one."""
+    import numpy as np
+
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return None
+
+
+def default_device() -> Device:
+    """The first registered WebGPU device that is not lost."""
+    for index in _browser.call("deviceIds"):
+        return Device(DLDeviceType.kDLWebGPU, index)
+    raise BufferError(
+        "no WebGPU device yet: call `await dlpack_web.webgpu.request_device()`, or "
+        "`dlpack_web.webgpu.use_device(device)` with one that you have"
+    )
+
+
+def empty(
+    shape: int | Iterable[int],
+    dtype: Any = "float32",
+    *,
+    device: str | tuple[int, int] = "cpu",
+) -> Tensor:
+    """A Tensor of fresh memory: undefined elements on the CPU, zeros on WebGPU.
+
+    dtype: a name, or anything with one, such as np.float32. CPU memory starts at a
+    multiple of 256 bytes. BufferError: too large; TypeError: unknown dtype.
+    """
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    name = dtype if isinstance(dtype, str) else _dtype_name(dtype)
+    target = parse_device(device)
+    if target == CPU:
+        return _core._empty(extents, name)
+    if target is None:
+        target = default_device()
+    sizes = _browser.numbers(extents)
+    return _core._take(_browser.call("empty", sizes, name, target.id))
+
+
+def _dtype_name(dtype: Any) -> str:
+    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
+    if not isinstance(name, str):
+        raise TypeError(f"dtype must be a name such as 'float32', not {dtype!r}")
+    return name
+
+
+def to_js(x: object) -> Any:
+    """A JavaScript Tensor over the memory of `x`, for a JavaScript call; no copy.
+
+    x: a Tensor, an array, any buffer or DLPack producer. `.data` of the result is the
+    typed array. It holds the memory by itself: whoever gets it calls `release()`.
+    """
+    return _browser.call_with("fromHandle", x)
+
+
+def from_js(obj: Any) -> Tensor:
+    """A Tensor over a JavaScript Tensor, typed array or other object that it accepts.
+
+    Zero-copy for memory that Python can see and for GPU tensors; data in JavaScript's
+    own memory is copied once.
+    """
+    if isinstance(obj, Tensor):
+        return _core.from_dlpack(obj)
+    return _core._take(_browser.call("fromJs", obj))
+
+
+async def to_host(*tensors: Tensor) -> "tuple[np.ndarray[Any, Any], ...]":
+    """Each tensor's elements as an ndarray: all read back in one submit and one map."""
+    return tuple(await _to_host(tensors, [None] * len(tensors)))
+
+
+async def _to_host(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
+    import numpy as np
+
+    results, sources, targets, scattered = [], [], [], []
+    for tensor, out in zip(tensors, outs, strict=True):
+        dtype = np_dtype(tensor.dtype)
+        if out is not None:
+            _check_out(tensor, out)
+        if tensor.device == CPU:
+            if out is None:
+                results.append(tensor.numpy())
+            else:
+                out[...] = tensor.numpy()
+                results.append(out)
+            continue
+        if dtype is None:
+            target = _core._empty(tensor.shape, tensor.dtype)
+            array = target.numpy()
+        else:
+            contiguous = out is not None and out.flags.c_contiguous
+            array = out if contiguous else np.empty(tensor.shape, dtype)
+            target = _core.from_buffer(array)
+        if out is not None and array is not out:
+            scattered.append((out, array))
+        sources.append(tensor)
+        targets.append(target)
+        results.append(array if out is None else out)
+    if sources:
+        await _read(sources, targets)
+    for out, array in scattered:
+        out[...] = array
+    return results
+
+
+def _check_out(tensor: Tensor, out: "np.ndarray[Any, Any]") -> None:
+    if out.shape != tensor.shape or out.dtype.name != tensor.dtype:
+        raise ValueError(
+            f"out has shape {out.shape} and dtype {out.dtype}; the tensor has "
+            f"{tensor.shape} and {tensor.dtype}"
+        )
+    if not out.flags.writeable:
+        raise ValueError("out is read-only; give a writable array")
+
+
+async def _read(sources: list[Tensor], targets: list[Tensor]) -> None:
+    promise = _browser.call(
+        "read",
+        _browser.numbers([_core._lend(tensor) for tensor in sources]),
+        _browser.numbers([_core._lend(tensor) for tensor in targets]),
+    )
+    await _browser.finish(promise)
+
+
+def place(x: Any, device: str | tuple[int, int], copy: bool | None) -> Tensor:
+    """`from_dlpack(x, device=device, copy=copy)`: only a CPU copy is asked of x itself;
+    to a GPU the consumer moves."""
+    target = parse_device(device)
+    if target == CPU:
+        tensor = _core._from_dlpack_on(x, CPU, copy)
+        return tensor if tensor.device == CPU else tensor.to_device(CPU, copy=copy)
+    return _core.from_dlpack(x).to_device(device, copy=copy)
+
+
+_core._bind(Tensor, explain, place)
+Tensor.__module__ = "dlpack_web"
