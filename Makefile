@@ -15,6 +15,7 @@ NODE_BIN := node_modules/.bin
 # Files whose presence says that a step is done.
 VENV := build/venv/.done
 NPM := node_modules/.done
+PYODIDES := pyodide pyodide-0.29
 NUMPY := build/numpy/.done
 NATIVE := py/dlpack_web/_core.abi3.so
 ASAN := build/asan/dlpack_web/_core.abi3.so
@@ -25,15 +26,19 @@ JS := js/dist/index.js
 C_FILES := $(wildcard wasm/*.c wasm/*.h)
 PY_FILES := $(filter-out $(NATIVE) $(BRIDGE),$(wildcard py/dlpack_web/*.*))
 TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
+JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve bench check fix wheel package native asan clean
-.PHONY: site chromium
+.PHONY: test-native test-asan test-js test-browser
+.PHONY: check-c check-python check-js check-sizes js site chromium
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
-demo: site chromium ## NumPy -> JS view -> GPUBuffer -> WGSL -> NumPy in Chromium (PAGE=name: another page)
+demo: site chromium ## NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
 	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
+
+test: test-native test-asan test-js test-browser ## all tests
 
 serve: site ## the site on http://localhost:8000
 	@$(PYTHON_BIN)/python web/serve.py --port 8000
@@ -41,14 +46,63 @@ serve: site ## the site on http://localhost:8000
 bench: site chromium ## measurements: build/bench.json, build/bench.md and plots
 	@$(PYTHON_BIN)/python tests/bench/bench.py
 
+check: check-c check-python check-js check-sizes ## format, lint, types, sizes
+
+fix: $(VENV) $(NPM) ## format and repair what tools can repair
+	$(PYTHON_BIN)/clang-format -i $(C_FILES)
+	$(PYTHON_BIN)/ruff check --fix
+	$(PYTHON_BIN)/ruff format
+	$(NODE_BIN)/biome check --write
+
+wheel: $(WHEEL) ## dist/*.whl for Pyodide
+
+package: $(JS) $(WHEEL) ## dist/*.tgz for npm
+	npm pack --pack-destination dist
+
 native: $(NATIVE) ## the extension for this machine's CPython, installed into build/venv
 
 asan: $(ASAN) ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
 
-wheel: $(WHEEL) ## dist/*.whl for Pyodide
-
 clean: ## remove everything that was built; downloads stay in the cache
 	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE)
+
+# --- parts of `make test` -------------------------------------------------------------
+
+test-native: $(NATIVE)
+	$(PYTHON_BIN)/python -m pytest tests/native
+
+# Leaks are not looked for: CPython itself keeps memory until its end. The tests count
+# live tensors and references instead.
+test-asan: $(ASAN) $(NATIVE)
+	@echo "[test] tests/native under ASan and UBSan"
+	export PYTHONPATH=build/asan PYTHONMALLOC=malloc
+	export ASAN_OPTIONS=detect_leaks=0:$${ASAN_OPTIONS:-}
+	export LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)"
+	$(PYTHON_BIN)/python -c 'import dlpack_web._core as c; assert "/asan/" in c.__file__'
+	$(PYTHON_BIN)/python -m pytest tests/native -p no:cacheprovider
+
+test-js: $(JS)
+	node --test $(JS_TESTS)
+
+test-browser: site chromium
+	$(PYTHON_BIN)/python -m pytest tests/browser
+
+# --- parts of `make check` ------------------------------------------------------------
+
+check-c: $(VENV)
+	$(PYTHON_BIN)/clang-format --dry-run -Werror $(C_FILES)
+
+check-python: $(VENV)
+	$(PYTHON_BIN)/ruff format --check
+	$(PYTHON_BIN)/ruff check
+	$(PYTHON_BIN)/mypy
+
+check-js: $(JS) $(WHEEL)
+	$(NODE_BIN)/biome check
+	$(NODE_BIN)/publint --strict
+
+check-sizes: $(WHEEL)
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/check_sizes.py
 
 # --- set-up ---------------------------------------------------------------------------
 
@@ -62,7 +116,8 @@ $(VENV): requirements-dev.txt $(TOOLCHAIN)/find_python.sh
 	touch $@
 
 $(NPM): package.json package-lock.json
-	@echo "[setup] npm packages into node_modules"
+	@$(TOOLCHAIN)/need.sh npm
+	echo "[setup] npm packages into node_modules"
 	npm ci --no-audit --no-fund --loglevel=error
 	touch $@
 
@@ -71,21 +126,47 @@ build/xbuildenv/.done: $(VENV) $(NPM) $(TOOLCHAIN)/make_xbuildenv.py
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/make_xbuildenv.py node_modules/pyodide build/xbuildenv
 	touch $@
 
+$(NUMPY): $(VENV) $(NPM) $(TOOLCHAIN)/fetch_numpy.py
+	@rm -rf build/numpy
+	for pyodide in $(PYODIDES); do
+	  $(PYTHON_BIN)/python $(TOOLCHAIN)/fetch_numpy.py node_modules/$$pyodide build/numpy/$$pyodide
+	done
+	touch $@
+
+chromium:
+	@$(TOOLCHAIN)/need.sh chromium
+
 # --- builds ---------------------------------------------------------------------------
 
 # Warnings are errors here, not in pyproject.toml: a user's newer compiler may have more.
 $(NATIVE): $(C_FILES) pyproject.toml $(VENV)
-	@echo "[build] native extension"
+	@$(TOOLCHAIN)/need.sh cc
+	echo "[build] native extension"
 	CFLAGS=-Werror $(PYTHON_BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  --no-deps --no-build-isolation --editable . >build/native.log 2>&1 \
 	  || { cat build/native.log; exit 1; }
 	touch $@
 
+$(ASAN): $(C_FILES) $(PY_FILES) pyproject.toml $(VENV) $(TOOLCHAIN)/build_asan.py
+	@echo "[build] native extension with sanitizers"
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/build_asan.py build/asan
+
 $(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml $(wildcard README.md LICENSE) \
   build/xbuildenv/.done $(TOOLCHAIN)/build_wheel.sh
-	@$(TOOLCHAIN)/build_wheel.sh build/venv build/xbuildenv dist
+	@$(TOOLCHAIN)/need.sh emcc
+	$(TOOLCHAIN)/build_wheel.sh build/venv build/xbuildenv dist
 
 $(BRIDGE): $(TS_FILES) $(NPM)
-	@if [ -e js/src/python.ts ]; then $(NODE_BIN)/esbuild js/src/python.ts --bundle --minify \
-	  --format=iife --global-name=__dlpackWeb --target=es2022 --log-level=warning \
-	  --outfile=$@; else echo '"use strict";' >$@; fi
+	@echo "[build] JavaScript for the wheel"
+	$(NODE_BIN)/esbuild js/src/python.ts --bundle --minify --format=iife \
+	  --global-name=__dlpackWeb --target=es2022 --log-level=warning --outfile=$@
+
+js: $(JS)
+$(JS): $(TS_FILES) tsconfig.json $(NPM)
+	@echo "[build] JavaScript"
+	rm -rf js/dist
+	$(NODE_BIN)/tsc --project .
+
+# Always laid out again: it is all links, made in an instant.
+site: $(JS) $(WHEEL) $(NUMPY)
+	@$(PYTHON_BIN)/python $(TOOLCHAIN)/build_site.py

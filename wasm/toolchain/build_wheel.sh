@@ -24,10 +24,13 @@ fi
 
 echo "[build] WebAssembly wheel (log: build/wheel.log)"
 (
-  cd "$stage"
-  CFLAGS=-Werror pyodide build . --no-isolation -o "$PWD/dist"
-  python -m wheel tags --remove --platform-tag $platforms dist/*.whl
-) >build/wheel.log 2>&1 || { tail -40 build/wheel.log >&2; exit 1; }
+  cd "$stage" &&
+    CFLAGS=-Werror pyodide build . --no-isolation -o "$PWD/dist" &&
+    python -m wheel tags --remove --platform-tag $platforms dist/*.whl
+) >build/wheel.log 2>&1 || {
+  grep -E -A4 ' (error|warning): ' build/wheel.log >&2 || tail -40 build/wheel.log >&2
+  exit 1
+}
 rm -f "$out"/dlpack_web-*.whl
 mv "$stage"/dist/dlpack_web-*.whl "$out"
 printf '{"file": "%s"}\n' "$(cd "$out" && echo dlpack_web-*.whl)" >"$out/wheel.json"

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""build_asan.py OUT: the package in OUT, its extension under ASan and UBSan.
+
+Compiled directly, from the sources and flags that pyproject.toml lists.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SANITIZE = (
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-fno-omit-frame-pointer",
+)
+
+
+def main() -> None:
+    out = Path(sys.argv[1]).resolve() / "dlpack_web"
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (extension,) = settings["tool"]["setuptools"]["ext-modules"]
+
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    package = ROOT / "py" / "dlpack_web"
+    for file in package.iterdir():
+        if file.suffix != ".so" and file.is_file():
+            (out / file.name).symlink_to(os.path.relpath(file, out))
+
+    command = ["gcc", "-shared", "-fPIC", *extension["extra-compile-args"]]
+    command += ["-Werror", "-O1", "-g", *SANITIZE]
+    command += [f"-D{name}={value}" for name, value in extension["define-macros"]]
+    command += [f"-I{folder}" for folder in extension["include-dirs"]]
+    command += [f"-I{sysconfig.get_path('include')}", *extension["sources"]]
+    command += ["-o", str(out / "_core.abi3.so")]
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    main()
