@@ -158,6 +158,7 @@ $(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml $(wildcard README.md L
 
 $(BRIDGE): $(TS_FILES) $(NPM)
 	@echo "[build] JavaScript for the wheel"
+	if [ ! -e js/src/python.ts ]; then echo '"use strict";' >$@; exit; fi
 	$(NODE_BIN)/esbuild js/src/python.ts --bundle --minify --format=iife \
 	  --global-name=__dlpackWeb --target=es2022 --log-level=warning --outfile=$@
 
