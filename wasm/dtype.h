@@ -4,9 +4,11 @@
 
 #include "dlpack.h"
 
+/* Characters and no pointers: on wasm each pointer in a table costs code to relocate.
+ */
 typedef struct {
-  const char *name;   /* the array API's (or ml_dtypes') name, for example "float32" */
-  const char *format; /* PEP 3118 format in native order; NULL when there is none */
+  char name[18];  /* the array API's (or ml_dtypes') name, for example "float32" */
+  char format[3]; /* PEP 3118 format in native order; "" when there is none */
   uint8_t code;
   uint8_t bits; /* a multiple of 8; lanes are always 1 */
 } dlw_dtype;

@@ -329,7 +329,7 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
                     "await t.to_host()");
     return -1;
   }
-  if (dtype->format == NULL) {
+  if (dtype->format[0] == '\0') {
     PyErr_Format(
         PyExc_BufferError,
         "the buffer protocol has no format for %s; use t.numpy() with ml_dtypes "
@@ -349,7 +349,8 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
     PyErr_NoMemory();
     return -1;
   }
-  Py_ssize_t *dims = dlw_payload(share), itemsize = dlw_itemsize(dl->dtype);
+  Py_ssize_t *dims = dlw_payload(share);
+  Py_ssize_t itemsize = (Py_ssize_t)dlw_itemsize(dl->dtype);
   for (size_t i = 0; i < axes; i++) {
     dims[i] = (Py_ssize_t)dl->shape[i];
     dims[axes + i] = (Py_ssize_t)dl->strides[i] * itemsize;
