@@ -16,7 +16,8 @@ CONTENTS = {".py", ".pyi", ".typed", ".js", ".so"}  # the package's part of the 
 
 def bundle_size(entry: Path) -> int:
     """Bytes of an entry point and all it imports: one minified ES module, gzipped."""
-    command = [ROOT / "node_modules/.bin/esbuild", entry, "--bundle", "--minify"]
+    esbuild = ROOT / "node_modules" / ".bin" / "esbuild"
+    command = [str(esbuild), str(entry), "--bundle", "--minify"]
     command += ["--format=esm", "--target=es2022", "--log-level=warning"]
     bundle = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     return len(gzip.compress(bundle, 9, mtime=0))

@@ -70,9 +70,11 @@ def checked(path: Path, sha256: str) -> Path | None:
 def from_cdn(version: str, file: str, target: Path) -> None:
     url = CDN.format(version=version, file=file)
     try:
-        with urllib.request.urlopen(url, timeout=CDN_TIMEOUT_S) as response:
-            with target.open("wb") as out:
-                shutil.copyfileobj(response, out)
+        with (
+            urllib.request.urlopen(url, timeout=CDN_TIMEOUT_S) as response,
+            target.open("wb") as out,
+        ):
+            shutil.copyfileobj(response, out)
     except OSError as error:
         target.unlink(missing_ok=True)
         say(f"Pyodide's CDN is out of reach ({error})")

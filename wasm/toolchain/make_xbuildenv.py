@@ -19,11 +19,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-# Where `pyodide xbuildenv install` looks first. Asked only whether it answers.
-OFFICIAL_INDEX = (
-    "https://raw.githubusercontent.com/pyodide/pyodide/main/"
-    "pyodide-cross-build-environments.json"
-)
+from pyodide_build.xbuildenv_releases import cross_build_env_metadata_url
+
 MAKEFILE_ENVS = """\
 export PYVERSION={python}
 export PYMAJOR={host[0]}
@@ -48,11 +45,12 @@ export LDFLAGS_BASE=-sWASM_BIGINT
 def install_official(version: str, out: Path) -> bool:
     """Install the published environment; False when that is not possible here."""
     try:
-        urllib.request.urlopen(OFFICIAL_INDEX, timeout=5).close()
+        # Asked for its own sake: pyodide-build would wait and retry for long.
+        urllib.request.urlopen(cross_build_env_metadata_url(), timeout=5).close()
     except OSError:
         return False
     pyodide = Path(sys.executable).with_name("pyodide")
-    command = [pyodide, "xbuildenv", "install", version, "--path", out]
+    command = [str(pyodide), "xbuildenv", "install", version, "--path", str(out)]
     return subprocess.run(command, check=False).returncode == 0
 
 
@@ -60,8 +58,10 @@ def target_variables(stdlib: Path) -> tuple[str, dict[str, Any]]:
     """Name and content of the sysconfigdata module inside Pyodide's stdlib zip."""
     with zipfile.ZipFile(stdlib) as archive:
         name = next(n for n in archive.namelist() if n.startswith("_sysconfigdata_"))
-        scope: dict[str, Any] = {}
-        exec(archive.read(name), scope)
+        code = archive.read(name)
+    scope: dict[str, Any] = {}
+    # Ours by npm's integrity hash; it holds f-strings, so it has to be run.
+    exec(code, scope)  # noqa: S102
     return name, scope["build_time_vars"]
 
 
@@ -117,7 +117,7 @@ def synthesise(npm_pyodide: Path, out: Path) -> None:
     (root / "dist").mkdir()
     shutil.copy(lock, root / "dist")
     marker = out / "xbuildenv" / ".build-python-version"
-    marker.write_text("{0[0]}.{0[1]}".format(sys.version_info))
+    marker.write_text("{}.{}".format(*sys.version_info[:2]))
 
 
 def main() -> None:
