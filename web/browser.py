@@ -50,7 +50,7 @@ def find_chromium() -> str | None:
 
 @contextmanager
 def open_browser(extra: Sequence[str] = ()) -> Iterator[Browser]:
-    """A running browser, closed on the way out; `extra` are further command line flags."""
+    """A running browser, closed on the way out; `extra` are further flags."""
     with sync_playwright() as playwright:
         try:
             browser = playwright.chromium.launch(
@@ -109,7 +109,7 @@ def open_page(
 
 
 def await_result(page: Page, timeout_s: float) -> dict[str, object]:
-    """What the page publishes (web/support.mjs); TimeoutError when it publishes nothing."""
+    """What the page publishes (web/support.mjs); TimeoutError if it does not."""
     # A promise instead of wait_for_function, which would need `unsafe-eval`.
     result = page.evaluate(
         """(ms) => new Promise((resolve) => {

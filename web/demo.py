@@ -22,7 +22,7 @@ TIMEOUT_S = 180
 
 
 def run_page(name: str, url: str, screenshot: Path) -> dict[str, object]:
-    """Open the page so that it runs by itself; its result, with the runner's own counts."""
+    """Open the page so that it runs by itself; its result and our own counts."""
     viewport = {"width": 1200, "height": 900}
     with (
         open_browser() as browser,
@@ -64,9 +64,8 @@ def print_steps(result: dict[str, object]) -> None:
 def print_verdict(result: dict[str, object]) -> None:
     if "max_abs_error" in result:
         print(f"\nlargest difference from NumPy: {result['max_abs_error']:.2e}")
-        print(
-            f"mapAsync: {result['map_async']}, foreign requests: {result['external_requests']}"
-        )
+        foreign = result["external_requests"]
+        print(f"mapAsync: {result['map_async']}, foreign requests: {foreign}")
     broken = [name for name, held in result.get("checks", {}).items() if not held]
     for problem in [result.get("error"), *broken, *result["problems"]]:
         if problem:

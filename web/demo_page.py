@@ -1,7 +1,7 @@
 """What the demo page runs in Python: NumPy -> JS -> GPU -> WGSL -> NumPy.
 
-`page` is the page's own JavaScript. Whatever runs inside `with step(...)` is counted and
-timed by it; `check` notes whether something that must hold did hold.
+`page` is the page's own JavaScript. Whatever runs inside `with step(...)` is counted
+and timed by it; `check` notes whether something that must hold did hold.
 """
 
 from contextlib import contextmanager

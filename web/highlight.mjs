@@ -1,7 +1,17 @@
 // Colours a Python listing: comments, strings, keywords, numbers. Enough for reading.
 
-const TOKENS =
-  /(?<comment>#.*)|(?<string>"""[\s\S]*?"""|f?"(?:[^"\\\n]|\\.)*")|(?<keyword>\b(?:and|as|async|await|def|else|finally|for|from|if|import|in|not|or|return|try|while|with|yield)\b)|(?<number>\b\d[\d.e-]*\b)/g;
+const KEYWORDS =
+  "and as async await def else finally for from if import in not or return try while with yield";
+
+const TOKENS = new RegExp(
+  [
+    /(?<comment>#.*)/.source,
+    /(?<string>"""[\s\S]*?"""|f?"(?:[^"\\\n]|\\.)*")/.source,
+    `(?<keyword>\\b(?:${KEYWORDS.replaceAll(" ", "|")})\\b)`,
+    /(?<number>\b\d[\d.e-]*\b)/.source,
+  ].join("|"),
+  "g",
+);
 
 /** Fills `element` with `source`, each token in a span with its kind as the class. */
 export function highlight(element, source) {

@@ -1,4 +1,4 @@
-"""Serve the built site (build/site) on 127.0.0.1, with the headers that the pages rely on.
+"""Serve build/site on 127.0.0.1, with the headers that the pages rely on.
 
 - COOP and COEP make pages cross-origin isolated, so that performance.now() has 5 us
   resolution. dlpack-web itself does not need them.

@@ -53,7 +53,7 @@ def browser() -> Iterator[Browser]:
 def open_test_page(
     browser: Browser, server: Server, request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., TestPage]]:
-    """Open a page with Pyodide and dlpack-web in it; it lives as long as the session."""
+    """Open a page with Pyodide and dlpack-web in it; it lives until the end."""
     wheel = json.loads((SITE / "wheel" / "wheel.json").read_text())["file"]
     kept = request.config.stash.setdefault(OUTCOMES, {})
     with ExitStack() as stack:

@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 
+import gpu_fixtures
 import pytest
 from pyodide.ffi import run_sync
 
@@ -51,12 +52,12 @@ def reason(report):
 
 
 def run_pytest(root, files):
-    """`files` are relative to `root`, the repository's copy in Pyodide's file system."""
+    """`files` are relative to `root`, the copy of the repository in Pyodide."""
     os.chdir(root)
     collector = Collector()
     # No faulthandler and no capture by file descriptors: Pyodide has neither.
     options = ["-p", "no:faulthandler", "-p", "no:cacheprovider", "--capture=sys", "-q"]
-    status = pytest.main([*options, *files], plugins=[collector])
+    status = pytest.main([*options, *files], plugins=[collector, gpu_fixtures])
     if status not in (0, 1) and not any(
         r["outcome"] == "failed" for r in collector.reports
     ):

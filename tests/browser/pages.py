@@ -17,7 +17,7 @@ PYTEST_PARTS = ["pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygmen
 
 
 def pack_tests(target: Path, site_packages: Path) -> None:
-    """A zip with pytest below `site/` and the tests, with their settings, below `repo/`."""
+    """A zip with pytest in `site/`, and the tests and their settings in `repo/`."""
     with zipfile.ZipFile(target, "w") as bundle:
         sources = [site_packages / "py.py"]  # a module of pytest's beside its packages
         for part in PYTEST_PARTS:

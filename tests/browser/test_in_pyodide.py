@@ -29,7 +29,7 @@ def notebook(open_test_page: Callable[..., TestPage]) -> TestPage:
 
 
 def test_notebook_import_alone_shares_memory(notebook: TestPage) -> None:
-    """No connect(): the wheel brings its JavaScript and runs it where eval is allowed."""
+    """No connect(): the wheel brings its JavaScript, where eval is allowed."""
     assert notebook.python("""
 import numpy as np
 import dlpack_web as dlw

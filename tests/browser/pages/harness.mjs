@@ -1,11 +1,13 @@
+import * as counters from "/counters.mjs"; // first: it must see what the library copies
+
 // Runs inside the test pages: starts a Pyodide and runs Python tests (real pytest) and
 // JavaScript cases in it. The host (tests/browser/conftest.py) calls `harness.*`.
 
 // CDP lifts the eval ban for the code it calls itself; a task of our own is under it again.
 const ownTask = () => new Promise((resolve) => setTimeout(resolve));
 
-/** What the host asked for and what came of it, e.g. {pyodide, bridge, ...library}. */
-const context = {};
+/** What cases work with: {counters, pyodide, bridge, library}. */
+const context = { counters };
 
 /** `pyodideDir` and `wheel` are URL paths; `notebook`: Python imports dlpack_web by itself. */
 async function start({ pyodideDir, wheel, notebook }) {
@@ -60,6 +62,11 @@ async function pytest(bundle, files) {
   return { reports: JSON.parse(reports), log: log.join("\n") };
 }
 
+const liveTensors = () =>
+  `${context.library.liveTensors()}, ${context.pyodide.runPython(
+    "import gc, dlpack_web; gc.collect(); dlpack_web.live_tensors()",
+  )}`;
+
 /** Runs the exported functions of a module one by one, as tests of the same name. */
 async function cases(url) {
   await ownTask();
@@ -67,11 +74,11 @@ async function cases(url) {
   const reports = [];
   for (const [name, test] of Object.entries(tests)) {
     const report = { id: `${url.split("/").pop()}::${name}`, outcome: "passed", detail: "" };
-    const before = context.library.liveTensors();
+    const before = liveTensors();
     try {
       await test(context);
-      const left = context.library.liveTensors() - before;
-      if (left !== 0) throw new Error(`${left} tensors were not released`);
+      const after = liveTensors();
+      if (after !== before) throw new Error(`tensors alive (JS, C): ${before} -> ${after}`);
     } catch (error) {
       report.outcome = "failed";
       report.detail = error.stack ?? String(error);
@@ -81,5 +88,5 @@ async function cases(url) {
   return { reports, log: "" };
 }
 
-globalThis.harness = { start, python, pythonSync, pytest, cases };
+globalThis.harness = { start, python, pythonSync, pytest, cases, context, counters };
 dispatchEvent(new Event("harness"));

@@ -1,0 +1,118 @@
+"""Measure us, today's ways and the floor side by side in one page of headless Chromium.
+
+Writes build/bench.json (one row for each path, way and size) and build/bench.md. Every
+row's result was checked. Only ratios within one run mean anything: the machine's load
+and its (software) GPU differ from run to run.
+
+Usage: python tests/bench/bench.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import threading
+from itertools import groupby
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "web"))
+
+from browser import BrowserMissingError, open_browser, open_page
+from serve import Server
+
+BUILD = ROOT / "build"
+OURS = "dlpack-web"
+
+
+def measure(quick: bool) -> dict:
+    """Run the page; its machine facts and rows."""
+    bench = Server(mounts={"/tests/": ROOT / "tests"})
+    with bench as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with (
+            open_browser(["--js-flags=--expose-gc"]) as browser,
+            open_page(browser, server.url) as (page, watch),
+        ):
+            page.on("console", lambda message: print(f"  {message.text}", flush=True))
+            page.goto(f"{server.url}tests/bench/bench.html")
+            result = page.evaluate(
+                "(options) => globalThis.bench(options)", {"quick": quick}
+            )
+            if watch.complaints():
+                raise RuntimeError("\n".join(watch.complaints()))
+        server.shutdown()
+    result["machine"] |= {
+        "system": f"{platform.system()} {platform.machine()}",
+        "load_after": round(os.getloadavg()[0], 2),
+        "quick": quick,
+    }
+    return result
+
+
+def human(ms: float) -> str:
+    """1.25e-4 -> '125 ns'."""
+    for unit, scale in (("ns", 1e6), ("µs", 1e3)):
+        if ms * scale < 1000:
+            return f"{ms * scale:.3g} {unit}"
+    return f"{ms:.3g} ms"
+
+
+def size(nbytes: int) -> str:
+    return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes} B"
+
+
+def tables(rows: list[dict]) -> list[str]:
+    """A Markdown table for each path and size."""
+    lines = []
+    for (path, nbytes), group in groupby(rows, lambda r: (r["path"], r["bytes"])):
+        group = list(group)
+        ours = next(row["median_ms"] for row in group if row["way"] == OURS)
+        lines += ["", f"### {path}, {size(nbytes)}", ""]
+        lines += ["| way | median | IQR | JS blocked | n | relative to us |"]
+        lines += ["|---|--:|--:|--:|--:|--:|"]
+        for row in sorted(group, key=lambda row: row["median_ms"]):
+            blocked = human(row["js_ms"]) if "js_ms" in row else ""
+            lines.append(
+                f"| {row['way']} | {human(row['median_ms'])} | {human(row['iqr_ms'])} "
+                f"| {blocked} | {row['n']} | {row['median_ms'] / ours:.2f} |"
+            )
+    return lines
+
+
+INTRODUCTION = """\
+# dlpack-web: measurements
+
+Medians with the interquartile range (IQR) over n batches, in random order in every
+round of one page; every result was checked. Uploads and downloads are timed until the
+GPU had finished; `JS blocked` is the part during which JavaScript could do nothing
+else. Compare within this run only."""
+
+
+def report(result: dict) -> str:
+    machine = ", ".join(f"{key}: {value}" for key, value in result["machine"].items())
+    return "\n".join([INTRODUCTION, "", machine, *tables(result["rows"]), ""])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure dlpack-web in Chromium.")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and sizes")
+    try:
+        result = measure(parser.parse_args().quick)
+    except BrowserMissingError as error:
+        print(error)
+        return 2
+    BUILD.mkdir(exist_ok=True)
+    (BUILD / "bench.json").write_text(json.dumps(result, indent=2) + "\n")
+    text = report(result)
+    (BUILD / "bench.md").write_text(text)
+    print(text)
+    print("build/bench.json, build/bench.md")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+// Timing of rival ways to do the same thing: one page, random order in every round, medians.
+
+const SAMPLE_MS = 2; // a sample is a batch this long: the clock ticks every 5 µs
+const MAX_BATCH = 20_000;
+
+const now = () => performance.now();
+
+/** Linear interpolation between the sorted samples. */
+function quantile(sorted, at) {
+  const place = (sorted.length - 1) * at;
+  const low = Math.floor(place);
+  const high = Math.ceil(place);
+  return sorted[low] + (sorted[high] - sorted[low]) * (place - low);
+}
+
+/** `{median, iqr}` of some samples. */
+export function spread(samples) {
+  const sorted = [...samples].sort((a, b) => a - b);
+  return { median: quantile(sorted, 0.5), iqr: quantile(sorted, 0.75) - quantile(sorted, 0.25) };
+}
+
+function shuffled(list) {
+  const result = [...list];
+  for (let i = result.length - 1; i > 0; i--) {
+    const j = Math.floor(Math.random() * (i + 1));
+    [result[i], result[j]] = [result[j], result[i]];
+  }
+  return result;
+}
+
+/** Runs a batch of `count`; `{total, blocked}` in ms for each of them. */
+async function sample(way, count) {
+  const start = now();
+  for (let i = 0; i < count; i++) {
+    if (way.each) await way.each();
+    else way.run();
+  }
+  const blocked = now() - start;
+  await way.settle?.();
+  return { total: (now() - start) / count, blocked: blocked / count };
+}
+
+/** How many runs make a sample long enough to be timed. */
+async function batchFor(way) {
+  const limit = way.maxBatch ?? MAX_BATCH;
+  let count = 1;
+  while (count < limit) {
+    const { total } = await sample(way, count);
+    if (total * count >= SAMPLE_MS) break;
+    count = Math.min(limit, count * 4);
+  }
+  return count;
+}
+
+/**
+ * Times every way against the others. A way is `{name, run | each, settle?, verify, maxBatch?}`:
+ * `run` is synchronous and `each` is awaited one by one; `settle` waits for what a batch of
+ * `run` has started; `verify` throws when the result is wrong.
+ */
+export async function compare(ways, { rounds }) {
+  const samples = new Map();
+  for (const way of ways) {
+    await way.verify();
+    samples.set(way, { batch: await batchFor(way), totals: [], blocked: [] });
+  }
+  for (let round = 0; round < rounds; round++) {
+    globalThis.gc?.(); // nobody pays for an earlier one's garbage
+    for (const way of shuffled(ways)) {
+      const into = samples.get(way);
+      const { total, blocked } = await sample(way, into.batch);
+      into.totals.push(total);
+      into.blocked.push(blocked);
+    }
+  }
+  for (const way of ways) await way.verify();
+  return ways.map((way) => {
+    const { totals, blocked, batch } = samples.get(way);
+    const { median, iqr } = spread(totals);
+    const row = { way: way.name, median_ms: median, iqr_ms: iqr, n: totals.length, batch };
+    if (way.settle) row.js_ms = spread(blocked).median;
+    return { ...row, verified: true };
+  });
+}

@@ -1,0 +1,188 @@
+// WebGPU from JavaScript; each function is a test (pages/harness.mjs).
+import { equal, ok, throws } from "./pages/expect.mjs";
+
+const DOUBLE = `
+@group(0) @binding(0) var<storage, read> src: array<f32>;
+@group(0) @binding(1) var<storage, read_write> dst: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < arrayLength(&src)) { dst[id.x] = 2 * src[id.x]; }
+}`;
+
+/** One device for all cases, made at first use. */
+let devicePromise;
+function deviceOf({ library }) {
+  devicePromise ??= library.webgpu.requestDevice();
+  return devicePromise;
+}
+
+const pattern = (length) => Uint8Array.from({ length }, (_, i) => (i * 37) % 251);
+const bytes = (array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+const releaseAll = (...tensors) => {
+  for (const tensor of tensors) tensor.release();
+};
+
+export async function every_dtype_makes_the_round_trip(context) {
+  const device = await deviceOf(context);
+  const table = await (await fetch("/tests/dtypes.json")).json();
+  for (const { name, bits } of table.filter((entry) => entry.bits % 8 === 0)) {
+    for (const shape of [[3, 5], [1], [7], [], [0, 4]]) {
+      const host = context.bridge.empty(shape, name);
+      bytes(host.data).set(pattern((host.size * bits) / 8));
+      const gpu = host.to(device);
+      equal([gpu.dtype, gpu.shape], [name, shape]);
+      const back = await gpu.read();
+      equal(bytes(back), bytes(host.data), `${name} ${shape}`);
+      equal(back.constructor.name, host.data.constructor.name, name);
+      releaseAll(host, gpu);
+    }
+  }
+}
+
+export async function js_owned_arrays_go_up_and_down(context) {
+  const device = await deviceOf(context);
+  const host = context.library.Tensor.fromTypedArray(new Float32Array([1, 2, 3]), { shape: [3] });
+  const gpu = host.to(device);
+  const out = new Float32Array(3);
+  ok((await gpu.read(out)) === out, "read(out) resolves to out");
+  equal(out, [1, 2, 3]);
+  releaseAll(host, gpu);
+}
+
+export async function a_kernel_runs(context) {
+  const { bridge, library } = context;
+  const device = await deviceOf(context);
+  const host = bridge.empty([5], "float32");
+  host.data.set([1, 2, 3, 4, 5]);
+  const gpu = host.to(device);
+  const out = bridge.empty([5], "float32", { device });
+  const kernel = new library.webgpu.Kernel(device, DOUBLE);
+  kernel.run([gpu, out], { workgroups: [1] });
+  equal(await out.read(), [2, 4, 6, 8, 10]);
+  releaseAll(host, gpu, out);
+}
+
+export async function read_all_maps_once(context) {
+  const { bridge, counters } = context;
+  const device = await deviceOf(context);
+  const tensors = [3, 50, 700].map((n) => bridge.empty([n], "float32", { device }));
+  counters.start();
+  const results = await bridge.readAll(tensors);
+  const { map_async, copies } = counters.stop();
+  equal([map_async, copies], [1, 3]);
+  equal(
+    results.map((r) => r.length),
+    [3, 50, 700],
+  );
+  releaseAll(...tensors);
+}
+
+export async function gpu_tensors_cross_to_python_and_back(context) {
+  const { bridge, pyodide } = context;
+  const device = await deviceOf(context);
+  const gpu = bridge.empty([4], "int32", { device });
+  const proxy = bridge.toPython(gpu);
+  gpu.release();
+  pyodide.globals.set("from_js", proxy);
+  equal(pyodide.runPython("str(from_js.device).startswith('webgpu:')"), true);
+  const again = bridge.tensor(proxy);
+  pyodide.runPython("from_js.release(); del from_js");
+  proxy.destroy();
+  equal(await again.read(), [0, 0, 0, 0]);
+  again.release();
+}
+
+export async function borrowed_buffers_stay_their_owners(context) {
+  const device = await deviceOf(context);
+  const { Tensor } = context.library;
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+  const buffer = device.createBuffer({ size: 16, usage });
+  const options = { device, shape: [4], dtype: "float32" };
+  const borrowed = Tensor.fromGPUBuffer(buffer, options);
+  borrowed.release();
+  let released = 0;
+  const owned = Tensor.fromGPUBuffer(buffer, { ...options, release: () => released++ });
+  equal(await owned.read(), [0, 0, 0, 0], "the buffer was not destroyed");
+  owned.release();
+  owned.release();
+  equal(released, 1, "calls of release");
+  buffer.destroy();
+}
+
+export async function missing_usage_flags_are_named(context) {
+  const device = await deviceOf(context);
+  const { library, bridge } = context;
+  const { STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
+  const lend = (usage) => {
+    const buffer = device.createBuffer({ size: 16, usage });
+    const release = () => buffer.destroy();
+    return library.Tensor.fromGPUBuffer(buffer, { device, shape: [4], dtype: "float32", release });
+  };
+  const kernel = new library.webgpu.Kernel(device, DOUBLE);
+  const out = bridge.empty([4], "float32", { device });
+  const noStorage = lend(COPY_SRC | COPY_DST);
+  await throws(() => kernel.run([noStorage, out]), "DeviceError", /GPUBufferUsage\.STORAGE/);
+  const noSource = lend(STORAGE | COPY_DST);
+  await throws(() => noSource.read(), "DeviceError", /GPUBufferUsage\.COPY_SRC/);
+  const host = bridge.empty([4], "float32");
+  await throws(() => host.to(device, { usage: STORAGE }), "DeviceError", /COPY_DST/);
+  releaseAll(noStorage, noSource, out, host);
+}
+
+export async function tensors_of_another_device_are_refused(context) {
+  const { bridge, library } = context;
+  const device = await deviceOf(context);
+  const other = await library.webgpu.requestDevice({ label: "the other one" });
+  const foreign = bridge.empty([4], "float32", { device: other });
+  const own = bridge.empty([4], "float32", { device });
+  const kernel = new library.webgpu.Kernel(device, DOUBLE);
+  await throws(() => kernel.run([foreign, own]), "DeviceError", /the other one|webgpu:/);
+  await throws(() => foreign.to(device), "DeviceError", /the other one|webgpu:/);
+  releaseAll(foreign, own);
+}
+
+export async function sizes_beyond_the_limit_say_the_limit(context) {
+  const device = await deviceOf(context);
+  const { maxBufferSize } = device.limits;
+  const error = await throws(
+    () => context.bridge.empty([2 ** 40], "uint8", { device }),
+    "UnsupportedError",
+    /maxBufferSize/,
+  );
+  equal([error.given, error.needed], [2 ** 40, maxBufferSize]);
+}
+
+export async function wgsl_errors_come_with_the_next_read(context) {
+  const { bridge, library } = context;
+  const device = await deviceOf(context);
+  const tensor = bridge.empty([4], "float32", { device });
+  const kernel = new library.webgpu.Kernel(device, "fn main() { nonsense }");
+  kernel.run([tensor]);
+  await throws(() => tensor.read(), "DeviceError", /nonsense|expected/);
+  equal(await tensor.read(), [0, 0, 0, 0], "the device still works");
+  tensor.release();
+}
+
+export async function cpu_only_and_gpu_only_properties(context) {
+  const device = await deviceOf(context);
+  const gpu = context.bridge.empty([4], "float32", { device });
+  const host = context.bridge.empty([4], "float32");
+  await throws(() => gpu.data, "UnsupportedError", /read\(\)/);
+  await throws(() => host.buffer, "UnsupportedError", /to\(/);
+  releaseAll(gpu, host);
+}
+
+export async function lost_devices_are_named(context) {
+  const { bridge, library } = context;
+  const device = await library.webgpu.requestDevice();
+  const gpu = bridge.empty([4], "float32", { device });
+  const host = bridge.empty([4], "float32");
+  device.destroy();
+  await device.lost;
+  await throws(() => gpu.read(), "DeviceLostError", /lost/);
+  await throws(() => host.to(device), "DeviceLostError", /lost/);
+  await throws(() => bridge.empty([1], "int8", { device }), "DeviceLostError", /lost/);
+  equal(host.shape, [4], "CPU tensors are not affected");
+  releaseAll(gpu, host);
+}

@@ -1,0 +1,159 @@
+"""WebGPU from Python, inside the page: what goes up must come down unchanged."""
+
+import json
+from pathlib import Path
+
+import dlpack_web as dlw
+import numpy as np
+import pytest
+from pyodide.ffi import can_run_sync
+
+from js import Uint8Array, harness
+
+pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
+
+TABLE = json.loads((Path(__file__).parents[1] / "dtypes.json").read_text())
+NAMES = [entry["name"] for entry in TABLE if entry["bits"] % 8 == 0]
+
+DOUBLE = """
+@group(0) @binding(0) var<storage, read> src: array<f32>;
+@group(0) @binding(1) var<storage, read_write> dst: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < arrayLength(&src)) { dst[id.x] = 2 * src[id.x]; }
+}
+"""
+
+
+def bytes_of(tensor):
+    """A Uint8Array over a CPU tensor's memory."""
+    data = tensor.js.data
+    return Uint8Array.new(data.buffer, data.byteOffset, data.byteLength)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (1,), (7,), (), (0, 4)], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_round_trip_keeps_every_byte(name, shape):
+    with dlw.empty(shape, name) as tensor:
+        pattern = bytes(i * 37 % 251 for i in range(int(tensor.nbytes)))
+        bytes_of(tensor).assign(pattern)
+        with tensor.to_device("webgpu") as on_gpu:
+            assert (on_gpu.shape, on_gpu.dtype) == (shape, name)
+            assert str(on_gpu.device).startswith("webgpu:")
+            with on_gpu.to_device("cpu") as back:
+                assert bytes_of(back).to_bytes() == pattern
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 7])
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+async def test_odd_lengths_keep_their_neighbours(dtype, count):
+    """WebGPU copies groups of 4 bytes; what lies behind the array must stay."""
+    memory = np.zeros(count + 8, dtype)
+    source = np.arange(1, count + 1).astype(dtype)
+    with dlw.from_dlpack(source).to_device("webgpu") as on_gpu:
+        await on_gpu.to_host(out=memory[:count])
+    assert (memory[:count] == source).all()
+    assert not memory[count:].any()
+
+
+async def test_strided_array_arrives_packed():
+    array = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for view in (array.T, array[::-1, ::2], np.broadcast_to(array[0], (3, 6))):
+        with dlw.from_dlpack(view) as host, host.to_device("webgpu") as on_gpu:
+            assert (await on_gpu.to_host() == view).all()
+
+
+async def test_kernel_computes_on_tensors():
+    array = np.arange(5, dtype=np.float32)
+    double = dlw.webgpu.Kernel(DOUBLE)
+    with (
+        dlw.from_dlpack(array).to_device("webgpu") as source,
+        dlw.empty(5, device="webgpu") as target,
+    ):
+        double(source, target, workgroups=1)
+        double(target, source)
+        assert (await source.to_host() == 4 * array).all()
+
+
+async def test_kernel_sees_the_logical_length():
+    """Buffers are padded; arrayLength() must not show it."""
+    count = dlw.webgpu.Kernel("""
+@group(0) @binding(0) var<storage, read> src: array<f32>;
+@group(0) @binding(1) var<storage, read_write> dst: array<u32>;
+@compute @workgroup_size(1) fn main() { dst[0] = arrayLength(&src); }
+""")
+    with (
+        dlw.empty(5, device="webgpu") as source,
+        dlw.empty(1, "uint32", device="webgpu") as target,
+    ):
+        count(source, target)
+        assert (await target.to_host())[0] == 5
+
+
+async def test_empty_on_webgpu_is_zero():
+    with dlw.empty((2, 3), "int32", device="webgpu") as tensor:
+        assert not (await tensor.to_host()).any()
+
+
+async def test_to_host_fills_out():
+    array = np.arange(12, dtype=np.int32).reshape(3, 4)
+    contiguous, strided = np.empty_like(array), np.empty((4, 3), np.int32).T
+    with dlw.from_dlpack(array).to_device("webgpu") as tensor:
+        for out in (contiguous, strided):
+            assert await tensor.to_host(out=out) is out
+            assert (out == array).all()
+
+
+async def test_several_readbacks_share_one_map():
+    arrays = [np.full(n, n, np.float32) for n in (1, 100, 3000)]
+    tensors = [dlw.from_dlpack(array).to_device("webgpu") for array in arrays]
+    harness.counters.start()
+    results = await dlw.to_host(*tensors)
+    counts = harness.counters.stop()
+    assert (counts.map_async, counts.copies) == (1, 3)
+    assert counts.copied_bytes == sum(array.nbytes for array in arrays)
+    assert all((a == b).all() for a, b in zip(arrays, results, strict=True))
+    for tensor in tensors:
+        tensor.release()
+
+
+async def test_upload_and_readback_copy_once():
+    array = np.ones(1000, np.float32)
+    harness.counters.start()
+    tensor = dlw.from_dlpack(array).to_device("webgpu")
+    up = harness.counters.stop()
+    harness.counters.start()
+    await tensor.to_host()
+    down = harness.counters.stop()
+    tensor.release()
+    assert (up.copies, up.copied_bytes, up.map_async) == (1, 4000, 0)
+    assert (down.copies, down.copied_bytes, down.map_async) == (1, 4000, 1)
+
+
+def test_asarray_blocks_where_python_may_wait():
+    assert can_run_sync()
+    array = np.arange(6, dtype=np.int16).reshape(2, 3)
+    with dlw.from_dlpack(array).to_device("webgpu") as tensor:
+        assert (np.asarray(tensor) == array).all()
+        assert (np.from_dlpack(tensor, device="cpu") == array).all()
+
+
+def test_upload_takes_a_snapshot():
+    array = np.zeros(4, np.float32)
+    with dlw.from_dlpack(array).to_device("webgpu") as tensor:
+        array[:] = 9
+        assert not np.asarray(tensor).any()
+
+
+def test_same_device_is_shared_not_copied():
+    with dlw.empty(3, device="webgpu") as tensor, tensor.to_device("webgpu") as again:
+        assert again.gpu_buffer == tensor.gpu_buffer
+    assert again.released
+
+
+def test_tensor_outlives_its_js_side():
+    tensor = dlw.from_dlpack(np.arange(4, dtype=np.float32)).to_device("webgpu")
+    tensor.js.release()
+    assert (np.asarray(tensor) == [0, 1, 2, 3]).all()
+    tensor.release()

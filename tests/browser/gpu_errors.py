@@ -1,0 +1,200 @@
+"""WebGPU from Python, inside the page: every misuse has its error and leaks nothing."""
+
+import asyncio
+
+import dlpack_web as dlw
+import numpy as np
+import pytest
+from pyodide.ffi import to_js
+
+import js
+from js import harness
+
+pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
+
+USAGE = {
+    "STORAGE": js.GPUBufferUsage.STORAGE,
+    "COPY_SRC": js.GPUBufferUsage.COPY_SRC,
+    "COPY_DST": js.GPUBufferUsage.COPY_DST,
+}
+IDLE = """
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(1) fn main() { x[0] = 1; }
+"""
+
+
+def on_gpu(count=4):
+    with dlw.from_dlpack(np.zeros(count, np.float32)) as tensor:
+        return tensor.to_device("webgpu")
+
+
+def plain(**values):
+    return to_js(values, dict_converter=js.Object.fromEntries)
+
+
+def tensor_without(flag, gpu_device):
+    """A tensor over a GPUBuffer that lacks one usage flag."""
+    usage = sum(bit for name, bit in USAGE.items() if name != flag)
+    buffer = gpu_device.createBuffer(plain(size=16, usage=usage))
+    options = plain(device=gpu_device, shape=[4], dtype="float32")
+    lent = harness.context.library.Tensor.fromGPUBuffer(buffer, options)
+    tensor = dlw.from_js(lent)
+    lent.release()
+    return tensor
+
+
+@pytest.fixture
+def gpu_device():
+    with on_gpu() as tensor:
+        return tensor.js.device.gpu
+
+
+async def test_kernel_without_storage_usage(gpu_device):
+    kernel, named = dlw.webgpu.Kernel(IDLE), r"GPUBufferUsage\.STORAGE"
+    with (
+        tensor_without("STORAGE", gpu_device) as tensor,
+        pytest.raises(BufferError, match=named),
+    ):
+        kernel(tensor)
+
+
+async def test_readback_without_copy_src_usage(gpu_device):
+    with (
+        tensor_without("COPY_SRC", gpu_device) as tensor,
+        pytest.raises(BufferError, match=r"GPUBufferUsage\.COPY_SRC"),
+    ):
+        await tensor.to_host()
+
+
+async def test_kernel_over_two_devices():
+    other = await dlw.webgpu.request_device()
+    with on_gpu() as a, dlw.empty(4, device=other) as b:
+        with pytest.raises(BufferError, match="share a device"):
+            dlw.webgpu.Kernel(IDLE)(a, b)
+        with pytest.raises(BufferError, match="do not leave their device"):
+            a.to_device(other)
+
+
+def test_unregistered_device():
+    with pytest.raises(BufferError, match="webgpu:99"):
+        dlw.empty(4, device="webgpu:99")
+
+
+def test_kernel_arguments():
+    kernel = dlw.webgpu.Kernel(IDLE)
+    with pytest.raises(TypeError, match="at least one tensor"):
+        kernel()
+    with pytest.raises(TypeError, match="takes Tensors"):
+        kernel(np.zeros(4))
+    with (
+        dlw.empty(4) as host,
+        pytest.raises(BufferError, match=r"to_device\('webgpu'\)"),
+    ):
+        kernel(host)
+
+
+@pytest.mark.parametrize("workgroups", [(), (1, 1, 1, 1), (-1,), (2**17,)], ids=str)
+def test_workgroups_out_of_range(workgroups):
+    with on_gpu() as tensor, pytest.raises(ValueError, match="workgroup"):
+        dlw.webgpu.Kernel(IDLE)(tensor, workgroups=workgroups)
+
+
+def test_larger_than_the_device_allows():
+    with pytest.raises(BufferError, match="maxBufferSize"):
+        dlw.empty(2**40, "uint8", device="webgpu")
+
+
+async def test_limit_above_the_adapter():
+    with pytest.raises(BufferError, match="maxBufferSize"):
+        await dlw.webgpu.request_device(maxBufferSize=2**52)
+
+
+async def test_unknown_limit():
+    with pytest.raises(TypeError, match="maxMagic"):
+        await dlw.webgpu.request_device(maxMagic=1)
+
+
+async def test_wgsl_that_does_not_compile():
+    """WebGPU says so later: the next readback raises it, and only that one."""
+    with on_gpu() as tensor:
+        dlw.webgpu.Kernel("fn main() { nonsense }")(tensor)
+        with pytest.raises(BufferError, match=r"nonsense|expected"):
+            await tensor.to_host()
+        assert (await tensor.to_host() == 0).all()
+
+
+async def test_binding_that_the_shader_lacks():
+    with on_gpu() as a, on_gpu() as b:
+        dlw.webgpu.Kernel(IDLE)(a, b)
+        with pytest.raises(BufferError):
+            await a.to_host()
+
+
+def test_released_tensor():
+    tensor = on_gpu()
+    tensor.release()
+    tensor.release()  # again is no error
+    for use in (
+        lambda: tensor.shape,
+        lambda: tensor.gpu_buffer,
+        lambda: tensor.to_device("cpu"),
+        lambda: dlw.webgpu.Kernel(IDLE)(tensor),
+        lambda: np.asarray(tensor),
+    ):
+        with pytest.raises(dlw.ReleasedError):
+            use()
+
+
+async def test_released_tensor_cannot_be_read():
+    tensor = on_gpu()
+    tensor.release()
+    with pytest.raises(dlw.ReleasedError):
+        await tensor.to_host()
+
+
+@pytest.mark.parametrize("handle", [0, 1, 0xFFFFF, 0xDEADBEEF])
+def test_forged_hold(handle):
+    with pytest.raises(dlw.ReleasedError):
+        dlw._core._take(handle)
+
+
+def test_moving_with_copy_false():
+    with on_gpu() as tensor, pytest.raises(dlw.CopyError):
+        tensor.to_device("cpu", copy=False)
+    with dlw.empty(4) as tensor, pytest.raises(dlw.CopyError):
+        tensor.to_device("webgpu", copy=False)
+
+
+@pytest.mark.parametrize(
+    "out",
+    [
+        np.empty(3, np.float32),
+        np.empty(4, np.int32),
+        np.broadcast_to(np.float32(0), 4),
+    ],
+    ids=["shape", "dtype", "read-only"],
+)
+async def test_out_that_does_not_fit(out):
+    with on_gpu() as tensor, pytest.raises(ValueError, match="out"):
+        await tensor.to_host(out=out)
+
+
+async def test_lost_device():
+    """Last: its tensors are gone, the CPU's are not, and a new device works."""
+    lost = await dlw.webgpu.request_device()
+    with dlw.empty(4, device=lost) as tensor, dlw.empty(4) as host:
+        gpu_device = tensor.js.device.gpu
+        gpu_device.destroy()
+        await gpu_device.lost
+        await asyncio.sleep(0)
+        with pytest.raises(dlw.DeviceLostError, match="lost"):
+            await tensor.to_host()
+        with pytest.raises(dlw.DeviceLostError):
+            host.to_device(lost)
+        with pytest.raises(dlw.DeviceLostError):
+            dlw.empty(4, device=lost)
+        with pytest.raises(dlw.DeviceLostError):
+            dlw.webgpu.Kernel(IDLE)(tensor)
+        assert host.numpy().shape == (4,)
+        with host.to_device("webgpu") as elsewhere:
+            assert elsewhere.device != lost

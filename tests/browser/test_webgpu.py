@@ -1,0 +1,104 @@
+"""WebGPU and shared memory in the page, from Python and from JavaScript."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pages import TestPage
+
+CASES = "/tests/browser/"
+
+
+def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
+    strict_page.cases(f"{CASES}cpu_cases.mjs").must_pass()
+
+
+@pytest.mark.usefixtures("webgpu")
+@pytest.mark.parametrize("file", ["gpu_cases.py", "gpu_errors.py"])
+def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
+    strict_page.pytest([f"tests/browser/{file}"]).must_pass()
+
+
+@pytest.mark.usefixtures("webgpu")
+def test_gpu_from_javascript(strict_page: TestPage) -> None:
+    strict_page.cases(f"{CASES}gpu_cases.mjs").must_pass()
+
+
+@pytest.mark.usefixtures("webgpu")
+def test_synchronous_python_is_told_to_await(strict_page: TestPage) -> None:
+    """Without JSPI below it Python cannot wait: the error names what can."""
+    strict_page.python("""
+import dlpack_web as dlw
+await dlw.webgpu.request_device()
+""")
+    message = strict_page.python_sync("""
+import numpy as np
+import dlpack_web as dlw
+
+with dlw.empty(3, device="webgpu") as tensor:
+    try:
+        np.asarray(tensor)
+        message = "nothing was raised"
+    except BufferError as error:
+        message = str(error)
+message
+""")
+    assert "to_host()" in str(message)
+
+
+NO_ADAPTER = "GPU.prototype.requestAdapter = async () => null"
+NO_WEBGPU = "delete Navigator.prototype.gpu"
+ASK = """
+import dlpack_web as dlw
+
+try:
+    await dlw.webgpu.request_device()
+    message = "nothing was raised"
+except BufferError as error:
+    message = str(error)
+message
+"""
+ASK_JS = """
+from js import harness
+from pyodide.ffi import JsException
+
+try:
+    await harness.context.library.webgpu.requestDevice()
+    message = "nothing was raised"
+except JsException as error:
+    message = f"{error.name}: {error.message}"
+message
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [(NO_ADAPTER, "no adapter"), (NO_WEBGPU, "no WebGPU")],
+    ids=["no adapter", "no navigator.gpu"],
+)
+def test_missing_webgpu_says_what_to_do(
+    script: str, expected: str, open_test_page: Callable[..., TestPage]
+) -> None:
+    page = open_test_page(script=script)
+    assert expected in str(page.python(ASK))
+    from_js = str(page.python(ASK_JS))
+    assert from_js.startswith("DeviceError")
+    assert expected in from_js
+
+
+def test_upload_before_any_device(open_test_page: Callable[..., TestPage]) -> None:
+    page = open_test_page()
+    message = page.python("""
+import numpy as np
+import dlpack_web as dlw
+
+with dlw.from_dlpack(np.zeros(3)) as tensor:
+    try:
+        tensor.to_device("webgpu")
+        message = "nothing was raised"
+    except BufferError as error:
+        message = str(error)
+message
+""")
+    assert "request_device()" in str(message)
