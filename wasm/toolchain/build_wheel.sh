@@ -14,7 +14,9 @@ for doc in README.md LICENSE; do [ -e $doc ] && cp $doc "$stage"; done
 cp wasm/*.[ch] "$stage/wasm"
 (cd py/dlpack_web && cp ./*.py ./*.pyi py.typed _bridge.js "$OLDPWD/$stage/py/dlpack_web")
 
-export PATH=$venv/bin:$PATH PYODIDE_XBUILDENV_PATH=$xbuildenv
+# An emcc on the PATH goes first; EMSDK may name an installation that is not on it.
+export PATH=$venv/bin:$PATH${EMSDK:+:$EMSDK/upstream/emscripten}
+export PYODIDE_XBUILDENV_PATH=$xbuildenv
 wanted=$(cd "$stage" && pyodide config get emscripten_version 2>/dev/null)
 found=$(emcc --version 2>/dev/null | sed -n '1s/.* \([0-9.]*[0-9]\).*/\1/p')
 if [ -n "$found" ] && [ "$found" != "$wanted" ]; then

