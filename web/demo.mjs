@@ -11,7 +11,7 @@ const say = (text) => {
   $("status").textContent = text;
 };
 
-// The promise of the issue this page proves: copies on our side, step by step.
+// What the page is there to show: copies on our side, step by step.
 const PROMISED = {
   "NumPy to JS view": 0,
   "JS view after memory growth": 0,
@@ -55,6 +55,13 @@ json.dumps({"python": platform.python_version(), "numpy": numpy.__version__,
 async function picture() {
   const [chosen] = $("file").files;
   return decode(chosen ?? (await (await fetch("photo.jpg")).blob()));
+}
+
+/** Shows the picture before anything has run. */
+async function preview() {
+  const { pixels, width, height } = await picture();
+  const image = new ImageData(new Uint8ClampedArray(pixels.buffer), width, height);
+  Object.assign($("source"), { width, height }).getContext("2d").putImageData(image, 0, 0);
 }
 
 async function runOnce() {
@@ -133,5 +140,10 @@ $("controls").addEventListener("submit", (event) => {
 $("sigma").addEventListener("input", ({ target }) => {
   $("sigma-value").textContent = target.value;
 });
+$("sigma").addEventListener("change", () => {
+  if (python) run(); // Python is there: answer at once
+});
+$("file").addEventListener("change", preview);
 highlight($("code"), await source);
 if (opensByItself()) run();
+else preview();

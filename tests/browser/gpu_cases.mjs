@@ -58,7 +58,7 @@ export async function a_kernel_runs(context) {
   const gpu = host.to(device);
   const out = bridge.empty([5], "float32", { device });
   const kernel = new library.webgpu.Kernel(device, DOUBLE);
-  kernel.run([gpu, out], { workgroups: [1] });
+  kernel.run([gpu, out], { workgroups: 1 });
   equal(await out.read(), [2, 4, 6, 8, 10]);
   releaseAll(host, gpu, out);
 }
@@ -122,12 +122,17 @@ export async function missing_usage_flags_are_named(context) {
   const kernel = new library.webgpu.Kernel(device, DOUBLE);
   const out = bridge.empty([4], "float32", { device });
   const noStorage = lend(COPY_SRC | COPY_DST);
-  await throws(() => kernel.run([noStorage, out]), "DeviceError", /GPUBufferUsage\.STORAGE/);
+  await throws(
+    () => kernel.run([noStorage, out], { workgroups: 1 }),
+    "DeviceError",
+    /GPUBufferUsage\.STORAGE/,
+  );
   const noSource = lend(STORAGE | COPY_DST);
   await throws(() => noSource.read(), "DeviceError", /GPUBufferUsage\.COPY_SRC/);
-  const host = bridge.empty([4], "float32");
-  await throws(() => host.to(device, { usage: STORAGE }), "DeviceError", /COPY_DST/);
-  releaseAll(noStorage, noSource, out, host);
+  const noTarget = lend(STORAGE | COPY_SRC);
+  const wanted = { usage: COPY_DST };
+  await throws(() => noTarget.to(device, wanted), "DeviceError", /GPUBufferUsage\.COPY_DST/);
+  releaseAll(noStorage, noSource, noTarget, out);
 }
 
 export async function tensors_of_another_device_are_refused(context) {
@@ -137,7 +142,11 @@ export async function tensors_of_another_device_are_refused(context) {
   const foreign = bridge.empty([4], "float32", { device: other });
   const own = bridge.empty([4], "float32", { device });
   const kernel = new library.webgpu.Kernel(device, DOUBLE);
-  await throws(() => kernel.run([foreign, own]), "DeviceError", /the other one|webgpu:/);
+  await throws(
+    () => kernel.run([foreign, own], { workgroups: 1 }),
+    "DeviceError",
+    /the other one|webgpu:/,
+  );
   await throws(() => foreign.to(device), "DeviceError", /the other one|webgpu:/);
   releaseAll(foreign, own);
 }
@@ -157,9 +166,10 @@ export async function wgsl_errors_come_with_the_next_read(context) {
   const { bridge, library } = context;
   const device = await deviceOf(context);
   const tensor = bridge.empty([4], "float32", { device });
-  const kernel = new library.webgpu.Kernel(device, "fn main() { nonsense }");
-  kernel.run([tensor]);
-  await throws(() => tensor.read(), "DeviceError", /nonsense|expected/);
+  const broken = DOUBLE.replace("2 *", "nonsense *");
+  const kernel = new library.webgpu.Kernel(device, broken);
+  kernel.run([tensor, tensor], { workgroups: 1 });
+  await throws(() => tensor.read(), "DeviceError", /line 7:.*nonsense/);
   equal(await tensor.read(), [0, 0, 0, 0], "the device still works");
   tensor.release();
 }

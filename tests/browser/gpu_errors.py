@@ -117,17 +117,15 @@ async def test_unknown_limit():
 async def test_wgsl_that_does_not_compile():
     """WebGPU says so later: the next readback raises it, and only that one."""
     with on_gpu() as tensor:
-        dlw.webgpu.Kernel("fn main() { nonsense }")(tensor)
-        with pytest.raises(BufferError, match=r"nonsense|expected"):
+        dlw.webgpu.Kernel(IDLE.replace("= 1", "= nonsense"))(tensor)
+        with pytest.raises(BufferError, match=r"line 3.*nonsense"):
             await tensor.to_host()
         assert (await tensor.to_host() == 0).all()
 
 
-async def test_binding_that_the_shader_lacks():
-    with on_gpu() as a, on_gpu() as b:
+def test_more_tensors_than_bindings():
+    with on_gpu() as a, on_gpu() as b, pytest.raises(ValueError, match="1 bindings"):
         dlw.webgpu.Kernel(IDLE)(a, b)
-        with pytest.raises(BufferError):
-            await a.to_host()
 
 
 def test_released_tensor():
