@@ -324,9 +324,9 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy) {
     return fresh;
   }
   if (copy == DLW_COPY_NO && copied) {
+    dlw_tensor_release(tensor);
     PyErr_SetString(dlw_core->copy_error,
                     "the producer copied although copy=False was asked for");
-    dlw_tensor_release(tensor);
     return NULL;
   }
   return tensor;

@@ -257,7 +257,9 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t
   DLDevice here = dlw_dl(tensor)->device;
   int versioned = version[0] >= DLPACK_MAJOR_VERSION;
   if (moves && (device[0] != here.device_type || device[1] != here.device_id)) {
-    if (device[0] == kDLCPU) return export_from_gpu(self, copy, versioned);
+    if (here.device_type != kDLCPU && device[0] == kDLCPU && device[1] == 0) {
+      return export_from_gpu(self, copy, versioned);
+    }
     PyErr_Format(PyExc_BufferError,
                  "cannot export to device (%ld, %ld): only the tensor's own device "
                  "(%d, %d) and the CPU (1, 0) are supported; use t.to_device()",
@@ -330,11 +332,10 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
     return -1;
   }
   if (dtype->format[0] == '\0') {
-    PyErr_Format(
-        PyExc_BufferError,
-        "the buffer protocol has no format for %s; use t.numpy() with ml_dtypes "
-        "installed, or t.__dlpack__()",
-        dtype->name);
+    PyErr_Format(PyExc_BufferError,
+                 "the buffer protocol has no format for %s; use t.numpy(), with "
+                 "ml_dtypes installed",
+                 dtype->name);
     return -1;
   }
   if ((flags & PyBUF_WRITABLE) && dlw_read_only(tensor)) {
@@ -520,6 +521,16 @@ static PyObject *core_empty(PyObject *module, PyObject *args) {
   return dlw_tensor_object(dlw_empty(axes, shape, dlw_dtype_triple(dtype)));
 }
 
+/* The same memory as unsigned integers of the same size, for dtypes that NumPy lacks.
+ */
+static PyObject *core_bits(PyObject *module, PyObject *obj) {
+  (void)module;
+  dlw_tensor *tensor = dlw_tensor_of(obj);
+  dlw_tensor *share = tensor != NULL ? dlw_share(tensor) : NULL;
+  if (share != NULL) dlw_dl(share)->dtype.code = kDLUInt;
+  return dlw_tensor_object(share);
+}
+
 static PyObject *core_live_tensors(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   return PyLong_FromLongLong(dlw_live_tensors());
@@ -560,6 +571,7 @@ static PyMethodDef METHODS[] = {
      "Managed tensors made by this library and not yet released, exports included."},
     {"_from_dlpack_on", core_from_dlpack_on, METH_VARARGS, NULL},
     {"_empty", core_empty, METH_VARARGS, NULL},
+    {"_bits", core_bits, METH_O, NULL},
     {"_bind", core_bind, METH_VARARGS, NULL},
     {"_take", dlw_bridge_take, METH_O, NULL},
     {"_lend", dlw_bridge_lend, METH_O, NULL},

@@ -109,9 +109,8 @@ def numbers(values: Sequence[int]) -> Any:
 
 def options(values: dict[str, Any]) -> Any:
     """A plain JavaScript object."""
-    from pyodide.ffi import to_js
-
     import js
+    from pyodide.ffi import to_js
 
     return to_js(values, dict_converter=js.Object.fromEntries)
 

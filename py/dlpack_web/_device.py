@@ -30,8 +30,8 @@ class DLDeviceType(IntEnum):
 class Device(NamedTuple):
     """Where a tensor lives. Equal to the (type, id) pair of `__dlpack_device__`.
 
-    `id` is 0 for the CPU and the index of a registered GPUDevice for WebGPU. `type` is a
-    `DLDeviceType`; str() gives "cpu" or "webgpu:0".
+    `type` is a `DLDeviceType`; `id` is 0 for the CPU and the index of a registered
+    GPUDevice for WebGPU. str() gives "cpu" or "webgpu:0".
     """
 
     type: int

@@ -38,6 +38,8 @@ def _hint(x: object) -> str | None:
     if not isinstance(kind, str):
         return None
     name = f"cannot share dtype {str(dtype)!r}: "
+    if kind == "V" and getattr(dtype, "isbuiltin", 0) == 2:  # ml_dtypes, for example
+        return name + "NumPy does not export it; share its bits with x.view('uint16')"
     if kind in _KINDS:
         return name + _KINDS[kind]
     if kind in "fc" and getattr(dtype, "itemsize", 0) > (8 if kind == "f" else 16):

@@ -34,7 +34,8 @@ class Tensor(_core.Tensor):
         """An ndarray over the same memory; read-only if the tensor is.
 
         A WebGPU tensor is read back into a new array where Python may block (JSPI);
-        elsewhere BufferError names the way out. So does a dtype that NumPy lacks.
+        elsewhere BufferError names the way out. dtypes that NumPy lacks, such as
+        bfloat16, are those of ml_dtypes; BufferError if it is not installed.
         """
         import numpy as np
 
@@ -43,14 +44,14 @@ class Tensor(_core.Tensor):
         if np_dtype(self.dtype) is not None:
             return np.asarray(memoryview(self))
         try:
-            import ml_dtypes  # noqa: F401  (tells NumPy of DLPack's other dtypes)
-
-            return np.from_dlpack(self)
-        except (ImportError, BufferError) as error:
+            import ml_dtypes
+        except ImportError as error:
             raise BufferError(
                 f"NumPy has no dtype {self.dtype!r}; install ml_dtypes, which adds it, "
                 "or hand the tensor to a library that has it"
             ) from error
+        bits = np.asarray(memoryview(_core._bits(self)))
+        return bits.view(getattr(ml_dtypes, self.dtype))
 
     def __array__(
         self, dtype: Any = None, *, copy: bool | None = None
@@ -148,13 +149,14 @@ class Tensor(_core.Tensor):
 
 
 def np_dtype(name: str) -> "np.dtype[Any] | None":
-    """NumPy's own dtype of that name, if it has one."""
+    """NumPy's own dtype of that name, if it has one; those of ml_dtypes do not count."""
     import numpy as np
 
     try:
-        return np.dtype(name)
+        dtype = np.dtype(name)
     except TypeError:
         return None
+    return dtype if dtype.isbuiltin == 1 else None
 
 
 def default_device() -> Device:

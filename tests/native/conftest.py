@@ -1,0 +1,41 @@
+import gc
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import dlpack_web as dlw
+
+DTYPES = json.loads((Path(__file__).parents[1] / "dtypes.json").read_text("utf-8"))
+IN_PYODIDE = sys.platform == "emscripten"
+
+
+def pytest_generate_tests(metafunc):
+    """`dtype`: every row of tests/dtypes.json; `np_row`: those that NumPy has."""
+    rows = {
+        "dtype": DTYPES,
+        "np_row": [row for row in DTYPES if row["numpy"] == "numpy"],
+        "other_row": [row for row in DTYPES if row["numpy"] != "numpy"],
+    }
+    for name, chosen in rows.items():
+        if name in metafunc.fixturenames:
+            ids = [row["name"] for row in chosen]
+            metafunc.parametrize(name, chosen, ids=ids)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_leaks():
+    """Every test leaves as many live tensors as it found."""
+    before = dlw.live_tensors()
+    yield
+    gc.collect()
+    assert dlw.live_tensors() == before, "a managed tensor leaked"
+
+
+@pytest.fixture
+def host_python():
+    """For tests of what only a CPython with processes and compilers can show."""
+    if IN_PYODIDE:
+        pytest.skip("Pyodide has no subprocesses, threads or compilers")
+    return sys.executable

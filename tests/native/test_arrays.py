@@ -1,0 +1,205 @@
+"""Shapes, strides and memory of arrays, in and out."""
+
+import array as python_array
+import zlib
+
+import numpy as np
+import pytest
+from forge import dims, versioned
+
+import dlpack_web as dlw
+
+BASE = np.arange(24, dtype=np.int32).reshape(4, 6)
+CUBE = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
+
+LAYOUTS = {
+    "contiguous": BASE,
+    "one row": BASE[1],
+    "strided": BASE[::2, 1::2],
+    "reversed": BASE[::-1],
+    "reversed twice": BASE[::-1, ::-2],
+    "transposed": BASE.T,
+    "permuted": CUBE.transpose(2, 0, 1),
+    "fortran": np.asfortranarray(BASE),
+    "new axis": BASE[:, None, ::3],
+    "broadcast": np.broadcast_to(np.arange(3, dtype=np.float32), (4, 3)),
+    "0-d": np.array(7.5),
+    "one element": np.array([[3]], dtype=np.uint8),
+    "empty": np.zeros((3, 0, 2)),
+    "empty strided": np.zeros((4, 4))[::2, 4:],
+}
+
+
+@pytest.fixture(params=LAYOUTS.values(), ids=LAYOUTS.keys())
+def layout(request):
+    return request.param
+
+
+@pytest.mark.parametrize("make", [dlw.from_dlpack, dlw.from_buffer])
+def test_layout_survives_the_round_trip(layout, make):
+    with make(layout) as tensor:
+        assert tensor.shape == layout.shape
+        assert tensor.ndim == layout.ndim
+        assert tensor.size == layout.size
+        assert tensor.nbytes == layout.nbytes
+        assert tensor.byte_offset == 0
+        if layout.size:
+            assert tensor.strides == tuple(s // layout.itemsize for s in layout.strides)
+        for back in (np.asarray(tensor), np.from_dlpack(tensor)):
+            np.testing.assert_array_equal(back, layout)
+            assert back.shape == layout.shape
+            if layout.size:
+                assert back.ctypes.data == layout.ctypes.data
+
+
+def test_copy_is_writable_and_fresh(layout):
+    with dlw.from_dlpack(layout, copy=True) as tensor:
+        back = np.asarray(tensor)
+        np.testing.assert_array_equal(back, layout)
+        assert back.flags.writeable
+        assert not np.shares_memory(back, layout)
+        assert not tensor.read_only
+
+
+def test_own_export_with_copy_is_packed(layout):
+    """Our own packing, where the test above may use NumPy's."""
+    tensor = dlw.from_dlpack(layout)
+    capsule = tensor.__dlpack__(max_version=(1, 0), copy=True)
+    with dlw.from_dlpack(capsule) as copy:
+        np.testing.assert_array_equal(np.asarray(copy), layout)
+        assert np.asarray(copy).flags.c_contiguous
+
+
+@pytest.mark.parametrize("code", ["u1", "u2", "f4", "f8", "c16"])
+def test_packing_every_item_size(code):
+    array = np.arange(7 * 5 * 3).reshape(7, 5, 3).astype(code)
+    for view in (array[::2, ::-1], array.T, array[:, 1, ::2], array[3]):
+        capsule = dlw.from_dlpack(view).__dlpack__(max_version=(1, 0), copy=True)
+        np.testing.assert_array_equal(np.asarray(dlw.from_dlpack(capsule)), view)
+
+
+def test_writes_are_seen_on_both_sides():
+    array = np.zeros(4, np.float32)
+    with dlw.from_dlpack(array) as tensor:
+        np.asarray(tensor)[1] = 5
+        array[2] = 6
+        assert memoryview(tensor).tolist() == [0, 5, 6, 0]
+
+
+def test_read_only_stays_read_only():
+    array = np.arange(3)
+    array.flags.writeable = False
+    for make in (dlw.from_dlpack, dlw.from_buffer):
+        tensor = make(array)
+        assert tensor.read_only
+        assert not np.asarray(tensor).flags.writeable
+        assert not np.from_dlpack(tensor).flags.writeable
+        assert memoryview(tensor).readonly
+
+
+def test_bytes_are_read_only_and_bytearray_is_not():
+    assert dlw.from_buffer(b"abc").read_only
+    with dlw.from_buffer(bytearray(b"abc")) as tensor:
+        assert not tensor.read_only
+        assert (tensor.dtype, tensor.shape) == ("uint8", (3,))
+
+
+def test_array_module_is_borrowed():
+    values = python_array.array("d", [1.5, 2.5])
+    with dlw.from_buffer(values) as tensor:
+        assert tensor.dtype == "float64"
+        memoryview(tensor)[0] = 9.0
+    assert values[0] == 9.0
+
+
+def test_borrowed_buffer_is_pinned():
+    data = bytearray(4)
+    with dlw.from_buffer(data), pytest.raises(BufferError):
+        data.append(1)
+    data.append(1)
+
+
+def test_zero_size_exports_null():
+    """DLPack: data should be NULL when there are no elements."""
+    tensor = dlw.from_dlpack(np.zeros((2, 0)))
+    struct = versioned(tensor.__dlpack__(max_version=(1, 0))).dl_tensor
+    assert struct.data is None
+    assert dims(struct.shape, 2) == (2, 0)
+
+
+def test_strides_are_exported_in_elements():
+    tensor = dlw.from_dlpack(BASE[::-1, ::2])
+    struct = versioned(tensor.__dlpack__(max_version=(1, 0))).dl_tensor
+    assert dims(struct.strides, 2) == (-6, 2)
+    assert struct.byte_offset == 0
+
+
+def test_size_one_axes_may_have_any_byte_stride():
+    odd = np.ndarray((3, 1), np.float64, np.zeros(30, np.uint8), strides=(8, 3))
+    for make in (dlw.from_dlpack, dlw.from_buffer):
+        assert make(odd).shape == (3, 1)
+
+
+def test_strides_between_elements_are_refused():
+    packed = np.zeros(3, np.dtype([("a", "u1"), ("b", "<u2")], align=False))["b"]
+    assert packed.strides == (3,)
+    with pytest.raises(BufferError, match="3 bytes, no multiple of the item size 2"):
+        dlw.from_buffer(packed[:2])
+
+
+@pytest.mark.parametrize("ndim", [1, 5, 32, 64])
+def test_many_dimensions(ndim):
+    if ndim > 32 and np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        pytest.skip("this NumPy stops at 32 dimensions")
+    array = np.arange(2).reshape((1,) * (ndim - 1) + (2,))
+    with dlw.from_dlpack(array) as tensor:
+        assert tensor.ndim == ndim
+        np.testing.assert_array_equal(np.asarray(tensor), array)
+
+
+@pytest.mark.parametrize("shape", [5, (), (0,), (2, 3), [4, 1]])
+def test_empty_takes_the_shape(shape):
+    with dlw.empty(shape, "uint16") as tensor:
+        expected = (shape,) if isinstance(shape, int) else tuple(shape)
+        assert tensor.shape == expected
+        array = tensor.numpy()
+        array[...] = 7
+        assert array.sum() == 7 * tensor.size
+
+
+@pytest.mark.parametrize("shape", [(2**62,), (2**32, 2**32), (2**31, 2**31, 0, 2**20)])
+def test_empty_beyond_the_address_space(shape):
+    with pytest.raises(BufferError, match="address space"):
+        dlw.empty(shape, "float64")
+
+
+def test_empty_refuses_negative_extents():
+    with pytest.raises(ValueError, match=r"must not be negative.*-1"):
+        dlw.empty((3, -1))
+
+
+def test_empty_refuses_too_many_dimensions():
+    with pytest.raises(BufferError, match="dimensions 65: 0 to 64"):
+        dlw.empty((1,) * 65)
+
+
+def test_contiguity_is_what_the_consumer_asks_for():
+    transposed = dlw.from_buffer(BASE.T)
+    assert bytes(memoryview(transposed).tobytes()) == BASE.T.tobytes()
+    with pytest.raises(BufferError, match="contiguous"):
+        zlib.crc32(transposed)  # asks for PyBUF_SIMPLE
+
+
+def test_numpy_of_another_dtype():
+    tensor = dlw.from_dlpack(np.arange(3, dtype=np.int32))
+    assert np.asarray(tensor, dtype=np.float32).dtype == np.float32
+    assert np.array(tensor, copy=True).flags.owndata
+
+
+def test_array_method_honours_copy():
+    array = np.arange(3)
+    tensor = dlw.from_dlpack(array)
+    assert np.shares_memory(tensor.__array__(copy=False), array)
+    assert not np.shares_memory(tensor.__array__(copy=True), array)
+    with pytest.raises(dlw.CopyError):
+        tensor.__array__(np.float32, copy=False)
