@@ -1,0 +1,182 @@
+import { type DTypeArrays, type DTypeName, dtypeNamed, type TypedArray } from "./dtype.js";
+import { CopyError, ReleasedError, UnsupportedError } from "./errors.js";
+import type { HeapStorage } from "./heap.js";
+import { WEBGPU } from "./layout.js";
+import type { Pyodide, PyodideHost, PyProxy } from "./pyodide.js";
+import { checkShape } from "./shape.js";
+import type { Device } from "./shared.js";
+import { isTensor, Tensor } from "./tensor.js";
+import { emptyOnDevice, releaseSlot, retainSlot } from "./webgpu/buffers.js";
+import { useDevice } from "./webgpu/device.js";
+import { read } from "./webgpu/transfer.js";
+
+/** Options of {@link Bridge.tensor}. */
+export interface TensorOptions {
+  /** true: always fresh memory. false: {@link CopyError} where a copy is needed. */
+  copy?: boolean;
+  /** Refuse data that must not be written to. */
+  writable?: boolean;
+}
+
+/** The way between JS and one Pyodide; made by {@link connect}. */
+export class Bridge {
+  readonly #pyodide: Pyodide;
+  readonly #host: PyodideHost;
+  readonly #heap: HeapStorage;
+
+  /** @internal */
+  constructor(pyodide: Pyodide, host: PyodideHost, heap: HeapStorage) {
+    this.#pyodide = pyodide;
+    this.#host = host;
+    this.#heap = heap;
+  }
+
+  /**
+   * A tensor over the memory of `x`, without a copy. It holds the memory until its `release()`,
+   * which is the caller's to call; `x` stays the caller's too.
+   *
+   * @param x - a PyProxy of an object with the buffer protocol or `__dlpack__` (a NumPy array,
+   * bytes, a `dlpack_web.Tensor`), a JS tensor (a second hold) or a typed array
+   * @throws UnsupportedError for dtypes and layouts that DLPack lacks, or read-only data if
+   * `writable`; TypeError for anything else
+   */
+  tensor<T extends TypedArray = TypedArray>(
+    x: PyProxy | Tensor<T> | T,
+    options?: TensorOptions,
+  ): Tensor<T>;
+  tensor(x: PyProxy | Tensor | TypedArray, options?: TensorOptions): Tensor {
+    // Proxies are what this is called with most, and every look at one is slow: the address first.
+    if (!ArrayBuffer.isView(x)) {
+      let address = 0;
+      try {
+        address = this.#host.addressOf(x);
+      } catch (cause) {
+        return this.#fromJS(x, options, cause);
+      }
+      if (options === undefined) return this.#heap.borrow(address, false);
+      const { copy = false, writable = false } = options;
+      const made = this.#heap.borrow(address, writable && !copy);
+      return copy ? packed(made) : made;
+    }
+    return this.#fromJS(x, options);
+  }
+
+  #fromJS(x: unknown, { copy, writable }: TensorOptions = {}, cause?: unknown): Tensor {
+    if (isTensor(x)) {
+      x._check();
+      if (copy) return x._storage.pack(x);
+      if (!writable || !x.readOnly) return x._storage.share(x);
+      throw new UnsupportedError(`${x} is read-only: pass copy: true for one that is not`);
+    }
+    if (ArrayBuffer.isView(x)) {
+      const made = Tensor.fromTypedArray(x as TypedArray);
+      if (copy) return packed(made);
+      if (x.buffer !== this.#heap.bytes()) return made;
+      made.release();
+      throw new UnsupportedError(
+        "this typed array views Pyodide's memory, which moves when it grows, and nothing here " +
+          "keeps its owner alive: pass the Python object, or copy: true",
+      );
+    }
+    if (x instanceof this.#pyodide.ffi.PyProxy) {
+      throw new ReleasedError("this PyProxy was destroyed", { cause });
+    }
+    throw new TypeError(
+      "bridge.tensor() takes a PyProxy of an array, a Tensor or a typed array, not " +
+        `${Object.prototype.toString.call(x)}`,
+    );
+  }
+
+  /**
+   * A new tensor whose elements are undefined (zeros on WebGPU); the caller releases it.
+   *
+   * @param options - `device`: a `GPUDevice` or another tensor's `device`; without it the memory is
+   * Pyodide's, aligned to 256 bytes, which Python shares without a copy
+   */
+  empty<N extends DTypeName = "float32">(
+    shape: ArrayLike<number>,
+    dtype?: N,
+    options: { device?: GPUDevice | Device } = {},
+  ): Tensor<DTypeArrays[N]> {
+    const dims = checkShape(shape);
+    const type = dtypeNamed(dtype ?? "float32");
+    const { device } = options;
+    const gpu = device && "gpu" in device ? device.gpu : device;
+    const made = gpu ? emptyOnDevice(useDevice(gpu), dims, type) : this.#heap.empty(dims, type);
+    return made as Tensor<DTypeArrays[N]>;
+  }
+
+  /**
+   * A `dlpack_web.Tensor` over the tensor's memory, with a hold of its own: without a copy, or
+   * with exactly one where the memory is a JS array (or another Pyodide's).
+   *
+   * @returns a PyProxy, for the caller to `destroy()`
+   * @throws CopyError if `copy: false` and a copy is needed
+   */
+  toPython(tensor: Tensor, options: { copy?: boolean } = {}): PyProxy {
+    const handle = this.hold(tensor, options.copy);
+    try {
+      return this.#host.take(handle);
+    } catch (error) {
+      this.#heap.release(handle);
+      throw error;
+    }
+  }
+
+  /**
+   * Reads several tensors at once, as `tensor.read()` does one: on each device with one submit and
+   * one wait.
+   */
+  async readAll<T extends TypedArray = TypedArray>(tensors: readonly Tensor<T>[]): Promise<T[]> {
+    return (await read(tensors, [])) as T[];
+  }
+
+  /** @internal A new hold in the C core, as a number that Python can carry. */
+  hold(tensor: Tensor, copy?: boolean): number {
+    tensor._check();
+    if (copy) {
+      const fresh = tensor._storage.pack(tensor);
+      try {
+        return this.hold(fresh);
+      } finally {
+        fresh.release();
+      }
+    }
+    if (tensor.device.type === WEBGPU) {
+      retainSlot(tensor._handle);
+      try {
+        return this.#heap.wrap(tensor._handle, tensor);
+      } catch (error) {
+        releaseSlot(tensor._handle);
+        throw error;
+      }
+    }
+    if (tensor._storage === this.#heap) return this.#heap.share(tensor)._detach();
+    if (copy === false) {
+      throw new CopyError(
+        `${tensor} is memory that Python cannot see: a copy is needed, which copy: false forbids; ` +
+          "fill a tensor from bridge.empty() instead",
+      );
+    }
+    const source = tensor.contiguous();
+    const made = this.#heap.empty(tensor.shape, tensor._type);
+    try {
+      made._bytes().set(source._bytes());
+      return made._detach();
+    } catch (error) {
+      made.release();
+      throw error;
+    } finally {
+      if (source !== tensor) source.release();
+    }
+  }
+}
+
+/** A packed copy in place of a tensor that nobody else has. */
+function packed(tensor: Tensor): Tensor {
+  try {
+    return tensor._storage.pack(tensor);
+  } finally {
+    tensor.release();
+  }
+}

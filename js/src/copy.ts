@@ -1,0 +1,30 @@
+import type { TypedArray } from "./dtype.js";
+import { UnsupportedError } from "./errors.js";
+import type { Tensor } from "./tensor.js";
+
+/** Checks that `out` can take the elements of `source`, before anything is started. */
+export function checkTarget(source: Tensor, out: TypedArray | Tensor): void {
+  if (ArrayBuffer.isView(out)) {
+    if (out.byteLength === source.nbytes) return;
+    throw new RangeError(
+      `out has ${out.byteLength} bytes; ${source} needs ${source.nbytes} (a released or ` +
+        "detached array has 0)",
+    );
+  }
+  out._check();
+  if (out.device.type !== 1 || out._strides !== null || out.readOnly) {
+    throw new UnsupportedError(
+      `out must be a writable, row-major CPU tensor, not ${out.readOnly ? "read-only " : ""}` +
+        `${out} with strides [${out.strides}]`,
+    );
+  }
+  if (out.nbytes !== source.nbytes) {
+    throw new RangeError(`out has ${out.nbytes} bytes; ${source} needs ${source.nbytes}`);
+  }
+}
+
+/** The bytes of a target. Asked for at the moment of copying: wasm memory may have grown. */
+export function targetBytes(out: TypedArray | Tensor): Uint8Array {
+  if (!ArrayBuffer.isView(out)) return out._bytes();
+  return new Uint8Array(out.buffer, out.byteOffset, out.byteLength);
+}

@@ -1,0 +1,49 @@
+import type { DType, TypedArray } from "./dtype.js";
+import { UnsupportedError } from "./errors.js";
+
+/** One element of a tensor: complex numbers are [re, im], int64 and uint64 are BigInts. */
+export type Element = number | bigint | boolean | [re: number, im: number];
+
+/** The element at `position` (in elements) of `data`, the view of a tensor of this dtype. */
+export function readElement(dtype: DType, data: TypedArray, position: number): Element {
+  const at = position * dtype.components;
+  const value = data[at] as number | bigint;
+  switch (dtype.name) {
+    case "bool":
+      return value !== 0;
+    case "complex64":
+    case "complex128":
+      return [value as number, data[at + 1] as number];
+    case "bfloat16":
+      // bfloat16 is the upper half of a float32.
+      return float32FromBits(((value as number) | ((data[at + 1] as number) << 8)) << 16);
+    case "float16":
+      return data instanceof Uint16Array ? float16FromBits(value as number) : value;
+    default:
+      if (dtype.code >= 7) {
+        throw new UnsupportedError(
+          `at() cannot decode ${dtype.name}: it is carried as bytes; read tensor.data`,
+          { given: dtype.name },
+        );
+      }
+      return value;
+  }
+}
+
+const bits = new Uint32Array(1);
+const float = new Float32Array(bits.buffer);
+
+function float32FromBits(pattern: number): number {
+  bits[0] = pattern;
+  return float[0] as number;
+}
+
+/** IEEE 754 binary16, for engines without Float16Array. */
+function float16FromBits(pattern: number): number {
+  const sign = pattern & 0x8000 ? -1 : 1;
+  const exponent = (pattern >> 10) & 31;
+  const fraction = pattern & 1023;
+  if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  return sign * (1024 + fraction) * 2 ** (exponent - 25);
+}

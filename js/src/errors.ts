@@ -1,0 +1,53 @@
+/** What an error carries beside its message, where it is known. */
+export interface ErrorFields {
+  /** What the caller passed: a dtype, a size in bytes, a list of flags, … */
+  given?: unknown;
+  /** What would have been accepted, in the same units. */
+  needed?: unknown;
+  /** The device it happened on, as `tensor.device` prints it ("cpu", "webgpu:0"). */
+  device?: string;
+  /** The error underneath: a `PythonError`, a `GPUError`, a `DOMException`. */
+  cause?: unknown;
+}
+
+/**
+ * Every error of this library that is not about the type or range of an argument
+ * (those are `TypeError` and `RangeError`). `name` is the class's name, so that errors from
+ * another copy of the library can be told apart too, where `instanceof` cannot.
+ */
+export class DLPackError extends Error {
+  override readonly name: string = "DLPackError";
+  declare readonly given?: unknown;
+  declare readonly needed?: unknown;
+  declare readonly device?: string;
+
+  constructor(message: string, { cause, ...fields }: ErrorFields = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    Object.assign(this, fields);
+  }
+}
+
+/** The tensor, or the hold behind it, was released before this use. */
+export class ReleasedError extends DLPackError {
+  override readonly name = "ReleasedError";
+}
+
+/** A WebGPU device is missing, is the wrong one, or reported an error. */
+export class DeviceError extends DLPackError {
+  override readonly name: string = "DeviceError";
+}
+
+/** The tensor's `GPUDevice` is lost; CPU tensors are not affected. */
+export class DeviceLostError extends DeviceError {
+  override readonly name = "DeviceLostError";
+}
+
+/** The data cannot be described or moved in the way asked for. */
+export class UnsupportedError extends DLPackError {
+  override readonly name = "UnsupportedError";
+}
+
+/** `copy: false` was asked for, and a copy is needed. */
+export class CopyError extends DLPackError {
+  override readonly name = "CopyError";
+}

@@ -1,0 +1,180 @@
+import { type DType, dtypePacked } from "./dtype.js";
+import { ReleasedError, UnsupportedError } from "./errors.js";
+import * as L from "./layout.js";
+import type { Storage } from "./storage.js";
+import { CPU_DEVICE, Tensor } from "./tensor.js";
+
+/** The functions of the C core (wasm/bridge.c) that JS calls. 0 for an address is an error. */
+export interface CoreExports {
+  dlw_bridge_scratch(): number;
+  dlw_bridge_borrow(object: number, writable: number): number;
+  dlw_bridge_empty(ndim: number, dtype: number): number;
+  dlw_bridge_wrap(
+    gpu: number,
+    deviceId: number,
+    ndim: number,
+    dtype: number,
+    flags: number,
+  ): number;
+  dlw_bridge_share(handle: number): number;
+  dlw_bridge_pack(handle: number): number;
+  dlw_bridge_get(handle: number): number;
+  dlw_bridge_release(handle: number): number;
+  dlw_bridge_error_kind(): number;
+  dlw_bridge_error_text(): number;
+  dlw_bridge_on_drop(fn: number): void;
+  dlw_bridge_live(): number;
+}
+
+/** Pyodide as the heap needs it; pyodide.ts makes one and knows how. */
+export interface WasmHost {
+  /** Its views are current after growth. */
+  readonly memory: L.Words & { readonly HEAPU8: Uint8Array };
+  readonly core: CoreExports;
+  /** Whether Python code may suspend the JS frames below it; see {@link WasmHost.enter}. */
+  readonly suspender: { value: unknown };
+  checkGil(): void;
+  /** Calls C as Pyodide calls Python: with the GIL, and with suspension ruled out meanwhile. */
+  enter<R>(call: (core: CoreExports) => R): R;
+  /** Throws the stored Python exception as one of our errors, with the PythonError as cause. */
+  fail(): never;
+}
+
+/** Makes the JS tensor over a GPU slot, with a reference of its own; webgpu/buffers.ts has it. */
+export type GPUAdopter = (
+  slot: number,
+  byteOffset: number,
+  dtype: DType,
+  shape: number[],
+  readOnly: boolean,
+) => Tensor;
+
+/** Storage in one Pyodide's memory. `_handle` of its tensors is a hold in the C core. */
+export class HeapStorage implements Storage {
+  readonly host: WasmHost;
+  readonly #adoptGPU: GPUAdopter;
+  readonly #scratch: number;
+
+  constructor(host: WasmHost, adoptGPU: GPUAdopter) {
+    this.host = host;
+    this.#adoptGPU = adoptGPU;
+    this.#scratch = host.core.dlw_bridge_scratch() >>> 2;
+  }
+
+  /** Pyodide replaces this view whenever memory grew. */
+  get token(): object {
+    return this.host.memory.HEAPU8;
+  }
+
+  bytes(): ArrayBufferLike {
+    return this.host.memory.HEAPU8.buffer;
+  }
+
+  /** A tensor over the memory of a Python object. The hottest path: `enter` is written out. */
+  borrow(object: number, writable: boolean): Tensor {
+    const { host } = this;
+    const { suspender } = host;
+    host.checkGil();
+    const saved = suspender.value;
+    suspender.value = false;
+    let address: number;
+    try {
+      address = host.core.dlw_bridge_borrow(object, writable ? 1 : 0);
+    } finally {
+      suspender.value = saved;
+    }
+    return this.adopt(address);
+  }
+
+  release(handle: number): void {
+    const { host } = this;
+    const { suspender } = host;
+    host.checkGil();
+    const saved = suspender.value;
+    suspender.value = false;
+    try {
+      host.core.dlw_bridge_release(handle);
+    } finally {
+      suspender.value = saved;
+    }
+  }
+
+  share(tensor: Tensor): Tensor {
+    return this.adopt(this.host.enter((core) => core.dlw_bridge_share(tensor._handle)));
+  }
+
+  pack(tensor: Tensor): Tensor {
+    return this.adopt(this.host.enter((core) => core.dlw_bridge_pack(tensor._handle)));
+  }
+
+  /** Fresh memory, aligned to 256 bytes, contents undefined. */
+  empty(shape: readonly number[], dtype: DType): Tensor {
+    this.#writeScratch(shape, 0);
+    const call = (core: CoreExports) => core.dlw_bridge_empty(shape.length, dtype.packed);
+    return this.adopt(this.host.enter(call));
+  }
+
+  /** A C managed tensor, held by the handle returned, that takes over one reference of `slot`. */
+  wrap(slot: number, tensor: Tensor): number {
+    const { shape, device, _type, readOnly, byteOffset } = tensor;
+    this.#writeScratch(shape, byteOffset);
+    const flags = readOnly ? L.READ_ONLY : 0;
+    const address = this.host.enter((core) =>
+      core.dlw_bridge_wrap(slot, device.id, shape.length, _type.packed, flags),
+    );
+    if (address === 0) this.host.fail();
+    return this.host.memory.HEAPU32[(address >>> 2) + L.HANDLE] as number;
+  }
+
+  /** The tensor of a hold that came through Python as a number; takes the hold over. */
+  fromHandle(handle: number): Tensor {
+    const address = this.host.enter((core) => core.dlw_bridge_get(handle));
+    if (address !== 0) return this.adopt(address);
+    throw new ReleasedError(`hold ${handle} is not (or no longer) held; take a new one`, {
+      given: handle,
+    });
+  }
+
+  /** The tensor that a `dlw_tensor` describes. Takes its hold over, also where it throws. */
+  adopt(address: number): Tensor {
+    if (address === 0) this.host.fail();
+    const { memory } = this.host;
+    const words = memory.HEAPU32;
+    // An unsigned shift, since addresses beyond 2 GiB come out of wasm as negative numbers.
+    const at = address >>> 2;
+    const handle = words[at + L.HANDLE] as number;
+    const shape = L.readDims(memory, words[at + L.SHAPE] as number, words[at + L.NDIM] as number);
+    const stridesAt = words[at + L.STRIDES] as number;
+    const rowMajor = stridesAt === 0 || L.stridesAreRowMajor(memory, stridesAt, shape);
+    const dtype = dtypePacked(words[at + L.DTYPE] as number);
+    const data = words[at + L.DATA] as number;
+    const byteOffset = L.readInt64(memory, at + L.BYTE_OFFSET);
+    const readOnly = ((words[at + L.FLAGS] as number) & L.READ_ONLY) !== 0;
+
+    if (dtype !== undefined && words[at + L.DEVICE_TYPE] === L.CPU) {
+      const strides = rowMajor ? null : L.readDims(memory, stridesAt, shape.length);
+      const start = data + byteOffset;
+      return new Tensor(this, handle, start, dtype, shape, strides, CPU_DEVICE, readOnly);
+    }
+    try {
+      if (dtype !== undefined && words[at + L.DEVICE_TYPE] === L.WEBGPU && rowMajor) {
+        return this.#adoptGPU(data, byteOffset, dtype, shape, readOnly);
+      }
+      throw new UnsupportedError(
+        "only row-major tensors on webgpu, or any on cpu, of a dtype in the table can come to " +
+          `JS; this one has device type ${words[at + L.DEVICE_TYPE]} and ` +
+          `${dtype?.name ?? `DLDataType 0x${(words[at + L.DTYPE] as number).toString(16)}`}`,
+      );
+    } finally {
+      this.release(handle);
+    }
+  }
+
+  #writeScratch(shape: readonly number[], byteOffset: number): void {
+    const { memory } = this.host;
+    shape.forEach((dim, i) => {
+      L.writeInt64(memory, this.#scratch + 2 * i, dim);
+    });
+    L.writeInt64(memory, this.#scratch + L.SCRATCH_BYTE_OFFSET, byteOffset);
+  }
+}

@@ -1,0 +1,18 @@
+export { Bridge, type TensorOptions } from "./bridge.js";
+export { type ConnectOptions, connect } from "./connect.js";
+export type { DTypeArrays, DTypeName, TypedArray } from "./dtype.js";
+export type { Element } from "./element.js";
+export {
+  CopyError,
+  DeviceError,
+  DeviceLostError,
+  DLPackError,
+  type ErrorFields,
+  ReleasedError,
+  UnsupportedError,
+} from "./errors.js";
+export type { Pyodide, PyProxy } from "./pyodide.js";
+export { type Device, liveTensors } from "./shared.js";
+export type { FromGPUBufferOptions, Target, ToOptions } from "./storage.js";
+export { Tensor } from "./tensor.js";
+export * as webgpu from "./webgpu/index.js";

@@ -1,0 +1,167 @@
+import {
+  CopyError,
+  DeviceLostError,
+  DLPackError,
+  ReleasedError,
+  UnsupportedError,
+} from "./errors.js";
+import type { CoreExports, WasmHost } from "./heap.js";
+import type { Words } from "./layout.js";
+
+/** A Python object as Pyodide hands it to JS. */
+export interface PyProxy {
+  destroy(): void;
+  // biome-ignore lint/suspicious/noExplicitAny: attributes are Python's
+  [attribute: string]: any;
+}
+
+/** The public part of what `loadPyodide()` resolves to, as far as it is used here. */
+export interface Pyodide {
+  readonly version: string;
+  // biome-ignore lint/suspicious/noExplicitAny: Python modules have any attributes
+  pyimport(name: string): any;
+  loadPackage(url: string, options?: object): Promise<unknown>;
+  readonly ffi: { readonly PyProxy: { [Symbol.hasInstance](x: unknown): boolean } };
+}
+
+/** The private part: the Emscripten module. This file is the only one that touches it. */
+interface PyodideModule extends Words {
+  readonly HEAPU8: Uint8Array;
+  readonly LDSO: {
+    loadedLibsByName: Record<string, { exports: Partial<CoreExports> } | undefined>;
+  };
+  readonly validSuspender: { value: unknown };
+  _check_gil(): void;
+  PyProxy_getPtr(proxy: unknown): number;
+  addFunction(fn: (arg: number) => void, signature: string): number;
+}
+
+/** The oldest Pyodide that the private parts below were tested on. */
+const OLDEST = "0.29";
+
+const NEEDED: Record<keyof PyodideModule, "function" | "object"> = {
+  HEAPU8: "object",
+  HEAPU32: "object",
+  HEAP32: "object",
+  LDSO: "object",
+  validSuspender: "object",
+  _check_gil: "function",
+  PyProxy_getPtr: "function",
+  addFunction: "function",
+};
+
+const CORE_FUNCTIONS: Record<keyof CoreExports, true> = {
+  dlw_bridge_scratch: true,
+  dlw_bridge_borrow: true,
+  dlw_bridge_empty: true,
+  dlw_bridge_wrap: true,
+  dlw_bridge_share: true,
+  dlw_bridge_pack: true,
+  dlw_bridge_get: true,
+  dlw_bridge_release: true,
+  dlw_bridge_error_kind: true,
+  dlw_bridge_error_text: true,
+  dlw_bridge_on_drop: true,
+  dlw_bridge_live: true,
+};
+
+/** The Emscripten module of a Pyodide, or UnsupportedError saying what this one lacks. */
+export function moduleOf(pyodide: Pyodide): PyodideModule {
+  const version = pyodide?.version;
+  if (typeof version !== "string" || typeof pyodide.pyimport !== "function") {
+    throw new TypeError("connect() needs what loadPyodide() resolves to");
+  }
+  const module = (pyodide as { _module?: Record<string, unknown> })._module ?? {};
+  const missing = Object.entries(NEEDED).flatMap(([name, type]) =>
+    typeof module[name] === type ? [] : [`_module.${name}`],
+  );
+  if (missing.length === 0) return module as unknown as PyodideModule;
+  throw new UnsupportedError(
+    `Pyodide ${version} lacks ${missing.join(", ")}; dlpack-web needs Pyodide ${OLDEST} or newer`,
+    { given: version, needed: OLDEST },
+  );
+}
+
+/** One Pyodide with the C core loaded. */
+export class PyodideHost implements WasmHost {
+  readonly memory: PyodideModule;
+  readonly core: CoreExports;
+  readonly suspender: { value: unknown };
+  readonly #python: PyProxy;
+
+  /** @param onDrop - called by C with each GPU slot of which it drops its reference */
+  constructor(pyodide: Pyodide, onDrop: (slot: number) => void) {
+    const module = moduleOf(pyodide);
+    this.memory = module;
+    this.suspender = module.validSuspender;
+    // Importing the module is what loads the side module into LDSO.
+    this.#python = pyodide.pyimport("dlpack_web._core");
+    this.core = coreExports(module, pyodide.version);
+    this.core.dlw_bridge_on_drop(module.addFunction(onDrop, "vi"));
+  }
+
+  checkGil(): void {
+    this.memory._check_gil();
+  }
+
+  enter<R>(call: (core: CoreExports) => R): R {
+    const { suspender } = this;
+    this.memory._check_gil();
+    const saved = suspender.value;
+    // Python code run inside must not suspend: there are JS frames below it that cannot.
+    suspender.value = false;
+    try {
+      return call(this.core);
+    } finally {
+      suspender.value = saved;
+    }
+  }
+
+  /** Address of the Python object behind a proxy; throws for what is no PyProxy. */
+  addressOf(proxy: unknown): number {
+    return this.memory.PyProxy_getPtr(proxy);
+  }
+
+  /** A `dlpack_web.Tensor` that takes over a hold. */
+  take(handle: number): PyProxy {
+    return this.#python._take(handle);
+  }
+
+  fail(): never {
+    const kind = this.enter((core) => core.dlw_bridge_error_kind());
+    const text = this.#text(this.enter((core) => core.dlw_bridge_error_text()) >>> 0);
+    let cause: unknown;
+    try {
+      this.#python._raise_pending();
+    } catch (error) {
+      cause = error;
+    }
+    const Class = [DLPackError, DLPackError, UnsupportedError, ReleasedError, CopyError][kind];
+    throw new (Class ?? DeviceLostError)(text, { cause });
+  }
+
+  /** A NUL-terminated string; copied, since TextDecoder refuses views of resizable memory. */
+  #text(address: number): string {
+    const { HEAPU8 } = this.memory;
+    return new TextDecoder().decode(HEAPU8.slice(address, HEAPU8.indexOf(0, address)));
+  }
+}
+
+function coreExports(module: PyodideModule, version: string): CoreExports {
+  const names = Object.keys(CORE_FUNCTIONS) as (keyof CoreExports)[];
+  const { loadedLibsByName } = module.LDSO;
+  const path = Object.keys(loadedLibsByName).find((name) => /\bdlpack_web\/_core\b/.test(name));
+  const found = (path && loadedLibsByName[path]?.exports) || {};
+  const missing = names.filter((name) => typeof found[name] !== "function");
+  if (missing.length > 0) {
+    throw new UnsupportedError(
+      path
+        ? `the installed dlpack_web wheel lacks ${missing.join(", ")}: it and this JavaScript ` +
+            "must be of the same version"
+        : `the C core of dlpack_web is not among the libraries of Pyodide ${version}`,
+      { given: path, needed: names },
+    );
+  }
+  // A plain object: the exports themselves are slower to look up.
+  return Object.fromEntries(names.map((name) => [name, found[name]])) as unknown as CoreExports;
+}

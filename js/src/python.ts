@@ -1,0 +1,138 @@
+import { Bridge } from "./bridge.js";
+import { dtypeNamed } from "./dtype.js";
+import { HeapStorage } from "./heap.js";
+import { moduleOf, type Pyodide, PyodideHost } from "./pyodide.js";
+import { checkShape } from "./shape.js";
+import { shared } from "./shared.js";
+import type { Tensor } from "./tensor.js";
+import { adoptSlot, emptyOnDevice, releaseSlot } from "./webgpu/buffers.js";
+import {
+  deviceWithId,
+  type RequestDeviceOptions,
+  requestDevice,
+  useDevice,
+} from "./webgpu/device.js";
+import { Kernel } from "./webgpu/kernel.js";
+import { read } from "./webgpu/transfer.js";
+
+/**
+ * What `dlpack_web/_browser.py` calls. Tensors cross as numbers: a hold in the C core, which each
+ * method here takes over (also when it throws), or returns for Python to take over.
+ */
+export class PythonSeam {
+  readonly bridge: Bridge;
+  readonly #heap: HeapStorage;
+
+  constructor(pyodide: Pyodide) {
+    const host = new PyodideHost(pyodide, releaseSlot);
+    this.#heap = new HeapStorage(host, adoptSlot);
+    this.bridge = new Bridge(pyodide, host, this.#heap);
+  }
+
+  /** The JS tensor for a hold. */
+  fromHandle(handle: number): Tensor {
+    return this.#heap.fromHandle(handle);
+  }
+
+  /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
+  fromJs(value: Parameters<Bridge["tensor"]>[0]): number {
+    return this.#give(this.bridge.tensor(value));
+  }
+
+  /** A CPU tensor's elements, on a device. */
+  upload(handle: number, deviceId: number): number {
+    const source = this.fromHandle(handle);
+    try {
+      return this.#give(source.to(deviceWithId(deviceId).device.gpu));
+    } finally {
+      source.release();
+    }
+  }
+
+  /** A tensor of zeros on a device. */
+  empty(shape: ArrayLike<number>, dtype: string, deviceId: number): number {
+    const record = deviceWithId(deviceId);
+    return this.#give(emptyOnDevice(record, checkShape(shape), dtypeNamed(dtype)));
+  }
+
+  /** Reads WebGPU tensors into row-major CPU tensors of the same sizes, in one go. */
+  async read(sources: readonly number[], targets: readonly number[]): Promise<void> {
+    const tensors = this.#adopt([...sources, ...targets]);
+    try {
+      await read(tensors.slice(0, sources.length), tensors.slice(sources.length));
+    } finally {
+      for (const tensor of tensors) tensor.release();
+    }
+  }
+
+  /** Asks for a device with these limits; returns its id. */
+  async requestDevice(options: RequestDeviceOptions): Promise<number> {
+    return this.useDevice(await requestDevice(options));
+  }
+
+  /** The id of a device made elsewhere, which it keeps for ever. */
+  useDevice(gpu: GPUDevice): number {
+    return useDevice(gpu).device.id;
+  }
+
+  /** The `GPUDevice` with an id. */
+  device(id: number): GPUDevice {
+    return deviceWithId(id).device.gpu;
+  }
+
+  /** Ids of the registered devices that are not lost. */
+  deviceIds(): number[] {
+    return shared.devices.flatMap(({ lost, device }) => (lost === null ? [device.id] : []));
+  }
+
+  /** A compute shader compiled for a device. */
+  kernel(wgsl: string, entry: string, deviceId: number): Kernel {
+    return new Kernel(this.device(deviceId), wgsl, { entry });
+  }
+
+  /** Runs a kernel; the queue keeps the GPU's memory for it, so that the holds end here. */
+  dispatch(kernel: Kernel, x: number, y: number, z: number, handles: readonly number[]): void {
+    const tensors = this.#adopt(handles);
+    try {
+      kernel.run(tensors, { workgroups: [x, y, z] });
+    } finally {
+      for (const tensor of tensors) tensor.release();
+    }
+  }
+
+  /** Moves a tensor to Python: its hold in the C core, the JS tensor being released. */
+  #give(tensor: Tensor): number {
+    try {
+      return this.bridge.hold(tensor);
+    } finally {
+      tensor.release();
+    }
+  }
+
+  /** Takes over all holds, or releases all of them and throws. */
+  #adopt(handles: readonly number[]): Tensor[] {
+    const tensors: Tensor[] = [];
+    try {
+      for (const handle of handles) tensors.push(this.fromHandle(handle));
+      return tensors;
+    } catch (error) {
+      for (const tensor of tensors) tensor.release();
+      for (const handle of handles.slice(tensors.length)) this.#heap.release(handle);
+      throw error;
+    }
+  }
+}
+
+/**
+ * The seam of a Pyodide, made at the first call. `dlpack_web` must be importable. Both ways in use
+ * it: `connect()`, and the copy of this code in the wheel for notebooks.
+ */
+export function attach(pyodide: Pyodide): PythonSeam {
+  const module = moduleOf(pyodide);
+  let seam = shared.seams.get(module) as PythonSeam | undefined;
+  if (seam === undefined) {
+    seam = new PythonSeam(pyodide);
+    shared.seams.set(module, seam);
+  }
+  return seam;
+}

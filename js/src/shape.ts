@@ -1,0 +1,78 @@
+import { MAX_NDIM } from "./layout.js";
+
+/** A checked copy of a shape: at most 64 non-negative integers whose product stays exact. */
+export function checkShape(shape: ArrayLike<number>): number[] {
+  // A string has a length too; `shape: 3` and `shape: "3"` are both mistakes.
+  if (typeof shape !== "object" || shape === null || typeof shape.length !== "number") {
+    throw new TypeError(`shape must be an array of integers, e.g. [2, 3], not ${String(shape)}`);
+  }
+  const dims = Array.from(shape);
+  if (dims.length > MAX_NDIM) {
+    throw new RangeError(`shape has ${dims.length} dimensions; at most ${MAX_NDIM} are supported`);
+  }
+  for (const dim of dims) {
+    if (!Number.isSafeInteger(dim) || dim < 0) {
+      throw new RangeError(`shape [${dims}]: ${dim} is not a non-negative integer`);
+    }
+  }
+  // 16 bytes is the largest element, so that the size in bytes is exact as well.
+  if (sizeOf(dims) > Number.MAX_SAFE_INTEGER / 16) {
+    throw new RangeError(`shape [${dims}] has more elements than can be addressed`);
+  }
+  return dims;
+}
+
+/** Number of elements; 1 for shape []. */
+export function sizeOf(shape: readonly number[]): number {
+  let size = 1;
+  for (let i = 0; i < shape.length; i++) size *= shape[i] as number;
+  return size;
+}
+
+/** Strides, in elements, of row-major order without gaps. */
+export function rowMajorStrides(shape: readonly number[]): number[] {
+  const strides = new Array<number>(shape.length);
+  let stride = 1;
+  for (let i = shape.length - 1; i >= 0; i--) {
+    strides[i] = stride;
+    stride *= shape[i] as number;
+  }
+  return strides;
+}
+
+/**
+ * The elements that a strided tensor touches, counted from element 0: from `low` (negative where
+ * a stride is) to `high`, both included. Not for tensors without elements.
+ */
+export function extentOf(shape: readonly number[], strides: readonly number[]) {
+  let low = 0;
+  let high = 0;
+  shape.forEach((dim, i) => {
+    const reach = (dim - 1) * (strides[i] as number);
+    if (reach < 0) low += reach;
+    else high += reach;
+  });
+  return { low, high };
+}
+
+/** Position of an element in elements from element 0; negative indices count from the end. */
+export function positionOf(
+  shape: readonly number[],
+  strides: readonly number[],
+  index: readonly number[],
+): number {
+  if (index.length !== shape.length) {
+    throw new TypeError(`shape [${shape}] needs ${shape.length} indices, not ${index.length}`);
+  }
+  let position = 0;
+  index.forEach((given, axis) => {
+    const dim = shape[axis] as number;
+    const i = given < 0 ? given + dim : given;
+    if (!Number.isInteger(given)) throw new TypeError(`index ${given} is not an integer`);
+    if (i < 0 || i >= dim) {
+      throw new RangeError(`index ${given} is out of bounds for axis ${axis} with size ${dim}`);
+    }
+    position += i * (strides[axis] as number);
+  });
+  return position;
+}

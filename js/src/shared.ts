@@ -1,0 +1,97 @@
+import { DLPackError } from "./errors.js";
+
+/** A tensor's device, as DLPack names it. */
+export interface Device {
+  /** `DLDeviceType`: 1 = CPU, 15 = WebGPU. */
+  readonly type: 1 | 15;
+  /** 0 on CPU; on WebGPU the index in the table of registered devices. */
+  readonly id: number;
+  /** The `GPUDevice`; null on CPU. */
+  readonly gpu: GPUDevice | null;
+  /** "cpu" or "webgpu:0". */
+  toString(): string;
+}
+
+/** What is known of one registered `GPUDevice`. Records are never removed: ids stay valid. */
+export interface DeviceRecord {
+  readonly device: Device & { readonly gpu: GPUDevice };
+  /** Why the device was lost; null while it works. */
+  lost: string | null;
+  /** What the adapter would have allowed, where we asked it ourselves. */
+  readonly adapterLimits: GPUSupportedLimits | null;
+  /** Errors that came after the call that caused them returned; the next read throws them. */
+  errors: Error[];
+  /** Error scopes whose answer is not here yet. */
+  readonly pending: Set<Promise<unknown>>;
+  /** Idle MAP_READ buffers. */
+  staging: GPUBuffer[];
+}
+
+/** One entry of the table of GPU buffers. */
+export interface Slot {
+  buffer: GPUBuffer | null;
+  record: DeviceRecord | null;
+  /** JS tensors and C managed tensors that hold the buffer. */
+  refs: number;
+  generation: number;
+  /** Called once when the last reference goes: destroys an owned buffer, tells a lender. */
+  release: (() => void) | null;
+}
+
+/** What a lost tensor leaves behind for the net to release. */
+export interface Hold {
+  readonly storage: { release(handle: number): void };
+  readonly handle: number;
+  readonly label: string;
+}
+
+/** State that all copies of this library in one agent (page or worker) have in common. */
+export interface Shared {
+  readonly version: 1;
+  /** Tensors made and not yet released. */
+  live: number;
+  /** Releases forgotten tensors; only there after `connect(pyodide, { debug: true })`. */
+  net: FinalizationRegistry<Hold> | null;
+  readonly devices: DeviceRecord[];
+  readonly slots: Slot[];
+  readonly freeSlots: number[];
+  /** The Python seam of each connected Pyodide, by its module object. */
+  readonly seams: WeakMap<object, object>;
+}
+
+const KEY = Symbol.for("dlpack-web");
+
+function attach(): Shared {
+  const scope = globalThis as { [KEY]?: Shared };
+  const found = scope[KEY];
+  if (found === undefined) {
+    const made: Shared = {
+      version: 1,
+      live: 0,
+      net: null,
+      devices: [],
+      slots: [],
+      freeSlots: [],
+      seams: new WeakMap(),
+    };
+    // Not enumerable: the page did not ask for this global.
+    Object.defineProperty(globalThis, KEY, { value: made });
+    return made;
+  }
+  if (found.version !== 1) {
+    throw new DLPackError(
+      `another copy of dlpack-web on this page keeps its state in format ${found.version}, ` +
+        "this one in format 1; load one version only",
+      { given: found.version, needed: 1 },
+    );
+  }
+  return found;
+}
+
+/** A notebook may load this code twice (wheel and npm package); both must agree on GPU handles. */
+export const shared: Shared = attach();
+
+/** Number of tensors made by this library in this page or worker and not yet released. */
+export function liveTensors(): number {
+  return shared.live;
+}

@@ -1,0 +1,384 @@
+import { checkTarget, targetBytes } from "./copy.js";
+import {
+  arrayHolds,
+  classOf,
+  type DType,
+  type DTypeName,
+  dtypeNamed,
+  dtypeOfArray,
+  type TypedArray,
+} from "./dtype.js";
+import { type Element, readElement } from "./element.js";
+import { ReleasedError, UnsupportedError } from "./errors.js";
+import { CPU, WEBGPU } from "./layout.js";
+import { checkShape, extentOf, positionOf, rowMajorStrides, sizeOf } from "./shape.js";
+import { type Device, shared } from "./shared.js";
+import {
+  deviceLayer,
+  type FromGPUBufferOptions,
+  type Storage,
+  type Target,
+  type ToOptions,
+} from "./storage.js";
+
+export const CPU_DEVICE: Device = { type: CPU, id: 0, gpu: null, toString: () => "cpu" };
+
+// Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.
+const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");
+
+/** How tensors are told from other objects, also across copies of this library. */
+const BRAND = Symbol.for("dlpack-web.tensor");
+
+/**
+ * A dense array of any rank on the CPU or on a WebGPU device: shape, strides and dtype over
+ * memory that it holds until `release()`.
+ *
+ * Tensors are made by `bridge.tensor`, `bridge.empty`, `Tensor.fromTypedArray` and
+ * `Tensor.fromGPUBuffer`, never by `new`. Who made a tensor releases it, once; `using` does it at
+ * the end of a block. Afterwards everything that touches memory throws {@link ReleasedError},
+ * while shape, strides, dtype and device stay readable.
+ *
+ * @typeParam T - the class of `data`, e.g. `Float32Array`
+ */
+export class Tensor<T extends TypedArray = TypedArray> {
+  /** Lengths of the axes; [] for a single element. Not to be written to. */
+  readonly shape: readonly number[];
+  /** Where the elements are; `String(tensor.device)` is "cpu" or "webgpu:0". */
+  readonly device: Device;
+  /**
+   * Whether the owner of the memory forbids writing. JS has no read-only typed arrays: writes
+   * through `data` are not stopped, and are as wrong as they are in the owner's language.
+   */
+  readonly readOnly: boolean;
+
+  // Plain underscored fields, not #private ones: the layers above need them, and so does
+  // another copy of this library that is handed our tensors.
+  /** @internal */ readonly _storage: Storage;
+  /** @internal 0 = released. */ _handle: number;
+  /** @internal Byte position of element 0 in the storage. */ readonly _start: number;
+  /** @internal */ readonly _type: DType;
+  /** @internal null = row-major without gaps. */ readonly _strides: readonly number[] | null;
+  /** @internal */ _view: T | null = null;
+  /** @internal What `_storage.token` was when `_view` was made. */ _token: object | null = null;
+
+  /** @internal */
+  constructor(
+    storage: Storage,
+    handle: number,
+    start: number,
+    type: DType,
+    shape: readonly number[],
+    strides: readonly number[] | null,
+    device: Device,
+    readOnly: boolean,
+  ) {
+    this._storage = storage;
+    this._handle = handle;
+    this._start = start;
+    this._type = type;
+    this.shape = shape;
+    this._strides = strides;
+    this.device = device;
+    this.readOnly = readOnly;
+    shared.live++;
+    // Registering costs more than all the rest of a borrow, hence in debug mode alone.
+    if (shared.net !== null) shared.net.register(this, { storage, handle, label: `${this}` }, this);
+  }
+
+  /**
+   * A tensor over a typed array, without a copy; the array stays the caller's and in use.
+   *
+   * @param array - the elements in row-major order
+   * @param options - `shape`: default one axis; `dtype`: default from the array's class, needed
+   * for what JS has no class for (bool, complex, bfloat16, float8, … over their raw values)
+   */
+  static fromTypedArray<A extends TypedArray>(
+    array: A,
+    options: { shape?: ArrayLike<number>; dtype?: DTypeName } = {},
+  ): Tensor<A> {
+    const own = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
+    if (own === undefined) throw new TypeError("fromTypedArray needs a typed array");
+    const type = options.dtype === undefined ? own : dtypeNamed(options.dtype);
+    if (!arrayHolds(array, type)) {
+      throw new TypeError(
+        `a ${classOf(array)} does not hold ${type.name}: give a ${type.View.name} or raw bytes`,
+      );
+    }
+    const shape = checkShape(options.shape ?? [Math.floor(array.byteLength / type.itemsize)]);
+    const needed = sizeOf(shape) * type.itemsize;
+    if (needed !== array.byteLength) {
+      throw new RangeError(
+        `shape [${shape}] of ${type.name} needs ${needed} bytes; the array has ${array.byteLength}`,
+      );
+    }
+    const storage = new ArrayStorage(array);
+    const start = array.byteOffset;
+    const made = new Tensor<A>(storage, 1, start, type, shape, null, CPU_DEVICE, false);
+    if (classOf(array) === type.View.name) {
+      made._view = array;
+      made._token = storage;
+    }
+    return made;
+  }
+
+  /**
+   * A tensor over a `GPUBuffer`, without a copy. The buffer stays the caller's unless `release`
+   * is given; then that is called once, when the last holder (JS or Python) let go.
+   *
+   * @throws RangeError if the buffer is too small, DeviceLostError if the device is lost
+   */
+  static fromGPUBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor {
+    return deviceLayer().fromBuffer(buffer, options);
+  }
+
+  /** Name of the element type, in DLPack's and the array API's words. */
+  get dtype(): DTypeName {
+    return this._type.name;
+  }
+
+  /** Number of axes. */
+  get ndim(): number {
+    return this.shape.length;
+  }
+
+  /** Number of elements. */
+  get size(): number {
+    return sizeOf(this.shape);
+  }
+
+  /** Bytes of one element. */
+  get itemsize(): number {
+    return this._type.itemsize;
+  }
+
+  /** Bytes of all elements, without gaps. */
+  get nbytes(): number {
+    return this.size * this._type.itemsize;
+  }
+
+  /** Steps between neighbours along each axis, in elements; may be negative or 0. */
+  get strides(): readonly number[] {
+    return this._strides ?? rowMajorStrides(this.shape);
+  }
+
+  /** Bytes from the start of the `GPUBuffer` to element 0; always 0 on CPU. */
+  get byteOffset(): number {
+    return this.device.type === WEBGPU ? this._start : 0;
+  }
+
+  /** Whether `release()` was called. */
+  get released(): boolean {
+    return this._handle === 0;
+  }
+
+  /**
+   * The elements of a CPU tensor, as a typed array over the memory itself. Read it anew for every
+   * use instead of keeping it: Pyodide's memory moves when it grows, and what was read before is
+   * then empty. Reading it again is cheap.
+   *
+   * Of a tensor that is row-major without gaps it has exactly the elements. Otherwise it is the
+   * smallest range that holds them all: element (i, j) is at
+   * `dataOffset + i * strides[0] + j * strides[1]` (times 2 for complex numbers).
+   *
+   * @throws ReleasedError; UnsupportedError on WebGPU, or if the memory is not aligned to the dtype
+   */
+  get data(): T {
+    const view = this._view;
+    return view !== null && this._token === this._storage.token ? view : this._derive();
+  }
+
+  /** Position of element 0 in `data`, in elements; not 0 where strides are negative. */
+  get dataOffset(): number {
+    const strides = this._strides;
+    return strides === null || this.size === 0 ? 0 : -extentOf(this.shape, strides).low;
+  }
+
+  /** @throws UnsupportedError on CPU */
+  get buffer(): GPUBuffer {
+    this._check();
+    if (this.device.type === WEBGPU) return deviceLayer().bufferOf(this);
+    throw new UnsupportedError("a CPU tensor has no GPUBuffer: use data, or to(gpuDevice)", {
+      device: "cpu",
+    });
+  }
+
+  /**
+   * One element. Negative indices count from the end, as in Python.
+   *
+   * @throws RangeError out of bounds, TypeError for a wrong number of indices
+   */
+  at(...index: number[]): Element {
+    const data = this.data;
+    const position = positionOf(this.shape, this.strides, index);
+    return readElement(this._type, data, this.dataOffset + position);
+  }
+
+  /**
+   * The tensor itself where its memory is row-major, without gaps and aligned; else a packed copy
+   * in memory of its own, which the caller releases.
+   */
+  contiguous(): Tensor<T> {
+    this._check();
+    const aligned = this._start % this._type.View.BYTES_PER_ELEMENT === 0;
+    if (this._strides === null && (aligned || this.device.type === WEBGPU)) return this;
+    return this._storage.pack(this) as Tensor<T>;
+  }
+
+  /**
+   * The same elements on a WebGPU device: one copy, no `await` (the queue takes the data at once,
+   * so that the source may change or be released right after). A tensor that is there already
+   * gives a second hold on the same buffer.
+   *
+   * @returns a new tensor, which the caller releases
+   * @throws DeviceError for another device's tensor, DeviceLostError, UnsupportedError beyond the
+   * device's `maxBufferSize`
+   */
+  to(device: GPUDevice, options: ToOptions = {}): Tensor<T> {
+    this._check();
+    if (options.dtype !== undefined && options.dtype !== this.dtype) {
+      throw new UnsupportedError(
+        `to() does not convert: the tensor is ${this.dtype}, asked for was ${options.dtype}`,
+        { given: options.dtype, needed: this.dtype },
+      );
+    }
+    return deviceLayer().upload(this, device, options) as Tensor<T>;
+  }
+
+  /**
+   * Copies the elements, in row-major order, into JS-owned memory or into `out`: one copy on our
+   * side. Errors that the GPU reported about earlier work on this device are thrown here too.
+   *
+   * @param out - a typed array of `nbytes` bytes, or a writable row-major CPU tensor of as many
+   * @returns `out`, or a new typed array of the class that `data` has
+   */
+  async read(): Promise<T>;
+  async read<O extends Target>(out: O): Promise<O>;
+  async read(out?: Target): Promise<Target> {
+    this._check();
+    if (this.device.type === WEBGPU) return (await deviceLayer().read([this], [out]))[0] as Target;
+    const target = out ?? this._newArray();
+    checkTarget(this, target);
+    const packed = this._strides === null ? this : this._storage.pack(this);
+    try {
+      targetBytes(target).set(packed._bytes());
+    } finally {
+      if (packed !== this) packed.release();
+    }
+    return target;
+  }
+
+  /** Lets go of the memory. Further calls do nothing. */
+  release(): void {
+    if (this._handle !== 0) this._storage.release(this._detach());
+  }
+
+  [dispose](): void {
+    this.release();
+  }
+
+  /** E.g. `Tensor float32[2,3] on webgpu:0`. */
+  toString(): string {
+    return `Tensor ${this.dtype}[${this.shape}] on ${this.device}`;
+  }
+
+  /** @internal */
+  get [BRAND](): 1 {
+    return 1;
+  }
+
+  /** @internal Throws if released. */
+  _check(): void {
+    if (this._handle === 0) {
+      throw new ReleasedError(`${this} was released; release it after its last use`, {
+        device: `${this.device}`,
+      });
+    }
+  }
+
+  /** @internal Gives the hold up to the caller, who releases it; for this tensor it is over. */
+  _detach(): number {
+    const handle = this._handle;
+    this._handle = 0;
+    this._view = null;
+    shared.live--;
+    if (shared.net !== null) shared.net.unregister(this);
+    return handle;
+  }
+
+  /** @internal A fresh array for all elements. */
+  _newArray(): TypedArray<ArrayBuffer> {
+    return new this._type.View(this.size * this._type.components);
+  }
+
+  /** @internal The bytes of a row-major CPU tensor; unlike `data`, of any alignment. */
+  _bytes(): Uint8Array {
+    return new Uint8Array(this._storage.bytes(this), this._start, this.nbytes);
+  }
+
+  /** @internal Makes `data` anew. */
+  _derive(): T {
+    this._check();
+    const memory = this._storage.bytes(this);
+    const { View, itemsize, components } = this._type;
+    let count = this.size;
+    let start = count === 0 ? 0 : this._start;
+    if (this._strides !== null && count > 0) {
+      const { low, high } = extentOf(this.shape, this._strides);
+      start += low * itemsize;
+      count = high - low + 1;
+    }
+    if (start % View.BYTES_PER_ELEMENT !== 0) {
+      throw new UnsupportedError(
+        `${this} begins at byte ${start}, which ${View.name} cannot view: ` +
+          "use contiguous() here, or x.copy() in NumPy",
+        { given: start % View.BYTES_PER_ELEMENT, needed: 0 },
+      );
+    }
+    const view = new View(memory, start, count * components) as T;
+    this._token = this._storage.token;
+    this._view = view;
+    return view;
+  }
+}
+
+/** Whether `x` is a tensor of this library, of any copy of it. */
+export function isTensor(x: unknown): x is Tensor {
+  return typeof x === "object" && x !== null && (x as { [BRAND]?: unknown })[BRAND] === 1;
+}
+
+/** Elements in an array that JS owns; the garbage collector is the release. */
+class ArrayStorage implements Storage {
+  readonly #array: TypedArray;
+  readonly #length: number;
+
+  constructor(array: TypedArray) {
+    this.#array = array;
+    this.#length = array.length;
+  }
+
+  get token(): object | null {
+    return this.#array.length === this.#length ? this : null;
+  }
+
+  bytes(tensor: Tensor): ArrayBufferLike {
+    if (this.#array.length === this.#length) return this.#array.buffer;
+    throw new UnsupportedError(
+      `${tensor}: the array behind it was detached (transferred, or its memory grew); ` +
+        "make the tensor from the new array",
+    );
+  }
+
+  share(tensor: Tensor): Tensor {
+    const { _start, _type, shape, readOnly } = tensor;
+    return new Tensor(this, 1, _start, _type, shape, null, CPU_DEVICE, readOnly);
+  }
+
+  pack(tensor: Tensor): Tensor {
+    const { dtype, shape } = tensor;
+    const copy = tensor._newArray();
+    targetBytes(copy).set(tensor._bytes());
+    return Tensor.fromTypedArray(copy, { dtype, shape });
+  }
+
+  release(): void {}
+}

@@ -1,0 +1,225 @@
+import { type DType, dtypeNamed } from "../dtype.js";
+import { DeviceError, DLPackError, ReleasedError, UnsupportedError } from "../errors.js";
+import { CPU } from "../layout.js";
+import { checkShape, sizeOf } from "../shape.js";
+import { type DeviceRecord, type Slot, shared } from "../shared.js";
+import type { FromGPUBufferOptions, Storage } from "../storage.js";
+import { Tensor } from "../tensor.js";
+import { checkAlive, nameOf, useDevice, watched } from "./device.js";
+
+/** `GPUBufferUsage`, which is a global only where WebGPU is. */
+export const Usage = { MAP_READ: 1, COPY_SRC: 4, COPY_DST: 8, UNIFORM: 64, STORAGE: 128 } as const;
+
+/** What buffers made here can do unless told otherwise: all that tensors are used for. */
+export const DEFAULT_USAGE = Usage.STORAGE | Usage.UNIFORM | Usage.COPY_SRC | Usage.COPY_DST;
+
+/** The least multiple of `step` (a power of two) that is not below `n`. Exact beyond 2^32. */
+export function roundUp(n: number, step: number): number {
+  return Math.ceil(n / step) * step;
+}
+
+// A handle is slot | generation << 20. Slot 0 is never used, so that 0 is DLPack's NULL.
+const SLOT_BITS = 20;
+const MAX_SLOTS = 1 << SLOT_BITS;
+const MAX_GENERATION = (1 << (32 - SLOT_BITS)) - 1;
+
+/** Enters a buffer into the table, with one reference; returns its handle. */
+export function addSlot(
+  record: DeviceRecord,
+  buffer: GPUBuffer,
+  release: (() => void) | null,
+): number {
+  const { slots, freeSlots } = shared;
+  if (slots.length === 0) slots.push({ ...EMPTY });
+  const index = freeSlots.pop() ?? slots.length;
+  if (index >= MAX_SLOTS) throw new DLPackError(`more than ${MAX_SLOTS} GPU tensors at once`);
+  const generation = slots[index]?.generation ?? 0;
+  slots[index] = { buffer, record, refs: 1, generation, release };
+  return (index | (generation << SLOT_BITS)) >>> 0;
+}
+
+const EMPTY: Slot = { buffer: null, record: null, refs: 0, generation: 0, release: null };
+
+/** A slot that holds a buffer. */
+export type LiveSlot = Slot & { readonly buffer: GPUBuffer; readonly record: DeviceRecord };
+
+/** The slot of a handle; throws ReleasedError for a stale or forged one. */
+export function slotOf(handle: number): LiveSlot {
+  const slot = shared.slots[handle & (MAX_SLOTS - 1)];
+  if (slot?.buffer && slot.generation === handle >>> SLOT_BITS) return slot as LiveSlot;
+  throw new ReleasedError(`GPU handle 0x${handle.toString(16)} is not (or no longer) in use`, {
+    given: handle,
+  });
+}
+
+/** Adds a reference. */
+export function retainSlot(handle: number): LiveSlot {
+  const slot = slotOf(handle);
+  slot.refs++;
+  return slot;
+}
+
+/** Drops a reference; the last one lets the buffer go. Never throws: C calls it as well. */
+export function releaseSlot(handle: number): void {
+  try {
+    const slot: Slot = slotOf(handle);
+    if (--slot.refs > 0) return;
+    const { release } = slot;
+    slot.buffer = slot.record = slot.release = null;
+    // A slot whose generations are used up is given up, so that no old handle is ever valid again.
+    if (slot.generation++ < MAX_GENERATION) shared.freeSlots.push(handle & (MAX_SLOTS - 1));
+    release?.();
+  } catch (error) {
+    console.error(error);
+  }
+}
+
+/**
+ * The handle of a new buffer of zeros for `nbytes`, padded to a multiple of 16 bytes and never
+ * empty. The caller watches for errors.
+ */
+export function allocate(record: DeviceRecord, nbytes: number, usage: number): number {
+  checkAlive(record);
+  const { gpu } = record.device;
+  const size = Math.max(roundUp(nbytes, 16), 16);
+  const limit = gpu.limits.maxBufferSize;
+  if (size > limit) {
+    const adapter = record.adapterLimits;
+    throw new UnsupportedError(
+      `${size} bytes are needed, ${nameOf(record)} allows ${limit} in one buffer` +
+        `${adapter ? ` and its adapter ${adapter.maxBufferSize}` : ""}: ` +
+        `use a device from requestDevice({ maxBufferSize: ${size} })`,
+      { given: size, needed: limit, device: `${record.device}` },
+    );
+  }
+  const buffer = gpu.createBuffer({ size, usage });
+  return addSlot(record, buffer, () => buffer.destroy());
+}
+
+/** A tensor over a slot, whose reference it takes over. */
+export function tensorOfSlot(
+  handle: number,
+  byteOffset: number,
+  dtype: DType,
+  shape: readonly number[],
+  readOnly: boolean,
+): Tensor {
+  const { device } = slotOf(handle).record;
+  return new Tensor(gpuStorage, handle, byteOffset, dtype, shape, null, device, readOnly);
+}
+
+/** {@link tensorOfSlot} with a reference of its own. */
+export const adoptSlot: typeof tensorOfSlot = (handle, ...rest) => {
+  retainSlot(handle);
+  return tensorOfSlot(handle, ...rest);
+};
+
+/** A fresh tensor on the device, filled with zeros. */
+export function emptyOnDevice(
+  record: DeviceRecord,
+  shape: readonly number[],
+  dtype: DType,
+  usage = DEFAULT_USAGE,
+): Tensor {
+  const nbytes = sizeOf(shape) * dtype.itemsize;
+  const handle = watched(record, `createBuffer for ${nbytes} bytes`, () =>
+    allocate(record, nbytes, usage),
+  );
+  return tensorOfSlot(handle, 0, dtype, shape, false);
+}
+
+/** Implements `Tensor.fromGPUBuffer`. */
+export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor {
+  if (typeof buffer?.size !== "number") {
+    throw new TypeError(`a GPUBuffer is needed, not ${String(buffer)}`);
+  }
+  const record = useDevice(options.device);
+  checkAlive(record);
+  const shape = checkShape(options.shape);
+  const dtype = dtypeNamed(options.dtype);
+  const byteOffset = options.byteOffset ?? 0;
+  if (!Number.isSafeInteger(byteOffset) || byteOffset < 0) {
+    throw new RangeError(`byteOffset ${byteOffset} is not a non-negative integer`);
+  }
+  const needed = byteOffset + sizeOf(shape) * dtype.itemsize;
+  if (needed > buffer.size) {
+    throw new RangeError(
+      `shape [${shape}] of ${dtype.name} from byte ${byteOffset} ends at byte ${needed}; ` +
+        `the GPUBuffer has ${buffer.size}`,
+    );
+  }
+  const handle = addSlot(record, buffer, options.release ?? null);
+  return tensorOfSlot(handle, byteOffset, dtype, shape, false);
+}
+
+/** The slot of a tensor that must be on this device; DeviceError naming both where it is not. */
+export function slotOn(record: DeviceRecord, tensor: Tensor): LiveSlot {
+  tensor._check();
+  const onCpu = tensor.device.type === CPU;
+  const slot = onCpu ? null : slotOf(tensor._handle);
+  if (slot?.record === record) return slot;
+  throw new DeviceError(
+    `${tensor}${slot ? ` is on ${nameOf(slot.record)} and` : ""} cannot be used on ` +
+      `${nameOf(record)}: ${onCpu ? "" : "devices do not share buffers; await read() it, then "}` +
+      "upload it with to(gpuDevice)",
+    { given: `${tensor.device}`, needed: `${record.device}`, device: `${record.device}` },
+  );
+}
+
+/** Throws UnsupportedError naming the usage flag that the tensor's buffer lacks. */
+export function checkUsage(tensor: Tensor, flag: keyof typeof Usage, what: string): void {
+  const { usage } = slotOf(tensor._handle).buffer;
+  if (usage & Usage[flag]) return;
+  const has = Object.entries(Usage).flatMap(([name, bit]) => (usage & bit ? [name] : []));
+  throw new UnsupportedError(
+    `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${tensor} has ` +
+      `${has.join(" | ") || "none of the flags needed here"}: create it with ${flag} too`,
+    { given: usage, needed: Usage[flag], device: `${tensor.device}` },
+  );
+}
+
+/** Storage in GPU buffers. `_handle` of its tensors is a slot's handle. */
+export const gpuStorage: Storage = {
+  token: null,
+  bytes(tensor) {
+    throw new UnsupportedError(
+      `${tensor} has no data that JS can see: use await tensor.read(), or tensor.buffer`,
+      { device: `${tensor.device}` },
+    );
+  },
+  share(tensor) {
+    const { _handle, _start, _type, shape, readOnly } = tensor;
+    return adoptSlot(_handle, _start, _type, shape, readOnly);
+  },
+  pack(tensor) {
+    const { record, buffer } = slotOf(tensor._handle);
+    const { shape, _type, nbytes, byteOffset } = tensor;
+    checkCopySource(tensor, "copying");
+    const copy = emptyOnDevice(record, shape, _type);
+    if (nbytes > 0) {
+      watched(record, `copying ${tensor}`, () => {
+        const { gpu } = record.device;
+        const encoder = gpu.createCommandEncoder();
+        const target = slotOf(copy._handle).buffer;
+        encoder.copyBufferToBuffer(buffer, byteOffset, target, 0, roundUp(nbytes, 4));
+        gpu.queue.submit([encoder.finish()]);
+      });
+    }
+    return copy;
+  },
+  release: releaseSlot,
+};
+
+/** WebGPU copies whole groups of 4 bytes at offsets that are multiples of 4. */
+export function checkCopySource(tensor: Tensor, what: string): void {
+  checkUsage(tensor, "COPY_SRC", what);
+  const { byteOffset, nbytes } = tensor;
+  const end = byteOffset + roundUp(nbytes, 4);
+  const { size } = slotOf(tensor._handle).buffer;
+  if (byteOffset % 4 === 0 && end <= size) return;
+  throw new UnsupportedError(
+    `${what} ${tensor} needs a byteOffset that is a multiple of 4 (it is ${byteOffset}) and ` +
+      `${end} bytes in its GPUBuffer (it has ${size}): pad the buffer to a multiple of 16`,
+    { given: size, needed: end, device: `${tensor.device}` },
+  );
+}

@@ -1,0 +1,2 @@
+export { type RequestDeviceOptions, requestDevice } from "./device.js";
+export { Kernel, type RunOptions } from "./kernel.js";
