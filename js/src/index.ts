@@ -1,3 +1,6 @@
+// Whoever imports a Tensor alone must get the device layer too: it registers itself.
+import "./webgpu/transfer.js";
+
 export { Bridge, type TensorOptions } from "./bridge.js";
 export { type ConnectOptions, connect } from "./connect.js";
 export type { DTypeArrays, DTypeName, TypedArray } from "./dtype.js";
