@@ -151,14 +151,13 @@ $(ASAN): $(C_FILES) $(PY_FILES) pyproject.toml $(VENV) $(TOOLCHAIN)/build_asan.p
 	@echo "[build] native extension with sanitizers"
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/build_asan.py build/asan
 
-$(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml $(wildcard README.md LICENSE) \
+$(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml README.md LICENSE \
   build/xbuildenv/.done $(TOOLCHAIN)/build_wheel.sh
 	@$(TOOLCHAIN)/need.sh emcc
 	$(TOOLCHAIN)/build_wheel.sh build/venv build/xbuildenv dist
 
 $(BRIDGE): $(TS_FILES) $(NPM)
 	@echo "[build] JavaScript for the wheel"
-	if [ ! -e js/src/python.ts ]; then echo '"use strict";' >$@; exit; fi
 	$(NODE_BIN)/esbuild js/src/python.ts --bundle --minify --format=iife \
 	  --global-name=__dlpackWeb --target=es2022 --log-level=warning --outfile=$@
 

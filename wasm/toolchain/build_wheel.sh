@@ -9,15 +9,14 @@ platforms=pyemscripten_2025_0_wasm32.pyemscripten_2026_0_wasm32.pyemscripten_202
 # leftovers of an earlier build can get into the wheel.
 stage=build/wheel
 rm -rf "$stage" && mkdir -p "$stage/wasm" "$stage/py/dlpack_web" "$out"
-cp pyproject.toml "$stage"
-for doc in README.md LICENSE; do [ -e $doc ] && cp $doc "$stage"; done
+cp pyproject.toml README.md LICENSE "$stage"
 cp wasm/*.[ch] "$stage/wasm"
 (cd py/dlpack_web && cp ./*.py ./*.pyi py.typed _bridge.js "$OLDPWD/$stage/py/dlpack_web")
 
 # An emcc on the PATH goes first; EMSDK may name an installation that is not on it.
 export PATH=$venv/bin:$PATH${EMSDK:+:$EMSDK/upstream/emscripten}
 export PYODIDE_XBUILDENV_PATH=$xbuildenv
-wanted=$(cd "$stage" && pyodide config get emscripten_version 2>/dev/null)
+wanted=$(cd "$stage" && pyodide config get emscripten_version)
 found=$(emcc --version 2>/dev/null | sed -n '1s/.* \([0-9.]*[0-9]\).*/\1/p')
 if [ -n "$found" ] && [ "$found" != "$wanted" ]; then
   echo "[build] emcc is $found, Pyodide was built by $wanted: fine for a C-only module"
