@@ -61,8 +61,7 @@ async def run(pixels, height, width, sigma):
 
     with step("photo to NumPy", height * width * 4):
         rgba = dlw.from_js(pixels)  # one copy: JavaScript's memory -> Python's
-        photo = rgba.numpy().reshape(height, width, 4)
-        image = photo.astype(np.float32) / np.float32(255)
+        image = rgba.numpy().reshape(height, width, 4) / np.float32(255)
     weights = gaussian(sigma)
 
     with step("NumPy to JS view", image.nbytes):
@@ -96,6 +95,7 @@ async def run(pixels, height, width, sigma):
         blur_x(source, taps, half, workgroups=groups)
         blur_y(half, taps, blurred, workgroups=groups)
         sobel(blurred, edges, workgroups=groups)
+        await source.js.device.gpu.queue.onSubmittedWorkDone()  # only to time it
 
     with step("readback blurred image", image.nbytes):
         blurred_host = await blurred.to_host()
