@@ -139,6 +139,15 @@ static dlw_status span(const DLTensor *tensor, int64_t *low, int64_t *high) {
   return DLW_OK;
 }
 
+/* One past the last address that memory can have. */
+static uint64_t memory_end(void) {
+#ifdef __wasm__
+  return (uint64_t)__builtin_wasm_memory_size(0) << 16; /* pages of 64 KiB */
+#else
+  return INTPTR_MAX; /* the upper half belongs to the kernel */
+#endif
+}
+
 static dlw_status check_span(const DLTensor *tensor, int64_t size) {
   int64_t itemsize = dlw_itemsize(tensor->dtype), low = 0, high = size - 1;
   if (tensor->strides != NULL) {
@@ -154,7 +163,7 @@ static dlw_status check_span(const DLTensor *tensor, int64_t size) {
   /* Memory starts at data; on a GPU data is a handle, and memory starts at 0. */
   int cpu = tensor->device.device_type == kDLCPU;
   uint64_t base = cpu ? (uint64_t)(uintptr_t)tensor->data : 0, first, end;
-  uint64_t limit = cpu ? UINTPTR_MAX : INT64_MAX;
+  uint64_t limit = cpu ? memory_end() : INT64_MAX;
   if (__builtin_add_overflow(base, tensor->byte_offset, &first)) return DLW_TOO_LARGE;
   if (first > limit || 0 - (uint64_t)below > first) return DLW_TOO_LARGE;
   if (__builtin_add_overflow(first, (uint64_t)above, &end) || end > limit) {

@@ -149,7 +149,7 @@ class Tensor(_core.Tensor):
 
 
 def np_dtype(name: str) -> "np.dtype[Any] | None":
-    """NumPy's own dtype of that name, if it has one; those of ml_dtypes do not count."""
+    """NumPy's own dtype of that name, or None; those of ml_dtypes do not count."""
     import numpy as np
 
     try:

@@ -1,0 +1,274 @@
+"""The functions that JavaScript calls, called through ctypes as JavaScript would."""
+
+import ctypes
+from ctypes import c_int32, c_int64, c_size_t, c_uint32, c_void_p
+
+import numpy as np
+import pytest
+from forge import Versioned
+
+import dlpack_web as dlw
+from dlpack_web import _core
+
+CORE = ctypes.PyDLL(_core.__file__)
+FLOAT32 = 2 | 32 << 8 | 1 << 16
+WRITABLE_WANTED = (
+    "the array is read-only and writable memory was asked for; copy it first, for "
+    "example with x.copy()"
+)
+KINDS = {"other": 1, "unsupported": 2, "released": 3, "copy": 4, "lost": 5}
+
+
+def function(name, result, *arguments):
+    found = getattr(CORE, f"dlw_bridge_{name}")
+    found.restype, found.argtypes = result, arguments
+    return found
+
+
+scratch = function("scratch", c_size_t)
+borrow = function("borrow", c_size_t, ctypes.py_object, c_int32)
+empty = function("empty", c_size_t, c_int32, c_uint32)
+wrap = function("wrap", c_size_t, c_uint32, c_int32, c_int32, c_uint32, c_uint32)
+share = function("share", c_size_t, c_uint32)
+pack = function("pack", c_size_t, c_uint32)
+get = function("get", c_size_t, c_uint32)
+release = function("release", c_int32, c_uint32)
+error_kind = function("error_kind", c_int32)
+error_text = function("error_text", ctypes.c_char_p)
+on_drop = function("on_drop", None, c_void_p)
+live = function("live", c_int32)
+DROP = ctypes.CFUNCTYPE(None, c_uint32)
+
+
+def struct_of(address):
+    """(struct, handle): the handle stands right behind the struct."""
+    handle = c_uint32.from_address(address + ctypes.sizeof(Versioned)).value
+    return Versioned.from_address(address), handle
+
+
+def set_shape(*shape, byte_offset=0):
+    room = (c_int64 * 65).from_address(scratch())
+    room[: len(shape)] = shape
+    room[64] = byte_offset
+
+
+def failure():
+    """(kind, text) of the stored exception, which is raised and so forgotten."""
+    kind, text = error_kind(), error_text().decode()
+    with pytest.raises(Exception, match=r"."):
+        _core._raise_pending()
+    assert error_kind() == 0
+    assert _core._raise_pending() is None
+    return kind, text
+
+
+def test_borrow_reads_and_release_frees():
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    struct, handle = struct_of(borrow(array, 0))
+    assert struct.dl_tensor.data == array.ctypes.data
+    assert struct.dl_tensor.shape[:2] == [2, 3]
+    assert live() == dlw.live_tensors() == 1
+    assert release(handle) == 0
+    assert live() == 0
+
+
+def test_handle_is_refused_once_released():
+    _, handle = struct_of(borrow(np.zeros(2), 0))
+    assert release(handle) == 0
+    assert release(handle) == -1
+    assert get(handle) == 0
+    for call in (share, pack):
+        assert call(handle) == 0
+        assert failure()[0] == KINDS["released"]
+    with pytest.raises(dlw.ReleasedError, match="stale"):
+        _core._take(handle)
+
+
+def test_slot_is_used_again_with_another_handle():
+    _, first = struct_of(borrow(np.zeros(2), 0))
+    release(first)
+    _, second = struct_of(borrow(np.zeros(2), 0))
+    assert first != second
+    assert first & 0xFFFFF == second & 0xFFFFF
+    assert release(first) == -1
+    assert release(second) == 0
+
+
+@pytest.mark.parametrize("handle", [0, 1, 5, 0xFFFFF, 0x100000, 2**32 - 1])
+def test_forged_handle_is_refused(handle):
+    assert get(handle) == 0
+    assert release(handle) == -1
+    with pytest.raises(dlw.ReleasedError):
+        _core._take(handle)
+
+
+@pytest.mark.parametrize("handle", [2**32, 2**40])
+def test_handle_beyond_32_bits_is_refused(handle):
+    _, real = struct_of(borrow(np.zeros(2), 0))
+    with pytest.raises((dlw.ReleasedError, OverflowError)):
+        _core._take(handle + real)
+    assert release(real) == 0
+
+
+def test_table_grows():
+    handles = [struct_of(borrow(np.zeros(1), 0))[1] for _ in range(500)]
+    assert len(set(handles)) == 500
+    assert all(get(handle) for handle in handles)
+    assert [release(handle) for handle in handles] == [0] * 500
+
+
+def test_share_is_a_hold_of_its_own():
+    array = np.arange(4.0)
+    struct, first = struct_of(borrow(array, 0))
+    other, second = struct_of(share(first))
+    assert other.dl_tensor.data == struct.dl_tensor.data
+    release(first)
+    assert other.dl_tensor.shape[0] == 4
+    assert release(second) == 0
+
+
+def test_pack_makes_a_contiguous_copy():
+    array = np.arange(12, dtype=np.int16).reshape(3, 4).T
+    _, source = struct_of(borrow(array, 0))
+    _, packed = struct_of(pack(source))
+    release(source)
+    tensor = _core._take(packed)
+    assert tensor.strides == (3, 1)
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def test_empty_takes_its_shape_from_scratch():
+    set_shape(3, 5)
+    struct, handle = struct_of(empty(2, FLOAT32))
+    assert struct.dl_tensor.data % 256 == 0
+    assert _core._take(handle).shape == (3, 5)
+
+
+def test_empty_too_large():
+    set_shape(2**40, 2**40)
+    assert empty(2, FLOAT32) == 0
+    kind, text = failure()
+    assert kind == KINDS["unsupported"]
+    assert "address space" in text
+
+
+def test_borrow_a_tensor_and_a_capsule_producer():
+    array = np.arange(3.0)
+    tensor = dlw.from_dlpack(array)
+
+    class Producer:  # no buffer protocol
+        __dlpack__ = array.__dlpack__
+
+    for obj in (tensor, Producer()):
+        struct, handle = struct_of(borrow(obj, 0))
+        assert struct.dl_tensor.data == array.ctypes.data
+        release(handle)
+
+
+@pytest.mark.parametrize(
+    ("obj", "kind", "words"),
+    [
+        ([1, 2], "unsupported", "np.asarray"),
+        (np.zeros(2, object), "unsupported", "object arrays"),
+        (np.zeros(2, "U3"), "unsupported", "x.view('uint32')"),
+        (np.zeros(2, "S3"), "unsupported", "x.view('uint8')"),
+        (np.zeros(2, "M8[s]"), "unsupported", "x.view('int64')"),
+        (np.zeros(2, ">f4"), "unsupported", "native-endian"),
+        (np.zeros(2, [("a", "i4")]), "unsupported", "x['name']"),
+        (np.zeros(9, "u1")[1:].view("i4"), "unsupported", "not aligned to 4 bytes"),
+    ],
+    ids=["list", "object", "str", "bytes", "datetime", "big-endian", "struct", "odd"],
+)
+def test_borrow_says_why_not(obj, kind, words):
+    assert borrow(obj, 0) == 0
+    assert error_kind() == KINDS[kind]
+    assert words in failure()[1]
+
+
+def test_borrow_writable_refuses_read_only_memory():
+    assert borrow(b"bytes", 1) == 0
+    assert failure() == (
+        KINDS["unsupported"],
+        WRITABLE_WANTED,
+    )
+    _, handle = struct_of(borrow(b"bytes", 0))
+    release(handle)
+
+
+def test_borrow_a_released_tensor():
+    tensor = dlw.empty(2)
+    tensor.release()
+    assert borrow(tensor, 0) == 0
+    assert failure()[0] == KINDS["released"]
+
+
+def test_producer_errors_are_kept_for_raising():
+    class Failing:
+        def __dlpack__(self, **keywords):
+            raise ZeroDivisionError("mine")
+
+    assert borrow(Failing(), 0) == 0
+    assert error_kind() in (KINDS["other"], KINDS["unsupported"])
+    assert "mine" in failure()[1]
+
+
+def test_lend_and_take_move_a_hold():
+    array = np.arange(3.0)
+    handle = _core._lend(array)
+    tensor = _core._take(handle)
+    assert np.shares_memory(tensor.numpy(), array)
+    with pytest.raises(dlw.ReleasedError):
+        _core._take(handle)
+
+
+@pytest.fixture
+def dropped():
+    """Handles of GPU buffers that C let go of."""
+    handles = []
+    callback = DROP(handles.append)
+    on_drop(ctypes.cast(callback, c_void_p))
+    yield handles
+    on_drop(None)
+
+
+@pytest.mark.skipif(
+    "sys.platform == 'emscripten'", reason="JavaScript has the callback"
+)
+class TestWrap:
+    """kDLWebGPU tensors around made-up handles; natively nobody else listens."""
+
+    def test_handle_is_dropped_with_the_last_hold(self, dropped):
+        set_shape(2, 3, byte_offset=512)
+        struct, handle = struct_of(wrap(0xABCD, 4, 2, FLOAT32, 0))
+        assert struct.dl_tensor.device_type == 15
+        tensor = _core._take(handle)
+        assert tensor.device == (15, 4)
+        assert tensor.byte_offset == 512
+        assert tensor.nbytes == 24
+        capsule = tensor.__dlpack__(max_version=(1, 0))
+        tensor.release()
+        assert dropped == []
+        del capsule
+        assert dropped == [0xABCD]
+
+    def test_failed_wrap_leaves_the_handle(self, dropped):
+        set_shape(-1)
+        assert wrap(7, 0, 1, FLOAT32, 0) == 0
+        assert failure()[0] == KINDS["unsupported"]
+        assert dropped == []
+
+    def test_empty_tensor_gives_its_handle_back(self, dropped):
+        set_shape(0)
+        _, handle = struct_of(wrap(9, 0, 1, FLOAT32, 0))
+        release(handle)
+        assert dropped == [9]
+
+    def test_read_only_is_kept(self, dropped):
+        set_shape(1)
+        _, handle = struct_of(wrap(9, 0, 1, FLOAT32, 1))
+        assert _core._take(handle).read_only
+
+    def test_buffers_beyond_4_gib_are_described(self, dropped):
+        set_shape(2**31)
+        _, handle = struct_of(wrap(9, 0, 1, FLOAT32, 0))
+        assert _core._take(handle).nbytes == 2**33

@@ -1,0 +1,77 @@
+"""wasm/dlpack.h against the official header, which apache-tvm-ffi ships."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+OURS = Path(__file__).parents[2] / "wasm"
+
+STRUCTS = {
+    "DLPackVersion": "major minor",
+    "DLDevice": "device_type device_id",
+    "DLDataType": "code bits lanes",
+    "DLTensor": "data device ndim dtype shape strides byte_offset",
+    "DLManagedTensor": "dl_tensor manager_ctx deleter",
+    "DLManagedTensorVersioned": "version manager_ctx deleter flags dl_tensor",
+}
+NUMBERS = [
+    "DLPACK_MAJOR_VERSION",
+    "DLPACK_MINOR_VERSION",
+    "DLPACK_FLAG_BITMASK_READ_ONLY",
+    "DLPACK_FLAG_BITMASK_IS_COPIED",
+    "DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED",
+]
+
+
+def official_include():
+    package = Path(importlib.util.find_spec("tvm_ffi").origin).parent
+    return next(package.rglob("dlpack/dlpack.h")).parent.parent
+
+
+def enumerators(header):
+    return sorted(set(re.findall(r"\bkDL\w+(?=\s*=)", header.read_text("utf-8"))))
+
+
+def report(tmp_path, include, header, names):
+    """What a C compiler says of every size, offset and number."""
+    lines = [f'#include "{header}"', "#include <stddef.h>", "#include <stdio.h>"]
+    lines.append("int main(void) {")
+    for struct, fields in STRUCTS.items():
+        lines.append(f'printf("{struct} %zu\\n", sizeof({struct}));')
+        for field in fields.split():
+            offset = f"offsetof({struct}, {field})"
+            lines.append(f'printf("{struct}.{field} %zu\\n", {offset});')
+    for name in names:
+        lines.append(f'printf("{name} %llu\\n", (unsigned long long){name});')
+    source, program = tmp_path / "report.c", tmp_path / "report"
+    source.write_text("\n".join([*lines, "return 0;", "}"]))
+    subprocess.run(
+        ["cc", "-std=c11", f"-I{include}", source, "-o", program],
+        check=True,
+        timeout=60,
+    )
+    return subprocess.run([program], check=True, capture_output=True, timeout=60).stdout
+
+
+def test_layout_and_numbers_are_the_official_ones(tmp_path, host_python):
+    if shutil.which("cc") is None:
+        pytest.fail("no C compiler: install gcc or clang")
+    official = official_include()
+    names = enumerators(official / "dlpack" / "dlpack.h")
+    assert len(names) > 30
+    assert enumerators(OURS / "dlpack.h") == names
+    theirs = report(tmp_path, official, "dlpack/dlpack.h", names + NUMBERS)
+    assert report(tmp_path, OURS, "dlpack.h", names + NUMBERS) == theirs
+
+
+def test_python_device_types_are_the_official_ones(host_python):
+    from dlpack_web import DLDeviceType
+
+    text = (official_include() / "dlpack" / "dlpack.h").read_text("utf-8")
+    block = text[text.index("kDLCPU") : text.index("} DLDeviceType")]
+    official = {k: int(v) for k, v in re.findall(r"\b(kDL\w+) = (\d+)", block)}
+    assert {member.name: member.value for member in DLDeviceType} == official
