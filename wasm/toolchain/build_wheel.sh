@@ -6,9 +6,10 @@ venv=$(realpath "$1") xbuildenv=$(realpath "$2") out=$(realpath -m "$3")
 platforms=pyemscripten_2025_0_wasm32.pyemscripten_2026_0_wasm32.pyemscripten_2026_5_wasm32
 
 # Built from a copy, so that neither a native _core.abi3.so in the source tree nor
-# leftovers of an earlier build can get into the wheel.
-stage=build/wheel
-rm -rf "$stage" && mkdir -p "$stage/wasm" "$stage/py/dlpack_web" "$out"
+# leftovers of another build can get into the wheel.
+stage=$(mktemp -d build/wheel.XXXXXX)
+trap 'rm -rf "$stage"' EXIT
+mkdir -p "$stage/wasm" "$stage/py/dlpack_web" "$out"
 cp pyproject.toml README.md LICENSE "$stage"
 cp wasm/*.[ch] "$stage/wasm"
 (cd py/dlpack_web && cp ./*.py ./*.pyi py.typed _bridge.js "$OLDPWD/$stage/py/dlpack_web")
