@@ -13,9 +13,9 @@ __all__ = ["Kernel", "request_device", "use_device"]
 async def request_device(**limits: int) -> Device:
     """Asks the browser for a GPUDevice and registers it for tensors.
 
-    limits: WebGPU's names, for example maxBufferSize=2**30; what is not named gets what
-    tensors need, as far as the adapter has it. BufferError says why there is no device:
-    no WebGPU, no adapter, or a limit above the adapter's.
+    limits: WebGPU's names, for example maxBufferSize=2**30 (bytes); those not named are
+    WebGPU's defaults. BufferError says why there is no device: no WebGPU, no adapter,
+    or a limit above the adapter's. TypeError: no such limit.
     """
     promise = _browser.call("requestDevice", _browser.options(limits))
     return Device(DLDeviceType.kDLWebGPU, await _browser.finish(promise))
