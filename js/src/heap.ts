@@ -28,8 +28,7 @@ export interface CoreExports {
 
 /** Pyodide as the heap needs it; pyodide.ts makes one and knows how. */
 export interface WasmHost {
-  /** Its views are current after growth. */
-  readonly memory: L.Words & { readonly HEAPU8: Uint8Array };
+  readonly memory: L.Memory;
   readonly core: CoreExports;
   /** Whether Python code may suspend the JS frames below it; see {@link WasmHost.enter}. */
   readonly suspender: { value: unknown };
@@ -61,13 +60,8 @@ export class HeapStorage implements Storage {
     this.#scratch = host.core.dlw_bridge_scratch() >>> 2;
   }
 
-  /** Pyodide replaces this view whenever memory grew. */
-  get token(): object {
-    return this.host.memory.HEAPU8;
-  }
-
   bytes(): ArrayBufferLike {
-    return this.host.memory.HEAPU8.buffer;
+    return this.host.memory.buffer;
   }
 
   /** A tensor over the memory of a Python object. The hottest path: `enter` is written out. */
@@ -123,7 +117,7 @@ export class HeapStorage implements Storage {
       core.dlw_bridge_wrap(slot, device.id, shape.length, _type.packed, flags),
     );
     if (address === 0) this.host.fail();
-    return this.host.memory.HEAPU32[(address >>> 2) + L.HANDLE] as number;
+    return this.host.memory.u32[(address >>> 2) + L.HANDLE] as number;
   }
 
   /** The tensor of a hold that came through Python as a number; takes the hold over. */
@@ -139,20 +133,20 @@ export class HeapStorage implements Storage {
   adopt(address: number): Tensor {
     if (address === 0) this.host.fail();
     const { memory } = this.host;
-    const words = memory.HEAPU32;
+    const words = memory.u32;
     // An unsigned shift, since addresses beyond 2 GiB come out of wasm as negative numbers.
     const at = address >>> 2;
     const handle = words[at + L.HANDLE] as number;
-    const shape = L.readDims(memory, words[at + L.SHAPE] as number, words[at + L.NDIM] as number);
+    const shape = memory.readDims(words[at + L.SHAPE] as number, words[at + L.NDIM] as number);
     const stridesAt = words[at + L.STRIDES] as number;
-    const rowMajor = stridesAt === 0 || L.stridesAreRowMajor(memory, stridesAt, shape);
+    const rowMajor = stridesAt === 0 || memory.isRowMajor(stridesAt, shape);
     const dtype = dtypePacked(words[at + L.DTYPE] as number);
     const data = words[at + L.DATA] as number;
-    const byteOffset = L.readInt64(memory, at + L.BYTE_OFFSET);
+    const byteOffset = memory.readInt64(at + L.BYTE_OFFSET);
     const readOnly = ((words[at + L.FLAGS] as number) & L.READ_ONLY) !== 0;
 
     if (dtype !== undefined && words[at + L.DEVICE_TYPE] === L.CPU) {
-      const strides = rowMajor ? null : L.readDims(memory, stridesAt, shape.length);
+      const strides = rowMajor ? null : memory.readDims(stridesAt, shape.length);
       const start = data + byteOffset;
       return new Tensor(this, handle, start, dtype, shape, strides, CPU_DEVICE, readOnly);
     }
@@ -173,8 +167,8 @@ export class HeapStorage implements Storage {
   #writeScratch(shape: readonly number[], byteOffset: number): void {
     const { memory } = this.host;
     shape.forEach((dim, i) => {
-      L.writeInt64(memory, this.#scratch + 2 * i, dim);
+      memory.writeInt64(this.#scratch + 2 * i, dim);
     });
-    L.writeInt64(memory, this.#scratch + L.SCRATCH_BYTE_OFFSET, byteOffset);
+    memory.writeInt64(this.#scratch + L.SCRATCH_BYTE_OFFSET, byteOffset);
   }
 }

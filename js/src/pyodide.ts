@@ -6,7 +6,7 @@ import {
   UnsupportedError,
 } from "./errors.js";
 import type { CoreExports, WasmHost } from "./heap.js";
-import type { Words } from "./layout.js";
+import { Memory, type MemorySource } from "./layout.js";
 
 /** A Python object as Pyodide hands it to JS. */
 export interface PyProxy {
@@ -25,8 +25,7 @@ export interface Pyodide {
 }
 
 /** The private part: the Emscripten module. This file is the only one that touches it. */
-interface PyodideModule extends Words {
-  readonly HEAPU8: Uint8Array;
+interface PyodideModule extends MemorySource {
   readonly LDSO: {
     loadedLibsByName: Record<string, { exports: Partial<CoreExports> } | undefined>;
   };
@@ -82,31 +81,34 @@ export function moduleOf(pyodide: Pyodide): PyodideModule {
   );
 }
 
-/** One Pyodide with the C core loaded. */
+/** One Pyodide with the C core loaded. What a borrow needs is looked up once, here. */
 export class PyodideHost implements WasmHost {
-  readonly memory: PyodideModule;
+  readonly memory: Memory;
   readonly core: CoreExports;
   readonly suspender: { value: unknown };
+  readonly checkGil: () => void;
+  /** Address of the Python object behind a proxy; throws for what is no PyProxy. */
+  readonly addressOf: (proxy: unknown) => number;
+  readonly #module: PyodideModule;
   readonly #python: PyProxy;
 
   /** @param onDrop - called by C with each GPU slot of which it drops its reference */
   constructor(pyodide: Pyodide, onDrop: (slot: number) => void) {
     const module = moduleOf(pyodide);
-    this.memory = module;
+    this.#module = module;
+    this.memory = new Memory(module);
     this.suspender = module.validSuspender;
+    this.checkGil = module._check_gil;
+    this.addressOf = module.PyProxy_getPtr;
     // Importing the module is what loads the side module into LDSO.
     this.#python = pyodide.pyimport("dlpack_web._core");
     this.core = coreExports(module, pyodide.version);
     this.core.dlw_bridge_on_drop(module.addFunction(onDrop, "vi"));
   }
 
-  checkGil(): void {
-    this.memory._check_gil();
-  }
-
   enter<R>(call: (core: CoreExports) => R): R {
     const { suspender } = this;
-    this.memory._check_gil();
+    this.checkGil();
     const saved = suspender.value;
     // Python code run inside must not suspend: there are JS frames below it that cannot.
     suspender.value = false;
@@ -115,11 +117,6 @@ export class PyodideHost implements WasmHost {
     } finally {
       suspender.value = saved;
     }
-  }
-
-  /** Address of the Python object behind a proxy; throws for what is no PyProxy. */
-  addressOf(proxy: unknown): number {
-    return this.memory.PyProxy_getPtr(proxy);
   }
 
   /** A `dlpack_web.Tensor` that takes over a hold. */
@@ -142,7 +139,7 @@ export class PyodideHost implements WasmHost {
 
   /** A NUL-terminated string; copied, since TextDecoder refuses views of resizable memory. */
   #text(address: number): string {
-    const { HEAPU8 } = this.memory;
+    const { HEAPU8 } = this.#module;
     return new TextDecoder().decode(HEAPU8.slice(address, HEAPU8.indexOf(0, address)));
   }
 }

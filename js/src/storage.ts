@@ -4,8 +4,6 @@ import type { Tensor } from "./tensor.js";
 
 /** Where the elements of a tensor are, and how a hold on them is shared and dropped. */
 export interface Storage {
-  /** Replaced whenever views made earlier went stale; null once the memory is gone. */
-  readonly token: object | null;
   /** The memory that `data` views; throws where JS cannot see it. */
   bytes(tensor: Tensor): ArrayBufferLike;
   /** A second hold on the same memory. */

@@ -59,7 +59,6 @@ export class Tensor<T extends TypedArray = TypedArray> {
   /** @internal */ readonly _type: DType;
   /** @internal null = row-major without gaps. */ readonly _strides: readonly number[] | null;
   /** @internal */ _view: T | null = null;
-  /** @internal What `_storage.token` was when `_view` was made. */ _token: object | null = null;
 
   /** @internal */
   constructor(
@@ -114,10 +113,7 @@ export class Tensor<T extends TypedArray = TypedArray> {
     const storage = new ArrayStorage(array);
     const start = array.byteOffset;
     const made = new Tensor<A>(storage, 1, start, type, shape, null, CPU_DEVICE, false);
-    if (classOf(array) === type.View.name) {
-      made._view = array;
-      made._token = storage;
-    }
+    if (classOf(array) === type.View.name) made._view = array;
     return made;
   }
 
@@ -184,7 +180,8 @@ export class Tensor<T extends TypedArray = TypedArray> {
    */
   get data(): T {
     const view = this._view;
-    return view !== null && this._token === this._storage.token ? view : this._derive();
+    // A view that was detached, by growth of the memory or a transfer, has become empty.
+    return view !== null && view.length !== 0 ? view : this._derive();
   }
 
   /** Position of element 0 in `data`, in elements; not 0 where strides are negative. */
@@ -320,6 +317,7 @@ export class Tensor<T extends TypedArray = TypedArray> {
     this._check();
     const memory = this._storage.bytes(this);
     const { View, itemsize, components } = this._type;
+    const width = itemsize / components;
     let count = this.size;
     let start = count === 0 ? 0 : this._start;
     if (this._strides !== null && count > 0) {
@@ -327,15 +325,15 @@ export class Tensor<T extends TypedArray = TypedArray> {
       start += low * itemsize;
       count = high - low + 1;
     }
-    if (start % View.BYTES_PER_ELEMENT !== 0) {
+    // width is a power of two; & is exact below 4 GiB, and cheaper than %.
+    if ((start & (width - 1)) !== 0) {
       throw new UnsupportedError(
         `${this} begins at byte ${start}, which ${View.name} cannot view: ` +
           "use contiguous() here, or x.copy() in NumPy",
-        { given: start % View.BYTES_PER_ELEMENT, needed: 0 },
+        { given: start % width, needed: 0 },
       );
     }
     const view = new View(memory, start, count * components) as T;
-    this._token = this._storage.token;
     this._view = view;
     return view;
   }
@@ -354,10 +352,6 @@ class ArrayStorage implements Storage {
   constructor(array: TypedArray) {
     this.#array = array;
     this.#length = array.length;
-  }
-
-  get token(): object | null {
-    return this.#array.length === this.#length ? this : null;
   }
 
   bytes(tensor: Tensor): ArrayBufferLike {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pyodide.ffi import can_run_sync
 
-from js import Uint8Array, harness
+from js import harness
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
@@ -26,23 +26,17 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 """
 
 
-def bytes_of(tensor):
-    """A Uint8Array over a CPU tensor's memory."""
-    data = tensor.js.data
-    return Uint8Array.new(data.buffer, data.byteOffset, data.byteLength)
-
-
 @pytest.mark.parametrize("shape", [(3, 5), (1,), (7,), (), (0, 4)], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_round_trip_keeps_every_byte(name, shape):
     with dlw.empty(shape, name) as tensor:
         pattern = bytes(i * 37 % 251 for i in range(int(tensor.nbytes)))
-        bytes_of(tensor).assign(pattern)
+        harness.bytes(tensor.js).assign(pattern)
         with tensor.to_device("webgpu") as on_gpu:
             assert (on_gpu.shape, on_gpu.dtype) == (shape, name)
             assert str(on_gpu.device).startswith("webgpu:")
             with on_gpu.to_device("cpu") as back:
-                assert bytes_of(back).to_bytes() == pattern
+                assert harness.bytes(back.js).to_bytes() == pattern
 
 
 @pytest.mark.parametrize("count", [1, 3, 5, 7])

@@ -54,7 +54,7 @@ class Outcome:
         if failed:
             details = [f"--- {each['id']}\n{each['detail']}" for each in failed]
             raise AssertionError("\n".join([self.summary(), *details]))
-        assert self.of("passed"), f"nothing ran in the page:\n{self.log}"
+        assert self.reports, f"nothing ran in the page:\n{self.log}"
 
 
 @dataclass

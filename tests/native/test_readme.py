@@ -16,13 +16,13 @@ def documented(row):
     elif row["numpy"] != "numpy":
         view += ", bytes"
     numpy = "yes" if row["numpy"] == "numpy" else "with ml_dtypes"
-    wgsl = f"`{row['wgsl']}`" if row["wgsl"] else "–"
+    wgsl = f"`{row['wgsl']}`" if row["wgsl"] else "\u2013"
     return f"| `{name}` | {numpy} | {view} | {wgsl} |"
 
 
 def test_dtype_table_is_complete(host_python):
     rows = json.loads((ROOT / "tests" / "dtypes.json").read_text("utf-8"))
     text = (ROOT / "README.md").read_text("utf-8")
-    assert re.findall(r"^\| `\w+` \| (?:yes|with).*$", text, re.M) == [
+    assert re.findall(r"^\| `\w+` \| (?:yes|with).*$", text, re.MULTILINE) == [
         documented(row) for row in rows
     ]

@@ -180,7 +180,6 @@ export function checkUsage(tensor: Tensor, flag: keyof typeof Usage, what: strin
 
 /** Storage in GPU buffers. `_handle` of its tensors is a slot's handle. */
 export const gpuStorage: Storage = {
-  token: null,
   bytes(tensor) {
     throw new UnsupportedError(
       `${tensor} has no data that JS can see: use await tensor.read(), or tensor.buffer`,

@@ -88,5 +88,11 @@ async function cases(url) {
   return { reports, log: "" };
 }
 
-globalThis.harness = { start, python, pythonSync, pytest, cases, context, counters };
+/** The bytes of a CPU tensor; a PyProxy of a Float16Array is more than Pyodide can make. */
+function bytes(tensor) {
+  const { buffer, byteOffset, byteLength } = tensor.data;
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+globalThis.harness = { start, python, pythonSync, pytest, cases, bytes, context, counters };
 dispatchEvent(new Event("harness"));
