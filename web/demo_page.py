@@ -6,9 +6,10 @@ and timed by it; `check` notes whether something that must hold did hold.
 
 from contextlib import contextmanager
 
-import dlpack_web as dlw
 import numpy as np
 import page
+
+import dlpack_web as dlw
 
 TILE = 8  # workgroups of 8 x 8 invocations
 TOLERANCE = 1e-5  # pixel values are 0..1 in float32; sums of a few hundred products

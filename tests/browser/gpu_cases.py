@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
-import dlpack_web as dlw
 import numpy as np
 import pytest
+from js import harness
 from pyodide.ffi import can_run_sync
 
-from js import harness
+import dlpack_web as dlw
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 

@@ -2,13 +2,13 @@
 
 import asyncio
 
-import dlpack_web as dlw
+import js
 import numpy as np
 import pytest
+from js import harness
 from pyodide.ffi import to_js
 
-import js
-from js import harness
+import dlpack_web as dlw
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 

@@ -2,11 +2,11 @@
 
 import gc
 
-import dlpack_web as dlw
 import pytest
+from js import harness
 from pyodide.ffi import run_sync
 
-from js import harness
+import dlpack_web as dlw
 
 
 @pytest.fixture(scope="session")
