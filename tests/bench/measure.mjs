@@ -2,6 +2,7 @@
 
 const SAMPLE_MS = 2; // a sample is a batch this long: the clock ticks every 5 µs
 const MAX_BATCH = 20_000;
+const WARM_UP_MS = 100; // until the compilers are done with it
 
 const now = () => performance.now();
 
@@ -40,15 +41,15 @@ async function sample(way, count) {
   return { total: (now() - start) / count, blocked: blocked / count };
 }
 
-/** How many runs make a sample long enough to be timed. */
+/** Warms up; returns how many runs make a sample long enough to be timed. */
 async function batchFor(way) {
   const limit = way.maxBatch ?? MAX_BATCH;
+  const end = now() + WARM_UP_MS;
   let count = 1;
-  while (count < limit) {
+  do {
     const { total } = await sample(way, count);
-    if (total * count >= SAMPLE_MS) break;
-    count = Math.min(limit, count * 4);
-  }
+    if (total * count < SAMPLE_MS) count = Math.min(limit, count * 4);
+  } while (now() < end);
   return count;
 }
 
@@ -58,13 +59,14 @@ async function batchFor(way) {
  * `run` has started; `verify` throws when the result is wrong.
  */
 export async function compare(ways, { rounds }) {
+  // Once only: V8 shrinks its nursery after a full collection, which slows small things down.
+  globalThis.gc?.();
   const samples = new Map();
   for (const way of ways) {
     await way.verify();
     samples.set(way, { batch: await batchFor(way), totals: [], blocked: [] });
   }
   for (let round = 0; round < rounds; round++) {
-    globalThis.gc?.(); // nobody pays for an earlier one's garbage
     for (const way of shuffled(ways)) {
       const into = samples.get(way);
       const { total, blocked } = await sample(way, into.batch);
