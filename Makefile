@@ -81,7 +81,7 @@ test-asan: $(ASAN) $(NATIVE)
 	$(PYTHON_BIN)/python -c 'import dlpack_web._core as c; assert "/asan/" in c.__file__'
 	$(PYTHON_BIN)/python -m pytest tests/native -p no:cacheprovider --capture=sys
 
-test-js: $(JS)
+test-js: site
 	node --test $(JS_TESTS)
 
 test-browser: site chromium
