@@ -45,20 +45,18 @@ export class Bridge {
     options?: TensorOptions,
   ): Tensor<T>;
   tensor(x: PyProxy | Tensor | TypedArray, options?: TensorOptions): Tensor {
-    // Proxies are what this is called with most, and every look at one is slow: the address first.
-    if (!ArrayBuffer.isView(x)) {
-      let address = 0;
-      try {
-        address = this.#host.addressOf(x);
-      } catch (cause) {
-        return this.#fromJS(x, options, cause);
-      }
-      if (options === undefined) return this.#heap.borrow(address, false);
-      const { copy = false, writable = false } = options;
-      const made = this.#heap.borrow(address, writable && !copy);
-      return copy ? packed(made) : made;
+    if (ArrayBuffer.isView(x)) return this.#fromJS(x, options);
+    // Proxies are what this is called with most, and every look at one is slow: no test before.
+    let address: number;
+    try {
+      address = this.#host.addressOf(x);
+    } catch (cause) {
+      return this.#fromJS(x, options, cause);
     }
-    return this.#fromJS(x, options);
+    if (options === undefined) return this.#heap.borrow(address, false);
+    const { copy = false, writable = false } = options;
+    const made = this.#heap.borrow(address, writable && !copy);
+    return copy ? packed(made) : made;
   }
 
   #fromJS(x: unknown, { copy, writable }: TensorOptions = {}, cause?: unknown): Tensor {

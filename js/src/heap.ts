@@ -117,7 +117,7 @@ export class HeapStorage implements Storage {
       core.dlw_bridge_wrap(slot, device.id, shape.length, _type.packed, flags),
     );
     if (address === 0) this.host.fail();
-    return this.host.memory.u32[(address >>> 2) + L.HANDLE] as number;
+    return (this.host.memory.words[(address >>> 2) + L.HANDLE] as number) >>> 0;
   }
 
   /** The tensor of a hold that came through Python as a number; takes the hold over. */
@@ -132,43 +132,64 @@ export class HeapStorage implements Storage {
   /** The tensor that a `dlw_tensor` describes. Takes its hold over, also where it throws. */
   adopt(address: number): Tensor {
     if (address === 0) this.host.fail();
-    const { memory } = this.host;
-    const words = memory.u32;
-    // An unsigned shift, since addresses beyond 2 GiB come out of wasm as negative numbers.
+    const words = this.host.memory.words;
+    // Unsigned shifts, since addresses beyond 2 GiB are negative numbers here.
     const at = address >>> 2;
-    const handle = words[at + L.HANDLE] as number;
-    const shape = memory.readDims(words[at + L.SHAPE] as number, words[at + L.NDIM] as number);
-    const stridesAt = words[at + L.STRIDES] as number;
-    const rowMajor = stridesAt === 0 || memory.isRowMajor(stridesAt, shape);
+    const handle = (words[at + L.HANDLE] as number) >>> 0;
     const dtype = dtypePacked(words[at + L.DTYPE] as number);
-    const data = words[at + L.DATA] as number;
-    const byteOffset = memory.readInt64(at + L.BYTE_OFFSET);
+    const start = ((words[at + L.DATA] as number) >>> 0) + L.readInt64(words, at + L.BYTE_OFFSET);
     const readOnly = ((words[at + L.FLAGS] as number) & L.READ_ONLY) !== 0;
+    const shapeAt = (words[at + L.SHAPE] as number) >>> 2;
+    const stridesAt = (words[at + L.STRIDES] as number) >>> 2;
+    const ndim = words[at + L.NDIM] as number;
 
-    if (dtype !== undefined && words[at + L.DEVICE_TYPE] === L.CPU) {
-      const strides = rowMajor ? null : memory.readDims(stridesAt, shape.length);
-      const start = data + byteOffset;
-      return new Tensor(this, handle, start, dtype, shape, strides, CPU_DEVICE, readOnly);
+    // Strides of axes of length 1 carry no information, nor do those of tensors without elements.
+    const shape = new Array<number>(ndim);
+    let size = 1;
+    let rowMajor = true;
+    for (let i = ndim - 1; i >= 0; i--) {
+      const dim = L.readInt64(words, shapeAt + 2 * i);
+      const stride = stridesAt === 0 ? size : L.readInt64(words, stridesAt + 2 * i);
+      if (dim !== 1 && stride !== size) rowMajor = false;
+      shape[i] = dim;
+      size *= dim;
     }
+    if (size === 0) rowMajor = true;
+
+    if (dtype === undefined || words[at + L.DEVICE_TYPE] !== L.CPU) {
+      return this.#adoptOther(at, shape, rowMajor);
+    }
+    const strides = rowMajor ? null : L.readDims(words, stridesAt, ndim);
+    return new Tensor(this, handle, start, dtype, shape, strides, CPU_DEVICE, readOnly);
+  }
+
+  /** What is not a CPU tensor of a known dtype: a tensor over a GPU slot, or an error. */
+  #adoptOther(at: number, shape: number[], rowMajor: boolean): Tensor {
+    const { words } = this.host.memory;
+    const packed = words[at + L.DTYPE] as number;
+    const dtype = dtypePacked(packed);
+    const type = words[at + L.DEVICE_TYPE];
     try {
-      if (dtype !== undefined && words[at + L.DEVICE_TYPE] === L.WEBGPU && rowMajor) {
-        return this.#adoptGPU(data, byteOffset, dtype, shape, readOnly);
+      if (dtype !== undefined && type === L.WEBGPU && rowMajor) {
+        const slot = (words[at + L.DATA] as number) >>> 0;
+        const readOnly = ((words[at + L.FLAGS] as number) & L.READ_ONLY) !== 0;
+        return this.#adoptGPU(slot, L.readInt64(words, at + L.BYTE_OFFSET), dtype, shape, readOnly);
       }
+      const name = dtype?.name ?? `DLDataType 0x${(packed >>> 0).toString(16)}`;
       throw new UnsupportedError(
-        "only row-major tensors on webgpu, or any on cpu, of a dtype in the table can come to " +
-          `JS; this one has device type ${words[at + L.DEVICE_TYPE]} and ` +
-          `${dtype?.name ?? `DLDataType 0x${(words[at + L.DTYPE] as number).toString(16)}`}`,
+        `a tensor of ${name} with device type ${type} cannot come to JS: supported are cpu and, ` +
+          `row-major only, webgpu, with the dtypes that have a name`,
       );
     } finally {
-      this.release(handle);
+      this.release((words[at + L.HANDLE] as number) >>> 0);
     }
   }
 
   #writeScratch(shape: readonly number[], byteOffset: number): void {
-    const { memory } = this.host;
+    const { words } = this.host.memory;
     shape.forEach((dim, i) => {
-      memory.writeInt64(this.#scratch + 2 * i, dim);
+      L.writeInt64(words, this.#scratch + 2 * i, dim);
     });
-    memory.writeInt64(this.#scratch + L.SCRATCH_BYTE_OFFSET, byteOffset);
+    L.writeInt64(words, this.#scratch + L.SCRATCH_BYTE_OFFSET, byteOffset);
   }
 }

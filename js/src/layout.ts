@@ -28,7 +28,6 @@ export const SCRATCH_BYTE_OFFSET = (MAX_NDIM * 8) >> 2;
 /** Where wasm memory is found: Pyodide's module, whose views are current after growth. */
 export interface MemorySource {
   readonly HEAPU8: Uint8Array;
-  readonly HEAPU32: Uint32Array;
   readonly HEAP32: Int32Array;
 }
 
@@ -39,71 +38,49 @@ export interface MemorySource {
 export class Memory {
   readonly #source: MemorySource;
   #buffer: ArrayBufferLike;
-  #u32: Uint32Array;
-  #i32: Int32Array;
+  #words: Int32Array;
 
   constructor(source: MemorySource) {
     this.#source = source;
     this.#buffer = source.HEAPU8.buffer;
-    this.#u32 = source.HEAPU32;
-    this.#i32 = source.HEAP32;
+    this.#words = source.HEAP32;
   }
 
   get buffer(): ArrayBufferLike {
-    if (this.#u32.length === 0) this.#refresh();
+    if (this.#words.length === 0) this.#refresh();
     return this.#buffer;
   }
 
-  /** Unsigned words. */
-  get u32(): Uint32Array {
-    if (this.#u32.length === 0) this.#refresh();
-    return this.#u32;
-  }
-
-  /** Signed words. */
-  get i32(): Int32Array {
-    if (this.#u32.length === 0) this.#refresh();
-    return this.#i32;
+  /** The memory as 32-bit words; not to be kept across calls of C. */
+  get words(): Int32Array {
+    if (this.#words.length === 0) this.#refresh();
+    return this.#words;
   }
 
   #refresh(): void {
     this.#buffer = this.#source.HEAPU8.buffer;
-    this.#u32 = this.#source.HEAPU32;
-    this.#i32 = this.#source.HEAP32;
+    this.#words = this.#source.HEAP32;
   }
+}
 
-  /** The int64 at word `index`. Exact up to 2^53, which every size here is below. */
-  readInt64(index: number): number {
-    // Indices come from C and lie inside the memory, hence the assertions.
-    return (this.u32[index] as number) + (this.i32[index + 1] as number) * 4294967296;
-  }
+/** The int64 at word `index`. Exact up to 2^53, which every size here is below. */
+export function readInt64(words: Int32Array, index: number): number {
+  // Indices come from C and lie inside the memory, hence the assertions.
+  const low = words[index] as number;
+  const high = words[index + 1] as number;
+  // Nearly all fit into 32 bits, and engines compute with integers faster than with doubles.
+  return high === low >> 31 ? low : (low >>> 0) + high * 4294967296;
+}
 
-  /** Writes the int64 at word `index`. */
-  writeInt64(index: number, value: number): void {
-    this.u32[index] = value >>> 0;
-    this.i32[index + 1] = Math.floor(value / 4294967296);
-  }
+/** Writes the int64 at word `index`. */
+export function writeInt64(words: Int32Array, index: number, value: number): void {
+  words[index] = value;
+  words[index + 1] = Math.floor(value / 4294967296);
+}
 
-  /** Reads `count` int64s that begin at byte `address`. */
-  readDims(address: number, count: number): number[] {
-    const dims = new Array<number>(count);
-    for (let i = 0, at = address >>> 2; i < count; i++, at += 2) dims[i] = this.readInt64(at);
-    return dims;
-  }
-
-  /**
-   * Whether the strides at byte `address` describe row-major order without gaps. Strides of
-   * dimensions of size 1 carry no information, and a tensor without elements has any layout.
-   */
-  isRowMajor(address: number, shape: readonly number[]): boolean {
-    let expected = 1;
-    let rowMajor = true;
-    for (let i = shape.length - 1, at = (address >>> 2) + 2 * i; i >= 0; i--, at -= 2) {
-      const dim = shape[i] as number;
-      if (dim === 0) return true;
-      if (dim !== 1 && this.readInt64(at) !== expected) rowMajor = false;
-      expected *= dim;
-    }
-    return rowMajor;
-  }
+/** Reads `count` int64s that begin at word `index`. */
+export function readDims(words: Int32Array, index: number, count: number): number[] {
+  const dims = new Array<number>(count);
+  for (let i = 0; i < count; i++) dims[i] = readInt64(words, index + 2 * i);
+  return dims;
 }

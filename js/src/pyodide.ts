@@ -40,7 +40,6 @@ const OLDEST = "0.29";
 
 const NEEDED: Record<keyof PyodideModule, "function" | "object"> = {
   HEAPU8: "object",
-  HEAPU32: "object",
   HEAP32: "object",
   LDSO: "object",
   validSuspender: "object",

@@ -12,7 +12,7 @@ import { type Element, readElement } from "./element.js";
 import { ReleasedError, UnsupportedError } from "./errors.js";
 import { CPU, WEBGPU } from "./layout.js";
 import { checkShape, extentOf, positionOf, rowMajorStrides, sizeOf } from "./shape.js";
-import { type Device, shared } from "./shared.js";
+import { type Device, type Hold, shared } from "./shared.js";
 import {
   deviceLayer,
   type FromGPUBufferOptions,
@@ -43,6 +43,8 @@ const BRAND = Symbol.for("dlpack-web.tensor");
 export class Tensor<T extends TypedArray = TypedArray> {
   /** Lengths of the axes; [] for a single element. Not to be written to. */
   readonly shape: readonly number[];
+  /** Number of elements. */
+  readonly size: number;
   /** Where the elements are; `String(tensor.device)` is "cpu" or "webgpu:0". */
   readonly device: Device;
   /**
@@ -76,12 +78,12 @@ export class Tensor<T extends TypedArray = TypedArray> {
     this._start = start;
     this._type = type;
     this.shape = shape;
+    this.size = sizeOf(shape);
     this._strides = strides;
     this.device = device;
     this.readOnly = readOnly;
     shared.live++;
-    // Registering costs more than all the rest of a borrow, hence in debug mode alone.
-    if (shared.net !== null) shared.net.register(this, { storage, handle, label: `${this}` }, this);
+    if (shared.net !== null) this._watch(shared.net);
   }
 
   /**
@@ -135,11 +137,6 @@ export class Tensor<T extends TypedArray = TypedArray> {
   /** Number of axes. */
   get ndim(): number {
     return this.shape.length;
-  }
-
-  /** Number of elements. */
-  get size(): number {
-    return sizeOf(this.shape);
   }
 
   /** Bytes of one element. */
@@ -283,13 +280,14 @@ export class Tensor<T extends TypedArray = TypedArray> {
     return 1;
   }
 
+  /** @internal Registering costs more than all the rest of a borrow, hence in debug mode alone. */
+  _watch(net: FinalizationRegistry<Hold>): void {
+    net.register(this, { storage: this._storage, handle: this._handle, label: `${this}` }, this);
+  }
+
   /** @internal Throws if released. */
   _check(): void {
-    if (this._handle === 0) {
-      throw new ReleasedError(`${this} was released; release it after its last use`, {
-        device: `${this.device}`,
-      });
-    }
+    if (this._handle === 0) throw released(this);
   }
 
   /** @internal Gives the hold up to the caller, who releases it; for this tensor it is over. */
@@ -317,26 +315,34 @@ export class Tensor<T extends TypedArray = TypedArray> {
     this._check();
     const memory = this._storage.bytes(this);
     const { View, itemsize, components } = this._type;
-    const width = itemsize / components;
     let count = this.size;
     let start = count === 0 ? 0 : this._start;
-    if (this._strides !== null && count > 0) {
+    if (this._strides !== null && count !== 0) {
       const { low, high } = extentOf(this.shape, this._strides);
       start += low * itemsize;
       count = high - low + 1;
     }
-    // width is a power of two; & is exact below 4 GiB, and cheaper than %.
-    if ((start & (width - 1)) !== 0) {
-      throw new UnsupportedError(
-        `${this} begins at byte ${start}, which ${View.name} cannot view: ` +
-          "use contiguous() here, or x.copy() in NumPy",
-        { given: start % width, needed: 0 },
-      );
-    }
+    // The width of a component is a power of two; & is exact below 4 GiB, and cheaper than %.
+    if ((start & (itemsize / components - 1)) !== 0) throw misaligned(this, start);
     const view = new View(memory, start, count * components) as T;
     this._view = view;
     return view;
   }
+}
+
+function released(tensor: Tensor): Error {
+  return new ReleasedError(`${tensor} was released; release it after its last use`, {
+    device: `${tensor.device}`,
+  });
+}
+
+function misaligned(tensor: Tensor, start: number): Error {
+  const { name, BYTES_PER_ELEMENT } = tensor._type.View;
+  return new UnsupportedError(
+    `${tensor} begins at byte ${start}, which ${name} cannot view: ` +
+      "use contiguous() here, or x.copy() in NumPy",
+    { given: start % BYTES_PER_ELEMENT, needed: 0 },
+  );
 }
 
 /** Whether `x` is a tensor of this library, of any copy of it. */
