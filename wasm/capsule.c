@@ -332,18 +332,25 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy) {
   return tensor;
 }
 
+static int exports_dlpack(PyObject *obj) {
+  PyObject *raised = PyErr_GetRaisedException();
+  int found = PyObject_HasAttr(obj, dlw_core->str_dlpack);
+  if (raised != NULL) PyErr_SetRaisedException(raised);
+  return found;
+}
+
 dlw_tensor *dlw_import_any(PyObject *obj) {
   if (dlw_is_tensor(obj)) {
     dlw_tensor *tensor = dlw_tensor_of(obj);
     return tensor != NULL ? dlw_share(tensor) : NULL;
   }
   dlw_tensor *tensor = NULL;
-  int exports = PyObject_HasAttr(obj, dlw_core->str_dlpack);
   if (PyObject_CheckBuffer(obj)) {
     tensor = dlw_import_buffer(obj);
     if (tensor != NULL) return tensor;
-    if (exports) { /* NumPy exports dtypes that buffers have no format for, as bfloat16
-                    */
+    if (exports_dlpack(
+            obj)) { /* NumPy exports dtypes that buffers have no format for, as bfloat16
+                     */
       PyObject *first = PyErr_GetRaisedException();
       tensor = dlw_import_dlpack(obj, NULL, DLW_COPY_IF_NEEDED);
       if (tensor != NULL) {
@@ -353,7 +360,7 @@ dlw_tensor *dlw_import_any(PyObject *obj) {
       PyErr_Clear();
       PyErr_SetRaisedException(first);
     }
-  } else if (exports) {
+  } else if (exports_dlpack(obj)) {
     tensor = dlw_import_dlpack(obj, NULL, DLW_COPY_IF_NEEDED);
   } else {
     PyErr_Format(PyExc_TypeError,

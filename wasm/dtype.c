@@ -2,7 +2,11 @@
 
 #include <string.h>
 
+/* Searched from the top for every tensor: the commonest first. */
 static const dlw_dtype TABLE[] = {
+    {"float32", "f", kDLFloat, 32},
+    {"float64", "d", kDLFloat, 64},
+    {"float16", "e", kDLFloat, 16},
     {"bool", "?", kDLBool, 8},
     {"int8", "b", kDLInt, 8},
     {"int16", "h", kDLInt, 16},
@@ -12,9 +16,6 @@ static const dlw_dtype TABLE[] = {
     {"uint16", "H", kDLUInt, 16},
     {"uint32", "I", kDLUInt, 32},
     {"uint64", "Q", kDLUInt, 64},
-    {"float16", "e", kDLFloat, 16},
-    {"float32", "f", kDLFloat, 32},
-    {"float64", "d", kDLFloat, 64},
     {"complex64", "Zf", kDLComplex, 64},
     {"complex128", "Zd", kDLComplex, 128},
     {"bfloat16", "", kDLBfloat, 16},

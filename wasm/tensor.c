@@ -106,22 +106,31 @@ static void fill_row_major(DLTensor *tensor) {
   }
 }
 
+/* Whether a * b overflows. Small factors go without the 128-bit product that
+ * __builtin_mul_overflow makes of it on wasm: this runs for every tensor. */
+static int multiply(int64_t a, int64_t b, int64_t *product) {
+  if (a == (int32_t)a && b == (int32_t)b) {
+    *product = a * b;
+    return 0;
+  }
+  return __builtin_mul_overflow(a, b, product);
+}
+
 /* Elements of `shape` by way of `*size`, at most `limit` bytes; that is judged without
  * the zero extents, so that fill_row_major stays in range as well. */
 static dlw_status check_shape(int32_t ndim, const int64_t *shape, uint32_t itemsize,
-                              uint64_t limit, int64_t *size) {
+                              int64_t limit, int64_t *size) {
   if (ndim < 0 || ndim > DLW_MAX_NDIM) return DLW_BAD_NDIM;
   if (ndim > 0 && shape == NULL) return DLW_BAD_SHAPE;
-  uint64_t bytes = itemsize;
+  int64_t elements = 1, bytes;
   int empty = 0;
   for (int32_t i = 0; i < ndim; i++) {
     if (shape[i] < 0) return DLW_BAD_SHAPE;
     if (shape[i] == 0) empty = 1;
-    uint64_t extent = shape[i] > 1 ? (uint64_t)shape[i] : 1;
-    if (__builtin_mul_overflow(bytes, extent, &bytes)) return DLW_TOO_LARGE;
+    if (shape[i] > 1 && multiply(elements, shape[i], &elements)) return DLW_TOO_LARGE;
   }
-  if (bytes > limit) return DLW_TOO_LARGE;
-  *size = empty ? 0 : (int64_t)(bytes / itemsize);
+  if (multiply(elements, itemsize, &bytes) || bytes > limit) return DLW_TOO_LARGE;
+  *size = empty ? 0 : elements;
   return DLW_OK;
 }
 
@@ -130,7 +139,7 @@ static dlw_status span(const DLTensor *tensor, int64_t *low, int64_t *high) {
   *low = *high = 0;
   for (int32_t i = 0; i < tensor->ndim; i++) {
     int64_t reach;
-    if (__builtin_mul_overflow(tensor->shape[i] - 1, tensor->strides[i], &reach) ||
+    if (multiply(tensor->shape[i] - 1, tensor->strides[i], &reach) ||
         __builtin_add_overflow(reach < 0 ? *low : *high, reach,
                                reach < 0 ? low : high)) {
       return DLW_TOO_LARGE;
@@ -155,8 +164,7 @@ static dlw_status check_span(const DLTensor *tensor, int64_t size) {
     if (status != DLW_OK) return status;
   }
   int64_t below, above;
-  if (__builtin_mul_overflow(low, itemsize, &below) ||
-      __builtin_mul_overflow(high, itemsize, &above) ||
+  if (multiply(low, itemsize, &below) || multiply(high, itemsize, &above) ||
       __builtin_add_overflow(above, itemsize, &above)) {
     return DLW_TOO_LARGE;
   }
