@@ -24,10 +24,13 @@ if [ -n "$found" ] && [ "$found" != "$wanted" ]; then
   export SKIP_EMSCRIPTEN_VERSION_CHECK=1
 fi
 
+# What JavaScript calls exports itself (export_name), which leaves PyInit. As a list (the
+# comma), because pyodide-build would otherwise look through the objects with LLVM tools
+# that Debian's emscripten does not bring.
 echo "[build] WebAssembly wheel (log: build/wheel.log)"
 (
   cd "$stage" &&
-    CFLAGS=-Werror pyodide build . --no-isolation -o "$PWD/dist" &&
+    CFLAGS=-Werror pyodide build . --no-isolation --exports PyInit__core, -o "$PWD/dist" &&
     python -m wheel tags --remove --platform-tag $platforms dist/*.whl
 ) >build/wheel.log 2>&1 || {
   grep -E -A4 ' (error|warning): ' build/wheel.log >&2 || tail -40 build/wheel.log >&2
