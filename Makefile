@@ -57,7 +57,7 @@ fix: $(VENV) $(NPM) ## format and repair what tools can repair
 wheel: $(WHEEL) ## dist/*.whl for Pyodide
 
 package: $(JS) $(WHEEL) ## dist/*.tgz for npm
-	npm pack --pack-destination dist
+	npm pack --silent --pack-destination dist
 
 native: $(NATIVE) ## the extension for this machine's CPython, installed into build/venv
 
@@ -108,7 +108,7 @@ check-sizes: $(WHEEL)
 
 $(VENV): requirements-dev.txt $(TOOLCHAIN)/find_python.sh
 	@python=$$($(TOOLCHAIN)/find_python.sh)
-	echo "[setup] Python tools into build/venv, with $$python (half a minute)"
+	echo "[setup] Python tools into build/venv, with $$python"
 	rm -rf build/venv && mkdir -p build
 	"$$python" -m venv build/venv
 	$(PYTHON_BIN)/python -m pip install --quiet --disable-pip-version-check \
