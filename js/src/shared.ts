@@ -19,10 +19,11 @@ export interface DeviceRecord {
   lost: string | null;
   /** What the adapter would have allowed, where we asked it ourselves. */
   readonly adapterLimits: GPUSupportedLimits | null;
-  /** Errors that came after the call that caused them returned; the next read throws them. */
-  errors: Error[];
-  /** Error scopes whose answer is not here yet. */
-  readonly pending: Set<Promise<unknown>>;
+  /**
+   * What the GPU answers about earlier work, in the order of that work: an error, or null, which
+   * takes itself off the list. The next read throws the first error. They never reject.
+   */
+  readonly answers: Set<Promise<Error | null>>;
   /** Idle MAP_READ buffers. */
   staging: GPUBuffer[];
 }

@@ -85,8 +85,7 @@ export function useDevice(
     device: { type: WEBGPU, id, gpu, toString: () => `webgpu:${id}` },
     lost: null,
     adapterLimits,
-    errors: [],
-    pending: new Set(),
+    answers: new Set(),
     staging: [],
   };
   shared.devices.push(record);
@@ -125,7 +124,7 @@ export function nameOf({ device }: DeviceRecord): string {
 
 /**
  * Runs WebGPU calls and watches for the errors that they report later. Those wait in
- * `record.errors` for the next read (see {@link settled}), and are logged in case none comes.
+ * `record.answers` for the next read (see {@link settled}), and are logged in case none comes.
  */
 export function watched<R>(record: DeviceRecord, what: string, calls: () => R): R {
   const { gpu } = record.device;
@@ -140,23 +139,23 @@ export function watched<R>(record: DeviceRecord, what: string, calls: () => R): 
 }
 
 function collect(record: DeviceRecord, what: string, scope: Promise<GPUError | null>): void {
-  const answer = scope.then(
-    (cause) => {
-      if (cause !== null) report(record, what, cause.message, cause);
-    },
-    () => {}, // The device was lost, which record.lost tells.
+  later(
+    record,
+    scope.then(
+      (cause) => (cause === null ? null : failure(record, what, cause.message, cause)),
+      () => null, // The device was lost, which record.lost tells.
+    ),
   );
-  later(record, answer);
 }
 
-/** Makes the next read wait for `answer`, which must not reject. */
-export function later(record: DeviceRecord, answer: Promise<unknown>): void {
-  const done = answer.finally(() => record.pending.delete(done));
-  record.pending.add(done);
+/** Enters an answer to come; it must not reject. */
+export function later(record: DeviceRecord, answer: Promise<Error | null>): void {
+  record.answers.add(answer);
+  answer.then((error) => error ?? record.answers.delete(answer));
 }
 
-/** Keeps an error of earlier work for the next read. */
-export function report(
+/** The error for earlier work, logged as well in case no read asks for it. */
+export function failure(
   record: DeviceRecord,
   what: string,
   message: string,
@@ -166,16 +165,17 @@ export function report(
     device: `${record.device}`,
     cause,
   });
-  record.errors.push(error);
   console.error(error);
   return error;
 }
 
-/** Waits for what {@link watched} still waits for; throws the first error of earlier work. */
+/** Waits for the answers about earlier work and throws the first error, once. */
 export async function settled(record: DeviceRecord): Promise<void> {
-  await Promise.all(record.pending);
+  const answers = [...record.answers];
+  const found = await Promise.all(answers);
   checkAlive(record);
-  const [first] = record.errors;
-  record.errors = [];
+  // A read that ran at the same time may have thrown it already.
+  const first = found.find((error, i) => error && record.answers.has(answers[i] as never));
+  for (const answer of answers) record.answers.delete(answer);
   if (first) throw first;
 }

@@ -2,7 +2,7 @@ import { UnsupportedError } from "../errors.js";
 import type { DeviceRecord } from "../shared.js";
 import type { Tensor } from "../tensor.js";
 import { checkUsage, roundUp, slotOn } from "./buffers.js";
-import { checkAlive, later, report, useDevice, watched } from "./device.js";
+import { checkAlive, failure, later, useDevice, watched } from "./device.js";
 import { type Binding, parseBindings } from "./wgsl.js";
 
 /** Options of {@link Kernel.run}. */
@@ -76,9 +76,8 @@ export class Kernel {
   get ready(): Promise<void> {
     return this.#compiled.then((error) => {
       if (error === null) return;
-      const { errors } = this.#record;
       // Told here, it need not be told by the next read as well.
-      if (errors.includes(error)) errors.splice(errors.indexOf(error), 1);
+      this.#record.answers.delete(this.#compiled);
       throw error;
     });
   }
@@ -148,7 +147,7 @@ async function compileError(
       .filter(({ type }) => type === "error")
       .map(({ lineNum, linePos, message }) => `line ${lineNum}:${linePos}: ${message}`);
     const text = lines.length > 0 ? lines.join("\n") : cause.message;
-    return report(record, `compiling kernel "${entry}"`, text, cause);
+    return failure(record, `compiling kernel "${entry}"`, text, cause);
   } catch {
     return null; // The device was lost, which record.lost tells.
   }
