@@ -21,7 +21,8 @@ const connecting = new WeakMap<Pyodide, Promise<Bridge>>();
  * @param pyodide - what `loadPyodide()` resolved to (0.29 or newer), in this page or worker
  * @throws UnsupportedError for a Pyodide that is too old, DLPackError if the wheel does not load
  */
-export function connect(pyodide: Pyodide, options: ConnectOptions = {}): Promise<Bridge> {
+export async function connect(pyodide: Pyodide, options: ConnectOptions = {}): Promise<Bridge> {
+  moduleOf(pyodide); // A Pyodide that is too old is refused before anything is loaded.
   if (options.debug) watchForLeaks();
   const known = connecting.get(pyodide);
   if (known) return known;
@@ -33,7 +34,6 @@ export function connect(pyodide: Pyodide, options: ConnectOptions = {}): Promise
 }
 
 async function load(pyodide: Pyodide, { wheel }: ConnectOptions): Promise<Bridge> {
-  moduleOf(pyodide); // A Pyodide that is too old is refused before anything is loaded.
   if (!isInstalled(pyodide)) {
     const url = String(wheel ?? (await shippedWheel()));
     const messages: string[] = [];

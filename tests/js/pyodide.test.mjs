@@ -1,0 +1,288 @@
+// Real Pyodides in Node, with the real wheel: 314 and 0.29 load the same file.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { after, describe, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { connect, liveTensors, Tensor } from "../../js/dist/index.js";
+
+const SITE = new URL("../../build/site/", import.meta.url);
+const WHEEL = new URL(
+  JSON.parse(readFileSync(new URL("wheel/wheel.json", SITE), "utf8")).file,
+  new URL("wheel/", SITE),
+);
+
+async function boot(folder) {
+  const base = new URL(`${folder}/`, SITE);
+  const { loadPyodide } = await import(new URL("pyodide.mjs", base));
+  const pyodide = await loadPyodide();
+  const numpy = readdirSync(base).find((name) => name.startsWith("numpy-"));
+  await pyodide.loadPackage(pathToFileURL(new URL(numpy, base).pathname).href, {
+    messageCallback() {},
+  });
+  return pyodide;
+}
+
+for (const folder of ["pyodide", "pyodide-0.29"]) {
+  describe(`Pyodide in ${folder}`, async () => {
+    const pyodide = await boot(folder);
+    const bridge = await connect(pyodide, { wheel: WHEEL });
+    const py = (source) => pyodide.runPython(`import numpy as np, dlpack_web as dlw\n${source}`);
+    const liveInPython = () => py("import gc; gc.collect(); dlw.live_tensors()");
+    after(() => assert.deepEqual([liveTensors(), liveInPython()], [0, 0]));
+
+    /** Runs `use` with the PyProxy of what Python evaluates to. */
+    const withProxy = (source, use) => {
+      const proxy = py(source);
+      try {
+        return use(proxy);
+      } finally {
+        proxy.destroy();
+      }
+    };
+
+    test("connect is idempotent", async () => {
+      assert.equal(await connect(pyodide), bridge);
+    });
+
+    test("NumPy's memory is seen and written", () =>
+      withProxy("a = np.arange(6, dtype='f4').reshape(2, 3); a", (array) => {
+        const tensor = bridge.tensor(array);
+        assert.deepEqual([tensor.shape, tensor.dtype], [[2, 3], "float32"]);
+        assert.equal(tensor.data.byteOffset, py("a.ctypes.data"));
+        tensor.data[4] = 40;
+        assert.equal(py("float(a[1, 1])"), 40);
+        py("a[0, 2] = 20");
+        assert.equal(tensor.at(0, 2), 20);
+        tensor.release();
+      }));
+
+    test("data survives memory growth between two reads", () =>
+      withProxy("np.arange(4.0)", (array) => {
+        const tensor = bridge.tensor(array);
+        const old = tensor.data;
+        const before = pyodide._module.HEAPU8.length;
+        py(`keep = np.ones(${before} // 8 + 1); None`);
+        assert.ok(pyodide._module.HEAPU8.length > before);
+        assert.equal(old.length, 0);
+        assert.deepEqual([...tensor.data], [0, 1, 2, 3]);
+        py("del keep");
+        tensor.release();
+      }));
+
+    test("strides, negative ones too, index into data", () =>
+      withProxy("np.arange(24, dtype='i4').reshape(4, 6)[::-1, ::2]", (array) => {
+        const tensor = bridge.tensor(array);
+        assert.deepEqual(tensor.strides, [-6, 2]);
+        const [rows, columns] = tensor.strides;
+        const { data, dataOffset } = tensor;
+        assert.equal(data[dataOffset + 1 * rows + 2 * columns], 16);
+        assert.equal(tensor.at(3, 1), 2);
+        const packed = tensor.contiguous();
+        assert.deepEqual([...packed.data.slice(0, 4)], [18, 20, 22, 12]);
+        packed.release();
+        tensor.release();
+      }));
+
+    for (const [what, source, shape, values] of [
+      ["0-d", "np.array(7, 'i2')", [], [7]],
+      ["empty", "np.zeros((3, 0))", [3, 0], []],
+      ["broadcast", "np.broadcast_to(np.float32(2), (2, 2))", [2, 2], [2]],
+      ["transposed", "np.arange(4, dtype='u1').reshape(2, 2).T", [2, 2], [0, 1, 2, 3]],
+    ]) {
+      test(`${what} array`, () =>
+        withProxy(source, (array) => {
+          const tensor = bridge.tensor(array);
+          assert.deepEqual([tensor.shape, [...tensor.data]], [shape, values]);
+          tensor.release();
+        }));
+    }
+
+    test("read-only data is marked, and refused where writing is wanted", () =>
+      withProxy("b'abc'.__class__(b'abc') and np.frombuffer(b'abc', 'u1')", (array) => {
+        const tensor = bridge.tensor(array);
+        assert.equal(tensor.readOnly, true);
+        tensor.release();
+        assert.throws(() => bridge.tensor(array, { writable: true }), {
+          name: "UnsupportedError",
+          message: /read-only/,
+        });
+        const copy = bridge.tensor(array, { writable: true, copy: true });
+        assert.equal(copy.readOnly, false);
+        copy.release();
+      }));
+
+    for (const [what, source, message] of [
+      ["object", "np.zeros(2, object)", /cannot share dtype 'object'.*float64/],
+      ["string", "np.zeros(2, 'U3')", /x\.view\('uint32'\)/],
+      ["datetime", "np.zeros(2, 'M8[s]')", /x\.view\('int64'\)/],
+      ["structured", "np.zeros(2, [('a', 'i4')])", /x\['name'\]/],
+      ["big-endian", "np.zeros(2, '>i4')", /native-endian/],
+      ["misaligned", "np.zeros(9, 'u1')[1:].view('i4')", /not aligned to 4 bytes/],
+      ["plain object", "object()", /np\.asarray/],
+    ]) {
+      test(`${what}: refused with the way out and the Python error`, () =>
+        withProxy(source, (array) => {
+          assert.throws(
+            () => bridge.tensor(array),
+            (error) => {
+              assert.equal(error.name, "UnsupportedError");
+              assert.match(error.message, message);
+              assert.ok(["BufferError", "TypeError"].includes(error.cause.type));
+              return true;
+            },
+          );
+        }));
+    }
+
+    test("what is no array is refused", () => {
+      for (const wrong of [5, "x", null, undefined, {}, [1, 2]]) {
+        assert.throws(() => bridge.tensor(wrong), { name: "TypeError", message: /PyProxy/ });
+      }
+    });
+
+    test("a view of the heap itself is refused", () => {
+      const view = pyodide._module.HEAPU8.subarray(1024, 2048);
+      assert.throws(() => bridge.tensor(view), { name: "UnsupportedError", message: /moves when/ });
+    });
+
+    test("a destroyed proxy is refused", () => {
+      const proxy = py("np.arange(3)");
+      proxy.destroy();
+      assert.throws(() => bridge.tensor(proxy), { name: "ReleasedError", message: /destroyed/ });
+    });
+
+    test("empty() makes memory that Python shares", () => {
+      const tensor = bridge.empty([2, 2], "int32");
+      tensor.data.set([1, 2, 3, 4]);
+      const proxy = bridge.toPython(tensor);
+      pyodide.globals.set("shared", proxy);
+      py("shared.numpy()[1, 1] = 9");
+      assert.equal(tensor.at(1, 1), 9);
+      tensor.release();
+      assert.equal(py("int(shared.numpy().sum())"), 15);
+      py("shared.release(); del shared");
+      proxy.destroy();
+    });
+
+    test("empty() beyond the address space", () => {
+      assert.throws(() => bridge.empty([2 ** 33], "float32"), {
+        name: "UnsupportedError",
+        message: /address space/,
+      });
+    });
+
+    test("an array of JS's goes to Python by one copy, unless that is forbidden", () => {
+      const tensor = Tensor.fromTypedArray(Float64Array.of(1, 2), { shape: [2, 1] });
+      assert.throws(() => bridge.toPython(tensor, { copy: false }), { name: "CopyError" });
+      const proxy = bridge.toPython(tensor);
+      assert.deepEqual(proxy.shape.toJs(), [2, 1]);
+      proxy.release();
+      proxy.destroy();
+      tensor.release();
+    });
+
+    test("use after release", () =>
+      withProxy("np.arange(3)", (array) => {
+        const tensor = bridge.tensor(array);
+        tensor.release();
+        assert.throws(() => tensor.data, { name: "ReleasedError" });
+        assert.throws(() => bridge.toPython(tensor), { name: "ReleasedError" });
+        assert.throws(() => bridge.tensor(tensor), { name: "ReleasedError" });
+      }));
+
+    test("a Python Tensor released under its twin's hands stays safe", () => {
+      const tensor = py("t = dlw.from_dlpack(np.arange(3.0)); t.js");
+      assert.deepEqual([...tensor.data], [0, 1, 2]);
+      py("t.release()");
+      assert.equal(tensor.released, true);
+      assert.throws(() => tensor.data, { name: "ReleasedError" });
+    });
+
+    test("a forged or stale handle is refused", () => {
+      const core = pyodide.pyimport("dlpack_web._core");
+      const before = liveInPython();
+      for (const handle of [0, 1, 12345, 2 ** 32 - 1]) {
+        assert.throws(
+          () => core._take(handle),
+          (error) => /ReleasedError/.test(error.message),
+        );
+      }
+      assert.equal(liveInPython(), before);
+      core.destroy();
+    });
+
+    test("a Python error pending inside is raised, not left behind", () => {
+      withProxy(
+        `
+class Failing:
+    def __dlpack__(self, **keywords):
+        raise ZeroDivisionError("mine")
+Failing()`,
+        (failing) => {
+          assert.throws(
+            () => bridge.tensor(failing),
+            (error) => {
+              assert.match(error.message, /mine/);
+              assert.match(String(error.cause), /ZeroDivisionError/);
+              return true;
+            },
+          );
+        },
+      );
+      assert.equal(py("1 + 1"), 2);
+    });
+
+    test("Python code that blocks while JS is calling does not suspend", () => {
+      withProxy(
+        `
+class Asking:
+    def __dlpack__(self, **keywords):
+        from pyodide.ffi import can_run_sync
+        assert not can_run_sync()
+        return np.arange(3.0).__dlpack__(**keywords)
+Asking()`,
+        (asking) => bridge.tensor(asking).release(),
+      );
+    });
+
+    test("10,000 exchanges leave references, holds and memory as they were", () =>
+      withProxy("import sys; flat = np.arange(1000.0); flat", (array) => {
+        const state = () => [
+          py("sys.getrefcount(flat)"),
+          liveInPython(),
+          liveTensors(),
+          pyodide._module.HEAPU8.length,
+        ];
+        const before = state();
+        for (let i = 0; i < 10_000; i++) {
+          const tensor = bridge.tensor(array);
+          tensor.data[0] = i;
+          tensor.release();
+        }
+        for (let i = 0; i < 1000; i++) {
+          const made = bridge.empty([100], "float32");
+          const proxy = bridge.toPython(made);
+          made.release();
+          proxy.release();
+          proxy.destroy();
+          assert.throws(() => bridge.empty([-1], "float32"));
+        }
+        assert.deepEqual(state(), before);
+      }));
+  });
+}
+
+const old = (version, module = {}) => ({ version, pyimport() {}, _module: module });
+
+test("a Pyodide that is too old is refused with what is missing", async () => {
+  await assert.rejects(connect(old("0.25.1", { HEAPU8: {} })), {
+    name: "UnsupportedError",
+    message: /Pyodide 0\.25\.1 lacks .*_module\.PyProxy_getPtr.*0\.29 or newer/,
+  });
+});
+
+test("what is no Pyodide is refused", async () => {
+  for (const wrong of [{}, undefined, { version: 5 }]) {
+    await assert.rejects(connect(wrong), { name: "TypeError", message: /loadPyodide/ });
+  }
+});
