@@ -11,61 +11,19 @@ static const flavour VERSIONED = {"dltensor_versioned", "used_dltensor_versioned
 /* --- errors ------------------------------------------------------------------------
  */
 
-static void raise_dtype(DLDataType dtype) {
-  PyErr_Format(
-      PyExc_BufferError,
-      "unsupported dtype (code %d, bits %d, lanes %d): bool, integers, floats and "
-      "complex numbers of whole bytes with one lane are supported",
-      dtype.code, dtype.bits, dtype.lanes);
-}
-
 void dlw_raise(dlw_status status, const DLTensor *tensor) {
-  switch (status) {
-    case DLW_OK:
-      return;
-    case DLW_NO_MEMORY:
-      PyErr_NoMemory();
-      return;
-    case DLW_BAD_NDIM:
-      PyErr_Format(
-          PyExc_BufferError,
-          "unsupported number of dimensions %d: 0 to %d are supported; reshape "
-          "the array first",
-          tensor->ndim, DLW_MAX_NDIM);
-      return;
-    case DLW_BAD_SHAPE:
-      PyErr_SetString(PyExc_BufferError,
-                      "invalid shape: it is missing or has a negative extent");
-      return;
-    case DLW_BAD_DTYPE:
-      raise_dtype(tensor->dtype);
-      return;
-    case DLW_BAD_DEVICE:
-      PyErr_Format(PyExc_BufferError,
-                   "unsupported device (type %d, id %d): cpu (1) and webgpu (15) are "
-                   "supported; move the data to one of them first",
-                   tensor->device.device_type, tensor->device.device_id);
-      return;
-    case DLW_TOO_LARGE:
-      PyErr_Format(
-          PyExc_BufferError,
-          "shape, strides and byte_offset reach beyond the address space of %d "
-          "bits; split the array",
-          (int)sizeof(void *) * 8);
-      return;
-    case DLW_NULL_DATA:
-      PyErr_SetString(PyExc_BufferError,
-                      "the data pointer is NULL although the tensor has elements");
-      return;
-    case DLW_MISALIGNED:
-      PyErr_Format(
-          PyExc_BufferError,
-          "data at %p is not aligned to %d bytes, which dtype %s needs; copy it "
-          "first, for example with x.copy()",
-          dlw_first(tensor), (int)dlw_alignment(tensor->dtype),
-          dlw_dtype_of(tensor->dtype)->name);
-      return;
+  if (status == DLW_OK) return;
+  if (status == DLW_NO_MEMORY) {
+    PyErr_NoMemory();
+    return;
   }
+  DLDataType dtype = tensor->dtype;
+  uintptr_t address = (uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset;
+  PyObject *error = PyObject_CallFunction(
+      dlw_core->refuse, "iiiiiiiK", (int)status, tensor->ndim, dtype.code, dtype.bits,
+      dtype.lanes, tensor->device.device_type, tensor->device.device_id,
+      (unsigned long long)address);
+  if (error != NULL) PyErr_SetRaisedException(error);
 }
 
 void dlw_explain(PyObject *obj, int borrowing) {
@@ -200,6 +158,8 @@ static void drop_imported(dlw_tensor *root) {
   }
 }
 
+/* Both describe: the tensor they return has no drop yet, so the memory stays whose it
+ * was. What is imported is for take_over to say. */
 static dlw_tensor *describe_imported(const DLTensor *described, uint64_t flags) {
   dlw_status status = flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED
                           ? DLW_BAD_DTYPE
@@ -221,35 +181,48 @@ static dlw_tensor *describe_imported(const DLTensor *described, uint64_t flags) 
   return tensor;
 }
 
+static dlw_tensor *describe_versioned(const DLManagedTensorVersioned *managed) {
+  if (managed->version.major != DLPACK_MAJOR_VERSION) {
+    /* Nothing behind the flags may be read. */
+    PyErr_Format(
+        PyExc_BufferError,
+        "the producer speaks DLPack %u.%u, this library %d.%d: the major versions "
+        "must be equal",
+        managed->version.major, managed->version.minor, DLPACK_MAJOR_VERSION,
+        DLPACK_MINOR_VERSION);
+    return NULL;
+  }
+  return describe_imported(&managed->dl_tensor, managed->flags);
+}
+
+static void take_over(dlw_tensor *tensor, DLManagedTensorVersioned *versioned,
+                      DLManagedTensor *legacy) {
+  *(imported *)dlw_payload(tensor) = (imported){versioned, legacy};
+  tensor->drop = drop_imported;
+}
+
+dlw_tensor *dlw_import_versioned(DLManagedTensorVersioned *managed) {
+  dlw_tensor *tensor = describe_versioned(managed);
+  if (tensor != NULL) take_over(tensor, managed, NULL);
+  return tensor;
+}
+
 static dlw_tensor *import_managed(PyObject *capsule, const flavour *kind) {
   void *pointer = PyCapsule_GetPointer(capsule, kind->name);
   if (pointer == NULL) return NULL;
-  imported from = {0};
-  dlw_tensor *tensor;
-  if (kind == &VERSIONED) {
-    from.versioned = pointer;
-    if (from.versioned->version.major != DLPACK_MAJOR_VERSION) {
-      /* Nothing behind the flags may be read; the capsule's destructor frees it. */
-      PyErr_Format(PyExc_BufferError,
-                   "the producer speaks DLPack %u.%u, this library %d.%d: the major "
-                   "versions must be equal",
-                   from.versioned->version.major, from.versioned->version.minor,
-                   DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
-      return NULL;
-    }
-    tensor = describe_imported(&from.versioned->dl_tensor, from.versioned->flags);
-  } else {
-    from.legacy = pointer;
-    /* It cannot say whether memory may be written, so that is not assumed. */
-    tensor = describe_imported(&from.legacy->dl_tensor, DLPACK_FLAG_BITMASK_READ_ONLY);
-  }
+  int versioned = kind == &VERSIONED;
+  /* A legacy struct cannot say whether memory may be written, so that is not assumed.
+   */
+  dlw_tensor *tensor = versioned
+                           ? describe_versioned(pointer)
+                           : describe_imported(&((DLManagedTensor *)pointer)->dl_tensor,
+                                               DLPACK_FLAG_BITMASK_READ_ONLY);
   if (tensor == NULL) return NULL;
   if (PyCapsule_SetName(capsule, kind->used) < 0) {
-    dlw_tensor_release(tensor); /* has no drop yet: the capsule still owns the memory */
+    dlw_tensor_release(tensor); /* the capsule still owns the memory */
     return NULL;
   }
-  *(imported *)dlw_payload(tensor) = from;
-  tensor->drop = drop_imported;
+  take_over(tensor, versioned ? pointer : NULL, versioned ? NULL : pointer);
   return tensor;
 }
 

@@ -10,6 +10,7 @@
 typedef struct {
   PyObject *tensor_type; /* the class of the tensors that we make */
   PyObject *explain;     /* explain(obj, exception, borrowing) -> what to raise */
+  PyObject *refuse;      /* refuse(status, ndim, dtype, device, address) -> exception */
   PyObject *place;       /* place(x, device, copy) -> Tensor on that device */
   PyObject *copy_error, *device_lost_error, *released_error;
   PyObject *max_version; /* (1, 3) */
@@ -41,6 +42,8 @@ dlw_tensor *dlw_import_buffer(PyObject *obj);
 /* Takes over a capsule of either flavour; it is renamed once nothing can fail any more.
  */
 dlw_tensor *dlw_import_capsule(PyObject *capsule);
+/* Takes over a managed tensor; not on failure, when it stays the caller's. */
+dlw_tensor *dlw_import_versioned(DLManagedTensorVersioned *managed);
 /* Calls obj.__dlpack__. `device` NULL: wherever it is. With DLW_COPY_YES the memory is
  * fresh even if the producer ignores the request. */
 dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy);
@@ -64,7 +67,7 @@ PyObject *dlw_export(dlw_tensor *tensor, int versioned, int copied);
 /* --- capsule.c: errors
  * --------------------------------------------------------------*/
 
-/* Raises what `status` means for a tensor described so (NULL: only sizes are known). */
+/* Raises what `status` means for a tensor described so; the words are Python's. */
 void dlw_raise(dlw_status status, const DLTensor *tensor);
 /* Lets Python's `explain` annotate the pending exception about `obj`, or replace it
  * when we were borrowing (a producer's own exceptions propagate unchanged). */
@@ -76,6 +79,12 @@ void dlw_explain(PyObject *obj, int borrowing);
     statement;                                        \
     if (kept != NULL) PyErr_SetRaisedException(kept); \
   } while (0)
+
+/* --- exchange.c
+ * ---------------------------------------------------------------------*/
+
+/* The capsule that the Tensor type has as __dlpack_c_exchange_api__. */
+PyObject *dlw_exchange_api(void);
 
 /* --- module.c ----------------------------------------------------------------------
  */

@@ -105,6 +105,42 @@ typedef struct DLManagedTensorVersioned {
   DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 
+/* --- functions for consumers in C: type(obj).__dlpack_c_exchange_api__ (1.3)
+ * ------------ All return 0, or -1 with a Python exception set; none throws,
+ * synchronises or blocks. */
+
+/* Fresh memory as `prototype` describes it: only dtype, ndim, shape and device are
+ * read. Needs no GIL; failure is told once through set_error(context, kind, message)
+ * instead. */
+typedef int (*DLPackManagedTensorAllocator)(
+    DLTensor *prototype, DLManagedTensorVersioned **out, void *error_context,
+    void (*set_error)(void *error_context, const char *kind, const char *message));
+/* A new hold on the object's memory, for the caller to delete. */
+typedef int (*DLPackManagedTensorFromPyObjectNoSync)(void *py_object,
+                                                     DLManagedTensorVersioned **out);
+/* A description that stays the object's, valid until control returns to Python. */
+typedef int (*DLPackDLTensorFromPyObjectNoSync)(void *py_object, DLTensor *out);
+/* The stream that work is queued on; NULL where there are no streams. */
+typedef int (*DLPackCurrentWorkStream)(int32_t device_type, int32_t device_id,
+                                       void **out_current_stream);
+/* A new reference to an object that takes the tensor over; on failure it does not. */
+typedef int (*DLPackManagedTensorToPyObjectNoSync)(DLManagedTensorVersioned *tensor,
+                                                   void **out_py_object);
+
+typedef struct DLPackExchangeAPIHeader {
+  DLPackVersion version;
+  struct DLPackExchangeAPIHeader *prev_api; /* an older version's; NULL: none */
+} DLPackExchangeAPIHeader;
+
+typedef struct DLPackExchangeAPI {
+  DLPackExchangeAPIHeader header;
+  DLPackManagedTensorAllocator managed_tensor_allocator;
+  DLPackManagedTensorFromPyObjectNoSync managed_tensor_from_py_object_no_sync;
+  DLPackManagedTensorToPyObjectNoSync managed_tensor_to_py_object_no_sync;
+  DLPackDLTensorFromPyObjectNoSync dltensor_from_py_object_no_sync; /* may be NULL */
+  DLPackCurrentWorkStream current_work_stream;
+} DLPackExchangeAPI;
+
 #define DLW_LAYOUT(type, field, at32, at64)                                    \
   _Static_assert(offsetof(type, field) == (sizeof(void *) == 4 ? at32 : at64), \
                  #type "." #field " is not where DLPack puts it")
@@ -131,5 +167,7 @@ DLW_LAYOUT(DLManagedTensorVersioned, deleter, 12, 16);
 DLW_LAYOUT(DLManagedTensorVersioned, flags, 16, 24);
 DLW_LAYOUT(DLManagedTensorVersioned, dl_tensor, 24, 32);
 DLW_SIZE(DLManagedTensorVersioned, 64, 80);
+DLW_LAYOUT(DLPackExchangeAPI, managed_tensor_allocator, 12, 16);
+DLW_SIZE(DLPackExchangeAPI, 32, 56);
 
 #endif

@@ -538,11 +538,14 @@ static PyObject *core_live_tensors(PyObject *module, PyObject *unused) {
 
 static PyObject *core_bind(PyObject *module, PyObject *args) {
   (void)module;
-  PyObject *type, *explain, *place;
-  if (!PyArg_ParseTuple(args, "O!OO", &PyType_Type, &type, &explain, &place))
+  PyObject *type, *explain, *refuse, *place;
+  if (!PyArg_ParseTuple(args, "O!OOO", &PyType_Type, &type, &explain, &refuse,
+                        &place)) {
     return NULL;
+  }
   dlw_set(&dlw_core->tensor_type, Py_NewRef(type));
   dlw_set(&dlw_core->explain, Py_NewRef(explain));
+  dlw_set(&dlw_core->refuse, Py_NewRef(refuse));
   dlw_set(&dlw_core->place, Py_NewRef(place));
   Py_RETURN_NONE;
 }
@@ -635,6 +638,13 @@ static int module_exec(PyObject *module) {
   dlw_core = state;
   state->tensor_type = PyType_FromModuleAndSpec(module, &TENSOR_SPEC, NULL);
   if (state->tensor_type == NULL) return -1;
+  PyObject *exchange = dlw_exchange_api();
+  int set = exchange == NULL
+                ? -1
+                : PyObject_SetAttrString(state->tensor_type,
+                                         "__dlpack_c_exchange_api__", exchange);
+  Py_XDECREF(exchange);
+  if (set < 0) return -1;
   if (PyModule_AddObjectRef(module, "Tensor", state->tensor_type) < 0) return -1;
   return add_errors(state, module) < 0 ? -1 : add_names(state);
 }

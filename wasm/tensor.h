@@ -19,6 +19,7 @@
 #define DLW_DATA_ALIGNMENT \
   256 /* what DLPack asks of memory that a producer allocates */
 
+/* The words for these are in py/dlpack_web/_explain.py, by number. */
 typedef enum {
   DLW_OK = 0,
   DLW_NO_MEMORY,

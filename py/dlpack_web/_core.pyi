@@ -1,7 +1,7 @@
 """The C core (wasm/module.c). What has no underscore here is public in dlpack_web."""
 
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 from typing_extensions import CapsuleType
 
@@ -20,6 +20,7 @@ class _Producer(Protocol):
     def __dlpack__(self) -> CapsuleType: ...
 
 class Tensor:
+    __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     _js: object
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -72,6 +73,7 @@ def _bits(tensor: Tensor, /) -> _tensor.Tensor: ...
 def _bind(
     tensor_type: type[_tensor.Tensor],
     explain: Callable[[object, BaseException, bool], BaseException],
+    refuse: Callable[..., BaseException],
     place: Callable[[object, str | tuple[int, int], bool | None], _tensor.Tensor],
     /,
 ) -> None: ...

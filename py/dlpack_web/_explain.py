@@ -1,5 +1,7 @@
 """What to do about an array that DLPack cannot describe."""
 
+import sys
+
 _KINDS = {
     "O": "object arrays hold references to Python objects, not numbers; convert them, "
     "for example with x.astype('float64')",
@@ -11,6 +13,42 @@ _KINDS = {
     "V": "structured and void dtypes are no DLPack dtype; share a field, x['name'], or "
     "the bytes, x.view('uint8')",
 }
+
+
+# By dlw_status of wasm/tensor.h.
+_REASONS = {
+    2: "unsupported number of dimensions {ndim}: 0 to 64 are supported; reshape the "
+    "array first",
+    3: "invalid shape: it is missing or has a negative extent",
+    4: "unsupported dtype (code {code}, bits {bits}, lanes {lanes}): bool, integers, "
+    "floats and complex numbers of whole bytes with one lane are supported",
+    5: "unsupported device (type {device_type}, id {device_id}): cpu (1) and webgpu "
+    "(15) are supported; move the data to one of them first",
+    6: "shape, strides and byte_offset reach beyond the address space of {pointer} "
+    "bits; split the array",
+    7: "the data pointer is NULL although the tensor has elements",
+    8: "data at {address:#x} is not aligned to {alignment} bytes, as its dtype needs; "
+    "copy it first, for example with x.copy()",
+}
+
+
+def refuse(
+    status: int,
+    ndim: int,
+    code: int,
+    bits: int,
+    lanes: int,
+    device_type: int,
+    device_id: int,
+    address: int,
+) -> BaseException:
+    """The exception for what the C core found wrong with a described tensor."""
+    facts = {
+        **locals(),
+        "pointer": sys.maxsize.bit_length() + 1,
+        "alignment": bits // (16 if code == 5 else 8),  # complex numbers are pairs
+    }
+    return BufferError(_REASONS[status].format_map(facts))
 
 
 def explain(x: object, error: BaseException, borrowing: bool) -> BaseException:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from . import _browser, _core
 from ._device import CPU, Device, DLDeviceType, parse_device
-from ._explain import explain
+from ._explain import explain, refuse
 
 if TYPE_CHECKING:
     import numpy as np
@@ -286,5 +286,5 @@ def place(x: Any, device: str | tuple[int, int], copy: bool | None) -> Tensor:
     return _core.from_dlpack(x).to_device(device, copy=copy)
 
 
-_core._bind(Tensor, explain, place)
+_core._bind(Tensor, explain, refuse, place)
 Tensor.__module__ = "dlpack_web"

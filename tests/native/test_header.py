@@ -17,6 +17,10 @@ STRUCTS = {
     "DLTensor": "data device ndim dtype shape strides byte_offset",
     "DLManagedTensor": "dl_tensor manager_ctx deleter",
     "DLManagedTensorVersioned": "version manager_ctx deleter flags dl_tensor",
+    "DLPackExchangeAPIHeader": "version prev_api",
+    "DLPackExchangeAPI": "header managed_tensor_allocator "
+    "managed_tensor_from_py_object_no_sync managed_tensor_to_py_object_no_sync "
+    "dltensor_from_py_object_no_sync current_work_stream",
 }
 NUMBERS = [
     "DLPACK_MAJOR_VERSION",
