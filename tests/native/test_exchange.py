@@ -138,12 +138,11 @@ def test_round_trip_through_both(api):
 
 def allocate(api, **fields):
     """(struct address or None, errors) for a prototype; data is never read."""
-    prototype = Forged(data=None, strides=None, **fields).managed.dl_tensor
+    producer = Forged(data=None, strides=None, **fields)
+    prototype = ctypes.addressof(producer.managed) + Versioned.dl_tensor.offset
     out, errors = c_void_p(), []
     set_error = SET_ERROR(lambda context, kind, message: errors.append(kind))
-    status = api.allocate(
-        ctypes.addressof(prototype), ctypes.addressof(out), None, set_error
-    )
+    status = api.allocate(prototype, ctypes.addressof(out), None, set_error)
     assert status == (-1 if errors else 0)
     return out.value, errors
 
