@@ -118,6 +118,7 @@ function show(result) {
 
 async function run() {
   $("run").disabled = true;
+  $("progress").hidden = false;
   $("problem").hidden = true;
   try {
     const result = await runOnce();
@@ -130,6 +131,7 @@ async function run() {
     publish({ page: "demo", ok: false, error: error.message });
   } finally {
     $("run").disabled = false;
+    $("progress").hidden = true;
   }
 }
 

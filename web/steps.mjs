@@ -47,7 +47,8 @@ export class Steps {
     body.replaceChildren(
       ...this.rows.map(({ name, bytes, copies, copied_bytes, ms }) => {
         const row = document.createElement("tr");
-        const cells = [name, formatBytes(bytes), copies, formatBytes(copied_bytes), formatTime(ms)];
+        const size = bytes ? formatBytes(bytes) : "–";
+        const cells = [name, size, copies, formatBytes(copied_bytes), formatTime(ms)];
         for (const text of cells) row.insertCell().textContent = text;
         row.dataset.copies = copies;
         return row;
