@@ -15,8 +15,7 @@
 #endif
 #define BRIDGE(type, name) EXPORTED(dlw_bridge_##name) type dlw_bridge_##name
 
-/* --- handles -----------------------------------------------------------------------
- */
+/* --- handles --------------------------------------------------------------------- */
 
 #define SLOT_BITS 20
 #define SLOT_MASK ((1u << SLOT_BITS) - 1)
@@ -87,8 +86,7 @@ static void raise_stale(uint32_t handle) {
                handle);
 }
 
-/* --- errors ------------------------------------------------------------------------
- */
+/* --- errors ---------------------------------------------------------------------- */
 
 static PyObject *pending, *pending_text;
 
@@ -135,8 +133,7 @@ PyObject *dlw_bridge_raise_pending(PyObject *module, PyObject *unused) {
   return NULL;
 }
 
-/* --- arguments that do not fit into 32 bits ----------------------------------------
- */
+/* --- arguments that do not fit into 32 bits -------------------------------------- */
 
 static struct {
   int64_t shape[DLW_MAX_NDIM];
@@ -149,8 +146,7 @@ static DLDataType unpack_dtype(uint32_t dtype) {
   return (DLDataType){(uint8_t)dtype, (uint8_t)(dtype >> 8), (uint16_t)(dtype >> 16)};
 }
 
-/* --- tensors -----------------------------------------------------------------------
- */
+/* --- tensors --------------------------------------------------------------------- */
 
 /* A hold on the memory of any object that shares some. */
 BRIDGE(dlw_tensor *, borrow)(PyObject *obj, int32_t writable) {
@@ -217,8 +213,7 @@ BRIDGE(void, on_drop)(void (*callback)(uint32_t gpu)) { dlw_on_gpu_drop(callback
 
 BRIDGE(int32_t, live)(void) { return (int32_t)dlw_live_tensors(); }
 
-/* --- the same table, from Python ---------------------------------------------------
- */
+/* --- the same table, from Python ------------------------------------------------- */
 
 PyObject *dlw_bridge_take(PyObject *module, PyObject *arg) {
   (void)module;

@@ -8,8 +8,7 @@ typedef struct {
 static const flavour LEGACY = {"dltensor", "used_dltensor"};
 static const flavour VERSIONED = {"dltensor_versioned", "used_dltensor_versioned"};
 
-/* --- errors ------------------------------------------------------------------------
- */
+/* --- errors ---------------------------------------------------------------------- */
 
 void dlw_raise(dlw_status status, const DLTensor *tensor) {
   if (status == DLW_OK) return;
@@ -40,8 +39,7 @@ void dlw_explain(PyObject *obj, int borrowing) {
   PyErr_SetRaisedException(better);
 }
 
-/* --- fresh memory, one more hold
- * ------------------------------------------------------------------ */
+/* --- fresh memory, one more hold ------------------------------------------------- */
 
 dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype) {
   DLTensor wanted = {.ndim = ndim, .dtype = dtype, .device = {kDLCPU, 0}};
@@ -62,8 +60,7 @@ dlw_tensor *dlw_share(dlw_tensor *source) {
   return share;
 }
 
-/* --- import: buffer protocol -------------------------------------------------------
- */
+/* --- import: buffer protocol ----------------------------------------------------- */
 
 static void drop_buffer(dlw_tensor *root) {
   if (!Py_IsInitialized()) return; /* nothing left to give it back to */
@@ -141,8 +138,7 @@ dlw_tensor *dlw_import_buffer(PyObject *obj) {
   return tensor;
 }
 
-/* --- import: capsules --------------------------------------------------------------
- */
+/* --- import: capsules ------------------------------------------------------------ */
 
 typedef struct { /* whichever of the two was imported */
   DLManagedTensorVersioned *versioned;
@@ -244,8 +240,7 @@ dlw_tensor *dlw_import_capsule(PyObject *capsule) {
   return NULL;
 }
 
-/* --- import: __dlpack__ ------------------------------------------------------------
- */
+/* --- import: __dlpack__ ---------------------------------------------------------- */
 
 static PyObject *call_dlpack(PyObject *obj, const DLDevice *device, int copy) {
   PyObject *args[4] = {obj, dlw_core->max_version, Py_None, Py_None};
@@ -345,8 +340,7 @@ dlw_tensor *dlw_import_any(PyObject *obj) {
   return tensor;
 }
 
-/* --- export ------------------------------------------------------------------------
- */
+/* --- export ---------------------------------------------------------------------- */
 
 static void destroy_capsule(PyObject *capsule, const flavour *kind) {
   if (PyCapsule_IsValid(capsule, kind->used)) return;

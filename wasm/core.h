@@ -32,8 +32,7 @@ static inline void dlw_set(PyObject **place, PyObject *value) {
   Py_XDECREF(old);
 }
 
-/* --- capsule.c: import. Each returns a new hold, or NULL with an exception.
- * ----------*/
+/* --- capsule.c: import. Each returns a new hold, or NULL with an exception. ------ */
 
 enum { DLW_COPY_NO = 0, DLW_COPY_YES = 1, DLW_COPY_IF_NEEDED = -1 };
 
@@ -57,15 +56,13 @@ dlw_tensor *dlw_copy(dlw_tensor *tensor);
 /* Fresh memory. */
 dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype);
 
-/* --- capsule.c: export -------------------------------------------------------------
- */
+/* --- capsule.c: export ----------------------------------------------------------- */
 
 /* A capsule with a new hold on the tensor; `copied` says that this export made the
  * copy. The legacy flavour cannot say read-only and is refused then. */
 PyObject *dlw_export(dlw_tensor *tensor, int versioned, int copied);
 
-/* --- capsule.c: errors
- * --------------------------------------------------------------*/
+/* --- capsule.c: errors ----------------------------------------------------------- */
 
 /* Raises what `status` means for a tensor described so; the words are Python's. */
 void dlw_raise(dlw_status status, const DLTensor *tensor);
@@ -80,24 +77,27 @@ void dlw_explain(PyObject *obj, int borrowing);
     if (kept != NULL) PyErr_SetRaisedException(kept); \
   } while (0)
 
-/* --- exchange.c
- * ---------------------------------------------------------------------*/
+/* --- exchange.c ------------------------------------------------------------------ */
 
 /* The capsule that the Tensor type has as __dlpack_c_exchange_api__. */
 PyObject *dlw_exchange_api(void);
 
-/* --- module.c ----------------------------------------------------------------------
- */
+/* --- object.c -------------------------------------------------------------------- */
 
+/* The Tensor type, made once by the module. */
+PyObject *dlw_tensor_type(PyObject *module);
 /* A Python Tensor that takes over the hold, also when it fails. NULL is passed through.
  */
 PyObject *dlw_tensor_object(dlw_tensor *tensor);
 /* The tensor of a Python Tensor; NULL with ReleasedError or TypeError. Borrowed. */
 dlw_tensor *dlw_tensor_of(PyObject *obj);
 int dlw_is_tensor(PyObject *obj);
+/* Whether a keyword is the expected one: interned, or equal to `text`. */
+int dlw_is_name(PyObject *name, PyObject *expected, const char *text);
+/* None, True or False (NULL: not given) to DLW_COPY_...; -1 with TypeError. */
+int dlw_parse_copy(PyObject *value, int *copy);
 
-/* --- bridge.c: what Python may do with the holds that JavaScript has
- * -----------------*/
+/* --- bridge.c: what Python may do with the holds that JavaScript has ------------- */
 
 PyObject *dlw_bridge_take(PyObject *module, PyObject *handle);
 PyObject *dlw_bridge_lend(PyObject *module, PyObject *tensor);

@@ -105,9 +105,8 @@ typedef struct DLManagedTensorVersioned {
   DLTensor dl_tensor;
 } DLManagedTensorVersioned;
 
-/* --- functions for consumers in C: type(obj).__dlpack_c_exchange_api__ (1.3)
- * ------------ All return 0, or -1 with a Python exception set; none throws,
- * synchronises or blocks. */
+/* Functions for consumers in C: type(obj).__dlpack_c_exchange_api__, since 1.3. All
+ * return 0, or -1 with a Python exception set; none throws, synchronises or blocks. */
 
 /* Fresh memory as `prototype` describes it: only dtype, ndim, shape and device are
  * read. Needs no GIL; failure is told once through set_error(context, kind, message)

@@ -1,425 +1,11 @@
-/* The Tensor type and the module: what Python sees of the C core. */
+/* The module: its functions, its errors and its one state. */
 #include <string.h>
 
 #include "core.h"
 
 dlw_state *dlw_core;
 
-typedef struct {
-  PyObject_HEAD;
-  dlw_tensor *tensor; /* our hold; NULL once released */
-  PyObject *js;       /* the JavaScript twin, kept by Python code */
-  PyObject *weakrefs;
-} tensor_object;
-
-/* --- between objects and tensors
- * ----------------------------------------------------*/
-
-int dlw_is_tensor(PyObject *obj) {
-  return PyObject_TypeCheck(obj, (PyTypeObject *)dlw_core->tensor_type);
-}
-
-static dlw_tensor *held(PyObject *self) {
-  dlw_tensor *tensor = ((tensor_object *)self)->tensor;
-  if (tensor == NULL) {
-    PyErr_SetString(
-        dlw_core->released_error,
-        "this Tensor was released; make a new one from the array it shared");
-  }
-  return tensor;
-}
-
-dlw_tensor *dlw_tensor_of(PyObject *obj) {
-  if (dlw_is_tensor(obj)) return held(obj);
-  PyErr_Format(PyExc_TypeError, "expected a dlpack_web.Tensor, not %R", Py_TYPE(obj));
-  return NULL;
-}
-
-PyObject *dlw_tensor_object(dlw_tensor *tensor) {
-  if (tensor == NULL) return NULL;
-  PyTypeObject *type = (PyTypeObject *)dlw_core->tensor_type;
-  allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-  PyObject *self = alloc(type, 0);
-  if (self == NULL) {
-    DLW_KEEP_EXCEPTION(dlw_tensor_release(tensor));
-    return NULL;
-  }
-  ((tensor_object *)self)->tensor = tensor;
-  return self;
-}
-
-static void let_go(PyObject *self) {
-  dlw_tensor *tensor = ((tensor_object *)self)->tensor;
-  ((tensor_object *)self)->tensor = NULL;
-  if (tensor != NULL) DLW_KEEP_EXCEPTION(dlw_tensor_release(tensor));
-  if (((tensor_object *)self)->js != NULL) {
-    DLW_KEEP_EXCEPTION(Py_CLEAR(((tensor_object *)self)->js));
-  }
-}
-
-static void tensor_dealloc(PyObject *self) {
-  PyTypeObject *type = Py_TYPE(self);
-  if (((tensor_object *)self)->weakrefs != NULL) PyObject_ClearWeakRefs(self);
-  let_go(self);
-  ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-  Py_DECREF(type);
-}
-
-static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-  (void)args, (void)kwargs;
-  PyErr_Format(PyExc_TypeError,
-               "%R cannot be called: make tensors with dlpack_web.from_dlpack(x), "
-               "from_buffer(x) or empty(shape, dtype)",
-               type);
-  return NULL;
-}
-
-/* --- attributes --------------------------------------------------------------------
- */
-
-static PyObject *int64_tuple(const int64_t *values, int32_t count) {
-  PyObject *tuple = PyTuple_New(count);
-  for (int32_t i = 0; tuple != NULL && i < count; i++) {
-    PyObject *value = PyLong_FromLongLong(values[i]);
-    if (value == NULL || PyTuple_SetItem(tuple, i, value) < 0) Py_CLEAR(tuple);
-  }
-  return tuple;
-}
-
-enum { SHAPE, STRIDES, NDIM, SIZE, ITEMSIZE, NBYTES, BYTE_OFFSET, DTYPE, READ_ONLY };
-
-static PyObject *tensor_get(PyObject *self, void *what) {
-  dlw_tensor *tensor = held(self);
-  if (tensor == NULL) return NULL;
-  DLTensor *dl = dlw_dl(tensor);
-  switch ((intptr_t)what) {
-    case SHAPE:
-      return int64_tuple(dl->shape, dl->ndim);
-    case STRIDES:
-      return int64_tuple(dl->strides, dl->ndim);
-    case NDIM:
-      return PyLong_FromLong(dl->ndim);
-    case SIZE:
-      return PyLong_FromLongLong(dlw_size(dl));
-    case ITEMSIZE:
-      return PyLong_FromUnsignedLong(dlw_itemsize(dl->dtype));
-    case NBYTES:
-      return PyLong_FromUnsignedLongLong(dlw_nbytes(dl));
-    case BYTE_OFFSET:
-      return PyLong_FromUnsignedLongLong(dl->byte_offset);
-    case DTYPE:
-      return PyUnicode_FromString(dlw_dtype_of(dl->dtype)->name);
-    default:
-      return PyBool_FromLong(dlw_read_only(tensor));
-  }
-}
-
-static PyObject *tensor_released(PyObject *self, void *unused) {
-  (void)unused;
-  return PyBool_FromLong(((tensor_object *)self)->tensor == NULL);
-}
-
-#define GET(name, what, doc) {name, tensor_get, NULL, doc, (void *)(intptr_t)(what)}
-static PyGetSetDef TENSOR_GETSET[] = {
-    GET("shape", SHAPE, "Extents, a tuple of ints."),
-    GET("strides", STRIDES, "Steps between neighbours in elements, a tuple of ints."),
-    GET("ndim", NDIM, "Number of dimensions."),
-    GET("size", SIZE, "Number of elements."),
-    GET("itemsize", ITEMSIZE, "Bytes of one element."),
-    GET("nbytes", NBYTES, "Bytes of all elements, size * itemsize."),
-    GET("byte_offset", BYTE_OFFSET, "Bytes from the start of the memory to element 0."),
-    GET("dtype", DTYPE, "Name of the dtype, for example 'float32'."),
-    GET("read_only", READ_ONLY, "Whether the elements must not be written."),
-    {"released", tensor_released, NULL, "Whether release() was called.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
-};
-
-/* --- arguments ---------------------------------------------------------------------
- */
-
-static int is_name(PyObject *name, PyObject *expected, const char *text) {
-  return name == expected || PyUnicode_CompareWithASCIIString(name, text) == 0;
-}
-
-static int parse_copy(PyObject *value, int *copy) {
-  if (value == NULL || value == Py_None) {
-    *copy = DLW_COPY_IF_NEEDED;
-  } else if (value == Py_True || value == Py_False) {
-    *copy = value == Py_True ? DLW_COPY_YES : DLW_COPY_NO;
-  } else {
-    PyErr_Format(PyExc_TypeError, "copy must be True, False or None, not %R", value);
-    return -1;
-  }
-  return 0;
-}
-
-/* A pair of ints, as max_version and dl_device are; 1 when it was given, 0 when not. */
-static int parse_pair(PyObject *value, const char *what, long pair[2]) {
-  if (value == NULL || value == Py_None) return 0;
-  if (PyTuple_Check(value) && PyTuple_Size(value) == 2) {
-    for (int i = 0; i < 2; i++) {
-      pair[i] = PyLong_AsLong(PyTuple_GetItem(value, i));
-      if (pair[i] == -1 && PyErr_Occurred()) {
-        if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
-        PyErr_Clear();
-        goto wrong;
-      }
-    }
-    return 1;
-  }
-wrong:
-  PyErr_Format(PyExc_TypeError, "%s must be None or a tuple of two ints, not %R", what,
-               value);
-  return -1;
-}
-
-/* --- __dlpack__ --------------------------------------------------------------------
- */
-
-typedef struct {
-  PyObject *stream, *max_version, *dl_device, *copy; /* borrowed; NULL: not given */
-} dlpack_arguments;
-
-static int parse_dlpack(PyObject *const *args, Py_ssize_t nargs, PyObject *names,
-                        dlpack_arguments *out) {
-  if (nargs != 0) {
-    PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only");
-    return -1;
-  }
-  Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
-  for (Py_ssize_t i = 0; i < count; i++) {
-    PyObject *name = PyTuple_GetItem(names, i);
-    if (is_name(name, dlw_core->str_max_version, "max_version")) {
-      out->max_version = args[i];
-    } else if (is_name(name, dlw_core->str_dl_device, "dl_device")) {
-      out->dl_device = args[i];
-    } else if (is_name(name, dlw_core->str_copy, "copy")) {
-      out->copy = args[i];
-    } else if (is_name(name, dlw_core->str_stream, "stream")) {
-      out->stream = args[i];
-    } else {
-      PyErr_Format(PyExc_TypeError,
-                   "__dlpack__() got an unexpected keyword argument %R", name);
-      return -1;
-    }
-  }
-  return 0;
-}
-
-/* Reads the tensor back and exports the copy; only Python knows whether it may block.
- */
-static PyObject *export_from_gpu(PyObject *self, int copy, int versioned) {
-  if (copy == DLW_COPY_NO) {
-    PyErr_SetString(dlw_core->copy_error,
-                    "moving a WebGPU tensor to the CPU copies it; use copy=None");
-    return NULL;
-  }
-  PyObject *host = PyObject_CallMethodObjArgs(self, dlw_core->str_read_blocking, NULL);
-  if (host == NULL) return NULL;
-  dlw_tensor *tensor = dlw_tensor_of(host);
-  PyObject *capsule = tensor != NULL ? dlw_export(tensor, versioned, 1) : NULL;
-  Py_DECREF(host);
-  return capsule;
-}
-
-static PyObject *export_copy(dlw_tensor *tensor, int versioned) {
-  if (dlw_dl(tensor)->device.device_type != kDLCPU) {
-    PyErr_SetString(PyExc_BufferError,
-                    "copy=True is supported for CPU tensors only; for a WebGPU tensor "
-                    "use await t.to_host()");
-    return NULL;
-  }
-  dlw_tensor *fresh = dlw_copy(tensor);
-  if (fresh == NULL) return NULL;
-  PyObject *capsule = dlw_export(fresh, versioned, 1);
-  DLW_KEEP_EXCEPTION(dlw_tensor_release(fresh));
-  return capsule;
-}
-
-static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                               PyObject *names) {
-  dlpack_arguments given = {0};
-  long version[2] = {0, 0}, device[2] = {0, 0};
-  int copy;
-  if (parse_dlpack(args, nargs, names, &given) < 0) return NULL;
-  if (given.stream != NULL && given.stream != Py_None) {
-    PyErr_Format(PyExc_ValueError,
-                 "stream must be None for CPU and WebGPU tensors, not %R",
-                 given.stream);
-    return NULL;
-  }
-  if (parse_copy(given.copy, &copy) < 0) return NULL;
-  if (parse_pair(given.max_version, "max_version", version) < 0) return NULL;
-  int moves = parse_pair(given.dl_device, "dl_device", device);
-  if (moves < 0) return NULL;
-  dlw_tensor *tensor = held(self);
-  if (tensor == NULL) return NULL;
-  DLDevice here = dlw_dl(tensor)->device;
-  int versioned = version[0] >= DLPACK_MAJOR_VERSION;
-  if (moves && (device[0] != here.device_type || device[1] != here.device_id)) {
-    if (here.device_type != kDLCPU && device[0] == kDLCPU && device[1] == 0) {
-      return export_from_gpu(self, copy, versioned);
-    }
-    PyErr_Format(PyExc_BufferError,
-                 "cannot export to device (%ld, %ld): only the tensor's own device "
-                 "(%d, %d) and the CPU (1, 0) are supported; use t.to_device()",
-                 device[0], device[1], here.device_type, here.device_id);
-    return NULL;
-  }
-  if (copy == DLW_COPY_YES) return export_copy(tensor, versioned);
-  return dlw_export(tensor, versioned, 0);
-}
-
-static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused) {
-  (void)unused;
-  dlw_tensor *tensor = held(self);
-  if (tensor == NULL) return NULL;
-  DLDevice device = dlw_dl(tensor)->device;
-  return Py_BuildValue("(ii)", device.device_type, device.device_id);
-}
-
-/* --- lifetime ----------------------------------------------------------------------
- */
-
-static PyObject *tensor_release(PyObject *self, PyObject *unused) {
-  (void)unused;
-  let_go(self);
-  Py_RETURN_NONE;
-}
-
-static PyObject *tensor_enter(PyObject *self, PyObject *unused) {
-  (void)unused;
-  return held(self) != NULL ? Py_NewRef(self) : NULL;
-}
-
-static PyMethodDef TENSOR_METHODS[] = {
-    {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack,
-     METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, "
-     "copy=None)\n"
-     "--\n\n"
-     "A DLPack capsule over the same memory, kept alive by the capsule.\n\n"
-     "Versioned from max_version (1, 0) on, else legacy. copy=True exports a fresh "
-     "copy.\n"
-     "dl_device=(1, 0) reads a WebGPU tensor back where Python may block.\n"
-     "Raises BufferError when DLPack or the device cannot do what is asked."},
-    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
-     "__dlpack_device__($self, /)\n--\n\n"
-     "(device_type, device_id): (1, 0) for the CPU, (15, index) for WebGPU."},
-    {"release", tensor_release, METH_NOARGS,
-     "release($self, /)\n--\n\n"
-     "Lets go of the memory now. Arrays and capsules made from this tensor keep it "
-     "alive;\n"
-     "the tensor itself raises ReleasedError from here on. May be called again."},
-    {"__enter__", tensor_enter, METH_NOARGS, NULL},
-    {"__exit__", tensor_release, METH_VARARGS, NULL},
-    {NULL, NULL, 0, NULL},
-};
-
-/* --- buffer protocol
- * ----------------------------------------------------------------*/
-
-static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
-  view->obj = NULL;
-  dlw_tensor *tensor = held(self);
-  if (tensor == NULL) return -1;
-  DLTensor *dl = dlw_dl(tensor);
-  const dlw_dtype *dtype = dlw_dtype_of(dl->dtype);
-  if (dl->device.device_type != kDLCPU) {
-    PyErr_SetString(PyExc_BufferError,
-                    "a WebGPU tensor has no memory that Python can see; use "
-                    "await t.to_host()");
-    return -1;
-  }
-  if (dtype->format[0] == '\0') {
-    PyErr_Format(PyExc_BufferError,
-                 "the buffer protocol has no format for %s; use t.numpy(), with "
-                 "ml_dtypes installed",
-                 dtype->name);
-    return -1;
-  }
-  if ((flags & PyBUF_WRITABLE) && dlw_read_only(tensor)) {
-    PyErr_SetString(PyExc_BufferError, "this tensor is read-only");
-    return -1;
-  }
-  size_t axes = (size_t)dl->ndim;
-  /* A hold of its own: the view outlives release(). Py_ssize_t is narrower on wasm32.
-   */
-  dlw_tensor *share = dlw_tensor_share(tensor, 2 * axes * sizeof(Py_ssize_t));
-  if (share == NULL) {
-    PyErr_NoMemory();
-    return -1;
-  }
-  Py_ssize_t *dims = dlw_payload(share);
-  Py_ssize_t itemsize = (Py_ssize_t)dlw_itemsize(dl->dtype);
-  for (size_t i = 0; i < axes; i++) {
-    dims[i] = (Py_ssize_t)dl->shape[i];
-    dims[axes + i] = (Py_ssize_t)dl->strides[i] * itemsize;
-  }
-  *view = (Py_buffer){.buf = dl->data != NULL ? dlw_first(dl) : (char *)share,
-                      .len = (Py_ssize_t)dlw_nbytes(dl),
-                      .itemsize = itemsize,
-                      .readonly = dlw_read_only(tensor),
-                      .ndim = dl->ndim,
-                      .format = (char *)dtype->format,
-                      .shape = dims,
-                      .strides = dims + axes,
-                      .internal = share};
-  char order = (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS ? 'A'
-               : (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS   ? 'F'
-               : (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS   ? 'C'
-               : (flags & PyBUF_STRIDES) == PyBUF_STRIDES             ? 0
-                                                                      : 'C';
-  if (order != 0 && !PyBuffer_IsContiguous(view, order)) {
-    dlw_tensor_release(share);
-    PyErr_SetString(PyExc_BufferError,
-                    "the consumer needs contiguous memory and this tensor is strided; "
-                    "copy it first, for example with t.numpy().copy()");
-    return -1;
-  }
-  if (!(flags & PyBUF_FORMAT)) view->format = NULL;
-  if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES) view->strides = NULL;
-  if ((flags & PyBUF_ND) != PyBUF_ND) view->shape = NULL;
-  view->obj = Py_NewRef(self);
-  return 0;
-}
-
-static void tensor_releasebuffer(PyObject *self, Py_buffer *view) {
-  (void)self;
-  DLW_KEEP_EXCEPTION(dlw_tensor_release(view->internal));
-}
-
-/* --- the type ----------------------------------------------------------------------
- */
-
-static PyMemberDef TENSOR_MEMBERS[] = {
-    {"_js", Py_T_OBJECT_EX, offsetof(tensor_object, js), 0, NULL},
-    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(tensor_object, weakrefs),
-     Py_READONLY, NULL},
-    {NULL, 0, 0, 0, NULL},
-};
-
-static PyType_Slot TENSOR_SLOTS[] = {
-    {Py_tp_doc, "One hold on the memory of a DLPack tensor. See dlpack_web.Tensor."},
-    {Py_tp_new, tensor_new},
-    {Py_tp_dealloc, tensor_dealloc},
-    {Py_tp_getset, TENSOR_GETSET},
-    {Py_tp_methods, TENSOR_METHODS},
-    {Py_tp_members, TENSOR_MEMBERS},
-    {Py_bf_getbuffer, tensor_getbuffer},
-    {Py_bf_releasebuffer, tensor_releasebuffer},
-    {0, NULL},
-};
-
-static PyType_Spec TENSOR_SPEC = {
-    .name = "dlpack_web._core.Tensor",
-    .basicsize = sizeof(tensor_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .slots = TENSOR_SLOTS,
-};
-
-/* --- functions ---------------------------------------------------------------------
- */
+/* --- functions ------------------------------------------------------------------- */
 
 static PyObject *import_object(PyObject *x, const DLDevice *device, int copy) {
   dlw_tensor *tensor;
@@ -445,9 +31,9 @@ static PyObject *core_from_dlpack(PyObject *module, PyObject *const *args,
   Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
   for (Py_ssize_t i = 0; i < count; i++) {
     PyObject *name = PyTuple_GetItem(names, i);
-    if (is_name(name, dlw_core->str_device, "device")) {
+    if (dlw_is_name(name, dlw_core->str_device, "device")) {
       device = args[1 + i];
-    } else if (is_name(name, dlw_core->str_copy, "copy")) {
+    } else if (dlw_is_name(name, dlw_core->str_copy, "copy")) {
       copy_given = args[1 + i];
     } else {
       PyErr_Format(PyExc_TypeError,
@@ -456,7 +42,7 @@ static PyObject *core_from_dlpack(PyObject *module, PyObject *const *args,
     }
   }
   int copy;
-  if (parse_copy(copy_given, &copy) < 0) return NULL;
+  if (dlw_parse_copy(copy_given, &copy) < 0) return NULL;
   if (device != Py_None) {
     return PyObject_CallFunctionObjArgs(dlw_core->place, args[0], device,
                                         copy_given ? copy_given : Py_None, NULL);
@@ -471,7 +57,7 @@ static PyObject *core_from_dlpack_on(PyObject *module, PyObject *args) {
   int copy;
   if (!PyArg_ParseTuple(args, "O(ii)O", &x, &device.device_type, &device.device_id,
                         &copy_given) ||
-      parse_copy(copy_given, &copy) < 0) {
+      dlw_parse_copy(copy_given, &copy) < 0) {
     return NULL;
   }
   return import_object(x, &device, copy);
@@ -582,8 +168,7 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* --- the module --------------------------------------------------------------------
- */
+/* --- the module ------------------------------------------------------------------ */
 
 static PyObject *add_error(PyObject *module, const char *name, const char *doc,
                            PyObject *bases) {
@@ -636,15 +221,8 @@ static int module_exec(PyObject *module) {
     return -1;
   }
   dlw_core = state;
-  state->tensor_type = PyType_FromModuleAndSpec(module, &TENSOR_SPEC, NULL);
+  state->tensor_type = dlw_tensor_type(module);
   if (state->tensor_type == NULL) return -1;
-  PyObject *exchange = dlw_exchange_api();
-  int set = exchange == NULL
-                ? -1
-                : PyObject_SetAttrString(state->tensor_type,
-                                         "__dlpack_c_exchange_api__", exchange);
-  Py_XDECREF(exchange);
-  if (set < 0) return -1;
   if (PyModule_AddObjectRef(module, "Tensor", state->tensor_type) < 0) return -1;
   return add_errors(state, module) < 0 ? -1 : add_names(state);
 }

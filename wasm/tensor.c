@@ -11,7 +11,7 @@ static void (*gpu_drop)(uint32_t gpu);
 int64_t dlw_live_tensors(void) { return atomic_load(&live_tensors); }
 void dlw_on_gpu_drop(void (*callback)(uint32_t gpu)) { gpu_drop = callback; }
 
-/* --- life ------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------ */
 
 static void delete_managed(DLManagedTensorVersioned *self) {
   dlw_tensor *tensor = self->manager_ctx;
@@ -73,7 +73,7 @@ void dlw_tensor_release(dlw_tensor *tensor) {
   if (tensor != NULL) delete_managed(&tensor->managed);
 }
 
-/* --- sizes ------------------------------------------------------------------------ */
+/* --- sizes ----------------------------------------------------------------------- */
 
 int64_t dlw_size(const DLTensor *tensor) {
   int64_t size = 1;
@@ -214,7 +214,7 @@ void dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source) {
   to->byte_offset = empty ? 0 : source->byte_offset;
 }
 
-/* --- memory of our own -------------------------------------------------------------*/
+/* --- memory of our own ----------------------------------------------------------- */
 
 static void drop_memory(dlw_tensor *root) { free(dlw_dl(root)->data); }
 
@@ -251,7 +251,7 @@ dlw_status dlw_tensor_copy(dlw_tensor *source, dlw_tensor **out) {
   return status;
 }
 
-/* --- opaque handles --------------------------------------------------------------- */
+/* --- opaque handles -------------------------------------------------------------- */
 
 static void drop_gpu(dlw_tensor *root) {
   if (gpu_drop != NULL) gpu_drop((uint32_t)(uintptr_t)dlw_dl(root)->data);

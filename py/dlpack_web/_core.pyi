@@ -1,4 +1,4 @@
-"""The C core (wasm/module.c). What has no underscore here is public in dlpack_web."""
+"""The C core (wasm/module.c, wasm/object.c). What has no underscore here is public in dlpack_web."""
 
 from collections.abc import Callable
 from typing import ClassVar, Protocol, Self
