@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "web"))
 
 from browser import BrowserMissingError, open_browser, open_page
-from pages import TestPage, pack_tests
+from pages import Outcome, TestPage, pack_tests
 from serve import SITE, Server
 
 PYODIDES = ("pyodide", "pyodide-0.29")  # folders of the site; both load the same wheel
-OUTCOMES = pytest.StashKey[dict[str, TestPage]]()
+PAGES = pytest.StashKey[list[tuple[str, TestPage]]]()
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +56,7 @@ def open_test_page(
 ) -> Iterator[Callable[..., TestPage]]:
     """Open a page with Pyodide and dlpack-web in it; it lives until the end."""
     wheel = json.loads((SITE / "wheel" / "wheel.json").read_text())["file"]
-    kept = request.config.stash.setdefault(OUTCOMES, {})
+    kept = request.config.stash.setdefault(PAGES, [])
     with ExitStack() as stack:
 
         def start(
@@ -77,7 +78,7 @@ def open_test_page(
             }
             started = TestPage(page, watch, "/bundle/tests.zip")
             started.call("start", options)
-            kept[f"{pyodide}, {name}"] = started
+            kept.append((pyodide, started))
             return started
 
         yield start
@@ -102,10 +103,14 @@ def webgpu(browser: Browser, server: Server) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what ran inside the pages: the host sees only a test for each file."""
-    for name, page in terminalreporter.config.stash.get(OUTCOMES, {}).items():
-        for outcome in page.outcomes:
-            terminalreporter.write_line(f"in {name}: {outcome.summary()}")
-            for report in outcome.of("skipped"):
-                terminalreporter.write_line(
-                    f"  skipped {report['id']}: {report['detail']}"
-                )
+    for name, page in terminalreporter.config.stash.get(PAGES, []):
+        if not page.outcomes:
+            continue
+        everything = Outcome([r for outcome in page.outcomes for r in outcome.reports])
+        terminalreporter.write_line(f"inside {name}: {everything.summary()}")
+        skipped = sorted(everything.of("skipped"), key=lambda report: report["detail"])
+        for reason, group in groupby(skipped, lambda report: report["detail"]):
+            # One name for all parameters of a test.
+            names = [r["id"].removeprefix("tests/").split("[")[0] for r in group]
+            listed = ", ".join(dict.fromkeys(names))
+            terminalreporter.write_line(f"  {reason} ({len(names)}): {listed}")

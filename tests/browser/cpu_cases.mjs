@@ -118,6 +118,12 @@ export async function refused_arrays_say_why(context) {
   }
 }
 
+export async function impossible_shapes_are_refused({ bridge }) {
+  await throws(() => bridge.empty(new Array(65).fill(1)), "RangeError", /64/);
+  await throws(() => bridge.empty([-1]), "RangeError", /-1/);
+  await throws(() => bridge.empty([2 ** 40]), "UnsupportedError", /address space/);
+}
+
 export async function misaligned_data_is_refused(context) {
   const array = python(context, "np.frombuffer(bytearray(9), np.uint8)[1:].view(np.float32)");
   await throws(() => context.bridge.tensor(array), "UnsupportedError", /aligned.*copy/);

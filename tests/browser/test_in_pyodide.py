@@ -58,6 +58,28 @@ bool((back == array).all())
     assert notebook.watch.complaints() == []
 
 
+def test_connect_joins_what_the_import_began(notebook: TestPage) -> None:
+    """Two copies of the JavaScript, the wheel's and the site's: one state."""
+    assert notebook.page.evaluate("""async () => {
+      const { pyodide } = harness.context;
+      const { connect, Tensor } = await import("/js/index.js");
+      const bridge = await connect(pyodide);
+      const proxy = pyodide.runPython(
+        "import dlpack_web as dlw\\nkept = dlw.empty(3, 'int32')\\nkept",
+      );
+      const [ours, theirs] = [bridge.tensor(proxy), proxy.js];
+      ours.data[1] = 7;
+      const shared = theirs.data[1] === 7 && !(theirs instanceof Tensor);
+      const again = bridge.tensor(theirs);
+      const seen = again.at(1);
+      for (const tensor of [ours, again]) tensor.release();
+      pyodide.runPython("kept.release()");
+      proxy.destroy();
+      return shared && seen === 7 && (await connect(pyodide)) === bridge;
+    }""")
+    assert notebook.watch.complaints() == []
+
+
 def test_import_without_eval_names_connect(
     open_test_page: Callable[..., TestPage],
 ) -> None:

@@ -21,8 +21,9 @@ def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
 
 
 @pytest.mark.usefixtures("webgpu")
-def test_gpu_from_javascript(strict_page: TestPage) -> None:
-    strict_page.cases(f"{CASES}gpu_cases.mjs").must_pass()
+@pytest.mark.parametrize("file", ["counter_cases.mjs", "gpu_cases.mjs"])
+def test_gpu_from_javascript(file: str, strict_page: TestPage) -> None:
+    strict_page.cases(f"{CASES}{file}").must_pass()
 
 
 @pytest.mark.usefixtures("webgpu")
