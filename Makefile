@@ -69,6 +69,7 @@ clean: ## remove everything that was built; downloads stay in the cache
 # --- parts of `make test` -------------------------------------------------------------
 
 test-native: $(NATIVE)
+	@$(TOOLCHAIN)/need.sh emcc
 	$(PYTHON_BIN)/python -m pytest tests/native
 
 # Leaks are not looked for: CPython itself keeps memory until its end. The tests count
