@@ -49,7 +49,17 @@ import json, platform, numpy, dlpack_web
 json.dumps({"python": platform.python_version(), "numpy": numpy.__version__,
             "dlpack_web": dlpack_web.__version__})`),
   );
-  return { run: script.get("run"), versions: { ...versions, pyodide: pyodide.version } };
+  const device = await script.get("start")();
+  const run = script.get("run");
+  let first = true;
+  return {
+    run(...args) {
+      const grow = first;
+      first = false;
+      return run(device, ...args, grow);
+    },
+    versions: { ...versions, pyodide: pyodide.version },
+  };
 }
 
 async function picture() {
@@ -60,6 +70,7 @@ async function picture() {
 /** Shows the picture before anything has run. */
 async function preview() {
   const { pixels, width, height } = await picture();
+  $("problem").hidden = true;
   const image = new ImageData(new Uint8ClampedArray(pixels.buffer), width, height);
   Object.assign($("source"), { width, height }).getContext("2d").putImageData(image, 0, 0);
 }
@@ -116,23 +127,34 @@ function show(result) {
   say(result.ok ? `Done. GPU and NumPy differ by at most ${error}.` : "Done, but a check failed.");
 }
 
+function showProblem(error) {
+  say("It did not work.");
+  $("problem").textContent = error.message;
+  $("problem").hidden = false;
+}
+
+let wanted = false;
+
+/** Runs; when asked again meanwhile, once more after that, with what is set by then. */
 async function run() {
+  wanted = true;
+  if ($("run").disabled) return;
   $("run").disabled = true;
   $("progress").hidden = false;
-  $("problem").hidden = true;
-  try {
-    const result = await runOnce();
-    show(result);
-    publish(result);
-  } catch (error) {
-    say("It did not work.");
-    $("problem").textContent = error.message;
-    $("problem").hidden = false;
-    publish({ page: "demo", ok: false, error: error.message });
-  } finally {
-    $("run").disabled = false;
-    $("progress").hidden = true;
+  while (wanted) {
+    wanted = false;
+    $("problem").hidden = true;
+    try {
+      const result = await runOnce();
+      show(result);
+      publish(result);
+    } catch (error) {
+      showProblem(error);
+      publish({ page: "demo", ok: false, error: error.message });
+    }
   }
+  $("run").disabled = false;
+  $("progress").hidden = true;
 }
 
 $("controls").addEventListener("submit", (event) => {
@@ -145,7 +167,7 @@ $("sigma").addEventListener("input", ({ target }) => {
 $("sigma").addEventListener("change", () => {
   if (python) run(); // Python is there: answer at once
 });
-$("file").addEventListener("change", preview);
+$("file").addEventListener("change", () => preview().catch(showProblem));
 highlight($("code"), await source);
 if (opensByItself()) run();
-else preview();
+else preview().catch(showProblem);
