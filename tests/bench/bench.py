@@ -1,8 +1,8 @@
 """Measure us, today's ways and the floor side by side in one page of headless Chromium.
 
-Writes build/bench.json (one row for each path, way and size) and build/bench.md. Every
-row's result was checked. Only ratios within one run mean anything: the machine's load
-and its (software) GPU differ from run to run.
+Writes build/bench.json (one row for each path, way and size), build/bench.md and a
+plot, build/bench.png. Every row's result was checked. Only ratios within one run mean
+anything: the machine's load and its (software) GPU differ from run to run.
 
 Usage: python tests/bench/bench.py [--quick]
 """
@@ -22,16 +22,15 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "web"))
 
 from browser import BrowserMissingError, open_browser, open_page
+from plot import OURS, plot
 from serve import Server
 
 BUILD = ROOT / "build"
-OURS = "dlpack-web"
 
 
 def measure(quick: bool) -> dict:
     """Run the page; its machine facts and rows."""
-    bench = Server(mounts={"/tests/": ROOT / "tests"})
-    with bench as server:
+    with Server(mounts={"/tests/": ROOT / "tests"}) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with (
             open_browser(["--js-flags=--expose-gc"]) as browser,
@@ -89,7 +88,8 @@ INTRODUCTION = """\
 Medians with the interquartile range (IQR) over n batches, in random order in every
 round of one page; every result was checked. Uploads and downloads are timed until the
 GPU had finished; `JS blocked` is the part during which JavaScript could do nothing
-else. Compare within this run only."""
+else. The floor uploads into a buffer that is there already; all others make one, as a
+first upload must. Compare within this run only."""
 
 
 def report(result: dict) -> str:
@@ -109,8 +109,9 @@ def main() -> int:
     (BUILD / "bench.json").write_text(json.dumps(result, indent=2) + "\n")
     text = report(result)
     (BUILD / "bench.md").write_text(text)
+    plot(result["rows"], BUILD / "bench.png")
     print(text)
-    print("build/bench.json, build/bench.md")
+    print("build/bench.json, build/bench.md, build/bench.png")
     return 0
 
 
