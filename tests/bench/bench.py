@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "web"))
 
 from browser import BrowserMissingError, open_browser, open_page
-from plot import OURS, plot
+from plot import OURS, plot, size
 from serve import Server
 
 BUILD = ROOT / "build"
@@ -58,10 +58,6 @@ def human(ms: float) -> str:
         if ms * scale < 1000:
             return f"{ms * scale:.3g} {unit}"
     return f"{ms:.3g} ms"
-
-
-def size(nbytes: int) -> str:
-    return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes} B"
 
 
 def tables(rows: list[dict]) -> list[str]:

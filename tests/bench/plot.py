@@ -13,6 +13,17 @@ TODAY = "#d08a4e"
 COLUMNS = 4
 
 
+UNITS = (
+    ("ms", 1),
+    ("µs", 1e3),
+    ("ns", 1e6),
+)  # the first in which the longest bar is >= 1
+
+
+def size(nbytes: int) -> str:
+    return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes} B"
+
+
 def plot(rows: list[dict], target: Path) -> None:
     """Medians with the interquartile range as whiskers; every panel has its scale."""
     panels = [
@@ -23,15 +34,16 @@ def plot(rows: list[dict], target: Path) -> None:
     figure = Figure(figsize=(4 * COLUMNS, 2.2 * lines), layout="constrained")
     axes = list(figure.subplots(lines, COLUMNS, squeeze=False).flat)
     for axis, ((path, nbytes), group) in zip(axes, panels, strict=False):
-        medians = [row["median_ms"] * 1000 for row in group]
+        longest = max(row["median_ms"] for row in group)
+        unit, scale = next(each for each in UNITS if longest * each[1] >= 1)
         axis.barh(
             [row["way"] for row in group],
-            medians,
-            xerr=[row["iqr_ms"] * 500 for row in group],
+            [row["median_ms"] * scale for row in group],
+            xerr=[row["iqr_ms"] / 2 * scale for row in group],
             color=[COLOURS.get(row["way"], TODAY) for row in group],
             error_kw={"ecolor": "#555", "lw": 1},
         )
-        axis.set_title(f"{path}, {nbytes:,} bytes (µs)", fontsize=10)
+        axis.set_title(f"{path}, {size(nbytes)} ({unit})", fontsize=10)
         axis.set_xlim(left=0)
         axis.invert_yaxis()
         axis.tick_params(labelsize=8)
