@@ -11,6 +11,9 @@ static PyObject *import_object(PyObject *x, const DLDevice *device, int copy) {
   dlw_tensor *tensor;
   if (PyCapsule_CheckExact(x)) {
     tensor = dlw_import_capsule(x);
+  } else if (Py_TYPE(x) == (PyTypeObject *)dlw_core->tensor_type && device == NULL &&
+             copy != DLW_COPY_YES) {
+    tensor = dlw_import_any(x); /* one more hold, without a capsule in between */
   } else {
     tensor = dlw_import_dlpack(x, device, copy);
     if (tensor == NULL && PyErr_ExceptionMatches(PyExc_BufferError)) dlw_explain(x, 0);
@@ -95,8 +98,10 @@ static PyObject *core_empty(PyObject *module, PyObject *args) {
   }
   Py_ssize_t ndim = PyTuple_Size(extents);
   for (Py_ssize_t i = 0; i < ndim && i < DLW_MAX_NDIM; i++) {
-    shape[i] = PyLong_AsLongLong(PyTuple_GetItem(extents, i));
+    int overflow;
+    shape[i] = PyLong_AsLongLongAndOverflow(PyTuple_GetItem(extents, i), &overflow);
     if (shape[i] == -1 && PyErr_Occurred()) return NULL;
+    if (overflow > 0) shape[i] = INT64_MAX; /* as good: both are too large */
     if (shape[i] < 0) {
       PyErr_Format(PyExc_ValueError, "extents must not be negative: shape is %R",
                    extents);

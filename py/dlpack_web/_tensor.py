@@ -1,7 +1,8 @@
 """The Tensor that users hold: the C core's, with what needs a browser or NumPy."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from operator import index
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 
 from . import _browser, _core
 from ._device import CPU, Device, DLDeviceType, parse_device
@@ -27,8 +28,8 @@ class Tensor(_core.Tensor):
     @property
     def device(self) -> Device:
         """Where the elements are: str() gives "cpu" or "webgpu:0"."""
-        kind, index = self.__dlpack_device__()
-        return Device(DLDeviceType(kind), index)
+        kind, device_id = self.__dlpack_device__()
+        return Device(DLDeviceType(kind), device_id)
 
     def numpy(self) -> "np.ndarray[Any, Any]":
         """An ndarray over the same memory; read-only if the tensor is.
@@ -161,8 +162,8 @@ def np_dtype(name: str) -> "np.dtype[Any] | None":
 
 def default_device() -> Device:
     """The first registered WebGPU device that is not lost."""
-    for index in _browser.call("deviceIds"):
-        return Device(DLDeviceType.kDLWebGPU, index)
+    for device_id in _browser.call("deviceIds"):
+        return Device(DLDeviceType.kDLWebGPU, device_id)
     raise BufferError(
         "no WebGPU device yet: call `await dlpack_web.webgpu.request_device()`, or "
         "`dlpack_web.webgpu.use_device(device)` with one that you have"
@@ -170,7 +171,7 @@ def default_device() -> Device:
 
 
 def empty(
-    shape: int | Iterable[int],
+    shape: SupportsIndex | Iterable[int],
     dtype: Any = "float32",
     *,
     device: str | tuple[int, int] = "cpu",
@@ -180,7 +181,7 @@ def empty(
     dtype: a name, or anything with one, such as np.float32. CPU memory starts at a
     multiple of 256 bytes. BufferError: too large; TypeError: unknown dtype.
     """
-    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    extents = _extents(shape)
     name = dtype if isinstance(dtype, str) else _dtype_name(dtype)
     target = parse_device(device)
     if target == CPU:
@@ -189,6 +190,13 @@ def empty(
         target = default_device()
     sizes = _browser.numbers(extents)
     return _core._take(_browser.call("empty", sizes, name, target.id))
+
+
+def _extents(shape: Any) -> tuple[int, ...]:
+    try:
+        return (index(shape),)
+    except TypeError:
+        return tuple(shape)
 
 
 def _dtype_name(dtype: Any) -> str:

@@ -157,17 +157,29 @@ def test_many_dimensions(ndim):
         np.testing.assert_array_equal(np.asarray(tensor), array)
 
 
-@pytest.mark.parametrize("shape", [5, (), (0,), (2, 3), [4, 1]])
-def test_empty_takes_the_shape(shape):
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        (5, (5,)),
+        (np.int64(5), (5,)),
+        ((), ()),
+        ((0,), (0,)),
+        ((np.uint8(2), 3), (2, 3)),
+        ([4, 1], (4, 1)),
+        (np.array([4, 1]), (4, 1)),
+    ],
+)
+def test_empty_takes_the_shape(shape, expected):
     with dlw.empty(shape, "uint16") as tensor:
-        expected = (shape,) if isinstance(shape, int) else tuple(shape)
         assert tensor.shape == expected
         array = tensor.numpy()
         array[...] = 7
         assert array.sum() == 7 * tensor.size
 
 
-@pytest.mark.parametrize("shape", [(2**62,), (2**32, 2**32), (2**31, 2**31, 0, 2**20)])
+@pytest.mark.parametrize(
+    "shape", [(2**62,), (2**70,), (2**32, 2**32), (2**31, 2**31, 0, 2**20)]
+)
 def test_empty_beyond_the_address_space(shape):
     with pytest.raises(BufferError, match="address space"):
         dlw.empty(shape, "float64")

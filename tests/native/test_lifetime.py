@@ -224,6 +224,16 @@ def test_interpreter_shutdown_with_live_tensors(host_python):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_tensor_of_a_tensor_is_one_more_hold(array):
+    tensor = dlw.from_dlpack(array)
+    before = dlw.live_tensors()
+    with dlw.from_dlpack(tensor) as again, dlw.from_dlpack(tensor, copy=False) as third:
+        assert dlw.live_tensors() == before + 2
+        tensor.release()
+        assert np.shares_memory(again.numpy(), array)
+        assert np.shares_memory(third.numpy(), array)
+
+
 def test_foreign_deleter_after_release_runs_on_last_hold():
     producer = Forged()
     tensor = dlw.from_dlpack(producer)

@@ -1,5 +1,6 @@
 """What users read when an array cannot be shared."""
 
+import subprocess
 import sys
 
 import numpy as np
@@ -91,6 +92,20 @@ def test_cpython_says_that_it_is_no_browser(use):
         pytest.raises(BufferError, match=r"need a browser.*CPU tensors work"),
     ):
         use(tensor)
+
+
+def test_numpy_is_not_needed(host_python):
+    script = """
+import subprocess
+import sys
+sys.modules["numpy"] = None
+import dlpack_web as dlw
+with dlw.from_buffer(b"abc") as t, dlw.from_dlpack(t) as same, dlw.empty(2, "int8"):
+    print(memoryview(same).tolist())
+"""
+    command = [host_python, "-c", script]
+    done = subprocess.run(command, check=True, capture_output=True, timeout=60)
+    assert done.stdout.split() == [b"[97,", b"98,", b"99]"]
 
 
 def test_cpu_tensor_has_no_gpu_buffer():
