@@ -50,7 +50,7 @@ def print_steps(result: dict[str, object]) -> None:
             f"{step['copied_bytes']:,}",
             f"{step['ms']:.3f}",
         )
-        for step in result.get("steps", [])
+        for step in result["steps"]
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for index, (name, *numbers) in enumerate(rows):
@@ -92,7 +92,8 @@ def main() -> int:
         finally:
             server.shutdown()
     (build / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
-    print_steps(result)
+    if result.get("steps"):
+        print_steps(result)
     print_verdict(result)
     print(f"build/{name}.json, build/{name}.png")
     return 0 if result["ok"] else 1
