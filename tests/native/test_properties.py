@@ -6,7 +6,7 @@ from forge import Forged, Legacy, Versioned
 
 import dlpack_web as dlw
 
-hypothesis = pytest.importorskip("hypothesis", reason="hypothesis is not in Pyodide")
+hypothesis = pytest.importorskip("hypothesis", reason="hypothesis has a native part")
 st = hypothesis.strategies
 settings = hypothesis.settings(max_examples=300, deadline=None, derandomize=True)
 

@@ -13,6 +13,14 @@ export const Usage = { MAP_READ: 1, COPY_SRC: 4, COPY_DST: 8, UNIFORM: 64, STORA
 /** What buffers made here can do unless told otherwise: all that tensors are used for. */
 export const DEFAULT_USAGE = Usage.STORAGE | Usage.UNIFORM | Usage.COPY_SRC | Usage.COPY_DST;
 
+/**
+ * Whether making a buffer can fail other than by losing the device: by the flags, or for want of
+ * memory. The error scopes that would tell cost more than a small upload does.
+ */
+export function isRisky(nbytes: number, usage: number): boolean {
+  return usage !== DEFAULT_USAGE || nbytes >= 1 << 16;
+}
+
 /** The least multiple of `step` (a power of two) that is not below `n`. Exact beyond 2^32. */
 export function roundUp(n: number, step: number): number {
   return Math.ceil(n / step) * step;
@@ -122,9 +130,10 @@ export function emptyOnDevice(
   usage = DEFAULT_USAGE,
 ): Tensor {
   const nbytes = sizeOf(shape) * dtype.itemsize;
-  const handle = watched(record, `createBuffer for ${nbytes} bytes`, () =>
-    allocate(record, nbytes, usage),
-  );
+  const make = () => allocate(record, nbytes, usage);
+  const handle = isRisky(nbytes, usage)
+    ? watched(record, `createBuffer for ${nbytes} bytes`, make)
+    : make();
   return tensorOfSlot(handle, 0, dtype, shape, false);
 }
 

@@ -10,6 +10,7 @@ import {
   checkUsage,
   DEFAULT_USAGE,
   fromBuffer,
+  isRisky,
   releaseSlot,
   roundUp,
   slotOf,
@@ -27,13 +28,15 @@ export function upload(tensor: Tensor, device: GPUDevice, options: ToOptions): T
 
   // Only gaps need a packed copy here: writeBuffer takes bytes of any alignment.
   const source = tensor._strides === null ? tensor : tensor._storage.pack(tensor);
+  const usage = (options.usage ?? DEFAULT_USAGE) | Usage.COPY_DST;
   let handle = 0;
+  const move = () => {
+    handle = allocate(record, source.nbytes, usage);
+    write(device.queue, slotOf(handle).buffer, source._bytes());
+  };
   try {
-    watched(record, `uploading ${tensor}`, () => {
-      const usage = (options.usage ?? DEFAULT_USAGE) | Usage.COPY_DST;
-      handle = allocate(record, source.nbytes, usage);
-      write(device.queue, slotOf(handle).buffer, source._bytes());
-    });
+    if (isRisky(source.nbytes, usage)) watched(record, `uploading ${tensor}`, move);
+    else move();
     return tensorOfSlot(handle, 0, tensor._type, tensor.shape, false);
   } catch (error) {
     if (handle !== 0) releaseSlot(handle);
