@@ -164,12 +164,11 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Te
 /** The slot of a tensor that must be on this device; DeviceError naming both where it is not. */
 export function slotOn(record: DeviceRecord, tensor: Tensor): LiveSlot {
   tensor._check();
-  const onCpu = tensor.device.type === CPU;
-  const slot = onCpu ? null : slotOf(tensor._handle);
+  const slot = tensor.device.type === CPU ? null : slotOf(tensor._handle);
   if (slot?.record === record) return slot;
   throw new DeviceError(
-    `${tensor}${slot ? ` is on ${nameOf(slot.record)} and` : ""} cannot be used on ` +
-      `${nameOf(record)}: ${onCpu ? "" : "devices do not share buffers; await read() it, then "}` +
+    `${tensor.dtype}[${tensor.shape}] on ${slot ? nameOf(slot.record) : "cpu"} cannot be used on ` +
+      `${nameOf(record)}: ${slot ? "devices do not share buffers; await read() it, then " : ""}` +
       "upload it with to(gpuDevice)",
     { given: `${tensor.device}`, needed: `${record.device}`, device: `${record.device}` },
   );

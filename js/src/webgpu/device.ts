@@ -126,15 +126,19 @@ export function nameOf({ device }: DeviceRecord): string {
  * Runs WebGPU calls and watches for the errors that they report later. Those wait in
  * `record.answers` for the next read (see {@link settled}), and are logged in case none comes.
  */
-export function watched<R>(record: DeviceRecord, what: string, calls: () => R): R {
+export function watched<R>(
+  record: DeviceRecord,
+  what: string,
+  calls: () => R,
+  // The last is asked first: want of memory comes before the invalid buffer that it left.
+  filters: GPUErrorFilter[] = ["validation", "out-of-memory"],
+): R {
   const { gpu } = record.device;
-  gpu.pushErrorScope("out-of-memory");
-  gpu.pushErrorScope("validation");
+  for (const filter of filters) gpu.pushErrorScope(filter);
   try {
     return calls();
   } finally {
-    collect(record, what, gpu.popErrorScope());
-    collect(record, what, gpu.popErrorScope());
+    for (const _ of filters) collect(record, what, gpu.popErrorScope());
   }
 }
 

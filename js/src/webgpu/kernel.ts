@@ -107,7 +107,7 @@ export class Kernel {
       binding,
       resource: bind(record, tensor, binding, this.#bindings?.[binding]?.type),
     }));
-    watched(record, `kernel "${this.#entry}"`, () => {
+    const submit = () => {
       const group = gpu.createBindGroup({ layout: this.#layout, entries });
       const encoder = gpu.createCommandEncoder();
       const pass = encoder.beginComputePass();
@@ -116,7 +116,8 @@ export class Kernel {
       pass.dispatchWorkgroups(x, y, z);
       pass.end();
       gpu.queue.submit([encoder.finish()]);
-    });
+    };
+    watched(record, `kernel "${this.#entry}"`, submit, ["validation"]);
   }
 }
 
