@@ -43,7 +43,6 @@ async function load(pyodide: Pyodide, { wheel }: ConnectOptions): Promise<Bridge
       throw new DLPackError(
         `loading ${url} did not install dlpack_web: ${messages.join("; ")}; pass the URL of a ` +
           "dlpack_web wheel as connect(pyodide, { wheel })",
-        { given: url },
       );
     }
   }
@@ -86,7 +85,6 @@ async function readText(url: URL): Promise<string> {
   throw new DLPackError(
     `${url} answered ${response.status}: pass the URL of the dlpack_web wheel as ` +
       "connect(pyodide, { wheel })",
-    { given: response.status },
   );
 }
 

@@ -43,7 +43,7 @@ function float16FromBits(pattern: number): number {
   const sign = pattern & 0x8000 ? -1 : 1;
   const exponent = (pattern >> 10) & 31;
   const fraction = pattern & 1023;
-  if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
+  if (exponent === 31) return (fraction ? 0 : sign) / 0; // NaN or an infinity
   if (exponent === 0) return sign * fraction * 2 ** -24;
   return sign * (1024 + fraction) * 2 ** (exponent - 25);
 }

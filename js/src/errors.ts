@@ -4,8 +4,8 @@ export interface ErrorFields {
   given?: unknown;
   /** What would have been accepted, in the same units. */
   needed?: unknown;
-  /** The device it happened on, as `tensor.device` prints it ("cpu", "webgpu:0"). */
-  device?: string;
+  /** The device it happened on; the error has its name, "cpu" or "webgpu:0". */
+  device?: { toString(): string };
   /** The error underneath: a `PythonError`, a `GPUError`, a `DOMException`. */
   cause?: unknown;
 }
@@ -21,9 +21,9 @@ export class DLPackError extends Error {
   declare readonly needed?: unknown;
   declare readonly device?: string;
 
-  constructor(message: string, { cause, ...fields }: ErrorFields = {}) {
+  constructor(message: string, { cause, device, ...fields }: ErrorFields = {}) {
     super(message, cause === undefined ? undefined : { cause });
-    Object.assign(this, fields);
+    Object.assign(this, fields, device && { device: `${device}` });
   }
 }
 

@@ -4,26 +4,19 @@ import * as L from "./layout.js";
 import type { Storage } from "./storage.js";
 import { CPU_DEVICE, Tensor } from "./tensor.js";
 
-/** The functions of the C core (wasm/bridge.c) that JS calls. 0 for an address is an error. */
+/** The functions `dlw_bridge_…` of wasm/bridge.c. 0 for an address is an error. */
 export interface CoreExports {
-  dlw_bridge_scratch(): number;
-  dlw_bridge_borrow(object: number, writable: number): number;
-  dlw_bridge_empty(ndim: number, dtype: number): number;
-  dlw_bridge_wrap(
-    gpu: number,
-    deviceId: number,
-    ndim: number,
-    dtype: number,
-    flags: number,
-  ): number;
-  dlw_bridge_share(handle: number): number;
-  dlw_bridge_pack(handle: number): number;
-  dlw_bridge_get(handle: number): number;
-  dlw_bridge_release(handle: number): number;
-  dlw_bridge_error_kind(): number;
-  dlw_bridge_error_text(): number;
-  dlw_bridge_on_drop(fn: number): void;
-  dlw_bridge_live(): number;
+  scratch(): number;
+  borrow(object: number, writable: number): number;
+  empty(ndim: number, dtype: number): number;
+  wrap(gpu: number, deviceId: number, ndim: number, dtype: number, flags: number): number;
+  share(handle: number): number;
+  pack(handle: number): number;
+  get(handle: number): number;
+  release(handle: number): number;
+  error_kind(): number;
+  error_text(): number;
+  on_drop(fn: number): void;
 }
 
 /** Pyodide as the heap needs it; pyodide.ts makes one and knows how. */
@@ -57,7 +50,7 @@ export class HeapStorage implements Storage {
   constructor(host: WasmHost, adoptGPU: GPUAdopter) {
     this.host = host;
     this.#adoptGPU = adoptGPU;
-    this.#scratch = host.core.dlw_bridge_scratch() >>> 2;
+    this.#scratch = host.core.scratch() >>> 2;
   }
 
   bytes(): ArrayBufferLike {
@@ -73,7 +66,7 @@ export class HeapStorage implements Storage {
     suspender.value = false;
     let address: number;
     try {
-      address = host.core.dlw_bridge_borrow(object, writable ? 1 : 0);
+      address = host.core.borrow(object, writable ? 1 : 0);
     } finally {
       suspender.value = saved;
     }
@@ -87,24 +80,24 @@ export class HeapStorage implements Storage {
     const saved = suspender.value;
     suspender.value = false;
     try {
-      host.core.dlw_bridge_release(handle);
+      host.core.release(handle);
     } finally {
       suspender.value = saved;
     }
   }
 
   share(tensor: Tensor): Tensor {
-    return this.adopt(this.host.enter((core) => core.dlw_bridge_share(tensor._handle)));
+    return this.adopt(this.host.enter((core) => core.share(tensor._handle)));
   }
 
   pack(tensor: Tensor): Tensor {
-    return this.adopt(this.host.enter((core) => core.dlw_bridge_pack(tensor._handle)));
+    return this.adopt(this.host.enter((core) => core.pack(tensor._handle)));
   }
 
   /** Fresh memory, aligned to 256 bytes, contents undefined. */
   empty(shape: readonly number[], dtype: DType): Tensor {
     this.#writeScratch(shape, 0);
-    const call = (core: CoreExports) => core.dlw_bridge_empty(shape.length, dtype.packed);
+    const call = (core: CoreExports) => core.empty(shape.length, dtype.packed);
     return this.adopt(this.host.enter(call));
   }
 
@@ -114,7 +107,7 @@ export class HeapStorage implements Storage {
     this.#writeScratch(shape, byteOffset);
     const flags = readOnly ? L.READ_ONLY : 0;
     const address = this.host.enter((core) =>
-      core.dlw_bridge_wrap(slot, device.id, shape.length, _type.packed, flags),
+      core.wrap(slot, device.id, shape.length, _type.packed, flags),
     );
     if (address === 0) this.host.fail();
     return (this.host.memory.words[(address >>> 2) + L.HANDLE] as number) >>> 0;
@@ -122,7 +115,7 @@ export class HeapStorage implements Storage {
 
   /** The tensor of a hold that came through Python as a number; takes the hold over. */
   fromHandle(handle: number): Tensor {
-    const address = this.host.enter((core) => core.dlw_bridge_get(handle));
+    const address = this.host.enter((core) => core.get(handle));
     if (address !== 0) return this.adopt(address);
     throw new ReleasedError(`hold ${handle} is not (or no longer) held; take a new one`, {
       given: handle,
@@ -177,8 +170,8 @@ export class HeapStorage implements Storage {
       }
       const name = dtype?.name ?? `DLDataType 0x${(packed >>> 0).toString(16)}`;
       throw new UnsupportedError(
-        `a tensor of ${name} with device type ${type} cannot come to JS: supported are cpu and, ` +
-          `row-major only, webgpu, with the dtypes that have a name`,
+        `${name} on device type ${type} cannot come to JS: supported are named dtypes on cpu (1) ` +
+          "and, row-major, webgpu (15)",
       );
     } finally {
       this.release((words[at + L.HANDLE] as number) >>> 0);

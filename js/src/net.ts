@@ -11,7 +11,7 @@ export function watchForLeaks(): void {
     warned = true;
     console.warn(
       `dlpack-web: ${label} was garbage-collected without release(). Its memory was freed late, ` +
-        "and without debug: true it never would be. Further ones are freed without a word.",
+        "without debug: true never. Further ones are freed without a word.",
     );
   });
 }

@@ -27,7 +27,7 @@ export interface Pyodide {
 /** The private part: the Emscripten module. This file is the only one that touches it. */
 interface PyodideModule extends MemorySource {
   readonly LDSO: {
-    loadedLibsByName: Record<string, { exports: Partial<CoreExports> } | undefined>;
+    loadedLibsByName: Record<string, { exports: Record<string, unknown> } | undefined>;
   };
   readonly validSuspender: { value: unknown };
   _check_gil(): void;
@@ -48,19 +48,18 @@ const NEEDED: Record<keyof PyodideModule, "function" | "object"> = {
   addFunction: "function",
 };
 
-const CORE_FUNCTIONS: Record<keyof CoreExports, true> = {
-  dlw_bridge_scratch: true,
-  dlw_bridge_borrow: true,
-  dlw_bridge_empty: true,
-  dlw_bridge_wrap: true,
-  dlw_bridge_share: true,
-  dlw_bridge_pack: true,
-  dlw_bridge_get: true,
-  dlw_bridge_release: true,
-  dlw_bridge_error_kind: true,
-  dlw_bridge_error_text: true,
-  dlw_bridge_on_drop: true,
-  dlw_bridge_live: true,
+const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
+  scratch: 1,
+  borrow: 1,
+  empty: 1,
+  wrap: 1,
+  share: 1,
+  pack: 1,
+  get: 1,
+  release: 1,
+  error_kind: 1,
+  error_text: 1,
+  on_drop: 1,
 };
 
 /** The Emscripten module of a Pyodide, or UnsupportedError saying what this one lacks. */
@@ -102,7 +101,7 @@ export class PyodideHost implements WasmHost {
     // Importing the module is what loads the side module into LDSO.
     this.#python = pyodide.pyimport("dlpack_web._core");
     this.core = coreExports(module, pyodide.version);
-    this.core.dlw_bridge_on_drop(module.addFunction(onDrop, "vi"));
+    this.core.on_drop(module.addFunction(onDrop, "vi"));
   }
 
   enter<R>(call: (core: CoreExports) => R): R {
@@ -124,8 +123,8 @@ export class PyodideHost implements WasmHost {
   }
 
   fail(): never {
-    const kind = this.enter((core) => core.dlw_bridge_error_kind());
-    const text = this.#text(this.enter((core) => core.dlw_bridge_error_text()) >>> 0);
+    const kind = this.enter((core) => core.error_kind());
+    const text = this.#text(this.enter((core) => core.error_text()) >>> 0);
     let cause: unknown;
     try {
       this.#python._raise_pending();
@@ -144,20 +143,20 @@ export class PyodideHost implements WasmHost {
 }
 
 function coreExports(module: PyodideModule, version: string): CoreExports {
-  const names = Object.keys(CORE_FUNCTIONS) as (keyof CoreExports)[];
   const { loadedLibsByName } = module.LDSO;
   const path = Object.keys(loadedLibsByName).find((name) => /\bdlpack_web\/_core\b/.test(name));
   const found = (path && loadedLibsByName[path]?.exports) || {};
-  const missing = names.filter((name) => typeof found[name] !== "function");
+  const exported = (name: string) => found[`dlw_bridge_${name}`];
+  const names = Object.keys(CORE_FUNCTIONS);
+  const missing = names.filter((name) => !exported(name));
   if (missing.length > 0) {
     throw new UnsupportedError(
       path
-        ? `the installed dlpack_web wheel lacks ${missing.join(", ")}: it and this JavaScript ` +
+        ? `the installed dlpack_web wheel lacks ${missing} in its C core: it and this JavaScript ` +
             "must be of the same version"
         : `the C core of dlpack_web is not among the libraries of Pyodide ${version}`,
-      { given: path, needed: names },
     );
   }
   // A plain object: the exports themselves are slower to look up.
-  return Object.fromEntries(names.map((name) => [name, found[name]])) as unknown as CoreExports;
+  return Object.fromEntries(names.map((name) => [name, exported(name)])) as never;
 }

@@ -81,8 +81,7 @@ function attach(): Shared {
   }
   if (found.version !== 1) {
     throw new DLPackError(
-      `another copy of dlpack-web on this page keeps its state in format ${found.version}, ` +
-        "this one in format 1; load one version only",
+      `another version of dlpack-web is loaded (state ${found.version}, here 1): load one only`,
       { given: found.version, needed: 1 },
     );
   }

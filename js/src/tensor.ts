@@ -332,16 +332,14 @@ export class Tensor<T extends TypedArray = TypedArray> {
 
 function released(tensor: Tensor): Error {
   return new ReleasedError(`${tensor} was released; release it after its last use`, {
-    device: `${tensor.device}`,
+    device: tensor.device,
   });
 }
 
 function misaligned(tensor: Tensor, start: number): Error {
-  const { name, BYTES_PER_ELEMENT } = tensor._type.View;
   return new UnsupportedError(
-    `${tensor} begins at byte ${start}, which ${name} cannot view: ` +
+    `${tensor} begins at byte ${start}, which ${tensor._type.View.name} cannot view: ` +
       "use contiguous() here, or x.copy() in NumPy",
-    { given: start % BYTES_PER_ELEMENT, needed: 0 },
   );
 }
 

@@ -251,7 +251,7 @@ for (const [what, gpu, options, error] of [
     "an unknown limit",
     adapter({ maxBufferSize: 100 }),
     { maxBuffer: 1 },
-    { name: "TypeError", message: /"maxBuffer" is neither/ },
+    { name: "TypeError", message: /maxBuffer: 1 is neither/ },
   ],
   [
     "an adapter that gives no device",

@@ -97,7 +97,7 @@ export function allocate(record: DeviceRecord, nbytes: number, usage: number): n
       `${size} bytes are needed, ${nameOf(record)} allows ${limit} in one buffer` +
         `${adapter ? ` and its adapter ${adapter.maxBufferSize}` : ""}: ` +
         `use a device from requestDevice({ maxBufferSize: ${size} })`,
-      { given: size, needed: limit, device: `${record.device}` },
+      { given: size, needed: limit, device: record.device },
     );
   }
   const buffer = gpu.createBuffer({ size, usage });
@@ -170,7 +170,7 @@ export function slotOn(record: DeviceRecord, tensor: Tensor): LiveSlot {
     `${tensor.dtype}[${tensor.shape}] on ${slot ? nameOf(slot.record) : "cpu"} cannot be used on ` +
       `${nameOf(record)}: ${slot ? "devices do not share buffers; await read() it, then " : ""}` +
       "upload it with to(gpuDevice)",
-    { given: `${tensor.device}`, needed: `${record.device}`, device: `${record.device}` },
+    { device: record.device },
   );
 }
 
@@ -182,7 +182,7 @@ export function checkUsage(tensor: Tensor, flag: keyof typeof Usage, what: strin
   throw new UnsupportedError(
     `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${tensor} has ` +
       `${has.join(" | ") || "none of the flags needed here"}: create it with ${flag} too`,
-    { given: usage, needed: Usage[flag], device: `${tensor.device}` },
+    { given: usage, needed: Usage[flag], device: tensor.device },
   );
 }
 
@@ -191,7 +191,7 @@ export const gpuStorage: Storage = {
   bytes(tensor) {
     throw new UnsupportedError(
       `${tensor} has no data that JS can see: use await tensor.read(), or tensor.buffer`,
-      { device: `${tensor.device}` },
+      { device: tensor.device },
     );
   },
   share(tensor) {
@@ -227,6 +227,6 @@ export function checkCopySource(tensor: Tensor, what: string): void {
   throw new UnsupportedError(
     `${what} ${tensor} needs a byteOffset that is a multiple of 4 (it is ${byteOffset}) and ` +
       `${end} bytes in its GPUBuffer (it has ${size}): pad the buffer to a multiple of 16`,
-    { given: size, needed: end, device: `${tensor.device}` },
+    { given: size, needed: end, device: tensor.device },
   );
 }

@@ -26,14 +26,14 @@ export async function requestDevice(options: RequestDeviceOptions = {}): Promise
   if (!gpu) {
     throw new DeviceError(
       "no WebGPU here (navigator.gpu is missing): use a browser that has it, on https:// or " +
-        "localhost; on Linux it may have to be switched on (chrome://flags/#enable-unsafe-webgpu)",
+        "localhost; Chrome on Linux may need chrome://flags/#enable-unsafe-webgpu",
     );
   }
   const adapter = await gpu.requestAdapter(powerPreference ? { powerPreference } : {});
   if (!adapter) {
     throw new DeviceError(
       "WebGPU found no adapter: the graphics driver may be blocked or missing; see " +
-        "chrome://gpu or about:support, and keep to CPU tensors meanwhile",
+        "chrome://gpu or about:support",
     );
   }
   const requiredLimits: Record<string, number> = {};
@@ -41,20 +41,19 @@ export async function requestDevice(options: RequestDeviceOptions = {}): Promise
     const limit = (adapter.limits as unknown as Record<string, unknown>)[name];
     if (typeof limit !== "number" || typeof asked !== "number") {
       throw new TypeError(
-        typeof limit === "number"
-          ? `${name} must be a number, not ${String(asked)}`
-          : `"${name}" is neither a WebGPU limit nor one of features, powerPreference, label`,
+        `${name}: ${asked} is neither a WebGPU limit with a number, nor one of features, ` +
+          "powerPreference, label",
       );
     }
+    const wanted = asked === Number.POSITIVE_INFINITY ? limit : asked;
     // Alignments are better when smaller; the browser checks those itself.
-    if (asked > limit && asked !== Number.POSITIVE_INFINITY && !name.startsWith("min")) {
+    if (wanted > limit && !name.startsWith("min")) {
       throw new UnsupportedError(
-        `${name}: ${asked} is more than this adapter has (${limit}); ask for less, or for ` +
-          "Infinity to get what there is",
+        `${name}: ${asked} is more than this adapter has (${limit}); Infinity asks for that`,
         { given: asked, needed: limit },
       );
     }
-    requiredLimits[name] = asked === Number.POSITIVE_INFINITY ? limit : asked;
+    requiredLimits[name] = wanted;
   }
   let device: GPUDevice;
   try {
@@ -112,8 +111,8 @@ export function deviceWithId(id: number): DeviceRecord {
 export function checkAlive({ lost, device }: DeviceRecord): void {
   if (lost === null) return;
   throw new DeviceLostError(
-    `${device} is lost (${lost}): its tensors are gone; request a new device and upload again`,
-    { device: `${device}` },
+    `${device} is lost (${lost}), with its tensors: request a new device and upload again`,
+    { device },
   );
 }
 
@@ -166,7 +165,7 @@ export function failure(
   cause?: unknown,
 ): Error {
   const error = new DeviceError(`${what} failed on ${nameOf(record)}: ${message}`, {
-    device: `${record.device}`,
+    device: record.device,
     cause,
   });
   console.error(error);

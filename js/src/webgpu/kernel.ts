@@ -180,15 +180,16 @@ function bind(
   const kind = type === "uniform" ? "Uniform" : "Storage";
   const what = `binding ${binding}: ${tensor}`;
   const refuse = (why: string, given: number, needed: number) => {
-    return new UnsupportedError(`${what} ${why}`, { given, needed, device: `${record.device}` });
+    return new UnsupportedError(`${what} ${why}`, { given, needed, device: record.device });
   };
-  checkUsage(tensor, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${binding}`);
+  // Without a parsed declaration it may be either; then WebGPU itself says what is missing.
+  if (type) checkUsage(tensor, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${binding}`);
   if (tensor.readOnly && type === "storage") {
     throw new UnsupportedError(`${what} is read-only, the shader's binding is read_write`);
   }
   const step = limits[`min${kind}BufferOffsetAlignment`];
   if (byteOffset % step !== 0) {
-    const why = `begins at byte ${byteOffset} of its GPUBuffer; only multiples of ${step} can be bound`;
+    const why = `has byteOffset ${byteOffset}: only multiples of ${step} can be bound`;
     throw refuse(why, byteOffset, step);
   }
   // A uniform's size is a multiple of 16 in WGSL; no binding may be empty.
@@ -196,19 +197,13 @@ function bind(
   const limit = `max${kind}BufferBindingSize` as const;
   if (size > limits[limit]) {
     const hint = `use a device from requestDevice({ ${limit}: ${size} })`;
-    throw refuse(
-      `needs ${size} bytes, of which ${limits[limit]} can be bound: ${hint}`,
-      size,
-      limits[limit],
-    );
+    const why = `needs ${size} bytes, of which ${limits[limit]} can be bound: ${hint}`;
+    throw refuse(why, size, limits[limit]);
   }
   const room = buffer.size - byteOffset;
   if (size > room) {
-    throw refuse(
-      `needs ${size} bytes, its GPUBuffer has ${room}: pad it to a multiple of 16`,
-      room,
-      size,
-    );
+    const why = `needs ${size} bytes, its GPUBuffer has ${room}: pad it to a multiple of 16`;
+    throw refuse(why, room, size);
   }
   return { buffer, offset: byteOffset, size };
 }
