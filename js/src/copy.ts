@@ -7,8 +7,7 @@ export function checkTarget(source: Tensor, out: TypedArray | Tensor): void {
   if (ArrayBuffer.isView(out)) {
     if (out.byteLength === source.nbytes) return;
     throw new RangeError(
-      `out has ${out.byteLength} bytes; ${source} needs ${source.nbytes} (a released or ` +
-        "detached array has 0)",
+      `out has ${out.byteLength} bytes (0: detached); ${source} needs ${source.nbytes}`,
     );
   }
   out._check();

@@ -8,7 +8,7 @@ export function checkShape(shape: ArrayLike<number>): number[] {
   }
   const dims = Array.from(shape);
   if (dims.length > MAX_NDIM) {
-    throw new RangeError(`shape has ${dims.length} dimensions; at most ${MAX_NDIM} are supported`);
+    throw new RangeError(`shape has ${dims.length} dimensions; the limit is ${MAX_NDIM}`);
   }
   for (const dim of dims) {
     if (!Number.isSafeInteger(dim) || dim < 0) {

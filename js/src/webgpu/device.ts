@@ -32,7 +32,7 @@ export async function requestDevice(options: RequestDeviceOptions = {}): Promise
   const adapter = await gpu.requestAdapter(powerPreference ? { powerPreference } : {});
   if (!adapter) {
     throw new DeviceError(
-      "WebGPU found no adapter: the graphics driver may be blocked or missing; see " +
+      "WebGPU found no adapter: the driver may be blocked or missing; see " +
         "chrome://gpu or about:support",
     );
   }
