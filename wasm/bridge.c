@@ -173,11 +173,17 @@ BRIDGE(dlw_tensor *, wrap)(uint32_t gpu, int32_t device_id, int32_t ndim,
   dlw_status status =
       dlw_tensor_wrap_gpu(gpu, device_id, ndim, scratch.shape, described.dtype,
                           scratch.byte_offset, &tensor);
-  if (status != DLW_OK) dlw_raise(status, &described);
-  if (tensor != NULL && (flags & DLPACK_FLAG_BITMASK_READ_ONLY)) {
-    tensor->managed.flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
+  if (status != DLW_OK) {
+    dlw_raise(status, &described);
+    return result(NULL);
   }
-  return result(tensor);
+  tensor->managed.flags = flags & DLPACK_FLAG_BITMASK_READ_ONLY;
+  /* Until nothing can fail any more, the GPU handle stays the caller's. */
+  void (*drop)(dlw_tensor *) = tensor->drop;
+  tensor->drop = NULL;
+  tensor = result(tensor);
+  if (tensor != NULL) tensor->drop = drop;
+  return tensor;
 }
 
 /* The tensor of a handle, with the exception for a stale one. */
