@@ -26,7 +26,6 @@ void dlw_raise(dlw_status status, const DLTensor *tensor) {
 }
 
 void dlw_explain(PyObject *obj, int borrowing) {
-  if (dlw_core->explain == NULL) return;
   PyObject *raised = PyErr_GetRaisedException();
   PyObject *better = PyObject_CallFunctionObjArgs(dlw_core->explain, obj, raised,
                                                   borrowing ? Py_True : Py_False, NULL);

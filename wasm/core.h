@@ -38,16 +38,14 @@ enum { DLW_COPY_NO = 0, DLW_COPY_YES = 1, DLW_COPY_IF_NEEDED = -1 };
 
 /* Borrows through the buffer protocol; the exporter stays alive and pinned. */
 dlw_tensor *dlw_import_buffer(PyObject *obj);
-/* Takes over a capsule of either flavour; it is renamed once nothing can fail any more.
- */
+/* Takes over a capsule of either flavour, which is renamed once nothing can fail. */
 dlw_tensor *dlw_import_capsule(PyObject *capsule);
 /* Takes over a managed tensor; not on failure, when it stays the caller's. */
 dlw_tensor *dlw_import_versioned(DLManagedTensorVersioned *managed);
 /* Calls obj.__dlpack__. `device` NULL: wherever it is. With DLW_COPY_YES the memory is
  * fresh even if the producer ignores the request. */
 dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy);
-/* Whatever has memory to share: a Tensor, a buffer exporter, an object with __dlpack__.
- */
+/* Whatever shares memory: a Tensor, a buffer exporter, an object with __dlpack__. */
 dlw_tensor *dlw_import_any(PyObject *obj);
 /* One more hold on the same memory. */
 dlw_tensor *dlw_share(dlw_tensor *tensor);
@@ -86,8 +84,7 @@ PyObject *dlw_exchange_api(void);
 
 /* The Tensor type, made once by the module. */
 PyObject *dlw_tensor_type(PyObject *module);
-/* A Python Tensor that takes over the hold, also when it fails. NULL is passed through.
- */
+/* A Python Tensor that takes over the hold, also on failure. NULL gives NULL. */
 PyObject *dlw_tensor_object(dlw_tensor *tensor);
 /* The tensor of a Python Tensor; NULL with ReleasedError or TypeError. Borrowed. */
 dlw_tensor *dlw_tensor_of(PyObject *obj);

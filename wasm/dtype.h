@@ -4,8 +4,7 @@
 
 #include "dlpack.h"
 
-/* Characters and no pointers: on wasm each pointer in a table costs code to relocate.
- */
+/* Characters, no pointers: on wasm each pointer in a table costs code to relocate. */
 typedef struct {
   char name[18];  /* the array API's (or ml_dtypes') name, for example "float32" */
   char format[3]; /* PEP 3118 format in native order; "" when there is none */

@@ -12,6 +12,11 @@ from typing import Any
 from . import _core
 
 IN_BROWSER = sys.platform == "emscripten"
+if IN_BROWSER:
+    import js
+    import pyodide_js
+    from pyodide.code import run_js
+    from pyodide.ffi import JsException, can_run_sync, run_sync, to_js
 
 _seam: Any = None
 
@@ -22,6 +27,14 @@ def _attach(seam: Any) -> None:
     _seam = seam
 
 
+def _ready() -> Any:
+    """The JavaScript side; BufferError where there is none."""
+    global _seam
+    if _seam is None:
+        _seam = _load()
+    return _seam
+
+
 def _load() -> Any:
     if not IN_BROWSER:
         raise BufferError(
@@ -29,10 +42,6 @@ def _load() -> Any:
             f"{sys.implementation.name} on {sys.platform}, where CPU tensors work"
         )
     from importlib.resources import files
-
-    import pyodide_js
-    from pyodide.code import run_js
-    from pyodide.ffi import JsException
 
     source = files(__package__).joinpath("_bridge.js").read_text("utf-8")
     try:
@@ -68,13 +77,9 @@ def _translated(error: Any) -> Exception:
 
 def call(name: str, *args: Any) -> Any:
     """Calls a method of the JavaScript side; its errors become Python's."""
-    global _seam
-    if _seam is None:
-        _seam = _load()
-    from pyodide.ffi import JsException
-
+    method = getattr(_ready(), name)
     try:
-        return getattr(_seam, name)(*args)
+        return method(*args)
     except JsException as error:
         raise _translated(error) from error
 
@@ -84,16 +89,12 @@ def call_with(name: str, x: object, *args: Any) -> Any:
 
     The hold is made only once there is somebody to take it over.
     """
-    global _seam
-    if _seam is None:
-        _seam = _load()
+    _ready()
     return call(name, _core._lend(x), *args)
 
 
 async def finish(promise: Awaitable[Any]) -> Any:
     """Awaits what `call` returned, with the same errors."""
-    from pyodide.ffi import JsException
-
     try:
         return await promise
     except JsException as error:
@@ -102,32 +103,21 @@ async def finish(promise: Awaitable[Any]) -> Any:
 
 def numbers(values: Sequence[int]) -> Any:
     """A JavaScript array of numbers."""
-    from pyodide.ffi import to_js
-
     return to_js(list(values))
 
 
 def options(values: dict[str, Any]) -> Any:
     """A plain JavaScript object."""
-    import js
-    from pyodide.ffi import to_js
-
     return to_js(values, dict_converter=js.Object.fromEntries)
 
 
 def can_block() -> bool:
     """Whether Python may wait for a promise here (JavaScript Promise Integration)."""
-    if not IN_BROWSER:
-        return False
-    from pyodide.ffi import can_run_sync
-
-    return bool(can_run_sync())
+    return IN_BROWSER and bool(can_run_sync())
 
 
 def block_on(awaitable: Awaitable[Any]) -> Any:
     """Waits; only where `can_block()`."""
-    from pyodide.ffi import run_sync
-
     return run_sync(awaitable)
 
 
@@ -138,6 +128,6 @@ class Twin:
         self.js = call_with("fromHandle", tensor)
 
     def __del__(self) -> None:
-        js = self.__dict__.get("js")
-        if js is not None:
-            js.release()
+        twin = self.__dict__.get("js")  # absent where __init__ raised
+        if twin is not None:
+            twin.release()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from operator import index
-from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from . import _browser, _core
 from ._device import CPU, Device, DLDeviceType, parse_device
@@ -144,10 +144,6 @@ class Tensor(_core.Tensor):
         what = f"shape={self.shape}, dtype={self.dtype!r}, device='{self.device}'"
         return f"Tensor({what}{', read_only' if self.read_only else ''})"
 
-    # The C core releases without knowing this class; typed here for users.
-    def __enter__(self) -> Self:
-        return super().__enter__()
-
 
 def np_dtype(name: str) -> "np.dtype[Any] | None":
     """NumPy's own dtype of that name, or None; those of ml_dtypes do not count."""
@@ -232,37 +228,36 @@ async def to_host(*tensors: Tensor) -> "tuple[np.ndarray[Any, Any], ...]":
 
 
 async def _to_host(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
-    import numpy as np
-
-    results, sources, targets, scattered = [], [], [], []
+    arrays, sources, targets = [], [], []
     for tensor, out in zip(tensors, outs, strict=True):
-        dtype = np_dtype(tensor.dtype)
         if out is not None:
             _check_out(tensor, out)
         if tensor.device == CPU:
-            if out is None:
-                results.append(tensor.numpy())
-            else:
-                out[...] = tensor.numpy()
-                results.append(out)
+            arrays.append(tensor.numpy())
             continue
-        if dtype is None:
-            target = _core._empty(tensor.shape, tensor.dtype)
-            array = target.numpy()
-        else:
-            contiguous = out is not None and out.flags.c_contiguous
-            array = out if contiguous else np.empty(tensor.shape, dtype)
-            target = _core.from_buffer(array)
-        if out is not None and array is not out:
-            scattered.append((out, array))
+        target, array = _landing(tensor, out)
         sources.append(tensor)
         targets.append(target)
-        results.append(array if out is None else out)
+        arrays.append(array)
     if sources:
         await _read(sources, targets)
-    for out, array in scattered:
-        out[...] = array
-    return results
+    for out, array in zip(outs, arrays, strict=True):
+        if out is not None and out is not array:
+            out[...] = array
+    return [a if o is None else o for o, a in zip(outs, arrays, strict=True)]
+
+
+def _landing(tensor: Tensor, out: Any) -> "tuple[Tensor, np.ndarray[Any, Any]]":
+    """Where a readback lands, as Tensor and as array: `out` itself if that can be."""
+    import numpy as np
+
+    dtype = np_dtype(tensor.dtype)
+    if dtype is None:  # one of ml_dtypes, which the buffer protocol cannot describe
+        target = _core._empty(tensor.shape, tensor.dtype)
+        return target, target.numpy()
+    contiguous = out is not None and out.flags.c_contiguous
+    array = out if contiguous else np.empty(tensor.shape, dtype)
+    return _core.from_buffer(array), array
 
 
 def _check_out(tensor: Tensor, out: "np.ndarray[Any, Any]") -> None:
