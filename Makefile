@@ -52,6 +52,7 @@ fix: $(VENV) $(NPM) ## format and repair what tools can repair
 	$(PYTHON_BIN)/clang-format -i $(C_FILES)
 	$(PYTHON_BIN)/ruff check --fix
 	$(PYTHON_BIN)/ruff format
+	$(PYTHON_BIN)/python tests/readme_table.py
 	$(NODE_BIN)/biome check --write
 
 wheel: $(WHEEL) ## dist/*.whl for Pyodide

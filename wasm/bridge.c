@@ -80,11 +80,7 @@ static dlw_tensor *take(uint32_t handle) {
   return tensor;
 }
 
-static void raise_stale(uint32_t handle) {
-  PyErr_Format(dlw_core->released_error,
-               "handle %u is stale or was never given out: the tensor was released",
-               handle);
-}
+static void raise_stale(uint32_t handle) { dlw_fail("stale", "(I)", handle); }
 
 /* --- errors ---------------------------------------------------------------------- */
 
@@ -104,14 +100,11 @@ static dlw_tensor *result(dlw_tensor *tensor) {
 /* 0 none, 1 other, 2 cannot be shared, 3 released, 4 copy needed, 5 device lost. */
 BRIDGE(int32_t, error_kind)(void) {
   if (pending == NULL) return 0;
-  if (PyErr_GivenExceptionMatches(pending, dlw_core->released_error)) return 3;
-  if (PyErr_GivenExceptionMatches(pending, dlw_core->copy_error)) return 4;
-  if (PyErr_GivenExceptionMatches(pending, dlw_core->device_lost_error)) return 5;
-  if (PyErr_GivenExceptionMatches(pending, PyExc_BufferError) ||
-      PyErr_GivenExceptionMatches(pending, PyExc_TypeError)) {
-    return 2;
-  }
-  return 1;
+  PyObject *kind = PyObject_CallFunctionObjArgs(dlw_core->kind, pending, NULL);
+  long number = kind != NULL ? PyLong_AsLong(kind) : -1;
+  Py_XDECREF(kind);
+  PyErr_Clear();
+  return number > 0 ? (int32_t)number : 1;
 }
 
 /* str(exception), NUL-terminated UTF-8, valid until the next call of this function. */
@@ -142,10 +135,6 @@ static struct {
 
 BRIDGE(void *, scratch)(void) { return &scratch; }
 
-static DLDataType unpack_dtype(uint32_t dtype) {
-  return (DLDataType){(uint8_t)dtype, (uint8_t)(dtype >> 8), (uint16_t)(dtype >> 16)};
-}
-
 /* --- tensors --------------------------------------------------------------------- */
 
 /* A hold on the memory of any object that shares some. */
@@ -154,30 +143,27 @@ BRIDGE(dlw_tensor *, borrow)(PyObject *obj, int32_t writable) {
   if (tensor != NULL && writable && dlw_read_only(tensor)) {
     dlw_tensor_release(tensor);
     tensor = NULL;
-    PyErr_SetString(PyExc_BufferError,
-                    "the array is read-only and writable memory was asked for; copy it "
-                    "first, for example with x.copy()");
+    dlw_fail("not_writable", "()");
   }
   return result(tensor);
 }
 
-BRIDGE(dlw_tensor *, empty)(int32_t ndim, uint32_t dtype) {
-  return result(dlw_empty(ndim, scratch.shape, unpack_dtype(dtype)));
+BRIDGE(dlw_tensor *, empty)(int32_t ndim, uint32_t dtype, uint32_t flags) {
+  return result(dlw_empty(ndim, scratch.shape, dlw_dtype_unpack(dtype), flags));
 }
 
 BRIDGE(dlw_tensor *, wrap)(uint32_t gpu, int32_t device_id, int32_t ndim,
                            uint32_t dtype, uint32_t flags) {
   dlw_tensor *tensor = NULL;
   DLTensor described = {
-      .device = {kDLWebGPU, device_id}, .ndim = ndim, .dtype = unpack_dtype(dtype)};
+      .device = {kDLWebGPU, device_id}, .ndim = ndim, .dtype = dlw_dtype_unpack(dtype)};
   dlw_status status =
-      dlw_tensor_wrap_gpu(gpu, device_id, ndim, scratch.shape, described.dtype,
+      dlw_tensor_wrap_gpu(gpu, device_id, ndim, scratch.shape, described.dtype, flags,
                           scratch.byte_offset, &tensor);
   if (status != DLW_OK) {
     dlw_raise(status, &described);
     return result(NULL);
   }
-  tensor->managed.flags = flags & DLPACK_FLAG_BITMASK_READ_ONLY;
   /* Until nothing can fail any more, the GPU handle stays the caller's. */
   void (*drop)(dlw_tensor *) = tensor->drop;
   tensor->drop = NULL;

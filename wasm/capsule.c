@@ -10,6 +10,20 @@ static const flavour VERSIONED = {"dltensor_versioned", "used_dltensor_versioned
 
 /* --- errors ---------------------------------------------------------------------- */
 
+static void *raise(PyObject *error) {
+  if (error != NULL) PyErr_SetRaisedException(error);
+  return NULL;
+}
+
+void *dlw_fail(const char *key, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  PyObject *arguments = Py_VaBuildValue(format, values);
+  va_end(values);
+  if (arguments == NULL) return NULL;
+  return raise(PyObject_CallFunction(dlw_core->fail, "sN", key, arguments));
+}
+
 void dlw_raise(dlw_status status, const DLTensor *tensor) {
   if (status == DLW_OK) return;
   if (status == DLW_NO_MEMORY) {
@@ -18,32 +32,35 @@ void dlw_raise(dlw_status status, const DLTensor *tensor) {
   }
   DLDataType dtype = tensor->dtype;
   uintptr_t address = (uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset;
-  PyObject *error = PyObject_CallFunction(
-      dlw_core->refuse, "iiiiiiiK", (int)status, tensor->ndim, dtype.code, dtype.bits,
-      dtype.lanes, tensor->device.device_type, tensor->device.device_id,
-      (unsigned long long)address);
-  if (error != NULL) PyErr_SetRaisedException(error);
+  raise(PyObject_CallFunction(dlw_core->fail, "i(iiiiiiK)", (int)status, tensor->ndim,
+                              dtype.code, dtype.bits, dtype.lanes,
+                              tensor->device.device_type, tensor->device.device_id,
+                              (unsigned long long)address));
 }
 
-void dlw_explain(PyObject *obj, int borrowing) {
+dlw_tensor *dlw_explain(PyObject *obj, int borrowing) {
   PyObject *raised = PyErr_GetRaisedException();
   PyObject *better = PyObject_CallFunctionObjArgs(dlw_core->explain, obj, raised,
                                                   borrowing ? Py_True : Py_False, NULL);
   if (better == NULL) { /* never hide the first error behind ours */
     PyErr_Clear();
-    PyErr_SetRaisedException(raised);
-    return;
+    return raise(raised);
   }
   Py_DECREF(raised);
-  PyErr_SetRaisedException(better);
+  if (!dlw_is_tensor(better)) return raise(better);
+  dlw_tensor *tensor = dlw_tensor_of(better);
+  dlw_tensor *share = tensor != NULL ? dlw_share(tensor) : NULL;
+  Py_DECREF(better);
+  return share;
 }
 
 /* --- fresh memory, one more hold ------------------------------------------------- */
 
-dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype) {
+dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype,
+                      uint64_t flags) {
   DLTensor wanted = {.ndim = ndim, .dtype = dtype, .device = {kDLCPU, 0}};
   dlw_tensor *tensor = NULL;
-  dlw_raise(dlw_tensor_empty(ndim, shape, dtype, &tensor), &wanted);
+  dlw_raise(dlw_tensor_empty(ndim, shape, dtype, flags, &tensor), &wanted);
   return tensor;
 }
 
@@ -75,31 +92,23 @@ static int element_strides(const Py_buffer *view, int64_t *strides) {
     strides[i] = view->strides[i] / view->itemsize;
     if (view->strides[i] % view->itemsize == 0) continue;
     if (view->shape[i] <= 1 || view->len == 0) continue;
-    PyErr_Format(
-        PyExc_BufferError,
-        "stride of axis %d is %zd bytes, no multiple of the item size %zd: DLPack "
-        "counts strides in elements; copy the array first",
-        i, view->strides[i], view->itemsize);
+    dlw_fail("stride", "(inn)", i, view->strides[i], view->itemsize);
     return -1;
   }
   return 0;
 }
 
 static dlw_tensor *describe_buffer(const Py_buffer *view) {
-  const dlw_dtype *dtype = dlw_dtype_from_format(view->format, view->itemsize);
-  if (dtype == NULL) {
-    PyErr_Format(
-        PyExc_BufferError,
-        "unsupported buffer format '%s' with items of %zd bytes: bool, integers, "
-        "floats and complex numbers in native byte order are supported",
-        view->format ? view->format : "B", view->itemsize);
-    return NULL;
+  DLDataType dtype = dlw_dtype_from_format(view->format, view->itemsize);
+  if (dtype.code == kDLOpaqueHandle) {
+    return dlw_fail("format", "(sn)", view->format ? view->format : "B",
+                    view->itemsize);
   }
   int64_t shape[DLW_MAX_NDIM], strides[DLW_MAX_NDIM];
   DLTensor described = {.data = view->buf,
                         .device = {kDLCPU, 0},
                         .ndim = view->ndim,
-                        .dtype = dlw_dtype_triple(dtype),
+                        .dtype = dtype,
                         .shape = shape,
                         .strides = strides};
   if (view->ndim > DLW_MAX_NDIM) {
@@ -108,7 +117,7 @@ static dlw_tensor *describe_buffer(const Py_buffer *view) {
   }
   if (element_strides(view, strides) < 0) return NULL;
   for (int i = 0; i < view->ndim; i++) shape[i] = view->shape[i];
-  dlw_status status = dlw_tensor_check(&described);
+  dlw_status status = dlw_tensor_check(&described, 0);
   if (status != DLW_OK) {
     dlw_raise(status, &described);
     return NULL;
@@ -118,8 +127,8 @@ static dlw_tensor *describe_buffer(const Py_buffer *view) {
     PyErr_NoMemory();
     return NULL;
   }
-  dlw_tensor_describe(tensor, &described);
-  if (view->readonly) tensor->managed.flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
+  dlw_tensor_describe(tensor, &described,
+                      view->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
   return tensor;
 }
 
@@ -156,9 +165,7 @@ static void drop_imported(dlw_tensor *root) {
 /* Both describe: the tensor they return has no drop yet, so the memory stays whose it
  * was. What is imported is for take_over to say. */
 static dlw_tensor *describe_imported(const DLTensor *described, uint64_t flags) {
-  dlw_status status = flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED
-                          ? DLW_BAD_DTYPE
-                          : dlw_tensor_check(described);
+  dlw_status status = dlw_tensor_check(described, flags);
   if (status != DLW_OK) {
     dlw_raise(status, described);
     return NULL;
@@ -168,24 +175,18 @@ static dlw_tensor *describe_imported(const DLTensor *described, uint64_t flags) 
     PyErr_NoMemory();
     return NULL;
   }
-  dlw_tensor_describe(tensor, described);
+  dlw_tensor_describe(tensor, described, flags);
   /* Whether this export copied is for dlw_import_dlpack; it is no property of memory.
    */
-  tensor->managed.flags =
-      flags & (DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED);
+  tensor->managed.flags |= flags & DLPACK_FLAG_BITMASK_IS_COPIED;
   return tensor;
 }
 
 static dlw_tensor *describe_versioned(const DLManagedTensorVersioned *managed) {
   if (managed->version.major != DLPACK_MAJOR_VERSION) {
     /* Nothing behind the flags may be read. */
-    PyErr_Format(
-        PyExc_BufferError,
-        "the producer speaks DLPack %u.%u, this library %d.%d: the major versions "
-        "must be equal",
-        managed->version.major, managed->version.minor, DLPACK_MAJOR_VERSION,
-        DLPACK_MINOR_VERSION);
-    return NULL;
+    return dlw_fail("major", "(IIO)", managed->version.major, managed->version.minor,
+                    dlw_core->max_version);
   }
   return describe_imported(&managed->dl_tensor, managed->flags);
 }
@@ -228,15 +229,9 @@ dlw_tensor *dlw_import_capsule(PyObject *capsule) {
   if (PyCapsule_IsValid(capsule, LEGACY.name)) return import_managed(capsule, &LEGACY);
   if (PyCapsule_IsValid(capsule, VERSIONED.used) ||
       PyCapsule_IsValid(capsule, LEGACY.used)) {
-    PyErr_SetString(PyExc_ValueError,
-                    "this DLPack capsule was consumed already; call __dlpack__ again");
-  } else {
-    PyErr_Format(PyExc_TypeError,
-                 "__dlpack__ must return a capsule named 'dltensor' or "
-                 "'dltensor_versioned', not %R",
-                 capsule);
+    return dlw_fail("consumed", "()");
   }
-  return NULL;
+  return dlw_fail("no_capsule", "(O)", capsule);
 }
 
 /* --- import: __dlpack__ ---------------------------------------------------------- */
@@ -262,6 +257,11 @@ static PyObject *call_dlpack(PyObject *obj, const DLDevice *device, int copy) {
 }
 
 dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy) {
+  dlw_tensor *tensor;
+  if (device == NULL && copy == DLW_COPY_IF_NEEDED &&
+      dlw_import_exchange(obj, &tensor)) {
+    return tensor;
+  }
   PyObject *capsule = call_dlpack(obj, device, copy);
   if (capsule == NULL && copy != DLW_COPY_NO &&
       PyErr_ExceptionMatches(PyExc_TypeError)) {
@@ -277,7 +277,7 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy) {
     Py_DECREF(first);
   }
   if (capsule == NULL) return NULL;
-  dlw_tensor *tensor = dlw_import_capsule(capsule);
+  tensor = dlw_import_capsule(capsule);
   if (tensor == NULL) {
     DLW_KEEP_EXCEPTION(Py_DECREF(capsule));
     return NULL;
@@ -292,9 +292,7 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy) {
   }
   if (copy == DLW_COPY_NO && copied) {
     dlw_tensor_release(tensor);
-    PyErr_SetString(dlw_core->copy_error,
-                    "the producer copied although copy=False was asked for");
-    return NULL;
+    return dlw_fail("producer_copied", "()");
   }
   return tensor;
 }
@@ -330,12 +328,11 @@ dlw_tensor *dlw_import_any(PyObject *obj) {
   } else if (exports_dlpack(obj)) {
     tensor = dlw_import_dlpack(obj, NULL, DLW_COPY_IF_NEEDED);
   } else {
-    PyErr_Format(PyExc_TypeError,
-                 "cannot share %R: objects with __dlpack__ or the buffer protocol are "
-                 "supported; make an array of it first, for example with np.asarray(x)",
-                 Py_TYPE(obj));
+    dlw_fail("not_shareable", "(O)", Py_TYPE(obj));
   }
-  if (tensor == NULL && !PyErr_ExceptionMatches(PyExc_TypeError)) dlw_explain(obj, 1);
+  if (tensor == NULL && !PyErr_ExceptionMatches(PyExc_TypeError)) {
+    return dlw_explain(obj, 1);
+  }
   return tensor;
 }
 
@@ -367,12 +364,7 @@ static void delete_legacy(DLManagedTensor *self) {
 
 PyObject *dlw_export(dlw_tensor *source, int versioned, int copied) {
   if (!versioned && dlw_read_only(source)) {
-    PyErr_SetString(
-        PyExc_BufferError,
-        "cannot export read-only data to a consumer of DLPack before 1.0, "
-        "which has no read-only flag; ask with max_version=(1, 0) or later, "
-        "or with copy=True");
-    return NULL;
+    return dlw_fail("legacy_read_only", "()");
   }
   dlw_tensor *share = dlw_tensor_share(source, versioned ? 0 : sizeof(DLManagedTensor));
   if (share == NULL) return PyErr_NoMemory();

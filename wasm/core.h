@@ -9,13 +9,13 @@
 
 typedef struct {
   PyObject *tensor_type; /* the class of the tensors that we make */
-  PyObject *explain;     /* explain(obj, exception, borrowing) -> what to raise */
-  PyObject *refuse;      /* refuse(status, ndim, dtype, device, address) -> exception */
+  PyObject *fail;        /* fail(key, arguments) -> exception */
+  PyObject *kind;        /* kind(exception) -> int, for JavaScript */
+  PyObject *explain;     /* explain(x, exception, borrowing) -> exception or Tensor */
   PyObject *place;       /* place(x, device, copy) -> Tensor on that device */
-  PyObject *copy_error, *device_lost_error, *released_error;
   PyObject *max_version; /* (1, 3) */
   PyObject *str_dlpack, *str_stream, *str_max_version, *str_dl_device, *str_copy;
-  PyObject *str_device, *str_read_blocking;
+  PyObject *str_device, *str_read_blocking, *str_exchange;
   PyObject *names_version; /* ("max_version",) */
   PyObject *names_all;     /* ("max_version", "dl_device", "copy") */
 } dlw_state;
@@ -42,8 +42,9 @@ dlw_tensor *dlw_import_buffer(PyObject *obj);
 dlw_tensor *dlw_import_capsule(PyObject *capsule);
 /* Takes over a managed tensor; not on failure, when it stays the caller's. */
 dlw_tensor *dlw_import_versioned(DLManagedTensorVersioned *managed);
-/* Calls obj.__dlpack__. `device` NULL: wherever it is. With DLW_COPY_YES the memory is
- * fresh even if the producer ignores the request. */
+/* Calls obj.__dlpack__, or, where nothing but the tensor is asked for, the C functions
+ * that its type has instead. `device` NULL: wherever it is. With DLW_COPY_YES the
+ * memory is fresh even if the producer ignores the request. */
 dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy);
 /* Whatever shares memory: a Tensor, a buffer exporter, an object with __dlpack__. */
 dlw_tensor *dlw_import_any(PyObject *obj);
@@ -52,7 +53,8 @@ dlw_tensor *dlw_share(dlw_tensor *tensor);
 /* A copy of a CPU tensor. */
 dlw_tensor *dlw_copy(dlw_tensor *tensor);
 /* Fresh memory. */
-dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype);
+dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype,
+                      uint64_t flags);
 
 /* --- capsule.c: export ----------------------------------------------------------- */
 
@@ -60,13 +62,16 @@ dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype);
  * copy. The legacy flavour cannot say read-only and is refused then. */
 PyObject *dlw_export(dlw_tensor *tensor, int versioned, int copied);
 
-/* --- capsule.c: errors ----------------------------------------------------------- */
+/* --- capsule.c: errors; the words are in py/dlpack_web/_errors.py ---------------- */
 
-/* Raises what `status` means for a tensor described so; the words are Python's. */
+/* Raises the error of that key with arguments as of Py_BuildValue, a tuple. NULL. */
+void *dlw_fail(const char *key, const char *format, ...);
+/* Raises what `status` means for a tensor described so; nothing for DLW_OK. */
 void dlw_raise(dlw_status status, const DLTensor *tensor);
-/* Lets Python's `explain` annotate the pending exception about `obj`, or replace it
- * when we were borrowing (a producer's own exceptions propagate unchanged). */
-void dlw_explain(PyObject *obj, int borrowing);
+/* What Python's `explain` makes of the pending exception about `obj`: a hold on the
+ * elements after all, or NULL with the exception annotated, or replaced by ours when we
+ * were borrowing (a producer's own exceptions propagate unchanged). */
+dlw_tensor *dlw_explain(PyObject *obj, int borrowing);
 /* The pending exception, put aside while a deleter may run Python code. */
 #define DLW_KEEP_EXCEPTION(statement)                 \
   do {                                                \
@@ -79,6 +84,9 @@ void dlw_explain(PyObject *obj, int borrowing);
 
 /* The capsule that the Tensor type has as __dlpack_c_exchange_api__. */
 PyObject *dlw_exchange_api(void);
+/* Whether obj's type has such functions for us; then `*out` is a new hold on its
+ * memory, or NULL with an exception. */
+int dlw_import_exchange(PyObject *obj, dlw_tensor **out);
 
 /* --- object.c -------------------------------------------------------------------- */
 

@@ -1,90 +1,98 @@
 #include "dtype.h"
 
-#include <string.h>
-
-/* Searched from the top for every tensor: the commonest first. */
-static const dlw_dtype TABLE[] = {
-    {"float32", "f", kDLFloat, 32},
-    {"float64", "d", kDLFloat, 64},
-    {"float16", "e", kDLFloat, 16},
-    {"bool", "?", kDLBool, 8},
-    {"int8", "b", kDLInt, 8},
-    {"int16", "h", kDLInt, 16},
-    {"int32", "i", kDLInt, 32},
-    {"int64", "q", kDLInt, 64},
-    {"uint8", "B", kDLUInt, 8},
-    {"uint16", "H", kDLUInt, 16},
-    {"uint32", "I", kDLUInt, 32},
-    {"uint64", "Q", kDLUInt, 64},
-    {"complex64", "Zf", kDLComplex, 64},
-    {"complex128", "Zd", kDLComplex, 128},
-    {"bfloat16", "", kDLBfloat, 16},
-    {"float8_e3m4", "", kDLFloat8_e3m4, 8},
-    {"float8_e4m3", "", kDLFloat8_e4m3, 8},
-    {"float8_e4m3b11fnuz", "", kDLFloat8_e4m3b11fnuz, 8},
-    {"float8_e4m3fn", "", kDLFloat8_e4m3fn, 8},
-    {"float8_e4m3fnuz", "", kDLFloat8_e4m3fnuz, 8},
-    {"float8_e5m2", "", kDLFloat8_e5m2, 8},
-    {"float8_e5m2fnuz", "", kDLFloat8_e5m2fnuz, 8},
-    {"float8_e8m0fnu", "", kDLFloat8_e8m0fnu, 8},
+/* By DLDataTypeCode: bit k is set when elements of 2^k bits exist. */
+static const uint8_t WIDTHS[] = {
+    [kDLInt] = 0x7f,  /* 1 to 64 */
+    [kDLUInt] = 0x7f, /* 1 to 64 */
+    [kDLFloat] = 0x70,
+    [kDLOpaqueHandle] = 0,
+    [kDLBfloat] = 0x10,
+    [kDLComplex] = 0xe0, /* both parts: 32, 64, 128 */
+    [kDLBool] = 0x08,
+    [kDLFloat8_e3m4] = 0x08,
+    [kDLFloat8_e4m3] = 0x08,
+    [kDLFloat8_e4m3b11fnuz] = 0x08,
+    [kDLFloat8_e4m3fn] = 0x08,
+    [kDLFloat8_e4m3fnuz] = 0x08,
+    [kDLFloat8_e5m2] = 0x08,
+    [kDLFloat8_e5m2fnuz] = 0x08,
+    [kDLFloat8_e8m0fnu] = 0x08,
+    [kDLFloat6_e2m3fn] = 0, /* 6, no power of two */
+    [kDLFloat6_e3m2fn] = 0,
+    [kDLFloat4_e2m1fn] = 0x04,
 };
-#define COUNT (sizeof TABLE / sizeof TABLE[0])
 
-static const dlw_dtype *find(uint8_t code, uint64_t bits) {
-  for (size_t i = 0; i < COUNT; i++) {
-    if (TABLE[i].code == code && TABLE[i].bits == bits) return &TABLE[i];
+int dlw_dtype_known(DLDataType dtype) {
+  uint32_t bits = dtype.bits;
+  if (dtype.code >= sizeof WIDTHS || bits == 0 || dtype.lanes == 0) return 0;
+  if ((bits & (bits - 1)) == 0) return WIDTHS[dtype.code] >> __builtin_ctz(bits) & 1;
+  return bits == 6 &&
+         (dtype.code == kDLFloat6_e2m3fn || dtype.code == kDLFloat6_e3m2fn);
+}
+
+const char *dlw_dtype_format(DLDataType dtype) {
+  /* Characters, no pointers: on wasm each pointer in a table costs code to relocate. */
+  static const struct {
+    uint8_t code, bits;
+    char format[3];
+  } FORMATS[] = {
+      {kDLFloat, 32, "f"},    {kDLFloat, 64, "d"},     {kDLFloat, 16, "e"},
+      {kDLBool, 8, "?"},      {kDLInt, 8, "b"},        {kDLInt, 16, "h"},
+      {kDLInt, 32, "i"},      {kDLInt, 64, "q"},       {kDLUInt, 8, "B"},
+      {kDLUInt, 16, "H"},     {kDLUInt, 32, "I"},      {kDLUInt, 64, "Q"},
+      {kDLComplex, 64, "Zf"}, {kDLComplex, 128, "Zd"},
+  };
+  if (dtype.lanes != 1) return NULL;
+  for (size_t i = 0; i < sizeof FORMATS / sizeof FORMATS[0]; i++) {
+    if (FORMATS[i].code == dtype.code && FORMATS[i].bits == dtype.bits) {
+      return FORMATS[i].format;
+    }
   }
   return NULL;
 }
 
-const dlw_dtype *dlw_dtype_of(DLDataType dtype) {
-  return dtype.lanes == 1 ? find(dtype.code, dtype.bits) : NULL;
-}
-
-const dlw_dtype *dlw_dtype_named(const char *name) {
-  for (size_t i = 0; i < COUNT; i++) {
-    if (strcmp(TABLE[i].name, name) == 0) return &TABLE[i];
-  }
-  return NULL;
-}
-
-const dlw_dtype *dlw_dtype_from_format(const char *format, int64_t itemsize) {
-  if (format == NULL) format = "B";
-  /* wasm32 and every CPU that we build for are little-endian, so '<' is native. */
-  if (*format == '@' || *format == '=' || *format == '<') format++;
+static uint8_t code_of(const char *format) {
   int complex = *format == 'Z';
   if (complex) format++;
-  if (format[0] == '\0' || format[1] != '\0') return NULL;
-  if (itemsize < 1 || itemsize > 16) return NULL;
-  uint64_t bits = (uint64_t)itemsize * 8;
+  if (format[0] == '\0' || format[1] != '\0') return kDLOpaqueHandle;
   switch (*format) {
     case 'F':
     case 'D':
-      return complex ? NULL : find(kDLComplex, bits);
+      return complex ? kDLOpaqueHandle : kDLComplex;
     case 'f':
     case 'd':
-      return find(complex ? kDLComplex : kDLFloat, bits);
+      return complex ? kDLComplex : kDLFloat;
   }
-  if (complex) return NULL;
+  if (complex) return kDLOpaqueHandle;
   switch (*format) {
     case '?':
-      return find(kDLBool, bits);
+      return kDLBool;
     case 'b':
     case 'h':
     case 'i':
     case 'l':
     case 'q':
     case 'n':
-      return find(kDLInt, bits);
+      return kDLInt;
     case 'B':
     case 'H':
     case 'I':
     case 'L':
     case 'Q':
     case 'N':
-      return find(kDLUInt, bits);
+      return kDLUInt;
     case 'e':
-      return find(kDLFloat, bits);
+      return kDLFloat;
   }
-  return NULL;
+  return kDLOpaqueHandle;
+}
+
+DLDataType dlw_dtype_from_format(const char *format, int64_t itemsize) {
+  if (format == NULL) format = "B";
+  /* wasm32 and every CPU that we build for are little-endian, so '<' is native. */
+  if (*format == '@' || *format == '=' || *format == '<') format++;
+  DLDataType dtype = {code_of(format), 0, 1};
+  if (itemsize >= 1 && itemsize <= 16) dtype.bits = (uint8_t)(itemsize * 8);
+  if (dlw_dtype_format(dtype) == NULL) dtype.code = kDLOpaqueHandle;
+  return dtype;
 }

@@ -1,32 +1,47 @@
-/* The dtypes that this library can move, by DLPack triple, name and buffer format. */
+/* The dtypes of DLPack 1.3: which there are, how large, and their buffer formats. Their
+ * names are in py/dlpack_web/_dtype.py. */
 #ifndef DLW_DTYPE_H_
 #define DLW_DTYPE_H_
 
 #include "dlpack.h"
 
-/* Characters, no pointers: on wasm each pointer in a table costs code to relocate. */
-typedef struct {
-  char name[18];  /* the array API's (or ml_dtypes') name, for example "float32" */
-  char format[3]; /* PEP 3118 format in native order; "" when there is none */
-  uint8_t code;
-  uint8_t bits; /* a multiple of 8; lanes are always 1 */
-} dlw_dtype;
+/* Whether DLPack gives the triple a meaning: the code has that width, and there is at
+ * least one lane. kDLOpaqueHandle, which is not for exchange, is not known. */
+int dlw_dtype_known(DLDataType dtype);
 
-/* Each returns an entry of a static table, or NULL when the dtype is not supported. */
-const dlw_dtype *dlw_dtype_of(DLDataType dtype);
-const dlw_dtype *dlw_dtype_named(const char *name);
-/* `format` as in Py_buffer (NULL means "B"). Letters are read by item size, since `l`
- * and `n` have 4 bytes on wasm32 and 8 on 64-bit machines. Refuses other byte orders.
- */
-const dlw_dtype *dlw_dtype_from_format(const char *format, int64_t itemsize);
+/* The PEP 3118 format in native order, static; NULL when there is none. */
+const char *dlw_dtype_format(DLDataType dtype);
 
-static inline DLDataType dlw_dtype_triple(const dlw_dtype *dtype) {
-  return (DLDataType){dtype->code, dtype->bits, 1};
+/* The dtype of a buffer with this format (NULL means "B"); code is kDLOpaqueHandle when
+ * there is none. Letters are read by item size, since `l` and `n` have 4 bytes on
+ * wasm32 and 8 on 64-bit machines. Refuses other byte orders. */
+DLDataType dlw_dtype_from_format(const char *format, int64_t itemsize);
+
+/* One integer for the triple, as JavaScript and Python have it: its bytes in memory. */
+static inline uint32_t dlw_dtype_pack(DLDataType dtype) {
+  return dtype.code | (uint32_t)dtype.bits << 8 | (uint32_t)dtype.lanes << 16;
 }
-static inline uint32_t dlw_itemsize(DLDataType dtype) { return dtype.bits / 8u; }
+static inline DLDataType dlw_dtype_unpack(uint32_t packed) {
+  return (DLDataType){(uint8_t)packed, (uint8_t)(packed >> 8),
+                      (uint16_t)(packed >> 16)};
+}
+
+static inline int dlw_is_sub_byte(DLDataType dtype) { return dtype.bits < 8; }
+/* Bits from an element to the next. Sub-byte elements are packed without gaps, in
+ * little bit-endian order, unless `flags` has IS_SUBBYTE_TYPE_PADDED: then each has a
+ * byte. */
+static inline uint32_t dlw_element_bits(DLDataType dtype, uint64_t flags) {
+  if (flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) return 8;
+  return (uint32_t)dtype.bits * dtype.lanes;
+}
+/* Bytes that one element alone takes. */
+static inline uint32_t dlw_itemsize(DLDataType dtype) {
+  return ((uint32_t)dtype.bits * dtype.lanes + 7) / 8;
+}
 /* Bytes that an element's address must be a multiple of: complex numbers are pairs. */
 static inline uint32_t dlw_alignment(DLDataType dtype) {
-  return dtype.code == kDLComplex ? dtype.bits / 16u : dtype.bits / 8u;
+  uint32_t bytes = dtype.code == kDLComplex ? dtype.bits / 16u : dtype.bits / 8u;
+  return bytes > 0 ? bytes : 1;
 }
 
 #endif

@@ -7,6 +7,15 @@ dlw_state *dlw_core;
 
 /* --- functions ------------------------------------------------------------------- */
 
+/* What `explain` knows to import after all, copied when that was asked for. */
+static dlw_tensor *explained(PyObject *x, int copy) {
+  dlw_tensor *tensor = dlw_explain(x, 0);
+  if (tensor == NULL || copy != DLW_COPY_YES) return tensor;
+  dlw_tensor *fresh = dlw_copy(tensor);
+  DLW_KEEP_EXCEPTION(dlw_tensor_release(tensor));
+  return fresh;
+}
+
 static PyObject *import_object(PyObject *x, const DLDevice *device, int copy) {
   dlw_tensor *tensor;
   if (PyCapsule_CheckExact(x)) {
@@ -16,7 +25,9 @@ static PyObject *import_object(PyObject *x, const DLDevice *device, int copy) {
     tensor = dlw_import_any(x); /* one more hold, without a capsule in between */
   } else {
     tensor = dlw_import_dlpack(x, device, copy);
-    if (tensor == NULL && PyErr_ExceptionMatches(PyExc_BufferError)) dlw_explain(x, 0);
+    if (tensor == NULL && PyErr_ExceptionMatches(PyExc_BufferError)) {
+      tensor = explained(x, copy);
+    }
   }
   return dlw_tensor_object(tensor);
 }
@@ -26,10 +37,7 @@ static PyObject *core_from_dlpack(PyObject *module, PyObject *const *args,
   (void)module;
   PyObject *device = Py_None, *copy_given = NULL;
   if (nargs != 1) {
-    PyErr_Format(PyExc_TypeError,
-                 "from_dlpack() takes exactly one positional argument (%zd given)",
-                 nargs);
-    return NULL;
+    return dlw_fail("one_argument", "(n)", nargs);
   }
   Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
   for (Py_ssize_t i = 0; i < count; i++) {
@@ -39,9 +47,7 @@ static PyObject *core_from_dlpack(PyObject *module, PyObject *const *args,
     } else if (dlw_is_name(name, dlw_core->str_copy, "copy")) {
       copy_given = args[1 + i];
     } else {
-      PyErr_Format(PyExc_TypeError,
-                   "from_dlpack() got an unexpected keyword argument %R", name);
-      return NULL;
+      return dlw_fail("keyword", "(sO)", "from_dlpack", name);
     }
   }
   int copy;
@@ -69,31 +75,23 @@ static PyObject *core_from_dlpack_on(PyObject *module, PyObject *args) {
 static PyObject *core_from_buffer(PyObject *module, PyObject *obj) {
   (void)module;
   if (!PyObject_CheckBuffer(obj)) {
-    PyErr_Format(PyExc_TypeError,
-                 "from_buffer() needs an object with the buffer protocol, not %R; for "
-                 "one with __dlpack__ use from_dlpack()",
-                 Py_TYPE(obj));
-    return NULL;
+    return dlw_fail("not_buffer", "(O)", Py_TYPE(obj));
   }
   dlw_tensor *tensor = dlw_import_buffer(obj);
-  if (tensor == NULL) dlw_explain(obj, 1);
-  return dlw_tensor_object(tensor);
+  return dlw_tensor_object(tensor != NULL ? tensor : dlw_explain(obj, 1));
+}
+
+static uint64_t padded_flag(int padded) {
+  return padded ? DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED : 0;
 }
 
 static PyObject *core_empty(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *extents;
-  const char *name;
+  unsigned int dtype;
+  int padded;
   int64_t shape[DLW_MAX_NDIM];
-  if (!PyArg_ParseTuple(args, "O!s", &PyTuple_Type, &extents, &name)) return NULL;
-  const dlw_dtype *dtype = dlw_dtype_named(name);
-  if (dtype == NULL) {
-    PyErr_Format(
-        PyExc_TypeError,
-        "unknown dtype '%s': 'bool', 'int8' to 'int64', 'uint8' to 'uint64', "
-        "'float16' to 'float64', 'complex64', 'complex128', 'bfloat16' and the "
-        "8-bit floats of DLPack are supported",
-        name);
+  if (!PyArg_ParseTuple(args, "O!Ip", &PyTuple_Type, &extents, &dtype, &padded)) {
     return NULL;
   }
   Py_ssize_t ndim = PyTuple_Size(extents);
@@ -102,24 +100,45 @@ static PyObject *core_empty(PyObject *module, PyObject *args) {
     shape[i] = PyLong_AsLongLongAndOverflow(PyTuple_GetItem(extents, i), &overflow);
     if (shape[i] == -1 && PyErr_Occurred()) return NULL;
     if (overflow > 0) shape[i] = INT64_MAX; /* as good: both are too large */
-    if (shape[i] < 0) {
-      PyErr_Format(PyExc_ValueError, "extents must not be negative: shape is %R",
-                   extents);
-      return NULL;
-    }
+    if (shape[i] < 0) return dlw_fail("extents", "(O)", extents);
   }
   int32_t axes = ndim < INT32_MAX ? (int32_t)ndim : INT32_MAX;
-  return dlw_tensor_object(dlw_empty(axes, shape, dlw_dtype_triple(dtype)));
+  return dlw_tensor_object(
+      dlw_empty(axes, shape, dlw_dtype_unpack(dtype), padded_flag(padded)));
 }
 
-/* The same memory as unsigned integers of the same size, for dtypes that NumPy lacks.
- */
-static PyObject *core_bits(PyObject *module, PyObject *obj) {
+/* _raw(tensor) -> (its memory as one axis of uint8, position of element 0 in bytes). */
+static PyObject *core_raw(PyObject *module, PyObject *obj) {
   (void)module;
-  dlw_tensor *tensor = dlw_tensor_of(obj);
-  dlw_tensor *share = tensor != NULL ? dlw_share(tensor) : NULL;
-  if (share != NULL) dlw_dl(share)->dtype.code = kDLUInt;
-  return dlw_tensor_object(share);
+  dlw_tensor *tensor = dlw_tensor_of(obj), *raw = NULL;
+  if (tensor == NULL) return NULL;
+  int64_t offset = 0;
+  dlw_raise(dlw_tensor_raw(tensor, &raw, &offset), dlw_dl(tensor));
+  PyObject *object = dlw_tensor_object(raw);
+  return object != NULL ? Py_BuildValue("(NL)", object, (long long)offset) : NULL;
+}
+
+/* _typed(buffer, dtype, padded): the buffer's memory with another dtype of its width.
+ */
+static PyObject *core_typed(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *obj;
+  unsigned int packed;
+  int padded;
+  if (!PyArg_ParseTuple(args, "OIp", &obj, &packed, &padded)) return NULL;
+  dlw_tensor *tensor = dlw_import_buffer(obj);
+  if (tensor == NULL) return NULL;
+  DLTensor *dl = dlw_dl(tensor);
+  uint32_t width = dlw_itemsize(dl->dtype);
+  dl->dtype = dlw_dtype_unpack(packed);
+  tensor->managed.flags |= padded_flag(padded);
+  dlw_status status = dlw_tensor_check(dl, tensor->managed.flags);
+  uint32_t bits = dlw_element_bits(dl->dtype, tensor->managed.flags);
+  if (status == DLW_OK && bits != width * 8) status = DLW_BAD_DTYPE;
+  if (status == DLW_OK) return dlw_tensor_object(tensor);
+  dlw_raise(status, dl);
+  DLW_KEEP_EXCEPTION(dlw_tensor_release(tensor));
+  return NULL;
 }
 
 static PyObject *core_live_tensors(PyObject *module, PyObject *unused) {
@@ -129,14 +148,15 @@ static PyObject *core_live_tensors(PyObject *module, PyObject *unused) {
 
 static PyObject *core_bind(PyObject *module, PyObject *args) {
   (void)module;
-  PyObject *type, *explain, *refuse, *place;
-  if (!PyArg_ParseTuple(args, "O!OOO", &PyType_Type, &type, &explain, &refuse,
+  PyObject *type, *fail, *kind, *explain, *place;
+  if (!PyArg_ParseTuple(args, "O!OOOO", &PyType_Type, &type, &fail, &kind, &explain,
                         &place)) {
     return NULL;
   }
   dlw_set(&dlw_core->tensor_type, Py_NewRef(type));
+  dlw_set(&dlw_core->fail, Py_NewRef(fail));
+  dlw_set(&dlw_core->kind, Py_NewRef(kind));
   dlw_set(&dlw_core->explain, Py_NewRef(explain));
-  dlw_set(&dlw_core->refuse, Py_NewRef(refuse));
   dlw_set(&dlw_core->place, Py_NewRef(place));
   Py_RETURN_NONE;
 }
@@ -165,7 +185,8 @@ static PyMethodDef METHODS[] = {
      "Managed tensors made by this library and not yet released, exports included."},
     {"_from_dlpack_on", core_from_dlpack_on, METH_VARARGS, NULL},
     {"_empty", core_empty, METH_VARARGS, NULL},
-    {"_bits", core_bits, METH_O, NULL},
+    {"_raw", core_raw, METH_O, NULL},
+    {"_typed", core_typed, METH_VARARGS, NULL},
     {"_bind", core_bind, METH_VARARGS, NULL},
     {"_take", dlw_bridge_take, METH_O, NULL},
     {"_lend", dlw_bridge_lend, METH_O, NULL},
@@ -174,31 +195,6 @@ static PyMethodDef METHODS[] = {
 };
 
 /* --- the module ------------------------------------------------------------------ */
-
-static PyObject *add_error(PyObject *module, const char *name, const char *doc,
-                           PyObject *bases) {
-  char qualified[64] = "dlpack_web.";
-  strncat(qualified, name, sizeof qualified - sizeof "dlpack_web.");
-  PyObject *error = PyErr_NewExceptionWithDoc(qualified, doc, bases, NULL);
-  if (error != NULL && PyModule_AddObjectRef(module, name, error) < 0) Py_CLEAR(error);
-  return error;
-}
-
-static int add_errors(dlw_state *state, PyObject *module) {
-  PyObject *bases = PyTuple_Pack(2, PyExc_BufferError, PyExc_ValueError);
-  if (bases == NULL) return -1;
-  state->copy_error =
-      add_error(module, "CopyError",
-                "A copy would be needed although copy=False was asked for.", bases);
-  Py_DECREF(bases);
-  state->device_lost_error =
-      add_error(module, "DeviceLostError", "The tensor's WebGPU device was lost.",
-                PyExc_BufferError);
-  state->released_error =
-      add_error(module, "ReleasedError", "The tensor was released.", PyExc_BufferError);
-  return state->copy_error && state->device_lost_error && state->released_error ? 0
-                                                                                : -1;
-}
 
 static int add_names(dlw_state *state) {
   state->max_version =
@@ -209,6 +205,7 @@ static int add_names(dlw_state *state) {
   state->str_dl_device = PyUnicode_InternFromString("dl_device");
   state->str_copy = PyUnicode_InternFromString("copy");
   state->str_device = PyUnicode_InternFromString("device");
+  state->str_exchange = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
   state->str_read_blocking = PyUnicode_InternFromString("_read_blocking");
   if (PyErr_Occurred()) return -1;
   state->names_version = PyTuple_Pack(1, state->str_max_version);
@@ -226,10 +223,10 @@ static int module_exec(PyObject *module) {
     return -1;
   }
   dlw_core = state;
+  if (add_names(state) < 0) return -1;
   state->tensor_type = dlw_tensor_type(module);
   if (state->tensor_type == NULL) return -1;
-  if (PyModule_AddObjectRef(module, "Tensor", state->tensor_type) < 0) return -1;
-  return add_errors(state, module) < 0 ? -1 : add_names(state);
+  return PyModule_AddObjectRef(module, "Tensor", state->tensor_type);
 }
 
 static PyModuleDef_Slot MODULE_SLOTS[] = {

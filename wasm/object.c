@@ -17,17 +17,13 @@ int dlw_is_tensor(PyObject *obj) {
 static dlw_tensor *held(PyObject *self) {
   dlw_tensor *tensor = ((tensor_object *)self)->tensor;
   if (tensor == NULL) {
-    PyErr_SetString(
-        dlw_core->released_error,
-        "this Tensor was released; make a new one from the array it shared");
+    return dlw_fail("released", "()");
   }
   return tensor;
 }
 
 dlw_tensor *dlw_tensor_of(PyObject *obj) {
-  if (dlw_is_tensor(obj)) return held(obj);
-  PyErr_Format(PyExc_TypeError, "expected a dlpack_web.Tensor, not %R", Py_TYPE(obj));
-  return NULL;
+  return dlw_is_tensor(obj) ? held(obj) : dlw_fail("not_tensor", "(O)", Py_TYPE(obj));
 }
 
 PyObject *dlw_tensor_object(dlw_tensor *tensor) {
@@ -62,11 +58,7 @@ static void tensor_dealloc(PyObject *self) {
 
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   (void)args, (void)kwargs;
-  PyErr_Format(PyExc_TypeError,
-               "%R cannot be called: make tensors with dlpack_web.from_dlpack(x), "
-               "from_buffer(x) or empty(shape, dtype)",
-               type);
-  return NULL;
+  return dlw_fail("new", "(O)", type);
 }
 
 /* --- attributes ------------------------------------------------------------------ */
@@ -80,7 +72,18 @@ static PyObject *int64_tuple(const int64_t *values, int32_t count) {
   return tuple;
 }
 
-enum { SHAPE, STRIDES, NDIM, SIZE, ITEMSIZE, NBYTES, BYTE_OFFSET, DTYPE, READ_ONLY };
+enum {
+  SHAPE,
+  STRIDES,
+  NDIM,
+  SIZE,
+  ITEMSIZE,
+  NBYTES,
+  BYTE_OFFSET,
+  DTYPE,
+  PADDED,
+  READ_ONLY
+};
 
 static PyObject *tensor_get(PyObject *self, void *what) {
   dlw_tensor *tensor = held(self);
@@ -98,11 +101,14 @@ static PyObject *tensor_get(PyObject *self, void *what) {
     case ITEMSIZE:
       return PyLong_FromUnsignedLong(dlw_itemsize(dl->dtype));
     case NBYTES:
-      return PyLong_FromUnsignedLongLong(dlw_nbytes(dl));
+      return PyLong_FromUnsignedLongLong(dlw_nbytes(tensor));
     case BYTE_OFFSET:
       return PyLong_FromUnsignedLongLong(dl->byte_offset);
     case DTYPE:
-      return PyUnicode_FromString(dlw_dtype_of(dl->dtype)->name);
+      return PyLong_FromUnsignedLong(dlw_dtype_pack(dl->dtype));
+    case PADDED:
+      return PyBool_FromLong(
+          (tensor->managed.flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) != 0);
     default:
       return PyBool_FromLong(dlw_read_only(tensor));
   }
@@ -120,9 +126,10 @@ static PyGetSetDef TENSOR_GETSET[] = {
     GET("ndim", NDIM, "Number of dimensions."),
     GET("size", SIZE, "Number of elements."),
     GET("itemsize", ITEMSIZE, "Bytes of one element."),
-    GET("nbytes", NBYTES, "Bytes of all elements, size * itemsize."),
+    GET("nbytes", NBYTES, "Bytes of all elements; sub-byte ones share bytes."),
     GET("byte_offset", BYTE_OFFSET, "Bytes from the start of the memory to element 0."),
-    GET("dtype", DTYPE, "Name of the dtype, for example 'float32'."),
+    GET("_dtype", DTYPE, NULL),
+    GET("padded", PADDED, "Whether each sub-byte element has a byte of its own."),
     GET("read_only", READ_ONLY, "Whether the elements must not be written."),
     {"released", tensor_released, NULL, "Whether release() was called.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -140,7 +147,7 @@ int dlw_parse_copy(PyObject *value, int *copy) {
   } else if (value == Py_True || value == Py_False) {
     *copy = value == Py_True ? DLW_COPY_YES : DLW_COPY_NO;
   } else {
-    PyErr_Format(PyExc_TypeError, "copy must be True, False or None, not %R", value);
+    dlw_fail("copy", "(O)", value);
     return -1;
   }
   return 0;
@@ -161,8 +168,7 @@ static int parse_pair(PyObject *value, const char *what, long pair[2]) {
     return 1;
   }
 wrong:
-  PyErr_Format(PyExc_TypeError, "%s must be None or a tuple of two ints, not %R", what,
-               value);
+  dlw_fail("pair", "(sO)", what, value);
   return -1;
 }
 
@@ -175,7 +181,7 @@ typedef struct {
 static int parse_dlpack(PyObject *const *args, Py_ssize_t nargs, PyObject *names,
                         dlpack_arguments *out) {
   if (nargs != 0) {
-    PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only");
+    dlw_fail("keywords_only", "()");
     return -1;
   }
   Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
@@ -190,8 +196,7 @@ static int parse_dlpack(PyObject *const *args, Py_ssize_t nargs, PyObject *names
     } else if (dlw_is_name(name, dlw_core->str_stream, "stream")) {
       out->stream = args[i];
     } else {
-      PyErr_Format(PyExc_TypeError,
-                   "__dlpack__() got an unexpected keyword argument %R", name);
+      dlw_fail("keyword", "(sO)", "__dlpack__", name);
       return -1;
     }
   }
@@ -202,9 +207,7 @@ static int parse_dlpack(PyObject *const *args, Py_ssize_t nargs, PyObject *names
  */
 static PyObject *export_from_gpu(PyObject *self, int copy, int versioned) {
   if (copy == DLW_COPY_NO) {
-    PyErr_SetString(dlw_core->copy_error,
-                    "moving a WebGPU tensor to the CPU copies it; use copy=None");
-    return NULL;
+    return dlw_fail("readback_copies", "()");
   }
   PyObject *host = PyObject_CallMethodObjArgs(self, dlw_core->str_read_blocking, NULL);
   if (host == NULL) return NULL;
@@ -216,10 +219,7 @@ static PyObject *export_from_gpu(PyObject *self, int copy, int versioned) {
 
 static PyObject *export_copy(dlw_tensor *tensor, int versioned) {
   if (dlw_dl(tensor)->device.device_type != kDLCPU) {
-    PyErr_SetString(PyExc_BufferError,
-                    "copy=True is supported for CPU tensors only; for a WebGPU tensor "
-                    "use await t.to_host()");
-    return NULL;
+    return dlw_fail("gpu_copy", "()");
   }
   dlw_tensor *fresh = dlw_copy(tensor);
   if (fresh == NULL) return NULL;
@@ -235,10 +235,7 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t
   int copy;
   if (parse_dlpack(args, nargs, names, &given) < 0) return NULL;
   if (given.stream != NULL && given.stream != Py_None) {
-    PyErr_Format(PyExc_ValueError,
-                 "stream must be None for CPU and WebGPU tensors, not %R",
-                 given.stream);
-    return NULL;
+    return dlw_fail("stream", "(O)", given.stream);
   }
   if (dlw_parse_copy(given.copy, &copy) < 0) return NULL;
   if (parse_pair(given.max_version, "max_version", version) < 0) return NULL;
@@ -252,11 +249,8 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t
     if (here.device_type != kDLCPU && device[0] == kDLCPU && device[1] == 0) {
       return export_from_gpu(self, copy, versioned);
     }
-    PyErr_Format(PyExc_BufferError,
-                 "cannot export to device (%ld, %ld): only the tensor's own device "
-                 "(%d, %d) and the CPU (1, 0) are supported; use t.to_device()",
-                 device[0], device[1], here.device_type, here.device_id);
-    return NULL;
+    return dlw_fail("export_device", "(O(ii))", given.dl_device, here.device_type,
+                    here.device_id);
   }
   if (copy == DLW_COPY_YES) return export_copy(tensor, versioned);
   return dlw_export(tensor, versioned, 0);
@@ -314,22 +308,13 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return -1;
   DLTensor *dl = dlw_dl(tensor);
-  const dlw_dtype *dtype = dlw_dtype_of(dl->dtype);
-  if (dl->device.device_type != kDLCPU) {
-    PyErr_SetString(PyExc_BufferError,
-                    "a WebGPU tensor has no memory that Python can see; use "
-                    "await t.to_host()");
-    return -1;
-  }
-  if (dtype->format[0] == '\0') {
-    PyErr_Format(PyExc_BufferError,
-                 "the buffer protocol has no format for %s; use t.numpy(), with "
-                 "ml_dtypes installed",
-                 dtype->name);
-    return -1;
-  }
-  if ((flags & PyBUF_WRITABLE) && dlw_read_only(tensor)) {
-    PyErr_SetString(PyExc_BufferError, "this tensor is read-only");
+  const char *format = dlw_dtype_format(dl->dtype);
+  const char *wrong = dl->device.device_type != kDLCPU                    ? "gpu_view"
+                      : format == NULL                                    ? "no_format"
+                      : (flags & PyBUF_WRITABLE) && dlw_read_only(tensor) ? "read_only"
+                                                                          : NULL;
+  if (wrong != NULL) {
+    dlw_fail(wrong, "(k)", (unsigned long)dlw_dtype_pack(dl->dtype));
     return -1;
   }
   size_t axes = (size_t)dl->ndim;
@@ -347,11 +332,11 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
     dims[axes + i] = (Py_ssize_t)dl->strides[i] * itemsize;
   }
   *view = (Py_buffer){.buf = dl->data != NULL ? dlw_first(dl) : (char *)share,
-                      .len = (Py_ssize_t)dlw_nbytes(dl),
+                      .len = (Py_ssize_t)dlw_nbytes(tensor),
                       .itemsize = itemsize,
                       .readonly = dlw_read_only(tensor),
                       .ndim = dl->ndim,
-                      .format = (char *)dtype->format,
+                      .format = (char *)format,
                       .shape = dims,
                       .strides = dims + axes,
                       .internal = share};
@@ -362,9 +347,7 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
                                                                       : 'C';
   if (order != 0 && !PyBuffer_IsContiguous(view, order)) {
     dlw_tensor_release(share);
-    PyErr_SetString(PyExc_BufferError,
-                    "the consumer needs contiguous memory and this tensor is strided; "
-                    "copy it first, for example with t.numpy().copy()");
+    dlw_fail("strided_view", "()");
     return -1;
   }
   if (!(flags & PyBUF_FORMAT)) view->format = NULL;
@@ -411,7 +394,7 @@ PyObject *dlw_tensor_type(PyObject *module) {
   PyObject *type = PyType_FromModuleAndSpec(module, &TENSOR_SPEC, NULL);
   PyObject *exchange = dlw_exchange_api();
   if (type == NULL || exchange == NULL ||
-      PyObject_SetAttrString(type, "__dlpack_c_exchange_api__", exchange) < 0) {
+      PyObject_SetAttr(type, dlw_core->str_exchange, exchange) < 0) {
     Py_CLEAR(type);
   }
   Py_XDECREF(exchange);

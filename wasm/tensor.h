@@ -25,7 +25,7 @@ typedef enum {
   DLW_NO_MEMORY,
   DLW_BAD_NDIM,   /* negative or above DLW_MAX_NDIM */
   DLW_BAD_SHAPE,  /* NULL or a negative extent */
-  DLW_BAD_DTYPE,  /* not in the dtype table, or lanes != 1 */
+  DLW_BAD_DTYPE,  /* not dlw_dtype_known, or padded vectors */
   DLW_BAD_DEVICE, /* neither kDLCPU nor kDLWebGPU */
   DLW_TOO_LARGE,  /* some element lies outside of the address space */
   DLW_NULL_DATA,  /* no memory although there are elements */
@@ -56,6 +56,13 @@ static inline int dlw_read_only(const dlw_tensor *tensor) {
   return (tensor->managed.flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
 }
 
+/* The flags that say something about the memory, of those that a producer gave. */
+static inline uint64_t dlw_lasting_flags(DLDataType dtype, uint64_t flags) {
+  uint64_t padded = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
+  return flags &
+         (DLPACK_FLAG_BITMASK_READ_ONLY | (dlw_is_sub_byte(dtype) ? padded : 0));
+}
+
 /* A new root with room for ndim extents and `payload` bytes, its device the CPU, its
  * dtype, extents, strides and drop unset. NULL when memory is out.
  * The caller holds it: set `drop` only once there is something to give back. */
@@ -65,13 +72,17 @@ dlw_tensor *dlw_tensor_new(int32_t ndim, size_t payload);
  * memory.*/
 dlw_tensor *dlw_tensor_share(dlw_tensor *tensor, size_t payload);
 
+/* One more holder, which sees a CPU tensor's memory from its lowest element to its
+ * highest as uint8, one axis. `*offset` is where element 0 is, in bytes. */
+dlw_status dlw_tensor_raw(dlw_tensor *tensor, dlw_tensor **out, int64_t *offset);
+
 /* Runs the deleter; NULL is ignored. The tensor must not be used afterwards. */
 void dlw_tensor_release(dlw_tensor *tensor);
 
 /* Fresh memory for `shape`, row-major, aligned to DLW_DATA_ALIGNMENT, not initialised.
- */
+ * Of `flags` only IS_SUBBYTE_TYPE_PADDED counts. */
 dlw_status dlw_tensor_empty(int32_t ndim, const int64_t *shape, DLDataType dtype,
-                            dlw_tensor **out);
+                            uint64_t flags, dlw_tensor **out);
 
 /* A row-major copy in fresh memory; the source must be on the CPU. */
 dlw_status dlw_tensor_copy(dlw_tensor *source, dlw_tensor **out);
@@ -79,20 +90,21 @@ dlw_status dlw_tensor_copy(dlw_tensor *source, dlw_tensor **out);
 /* A kDLWebGPU tensor over GPU handle `gpu`, row-major. On success the tensor owns one
  * reference of the handle and gives it back through the callback below. */
 dlw_status dlw_tensor_wrap_gpu(uint32_t gpu, int32_t device_id, int32_t ndim,
-                               const int64_t *shape, DLDataType dtype,
+                               const int64_t *shape, DLDataType dtype, uint64_t flags,
                                uint64_t byte_offset, dlw_tensor **out);
 /* Who is told that C dropped its reference of a GPU handle; NULL: nobody. */
 void dlw_on_gpu_drop(void (*callback)(uint32_t gpu));
 
 /* Whether a tensor described by somebody else may be used: everything is checked before
  * any of it is dereferenced but shape and strides. strides may be NULL (row-major). */
-dlw_status dlw_tensor_check(const DLTensor *tensor);
+dlw_status dlw_tensor_check(const DLTensor *tensor, uint64_t flags);
 /* Copies dtype, device, shape and strides (filled in when NULL) into a tensor made by
- * dlw_tensor_new with the same ndim; data is NULL when there are no elements. */
-void dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source);
+ * dlw_tensor_new with the same ndim; data is NULL when there are no elements. Keeps
+ * what lasts of the flags. */
+void dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source, uint64_t flags);
 
 int64_t dlw_size(const DLTensor *tensor);      /* elements */
-uint64_t dlw_nbytes(const DLTensor *tensor);   /* size * itemsize */
+uint64_t dlw_nbytes(dlw_tensor *tensor);       /* size * bits * lanes / 8, rounded up */
 int dlw_is_contiguous(const DLTensor *tensor); /* row-major without gaps */
 static inline char *dlw_first(const DLTensor *tensor) {
   return (char *)tensor->data + (size_t)tensor->byte_offset;

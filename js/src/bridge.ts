@@ -1,4 +1,4 @@
-import { type DTypeArrays, type DTypeName, dtypeNamed, type TypedArray } from "./dtype.js";
+import { type DataOf, type DTypeName, dtypeNamed, type TypedArray } from "./dtype.js";
 import { CopyError, ReleasedError, UnsupportedError } from "./errors.js";
 import type { HeapStorage } from "./heap.js";
 import { WEBGPU } from "./layout.js";
@@ -95,13 +95,13 @@ export class Bridge {
     shape: ArrayLike<number>,
     dtype?: N,
     options: { device?: GPUDevice | Device } = {},
-  ): Tensor<DTypeArrays[N]> {
+  ): Tensor<DataOf<N>> {
     const dims = checkShape(shape);
     const type = dtypeNamed(dtype ?? "float32");
     const { device } = options;
     const gpu = device && "gpu" in device ? device.gpu : device;
     const made = gpu ? emptyOnDevice(useDevice(gpu), dims, type) : this.#heap.empty(dims, type);
-    return made as Tensor<DTypeArrays[N]>;
+    return made as Tensor<DataOf<N>>;
   }
 
   /**

@@ -34,13 +34,35 @@ export interface DTypeArrays<B extends ArrayBufferLike = ArrayBufferLike> {
   float8_e5m2: Uint8Array<B>;
   float8_e5m2fnuz: Uint8Array<B>;
   float8_e8m0fnu: Uint8Array<B>;
+  /** Interleaved real and imaginary parts. */
+  complex32: Float16Data<B> | Uint16Array<B>;
+  /** Elements of less than a byte are packed without gaps, from the lowest bit of a byte on. */
+  float6_e2m3fn: Uint8Array<B>;
+  float6_e3m2fn: Uint8Array<B>;
+  float4_e2m1fn: Uint8Array<B>;
+  int1: Uint8Array<B>;
+  int2: Uint8Array<B>;
+  int4: Uint8Array<B>;
+  uint1: Uint8Array<B>;
+  uint2: Uint8Array<B>;
+  uint4: Uint8Array<B>;
 }
 
-/** The name of a dtype in DLPack's and the array API's words. */
-export type DTypeName = keyof DTypeArrays;
+/** The name of one lane's dtype, in DLPack's and the array API's words. */
+type ScalarName = keyof DTypeArrays;
+
+/** The name of a dtype: "float32", or "float32x4" where an element is a vector of four lanes. */
+export type DTypeName = ScalarName | `${ScalarName}x${number}`;
+
+/** The class of `tensor.data` for a dtype. */
+export type DataOf<N extends DTypeName> = N extends ScalarName
+  ? DTypeArrays[N]
+  : N extends `${infer S extends ScalarName}x${number}`
+    ? DTypeArrays[S]
+    : TypedArray;
 
 /** Any typed array that a tensor's `data` can be. */
-export type TypedArray<B extends ArrayBufferLike = ArrayBufferLike> = DTypeArrays<B>[DTypeName];
+export type TypedArray<B extends ArrayBufferLike = ArrayBufferLike> = DTypeArrays<B>[ScalarName];
 
 /** Makes a view of `length` components at `byteOffset`. */
 type ViewConstructor = {
@@ -50,52 +72,58 @@ type ViewConstructor = {
   readonly name: string;
 };
 
-/** One row of the dtype table. */
+/** A dtype as tensors have it; there is one object for each. */
 export interface DType {
   readonly name: DTypeName;
-  /** `DLDataTypeCode` of DLPack 1.3. */
-  readonly code: number;
-  /** Bytes of one element; both parts of a complex number together. */
-  readonly itemsize: number;
-  /** code | bits << 8 | lanes << 16: the four bytes of a `DLDataType`, as one integer. */
+  /** code | bits << 8 | lanes << 16: the four bytes of a `DLDataType`, as one unsigned integer. */
   readonly packed: number;
+  /** DLPack's flag SUBBYTE_PADDED if each sub-byte element has a byte of its own, or 0. */
+  readonly flags: number;
+  /** Bytes from an element to the next; a fraction where elements share bytes. */
+  readonly step: number;
   /** The class of `tensor.data`. */
   readonly View: ViewConstructor;
-  /** Entries of `data` for each element. */
+  /** Entries of `data` for each element; a fraction where elements share bytes. */
   readonly components: number;
+}
+
+const byName = new Map<string, DType>();
+const byPacked = new Map<number, DType>();
+
+function make(name: string, packed: number, View: ViewConstructor, flags: number): DType {
+  const step = flags ? 1 : (((packed >>> 8) & 255) * (packed >>> 16)) / 8;
+  const components = step / View.BYTES_PER_ELEMENT;
+  const dtype: DType = { name: name as DTypeName, packed, flags, step, View, components };
+  if (!flags) byName.set(name, dtype);
+  byPacked.set(flags ? -packed : packed, dtype);
+  return dtype;
+}
+
+function add(name: ScalarName, code: number, bits: number, View: ViewConstructor = Uint8Array) {
+  make(name, code | (bits << 8) | (1 << 16), View, 0);
 }
 
 const Float16: ViewConstructor =
   (globalThis as { Float16Array?: ViewConstructor }).Float16Array ?? Uint16Array;
 
-const byName = new Map<string, DType>();
-const byPacked = new Map<number, DType>();
-
-function add(name: DTypeName, code: number, bits: number, View: ViewConstructor = Uint8Array) {
-  const itemsize = bits / 8;
-  const packed = code | (bits << 8) | (1 << 16);
-  const components = itemsize / View.BYTES_PER_ELEMENT;
-  const dtype: DType = { name, code, itemsize, packed, View, components };
-  byName.set(name, dtype);
-  byPacked.set(packed, dtype);
-}
-
 // DLDataTypeCode of DLPack 1.3: kDLInt 0, kDLUInt 1, kDLFloat 2, kDLBfloat 4, kDLComplex 5,
-// kDLBool 6, the float8 formats 7 to 14. The same table as tests/dtypes.json.
-add("bool", 6, 8);
-add("int8", 0, 8, Int8Array);
-add("int16", 0, 16, Int16Array);
-add("int32", 0, 32, Int32Array);
-add("int64", 0, 64, BigInt64Array);
+// kDLBool 6, the floats of 8, 6 and 4 bits 7 to 17. The same table as tests/dtypes.json; of the
+// dtypes with one View, an array of that class is taken for the first.
 add("uint8", 1, 8);
 add("uint16", 1, 16, Uint16Array);
 add("uint32", 1, 32, Uint32Array);
 add("uint64", 1, 64, BigUint64Array);
+add("int8", 0, 8, Int8Array);
+add("int16", 0, 16, Int16Array);
+add("int32", 0, 32, Int32Array);
+add("int64", 0, 64, BigInt64Array);
 add("float16", 2, 16, Float16);
 add("float32", 2, 32, Float32Array);
 add("float64", 2, 64, Float64Array);
+add("complex32", 5, 32, Float16);
 add("complex64", 5, 64, Float32Array);
 add("complex128", 5, 128, Float64Array);
+add("bool", 6, 8);
 add("bfloat16", 4, 16);
 add("float8_e3m4", 7, 8);
 add("float8_e4m3", 8, 8);
@@ -105,32 +133,57 @@ add("float8_e4m3fnuz", 11, 8);
 add("float8_e5m2", 12, 8);
 add("float8_e5m2fnuz", 13, 8);
 add("float8_e8m0fnu", 14, 8);
+add("float6_e2m3fn", 15, 6);
+add("float6_e3m2fn", 16, 6);
+add("float4_e2m1fn", 17, 4);
+for (const bits of [1, 2, 4] as const) {
+  add(`int${bits}`, 0, bits);
+  add(`uint${bits}`, 1, bits);
+}
 
-/** All dtypes, in the table's order. */
+/** All dtypes of one lane, in the table's order. */
 export const dtypes: readonly DType[] = [...byName.values()];
 
-/** The table's row for a name; throws UnsupportedError listing the names that exist. */
+/** The dtype of a name; throws UnsupportedError listing the names that exist. */
 export function dtypeNamed(name: string): DType {
-  const dtype = byName.get(name);
-  if (dtype) return dtype;
-  const needed = [...byName.keys()];
-  throw new UnsupportedError(`dtype "${name}" is not supported; use one of ${needed.join(", ")}`, {
+  const known = byName.get(name);
+  if (known) return known;
+  const [, scalar, lanes] = /^(.+)x([1-9]\d*)$/.exec(name) ?? [];
+  const lane = byName.get(scalar as string);
+  if (lane && Number(lanes) > 1 && Number(lanes) < 65536) {
+    return dtypePacked((lane.packed & 0xffff) | (Number(lanes) << 16));
+  }
+  const needed = dtypes.map((dtype) => dtype.name);
+  throw new UnsupportedError(`dtype "${name}" is not one of ${needed} or a vector: float32x4`, {
     given: name,
     needed,
   });
 }
 
-/** The row for the four bytes of a `DLDataType`, or undefined (vector lanes, unknown codes). */
-export function dtypePacked(packed: number): DType | undefined {
-  return byPacked.get(packed);
+/**
+ * The dtype for the four bytes of a `DLDataType` that the C core let pass.
+ *
+ * @param flags - SUBBYTE_PADDED for sub-byte dtypes that are
+ */
+export function dtypePacked(packed: number, flags = 0): DType {
+  const key = packed >>> 0;
+  const lanes = key >>> 16;
+  const known = byPacked.get(flags ? -key : key);
+  if (known) return known;
+  const lane = byPacked.get((key & 0xffff) | (1 << 16)) as DType;
+  return make(lanes > 1 ? `${lane.name}x${lanes}` : lane.name, key, lane.View, flags);
+}
+
+/** Bytes that `size` elements take. */
+export function bytesOf(dtype: DType, size: number): number {
+  return Math.ceil(size * dtype.step);
 }
 
 /** The dtype whose `data` has this array's class; bytes are uint8. Undefined for a `DataView`. */
 export function dtypeOfArray(array: ArrayBufferView): DType | undefined {
   const tag = classOf(array);
   if (tag === "Uint8ClampedArray") return byName.get("uint8");
-  // bool is an array of bytes too, but bytes do not say so of themselves.
-  return dtypes.find((dtype) => dtype.View.name === tag && dtype.name !== "bool");
+  return dtypes.find((dtype) => dtype.View.name === tag);
 }
 
 /** Whether the bytes of `array` may be taken as elements of `dtype` without a second thought. */
@@ -140,7 +193,7 @@ export function arrayHolds(array: ArrayBufferView, dtype: DType): boolean {
     tag === dtype.View.name ||
     tag === "Uint8Array" ||
     tag === "Uint8ClampedArray" ||
-    (tag === "Uint16Array" && dtype.itemsize === 2)
+    (tag === "Uint16Array" && dtype.step === 2)
   );
 }
 

@@ -20,7 +20,8 @@ export function readElement(dtype: DType, data: TypedArray, position: number): E
     case "float16":
       return data instanceof Uint16Array ? float16FromBits(value as number) : value;
     default:
-      if (dtype.code >= 7) {
+      // Floats of 8 bits and less, sub-byte integers, half-precision pairs and vectors.
+      if ((dtype.packed & 255) >= 5 || dtype.components !== 1 || dtype.flags) {
         throw new UnsupportedError(
           `at() cannot decode ${dtype.name}: it is carried as bytes; read tensor.data`,
           { given: dtype.name },

@@ -8,7 +8,7 @@ import { CPU_DEVICE, Tensor } from "./tensor.js";
 export interface CoreExports {
   scratch(): number;
   borrow(object: number, writable: number): number;
-  empty(ndim: number, dtype: number): number;
+  empty(ndim: number, dtype: number, flags: number): number;
   wrap(gpu: number, deviceId: number, ndim: number, dtype: number, flags: number): number;
   share(handle: number): number;
   pack(handle: number): number;
@@ -97,7 +97,7 @@ export class HeapStorage implements Storage {
   /** Fresh memory, aligned to 256 bytes, contents undefined. */
   empty(shape: readonly number[], dtype: DType): Tensor {
     this.#writeScratch(shape, 0);
-    const call = (core: CoreExports) => core.empty(shape.length, dtype.packed);
+    const call = (core: CoreExports) => core.empty(shape.length, dtype.packed, dtype.flags);
     return this.adopt(this.host.enter(call));
   }
 
@@ -105,7 +105,7 @@ export class HeapStorage implements Storage {
   wrap(slot: number, tensor: Tensor): number {
     const { shape, device, _type, readOnly, byteOffset } = tensor;
     this.#writeScratch(shape, byteOffset);
-    const flags = readOnly ? L.READ_ONLY : 0;
+    const flags = _type.flags | (readOnly ? L.READ_ONLY : 0);
     const address = this.host.enter((core) =>
       core.wrap(slot, device.id, shape.length, _type.packed, flags),
     );
@@ -129,9 +129,11 @@ export class HeapStorage implements Storage {
     // Unsigned shifts, since addresses beyond 2 GiB are negative numbers here.
     const at = address >>> 2;
     const handle = (words[at + L.HANDLE] as number) >>> 0;
-    const dtype = dtypePacked(words[at + L.DTYPE] as number);
-    const start = ((words[at + L.DATA] as number) >>> 0) + L.readInt64(words, at + L.BYTE_OFFSET);
-    const readOnly = ((words[at + L.FLAGS] as number) & L.READ_ONLY) !== 0;
+    const flags = words[at + L.FLAGS] as number;
+    const dtype = dtypePacked(words[at + L.DTYPE] as number, flags & L.SUBBYTE_PADDED);
+    const data = (words[at + L.DATA] as number) >>> 0;
+    const offset = L.readInt64(words, at + L.BYTE_OFFSET);
+    const readOnly = (flags & L.READ_ONLY) !== 0;
     const shapeAt = (words[at + L.SHAPE] as number) >>> 2;
     const stridesAt = (words[at + L.STRIDES] as number) >>> 2;
     const ndim = words[at + L.NDIM] as number;
@@ -149,32 +151,19 @@ export class HeapStorage implements Storage {
     }
     if (size === 0) rowMajor = true;
 
-    if (dtype === undefined || words[at + L.DEVICE_TYPE] !== L.CPU) {
-      return this.#adoptOther(at, shape, rowMajor);
+    const onCPU = words[at + L.DEVICE_TYPE] === L.CPU;
+    if (onCPU && (rowMajor || dtype.step % 1 === 0)) {
+      const strides = rowMajor ? null : L.readDims(words, stridesAt, ndim);
+      return new Tensor(this, handle, data + offset, dtype, shape, strides, CPU_DEVICE, readOnly);
     }
-    const strides = rowMajor ? null : L.readDims(words, stridesAt, ndim);
-    return new Tensor(this, handle, start, dtype, shape, strides, CPU_DEVICE, readOnly);
-  }
-
-  /** What is not a CPU tensor of a known dtype: a tensor over a GPU slot, or an error. */
-  #adoptOther(at: number, shape: number[], rowMajor: boolean): Tensor {
-    const { words } = this.host.memory;
-    const packed = words[at + L.DTYPE] as number;
-    const dtype = dtypePacked(packed);
-    const type = words[at + L.DEVICE_TYPE];
     try {
-      if (dtype !== undefined && type === L.WEBGPU && rowMajor) {
-        const slot = (words[at + L.DATA] as number) >>> 0;
-        const readOnly = ((words[at + L.FLAGS] as number) & L.READ_ONLY) !== 0;
-        return this.#adoptGPU(slot, L.readInt64(words, at + L.BYTE_OFFSET), dtype, shape, readOnly);
-      }
-      const name = dtype?.name ?? `DLDataType 0x${(packed >>> 0).toString(16)}`;
+      if (rowMajor) return this.#adoptGPU(data, offset, dtype, shape, readOnly);
       throw new UnsupportedError(
-        `${name} on device type ${type} cannot come to JS: supported are named dtypes on cpu (1) ` +
-          "and, row-major, webgpu (15)",
+        `a strided ${dtype.name} cannot come to JS: on WebGPU, and with packed sub-byte elements, ` +
+          "only row-major tensors can; copy it first",
       );
     } finally {
-      this.release((words[at + L.HANDLE] as number) >>> 0);
+      this.release(handle);
     }
   }
 

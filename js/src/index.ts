@@ -3,7 +3,7 @@ import "./webgpu/transfer.js";
 
 export { Bridge, type TensorOptions } from "./bridge.js";
 export { type ConnectOptions, connect } from "./connect.js";
-export type { DTypeArrays, DTypeName, TypedArray } from "./dtype.js";
+export type { DataOf, DTypeArrays, DTypeName, TypedArray } from "./dtype.js";
 export type { Element } from "./element.js";
 export {
   CopyError,

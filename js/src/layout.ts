@@ -16,6 +16,7 @@ export const HANDLE = 64 >> 2;
 
 /** `flags` of DLPack 1.3. */
 export const READ_ONLY = 1;
+export const SUBBYTE_PADDED = 4;
 
 /** `DLDeviceType` of DLPack 1.3. */
 export const CPU = 1;

@@ -1,6 +1,7 @@
 import { checkTarget, targetBytes } from "./copy.js";
 import {
   arrayHolds,
+  bytesOf,
   classOf,
   type DType,
   type DTypeName,
@@ -105,8 +106,8 @@ export class Tensor<T extends TypedArray = TypedArray> {
         `a ${classOf(array)} does not hold ${type.name}: give a ${type.View.name} or raw bytes`,
       );
     }
-    const shape = checkShape(options.shape ?? [Math.floor(array.byteLength / type.itemsize)]);
-    const needed = sizeOf(shape) * type.itemsize;
+    const shape = checkShape(options.shape ?? [Math.floor(array.byteLength / type.step)]);
+    const needed = bytesOf(type, sizeOf(shape));
     if (needed !== array.byteLength) {
       throw new RangeError(
         `shape [${shape}] of ${type.name} needs ${needed} bytes; the array has ${array.byteLength}`,
@@ -139,14 +140,19 @@ export class Tensor<T extends TypedArray = TypedArray> {
     return this.shape.length;
   }
 
-  /** Bytes of one element. */
+  /** Bytes of one element alone. */
   get itemsize(): number {
-    return this._type.itemsize;
+    return bytesOf(this._type, 1);
   }
 
-  /** Bytes of all elements, without gaps. */
+  /** Bytes of all elements, without gaps; sub-byte elements share bytes unless `padded`. */
   get nbytes(): number {
-    return this.size * this._type.itemsize;
+    return bytesOf(this._type, this.size);
+  }
+
+  /** Whether sub-byte elements have a byte each. */
+  get padded(): boolean {
+    return this._type.flags !== 0;
   }
 
   /** Steps between neighbours along each axis, in elements; may be negative or 0. */
@@ -302,7 +308,7 @@ export class Tensor<T extends TypedArray = TypedArray> {
 
   /** @internal A fresh array for all elements. */
   _newArray(): TypedArray<ArrayBuffer> {
-    return new this._type.View(this.size * this._type.components);
+    return new this._type.View(Math.ceil(this.size * this._type.components));
   }
 
   /** @internal The bytes of a row-major CPU tensor; unlike `data`, of any alignment. */
@@ -314,17 +320,17 @@ export class Tensor<T extends TypedArray = TypedArray> {
   _derive(): T {
     this._check();
     const memory = this._storage.bytes(this);
-    const { View, itemsize, components } = this._type;
+    const { View, step, components } = this._type;
     let count = this.size;
     let start = count === 0 ? 0 : this._start;
     if (this._strides !== null && count !== 0) {
       const { low, high } = extentOf(this.shape, this._strides);
-      start += low * itemsize;
+      start += low * step;
       count = high - low + 1;
     }
     // The width of a component is a power of two; & is exact below 4 GiB, and cheaper than %.
-    if ((start & (itemsize / components - 1)) !== 0) throw misaligned(this, start);
-    const view = new View(memory, start, count * components) as T;
+    if ((start & (step / components - 1)) !== 0) throw misaligned(this, start);
+    const view = new View(memory, start, Math.ceil(count * components)) as T;
     this._view = view;
     return view;
   }

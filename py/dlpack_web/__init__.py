@@ -6,15 +6,9 @@ without a browser everything but WebGPU and JavaScript works.
 """
 
 from . import webgpu
-from ._core import (
-    CopyError,
-    DeviceLostError,
-    ReleasedError,
-    from_buffer,
-    from_dlpack,
-    live_tensors,
-)
+from ._core import from_buffer, from_dlpack, live_tensors
 from ._device import Device, DLDeviceType
+from ._errors import CopyError, DeviceLostError, ReleasedError
 from ._tensor import Tensor, empty, from_js, to_host, to_js
 
 __version__ = "0.1.0"

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from . import _core
+from ._errors import CopyError, DeviceLostError, ReleasedError
 
 IN_BROWSER = sys.platform == "emscripten"
 if IN_BROWSER:
@@ -63,9 +64,9 @@ def _load() -> Any:
 def _translated(error: Any) -> Exception:
     """The Python exception for an error that our JavaScript threw."""
     classes: dict[str, type[Exception]] = {
-        "ReleasedError": _core.ReleasedError,
-        "CopyError": _core.CopyError,
-        "DeviceLostError": _core.DeviceLostError,
+        "ReleasedError": ReleasedError,
+        "CopyError": CopyError,
+        "DeviceLostError": DeviceLostError,
         "DeviceError": BufferError,
         "UnsupportedError": BufferError,
         "DLPackError": BufferError,

@@ -1,20 +1,11 @@
 """The C core (wasm/module.c, wasm/object.c). What has no underscore here is public in dlpack_web."""
 
 from collections.abc import Callable
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from typing_extensions import CapsuleType
 
 from . import _tensor
-
-class CopyError(BufferError, ValueError):
-    """A copy would be needed although copy=False was asked for."""
-
-class DeviceLostError(BufferError):
-    """The tensor's WebGPU device was lost."""
-
-class ReleasedError(BufferError):
-    """The tensor was released."""
 
 class _Producer(Protocol):
     def __dlpack__(self) -> CapsuleType: ...
@@ -37,7 +28,9 @@ class Tensor:
     @property
     def byte_offset(self) -> int: ...
     @property
-    def dtype(self) -> str: ...
+    def _dtype(self) -> int: ...
+    @property
+    def padded(self) -> bool: ...
     @property
     def read_only(self) -> bool: ...
     @property
@@ -68,12 +61,14 @@ def live_tensors() -> int: ...
 def _from_dlpack_on(
     x: object, device: tuple[int, int], copy: bool | None, /
 ) -> _tensor.Tensor: ...
-def _empty(shape: tuple[int, ...], dtype: str, /) -> _tensor.Tensor: ...
-def _bits(tensor: Tensor, /) -> _tensor.Tensor: ...
+def _empty(shape: tuple[int, ...], dtype: int, padded: bool, /) -> _tensor.Tensor: ...
+def _raw(tensor: Tensor, /) -> tuple[_tensor.Tensor, int]: ...
+def _typed(buffer: object, dtype: int, padded: bool, /) -> _tensor.Tensor: ...
 def _bind(
     tensor_type: type[_tensor.Tensor],
-    explain: Callable[[object, BaseException, bool], BaseException],
-    refuse: Callable[..., BaseException],
+    fail: Callable[[str | int, tuple[Any, ...]], BaseException],
+    kind: Callable[[BaseException], int],
+    explain: Callable[[object, BaseException, bool], BaseException | _tensor.Tensor],
     place: Callable[[object, str | tuple[int, int], bool | None], _tensor.Tensor],
     /,
 ) -> None: ...

@@ -5,8 +5,11 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from . import _browser, _core
+from ._arrays import np_dtype, view_array
 from ._device import CPU, Device, DLDeviceType, parse_device
-from ._explain import explain, refuse
+from ._dtype import dtype_name, pack_dtype
+from ._errors import CopyError, fail, kind
+from ._explain import explain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,39 +34,34 @@ class Tensor(_core.Tensor):
         kind, device_id = self.__dlpack_device__()
         return Device(DLDeviceType(kind), device_id)
 
+    @property
+    def dtype(self) -> str:
+        """Name of the dtype, "float32" or, with lanes, "float32x4"."""
+        return dtype_name(self._dtype)
+
     def numpy(self) -> "np.ndarray[Any, Any]":
         """An ndarray over the same memory; read-only if the tensor is.
 
         A WebGPU tensor is read back into a new array where Python may block (JSPI);
         elsewhere BufferError names the way out. dtypes that NumPy lacks, such as
-        bfloat16, are those of ml_dtypes; BufferError if it is not installed.
+        bfloat16, are those of ml_dtypes where it is installed; else raw bytes, void
+        items with the name in `dtype.metadata["dlpack"]`. Lanes are a last axis. Packed
+        sub-byte elements are the exception: NumPy gets a read-only, unpacked copy.
         """
-        import numpy as np
-
         if self.device != CPU:
             return self._read_blocking().numpy()
-        if np_dtype(self.dtype) is not None:
-            return np.asarray(memoryview(self))
-        try:
-            import ml_dtypes
-        except ImportError as error:
-            raise BufferError(
-                f"NumPy has no dtype {self.dtype!r}; install ml_dtypes, which adds it, "
-                "or hand the tensor to a library that has it"
-            ) from error
-        bits = np.asarray(memoryview(_core._bits(self)))
-        return bits.view(getattr(ml_dtypes, self.dtype))
+        return view_array(self)
 
     def __array__(
         self, dtype: Any = None, *, copy: bool | None = None
     ) -> "np.ndarray[Any, Any]":
         """What np.asarray(t) calls where the buffer protocol does not do."""
         if copy is False and self.device != CPU:
-            raise _core.CopyError(f"reading {self.device} back makes a copy")
+            raise CopyError(f"reading {self.device} back makes a copy")
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
-                raise _core.CopyError(f"{array.dtype} to {dtype} makes a copy")
+                raise CopyError(f"{array.dtype} to {dtype} makes a copy")
             return array.astype(dtype)
         return array.copy() if copy and self.device == CPU else array
 
@@ -85,7 +83,7 @@ class Tensor(_core.Tensor):
         if target == CPU == here:
             return _core.from_dlpack(self, copy=True)
         if copy is False:
-            raise _core.CopyError(f"moving a tensor from {here} to {target} copies it")
+            raise CopyError(f"moving a tensor from {here} to {target} copies it")
         if target == CPU:
             return self._read_blocking()
         if here != CPU:
@@ -128,7 +126,7 @@ class Tensor(_core.Tensor):
         """A CPU copy of a WebGPU tensor; also what `__dlpack__` calls."""
         if not _browser.can_block():
             self._cannot_block()
-        target = _core._empty(self.shape, self.dtype)
+        target = _like(self)
         _browser.block_on(_read([self], [target]))
         return target
 
@@ -145,15 +143,9 @@ class Tensor(_core.Tensor):
         return f"Tensor({what}{', read_only' if self.read_only else ''})"
 
 
-def np_dtype(name: str) -> "np.dtype[Any] | None":
-    """NumPy's own dtype of that name, or None; those of ml_dtypes do not count."""
-    import numpy as np
-
-    try:
-        dtype = np.dtype(name)
-    except TypeError:
-        return None
-    return dtype if dtype.isbuiltin == 1 else None
+def _like(tensor: Tensor) -> Tensor:
+    """Fresh CPU memory for the elements of a tensor."""
+    return _core._empty(tensor.shape, tensor._dtype, tensor.padded)
 
 
 def default_device() -> Device:
@@ -174,14 +166,14 @@ def empty(
 ) -> Tensor:
     """A Tensor of fresh memory: undefined elements on the CPU, zeros on WebGPU.
 
-    dtype: a name, or anything with one, such as np.float32. CPU memory starts at a
-    multiple of 256 bytes. BufferError: too large; TypeError: unknown dtype.
+    dtype: a name, or anything with one, such as np.float32; sub-byte elements are
+    packed. CPU memory starts at a multiple of 256 bytes. BufferError: too large; TypeError: unknown dtype.
     """
     extents = _extents(shape)
     name = dtype if isinstance(dtype, str) else _dtype_name(dtype)
     target = parse_device(device)
     if target == CPU:
-        return _core._empty(extents, name)
+        return _core._empty(extents, pack_dtype(name), False)
     if target is None:
         target = default_device()
     sizes = _browser.numbers(extents)
@@ -233,7 +225,7 @@ async def _to_host(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
         if out is not None:
             _check_out(tensor, out)
         if tensor.device == CPU:
-            arrays.append(tensor.numpy())
+            arrays.append(tensor)
             continue
         target, array = _landing(tensor, out)
         sources.append(tensor)
@@ -241,20 +233,26 @@ async def _to_host(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
         arrays.append(array)
     if sources:
         await _read(sources, targets)
+    results = []
     for out, array in zip(outs, arrays, strict=True):
-        if out is not None and out is not array:
-            out[...] = array
-    return [a if o is None else o for o, a in zip(outs, arrays, strict=True)]
+        result = array.numpy() if isinstance(array, Tensor) else array
+        if out is not None and out is not result:
+            out[...] = result
+        results.append(result if out is None else out)
+    return results
 
 
-def _landing(tensor: Tensor, out: Any) -> "tuple[Tensor, np.ndarray[Any, Any]]":
-    """Where a readback lands, as Tensor and as array: `out` itself if that can be."""
+def _landing(
+    tensor: Tensor, out: Any
+) -> "tuple[Tensor, np.ndarray[Any, Any] | Tensor]":
+    """Where a readback lands, as a Tensor, and what becomes of it: `out` if that can
+    be; a Tensor to be asked for its array when the elements are there."""
     import numpy as np
 
     dtype = np_dtype(tensor.dtype)
-    if dtype is None:  # one of ml_dtypes, which the buffer protocol cannot describe
-        target = _core._empty(tensor.shape, tensor.dtype)
-        return target, target.numpy()
+    if dtype is None:
+        target = _like(tensor)
+        return target, target
     contiguous = out is not None and out.flags.c_contiguous
     array = out if contiguous else np.empty(tensor.shape, dtype)
     return _core.from_buffer(array), array
@@ -289,5 +287,5 @@ def place(x: Any, device: str | tuple[int, int], copy: bool | None) -> Tensor:
     return _core.from_dlpack(x).to_device(device, copy=copy)
 
 
-_core._bind(Tensor, explain, refuse, place)
+_core._bind(Tensor, fail, kind, explain, place)
 Tensor.__module__ = "dlpack_web"

@@ -10,10 +10,10 @@ const table = JSON.parse(readFileSync(new URL("../dtypes.json", import.meta.url)
 test("the table is that of tests/dtypes.json", () => {
   const ours = dtypes.map((dtype) => [
     dtype.name,
-    dtype.code,
+    dtype.packed & 255,
     (dtype.packed >> 8) & 255,
     dtype.packed >>> 16,
-    dtype.itemsize,
+    Math.ceil(dtype.step),
     dtype.View.name,
   ]);
   const bits = typeof Float16Array === "undefined" ? "Uint16Array" : "Float16Array";
@@ -28,9 +28,12 @@ test("the table is that of tests/dtypes.json", () => {
   assert.deepEqual(ours.sort(), theirs.sort());
 });
 
-for (const { name, itemsize } of table) {
+const bytesOf = ({ bits, lanes }, count) => Math.ceil((count * bits * lanes) / 8);
+
+for (const row of table) {
+  const { name } = row;
   test(`${name}: bytes become elements and back`, () => {
-    const bytes = Uint8Array.from({ length: 6 * itemsize }, (_, i) => (i * 37) & 255);
+    const bytes = Uint8Array.from({ length: bytesOf(row, 6) }, (_, i) => (i * 37) & 255);
     const tensor = Tensor.fromTypedArray(bytes, { shape: [2, 3], dtype: name });
     assert.equal(tensor.dtype, name);
     assert.equal(tensor.nbytes, bytes.length);
@@ -49,8 +52,38 @@ test("an unknown name lists the known ones", () => {
   });
 });
 
-test("vector lanes are no dtype of the table", () => {
-  assert.equal(dtypePacked(2 | (32 << 8) | (4 << 16)), undefined);
+for (const row of table) {
+  test(`${row.name}: elements may be vectors`, () => {
+    for (const lanes of [2, 3, 65535]) {
+      const dtype = dtypeNamed(`${row.name}x${lanes}`);
+      assert.equal(dtype.packed, (row.code | (row.bits << 8) | (lanes << 16)) >>> 0);
+      assert.equal(dtypePacked(dtype.packed | 0), dtype, "from memory, as a signed integer");
+      const length = bytesOf({ ...row, lanes }, 5);
+      const bytes = new Uint8Array(length).fill(1);
+      const tensor = Tensor.fromTypedArray(bytes, { shape: [5], dtype: dtype.name });
+      assert.equal(tensor.nbytes, length);
+      assert.equal(tensor.data.byteLength, length);
+      assert.throws(() => tensor.at(0), UnsupportedError);
+      tensor.release();
+    }
+  });
+}
+
+test("no other vector has a name", () => {
+  for (const name of ["float32x", "float32x1", "float32x04", "float32x65536", "x4", "int3x2"]) {
+    assert.throws(() => dtypeNamed(name), UnsupportedError, name);
+  }
+});
+
+test("sub-byte elements share bytes, unless they are padded", () => {
+  const tensor = Tensor.fromTypedArray(Uint8Array.of(0x21, 0x03), { shape: [3], dtype: "int4" });
+  assert.deepEqual([tensor.itemsize, tensor.nbytes, tensor.padded], [1, 2, false]);
+  assert.deepEqual(tensor.data, Uint8Array.of(0x21, 0x03));
+  tensor.release();
+  const padded = dtypePacked(tensor._type.packed, 4);
+  assert.deepEqual([padded.name, padded.step, padded.components], ["int4", 1, 1]);
+  assert.equal(dtypePacked(tensor._type.packed), tensor._type);
+  assert.equal(dtypePacked(tensor._type.packed, 4), padded);
 });
 
 const one = (array, dtype) => {

@@ -17,6 +17,7 @@ def pytest_generate_tests(metafunc):
         "dtype": DTYPES,
         "np_row": [row for row in DTYPES if row["numpy"] == "numpy"],
         "other_row": [row for row in DTYPES if row["numpy"] != "numpy"],
+        "sub_byte_row": [row for row in DTYPES if row["bits"] < 8],
     }
     for name, chosen in rows.items():
         if name in metafunc.fixturenames:

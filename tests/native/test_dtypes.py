@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from forge import Forged, dims, versioned
+from forge import SUBBYTE_PADDED, Forged, dims, versioned
 
 import dlpack_web as dlw
 
@@ -53,10 +53,17 @@ def test_buffer_format_is_numpys(np_row):
     assert view.format == np_row["format"]
 
 
+def packed_bytes(row, count=6):
+    """DLPack 1.3: elements of less than a byte share bytes."""
+    return -(-count * row["bits"] * row["lanes"] // 8)
+
+
 def test_empty_has_dtype_and_alignment(dtype):
     with dlw.empty((2, 3), dtype["name"]) as tensor:
         assert tensor.dtype == dtype["name"]
-        assert tensor.nbytes == 6 * dtype["itemsize"]
+        assert tensor.itemsize == dtype["itemsize"]
+        assert tensor.nbytes == packed_bytes(dtype)
+        assert not tensor.padded
         struct = versioned(tensor.__dlpack__(max_version=(1, 0))).dl_tensor
         assert struct.data % 256 == 0
         assert dims(struct.strides, 2) == (3, 1)
@@ -68,40 +75,191 @@ def test_other_dtype_is_carried_with_its_bytes(other_row):
     assert tensor.dtype == other_row["name"]
     copied = versioned(tensor.__dlpack__(max_version=(1, 0), copy=True)).dl_tensor
     assert (copied.code, copied.bits) == (other_row["code"], other_row["bits"])
-    size = 6 * other_row["itemsize"]
-    assert ctypes.string_at(copied.data, size) == bytes(producer.memory)[:size]
+    size = packed_bytes(other_row)
+    original = bytearray(bytes(producer.memory)[:size])
+    if other_row["bits"] < 8:  # what lies behind the last element is 0 in a copy
+        original[-1] &= 0xFF >> (-6 * other_row["bits"]) % 8
+    assert ctypes.string_at(copied.data, size) == original
 
 
 def test_other_dtype_has_no_buffer_format(other_row):
     with (
         dlw.empty(3, other_row["name"]) as tensor,
-        pytest.raises(BufferError, match=r"no format .* ml_dtypes"),
+        pytest.raises(
+            BufferError, match=rf"no format for {other_row['name']}; .*numpy"
+        ),
     ):
         memoryview(tensor)
 
 
-def test_other_dtype_reaches_numpy_through_ml_dtypes(other_row):
-    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
-    producer = Forged(code=other_row["code"], bits=other_row["bits"], strides=(1, 2))
+@pytest.fixture(params=["ml_dtypes", "raw bytes"])
+def extension(request, monkeypatch):
+    """ml_dtypes, or None where it is missing, as it is in a plain Pyodide."""
+    if request.param == "raw bytes":
+        monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+        return None
+    return pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+
+
+def is_dtype(array, name, extension):
+    """Whether the array is of that dtype, or of raw bytes that say so."""
+    if extension is not None:
+        return array.dtype == getattr(extension, name)
+    return array.dtype.kind == "V" and array.dtype.metadata == {"dlpack": name}
+
+
+def forged_other(row, **fields):
+    """Every second element of a row, beginning with the last."""
+    if row["bits"] < 8:
+        fields["flags"] = SUBBYTE_PADDED
+    offset = 2 * row["itemsize"]
+    return Forged(
+        code=row["code"],
+        bits=row["bits"],
+        byte_offset=offset,
+        strides=(1, -2),
+        **fields,
+    )
+
+
+def test_other_dtype_reaches_numpy_without_a_copy(other_row, extension):
+    producer = forged_other(other_row, shape=(2, 2))
+    itemsize = other_row["itemsize"]
+    with dlw.from_dlpack(producer) as tensor:
+        assert tensor.padded == (other_row["bits"] < 8)
+        array = tensor.numpy()
+        assert np.asarray(tensor).ctypes.data == array.ctypes.data
+    assert is_dtype(array, other_row["name"], extension)
+    assert array.ctypes.data == ctypes.addressof(producer.memory) + 2 * itemsize
+    assert (array.shape, array.strides) == ((2, 2), (itemsize, -2 * itemsize))
+    assert producer.deleted == 0
+    del array
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("make", [dlw.from_dlpack, dlw.from_buffer])
+def test_array_of_other_dtype_comes_back_without_a_copy(other_row, extension, make):
+    source = dlw.empty((2, 3), other_row["name"]).numpy()
+    array = source.copy() if other_row["bits"] < 8 else source
+    with make(array.T) as tensor:
+        assert tensor.dtype == other_row["name"]
+        assert (tensor.shape, tensor.strides) == ((3, 2), (1, 3))
+        assert tensor.padded == (other_row["bits"] < 8)
+        assert tensor.numpy().ctypes.data == array.ctypes.data
+        assert is_dtype(tensor.numpy(), other_row["name"], extension)
+    with dlw.from_dlpack(array, copy=True) as copy:
+        assert not np.shares_memory(copy.numpy(), array)
+        assert copy.numpy().tobytes() == array.tobytes()
+    array.flags.writeable = False
+    with make(array) as tensor:
+        assert tensor.read_only
+        assert not tensor.numpy().flags.writeable
+
+
+def values_of(row, count):
+    """Distinct bit patterns, one a byte."""
+    return [(i * 5 + 1) % 2 ** row["bits"] for i in range(count)]
+
+
+def packed(values, bits):
+    """Little bit-endian: the first element in the lowest bits."""
+    number = sum(value << i * bits for i, value in enumerate(values))
+    return number.to_bytes(-(-len(values) * bits // 8), "little")
+
+
+def test_packed_elements_are_unpacked_for_numpy(sub_byte_row, extension):
+    bits, values = sub_byte_row["bits"], values_of(sub_byte_row, 6)
+    producer = Forged(code=sub_byte_row["code"], bits=bits)
+    ctypes.memmove(producer.memory, packed(values, bits), 6 * bits // 8 + 1)
     array = dlw.from_dlpack(producer).numpy()
-    assert array.dtype == getattr(ml_dtypes, other_row["name"])
-    assert array.ctypes.data == ctypes.addressof(producer.memory)
-    assert array.strides == (other_row["itemsize"], 2 * other_row["itemsize"])
+    assert is_dtype(array, sub_byte_row["name"], extension)
+    assert array.shape == (2, 3)
+    assert not array.flags.writeable
+    unpacked = [byte % 2**bits for byte in array.tobytes()]
+    assert unpacked == values
 
 
-def test_other_dtype_without_ml_dtypes_names_it(other_row, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+def test_packed_elements_are_copied_bit_by_bit(sub_byte_row):
+    """Transposed and reversed, over memory that ends within a byte."""
+    bits, values = sub_byte_row["bits"], values_of(sub_byte_row, 15)
+    producer = Forged(
+        code=sub_byte_row["code"],
+        bits=bits,
+        shape=(5, 3),
+        strides=(1, 5),
+    )
+    ctypes.memmove(producer.memory, packed(values, bits), -(-15 * bits // 8))
+    with dlw.from_dlpack(producer, copy=True) as tensor:
+        assert (tensor.strides, tensor.nbytes) == ((3, 1), -(-15 * bits // 8))
+        struct = versioned(tensor.__dlpack__(max_version=(1, 0))).dl_tensor
+        copied = ctypes.string_at(struct.data, tensor.nbytes)
+    transposed = [values[row + 5 * column] for row in range(5) for column in range(3)]
+    assert copied == packed(transposed, bits)
+
+
+def test_padded_elements_have_a_byte_each(sub_byte_row):
+    producer = Forged(
+        code=sub_byte_row["code"], bits=sub_byte_row["bits"], flags=SUBBYTE_PADDED
+    )
     with (
-        dlw.empty(3, other_row["name"]) as tensor,
-        pytest.raises(BufferError, match="install ml_dtypes"),
+        dlw.from_dlpack(producer) as tensor,
+        dlw.from_dlpack(tensor, copy=True) as copy,
     ):
-        tensor.numpy()
+        for padded in (tensor, copy):
+            assert padded.padded
+            assert (padded.itemsize, padded.nbytes) == (1, 6)
+            struct = versioned(padded.__dlpack__(max_version=(1, 0)))
+            assert struct.flags == SUBBYTE_PADDED
+        assert copy.numpy().tobytes() == bytes(producer.memory)[:6]
 
 
-def test_ml_dtypes_array_says_how_to_share_its_bits():
-    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
-    with pytest.raises(BufferError, match=r"bfloat16.*x.view\('uint16'\)"):
-        dlw.from_buffer(np.zeros(2, ml_dtypes.bfloat16))
+@pytest.mark.parametrize("lanes", [2, 3, 4, 65535])
+def test_lanes_are_carried_and_a_last_axis_of_arrays(np_row, lanes):
+    with dlw.empty((2, 1), f"{np_row['name']}x{lanes}") as tensor:
+        assert tensor.dtype == f"{np_row['name']}x{lanes}"
+        assert tensor.itemsize == np_row["itemsize"] * lanes
+        assert tensor.nbytes == 2 * tensor.itemsize
+        array = tensor.numpy()
+        assert (array.shape, array.dtype) == ((2, 1, lanes), np_row["name"])
+        array[1, 0, lanes - 1] = 1
+        struct = versioned(tensor.__dlpack__(max_version=(1, 0))).dl_tensor
+        assert (struct.lanes, struct.data) == (lanes, array.ctypes.data)
+        with dlw.from_dlpack(tensor, copy=True) as copy:
+            assert copy.dtype == tensor.dtype
+            assert copy.numpy()[1, 0, -1] == 1
+
+
+def test_strided_vectors_are_shared_and_packed():
+    array = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
+    producer = Forged(
+        lanes=3, shape=(2, 2), strides=(4, -1), byte_offset=12, data=array.ctypes.data
+    )
+    with dlw.from_dlpack(producer) as tensor:
+        np.testing.assert_array_equal(tensor.numpy(), array[::2, ::-1])
+        with dlw.from_dlpack(tensor, copy=True) as copy:
+            np.testing.assert_array_equal(copy.numpy(), array[::2, ::-1])
+
+
+def test_vectors_of_sub_byte_elements_are_packed():
+    """As PyTorch's float4_e2m1fn_x2 is."""
+    with dlw.empty(5, "float4_e2m1fnx2") as tensor:
+        assert (tensor.itemsize, tensor.nbytes) == (1, 5)
+        assert tensor.numpy().shape == (5, 2)
+    with dlw.empty(5, "uint2x3") as tensor:
+        assert (tensor.itemsize, tensor.nbytes) == (1, 4)
+    padded = Forged(code=17, bits=4, lanes=2, flags=SUBBYTE_PADDED)
+    with pytest.raises(BufferError, match="no padded sub-byte vectors"):
+        dlw.from_dlpack(padded)
+    assert padded.deleted == 1
+
+
+def test_no_other_void_array_is_taken_in():
+    """Only the dtypes of ml_dtypes, and raw bytes that carry a name."""
+    named = np.dtype("V2", metadata={"dlpack": "float32"})  # not its width
+    fields = np.dtype([("a", "u2")], metadata={"dlpack": "bfloat16"})
+    for dtype in ("V2", named, fields):
+        with pytest.raises(BufferError):
+            dlw.from_dlpack(np.zeros(2, dtype))
 
 
 def test_dtype_may_be_given_as_numpys():
@@ -109,7 +267,23 @@ def test_dtype_may_be_given_as_numpys():
         assert dlw.empty(2, given).dtype == "float16"
 
 
-@pytest.mark.parametrize("given", ["float31", "f4", "object", ""])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(
+            "float31",
+            "f4",
+            "object",
+            "",
+            "int3",
+            "bool1",
+            "x4",
+            "float32x",
+            "float32x1",
+        ),
+        *("float32x04", "float32x-2", "float32x65536", "float32x2x2"),
+    ],
+)
 def test_unknown_dtype_name_says_which_are_known(given):
     with pytest.raises(TypeError, match=r"unknown dtype.*'float16' to 'float64'"):
         dlw.empty(2, given)

@@ -1,4 +1,4 @@
-import { type DType, dtypeNamed } from "../dtype.js";
+import { bytesOf, type DType, dtypeNamed } from "../dtype.js";
 import { DeviceError, DLPackError, ReleasedError, UnsupportedError } from "../errors.js";
 import { CPU } from "../layout.js";
 import { checkShape, sizeOf } from "../shape.js";
@@ -129,7 +129,7 @@ export function emptyOnDevice(
   dtype: DType,
   usage = DEFAULT_USAGE,
 ): Tensor {
-  const nbytes = sizeOf(shape) * dtype.itemsize;
+  const nbytes = bytesOf(dtype, sizeOf(shape));
   const make = () => allocate(record, nbytes, usage);
   const handle = isRisky(nbytes, usage)
     ? watched(record, `createBuffer for ${nbytes} bytes`, make)
@@ -150,7 +150,7 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Te
   if (!Number.isSafeInteger(byteOffset) || byteOffset < 0) {
     throw new RangeError(`byteOffset ${byteOffset} is not a non-negative integer`);
   }
-  const needed = byteOffset + sizeOf(shape) * dtype.itemsize;
+  const needed = byteOffset + bytesOf(dtype, sizeOf(shape));
   if (needed > buffer.size) {
     throw new RangeError(
       `shape [${shape}] of ${dtype.name} from byte ${byteOffset} ends at byte ${needed}; ` +
