@@ -20,8 +20,11 @@ export function readElement(dtype: DType, data: TypedArray, position: number): E
     case "float16":
       return data instanceof Uint16Array ? float16FromBits(value as number) : value;
     default:
-      // Floats of 8 bits and less, sub-byte integers, half-precision pairs and vectors.
-      if ((dtype.packed & 255) >= 5 || dtype.components !== 1 || dtype.flags) {
+      // Decoded are single integers and floats whose width is the view's.
+      if (
+        (dtype.packed & 255) >= 5 ||
+        dtype.packed >>> 8 !== 256 + 8 * dtype.View.BYTES_PER_ELEMENT
+      ) {
         throw new UnsupportedError(
           `at() cannot decode ${dtype.name}: it is carried as bytes; read tensor.data`,
           { given: dtype.name },

@@ -51,6 +51,41 @@ async def test_odd_lengths_keep_their_neighbours(dtype, count):
     assert not memory[count:].any()
 
 
+@pytest.mark.parametrize("make", [lambda bits: bits, np.ndarray.copy])
+async def test_padded_elements_keep_a_byte_each(make):
+    """Without ml_dtypes an array of int4 is raw bytes that carry the name."""
+    raw = np.dtype("V1", metadata={"dlpack": "int4"})
+    array = make(np.arange(5, dtype=np.uint8)).view(raw)
+    with dlw.from_dlpack(array) as host, host.to_device("webgpu") as on_gpu:
+        for tensor in (host, host.js, on_gpu, on_gpu.js, dlw.from_js(on_gpu.js)):
+            assert (tensor.dtype, tensor.nbytes, tensor.padded) == ("int4", 5, True)
+        assert list(host.js.data.to_py()) == [0, 1, 2, 3, 4]
+        assert host.js.data.byteOffset == array.ctypes.data
+        back = await on_gpu.to_host()
+    assert back.dtype.metadata == raw.metadata
+    assert back.tobytes() == array.tobytes()
+
+
+async def test_packed_elements_are_unpacked_on_the_way_to_numpy():
+    with dlw.empty(3, "uint4") as host:
+        harness.bytes(host.js).assign(bytes([0x21, 0xF3]))
+        with host.to_device("webgpu") as on_gpu:
+            assert (on_gpu.nbytes, on_gpu.js.nbytes) == (2, 2)
+            assert (await on_gpu.to_host()).tobytes() == bytes([1, 2, 3])
+
+
+def test_packed_elements_with_strides_do_not_reach_javascript(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "native")
+    from forge import Forged
+
+    producer = Forged(code=1, bits=4, shape=(3, 2), strides=(1, 3))
+    with dlw.from_dlpack(producer) as host:
+        with pytest.raises(BufferError, match="strided uint4 cannot come to JS"):
+            _ = host.js
+        with dlw.from_dlpack(host, copy=True) as copy:
+            assert copy.js.nbytes == 3
+
+
 async def test_strided_array_arrives_packed():
     array = np.arange(24, dtype=np.float32).reshape(4, 6)
     for view in (array.T, array[::-1, ::2], np.broadcast_to(array[0], (3, 6))):

@@ -39,6 +39,7 @@ test("members of Tensor, Bridge and Kernel", () => {
     "itemsize",
     "nbytes",
     "ndim",
+    "padded",
     "read",
     "release",
     "released",
