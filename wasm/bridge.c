@@ -6,7 +6,9 @@
  */
 #include <stdlib.h>
 
+#include "convert.h"
 #include "core.h"
+#include "pack.h"
 
 #ifdef __EMSCRIPTEN__
 #define EXPORTED(name) __attribute__((export_name(#name), used))
@@ -188,6 +190,72 @@ BRIDGE(dlw_tensor *, pack)(uint32_t handle) {
   dlw_tensor *tensor = expect(handle);
   return result(tensor != NULL ? dlw_copy(tensor) : NULL);
 }
+
+/* --- elements on their way to a GPU ---------------------------------------------- */
+
+#define CHUNK_BYTES ((size_t)8 << 20)
+
+/* Memory that every upload uses again: as large as the largest so far, up to
+ * CHUNK_BYTES.
+ */
+static char *chunk;
+static size_t chunk_bytes;
+
+static int reserve_chunk(uint64_t wanted) {
+  size_t bytes = wanted < CHUNK_BYTES ? (size_t)wanted : CHUNK_BYTES;
+  if (bytes <= chunk_bytes) return 0;
+  free(chunk);
+  chunk = malloc(bytes);
+  chunk_bytes = chunk != NULL ? bytes : 0;
+  if (chunk == NULL) PyErr_NoMemory();
+  return chunk != NULL ? 0 : -1;
+}
+
+/* Packs and converts elements from position `first` on; how many, 0 with an exception.
+ * Where they are comes back in scratch.shape[0]. */
+static int64_t fill_chunk(const DLTensor *source, DLDataType dtype, int64_t first) {
+  int64_t lanes, from = dlw_itemsize(source->dtype), to = dlw_itemsize(dtype);
+  int64_t width = from > to ? from : to;
+  int same = dlw_dtype_pack(source->dtype) == dlw_dtype_pack(dtype);
+  dlw_converter convert = same ? NULL : dlw_converter_for(source->dtype, dtype, &lanes);
+  if (!same && convert == NULL) {
+    dlw_fail("conversion", "(II)", dlw_dtype_pack(source->dtype),
+             dlw_dtype_pack(dtype));
+    return 0;
+  }
+  if (reserve_chunk((uint64_t)dlw_size(source) * (uint64_t)width) < 0) return 0;
+  int64_t limit = (int64_t)chunk_bytes / width;
+  /* Narrower elements end where the wider ones will, so that none is written over. */
+  char *target = to > from ? chunk + limit * (to - from) : chunk;
+  const void *packed;
+  int64_t count = dlw_pack_some(target, source, first, limit, &packed);
+  if (convert != NULL) {
+    int64_t done =
+        dlw_convert(convert, chunk, packed, count * lanes, from / lanes, to / lanes);
+    if (done < count * lanes) {
+      dlw_fail("overflow", source->dtype.code == kDLInt ? "(IILL)" : "(IILK)",
+               dlw_dtype_pack(source->dtype), dlw_dtype_pack(dtype),
+               (long long)(first + done / lanes),
+               (long long)((const int64_t *)packed)[done]);
+      return 0;
+    }
+    packed = chunk;
+  }
+  scratch.shape[0] = (int64_t)(uintptr_t)packed;
+  return count;
+}
+
+BRIDGE(int32_t, chunk)(uint32_t handle, uint32_t dtype, double first) {
+  dlw_tensor *tensor = expect(handle);
+  int64_t count = 0;
+  if (tensor != NULL) {
+    count = fill_chunk(dlw_dl(tensor), dlw_dtype_unpack(dtype), (int64_t)first);
+  }
+  if (count == 0) result(NULL);
+  return (int32_t)count;
+}
+
+/* --- handles --------------------------------------------------------------------- */
 
 BRIDGE(dlw_tensor *, get)(uint32_t handle) {
   slot *entry = find(handle);

@@ -13,6 +13,7 @@ typedef struct {
   PyObject *kind;        /* kind(exception) -> int, for JavaScript */
   PyObject *explain;     /* explain(x, exception, borrowing) -> exception or Tensor */
   PyObject *place;       /* place(x, device, copy) -> Tensor on that device */
+  PyObject *docs;        /* name -> docstring */
   PyObject *max_version; /* (1, 3) */
   PyObject *str_dlpack, *str_stream, *str_max_version, *str_dl_device, *str_copy;
   PyObject *str_device, *str_read_blocking, *str_exchange;
@@ -99,6 +100,10 @@ dlw_tensor *dlw_tensor_of(PyObject *obj);
 int dlw_is_tensor(PyObject *obj);
 /* Whether a keyword is the expected one: interned, or equal to `text`. */
 int dlw_is_name(PyObject *name, PyObject *expected, const char *text);
+/* Gives functions, and the Tensor's members, their docstrings out of a dict that lives
+ * as long as the process. They are Python's because each byte of the core counts. */
+void dlw_document(PyMethodDef *methods, PyObject *docs);
+void dlw_document_tensor(PyObject *docs);
 /* None, True or False (NULL: not given) to DLW_COPY_...; -1 with TypeError. */
 int dlw_parse_copy(PyObject *value, int *copy);
 

@@ -96,11 +96,8 @@ static PyObject *core_empty(PyObject *module, PyObject *args) {
   }
   Py_ssize_t ndim = PyTuple_Size(extents);
   for (Py_ssize_t i = 0; i < ndim && i < DLW_MAX_NDIM; i++) {
-    int overflow;
-    shape[i] = PyLong_AsLongLongAndOverflow(PyTuple_GetItem(extents, i), &overflow);
+    shape[i] = PyLong_AsLongLong(PyTuple_GetItem(extents, i));
     if (shape[i] == -1 && PyErr_Occurred()) return NULL;
-    if (overflow > 0) shape[i] = INT64_MAX; /* as good: both are too large */
-    if (shape[i] < 0) return dlw_fail("extents", "(O)", extents);
   }
   int32_t axes = ndim < INT32_MAX ? (int32_t)ndim : INT32_MAX;
   return dlw_tensor_object(
@@ -146,11 +143,13 @@ static PyObject *core_live_tensors(PyObject *module, PyObject *unused) {
   return PyLong_FromLongLong(dlw_live_tensors());
 }
 
+static PyMethodDef METHODS[];
+
 static PyObject *core_bind(PyObject *module, PyObject *args) {
   (void)module;
-  PyObject *type, *fail, *kind, *explain, *place;
-  if (!PyArg_ParseTuple(args, "O!OOOO", &PyType_Type, &type, &fail, &kind, &explain,
-                        &place)) {
+  PyObject *type, *fail, *kind, *explain, *place, *docs;
+  if (!PyArg_ParseTuple(args, "O!OOOOO!", &PyType_Type, &type, &fail, &kind, &explain,
+                        &place, &PyDict_Type, &docs)) {
     return NULL;
   }
   dlw_set(&dlw_core->tensor_type, Py_NewRef(type));
@@ -158,31 +157,17 @@ static PyObject *core_bind(PyObject *module, PyObject *args) {
   dlw_set(&dlw_core->kind, Py_NewRef(kind));
   dlw_set(&dlw_core->explain, Py_NewRef(explain));
   dlw_set(&dlw_core->place, Py_NewRef(place));
+  dlw_set(&dlw_core->docs, Py_NewRef(docs));
+  dlw_document(METHODS, docs);
+  dlw_document_tensor(docs);
   Py_RETURN_NONE;
 }
 
 static PyMethodDef METHODS[] = {
     {"from_dlpack", (PyCFunction)(void (*)(void))core_from_dlpack,
-     METH_FASTCALL | METH_KEYWORDS,
-     "from_dlpack($module, x, /, *, device=None, copy=None)\n--\n\n"
-     "A Tensor over the memory of x, which has __dlpack__ or is a DLPack capsule.\n\n"
-     "device: None (where x is), 'cpu', 'webgpu', 'webgpu:1' or a Device.\n"
-     "copy: None (only if needed), True (always fresh memory), False (CopyError if "
-     "one\n"
-     "would be needed). The result keeps the memory of x alive until it is released.\n"
-     "Exceptions of x.__dlpack__ propagate; BufferError: DLPack or this library "
-     "cannot\n"
-     "describe x."},
-    {"from_buffer", core_from_buffer, METH_O,
-     "from_buffer($module, obj, /)\n--\n\n"
-     "A Tensor over the memory of obj, borrowed through the buffer protocol (bytes,\n"
-     "array.array, memoryview, ndarray). obj stays pinned until the Tensor and all "
-     "that\n"
-     "was made from it are gone. BufferError: format, strides or alignment do not "
-     "fit."},
-    {"live_tensors", core_live_tensors, METH_NOARGS,
-     "live_tensors($module, /)\n--\n\n"
-     "Managed tensors made by this library and not yet released, exports included."},
+     METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"from_buffer", core_from_buffer, METH_O, NULL},
+    {"live_tensors", core_live_tensors, METH_NOARGS, NULL},
     {"_from_dlpack_on", core_from_dlpack_on, METH_VARARGS, NULL},
     {"_empty", core_empty, METH_VARARGS, NULL},
     {"_raw", core_raw, METH_O, NULL},

@@ -72,18 +72,7 @@ static PyObject *int64_tuple(const int64_t *values, int32_t count) {
   return tuple;
 }
 
-enum {
-  SHAPE,
-  STRIDES,
-  NDIM,
-  SIZE,
-  ITEMSIZE,
-  NBYTES,
-  BYTE_OFFSET,
-  DTYPE,
-  PADDED,
-  READ_ONLY
-};
+enum { SHAPE, STRIDES, BYTE_OFFSET, DTYPE, PADDED, READ_ONLY };
 
 static PyObject *tensor_get(PyObject *self, void *what) {
   dlw_tensor *tensor = held(self);
@@ -94,14 +83,6 @@ static PyObject *tensor_get(PyObject *self, void *what) {
       return int64_tuple(dl->shape, dl->ndim);
     case STRIDES:
       return int64_tuple(dl->strides, dl->ndim);
-    case NDIM:
-      return PyLong_FromLong(dl->ndim);
-    case SIZE:
-      return PyLong_FromLongLong(dlw_size(dl));
-    case ITEMSIZE:
-      return PyLong_FromUnsignedLong(dlw_itemsize(dl->dtype));
-    case NBYTES:
-      return PyLong_FromUnsignedLongLong(dlw_nbytes(tensor));
     case BYTE_OFFSET:
       return PyLong_FromUnsignedLongLong(dl->byte_offset);
     case DTYPE:
@@ -119,19 +100,15 @@ static PyObject *tensor_released(PyObject *self, void *unused) {
   return PyBool_FromLong(((tensor_object *)self)->tensor == NULL);
 }
 
-#define GET(name, what, doc) {name, tensor_get, NULL, doc, (void *)(intptr_t)(what)}
+#define GET(name, what) {name, tensor_get, NULL, NULL, (void *)(intptr_t)(what)}
 static PyGetSetDef TENSOR_GETSET[] = {
-    GET("shape", SHAPE, "Extents, a tuple of ints."),
-    GET("strides", STRIDES, "Steps between neighbours in elements, a tuple of ints."),
-    GET("ndim", NDIM, "Number of dimensions."),
-    GET("size", SIZE, "Number of elements."),
-    GET("itemsize", ITEMSIZE, "Bytes of one element."),
-    GET("nbytes", NBYTES, "Bytes of all elements; sub-byte ones share bytes."),
-    GET("byte_offset", BYTE_OFFSET, "Bytes from the start of the memory to element 0."),
-    GET("_dtype", DTYPE, NULL),
-    GET("padded", PADDED, "Whether each sub-byte element has a byte of its own."),
-    GET("read_only", READ_ONLY, "Whether the elements must not be written."),
-    {"released", tensor_released, NULL, "Whether release() was called.", NULL},
+    GET("shape", SHAPE),
+    GET("strides", STRIDES),
+    GET("byte_offset", BYTE_OFFSET),
+    GET("_dtype", DTYPE),
+    GET("padded", PADDED),
+    GET("read_only", READ_ONLY),
+    {"released", tensor_released, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -279,23 +256,9 @@ static PyObject *tensor_enter(PyObject *self, PyObject *unused) {
 
 static PyMethodDef TENSOR_METHODS[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack,
-     METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, "
-     "copy=None)\n"
-     "--\n\n"
-     "A DLPack capsule over the same memory, kept alive by the capsule.\n\n"
-     "Versioned from max_version (1, 0) on, else legacy. copy=True exports a fresh "
-     "copy.\n"
-     "dl_device=(1, 0) reads a WebGPU tensor back where Python may block.\n"
-     "Raises BufferError when DLPack or the device cannot do what is asked."},
-    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
-     "__dlpack_device__($self, /)\n--\n\n"
-     "(device_type, device_id): (1, 0) for the CPU, (15, index) for WebGPU."},
-    {"release", tensor_release, METH_NOARGS,
-     "release($self, /)\n--\n\n"
-     "Lets go of the memory now. Arrays and capsules made from this tensor keep it "
-     "alive;\n"
-     "the tensor itself raises ReleasedError from here on. May be called again."},
+     METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, NULL},
+    {"release", tensor_release, METH_NOARGS, NULL},
     {"__enter__", tensor_enter, METH_NOARGS, NULL},
     {"__exit__", tensor_release, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -389,6 +352,24 @@ static PyType_Spec TENSOR_SPEC = {
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .slots = TENSOR_SLOTS,
 };
+
+static const char *doc_of(PyObject *docs, const char *name) {
+  PyObject *text = PyDict_GetItemString(docs, name);
+  return text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+}
+
+void dlw_document(PyMethodDef *methods, PyObject *docs) {
+  for (; methods->ml_name != NULL; methods++) {
+    methods->ml_doc = doc_of(docs, methods->ml_name);
+  }
+}
+
+void dlw_document_tensor(PyObject *docs) {
+  dlw_document(TENSOR_METHODS, docs);
+  for (PyGetSetDef *getter = TENSOR_GETSET; getter->name != NULL; getter++) {
+    getter->doc = doc_of(docs, getter->name);
+  }
+}
 
 PyObject *dlw_tensor_type(PyObject *module) {
   PyObject *type = PyType_FromModuleAndSpec(module, &TENSOR_SPEC, NULL);

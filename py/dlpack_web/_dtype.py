@@ -37,6 +37,12 @@ def dtype_name(packed: int) -> str:
     return name if lanes == 1 else f"{name}x{lanes}"
 
 
+def bytes_of(packed: int, size: int, padded: bool) -> int:
+    """Bytes of so many elements; DLPack: size * bits * lanes / 8, rounded up."""
+    bits = 8 if padded else (packed >> 8 & 0xFF) * (packed >> 16)
+    return -(-size * bits // 8)
+
+
 def split_name(name: str) -> tuple[str, int]:
     """The name of one lane, and how many there are."""
     scalar, _, lanes = name.rpartition("x")

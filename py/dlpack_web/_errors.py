@@ -40,6 +40,10 @@ _DESCRIBED = {
 # Everything else, by the key that dlw_fail() is given.
 _FAILURES: dict[type[Exception], dict[str, str]] = {
     BufferError: {
+        "conversion": "cannot convert {0} to {1} on the way: move the elements as they "
+        "are, without dtype, or convert the array first, for example with x.astype()",
+        "overflow": "element {2} of the {0} tensor, in row-major order, is {3}, which {1} "
+        "cannot hold; move the elements as they are, without dtype",
         "export_device": "cannot export to device {0}: only the tensor's own device {1} "
         "and the CPU (1, 0) are supported; use t.to_device()",
         "format": "unsupported buffer format {0!r} with items of {1} bytes: bool,"
@@ -54,7 +58,7 @@ _FAILURES: dict[type[Exception], dict[str, str]] = {
         "or later, or with copy=True",
         "major": "the producer speaks DLPack {0}.{1}, this library "
         "{2[0]}.{2[1]}: the major versions must be equal",
-        "no_format": "the buffer protocol has no format for {dtype}; use t.numpy()",
+        "no_format": "the buffer protocol has no format for {0}; use t.numpy()",
         "not_writable": "the array is read-only and writable memory was asked for; copy"
         " it first, for example with x.copy()",
         "read_only": "this tensor is read-only",
@@ -96,11 +100,12 @@ _FAILURES: dict[type[Exception], dict[str, str]] = {
     },
     ValueError: {
         "consumed": "this DLPack capsule was consumed already; call __dlpack__ again",
-        "extents": "extents must not be negative: shape is {0!r}",
         "no_managed": "the managed tensor is NULL",
         "stream": "stream must be None for CPU and WebGPU tensors, not {0!r}",
     },
 }
+# How many of the arguments, from the first on, are dtypes.
+_DTYPES_FIRST = {"no_format": 1, "conversion": 2, "overflow": 2}
 _BY_KEY = {
     key: (error, text)
     for error, texts in _FAILURES.items()
@@ -113,8 +118,10 @@ def fail(key: str | int, arguments: tuple[Any, ...]) -> Exception:
     if isinstance(key, int):
         return _described(key, *arguments)
     error, words = _BY_KEY[key]
-    dtype = dtype_name(arguments[0]) if key == "no_format" else None
-    return error(words.format(*arguments, dtype=dtype))
+    if key in _DTYPES_FIRST:
+        given = _DTYPES_FIRST[key]
+        arguments = (*map(dtype_name, arguments[:given]), *arguments[given:])
+    return error(words.format(*arguments))
 
 
 def _described(

@@ -1,13 +1,15 @@
 """The Tensor that users hold: the C core's, with what needs a browser or NumPy."""
 
 from collections.abc import Iterable
+from math import prod
 from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from . import _browser, _core
 from ._arrays import np_dtype, view_array
 from ._device import CPU, Device, DLDeviceType, parse_device
-from ._dtype import dtype_name, pack_dtype
+from ._dtype import bytes_of, dtype_name, pack_dtype
+from ._docs import DOCS
 from ._errors import CopyError, fail, kind
 from ._explain import explain
 
@@ -38,6 +40,26 @@ class Tensor(_core.Tensor):
     def dtype(self) -> str:
         """Name of the dtype, "float32" or, with lanes, "float32x4"."""
         return dtype_name(self._dtype)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element alone."""
+        return bytes_of(self._dtype, 1, self.padded)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements; those of less than a byte share bytes."""
+        return bytes_of(self._dtype, self.size, self.padded)
 
     def numpy(self) -> "np.ndarray[Any, Any]":
         """An ndarray over the same memory; read-only if the tensor is.
@@ -182,9 +204,13 @@ def empty(
 
 def _extents(shape: Any) -> tuple[int, ...]:
     try:
-        return (index(shape),)
+        extents = (index(shape),)
     except TypeError:
-        return tuple(shape)
+        extents = tuple(map(index, shape))
+    if min(extents, default=0) < 0:
+        raise ValueError(f"extents must not be negative: shape is {extents!r}")
+    # The C core counts in 64 bits; anything of that size is too large all the same.
+    return tuple(min(extent, 2**63 - 1) for extent in extents)
 
 
 def _dtype_name(dtype: Any) -> str:
@@ -287,5 +313,5 @@ def place(x: Any, device: str | tuple[int, int], copy: bool | None) -> Tensor:
     return _core.from_dlpack(x).to_device(device, copy=copy)
 
 
-_core._bind(Tensor, fail, kind, explain, place)
+_core._bind(Tensor, fail, kind, explain, place, DOCS)
 Tensor.__module__ = "dlpack_web"

@@ -1,0 +1,26 @@
+/* Elements from one dtype to another, where WebGPU has no room for the wider one or
+ * cannot read the narrower one. Nothing here knows Python. */
+#ifndef DLW_CONVERT_H_
+#define DLW_CONVERT_H_
+
+#include "dlpack.h"
+
+/* Converts `count` elements, a multiple of four, and returns how many: fewer where one
+ * does not fit. The target may begin where the source does when that is wider, and end
+ * where it does when that is narrower. */
+typedef int64_t (*dlw_converter)(void *target, const void *source, int64_t count);
+
+/* How elements of `from` become elements of `to`, or NULL where that is not offered:
+ *   float64 -> float32, complex128 -> complex64  rounded to nearest, ties to even
+ *   float32 -> float16, bfloat16                 likewise; what is too large: infinity
+ *   float16, bfloat16 -> float32                 exact
+ *   int64 -> int32, uint64 -> uint32             stops at a value that does not fit
+ * and vectors of these, lane by lane. `*lanes` is how many numbers an element has. */
+dlw_converter dlw_converter_for(DLDataType from, DLDataType to, int64_t *lanes);
+
+/* Any number of elements, of `from` and `to` bytes; how many there were before one that
+ * does not fit. */
+int64_t dlw_convert(dlw_converter convert, void *target, const void *source,
+                    int64_t count, int64_t from, int64_t to);
+
+#endif
