@@ -27,7 +27,7 @@ def function(name, result, *arguments):
 
 scratch = function("scratch", c_size_t)
 borrow = function("borrow", c_size_t, ctypes.py_object, c_int32)
-empty = function("empty", c_size_t, c_int32, c_uint32)
+empty = function("empty", c_size_t, c_int32, c_uint32, c_uint32)
 wrap = function("wrap", c_size_t, c_uint32, c_int32, c_int32, c_uint32, c_uint32)
 share = function("share", c_size_t, c_uint32)
 pack = function("pack", c_size_t, c_uint32)
@@ -139,14 +139,14 @@ def test_pack_makes_a_contiguous_copy():
 
 def test_empty_takes_its_shape_from_scratch():
     set_shape(3, 5)
-    struct, handle = struct_of(empty(2, FLOAT32))
+    struct, handle = struct_of(empty(2, FLOAT32, 0))
     assert struct.dl_tensor.data % 256 == 0
     assert _core._take(handle).shape == (3, 5)
 
 
 def test_empty_too_large():
     set_shape(2**40, 2**40)
-    assert empty(2, FLOAT32) == 0
+    assert empty(2, FLOAT32, 0) == 0
     kind, text = failure()
     assert kind == KINDS["unsupported"]
     assert "address space" in text
