@@ -212,7 +212,8 @@ static int reserve_chunk(uint64_t wanted) {
 }
 
 /* Packs and converts elements from position `first` on; how many, 0 with an exception.
- * Where they are comes back in scratch.shape[0]. */
+ * Where they are comes back in scratch.shape[0]. -1 where they are no whole words, of
+ * which alone GPU buffers can be written: pack all of them first. */
 static int64_t fill_chunk(const DLTensor *source, DLDataType dtype, int64_t first) {
   int64_t lanes, from = dlw_itemsize(source->dtype), to = dlw_itemsize(dtype);
   int64_t width = from > to ? from : to;
@@ -229,6 +230,7 @@ static int64_t fill_chunk(const DLTensor *source, DLDataType dtype, int64_t firs
   char *target = to > from ? chunk + limit * (to - from) : chunk;
   const void *packed;
   int64_t count = dlw_pack_some(target, source, first, limit, &packed);
+  if (count * to % 4 != 0 && first + count < dlw_size(source)) return -1;
   if (convert != NULL) {
     int64_t done =
         dlw_convert(convert, chunk, packed, count * lanes, from / lanes, to / lanes);
@@ -270,8 +272,6 @@ BRIDGE(int32_t, release)(uint32_t handle) {
 }
 
 BRIDGE(void, on_drop)(void (*callback)(uint32_t gpu)) { dlw_on_gpu_drop(callback); }
-
-BRIDGE(int32_t, live)(void) { return (int32_t)dlw_live_tensors(); }
 
 /* --- the same table, from Python ------------------------------------------------- */
 

@@ -72,9 +72,12 @@ static PyObject *int64_tuple(const int64_t *values, int32_t count) {
   return tuple;
 }
 
-enum { SHAPE, STRIDES, BYTE_OFFSET, DTYPE, PADDED, READ_ONLY };
+enum { SHAPE, STRIDES, BYTE_OFFSET, DTYPE, PADDED, READ_ONLY, RELEASED };
 
 static PyObject *tensor_get(PyObject *self, void *what) {
+  if ((intptr_t)what == RELEASED) {
+    return PyBool_FromLong(((tensor_object *)self)->tensor == NULL);
+  }
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
   DLTensor *dl = dlw_dl(tensor);
@@ -95,11 +98,6 @@ static PyObject *tensor_get(PyObject *self, void *what) {
   }
 }
 
-static PyObject *tensor_released(PyObject *self, void *unused) {
-  (void)unused;
-  return PyBool_FromLong(((tensor_object *)self)->tensor == NULL);
-}
-
 #define GET(name, what) {name, tensor_get, NULL, NULL, (void *)(intptr_t)(what)}
 static PyGetSetDef TENSOR_GETSET[] = {
     GET("shape", SHAPE),
@@ -108,7 +106,7 @@ static PyGetSetDef TENSOR_GETSET[] = {
     GET("_dtype", DTYPE),
     GET("padded", PADDED),
     GET("read_only", READ_ONLY),
-    {"released", tensor_released, NULL, NULL, NULL},
+    GET("released", RELEASED),
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -249,22 +247,26 @@ static PyObject *tensor_release(PyObject *self, PyObject *unused) {
   Py_RETURN_NONE;
 }
 
-static PyObject *tensor_enter(PyObject *self, PyObject *unused) {
-  (void)unused;
-  return held(self) != NULL ? Py_NewRef(self) : NULL;
-}
-
 static PyMethodDef TENSOR_METHODS[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack,
      METH_FASTCALL | METH_KEYWORDS, NULL},
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, NULL},
     {"release", tensor_release, METH_NOARGS, NULL},
-    {"__enter__", tensor_enter, METH_NOARGS, NULL},
-    {"__exit__", tensor_release, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 /* --- buffer protocol ------------------------------------------------------------- */
+
+/* The memory of a copy on the CPU, where Python may wait for one. */
+static int view_of_copy(PyObject *self, Py_buffer *view, int flags) {
+  PyObject *host = PyObject_CallMethodObjArgs(self, dlw_core->str_read_blocking, NULL);
+  if (host == NULL) return -1;
+  /* What is written there would be lost. */
+  dlw_tensor_of(host)->managed.flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
+  int result = PyObject_GetBuffer(host, view, flags);
+  Py_DECREF(host);
+  return result;
+}
 
 static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   view->obj = NULL;
@@ -272,6 +274,9 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   if (tensor == NULL) return -1;
   DLTensor *dl = dlw_dl(tensor);
   const char *format = dlw_dtype_format(dl->dtype);
+  if (dl->device.device_type != kDLCPU && !(flags & PyBUF_WRITABLE)) {
+    return view_of_copy(self, view, flags);
+  }
   const char *wrong = dl->device.device_type != kDLCPU                    ? "gpu_view"
                       : format == NULL                                    ? "no_format"
                       : (flags & PyBUF_WRITABLE) && dlw_read_only(tensor) ? "read_only"

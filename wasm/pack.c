@@ -218,6 +218,7 @@ static int64_t narrow(box *all, int64_t first, int64_t limit) {
     start += index * all->axes[i].from;
     if (i < level) continue;
     int64_t left = all->axes[i].extent - index, most = limit / inside;
+    if (most >= 4) most &= -4;
     all->axes[i].extent = left < most ? left : most;
   }
   all->count -= level;

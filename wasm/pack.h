@@ -10,7 +10,9 @@
 void dlw_pack(void *target, const DLTensor *source, uint32_t element_bits);
 
 /* Packs some elements, from the one at position `first` in row-major order on, and
- * returns how many: at most `limit`, at least one. `*packed` is where they are: in
+ * returns how many: at most `limit`, at least one, a multiple of 4 where the axes
+ * allow.
+ * `*packed` is where they are: in
  * `target`, which has room for `limit`, or in the source where they have no gaps.
  * `first` is 0 or the sum of what earlier calls with the same limit returned. The
  * source has elements, of whole bytes. */

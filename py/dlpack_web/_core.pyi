@@ -1,7 +1,7 @@
 """The C core (wasm/module.c, wasm/object.c). What has no underscore here is public in dlpack_web."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol
 
 from typing_extensions import CapsuleType
 
@@ -38,8 +38,6 @@ class Tensor:
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def release(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *exception: object) -> None: ...
 
 def from_dlpack(
     x: _Producer | CapsuleType,

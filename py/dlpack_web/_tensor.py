@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from math import prod
 from operator import index
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 
 from . import _browser, _core
 from ._arrays import np_dtype, view_array
@@ -60,6 +60,13 @@ class Tensor(_core.Tensor):
     def nbytes(self) -> int:
         """Bytes of all elements; those of less than a byte share bytes."""
         return bytes_of(self._dtype, self.size, self.padded)
+
+    def __enter__(self) -> Self:
+        _ = self.shape  # raises ReleasedError
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
 
     def numpy(self) -> "np.ndarray[Any, Any]":
         """An ndarray over the same memory; read-only if the tensor is.
