@@ -1,4 +1,4 @@
-import { type DType, dtypePacked } from "./dtype.js";
+import { bytesOf, type DType, dtypePacked } from "./dtype.js";
 import { ReleasedError, UnsupportedError } from "./errors.js";
 import * as L from "./layout.js";
 import type { Storage } from "./storage.js";
@@ -12,6 +12,7 @@ export interface CoreExports {
   wrap(gpu: number, deviceId: number, ndim: number, dtype: number, flags: number): number;
   share(handle: number): number;
   pack(handle: number): number;
+  chunk(handle: number, dtype: number, first: number): number;
   get(handle: number): number;
   release(handle: number): number;
   error_kind(): number;
@@ -92,6 +93,15 @@ export class HeapStorage implements Storage {
 
   pack(tensor: Tensor): Tensor {
     return this.adopt(this.host.enter((core) => core.pack(tensor._handle)));
+  }
+
+  chunk(tensor: Tensor, dtype: DType, first: number): { count: number; bytes: Uint8Array } {
+    const { host } = this;
+    const count = host.enter((core) => core.chunk(tensor._handle, dtype.packed, first));
+    if (count === 0) host.fail();
+    const { words, buffer } = host.memory;
+    const start = L.readInt64(words, this.#scratch);
+    return { count, bytes: new Uint8Array(buffer, start, bytesOf(dtype, Math.max(count, 0))) };
   }
 
   /** Fresh memory, aligned to 256 bytes, contents undefined. */

@@ -1,18 +1,14 @@
 import { Bridge } from "./bridge.js";
-import { dtypeNamed } from "./dtype.js";
+import { type DTypeName, dtypeNamed } from "./dtype.js";
 import { HeapStorage } from "./heap.js";
 import { moduleOf, type Pyodide, PyodideHost } from "./pyodide.js";
 import { checkShape } from "./shape.js";
 import { shared } from "./shared.js";
 import type { Tensor } from "./tensor.js";
 import { adoptSlot, emptyOnDevice, releaseSlot } from "./webgpu/buffers.js";
-import {
-  deviceWithId,
-  type RequestDeviceOptions,
-  requestDevice,
-  useDevice,
-} from "./webgpu/device.js";
-import { Kernel } from "./webgpu/kernel.js";
+import { type DeviceStats, deviceWithId, stats, useDevice } from "./webgpu/device.js";
+import { type RequestDeviceOptions, requestDevice, timed } from "./webgpu/index.js";
+import { type Argument, Kernel } from "./webgpu/kernel.js";
 import { read } from "./webgpu/transfer.js";
 
 /**
@@ -39,14 +35,29 @@ export class PythonSeam {
     return this.#give(this.bridge.tensor(value));
   }
 
-  /** A CPU tensor's elements, on a device. */
-  upload(handle: number, deviceId: number): number {
+  /** A CPU tensor's elements, on a device; converted where `dtype` is given. */
+  upload(handle: number, deviceId: number, dtype?: DTypeName): number {
     const source = this.fromHandle(handle);
     try {
-      return this.#give(source.to(deviceWithId(deviceId).device.gpu));
+      return this.#give(source.to(deviceWithId(deviceId).device.gpu, { dtype }));
     } finally {
       source.release();
     }
+  }
+
+  /** Writes a tensor's elements over those of another. */
+  write(target: number, source: number, convert: boolean): void {
+    const [to, from] = this.#adopt([target, source]) as [Tensor, Tensor];
+    try {
+      to.write(from, { convert });
+    } finally {
+      to.release();
+      from.release();
+    }
+  }
+
+  stats(): DeviceStats[] {
+    return stats();
   }
 
   /** A tensor of zeros on a device. */
@@ -55,11 +66,12 @@ export class PythonSeam {
     return this.#give(emptyOnDevice(record, checkShape(shape), dtypeNamed(dtype)));
   }
 
-  /** Reads WebGPU tensors into row-major CPU tensors of the same sizes, in one go. */
-  async read(sources: readonly number[], targets: readonly number[]): Promise<void> {
-    const tensors = this.#adopt([...sources, ...targets]);
+  /** Reads the first half of the tensors into the second: row-major CPU ones of as many bytes. */
+  async read(...handles: number[]): Promise<void> {
+    const tensors = this.#adopt(handles);
+    const half = handles.length / 2;
     try {
-      await read(tensors.slice(0, sources.length), tensors.slice(sources.length));
+      await read(tensors.slice(0, half), tensors.slice(half));
     } finally {
       for (const tensor of tensors) tensor.release();
     }
@@ -90,14 +102,57 @@ export class PythonSeam {
     return new Kernel(this.device(deviceId), wgsl, { entry });
   }
 
-  /** Runs a kernel; the queue keeps the GPU's memory for it, so that the holds end here. */
-  dispatch(kernel: Kernel, x: number, y: number, z: number, handles: readonly number[]): void {
-    const tensors = this.#adopt(handles);
+  /**
+   * Runs a kernel; the queue keeps the GPU's memory for it, so that the holds end here.
+   *
+   * @param numbers - bit i is set where argument i is a number, and no hold
+   */
+  dispatch(
+    kernel: Kernel,
+    x: number,
+    y: number,
+    z: number,
+    numbers: number,
+    ...args: number[]
+  ): void {
+    const { given, release } = this.#arguments(numbers, args);
     try {
-      kernel.run(tensors, { workgroups: [x, y, z] });
+      kernel.run(given, { workgroups: [x, y, z] });
     } finally {
-      for (const tensor of tensors) tensor.release();
+      release();
     }
+  }
+
+  /** The same, resolving to the GPU's time in ms. */
+  async time(
+    deviceId: number,
+    kernel: Kernel,
+    x: number,
+    y: number,
+    z: number,
+    numbers: number,
+    ...args: number[]
+  ): Promise<number> {
+    const { given, release } = this.#arguments(numbers, args);
+    try {
+      return await timed(this.device(deviceId), (timestampWrites) => {
+        kernel.run(given, { workgroups: [x, y, z], timestampWrites });
+      });
+    } finally {
+      release();
+    }
+  }
+
+  #arguments(numbers: number, args: number[]): { given: Argument[]; release(): void } {
+    const isNumber = (i: number) => (numbers >>> i) & 1;
+    const tensors = this.#adopt(args.filter((_, i) => !isNumber(i)));
+    const rest = tensors.values();
+    return {
+      given: args.map((arg, i) => (isNumber(i) ? arg : (rest.next().value as Tensor))),
+      release() {
+        for (const tensor of tensors) tensor.release();
+      },
+    };
   }
 
   /** Moves a tensor to Python: its hold in the C core, the JS tensor being released. */

@@ -1,4 +1,5 @@
 import { DLPackError } from "./errors.js";
+import type { Pool } from "./webgpu/pool.js";
 
 /** A tensor's device, as DLPack names it. */
 export interface Device {
@@ -24,8 +25,10 @@ export interface DeviceRecord {
    * takes itself off the list. The next read throws the first error. They never reject.
    */
   readonly answers: Set<Promise<Error | null>>;
-  /** Idle MAP_READ buffers. */
-  staging: GPUBuffer[];
+  /** Idle buffers that are used again. */
+  readonly pool: Pool;
+  /** Bytes that were uploaded, read back, and copied from one GPUBuffer to another. */
+  readonly moved: { up: number; down: number; copied: number };
 }
 
 /** One entry of the table of GPU buffers. */
@@ -35,8 +38,10 @@ export interface Slot {
   /** JS tensors and C managed tensors that hold the buffer. */
   refs: number;
   generation: number;
-  /** Called once when the last reference goes: destroys an owned buffer, tells a lender. */
+  /** Called once when the last reference goes: gives an owned buffer back, tells a lender. */
   release: (() => void) | null;
+  /** Whether the buffer is ours and nobody else has seen it. */
+  own: boolean;
 }
 
 /** What a lost tensor leaves behind for the net to release. */

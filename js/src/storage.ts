@@ -1,4 +1,4 @@
-import type { DTypeName, TypedArray } from "./dtype.js";
+import type { DType, DTypeName, TypedArray } from "./dtype.js";
 import { UnsupportedError } from "./errors.js";
 import type { Tensor } from "./tensor.js";
 
@@ -12,11 +12,17 @@ export interface Storage {
   pack(tensor: Tensor): Tensor;
   /** Drops one hold. Never throws. */
   release(handle: number): void;
+  /**
+   * Some elements as `dtype`, from row-major position `first` on, in memory that the next call
+   * uses again. `count` is -1 where they are no whole words. Absent where only `pack` is there.
+   */
+  chunk?(tensor: Tensor, dtype: DType, first: number): { count: number; bytes: Uint8Array };
 }
 
 /** What the WebGPU layer does for tensors; it is above this file and registers itself. */
 export interface DeviceLayer {
   upload(tensor: Tensor, device: GPUDevice, options: ToOptions): Tensor;
+  write(target: Tensor, source: Tensor, dtype: DType): void;
   read(tensors: readonly Tensor[], outs: readonly (Target | undefined)[]): Promise<Target[]>;
   fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor;
   bufferOf(tensor: Tensor): GPUBuffer;
@@ -40,8 +46,13 @@ export type Target = TypedArray | Tensor;
 
 /** Options of {@link Tensor.to}. */
 export interface ToOptions {
-  /** Only the tensor's own dtype for now. */
-  dtype?: DTypeName;
+  /**
+   * What the elements are converted to, in place of their own dtype: float64 to float32,
+   * complex128 to complex64, float32 to float16 or bfloat16 (rounded) and back, int64 to int32
+   * and uint64 to uint32 (UnsupportedError for a value that does not fit). For tensors in
+   * Pyodide's memory.
+   */
+  dtype?: DTypeName | undefined;
   /** `GPUBufferUsage` flags; default STORAGE | UNIFORM | COPY_SRC | COPY_DST. */
   usage?: number;
 }

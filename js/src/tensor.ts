@@ -229,19 +229,45 @@ export class Tensor<T extends TypedArray = TypedArray> {
    * so that the source may change or be released right after). A tensor that is there already
    * gives a second hold on the same buffer.
    *
+   * @param options - `dtype`: what elements are converted to on the way; `usage` of the buffer
    * @returns a new tensor, which the caller releases
    * @throws DeviceError for another device's tensor, DeviceLostError, UnsupportedError beyond the
    * device's `maxBufferSize`
    */
   to(device: GPUDevice, options: ToOptions = {}): Tensor<T> {
     this._check();
-    if (options.dtype !== undefined && options.dtype !== this.dtype) {
-      throw new UnsupportedError(
-        `to() does not convert: the tensor is ${this.dtype}, asked for was ${options.dtype}`,
-        { given: options.dtype, needed: this.dtype },
-      );
-    }
     return deviceLayer().upload(this, device, options) as Tensor<T>;
+  }
+
+  /**
+   * Writes elements over those of this tensor: one copy, no `await`. On WebGPU that spares making
+   * a buffer.
+   *
+   * @param source - a tensor of the same shape, or a typed array of as many bytes. It has the
+   * dtype of this tensor; with `convert` its elements become that, as {@link Tensor.to} does it
+   * @throws UnsupportedError for read-only or strided targets; nothing is written then
+   */
+  write(source: Tensor | TypedArray, { convert = false } = {}): void {
+    this._check();
+    const from = isTensor(source)
+      ? source
+      : Tensor.fromTypedArray(source, { shape: this.shape, dtype: this.dtype });
+    try {
+      from._check();
+      if (`${from.shape}` !== `${this.shape}` || (!convert && from._type !== this._type)) {
+        throw new UnsupportedError(`${from} cannot be written over ${this}`, {
+          given: from.dtype,
+          needed: this.dtype,
+        });
+      }
+      if (this.readOnly || this._strides !== null) {
+        throw new UnsupportedError(`${this} cannot be written to: it is read-only or strided`);
+      }
+      if (this.device.type === WEBGPU) deviceLayer().write(this, from, this._type);
+      else copyElements(from, this);
+    } finally {
+      if (from !== source) from.release();
+    }
   }
 
   /**
@@ -258,12 +284,7 @@ export class Tensor<T extends TypedArray = TypedArray> {
     if (this.device.type === WEBGPU) return (await deviceLayer().read([this], [out]))[0] as Target;
     const target = out ?? this._newArray();
     checkTarget(this, target);
-    const packed = this._strides === null ? this : this._storage.pack(this);
-    try {
-      targetBytes(target).set(packed._bytes());
-    } finally {
-      if (packed !== this) packed.release();
-    }
+    copyElements(this, target);
     return target;
   }
 
@@ -333,6 +354,16 @@ export class Tensor<T extends TypedArray = TypedArray> {
     const view = new View(memory, start, Math.ceil(count * components)) as T;
     this._view = view;
     return view;
+  }
+}
+
+/** The elements of a CPU tensor into a target of as many bytes. */
+function copyElements(source: Tensor, target: Target): void {
+  const packed = source._strides === null ? source : source._storage.pack(source);
+  try {
+    targetBytes(target).set(packed._bytes());
+  } finally {
+    if (packed !== source) packed.release();
   }
 }
 

@@ -85,13 +85,26 @@ def call(name: str, *args: Any) -> Any:
         raise _translated(error) from error
 
 
-def call_with(name: str, x: object, *args: Any) -> Any:
-    """`call` with a new hold on the memory of `x` as first argument.
+def call_with(name: str, xs: Sequence[object], *args: Any) -> Any:
+    """`call` with new holds on the memory of each of `xs` as first arguments."""
+    return call(name, *lend(xs), *args)
 
-    The hold is made only once there is somebody to take it over.
+
+def lend(xs: Sequence[object]) -> list[int]:
+    """Handles of new holds on the memory of each of `xs`, for JavaScript to take over.
+
+    They are made only where there is some, all of them or none.
     """
     _ready()
-    return call(name, _core._lend(x), *args)
+    handles: list[int] = []
+    try:
+        for x in xs:
+            handles.append(_core._lend(x))
+    except BaseException:
+        for handle in handles:
+            _core._take(handle).release()
+        raise
+    return handles
 
 
 async def finish(promise: Awaitable[Any]) -> Any:
@@ -126,7 +139,7 @@ class Twin:
     """The JavaScript Tensor of a Python Tensor; released together with it."""
 
     def __init__(self, tensor: _core.Tensor) -> None:
-        self.js = call_with("fromHandle", tensor)
+        self.js = call_with("fromHandle", (tensor,))
 
     def __del__(self) -> None:
         twin = self.__dict__.get("js")  # absent where __init__ raised

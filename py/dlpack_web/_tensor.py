@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 from . import _browser, _core
 from ._arrays import np_dtype, view_array
 from ._device import CPU, Device, DLDeviceType, parse_device
-from ._dtype import bytes_of, dtype_name, pack_dtype
 from ._docs import DOCS
+from ._dtype import bytes_of, dtype_name, pack_dtype
 from ._errors import CopyError, fail, kind
 from ._explain import explain
 
@@ -95,7 +95,12 @@ class Tensor(_core.Tensor):
         return array.copy() if copy and self.device == CPU else array
 
     def to_device(
-        self, device: str | tuple[int, int], /, *, copy: bool | None = None
+        self,
+        device: str | tuple[int, int],
+        /,
+        *,
+        copy: bool | None = None,
+        dtype: Any = None,
     ) -> "Tensor":
         """A Tensor with the same elements on `device`: "cpu", "webgpu", "webgpu:1".
 
@@ -103,10 +108,21 @@ class Tensor(_core.Tensor):
         one copy and needs no await (strided tensors are packed first). Reading back
         blocks, so it needs JSPI; otherwise BufferError. copy=False raises CopyError
         where a copy is needed, copy=True copies in any case (CPU only).
+
+        dtype: what the elements of an upload become, where WGSL has no room for them:
+        float64 to float32, complex128 to complex64, float32 to float16 or bfloat16
+        (rounded) and back, int64 to int32, uint64 to uint32 (BufferError if a value
+        does not fit). Strided and converted uploads take at most 8 MiB of memory.
         """
+        name = self.dtype if dtype is None else dtype_named(dtype)
         target, here = parse_device(device), self.device
         if target is None:
             target = here if here != CPU else default_device()
+        if name != self.dtype and (here != CPU or target == CPU):
+            raise BufferError(
+                f"only uploads convert: {self.dtype} on {here} cannot become {name} on "
+                f"{target}; convert with NumPy on the CPU"
+            )
         if target == here and not copy:
             return _core.from_dlpack(self)
         if target == CPU == here:
@@ -120,7 +136,43 @@ class Tensor(_core.Tensor):
                 f"cannot copy from {here} to {target}: WebGPU buffers do not leave "
                 f"their device; {_AWAIT} and upload the result"
             )
-        return _core._take(_browser.call_with("upload", self, target.id))
+        return _core._take(_browser.call_with("upload", (self,), target.id, name))
+
+    def write(self, source: object, /, *, convert: bool = False) -> None:
+        """Writes the elements of `source` over those of this tensor: one copy.
+
+        source: a Tensor, array or buffer of the same shape and dtype; with convert=True
+        of one that `to_device(dtype=...)` converts. To a WebGPU tensor that is an upload
+        that needs no new GPUBuffer, and nothing to await. BufferError: another shape or
+        dtype, read-only or strided targets; then nothing is written.
+        """
+        if self.device != CPU:
+            _browser.call_with("write", (self, source), convert)
+            return
+        with _core._take(_core._lend(source)) as other:
+            self._check_write(other)
+            packed = _core.from_dlpack(other, copy=None if other._row_major() else True)
+            memoryview(_core._raw(self)[0])[:] = memoryview(_core._raw(packed)[0])
+            packed.release()
+
+    def _check_write(self, source: "Tensor") -> None:
+        if (source.shape, source.dtype) != (self.shape, self.dtype):
+            raise BufferError(f"{source!r} cannot be written over {self!r}")
+        if source.device != CPU:
+            raise BufferError(f"the source is on {source.device}: {_AWAIT} of it first")
+        if self.read_only or not self._row_major():
+            raise BufferError(f"{self!r} cannot be written to: read-only or strided")
+
+    def _row_major(self) -> bool:
+        """Whether the elements lie one after the other."""
+        step = 1
+        for extent, stride in zip(
+            reversed(self.shape), reversed(self.strides), strict=True
+        ):
+            if extent not in (0, 1) and stride != step:
+                return self.size == 0
+            step *= extent
+        return True
 
     async def to_host(
         self, out: "np.ndarray[Any, Any] | None" = None
@@ -199,7 +251,7 @@ def empty(
     packed. CPU memory starts at a multiple of 256 bytes. BufferError: too large; TypeError: unknown dtype.
     """
     extents = _extents(shape)
-    name = dtype if isinstance(dtype, str) else _dtype_name(dtype)
+    name = dtype_named(dtype)
     target = parse_device(device)
     if target == CPU:
         return _core._empty(extents, pack_dtype(name), False)
@@ -210,6 +262,7 @@ def empty(
 
 
 def _extents(shape: Any) -> tuple[int, ...]:
+    extents: tuple[int, ...]
     try:
         extents = (index(shape),)
     except TypeError:
@@ -220,8 +273,12 @@ def _extents(shape: Any) -> tuple[int, ...]:
     return tuple(min(extent, 2**63 - 1) for extent in extents)
 
 
-def _dtype_name(dtype: Any) -> str:
-    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
+def dtype_named(dtype: Any) -> str:
+    """The name that `dtype` is or has; TypeError for what has none."""
+    name = dtype
+    for attribute in ("name", "__name__"):
+        if not isinstance(name, str):
+            name = getattr(dtype, attribute, None)
     if not isinstance(name, str):
         raise TypeError(f"dtype must be a name such as 'float32', not {dtype!r}")
     return name
@@ -233,7 +290,7 @@ def to_js(x: object) -> Any:
     x: a Tensor, an array, any buffer or DLPack producer. `.data` of the result is the
     typed array. It holds the memory by itself: whoever gets it calls `release()`.
     """
-    return _browser.call_with("fromHandle", x)
+    return _browser.call_with("fromHandle", (x,))
 
 
 def from_js(obj: Any) -> Tensor:
@@ -302,11 +359,7 @@ def _check_out(tensor: Tensor, out: "np.ndarray[Any, Any]") -> None:
 
 
 async def _read(sources: list[Tensor], targets: list[Tensor]) -> None:
-    promise = _browser.call(
-        "read",
-        _browser.numbers([_core._lend(tensor) for tensor in sources]),
-        _browser.numbers([_core._lend(tensor) for tensor in targets]),
-    )
+    promise = _browser.call_with("read", (*sources, *targets))
     await _browser.finish(promise)
 
 

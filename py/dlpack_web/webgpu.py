@@ -1,20 +1,23 @@
 """WebGPU devices and kernels. Everything here needs a browser."""
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
-from . import _browser, _core
+from . import _browser
 from ._device import Device, DLDeviceType
 from ._tensor import Tensor
 
-__all__ = ["Kernel", "request_device", "use_device"]
+__all__ = ["Kernel", "request_device", "stats", "use_device"]
 
 
-async def request_device(**limits: int) -> Device:
+async def request_device(**limits: Any) -> Device:
     """Asks the browser for a GPUDevice and registers it for tensors.
 
     limits: WebGPU's names, for example maxBufferSize=2**30 (bytes); those not named are
-    WebGPU's defaults. BufferError says why there is no device: no WebGPU, no adapter,
+    WebGPU's defaults, but for maxBufferSize and maxStorageBufferBindingSize, which are
+    all that the adapter has. features: a list of WebGPU's names; without it shader-f16,
+    subgroups and timestamp-query, as far as the adapter has them. BufferError says why there is no device: no WebGPU, no adapter,
     or a limit above the adapter's. TypeError: no such limit.
     """
     promise = _browser.call("requestDevice", _browser.options(limits))
@@ -29,10 +32,21 @@ def use_device(js_device: Any) -> Device:
     return Device(DLDeviceType.kDLWebGPU, _browser.call("useDevice", js_device))
 
 
-class Kernel:
-    """A WGSL compute shader whose bindings are tensors.
+def stats() -> list[dict[str, Any]]:
+    """What each registered device holds and has done, in bytes where no unit is said.
 
-    Calling it binds tensor i at `@group(0) @binding(i)` and submits; it does not wait.
+    device, lost (why, or None); buffers (their number) and bytes under tensors;
+    idleBytes that wait to be used again; created and reused (numbers of buffers); up,
+    down and copied: what was uploaded, read back and copied between buffers.
+    """
+    rows: list[dict[str, Any]] = _browser.call("stats").to_py()
+    return rows
+
+
+class Kernel:
+    """A WGSL compute shader whose bindings are tensors, or numbers for uniforms.
+
+    Calling it binds argument i at `@group(0) @binding(i)` and submits; it does not wait.
     The shader is compiled once per device. Errors that WebGPU finds later (WGSL that
     does not compile, say) are raised by the next `await t.to_host()`.
     """
@@ -42,46 +56,89 @@ class Kernel:
         self._compiled: dict[int, Any] = {}  # by device id
 
     def __call__(
-        self, *tensors: Tensor, workgroups: int | Sequence[int] = (1, 1, 1)
+        self,
+        *args: Tensor | float,
+        workgroups: int | Sequence[int] = (1, 1, 1),
     ) -> None:
+        """Binds and submits. Numbers, also NumPy's, are for uniforms of f32, i32, u32."""
+        device, counts = self._prepare(args, workgroups)
+        numbers, values = _arguments(args)
+        _browser.call("dispatch", self._compiled[device], *counts, numbers, *values)
+
+    async def time(
+        self,
+        *args: Tensor | float,
+        workgroups: int | Sequence[int] = (1, 1, 1),
+    ) -> float:
+        """Runs once; the time that the GPU took for it, in milliseconds.
+
+        BufferError if the device lacks the feature "timestamp-query", which
+        `request_device()` asks for where the adapter has it.
+        """
+        device, counts = self._prepare(args, workgroups)
+        kernel = self._compiled[device]
+        numbers, values = _arguments(args)
+        promise = _browser.call("time", device, kernel, *counts, numbers, *values)
+        return float(await _browser.finish(promise))
+
+    def _prepare(
+        self, args: Sequence[object], workgroups: int | Sequence[int]
+    ) -> tuple[int, tuple[int, ...]]:
+        """Id of the device, on which the shader is compiled then; workgroups of 3 axes."""
         counts = (workgroups,) if isinstance(workgroups, int) else tuple(workgroups)
         if not 1 <= len(counts) <= 3:
             raise ValueError(
                 f"workgroups must be one to three counts, not {workgroups!r}"
             )
-        x, y, z = (*counts, 1, 1)[:3]
-        device = self._common_device(tensors)
-        if device.id not in self._compiled:
-            self._compiled[device.id] = _browser.call(
-                "kernel", self._wgsl, self._entry, device.id
+        device = _common_device(args)
+        if device not in self._compiled:
+            self._compiled[device] = _browser.call(
+                "kernel", self._wgsl, self._entry, device
             )
-        handles = _browser.numbers([_core._lend(tensor) for tensor in tensors])
-        _browser.call("dispatch", self._compiled[device.id], x, y, z, handles)
-
-    @staticmethod
-    def _common_device(tensors: Sequence[Tensor]) -> Device:
-        if not tensors:
-            raise TypeError("a kernel needs at least one tensor")
-        devices = [
-            _device_of(position, tensor) for position, tensor in enumerate(tensors)
-        ]
-        if any(device != devices[0] for device in devices):
-            names = ", ".join(str(device) for device in devices)
-            raise BufferError(
-                f"the tensors of one kernel must share a device, not {names}"
-            )
-        return devices[0]
+        return device, (*counts, 1, 1)[:3]
 
 
-def _device_of(position: int, tensor: object) -> Device:
+def _common_device(args: Sequence[object]) -> int:
+    devices = {
+        _device_of(position, arg)
+        for position, arg in enumerate(args)
+        if not isinstance(arg, Real)
+    }
+    if not devices:
+        raise TypeError("a kernel needs at least one tensor")
+    if len(devices) > 1:
+        names = ", ".join(f"webgpu:{device}" for device in sorted(devices))
+        raise BufferError(f"the tensors of one kernel must share a device, not {names}")
+    return devices.pop()
+
+
+def _arguments(args: Sequence[Any]) -> tuple[int, list[Any]]:
+    """Which arguments are numbers, as bits, and holds or numbers in their order."""
+    numbers = 0
+    for position, arg in enumerate(args):
+        if not isinstance(arg, Tensor):
+            numbers |= 1 << position
+    tensors = iter(_browser.lend([arg for arg in args if isinstance(arg, Tensor)]))
+    return numbers, [
+        next(tensors) if isinstance(arg, Tensor) else _number(arg) for arg in args
+    ]
+
+
+def _number(arg: Any) -> int | float:
+    value: int | float = arg.item() if hasattr(arg, "item") else arg  # NumPy's scalars
+    return value
+
+
+def _device_of(position: int, tensor: object) -> int:
     if not isinstance(tensor, Tensor):
         raise TypeError(
             f"argument {position} is a {type(tensor).__qualname__}; a kernel takes "
-            "Tensors, for example dlpack_web.from_dlpack(x, device='webgpu')"
+            "Tensors, for example dlpack_web.from_dlpack(x, device='webgpu'), and numbers"
         )
-    if tensor.device.type != DLDeviceType.kDLWebGPU:
+    kind, device_id = tensor.__dlpack_device__()
+    if kind != DLDeviceType.kDLWebGPU:
         raise BufferError(
             f"argument {position} is on {tensor.device}; a kernel takes WebGPU "
             "tensors: use t.to_device('webgpu')"
         )
-    return tensor.device
+    return device_id

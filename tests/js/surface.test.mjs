@@ -19,7 +19,12 @@ test("exported names", () => {
     "liveTensors",
     "webgpu",
   ]);
-  assert.deepEqual(Object.keys(library.webgpu).sort(), ["Kernel", "requestDevice"]);
+  assert.deepEqual(Object.keys(library.webgpu).sort(), [
+    "Kernel",
+    "requestDevice",
+    "stats",
+    "timed",
+  ]);
 });
 
 const members = (Class) =>
@@ -46,6 +51,7 @@ test("members of Tensor, Bridge and Kernel", () => {
     "strides",
     "to",
     "toString",
+    "write",
   ]);
   const tensor = library.Tensor.fromTypedArray(new Float32Array(1));
   const fields = Object.keys(tensor).filter((name) => !name.startsWith("_"));

@@ -15,10 +15,10 @@ test("bindings are found in any order and spelling", () => {
     var<private> mine: f32;
     @compute @workgroup_size(8, 8) fn main() { var local = 1; }`);
   assert.deepEqual(found, [
-    { index: 0, name: "in", type: "read-only-storage" },
-    { index: 1, name: "out", type: "storage" },
-    { index: 2, name: "more", type: "read-only-storage" },
-    { index: 3, name: "größe", type: "uniform" },
+    { index: 0, name: "in", type: "read-only-storage", value: undefined },
+    { index: 1, name: "out", type: "storage", value: undefined },
+    { index: 2, name: "more", type: "read-only-storage", value: undefined },
+    { index: 3, name: "größe", type: "uniform", value: "vec4u" },
   ]);
 });
 

@@ -36,17 +36,25 @@ export function addSlot(
   record: DeviceRecord,
   buffer: GPUBuffer,
   release: (() => void) | null,
+  own = false,
 ): number {
   const { slots, freeSlots } = shared;
   if (slots.length === 0) slots.push({ ...EMPTY });
   const index = freeSlots.pop() ?? slots.length;
   if (index >= MAX_SLOTS) throw new DLPackError(`more than ${MAX_SLOTS} GPU tensors at once`);
   const generation = slots[index]?.generation ?? 0;
-  slots[index] = { buffer, record, refs: 1, generation, release };
+  slots[index] = { buffer, record, refs: 1, generation, release, own };
   return (index | (generation << SLOT_BITS)) >>> 0;
 }
 
-const EMPTY: Slot = { buffer: null, record: null, refs: 0, generation: 0, release: null };
+const EMPTY: Slot = {
+  buffer: null,
+  record: null,
+  refs: 0,
+  generation: 0,
+  release: null,
+  own: false,
+};
 
 /** A slot that holds a buffer. */
 export type LiveSlot = Slot & { readonly buffer: GPUBuffer; readonly record: DeviceRecord };
@@ -72,23 +80,32 @@ export function releaseSlot(handle: number): void {
   try {
     const slot: Slot = slotOf(handle);
     if (--slot.refs > 0) return;
-    const { release } = slot;
+    const { release, own, buffer, record } = slot as LiveSlot;
     slot.buffer = slot.record = slot.release = null;
     // A slot whose generations are used up is given up, so that no old handle is ever valid again.
     if (slot.generation++ < MAX_GENERATION) shared.freeSlots.push(handle & (MAX_SLOTS - 1));
-    release?.();
+    if (!own) release?.();
+    else if (record.lost === null) record.pool.give(buffer);
   } catch (error) {
     console.error(error);
   }
 }
 
+const PADDING = new Uint8Array(16);
+
 /**
- * The handle of a new buffer of zeros for `nbytes`, padded to a multiple of 16 bytes and never
- * empty. The caller watches for errors.
+ * The handle of a buffer for `nbytes`, padded to a multiple of 16 bytes and never empty. What
+ * lies behind `nbytes` is 0, and with `zeros` all of it is.
  */
-export function allocate(record: DeviceRecord, nbytes: number, usage: number): number {
+export function allocate(
+  record: DeviceRecord,
+  nbytes: number,
+  usage: number,
+  zeros: boolean,
+): number {
   checkAlive(record);
-  const { gpu } = record.device;
+  const { device, pool } = record;
+  const { gpu } = device;
   const size = Math.max(roundUp(nbytes, 16), 16);
   const limit = gpu.limits.maxBufferSize;
   if (size > limit) {
@@ -100,8 +117,33 @@ export function allocate(record: DeviceRecord, nbytes: number, usage: number): n
       { given: size, needed: limit, device: record.device },
     );
   }
-  const buffer = gpu.createBuffer({ size, usage });
-  return addSlot(record, buffer, () => buffer.destroy());
+  const idle = pool.take(size, usage);
+  if (idle !== undefined) {
+    if (zeros) {
+      const encoder = gpu.createCommandEncoder();
+      encoder.clearBuffer(idle);
+      gpu.queue.submit([encoder.finish()]);
+    } else if (nbytes < size) gpu.queue.writeBuffer(idle, size - 16, PADDING);
+    return addSlot(record, idle, null, true);
+  }
+  const make = () => gpu.createBuffer({ size, usage });
+  const buffer = isRisky(size, usage)
+    ? watched(record, `createBuffer for ${size} bytes`, make)
+    : make();
+  return usage === DEFAULT_USAGE
+    ? addSlot(record, buffer, null, true)
+    : addSlot(record, buffer, () => buffer.destroy());
+}
+
+/** The buffer of a tensor, for others: what they have seen is never used for another tensor. */
+export function bufferOf(tensor: Tensor): GPUBuffer {
+  const slot: Slot = slotOf(tensor._handle);
+  const { buffer } = slot;
+  if (slot.own) {
+    slot.own = false;
+    slot.release = () => buffer?.destroy();
+  }
+  return buffer as GPUBuffer;
 }
 
 /** A tensor over a slot, whose reference it takes over. */
@@ -129,11 +171,7 @@ export function emptyOnDevice(
   dtype: DType,
   usage = DEFAULT_USAGE,
 ): Tensor {
-  const nbytes = bytesOf(dtype, sizeOf(shape));
-  const make = () => allocate(record, nbytes, usage);
-  const handle = isRisky(nbytes, usage)
-    ? watched(record, `createBuffer for ${nbytes} bytes`, make)
-    : make();
+  const handle = allocate(record, bytesOf(dtype, sizeOf(shape)), usage, true);
   return tensorOfSlot(handle, 0, dtype, shape, false);
 }
 
@@ -199,23 +237,33 @@ export const gpuStorage: Storage = {
     return adoptSlot(_handle, _start, _type, shape, readOnly);
   },
   pack(tensor) {
-    const { record, buffer } = slotOf(tensor._handle);
-    const { shape, _type, nbytes, byteOffset } = tensor;
+    const { record } = slotOf(tensor._handle);
     checkCopySource(tensor, "copying");
-    const copy = emptyOnDevice(record, shape, _type);
-    if (nbytes > 0) {
-      watched(record, `copying ${tensor}`, () => {
-        const { gpu } = record.device;
-        const encoder = gpu.createCommandEncoder();
-        const target = slotOf(copy._handle).buffer;
-        encoder.copyBufferToBuffer(buffer, byteOffset, target, 0, roundUp(nbytes, 4));
-        gpu.queue.submit([encoder.finish()]);
-      });
-    }
+    const copy = emptyOnDevice(record, tensor.shape, tensor._type);
+    copyBuffers(record, tensor, slotOf(copy._handle).buffer, 0);
     return copy;
   },
   release: releaseSlot,
 };
+
+/** Copies a tensor's bytes into another buffer of the same device. */
+export function copyBuffers(
+  record: DeviceRecord,
+  tensor: Tensor,
+  target: GPUBuffer,
+  offset: number,
+): void {
+  const { nbytes, byteOffset } = tensor;
+  if (nbytes === 0) return;
+  record.moved.copied += nbytes;
+  watched(record, `copying ${tensor}`, () => {
+    const { gpu } = record.device;
+    const { buffer } = slotOf(tensor._handle);
+    const encoder = gpu.createCommandEncoder();
+    encoder.copyBufferToBuffer(buffer, byteOffset, target, offset, roundUp(nbytes, 4));
+    gpu.queue.submit([encoder.finish()]);
+  });
+}
 
 /** WebGPU copies whole groups of 4 bytes at offsets that are multiples of 4. */
 export function checkCopySource(tensor: Tensor, what: string): void {

@@ -1,73 +1,7 @@
-import { DeviceError, DeviceLostError, UnsupportedError } from "../errors.js";
+import { DeviceError, DeviceLostError } from "../errors.js";
 import { WEBGPU } from "../layout.js";
 import { type DeviceRecord, shared } from "../shared.js";
-
-/** Options of {@link requestDevice}: limits by their WebGPU names, and the few below. */
-export interface RequestDeviceOptions {
-  /** Needed limits, e.g. `maxBufferSize: 2 ** 30` (bytes). Infinity: all that the adapter has. */
-  [limit: string]: unknown;
-  /** `GPUFeatureName`s that the device must have, e.g. ["shader-f16"]. */
-  features?: Iterable<string>;
-  powerPreference?: GPUPowerPreference;
-  /** Shown in error messages. */
-  label?: string;
-}
-
-/**
- * Asks for a WebGPU device with limits by name and registers it. The device is the caller's: this
- * library never destroys one.
- *
- * @throws DeviceError without WebGPU or an adapter, UnsupportedError if the adapter cannot do what
- * is asked for, TypeError for an unknown limit
- */
-export async function requestDevice(options: RequestDeviceOptions = {}): Promise<GPUDevice> {
-  const { features = [], powerPreference, label = "", ...limits } = options;
-  const gpu = (globalThis.navigator as Navigator | undefined)?.gpu;
-  if (!gpu) {
-    throw new DeviceError(
-      "no WebGPU here (navigator.gpu is missing): use a browser that has it, on https:// or " +
-        "localhost; Chrome on Linux may need chrome://flags/#enable-unsafe-webgpu",
-    );
-  }
-  const adapter = await gpu.requestAdapter(powerPreference ? { powerPreference } : {});
-  if (!adapter) {
-    throw new DeviceError(
-      "WebGPU found no adapter: the driver may be blocked or missing; see " +
-        "chrome://gpu or about:support",
-    );
-  }
-  const requiredLimits: Record<string, number> = {};
-  for (const [name, asked] of Object.entries(limits)) {
-    const limit = (adapter.limits as unknown as Record<string, unknown>)[name];
-    if (typeof limit !== "number" || typeof asked !== "number") {
-      throw new TypeError(
-        `${name}: ${asked} is neither a WebGPU limit with a number, nor one of features, ` +
-          "powerPreference, label",
-      );
-    }
-    const wanted = asked === Number.POSITIVE_INFINITY ? limit : asked;
-    // Alignments are better when smaller; the browser checks those itself.
-    if (wanted > limit && !name.startsWith("min")) {
-      throw new UnsupportedError(
-        `${name}: ${asked} is more than this adapter has (${limit}); Infinity asks for that`,
-        { given: asked, needed: limit },
-      );
-    }
-    requiredLimits[name] = wanted;
-  }
-  let device: GPUDevice;
-  try {
-    device = await adapter.requestDevice({
-      label,
-      requiredFeatures: [...features] as GPUFeatureName[],
-      requiredLimits,
-    });
-  } catch (cause) {
-    throw new DeviceError(`the adapter gave no device: ${(cause as Error).message}`, { cause });
-  }
-  useDevice(device, adapter.limits);
-  return device;
-}
+import { Pool } from "./pool.js";
 
 /** The record of a device, registered at its first use. The same object has the same id. */
 export function useDevice(
@@ -85,12 +19,13 @@ export function useDevice(
     lost: null,
     adapterLimits,
     answers: new Set(),
-    staging: [],
+    pool: new Pool(),
+    moved: { up: 0, down: 0, copied: 0 },
   };
   shared.devices.push(record);
   gpu.lost.then((info) => {
     record.lost = `${info.reason}${info.message && `: ${info.message}`}`;
-    record.staging = [];
+    record.pool.drop();
   });
   return record;
 }
@@ -105,6 +40,38 @@ export function deviceWithId(id: number): DeviceRecord {
       : `webgpu:${id} is not registered; there are ${shared.devices.map((r) => r.device)}`,
     { given: id, device: `webgpu:${id}` },
   );
+}
+
+/** What one device holds and has done, in bytes where no unit is said. */
+export interface DeviceStats {
+  /** "webgpu:0" */
+  device: string;
+  /** Why it was lost; null while it works. */
+  lost: string | null;
+  /** Number of buffers under tensors, borrowed ones included, and their bytes. */
+  buffers: number;
+  bytes: number;
+  /** Bytes of idle buffers that wait for their next use, at most 256 MiB. */
+  idleBytes: number;
+  /** Numbers of buffers that were made, and that came out of the idle ones. */
+  created: number;
+  reused: number;
+  /** Bytes that tensors uploaded, read back, and copied between buffers. */
+  up: number;
+  down: number;
+  copied: number;
+}
+
+/** What each registered device holds, in the order of their ids. */
+export function stats(): DeviceStats[] {
+  return shared.devices.map((record) => {
+    const { device, lost, moved, pool } = record;
+    const { idleBytes, created, reused } = pool;
+    const found = shared.slots.filter((slot) => slot.record === record);
+    const bytes = found.reduce((sum, { buffer }) => sum + (buffer?.size ?? 0), 0);
+    const buffers = found.length;
+    return { device: `${device}`, lost, buffers, bytes, idleBytes, created, reused, ...moved };
+  });
 }
 
 /** Throws DeviceLostError unless the device works. */

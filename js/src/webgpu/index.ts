@@ -1,2 +1,36 @@
-export { type RequestDeviceOptions, requestDevice } from "./device.js";
-export { Kernel, type RunOptions } from "./kernel.js";
+import type { RequestDeviceOptions } from "./request.js";
+
+export { type DeviceStats, stats } from "./device.js";
+export { type Argument, Kernel, type RunOptions } from "./kernel.js";
+export type { RequestDeviceOptions };
+
+/**
+ * Asks for a WebGPU device with limits by name and registers it. The device is the caller's: this
+ * library never destroys one.
+ *
+ * @throws DeviceError without WebGPU or an adapter, UnsupportedError if the adapter cannot do what
+ * is asked for, TypeError for an unknown limit
+ */
+export async function requestDevice(options: RequestDeviceOptions = {}): Promise<GPUDevice> {
+  // What is needed once, and asynchronous anyway, is loaded when it is needed.
+  return (await import("./request.js")).requestDevice(options);
+}
+
+/**
+ * The time that the GPU takes for one pass, in milliseconds.
+ *
+ * ```js
+ * const ms = await webgpu.timed(device, (timestampWrites) => {
+ *   kernel.run([x, y], { workgroups: 16, timestampWrites });
+ * });
+ * ```
+ *
+ * @param run - runs one kernel with the `timestampWrites` that it is given
+ * @throws UnsupportedError if the device lacks "timestamp-query"
+ */
+export async function timed(
+  device: GPUDevice,
+  run: (timestampWrites: GPUComputePassTimestampWrites) => void,
+): Promise<number> {
+  return (await import("./timing.js")).timed(device, run);
+}

@@ -1,7 +1,16 @@
 import { UnsupportedError } from "../errors.js";
 import type { DeviceRecord } from "../shared.js";
 import type { Tensor } from "../tensor.js";
-import { checkUsage, roundUp, slotOn } from "./buffers.js";
+import {
+  allocate,
+  checkCopySource,
+  checkUsage,
+  DEFAULT_USAGE,
+  releaseSlot,
+  roundUp,
+  slotOf,
+  slotOn,
+} from "./buffers.js";
 import { checkAlive, failure, later, useDevice, watched } from "./device.js";
 import { type Binding, parseBindings } from "./wgsl.js";
 
@@ -9,10 +18,22 @@ import { type Binding, parseBindings } from "./wgsl.js";
 export interface RunOptions {
   /** Workgroups along x, y, z; what is left out is 1. A number is x. */
   workgroups: number | readonly number[];
+  /** Where the pass writes its times: see {@link timed}. */
+  timestampWrites?: GPUComputePassTimestampWrites;
 }
 
+/** What a binding may be given: a number where the shader declares a uniform f32, i32 or u32. */
+export type Argument = Tensor | number;
+
+/** Bind groups that a kernel keeps, since making one costs as much as all the rest of a run. */
+const KEPT_GROUPS = 8;
+
+/** Numbers for buffers, to recognise those of an earlier run. */
+const numbers = new WeakMap<GPUBuffer, number>();
+let lastNumber = 0;
+
 /**
- * A compute shader whose buffers are tensors: tensor `i` is bound at `@group(0) @binding(i)`.
+ * A compute shader whose buffers are tensors: argument `i` is bound at `@group(0) @binding(i)`.
  *
  * The source may declare `var<storage, read>`, `var<storage, read_write>` and `var<uniform>`;
  * all that it declares must be passed, also what this entry point does not use.
@@ -37,6 +58,7 @@ export class Kernel {
   readonly #pipeline: GPUComputePipeline;
   readonly #layout: GPUBindGroupLayout;
   readonly #compiled: Promise<Error | null>;
+  readonly #groups = new Map<string, GPUBindGroup>();
 
   /**
    * @param options - `entry`: name of the entry point, default "main"
@@ -60,7 +82,7 @@ export class Kernel {
         compute: { module, entryPoint: entry },
       });
       this.#layout = layout ?? this.#pipeline.getBindGroupLayout(0);
-      this.#compiled = compileError(record, entry, module, device.popErrorScope());
+      this.#compiled = compileError(record, entry, wgsl, module, device.popErrorScope());
     } catch (error) {
       device.popErrorScope().catch(() => {});
       throw error;
@@ -83,41 +105,71 @@ export class Kernel {
   }
 
   /**
-   * Binds the tensors in order and submits one dispatch. The queue keeps the order of uploads,
+   * Binds the arguments in order and submits one dispatch. The queue keeps the order of uploads,
    * kernels and reads; there is nothing to wait for, and the tensors may be released right after.
    *
+   * A tensor whose byteOffset cannot be bound (WebGPU wants multiples of 256) is copied on the GPU
+   * and, from `read_write` bindings, back; `webgpu.stats()` counts that.
+   *
    * @throws DeviceError for tensors elsewhere, UnsupportedError for buffers that cannot be bound,
-   * RangeError for wrong numbers of tensors or workgroups. What the GPU finds wrong later is
+   * RangeError for wrong numbers of arguments or workgroups. What the GPU finds wrong later is
    * thrown by the next read on this device
    */
-  run(tensors: readonly Tensor[], { workgroups }: RunOptions): void {
+  run(args: readonly Argument[], { workgroups, ...pass }: RunOptions): void {
     const record = this.#record;
     checkAlive(record);
     const { gpu } = record.device;
     const [x = 1, y = 1, z = 1] = checkWorkgroups(gpu, workgroups);
-    const declared = this.#bindings?.length ?? tensors.length;
-    if (tensors.length !== declared) {
+    const declared = this.#bindings?.length ?? args.length;
+    if (args.length !== declared) {
       const names = this.#bindings?.map(({ name }) => name);
       throw new RangeError(
         `kernel "${this.#entry}" declares ${declared} bindings (${names}); ` +
-          `${tensors.length} tensors were given`,
+          `${args.length} arguments were given`,
       );
     }
-    const entries = tensors.map((tensor, binding) => ({
-      binding,
-      resource: bind(record, tensor, binding, this.#bindings?.[binding]?.type),
-    }));
-    const submit = () => {
-      const group = gpu.createBindGroup({ layout: this.#layout, entries });
-      const encoder = gpu.createCommandEncoder();
-      const pass = encoder.beginComputePass();
-      pass.setPipeline(this.#pipeline);
-      pass.setBindGroup(0, group);
-      pass.dispatchWorkgroups(x, y, z);
-      pass.end();
-      gpu.queue.submit([encoder.finish()]);
-    };
-    watched(record, `kernel "${this.#entry}"`, submit, ["validation"]);
+    const bound: Bound[] = [];
+    try {
+      args.forEach((arg, i) => {
+        bound.push(bind(record, arg, i, this.#bindings?.[i]));
+      });
+      const submit = () => {
+        const encoder = gpu.createCommandEncoder();
+        for (const { copies } of bound) copies[0]?.(encoder);
+        const compute = encoder.beginComputePass(pass);
+        compute.setPipeline(this.#pipeline);
+        compute.setBindGroup(0, this.#group(bound));
+        compute.dispatchWorkgroups(x, y, z);
+        compute.end();
+        for (const { copies } of bound) copies[1]?.(encoder);
+        gpu.queue.submit([encoder.finish()]);
+      };
+      watched(record, `kernel "${this.#entry}"`, submit, ["validation"]);
+    } finally {
+      for (const { temporary } of bound) if (temporary) releaseSlot(temporary);
+    }
+  }
+
+  #group(bound: readonly Bound[]): GPUBindGroup {
+    const key = bound
+      .map(({ resource }) => {
+        const { buffer, offset, size } = resource;
+        const number = numbers.get(buffer) ?? ++lastNumber;
+        numbers.set(buffer, number);
+        return `${number}:${offset}:${size}`;
+      })
+      .join();
+    const kept = this.#groups.get(key);
+    if (kept) return kept;
+    const entries = bound.map(({ resource }, binding) => ({ binding, resource }));
+    const group = this.#record.device.gpu.createBindGroup({ layout: this.#layout, entries });
+    // A borrowed buffer is its lender's to free, and a group would keep it.
+    if (bound.every(({ ours }) => ours)) this.#groups.set(key, group);
+    for (const oldest of this.#groups.keys()) {
+      if (this.#groups.size <= KEPT_GROUPS) break;
+      this.#groups.delete(oldest);
+    }
+    return group;
   }
 }
 
@@ -137,6 +189,7 @@ function bindGroupLayout(device: GPUDevice, bindings: Binding[]): GPUBindGroupLa
 async function compileError(
   record: DeviceRecord,
   entry: string,
+  wgsl: string,
   module: GPUShaderModule,
   scope: Promise<GPUError | null>,
 ): Promise<Error | null> {
@@ -144,9 +197,13 @@ async function compileError(
     const cause = await scope;
     if (cause === null) return null;
     const { messages } = await module.getCompilationInfo();
+    const source = wgsl.split("\n");
     const lines = messages
       .filter(({ type }) => type === "error")
-      .map(({ lineNum, linePos, message }) => `line ${lineNum}:${linePos}: ${message}`);
+      .map(({ lineNum, linePos, message }) => {
+        const caret = `${" ".repeat(Math.max(linePos - 1, 0))}^`;
+        return `line ${lineNum}:${linePos}: ${message}\n${source[lineNum - 1] ?? ""}\n${caret}`;
+      });
     const text = lines.length > 0 ? lines.join("\n") : cause.message;
     return failure(record, `compiling kernel "${entry}"`, text, cause);
   } catch {
@@ -167,30 +224,38 @@ function checkWorkgroups(gpu: GPUDevice, given: RunOptions["workgroups"]): reado
   );
 }
 
-/** The buffer range to bind for a tensor, after all checks that give better errors here. */
+/** One argument, ready to be bound. */
+interface Bound {
+  readonly resource: Required<GPUBufferBinding>;
+  /** Whether the buffer is ours to free. */
+  readonly ours: boolean;
+  /** A slot to give back after the submit, 0 if there is none. */
+  readonly temporary: number;
+  /** Into the temporary buffer before the pass, and back after it. */
+  readonly copies: readonly ((encoder: GPUCommandEncoder) => void)[];
+}
+
+/** The buffer range to bind for an argument, after all checks that give better errors here. */
 function bind(
   record: DeviceRecord,
-  tensor: Tensor,
-  binding: number,
-  type: GPUBufferBindingType | undefined,
-): GPUBufferBinding {
-  const { buffer } = slotOn(record, tensor);
+  arg: Argument,
+  index: number,
+  declared: Binding | undefined,
+): Bound {
+  if (typeof arg === "number") return bindNumber(record, arg, index, declared);
+  const type = declared?.type;
+  const { buffer, own } = slotOn(record, arg);
   const { limits } = record.device.gpu;
-  const { byteOffset, nbytes } = tensor;
+  const { byteOffset, nbytes } = arg;
   const kind = type === "uniform" ? "Uniform" : "Storage";
-  const what = `binding ${binding}: ${tensor}`;
+  const what = `binding ${index}: ${arg}`;
   const refuse = (why: string, given: number, needed: number) => {
     return new UnsupportedError(`${what} ${why}`, { given, needed, device: record.device });
   };
   // Without a parsed declaration it may be either; then WebGPU itself says what is missing.
-  if (type) checkUsage(tensor, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${binding}`);
-  if (tensor.readOnly && type === "storage") {
+  if (type) checkUsage(arg, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${index}`);
+  if (arg.readOnly && type === "storage") {
     throw new UnsupportedError(`${what} is read-only, the shader's binding is read_write`);
-  }
-  const step = limits[`min${kind}BufferOffsetAlignment`];
-  if (byteOffset % step !== 0) {
-    const why = `has byteOffset ${byteOffset}: only multiples of ${step} can be bound`;
-    throw refuse(why, byteOffset, step);
   }
   // A uniform's size is a multiple of 16 in WGSL; no binding may be empty.
   const size = Math.max(roundUp(nbytes, type === "uniform" ? 16 : 4), 4);
@@ -200,10 +265,53 @@ function bind(
     const why = `needs ${size} bytes, of which ${limits[limit]} can be bound: ${hint}`;
     throw refuse(why, size, limits[limit]);
   }
+  if (byteOffset % limits[`min${kind}BufferOffsetAlignment`] !== 0) {
+    checkCopySource(arg, "binding");
+    if (type === "storage") checkUsage(arg, "COPY_DST", `binding ${index}`);
+    const temporary = allocate(record, nbytes, DEFAULT_USAGE, false);
+    const aside = slotOf(temporary).buffer;
+    const bytes = roundUp(nbytes, 4);
+    const copies = [
+      (encoder: GPUCommandEncoder) => {
+        encoder.copyBufferToBuffer(buffer, byteOffset, aside, 0, bytes);
+      },
+      (encoder: GPUCommandEncoder) => {
+        encoder.copyBufferToBuffer(aside, 0, buffer, byteOffset, bytes);
+      },
+    ].slice(0, type === "storage" ? 2 : 1);
+    record.moved.copied += copies.length * nbytes;
+    return { resource: { buffer: aside, offset: 0, size }, ours: true, temporary, copies };
+  }
   const room = buffer.size - byteOffset;
   if (size > room) {
     const why = `needs ${size} bytes, its GPUBuffer has ${room}: pad it to a multiple of 16`;
     throw refuse(why, room, size);
   }
-  return { buffer, offset: byteOffset, size };
+  const resource = { buffer, offset: byteOffset, size };
+  return { resource, ours: own, temporary: 0, copies: [] };
+}
+
+/** A number for the uniform that the shader declares, in a buffer until the submit. */
+function bindNumber(
+  record: DeviceRecord,
+  value: number,
+  index: number,
+  declared: Binding | undefined,
+): Bound {
+  const kinds = { f32: Float32Array, i32: Int32Array, u32: Uint32Array };
+  const Kind = declared?.type === "uniform" && kinds[declared.value as keyof typeof kinds];
+  if (!Kind) {
+    throw new TypeError(
+      `binding ${index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32`,
+    );
+  }
+  const data = new Kind(4);
+  data[0] = value;
+  if (Kind !== Float32Array && data[0] !== value) {
+    throw new RangeError(`binding ${index}: ${value} is no ${declared.value}`);
+  }
+  const temporary = allocate(record, data.byteLength, DEFAULT_USAGE, false);
+  const { buffer } = slotOf(temporary);
+  record.device.gpu.queue.writeBuffer(buffer, 0, data);
+  return { resource: { buffer, offset: 0, size: 16 }, ours: true, temporary, copies: [] };
 }

@@ -1,16 +1,18 @@
 import { checkTarget, targetBytes } from "../copy.js";
-import { DeviceError } from "../errors.js";
+import { bytesOf, type DType, dtypeNamed } from "../dtype.js";
+import { DeviceError, UnsupportedError } from "../errors.js";
 import { CPU } from "../layout.js";
 import type { DeviceRecord } from "../shared.js";
 import { registerDeviceLayer, type Target, type ToOptions } from "../storage.js";
 import { isTensor, type Tensor } from "../tensor.js";
 import {
   allocate,
+  bufferOf,
   checkCopySource,
   checkUsage,
+  copyBuffers,
   DEFAULT_USAGE,
   fromBuffer,
-  isRisky,
   releaseSlot,
   roundUp,
   slotOf,
@@ -20,35 +22,121 @@ import {
 } from "./buffers.js";
 import { checkAlive, nameOf, settled, useDevice, watched } from "./device.js";
 
-/** Implements `Tensor.to`: one `writeBuffer` straight from the tensor's memory. */
+/** Implements `Tensor.to`. */
 export function upload(tensor: Tensor, device: GPUDevice, options: ToOptions): Tensor {
   const record = useDevice(device);
   checkAlive(record);
-  if (tensor.device.type !== CPU) return again(tensor, record, options.usage ?? 0);
+  // The name does not tell whether elements are padded.
+  const { dtype: name = tensor.dtype } = options;
+  const dtype = name === tensor.dtype ? tensor._type : dtypeNamed(name);
+  if (tensor.device.type !== CPU) return again(tensor, record, dtype, options.usage ?? 0);
 
-  // Only gaps need a packed copy here: writeBuffer takes bytes of any alignment.
-  const source = tensor._strides === null ? tensor : tensor._storage.pack(tensor);
   const usage = (options.usage ?? DEFAULT_USAGE) | Usage.COPY_DST;
-  let handle = 0;
-  const move = () => {
-    handle = allocate(record, source.nbytes, usage);
-    write(device.queue, slotOf(handle).buffer, source._bytes());
-  };
+  const handle = allocate(record, bytesOf(dtype, tensor.size), usage, false);
   try {
-    if (isRisky(source.nbytes, usage)) watched(record, `uploading ${tensor}`, move);
-    else move();
-    return tensorOfSlot(handle, 0, tensor._type, tensor.shape, false);
+    fill(record, slotOf(handle).buffer, 0, tensor, dtype);
+    return tensorOfSlot(handle, 0, dtype, tensor.shape, false);
   } catch (error) {
-    if (handle !== 0) releaseSlot(handle);
+    releaseSlot(handle);
     throw error;
+  }
+}
+
+/** Implements `Tensor.write` for a target on a GPU. */
+export function write(target: Tensor, source: Tensor, dtype: DType): void {
+  const { record, buffer } = slotOf(target._handle);
+  checkAlive(record);
+  checkUsage(target, "COPY_DST", "writing");
+  const { byteOffset, nbytes } = target;
+  // Words are written: what shares the last one with the tensor must be padding.
+  const padded = nbytes % 4 === 0 || byteOffset + roundUp(nbytes, 16) >= buffer.size;
+  if (byteOffset % 4 !== 0 || !padded) {
+    throw new UnsupportedError(
+      `${target} shares words of 4 bytes with its neighbours (byteOffset ${byteOffset}, ` +
+        `${nbytes} bytes): WebGPU writes whole words`,
+      { device: target.device },
+    );
+  }
+  if (source.device.type !== CPU) {
+    slotOn(record, source);
+    checkCopySource(source, "copying");
+    copyBuffers(record, source, buffer, byteOffset);
+  } else {
+    if (dtype !== source._type) rehearse(source, dtype);
+    fill(record, buffer, byteOffset, source, dtype);
+  }
+}
+
+/**
+ * The elements of a CPU tensor, as `dtype`, into a buffer: straight from its memory where they
+ * are one after the other, else packed and converted in pieces of at most 8 MiB.
+ */
+function fill(
+  record: DeviceRecord,
+  target: GPUBuffer,
+  offset: number,
+  tensor: Tensor,
+  dtype: DType,
+): void {
+  const { queue } = record.device.gpu;
+  const { _storage, _strides, _type } = tensor;
+  record.moved.up += bytesOf(dtype, tensor.size);
+  const inPieces = dtype !== _type || (_strides !== null && _storage.chunk && dtype.step % 1 === 0);
+  if (inPieces && fillPieces(queue, target, offset, tensor, dtype)) return;
+  const packed = _strides === null ? tensor : _storage.pack(tensor);
+  try {
+    if (dtype === _type) writeBytes(queue, target, offset, packed._bytes());
+    else fillPieces(queue, target, offset, packed, dtype);
   } finally {
-    if (source !== tensor) source.release();
+    if (packed !== tensor) packed.release();
+  }
+}
+
+/** Whether it was possible: pieces must be whole words. */
+function fillPieces(
+  queue: GPUQueue,
+  target: GPUBuffer,
+  offset: number,
+  tensor: Tensor,
+  dtype: DType,
+): boolean {
+  for (let first = 0, at = offset; first < tensor.size; ) {
+    const { count, bytes } = chunkOf(tensor, dtype, first);
+    if (count < 0) return false;
+    writeBytes(queue, target, at, bytes);
+    first += count;
+    at += bytes.length;
+  }
+  return true;
+}
+
+function chunkOf(tensor: Tensor, dtype: DType, first: number) {
+  if (tensor._storage.chunk) return tensor._storage.chunk(tensor, dtype, first);
+  throw new UnsupportedError(
+    `${tensor} is JavaScript's own memory, where ${dtype.name} is not made of ` +
+      `${tensor.dtype}: convert the array first, e.g. new Float32Array(array)`,
+    { given: dtype.name, needed: tensor.dtype },
+  );
+}
+
+/** Throws what converting would throw, before anything is written over. */
+function rehearse(tensor: Tensor, dtype: DType): void {
+  for (let first = 0; first < tensor.size; ) {
+    const { count } = chunkOf(tensor, dtype, first);
+    if (count < 0) return;
+    first += count;
   }
 }
 
 /** A second hold on a tensor that is on the device already. */
-function again(tensor: Tensor, record: DeviceRecord, usage: number): Tensor {
+function again(tensor: Tensor, record: DeviceRecord, dtype: DType, usage: number): Tensor {
   slotOn(record, tensor);
+  if (dtype !== tensor._type) {
+    throw new UnsupportedError(`${tensor} is on the GPU: only uploads convert`, {
+      given: dtype.name,
+      needed: tensor.dtype,
+    });
+  }
   for (const flag of Object.keys(Usage) as (keyof typeof Usage)[]) {
     if (usage & Usage[flag]) checkUsage(tensor, flag, "to() with this usage");
   }
@@ -56,7 +144,7 @@ function again(tensor: Tensor, record: DeviceRecord, usage: number): Tensor {
 }
 
 /** Writes bytes and, where they are no multiple of 4, a last word padded with zeros. */
-function write(queue: GPUQueue, target: GPUBuffer, bytes: Uint8Array): void {
+function writeBytes(queue: GPUQueue, target: GPUBuffer, offset: number, bytes: Uint8Array): void {
   const words = bytes.byteLength - (bytes.byteLength % 4);
   if (isResizable(bytes.buffer)) {
     // writeBuffer refuses views of resizable memory, so they go through a fixed array.
@@ -64,15 +152,15 @@ function write(queue: GPUQueue, target: GPUBuffer, bytes: Uint8Array): void {
     for (let at = 0; at < words; at += fixed.length) {
       const part = bytes.subarray(at, Math.min(at + fixed.length, words));
       fixed.set(part);
-      queue.writeBuffer(target, at, fixed, 0, part.length);
+      queue.writeBuffer(target, offset + at, fixed, 0, part.length);
     }
   } else if (words > 0) {
-    queue.writeBuffer(target, 0, bytes.buffer, bytes.byteOffset, words);
+    queue.writeBuffer(target, offset, bytes.buffer, bytes.byteOffset, words);
   }
   if (words < bytes.byteLength) {
     const tail = new Uint8Array(4);
     tail.set(bytes.subarray(words));
-    queue.writeBuffer(target, words, tail);
+    queue.writeBuffer(target, offset + words, tail);
   }
 }
 
@@ -175,43 +263,27 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
     for (const { tensor, target, offset } of pieces) {
       checkTarget(tensor, target);
       targetBytes(target).set(new Uint8Array(mapped, offset, tensor.nbytes));
+      record.moved.down += tensor.nbytes;
     }
+    staging.unmap();
     used = true;
   } finally {
-    if (used) giveStaging(record, staging);
+    if (used) record.pool.give(staging);
     else staging.destroy();
   }
 }
 
-/** Idle staging memory that a device keeps, in bytes. */
-const KEPT = 256 << 20;
-
-// Making a staging buffer costs as much as the read itself, so that some are kept.
+// A power of two fits more reads, and nobody sees what is behind the bytes that are read.
 function takeStaging(record: DeviceRecord, bytes: number): GPUBuffer {
-  const fit = record.staging.findIndex(({ size }) => size >= bytes && size <= 2 * bytes);
-  const [kept] = fit < 0 ? [] : record.staging.splice(fit, 1);
-  if (kept) return kept;
+  const { gpu } = record.device;
+  const size = Math.min(2 ** Math.ceil(Math.log2(bytes)), gpu.limits.maxBufferSize);
   const usage = Usage.MAP_READ | Usage.COPY_DST;
-  return watched(record, `createBuffer for reading ${bytes} bytes`, () =>
-    record.device.gpu.createBuffer({ size: bytes, usage }),
+  return (
+    record.pool.take(size, usage) ??
+    watched(record, `createBuffer for reading ${bytes} bytes`, () =>
+      gpu.createBuffer({ size, usage }),
+    )
   );
 }
 
-function giveStaging(record: DeviceRecord, staging: GPUBuffer): void {
-  staging.unmap();
-  record.staging.push(staging);
-  let total = 0;
-  for (const { size } of record.staging) total += size;
-  while (total > KEPT) {
-    const oldest = record.staging.shift() as GPUBuffer;
-    total -= oldest.size;
-    oldest.destroy();
-  }
-}
-
-registerDeviceLayer({
-  upload,
-  read,
-  fromBuffer,
-  bufferOf: (tensor) => slotOf(tensor._handle).buffer,
-});
+registerDeviceLayer({ upload, write, read, fromBuffer, bufferOf });

@@ -3,6 +3,8 @@ export interface Binding {
   readonly index: number;
   readonly name: string;
   readonly type: GPUBufferBindingType;
+  /** The type of its value where that is one word, such as "f32". */
+  readonly value: string | undefined;
 }
 
 /** WGSL without its comments; block comments nest. Strings do not exist in WGSL. */
@@ -18,7 +20,7 @@ export function stripComments(wgsl: string): string {
 
 const ATTRIBUTE = /@(group|binding)\s*\(\s*(\w+)\s*,?\s*\)/g;
 const VARIABLE =
-  /((?:@\s*\w+\s*\([^)]*\)\s*)+)var\s*(?:<\s*(\w+)\s*(?:,\s*(\w+)\s*,?\s*)?>)?\s*([\w\p{L}]+)/gu;
+  /((?:@\s*\w+\s*\([^)]*\)\s*)+)var\s*(?:<\s*(\w+)\s*(?:,\s*(\w+)\s*,?\s*)?>)?\s*([\w\p{L}]+)\s*(?::\s*(\w+)\s*;)?/gu;
 
 /**
  * The buffers that a shader declares, ordered by binding; null where they are not plain buffers
@@ -27,7 +29,7 @@ const VARIABLE =
 export function parseBindings(wgsl: string): Binding[] | null {
   const bindings: Binding[] = [];
   const source = stripComments(wgsl);
-  for (const [, attributes = "", space, access, name = ""] of source.matchAll(VARIABLE)) {
+  for (const [, attributes = "", space, access, name = "", value] of source.matchAll(VARIABLE)) {
     const found = new Map<string, number>();
     for (const [, key = "", value = ""] of attributes.matchAll(ATTRIBUTE)) {
       found.set(key, Number(value.replace(/[iu]$/, "")));
@@ -35,7 +37,7 @@ export function parseBindings(wgsl: string): Binding[] | null {
     const index = found.get("binding") ?? Number.NaN;
     const type = bindingType(space, access);
     if (found.get("group") !== 0 || !Number.isInteger(index) || type === null) return null;
-    bindings.push({ index, name, type });
+    bindings.push({ index, name, type, value });
   }
   bindings.sort((a, b) => a.index - b.index);
   return bindings.every(({ index }, i) => index === i) ? bindings : null;

@@ -1,0 +1,68 @@
+/** Bytes of idle buffers that a device keeps; beyond, those used longest ago go first. */
+const BUDGET = 256 << 20;
+/** After so long without any use, all of them go. */
+const IDLE_MS = 10_000;
+
+/** Idle buffers by usage and size, the kind used last at the end. */
+export class Pool {
+  /** Bytes of the buffers that wait here. */
+  idleBytes = 0;
+  created = 0;
+  reused = 0;
+  readonly #idle = new Map<string, GPUBuffer[]>();
+  #used = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** A buffer of exactly this size and usage, with whatever is in it; undefined if none waits. */
+  take(size: number, usage: number): GPUBuffer | undefined {
+    const buffer = this.#idle.get(`${usage}:${size}`)?.pop();
+    if (buffer === undefined) {
+      this.created++;
+      return buffer;
+    }
+    this.reused++;
+    this.idleBytes -= size;
+    this.#used = true;
+    return buffer;
+  }
+
+  /** Takes a buffer that nobody else will use, work in the queue apart: that keeps its order. */
+  give(buffer: GPUBuffer): void {
+    const key = `${buffer.usage}:${buffer.size}`;
+    const kind = this.#idle.get(key) ?? [];
+    kind.push(buffer);
+    this.#idle.delete(key);
+    this.#idle.set(key, kind);
+    this.idleBytes += buffer.size;
+    this.#used = true;
+    if (this.idleBytes > BUDGET) this.#trim(BUDGET);
+    this.#timer ??= this.#later();
+  }
+
+  /** Destroys every idle buffer. */
+  drop(): void {
+    this.#trim(0);
+  }
+
+  #trim(budget: number): void {
+    for (const [key, kind] of this.#idle) {
+      while (this.idleBytes > budget && kind.length > 0) {
+        const buffer = kind.shift() as GPUBuffer;
+        this.idleBytes -= buffer.size;
+        buffer.destroy();
+      }
+      if (kind.length === 0) this.#idle.delete(key);
+    }
+  }
+
+  #later(): ReturnType<typeof setTimeout> {
+    this.#used = false;
+    const timer = setTimeout(() => {
+      if (!this.#used) this.drop();
+      this.#timer = this.idleBytes > 0 ? this.#later() : undefined;
+    }, IDLE_MS);
+    // Node would wait for it before it ends.
+    (timer as { unref?: () => void }).unref?.();
+    return timer;
+  }
+}

@@ -1,0 +1,82 @@
+import { DeviceError, UnsupportedError } from "../errors.js";
+import { useDevice } from "./device.js";
+
+/**
+ * Options of `webgpu.requestDevice`: limits by their WebGPU names, and the few below. Of
+ * maxBufferSize and maxStorageBufferBindingSize the default is all that the adapter has.
+ */
+export interface RequestDeviceOptions {
+  /** Needed limits, e.g. `maxBufferSize: 2 ** 30` (bytes). Infinity: all that the adapter has. */
+  [limit: string]: unknown;
+  /**
+   * `GPUFeatureName`s that the device must have, e.g. ["shader-f16"]. Without the list: shader-f16,
+   * subgroups and timestamp-query, as far as the adapter has them.
+   */
+  features?: Iterable<string>;
+  powerPreference?: GPUPowerPreference;
+  /** Shown in error messages. */
+  label?: string;
+}
+
+/** What is asked for unless told otherwise, as far as the adapter has it, and why. */
+const WANTED_LIMITS = {
+  maxBufferSize: Number.POSITIVE_INFINITY, // a tensor is one buffer; the default is 256 MiB
+  maxStorageBufferBindingSize: Number.POSITIVE_INFINITY, // what a kernel sees; 128 MiB
+};
+const WANTED_FEATURES = [
+  "shader-f16", // kernels over float16
+  "subgroups", // reductions
+  "timestamp-query", // webgpu.timed
+];
+
+/** Implements `webgpu.requestDevice`. */
+export async function requestDevice(options: RequestDeviceOptions): Promise<GPUDevice> {
+  const { features, powerPreference, label = "", ...limits } = options;
+  const gpu = (globalThis.navigator as Navigator | undefined)?.gpu;
+  if (!gpu) {
+    throw new DeviceError(
+      "no WebGPU here (navigator.gpu is missing): use a browser that has it, on https:// or " +
+        "localhost; Chrome on Linux may need chrome://flags/#enable-unsafe-webgpu",
+    );
+  }
+  const adapter = await gpu.requestAdapter(powerPreference ? { powerPreference } : {});
+  if (!adapter) {
+    throw new DeviceError(
+      "WebGPU found no adapter: the driver may be blocked or missing; see " +
+        "chrome://gpu or about:support",
+    );
+  }
+  const requiredLimits: Record<string, number> = {};
+  for (const [name, asked] of Object.entries({ ...WANTED_LIMITS, ...limits })) {
+    const limit = (adapter.limits as unknown as Record<string, unknown>)[name];
+    if (typeof limit !== "number" || typeof asked !== "number") {
+      throw new TypeError(
+        `${name}: ${asked} is neither a WebGPU limit with a number, nor one of features, ` +
+          "powerPreference, label",
+      );
+    }
+    const wanted = asked === Number.POSITIVE_INFINITY ? limit : asked;
+    // Alignments are better when smaller; the browser checks those itself.
+    if (wanted > limit && !name.startsWith("min")) {
+      throw new UnsupportedError(
+        `${name}: ${asked} is more than this adapter has (${limit}); Infinity asks for that`,
+        { given: asked, needed: limit },
+      );
+    }
+    requiredLimits[name] = wanted;
+  }
+  let device: GPUDevice;
+  try {
+    device = await adapter.requestDevice({
+      label,
+      requiredFeatures: [
+        ...(features ?? WANTED_FEATURES.filter((name) => adapter.features.has(name))),
+      ] as GPUFeatureName[],
+      requiredLimits,
+    });
+  } catch (cause) {
+    throw new DeviceError(`the adapter gave no device: ${(cause as Error).message}`, { cause });
+  }
+  useDevice(device, adapter.limits);
+  return device;
+}
