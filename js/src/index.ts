@@ -1,7 +1,7 @@
 // Whoever imports a Tensor alone must get the device layer too: it registers itself.
 import "./webgpu/transfer.js";
 
-export { Bridge, type TensorOptions } from "./bridge.js";
+export type { Bridge, TensorOptions } from "./bridge.js";
 export { type ConnectOptions, connect } from "./connect.js";
 export type { DataOf, DTypeArrays, DTypeName, TypedArray } from "./dtype.js";
 export type { Element } from "./element.js";
