@@ -6,7 +6,7 @@ import type { Pyodide, PyodideHost, PyProxy } from "./pyodide.js";
 import { checkShape } from "./shape.js";
 import type { Device } from "./shared.js";
 import { isTensor, Tensor } from "./tensor.js";
-import { emptyOnDevice, releaseSlot, retainSlot } from "./webgpu/buffers.js";
+import { checkRowMajor, emptyOnDevice, releaseSlot, retainSlot } from "./webgpu/buffers.js";
 import { useDevice } from "./webgpu/device.js";
 import { read } from "./webgpu/transfer.js";
 
@@ -141,6 +141,7 @@ export class Bridge {
       }
     }
     if (tensor.device.type === WEBGPU) {
+      checkRowMajor(tensor);
       retainSlot(tensor._handle);
       try {
         return this.#heap.wrap(tensor._handle, tensor);

@@ -40,6 +40,7 @@ export type GPUAdopter = (
   dtype: DType,
   shape: number[],
   readOnly: boolean,
+  strides: readonly number[] | null,
 ) => Tensor;
 
 /** Storage in one Pyodide's memory. `_handle` of its tensors is a hold in the C core. */
@@ -161,16 +162,17 @@ export class HeapStorage implements Storage {
     }
     if (size === 0) rowMajor = true;
 
+    const strides = rowMajor ? null : L.readDims(words, stridesAt, ndim);
     const onCPU = words[at + L.DEVICE_TYPE] === L.CPU;
-    if (onCPU && (rowMajor || dtype.step % 1 === 0)) {
-      const strides = rowMajor ? null : L.readDims(words, stridesAt, ndim);
+    const addressable = rowMajor || dtype.step % 1 === 0;
+    if (onCPU && addressable) {
       return new Tensor(this, handle, data + offset, dtype, shape, strides, CPU_DEVICE, readOnly);
     }
     try {
-      if (rowMajor) return this.#adoptGPU(data, offset, dtype, shape, readOnly);
+      if (addressable) return this.#adoptGPU(data, offset, dtype, shape, readOnly, strides);
       throw new UnsupportedError(
-        `a strided ${dtype.name} cannot come to JS: on WebGPU, and with packed sub-byte elements, ` +
-          "only row-major tensors can; copy it first",
+        `a strided ${dtype.name} cannot come to JS: packed sub-byte elements must be row-major; ` +
+          "copy it first",
       );
     } finally {
       this.release(handle);

@@ -22,6 +22,22 @@ export function checkShape(shape: ArrayLike<number>): number[] {
   return dims;
 }
 
+/** A checked copy of strides; null where they are those of row-major order. */
+export function checkStrides(
+  shape: readonly number[],
+  strides: ArrayLike<number> | undefined,
+): number[] | null {
+  if (strides === undefined) return null;
+  const steps = Array.from(strides);
+  if (steps.length !== shape.length || !steps.every(Number.isSafeInteger)) {
+    throw new RangeError(`strides [${steps}] must be ${shape.length} integers, in elements`);
+  }
+  const usual = rowMajorStrides(shape);
+  // Those of axes of length 1 carry no information, nor do those of tensors without elements.
+  const even = steps.every((step, i) => step === usual[i] || shape[i] === 1);
+  return even || sizeOf(shape) === 0 ? null : steps;
+}
+
 /** Number of elements; 1 for shape []. */
 export function sizeOf(shape: readonly number[]): number {
   let size = 1;

@@ -65,6 +65,8 @@ export interface FromGPUBufferOptions {
   dtype: DTypeName;
   /** Bytes from the start of the buffer to element 0; default 0. */
   byteOffset?: number;
+  /** In elements; default row-major. A strided tensor can be read, but not bound or copied. */
+  strides?: ArrayLike<number>;
   /** Called once when nothing holds the buffer any more. Without it the buffer is borrowed. */
   release?: () => void;
 }

@@ -197,3 +197,55 @@ export async function lost_devices_are_named(context) {
   equal(host.shape, [4], "CPU tensors are not affected");
   releaseAll(gpu, host);
 }
+
+export async function strided_gpu_tensors_are_read_in_their_order(context) {
+  const device = await deviceOf(context);
+  const { Tensor } = context.library;
+  const STORAGE_COPY = 0x80 | 0x08 | 0x04;
+  const buffer = device.createBuffer({ size: 64, usage: STORAGE_COPY });
+  device.queue.writeBuffer(
+    buffer,
+    0,
+    Uint8Array.from({ length: 64 }, (_, i) => i),
+  );
+  const bytesAt = (dtype, step, ...starts) => {
+    const bytes = starts.flatMap((start) => Array.from({ length: step }, (_, i) => start + i));
+    return [dtype, bytes];
+  };
+  for (const [shape, strides, byteOffset, [dtype, expected]] of [
+    [[2, 3], [1, 2], 0, bytesAt("float32", 4, 0, 8, 16, 4, 12, 20)],
+    [[3], [-1], 8, bytesAt("float32", 4, 8, 4, 0)],
+    [[2, 2], [0, 3], 4, bytesAt("int32", 4, 4, 16, 4, 16)],
+    [[3], [3], 1, bytesAt("uint8", 1, 1, 4, 7)],
+    [[2, 2], [-5, 2], 33, bytesAt("uint8", 1, 33, 35, 28, 30)],
+    [[2], [4], 6, bytesAt("uint16", 2, 6, 14)],
+    [[3], [1], 5, bytesAt("uint8", 1, 5, 6, 7)], // row-major at an odd place
+  ]) {
+    const tensor = Tensor.fromGPUBuffer(buffer, { device, shape, dtype, byteOffset, strides });
+    equal([...bytes(await tensor.read())], expected, `${dtype} [${shape}] by [${strides}]`);
+    equal([...tensor.strides], strides);
+    releaseAll(tensor);
+  }
+  const strided = Tensor.fromGPUBuffer(buffer, {
+    device,
+    shape: [2, 3],
+    strides: [1, 2],
+    dtype: "float32",
+  });
+  const kernel = new context.library.webgpu.Kernel(device, DOUBLE);
+  const out = context.bridge.empty([6], "float32", { device });
+  const lent = (strides) =>
+    Tensor.fromGPUBuffer(buffer, { device, shape: [2], strides, dtype: "int8" });
+  for (const [name, refused] of [
+    ["UnsupportedError", () => kernel.run([strided, out], { workgroups: 1 })],
+    ["UnsupportedError", () => strided.contiguous()],
+    ["UnsupportedError", () => context.bridge.toPython(strided)],
+    ["RangeError", () => lent([64])],
+    ["RangeError", () => lent([-1])],
+    ["RangeError", () => lent([1, 1])],
+  ]) {
+    await throws(refused, name, /strides|reaches from byte/);
+  }
+  releaseAll(strided, out);
+  buffer.destroy();
+}

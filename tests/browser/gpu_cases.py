@@ -74,6 +74,22 @@ async def test_packed_elements_are_unpacked_on_the_way_to_numpy():
             assert (await on_gpu.to_host()).tobytes() == bytes([1, 2, 3])
 
 
+async def test_strided_gpu_tensor_of_another_producer_is_read(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "native")
+    from forge import versioned
+
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    with dlw.from_dlpack(array).to_device("webgpu") as on_gpu:
+        capsule = on_gpu.__dlpack__(max_version=(1, 0))
+        struct = versioned(capsule).dl_tensor
+        struct.shape[0], struct.shape[1] = 3, 2
+        struct.strides[0], struct.strides[1] = 1, 3
+        with dlw.from_dlpack(capsule) as transposed:
+            assert transposed.strides == (1, 3)
+            np.testing.assert_array_equal(await transposed.to_host(), array.T)
+            np.testing.assert_array_equal(np.asarray(transposed), array.T)
+
+
 def test_packed_elements_with_strides_do_not_reach_javascript(monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "native")
     from forge import Forged

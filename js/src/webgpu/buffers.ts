@@ -1,7 +1,7 @@
 import { bytesOf, type DType, dtypeNamed } from "../dtype.js";
 import { DeviceError, DLPackError, ReleasedError, UnsupportedError } from "../errors.js";
 import { CPU } from "../layout.js";
-import { checkShape, sizeOf } from "../shape.js";
+import { checkShape, checkStrides, extentOf, sizeOf } from "../shape.js";
 import { type DeviceRecord, type Slot, shared } from "../shared.js";
 import type { FromGPUBufferOptions, Storage } from "../storage.js";
 import { Tensor } from "../tensor.js";
@@ -153,9 +153,10 @@ export function tensorOfSlot(
   dtype: DType,
   shape: readonly number[],
   readOnly: boolean,
+  strides: readonly number[] | null = null,
 ): Tensor {
   const { device } = slotOf(handle).record;
-  return new Tensor(gpuStorage, handle, byteOffset, dtype, shape, null, device, readOnly);
+  return new Tensor(gpuStorage, handle, byteOffset, dtype, shape, strides, device, readOnly);
 }
 
 /** {@link tensorOfSlot} with a reference of its own. */
@@ -188,15 +189,16 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Te
   if (!Number.isSafeInteger(byteOffset) || byteOffset < 0) {
     throw new RangeError(`byteOffset ${byteOffset} is not a non-negative integer`);
   }
-  const needed = byteOffset + bytesOf(dtype, sizeOf(shape));
-  if (needed > buffer.size) {
+  const strides = checkStrides(shape, options.strides);
+  const { start, bytes } = spanOf(dtype, shape, strides, byteOffset);
+  if (start < 0 || start + bytes > buffer.size) {
     throw new RangeError(
-      `shape [${shape}] of ${dtype.name} from byte ${byteOffset} ends at byte ${needed}; ` +
-        `the GPUBuffer has ${buffer.size}`,
+      `shape [${shape}] of ${dtype.name} from byte ${byteOffset} reaches from byte ${start} to ` +
+        `${start + bytes}; the GPUBuffer has ${buffer.size}`,
     );
   }
   const handle = addSlot(record, buffer, options.release ?? null);
-  return tensorOfSlot(handle, byteOffset, dtype, shape, false);
+  return tensorOfSlot(handle, byteOffset, dtype, shape, false, strides);
 }
 
 /** The slot of a tensor that must be on this device; DeviceError naming both where it is not. */
@@ -233,11 +235,12 @@ export const gpuStorage: Storage = {
     );
   },
   share(tensor) {
-    const { _handle, _start, _type, shape, readOnly } = tensor;
-    return adoptSlot(_handle, _start, _type, shape, readOnly);
+    const { _handle, _start, _type, shape, readOnly, _strides } = tensor;
+    return adoptSlot(_handle, _start, _type, shape, readOnly, _strides);
   },
   pack(tensor) {
     const { record } = slotOf(tensor._handle);
+    checkRowMajor(tensor);
     checkCopySource(tensor, "copying");
     const copy = emptyOnDevice(record, tensor.shape, tensor._type);
     copyBuffers(record, tensor, slotOf(copy._handle).buffer, 0);
@@ -263,6 +266,29 @@ export function copyBuffers(
     encoder.copyBufferToBuffer(buffer, byteOffset, target, offset, roundUp(nbytes, 4));
     gpu.queue.submit([encoder.finish()]);
   });
+}
+
+/** The bytes that a tensor's elements lie in, gaps included. */
+export function spanOf(
+  dtype: DType,
+  shape: readonly number[],
+  strides: readonly number[] | null,
+  byteOffset: number,
+): { start: number; bytes: number } {
+  const size = sizeOf(shape);
+  if (strides === null || size === 0) return { start: byteOffset, bytes: bytesOf(dtype, size) };
+  const { low, high } = extentOf(shape, strides);
+  return { start: byteOffset + low * dtype.step, bytes: (high - low + 1) * dtype.step };
+}
+
+/** Throws for a strided tensor, whose elements a kernel or copy would take for others. */
+export function checkRowMajor(tensor: Tensor): void {
+  if (tensor._strides === null) return;
+  throw new UnsupportedError(
+    `${tensor} has strides [${tensor.strides}]: on WebGPU it can be read, and nothing else; ` +
+      "upload what read() gives",
+    { device: tensor.device },
+  );
 }
 
 /** WebGPU copies whole groups of 4 bytes at offsets that are multiples of 4. */

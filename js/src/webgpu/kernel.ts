@@ -4,6 +4,7 @@ import type { Tensor } from "../tensor.js";
 import {
   allocate,
   checkCopySource,
+  checkRowMajor,
   checkUsage,
   DEFAULT_USAGE,
   releaseSlot,
@@ -245,6 +246,7 @@ function bind(
   if (typeof arg === "number") return bindNumber(record, arg, index, declared);
   const type = declared?.type;
   const { buffer, own } = slotOn(record, arg);
+  checkRowMajor(arg);
   const { limits } = record.device.gpu;
   const { byteOffset, nbytes } = arg;
   const kind = type === "uniform" ? "Uniform" : "Storage";

@@ -1,4 +1,4 @@
-import { checkTarget, targetBytes } from "../copy.js";
+import { checkTarget, gather, targetBytes } from "../copy.js";
 import { bytesOf, type DType, dtypeNamed } from "../dtype.js";
 import { DeviceError, UnsupportedError } from "../errors.js";
 import { CPU } from "../layout.js";
@@ -17,6 +17,7 @@ import {
   roundUp,
   slotOf,
   slotOn,
+  spanOf,
   tensorOfSlot,
   Usage,
 } from "./buffers.js";
@@ -169,11 +170,17 @@ function isResizable(buffer: ArrayBufferLike): boolean {
   return (resizable || growable) === true;
 }
 
-/** One tensor on its way back: its bytes at `offset` of the staging buffer, then in `target`. */
+/**
+ * One tensor on its way back: `length` bytes of its buffer, from `start` on, at `offset` of the
+ * staging buffer, then in `target`. `skip` of them are not the tensor's: copies begin at words.
+ */
 interface Piece {
   readonly tensor: Tensor;
   readonly target: Target;
+  readonly start: number;
+  readonly length: number;
   readonly offset: number;
+  readonly skip: number;
 }
 
 /** The pieces that share one staging buffer, one submit and one map. */
@@ -201,7 +208,7 @@ export async function read(
       const target = outs[i] ?? tensor._newArray();
       if (tensor.device.type !== CPU) {
         checkTarget(tensor, target);
-        checkCopySource(tensor, "reading");
+        checkUsage(tensor, "COPY_SRC", "reading");
         // Whoever passed `out` may release it while the GPU works.
         const held = isTensor(target) ? target._storage.share(target) : target;
         if (isTensor(held)) holds.push(held);
@@ -223,16 +230,27 @@ export async function read(
 }
 
 function plan(batches: Batch[], tensor: Tensor, target: Target): void {
-  const { record } = slotOf(tensor._handle);
+  const { record, buffer } = slotOf(tensor._handle);
   checkAlive(record);
-  const bytes = roundUp(tensor.nbytes, 16);
+  const span = spanOf(tensor._type, tensor.shape, tensor._strides, tensor.byteOffset);
+  const skip = span.start % 4;
+  const start = span.start - skip;
+  const length = roundUp(skip + span.bytes, 4);
+  if (start + length > buffer.size) {
+    throw new UnsupportedError(
+      `reading ${tensor} needs whole words of 4 bytes, ${start + length} bytes in its GPUBuffer, ` +
+        `which has ${buffer.size}: pad the buffer to a multiple of 16`,
+      { given: buffer.size, needed: start + length, device: tensor.device },
+    );
+  }
+  const bytes = roundUp(length, 16);
   const limit = record.device.gpu.limits.maxBufferSize;
   let batch = batches.find((b) => b.record === record && b.bytes + bytes <= limit);
   if (batch === undefined) {
     batch = { record, pieces: [], bytes: 0 };
     batches.push(batch);
   }
-  batch.pieces.push({ tensor, target, offset: batch.bytes });
+  batch.pieces.push({ tensor, target, start, length, skip, offset: batch.bytes });
   batch.bytes += bytes;
 }
 
@@ -245,12 +263,9 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
   try {
     watched(record, `reading ${pieces.map((piece) => piece.tensor)}`, () => {
       const encoder = gpu.createCommandEncoder();
-      for (const { tensor, offset } of pieces) {
+      for (const { tensor, start, length, offset } of pieces) {
         const { buffer } = slotOf(tensor._handle);
-        const nbytes = roundUp(tensor.nbytes, 4);
-        if (nbytes > 0) {
-          encoder.copyBufferToBuffer(buffer, tensor.byteOffset, staging, offset, nbytes);
-        }
+        if (length > 0) encoder.copyBufferToBuffer(buffer, start, staging, offset, length);
       }
       gpu.queue.submit([encoder.finish()]);
     });
@@ -260,9 +275,12 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
     await settled(record);
     if (failure) throw new DeviceError(`reading back from ${nameOf(record)} failed`, failure);
     const mapped = staging.getMappedRange(0, bytes);
-    for (const { tensor, target, offset } of pieces) {
+    for (const { tensor, target, offset, length, skip } of pieces) {
       checkTarget(tensor, target);
-      targetBytes(target).set(new Uint8Array(mapped, offset, tensor.nbytes));
+      const { _strides, _type, nbytes } = tensor;
+      const bytes = new Uint8Array(mapped, offset + skip, length - skip);
+      if (_strides === null) targetBytes(target).set(bytes.subarray(0, nbytes));
+      else gather(targetBytes(target), bytes, tensor, _strides, _type.step);
       record.moved.down += tensor.nbytes;
     }
     staging.unmap();
