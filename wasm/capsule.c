@@ -88,7 +88,7 @@ static void drop_buffer(dlw_tensor *root) {
 /* Byte strides to element strides. Those of axes with one element, or of arrays without
  * any, carry no information and are not judged. */
 static int element_strides(const Py_buffer *view, int64_t *strides) {
-  for (int i = 0; i < view->ndim; i++) {
+  for (int i = 0; i < view->ndim && view->strides != NULL; i++) {
     strides[i] = view->strides[i] / view->itemsize;
     if (view->strides[i] % view->itemsize == 0) continue;
     if (view->shape[i] <= 1 || view->len == 0) continue;
@@ -110,7 +110,8 @@ static dlw_tensor *describe_buffer(const Py_buffer *view) {
                         .ndim = view->ndim,
                         .dtype = dtype,
                         .shape = shape,
-                        .strides = strides};
+                        /* ctypes gives none, whatever it is asked for: row-major. */
+                        .strides = view->strides != NULL ? strides : NULL};
   if (view->ndim > DLW_MAX_NDIM) {
     dlw_raise(DLW_BAD_NDIM, &described);
     return NULL;
@@ -343,7 +344,7 @@ static void destroy_capsule(PyObject *capsule, const flavour *kind) {
   PyObject *kept = PyErr_GetRaisedException();
   void *pointer = PyCapsule_GetPointer(capsule, kind->name);
   if (pointer == NULL) {
-    PyErr_WriteUnraisable(capsule);
+    PyErr_WriteUnraisable(NULL); /* the capsule itself is being destroyed already */
   } else if (kind == &VERSIONED) {
     DLManagedTensorVersioned *managed = pointer;
     if (managed->deleter != NULL) managed->deleter(managed);

@@ -7,8 +7,10 @@ gives them, not from the C core under test.
 import ctypes
 from ctypes import (
     POINTER,
+    PYFUNCTYPE,
     Structure,
     c_char_p,
+    c_int,
     c_int32,
     c_int64,
     c_size_t,
@@ -96,8 +98,10 @@ class Forged:
 
     Keyword arguments overwrite fields. `deleted` counts calls of the deleter; the
     capsule has a destructor that calls it while nobody took the capsule over, as the
-    standard asks of producers.
+    standard asks of producers. The memory stays until the deleter has run.
     """
+
+    alive = set()  # noqa: RUF012 - shared on purpose
 
     def __init__(self, *, flavour=Versioned, name=None, no_deleter=False, **fields):
         self.deleted = 0
@@ -136,14 +140,59 @@ class Forged:
     def _delete(self, address):
         assert address == ctypes.addressof(self.managed)
         self.deleted += 1
+        self.alive.discard(self)
 
     def _destroy(self, capsule):
         if is_valid(capsule, self.name) and self.managed.deleter:
             self._delete(ctypes.addressof(self.managed))
 
     def __dlpack__(self, **keywords):
+        self.alive.add(self)
         return new_capsule(ctypes.addressof(self.managed), self.name, self.destructor)
 
     def __dlpack_device__(self):
         tensor = self.managed.dl_tensor
         return tensor.device_type, tensor.device_id
+
+
+class Recorder:
+    """A producer that notes how it was called, and may know fewer keywords."""
+
+    def __init__(self, array, knows=("stream", "max_version", "dl_device", "copy")):
+        self.array, self.knows, self.calls = array, knows, []
+
+    def __dlpack_device__(self):
+        raise AssertionError("__dlpack__ must not depend on __dlpack_device__")
+
+    def __dlpack__(self, **keywords):
+        self.calls.append(keywords)
+        if not set(keywords) <= set(self.knows):
+            raise TypeError("unexpected keyword argument")
+        return self.array.__dlpack__(**keywords)
+
+
+SET_ERROR = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
+
+
+FROM_OBJECT = PYFUNCTYPE(c_int, py_object, POINTER(c_void_p))
+
+
+class Api(Structure):
+    """DLPackExchangeAPI; its functions are called with the GIL and may raise."""
+
+    _fields_ = (
+        ("major", c_uint32),
+        ("minor", c_uint32),
+        ("prev_api", c_void_p),
+        ("allocate", PYFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, SET_ERROR)),
+        ("from_object", FROM_OBJECT),
+        ("to_object", PYFUNCTYPE(c_int, c_void_p, POINTER(c_void_p))),
+        ("describe", PYFUNCTYPE(c_int, py_object, POINTER(DLTensor))),
+        ("current_stream", PYFUNCTYPE(c_int, c_int32, c_int32, POINTER(c_void_p))),
+    )
+
+
+def api_of(kind):
+    """The exchange functions of a type."""
+    capsule = kind.__dlpack_c_exchange_api__
+    return Api.from_address(get_pointer(capsule, b"dlpack_exchange_api"))

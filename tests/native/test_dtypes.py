@@ -35,16 +35,6 @@ def test_numpy_dtype_round_trips_without_a_copy(np_row, make):
             assert back.tobytes() == array.tobytes()
 
 
-def test_numpy_dtype_is_exported_with_the_standard_triple(np_row):
-    tensor = dlw.from_dlpack(sample(np_row))
-    exported = versioned(tensor.__dlpack__(max_version=(1, 0))).dl_tensor
-    assert (exported.code, exported.bits, exported.lanes) == (
-        np_row["code"],
-        np_row["bits"],
-        np_row["lanes"],
-    )
-
-
 def test_buffer_format_is_numpys(np_row):
     array = sample(np_row)
     view = memoryview(dlw.from_dlpack(array))

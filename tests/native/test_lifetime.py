@@ -9,7 +9,6 @@ import weakref
 
 import numpy as np
 import pytest
-from forge import DELETER, Forged, Versioned, get_pointer, versioned
 
 import dlpack_web as dlw
 
@@ -86,15 +85,6 @@ def test_tensor_can_be_weakly_referenced(array):
     assert alive() is None
 
 
-def test_unconsumed_capsules_free_once(array):
-    tensor = dlw.from_dlpack(array)
-    before = sys.getrefcount(array)
-    for max_version in (None, (1, 0)):
-        capsule = tensor.__dlpack__(max_version=max_version)
-        del capsule
-    assert sys.getrefcount(array) == before
-
-
 def test_ten_thousand_exchanges_leave_nothing(array):
     references, live = sys.getrefcount(array), dlw.live_tensors()
     for _ in range(10_000):
@@ -132,57 +122,6 @@ def test_live_tensors_counts_holds(array):
     assert dlw.live_tensors() == start
 
 
-def test_consumer_calls_the_deleter_itself(array):
-    """As a consumer in C does: rename, use, call the deleter in the struct."""
-    import ctypes
-
-    rename = ctypes.pythonapi.PyCapsule_SetName
-    rename.argtypes = (ctypes.py_object, ctypes.c_char_p)
-    tensor = dlw.from_dlpack(array)
-    capsule = tensor.__dlpack__(max_version=(1, 0))
-    address = get_pointer(capsule, b"dltensor_versioned")
-    assert rename(capsule, b"used_dltensor_versioned") == 0
-    del capsule
-    tensor.release()
-    struct = Versioned.from_address(address)
-    assert struct.dl_tensor.shape[0] == 6
-    DELETER(struct.deleter)(address)
-
-
-def test_deleter_keeps_a_pending_exception(array):
-    """A capsule that dies while an exception unwinds does not disturb it."""
-    array.flags.writeable = True
-
-    def fail():
-        capsule = dlw.from_dlpack(Forged()).__dlpack__(max_version=(1, 0))
-        assert capsule is not None
-        raise KeyError("pending")
-
-    with pytest.raises(KeyError, match="pending"):
-        fail()
-
-
-def test_deleter_may_run_on_a_thread_without_the_gil(host_python):
-    """DLPack: on any thread, at any time. CFUNCTYPE gives up the GIL for the call."""
-    import ctypes
-
-    array = np.arange(6.0).view(Array)
-    alive = weakref.ref(array)
-    tensor = dlw.from_buffer(array)
-    capsule = tensor.__dlpack__(max_version=(1, 0))
-    struct = versioned(capsule)
-    rename = ctypes.pythonapi.PyCapsule_SetName
-    rename.argtypes = (ctypes.py_object, ctypes.c_char_p)
-    rename(capsule, b"used_dltensor_versioned")
-    address, deleter = ctypes.addressof(struct), ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-    tensor.release()
-    del array
-    thread = threading.Thread(target=deleter(struct.deleter), args=(address,))
-    thread.start()
-    thread.join(timeout=30)
-    assert alive() is None
-
-
 def test_many_threads_share_and_release(host_python):
     array = np.arange(1000.0)
     tensor = dlw.from_dlpack(array)
@@ -201,29 +140,6 @@ def test_many_threads_share_and_release(host_python):
     assert sums == [999.0] * 4000
 
 
-def test_interpreter_shutdown_with_live_tensors(host_python):
-    script = textwrap.dedent("""
-        import ctypes, sys
-        import numpy as np
-        import dlpack_web as dlw
-
-        keep = [dlw.from_dlpack(np.arange(5.0)), dlw.from_buffer(bytearray(8))]
-        keep += [keep[0].__dlpack__(), keep[1].__dlpack__(max_version=(1, 0))]
-        keep += [np.asarray(keep[0]), memoryview(keep[1]), np.from_dlpack(keep[0])]
-        keep.append(keep)  # only the last collection, if any, gets this
-        sys.modules["leftover"] = keep
-        leaked = ctypes.py_object(keep[0])
-        ctypes.pythonapi.Py_IncRef(leaked)
-    """)
-    done = subprocess.run(
-        [host_python, "-X", "dev", "-c", script],
-        check=False,
-        capture_output=True,
-        timeout=120,
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 def test_tensor_of_a_tensor_is_one_more_hold(array):
     tensor = dlw.from_dlpack(array)
     before = dlw.live_tensors()
@@ -232,17 +148,6 @@ def test_tensor_of_a_tensor_is_one_more_hold(array):
         tensor.release()
         assert np.shares_memory(again.numpy(), array)
         assert np.shares_memory(third.numpy(), array)
-
-
-def test_foreign_deleter_after_release_runs_on_last_hold():
-    producer = Forged()
-    tensor = dlw.from_dlpack(producer)
-    array = np.asarray(tensor)
-    tensor.release()
-    assert producer.deleted == 0
-    assert array[1, 2] == 5
-    del array
-    assert producer.deleted == 1
 
 
 def test_subinterpreters_and_second_loads_are_refused(host_python):

@@ -1,0 +1,127 @@
+"""Rules 27 to 35: dtypes, by DLPack's triple and by buffer format."""
+
+import array as python_array
+import ctypes
+
+import numpy as np
+import pytest
+from forge import Forged, versioned
+
+import dlpack_web as dlw
+
+
+def triple(tensor):
+    struct = versioned(tensor.__dlpack__(max_version=(1, 0))).dl_tensor
+    return struct.code, struct.bits, struct.lanes
+
+
+def test_rule_027_numpy_dtypes_map_by_triple(np_row):
+    array = np.zeros((2, 3), np_row["name"])
+    expected = (np_row["code"], np_row["bits"], np_row["lanes"])
+    for make in (dlw.from_dlpack, dlw.from_buffer):
+        with make(array) as tensor:
+            assert tensor.dtype == np_row["name"]
+            assert triple(tensor) == expected
+            assert np.from_dlpack(tensor).dtype == array.dtype
+
+
+@pytest.mark.parametrize(
+    ("code", "bits"), [(0, 12), (0, 0), (0, 128), (2, 8), (2, 128), (5, 16), (200, 8)]
+)
+def test_rule_027_other_widths_are_refused(code, bits):
+    producer = Forged(code=code, bits=bits)
+    with pytest.raises(BufferError, match=rf"dtype \(code {code}, bits {bits}"):
+        dlw.from_dlpack(producer)
+    assert producer.deleted == 1
+
+
+def test_rule_028_bool_is_a_kind_of_its_own():
+    assert triple(dlw.from_dlpack(np.array([True]))) == (6, 8, 1)
+    assert triple(dlw.from_dlpack(np.zeros(1, np.uint8))) == (1, 8, 1)
+    assert dlw.from_dlpack(Forged(code=6, bits=8)).dtype == "bool"
+    for bits in (1, 16):
+        with pytest.raises(BufferError, match="code 6"):
+            dlw.from_dlpack(Forged(code=6, bits=bits))
+
+
+def test_rule_029_complex_bits_count_both_parts():
+    for name, bits in (("complex64", 64), ("complex128", 128)):
+        assert triple(dlw.from_dlpack(np.zeros(1, name))) == (5, bits, 1)
+    assert dlw.from_dlpack(Forged(code=5, bits=32)).dtype == "complex32"
+
+
+def test_rule_030_bfloat16_is_never_something_else():
+    """NumPy takes it when it was told how; otherwise it refuses, and t.numpy() does."""
+    with dlw.from_dlpack(Forged(code=4, bits=16)) as tensor:
+        assert (tensor.dtype, triple(tensor)) == ("bfloat16", (4, 16, 1))
+        try:
+            array = np.from_dlpack(tensor)
+        except BufferError:
+            array = tensor.numpy()
+        assert array.dtype.itemsize == 2
+        assert array.dtype.kind not in "fiu"
+
+
+@pytest.mark.parametrize("name", ["longdouble", "clongdouble"])
+def test_rule_031_long_doubles_are_refused(name):
+    array = np.zeros(2, name)
+    if array.itemsize <= (8 if name == "longdouble" else 16):
+        assert dlw.from_dlpack(array).itemsize == array.itemsize  # a plain double here
+        return
+    for make in (dlw.from_dlpack, dlw.from_buffer):
+        with pytest.raises(BufferError):
+            make(array)
+
+
+def test_rule_032_other_byte_orders_are_refused():
+    array = np.zeros(2, ">i4")
+    with pytest.raises(BufferError, match=r"native-endian.*newbyteorder\('='\)"):
+        dlw.from_buffer(array)
+    with pytest.raises(BufferError):
+        dlw.from_dlpack(array)
+
+
+@pytest.mark.parametrize("code", ["M8[s]", "m8[s]", "O", "U3", "S3", "V3", "i4,f4"])
+def test_rule_033_what_is_no_number_is_a_buffer_error(code):
+    array = np.zeros(2, code)
+    for make in (dlw.from_dlpack, dlw.from_buffer):
+        with pytest.raises(BufferError):
+            make(array)
+
+
+@pytest.mark.parametrize("letter", "bBhHiIlLqQfd")
+def test_rule_034_letters_map_by_item_size(letter):
+    """`l` has 4 bytes on wasm32 and 8 on 64-bit machines."""
+    values = python_array.array(letter, [1, 2])
+    with dlw.from_buffer(values) as tensor:
+        kind = {"f": "float", "d": "float"}.get(
+            letter, "uint" if letter.isupper() else "int"
+        )
+        assert tensor.dtype == f"{kind}{8 * values.itemsize}"
+        assert memoryview(tensor).tolist() == [1, 2]
+
+
+def test_rule_034_pointer_sized_integers_are_integers():
+    size = ctypes.sizeof(ctypes.c_size_t) * 8
+    view = memoryview(bytearray(16)).cast("N")
+    assert dlw.from_buffer(view).dtype == f"uint{size}"
+    assert dlw.from_buffer(memoryview(bytearray(16)).cast("n")).dtype == f"int{size}"
+
+
+@pytest.mark.parametrize("order", ["@", "=", "<"])
+def test_rule_035_native_orders_are_accepted(order):
+    view = (ctypes.c_int32 * 2)(1, 2)  # ctypes says "<i"
+    assert memoryview(view).format == "<i"
+    assert dlw.from_buffer(view).dtype == "int32"
+    if order == "@":
+        assert dlw.from_buffer(memoryview(bytearray(8)).cast("@i")).dtype == "int32"
+    else:
+        dtype = np.dtype(f"{order}i4")
+        assert dlw.from_buffer(np.zeros(2, dtype)).dtype == "int32"
+
+
+def test_rule_035_foreign_orders_are_refused():
+    big = (ctypes.c_int32.__ctype_be__ * 2)(1, 2)
+    assert memoryview(big).format == ">i"
+    with pytest.raises(BufferError, match="'>i'"):
+        dlw.from_buffer(big)

@@ -1,0 +1,212 @@
+"""Rules 78 to 92: `from_dlpack`."""
+
+import contextlib
+
+import numpy as np
+import pytest
+from forge import IS_COPIED, READ_ONLY, Forged, Legacy, Recorder, Versioned
+
+import dlpack_web as dlw
+
+
+def test_rule_078_one_positional_argument_and_two_keywords():
+    with pytest.raises(TypeError, match="exactly one positional"):
+        dlw.from_dlpack()
+    with pytest.raises(TypeError, match="exactly one positional"):
+        dlw.from_dlpack(np.arange(3), None)
+    with pytest.raises(TypeError, match="exactly one positional"):
+        dlw.from_dlpack(x=np.arange(3))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'dtype'"):
+        dlw.from_dlpack(np.arange(3), dtype="int8")
+
+
+def test_rule_079_no_method_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="__dlpack__"):
+        dlw.from_dlpack([1, 2])
+
+
+def test_rule_080_our_version_is_asked_for():
+    producer = Recorder(np.arange(3))
+    dlw.from_dlpack(producer)
+    assert producer.calls == [{"max_version": (1, 3)}]
+
+
+def test_rule_080_old_producers_are_called_again_without_keywords():
+    array = np.arange(3)
+    producer = Recorder(array, knows=())
+    tensor = dlw.from_dlpack(producer)
+    assert producer.calls == [{"max_version": (1, 3)}, {}]
+    assert np.shares_memory(tensor.numpy(), array)
+
+
+def test_rule_080_old_producers_and_copy_false_are_not_guessed():
+    producer = Recorder(np.arange(3), knows=())
+    with pytest.raises(TypeError):
+        dlw.from_dlpack(producer, copy=False)
+    assert len(producer.calls) == 1
+
+
+def test_rule_080_nothing_is_lost_where_the_consumer_can_do_it():
+    """A copy is made here, and the data of an old producer is on the CPU."""
+    array = np.arange(3)
+    tensor = dlw.from_dlpack(Recorder(array, knows=()), copy=True)
+    assert not np.shares_memory(tensor.numpy(), array)
+    tensor = dlw.from_dlpack(Recorder(array, knows=()), device="cpu")
+    assert tensor.numpy().tolist() == [0, 1, 2]
+
+
+def test_rule_081_buffer_errors_are_not_retried():
+    class Refusing:
+        calls = 0
+
+        def __dlpack__(self, **keywords):
+            self.calls += 1
+            raise BufferError("no")
+
+    producer = Refusing()
+    with pytest.raises(BufferError, match="no"):
+        dlw.from_dlpack(producer)
+    assert producer.calls == 1
+
+
+@pytest.mark.parametrize("flavour", [Versioned, Legacy])
+def test_rule_082_both_flavours_are_accepted(flavour):
+    producer = Forged(flavour=flavour)
+    with dlw.from_dlpack(producer) as tensor:
+        assert np.asarray(tensor).tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("returned", [None, 5, "capsule", object()])
+def test_rule_082_anything_else_is_refused(returned):
+    class Garbage:
+        def __dlpack__(self, **keywords):
+            return returned
+
+    with pytest.raises(TypeError, match="must return a capsule"):
+        dlw.from_dlpack(Garbage())
+
+
+@pytest.mark.parametrize("name", [b"dltensor_other", b"used_something", b"x"])
+def test_rule_082_other_capsules_are_refused(name):
+    with pytest.raises(TypeError, match="must return a capsule named"):
+        dlw.from_dlpack(Forged(name=name))
+
+
+def test_rule_083_the_device_stays():
+    assert dlw.from_dlpack(np.arange(3)).device == (1, 0)
+    gpu = Forged(device_type=15, device_id=2, data=0x99)
+    assert dlw.from_dlpack(gpu).device == (15, 2)
+
+
+@pytest.mark.parametrize("device", ["cpu", (1, 0), dlw.Device(1, 0)])
+def test_rule_084_the_producer_is_asked_for_the_cpu(device):
+    array = np.arange(3)
+    producer = Recorder(array)
+    tensor = dlw.from_dlpack(producer, device=device)
+    assert producer.calls[0]["dl_device"] == (1, 0)
+    assert np.shares_memory(tensor.numpy(), array)
+
+
+def test_rule_084_the_producer_is_not_asked_for_another_device():
+    """To a GPU the consumer moves, in a browser; NumPy could only refuse."""
+    producer = Recorder(np.arange(3))
+    with contextlib.suppress(BufferError):  # no browser, or no device yet
+        dlw.from_dlpack(producer, device="webgpu").release()
+    assert all(call.get("dl_device") is None for call in producer.calls)
+
+
+@pytest.mark.parametrize("device", ["gpu", "webgpu:", "webgpu:-1", "cpu:1", (2, 0)])
+def test_rule_084_unknown_devices_are_refused(device):
+    with pytest.raises(BufferError, match="'cpu', 'webgpu' and 'webgpu:<index>'"):
+        dlw.from_dlpack(np.arange(3), device=device)
+    with pytest.raises(TypeError, match="device must be a str or a Device"):
+        dlw.from_dlpack(np.arange(3), device=1.5)
+
+
+def test_rule_085_copy_true_is_verified():
+    """A producer that ignores copy=True is not trusted."""
+    producer = Forged()
+    with dlw.from_dlpack(producer, copy=True) as tensor:
+        assert producer.deleted == 1
+        np.asarray(tensor)[0, 0] = 99
+    assert producer.memory[0] == 0
+    asked = Recorder(np.arange(3))
+    dlw.from_dlpack(asked, copy=True)
+    assert asked.calls[0]["copy"] is True
+
+
+def test_rule_085_a_producers_copy_is_not_copied_again():
+    producer = Forged(flags=IS_COPIED)
+    with dlw.from_dlpack(producer, copy=True):
+        assert producer.deleted == 0
+
+
+def test_rule_086_copy_error_is_both():
+    assert issubclass(dlw.CopyError, BufferError)
+    assert issubclass(dlw.CopyError, ValueError)
+    producer = Forged(flags=IS_COPIED)
+    with pytest.raises(dlw.CopyError, match="although copy=False"):
+        dlw.from_dlpack(producer, copy=False)
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("copy", [1, 0, "yes"])
+def test_rule_086_copy_is_a_bool(copy):
+    with pytest.raises(TypeError, match="copy must be True, False or None"):
+        dlw.from_dlpack(np.arange(3), copy=copy)
+
+
+@pytest.mark.parametrize("error", [KeyError, BufferError, MemoryError, ValueError])
+def test_rule_087_exceptions_of_producers_propagate(error):
+    raised = error("mine")
+
+    class Failing:
+        def __dlpack__(self, **keywords):
+            raise raised
+
+    with pytest.raises(error) as caught:
+        dlw.from_dlpack(Failing())
+    assert caught.value is raised
+
+
+def test_rule_088_read_only_is_honoured():
+    with dlw.from_dlpack(Forged(flags=READ_ONLY)) as tensor:
+        assert tensor.read_only
+        assert not np.asarray(tensor).flags.writeable
+        assert not np.from_dlpack(tensor).flags.writeable
+        assert memoryview(tensor).readonly
+
+
+def test_rule_089_legacy_capsules_are_read_only():
+    """A legacy struct cannot say whether its memory may be written."""
+    assert dlw.from_dlpack(Forged(flavour=Legacy)).read_only
+    assert dlw.from_dlpack(Recorder(np.arange(3), knows=())).read_only
+
+
+@pytest.mark.parametrize("kind", [2, 3, 7, 8, 13, -7, 0])
+def test_rule_090_other_devices_leave_the_capsule(kind):
+    producer = Forged(device_type=kind)
+    with pytest.raises(BufferError, match=rf"device \(type {kind}, id 0\)"):
+        dlw.from_dlpack(producer)
+    assert producer.deleted == 1
+
+
+def test_rule_091_shape_and_strides_are_our_own():
+    producer = Forged()
+    tensor = dlw.from_dlpack(producer)
+    producer.shape[0], producer.strides[1] = 99, 99
+    assert (tensor.shape, tensor.strides) == ((2, 3), (3, 1))
+    tensor.release()
+
+
+def test_rule_092_memory_lives_as_long_as_any_view():
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        producer = Forged()
+        tensor = dlw.from_dlpack(producer)
+        views = [np.asarray(tensor), memoryview(tensor), dlw.from_dlpack(tensor)]
+        tensor.release()
+        for turn in order:
+            assert producer.deleted == 0
+            views[turn] = None
+        assert producer.deleted == 1
