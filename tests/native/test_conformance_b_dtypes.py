@@ -56,7 +56,7 @@ def test_rule_030_bfloat16_is_never_something_else():
         assert (tensor.dtype, triple(tensor)) == ("bfloat16", (4, 16, 1))
         try:
             array = np.from_dlpack(tensor)
-        except BufferError:
+        except (BufferError, RuntimeError):  # the latter by older NumPys
             array = tensor.numpy()
         assert array.dtype.itemsize == 2
         assert array.dtype.kind not in "fiu"
@@ -110,8 +110,8 @@ def test_rule_034_pointer_sized_integers_are_integers():
 
 @pytest.mark.parametrize("order", ["@", "=", "<"])
 def test_rule_035_native_orders_are_accepted(order):
-    view = (ctypes.c_int32 * 2)(1, 2)  # ctypes says "<i"
-    assert memoryview(view).format == "<i"
+    view = (ctypes.c_int32 * 2)(1, 2)
+    assert memoryview(view).format in ("<i", "<l")  # the latter on wasm32
     assert dlw.from_buffer(view).dtype == "int32"
     if order == "@":
         assert dlw.from_buffer(memoryview(bytearray(8)).cast("@i")).dtype == "int32"
@@ -122,6 +122,6 @@ def test_rule_035_native_orders_are_accepted(order):
 
 def test_rule_035_foreign_orders_are_refused():
     big = (ctypes.c_int32.__ctype_be__ * 2)(1, 2)
-    assert memoryview(big).format == ">i"
-    with pytest.raises(BufferError, match="'>i'"):
+    assert memoryview(big).format in (">i", ">l")
+    with pytest.raises(BufferError, match="'>[il]'"):
         dlw.from_buffer(big)
