@@ -1,0 +1,62 @@
+"""Every framework through the same fixtures, and the table of what was seen."""
+
+import gc
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "native"))  # forge.py
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["JAX_ENABLE_X64"] = "1"  # without it, JAX narrows 64-bit numbers
+
+import frameworks
+from results import Results
+
+import dlpack_web as dlw
+
+RESULTS = pytest.StashKey[Results]()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--results", type=Path, help="file for the table, if all passes")
+
+
+def pytest_configure(config):
+    config.stash[RESULTS] = Results(frameworks.ALL)
+
+
+def pytest_sessionfinish(session, exitstatus):
+    path = session.config.getoption("results")
+    if path is not None and exitstatus == pytest.ExitCode.OK:
+        path.write_text(session.config.stash[RESULTS].markdown(), "utf-8")
+
+
+def pytest_generate_tests(metafunc):
+    """`row`: every row of tests/dtypes.json."""
+    if "row" in metafunc.fixturenames:
+        rows = frameworks.DTYPES
+        metafunc.parametrize("row", rows, ids=[row["name"] for row in rows])
+
+
+@pytest.fixture(params=frameworks.ALL, ids=frameworks.TITLE, scope="session")
+def framework(request, tmp_path_factory):
+    """Each framework in turn, as frameworks.Framework describes it."""
+    return request.param.load(tmp_path_factory.mktemp("framework"))
+
+
+@pytest.fixture
+def note(request):
+    """note(framework, table, row, text): what was just seen."""
+    return request.config.stash[RESULTS].note
+
+
+@pytest.fixture(autouse=True)
+def _nothing_leaks():
+    """Every test leaves as many live tensors as it found."""
+    before = dlw.live_tensors()
+    yield
+    if dlw.live_tensors() != before:  # a collection is slow with so many modules
+        gc.collect()
+    assert dlw.live_tensors() == before, "a managed tensor leaked"

@@ -1,0 +1,263 @@
+"""The frameworks in one shape: how to make, see and exchange their arrays."""
+
+import ctypes
+import importlib
+import json
+import operator
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from forge import versioned
+
+import dlpack_web as dlw
+
+DTYPES = json.loads(
+    Path(__file__).parents[1].joinpath("dtypes.json").read_text("utf-8")
+)
+# What frameworks raise for what they do not take.
+REFUSAL = (BufferError, RuntimeError, TypeError)
+FLOAT8 = (
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+)
+
+
+def address(tensor):
+    """Of element 0 of a dlpack_web.Tensor."""
+    struct = versioned(tensor.__dlpack__(max_version=(1, 0))).dl_tensor
+    return (struct.data or 0) + struct.byte_offset
+
+
+def aligned(values):
+    """An ndarray of these values at a multiple of 256 bytes."""
+    values = np.asarray(values)
+    array = dlw.empty(values.shape, values.dtype).numpy()
+    array[...] = values
+    return array
+
+
+class Framework:
+    """One framework. The class attributes are what the tests expect of it."""
+
+    title = distribution = module = ""
+    writable = True  # its arrays arrive as tensors that may be written
+    read_only = "kept"  # our read-only tensor: kept, ignored, refused
+    copy = "copied"  # from_dlpack(tensor, copy=True): copied, aliased, no keyword
+    producer_copy = "copied"  # dlw.from_dlpack(array, copy=True): copied, refused
+    webgpu = "refused"  # a WebGPU tensor: kept, refused
+    lazy = False  # lets go of memory at the next garbage collection only
+    layouts: ClassVar = {}  # those not shared: copied, refused
+    lacks = ()  # dtypes that it refuses
+    makes = None  # dtypes of zeros(); None: all but those
+
+    def __init__(self, module):
+        self.lib = module
+
+    @classmethod
+    def load(cls, folder):
+        """An instance, or a skip where the framework is not installed.
+
+        folder: where it may write.
+        """
+        try:
+            return cls(importlib.import_module(cls.module))
+        except ModuleNotFoundError:
+            pytest.skip(f"{cls.distribution} is not installed")
+
+    @classmethod
+    def can_make(cls, dtype):
+        return dtype not in cls.lacks if cls.makes is None else dtype in cls.makes
+
+    def from_dlpack(self, x, **keywords):
+        return self.lib.from_dlpack(x, **keywords)
+
+    def zeros(self, shape, dtype):
+        """An array in memory of the framework's own."""
+        return self.lib.zeros(shape, dtype=getattr(self.lib, dtype))
+
+    def dtype_name(self, array):
+        """DLPack's name of the array's dtype."""
+        return str(array.dtype).rpartition(".")[2]
+
+    def address(self, array):
+        """Of element 0."""
+        return self.numpy(array).ctypes.data
+
+    def numpy(self, array):
+        """A view of an array whose dtype NumPy has."""
+        return np.asarray(array)
+
+    def write(self, array, value):
+        """Writes element (0, 0)."""
+        array[0, 0] = value
+
+
+class NumPy(Framework):
+    title, distribution, module = "NumPy", "numpy", "numpy"
+    lacks = ("bfloat16", *FLOAT8)
+
+
+class ArrayApiStrict(Framework):
+    title, distribution = "array-api-strict", "array-api-strict"
+    module = "array_api_strict"
+    lacks = ("float16", "bfloat16", *FLOAT8)
+
+    def numpy(self, array):
+        return np.from_dlpack(array)
+
+
+class Torch(Framework):
+    title, distribution, module = "PyTorch", "torch", "torch"
+    read_only = "ignored"
+    layouts: ClassVar = {"reversed": "refused"}
+    lacks = ("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz")
+
+    def address(self, array):
+        return array.data_ptr()
+
+
+class Jax(Framework):
+    """Shares memory that is aligned to 64 bytes, and copies the rest."""
+
+    title, distribution, module = "JAX", "jax", "jax"
+    writable = False
+    lazy = True
+    copy = "aliased"
+    layouts: ClassVar = {
+        "unaligned": "copied",
+        "every other": "refused",
+        "reversed": "refused",
+        "broadcast": "refused",
+    }
+
+    def from_dlpack(self, x, **keywords):
+        return self.lib.dlpack.from_dlpack(x, **keywords)
+
+    def zeros(self, shape, dtype):
+        return self.lib.numpy.zeros(shape, dtype)
+
+    def address(self, array):
+        return array.unsafe_buffer_pointer()
+
+
+class TvmFfi(Framework):
+    title, distribution = "tvm-ffi", "apache-tvm-ffi"
+    module = "tvm_ffi"
+    read_only = "ignored"
+    copy = "no keyword"
+    producer_copy = "refused"
+    webgpu = "kept"
+    makes = ("float32",)
+
+    def zeros(self, shape, dtype):
+        # It has no memory of its own.
+        return self.from_dlpack(np.zeros(shape, dtype))
+
+    def dtype_name(self, array):
+        # It carries complex numbers without a name for them.
+        return None if "Tensor(" in str(array) else str(array.dtype)
+
+    def address(self, array):
+        return array.data_ptr()
+
+    def numpy(self, array):
+        return np.from_dlpack(array)
+
+    def write(self, array, value):
+        self.numpy(array)[0, 0] = value
+
+
+class OnnxRuntime(Framework):
+    """OrtValues of the CPU; they speak DLPack from before 1.0."""
+
+    title, distribution, module = "ONNX Runtime", "onnxruntime", "onnxruntime"
+    writable = False  # DLPack before 1.0 does not say
+    read_only = "refused"
+    copy = "no keyword"
+    layouts: ClassVar = dict.fromkeys(
+        ["transposed", "every other", "reversed", "broadcast"], "refused"
+    )
+    lacks = ("bool", "complex64", "complex128", *FLOAT8)
+
+    def from_dlpack(self, x, **keywords):
+        return self.lib.OrtValue.from_dlpack(x, **keywords)
+
+    def zeros(self, shape, dtype):
+        # 16 is ONNX's number of bfloat16, which NumPy lacks.
+        wanted = 16 if dtype == "bfloat16" else np.dtype(dtype)
+        array = self.lib.OrtValue.ortvalue_from_shape_and_type(shape, wanted)
+        ctypes.memset(array.data_ptr(), 0, array.tensor_size_in_bytes())
+        return array
+
+    def dtype_name(self, array):
+        name = array.data_type().removeprefix("tensor(").removesuffix(")")
+        return {"float": "float32", "double": "float64"}.get(name, name)
+
+    def address(self, array):
+        return array.data_ptr()
+
+
+class Nanobind(Framework):
+    """nb::ndarray, by the functions of extension.cpp."""
+
+    title, distribution, module = "nanobind", "nanobind", "nanobind"
+    read_only = "refused"
+    copy = "no keyword"
+    producer_copy = "refused"
+    webgpu = "kept"
+    makes = ("float32",)
+
+    @classmethod
+    def load(cls, folder):
+        package = Path(super().load(folder).lib.__file__).parent
+        return cls(_build_extension(package, folder))
+
+    def from_dlpack(self, x, **keywords):
+        return self.lib.pass_on(x, **keywords)
+
+    def zeros(self, shape, dtype):
+        assert dtype == "float32"
+        return self.lib.zeros(*shape)
+
+    def dtype_name(self, array):
+        return None
+
+    def address(self, array):
+        return self.lib.address(array)
+
+    def write(self, array, value):
+        self.numpy(array)[0, 0] = value
+
+
+def _build_extension(nanobind, folder):
+    """The module of extension.cpp, compiled as nanobind's nb_combined.cpp says."""
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("there is no C++ compiler")
+    name = "interop_extension"
+    output = folder / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+    command = [compiler, "-std=c++17", "-shared", "-fPIC", "-fno-strict-aliasing"]
+    command += ["-fvisibility=hidden", f"-I{sysconfig.get_path('include')}"]
+    command += [f"-I{nanobind}/include", f"-I{nanobind}/ext/robin_map/include"]
+    command += [Path(__file__).with_name("extension.cpp")]
+    command += [nanobind / "src/nb_combined.cpp", "-o", output]
+    subprocess.run(command, check=True)
+    spec = importlib.util.spec_from_file_location(name, output)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+ALL = [NumPy, ArrayApiStrict, Torch, Jax, TvmFfi, OnnxRuntime, Nanobind]
+TITLE = operator.attrgetter("title")  # the id of a framework in tests
