@@ -293,7 +293,7 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy) {
   }
   if (copy == DLW_COPY_NO && copied) {
     dlw_tensor_release(tensor);
-    return dlw_fail("producer_copied", "()");
+    return dlw_fail("copied", "()");
   }
   return tensor;
 }
@@ -329,7 +329,7 @@ dlw_tensor *dlw_import_any(PyObject *obj) {
   } else if (exports_dlpack(obj)) {
     tensor = dlw_import_dlpack(obj, NULL, DLW_COPY_IF_NEEDED);
   } else {
-    dlw_fail("not_shareable", "(O)", Py_TYPE(obj));
+    dlw_fail("share", "(O)", Py_TYPE(obj));
   }
   if (tensor == NULL && !PyErr_ExceptionMatches(PyExc_TypeError)) {
     return dlw_explain(obj, 1);
@@ -365,7 +365,7 @@ static void delete_legacy(DLManagedTensor *self) {
 
 PyObject *dlw_export(dlw_tensor *source, int versioned, int copied) {
   if (!versioned && dlw_read_only(source)) {
-    return dlw_fail("legacy_read_only", "()");
+    return dlw_fail("legacy", "()");
   }
   dlw_tensor *share = dlw_tensor_share(source, versioned ? 0 : sizeof(DLManagedTensor));
   if (share == NULL) return PyErr_NoMemory();

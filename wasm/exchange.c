@@ -116,10 +116,14 @@ int dlw_import_exchange(PyObject *obj, dlw_tensor **out) {
     return 1;
   }
   *out = dlw_import_versioned(managed);
-  if (*out != NULL) {
-    (*out)->managed.flags &= ~DLPACK_FLAG_BITMASK_IS_COPIED;
-  } else if (managed->deleter != NULL) {
-    DLW_KEEP_EXCEPTION(managed->deleter(managed));
+  if (*out == NULL) {
+    if (managed->deleter != NULL) DLW_KEEP_EXCEPTION(managed->deleter(managed));
+    return 1;
   }
-  return 1;
+  (*out)->managed.flags &= ~DLPACK_FLAG_BITMASK_IS_COPIED;
+  /* PyTorch's functions hand out a conjugated view as if it were not; its __dlpack__
+   * refuses. */
+  if (managed->dl_tensor.dtype.code != kDLComplex) return 1;
+  dlw_tensor_release(*out);
+  return 0;
 }

@@ -37,7 +37,7 @@ static PyObject *core_from_dlpack(PyObject *module, PyObject *const *args,
   (void)module;
   PyObject *device = Py_None, *copy_given = NULL;
   if (nargs != 1) {
-    return dlw_fail("one_argument", "(n)", nargs);
+    return dlw_fail("argument", "(n)", nargs);
   }
   Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
   for (Py_ssize_t i = 0; i < count; i++) {

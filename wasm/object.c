@@ -156,7 +156,7 @@ typedef struct {
 static int parse_dlpack(PyObject *const *args, Py_ssize_t nargs, PyObject *names,
                         dlpack_arguments *out) {
   if (nargs != 0) {
-    dlw_fail("keywords_only", "()");
+    dlw_fail("keywords", "()");
     return -1;
   }
   Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
@@ -182,7 +182,7 @@ static int parse_dlpack(PyObject *const *args, Py_ssize_t nargs, PyObject *names
  */
 static PyObject *export_from_gpu(PyObject *self, int copy, int versioned) {
   if (copy == DLW_COPY_NO) {
-    return dlw_fail("readback_copies", "()");
+    return dlw_fail("readback", "()");
   }
   PyObject *host = PyObject_CallMethodObjArgs(self, dlw_core->str_read_blocking, NULL);
   if (host == NULL) return NULL;
@@ -224,7 +224,7 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t
     if (here.device_type != kDLCPU && device[0] == kDLCPU && device[1] == 0) {
       return export_from_gpu(self, copy, versioned);
     }
-    return dlw_fail("export_device", "(O(ii))", given.dl_device, here.device_type,
+    return dlw_fail("device", "(O(ii))", given.dl_device, here.device_type,
                     here.device_id);
   }
   if (copy == DLW_COPY_YES) return export_copy(tensor, versioned);
@@ -315,7 +315,7 @@ static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
                                                                       : 'C';
   if (order != 0 && !PyBuffer_IsContiguous(view, order)) {
     dlw_tensor_release(share);
-    dlw_fail("strided_view", "()");
+    dlw_fail("strided", "()");
     return -1;
   }
   if (!(flags & PyBUF_FORMAT)) view->format = NULL;

@@ -44,7 +44,7 @@ _FAILURES: dict[type[Exception], dict[str, str]] = {
         "are, without dtype, or convert the array first, for example with x.astype()",
         "overflow": "element {2} of the {0} tensor, in row-major order, is {3}, which {1} "
         "cannot hold; move the elements as they are, without dtype",
-        "export_device": "cannot export to device {0}: only the tensor's own device {1} "
+        "device": "cannot export to device {0}: only the tensor's own device {1} "
         "and the CPU (1, 0) are supported; use t.to_device()",
         "format": "unsupported buffer format {0!r} with items of {1} bytes: bool,"
         " integers, floats and complex numbers in native byte order are"
@@ -53,7 +53,7 @@ _FAILURES: dict[type[Exception], dict[str, str]] = {
         "tensor use await t.to_host()",
         "gpu_view": "a WebGPU tensor has no memory that Python can see; use await "
         "t.to_host()",
-        "legacy_read_only": "cannot export read-only data to a consumer of DLPack before "
+        "legacy": "cannot export read-only data to a consumer of DLPack before "
         "1.0, which has no read-only flag; ask with max_version=(1, 0) "
         "or later, or with copy=True",
         "major": "the producer speaks DLPack {0}.{1}, this library "
@@ -64,12 +64,12 @@ _FAILURES: dict[type[Exception], dict[str, str]] = {
         "read_only": "this tensor is read-only",
         "stride": "stride of axis {0} is {1} bytes, no multiple of the item size "
         "{2}: DLPack counts strides in elements; copy the array first",
-        "strided_view": "the consumer needs contiguous memory and this tensor is "
+        "strided": "the consumer needs contiguous memory and this tensor is "
         "strided; copy it first, for example with t.numpy().copy()",
     },
     CopyError: {
-        "producer_copied": "the producer copied although copy=False was asked for",
-        "readback_copies": "moving a WebGPU tensor to the CPU copies it; use copy=None",
+        "copied": "the producer copied although copy=False was asked for",
+        "readback": "moving a WebGPU tensor to the CPU copies it; use copy=None",
     },
     ReleasedError: {
         "released": "this Tensor was released; make a new one from the array it shared",
@@ -82,7 +82,7 @@ _FAILURES: dict[type[Exception], dict[str, str]] = {
     TypeError: {
         "copy": "copy must be True, False or None, not {0!r}",
         "keyword": "{0}() got an unexpected keyword argument {1!r}",
-        "keywords_only": "__dlpack__() takes keyword arguments only",
+        "keywords": "__dlpack__() takes keyword arguments only",
         "new": "{0!r} cannot be called: make tensors with "
         "dlpack_web.from_dlpack(x), from_buffer(x) or empty(shape, "
         "dtype)",
@@ -90,12 +90,11 @@ _FAILURES: dict[type[Exception], dict[str, str]] = {
         "'dltensor_versioned', not {0!r}",
         "not_buffer": "from_buffer() needs an object with the buffer protocol, not "
         "{0!r}; for one with __dlpack__ use from_dlpack()",
-        "not_shareable": "cannot share {0!r}: objects with __dlpack__ or the buffer "
+        "share": "cannot share {0!r}: objects with __dlpack__ or the buffer "
         "protocol are supported; make an array of it first, for example"
         " with np.asarray(x)",
         "not_tensor": "expected a dlpack_web.Tensor, not {0!r}",
-        "one_argument": "from_dlpack() takes exactly one positional argument ({0} "
-        "given)",
+        "argument": "from_dlpack() takes exactly one positional argument ({0} given)",
         "pair": "{0} must be None or a tuple of two ints, not {1!r}",
     },
     ValueError: {
