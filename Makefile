@@ -29,6 +29,7 @@ TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve bench check fix wheel package native asan clean
+.PHONY: interop interop-light
 .PHONY: test-native test-asan test-js test-browser
 .PHONY: check-c check-python check-js check-sizes js site chromium
 
@@ -45,6 +46,8 @@ serve: site ## the site on http://localhost:8000
 
 bench: site chromium ## measurements: build/bench.json, build/bench.md and plots
 	@$(PYTHON_BIN)/python tests/bench/bench.py
+
+interop: build/interop/.torch interop-light ## NumPy, PyTorch, JAX, tvm-ffi, ... and their table
 
 check: check-c check-python check-js check-sizes ## format, lint, types, sizes
 
@@ -88,6 +91,30 @@ test-js: site
 
 test-browser: site chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser
+
+# The same without PyTorch (unless it is installed): a minute less, and gigabytes.
+interop-light: build/interop/.done $(NATIVE)
+	@echo "[test] tests/interop"
+	table=; if [ -e build/interop/.torch ]; then table=--results=tests/interop/RESULTS.md; fi
+	PYTHONPATH=py build/interop/bin/python -m pytest tests/interop $$table
+
+build/interop/.done: requirements-dev.txt requirements-interop.txt $(TOOLCHAIN)/find_python.sh
+	@python=$$($(TOOLCHAIN)/find_python.sh)
+	echo "[setup] frameworks into build/interop"
+	rm -rf build/interop && mkdir -p build
+	"$$python" -m venv build/interop
+	build/interop/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --requirement requirements-interop.txt --constraint requirements-dev.txt \
+	  numpy ml_dtypes apache-tvm-ffi pytest >build/interop.log 2>&1 \
+	  || { tail build/interop.log; exit 1; }
+	touch $@
+
+build/interop/.torch: build/interop/.done requirements-torch.txt
+	@echo "[setup] PyTorch into build/interop"
+	build/interop/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --requirement requirements-torch.txt >build/torch.log 2>&1 \
+	  || { tail build/torch.log; exit 1; }
+	touch $@
 
 # --- parts of `make check` ------------------------------------------------------------
 

@@ -31,6 +31,7 @@ FLOAT8 = (
     "float8_e5m2fnuz",
     "float8_e8m0fnu",
 )
+SMALL = tuple(row["name"] for row in DTYPES if row["bits"] < 8)
 
 
 def address(tensor):
@@ -105,13 +106,13 @@ class Framework:
 
 class NumPy(Framework):
     title, distribution, module = "NumPy", "numpy", "numpy"
-    lacks = ("bfloat16", *FLOAT8)
+    lacks = ("complex32", "bfloat16", *FLOAT8, *SMALL)
 
 
 class ArrayApiStrict(Framework):
     title, distribution = "array-api-strict", "array-api-strict"
     module = "array_api_strict"
-    lacks = ("float16", "bfloat16", *FLOAT8)
+    lacks = ("float16", "complex32", "bfloat16", *FLOAT8, *SMALL)
 
     def numpy(self, array):
         return np.from_dlpack(array)
@@ -121,7 +122,7 @@ class Torch(Framework):
     title, distribution, module = "PyTorch", "torch", "torch"
     read_only = "ignored"
     layouts: ClassVar = {"reversed": "refused"}
-    lacks = ("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz")
+    lacks = ("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", *SMALL)
 
     def address(self, array):
         return array.data_ptr()
@@ -134,6 +135,7 @@ class Jax(Framework):
     writable = False
     lazy = True
     copy = "aliased"
+    lacks = ("complex32", *SMALL)
     layouts: ClassVar = {
         "unaligned": "copied",
         "every other": "refused",
@@ -188,7 +190,7 @@ class OnnxRuntime(Framework):
     layouts: ClassVar = dict.fromkeys(
         ["transposed", "every other", "reversed", "broadcast"], "refused"
     )
-    lacks = ("bool", "complex64", "complex128", *FLOAT8)
+    lacks = ("bool", "complex32", "complex64", "complex128", *FLOAT8, *SMALL)
 
     def from_dlpack(self, x, **keywords):
         return self.lib.OrtValue.from_dlpack(x, **keywords)

@@ -13,12 +13,14 @@ SUMMARY = (
     "WebGPU handle",
 )
 NOT_RUN = "not run"
+EXTENSION = "ml_dtypes"  # no framework, but dtypes for NumPy
 HEAD = """\
 # Interoperability
 
 Written by `make interop`: each cell is what its tests saw with CPython {python} on
 {system}. "Shared" is the same address, with writes seen on both sides; "not run" is a
 framework that was not installed.
+
 """
 
 
@@ -32,6 +34,9 @@ class Results:
 
     def note(self, framework, table, row, text):
         """In `table`, text is what was seen of `framework` in `row`."""
+        if framework.title == EXTENSION:
+            self.notes[EXTENSION, table, row] = text
+            return
         rows = self.rows.setdefault(table, [])
         if row not in rows:
             rows.append(row)
@@ -41,6 +46,13 @@ class Results:
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
         system = f"{platform.system()} {platform.machine()}"
         parts = [HEAD.format(python=python, system=system), self._summary()]
+        shared = [row for title, _, row in self.notes if title == EXTENSION]
+        if shared:
+            version = metadata.version(EXTENSION)
+            parts.append(
+                f"\nArrays of {EXTENSION} {version} are shared both ways, in "
+                f"{len(shared)} dtypes: {', '.join(shared)}.\n"
+            )
         parts += [
             f"\n## {table}\n\n" + self._table(table)
             for table in self.rows

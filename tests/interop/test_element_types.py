@@ -41,6 +41,7 @@ MADE = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 @pytest.mark.parametrize(("framework", "made"), MADE, indirect=["framework"])
 def test_their_dtype_is_known(framework, made):
     array = framework.zeros((2, 3), made["name"])

@@ -123,5 +123,5 @@ def test_rule_035_native_orders_are_accepted(order):
 def test_rule_035_foreign_orders_are_refused():
     big = (ctypes.c_int32.__ctype_be__ * 2)(1, 2)
     assert memoryview(big).format in (">i", ">l")
-    with pytest.raises(BufferError, match="'>[il]'"):
+    with pytest.raises(BufferError, match=r"'>[il]'"):
         dlw.from_buffer(big)
