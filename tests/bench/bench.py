@@ -1,4 +1,5 @@
-"""Measure us, today's ways and the floor side by side in one page of headless Chromium.
+"""Measure us, today's ways and the floor side by side: in one page of headless Chromium
+and, what is only Python, in this CPython as well.
 
 Writes build/bench.json (one row for each path, way and size), build/bench.md and a
 plot, build/bench.png. Every row's result was checked. Only ratios within one run mean
@@ -15,21 +16,23 @@ import os
 import platform
 import sys
 import threading
-from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "web"))
 
+import exchange
 from browser import BrowserMissingError, open_browser, open_page
-from plot import OURS, plot, size
+from plot import OURS, panels, plot
 from serve import Server
 
 BUILD = ROOT / "build"
 
 
 def measure(quick: bool) -> dict:
-    """Run the page; its machine facts and rows."""
+    """Run both; the machine's facts and the rows."""
+    print("  python, natively", flush=True)
+    native = json.loads(exchange.measure("native", quick))
     with Server(mounts={"/tests/": ROOT / "tests"}) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with (
@@ -44,8 +47,10 @@ def measure(quick: bool) -> dict:
             if watch.complaints():
                 raise RuntimeError("\n".join(watch.complaints()))
         server.shutdown()
+    result["rows"] = native + result["rows"]
     result["machine"] |= {
         "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
         "load_after": round(os.getloadavg()[0], 2),
         "quick": quick,
     }
@@ -61,12 +66,11 @@ def human(ms: float) -> str:
 
 
 def tables(rows: list[dict]) -> list[str]:
-    """A Markdown table for each path and size."""
+    """A Markdown table for each comparison."""
     lines = []
-    for (path, nbytes), group in groupby(rows, lambda r: (r["path"], r["bytes"])):
-        group = list(group)
+    for title, group in panels(rows):
         ours = next(row["median_ms"] for row in group if row["way"] == OURS)
-        lines += ["", f"### {path}, {size(nbytes)}", ""]
+        lines += ["", f"### {title}", ""]
         lines += ["| way | median | IQR | JS blocked | n | relative to us |"]
         lines += ["|---|--:|--:|--:|--:|--:|"]
         for row in sorted(group, key=lambda row: row["median_ms"]):
@@ -82,10 +86,11 @@ INTRODUCTION = """\
 # dlpack-web: measurements
 
 Medians with the interquartile range (IQR) over n batches, in random order in every
-round of one page; every result was checked. Uploads and downloads are timed until the
+round of one process; every result was checked. Uploads and downloads are timed until the
 GPU had finished; `JS blocked` is the part during which JavaScript could do nothing
 else. The floor uploads into a buffer that is there already; all others make one, as a
-first upload must. Compare within this run only."""
+first upload must. The floor of both Python paths is `ndarray.__dlpack__()` alone. Compare
+within this run only."""
 
 
 def report(result: dict) -> str:

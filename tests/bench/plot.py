@@ -1,4 +1,4 @@
-"""Draw build/bench.png: a panel for each path and size, a bar for each way."""
+"""Draw build/bench.png: a panel for each comparison, a bar for each way."""
 
 from __future__ import annotations
 
@@ -24,16 +24,24 @@ def size(nbytes: int) -> str:
     return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes} B"
 
 
+def panels(rows: list[dict]) -> list[tuple[str, list[dict]]]:
+    """What was compared with each other, with its name."""
+
+    def title(row: dict) -> str:
+        usual = {"layout": "contiguous", "where": "page"}  # goes without saying
+        told = [row[key] for key in usual if row[key] != usual[key]]
+        return ", ".join([row["path"], *told, size(row["bytes"])])
+
+    return [(name, list(group)) for name, group in groupby(rows, title)]
+
+
 def plot(rows: list[dict], target: Path) -> None:
     """Medians with the interquartile range as whiskers; every panel has its scale."""
-    panels = [
-        (name, list(group))
-        for name, group in groupby(rows, lambda r: (r["path"], r["bytes"]))
-    ]
-    lines = -(-len(panels) // COLUMNS)
+    groups = panels(rows)
+    lines = -(-len(groups) // COLUMNS)
     figure = Figure(figsize=(4 * COLUMNS, 2.2 * lines), layout="constrained")
     axes = list(figure.subplots(lines, COLUMNS, squeeze=False).flat)
-    for axis, ((path, nbytes), group) in zip(axes, panels, strict=False):
+    for axis, (title, group) in zip(axes, groups, strict=False):
         longest = max(row["median_ms"] for row in group)
         unit, scale = next(each for each in UNITS if longest * each[1] >= 1)
         axis.barh(
@@ -43,11 +51,11 @@ def plot(rows: list[dict], target: Path) -> None:
             color=[COLOURS.get(row["way"], TODAY) for row in group],
             error_kw={"ecolor": "#555", "lw": 1},
         )
-        axis.set_title(f"{path}, {size(nbytes)} ({unit})", fontsize=10)
+        axis.set_title(f"{title} ({unit})", fontsize=10)
         axis.set_xlim(left=0)
         axis.invert_yaxis()
         axis.tick_params(labelsize=8)
         axis.spines[["top", "right"]].set_visible(False)
-    for axis in axes[len(panels) :]:
+    for axis in axes[len(groups) :]:
         axis.set_axis_off()
     figure.savefig(target, dpi=120)
