@@ -24,6 +24,7 @@ WHEEL := dist/wheel.json
 JS := js/dist/index.js
 
 C_FILES := $(wildcard wasm/*.c wasm/*.h)
+C_TESTS := $(wildcard tests/native/*.c)
 PY_FILES := $(filter-out $(NATIVE) $(BRIDGE),$(wildcard py/dlpack_web/*.*))
 TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
@@ -52,7 +53,7 @@ interop: build/interop/.torch interop-light ## NumPy, PyTorch, JAX, tvm-ffi, ...
 check: check-c check-python check-js check-sizes ## format, lint, types, sizes
 
 fix: $(VENV) $(NPM) ## format and repair what tools can repair
-	$(PYTHON_BIN)/clang-format -i $(C_FILES)
+	$(PYTHON_BIN)/clang-format -i $(C_FILES) $(C_TESTS)
 	$(PYTHON_BIN)/ruff check --fix
 	$(PYTHON_BIN)/ruff format
 	$(PYTHON_BIN)/python tests/readme_table.py
@@ -119,7 +120,7 @@ build/interop/.torch: build/interop/.done requirements-torch.txt
 # --- parts of `make check` ------------------------------------------------------------
 
 check-c: $(VENV)
-	$(PYTHON_BIN)/clang-format --dry-run -Werror $(C_FILES)
+	$(PYTHON_BIN)/clang-format --dry-run -Werror $(C_FILES) $(C_TESTS)
 
 check-python: $(VENV)
 	$(PYTHON_BIN)/ruff format --check

@@ -34,7 +34,7 @@ def _nothing_leaks():
     assert dlw.live_tensors() == before, "a managed tensor leaked"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def host_python():
     """For tests of what only a CPython with processes and compilers can show."""
     if IN_PYODIDE:

@@ -70,6 +70,8 @@ get_pointer = pythonapi.PyCapsule_GetPointer
 get_pointer.restype, get_pointer.argtypes = c_size_t, (py_object, c_char_p)
 get_name = pythonapi.PyCapsule_GetName
 get_name.restype, get_name.argtypes = c_char_p, (py_object,)
+set_name = pythonapi.PyCapsule_SetName
+set_name.restype, set_name.argtypes = ctypes.c_int, (py_object, c_char_p)
 is_valid = pythonapi.PyCapsule_IsValid
 is_valid.restype, is_valid.argtypes = ctypes.c_int, (c_void_p, c_char_p)
 
@@ -87,6 +89,16 @@ def versioned(capsule):
 
 def legacy(capsule):
     return _struct_in(capsule, b"dltensor", Legacy)
+
+
+def consume(capsule):
+    """Takes a capsule over, as a consumer in C does: its struct, for us to delete."""
+    if get_name(capsule) == b"dltensor":
+        struct, used = legacy(capsule), b"used_dltensor"
+    else:
+        struct, used = versioned(capsule), b"used_dltensor_versioned"
+    set_name(capsule, used)
+    return struct
 
 
 def dims(pointer, count):

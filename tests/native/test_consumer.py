@@ -1,0 +1,197 @@
+"""`__dlpack_c_exchange_api__` in the hands of a consumer compiled in C."""
+
+import ctypes
+import importlib.util
+import shlex
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+from forge import CPU, READ_ONLY, WEBGPU, Forged, Legacy, Versioned, consume
+from test_header import official_include
+
+import dlpack_web as dlw
+
+SOURCE = Path(__file__).with_name("exchange_consumer.c")
+FLOAT32 = (2, 32, 1)
+
+
+@pytest.fixture(scope="module")
+def consumer(tmp_path_factory, host_python):
+    """The compiled module."""
+    target = tmp_path_factory.mktemp("consumer") / "exchange_consumer.so"
+    link = shlex.split(sysconfig.get_config_var("LDSHARED"))
+    includes = [f"-I{official_include()}", f"-I{sysconfig.get_path('include')}"]
+    flags = ["-std=c11", "-O1", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(
+        [*link, *flags, *includes, SOURCE, "-o", target], check=True, timeout=120
+    )
+    spec = importlib.util.spec_from_file_location("exchange_consumer", target)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def array():
+    return np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+@pytest.fixture
+def tensor(array):
+    """Every second column from the right: strided, and not at the start of memory."""
+    with dlw.from_dlpack(array[:, ::-2]) as tensor:
+        yield tensor
+
+
+READING = ((CPU, 0), FLOAT32, (3, 2), (4, -2), 36.0)  # what C sees of it
+
+
+def test_version_is_found_on_the_type(consumer, tensor):
+    assert consumer.version(tensor) == (1, 3)
+
+
+def test_borrowing_reads_and_holds_nothing(consumer, tensor, array):
+    live, references = dlw.live_tensors(), sys.getrefcount(array)
+    assert consumer.borrow(tensor) == READING
+    assert (dlw.live_tensors(), sys.getrefcount(array)) == (live, references)
+
+
+@pytest.mark.parametrize("how", ["gil", "released", "thread"])
+def test_held_memory_outlives_the_tensor(consumer, array, how):
+    live, references = dlw.live_tensors(), sys.getrefcount(array)
+    tensor = dlw.from_dlpack(array[:, ::-2])
+    held = consumer.hold(tensor)
+    assert dlw.live_tensors() == live + 2
+    tensor.release()
+    del tensor
+    array[0, 1] = 101
+    *reading, total = READING
+    assert consumer.read(held) == ((*reading, total + 100), (1, 3), 0)
+    consumer.drop(held, how)
+    assert (dlw.live_tensors(), sys.getrefcount(array)) == (live, references)
+
+
+@pytest.mark.parametrize("how", ["gil", "released", "thread"])
+@pytest.mark.parametrize("make", [dlw.from_buffer, dlw.from_dlpack, np.asarray])
+def test_last_hold_frees_the_array_from_anywhere(consumer, make, how):
+    """The deleter takes the GIL itself where it has to touch Python."""
+    array = np.ones(5, np.float32)
+    references = sys.getrefcount(array)
+    with dlw.from_dlpack(make(array)) as tensor:
+        held = consumer.hold(tensor)
+    assert sys.getrefcount(array) > references
+    consumer.drop(held, how)
+    assert sys.getrefcount(array) == references
+
+
+def test_read_only_memory_says_so(consumer, array):
+    array.flags.writeable = False
+    with dlw.from_dlpack(array) as tensor:
+        held = consumer.hold(tensor)
+    assert consumer.read(held)[2] == READ_ONLY
+    consumer.drop(held, "gil")
+
+
+def test_tensor_comes_back_over_the_same_memory(consumer, tensor, array):
+    live, references = dlw.live_tensors(), sys.getrefcount(array)
+    back = consumer.give(tensor, consumer.hold(tensor))
+    assert type(back) is dlw.Tensor
+    assert sys.getrefcount(back) == 2
+    np.testing.assert_array_equal(back.numpy(), array[:, ::-2])
+    assert np.shares_memory(back.numpy(), array)
+    back.release()
+    assert (dlw.live_tensors(), sys.getrefcount(array)) == (live, references)
+
+
+def test_allocated_memory_becomes_a_tensor(consumer, tensor):
+    made, error = consumer.allocate(tensor, 7, FLOAT32, CPU)
+    assert error == (0, "", "")
+    assert consumer.read(made) == (((CPU, 0), FLOAT32, (7,), (1,), 7.0), (1, 3), 0)
+    with consumer.give(tensor, made) as back:
+        assert back.numpy().tolist() == [1] * 7
+        assert not back.read_only
+
+
+@pytest.mark.parametrize(
+    "wanted", [(7, FLOAT32, WEBGPU), (7, (3, 64, 1), CPU), (2**62, FLOAT32, CPU)]
+)
+def test_failed_allocation_is_told_once_and_without_python(consumer, tensor, wanted):
+    made, (calls, kind, message) = consumer.allocate(tensor, *wanted)
+    assert (made, calls, kind) == (None, 1, "BufferError")
+    assert "dlpack_web allocates CPU tensors" in message
+
+
+@pytest.mark.parametrize("device", [(CPU, 0), (WEBGPU, 3)])
+def test_there_is_no_stream(consumer, tensor, device):
+    assert consumer.stream(tensor, *device) == 0
+
+
+def test_released_tensor_is_refused(consumer, array):
+    tensor = dlw.from_dlpack(array)
+    tensor.release()
+    for use in (consumer.hold, consumer.borrow):
+        with pytest.raises(dlw.ReleasedError, match="was released"):
+            use(tensor)
+
+
+# --- what is pending stays pending ------------------------------------------------------
+
+
+@pytest.fixture
+def unraisable(monkeypatch):
+    """What Python could only report."""
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: seen.append(told.exc_value))
+    yield seen
+    assert seen == []
+
+
+VERSIONS = pytest.mark.parametrize("max_version", [None, (1, 0)], ids=["0.8", "1.0"])
+IMPORTS = pytest.mark.parametrize("make", [dlw.from_buffer, dlw.from_dlpack])
+
+
+@IMPORTS
+@VERSIONS
+def test_deleter_keeps_the_pending_exception(consumer, unraisable, make, max_version):
+    array = np.ones(5, np.float32)
+    references = sys.getrefcount(array)
+    with make(array) as tensor:
+        struct = consume(tensor.__dlpack__(max_version=max_version))
+    del struct.capsule
+    assert sys.getrefcount(array) > references
+    with pytest.raises(KeyError, match="pending"):
+        consumer.drop_pending((struct.deleter, ctypes.addressof(struct)))
+    assert sys.getrefcount(array) == references
+
+
+@pytest.mark.parametrize("flavour", [Versioned, Legacy])
+@pytest.mark.parametrize(
+    "export",
+    [lambda t: t, memoryview, lambda t: t.__dlpack__(max_version=(1, 0))],
+    ids=["Tensor", "memoryview", "capsule"],
+)
+def test_last_holder_keeps_the_pending_exception(consumer, unraisable, flavour, export):
+    """The foreign deleter that it calls runs Python code."""
+    producer = Forged(flavour=flavour)
+    tensor = dlw.from_dlpack(producer)
+    last = [export(tensor)]
+    del tensor
+    assert producer.deleted == 0
+    with pytest.raises(KeyError, match="pending"):
+        consumer.drop_pending(last)
+    assert producer.deleted == 1
+
+
+@IMPORTS
+def test_legacy_capsule_keeps_the_pending_exception(consumer, unraisable, make):
+    array = np.ones(5, np.float32)
+    references = sys.getrefcount(array)
+    with make(array) as tensor:
+        last = [tensor.__dlpack__()]
+    with pytest.raises(KeyError, match="pending"):
+        consumer.drop_pending(last)
+    assert sys.getrefcount(array) == references
