@@ -25,6 +25,12 @@ def pytest_generate_tests(metafunc):
             metafunc.parametrize(name, chosen, ids=ids)
 
 
+def pytest_collection_finish():
+    """What is there by now stays: the collections below need not look at it."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _nothing_leaks():
     """Every test leaves as many live tensors as it found."""
