@@ -1,19 +1,25 @@
 // The page of `make bench`: starts Python and a device, then runs the paths one by one.
 import { boot } from "/boot.mjs";
 import { compare } from "./measure.mjs";
-import { dataWays, downloadWays, uploadWays, viewWays } from "./paths.mjs";
+import { dataWays, dispatchWays, downloadWays, manyWays, uploadWays, viewWays } from "./paths.mjs";
 
 const KB = 1024;
 const MB = 1024 * KB;
 
-/** `[path, ways, sizes]`; `quick` leaves the largest size out. */
+/** `[path, layout, ways, sizes]`; `quick` is there to see that all of it works. */
 function plan(quick) {
-  const moved = [64, MB, 16 * MB, ...(quick ? [] : [64 * MB])];
+  const moved = quick ? [64, MB] : [64, MB, 16 * MB, 64 * MB, 256 * MB];
+  const packed = quick ? [MB] : [16 * MB, 64 * MB];
   return [
-    ["view", viewWays, [64, 4 * MB]],
-    ["data", dataWays, [64]],
-    ["upload", uploadWays, moved],
-    ["download", downloadWays, moved],
+    ["view", "contiguous", viewWays, [64, 4 * MB]],
+    ["data", "contiguous", dataWays, [64]],
+    ["dispatch", "contiguous", dispatchWays, [64]],
+    ["upload", "contiguous", uploadWays, moved],
+    ["upload", "transposed", uploadWays, packed],
+    ["upload", "strided", uploadWays, packed],
+    ["upload", "f64", uploadWays, packed],
+    ["download", "contiguous", downloadWays, moved],
+    ["download of 32", "contiguous", manyWays, [4 * KB]],
   ];
 }
 
@@ -37,22 +43,24 @@ async function requestDevice() {
   return { device, adapter: [vendor, architecture, description].filter(Boolean).join(" ") };
 }
 
+function roundsFor(bytes, quick) {
+  if (quick) return 5;
+  return bytes >= 128 * MB ? 7 : bytes >= 16 * MB ? 15 : 50;
+}
+
 /** Runs everything; `{machine, rows}`. Progress goes to the console. */
 async function bench({ quick }) {
   const { pyodide, bridge } = await boot((text) => console.log(text));
   const { device, adapter } = await requestDevice();
   console.log("python, in the page");
   const rows = await pythonRows(pyodide, quick);
-  for (const [path, waysFor, sizes] of plan(quick)) {
+  for (const [path, layout, waysFor, sizes] of plan(quick)) {
     for (const bytes of sizes) {
-      console.log(`${path}, ${bytes} bytes`);
-      const large = bytes >= 16 * MB;
-      const { ways, done } = waysFor({ pyodide, bridge, device }, bytes);
-      const measured = await compare(ways, { rounds: (large ? 11 : 25) * (quick ? 1 : 2) });
+      console.log(`${path}, ${layout}, ${bytes} bytes`);
+      const { ways, done } = waysFor({ pyodide, bridge, device }, bytes, layout);
+      const measured = await compare(ways, { rounds: roundsFor(bytes, quick) });
       done();
-      for (const row of measured) {
-        rows.push({ path, layout: "contiguous", bytes, where: "page", ...row });
-      }
+      for (const row of measured) rows.push({ path, layout, bytes, where: "page", ...row });
     }
   }
   const machine = {

@@ -1,6 +1,8 @@
 // What is compared: today's ways, ours, and the floor below which nothing can go.
 // The floors reach into Pyodide's private parts, which nobody should do outside a benchmark.
 
+import { webgpu } from "/js/index.js";
+
 const PYBUF_FULL_RO = 0x11c; // strides and format, read-only accepted: what NumPy is asked for
 const USAGE = { STORAGE: 0x80, COPY_DST: 0x08, COPY_SRC: 0x04, MAP_READ: 0x01 };
 const TENSOR_USAGE = USAGE.STORAGE | USAGE.COPY_DST | USAGE.COPY_SRC;
@@ -94,15 +96,55 @@ export function dataWays({ pyodide, bridge }, bytes) {
   };
 }
 
-/** NumPy array -> GPU, into a fresh buffer as a first upload does it. */
-export function uploadWays({ pyodide, bridge, device }, bytes) {
+const LAYOUTS = {
+  contiguous: { source: "array", today: null },
+  // What people do first: NumPy makes a packed or narrowed array, which is then written.
+  transposed: { source: "array.reshape(side, -1).T", today: "np.ascontiguousarray(source)" },
+  strided: { source: "np.repeat(array, 2)[::2]", today: "np.ascontiguousarray(source)" },
+  f64: { source: "array.astype('f8')", today: "source.astype('f4')", dtype: "float32" },
+};
+
+/** The array in a layout, so that what arrives on the GPU has `bytes` bytes. */
+function layOut(pyodide, array, layout) {
+  const { source, today } = LAYOUTS[layout];
+  const make = pyodide.runPython(`
+import numpy as np
+def make(array):
+    side = 1 << (array.size.bit_length() // 2)
+    source = ${source}
+    return source, lambda: ${today ?? "source"}
+make`);
+  const pair = make(array);
+  const [laidOut, packed] = [pair.get(0), pair.get(1)];
+  pair.destroy();
+  make.destroy();
+  return { laidOut, packed };
+}
+
+/** NumPy array -> GPU. Into a fresh buffer as a first upload does it, but where it says so. */
+export function uploadWays({ pyodide, bridge, device }, bytes, layout) {
   const array = makeArray(pyodide, bytes);
-  const source = bridge.tensor(array);
-  const wasm = pyodide._module;
+  const { laidOut, packed } = layOut(pyodide, array, layout);
+  const { dtype } = LAYOUTS[layout];
+  const source = bridge.tensor(laidOut);
   const existing = device.createBuffer({ size: bytes, usage: TENSOR_USAGE });
-  const expected = source.data.slice();
+  const first = source.to(device, { dtype });
+  const plain = packed();
+  const expectedView = plain.getBuffer("f32");
+  const expected = expectedView.data.slice();
+  expectedView.release();
+  const floorTensor = bridge.tensor(plain);
+  const wasm = pyodide._module;
+  const byWgpu = pyodide.runPython(`
+from js import Uint8Array
+def write(queue, buffer, array):
+    view = memoryview(array).cast("B")
+    copy = Uint8Array.new(view.nbytes)
+    copy.assign(view)
+    queue.writeBuffer(buffer, 0, copy, 0, view.nbytes)
+write`);
   const settle = () => device.queue.onSubmittedWorkDone();
-  const fresh = () => device.createBuffer({ size: bytes, usage: TENSOR_USAGE });
+  const fresh = (more) => device.createBuffer({ size: bytes, usage: TENSOR_USAGE, ...more });
 
   /** A way that uploads and says which buffer it filled and how that is given back. */
   const way = (name, upload) => ({
@@ -112,38 +154,66 @@ export function uploadWays({ pyodide, bridge, device }, bytes) {
     run: () => upload().release(),
     async verify() {
       const { buffer, release } = upload();
-      expect(same(await readBuffer(device, buffer, bytes), expected), `upload, ${name}`);
+      const got = await readBuffer(device, buffer, bytes);
+      expect(same(got, expected), `upload, ${layout}, ${name}`);
       release();
     },
   });
-  return {
-    ways: [
-      way("dlpack-web", () => {
-        const tensor = source.to(device);
-        return { buffer: tensor.buffer, release: () => tensor.release() };
-      }),
-      way("getBuffer()+writeBuffer", () => {
-        const buffer = fresh();
-        const borrowed = array.getBuffer();
-        device.queue.writeBuffer(buffer, 0, borrowed.data);
+  /** A way of today, with NumPy's packing or narrowing before it. */
+  const byHand = (name, write, more) =>
+    way(name, () => {
+      const proxy = packed();
+      const buffer = fresh(more);
+      write(buffer, proxy);
+      proxy.destroy();
+      return { buffer, release: () => buffer.destroy() };
+    });
+  const prefix = layout === "contiguous" ? "" : "NumPy first, ";
+  const ways = [
+    way("dlpack-web", () => {
+      const tensor = source.to(device, { dtype });
+      // A buffer that others see is not used again: look at it without asking for it.
+      return { buffer: tensor, release: () => tensor.release() };
+    }),
+    way("dlpack-web, write() into a tensor", () => {
+      first.write(source, { convert: dtype !== undefined });
+      return { buffer: first, release() {} };
+    }),
+    byHand(`${prefix}getBuffer()+writeBuffer`, (buffer, proxy) => {
+      const borrowed = proxy.getBuffer();
+      device.queue.writeBuffer(buffer, 0, borrowed.data);
+      borrowed.release();
+    }),
+    byHand(`${prefix}toJs()+writeBuffer`, (buffer, proxy) => {
+      device.queue.writeBuffer(buffer, 0, proxy.toJs());
+    }),
+    byHand(`${prefix}Uint8Array.assign()+writeBuffer, as wgpu-py calls`, (buffer, proxy) => {
+      byWgpu(device.queue, buffer, proxy);
+    }),
+    byHand(
+      `${prefix}mappedAtCreation`,
+      (buffer, proxy) => {
+        const borrowed = proxy.getBuffer("u8");
+        new Uint8Array(buffer.getMappedRange()).set(borrowed.data);
         borrowed.release();
-        return { buffer, release: () => buffer.destroy() };
-      }),
-      way("toJs()+writeBuffer", () => {
-        const buffer = fresh();
-        device.queue.writeBuffer(buffer, 0, array.toJs());
-        return { buffer, release: () => buffer.destroy() };
-      }),
-      way("floor", () => {
-        // By address into a buffer that is there already.
-        device.queue.writeBuffer(existing, 0, wasm.HEAPU8.buffer, source.data.byteOffset, bytes);
-        return { buffer: existing, release() {} };
-      }),
-    ],
+        buffer.unmap();
+      },
+      { mappedAtCreation: true },
+    ),
+    way("floor", () => {
+      // By address, packed already, into a buffer that is there already.
+      const { byteOffset } = floorTensor.data;
+      device.queue.writeBuffer(existing, 0, wasm.HEAPU8.buffer, byteOffset, bytes);
+      return { buffer: existing, release() {} };
+    }),
+  ];
+  return {
+    // toJs() of a matrix makes nested arrays, which no queue takes.
+    ways: layout === "contiguous" ? ways : ways.filter(({ name }) => !name.includes("toJs()")),
     done() {
       existing.destroy();
-      source.release();
-      array.destroy();
+      for (const tensor of [first, source, floorTensor]) tensor.release();
+      for (const proxy of [plain, packed, laidOut, array, byWgpu]) proxy.destroy();
     },
   };
 }
@@ -197,6 +267,118 @@ export function downloadWays({ pyodide, bridge, device }, bytes) {
   };
 }
 
+/** 32 small tensors back at once. */
+export function manyWays({ bridge, device }, bytes) {
+  const COUNT = 32;
+  const values = Float32Array.from({ length: bytes / 4 }, (_, i) => i);
+  const host = bridge.empty([values.length], "float32");
+  host.data.set(values);
+  const tensors = Array.from({ length: COUNT }, () => host.to(device));
+  const check = (arrays) =>
+    expect(arrays.length === COUNT && arrays.every((a) => same(a, values)), "many");
+  const staging = device.createBuffer({
+    size: COUNT * bytes,
+    usage: USAGE.MAP_READ | USAGE.COPY_DST,
+  });
+  const raw = tensors.map(() => device.createBuffer({ size: bytes, usage: TENSOR_USAGE }));
+  for (const buffer of raw) device.queue.writeBuffer(buffer, 0, values);
+
+  const way = (name, read) => ({
+    name,
+    each: read,
+    async verify() {
+      check(await read());
+    },
+  });
+  return {
+    ways: [
+      way("dlpack-web", () => bridge.readAll(tensors)),
+      way("one after the other", async () => {
+        const arrays = [];
+        for (const buffer of raw) arrays.push(await readBuffer(device, buffer, bytes));
+        return arrays;
+      }),
+      way("floor", async () => {
+        const encoder = device.createCommandEncoder();
+        raw.forEach((buffer, i) => {
+          encoder.copyBufferToBuffer(buffer, 0, staging, i * bytes, bytes);
+        });
+        device.queue.submit([encoder.finish()]);
+        await staging.mapAsync(GPUMapMode.READ);
+        const range = staging.getMappedRange();
+        const arrays = raw.map((_, i) => new Float32Array(range.slice(i * bytes, (i + 1) * bytes)));
+        staging.unmap();
+        return arrays;
+      }),
+    ],
+    done() {
+      for (const tensor of [host, ...tensors]) tensor.release();
+      for (const buffer of [staging, ...raw]) buffer.destroy();
+    },
+  };
+}
+
+const ADD = `
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(1) fn main() { y[0] = x[0] + 1; }`;
+
+/** One small kernel, from Python and from JavaScript. */
+export function dispatchWays({ pyodide, bridge, device }, bytes) {
+  const host = bridge.empty([bytes / 4], "float32");
+  host.data.fill(41);
+  const [x, y] = [host.to(device), host.to(device)];
+  const settle = () => device.queue.onSubmittedWorkDone();
+  const kernel = new webgpu.Kernel(device, ADD);
+  const proxies = [bridge.toPython(x), bridge.toPython(y)];
+  const make = pyodide.runPython(`
+import dlpack_web as dlw
+def make(wgsl, x, y):
+    kernel = dlw.webgpu.Kernel(wgsl)
+    def run():
+        kernel(x, y, workgroups=1)
+    return run
+make`);
+  const run = make(ADD, ...proxies);
+  const module = device.createShaderModule({ code: ADD });
+  const pipeline = device.createComputePipeline({ layout: "auto", compute: { module } });
+  const raw = [0, 1].map(() => device.createBuffer({ size: bytes, usage: TENSOR_USAGE }));
+  const entries = raw.map((buffer, binding) => ({ binding, resource: { buffer } }));
+  const group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
+  const floor = () => {
+    const encoder = device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, group);
+    pass.dispatchWorkgroups(1);
+    pass.end();
+    device.queue.submit([encoder.finish()]);
+  };
+  const way = (name, call) => ({
+    name,
+    run: call,
+    settle,
+    maxBatch: 256,
+    async verify() {
+      call();
+      if (name !== "floor") expect((await y.read())[0] === 42, "dispatch");
+    },
+  });
+  return {
+    ways: [
+      way("dlpack-web", run),
+      way("dlpack-web, from JavaScript", () => kernel.run([x, y], { workgroups: 1 })),
+      way("floor", floor),
+    ],
+    done() {
+      for (const tensor of [host, x, y]) tensor.release();
+      for (const proxy of proxies) proxy.release();
+      for (const proxy of [run, make, ...proxies]) proxy.destroy();
+      for (const buffer of raw) buffer.destroy();
+    },
+  };
+}
+
 function copyBuffer(device, from, to, bytes) {
   const encoder = device.createCommandEncoder();
   encoder.copyBufferToBuffer(from, 0, to, 0, bytes);
@@ -204,6 +386,7 @@ function copyBuffer(device, from, to, bytes) {
 }
 
 async function readBuffer(device, buffer, bytes) {
+  if (buffer.read) return buffer.read(); // a tensor of ours
   const staging = device.createBuffer({ size: bytes, usage: USAGE.MAP_READ | USAGE.COPY_DST });
   copyBuffer(device, buffer, staging, bytes);
   await staging.mapAsync(GPUMapMode.READ);
