@@ -103,24 +103,18 @@ export class PythonSeam {
   }
 
   /**
-   * Runs a kernel; the queue keeps the GPU's memory for it, so that the holds end here.
-   *
-   * @param numbers - bit i is set where argument i is a number, and no hold
+   * What runs a kernel, for Python to call directly; the queue keeps the GPU's memory for it, so
+   * that the holds end here. Bit i of `numbers` is set where argument i is a number, and no hold.
    */
-  dispatch(
-    kernel: Kernel,
-    x: number,
-    y: number,
-    z: number,
-    numbers: number,
-    ...args: number[]
-  ): void {
-    const { given, release } = this.#arguments(numbers, args);
-    try {
-      kernel.run(given, { workgroups: [x, y, z] });
-    } finally {
-      release();
-    }
+  runner(kernel: Kernel) {
+    return (x: number, y: number, z: number, numbers: number, ...args: number[]): void => {
+      const { given, release } = this.#arguments(numbers, args);
+      try {
+        kernel.run(given, { workgroups: [x, y, z] });
+      } finally {
+        release();
+      }
+    };
   }
 
   /** The same, resolving to the GPU's time in ms. */
@@ -145,10 +139,13 @@ export class PythonSeam {
 
   #arguments(numbers: number, args: number[]): { given: Argument[]; release(): void } {
     const isNumber = (i: number) => (numbers >>> i) & 1;
-    const tensors = this.#adopt(args.filter((_, i) => !isNumber(i)));
+    const tensors = this.#adopt(numbers === 0 ? args : args.filter((_, i) => !isNumber(i)));
     const rest = tensors.values();
     return {
-      given: args.map((arg, i) => (isNumber(i) ? arg : (rest.next().value as Tensor))),
+      given:
+        numbers === 0
+          ? tensors
+          : args.map((arg, i) => (isNumber(i) ? arg : (rest.next().value as Tensor))),
       release() {
         for (const tensor of tensors) tensor.release();
       },

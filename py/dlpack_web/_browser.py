@@ -78,9 +78,13 @@ def _translated(error: Any) -> Exception:
 
 def call(name: str, *args: Any) -> Any:
     """Calls a method of the JavaScript side; its errors become Python's."""
-    method = getattr(_ready(), name)
+    return invoke(getattr(_ready(), name), *args)
+
+
+def invoke(function: Any, *args: Any) -> Any:
+    """Calls a function of the JavaScript side; its errors become Python's."""
     try:
-        return method(*args)
+        return function(*args)
     except JsException as error:
         raise _translated(error) from error
 

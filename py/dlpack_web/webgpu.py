@@ -53,22 +53,19 @@ class Kernel:
 
     def __init__(self, wgsl: str, entry: str = "main") -> None:
         self._wgsl, self._entry = wgsl, entry
-        self._compiled: dict[int, Any] = {}  # by device id
+        # By device id: the JavaScript Kernel and the function that runs it.
+        self._compiled: dict[int, tuple[Any, Any]] = {}
 
     def __call__(
-        self,
-        *args: Tensor | float,
-        workgroups: int | Sequence[int] = (1, 1, 1),
+        self, *args: Tensor | float, workgroups: int | Sequence[int] = (1, 1, 1)
     ) -> None:
         """Binds and submits. Numbers, also NumPy's, are for uniforms of f32, i32, u32."""
         device, counts = self._prepare(args, workgroups)
         numbers, values = _arguments(args)
-        _browser.call("dispatch", self._compiled[device], *counts, numbers, *values)
+        _browser.invoke(self._compiled[device][1], *counts, numbers, *values)
 
     async def time(
-        self,
-        *args: Tensor | float,
-        workgroups: int | Sequence[int] = (1, 1, 1),
+        self, *args: Tensor | float, workgroups: int | Sequence[int] = (1, 1, 1)
     ) -> float:
         """Runs once; the time that the GPU took for it, in milliseconds.
 
@@ -76,7 +73,7 @@ class Kernel:
         `request_device()` asks for where the adapter has it.
         """
         device, counts = self._prepare(args, workgroups)
-        kernel = self._compiled[device]
+        kernel, _ = self._compiled[device]
         numbers, values = _arguments(args)
         promise = _browser.call("time", device, kernel, *counts, numbers, *values)
         return float(await _browser.finish(promise))
@@ -92,18 +89,16 @@ class Kernel:
             )
         device = _common_device(args)
         if device not in self._compiled:
-            self._compiled[device] = _browser.call(
-                "kernel", self._wgsl, self._entry, device
-            )
+            kernel = _browser.call("kernel", self._wgsl, self._entry, device)
+            self._compiled[device] = kernel, _browser.call("runner", kernel)
         return device, (*counts, 1, 1)[:3]
 
 
 def _common_device(args: Sequence[object]) -> int:
-    devices = {
-        _device_of(position, arg)
-        for position, arg in enumerate(args)
-        if not isinstance(arg, Real)
-    }
+    devices = set()
+    for position, arg in enumerate(args):
+        if isinstance(arg, Tensor) or not isinstance(arg, Real):
+            devices.add(_device_of(position, arg))
     if not devices:
         raise TypeError("a kernel needs at least one tensor")
     if len(devices) > 1:
@@ -112,16 +107,21 @@ def _common_device(args: Sequence[object]) -> int:
     return devices.pop()
 
 
-def _arguments(args: Sequence[Any]) -> tuple[int, list[Any]]:
+def _arguments(args: Sequence[Any]) -> tuple[int, list[int | float]]:
     """Which arguments are numbers, as bits, and holds or numbers in their order."""
-    numbers = 0
+    tensors = [arg for arg in args if isinstance(arg, Tensor)]
+    handles = _browser.lend(tensors)
+    if len(tensors) == len(args):
+        return 0, list(handles)
+    numbers, rest = 0, iter(handles)
+    values: list[int | float] = []
     for position, arg in enumerate(args):
-        if not isinstance(arg, Tensor):
+        if isinstance(arg, Tensor):
+            values.append(next(rest))
+        else:
             numbers |= 1 << position
-    tensors = iter(_browser.lend([arg for arg in args if isinstance(arg, Tensor)]))
-    return numbers, [
-        next(tensors) if isinstance(arg, Tensor) else _number(arg) for arg in args
-    ]
+            values.append(_number(arg))
+    return numbers, values
 
 
 def _number(arg: Any) -> int | float:

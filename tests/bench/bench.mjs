@@ -49,12 +49,16 @@ function roundsFor(bytes, quick) {
 }
 
 /** Runs everything; `{machine, rows}`. Progress goes to the console. */
-async function bench({ quick }) {
+async function bench({ quick, only }) {
   const { pyodide, bridge } = await boot((text) => console.log(text));
   const { device, adapter } = await requestDevice();
-  console.log("python, in the page");
-  const rows = await pythonRows(pyodide, quick);
+  const rows = [];
+  if (only === null || only === "python") {
+    console.log("python, in the page");
+    rows.push(...(await pythonRows(pyodide, quick)));
+  }
   for (const [path, layout, waysFor, sizes] of plan(quick)) {
+    if (only !== null && only !== path) continue;
     for (const bytes of sizes) {
       console.log(`${path}, ${layout}, ${bytes} bytes`);
       const { ways, done } = waysFor({ pyodide, bridge, device }, bytes, layout);

@@ -5,7 +5,7 @@ Writes build/bench.json (one row for each path, way and size), build/bench.md an
 plot, build/bench.png. Every row's result was checked. Only ratios within one run mean
 anything: the machine's load and its (software) GPU differ from run to run.
 
-Usage: python tests/bench/bench.py [--quick]
+Usage: python tests/bench/bench.py [--quick] [--only PATH]
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ from serve import Server
 BUILD = ROOT / "build"
 
 
-def measure(quick: bool) -> dict:
-    """Run both; the machine's facts and the rows."""
-    print("  python, natively", flush=True)
-    native = json.loads(exchange.measure("native", quick))
+def measure(quick: bool, only: str | None) -> dict:
+    """Run both; the machine's facts and the rows. `only`: the rows of one path."""
+    native = []
+    if only in (None, "python"):
+        print("  python, natively", flush=True)
+        native = json.loads(exchange.measure("native", quick))
     with Server(mounts={"/tests/": ROOT / "tests"}) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with (
@@ -42,7 +44,8 @@ def measure(quick: bool) -> dict:
             page.on("console", lambda message: print(f"  {message.text}", flush=True))
             page.goto(f"{server.url}tests/bench/bench.html")
             result = page.evaluate(
-                "(options) => globalThis.bench(options)", {"quick": quick}
+                "(options) => globalThis.bench(options)",
+                {"quick": quick, "only": only},
             )
             if watch.complaints():
                 raise RuntimeError("\n".join(watch.complaints()))
@@ -101,8 +104,10 @@ def report(result: dict) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure dlpack-web in Chromium.")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and sizes")
+    parser.add_argument("--only", metavar="PATH", help="one path, such as upload")
+    options = parser.parse_args()
     try:
-        result = measure(parser.parse_args().quick)
+        result = measure(options.quick, options.only)
     except BrowserMissingError as error:
         print(error)
         return 2

@@ -358,7 +358,7 @@ make`);
     name,
     run: call,
     settle,
-    maxBatch: 256,
+    maxBatch: 32,
     async verify() {
       call();
       if (name !== "floor") expect((await y.read())[0] === 42, "dispatch");
