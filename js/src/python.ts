@@ -7,7 +7,15 @@ import { shared } from "./shared.js";
 import type { Tensor } from "./tensor.js";
 import { adoptSlot, emptyOnDevice, releaseSlot } from "./webgpu/buffers.js";
 import { type DeviceStats, deviceWithId, stats, useDevice } from "./webgpu/device.js";
-import { type RequestDeviceOptions, requestDevice, timed } from "./webgpu/index.js";
+import {
+  type FromImageOptions,
+  fromImage,
+  type ImageSource,
+  type RequestDeviceOptions,
+  requestDevice,
+  timed,
+  toCanvas,
+} from "./webgpu/index.js";
 import { type Argument, Kernel } from "./webgpu/kernel.js";
 import { read } from "./webgpu/transfer.js";
 
@@ -134,6 +142,25 @@ export class PythonSeam {
       });
     } finally {
       release();
+    }
+  }
+
+  /** An image of the page as a tensor on a device. */
+  async fromImage(
+    source: ImageSource,
+    deviceId: number,
+    options: FromImageOptions,
+  ): Promise<number> {
+    return this.#give(await fromImage(this.device(deviceId), source, options));
+  }
+
+  /** Draws a tensor on a canvas. */
+  async toCanvas(handle: number, canvas: HTMLCanvasElement | OffscreenCanvas): Promise<void> {
+    const tensor = this.fromHandle(handle);
+    try {
+      await toCanvas(tensor, canvas);
+    } finally {
+      tensor.release();
     }
   }
 

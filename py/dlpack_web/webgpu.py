@@ -4,11 +4,18 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-from . import _browser
-from ._device import Device, DLDeviceType
-from ._tensor import Tensor
+from . import _browser, _core
+from ._device import CPU, Device, DLDeviceType, parse_device
+from ._tensor import Tensor, default_device, dtype_named
 
-__all__ = ["Kernel", "request_device", "stats", "use_device"]
+__all__ = [
+    "Kernel",
+    "from_image",
+    "request_device",
+    "stats",
+    "to_canvas",
+    "use_device",
+]
 
 
 async def request_device(**limits: Any) -> Device:
@@ -41,6 +48,52 @@ def stats() -> list[dict[str, Any]]:
     """
     rows: list[dict[str, Any]] = _browser.call("stats").to_py()
     return rows
+
+
+async def from_image(
+    js_source: Any,
+    device: str | tuple[int, int] = "webgpu",
+    dtype: Any = "uint8",
+    channels: int = 4,
+) -> Tensor:
+    """An image of the page as a Tensor on a WebGPU device; the CPU sees no pixel of it.
+
+    js_source (JsProxy): a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video>,
+    or a GPUTexture of that device (rgba8unorm or bgra8unorm with TEXTURE_BINDING, 2d,
+    one layer, one sample). It stays its owner's, who keeps it open until this returns.
+
+    The result has shape (height, width, channels), the first row on top, and is the
+    caller's to release. dtype: "uint8" (0 to 255) or "float32" (0 to 1). channels: 4,
+    or 3 without alpha. Pixels are sRGB and not premultiplied by alpha; what is opaque,
+    ImageData, and an ImageBitmap made with premultiplyAlpha="none" keep every byte.
+
+    BufferError for what has no pixels (closed, not loaded, cross-origin), is larger than
+    maxTextureDimension2D or a texture of another kind, and for another dtype or device;
+    TypeError for other sources, ValueError for other channels.
+    """
+    target = parse_device(device)
+    if target == CPU:
+        raise BufferError("an image comes to 'webgpu'; to_host() reads it from there")
+    if target is None:
+        target = default_device()
+    options = _browser.options({"dtype": dtype_named(dtype), "channels": channels})
+    promise = _browser.call("fromImage", js_source, target.id, options)
+    return _core._take(await _browser.finish(promise))
+
+
+async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
+    """Draws a Tensor on a canvas (JsProxy); the CPU sees no pixel of it.
+
+    tensor: on WebGPU, shape (height, width, channels), uint8 (0 to 255) or float32 (0 to
+    1, clipped); channels: 1 grey, 3 red, green, blue, 4 with alpha, not premultiplied.
+    The canvas takes its size, and its "webgpu" context is configured for its device.
+
+    BufferError for other tensors, and for a canvas that has a context of another kind or
+    was transferred; TypeError for what is no Tensor or no canvas.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"to_canvas draws a Tensor, not a {type(tensor).__qualname__}")
+    await _browser.finish(_browser.call_with("toCanvas", (tensor,), js_canvas))
 
 
 class Kernel:

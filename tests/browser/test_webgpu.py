@@ -15,13 +15,16 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
 
 
 @pytest.mark.usefixtures("webgpu")
-@pytest.mark.parametrize("file", ["gpu_cases.py", "gpu_errors.py"])
+@pytest.mark.parametrize("file", ["gpu_cases.py", "gpu_errors.py", "image_cases.py"])
 def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
     strict_page.pytest([f"tests/browser/{file}"]).must_pass()
 
 
 @pytest.mark.usefixtures("webgpu")
-@pytest.mark.parametrize("file", ["counter_cases.mjs", "gpu_cases.mjs"])
+@pytest.mark.parametrize(
+    "file",
+    ["counter_cases.mjs", "gpu_cases.mjs", "image_cases.mjs", "image_errors.mjs"],
+)
 def test_gpu_from_javascript(file: str, strict_page: TestPage) -> None:
     strict_page.cases(f"{CASES}{file}").must_pass()
 

@@ -226,7 +226,7 @@ function checkWorkgroups(gpu: GPUDevice, given: RunOptions["workgroups"]): reado
 }
 
 /** One argument, ready to be bound. */
-interface Bound {
+export interface Bound {
   readonly resource: Required<GPUBufferBinding>;
   /** Whether the buffer is ours to free. */
   readonly ours: boolean;
@@ -237,7 +237,7 @@ interface Bound {
 }
 
 /** The buffer range to bind for an argument, after all checks that give better errors here. */
-function bind(
+export function bind(
   record: DeviceRecord,
   arg: Argument,
   index: number,

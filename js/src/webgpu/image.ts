@@ -1,0 +1,227 @@
+import { dtypeNamed } from "../dtype.js";
+import { UnsupportedError } from "../errors.js";
+import { WEBGPU } from "../layout.js";
+import type { DeviceRecord } from "../shared.js";
+import { isTensor, type Tensor } from "../tensor.js";
+import { emptyOnDevice, slotOf } from "./buffers.js";
+import { checkAlive, nameOf, useDevice, watched } from "./device.js";
+import { draw, pull } from "./texture.js";
+
+/**
+ * What `webgpu.fromImage` takes: a canvas of either kind, `ImageBitmap`, `ImageData`, `VideoFrame`,
+ * `<img>` or `<video>`, and a `GPUTexture` of the same device: rgba8unorm or bgra8unorm with
+ * `GPUTextureUsage.TEXTURE_BINDING`, 2d, of one layer and one sample (its first mip level counts).
+ */
+export type ImageSource = GPUCopyExternalImageSource | GPUTexture;
+
+/** Options of `webgpu.fromImage`. */
+export interface FromImageOptions {
+  /** "uint8": 0 to 255, the default; "float32": 0 to 1. */
+  dtype?: "uint8" | "float32";
+  /** 4: red, green, blue, alpha, the default; 3: without alpha. */
+  channels?: 3 | 4;
+}
+
+/** `GPUTextureUsage`, which is a global only where WebGPU is. */
+const COPY_SRC = 1;
+const COPY_DST = 2;
+const TEXTURE_BINDING = 4;
+const STORAGE_BINDING = 8;
+const RENDER_ATTACHMENT = 16;
+
+const FORMATS: readonly string[] = ["rgba8unorm", "bgra8unorm"];
+const DTYPES: readonly string[] = ["uint8", "float32"];
+
+/** Implements `webgpu.fromImage`. */
+export async function fromImage(
+  gpu: GPUDevice,
+  source: ImageSource,
+  { dtype = "uint8", channels = 4 }: FromImageOptions = {},
+): Promise<Tensor> {
+  const record = useDevice(gpu);
+  checkAlive(record);
+  checkDType(`an image as ${dtype}`, dtype);
+  if (channels !== 3 && channels !== 4) {
+    throw new RangeError(`channels must be 4 (with alpha) or 3 (without), not ${String(channels)}`);
+  }
+  const { what, width, height, texture } = describe(source);
+  checkSize(record, what, width, height);
+  const tensor = emptyOnDevice(record, [height, width, channels], dtypeNamed(dtype));
+  try {
+    watched(record, `fromImage of ${what}`, () => {
+      const image = texture ?? upload(record, source as GPUCopyExternalImageSource, what, tensor);
+      pull(record, image, tensor);
+      if (!texture) image.destroy(); // the queue keeps it until its work is done
+    });
+    return tensor;
+  } catch (error) {
+    tensor.release();
+    throw error;
+  }
+}
+
+/** Implements `webgpu.toTexture`. */
+export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
+  const record = checkImage(tensor);
+  const usage = COPY_SRC | COPY_DST | TEXTURE_BINDING | STORAGE_BINDING | RENDER_ATTACHMENT;
+  return watched(record, `toTexture of ${tensor}`, () => {
+    const texture = createTexture(record, tensor, usage);
+    draw(record, tensor, texture, false);
+    return texture;
+  });
+}
+
+/** Implements `webgpu.toCanvas`. */
+export async function toCanvas(
+  tensor: Tensor,
+  canvas: HTMLCanvasElement | OffscreenCanvas,
+): Promise<void> {
+  const record = checkImage(tensor);
+  if (typeof canvas?.getContext !== "function") {
+    throw new TypeError(`toCanvas needs a canvas, not ${String(canvas)}`);
+  }
+  const [height, width] = tensor.shape as [number, number, number];
+  const context = contextOf(canvas);
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+  watched(record, `toCanvas of ${tensor}`, () => {
+    const { gpu: device } = record.device;
+    // Configuring anew would throw the canvas's textures away.
+    const now = context.getConfiguration?.();
+    if (
+      now?.device !== device ||
+      now.format !== "rgba8unorm" ||
+      now.alphaMode !== "premultiplied" ||
+      !((now.usage as number) & STORAGE_BINDING)
+    ) {
+      const usage = STORAGE_BINDING | COPY_SRC;
+      context.configure({ device, format: "rgba8unorm", usage, alphaMode: "premultiplied" });
+    }
+    draw(record, tensor, context.getCurrentTexture(), true);
+  });
+}
+
+function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContext {
+  let context: GPUCanvasContext | null;
+  try {
+    context = canvas.getContext("webgpu") as GPUCanvasContext | null;
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new UnsupportedError(`the canvas cannot be drawn on (${message})`, { cause });
+  }
+  if (context) return context;
+  throw new UnsupportedError(
+    'the canvas has a context of another kind, and toCanvas needs its "webgpu" context: use ' +
+      "another canvas, which drawImage() of a 2d context takes",
+  );
+}
+
+/** Size of a source and its name in messages; `texture` where it is one. */
+function describe(source: ImageSource) {
+  const kind = Object.prototype.toString.call(source).slice(8, -1);
+  const texture = kind === "GPUTexture" ? (source as GPUTexture) : null;
+  // An element's width is that of its box: these come first where they are.
+  const sizes = (source ?? {}) as {
+    [side in
+      | `${"display" | "video" | "natural"}${"Width" | "Height"}`
+      | "width"
+      | "height"]?: number;
+  };
+  const width = sizes.displayWidth ?? sizes.videoWidth ?? sizes.naturalWidth ?? sizes.width;
+  const height = sizes.displayHeight ?? sizes.videoHeight ?? sizes.naturalHeight ?? sizes.height;
+  if (typeof width !== "number" || typeof height !== "number") {
+    throw new TypeError(
+      "fromImage takes a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video> or GPUTexture, " +
+        `not ${kind === "Object" ? String(source) : kind}`,
+    );
+  }
+  if (texture) checkTexture(texture);
+  return { what: `${kind} of ${width} x ${height}`, width, height, texture };
+}
+
+function checkTexture(texture: GPUTexture): void {
+  const { format, usage, dimension, depthOrArrayLayers, sampleCount } = texture;
+  const flat = dimension === "2d" && depthOrArrayLayers === 1 && sampleCount === 1;
+  if (FORMATS.includes(format) && usage & TEXTURE_BINDING && flat) return;
+  throw new UnsupportedError(
+    `fromImage needs a GPUTexture of format ${FORMATS.join(" or ")} with ` +
+      "GPUTextureUsage.TEXTURE_BINDING, 2d, of one layer and one sample; this is " +
+      `${format} with usage ${usage}, ${dimension}, of ${depthOrArrayLayers} and ${sampleCount}`,
+    { given: format, needed: FORMATS },
+  );
+}
+
+function checkDType(what: string, dtype: string): void {
+  if (DTYPES.includes(dtype)) return;
+  throw new UnsupportedError(`${what} is not supported: use uint8 (0 to 255) or float32 (0 to 1)`, {
+    given: dtype,
+    needed: DTYPES,
+  });
+}
+
+function checkSize(record: DeviceRecord, what: string, width: number, height: number): void {
+  const { device } = record;
+  if (width === 0 || height === 0) {
+    throw new UnsupportedError(`${what} has no pixels: it is empty, closed, or not loaded yet`);
+  }
+  const { maxTextureDimension2D: needed } = device.gpu.limits;
+  const given = Math.max(width, height);
+  if (given <= needed) return;
+  throw new UnsupportedError(
+    `${what}: ${nameOf(record)} has textures of up to ${needed} x ${needed}; use a device from ` +
+      `requestDevice({ maxTextureDimension2D: ${given} })`,
+    { given, needed, device },
+  );
+}
+
+/** The record of the device that a tensor is on, if the tensor can be drawn. */
+function checkImage(tensor: Tensor): DeviceRecord {
+  if (!isTensor(tensor)) throw new TypeError(`a Tensor is needed, not ${String(tensor)}`);
+  tensor._check();
+  const { shape, dtype, device } = tensor;
+  if (device.type !== WEBGPU) {
+    throw new UnsupportedError(`${tensor} is not on a GPU: upload it with to(gpuDevice)`, {
+      device,
+    });
+  }
+  checkDType(`${tensor} as an image`, dtype);
+  const [height = 0, width = 0, channels = 0] = shape;
+  if (shape.length !== 3 || ![1, 3, 4].includes(channels)) {
+    const needed = "[height, width, channels], channels being 1, 3 or 4";
+    throw new UnsupportedError(`${tensor} is no image: its shape must be ${needed}`, {
+      given: shape,
+      needed,
+    });
+  }
+  const { record } = slotOf(tensor._handle);
+  checkAlive(record);
+  checkSize(record, `${tensor}`, width, height);
+  return record;
+}
+
+/** A texture of a tensor's height and width. */
+function createTexture({ device }: DeviceRecord, tensor: Tensor, usage: number): GPUTexture {
+  const [height, width] = tensor.shape as [number, number];
+  return device.gpu.createTexture({ size: [width, height], format: "rgba8unorm", usage });
+}
+
+/** An image of the page as a texture. */
+function upload(
+  record: DeviceRecord,
+  source: GPUCopyExternalImageSource,
+  what: string,
+  tensor: Tensor,
+): GPUTexture {
+  // copyExternalImageToTexture may draw, and wants the flag for it.
+  const usage = COPY_DST | TEXTURE_BINDING | RENDER_ATTACHMENT;
+  const texture = createTexture(record, tensor, usage);
+  const { width, height } = texture;
+  try {
+    record.device.gpu.queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);
+    return texture;
+  } catch (cause) {
+    if (cause instanceof TypeError) throw cause;
+    const { message } = cause as Error;
+    throw new UnsupportedError(`the browser gives no pixels of ${what}: ${message}`, { cause });
+  }
+}

@@ -1,0 +1,110 @@
+"""Images to tensors and back, from Python inside the page."""
+
+import js
+import numpy as np
+import pytest
+from js import harness
+from pyodide.ffi import to_js
+
+import dlpack_web as dlw
+
+pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
+
+
+def pattern(height, width):
+    """Opaque RGBA pixels, every channel different."""
+    pixels = (np.arange(height * width * 4) * 37 % 251).astype(np.uint8)
+    pixels = pixels.reshape(height, width, 4)
+    pixels[..., 3] = 255
+    return pixels
+
+
+def painted(pixels):
+    """An OffscreenCanvas with these pixels."""
+    height, width, _ = pixels.shape
+    data = js.Uint8ClampedArray.new(to_js(pixels.ravel()))
+    canvas = js.OffscreenCanvas.new(width, height)
+    canvas.getContext("2d").putImageData(js.ImageData.new(data, width, height), 0, 0)
+    return canvas
+
+
+def shown(canvas):
+    """The RGBA pixels of a canvas."""
+    width, height = canvas.width, canvas.height
+    context = js.OffscreenCanvas.new(width, height).getContext("2d")
+    context.drawImage(canvas, 0, 0)
+    data = context.getImageData(0, 0, width, height).data
+    return np.asarray(data.to_py()).reshape(height, width, 4)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (3, 257)], ids=str)
+@pytest.mark.parametrize("channels", [3, 4])
+async def test_numpy_sees_the_pixels(shape, channels):
+    pixels = pattern(*shape)
+    with await dlw.webgpu.from_image(painted(pixels), channels=channels) as tensor:
+        assert (tensor.shape, tensor.dtype) == ((*shape, channels), "uint8")
+        assert str(tensor.device).startswith("webgpu:")
+        assert (np.asarray(tensor) == pixels[..., :channels]).all()
+
+
+async def test_float32_is_between_0_and_1(device):
+    pixels = pattern(5, 3)
+    image = painted(pixels)
+    with await dlw.webgpu.from_image(image, device, np.float32, 3) as tensor:
+        assert tensor.device == device
+        assert np.allclose(np.asarray(tensor), pixels[..., :3] / 255, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+async def test_canvas_to_tensor_to_canvas(dtype):
+    pixels, canvas = pattern(3, 257), js.OffscreenCanvas.new(1, 1)
+    source = painted(pixels)
+    harness.counters.start()
+    with await dlw.webgpu.from_image(source, dtype=dtype) as tensor:
+        await dlw.webgpu.to_canvas(tensor, canvas)
+    counts = harness.counters.stop()
+    assert (counts.copies, counts.map_async) == (0, 0)
+    assert (shown(canvas) == pixels).all()
+
+
+async def test_array_on_a_canvas():
+    grey = np.arange(6, dtype=np.uint8).reshape(2, 3, 1) * 50
+    canvas = js.document.createElement("canvas")
+    with dlw.from_dlpack(grey, device="webgpu") as tensor:
+        await dlw.webgpu.to_canvas(tensor, canvas)
+    assert (shown(canvas)[..., :3] == grey).all()
+
+
+async def test_sources_that_are_refused():
+    canvas = painted(pattern(2, 2))
+    bitmap = await js.createImageBitmap(canvas)
+    bitmap.close()
+    from_image = dlw.webgpu.from_image
+    with pytest.raises(BufferError, match="has no pixels"):
+        await from_image(bitmap)
+    with pytest.raises(TypeError, match="fromImage takes a canvas"):
+        await from_image(np.zeros((2, 2, 4), np.uint8))
+    with pytest.raises(BufferError, match="use uint8"):
+        await from_image(canvas, dtype="int32")
+    with pytest.raises(ValueError, match="channels must be 4"):
+        await from_image(canvas, channels=2)
+    with pytest.raises(BufferError, match="comes to 'webgpu'"):
+        await from_image(canvas, "cpu")
+    with pytest.raises(BufferError, match="webgpu:99"):
+        await from_image(canvas, "webgpu:99")
+
+
+async def test_tensors_and_canvases_that_are_refused():
+    to_canvas, canvas = dlw.webgpu.to_canvas, js.OffscreenCanvas.new(1, 1)
+    with dlw.empty((2, 2), device="webgpu") as flat:
+        with pytest.raises(BufferError, match="shape must be"):
+            await to_canvas(flat, canvas)
+    with dlw.empty((2, 2, 3)) as host, pytest.raises(BufferError, match="upload it"):
+        await to_canvas(host, canvas)
+    with dlw.empty((2, 2, 3), device="webgpu") as tensor:
+        with pytest.raises(TypeError, match="needs a canvas"):
+            await to_canvas(tensor, js.Object.new())
+    with pytest.raises(dlw.ReleasedError):
+        await to_canvas(tensor, canvas)
+    with pytest.raises(TypeError, match="draws a Tensor"):
+        await to_canvas(np.zeros((2, 2, 3)), canvas)
