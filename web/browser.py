@@ -19,6 +19,10 @@ FLAGS = (
     "--no-sandbox",  # containers and CI run as root
     "--enable-unsafe-webgpu",
     "--use-webgpu-adapter=swiftshader",  # the same software GPU on every machine
+    # The compositor on the same software GPU: canvases of WebGPU need that.
+    "--use-angle=swiftshader",
+    "--enable-features=Vulkan",
+    "--use-vulkan=swiftshader",
     # Nothing may leave the machine, so that a foreign request is always the page's.
     "--disable-quic",
     "--no-first-run",

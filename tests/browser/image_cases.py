@@ -96,14 +96,18 @@ async def test_sources_that_are_refused():
 
 async def test_tensors_and_canvases_that_are_refused():
     to_canvas, canvas = dlw.webgpu.to_canvas, js.OffscreenCanvas.new(1, 1)
-    with dlw.empty((2, 2), device="webgpu") as flat:
-        with pytest.raises(BufferError, match="shape must be"):
-            await to_canvas(flat, canvas)
+    with (
+        dlw.empty((2, 2), device="webgpu") as flat,
+        pytest.raises(BufferError, match="shape must be"),
+    ):
+        await to_canvas(flat, canvas)
     with dlw.empty((2, 2, 3)) as host, pytest.raises(BufferError, match="upload it"):
         await to_canvas(host, canvas)
-    with dlw.empty((2, 2, 3), device="webgpu") as tensor:
-        with pytest.raises(TypeError, match="needs a canvas"):
-            await to_canvas(tensor, js.Object.new())
+    with (
+        dlw.empty((2, 2, 3), device="webgpu") as tensor,
+        pytest.raises(TypeError, match="needs a canvas"),
+    ):
+        await to_canvas(tensor, js.Object.new())
     with pytest.raises(dlw.ReleasedError):
         await to_canvas(tensor, canvas)
     with pytest.raises(TypeError, match="draws a Tensor"):

@@ -21,9 +21,12 @@ test("exported names", () => {
   ]);
   assert.deepEqual(Object.keys(library.webgpu).sort(), [
     "Kernel",
+    "fromImage",
     "requestDevice",
     "stats",
     "timed",
+    "toCanvas",
+    "toTexture",
   ]);
 });
 

@@ -39,9 +39,9 @@ export async function timed(
 
 /**
  * An image of the page as a tensor of shape [height, width, channels], without a trip through the
- * CPU. The pixels are sRGB and not premultiplied by alpha, the first row on top. What is opaque,
- * `ImageData`, and an `ImageBitmap` made with `premultiplyAlpha: "none"` keep every byte; of
- * translucent canvases the browser keeps premultiplied colours, which lose precision.
+ * CPU. The pixels are sRGB and not premultiplied by alpha, the first row on top. Opaque canvases
+ * and bitmaps, `ImageData`, and an `ImageBitmap` made with `premultiplyAlpha: "none"` keep every
+ * byte; translucent canvases hold premultiplied colours, which have fewer values.
  *
  * @param source - stays the caller's, who keeps it open until this resolves
  * @returns a tensor on `device`, which the caller releases
