@@ -92,6 +92,8 @@ export function releaseSlot(handle: number): void {
 }
 
 const PADDING = new Uint8Array(16);
+/** How many bytes of a pooled buffer may be something else than 0. */
+const filled = new WeakMap<GPUBuffer, number>();
 
 /**
  * The handle of a buffer for `nbytes`, padded to a multiple of 16 bytes and never empty. What
@@ -117,22 +119,26 @@ export function allocate(
       { given: size, needed: limit, device: record.device },
     );
   }
+  const words = roundUp(nbytes, 4);
   const idle = pool.take(size, usage);
   if (idle !== undefined) {
     if (zeros) {
       const encoder = gpu.createCommandEncoder();
       encoder.clearBuffer(idle);
       gpu.queue.submit([encoder.finish()]);
-    } else if (nbytes < size) gpu.queue.writeBuffer(idle, size - 16, PADDING);
+    } else if (words < (filled.get(idle) as number)) {
+      gpu.queue.writeBuffer(idle, size - 16, PADDING);
+    }
+    filled.set(idle, words);
     return addSlot(record, idle, null, true);
   }
   const make = () => gpu.createBuffer({ size, usage });
   const buffer = isRisky(size, usage)
     ? watched(record, `createBuffer for ${size} bytes`, make)
     : make();
-  return usage === DEFAULT_USAGE
-    ? addSlot(record, buffer, null, true)
-    : addSlot(record, buffer, () => buffer.destroy());
+  if (usage !== DEFAULT_USAGE) return addSlot(record, buffer, () => buffer.destroy());
+  filled.set(buffer, words);
+  return addSlot(record, buffer, null, true);
 }
 
 /** The buffer of a tensor, for others: what they have seen is never used for another tensor. */

@@ -12,7 +12,7 @@ import {
   slotOf,
   slotOn,
 } from "./buffers.js";
-import { checkAlive, failure, later, useDevice, watched } from "./device.js";
+import { checkAlive, later, useDevice, watched } from "./device.js";
 import { type Binding, parseBindings } from "./wgsl.js";
 
 /** Options of {@link Kernel.run}. */
@@ -186,7 +186,7 @@ function bindGroupLayout(device: GPUDevice, bindings: Binding[]): GPUBindGroupLa
   });
 }
 
-/** What went wrong in compiling, with the compiler's own messages; null if nothing did. */
+/** What went wrong in compiling; null if nothing did. */
 async function compileError(
   record: DeviceRecord,
   entry: string,
@@ -194,22 +194,8 @@ async function compileError(
   module: GPUShaderModule,
   scope: Promise<GPUError | null>,
 ): Promise<Error | null> {
-  try {
-    const cause = await scope;
-    if (cause === null) return null;
-    const { messages } = await module.getCompilationInfo();
-    const source = wgsl.split("\n");
-    const lines = messages
-      .filter(({ type }) => type === "error")
-      .map(({ lineNum, linePos, message }) => {
-        const caret = `${" ".repeat(Math.max(linePos - 1, 0))}^`;
-        return `line ${lineNum}:${linePos}: ${message}\n${source[lineNum - 1] ?? ""}\n${caret}`;
-      });
-    const text = lines.length > 0 ? lines.join("\n") : cause.message;
-    return failure(record, `compiling kernel "${entry}"`, text, cause);
-  } catch {
-    return null; // The device was lost, which record.lost tells.
-  }
+  const cause = await scope.catch(() => null); // The device was lost, which record.lost tells.
+  return cause && (await import("./later.js")).explain(record, entry, wgsl, module, cause);
 }
 
 function checkWorkgroups(gpu: GPUDevice, given: RunOptions["workgroups"]): readonly number[] {
