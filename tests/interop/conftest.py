@@ -33,17 +33,19 @@ def pytest_sessionfinish(session, exitstatus):
         path.write_text(session.config.stash[RESULTS].markdown(), "utf-8")
 
 
-def pytest_generate_tests(metafunc):
-    """`row`: every row of tests/dtypes.json."""
-    if "row" in metafunc.fixturenames:
-        rows = frameworks.DTYPES
-        metafunc.parametrize("row", rows, ids=[row["name"] for row in rows])
+@pytest.fixture(scope="session")
+def loaded():
+    """The instances of this session by their class."""
+    return {}
 
 
-@pytest.fixture(params=frameworks.ALL, ids=frameworks.TITLE, scope="session")
-def framework(request, tmp_path_factory):
+@pytest.fixture(params=frameworks.ALL, ids=frameworks.TITLE)
+def framework(request, loaded, tmp_path_factory):
     """Each framework in turn, as frameworks.Framework describes it."""
-    return request.param.load(tmp_path_factory.mktemp("framework"))
+    kind = request.param
+    if kind not in loaded:
+        loaded[kind] = kind.load(tmp_path_factory.mktemp("framework"))
+    return loaded[kind]
 
 
 @pytest.fixture

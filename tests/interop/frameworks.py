@@ -16,22 +16,13 @@ from forge import versioned
 
 import dlpack_web as dlw
 
-DTYPES = json.loads(
-    Path(__file__).parents[1].joinpath("dtypes.json").read_text("utf-8")
-)
+ROWS = json.loads(Path(__file__).parents[1].joinpath("dtypes.json").read_text("utf-8"))
+VECTORS = ("float4_e2m1fnx2", "float32x4")
+DTYPES = (*(row["name"] for row in ROWS), *VECTORS)
+NUMPYS = tuple(row["name"] for row in ROWS if row["numpy"] == "numpy")
+FLOAT8 = tuple(name for name in DTYPES if name.startswith("float8"))
 # What frameworks raise for what they do not take.
 REFUSAL = (BufferError, RuntimeError, TypeError)
-FLOAT8 = (
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-)
-SMALL = tuple(row["name"] for row in DTYPES if row["bits"] < 8)
 
 
 def address(tensor):
@@ -59,8 +50,8 @@ class Framework:
     webgpu = "refused"  # a WebGPU tensor: kept, refused
     lazy = False  # lets go of memory at the next garbage collection only
     layouts: ClassVar = {}  # those not shared: copied, refused
-    lacks = ()  # dtypes that it refuses
-    makes = None  # dtypes of zeros(); None: all but those
+    takes = NUMPYS  # dtypes of tensors that it accepts
+    makes = None  # dtypes of zeros(); None: the same
 
     def __init__(self, module):
         self.lib = module
@@ -75,10 +66,6 @@ class Framework:
             return cls(importlib.import_module(cls.module))
         except ModuleNotFoundError:
             pytest.skip(f"{cls.distribution} is not installed")
-
-    @classmethod
-    def can_make(cls, dtype):
-        return dtype not in cls.lacks if cls.makes is None else dtype in cls.makes
 
     def from_dlpack(self, x, **keywords):
         return self.lib.from_dlpack(x, **keywords)
@@ -106,13 +93,12 @@ class Framework:
 
 class NumPy(Framework):
     title, distribution, module = "NumPy", "numpy", "numpy"
-    lacks = ("complex32", "bfloat16", *FLOAT8, *SMALL)
 
 
 class ArrayApiStrict(Framework):
     title, distribution = "array-api-strict", "array-api-strict"
     module = "array_api_strict"
-    lacks = ("float16", "complex32", "bfloat16", *FLOAT8, *SMALL)
+    takes = tuple(name for name in NUMPYS if name != "float16")
 
     def numpy(self, array):
         return np.from_dlpack(array)
@@ -122,7 +108,23 @@ class Torch(Framework):
     title, distribution, module = "PyTorch", "torch", "torch"
     read_only = "ignored"
     layouts: ClassVar = {"reversed": "refused"}
-    lacks = ("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", *SMALL)
+    takes = (
+        *NUMPYS,
+        "bfloat16",
+        "complex32",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+        "float4_e2m1fnx2",
+    )
+
+    def zeros(self, shape, dtype):
+        return super().zeros(shape, dtype.replace("fnx2", "fn_x2"))
+
+    def dtype_name(self, array):
+        return super().dtype_name(array).replace("fn_x2", "fnx2")
 
     def address(self, array):
         return array.data_ptr()
@@ -134,8 +136,9 @@ class Jax(Framework):
     title, distribution, module = "JAX", "jax", "jax"
     writable = False
     lazy = True
+    takes = (*NUMPYS, "bfloat16", *FLOAT8)
+    makes = (*takes, "float4_e2m1fn")
     copy = "aliased"
-    lacks = ("complex32", *SMALL)
     layouts: ClassVar = {
         "unaligned": "copied",
         "every other": "refused",
@@ -160,6 +163,7 @@ class TvmFfi(Framework):
     copy = "no keyword"
     producer_copy = "refused"
     webgpu = "kept"
+    takes = DTYPES
     makes = ("float32",)
 
     def zeros(self, shape, dtype):
@@ -190,7 +194,11 @@ class OnnxRuntime(Framework):
     layouts: ClassVar = dict.fromkeys(
         ["transposed", "every other", "reversed", "broadcast"], "refused"
     )
-    lacks = ("bool", "complex32", "complex64", "complex128", *FLOAT8, *SMALL)
+
+    takes = (
+        *(n for n in NUMPYS if n != "bool" and not n.startswith("complex")),
+        "bfloat16",
+    )
 
     def from_dlpack(self, x, **keywords):
         return self.lib.OrtValue.from_dlpack(x, **keywords)
@@ -218,6 +226,7 @@ class Nanobind(Framework):
     copy = "no keyword"
     producer_copy = "refused"
     webgpu = "kept"
+    takes = DTYPES
     makes = ("float32",)
 
     @classmethod

@@ -1,0 +1,61 @@
+"""What only C++ bindings do: compute on our memory, refuse by signature, own memory."""
+
+import numpy as np
+import pytest
+from forge import Forged
+from frameworks import TITLE, Nanobind, aligned
+
+import dlpack_web as dlw
+
+pytestmark = pytest.mark.parametrize("framework", [Nanobind], indirect=True, ids=TITLE)
+
+
+@pytest.fixture
+def extension(framework):
+    return framework.lib
+
+
+def matrix():
+    return aligned(np.arange(6, dtype=np.float32).reshape(2, 3))
+
+
+def test_cpp_reads_strided_and_read_only_memory(extension):
+    values = matrix()
+    values.flags.writeable = False
+    for view in (values, values.T, values[::-1, ::2]):
+        with dlw.from_dlpack(view) as tensor:
+            assert extension.sum(tensor) == view.sum()
+
+
+def test_cpp_writes_into_our_memory(extension):
+    values = matrix()
+    with dlw.from_dlpack(values) as tensor:
+        extension.double_it(tensor)
+    assert values.tolist() == [[0, 2, 4], [6, 8, 10]]
+
+
+def test_signature_refuses_what_it_does_not_take(extension):
+    values = matrix()
+    read_only = values.copy()
+    read_only.flags.writeable = False
+    for wrong in (values.T, values.reshape(-1), read_only):
+        with dlw.from_dlpack(wrong) as tensor, pytest.raises(TypeError):
+            extension.double_it(tensor)
+
+
+def test_cpp_memory_is_freed_with_our_last_hold(extension):
+    before = extension.freed()
+    tensor = dlw.from_dlpack(extension.zeros(2, 3))
+    array = tensor.numpy()
+    tensor.release()
+    assert extension.freed() == before
+    assert array.tolist() == [[0] * 3] * 2
+    del array, tensor
+    assert extension.freed() == before + 1
+
+
+def test_cpp_sees_the_handle_of_a_webgpu_tensor(extension):
+    producer = Forged(device_type=15, device_id=2, data=0x1234, byte_offset=256)
+    with dlw.from_dlpack(producer) as tensor:
+        assert extension.device(tensor) == (15, 2)
+        assert extension.place(tensor) == (0x1234, 256)
