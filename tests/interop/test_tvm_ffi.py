@@ -57,6 +57,16 @@ def test_our_version_is_understood(take):
         assert address(tensor) == array.data_ptr()
 
 
+def test_padded_elements_are_refused():
+    """It knows packed ones only, so that it must not get these without their flag."""
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
+    with (
+        dlw.from_dlpack(np.array([1, 2, -3], ml_dtypes.int4)) as tensor,
+        pytest.raises((BufferError, RuntimeError)),
+    ):
+        tvm_ffi.from_dlpack(tensor)
+
+
 def test_alignment_and_contiguity_can_be_required():
     values = aligned(np.zeros((4, 8), np.float32))
     with dlw.from_dlpack(values) as tensor:
