@@ -364,7 +364,8 @@ static void delete_legacy(DLManagedTensor *self) {
 }
 
 PyObject *dlw_export(dlw_tensor *source, int versioned, int copied) {
-  if (!versioned && dlw_read_only(source)) {
+  /* Of the flags READ_ONLY and IS_SUBBYTE_TYPE_PADDED none can be told. */
+  if (!versioned && source->managed.flags != 0) {
     return dlw_fail("legacy", "()");
   }
   dlw_tensor *share = dlw_tensor_share(source, versioned ? 0 : sizeof(DLManagedTensor));

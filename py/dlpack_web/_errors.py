@@ -53,9 +53,9 @@ _FAILURES: dict[type[Exception], dict[str, str]] = {
         "tensor use await t.to_host()",
         "gpu_view": "a WebGPU tensor has no memory that Python can see; use await "
         "t.to_host()",
-        "legacy": "cannot export read-only data to a consumer of DLPack before "
-        "1.0, which has no read-only flag; ask with max_version=(1, 0) "
-        "or later, or with copy=True",
+        "legacy": "cannot export read-only data, nor padded sub-byte elements, to a "
+        "consumer of DLPack before 1.0, which has no flags; ask with max_version=(1, 0) "
+        "or later, or, for read-only data, with copy=True",
         "major": "the producer speaks DLPack {0}.{1}, this library "
         "{2[0]}.{2[1]}: the major versions must be equal",
         "no_format": "the buffer protocol has no format for {0}; use t.numpy()",

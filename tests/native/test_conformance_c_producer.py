@@ -2,7 +2,14 @@
 
 import numpy as np
 import pytest
-from forge import IS_COPIED, READ_ONLY, Forged, get_name, versioned
+from forge import (
+    IS_COPIED,
+    READ_ONLY,
+    SUBBYTE_PADDED,
+    Forged,
+    get_name,
+    versioned,
+)
 
 import dlpack_web as dlw
 
@@ -63,6 +70,14 @@ def test_rule_039_040_versioned_at_our_own_version(tensor, max_version):
 def test_rule_041_read_only_cannot_be_legacy(frozen):
     with pytest.raises(BufferError, match=r"read-only.*max_version=\(1, 0\)"):
         frozen.__dlpack__()
+
+
+def test_rule_041_padded_elements_cannot_be_legacy():
+    """A legacy consumer would take them for packed ones."""
+    with dlw.from_dlpack(Forged(code=0, bits=4, flags=SUBBYTE_PADDED)) as padded:
+        for copy in (None, True):
+            with pytest.raises(BufferError, match="padded sub-byte"):
+                padded.__dlpack__(copy=copy)
 
 
 def test_rule_042_legacy_copies_are_allowed(frozen):
