@@ -47,6 +47,8 @@ def stats() -> list[dict[str, Any]]:
     down and copied: what was uploaded, read back and copied between buffers.
     """
     rows: list[dict[str, Any]] = _browser.call("stats").to_py()
+    for row in rows:
+        row["lost"] = row["lost"] or None  # some Pyodides have a null of their own
     return rows
 
 

@@ -15,7 +15,16 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
 
 
 @pytest.mark.usefixtures("webgpu")
-@pytest.mark.parametrize("file", ["gpu_cases.py", "gpu_errors.py", "image_cases.py"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "gpu_cases.py",
+        "gpu_errors.py",
+        "gpu_kernels.py",
+        "gpu_upload.py",
+        "image_cases.py",
+    ],
+)
 def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
     strict_page.pytest([f"tests/browser/{file}"]).must_pass()
 

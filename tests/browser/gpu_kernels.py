@@ -1,0 +1,201 @@
+"""Kernels from Python: numbers, offsets, bind groups, compile errors, times."""
+
+import ctypes
+
+import js
+import numpy as np
+import pytest
+from js import harness
+from pyodide.ffi import can_run_sync, to_js
+
+import dlpack_web as dlw
+
+pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
+
+SCALE = """
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(2) var<uniform> factor: f32;
+@group(0) @binding(3) var<uniform> first: u32;
+@group(0) @binding(4) var<uniform> offset: i32;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+  let i = id.x + first;
+  if (i < arrayLength(&y)) { y[i] = factor * x[i] + f32(offset); }
+}
+"""
+ADD = """
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(1) fn main() {
+  for (var i = 0u; i < arrayLength(&y); i++) { y[i] += x[i]; }
+}
+"""
+
+
+def upload(values):
+    return dlw.from_dlpack(np.asarray(values, np.float32), device="webgpu")
+
+
+@pytest.mark.parametrize(
+    ("factor", "first", "offset"),
+    [(2, 0, 0), (0.5, 1, -3), (np.float32(2), np.uint8(2), np.int64(4)), (-0.0, 0, 9)],
+)
+async def test_numbers_are_uniforms(factor, first, offset):
+    kernel = dlw.webgpu.Kernel(SCALE)
+    with upload([1, 2, 3, 4]) as x, upload([0] * 4) as y:
+        kernel(x, y, factor, first, offset, workgroups=1)
+        result = await y.to_host()
+    expected = np.array([1, 2, 3, 4]) * float(factor) + int(offset)
+    expected[: int(first)] = 0
+    np.testing.assert_array_equal(result, expected.astype(np.float32))
+
+
+def test_numbers_that_do_not_fit():
+    kernel = dlw.webgpu.Kernel(SCALE)
+    with upload([1]) as x, upload([0]) as y:
+        for numbers, error, words in (
+            ((1, -1, 0), ValueError, "binding 3: -1 is no u32"),
+            ((1, 0, 1.5), ValueError, "binding 4: 1.5 is no i32"),
+            ((1, 2**32, 0), ValueError, "is no u32"),
+            ((1, 0), ValueError, "declares 5 bindings .* 4 arguments"),
+            ((1, 0, "2"), TypeError, "argument 4 is a str"),
+        ):
+            with pytest.raises(error, match=words):
+                kernel(x, y, *numbers, workgroups=1)
+        with pytest.raises(TypeError, match="binding 0 takes a tensor"):
+            kernel(1.0, y, 1, 0, 0, workgroups=1)
+
+
+async def test_not_a_number_and_infinity_are_numbers():
+    kernel = dlw.webgpu.Kernel(SCALE)
+    with upload([1]) as x, upload([0]) as y:
+        kernel(x, y, float("inf"), 0, 0, workgroups=1)
+        assert (await y.to_host())[0] == np.inf
+
+
+async def test_offsets_that_cannot_be_bound_are_copied_on_the_gpu():
+    """WebGPU binds at multiples of 256; neighbours stay as they are."""
+    with upload(np.arange(32)) as whole:
+        device, buffer = whole.js.device.gpu, whole.gpu_buffer
+
+        def part(offset):
+            options = {"device": device, "shape": [4], "dtype": "float32"}
+            options["byteOffset"] = offset
+            plain = to_js(options, dict_converter=js.Object.fromEntries)
+            view = harness.context.library.Tensor.fromGPUBuffer(buffer, plain)
+            taken = dlw.from_js(view)
+            view.release()
+            return taken
+
+        copied = sum(row["copied"] for row in dlw.webgpu.stats())
+        with part(4) as x, part(64) as y:
+            dlw.webgpu.Kernel(ADD)(x, y, workgroups=1)
+        assert sum(row["copied"] for row in dlw.webgpu.stats()) - copied == 3 * 16
+        expected = np.arange(32.0)
+        expected[16:20] += expected[1:5]
+        np.testing.assert_array_equal(await whole.to_host(), expected)
+
+
+async def test_kept_bind_groups_are_those_of_the_arguments():
+    """Buffers change, are released and used again: each run sees its own."""
+    kernel = dlw.webgpu.Kernel(ADD)
+    with upload([0] * 3) as total, upload([0] * 3) as other:
+        for turn in range(40):
+            with upload([turn] * 3) as x:
+                kernel(x, total if turn % 2 else other, workgroups=1)
+        assert (await total.to_host() == sum(range(1, 40, 2))).all()
+        assert (await other.to_host() == sum(range(0, 40, 2))).all()
+
+
+async def test_compile_errors_point_at_the_column():
+    source = ADD.replace("y[i] += x[i]", "y[i] += nonsense")
+    with upload([1]) as x, upload([1]) as y:
+        dlw.webgpu.Kernel(source)(x, y, workgroups=1)
+        with pytest.raises(BufferError, match="nonsense") as caught:
+            await y.to_host()
+    lines = str(caught.value).splitlines()
+    at = next(i for i, line in enumerate(lines) if line.strip() == "^")
+    assert lines[at - 1][lines[at].index("^") :].startswith("nonsense")
+
+
+async def test_time_of_a_kernel(gpu_features):
+    kernel = dlw.webgpu.Kernel(SCALE)
+    with upload(np.ones(1000)) as x, upload(np.zeros(1000)) as y:
+        if "timestamp-query" not in gpu_features:
+            with pytest.raises(BufferError, match="timestamp-query"):
+                await kernel.time(x, y, 2.0, 0, 0, workgroups=16)
+        else:
+            ms = await kernel.time(x, y, 2.0, 0, 0, workgroups=16)
+            assert 0 <= ms < 60_000
+            assert (await y.to_host() == 2).all()
+
+
+@pytest.fixture
+def gpu_features():
+    with upload([0]) as tensor:
+        return set(tensor.js.device.gpu.features)
+
+
+async def test_default_device_has_the_adapters_limits():
+    adapter = await js.navigator.gpu.requestAdapter()
+    device = await dlw.webgpu.request_device()
+    with dlw.empty(1, device=device) as tensor:
+        made = tensor.js.device.gpu
+        for name in ("maxBufferSize", "maxStorageBufferBindingSize"):
+            assert getattr(made.limits, name) == getattr(adapter.limits, name)
+        for name in ("shader-f16", "subgroups", "timestamp-query"):
+            assert made.features.has(name) == adapter.features.has(name)
+    plain = await dlw.webgpu.request_device(features=[], maxBufferSize=2**28)
+    with dlw.empty(1, device=plain) as tensor:
+        made = tensor.js.device.gpu
+        assert made.limits.maxBufferSize == 2**28
+        assert not made.features.has("timestamp-query")
+
+
+def test_synchronous_forms_read_back():
+    if not can_run_sync():
+        pytest.skip("this browser has no JSPI")
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    with upload(values) as tensor:
+        for read in (
+            np.asarray,
+            dlw.Tensor.numpy,
+            lambda t: np.from_dlpack(t, device="cpu"),
+            lambda t: np.asarray(memoryview(t)),
+        ):
+            np.testing.assert_array_equal(read(tensor), values)
+        assert memoryview(tensor).readonly
+        with pytest.raises(TypeError, match="not writable"):
+            (ctypes.c_char * tensor.nbytes).from_buffer(tensor)
+
+
+async def test_a_lost_device_takes_its_tensors_and_nothing_else():
+    lost = await dlw.webgpu.request_device()
+    values = np.arange(4, dtype=np.float32)
+    with (
+        dlw.from_dlpack(values) as host,
+        host.to_device(lost) as doomed,
+        host.to_device("webgpu") as other,
+    ):
+        kernel = dlw.webgpu.Kernel(ADD)
+        doomed.js.device.gpu.destroy()
+        await doomed.js.device.gpu.lost
+        for use in (
+            lambda: host.to_device(lost),
+            lambda: doomed.write(values),
+            lambda: kernel(doomed, doomed, workgroups=1),
+            lambda: dlw.empty(1, device=lost),
+        ):
+            with pytest.raises(dlw.DeviceLostError, match="destroyed"):
+                use()
+        with pytest.raises(dlw.DeviceLostError, match="destroyed"):
+            await doomed.to_host()
+        (row,) = [r for r in dlw.webgpu.stats() if r["device"] == str(lost)]
+        assert "destroyed" in row["lost"]
+        assert row["idleBytes"] == 0
+        assert (await other.to_host() == values).all()
+        assert (host.numpy() == values).all()
+        again = await dlw.webgpu.request_device()
+        with host.to_device(again) as fresh:
+            assert (await fresh.to_host() == values).all()

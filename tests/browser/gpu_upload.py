@@ -1,0 +1,245 @@
+"""Uploads from Python: converted, in pieces, over what is there, out of a pool."""
+
+import js
+import numpy as np
+import pytest
+from js import harness
+from pyodide.ffi import to_js
+
+import dlpack_web as dlw
+
+pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
+
+MB = 1 << 20
+CASTS = [
+    ("float64", "float32"),
+    ("complex128", "complex64"),
+    ("float32", "float16"),
+    ("float16", "float32"),
+    ("int64", "int32"),
+    ("uint64", "uint32"),
+]
+VIEWS = {
+    "contiguous": lambda a: a,
+    "odd": lambda a: a.reshape(-1)[:1001],
+    "strided": lambda a: a[::2, ::3],
+    "transposed": lambda a: a.T,
+    "reversed": lambda a: a[::-1, ::-1],
+}
+
+
+def stats():
+    """Of the device that the tests use: the first one that is not lost."""
+    return next(row for row in dlw.webgpu.stats() if row["lost"] is None)
+
+
+def wasm_bytes():
+    return harness.context.pyodide._module.HEAPU8.byteLength
+
+
+def lent(gpu_device, buffer, shape, dtype, offset=0):
+    """A tensor over somebody else's GPUBuffer."""
+    options = {"device": gpu_device, "shape": shape, "dtype": dtype}
+    options["byteOffset"] = offset
+    plain = to_js(options, dict_converter=js.Object.fromEntries)
+    tensor = harness.context.library.Tensor.fromGPUBuffer(buffer, plain)
+    taken = dlw.from_js(tensor)
+    tensor.release()
+    return taken
+
+
+@pytest.fixture
+def gpu_device():
+    with dlw.empty(1, device="webgpu") as tensor:
+        return tensor.js.device.gpu
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.parametrize(("source", "target"), CASTS)
+async def test_elements_are_converted_as_numpy_does(source, target, view):
+    first = 0 if source == "uint64" else -99
+    array = view((np.arange(60 * 61).reshape(60, 61) + first).astype(source))
+    with dlw.from_dlpack(array) as host:
+        with host.to_device("webgpu", dtype=target) as on_gpu:
+            assert (on_gpu.dtype, on_gpu.shape) == (target, array.shape)
+            result = await on_gpu.to_host()
+        assert host.dtype == source
+    np.testing.assert_array_equal(result, array.astype(target))
+
+
+async def test_nothing_is_converted_without_being_asked_to():
+    array = np.array([1.5, 2**60])
+    with dlw.from_dlpack(array, device="webgpu") as on_gpu:
+        assert on_gpu.dtype == "float64"
+        assert (await on_gpu.to_host()).tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("order", ["transposed", "strided"])
+@pytest.mark.parametrize("source", ["float32", "float64", "uint8"])
+async def test_large_uploads_take_little_memory(source, order):
+    """More than one piece of 8 MiB, and no temporary of the whole size."""
+    array = (np.arange(6000 * 4000) % 65521).astype(source).reshape(6000, 4000)
+    view = array.T if order == "transposed" else array[:, ::2]
+    target = "float32" if source == "float64" else source
+    with dlw.from_dlpack(view[:8]) as small:
+        small.to_device("webgpu", dtype=target).release()
+    before = wasm_bytes()
+    with dlw.from_dlpack(view) as host:
+        on_gpu = host.to_device("webgpu", dtype=target)
+    if source != "uint8":  # whose rows need not be whole words
+        assert wasm_bytes() - before <= 9 * MB
+    with on_gpu:
+        result = await on_gpu.to_host()
+    assert (result == view).all()
+
+
+@pytest.mark.parametrize("position", [0, 3_000_000])
+async def test_integers_that_do_not_fit_change_nothing(position):
+    array = np.zeros(position + 1, np.int64)
+    array[-1] = 2**31
+    message = rf"element {position} of the int64 tensor.* is 2147483648, which int32"
+    with dlw.from_dlpack(np.ones(position + 1, np.int32), device="webgpu") as target:
+        with pytest.raises(BufferError, match=message):
+            dlw.from_dlpack(array).to_device("webgpu", dtype="int32")
+        with pytest.raises(BufferError, match=message):
+            target.write(array, convert=True)
+        assert (await target.to_host() == 1).all()
+
+
+def test_conversions_that_are_not_offered():
+    with dlw.from_dlpack(np.zeros(3, np.float32)) as host:
+        with pytest.raises(BufferError, match="cannot convert float32 to int32"):
+            host.to_device("webgpu", dtype="int32")
+        with pytest.raises(BufferError, match="only uploads convert"):
+            host.to_device("cpu", dtype="float16")
+        with (
+            host.to_device("webgpu") as on_gpu,
+            pytest.raises(BufferError, match="only uploads convert"),
+        ):
+            on_gpu.to_device("webgpu", dtype="float16")
+
+
+async def test_writing_over_a_tensor_needs_no_new_buffer():
+    with dlw.empty((2, 3), device="webgpu") as target:
+        created = stats()["created"]
+        for source in (
+            np.arange(6, dtype=np.float32).reshape(2, 3),
+            np.arange(6, dtype=np.float32).reshape(3, 2).T,
+            dlw.from_dlpack(np.full((2, 3), 7, np.float32)),
+        ):
+            target.write(source)
+            expected = np.asarray(source)
+            np.testing.assert_array_equal(await target.to_host(), expected)
+        wide = np.arange(6.0).reshape(2, 3)
+        with pytest.raises(BufferError, match="cannot be written over"):
+            target.write(wide)
+        target.write(wide, convert=True)
+        np.testing.assert_array_equal(await target.to_host(), wide)
+        with dlw.from_dlpack(wide.astype("f4") + 1, device="webgpu") as other:
+            created += 1
+            target.write(other)
+        np.testing.assert_array_equal(await target.to_host(), wide + 1)
+        for wrong in (np.zeros((3, 2), "f4"), np.zeros((2, 3), "i4")):
+            with pytest.raises(BufferError, match="cannot be written over"):
+                target.write(wrong)
+        # Readbacks make their own, once.
+        assert stats()["created"] <= created + 2
+
+
+async def test_writing_into_somebody_elses_buffer(gpu_device):
+    usage = js.GPUBufferUsage
+    flags = usage.STORAGE | usage.COPY_SRC | usage.COPY_DST
+    options = to_js({"size": 64, "usage": flags}, dict_converter=js.Object.fromEntries)
+    buffer = gpu_device.createBuffer(options)
+    with (
+        lent(gpu_device, buffer, [16], "uint32") as whole,
+        lent(gpu_device, buffer, [2], "uint32", 8) as part,
+        lent(gpu_device, buffer, [5], "uint8", 8) as odd,
+    ):
+        whole.write(np.arange(16, dtype=np.uint32))
+        part.write(np.array([77, 88], np.uint32))
+        with pytest.raises(BufferError, match="shares words of 4 bytes"):
+            odd.write(b"\xff" * 5)
+        expected = np.arange(16)
+        expected[2:4] = 77, 88
+        assert (await whole.to_host() == expected).all()
+    buffer.destroy()
+
+
+def test_writing_to_cpu_tensors_needs_no_browser():
+    with dlw.empty((2, 2), "int16") as target:
+        target.write(np.array([[1, 2], [3, 4]], np.int16).T)
+        assert target.numpy().tolist() == [[1, 3], [2, 4]]
+
+
+def test_buffers_are_used_again():
+    array = np.arange(1000, dtype=np.float32)
+    with dlw.from_dlpack(array) as host:
+        host.to_device("webgpu").release()
+        before = stats()
+        for _ in range(100):
+            host.to_device("webgpu").release()
+        after = stats()
+    assert after["created"] == before["created"]
+    assert after["reused"] == before["reused"] + 100
+    assert after["up"] - before["up"] == 100 * array.nbytes
+    assert (after["bytes"], after["buffers"]) == (before["bytes"], before["buffers"])
+
+
+async def test_used_buffers_are_as_good_as_new():
+    """Zeros where zeros were promised, and behind the elements."""
+    dlw.from_dlpack(np.full(16, 255, np.uint8), device="webgpu").release()
+    with dlw.empty(16, "uint8", device="webgpu") as zeros:
+        assert not (await zeros.to_host()).any()
+    dlw.from_dlpack(np.full(16, 255, np.uint8), device="webgpu").release()
+    with dlw.from_dlpack(np.full(9, 1, np.uint8), device="webgpu") as short:
+        buffer = short.gpu_buffer
+        assert buffer.size == 16
+        device = short.js.device.gpu
+        with lent(device, buffer, [16], "uint8") as whole:
+            assert (await whole.to_host()).tolist() == [1] * 9 + [0] * 7
+
+
+def test_a_buffer_that_was_handed_out_is_not_used_again():
+    tensor = dlw.from_dlpack(np.zeros(333, np.float32), device="webgpu")
+    buffer = tensor.gpu_buffer
+    tensor.release()
+    with dlw.from_dlpack(np.zeros(333, np.float32), device="webgpu") as other:
+        assert not js.Object.is_(other.gpu_buffer, buffer)
+
+
+async def test_ten_thousand_cycles_leave_nothing():
+    """Uploads and readbacks: GPU and wasm memory stay as they are."""
+    array = np.arange(16, dtype=np.float32)
+    with dlw.from_dlpack(array) as host, dlw.from_dlpack(np.empty(16, "f4")) as out:
+        live, memory, kept = dlw.live_tensors(), 0, {}
+        for turn in range(10_000):
+            with host.to_device("webgpu") as on_gpu:
+                if turn % 10 == 0:
+                    await on_gpu.to_host(out=out.numpy())
+            if turn == 1_000:
+                memory, kept = wasm_bytes(), stats()
+        assert dlw.live_tensors() == live
+        assert wasm_bytes() == memory
+        for key in ("buffers", "bytes", "idleBytes", "created"):
+            assert stats()[key] == kept[key], key
+        assert (out.numpy() == array).all()
+
+
+@pytest.mark.parametrize("share", [0.25, 0.99], ids=["a quarter", "nearly all"])
+async def test_the_largest_tensors(share, gpu_device):
+    """256 MB in software, and nearly all that the device allows in one buffer."""
+    count = int(gpu_device.limits.maxBufferSize * share) // 16 * 4
+    ends = np.array([1, 2], np.uint32)
+    with dlw.empty(count, "uint32", device="webgpu") as tensor:
+        buffer = tensor.gpu_buffer
+        for offset in (0, 4 * count - 8):
+            with lent(gpu_device, buffer, [2], "uint32", offset) as part:
+                part.write(ends)
+                assert (await part.to_host() == ends).all()
+
+
+def test_one_byte_more_is_refused(gpu_device):
+    limit = int(gpu_device.limits.maxBufferSize)
+    with pytest.raises(BufferError, match=rf"{limit + 16} bytes are needed.*adapter"):
+        dlw.empty(limit + 1, "uint8", device="webgpu")
