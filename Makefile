@@ -31,7 +31,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve bench check fix wheel package native asan clean
 .PHONY: interop interop-light
-.PHONY: test-native test-asan test-js test-browser
+.PHONY: test-native test-asan test-leaks test-js test-browser
 .PHONY: check-c check-python check-js check-sizes js site chromium
 
 help: ## this list
@@ -86,6 +86,20 @@ test-asan: $(ASAN) $(NATIVE)
 	export LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)"
 	$(PYTHON_BIN)/python -c 'import dlpack_web._core as c; assert "/asan/" in c.__file__'
 	$(PYTHON_BIN)/python -m pytest tests/native -p no:cacheprovider --capture=sys
+
+# Every test but those of sheer numbers under valgrind. Memory errors anywhere fail; of
+# leaks, those that have our extension in their stack: CPython and others keep memory till
+# the end. What tests start (compilers, other Pythons) is not watched.
+test-leaks: $(NATIVE)
+	@$(TOOLCHAIN)/need.sh valgrind
+	echo "[test] tests/native under valgrind (log: build/valgrind.log)"
+	PYTHONMALLOC=malloc valgrind --log-file=build/valgrind.log --num-callers=40 \
+	  --fullpath-after= --suppressions=tests/native/valgrind.supp --leak-check=full \
+	  --show-leak-kinds=definite $(PYTHON_BIN)/python -m pytest tests/native \
+	  -p no:cacheprovider -k "not million"
+	ours='/_core\.abi3\.so|wasm\/[a-z]+\.c:/' error='/ at 0x/ && !/definitely lost/'
+	sed -E 's/^==[0-9]+== ?//' build/valgrind.log | awk -v RS= \
+	  "$$ours || $$error { print \$$0 \"\\n\"; bad = 1 } END { exit bad }"
 
 test-js: site
 	node --test $(JS_TESTS)

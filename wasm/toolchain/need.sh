@@ -1,6 +1,6 @@
 #!/bin/bash
-# need.sh cc|npm|emcc|chromium ...: makes sure that these programs are there. A missing
-# one is installed by apt where that is possible; otherwise says what to install.
+# need.sh cc|npm|emcc|chromium|valgrind ...: makes sure that these programs are there. A
+# missing one is installed by apt where that is possible; otherwise says what to install.
 set -euo pipefail
 
 present() {
@@ -31,6 +31,7 @@ advice() {
       echo "Chromium: Debian's package chromium, or build/venv/bin/playwright install" \
         "chromium, or name a binary in the environment variable CHROMIUM"
       ;;
+    *) echo "$1" ;;
   esac
 }
 
