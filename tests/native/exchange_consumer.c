@@ -132,6 +132,23 @@ static PyObject *drop_pending(PyObject *module, PyObject *what) {
   return NULL;
 }
 
+static void *kept[8];
+static int kept_count;
+
+static void drop_kept(void) {
+  printf("Python is %s, ", Py_IsInitialized() ? "there" : "gone");
+  for (int i = 0; i < kept_count; i++) delete_it(kept[i]);
+  printf("%d deleted\n", kept_count);
+}
+
+/* Drops up to eight managed tensors when the process exits, after Python. */
+static PyObject *drop_at_exit(PyObject *module, PyObject *address) {
+  (void)module;
+  if (kept_count == 0) atexit(drop_kept);
+  kept[kept_count++] = PyLong_AsVoidPtr(address);
+  Py_RETURN_NONE;
+}
+
 /* --- handing back ---------------------------------------------------------------- */
 
 /* give(like, address): a tensor of the library of `like`, which owns it from here on.
@@ -234,6 +251,7 @@ static PyMethodDef METHODS[] = {
     {"hold", hold, METH_O, NULL},
     {"read", read_held, METH_O, NULL},
     {"drop", drop, METH_VARARGS, NULL},
+    {"drop_at_exit", drop_at_exit, METH_O, NULL},
     {"drop_pending", drop_pending, METH_O, NULL},
     {"give", give, METH_VARARGS, NULL},
     {"allocate", allocate, METH_VARARGS, NULL},

@@ -6,6 +6,8 @@ import shlex
 import subprocess
 import sys
 import sysconfig
+import textwrap
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -136,6 +138,56 @@ def test_released_tensor_is_refused(consumer, array):
     for use in (consumer.hold, consumer.borrow):
         with pytest.raises(dlw.ReleasedError, match="was released"):
             use(tensor)
+
+
+def test_deleters_run_beside_makers(consumer):
+    """Some threads let go without the GIL of what others share at the same moment."""
+    array = np.ones(5, np.float32)
+    live, references = dlw.live_tensors(), sys.getrefcount(array)
+    shared, rounds = dlw.from_dlpack(array), []
+
+    def work(how):
+        for _ in range(200):
+            with dlw.from_buffer(array) as mine, dlw.from_dlpack(shared) as ours:
+                held = [consumer.hold(each) for each in (mine, ours, shared)]
+            for address in held:
+                consumer.drop(address, how)
+        rounds.append(how)
+
+    hows = ["gil", "released", "thread"] * 2
+    threads = [threading.Thread(target=work, args=(how,)) for how in hows]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    shared.release()
+    assert sorted(rounds) == sorted(hows)
+    assert (dlw.live_tensors(), sys.getrefcount(array)) == (live, references)
+
+
+def test_deleters_run_after_python_has_gone(consumer, host_python):
+    """The memory stays: there is nobody left to give it back to."""
+    script = textwrap.dedent("""
+        import importlib.util, sys
+        import numpy as np
+        import dlpack_web as dlw
+
+        spec = importlib.util.spec_from_file_location("exchange_consumer", sys.argv[1])
+        consumer = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(consumer)
+        made = [dlw.from_dlpack(np.arange(3.0)), dlw.from_buffer(bytearray(8))]
+        made += [dlw.from_dlpack(np.arange(3.0).__dlpack__()), dlw.empty(3)]
+        for tensor in made:
+            consumer.drop_at_exit(consumer.hold(tensor))
+    """)
+    done = subprocess.run(
+        [host_python, "-X", "dev", "-c", script, consumer.__file__],
+        check=False,
+        capture_output=True,
+        timeout=120,
+    )
+    said = b"Python is gone, 4 deleted\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, b"")
 
 
 # --- what is pending stays pending ------------------------------------------------------
