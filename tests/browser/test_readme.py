@@ -20,7 +20,9 @@ def test_python_snippets(open_test_page: Callable[..., TestPage], webgpu: None) 
     page = open_test_page(notebook=True)
     code = "\n".join(snippets("python"))
     assert page.python(f"""{code}
-all([(a == b).all(), (doubled == 2 * np.arange(1000)).all(), t.released, gpu.released])
+written = await narrow.to_host()
+all([(a == b).all(), (doubled == 2 * np.arange(1000)).all(), t.released, gpu.released,
+     (written == wide + 1).all(), narrow.dtype == "float32"])
 """)
     assert page.watch.complaints() == []
 

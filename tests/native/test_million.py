@@ -16,6 +16,9 @@ MILLION = 1_000_000
 # Growth that is let pass: less than half of what one way would leak with one struct of
 # 112 bytes, or with one object, each time. Each way is gone 20,000 times at least.
 BYTES, OBJECTS = 1 << 20, 1000
+# A leak grows in every round. An allocator that finds no room between its own blocks may grow
+# once: wasm memory does so by 10 MiB at least.
+ROUNDS = 3
 
 
 def versioned(array):
@@ -144,11 +147,14 @@ def test_million_exchanges_leave_nothing(ways, times):
     array = np.arange(6.0)
     exchange(array, 10_000, ways)
     before = counts(array)
-    filling = fill_memory()
-    start = memory()
-    exchange(array, times, ways)
-    grown = memory() - start
-    del filling
+    for _ in range(ROUNDS):
+        filling = fill_memory()
+        start = memory()
+        exchange(array, times, ways)
+        grown = memory() - start
+        del filling
+        if grown < BYTES:
+            break
     references, live, objects, blocks = counts(array)
     assert (references, live) == before[:2]
     assert objects - before[2] < OBJECTS
