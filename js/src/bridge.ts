@@ -1,11 +1,12 @@
 import { type DataOf, type DTypeName, dtypeNamed, type TypedArray } from "./dtype.js";
 import { CopyError, ReleasedError, UnsupportedError } from "./errors.js";
+import { type Exchangeable, isExchangeable, take } from "./fit.js";
 import type { HeapStorage } from "./heap.js";
 import { WEBGPU } from "./layout.js";
 import type { Pyodide, PyodideHost, PyProxy } from "./pyodide.js";
 import { checkShape } from "./shape.js";
 import type { Device } from "./shared.js";
-import { isTensor, Tensor } from "./tensor.js";
+import { Tensor } from "./tensor.js";
 import { checkRowMajor, emptyOnDevice, releaseSlot, retainSlot } from "./webgpu/buffers.js";
 import { useDevice } from "./webgpu/device.js";
 import { read } from "./webgpu/transfer.js";
@@ -36,15 +37,16 @@ export class Bridge {
    * which is the caller's to call; `x` stays the caller's too.
    *
    * @param x - a PyProxy of an object with the buffer protocol or `__dlpack__` (a NumPy array,
-   * bytes, a `dlpack_web.Tensor`), a JS tensor (a second hold) or a typed array
+   * bytes, a `dlpack_web.Tensor`), a JS tensor (a second hold), a typed array, or an object with
+   * `[Symbol.for("dlpack.exchange")]`, which adapters give to the tensors of their library
    * @throws UnsupportedError for dtypes and layouts that DLPack lacks, or read-only data if
    * `writable`; TypeError for anything else
    */
   tensor<T extends TypedArray = TypedArray>(
-    x: PyProxy | Tensor<T> | T,
+    x: PyProxy | Tensor<T> | T | Exchangeable,
     options?: TensorOptions,
   ): Tensor<T>;
-  tensor(x: PyProxy | Tensor | TypedArray, options?: TensorOptions): Tensor {
+  tensor(x: PyProxy | Tensor | TypedArray | Exchangeable, options?: TensorOptions): Tensor {
     if (ArrayBuffer.isView(x)) return this.#fromJS(x, options);
     // Proxies are what this is called with most, and every look at one is slow: no test before.
     let address: number;
@@ -60,11 +62,11 @@ export class Bridge {
   }
 
   #fromJS(x: unknown, { copy, writable }: TensorOptions = {}, cause?: unknown): Tensor {
-    if (isTensor(x)) {
-      x._check();
-      if (copy) return x._storage.pack(x);
-      if (!writable || !x.readOnly) return x._storage.share(x);
-      throw new UnsupportedError(`${x} is read-only: pass copy: true for one that is not`);
+    if (isExchangeable(x)) {
+      const held = take(x, { copy });
+      if (!writable || !held.readOnly) return held;
+      held.release();
+      throw new UnsupportedError(`${held} is read-only: pass copy: true for one that is not`);
     }
     if (ArrayBuffer.isView(x)) {
       const made = Tensor.fromTypedArray(x as TypedArray);
@@ -80,8 +82,8 @@ export class Bridge {
       throw new ReleasedError("this PyProxy was destroyed", { cause });
     }
     throw new TypeError(
-      "bridge.tensor() takes a PyProxy of an array, a Tensor or a typed array, not " +
-        `${Object.prototype.toString.call(x)}`,
+      "bridge.tensor() takes a PyProxy of an array, a Tensor, a typed array or an object with " +
+        `[Symbol.for("dlpack.exchange")], not ${Object.prototype.toString.call(x)}`,
     );
   }
 

@@ -1,4 +1,5 @@
 import { UnsupportedError } from "./errors.js";
+import { SUBBYTE_PADDED } from "./layout.js";
 
 /** `Float16Array` where the reader's TypeScript and the engine know it, its raw bits elsewhere. */
 export type Float16Data<B extends ArrayBufferLike = ArrayBufferLike> = typeof globalThis extends {
@@ -144,10 +145,14 @@ for (const bits of [1, 2, 4] as const) {
 /** All dtypes of one lane, in the table's order. */
 export const dtypes: readonly DType[] = [...byName.values()];
 
-/** The dtype of a name; throws UnsupportedError listing the names that exist. */
-export function dtypeNamed(name: string): DType {
+/**
+ * The dtype of a name; throws UnsupportedError listing the names that exist.
+ *
+ * @param padded - whether elements of less than a byte have one each
+ */
+export function dtypeNamed(name: string, padded = false): DType {
   const known = byName.get(name);
-  if (known) return known;
+  if (known) return padded && known.step < 1 ? dtypePacked(known.packed, SUBBYTE_PADDED) : known;
   const [, scalar, lanes] = /^(.+)x([1-9]\d*)$/.exec(name) ?? [];
   const lane = byName.get(scalar as string);
   if (lane && Number(lanes) > 1 && Number(lanes) < 65536) {

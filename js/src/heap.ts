@@ -46,17 +46,19 @@ export type GPUAdopter = (
 /** Storage in one Pyodide's memory. `_handle` of its tensors is a hold in the C core. */
 export class HeapStorage implements Storage {
   readonly host: WasmHost;
+  readonly memory: { readonly buffer: ArrayBufferLike };
   readonly #adoptGPU: GPUAdopter;
   readonly #scratch: number;
 
   constructor(host: WasmHost, adoptGPU: GPUAdopter) {
     this.host = host;
+    this.memory = host.memory;
     this.#adoptGPU = adoptGPU;
     this.#scratch = host.core.scratch() >>> 2;
   }
 
   bytes(): ArrayBufferLike {
-    return this.host.memory.buffer;
+    return this.memory.buffer;
   }
 
   /** A tensor over the memory of a Python object. The hottest path: `enter` is written out. */

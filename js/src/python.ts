@@ -7,17 +7,11 @@ import { shared } from "./shared.js";
 import type { Tensor } from "./tensor.js";
 import { adoptSlot, emptyOnDevice, releaseSlot } from "./webgpu/buffers.js";
 import { type DeviceStats, deviceWithId, stats, useDevice } from "./webgpu/device.js";
-import {
-  type FromImageOptions,
-  fromImage,
-  type ImageSource,
-  type RequestDeviceOptions,
-  requestDevice,
-  timed,
-  toCanvas,
-} from "./webgpu/index.js";
+import type { FromImageOptions, ImageSource, RequestDeviceOptions } from "./webgpu/index.js";
 import { type Argument, Kernel } from "./webgpu/kernel.js";
 import { read } from "./webgpu/transfer.js";
+
+const later = () => import("./webgpu/later.js");
 
 /**
  * What `dlpack_web/_browser.py` calls. Tensors cross as numbers: a hold in the C core, which each
@@ -87,7 +81,7 @@ export class PythonSeam {
 
   /** Asks for a device with these limits; returns its id. */
   async requestDevice(options: RequestDeviceOptions): Promise<number> {
-    return this.useDevice(await requestDevice(options));
+    return this.useDevice(await (await later()).requestDevice(options));
   }
 
   /** The id of a device made elsewhere, which it keeps for ever. */
@@ -137,7 +131,7 @@ export class PythonSeam {
   ): Promise<number> {
     const { given, release } = this.#arguments(numbers, args);
     try {
-      return await timed(this.device(deviceId), (timestampWrites) => {
+      return await (await later()).timed(this.device(deviceId), (timestampWrites) => {
         kernel.run(given, { workgroups: [x, y, z], timestampWrites });
       });
     } finally {
@@ -151,14 +145,14 @@ export class PythonSeam {
     deviceId: number,
     options: FromImageOptions,
   ): Promise<number> {
-    return this.#give(await fromImage(this.device(deviceId), source, options));
+    return this.#give(await (await later()).fromImage(this.device(deviceId), source, options));
   }
 
   /** Draws a tensor on a canvas. */
   async toCanvas(handle: number, canvas: HTMLCanvasElement | OffscreenCanvas): Promise<void> {
     const tensor = this.fromHandle(handle);
     try {
-      await toCanvas(tensor, canvas);
+      await (await later()).toCanvas(tensor, canvas);
     } finally {
       tensor.release();
     }

@@ -1,4 +1,4 @@
-import { DLPackError } from "./errors.js";
+import { DLPackError, UnsupportedError } from "./errors.js";
 import type { Pool } from "./webgpu/pool.js";
 
 /** A tensor's device, as DLPack names it. */
@@ -11,6 +11,33 @@ export interface Device {
   readonly gpu: GPUDevice | null;
   /** "cpu" or "webgpu:0". */
   toString(): string;
+}
+
+/** Throws what is to be done instead of cloning or posting a tensor. */
+export function unclonable(): never {
+  throw new UnsupportedError(
+    "tensors cannot be cloned or posted to another thread: post transfer() of a CPU tensor, of a " +
+      "WebGPU tensor what read() gives",
+  );
+}
+
+/** Describes a device. */
+export function makeDevice<G extends GPUDevice | null>(
+  type: 1 | 15,
+  id: number,
+  gpu: G,
+  name: string,
+) {
+  return {
+    /** What copies a tensor property by property comes here first. */
+    get _clone(): never {
+      return unclonable();
+    },
+    type,
+    id,
+    gpu,
+    toString: () => name,
+  };
 }
 
 /** What is known of one registered `GPUDevice`. Records are never removed: ids stay valid. */
@@ -42,6 +69,8 @@ export interface Slot {
   release: (() => void) | null;
   /** Whether the buffer is ours and nobody else has seen it. */
   own: boolean;
+  /** Bytes from the start of the buffer that are no other tensor's. */
+  end: number;
 }
 
 /** What a lost tensor leaves behind for the net to release. */

@@ -4,12 +4,16 @@ import type { Tensor } from "./tensor.js";
 
 /** Where the elements of a tensor are, and how a hold on them is shared and dropped. */
 export interface Storage {
+  /** Where the memory is found anew after it moved; absent where it never does. */
+  readonly memory?: { readonly buffer: ArrayBufferLike } | undefined;
   /** The memory that `data` views; throws where JS cannot see it. */
   bytes(tensor: Tensor): ArrayBufferLike;
   /** A second hold on the same memory. */
   share(tensor: Tensor): Tensor;
   /** A fresh, row-major, aligned copy in the same kind of memory. */
   pack(tensor: Tensor): Tensor;
+  /** The buffer, where it has nothing else and nobody else holds it. */
+  yield?(tensor: Tensor): ArrayBuffer | undefined;
   /** Drops one hold. Never throws. */
   release(handle: number): void;
   /**
@@ -26,6 +30,8 @@ export interface DeviceLayer {
   read(tensors: readonly Tensor[], outs: readonly (Target | undefined)[]): Promise<Target[]>;
   fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor;
   bufferOf(tensor: Tensor): GPUBuffer;
+  /** Bytes from element 0 on that are the tensor's alone. */
+  capacityOf(tensor: Tensor): number;
 }
 
 let layer: DeviceLayer | null = null;
@@ -43,6 +49,32 @@ export function deviceLayer(): DeviceLayer {
 
 /** Where `read()` may put elements: an array of the same number of bytes, or a CPU tensor. */
 export type Target = TypedArray | Tensor;
+
+/** Options of {@link Tensor.fromTypedArray}. */
+export interface FromTypedArrayOptions {
+  /** Default: one axis. */
+  shape?: ArrayLike<number>;
+  /**
+   * Default: that of the array's class. Needed for what JS has no class for (bool, complex,
+   * bfloat16, float8, … over their raw values).
+   */
+  dtype?: DTypeName;
+  /** In elements; default row-major. */
+  strides?: ArrayLike<number>;
+  /** Position of element 0 in the array, in elements; default 0. */
+  offset?: number;
+  /** Whether sub-byte elements have a byte each. */
+  padded?: boolean;
+}
+
+/** What {@link Tensor.transfer} makes, to be posted to another thread. */
+export interface TensorMessage {
+  dtype: DTypeName;
+  padded: boolean;
+  shape: number[];
+  /** The elements in row-major order; belongs on the transfer list. */
+  buffer: ArrayBuffer;
+}
 
 /** Options of {@link Tensor.to}. */
 export interface ToOptions {
@@ -67,6 +99,16 @@ export interface FromGPUBufferOptions {
   byteOffset?: number;
   /** In elements; default row-major. A strided tensor can be read, but not bound or copied. */
   strides?: ArrayLike<number>;
+  /**
+   * Bytes from `byteOffset` on that are this tensor's alone: others may overwrite what is behind
+   * its elements there. Default: the elements, and the rest of the buffer if that is less than 16
+   * bytes.
+   */
+  capacity?: number;
+  /** Whether nobody may write to it; default false. */
+  readOnly?: boolean;
+  /** Whether sub-byte elements have a byte each. */
+  padded?: boolean;
   /** Called once when nothing holds the buffer any more. Without it the buffer is borrowed. */
   release?: () => void;
 }

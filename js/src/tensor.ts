@@ -1,4 +1,5 @@
-import { checkTarget, targetBytes } from "./copy.js";
+import { ArrayStorage } from "./array.js";
+import { checkTarget, gather, targetBytes } from "./copy.js";
 import {
   arrayHolds,
   bytesOf,
@@ -11,18 +12,28 @@ import {
 } from "./dtype.js";
 import { type Element, readElement } from "./element.js";
 import { ReleasedError, UnsupportedError } from "./errors.js";
+import { EXCHANGE, type Exchange, type ExchangeRequest, produce } from "./exchange.js";
 import { CPU, WEBGPU } from "./layout.js";
-import { checkShape, extentOf, positionOf, rowMajorStrides, sizeOf } from "./shape.js";
-import { type Device, type Hold, shared } from "./shared.js";
+import {
+  checkShape,
+  checkStrides,
+  extentOf,
+  positionOf,
+  rowMajorStrides,
+  sizeOf,
+} from "./shape.js";
+import { type Device, type Hold, makeDevice, shared, unclonable } from "./shared.js";
 import {
   deviceLayer,
   type FromGPUBufferOptions,
+  type FromTypedArrayOptions,
   type Storage,
   type Target,
+  type TensorMessage,
   type ToOptions,
 } from "./storage.js";
 
-export const CPU_DEVICE: Device = { type: CPU, id: 0, gpu: null, toString: () => "cpu" };
+export const CPU_DEVICE: Device = makeDevice(CPU, 0, null, "cpu");
 
 // Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.
 const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");
@@ -90,33 +101,41 @@ export class Tensor<T extends TypedArray = TypedArray> {
   /**
    * A tensor over a typed array, without a copy; the array stays the caller's and in use.
    *
-   * @param array - the elements in row-major order
-   * @param options - `shape`: default one axis; `dtype`: default from the array's class, needed
-   * for what JS has no class for (bool, complex, bfloat16, float8, … over their raw values)
+   * @param array - the elements: all of them, in row-major order, unless `strides` or `offset` say
+   * otherwise
    */
   static fromTypedArray<A extends TypedArray>(
     array: A,
-    options: { shape?: ArrayLike<number>; dtype?: DTypeName } = {},
+    options: FromTypedArrayOptions = {},
   ): Tensor<A> {
     const own = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
     if (own === undefined) throw new TypeError("fromTypedArray needs a typed array");
-    const type = options.dtype === undefined ? own : dtypeNamed(options.dtype);
+    const type = options.dtype === undefined ? own : dtypeNamed(options.dtype, options.padded);
     if (!arrayHolds(array, type)) {
       throw new TypeError(
         `a ${classOf(array)} does not hold ${type.name}: give a ${type.View.name} or raw bytes`,
       );
     }
     const shape = checkShape(options.shape ?? [Math.floor(array.byteLength / type.step)]);
-    const needed = bytesOf(type, sizeOf(shape));
-    if (needed !== array.byteLength) {
+    const size = sizeOf(shape);
+    const strides = checkStrides(shape, options.strides);
+    const from = options.offset ?? 0;
+    const whole = options.strides === undefined && from === 0;
+    const { low, high } =
+      strides && size > 0 ? extentOf(shape, strides) : { low: 0, high: size - 1 };
+    const needed = bytesOf(type, from + high + 1);
+    const fits = whole ? needed === array.byteLength : needed <= array.byteLength;
+    // Elements that share bytes cannot be stepped over.
+    if (!fits || !(whole || type.step % 1 === 0) || !(from + low >= 0) || from % 1 !== 0) {
       throw new RangeError(
-        `shape [${shape}] of ${type.name} needs ${needed} bytes; the array has ${array.byteLength}`,
+        `shape [${shape}] of ${type.name}${strides ? ` with strides [${strides}]` : ""} from ` +
+          `element ${from} on needs ${needed} bytes; the array has ${array.byteLength}`,
       );
     }
     const storage = new ArrayStorage(array);
-    const start = array.byteOffset;
-    const made = new Tensor<A>(storage, 1, start, type, shape, null, CPU_DEVICE, false);
-    if (classOf(array) === type.View.name) made._view = array;
+    const start = array.byteOffset + from * type.step;
+    const made = new Tensor<A>(storage, 1, start, type, shape, strides, CPU_DEVICE, false);
+    if (whole && classOf(array) === type.View.name) made._view = array;
     return made;
   }
 
@@ -128,6 +147,16 @@ export class Tensor<T extends TypedArray = TypedArray> {
    */
   static fromGPUBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor {
     return deviceLayer().fromBuffer(buffer, options);
+  }
+
+  /**
+   * A tensor over what {@link Tensor.transfer} made in another thread, as it arrived; no copy.
+   *
+   * @throws TypeError, RangeError for anything else
+   */
+  static receive({ buffer, ...options }: TensorMessage): Tensor {
+    if (options.dtype) return Tensor.fromTypedArray(new Uint8Array(buffer), options);
+    throw new TypeError("receive() takes what transfer() made, as it was posted");
   }
 
   /** Name of the element type, in DLPack's and the array API's words. */
@@ -219,9 +248,7 @@ export class Tensor<T extends TypedArray = TypedArray> {
    */
   contiguous(): Tensor<T> {
     this._check();
-    const aligned = this._start % this._type.View.BYTES_PER_ELEMENT === 0;
-    if (this._strides === null && (aligned || this.device.type === WEBGPU)) return this;
-    return this._storage.pack(this) as Tensor<T>;
+    return this._plain ? this : (this._storage.pack(this) as Tensor<T>);
   }
 
   /**
@@ -288,6 +315,28 @@ export class Tensor<T extends TypedArray = TypedArray> {
     return target;
   }
 
+  /**
+   * Makes the tensor ready for another thread, which calls {@link Tensor.receive}, and releases it:
+   *
+   * ```js
+   * const message = tensor.transfer();
+   * worker.postMessage(message, [message.buffer]);
+   * ```
+   *
+   * Nothing is copied if the tensor alone holds all of an `ArrayBuffer` of JavaScript; posting
+   * detaches that. Otherwise the elements are copied once.
+   *
+   * @throws UnsupportedError for a WebGPU tensor
+   */
+  transfer(): TensorMessage {
+    this._check();
+    const { dtype, padded, shape, _storage } = this;
+    if (this.device.type === WEBGPU) unclonable();
+    const buffer = _storage.yield?.(this) ?? this._copy().data.buffer;
+    this.release();
+    return { dtype, padded, shape: [...shape], buffer: buffer as ArrayBuffer };
+  }
+
   /** Lets go of the memory. Further calls do nothing. */
   release(): void {
     if (this._handle !== 0) this._storage.release(this._detach());
@@ -295,6 +344,16 @@ export class Tensor<T extends TypedArray = TypedArray> {
 
   [dispose](): void {
     this.release();
+  }
+
+  /**
+   * Hands the tensor out by the protocol in js/EXCHANGE.md: a second hold on the same memory,
+   * unless the request says otherwise.
+   *
+   * @throws CopyError, DeviceError where `device` cannot be had at once
+   */
+  [EXCHANGE](request?: ExchangeRequest): Exchange {
+    return produce(this, request);
   }
 
   /** E.g. `Tensor float32[2,3] on webgpu:0`. */
@@ -325,6 +384,35 @@ export class Tensor<T extends TypedArray = TypedArray> {
     shared.live--;
     if (shared.net !== null) shared.net.unregister(this);
     return handle;
+  }
+
+  /** @internal Whether the elements are row-major, without gaps and aligned. */
+  get _plain(): boolean {
+    const aligned = this._start % this._type.View.BYTES_PER_ELEMENT === 0;
+    return this._strides === null && (aligned || this.device.type === WEBGPU);
+  }
+
+  /** @internal Another tensor like this one, for a hold that the caller has got. */
+  _again(handle: number): Tensor {
+    const { _storage, _start, _type, shape, _strides, device, readOnly } = this;
+    return new Tensor(_storage, handle, _start, _type, shape, _strides, device, readOnly);
+  }
+
+  /** @internal A row-major copy, in JS's own memory, of a CPU tensor. */
+  _copy(): Tensor {
+    const { shape, _strides, _type, size } = this;
+    const copy = this._newArray();
+    if (_strides === null) targetBytes(copy).set(this._bytes());
+    else if (size > 0) {
+      const { low, high } = extentOf(shape, _strides);
+      const { step } = _type;
+      const memory = this._storage.bytes(this);
+      const from = new Uint8Array(memory, this._start + low * step, (high - low + 1) * step);
+      gather(targetBytes(copy), from, this, _strides, step);
+    }
+    const made = new Tensor(new ArrayStorage(copy), 1, 0, _type, shape, null, CPU_DEVICE, false);
+    made._view = copy;
+    return made;
   }
 
   /** @internal A fresh array for all elements. */
@@ -383,37 +471,4 @@ function misaligned(tensor: Tensor, start: number): Error {
 /** Whether `x` is a tensor of this library, of any copy of it. */
 export function isTensor(x: unknown): x is Tensor {
   return typeof x === "object" && x !== null && (x as { [BRAND]?: unknown })[BRAND] === 1;
-}
-
-/** Elements in an array that JS owns; the garbage collector is the release. */
-class ArrayStorage implements Storage {
-  readonly #array: TypedArray;
-  readonly #length: number;
-
-  constructor(array: TypedArray) {
-    this.#array = array;
-    this.#length = array.length;
-  }
-
-  bytes(tensor: Tensor): ArrayBufferLike {
-    if (this.#array.length === this.#length) return this.#array.buffer;
-    throw new UnsupportedError(
-      `${tensor}: the array behind it was detached (transferred, or its memory grew); ` +
-        "make the tensor from the new array",
-    );
-  }
-
-  share(tensor: Tensor): Tensor {
-    const { _start, _type, shape, readOnly } = tensor;
-    return new Tensor(this, 1, _start, _type, shape, null, CPU_DEVICE, readOnly);
-  }
-
-  pack(tensor: Tensor): Tensor {
-    const { dtype, shape } = tensor;
-    const copy = tensor._newArray();
-    targetBytes(copy).set(tensor._bytes());
-    return Tensor.fromTypedArray(copy, { dtype, shape });
-  }
-
-  release(): void {}
 }

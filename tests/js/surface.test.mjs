@@ -54,6 +54,7 @@ test("members of Tensor, Bridge and Kernel", () => {
     "strides",
     "to",
     "toString",
+    "transfer",
     "write",
   ]);
   const tensor = library.Tensor.fromTypedArray(new Float32Array(1));

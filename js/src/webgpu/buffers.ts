@@ -37,13 +37,14 @@ export function addSlot(
   buffer: GPUBuffer,
   release: (() => void) | null,
   own = false,
+  end: number = buffer.size,
 ): number {
   const { slots, freeSlots } = shared;
   if (slots.length === 0) slots.push({ ...EMPTY });
   const index = freeSlots.pop() ?? slots.length;
   if (index >= MAX_SLOTS) throw new DLPackError(`more than ${MAX_SLOTS} GPU tensors at once`);
   const generation = slots[index]?.generation ?? 0;
-  slots[index] = { buffer, record, refs: 1, generation, release, own };
+  slots[index] = { buffer, record, refs: 1, generation, release, own, end };
   return (index | (generation << SLOT_BITS)) >>> 0;
 }
 
@@ -54,6 +55,7 @@ const EMPTY: Slot = {
   generation: 0,
   release: null,
   own: false,
+  end: 0,
 };
 
 /** A slot that holds a buffer. */
@@ -152,6 +154,11 @@ export function bufferOf(tensor: Tensor): GPUBuffer {
   return buffer as GPUBuffer;
 }
 
+/** Implements the `capacity` of an exchange. */
+export function capacityOf(tensor: Tensor): number {
+  return slotOf(tensor._handle).end - tensor._start;
+}
+
 /** A tensor over a slot, whose reference it takes over. */
 export function tensorOfSlot(
   handle: number,
@@ -190,7 +197,7 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Te
   const record = useDevice(options.device);
   checkAlive(record);
   const shape = checkShape(options.shape);
-  const dtype = dtypeNamed(options.dtype);
+  const dtype = dtypeNamed(options.dtype, options.padded);
   const byteOffset = options.byteOffset ?? 0;
   if (!Number.isSafeInteger(byteOffset) || byteOffset < 0) {
     throw new RangeError(`byteOffset ${byteOffset} is not a non-negative integer`);
@@ -203,8 +210,12 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Te
         `${start + bytes}; the GPUBuffer has ${buffer.size}`,
     );
   }
-  const handle = addSlot(record, buffer, options.release ?? null);
-  return tensorOfSlot(handle, byteOffset, dtype, shape, false, strides);
+  const rest = buffer.size - byteOffset;
+  const nbytes = bytesOf(dtype, sizeOf(shape));
+  const capacity = options.capacity ?? (rest <= roundUp(nbytes, 16) ? rest : nbytes);
+  const end = byteOffset + Math.min(capacity, rest);
+  const handle = addSlot(record, buffer, options.release ?? null, false, end);
+  return tensorOfSlot(handle, byteOffset, dtype, shape, options.readOnly === true, strides);
 }
 
 /** The slot of a tensor that must be on this device; DeviceError naming both where it is not. */
@@ -241,8 +252,8 @@ export const gpuStorage: Storage = {
     );
   },
   share(tensor) {
-    const { _handle, _start, _type, shape, readOnly, _strides } = tensor;
-    return adoptSlot(_handle, _start, _type, shape, readOnly, _strides);
+    retainSlot(tensor._handle);
+    return tensor._again(tensor._handle);
   },
   pack(tensor) {
     const { record } = slotOf(tensor._handle);

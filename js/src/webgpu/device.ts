@@ -1,6 +1,6 @@
 import { DeviceError, DeviceLostError } from "../errors.js";
 import { WEBGPU } from "../layout.js";
-import { type DeviceRecord, shared } from "../shared.js";
+import { type DeviceRecord, makeDevice, shared } from "../shared.js";
 import { Pool } from "./pool.js";
 
 /** The record of a device, registered at its first use. The same object has the same id. */
@@ -15,7 +15,7 @@ export function useDevice(
   }
   const id = shared.devices.length;
   const record: DeviceRecord = {
-    device: { type: WEBGPU, id, gpu, toString: () => `webgpu:${id}` },
+    device: makeDevice(WEBGPU, id, gpu, `webgpu:${id}`),
     lost: null,
     adapterLimits,
     answers: new Set(),

@@ -1,4 +1,7 @@
 /** All that is asynchronous, loaded at the first use of any of it. */
+// Bundlers make one file of what has the same importers: so one of all that is there already.
+import "./transfer.js";
+
 export { explain } from "./compiling.js";
 export { fromImage, toCanvas, toTexture } from "./image.js";
 export { requestDevice } from "./request.js";

@@ -8,6 +8,7 @@ import { isTensor, type Tensor } from "../tensor.js";
 import {
   allocate,
   bufferOf,
+  capacityOf,
   checkCopySource,
   checkUsage,
   copyBuffers,
@@ -50,7 +51,7 @@ export function write(target: Tensor, source: Tensor, dtype: DType): void {
   checkUsage(target, "COPY_DST", "writing");
   const { byteOffset, nbytes } = target;
   // Words are written: what shares the last one with the tensor must be padding.
-  const padded = nbytes % 4 === 0 || byteOffset + roundUp(nbytes, 16) >= buffer.size;
+  const padded = roundUp(nbytes, 4) <= Math.max(nbytes, capacityOf(target));
   if (byteOffset % 4 !== 0 || !padded) {
     throw new UnsupportedError(
       `${target} shares words of 4 bytes with its neighbours (byteOffset ${byteOffset}, ` +
@@ -63,7 +64,8 @@ export function write(target: Tensor, source: Tensor, dtype: DType): void {
     checkCopySource(source, "copying");
     copyBuffers(record, source, buffer, byteOffset);
   } else {
-    if (dtype !== source._type) rehearse(source, dtype);
+    // Only integers can fail to fit.
+    if (dtype !== source._type && (dtype.packed & 255) < 2) rehearse(source, dtype);
     fill(record, buffer, byteOffset, source, dtype);
   }
 }
@@ -304,4 +306,4 @@ function takeStaging(record: DeviceRecord, bytes: number): GPUBuffer {
   );
 }
 
-registerDeviceLayer({ upload, write, read, fromBuffer, bufferOf });
+registerDeviceLayer({ upload, write, read, fromBuffer, bufferOf, capacityOf });

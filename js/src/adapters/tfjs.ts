@@ -1,0 +1,195 @@
+// biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
+/**
+ * TensorFlow.js: CPU tensors alias the values of the cpu backend, GPU tensors the buffers of the
+ * webgpu backend.
+ */
+import type { DTypeName } from "../dtype.js";
+import { DeviceError, ReleasedError, UnsupportedError } from "../errors.js";
+import { type Exchangeable, fit } from "../fit.js";
+import { Tensor } from "../tensor.js";
+import {
+  alias,
+  checkDevice,
+  checkDType,
+  type GiveOptions,
+  makeExchangeable,
+  overArray,
+  ownCopy,
+  releaseWith,
+  storedName,
+  withDevice,
+} from "./shared.js";
+
+/** The part of `@tensorflow/tfjs-core` that is used here. */
+export interface Tf {
+  Tensor: { prototype: any };
+  tensor(values: any, shape?: any, dtype?: any): any;
+  clone(x: any): any;
+  keep(x: any): any;
+  engine(): any;
+  backend(): any;
+  getBackend(): string;
+  setBackend(name: string): Promise<boolean>;
+}
+
+/** A `tf.Tensor`, as far as it is used here. */
+export interface TfTensor {
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly dataId: object;
+  readonly isDisposed: boolean;
+}
+
+const DTYPES = ["float32", "int32", "bool"];
+const STORAGE_COPY_SRC = 128 | 4;
+
+/**
+ * Makes WebGPU, on this device, the backend of TensorFlow.js. Its webgpu backend must have been
+ * imported, and not been used before.
+ *
+ * @throws DeviceError if the backend is missing, or runs on another device
+ */
+export async function useDevice(tf: Tf, device: GPUDevice): Promise<void> {
+  const { registry, registryFactory } = tf.engine();
+  if (!("webgpu" in registryFactory)) {
+    throw new DeviceError(
+      'TensorFlow.js has no webgpu backend: import "@tensorflow/tfjs-backend-webgpu"',
+    );
+  }
+  if (registry.webgpu === undefined) {
+    await withDevice("TensorFlow.js", device, () => tf.setBackend("webgpu"));
+  } else await tf.setBackend("webgpu");
+  if (tf.backend().device !== device) {
+    throw new DeviceError(
+      "TensorFlow.js runs on another GPUDevice already: call useDevice() before setBackend(), or " +
+        'removeBackend("webgpu") first, which disposes of its tensors',
+    );
+  }
+  install(tf);
+}
+
+/** Where a backend keeps a tensor, if it is one that is known here. */
+function recordOf(backend: any, dataId: object): any {
+  return (backend.tensorMap ?? backend.data)?.get?.(dataId);
+}
+
+/**
+ * A tensor over the memory of a `tf.Tensor`, which stays valid when that is disposed of: read-only,
+ * as those are. Work that TensorFlow.js has not submitted yet is. bool on a GPU is int32, which is
+ * what TensorFlow.js stores.
+ *
+ * @throws ReleasedError for a disposed tensor; UnsupportedError for complex64, strings, and
+ * backends other than cpu and webgpu
+ */
+export function fromTfjs(tf: Tf, value: TfTensor): Tensor {
+  const { dtype, shape } = value;
+  if (value.isDisposed)
+    throw new ReleasedError(`this tf.Tensor ${dtype}[${shape}] was disposed of`);
+  checkDType("DLPack", dtype, DTYPES);
+  const backend = tf.engine().state.tensorInfo.get(value.dataId).backend;
+  if (!backend.device && !backend.data) {
+    throw new UnsupportedError(
+      `TensorFlow.js keeps this tensor where it cannot be shared: use its cpu or webgpu backend, ` +
+        "or Tensor.fromTypedArray(await t.data())",
+    );
+  }
+  if (!backend.device) {
+    // These may be another tensor's memory, which the clone holds.
+    const kept = tf.keep(tf.clone(value));
+    return overArray(backend.readSync(value.dataId), dtype, shape, () => kept.dispose());
+  }
+  backend.uploadToGPU?.(value.dataId);
+  const buffer = recordOf(backend, value.dataId)?.resource;
+  if (typeof buffer?.size !== "number") {
+    // Other versions may keep it elsewhere: their public way is a copy on the GPU.
+    const { tensorRef, buffer } = (value as any).dataToGPU();
+    return onGPU(backend, value, buffer, () => tensorRef.dispose());
+  }
+  backend.ensureCommandEncoderReady();
+  backend.endComputePassEncoder();
+  backend.submitQueue();
+  const kept = tf.keep(tf.clone(value));
+  return onGPU(backend, value, buffer, () => kept.dispose());
+}
+
+function onGPU(backend: any, value: TfTensor, buffer: GPUBuffer, release: () => void): Tensor {
+  return Tensor.fromGPUBuffer(buffer, {
+    device: backend.device,
+    shape: value.shape,
+    dtype: value.dtype === "bool" ? "int32" : (value.dtype as DTypeName),
+    capacity: buffer.size,
+    readOnly: true,
+    release,
+  });
+}
+
+/**
+ * A `tf.Tensor` over a tensor's memory, which it holds until its `dispose()`. On the webgpu backend
+ * a CPU tensor is uploaded (one copy); GPU tensors are copied only if strided, or without the usage
+ * STORAGE | COPY_SRC. On the cpu backend nothing is copied but strided tensors. Do not write to the
+ * memory meanwhile: TensorFlow.js takes its tensors for constants.
+ *
+ * @param options - `dtype: "bool"`: take a GPU tensor of int32 for bool
+ * @throws CopyError, UnsupportedError for other dtypes, DeviceError for another device's tensors
+ */
+export function toTfjs(
+  tf: Tf,
+  x: Exchangeable,
+  { copy, dtype }: GiveOptions & { dtype?: "bool" } = {},
+): any {
+  const backend = tf.backend();
+  const { device } = backend;
+  const request = { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } };
+  const held = fit(x, device ? { ...request, device } : request);
+  try {
+    const name = storedName("TensorFlow.js", held, dtype);
+    checkDType("TensorFlow.js", name, DTYPES);
+    const shape = [...held.shape];
+    if (held.device.gpu) {
+      checkDevice("TensorFlow.js", held, device);
+      const { buffer } = held;
+      const made = tf.tensor({ buffer, zeroCopy: true }, shape, name);
+      const record = recordOf(backend, made.dataId);
+      // The backend lets go of it when the work on it was submitted.
+      if (record?.resource === buffer) alias(record, "resource", held, () => buffer);
+      else releaseWith(made, held);
+      return made;
+    }
+    const { data } = held;
+    const made = tf.tensor(data, shape, name);
+    const record = recordOf(backend, made.dataId);
+    if (record?.values === data) {
+      linkValues(tf, made.dataId, record, held);
+      return made;
+    }
+    made.dispose();
+    return tf.tensor(ownCopy("TensorFlow.js", held, copy), shape, name);
+  } catch (error) {
+    held.release();
+    throw error;
+  }
+}
+
+/** The elements of a record of the cpu backend, until it is disposed of. */
+function linkValues(tf: Tf, dataId: object, record: any, held: Tensor): void {
+  let count = record.refCount;
+  alias(record, "values", held);
+  Object.defineProperty(record, "refCount", {
+    get: () => count,
+    set(value) {
+      count = value;
+      if (count > 0) return;
+      const { values } = record;
+      // A tensor that is moved to another backend takes these elements there.
+      queueMicrotask(() => {
+        if (tf.engine().state.tensorInfo.has(dataId)) releaseWith(values, held);
+        else held.release();
+      });
+    },
+  });
+}
+
+/** Lets every consumer of the exchange protocol take `tf.Tensor`s, `bridge.tensor()` among them. */
+export function install(tf: Tf): void {
+  makeExchangeable<TfTensor>(tf.Tensor, (value) => fromTfjs(tf, value));
+}

@@ -1,0 +1,157 @@
+// biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
+/**
+ * three.js: CPU tensors are the arrays of attributes, GPU tensors the buffers that a
+ * WebGPURenderer keeps for storage attributes.
+ */
+import { dtypeOfArray, type TypedArray } from "../dtype.js";
+import { DeviceError, UnsupportedError } from "../errors.js";
+import { type Exchangeable, fit } from "../fit.js";
+import { Tensor } from "../tensor.js";
+import { alias, checkDevice, checkDType, type GiveOptions, releaseWith } from "./shared.js";
+
+/** The part of `three` (or `three/webgpu`, for GPU tensors) that is used here. */
+export interface Three {
+  BufferAttribute: new (array: any, itemSize: number) => any;
+  StorageBufferAttribute?: new (array: any, itemSize: number) => any;
+}
+
+/** A `WebGPURenderer`, as far as it is used here. */
+export interface Renderer {
+  backend: any;
+  init?(): Promise<any>;
+}
+
+/** A `BufferAttribute`, as far as it is used here. */
+export interface Attribute {
+  readonly array: unknown;
+  readonly count: number;
+  readonly itemSize: number;
+}
+
+/** STORAGE | VERTEX | COPY_SRC | COPY_DST: what three.js gives its own storage attributes. */
+const USAGE = 128 | 32 | 4 | 8;
+const ON_GPU = ["float32", "int32", "uint32"];
+const ON_CPU = [...ON_GPU, "int8", "uint8", "int16", "uint16"];
+
+/**
+ * Starts a renderer on a device.
+ *
+ * @param renderer - a `WebGPURenderer` whose `init()` was not called
+ * @throws DeviceError if it has started on another device, or on WebGL
+ */
+export async function useDevice(renderer: Renderer, device: GPUDevice): Promise<void> {
+  const { backend } = renderer;
+  if (!backend.device && backend.parameters) backend.parameters.device = device;
+  await renderer.init?.();
+  if (renderer.backend.device !== device) {
+    throw new DeviceError(
+      renderer.backend.isWebGPUBackend
+        ? "this renderer runs on another GPUDevice already: call useDevice() before its init()"
+        : "this renderer does not run on WebGPU",
+    );
+  }
+}
+
+/**
+ * A tensor over the elements of an attribute, of shape [count, itemSize] ([count] for 1): its
+ * array, or with a renderer the buffer on the GPU. Of the latter, three.js stays the owner: do not
+ * dispose of the attribute before.
+ *
+ * @throws UnsupportedError if the renderer has no buffer for it yet, or pads its items to 16 bytes
+ */
+export function fromThree(
+  _three: Three,
+  attribute: Attribute,
+  { renderer }: { renderer?: Renderer } = {},
+): Tensor {
+  const { array, count, itemSize } = attribute;
+  const shape = itemSize === 1 ? [count] : [count, itemSize];
+  const type = dtypeOfArray(array as TypedArray);
+  if (type === undefined) throw new UnsupportedError("this attribute has no typed array");
+  if (!renderer) return Tensor.fromTypedArray(array as TypedArray, { shape });
+  const { backend } = renderer;
+  const buffer: GPUBuffer | undefined = backend.get?.(attribute)?.buffer;
+  if (!buffer) {
+    throw new UnsupportedError(
+      "this renderer has no GPUBuffer for the attribute: render or compute with it first, on WebGPU",
+    );
+  }
+  checkItem(type.name, itemSize);
+  return Tensor.fromGPUBuffer(buffer, {
+    device: backend.device,
+    shape,
+    dtype: type.name,
+    capacity: buffer.size,
+  });
+}
+
+function checkItem(dtype: string, itemSize: number): void {
+  checkDType("three.js on WebGPU", dtype, ON_GPU);
+  if (itemSize !== 3) return;
+  throw new UnsupportedError(
+    "three.js pads storage items of 3 elements to 4, as WGSL's vec3 is: use itemSize 1 or 4",
+    { given: 3 },
+  );
+}
+
+const lent = new WeakMap<object, Tensor>();
+
+/**
+ * An attribute of a tensor's elements: a `BufferAttribute` over its memory for a CPU tensor, or a
+ * `StorageBufferAttribute` whose GPUBuffer the tensor's is. It holds the memory until the renderer
+ * destroys the attribute, or it is garbage-collected.
+ *
+ * @param options - `renderer` for a GPU tensor; `itemSize`: default the last of several axes
+ * @throws CopyError, UnsupportedError for other dtypes and for GPU items of 3, DeviceError
+ */
+export function toThree(
+  three: Three,
+  x: Exchangeable,
+  options: GiveOptions & { renderer?: Renderer; itemSize?: number } = {},
+): any {
+  const { copy, renderer } = options;
+  const held = fit(x, { copy, needs: { offset: 0, usage: USAGE } });
+  try {
+    const { dtype, shape, size } = held;
+    const itemSize = options.itemSize ?? (shape.length > 1 ? (shape.at(-1) as number) : 1);
+    if (!held.device.gpu) {
+      checkDType("three.js", dtype, ON_CPU);
+      const made = new three.BufferAttribute(held.data, itemSize);
+      alias(made, "array", held);
+      return made;
+    }
+    const { StorageBufferAttribute } = three;
+    if (!renderer || !StorageBufferAttribute) {
+      throw new UnsupportedError(
+        "a GPU tensor needs `three/webgpu` and its renderer: toThree(THREE, tensor, { renderer })",
+      );
+    }
+    const { backend } = renderer;
+    checkDevice("this renderer", held, backend.device);
+    checkItem(dtype, itemSize);
+    // three.js asks an empty array for nothing but its class.
+    const made = new StorageBufferAttribute(held._newArray().subarray(0, 0), itemSize);
+    made.count = size / itemSize;
+    backend.get(made).buffer = held.buffer;
+    lend(backend, made, held);
+    return made;
+  } catch (error) {
+    held.release();
+    throw error;
+  }
+}
+
+/** Destroying the attribute ends our hold, and leaves the buffer to the others that have it. */
+function lend(backend: any, attribute: object, held: Tensor): void {
+  lent.set(attribute, held);
+  releaseWith(attribute, held);
+  if (Object.hasOwn(backend, "destroyAttribute")) return;
+  const { destroyAttribute } = backend;
+  backend.destroyAttribute = function (gone: object) {
+    const tensor = lent.get(gone);
+    if (tensor === undefined) return destroyAttribute.call(this, gone);
+    lent.delete(gone);
+    this.delete(gone);
+    tensor.release();
+  };
+}

@@ -1,0 +1,62 @@
+/** One `GPUDevice` for several libraries. */
+import { requestDevice } from "./webgpu/index.js";
+import { type Jax, useDevice as useJax } from "./adapters/jax.js";
+import { type Ort, useDevice as useOrt } from "./adapters/ort.js";
+import { type Tf, useDevice as useTfjs } from "./adapters/tfjs.js";
+import { type Renderer, useDevice as useThree } from "./adapters/three.js";
+
+/** The libraries that can share a device: namespaces of modules, and a renderer of three.js. */
+export interface Libraries {
+  ort?: Ort;
+  tf?: Tf;
+  jax?: Jax;
+  /** A `WebGPURenderer` whose `init()` was not called. */
+  three?: Renderer;
+}
+
+/** What the libraries ask of a device beside large buffers, as far as the adapter has it. */
+const LIMITS = {
+  maxComputeInvocationsPerWorkgroup: Infinity,
+  maxComputeWorkgroupSizeX: Infinity,
+  maxComputeWorkgroupSizeY: Infinity,
+  maxComputeWorkgroupSizeZ: Infinity,
+  maxComputeWorkgroupStorageSize: Infinity,
+  maxComputeWorkgroupsPerDimension: Infinity,
+  maxStorageBuffersPerShaderStage: Infinity,
+  maxStorageTexturesPerShaderStage: Infinity,
+};
+
+/**
+ * Puts every library that is given on one device, and lets consumers of the exchange protocol take
+ * their tensors. Each library is asked once, in an order that works: jax-js and TensorFlow.js take
+ * a device only as they start.
+ *
+ * @param options - `device`: default that of a library that has started already, or else a new one
+ * with what the adapter allows
+ * @returns the device, which stays the caller's
+ * @throws DeviceError if a library runs on another device already, or there is no WebGPU
+ */
+export async function shareDevice(
+  libraries: Libraries,
+  options: { device?: GPUDevice } = {},
+): Promise<GPUDevice> {
+  const { ort, tf, jax, three } = libraries;
+  const device = options.device ?? (await startedOn(libraries)) ?? (await requestDevice(LIMITS));
+  if (jax) await useJax(jax, device);
+  if (tf) await useTfjs(tf, device);
+  if (ort) await useOrt(ort, device);
+  if (three) await useThree(three, device);
+  return device;
+}
+
+async function startedOn({ ort, tf, jax, three }: Libraries): Promise<GPUDevice | undefined> {
+  let device: GPUDevice | undefined;
+  try {
+    device = jax?.getWebGPUDevice();
+  } catch {
+    // It has not started.
+  }
+  device ??= tf?.engine().registry.webgpu?.device;
+  device ??= three?.backend.device ?? undefined;
+  return device ?? (await ort?.env.webgpu?.device);
+}
