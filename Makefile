@@ -21,6 +21,7 @@ NATIVE := py/dlpack_web/_core.abi3.so
 ASAN := build/asan/dlpack_web/_core.abi3.so
 BRIDGE := py/dlpack_web/_bridge.js
 WHEEL := dist/wheel.json
+LIBRARIES := build/libraries/.done
 JS := js/dist/index.js
 
 C_FILES := $(wildcard wasm/*.c wasm/*.h)
@@ -106,7 +107,7 @@ test-leaks: $(NATIVE)
 test-js: site
 	node --test $(JS_TESTS)
 
-test-browser: site chromium
+test-browser: $(LIBRARIES) site chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser
 
 # The same without PyTorch (unless it is installed): a minute less, and gigabytes.
@@ -178,6 +179,17 @@ $(NUMPY): $(VENV) $(NPM) $(TOOLCHAIN)/fetch_numpy.py
 	  $(PYTHON_BIN)/python $(TOOLCHAIN)/fetch_numpy.py node_modules/$$pyodide build/numpy/$$pyodide
 	done
 	touch $@
+
+# The libraries that tensors are exchanged with, for pages and tests: a file for each.
+$(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
+	@echo "[setup] JavaScript libraries into build/libraries"
+	mkdir -p build/libraries && cp web/libraries/*.json web/libraries/*.mjs build/libraries
+	cd build/libraries
+	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	../../$(NODE_BIN)/esbuild *.mjs --bundle --splitting --format=esm --minify \
+	  --target=es2022 --log-level=error --outdir=site --out-extension:.js=.mjs
+	ln -sf ../node_modules/onnxruntime-web/dist site/ort
+	touch .done
 
 chromium:
 	@$(TOOLCHAIN)/need.sh chromium

@@ -22,7 +22,13 @@ import {
   Usage,
 } from "./webgpu/buffers.js";
 
-export { EXCHANGE, type Exchange, type ExchangeRequest, type MovingMemory, type Needs } from "./exchange.js";
+export {
+  EXCHANGE,
+  type Exchange,
+  type ExchangeRequest,
+  type MovingMemory,
+  type Needs,
+} from "./exchange.js";
 
 /** A tensor, or anything that has `[Symbol.for("dlpack.exchange")]`. */
 export type Exchangeable = Tensor | { [EXCHANGE](request?: ExchangeRequest): Exchange };

@@ -1,9 +1,10 @@
 /** One `GPUDevice` for several libraries. */
-import { requestDevice } from "./webgpu/index.js";
+
 import { type Jax, useDevice as useJax } from "./adapters/jax.js";
 import { type Ort, useDevice as useOrt } from "./adapters/ort.js";
 import { type Tf, useDevice as useTfjs } from "./adapters/tfjs.js";
 import { type Renderer, useDevice as useThree } from "./adapters/three.js";
+import { requestDevice } from "./webgpu/index.js";
 
 /** The libraries that can share a device: namespaces of modules, and a renderer of three.js. */
 export interface Libraries {

@@ -19,12 +19,16 @@ PYODIDES = ("pyodide", "pyodide-0.29")  # folder in node_modules and in the site
 def contents() -> dict[str, Path]:
     """Path in the site -> the file or folder that stands there."""
     parts = {entry.name: entry for entry in (ROOT / "web").iterdir()}
-    parts.pop("__pycache__", None)
+    for name in ("__pycache__", "libraries"):
+        parts.pop(name, None)
     parts["js"] = ROOT / "js" / "dist"
     parts["wheel"] = ROOT / "dist"
     parts["photo.jpg"] = Path(
         matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
     )
+    libraries = ROOT / "build" / "libraries" / "site"
+    if libraries.is_dir():
+        parts["libraries"] = libraries
     for name in PYODIDES:
         package = ROOT / "node_modules" / name
         runtime = [*package.glob("pyodide*"), package / "python_stdlib.zip"]

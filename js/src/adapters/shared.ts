@@ -120,11 +120,12 @@ export async function withDevice(
   start: () => Promise<unknown>,
 ): Promise<void> {
   const { gpu } = navigator;
+  const before = gpu.requestAdapter;
   let asked = false;
   // Only for what `start` does at once: nobody else runs in between.
   gpu.requestAdapter = async (options) => {
     asked = true;
-    const adapter = (await gpu.requestAdapter(options)) as GPUAdapter;
+    const adapter = (await before.call(gpu, options)) as GPUAdapter;
     adapter.requestDevice = async () => device;
     return adapter;
   };
@@ -132,7 +133,7 @@ export async function withDevice(
   try {
     started = start();
   } finally {
-    delete (gpu as Partial<GPU>).requestAdapter;
+    gpu.requestAdapter = before;
   }
   await started;
   if (!asked) {

@@ -3,9 +3,10 @@
  * TensorFlow.js: CPU tensors alias the values of the cpu backend, GPU tensors the buffers of the
  * webgpu backend.
  */
-import type { DTypeName } from "../dtype.js";
+import type { DTypeName, TypedArray } from "../dtype.js";
 import { DeviceError, ReleasedError, UnsupportedError } from "../errors.js";
 import { type Exchangeable, fit } from "../fit.js";
+import { sizeOf } from "../shape.js";
 import { Tensor } from "../tensor.js";
 import {
   alias,
@@ -61,8 +62,7 @@ export async function useDevice(tf: Tf, device: GPUDevice): Promise<void> {
   } else await tf.setBackend("webgpu");
   if (tf.backend().device !== device) {
     throw new DeviceError(
-      "TensorFlow.js runs on another GPUDevice already: call useDevice() before setBackend(), or " +
-        'removeBackend("webgpu") first, which disposes of its tensors',
+      "TensorFlow.js runs on another GPUDevice already: call useDevice() before setBackend()",
     );
   }
   install(tf);
@@ -89,14 +89,17 @@ export function fromTfjs(tf: Tf, value: TfTensor): Tensor {
   const backend = tf.engine().state.tensorInfo.get(value.dataId).backend;
   if (!backend.device && !backend.data) {
     throw new UnsupportedError(
-      `TensorFlow.js keeps this tensor where it cannot be shared: use its cpu or webgpu backend, ` +
-        "or Tensor.fromTypedArray(await t.data())",
+      "only the cpu and webgpu backends of TensorFlow.js share tensors: use await t.data()",
     );
   }
   if (!backend.device) {
     // These may be another tensor's memory, which the clone holds.
     const kept = tf.keep(tf.clone(value));
-    return overArray(backend.readSync(value.dataId), dtype, shape, () => kept.dispose());
+    const { values } = backend.data.get(value.dataId);
+    // Some kernels leave bools in other arrays, which reading copies into bytes.
+    const odd = dtype === "bool" && !(values instanceof Uint8Array);
+    const array = odd ? backend.readSync(value.dataId) : values;
+    return overArray(array, dtype, shape, () => kept.dispose());
   }
   backend.uploadToGPU?.(value.dataId);
   const buffer = recordOf(backend, value.dataId)?.resource;
@@ -148,7 +151,12 @@ export function toTfjs(
     if (held.device.gpu) {
       checkDevice("TensorFlow.js", held, device);
       const { buffer } = held;
-      const made = tf.tensor({ buffer, zeroCopy: true }, shape, name);
+      trimReads(backend);
+      // tf.tensor() refuses bools in buffers, and hands the rest on to this.
+      const made =
+        name === "bool"
+          ? backend.createTensorFromGPUData({ buffer, zeroCopy: true }, shape, name)
+          : tf.tensor({ buffer, zeroCopy: true }, shape, name);
       const record = recordOf(backend, made.dataId);
       // The backend lets go of it when the work on it was submitted.
       if (record?.resource === buffer) alias(record, "resource", held, () => buffer);
@@ -170,6 +178,21 @@ export function toTfjs(
   }
 }
 
+const trimmed = new WeakSet<object>();
+
+/** Lets a backend read no more elements than a tensor has: it takes them for the whole buffer. */
+function trimReads(backend: any): void {
+  if (trimmed.has(backend)) return;
+  trimmed.add(backend);
+  const { read, readSync } = backend;
+  const trim = (dataId: object, values: TypedArray) => {
+    const size = sizeOf(recordOf(backend, dataId)?.shape ?? [values.length]);
+    return values.length > size ? values.subarray(0, size) : values;
+  };
+  backend.read = async (dataId: object) => trim(dataId, await read.call(backend, dataId));
+  backend.readSync = (dataId: object) => trim(dataId, readSync.call(backend, dataId));
+}
+
 /** The elements of a record of the cpu backend, until it is disposed of. */
 function linkValues(tf: Tf, dataId: object, record: any, held: Tensor): void {
   let count = record.refCount;
@@ -180,6 +203,7 @@ function linkValues(tf: Tf, dataId: object, record: any, held: Tensor): void {
       count = value;
       if (count > 0) return;
       const { values } = record;
+      held._view = null; // or it would keep these elements, which it waits for, alive
       // A tensor that is moved to another backend takes these elements there.
       queueMicrotask(() => {
         if (tf.engine().state.tensorInfo.has(dataId)) releaseWith(values, held);

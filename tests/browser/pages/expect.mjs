@@ -26,3 +26,22 @@ export async function throws(call, name, pattern) {
   }
   throw new Error(`expected ${name} ${pattern}, but nothing was thrown`);
 }
+
+/** Whether two typed arrays are views of the same bytes. */
+export function same(a, b) {
+  return a.buffer === b.buffer && a.byteOffset === b.byteOffset && a.length === b.length;
+}
+
+/** Runs `call`, which must move what `expected` says, e.g. `{ gpu_copies: 1 }`, and nothing else. */
+export function counted({ counters }, call, expected) {
+  counters.start();
+  let result;
+  try {
+    result = call();
+  } finally {
+    const { copied_bytes, ...counts } = counters.stop();
+    const wanted = { copies: 0, gpu_copies: 0, map_async: 0, ...expected };
+    if (result !== undefined) equal(counts, wanted, `copies (${copied_bytes} bytes)`);
+  }
+  return result;
+}

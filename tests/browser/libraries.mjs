@@ -1,0 +1,76 @@
+// The real libraries, on one device, for the cases; and ONNX models of one node.
+import { shareDevice } from "/js/share.js";
+
+const ORT = "/libraries/ort/";
+
+export async function loadOrt() {
+  const ort = await import(`${ORT}ort.webgpu.bundle.min.mjs`);
+  ort.env.wasm.numThreads = 1;
+  ort.env.wasm.wasmPaths = ORT;
+  ort.env.logLevel = "error";
+  return ort;
+}
+
+let promise;
+
+/** `{device, ort, tf, jax, THREE, renderer, foreign}`; loaded once. */
+export function libraries() {
+  promise ??= load();
+  return promise;
+}
+
+async function load() {
+  const [ort, tf, jax, THREE] = await Promise.all([
+    loadOrt(),
+    import("/libraries/tfjs.mjs"),
+    import("/libraries/jax.mjs"),
+    import("/libraries/three.mjs"),
+  ]);
+  const renderer = new THREE.WebGPURenderer({ canvas: new OffscreenCanvas(8, 8) });
+  const device = await shareDevice({ ort, tf, jax, three: renderer });
+  const adapter = await navigator.gpu.requestAdapter();
+  const foreign = await adapter.requestDevice({ label: "foreign" });
+  return { device, ort, tf, jax, THREE, renderer, foreign };
+}
+
+/** A tensor of an array's elements on a device; `options` as for `fromTypedArray`. */
+export function upload({ library }, array, device, options) {
+  const host = library.Tensor.fromTypedArray(array, options);
+  try {
+    return host.to(device);
+  } finally {
+    host.release();
+  }
+}
+
+/** A session that computes `op` of its inputs, with results on the GPU. */
+export async function session(ort, op, type, { inputs = ["x"], device = "webgpu" } = {}) {
+  const options = { executionProviders: [device] };
+  if (device === "webgpu") options.preferredOutputLocation = "gpu-buffer";
+  return ort.InferenceSession.create(onnxModel(op, type, inputs), options);
+}
+
+// TensorProto.DataType of ONNX.
+const TYPES = { float32: 1, uint8: 2, int32: 6, int64: 7, bool: 9, float16: 10, float64: 11 };
+
+/** ModelProto, GraphProto, … of ONNX, with the field numbers of onnx.proto. */
+function onnxModel(op, type, inputs) {
+  const shape = field(2, field(1, text(2, "N"))); // one axis of any length
+  const value = (name) =>
+    join(text(1, name), field(2, field(1, join(number(1, TYPES[type]), shape))));
+  const nodeInputs = inputs.length === 1 && op === "Add" ? ["x", "x"] : inputs;
+  const node = join(...nodeInputs.map((name) => text(1, name)), text(2, "y"), text(4, op));
+  const graph = join(
+    field(1, node),
+    text(2, "graph"),
+    ...inputs.map((name) => field(11, value(name))),
+    field(12, value("y")),
+  );
+  return Uint8Array.from(join(number(1, 8), field(7, graph), field(8, number(2, 17))));
+}
+
+const join = (...parts) => parts.flat();
+const varint = (n) => (n < 128 ? [n] : [(n & 127) | 128, ...varint(n >> 7)]);
+const number = (id, n) => [id << 3, ...varint(n)];
+const field = (id, bytes) => [(id << 3) | 2, ...varint(bytes.length), ...bytes];
+const text = (id, string) => field(id, [...new TextEncoder().encode(string)]);

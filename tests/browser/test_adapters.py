@@ -1,0 +1,22 @@
+"""Tensors exchanged with the real JavaScript libraries, on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pages import TestPage
+
+CASES = "/tests/browser/"
+
+
+@pytest.mark.usefixtures("webgpu")
+@pytest.mark.parametrize(
+    "library", ["exchange", "ort", "tfjs", "jax", "three"]
+)
+def test_library_on_the_gpu(
+    library: str, open_test_page: Callable[..., TestPage]
+) -> None:
+    page = open_test_page()
+    page.cases(f"{CASES}{library}_cases.mjs").must_pass()
+    assert page.watch.complaints() == []

@@ -1,0 +1,101 @@
+// three.js (the real one): memory shared both ways; each function is a test.
+import { fromThree, toThree, useDevice } from "/js/adapters/three.js";
+import { libraries, upload } from "./libraries.mjs";
+import { counted, equal, ok, same, throws } from "./pages/expect.mjs";
+
+const VALUES = Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8);
+
+/** Computes `10 * attribute` into a new attribute. */
+async function tenfold({ THREE, renderer }, attribute) {
+  const { storage, Fn, instanceIndex } = THREE.TSL;
+  const { count } = attribute;
+  const result = new THREE.StorageBufferAttribute(count, 1);
+  const from = storage(attribute, "float", count);
+  const to = storage(result, "float", count);
+  const compute = Fn(() => {
+    to.element(instanceIndex).assign(from.element(instanceIndex).mul(10));
+  })().compute(count);
+  await renderer.computeAsync(compute);
+  return result;
+}
+
+export async function gpu_tensors_go_in_and_come_out_without_a_copy(context) {
+  const all = await libraries();
+  const { THREE, renderer, device } = all;
+  const x = upload(context, VALUES, device);
+  const first = toThree(THREE, x, { renderer });
+  // Our buffers are no vertex buffers, so that one copy is made; such a buffer then fits.
+  const fits = fromThree(THREE, first, { renderer });
+  const attribute = counted(context, () => toThree(THREE, fits, { renderer, copy: false }), {});
+  ok(renderer.backend.get(attribute).buffer === fits.buffer, "three.js has the tensor's buffer");
+  const result = await tenfold(all, attribute);
+  const out = counted(context, () => fromThree(THREE, result, { renderer }), {});
+  ok(out.buffer === renderer.backend.get(result).buffer, "the tensor has the buffer of three.js");
+  equal(
+    await out.read(),
+    VALUES.map((v) => 10 * v),
+  );
+  out.release();
+  fits.release();
+  renderer.backend.destroyAttribute(attribute);
+  renderer.backend.destroyAttribute(first);
+  x.release();
+}
+
+export async function destroying_an_attribute_leaves_the_buffer_to_its_owner(context) {
+  const { THREE, renderer, device } = await libraries();
+  const buffer = device.createBuffer({ size: 32, usage: 128 | 32 | 4 | 8 });
+  let given = 0;
+  const x = context.library.Tensor.fromGPUBuffer(buffer, {
+    device,
+    shape: [8],
+    dtype: "float32",
+    release: () => {
+      given++;
+    },
+  });
+  const attribute = toThree(THREE, x, { renderer });
+  ok(renderer.backend.get(attribute).buffer === buffer, "shared");
+  renderer.backend.destroyAttribute(attribute);
+  x.write(VALUES);
+  equal([await x.read(), given], [[...VALUES], 0]);
+  x.release();
+  equal(given, 1);
+  buffer.destroy();
+  const own = new THREE.StorageBufferAttribute(VALUES.slice(), 1);
+  await tenfold(await libraries(), own);
+  renderer.backend.destroyAttribute(own);
+  ok(renderer.backend.get(own).buffer === undefined, "three.js destroys its own as before");
+}
+
+export async function cpu_tensors_are_attributes(context) {
+  const { THREE } = await libraries();
+  const x = context.bridge.empty([2, 3]);
+  x.data.set(VALUES.subarray(0, 6));
+  const attribute = counted(context, () => toThree(THREE, x), {});
+  equal([attribute.count, attribute.itemSize, attribute.getY(1)], [2, 3, 5]);
+  ok(same(attribute.array, x.data), "the same memory");
+  x.release();
+  equal(attribute.getZ(1), 6);
+  attribute.array = null;
+  const plain = new THREE.BufferAttribute(VALUES, 4);
+  const back = counted(context, () => fromThree(THREE, plain), {});
+  equal([back.shape, same(back.data, VALUES)], [[2, 4], true]);
+  back.release();
+}
+
+export async function mistakes_are_named(context) {
+  const { THREE, renderer, device, foreign } = await libraries();
+  const x = upload(context, VALUES.subarray(0, 6), device, { shape: [2, 3] });
+  await throws(() => toThree(THREE, x, { renderer }), "UnsupportedError", /items of 3.*vec3/);
+  await throws(() => toThree(THREE, x), "UnsupportedError", /needs `three\/webgpu`/);
+  await throws(() => toThree(THREE, x, { renderer, copy: false }), "CopyError", /lacks GPUBuffer/);
+  x.release();
+  const other = upload(context, VALUES, foreign);
+  await throws(() => toThree(THREE, other, { renderer }), "DeviceError", /another GPUDevice/);
+  other.release();
+  await throws(() => useDevice(renderer, foreign), "DeviceError", /before its init/);
+  const unused = new THREE.StorageBufferAttribute(4, 1);
+  const find = () => fromThree(THREE, unused, { renderer });
+  await throws(find, "UnsupportedError", /has no GPUBuffer for the attribute/);
+}
