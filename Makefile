@@ -104,7 +104,7 @@ test-leaks: $(NATIVE)
 	sed -E 's/^==[0-9]+== ?//' build/valgrind.log | awk -v RS= \
 	  "$$ours || $$error { print \$$0 \"\\n\"; bad = 1 } END { exit bad }"
 
-test-js: site
+test-js: $(LIBRARIES) site
 	node --test $(JS_TESTS)
 
 test-browser: $(LIBRARIES) site chromium

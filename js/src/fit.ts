@@ -12,6 +12,7 @@ import {
   allocate,
   capacityOf,
   checkCopySource,
+  checkRowMajor,
   copyBuffers,
   DEFAULT_USAGE,
   fromBuffer,
@@ -182,6 +183,7 @@ function fitBuffer(held: Tensor, needs: Needs, copy: boolean | undefined): Tenso
             : null;
   if (misfit === null && !copy) return held._storage.share(held);
   if (misfit) needCopy(held, copy, misfit);
+  checkRowMajor(held);
   const handle = allocate(record, size, DEFAULT_USAGE | usage, false);
   const made = tensorOfSlot(handle, 0, held._type, held.shape, false);
   try {

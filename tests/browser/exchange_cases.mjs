@@ -1,1 +1,189 @@
-export {};
+// The exchange protocol on a GPU; each function is a test. The CPU is in tests/js.
+import { EXCHANGE, fit, take } from "/js/fit.js";
+import { webgpu } from "/js/index.js";
+import { upload } from "./libraries.mjs";
+import { counted, equal, ok, throws } from "./pages/expect.mjs";
+
+const VALUES = Float32Array.of(0, 1, 2, 3, 4, 5);
+
+let devices;
+function twoDevices() {
+  devices ??= Promise.all([webgpu.requestDevice(), webgpu.requestDevice()]);
+  return devices;
+}
+
+/** What the first or the second snippet of js/EXCHANGE.md declares. */
+async function snippet(kind, name) {
+  const text = await (await fetch("/js-source/EXCHANGE.md")).text();
+  const [, code] = text.match(new RegExp(`\`\`\`js\n// ${kind}\n(.*?)\`\`\``, "s"));
+  return new Function(`${code}; return ${name};`)();
+}
+
+function capacityOf(tensor) {
+  const exchange = tensor[EXCHANGE]();
+  exchange.release();
+  return exchange.capacity;
+}
+
+export async function a_tensor_describes_itself(context) {
+  const [device] = await twoDevices();
+  const x = upload(context, VALUES, device, { shape: [2, 3] });
+  const exchange = counted(context, () => x[EXCHANGE](), {});
+  const { flush, release, data, device: where, ...rest } = exchange;
+  equal(rest, {
+    version: [1, 0],
+    dtype: { code: 2, bits: 32, lanes: 1 },
+    shape: [2, 3],
+    strides: null,
+    byteOffset: 0,
+    capacity: 32,
+    flags: 0,
+  });
+  equal([where.type, where.id, `${x.device}`], [15, where.id, `webgpu:${where.id}`]);
+  ok(data === x.buffer && where.gpu === device, "the buffer and the device themselves");
+  x.release();
+  flush();
+  const copy = device.createBuffer({ size: 24, usage: 8 | 1 });
+  const encoder = device.createCommandEncoder();
+  encoder.copyBufferToBuffer(data, 0, copy, 0, 24);
+  device.queue.submit([encoder.finish()]);
+  release();
+  release();
+  await copy.mapAsync(1);
+  equal(new Float32Array(copy.getMappedRange()), VALUES, "elements outlive the tensor");
+  copy.destroy();
+}
+
+export async function the_plain_producer_and_consumer_work_with_each_other_and_with_us(context) {
+  const Picture = await snippet("producer", "Picture");
+  const withBuffer = await snippet("consumer", "withBuffer");
+  const [device, other] = await twoDevices();
+  const buffer = device.createBuffer({ size: 24, usage: 128 | 4 | 8 });
+  device.queue.writeBuffer(buffer, 0, VALUES);
+  const picture = new Picture(device, buffer, { height: 2, width: 3 });
+
+  equal(
+    withBuffer(device, picture, (data, bytes) => [data === buffer, bytes]),
+    [true, 24],
+  );
+  const tensor = counted(context, () => take(picture), {});
+  picture.release();
+  equal([tensor.shape, tensor.dtype, [...(await tensor.read())]], [[2, 3], "float32", [...VALUES]]);
+  const seen = withBuffer(device, tensor, (data, bytes) => [data === buffer, bytes]);
+  equal(seen, [true, 24]);
+  await throws(() => withBuffer(other, tensor, () => 0), "DeviceError", /not on that GPUDevice/);
+
+  const strided = { height: 2, width: 2, pitch: 3 };
+  const cut = take(new Picture(device, tensor.buffer, strided));
+  equal(
+    [cut.strides, [...(await cut.read())]],
+    [
+      [3, 1],
+      [0, 1, 3, 4],
+    ],
+  );
+  await throws(() => withBuffer(device, cut, () => 0), "Error", /is strided/);
+  await throws(() => fit(cut), "UnsupportedError", /it can be read, and nothing else/);
+  cut.release();
+  tensor.release();
+}
+
+export async function fit_passes_on_copies_once_or_refuses(context) {
+  const [device, other] = await twoDevices();
+  const x = upload(context, VALUES, device);
+  const same = counted(context, () => fit(x, { needs: { offset: 0, padTo: 16 } }), {});
+  ok(same.buffer === x.buffer, "passed on");
+  same.release();
+  const { Tensor } = context.library;
+  const at = { device, shape: [2], dtype: "float32", byteOffset: 8 };
+  const middle = Tensor.fromGPUBuffer(x.buffer, at);
+  equal(capacityOf(middle), 8, "what follows is not its own");
+  const cases = [
+    [middle, { needs: { offset: 0 } }, /begins at byte 8/],
+    [middle, { needs: { padTo: 16 } }, /has 8 bytes to itself.*not 16/],
+    [x, { needs: { usage: 128 | 32 } }, /lacks GPUBufferUsage flags/],
+  ];
+  for (const [tensor, request, why] of cases) {
+    const made = counted(context, () => fit(tensor, request), { gpu_copies: 1 });
+    equal(await made.read(), tensor === x ? VALUES : [2, 3]);
+    made.release();
+    await throws(() => fit(tensor, { ...request, copy: false }), "CopyError", why);
+  }
+  const fresh = counted(context, () => fit(x, { copy: true }), { gpu_copies: 1 });
+  ok(fresh.buffer !== x.buffer, "copy: true");
+  fresh.release();
+  await throws(() => fit(x, { device: other }), "DeviceError", /cannot be used on/);
+  await throws(() => fit(x, { device: null }), "DeviceError", /await read\(\)/);
+  middle.release();
+  x.release();
+}
+
+export async function cpu_tensors_are_uploaded_where_a_device_is_asked_for(context) {
+  const [device] = await twoDevices();
+  const x = context.library.Tensor.fromTypedArray(VALUES);
+  await throws(() => fit(x, { device, copy: false }), "CopyError", /not on that GPUDevice/);
+  await throws(() => x[EXCHANGE]({ device, copy: false }), "CopyError", /not on that GPUDevice/);
+  const made = counted(context, () => fit(x, { device }), { copies: 1 });
+  equal(await made.read(), VALUES);
+  made.release();
+  const exchange = x[EXCHANGE]({ device });
+  ok(exchange.device.gpu === device && exchange.flags === 2, "uploaded, and said so");
+  exchange.release();
+  x.release();
+}
+
+export async function a_lie_is_found_out_and_released(context) {
+  const [device] = await twoDevices();
+  const x = upload(context, VALUES, device);
+  let released = 0;
+  const lying = (lie) => ({
+    [EXCHANGE]: () => {
+      const exchange = { ...x[EXCHANGE](), ...lie };
+      const { release } = exchange;
+      exchange.release = () => {
+        released++;
+        release();
+      };
+      return exchange;
+    },
+  });
+  const lies = [
+    [{ shape: [9] }, "RangeError", /36; the GPUBuffer has 32/],
+    [{ byteOffset: -4 }, "RangeError", /-4/],
+    [{ byteOffset: 0.5 }, "UnsupportedError", /byteOffset is 0.5/],
+    [{ strides: [2] }, "RangeError", /reaches/],
+    [{ dtype: { code: 99, bits: 32, lanes: 1 } }, "UnsupportedError", /dtype is code 99/],
+    [{ dtype: { code: 2, bits: 32, lanes: 0 } }, "UnsupportedError", /lanes 0/],
+    [{ device: { type: 2, id: 0, gpu: null } }, "UnsupportedError", /device.type is 2/],
+    [{ device: { type: 15, id: 0, gpu: null } }, "TypeError", /GPUDevice is needed/],
+    [{ data: null }, "TypeError", /GPUBuffer is needed/],
+  ];
+  for (const [lie, name, message] of lies) {
+    released = 0;
+    await throws(() => take(lying(lie)), name, message);
+    equal(released, 1, `releases for ${JSON.stringify(lie)}`);
+  }
+  const later = { ...x[EXCHANGE](), version: [2, 0] };
+  const { release } = later;
+  later.release = () => {
+    released++;
+  };
+  await throws(() => take({ [EXCHANGE]: () => later }), "UnsupportedError", /version is 2,0/);
+  equal(released, 1, "not touched");
+  release();
+  const greedy = take(lying({ capacity: 1 << 30 }));
+  equal(capacityOf(greedy), 32, "not beyond the buffer");
+  greedy.release();
+  x.release();
+}
+
+export async function a_gpu_tensor_cannot_be_posted(context) {
+  const [device] = await twoDevices();
+  const x = upload(context, VALUES, device);
+  await throws(() => x.transfer(), "UnsupportedError", /what read\(\) gives/);
+  const { port1 } = new MessageChannel();
+  await throws(() => port1.postMessage(x), "UnsupportedError", /what read\(\) gives/);
+  await throws(() => structuredClone({ deep: [x] }), "UnsupportedError", /transfer\(\)/);
+  ok(!x.released, "nothing was lost");
+  x.release();
+}

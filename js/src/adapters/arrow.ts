@@ -45,20 +45,18 @@ export function fromArrow(
   const chunks: any[] = (value as any).data ?? [value];
   const list = Array.isArray(chunks) ? chunks : [value];
   const shape = [value.length];
-  let parts = list.map((data) => ({ data, from: 0, count: data.length as number }));
+  let parts = list;
+  let each = 1;
   let { type } = value;
   checkNulls(list);
   while (type.listSize !== undefined) {
     const size: number = type.listSize;
     shape.push(size);
     type = type.children[0].type;
-    parts = parts.map(({ data, from, count }) => ({
-      data: data.children[0],
-      // A slice of lists is one by its offset; its child is all of it.
-      from: (from + data.offset) * size,
-      count: count * size,
-    }));
-    checkNulls(parts.map((part) => part.data));
+    each *= size;
+    // The child of a slice is sliced as well.
+    parts = parts.map((data) => data.children[0]);
+    checkNulls(parts);
   }
   const name = nameOf(type);
   if (name === undefined) {
@@ -75,9 +73,10 @@ export function fromArrow(
     );
   }
   const { View } = dtypeNamed(name);
-  const values = parts.map(({ data, from, count }) =>
-    name === "bool" ? bitsOf(data, from, count) : part(data.values, from, count),
-  );
+  const values = parts.map((data, i): TypedArray => {
+    const count = list[i].length * each;
+    return name === "bool" ? bitsOf(data, count) : data.values.subarray(0, count);
+  });
   if (!packed && !copy) {
     const [only] = values as [TypedArray];
     return Tensor.fromTypedArray(only, { dtype: name, shape });
@@ -91,16 +90,11 @@ export function fromArrow(
   return Tensor.fromTypedArray(all, { dtype: name, shape });
 }
 
-function part(values: TypedArray, from: number, count: number): TypedArray {
-  return values.subarray(from, from + count);
-}
-
-function bitsOf(data: any, from: number, count: number): TypedArray {
+function bitsOf(data: any, count: number): TypedArray {
   const bits: Uint8Array = data.values;
-  // Arrow does not apply a slice's offset to bits.
-  const first = data.offset + from;
   return Uint8Array.from({ length: count }, (_, i) => {
-    const bit = first + i;
+    // Arrow applies a slice's offset to values, but not to bits.
+    const bit = data.offset + i;
     return ((bits[bit >> 3] as number) >> (bit & 7)) & 1;
   });
 }

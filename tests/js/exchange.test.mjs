@@ -1,0 +1,228 @@
+// The exchange protocol and transfers between threads, of arrays that JS owns: no GPU.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MessageChannel, receiveMessageOnPort } from "node:worker_threads";
+import { adopt, EXCHANGE, fit, take } from "../../js/dist/fit.js";
+import { liveTensors, Tensor } from "../../js/dist/index.js";
+
+const VALUES = Float32Array.of(0, 1, 2, 3, 4, 5);
+const matrix = () => Tensor.fromTypedArray(VALUES.slice(), { shape: [2, 3] });
+
+test("an exchange describes the tensor in DLPack's words", () => {
+  const tensor = matrix();
+  const { flush, release, data, ...rest } = tensor[EXCHANGE]();
+  assert.deepEqual(rest, {
+    version: [1, 0],
+    device: { type: 1, id: 0, gpu: null },
+    dtype: { code: 2, bits: 32, lanes: 1 },
+    shape: [2, 3],
+    strides: null,
+    byteOffset: 0,
+    capacity: 24,
+    flags: 0,
+  });
+  assert.equal(data.buffer, tensor.data.buffer);
+  flush();
+  release();
+  release();
+  tensor.release();
+  assert.equal(liveTensors(), 0);
+});
+
+test("strided arrays are exchanged as they are", () => {
+  const columns = Tensor.fromTypedArray(VALUES, { shape: [3, 2], strides: [-1, 3], offset: 2 });
+  assert.deepEqual([columns.at(0, 0), columns.at(2, 1)], [2, 3]);
+  const exchange = columns[EXCHANGE]();
+  assert.deepEqual(exchange.strides, [-1, 3]);
+  assert.deepEqual([exchange.byteOffset, exchange.capacity], [8, 16]);
+  const again = adopt(exchange);
+  assert.equal(again.at(1, 1), 4);
+  assert.equal(again.data.buffer, VALUES.buffer);
+  const packed = fit(again);
+  assert.deepEqual([...packed.data], [2, 5, 1, 4, 0, 3]);
+  assert.throws(() => fit(again, { copy: false }), { name: "CopyError", message: /strides/ });
+  for (const tensor of [columns, again, packed]) tensor.release();
+  assert.equal(liveTensors(), 0);
+});
+
+test("strides and offsets that reach out of the array are refused", () => {
+  for (const options of [
+    { shape: [3], offset: 4 },
+    { shape: [3], offset: -1 },
+    { shape: [3], offset: 0.5 },
+    { shape: [3], offset: Number.NaN },
+    { shape: [3], strides: [-1] },
+    { shape: [3], strides: [3] },
+    { shape: [2, 3] },
+  ]) {
+    assert.throws(() => Tensor.fromTypedArray(VALUES.subarray(1), options), { name: "RangeError" });
+  }
+  const bytes = new Uint8Array(4);
+  const packed = { shape: [2, 2], dtype: "int4", strides: [4, 1] };
+  assert.throws(() => Tensor.fromTypedArray(bytes, packed), { name: "RangeError" });
+  const bytewise = { ...packed, shape: [2, 1], strides: [3, 1], padded: true };
+  const padded = Tensor.fromTypedArray(bytes, bytewise);
+  assert.equal(padded.nbytes, 2);
+  padded.release();
+});
+
+test("memory that moves is looked up anew", () => {
+  const memory = new WebAssembly.Memory({ initial: 1 });
+  new Float32Array(memory.buffer, 64, 6).set(VALUES);
+  let released = 0;
+  const tensor = adopt({
+    version: [1, 7],
+    device: { type: 1, id: 0, gpu: null },
+    dtype: { code: 2, bits: 32, lanes: 1 },
+    shape: [2, 3],
+    strides: null,
+    byteOffset: 0,
+    data: { memory, ptr: 64 },
+    capacity: 24,
+    flags: 1,
+    flush() {},
+    release: () => {
+      released++;
+    },
+  });
+  assert.equal(tensor.readOnly, true);
+  const before = tensor.data;
+  memory.grow(1);
+  assert.equal(before.length, 0);
+  assert.deepEqual([...tensor.data], [...VALUES]);
+  const second = take(tensor);
+  tensor.release();
+  assert.equal(released, 0);
+  const { data } = second[EXCHANGE]();
+  assert.equal(data.memory, memory);
+  assert.equal(data.ptr, 64);
+  second.release();
+  assert.equal(released, 0, "the exchange that was not released");
+});
+
+test("an exchange that reaches out of its memory is refused and released", () => {
+  const lies = [
+    { shape: [7] },
+    { byteOffset: -4 },
+    { byteOffset: 4 },
+    { strides: [3, 2] },
+    { strides: [-3, 1] },
+    { data: { memory: new WebAssembly.Memory({ initial: 1 }), ptr: 65536 - 20 } },
+    { data: { memory: new WebAssembly.Memory({ initial: 1 }), ptr: -8 } },
+  ];
+  for (const lie of lies) {
+    let released = 0;
+    const tensor = matrix();
+    const exchange = { ...tensor[EXCHANGE](), ...lie };
+    const { release } = exchange;
+    exchange.release = () => {
+      released++;
+      release();
+    };
+    assert.throws(() => adopt(exchange), { name: "UnsupportedError" }, JSON.stringify(lie));
+    assert.equal(released, 1);
+    tensor.release();
+  }
+});
+
+test("what is no producer is refused", () => {
+  for (const x of [null, undefined, 1, "x", {}, [1], new Float32Array(1)]) {
+    assert.throws(() => take(x), { name: "TypeError", message: /dlpack\.exchange/ });
+  }
+  const tensor = matrix();
+  tensor.release();
+  assert.throws(() => tensor[EXCHANGE](), { name: "ReleasedError" });
+  assert.throws(() => take(tensor), { name: "ReleasedError" });
+});
+
+test("a request for a copy gets fresh memory, and says so", () => {
+  const tensor = matrix();
+  const exchange = tensor[EXCHANGE]({ copy: true });
+  assert.equal(exchange.flags, 2);
+  assert.notEqual(exchange.data.buffer, tensor.data.buffer);
+  exchange.release();
+  const copy = fit(tensor, { copy: true });
+  copy.data[0] = 9;
+  assert.equal(tensor.at(0, 0), 0);
+  copy.release();
+  tensor.release();
+});
+
+/** What arrives on the other side of a channel. */
+function post(message, transfer) {
+  const { port1, port2 } = new MessageChannel();
+  port1.postMessage(message, transfer);
+  const arrived = receiveMessageOnPort(port2).message;
+  port1.close();
+  return arrived;
+}
+
+test("transfer() moves a whole array without a copy", () => {
+  const live = liveTensors();
+  const tensor = matrix();
+  const { buffer } = tensor.data;
+  const message = tensor.transfer();
+  assert.equal(tensor.released, true);
+  assert.equal(message.buffer, buffer);
+  const arrived = Tensor.receive(post(message, [message.buffer]));
+  assert.equal(buffer.byteLength, 0, "detached here");
+  assert.deepEqual([arrived.shape, arrived.dtype, arrived.at(1, 2)], [[2, 3], "float32", 5]);
+  arrived.release();
+  assert.equal(liveTensors(), live);
+});
+
+test("transfer() copies what others see as well", () => {
+  const part = Tensor.fromTypedArray(VALUES.subarray(2));
+  const strided = Tensor.fromTypedArray(VALUES, { shape: [2, 3], strides: [1, 2] });
+  const held = matrix();
+  const second = take(held);
+  const shared = Tensor.fromTypedArray(new Float32Array(new SharedArrayBuffer(8)));
+  for (const [tensor, expected] of [
+    [part, [2, 3, 4, 5]],
+    [strided, [0, 2, 4, 1, 3, 5]],
+    [held, [...VALUES]],
+    [shared, [0, 0]],
+  ]) {
+    const message = tensor.transfer();
+    const arrived = Tensor.receive(post(message, [message.buffer]));
+    assert.deepEqual([...arrived.data], expected);
+    arrived.release();
+  }
+  assert.deepEqual([...second.data], [...VALUES]);
+  second.release();
+  assert.equal(VALUES.length, 6);
+});
+
+test("every element type arrives", () => {
+  const cases = [
+    [new Uint8Array(3), { dtype: "int4", shape: [5] }],
+    [new Uint8Array(5), { dtype: "int4", shape: [5], padded: true }],
+    [new Uint8Array(32), { dtype: "float32x4", shape: [2] }],
+    [Float64Array.of(1, 2), {}],
+    [new Uint8Array(0), { dtype: "bool", shape: [0, 3] }],
+  ];
+  for (const [array, options] of cases) {
+    const tensor = Tensor.fromTypedArray(array, options);
+    const { dtype, shape, padded, nbytes } = tensor;
+    const arrived = Tensor.receive(post(tensor.transfer()));
+    const { dtype: d, shape: s, padded: p, nbytes: n } = arrived;
+    assert.deepEqual([d, s, p, n], [dtype, shape, padded, nbytes]);
+    arrived.release();
+  }
+});
+
+test("what did not come from transfer() is refused", () => {
+  assert.throws(() => Tensor.receive({}), { name: "TypeError", message: /transfer\(\)/ });
+  const twice = matrix().transfer();
+  post(twice, [twice.buffer]);
+  assert.throws(() => Tensor.receive(twice), { name: "TypeError", message: /detached/ });
+});
+
+test("a tensor that is posted itself says what to do", () => {
+  const tensor = matrix();
+  const error = { name: "UnsupportedError", message: /post transfer\(\) of a CPU tensor/ };
+  assert.throws(() => structuredClone(tensor), error);
+  assert.throws(() => post(tensor), error);
+  tensor.release();
+  assert.throws(() => tensor.transfer(), { name: "ReleasedError" });
+});
