@@ -107,7 +107,7 @@ test-leaks: $(NATIVE)
 test-js: $(LIBRARIES) site
 	node --test $(JS_TESTS)
 
-test-browser: $(LIBRARIES) site chromium
+test-browser: $(LIBRARIES) package site chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser
 
 # The same without PyTorch (unless it is installed): a minute less, and gigabytes.
@@ -144,9 +144,10 @@ check-python: $(VENV)
 	$(PYTHON_BIN)/ruff check
 	$(PYTHON_BIN)/mypy
 
-check-js: $(JS) $(WHEEL)
+check-js: package
 	$(NODE_BIN)/biome check
 	$(NODE_BIN)/publint --strict
+	$(NODE_BIN)/attw --quiet --profile esm-only dist/*.tgz
 
 check-sizes: $(WHEEL)
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/check_sizes.py

@@ -29,7 +29,7 @@ export async function load(pyodide: Pyodide, options: ConnectOptions): Promise<B
 
 async function join(pyodide: Pyodide, { wheel }: ConnectOptions): Promise<Bridge> {
   if (!isInstalled(pyodide)) {
-    const url = String(wheel ?? (await shippedWheel()));
+    const url = named(String(wheel ?? shippedWheel()));
     const messages: string[] = [];
     const note = (message: string) => void messages.push(message);
     await pyodide.loadPackage(url, { messageCallback: note, errorCallback: note });
@@ -61,29 +61,17 @@ function isInstalled(pyodide: Pyodide): boolean {
   }
 }
 
-/** The wheel that lies beside this code in the npm package. */
-async function shippedWheel(): Promise<URL> {
-  const index = new URL("../../dist/wheel.json", import.meta.url);
-  const { file } = JSON.parse(await readText(index)) as { file: string };
-  return new URL(file, index);
-}
-
-async function readText(url: URL): Promise<string> {
-  if (url.protocol === "file:") {
-    // Node, whose fetch has no file: URLs. No import, so that bundlers for browsers are not upset.
-    const { process } = globalThis as unknown as NodeGlobal;
-    return process.getBuiltinModule("node:fs").readFileSync(url, "utf8");
-  }
-  const response = await fetch(url);
-  if (response.ok) return response.text();
-  throw new DLPackError(
-    `${url} answered ${response.status}: pass the URL of the dlpack_web wheel as ` +
-      "connect(pyodide, { wheel })",
+/** The wheel that lies beside this code in the npm package; bundlers know what this form means. */
+const shippedWheel = () =>
+  new URL(
+    "../../dist/dlpack_web-0.1.0-cp312-abi3-pyemscripten_2025_0_wasm32.pyemscripten_2026_0_wasm32.pyemscripten_2026_5_wasm32.whl",
+    import.meta.url,
   );
-}
 
-interface NodeGlobal {
-  process: {
-    getBuiltinModule(name: string): { readFileSync(url: URL, encoding: string): string };
-  };
+/**
+ * The URL of a wheel whose file bundlers renamed: to Pyodide the name says what a wheel is for, and
+ * it takes the one behind the last slash, which may be in the fragment.
+ */
+function named(url: string): string {
+  return /_wasm32\.whl$|#/.test(url) ? url : `${url}#/dlpack_web-0-py3-none-any.whl`;
 }

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { ArrayStorage } from "./array.js";
 import { checkTarget, gather, targetBytes } from "./copy.js";
 import {

@@ -11,9 +11,7 @@ CASES = "/tests/browser/"
 
 
 @pytest.mark.usefixtures("webgpu")
-@pytest.mark.parametrize(
-    "library", ["exchange", "ort", "tfjs", "jax", "three"]
-)
+@pytest.mark.parametrize("library", ["exchange", "ort", "tfjs", "jax", "three"])
 def test_library_on_the_gpu(
     library: str, open_test_page: Callable[..., TestPage]
 ) -> None:

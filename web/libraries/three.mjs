@@ -1,2 +1,2 @@
-export * from "three/webgpu";
 export * as TSL from "three/tsl";
+export * from "three/webgpu";

@@ -50,8 +50,8 @@ export function fromNdarray(
 }
 
 /**
- * An array over a tensor's elements, of any strides, without a copy. It holds the memory until it
- * is garbage-collected; the arrays that are derived from it (`pick`, `transpose`, …) do not.
+ * An array over a tensor's elements, of any strides, without a copy. It holds the memory until its
+ * `data` is assigned to or it is garbage-collected; the arrays that are derived from it (`pick`, `transpose`, …) do not.
  *
  * @param ndarray - the library; null makes `{ data, shape, stride, offset }`, as zarrita has them
  * @throws UnsupportedError for a WebGPU tensor

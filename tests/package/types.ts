@@ -1,0 +1,51 @@
+// Every entry point as TypeScript sees it; test_package.py checks that this has no errors.
+import {
+  type Bridge,
+  CopyError,
+  connect,
+  type DTypeName,
+  Tensor,
+  type TypedArray,
+  webgpu,
+} from "dlpack-web";
+import { type Arrow, fromArrow, toArrow } from "dlpack-web/arrow";
+import { EXCHANGE, type Exchange, type Exchangeable, fit, take } from "dlpack-web/exchange";
+import { fromJax, type Jax, toJax } from "dlpack-web/jax";
+import { fromNdarray, toNdarray } from "dlpack-web/ndarray";
+import { fromOrt, type Ort, toOrt, useDevice } from "dlpack-web/ort";
+import { shareDevice } from "dlpack-web/share";
+import { fromTfjs, type Tf, toTfjs } from "dlpack-web/tfjs";
+import { fromThree, type Three, toThree } from "dlpack-web/three";
+
+export async function all(
+  pyodide: Parameters<typeof connect>[0],
+  libraries: { arrow: Arrow; jax: Jax; ort: Ort; tf: Tf; three: Three },
+): Promise<void> {
+  const { arrow, jax, ort, tf, three } = libraries;
+  const bridge: Bridge = await connect(pyodide);
+  const device: GPUDevice = await shareDevice({ jax, ort, tf });
+  const name: "webgpu" = (await useDevice(ort, device)).name;
+  const dtype: DTypeName = "float32x4";
+  const tensor: Tensor<Float32Array> = bridge.empty([2, 3]);
+  const gpu: Tensor<Float32Array> = tensor.to(device);
+  const values: Float32Array = await gpu.read();
+  const other: Exchangeable = { [EXCHANGE]: (request): Exchange => tensor[EXCHANGE](request) };
+  const fitted: Tensor = fit(take(other), { device, copy: false, needs: { offset: 0, padTo: 16 } });
+  const message = tensor.transfer();
+  const received: Tensor = Tensor.receive(message);
+  const vector = toArrow(arrow, received, { copy: false });
+  const tensors: Tensor<TypedArray>[] = [
+    fromArrow(arrow, vector),
+    fromJax(jax, toJax(jax, gpu, { dtype: "bool" })),
+    fromNdarray(null, toNdarray(null, tensor)),
+    fromOrt(ort, toOrt(ort, gpu)),
+    fromTfjs(tf, toTfjs(tf, gpu)),
+    fromThree(three, toThree(three, gpu, { itemSize: 4 })),
+  ];
+  // @ts-expect-error: no such option
+  toOrt(ort, gpu, { copies: true });
+  // @ts-expect-error: not a tensor
+  toOrt(ort, values);
+  for (const each of [...tensors, fitted]) each.release();
+  if (new CopyError("") instanceof Error) console.log(webgpu.stats(), name, dtype, values.length);
+}
