@@ -3,6 +3,7 @@ import { type DTypeName, dtypeNamed } from "./dtype.js";
 import { HeapStorage } from "./heap.js";
 import { moduleOf, type Pyodide, PyodideHost } from "./pyodide.js";
 import { checkShape } from "./shape.js";
+import type { Libraries } from "./share.js";
 import { shared } from "./shared.js";
 import type { Tensor } from "./tensor.js";
 import { adoptSlot, emptyOnDevice, releaseSlot } from "./webgpu/buffers.js";
@@ -11,6 +12,15 @@ import type { FromImageOptions, ImageSource, RequestDeviceOptions } from "./webg
 import { type Argument, Kernel } from "./webgpu/kernel.js";
 import { read } from "./webgpu/transfer.js";
 
+/** What is to be known of an adapter. */
+interface Adapter {
+  give(library: unknown, tensor: Tensor, options: object): unknown;
+  take(library: unknown, value: unknown, options: object): Tensor;
+  use?(library: unknown, device: GPUDevice): Promise<unknown>;
+  install?(library: unknown): void;
+}
+
+const all = () => import("./adapters/all.js");
 const later = () => import("./webgpu/later.js");
 
 /**
@@ -156,6 +166,36 @@ export class PythonSeam {
     } finally {
       tensor.release();
     }
+  }
+
+  /** The adapter for a library, as Python calls it; the library's tensors become exchangeable. */
+  async adapter(name: string, library: unknown) {
+    const { adapters } = await all();
+    if (!Object.hasOwn(adapters, name)) {
+      throw new TypeError(`no adapter "${name}": there are ${Object.keys(adapters).join(", ")}`);
+    }
+    const { give, take, use, install } = adapters[name as keyof typeof adapters] as Adapter;
+    install?.(library);
+    return {
+      give: (handle: number, options: object) => {
+        const tensor = this.fromHandle(handle);
+        try {
+          return give(library, tensor, options);
+        } finally {
+          tensor.release();
+        }
+      },
+      take: (value: unknown, options: object) => this.#give(take(library, value, options)),
+      useDevice: async (id: number, renderer: unknown) => {
+        if (use === undefined) throw new TypeError(`${name} has no device to share`);
+        await use(renderer ?? library, this.device(id));
+      },
+    };
+  }
+
+  /** Puts libraries on one device, whose id it resolves to. */
+  async shareDevice(libraries: Libraries): Promise<number> {
+    return this.useDevice(await (await all()).shareDevice(libraries));
   }
 
   #arguments(numbers: number, args: number[]): { given: Argument[]; release(): void } {

@@ -4,7 +4,6 @@ import { type Jax, useDevice as useJax } from "./adapters/jax.js";
 import { type Ort, useDevice as useOrt } from "./adapters/ort.js";
 import { type Tf, useDevice as useTfjs } from "./adapters/tfjs.js";
 import { type Renderer, useDevice as useThree } from "./adapters/three.js";
-import { requestDevice } from "./webgpu/index.js";
 
 /** The libraries that can share a device: namespaces of modules, and a renderer of three.js. */
 export interface Libraries {
@@ -42,12 +41,16 @@ export async function shareDevice(
   options: { device?: GPUDevice } = {},
 ): Promise<GPUDevice> {
   const { ort, tf, jax, three } = libraries;
-  const device = options.device ?? (await startedOn(libraries)) ?? (await requestDevice(LIMITS));
+  const device = options.device ?? (await startedOn(libraries)) ?? (await newDevice());
   if (jax) await useJax(jax, device);
   if (tf) await useTfjs(tf, device);
   if (ort) await useOrt(ort, device);
   if (three) await useThree(three, device);
   return device;
+}
+
+async function newDevice(): Promise<GPUDevice> {
+  return (await import("./webgpu/later.js")).requestDevice(LIMITS);
 }
 
 async function startedOn({ ort, tf, jax, three }: Libraries): Promise<GPUDevice | undefined> {

@@ -16,8 +16,8 @@ export interface Device {
 /** Throws what is to be done instead of cloning or posting a tensor. */
 export function unclonable(): never {
   throw new UnsupportedError(
-    "tensors cannot be cloned or posted to another thread: post transfer() of a CPU tensor, of a " +
-      "WebGPU tensor what read() gives",
+    "tensors cannot be cloned or posted: post transfer() of a CPU tensor, what read() gives of a " +
+      "WebGPU tensor",
   );
 }
 

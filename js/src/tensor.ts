@@ -157,7 +157,7 @@ export class Tensor<T extends TypedArray = TypedArray> {
    */
   static receive({ buffer, ...options }: TensorMessage): Tensor {
     if (options.dtype) return Tensor.fromTypedArray(new Uint8Array(buffer), options);
-    throw new TypeError("receive() takes what transfer() made, as it was posted");
+    throw new TypeError("receive() takes what transfer() made");
   }
 
   /** Name of the element type, in DLPack's and the array API's words. */

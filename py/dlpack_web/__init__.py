@@ -6,6 +6,7 @@ without a browser everything but WebGPU and JavaScript works.
 """
 
 from . import webgpu
+from ._adapter import Adapter, adapter
 from ._core import from_buffer, from_dlpack, live_tensors
 from ._device import Device, DLDeviceType
 from ._errors import CopyError, DeviceLostError, ReleasedError
@@ -14,6 +15,7 @@ from ._tensor import Tensor, empty, from_js, to_host, to_js
 __version__ = "0.1.0"
 
 __all__ = [
+    "Adapter",
     "CopyError",
     "DLDeviceType",
     "Device",
@@ -21,6 +23,7 @@ __all__ = [
     "ReleasedError",
     "Tensor",
     "__version__",
+    "adapter",
     "empty",
     "from_buffer",
     "from_dlpack",

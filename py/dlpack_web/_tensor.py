@@ -248,7 +248,8 @@ def empty(
     """A Tensor of fresh memory: undefined elements on the CPU, zeros on WebGPU.
 
     dtype: a name, or anything with one, such as np.float32; sub-byte elements are
-    packed. CPU memory starts at a multiple of 256 bytes. BufferError: too large; TypeError: unknown dtype.
+    packed. CPU memory starts at a multiple of 256 bytes. BufferError: too large;
+    TypeError: unknown dtype.
     """
     extents = _extents(shape)
     name = dtype_named(dtype)
@@ -294,7 +295,9 @@ def to_js(x: object) -> Any:
 
 
 def from_js(obj: Any) -> Tensor:
-    """A Tensor over a JavaScript Tensor, typed array or other object that it accepts.
+    """A Tensor over a JavaScript Tensor, a typed array, or any object that has the
+    method [Symbol.for("dlpack.exchange")]: tensors of the libraries that an `adapter`
+    was made for have it.
 
     Zero-copy for memory that Python can see and for GPU tensors; data in JavaScript's
     own memory is copied once.

@@ -12,6 +12,7 @@ __all__ = [
     "Kernel",
     "from_image",
     "request_device",
+    "share_device",
     "stats",
     "to_canvas",
     "use_device",
@@ -24,8 +25,10 @@ async def request_device(**limits: Any) -> Device:
     limits: WebGPU's names, for example maxBufferSize=2**30 (bytes); those not named are
     WebGPU's defaults, but for maxBufferSize and maxStorageBufferBindingSize, which are
     all that the adapter has. features: a list of WebGPU's names; without it shader-f16,
-    subgroups and timestamp-query, as far as the adapter has them. BufferError says why there is no device: no WebGPU, no adapter,
-    or a limit above the adapter's. TypeError: no such limit.
+    subgroups and timestamp-query, as far as the adapter has them.
+
+    BufferError says why there is no device: no WebGPU, no adapter, or a limit above the
+    adapter's. TypeError: no such limit.
     """
     promise = _browser.call("requestDevice", _browser.options(limits))
     return Device(DLDeviceType.kDLWebGPU, await _browser.finish(promise))
@@ -37,6 +40,18 @@ def use_device(js_device: Any) -> Device:
     It stays its maker's: it is never destroyed here.
     """
     return Device(DLDeviceType.kDLWebGPU, _browser.call("useDevice", js_device))
+
+
+async def share_device(**libraries: Any) -> Device:
+    """One device for several JavaScript libraries that take it as they start.
+
+    libraries: ort=, tf=, jax= (their modules, JsProxy), three= (a WebGPURenderer that
+    has not started). The device is that of a library which has started already, else a
+    new one with all that the adapter allows. From then on `from_js` takes the tensors
+    of these libraries. BufferError if two run on different devices.
+    """
+    promise = _browser.call("shareDevice", _browser.options(libraries))
+    return Device(DLDeviceType.kDLWebGPU, await _browser.finish(promise))
 
 
 def stats() -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from conftest import PYODIDES
 from pages import TestPage
 
 CASES = "/tests/browser/"
@@ -18,4 +19,14 @@ def test_library_on_the_gpu(
     # The snippets of js/EXCHANGE.md are text to the page that runs them.
     page = open_test_page(name="notebook.eval.html" if library == "exchange" else "")
     page.cases(f"{CASES}{library}_cases.mjs").must_pass()
+    assert page.watch.complaints() == []
+
+
+@pytest.mark.usefixtures("webgpu")
+@pytest.mark.parametrize("pyodide", PYODIDES)
+def test_libraries_from_python(
+    pyodide: str, open_test_page: Callable[..., TestPage]
+) -> None:
+    page = open_test_page(pyodide)
+    page.pytest(["tests/browser/adapter_cases.py"]).must_pass()
     assert page.watch.complaints() == []

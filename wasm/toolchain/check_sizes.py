@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "js" / "src"
 KIB = 1024
 LIMITS = {"core_wasm": 24 * KIB, "wheel": 80 * KIB, "js_gzip": 12 * KIB}
-ADAPTER_LIMIT = 2 * KIB  # beside dlpack-web and dlpack-web/exchange
+ADAPTER_LIMIT = 2 * KIB  # beside dlpack-web/exchange
 CONTENTS = {".py", ".pyi", ".typed", ".js", ".so"}  # the package's part of the wheel
 
 
@@ -27,7 +28,7 @@ def bundle_sizes(main: Path, *more: Path) -> tuple[int, int]:
         facts = Path(folder) / "meta.json"
         command = [str(esbuild), *entries, "--bundle", "--minify", "--splitting"]
         command += ["--format=esm", "--target=es2022", "--log-level=warning"]
-        command += [f"--outdir={folder}", f"--outbase={main.parent}"]
+        command += [f"--outdir={folder}", f"--outbase={SOURCE}"]
         command += [f"--metafile={facts}"]
         subprocess.run(command, check=True, cwd=folder)
         files: dict[str, Any] = json.loads(facts.read_text())["outputs"]
@@ -37,7 +38,7 @@ def bundle_sizes(main: Path, *more: Path) -> tuple[int, int]:
         }
 
     def loaded(entry: Path) -> set[str]:
-        at_once = {str(entry.relative_to(main.parent).with_suffix(".js"))}
+        at_once = {str(entry.relative_to(SOURCE).with_suffix(".js"))}
         while True:
             found = {
                 reference["path"]
@@ -69,22 +70,22 @@ def core_size(wheel: Path) -> int:
 def main() -> None:
     dist = ROOT / "dist"
     wheel = dist / json.loads((dist / "wheel.json").read_text())["file"]
-    source = ROOT / "js" / "src"
-    at_once, later = bundle_sizes(source / "index.ts")
+    at_once, later = bundle_sizes(SOURCE / "index.ts")
     sizes = {
         "core_wasm": core_size(wheel),
         "wheel": wheel.stat().st_size,
         "js_gzip": at_once,
     }
-    folder = source / "adapters"
-    exchange = source / "fit.ts"
-    adapters = sorted(set(folder.glob("*.ts")) - {folder / "shared.ts"})
+    folder = SOURCE / "adapters"
+    exchange = SOURCE / "fit.ts"
+    adapters = sorted(
+        set(folder.glob("*.ts")) - {folder / "shared.ts", folder / "all.ts"}
+    )
     report = sizes | {
         "js_later_gzip": later,
-        "exchange_gzip": bundle_sizes(source / "index.ts", exchange)[0],
+        "exchange_gzip": bundle_sizes(SOURCE / "index.ts", exchange)[0],
         "adapters_gzip": {
-            adapter.stem: bundle_sizes(source / "index.ts", exchange, adapter)[0]
-            for adapter in adapters
+            adapter.stem: bundle_sizes(exchange, adapter)[0] for adapter in adapters
         },
     }
     (ROOT / "build" / "sizes.json").write_text(json.dumps(report, indent=2) + "\n")

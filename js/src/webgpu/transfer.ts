@@ -116,8 +116,7 @@ function fillPieces(
 function chunkOf(tensor: Tensor, dtype: DType, first: number) {
   if (tensor._storage.chunk) return tensor._storage.chunk(tensor, dtype, first);
   throw new UnsupportedError(
-    `${tensor} is JavaScript's own memory, where ${dtype.name} is not made of ` +
-      `${tensor.dtype}: convert the array first, e.g. new Float32Array(array)`,
+    `${tensor} is JavaScript's own memory: convert the array itself, e.g. new Float32Array(array)`,
     { given: dtype.name, needed: tensor.dtype },
   );
 }

@@ -94,5 +94,18 @@ function bytes(tensor) {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-globalThis.harness = { start, python, pythonSync, pytest, cases, bytes, context, counters };
+/** `import()`, for Python. */
+const load = (url) => import(url);
+
+globalThis.harness = {
+  start,
+  python,
+  pythonSync,
+  pytest,
+  cases,
+  bytes,
+  load,
+  context,
+  counters,
+};
 dispatchEvent(new Event("harness"));

@@ -1,0 +1,21 @@
+/** All adapters, for Python: with one name for what each has its own for. */
+import { fromArrow, install as installArrow, toArrow } from "./arrow.js";
+import { fromJax, install as installJax, toJax, useDevice as useJax } from "./jax.js";
+import { fromNdarray, toNdarray } from "./ndarray.js";
+import { fromOrt, install as installOrt, toOrt, useDevice as useOrt } from "./ort.js";
+import { fromTfjs, install as installTfjs, toTfjs, useDevice as useTfjs } from "./tfjs.js";
+import { fromThree, toThree, useDevice as useThree } from "./three.js";
+
+export { shareDevice } from "../share.js";
+
+export const adapters = {
+  arrow: { give: toArrow, take: fromArrow, install: installArrow },
+  jax: { give: toJax, take: fromJax, install: installJax, use: useJax },
+  ndarray: { give: toNdarray, take: fromNdarray },
+  ort: { give: toOrt, take: fromOrt, install: installOrt, use: useOrt },
+  tfjs: { give: toTfjs, take: fromTfjs, install: installTfjs, use: useTfjs },
+  three: { give: toThree, take: fromThree, use: useThree },
+};
+
+// Bundlers make one file of what has the same importers: so one of all that is there already.
+export { Kernel } from "../webgpu/kernel.js";

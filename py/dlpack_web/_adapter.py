@@ -1,0 +1,66 @@
+"""Tensors for the libraries of JavaScript, and from them."""
+
+from typing import Any, Literal
+
+from . import _browser, _core
+from ._device import CPU, Device, parse_device
+from ._tensor import Tensor, default_device
+
+Name = Literal["arrow", "jax", "ndarray", "ort", "tfjs", "three"]
+
+
+class Adapter:
+    """The way between tensors and one JavaScript library; made by `adapter()`.
+
+    Copies are made only where JavaScript's adapter makes them; js/src/adapters and the
+    README say where.
+    """
+
+    def __init__(self, js: Any) -> None:
+        self._js = js
+
+    def to_js(self, x: object, /, *, copy: bool | None = None, **options: Any) -> Any:
+        """The library's own tensor (JsProxy) over the memory of `x`, which it holds.
+
+        x: a Tensor, an array, any buffer or DLPack producer. copy=False: CopyError
+        where a copy is needed. options: those of JavaScript's function, for example
+        dtype="bool" or renderer=.... BufferError names what the library cannot take.
+        """
+        if copy is not None:
+            options["copy"] = copy
+        (handle,) = _browser.lend((x,))
+        return _browser.invoke(self._js.give, handle, _browser.options(options))
+
+    def from_js(self, value: Any, /, **options: Any) -> Tensor:
+        """A Tensor over the memory of the library's own tensor, which stays valid.
+
+        BufferError for what it cannot be; ReleasedError if it was disposed of.
+        """
+        handle = _browser.invoke(self._js.take, value, _browser.options(options))
+        return _core._take(handle)
+
+    async def use_device(
+        self, device: str | tuple[int, int] = "webgpu", *, renderer: Any = None
+    ) -> Device:
+        """Puts the library on a device, before it chooses one itself.
+
+        renderer: of three.js, which has no other device than its renderer's. BufferError
+        if the library runs on another device already, or has none.
+        """
+        target = parse_device(device) or default_device()
+        if target == CPU:
+            raise BufferError("only a WebGPU device can be shared, not 'cpu'")
+        promise = _browser.invoke(self._js.useDevice, target.id, renderer)
+        await _browser.finish(promise)
+        return target
+
+
+async def adapter(name: Name, library: Any) -> Adapter:
+    """The adapter for a JavaScript library that the page has loaded.
+
+    name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "arrow", "ndarray" (library
+    may be None: plain objects as zarrita has them) or "three". library: its module
+    (JsProxy). From then on `from_js` takes the library's tensors, too.
+    """
+    promise = _browser.call("adapter", name, library)
+    return Adapter(await _browser.finish(promise))

@@ -1,0 +1,109 @@
+"""Tensors handed to JavaScript's libraries by Python, and taken from them."""
+
+import js
+import numpy as np
+import pytest
+from js import harness
+from pyodide.ffi import to_js
+
+import dlpack_web as dlw
+
+pytestmark = pytest.mark.usefixtures("nothing_leaks")
+
+VALUES = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
+
+
+async def module():
+    return await harness.load("/tests/browser/libraries.mjs")
+
+
+async def libraries():
+    return await (await module()).libraries()
+
+
+async def test_onnxruntime_takes_and_gives_gpu_tensors():
+    all_of_them = await libraries()
+    ort = await dlw.adapter("ort", all_of_them.ort)
+    device = dlw.webgpu.use_device(all_of_them.device)
+    assert await ort.use_device(device) == device
+    session = await (await module()).session(all_of_them.ort, "Add", "float32")
+    with dlw.from_dlpack(VALUES.ravel()) as host, host.to_device(device) as x:
+        feed = ort.to_js(x, copy=False)
+        assert getattr(js.Object, "is")(feed.gpuBuffer, x.gpu_buffer)
+        feeds = to_js({"x": feed}, dict_converter=js.Object.fromEntries)
+        value = (await session.run(feeds)).y
+        with ort.from_js(value) as y:
+            assert (y.shape, y.dtype, y.device) == ((6,), "float32", device)
+            assert (await y.to_host() == 2 * VALUES.ravel()).all()
+        with dlw.from_js(value) as y:  # any exchangeable object
+            assert (await y.to_host() == 2 * VALUES.ravel()).all()
+        value.dispose()
+        feed.dispose()
+
+
+async def test_onnxruntime_takes_and_gives_cpu_tensors():
+    all_of_them = await libraries()
+    ort = await dlw.adapter("ort", all_of_them.ort)
+    array = VALUES.copy()
+    feed = ort.to_js(array, copy=False)
+    array[0, 0] = 40
+    assert feed.data[0] == 40
+    with ort.from_js(feed) as back:
+        assert (back.numpy() == array).all()
+    feed.dispose()
+
+
+async def test_chain_of_libraries_on_one_device():
+    all_of_them = await libraries()
+    tf = await dlw.adapter("tfjs", all_of_them.tf)
+    jax = await dlw.adapter("jax", all_of_them.jax)
+    device = await dlw.webgpu.share_device(tf=all_of_them.tf, jax=all_of_them.jax)
+    host = dlw.from_dlpack(VALUES)
+    x = host.to_device(device)
+    t = tf.to_js(x)
+    relu = all_of_them.tf.relu(t)
+    y = tf.from_js(relu)
+    a = jax.to_js(y)
+    squares = all_of_them.jax.numpy.square(a)
+    with jax.from_js(squares) as result:
+        assert result.read_only
+        assert (await result.to_host() == np.maximum(VALUES, 0) ** 2).all()
+    squares.dispose()
+    for each in (t, relu):
+        each.dispose()
+    for each in (y, x, host):
+        each.release()
+
+
+async def test_strided_arrays_become_ndarrays_without_a_copy():
+    chunks = await dlw.adapter("ndarray", None)
+    array = np.arange(12.0).reshape(3, 4)
+    chunk = chunks.to_js(array[::-1, ::2], copy=False)
+    assert (list(chunk.shape), list(chunk.stride)) == ([3, 2], [-4, 2])
+    chunk.data[chunk.offset] = 80  # element (0, 0)
+    assert array[2, 0] == 80
+    with chunks.from_js(chunk) as back:
+        assert (back.numpy() == array[::-1, ::2]).all()
+    chunk.data = js.Float64Array.new(0)  # lets go of the memory
+
+
+async def test_mistakes_are_named():
+    all_of_them = await libraries()
+    with pytest.raises(TypeError, match='no adapter "torch": there are arrow, jax'):
+        await dlw.adapter("torch", None)
+    tf = await dlw.adapter("tfjs", all_of_them.tf)
+    with pytest.raises(BufferError, match="no int64 there"):
+        tf.to_js(np.arange(3, dtype=np.int64))
+    with pytest.raises(dlw.CopyError, match="not on that GPUDevice"):
+        tf.to_js(VALUES, copy=False)
+    with pytest.raises(BufferError, match="only a WebGPU device"):
+        await tf.use_device("cpu")
+    ort = await dlw.adapter("ort", all_of_them.ort)
+    gone = all_of_them.ort.Tensor.new("float32", js.Float32Array.new(1))
+    gone.dispose()
+    with pytest.raises(dlw.ReleasedError, match="was disposed"):
+        ort.from_js(gone)
+    device = dlw.webgpu.use_device(all_of_them.device)
+    chunks = await dlw.adapter("ndarray", None)
+    with pytest.raises(TypeError, match="no device to share"):
+        await chunks.use_device(device)
