@@ -22,6 +22,9 @@ ASAN := build/asan/dlpack_web/_core.abi3.so
 BRIDGE := py/dlpack_web/_bridge.js
 WHEEL := dist/wheel.json
 LIBRARIES := build/libraries/.done
+MODEL := build/model/.done
+# What single pages need besides the site.
+NEEDS_chain := $(LIBRARIES) $(MODEL)
 JS := js/dist/index.js
 
 C_FILES := $(wildcard wasm/*.c wasm/*.h)
@@ -38,12 +41,12 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
-demo: site chromium ## NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
+demo: $(NEEDS_$(PAGE)) site chromium ## NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
 	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
 
 test: test-native test-asan test-js test-browser ## all tests
 
-serve: site ## the site on http://localhost:8000
+serve: $(NEEDS_chain) site ## the site on http://localhost:8000
 	@$(PYTHON_BIN)/python web/serve.py --port 8000
 
 bench: $(NATIVE) site chromium ## measurements: build/bench.json, build/bench.md and plots
@@ -107,7 +110,7 @@ test-leaks: $(NATIVE)
 test-js: $(LIBRARIES) site
 	node --test $(JS_TESTS)
 
-test-browser: $(LIBRARIES) package site chromium
+test-browser: $(NEEDS_chain) package site chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser
 
 # The same without PyTorch (unless it is installed): a minute less, and gigabytes.
@@ -191,6 +194,17 @@ $(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
 	  --target=es2022 --log-level=error --outdir=site --out-extension:.js=.mjs
 	ln -sf ../node_modules/onnxruntime-web/dist site/ort
 	touch .done
+
+$(MODEL): requirements-model.txt requirements-dev.txt web/digits.py $(TOOLCHAIN)/find_python.sh
+	@python=$$($(TOOLCHAIN)/find_python.sh)
+	echo "[setup] scikit-learn and ONNX into build/model"
+	rm -rf build/model && mkdir -p build/model
+	"$$python" -m venv build/model/venv
+	build/model/venv/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --requirement requirements-model.txt --constraint requirements-dev.txt numpy pillow \
+	  >build/model/venv.log 2>&1 || { tail build/model/venv.log; exit 1; }
+	build/model/venv/bin/python web/digits.py build/model/site
+	touch $@
 
 chromium:
 	@$(TOOLCHAIN)/need.sh chromium

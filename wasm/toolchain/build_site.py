@@ -26,9 +26,10 @@ def contents() -> dict[str, Path]:
     parts["photo.jpg"] = Path(
         matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
     )
-    libraries = ROOT / "build" / "libraries" / "site"
-    if libraries.is_dir():
-        parts["libraries"] = libraries
+    for name in ("libraries", "model"):
+        folder = ROOT / "build" / name / "site"
+        if folder.is_dir():
+            parts[name] = folder
     for name in PYODIDES:
         package = ROOT / "node_modules" / name
         runtime = [*package.glob("pyodide*"), package / "python_stdlib.zip"]

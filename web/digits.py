@@ -1,0 +1,103 @@
+"""Train the model of the chain page, and make the photograph that it reads.
+
+The data are the handwritten digits that scikit-learn ships (8 x 8 pixels, 0 to 16): half
+of them train a network with one hidden layer, the others test it. Written are
+
+- digits.onnx: pixels [N, 64] (0 to 1, float32) -> logits [N, 10], opset 17;
+- digits.png: a photograph, so to speak: 200 digits of the test half, written in ink on
+  paper that light falls on from one side;
+- digits.npz: weights and labels, for the NumPy reference in the page;
+- digits.json: how well it does.
+
+The same versions give the same files: the seed is fixed. Usage: python digits.py FOLDER
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+from PIL import Image
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier
+
+ROWS, COLUMNS = 10, 20  # digits in the photograph
+PIXEL = 4  # side of a pixel of a digit, in the photograph
+HIDDEN = 64
+SEED = 2026
+
+
+def main(folder: Path) -> None:
+    pixels, labels = load_digits(return_X_y=True)
+    parts = train_test_split(
+        pixels / 16, labels, test_size=0.5, random_state=SEED, stratify=labels
+    )
+    train, test, train_labels, test_labels = parts
+    network = MLPClassifier(HIDDEN, random_state=SEED, max_iter=500)
+    network.fit(train, train_labels)
+    accuracy = network.score(test, test_labels)
+
+    weights = {
+        name: array.astype(np.float32)
+        for name, array in zip(
+            ("w1", "w2", "b1", "b2"), network.coefs_ + network.intercepts_, strict=True
+        )
+    }
+    shown = ROWS * COLUMNS
+    folder.mkdir(parents=True, exist_ok=True)
+    onnx.save(model(weights), folder / "digits.onnx")
+    photograph(test[:shown]).save(folder / "digits.png")
+    np.savez(folder / "digits.npz", labels=test_labels[:shown], **weights)
+    facts = {
+        "trained_on": len(train),
+        "tested_on": len(test),
+        "accuracy": round(float(accuracy), 4),
+        "rows": ROWS,
+        "columns": COLUMNS,
+    }
+    (folder / "digits.json").write_text(json.dumps(facts, indent=2) + "\n")
+    print(f"[model] {accuracy:.1%} of {len(test)} digits that it had not seen")
+
+
+def model(weights: dict[str, np.ndarray]) -> onnx.ModelProto:
+    """relu(pixels @ w1 + b1) @ w2 + b2, as ONNX."""
+    nodes = [
+        helper.make_node("Gemm", ["pixels", "w1", "b1"], ["sums"]),
+        helper.make_node("Relu", ["sums"], ["hidden"]),
+        helper.make_node("Gemm", ["hidden", "w2", "b2"], ["logits"]),
+    ]
+    kind = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        "digits",
+        [helper.make_tensor_value_info("pixels", kind, ["N", 64])],
+        [helper.make_tensor_value_info("logits", kind, ["N", 10])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    made.ir_version = 8  # what older runtimes read, too
+    onnx.checker.check_model(made)
+    return made
+
+
+def photograph(digits: np.ndarray) -> Image.Image:
+    """Digits in ink, on paper under a lamp: brightness falls off, and there is grain."""
+    chance = np.random.default_rng(SEED)
+    ink = digits.reshape(ROWS, COLUMNS, 8, 8).transpose(0, 2, 1, 3)
+    ink = ink.reshape(ROWS * 8, COLUMNS * 8)
+    ink = np.kron(ink, np.ones((PIXEL, PIXEL)))
+    height, width = ink.shape
+    y, x = np.mgrid[0:height, 0:width] / max(height, width)
+    light = 1 - 0.45 * np.hypot(x - 0.2, y - 0.1)
+    paper = np.array([0.97, 0.94, 0.87])
+    blue = np.array([0.08, 0.12, 0.35])
+    colours = paper + ink[..., None] * (blue - paper)
+    lit = colours * light[..., None] + chance.normal(0, 0.01, (height, width, 1))
+    return Image.fromarray((255 * lit.clip(0, 1)).astype(np.uint8))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
