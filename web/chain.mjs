@@ -1,8 +1,8 @@
-// The chain page: reads handwritten digits with five libraries on one device, on the page and in
+// The chain page: reads handwritten digits with four libraries on one device, on the page and in
 // a worker, and shows what was copied on the way.
 import { photograph, start } from "./chain_run.mjs"; // first: it counts copies
 import { liveTensors, Tensor } from "./js/index.js";
-import { formatBytes, formatCopies, Steps } from "./steps.mjs";
+import { formatBytes, formatCopies, formatTime, Steps } from "./steps.mjs";
 import { opensByItself, publish, webgpuProblem } from "./support.mjs";
 
 const $ = (id) => document.getElementById(id);
@@ -88,7 +88,7 @@ function show({ steps, labels, scores, right, error }, picture, facts) {
     const copied = sum("copied_bytes");
     const parts = [
       ["b", formatCopies(sum("copies"))],
-      ["small", copied ? formatBytes(copied) : `${(1000 * sum("ms")).toFixed(0)} µs`],
+      ["small", copied ? formatBytes(copied) : formatTime(sum("ms"))],
     ];
     hop.dataset.copies = sum("copies");
     hop.replaceChildren(
@@ -109,12 +109,12 @@ function draw({ pixels, width, height }, { rows, columns }, labels = [], scores 
   const context = Object.assign($("photo"), { width, height }).getContext("2d");
   context.putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer), width, height), 0, 0);
   const [w, h] = [width / columns, height / rows];
-  context.font = `700 ${0.42 * h}px system-ui, sans-serif`;
+  context.font = `700 ${0.36 * h}px system-ui, sans-serif`;
   context.textAlign = "right";
   context.textBaseline = "top";
   labels.forEach((label, i) => {
     const x = ((i % columns) + 1) * w - 2;
-    const y = Math.floor(i / columns) * h + 1;
+    const y = Math.floor(i / columns) * h + 2;
     context.globalAlpha = 0.35 + 0.65 * scores[i];
     context.strokeStyle = "#fff";
     context.lineWidth = 3;

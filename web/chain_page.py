@@ -43,12 +43,12 @@ async def start(ort, tf, jax):
     }
 
 
-async def run(with_, session, ops, pixels, height, width, rows, columns, weights):
+async def run(with_, session, ops, pixels, height, width, sheet, weights):
     """Reads the digits in a photograph; returns labels, scores, and the largest error.
 
     pixels: RGBA, a Uint8Array that JavaScript owns. session: of onnxruntime-web. ops: the
-    page's softmax (TensorFlow.js) and sharpen (jax-js). weights: of the network, for the
-    reference that NumPy computes.
+    page's softmax (TensorFlow.js) and sharpen (jax-js). sheet: rows, columns and margin
+    of the digits. weights: of the network, for the reference that NumPy computes.
     """
     device, ort, tf, jax = (with_[name] for name in ("device", "ort", "tf", "jax"))
     live_before = dlw.live_tensors()
@@ -56,7 +56,7 @@ async def run(with_, session, ops, pixels, height, width, rows, columns, weights
     with step("photo to NumPy", len(pixels)):
         rgba = dlw.from_js(pixels)  # one copy: JavaScript's memory -> Python's
     with step("NumPy: even the light, cut, shrink", len(pixels)):
-        digits = prepare(rgba.numpy().reshape(height, width, 4), rows, columns)
+        digits = prepare(rgba.numpy().reshape(height, width, 4), sheet)
     with step("NumPy to GPU", digits.nbytes):
         x = dlw.from_dlpack(digits).to_device(device)
 
@@ -103,14 +103,15 @@ async def run(with_, session, ops, pixels, height, width, rows, columns, weights
     return labels, found[:, 1].copy(), error, right
 
 
-def prepare(image, rows, columns):
+def prepare(image, sheet):
     """A photograph of rows x columns digits -> [digits, 64], 0 (paper) to 1 (ink)."""
+    rows, columns, margin = sheet.rows, sheet.columns, sheet.margin
     red = image[..., 0].astype(np.float32)  # where blue ink is darkest
     height, width = red.shape
     cells = red.reshape(rows, height // rows, columns, width // columns)
     # The brightest of a cell is paper, as bright as the lamp makes it there.
     paper = np.percentile(cells, 98, axis=(1, 3), keepdims=True)
-    cells = cells / paper
+    cells = (cells / paper)[:, margin:-margin, :, margin:-margin]
     fine = cells.reshape(rows, SIDE, -1, columns, SIDE, cells.shape[3] // SIDE)
     ink = 1 - fine.mean(axis=(2, 5)).transpose(0, 2, 1, 3)
     strongest = np.percentile(ink, 99.5)

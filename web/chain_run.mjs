@@ -66,9 +66,9 @@ export async function start(say) {
   const run = script.get("run");
   let result;
 
-  /** Reads rows x columns digits in RGBA pixels. */
-  return async function read({ pixels, width, height }, { rows, columns }) {
-    const args = [tools, session, ops, pixels, height, width, rows, columns, weights];
+  /** Reads the digits in RGBA pixels; `sheet` tells how they lie. */
+  return async function read({ pixels, width, height }, sheet) {
+    const args = [tools, session, ops, pixels, height, width, sheet, weights];
     // The first of these compiles shaders and uploads the network's weights.
     for (let runs = steps ? 1 : 2; runs > 0; runs--) {
       result?.destroy();

@@ -26,6 +26,7 @@ from sklearn.neural_network import MLPClassifier
 
 ROWS, COLUMNS = 10, 20  # digits in the photograph
 PIXEL = 4  # side of a pixel of a digit, in the photograph
+MARGIN = 2  # paper around a digit, in such pixels
 HIDDEN = 64
 SEED = 2026
 
@@ -57,6 +58,7 @@ def main(folder: Path) -> None:
         "accuracy": round(float(accuracy), 4),
         "rows": ROWS,
         "columns": COLUMNS,
+        "margin": PIXEL * MARGIN,
     }
     (folder / "digits.json").write_text(json.dumps(facts, indent=2) + "\n")
     print(f"[model] {accuracy:.1%} of {len(test)} digits that it had not seen")
@@ -86,8 +88,10 @@ def model(weights: dict[str, np.ndarray]) -> onnx.ModelProto:
 def photograph(digits: np.ndarray) -> Image.Image:
     """Digits in ink, on paper under a lamp: brightness falls off, and there is grain."""
     chance = np.random.default_rng(SEED)
-    ink = digits.reshape(ROWS, COLUMNS, 8, 8).transpose(0, 2, 1, 3)
-    ink = ink.reshape(ROWS * 8, COLUMNS * 8)
+    cells = np.pad(digits.reshape(-1, 8, 8), [(0, 0), (MARGIN,) * 2, (MARGIN,) * 2])
+    side = 8 + 2 * MARGIN
+    ink = cells.reshape(ROWS, COLUMNS, side, side).transpose(0, 2, 1, 3)
+    ink = ink.reshape(ROWS * side, COLUMNS * side)
     ink = np.kron(ink, np.ones((PIXEL, PIXEL)))
     height, width = ink.shape
     y, x = np.mgrid[0:height, 0:width] / max(height, width)

@@ -16,7 +16,7 @@ export function formatBytes(bytes) {
 
 export const formatCopies = (copies) => (copies === 1 ? "1 copy" : `${copies} copies`);
 
-const formatTime = (ms) => (ms < 1 ? `${(ms * 1000).toFixed(0)} µs` : `${ms.toFixed(1)} ms`);
+export const formatTime = (ms) => (ms < 1 ? `${(ms * 1000).toFixed(0)} µs` : `${ms.toFixed(1)} ms`);
 
 /** Records steps; `begin` and `end` enclose each of them. */
 export class Steps {

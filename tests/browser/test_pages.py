@@ -80,6 +80,32 @@ def test_demo_runs_again_on_request(browser: Browser, server: Server) -> None:
         assert_clean(watch)
 
 
+def test_chain_hands_tensors_on_without_copies(
+    browser: Browser, server: Server
+) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        result = open_and_run(page, "chain", server)
+        for run in (result, result["worker"]):
+            steps = {step["name"]: step for step in run["steps"]}
+            passes = [
+                name for name in steps if name.startswith(("hand to", "take from"))
+            ]
+            assert len(passes) == 6
+            for name in passes:
+                moved = [steps[name][key] for key in ("copies", "gpu_copies")]
+                assert (steps[name]["bytes"] > 0, moved) == (True, [0, 0]), name
+            assert steps["NumPy to GPU"]["copied_bytes"] == 200 * 64 * 4
+            assert run["map_async"] == 1
+        assert 0 < result["max_abs_error"] <= TOLERANCE
+        assert result["model"]["accuracy"] > 0.95
+        assert (
+            result["worker"]["right"] == result["model"]["right_in_photograph"] > 0.95
+        )
+        assert page.eval_on_selector("#photo", COLOURS) > 100
+        assert_clean(watch)
+
+
+@pytest.mark.parametrize("name", ["chain", "demo"])
 @pytest.mark.parametrize(
     ("script", "advice"),
     [
@@ -88,12 +114,12 @@ def test_demo_runs_again_on_request(browser: Browser, server: Server) -> None:
     ],
     ids=["no navigator.gpu", "no adapter"],
 )
-def test_demo_without_webgpu_says_what_to_do(
-    script: str, advice: str, browser: Browser, server: Server
+def test_page_without_webgpu_says_what_to_do(
+    name: str, script: str, advice: str, browser: Browser, server: Server
 ) -> None:
     with open_page(browser, server.url) as (page, watch):
         page.add_init_script(script)
-        result = open_and_run(page, "demo", server)
+        result = open_and_run(page, name, server)
         assert not result["ok"]
         assert advice in page.inner_text("#problem")
         assert_clean(watch)
