@@ -44,7 +44,7 @@ export function registerDeviceLayer(made: DeviceLayer): void {
 /** The registered layer; throws where a bundle was made without it. */
 export function deviceLayer(): DeviceLayer {
   if (layer !== null) return layer;
-  throw new UnsupportedError('the WebGPU layer is not loaded: import "dlpack-web"');
+  throw new UnsupportedError('WebGPU needs import "dlpack-web"');
 }
 
 /** Where `read()` may put elements: an array of the same number of bytes, or a CPU tensor. */

@@ -333,7 +333,7 @@ export class Tensor<T extends TypedArray = TypedArray> {
     this._check();
     const { dtype, padded, shape, _storage } = this;
     if (this.device.type === WEBGPU) unclonable();
-    const buffer = _storage.yield?.(this) ?? this._copy().data.buffer;
+    const buffer = _storage.yield?.(this) ?? this._elements().buffer;
     this.release();
     return { dtype, padded, shape: [...shape], buffer: buffer as ArrayBuffer };
   }
@@ -401,7 +401,14 @@ export class Tensor<T extends TypedArray = TypedArray> {
 
   /** @internal A row-major copy, in JS's own memory, of a CPU tensor. */
   _copy(): Tensor {
-    const { shape, _strides, _type, size } = this;
+    const { shape, _type } = this;
+    const storage = new ArrayStorage(this._elements());
+    return new Tensor(storage, 1, 0, _type, shape, null, CPU_DEVICE, false);
+  }
+
+  /** @internal A fresh array of the elements, in row-major order, of a CPU tensor. */
+  _elements(): TypedArray<ArrayBuffer> {
+    const { shape, size, _strides, _type } = this;
     const copy = this._newArray();
     if (_strides === null) targetBytes(copy).set(this._bytes());
     else if (size > 0) {
@@ -411,9 +418,7 @@ export class Tensor<T extends TypedArray = TypedArray> {
       const from = new Uint8Array(memory, this._start + low * step, (high - low + 1) * step);
       gather(targetBytes(copy), from, this, _strides, step);
     }
-    const made = new Tensor(new ArrayStorage(copy), 1, 0, _type, shape, null, CPU_DEVICE, false);
-    made._view = copy;
-    return made;
+    return copy;
   }
 
   /** @internal A fresh array for all elements. */

@@ -60,7 +60,7 @@ def open_test_page(
     with ExitStack() as stack:
 
         def start(
-            pyodide: str = "pyodide",
+            pyodide: str | None = "pyodide",
             *,
             notebook: bool = False,
             name: str = "",
@@ -72,13 +72,13 @@ def open_test_page(
             name = name or ("notebook.eval.html" if notebook else "strict.html")
             page.goto(f"{server.url}tests/browser/pages/{name}")
             options = {
-                "pyodideDir": f"/{pyodide}/",
+                "pyodideDir": pyodide and f"/{pyodide}/",
                 "wheel": f"/wheel/{wheel}",
                 "notebook": notebook,
             }
             started = TestPage(page, watch, "/bundle/tests.zip")
             started.call("start", options)
-            kept.append((pyodide, started))
+            kept.append((pyodide or "a page without Python", started))
             return started
 
         yield start

@@ -82,8 +82,8 @@ class TestPage:
     def pytest(self, files: Sequence[str]) -> Outcome:
         return self._keep(self.call("pytest", self.bundle, list(files)))
 
-    def cases(self, module: str) -> Outcome:
-        return self._keep(self.call("cases", module))
+    def cases(self, module: str, only: str | None = None) -> Outcome:
+        return self._keep(self.call("cases", module, only))
 
     def _keep(self, result: object) -> Outcome:
         outcome = Outcome(**result)  # type: ignore[arg-type]

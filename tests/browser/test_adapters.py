@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from conftest import PYODIDES
 from pages import TestPage
 
 CASES = "/tests/browser/"
+CASES_FILE = Path(__file__).parent / "share_cases.mjs"
 
 
 @pytest.mark.usefixtures("webgpu")
-@pytest.mark.parametrize("library", ["exchange", "ort", "tfjs", "jax", "three"])
+@pytest.mark.parametrize(
+    "library", ["exchange", "ort", "tfjs", "jax", "three", "worker"]
+)
 def test_library_on_the_gpu(
     library: str, open_test_page: Callable[..., TestPage]
 ) -> None:
@@ -29,4 +34,17 @@ def test_libraries_from_python(
 ) -> None:
     page = open_test_page(pyodide)
     page.pytest(["tests/browser/adapter_cases.py"]).must_pass()
+    assert page.watch.complaints() == []
+
+
+SHARING = re.findall(
+    r"^export async function (\w+)", CASES_FILE.read_text(), re.MULTILINE
+)
+
+
+@pytest.mark.usefixtures("webgpu")
+@pytest.mark.parametrize("case", SHARING)
+def test_one_device_for_all(case: str, open_test_page: Callable[..., TestPage]) -> None:
+    page = open_test_page(None)
+    page.cases(f"{CASES}share_cases.mjs", case).must_pass()
     assert page.watch.complaints() == []

@@ -172,6 +172,7 @@ test("transfer() moves a whole array without a copy", () => {
 });
 
 test("transfer() copies what others see as well", () => {
+  const live = liveTensors();
   const part = Tensor.fromTypedArray(VALUES.subarray(2));
   const strided = Tensor.fromTypedArray(VALUES, { shape: [2, 3], strides: [1, 2] });
   const held = matrix();
@@ -191,6 +192,7 @@ test("transfer() copies what others see as well", () => {
   assert.deepEqual([...second.data], [...VALUES]);
   second.release();
   assert.equal(VALUES.length, 6);
+  assert.equal(liveTensors(), live);
 });
 
 test("every element type arrives", () => {

@@ -9,9 +9,16 @@ const ownTask = () => new Promise((resolve) => setTimeout(resolve));
 /** What cases work with: {counters, pyodide, bridge, library}. */
 const context = { counters };
 
-/** `pyodideDir` and `wheel` are URL paths; `notebook`: Python imports dlpack_web by itself. */
+/**
+ * `pyodideDir` and `wheel` are URL paths, without the first there is no Python; `notebook`: Python
+ * imports dlpack_web by itself.
+ */
 async function start({ pyodideDir, wheel, notebook }) {
   await ownTask();
+  if (pyodideDir === null) {
+    context.library = await import("/js/index.js");
+    return;
+  }
   const { loadPyodide } = await import(`${pyodideDir}pyodide.mjs`);
   const pyodide = await loadPyodide({ indexURL: new URL(pyodideDir, location).href });
   const quiet = { messageCallback() {} };
@@ -63,16 +70,21 @@ async function pytest(bundle, files) {
 }
 
 const liveTensors = () =>
-  `${context.library.liveTensors()}, ${context.pyodide.runPython(
+  `${context.library.liveTensors()}, ${context.pyodide?.runPython(
     "import gc, dlpack_web; gc.collect(); dlpack_web.live_tensors()",
   )}`;
 
-/** Runs the exported functions of a module one by one, as tests of the same name. */
-async function cases(url) {
+/**
+ * Runs the exported functions of a module one by one, as tests of the same name.
+ *
+ * @param only - the name of the one to run; default all
+ */
+async function cases(url, only) {
   await ownTask();
   const tests = await import(url);
   const reports = [];
   for (const [name, test] of Object.entries(tests)) {
+    if (only && name !== only) continue;
     const report = { id: `${url.split("/").pop()}::${name}`, outcome: "passed", detail: "" };
     const before = liveTensors();
     try {

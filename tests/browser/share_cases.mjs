@@ -1,0 +1,100 @@
+// One device for all: what happens when libraries have started before. Each case is run on a page
+// of its own (test_adapters.py), as a library chooses its device once.
+import { toJax, useDevice as useJax } from "/js/adapters/jax.js";
+import { fromOrt, toOrt, useDevice as useOrt } from "/js/adapters/ort.js";
+import { useDevice as useTfjs } from "/js/adapters/tfjs.js";
+import { webgpu } from "/js/index.js";
+import { shareDevice } from "/js/share.js";
+import { loadOrt, session, upload } from "./libraries.mjs";
+import { equal, ok, throws } from "./pages/expect.mjs";
+
+const load = (name) => import(`/libraries/${name}.mjs`);
+
+export async function a_device_of_ones_own_is_taken_by_all(context) {
+  const [ort, tf, jax, THREE] = await Promise.all([
+    loadOrt(),
+    load("tfjs"),
+    load("jax"),
+    load("three"),
+  ]);
+  const renderer = new THREE.WebGPURenderer({ canvas: new OffscreenCanvas(8, 8) });
+  const device = await webgpu.requestDevice({ label: "ours" });
+  let asked = 0;
+  const { requestDevice } = GPUAdapter.prototype;
+  GPUAdapter.prototype.requestDevice = function (...args) {
+    asked++;
+    return requestDevice.apply(this, args);
+  };
+  equal((await shareDevice({ ort, tf, jax, three: renderer }, { device })).label, "ours");
+  const run = await session(ort, "Add", "float32");
+  const x = upload(context, Float32Array.of(1, 2), device);
+  const feed = toOrt(ort, x);
+  const { y } = await run.run({ x: feed });
+  const out = fromOrt(ort, y);
+  equal(await out.read(), [2, 4], "onnxruntime-web computes on it");
+  for (const each of [x, out]) each.release();
+  for (const each of [feed, y]) each.dispose();
+  ok(tf.backend().device === device, "TensorFlow.js");
+  ok(jax.getWebGPUDevice() === device, "jax-js");
+  ok(renderer.backend.device === device, "three.js");
+  equal(asked, 0, "devices that were asked for");
+  const again = await shareDevice({ ort, tf, jax, three: renderer });
+  ok(again === device, "asking again changes nothing");
+  await run.release();
+}
+
+export async function the_device_of_a_library_that_has_started_is_taken() {
+  const [tf, jax] = await Promise.all([load("tfjs"), load("jax")]);
+  await jax.init("webgpu");
+  const device = await shareDevice({ tf, jax });
+  ok(device === jax.getWebGPUDevice() && device === tf.backend().device, "that of jax-js");
+}
+
+export async function two_that_have_started_apart_are_refused(context) {
+  const [tf, jax] = await Promise.all([load("tfjs"), load("jax")]);
+  await jax.init("webgpu");
+  await tf.setBackend("webgpu");
+  await throws(() => shareDevice({ tf, jax }), "DeviceError", /TensorFlow.js runs on another/);
+  const device = await webgpu.requestDevice();
+  await throws(() => useJax(jax, device), "DeviceError", /jax-js runs on another/);
+  const x = upload(context, new Float32Array(4), device);
+  await throws(() => toJax(jax, x), "DeviceError", /another GPUDevice than jax-js/);
+  x.release();
+}
+
+export async function a_session_that_began_elsewhere_is_found_out(context) {
+  const ort = await loadOrt();
+  await session(ort, "Add", "float32");
+  const device = await webgpu.requestDevice();
+  await throws(() => useOrt(ort, device), "DeviceError", /before the first session/);
+  const x = upload(context, new Float32Array(4), device);
+  await throws(() => toOrt(ort, x), "DeviceError", /another GPUDevice than onnxruntime-web/);
+  const theirs = await shareDevice({ ort });
+  ok(theirs === (await ort.env.webgpu.device), "that of the session");
+  x.release();
+}
+
+export async function a_library_without_a_device_says_so(context) {
+  const [ort, tf] = await Promise.all([loadOrt(), load("tfjs")]);
+  const device = await webgpu.requestDevice();
+  const x = upload(context, new Float32Array(4), device);
+  await throws(() => toOrt(ort, x), "DeviceError", /has no GPUDevice yet.*useDevice/);
+  tf.removeBackend("webgpu");
+  await throws(() => useTfjs(tf, device), "DeviceError", /no webgpu backend.*import/);
+  x.release();
+}
+
+export async function a_library_that_does_not_ask_is_told_apart() {
+  const device = await webgpu.requestDevice();
+  let started = false;
+  const jax = {
+    init: async () => {
+      started = true;
+    },
+    getWebGPUDevice() {
+      throw new Error("not initialised");
+    },
+  };
+  await throws(() => useJax(jax, device), "DeviceError", /does not ask for a device/);
+  ok(started, "it was started");
+}
