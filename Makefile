@@ -49,7 +49,7 @@ test: test-native test-asan test-js test-browser ## all tests
 serve: $(NEEDS_chain) site ## the site on http://localhost:8000
 	@$(PYTHON_BIN)/python web/serve.py --port 8000
 
-bench: $(NATIVE) site chromium ## measurements: build/bench.json, build/bench.md and plots
+bench: $(NATIVE) $(LIBRARIES) site chromium ## measurements: build/bench.json, build/bench.md and plots
 	@$(PYTHON_BIN)/python tests/bench/bench.py
 
 interop: build/interop/.torch interop-light ## NumPy, PyTorch, JAX, tvm-ffi, ... and their table

@@ -1,5 +1,8 @@
 // The page of `make bench`: starts Python and a device, then runs the paths one by one.
 import { boot } from "/boot.mjs";
+import * as library from "/js/index.js";
+import { libraries as loadLibraries } from "../browser/libraries.mjs";
+import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
 import { dataWays, dispatchWays, downloadWays, manyWays, uploadWays, viewWays } from "./paths.mjs";
 
@@ -20,6 +23,7 @@ function plan(quick) {
     ["upload", "f64", uploadWays, packed],
     ["download", "contiguous", downloadWays, moved],
     ["download of 32", "contiguous", manyWays, [4 * KB]],
+    ...["ort", "tfjs", "jax", "three"].map((name) => ["handover", name, handoverWays, [4 * MB]]),
   ];
 }
 
@@ -57,11 +61,16 @@ async function bench({ quick, only }) {
     console.log("python, in the page");
     rows.push(...(await pythonRows(pyodide, quick)));
   }
-  for (const [path, layout, waysFor, sizes] of plan(quick)) {
-    if (only !== null && only !== path) continue;
+  const chosen = plan(quick).filter(([path]) => only === null || only === path);
+  const libraries = chosen.some(([path]) => path === "handover") ? await loadLibraries() : null;
+  for (const [path, layout, waysFor, sizes] of chosen) {
     for (const bytes of sizes) {
       console.log(`${path}, ${layout}, ${bytes} bytes`);
-      const { ways, done } = waysFor({ pyodide, bridge, device }, bytes, layout);
+      const { ways, done } = waysFor(
+        { pyodide, bridge, device, library, libraries },
+        bytes,
+        layout,
+      );
       const measured = await compare(ways, { rounds: roundsFor(bytes, quick) });
       done();
       for (const row of measured) rows.push({ path, layout, bytes, where: "page", ...row });

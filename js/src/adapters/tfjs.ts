@@ -108,9 +108,11 @@ export function fromTfjs(tf: Tf, value: TfTensor): Tensor {
     const { tensorRef, buffer } = (value as any).dataToGPU();
     return onGPU(backend, value, buffer, () => tensorRef.dispose());
   }
-  backend.ensureCommandEncoderReady();
-  backend.endComputePassEncoder();
-  backend.submitQueue();
+  if (backend.commandEncoder !== null) {
+    backend.ensureCommandEncoderReady();
+    backend.endComputePassEncoder();
+    backend.submitQueue();
+  }
   const kept = tf.keep(tf.clone(value));
   return onGPU(backend, value, buffer, () => kept.dispose());
 }

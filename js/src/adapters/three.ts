@@ -130,7 +130,7 @@ export function toThree(
     checkDevice("this renderer", held, backend.device);
     checkItem(dtype, itemSize);
     // three.js asks an empty array for nothing but its class.
-    const made = new StorageBufferAttribute(held._newArray().subarray(0, 0), itemSize);
+    const made = new StorageBufferAttribute(new held._type.View(0), itemSize);
     made.count = size / itemSize;
     backend.get(made).buffer = held.buffer;
     lend(backend, made, held);
