@@ -87,6 +87,33 @@ async def test_strided_arrays_become_ndarrays_without_a_copy():
     chunk.data = js.Float64Array.new(0)  # lets go of the memory
 
 
+async def test_arrow_takes_and_gives_columns():
+    arrow = await dlw.adapter("arrow", await harness.load("/libraries/arrow.mjs"))
+    array = VALUES.copy()
+    vector = arrow.to_js(array, copy=False)
+    array[1, 2] = 30
+    assert vector.get(1).get(2) == 30
+    with arrow.from_js(vector) as back:
+        assert (back.numpy() == array).all()
+    with dlw.from_js(vector) as back:
+        assert (back.shape, back.dtype) == ((2, 3), "float32")
+    vector.data[0].children[0].values = None  # lets go of the memory
+
+
+async def test_three_takes_gpu_tensors():
+    all_of_them = await libraries()
+    three = await dlw.adapter("three", all_of_them.THREE)
+    device = dlw.webgpu.use_device(all_of_them.device)
+    renderer = all_of_them.renderer
+    assert await three.use_device(device, renderer=renderer) == device
+    with dlw.from_dlpack(VALUES.ravel()) as host, host.to_device(device) as x:
+        attribute = three.to_js(x, renderer=renderer)
+        assert attribute.count == 6
+        with three.from_js(attribute, renderer=renderer) as back:
+            assert (await back.to_host() == VALUES.ravel()).all()
+        renderer.backend.destroyAttribute(attribute)
+
+
 async def test_mistakes_are_named():
     all_of_them = await libraries()
     with pytest.raises(TypeError, match='no adapter "torch": there are arrow, jax'):

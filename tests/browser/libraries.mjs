@@ -47,14 +47,14 @@ export function upload({ library }, array, device, options) {
 export async function session(ort, op, type, { inputs = ["x"], device = "webgpu" } = {}) {
   const options = { executionProviders: [device] };
   if (device === "webgpu") options.preferredOutputLocation = "gpu-buffer";
-  return ort.InferenceSession.create(onnxModel(op, type, inputs), options);
+  return ort.InferenceSession.create(model(op, type, inputs), options);
 }
 
 // TensorProto.DataType of ONNX.
 const TYPES = { float32: 1, uint8: 2, int32: 6, int64: 7, bool: 9, float16: 10, float64: 11 };
 
 /** ModelProto, GraphProto, … of ONNX, with the field numbers of onnx.proto. */
-function onnxModel(op, type, inputs) {
+export function model(op, type, inputs) {
   const shape = field(2, field(1, text(2, "N"))); // one axis of any length
   const value = (name) =>
     join(text(1, name), field(2, field(1, join(number(1, TYPES[type]), shape))));

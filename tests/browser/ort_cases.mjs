@@ -145,6 +145,31 @@ export async function a_disposed_value_does_not_take_its_buffer_away(context) {
   x.release();
 }
 
+export async function an_unknown_version_gets_copies(context) {
+  const { ort, device } = await libraries();
+  const double = await session(ort, "Add", "float32");
+  const x = upload(context, range(4), device);
+  const feed = toOrt(ort, x);
+  const { y } = await double.run({ x: feed });
+  // As if these two of its fields had other names.
+  const { type, dims, location, gpuBuffer } = y;
+  const value = { type, dims, location, gpuBuffer };
+  const copy = counted(context, () => fromOrt(ort, value), { gpu_copies: 1 });
+  y.dispose();
+  equal(await copy.read(), [0, 2, 4, 6]);
+  class Other extends ort.Tensor {
+    constructor(kind, data, shape) {
+      super(kind, data.slice(), shape);
+    }
+  }
+  const other = { ...ort, Tensor: Other };
+  const host = context.library.Tensor.fromTypedArray(range(4));
+  await throws(() => toOrt(other, host, { copy: false }), "CopyError", /onnxruntime-web copies/);
+  equal(toOrt(other, host).data, range(4));
+  for (const each of [copy, x, host]) each.release();
+  feed.dispose();
+}
+
 export async function results_are_exchangeable(context) {
   const { ort, device } = await libraries();
   const double = await session(ort, "Add", "float32");

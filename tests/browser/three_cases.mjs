@@ -23,11 +23,8 @@ export async function gpu_tensors_go_in_and_come_out_without_a_copy(context) {
   const all = await libraries();
   const { THREE, renderer, device } = all;
   const x = upload(context, VALUES, device);
-  const first = toThree(THREE, x, { renderer });
-  // Our buffers are no vertex buffers, so that one copy is made; such a buffer then fits.
-  const fits = fromThree(THREE, first, { renderer });
-  const attribute = counted(context, () => toThree(THREE, fits, { renderer, copy: false }), {});
-  ok(renderer.backend.get(attribute).buffer === fits.buffer, "three.js has the tensor's buffer");
+  const attribute = counted(context, () => toThree(THREE, x, { renderer, copy: false }), {});
+  ok(renderer.backend.get(attribute).buffer === x.buffer, "three.js has the tensor's buffer");
   const result = await tenfold(all, attribute);
   const out = counted(context, () => fromThree(THREE, result, { renderer }), {});
   ok(out.buffer === renderer.backend.get(result).buffer, "the tensor has the buffer of three.js");
@@ -36,9 +33,22 @@ export async function gpu_tensors_go_in_and_come_out_without_a_copy(context) {
     VALUES.map((v) => 10 * v),
   );
   out.release();
-  fits.release();
   renderer.backend.destroyAttribute(attribute);
-  renderer.backend.destroyAttribute(first);
+  x.release();
+}
+
+export async function a_vertex_buffer_is_made_where_it_is_asked_for(context) {
+  const { THREE, renderer, device } = await libraries();
+  const x = upload(context, VALUES, device);
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.VERTEX;
+  const refused = () => toThree(THREE, x, { renderer, usage, copy: false });
+  await throws(refused, "CopyError", /lacks GPUBufferUsage flags/);
+  const make = () => toThree(THREE, x, { renderer, usage });
+  const attribute = counted(context, make, { gpu_copies: 1 });
+  const made = fromThree(THREE, attribute, { renderer });
+  equal([made.buffer.usage & usage, [...(await made.read())]], [usage, [...VALUES]]);
+  made.release();
+  renderer.backend.destroyAttribute(attribute);
   x.release();
 }
 
@@ -89,7 +99,6 @@ export async function mistakes_are_named(context) {
   const x = upload(context, VALUES.subarray(0, 6), device, { shape: [2, 3] });
   await throws(() => toThree(THREE, x, { renderer }), "UnsupportedError", /items of 3.*vec3/);
   await throws(() => toThree(THREE, x), "UnsupportedError", /needs `three\/webgpu`/);
-  await throws(() => toThree(THREE, x, { renderer, copy: false }), "CopyError", /lacks GPUBuffer/);
   x.release();
   const other = upload(context, VALUES, foreign);
   await throws(() => toThree(THREE, other, { renderer }), "DeviceError", /another GPUDevice/);

@@ -28,8 +28,7 @@ export interface Attribute {
   readonly itemSize: number;
 }
 
-/** STORAGE | VERTEX | COPY_SRC | COPY_DST: what three.js gives its own storage attributes. */
-const USAGE = 128 | 32 | 4 | 8;
+const STORAGE = 128;
 const ON_GPU = ["float32", "int32", "uint32"];
 const ON_CPU = [...ON_GPU, "int8", "uint8", "int16", "uint16"];
 
@@ -101,16 +100,18 @@ const lent = new WeakMap<object, Tensor>();
  * `StorageBufferAttribute` whose GPUBuffer the tensor's is. It holds the memory until the renderer
  * destroys the attribute, or it is garbage-collected.
  *
- * @param options - `renderer` for a GPU tensor; `itemSize`: default the last of several axes
+ * @param options - `renderer` for a GPU tensor, and the `usage` that its GPUBuffer needs: default
+ * STORAGE, for computing; draw from it with VERTEX, too. `itemSize`: default the last of several
+ * axes
  * @throws CopyError, UnsupportedError for other dtypes and for GPU items of 3, DeviceError
  */
 export function toThree(
   three: Three,
   x: Exchangeable,
-  options: GiveOptions & { renderer?: Renderer; itemSize?: number } = {},
+  options: GiveOptions & { renderer?: Renderer; usage?: number; itemSize?: number } = {},
 ): any {
-  const { copy, renderer } = options;
-  const held = fit(x, { copy, needs: { offset: 0, usage: USAGE } });
+  const { copy, renderer, usage = STORAGE } = options;
+  const held = fit(x, { copy, needs: { offset: 0, usage } });
   try {
     const { dtype, shape, size } = held;
     const itemSize = options.itemSize ?? (shape.length > 1 ? (shape.at(-1) as number) : 1);
