@@ -92,7 +92,7 @@ async def test_arrow_takes_and_gives_columns():
     array = VALUES.copy()
     vector = arrow.to_js(array, copy=False)
     array[1, 2] = 30
-    assert vector.get(1).get(2) == 30
+    assert vector.at(1).at(2) == 30
     with arrow.from_js(vector) as back:
         assert (back.numpy() == array).all()
     with dlw.from_js(vector) as back:
