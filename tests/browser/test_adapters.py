@@ -7,34 +7,37 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import PYODIDES
 from pages import TestPage
 
 CASES = "/tests/browser/"
 CASES_FILE = Path(__file__).parent / "share_cases.mjs"
 
 
+@pytest.fixture(scope="module")
+def shared_page(open_test_page: Callable[..., TestPage]) -> TestPage:
+    """One page, and so one device, for all libraries."""
+    return open_test_page()
+
+
 @pytest.mark.usefixtures("webgpu")
-@pytest.mark.parametrize(
-    "library", ["exchange", "ort", "tfjs", "jax", "three", "worker"]
-)
-def test_library_on_the_gpu(
-    library: str, open_test_page: Callable[..., TestPage]
-) -> None:
+@pytest.mark.parametrize("library", ["ort", "tfjs", "jax", "three", "worker"])
+def test_library_on_the_gpu(library: str, shared_page: TestPage) -> None:
+    shared_page.cases(f"{CASES}{library}_cases.mjs").must_pass()
+    assert shared_page.watch.complaints() == []
+
+
+@pytest.mark.usefixtures("webgpu")
+def test_exchange_protocol(open_test_page: Callable[..., TestPage]) -> None:
     # The snippets of js/EXCHANGE.md are text to the page that runs them.
-    page = open_test_page(name="notebook.eval.html" if library == "exchange" else "")
-    page.cases(f"{CASES}{library}_cases.mjs").must_pass()
+    page = open_test_page(name="notebook.eval.html")
+    page.cases(f"{CASES}exchange_cases.mjs").must_pass()
     assert page.watch.complaints() == []
 
 
 @pytest.mark.usefixtures("webgpu")
-@pytest.mark.parametrize("pyodide", PYODIDES)
-def test_libraries_from_python(
-    pyodide: str, open_test_page: Callable[..., TestPage]
-) -> None:
-    page = open_test_page(pyodide)
-    page.pytest(["tests/browser/adapter_cases.py"]).must_pass()
-    assert page.watch.complaints() == []
+def test_libraries_from_python(strict_page: TestPage) -> None:
+    strict_page.pytest(["tests/browser/adapter_cases.py"]).must_pass()
+    assert strict_page.watch.complaints() == []
 
 
 SHARING = re.findall(
