@@ -60,7 +60,7 @@ async function startedOn({ ort, tf, jax, three }: Libraries): Promise<GPUDevice 
   } catch {
     // It has not started.
   }
-  device ??= tf?.engine().registry.webgpu?.device;
+  device ??= tf?.engine().registry?.webgpu?.device;
   device ??= three?.backend.device ?? undefined;
   return device ?? (await ort?.env.webgpu?.device);
 }

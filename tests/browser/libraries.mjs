@@ -3,8 +3,8 @@ import { shareDevice } from "/js/share.js";
 
 const ORT = "/libraries/ort/";
 
-export async function loadOrt() {
-  const ort = await import(`${ORT}ort.webgpu.bundle.min.mjs`);
+export async function loadOrt(build = "ort.webgpu.bundle.min.mjs") {
+  const ort = await import(`${ORT}${build}`);
   ort.env.wasm.numThreads = 1;
   ort.env.wasm.wasmPaths = ORT;
   ort.env.logLevel = "error";

@@ -74,6 +74,22 @@ export async function a_session_that_began_elsewhere_is_found_out(context) {
   x.release();
 }
 
+export async function the_older_backend_of_onnxruntime_takes_the_device_too(context) {
+  const ort = await loadOrt("ort.bundle.min.mjs");
+  const device = await webgpu.requestDevice();
+  await useOrt(ort, device);
+  const run = await session(ort, "Add", "float32");
+  ok((await ort.env.webgpu.device) === device, "it runs on ours");
+  const x = upload(context, Float32Array.of(1, 2, 3), device);
+  const feed = toOrt(ort, x);
+  const { y } = await run.run({ x: feed });
+  const out = fromOrt(ort, y);
+  y.dispose();
+  equal(await out.read(), [2, 4, 6]);
+  for (const each of [x, out]) each.release();
+  feed.dispose();
+}
+
 export async function a_library_without_a_device_says_so(context) {
   const [ort, tf] = await Promise.all([loadOrt(), load("tfjs")]);
   const device = await webgpu.requestDevice();

@@ -78,6 +78,24 @@ export async function destroying_an_attribute_leaves_the_buffer_to_its_owner(con
   ok(renderer.backend.get(own).buffer === undefined, "three.js destroys its own as before");
 }
 
+export async function a_destroyed_attribute_does_not_take_its_buffer_away() {
+  const all = await libraries();
+  const { THREE, renderer } = all;
+  const result = await tenfold(all, new THREE.StorageBufferAttribute(VALUES.slice(), 1));
+  const kept = fromThree(THREE, result, { renderer });
+  const second = fromThree(THREE, result, { renderer });
+  let destroyed = 0;
+  kept.buffer.destroy = function () {
+    destroyed++;
+    GPUBuffer.prototype.destroy.call(this);
+  };
+  second.release();
+  renderer.backend.destroyAttribute(result);
+  equal([await kept.read(), destroyed], [VALUES.map((v) => 10 * v), 0]);
+  kept.release();
+  equal(destroyed, 1);
+}
+
 export async function cpu_tensors_are_attributes(context) {
   const { THREE } = await libraries();
   const x = context.bridge.empty([2, 3]);

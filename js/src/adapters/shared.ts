@@ -121,6 +121,7 @@ export async function withDevice(
 ): Promise<void> {
   const { gpu } = navigator;
   const before = gpu.requestAdapter;
+  const own = Object.hasOwn(gpu, "requestAdapter");
   let asked = false;
   // Only for what `start` does at once: nobody else runs in between.
   gpu.requestAdapter = async (options) => {
@@ -133,7 +134,8 @@ export async function withDevice(
   try {
     started = start();
   } finally {
-    gpu.requestAdapter = before;
+    delete (gpu as Partial<GPU>).requestAdapter;
+    if (own) gpu.requestAdapter = before;
   }
   await started;
   if (!asked) {

@@ -31,6 +31,7 @@ export interface Tf {
   backend(): any;
   getBackend(): string;
   setBackend(name: string): Promise<boolean>;
+  findBackendFactory(name: string): unknown;
 }
 
 /** A `tf.Tensor`, as far as it is used here. */
@@ -51,13 +52,12 @@ const STORAGE_COPY_SRC = 128 | 4;
  * @throws DeviceError if the backend is missing, or runs on another device
  */
 export async function useDevice(tf: Tf, device: GPUDevice): Promise<void> {
-  const { registry, registryFactory } = tf.engine();
-  if (!("webgpu" in registryFactory)) {
+  if (!tf.findBackendFactory("webgpu")) {
     throw new DeviceError(
       'TensorFlow.js has no webgpu backend: import "@tensorflow/tfjs-backend-webgpu"',
     );
   }
-  if (registry.webgpu === undefined) {
+  if (!tf.engine().registry?.webgpu) {
     await withDevice("TensorFlow.js", device, () => tf.setBackend("webgpu"));
   } else await tf.setBackend("webgpu");
   if (tf.backend().device !== device) {
@@ -86,7 +86,7 @@ export function fromTfjs(tf: Tf, value: TfTensor): Tensor {
   if (value.isDisposed)
     throw new ReleasedError(`this tf.Tensor ${dtype}[${shape}] was disposed of`);
   checkDType("DLPack", dtype, DTYPES);
-  const backend = tf.engine().state.tensorInfo.get(value.dataId).backend;
+  const backend = tf.engine().state?.tensorInfo?.get(value.dataId)?.backend ?? tf.backend();
   if (!backend.device && !backend.data) {
     throw new UnsupportedError(
       "only the cpu and webgpu backends of TensorFlow.js share tensors: use await t.data()",

@@ -53,8 +53,7 @@ export async function useDevice(renderer: Renderer, device: GPUDevice): Promise<
 
 /**
  * A tensor over the elements of an attribute, of shape [count, itemSize] ([count] for 1): its
- * array, or with a renderer the buffer on the GPU. Of the latter, three.js stays the owner: do not
- * dispose of the attribute before.
+ * array, or with a renderer the buffer on the GPU, which stays when the attribute is destroyed.
  *
  * @throws UnsupportedError if the renderer has no buffer for it yet, or pads its items to 16 bytes
  */
@@ -76,13 +75,23 @@ export function fromThree(
     );
   }
   checkItem(type.name, itemSize);
+  watchDestroy(backend);
+  const loan = borrowed.get(attribute) ?? { holds: 0, destroy: null };
+  borrowed.set(attribute, loan);
+  loan.holds++;
   return Tensor.fromGPUBuffer(buffer, {
     device: backend.device,
     shape,
     dtype: type.name,
     capacity: buffer.size,
+    release() {
+      if (--loan.holds === 0) loan.destroy?.();
+    },
   });
 }
+
+/** Buffers of three.js that our tensors hold, and what is to be done when they let go. */
+const borrowed = new WeakMap<object, { holds: number; destroy: (() => void) | null }>();
 
 function checkItem(dtype: string, itemSize: number): void {
   checkDType("three.js on WebGPU", dtype, ON_GPU);
@@ -93,6 +102,7 @@ function checkItem(dtype: string, itemSize: number): void {
   );
 }
 
+/** Tensors whose buffers three.js has. */
 const lent = new WeakMap<object, Tensor>();
 
 /**
@@ -134,7 +144,9 @@ export function toThree(
     const made = new StorageBufferAttribute(new held._type.View(0), itemSize);
     made.count = size / itemSize;
     backend.get(made).buffer = held.buffer;
-    lend(backend, made, held);
+    lent.set(made, held);
+    releaseWith(made, held);
+    watchDestroy(backend);
     return made;
   } catch (error) {
     held.release();
@@ -142,17 +154,18 @@ export function toThree(
   }
 }
 
-/** Destroying the attribute ends our hold, and leaves the buffer to the others that have it. */
-function lend(backend: any, attribute: object, held: Tensor): void {
-  lent.set(attribute, held);
-  releaseWith(attribute, held);
+/** Lets destroying an attribute end its hold on a buffer, and leave that to others who have one. */
+function watchDestroy(backend: any): void {
   if (Object.hasOwn(backend, "destroyAttribute")) return;
   const { destroyAttribute } = backend;
-  backend.destroyAttribute = function (gone: object) {
-    const tensor = lent.get(gone);
-    if (tensor === undefined) return destroyAttribute.call(this, gone);
-    lent.delete(gone);
-    this.delete(gone);
-    tensor.release();
+  backend.destroyAttribute = (attribute: object) => {
+    const tensor = lent.get(attribute);
+    const loan = borrowed.get(attribute);
+    if (!tensor && !loan?.holds) return destroyAttribute.call(backend, attribute);
+    const { buffer } = backend.get(attribute);
+    if (loan && !tensor) loan.destroy = () => buffer.destroy();
+    lent.delete(attribute);
+    backend.delete(attribute);
+    tensor?.release();
   };
 }
