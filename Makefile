@@ -34,7 +34,7 @@ TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve bench check fix wheel package native asan clean
-.PHONY: interop interop-light
+.PHONY: interop interop-light bench-quick
 .PHONY: test-native test-asan test-leaks test-js test-browser
 .PHONY: check-c check-python check-js check-sizes js site chromium
 
@@ -51,6 +51,10 @@ serve: $(NEEDS_chain) site ## the site on http://localhost:8000
 
 bench: $(NATIVE) $(LIBRARIES) site chromium ## measurements: build/bench.json, build/bench.md and plots
 	@$(PYTHON_BIN)/python tests/bench/bench.py
+
+bench-quick: $(NATIVE) $(LIBRARIES) site chromium
+	@echo "[test] tests/bench --quick (figures that mean nothing)"
+	$(PYTHON_BIN)/python tests/bench/bench.py --quick >/dev/null
 
 interop: build/interop/.torch interop-light ## NumPy, PyTorch, JAX, tvm-ffi, ... and their table
 

@@ -136,6 +136,12 @@ function showChecks(checks) {
   );
 }
 
+function showProblem(error) {
+  say("It did not work.");
+  $("problem").textContent = error.message;
+  $("problem").hidden = false;
+}
+
 async function run() {
   $("run").disabled = true;
   $("progress").hidden = false;
@@ -146,9 +152,7 @@ async function run() {
     publish(result);
   } catch (error) {
     reading = undefined;
-    say("It did not work.");
-    $("problem").textContent = error.message;
-    $("problem").hidden = false;
+    showProblem(error);
     publish({ page: "chain", ok: false, error: error.message });
   }
   $("run").disabled = false;
@@ -159,6 +163,9 @@ $("controls").addEventListener("submit", (event) => {
   event.preventDefault();
   run();
 });
-const { picture, facts } = await photograph();
-draw(picture, facts);
 if (opensByItself()) run();
+else {
+  photograph()
+    .then(({ picture, facts }) => draw(picture, facts))
+    .catch(showProblem);
+}

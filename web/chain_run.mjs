@@ -18,8 +18,11 @@ const PROMISED = {
   "GPU to NumPy": 1,
 };
 
-const bytesOf = async (path) =>
-  new Uint8Array(await (await fetch(new URL(path, import.meta.url))).arrayBuffer());
+async function bytesOf(path) {
+  const response = await fetch(new URL(path, import.meta.url));
+  if (response.ok) return new Uint8Array(await response.arrayBuffer());
+  throw new Error(`${path} is missing (${response.status}): \`make demo PAGE=chain\` makes it`);
+}
 
 /** Loads everything; resolves to a function that reads one photograph. */
 export async function start(say) {

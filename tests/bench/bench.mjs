@@ -4,7 +4,15 @@ import * as library from "/js/index.js";
 import { libraries as loadLibraries } from "../browser/libraries.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
-import { dataWays, dispatchWays, downloadWays, manyWays, uploadWays, viewWays } from "./paths.mjs";
+import {
+  dataWays,
+  dispatchWays,
+  downloadWays,
+  manyWays,
+  packWays,
+  uploadWays,
+  viewWays,
+} from "./paths.mjs";
 
 const KB = 1024;
 const MB = 1024 * KB;
@@ -16,6 +24,8 @@ function plan(quick) {
   return [
     ["view", "contiguous", viewWays, [64, 4 * MB]],
     ["data", "contiguous", dataWays, [64]],
+    ["pack", "transposed", packWays, packed],
+    ["pack", "strided", packWays, packed],
     ["dispatch", "contiguous", dispatchWays, [64]],
     ["upload", "contiguous", uploadWays, moved],
     ["upload", "transposed", uploadWays, packed],

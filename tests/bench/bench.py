@@ -1,8 +1,9 @@
-"""Measure us, today's ways and the floor side by side: in one page of headless Chromium
-and, what is only Python, in this CPython as well.
+"""Measure us, today's ways and the floor side by side: in one page of headless Chromium,
+in Node what needs no GPU and, what is only Python, in this CPython as well.
 
 Writes build/bench.json (one row for each path, way and size), build/bench.md and a
-plot, build/bench.png. Every row's result was checked. Only ratios within one run mean
+plot, build/bench.png; a whole run writes tests/bench/RESULTS.md and results.svg, too.
+Every row's result was checked. Only ratios within one run mean
 anything: the machine's load and its (software) GPU differ from run to run.
 
 Usage: python tests/bench/bench.py [--quick] [--only PATH]
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -23,7 +25,7 @@ sys.path.insert(0, str(ROOT / "web"))
 
 import exchange
 from browser import BrowserMissingError, open_browser, open_page
-from plot import OURS, panels, plot
+from plot import OURS, panels, plot, summarise
 from serve import Server
 
 BUILD = ROOT / "build"
@@ -35,6 +37,9 @@ def measure(quick: bool, only: str | None) -> dict:
     if only in (None, "python"):
         print("  python, natively", flush=True)
         native = json.loads(exchange.measure("native", quick))
+    if only in (None, "view", "data", "pack"):
+        print("  view, data and pack, in Node", flush=True)
+        native += measure_in_node(quick, only)
     with Server(mounts={"/tests/": ROOT / "tests"}) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with (
@@ -58,6 +63,14 @@ def measure(quick: bool, only: str | None) -> dict:
         "quick": quick,
     }
     return result
+
+
+def measure_in_node(quick: bool, only: str | None) -> list[dict]:
+    command = ["node", str(ROOT / "tests" / "bench" / "node.mjs")]
+    command += ["--quick"] * quick + [only] * (only is not None)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    rows: list[dict] = json.loads(done.stdout)
+    return rows
 
 
 def human(ms: float) -> str:
@@ -92,8 +105,9 @@ Medians with the interquartile range (IQR) over n batches, in random order in ev
 round of one process; every result was checked. Uploads and downloads are timed until the
 GPU had finished; `JS blocked` is the part during which JavaScript could do nothing
 else. The floor uploads into a buffer that is there already; all others make one, as a
-first upload must. The floor of both Python paths is `ndarray.__dlpack__()` alone. Compare
-within this run only."""
+first upload must. The floor of both Python paths is `ndarray.__dlpack__()` alone; that of
+packing copies as many bytes within wasm memory. A handover gives a GPU tensor to a library,
+takes it back and gives up both. Compare within this run only."""
 
 
 def report(result: dict) -> str:
@@ -116,6 +130,10 @@ def main() -> int:
     text = report(result)
     (BUILD / "bench.md").write_text(text)
     plot(result["rows"], BUILD / "bench.png")
+    if not options.quick and options.only is None:
+        results = ROOT / "tests" / "bench"
+        (results / "RESULTS.md").write_text(text)
+        summarise(result["rows"], results / "results.svg")
     print(text)
     print("build/bench.json, build/bench.md, build/bench.png")
     return 0

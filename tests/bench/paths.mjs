@@ -1,8 +1,6 @@
 // What is compared: today's ways, ours, and the floor below which nothing can go.
 // The floors reach into Pyodide's private parts, which nobody should do outside a benchmark.
 
-import { webgpu } from "/js/index.js";
-
 const PYBUF_FULL_RO = 0x11c; // strides and format, read-only accepted: what NumPy is asked for
 const USAGE = { STORAGE: 0x80, COPY_DST: 0x08, COPY_SRC: 0x04, MAP_READ: 0x01 };
 const TENSOR_USAGE = USAGE.STORAGE | USAGE.COPY_DST | USAGE.COPY_SRC;
@@ -119,6 +117,52 @@ make`);
   pair.destroy();
   make.destroy();
   return { laidOut, packed };
+}
+
+/** A strided array packed into fresh memory; the floor copies as many bytes within wasm memory. */
+export function packWays({ pyodide, bridge }, bytes, layout) {
+  const array = makeArray(pyodide, bytes);
+  const { laidOut } = layOut(pyodide, array, layout);
+  const numpy = pyodide.runPython("import numpy as np\nlambda a: np.ascontiguousarray(a)");
+  const silent = pyodide.runPython(
+    "import numpy as np\ndef pack(a):\n    np.ascontiguousarray(a)\npack",
+  );
+  const tensor = bridge.tensor(laidOut);
+  const target = bridge.empty([bytes / 4]);
+  function ours() {
+    tensor.contiguous().release();
+  }
+  function verifyOurs() {
+    const expected = numpy(laidOut);
+    const packed = tensor.contiguous();
+    const view = expected.getBuffer(); // last, as memory may have grown
+    expect(same(packed.data, view.data), `pack, ${layout}`);
+    packed.release();
+    view.release();
+    expected.destroy();
+  }
+  function floor() {
+    target.data.set(source.data);
+  }
+  const source = bridge.tensor(array);
+  return {
+    ways: [
+      { name: "dlpack-web", run: ours, verify: verifyOurs },
+      { name: "np.ascontiguousarray", run: () => silent(laidOut), verify() {} },
+      {
+        name: "floor",
+        run: floor,
+        verify() {
+          floor();
+          expect(same(target.data, source.data), "copy");
+        },
+      },
+    ],
+    done() {
+      for (const each of [tensor, target, source]) each.release();
+      for (const each of [silent, numpy, laidOut, array]) each.destroy();
+    },
+  };
 }
 
 /** NumPy array -> GPU. Into a fresh buffer as a first upload does it, but where it says so. */
@@ -324,12 +368,12 @@ const ADD = `
 @compute @workgroup_size(1) fn main() { y[0] = x[0] + 1; }`;
 
 /** One small kernel, from Python and from JavaScript. */
-export function dispatchWays({ pyodide, bridge, device }, bytes) {
+export function dispatchWays({ pyodide, bridge, device, library }, bytes) {
   const host = bridge.empty([bytes / 4], "float32");
   host.data.fill(41);
   const [x, y] = [host.to(device), host.to(device)];
   const settle = () => device.queue.onSubmittedWorkDone();
-  const kernel = new webgpu.Kernel(device, ADD);
+  const kernel = new library.webgpu.Kernel(device, ADD);
   const proxies = [bridge.toPython(x), bridge.toPython(y)];
   const make = pyodide.runPython(`
 import dlpack_web as dlw

@@ -1,10 +1,12 @@
-"""Draw build/bench.png: a panel for each comparison, a bar for each way."""
+"""Draw build/bench.png, a panel for each comparison and a bar for each way, and
+tests/bench/results.svg, what the README shows of it."""
 
 from __future__ import annotations
 
 from itertools import groupby
 from pathlib import Path
 
+import matplotlib
 from matplotlib.figure import Figure
 
 OURS = "dlpack-web"
@@ -59,3 +61,41 @@ def plot(rows: list[dict], target: Path) -> None:
     for axis in axes[len(groups) :]:
         axis.set_axis_off()
     figure.savefig(target, dpi=120)
+
+
+def summarise(rows: list[dict], target: Path) -> None:
+    """The best of today's ways and the floor, as multiples of our time, for each panel."""
+    shown = []
+    for title, group in panels(rows):
+        times = {row["way"]: row["median_ms"] for row in group}
+        today = [
+            time
+            for way, time in times.items()
+            if way != "floor" and not way.startswith(OURS)
+        ]
+        if today:
+            floor = times.get("floor", 0) / times[OURS]
+            shown.append((title, min(today) / times[OURS], floor))
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "bench"}):
+        figure = Figure(figsize=(8, 0.3 * len(shown) + 0.9), layout="constrained")
+        axis = figure.subplots()
+        places = range(len(shown))
+        axis.barh(places, [today for _, today, _ in shown], color=TODAY, height=0.6)
+        floors = [(place, floor) for place, (*_, floor) in enumerate(shown) if floor]
+        axis.plot(
+            [floor for _, floor in floors],
+            [place for place, _ in floors],
+            "|",
+            color="#555",
+            markersize=12,
+            markeredgewidth=2,
+        )
+        axis.axvline(1, color=COLOURS[OURS], linewidth=2)
+        axis.set_yticks(places, [title for title, *_ in shown], fontsize=8)
+        axis.set_xscale("log")
+        axis.set_xlabel(
+            "time / time of dlpack-web (1): today's best way, and the floor |"
+        )
+        axis.invert_yaxis()
+        axis.spines[["top", "right"]].set_visible(False)
+        figure.savefig(target, metadata={"Date": None})

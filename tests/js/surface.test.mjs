@@ -1,5 +1,6 @@
 // The public names: a change here is a change for users, and goes into the changelog.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { Bridge } from "../../js/dist/bridge.js";
 import * as namespace from "../../js/dist/index.js";
@@ -28,6 +29,27 @@ test("exported names", () => {
     "toCanvas",
     "toTexture",
   ]);
+});
+
+test("exported names of the other entry points", async () => {
+  const { exports } = JSON.parse(await readFile(new URL("../../package.json", import.meta.url)));
+  const expected = {
+    "./arrow": ["fromArrow", "install", "toArrow"],
+    "./exchange": ["EXCHANGE", "adopt", "fit", "isExchangeable", "take"],
+    "./jax": ["fromJax", "install", "toJax", "useDevice"],
+    "./ndarray": ["fromNdarray", "toNdarray"],
+    "./ort": ["fromOrt", "install", "toOrt", "useDevice"],
+    "./share": ["shareDevice"],
+    "./tfjs": ["fromTfjs", "install", "toTfjs", "useDevice"],
+    "./three": ["fromThree", "toThree", "useDevice"],
+  };
+  const { ".": main, "./package.json": manifest, ...others } = exports;
+  assert.deepEqual([main, manifest], ["./js/dist/index.js", "./package.json"]);
+  assert.deepEqual(Object.keys(others).sort(), Object.keys(expected));
+  for (const [name, file] of Object.entries(others)) {
+    const entry = await import(new URL(`../../${file}`, import.meta.url));
+    assert.deepEqual(Object.keys(entry).sort(), expected[name], name);
+  }
 });
 
 const members = (Class) =>
@@ -61,6 +83,12 @@ test("members of Tensor, Bridge and Kernel", () => {
   const fields = Object.keys(tensor).filter((name) => !name.startsWith("_"));
   assert.deepEqual(fields.sort(), ["device", "readOnly", "shape", "size"]);
   tensor.release();
+  const statics = Object.getOwnPropertyNames(library.Tensor).filter((name) => name !== "prototype");
+  assert.deepEqual(statics.filter((name) => !["length", "name"].includes(name)).sort(), [
+    "fromGPUBuffer",
+    "fromTypedArray",
+    "receive",
+  ]);
   assert.deepEqual(members(Bridge), ["empty", "hold", "readAll", "tensor", "toPython"]);
   assert.deepEqual(members(library.webgpu.Kernel), ["ready", "run"]);
 });

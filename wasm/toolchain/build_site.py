@@ -26,10 +26,8 @@ def contents() -> dict[str, Path]:
     parts["photo.jpg"] = Path(
         matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
     )
-    for name in ("libraries", "model"):
-        folder = ROOT / "build" / name / "site"
-        if folder.is_dir():
-            parts[name] = folder
+    for name in ("libraries", "model"):  # made only where a page needs them
+        parts[name] = ROOT / "build" / name / "site"
     for name in PYODIDES:
         package = ROOT / "node_modules" / name
         runtime = [*package.glob("pyodide*"), package / "python_stdlib.zip"]

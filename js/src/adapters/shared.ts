@@ -10,10 +10,16 @@ export interface GiveOptions {
   copy?: boolean;
 }
 
-/** Lets go of what a library forgot to dispose of. */
-const net = new FinalizationRegistry<Tensor>((held) => held.release());
+/** A library may still be at work on what nobody else knows: an asynchronous run of a session. */
+const GRACE_MS = 60_000;
 
-/** Releases `held` when `owner` is garbage-collected, if not before; one owner at a time. */
+/** Lets go of what a library was not told to dispose of. */
+const net = new FinalizationRegistry<Tensor>((held) => {
+  const timer: unknown = setTimeout(() => held.release(), GRACE_MS);
+  (timer as { unref?(): void }).unref?.(); // Node waits for its timers
+});
+
+/** Releases `held` after `owner` was garbage-collected, if not before; one owner at a time. */
 export function releaseWith(owner: object, held: Tensor): void {
   net.unregister(held);
   net.register(owner, held, held);

@@ -54,7 +54,7 @@ const STORAGE_COPY_SRC = 128 | 4;
 export async function useDevice(tf: Tf, device: GPUDevice): Promise<void> {
   if (!tf.findBackendFactory("webgpu")) {
     throw new DeviceError(
-      'TensorFlow.js has no webgpu backend: import "@tensorflow/tfjs-backend-webgpu"',
+      'TensorFlow.js lacks its backend: import "@tensorflow/tfjs-backend-webgpu"',
     );
   }
   if (!tf.engine().registry?.webgpu) {
@@ -83,8 +83,7 @@ function recordOf(backend: any, dataId: object): any {
  */
 export function fromTfjs(tf: Tf, value: TfTensor): Tensor {
   const { dtype, shape } = value;
-  if (value.isDisposed)
-    throw new ReleasedError(`this tf.Tensor ${dtype}[${shape}] was disposed of`);
+  if (value.isDisposed) throw new ReleasedError("this tf.Tensor was disposed of");
   checkDType("DLPack", dtype, DTYPES);
   const backend = tf.engine().state?.tensorInfo?.get(value.dataId)?.backend ?? tf.backend();
   if (!backend.device && !backend.data) {
@@ -180,12 +179,9 @@ export function toTfjs(
   }
 }
 
-const trimmed = new WeakSet<object>();
-
 /** Lets a backend read no more elements than a tensor has: it takes them for the whole buffer. */
 function trimReads(backend: any): void {
-  if (trimmed.has(backend)) return;
-  trimmed.add(backend);
+  if (Object.hasOwn(backend, "readSync")) return;
   const { read, readSync } = backend;
   const trim = (dataId: object, values: TypedArray) => {
     const size = sizeOf(recordOf(backend, dataId)?.shape ?? [values.length]);

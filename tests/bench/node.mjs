@@ -1,0 +1,38 @@
+// The paths that need no GPU, in Node: prints the rows as JSON. Usage: node node.mjs [--quick] [PATH]
+import { readdirSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { connect } from "../../js/dist/index.js";
+import { compare } from "./measure.mjs";
+import { dataWays, packWays, viewWays } from "./paths.mjs";
+
+const MB = 1 << 20;
+const options = process.argv.slice(2);
+const quick = options.includes("--quick");
+const only = options.find((option) => !option.startsWith("--"));
+
+const base = new URL("../../build/site/pyodide/", import.meta.url);
+const { loadPyodide } = await import(new URL("pyodide.mjs", base));
+const pyodide = await loadPyodide();
+const numpy = readdirSync(base).find((name) => name.startsWith("numpy-"));
+const quiet = { messageCallback() {} };
+await pyodide.loadPackage(pathToFileURL(new URL(numpy, base).pathname).href, quiet);
+const bridge = await connect(pyodide);
+
+const plan = [
+  ["view", "contiguous", viewWays, [64, 4 * MB]],
+  ["data", "contiguous", dataWays, [64]],
+  ["pack", "transposed", packWays, [quick ? MB : 64 * MB]],
+  ["pack", "strided", packWays, [quick ? MB : 64 * MB]],
+];
+const rows = [];
+for (const [path, layout, waysFor, sizes] of plan) {
+  if (only && only !== path) continue;
+  for (const bytes of sizes) {
+    const { ways, done } = waysFor({ pyodide, bridge }, bytes, layout);
+    const rounds = quick ? 5 : bytes >= 16 * MB ? 15 : 50;
+    const measured = await compare(ways, { rounds });
+    done();
+    for (const row of measured) rows.push({ path, layout, bytes, where: "node", ...row });
+  }
+}
+console.log(JSON.stringify(rows));
