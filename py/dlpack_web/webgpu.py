@@ -153,19 +153,29 @@ class Kernel:
         self, args: Sequence[object], workgroups: int | Sequence[int]
     ) -> tuple[int, tuple[int, ...]]:
         """Id of the device, on which the shader is compiled then; workgroups of 3 axes."""
-        counts = (workgroups,) if isinstance(workgroups, int) else tuple(workgroups)
-        if not 1 <= len(counts) <= 3:
-            raise ValueError(
-                f"workgroups must be one to three counts, not {workgroups!r}"
-            )
+        if isinstance(workgroups, int):
+            counts: tuple[int, ...] = (workgroups, 1, 1)
+        else:
+            counts = tuple(workgroups)
+            if not 1 <= len(counts) <= 3:
+                raise ValueError(
+                    f"workgroups must be one to three counts, not {workgroups!r}"
+                )
+            counts = (*counts, 1, 1)[:3]
         device = _common_device(args)
         if device not in self._compiled:
             kernel = _browser.call("kernel", self._wgsl, self._entry, device)
             self._compiled[device] = kernel, _browser.call("runner", kernel)
-        return device, (*counts, 1, 1)[:3]
+        return device, counts
 
 
 def _common_device(args: Sequence[object]) -> int:
+    tensors = [arg for arg in args if isinstance(arg, Tensor)]
+    places = {tensor.__dlpack_device__() for tensor in tensors}
+    if len(places) == 1 and len(tensors) == len(args):
+        ((kind, device_id),) = places
+        if kind == 15:  # kDLWebGPU; enum members are slow to look up
+            return device_id
     devices = set()
     for position, arg in enumerate(args):
         if isinstance(arg, Tensor) or not isinstance(arg, Real):
