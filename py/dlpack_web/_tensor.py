@@ -223,6 +223,18 @@ class Tensor(_core.Tensor):
         what = f"shape={self.shape}, dtype={self.dtype!r}, device='{self.device}'"
         return f"Tensor({what}{', read_only' if self.read_only else ''})"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: facts, and a thumbnail of images or a histogram of numbers.
+
+        Of a GPU tensor at most 256 KiB are read back, where Python may block.
+        """
+        from ._show import html
+
+        return html(self)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
 
 def _like(tensor: Tensor) -> Tensor:
     """Fresh CPU memory for the elements of a tensor."""

@@ -202,3 +202,15 @@ def test_tensor_outlives_its_js_side():
     tensor.js.release()
     assert (np.asarray(tensor) == [0, 1, 2, 3]).all()
     tensor.release()
+
+
+async def test_small_gpu_tensors_show_themselves_and_large_ones_are_not_read():
+    small = dlw.from_dlpack(np.arange(32, dtype=np.float32), device="webgpu")
+    large = dlw.empty(1 << 20, device="webgpu")
+    with small, large:
+        before = dlw.webgpu.stats()[0]["down"]
+        assert "histogram: 0 to 31" in small._repr_html_()
+        assert dlw.webgpu.stats()[0]["down"] == before + 128
+        assert "more than is read back only to be shown" in large._repr_html_()
+        assert dlw.webgpu.stats()[0]["down"] == before + 128
+        assert ">webgpu:0<" in large._repr_html_()

@@ -1,0 +1,119 @@
+"""Tensors as notebooks show them."""
+
+import base64
+import io
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import dlpack_web as dlw
+
+
+def shown(array, **options):
+    with dlw.from_dlpack(array, **options) as tensor:
+        text = tensor._repr_html_()
+    Checker().feed(text)
+    return text
+
+
+class Checker(HTMLParser):
+    """Fails for tags that are not closed, scripts and styles."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        assert tag not in ("script", "style")
+        assert not {name for name, _ in attrs} & {"style", "onload", "onclick"}
+        if tag not in ("img", "br", "rect"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag != "rect":
+            assert self.open.pop() == tag
+
+
+def heights(text):
+    return [float(height) for height in re.findall(r"width='2' height='(.*?)'", text)]
+
+
+def test_facts_are_told():
+    array = np.arange(6, dtype=np.int16).reshape(2, 3).T
+    array.flags.writeable = False
+    text = shown(array)
+    for fact in ("int16", "(3, 2)", "(1, 3), in elements", "cpu", "12 B", "read-only"):
+        assert f">{fact}<" in text
+
+
+def test_plain_text_stays_as_it_is():
+    with dlw.from_dlpack(np.zeros(3)) as tensor:
+        bundle = tensor._repr_mimebundle_(include=None, exclude=None)
+        assert bundle == {"text/plain": repr(tensor), "text/html": tensor._repr_html_()}
+    assert tensor._repr_html_() == "<code>Tensor(released)</code>"
+
+
+def test_histogram_counts_the_elements():
+    text = shown(np.array([0.0, 0.0, 0.0, 31.0]))
+    assert heights(text) == [40.0, pytest.approx(13.3)]
+    assert "0 to 31" in text
+    assert len(heights(shown(np.linspace(0, 1, 3200)))) == 32
+
+
+@pytest.mark.parametrize(
+    ("array", "told"),
+    [
+        (np.array([np.nan, np.inf, 1.0]), "2 not finite"),
+        (np.array([np.nan]), "no finite elements"),
+        (np.zeros((0, 3)), "no elements"),
+        (np.array(7), "7 to 7"),
+        (np.array([3 + 4j]), "absolute values"),
+        (np.array([True, False]), "0 to 1"),
+        (np.array([2**63], np.uint64), "9.223e+18"),
+        (np.zeros((8, 2)), "0 to 0"),
+        (np.array([-1.7e308, 1.7e308]), "-1.7e+308 to 1.7e+308"),
+        (np.array([1, 1 + 2**-52]), "1 to 1"),
+    ],
+)
+def test_odd_arrays(array, told):
+    assert told in shown(array)
+
+
+def test_large_arrays_are_sampled():
+    text = shown(np.broadcast_to(np.float32(2), (3000, 4000, 1000)))
+    sampled = int(re.search(r"(\d+) of 12000000000 elements", text)[1])
+    assert 1000 < sampled <= 65536
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "int4"])
+def test_elements_that_numpy_lacks(name):
+    with dlw.empty(5, name) as tensor:
+        bytes_of = memoryview(dlw._core._raw(tensor)[0])
+        bytes_of[:] = bytes(len(bytes_of))
+        text = tensor._repr_html_()
+    assert "0 to 0" in text or "no numbers for" in text
+
+
+@pytest.mark.parametrize(
+    ("channels", "kind"),
+    [(None, "uint8")]  # a matrix of floats is numbers, and not an image
+    + [(channels, kind) for channels in (1, 3, 4) for kind in ("uint8", "float32")],
+)
+def test_thumbnail_has_the_pixels(channels, kind):
+    image = pytest.importorskip("PIL.Image")
+    shape = (20, 12) if channels is None else (20, 12, channels)
+    pixels = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    array = pixels if kind == "uint8" else pixels.astype(np.float32) / 255
+    text = shown(array)
+    png = base64.b64decode(re.search(r"base64,(.*?)'", text)[1])
+    got = np.asarray(image.open(io.BytesIO(png)))
+    expected = pixels[..., 0] if channels == 1 else pixels
+    assert np.abs(got.astype(int) - expected).max() <= (kind == "float32")
+
+
+def test_thumbnails_are_small():
+    text = shown(np.zeros((4000, 3000, 3), np.uint8))
+    assert "every 42 pixels" in text
+    assert len(text) < 4000
