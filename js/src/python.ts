@@ -1,5 +1,6 @@
 import { Bridge } from "./bridge.js";
 import { type DTypeName, dtypeNamed } from "./dtype.js";
+import { features, featuresAtOnce } from "./features.js";
 import { HeapStorage } from "./heap.js";
 import { moduleOf, type Pyodide, PyodideHost } from "./pyodide.js";
 import { checkShape } from "./shape.js";
@@ -167,6 +168,10 @@ export class PythonSeam {
       tensor.release();
     }
   }
+
+  /** What this host can do; `features()`, and what of it is known without waiting. */
+  features = features;
+  featuresAtOnce = featuresAtOnce;
 
   /** The adapter for a library, as Python calls it; the library's tensors become exchangeable. */
   async adapter(name: string, library: unknown) {

@@ -7,6 +7,7 @@ without a browser everything but WebGPU and JavaScript works.
 
 from . import webgpu
 from ._adapter import Adapter, adapter
+from ._browser import features
 from ._core import from_buffer, from_dlpack, live_tensors
 from ._device import Device, DLDeviceType
 from ._errors import CopyError, DeviceLostError, ReleasedError
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "adapter",
     "empty",
+    "features",
     "from_buffer",
     "from_dlpack",
     "from_js",

@@ -129,6 +129,25 @@ def options(values: dict[str, Any]) -> Any:
     return to_js(values, dict_converter=js.Object.fromEntries)
 
 
+def features() -> dict[str, Any]:
+    """What this host can do, and what it lacks.
+
+    browser: whether there is one. The others are those of JavaScript's features():
+    webgpu (available; reason, or adapter and maxBufferSize in bytes), shaderF16,
+    timestampQuery, jspi, float16Array, using, unsafeEval, isolated, worker. Where Python
+    cannot wait (no JSPI), no adapter is asked for: then `webgpu.request_device()` tells.
+    canBlock: whether it can wait here and now.
+    """
+    if not IN_BROWSER:
+        reason = f"this is {sys.implementation.name} on {sys.platform}, not a browser"
+        return {"browser": False, "webgpu": {"available": False, "reason": reason}}
+    seam = _ready()
+    blocking = can_block()
+    js_found = block_on(seam.features()) if blocking else seam.featuresAtOnce()
+    found: dict[str, Any] = js_found.to_py()
+    return {"browser": True, "canBlock": blocking} | found
+
+
 def can_block() -> bool:
     """Whether Python may wait for a promise here (JavaScript Promise Integration)."""
     return IN_BROWSER and bool(can_run_sync())

@@ -36,6 +36,7 @@ test("exported names of the other entry points", async () => {
   const expected = {
     "./arrow": ["fromArrow", "install", "toArrow"],
     "./exchange": ["EXCHANGE", "adopt", "fit", "isExchangeable", "take"],
+    "./features": ["features", "featuresAtOnce"],
     "./jax": ["fromJax", "install", "toJax", "useDevice"],
     "./ndarray": ["fromNdarray", "toNdarray"],
     "./ort": ["fromOrt", "install", "toOrt", "useDevice"],

@@ -142,3 +142,9 @@ def test_workgroups_are_one_to_three_counts(workgroups):
 def test_tensor_cannot_be_called():
     with pytest.raises(TypeError, match="from_dlpack"):
         dlw.Tensor()
+
+
+def test_features_without_a_browser(host_python):
+    found = dlw.features()
+    assert found["browser"] is False
+    assert "not a browser" in found["webgpu"]["reason"]
