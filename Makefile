@@ -181,10 +181,10 @@ build/xbuildenv/.done: $(VENV) $(NPM) $(TOOLCHAIN)/make_xbuildenv.py
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/make_xbuildenv.py node_modules/pyodide build/xbuildenv
 	touch $@
 
-$(NUMPY): $(VENV) $(NPM) $(TOOLCHAIN)/fetch_numpy.py
+$(NUMPY): $(VENV) $(NPM) $(TOOLCHAIN)/fetch_packages.py
 	@rm -rf build/numpy
 	for pyodide in $(PYODIDES); do
-	  $(PYTHON_BIN)/python $(TOOLCHAIN)/fetch_numpy.py node_modules/$$pyodide build/numpy/$$pyodide
+	  $(PYTHON_BIN)/python $(TOOLCHAIN)/fetch_packages.py node_modules/$$pyodide build/numpy/$$pyodide
 	done
 	touch $@
 

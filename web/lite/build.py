@@ -1,0 +1,131 @@
+"""Build a JupyterLite site that runs offline and can install dlpack-web.
+
+It is laid out in build/lite: `source` is what `jupyter lite build` reads (notebooks,
+Pyodide with the packages that the kernel needs), `site` what it makes.
+
+Usage: build/lite/venv/bin/python web/lite/build.py
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+LITE = ROOT / "build" / "lite"
+SOURCE = LITE / "source"
+PYODIDE = ROOT / "node_modules" / "pyodide"
+RUNTIME = ("pyodide*.mjs", "pyodide*.js", "pyodide*.wasm", "python_stdlib.zip")
+CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
+
+
+def normal(name: str) -> str:
+    """The name of a package as locks have it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def notebook(text: str) -> dict[str, object]:
+    """A notebook of a Python file whose cells begin with `# %%`, as Jupytext has them.
+
+    A line `# %magic` becomes the magic itself; of Markdown cells the `# ` goes.
+    """
+    _, *parts = CELL.split(text)
+    cells = []
+    for number, (head, body) in enumerate(zip(parts[::2], parts[1::2], strict=True)):
+        cell: dict[str, object] = {"id": f"cell-{number}", "metadata": {}}
+        if "[markdown]" in head:
+            lines = [line.removeprefix("#").removeprefix(" ") for line in body.splitlines()]
+            cell |= {"cell_type": "markdown", "source": "\n".join(lines).strip()}
+        else:
+            source = re.sub(r"^# (%\w)", r"\1", body, flags=re.MULTILINE).strip()
+            cell |= {"cell_type": "code", "source": source}
+            cell |= {"execution_count": None, "outputs": []}
+        cells.append(cell)
+    kernel = {"display_name": "Python (Pyodide)", "language": "python", "name": "python"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def download(wheels: Path) -> None:
+    """The packages of packages.txt; pip compares their hashes."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+    command += ["--disable-pip-version-check", "--require-hashes", "--only-binary=:all:"]
+    command += ["--dest", str(wheels), "--requirement", str(HERE / "packages.txt")]
+    subprocess.run(command, check=True)
+
+
+def lay_out_pyodide(target: Path, wheels: list[Path]) -> None:
+    """Pyodide's runtime, NumPy and the wheels, with a lock that names just these."""
+    target.mkdir(parents=True)
+    for pattern in RUNTIME:
+        for file in PYODIDE.glob(pattern):
+            shutil.copy(file, target)
+    shutil.copy(PYODIDE / "package.json", target)
+    numpy = ROOT / "build" / "numpy" / "pyodide"
+    lock = json.loads((numpy / "pyodide-lock.json").read_text())
+    packages = {}
+    for file in [*wheels, *numpy.glob("*.whl")]:
+        name = normal(file.name.split("-")[0])
+        shutil.copy(file, target)
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        known = lock["packages"].get(name)
+        if known:
+            packages[name] = known | {"file_name": file.name, "sha256": digest}
+    for package in packages.values():
+        package["depends"] = [
+            normal(name) for name in package["depends"] if normal(name) in packages
+        ]
+    lock["packages"] = packages
+    (target / "pyodide-lock.json").write_text(json.dumps(lock))
+
+
+def main() -> None:
+    wheels = LITE / "wheels"
+    if not (wheels / ".done").exists():
+        shutil.rmtree(wheels, ignore_errors=True)
+        download(wheels)
+        (wheels / ".done").touch()
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    everything = sorted(wheels.glob("*.whl"))
+    lay_out_pyodide(SOURCE / "static" / "pyodide", everything)
+    files = SOURCE / "files"
+    files.mkdir()
+    for script in HERE.glob("*.py"):
+        if script != Path(__file__).resolve():
+            made = json.dumps(notebook(script.read_text("utf-8")), indent=1)
+            (files / f"{script.stem}.ipynb").write_text(made + "\n")
+    name = json.loads((ROOT / "dist" / "wheel.json").read_text())["file"]
+    installable = [ROOT / "dist" / name, *wheels.glob("comm-*.whl")]
+    config = {
+        "LiteBuildConfig": {"contents": ["files"], "no_sourcemaps": True},
+        "PipliteAddon": {"piplite_urls": [str(wheel) for wheel in installable]},
+    }
+    settings = {
+        "jupyter-lite-schema-version": 0,
+        "jupyter-config-data": {
+            "exposeAppInBrowser": True,  # lets tests run all cells
+            "litePluginSettings": {
+                "@jupyterlite/pyodide-kernel-extension:kernel": {
+                    "disablePyPIFallback": True
+                }
+            },
+        },
+    }
+    (SOURCE / "jupyter_lite_config.json").write_text(json.dumps(config, indent=1))
+    (SOURCE / "jupyter-lite.json").write_text(json.dumps(settings, indent=1))
+    command = [str(Path(sys.executable).with_name("jupyter")), "lite", "build"]
+    command += ["--output-dir", str(LITE / "site")]
+    done = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=False)
+    (LITE / "build.log").write_text(done.stdout + done.stderr)
+    if done.returncode:
+        sys.exit((done.stdout + done.stderr)[-3000:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+# %% [markdown]
+# # dlpack-web: the tour
+# NumPy, JavaScript and the GPU on the same memory. Everything here runs in this browser.
+
+# %%
+# %pip install dlpack-web
+import numpy as np
+
+import dlpack_web as dlw
+
+dlw.features()["webgpu"]["available"]
+
+# %% [markdown]
+# ## NumPy ⇄ JavaScript: no copy
+# A `Tensor` is one hold on some memory. JavaScript sees it as a typed array.
+
+# %%
+a = np.arange(6, dtype=np.float32).reshape(2, 3)
+t = dlw.from_dlpack(a)
+t
+
+# %%
+view = t.js.data  # a Float32Array over NumPy's own bytes
+view[4] = 40
+a
+
+# %% [markdown]
+# ## NumPy → GPU: one copy, nothing to await
+
+# %%
+device = await dlw.webgpu.request_device()
+x = t.to_device(device)
+(x.shape, str(x.device), x.gpu_buffer.size)
+
+# %% [markdown]
+# ## A kernel in WGSL
+
+# %%
+square = dlw.webgpu.Kernel("""
+    @group(0) @binding(0) var<storage, read> x: array<f32>;
+    @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+
+    @compute @workgroup_size(64)
+    fn main(@builtin(global_invocation_id) id: vec3u) {
+      if (id.x < arrayLength(&y)) { y[id.x] = x[id.x] * x[id.x]; }
+    }
+""")
+y = dlw.empty(x.shape, device=device)
+square(x, y)
+
+# %% [markdown]
+# ## GPU → NumPy: one copy
+# Where the browser has JSPI, Python waits by itself. `await y.to_host()` works everywhere.
+
+# %%
+np.asarray(y) if dlw.features()["jspi"] else await y.to_host()
+
+# %%
+bool((await y.to_host() == a * a).all())
+
+# %%
+for each in (t, x, y):
+    each.release()
+dlw.live_tensors()
