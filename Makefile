@@ -23,8 +23,13 @@ BRIDGE := py/dlpack_web/_bridge.js
 WHEEL := dist/wheel.json
 LIBRARIES := build/libraries/.done
 MODEL := build/model/.done
+LITE := build/lite/.done
 # What single pages need besides the site.
 NEEDS_chain := $(LIBRARIES) $(MODEL)
+NEEDS_lite := $(LITE)
+# What the notebooks of JupyterLite import, of Pyodide's own packages.
+LITE_PACKAGES := numpy matplotlib pillow kiwisolver contourpy fonttools cycler pyparsing \
+  python-dateutil pytz six packaging micropip
 JS := js/dist/index.js
 
 C_FILES := $(wildcard wasm/*.c wasm/*.h)
@@ -33,9 +38,9 @@ PY_FILES := $(filter-out $(NATIVE) $(BRIDGE),$(wildcard py/dlpack_web/*.*))
 TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
-.PHONY: help demo test serve bench check fix wheel package native asan clean
+.PHONY: help demo test serve lite bench check fix wheel package native asan clean
 .PHONY: interop interop-light bench-quick
-.PHONY: test-native test-asan test-leaks test-js test-browser
+.PHONY: test-native test-asan test-leaks test-js test-browser test-lite
 .PHONY: check-c check-python check-js check-sizes js site chromium
 
 help: ## this list
@@ -48,6 +53,8 @@ test: test-native test-asan test-js test-browser ## all tests
 
 serve: $(NEEDS_chain) site ## the site on http://localhost:8000
 	@$(PYTHON_BIN)/python web/serve.py --port 8000
+
+lite: $(LITE) ## a JupyterLite site with three notebooks: build/lite/site
 
 bench: $(NATIVE) $(LIBRARIES) site chromium ## measurements: build/bench.json, build/bench.md and plots
 	@$(PYTHON_BIN)/python tests/bench/bench.py
@@ -116,6 +123,9 @@ test-js: $(LIBRARIES) site
 
 test-browser: $(NEEDS_chain) package site chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser
+
+test-lite: $(LITE) chromium
+	$(PYTHON_BIN)/python -m pytest tests/lite
 
 # The same without PyTorch (unless it is installed): a minute less, and gigabytes.
 interop-light: build/interop/.done $(NATIVE)
@@ -196,7 +206,7 @@ $(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
 	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	../../$(NODE_BIN)/esbuild *.mjs --bundle --splitting --format=esm --minify \
 	  --target=es2022 --log-level=error --outdir=site --out-extension:.js=.mjs
-	ln -sf ../node_modules/onnxruntime-web/dist site/ort
+	ln -sfn ../node_modules/onnxruntime-web/dist site/ort
 	touch .done
 
 $(MODEL): requirements-model.txt requirements-dev.txt web/digits.py $(TOOLCHAIN)/find_python.sh
@@ -208,6 +218,22 @@ $(MODEL): requirements-model.txt requirements-dev.txt web/digits.py $(TOOLCHAIN)
 	  --requirement requirements-model.txt --constraint requirements-dev.txt numpy pillow \
 	  >build/model/venv.log 2>&1 || { tail build/model/venv.log; exit 1; }
 	build/model/venv/bin/python web/digits.py build/model/site
+	touch $@
+
+$(LITE): requirements-lite.txt $(wildcard web/lite/* web/lite/notebooks/*) $(WHEEL) $(NEEDS_chain) | site
+	@python=$$($(TOOLCHAIN)/find_python.sh)
+	if [ ! -e build/lite/venv/.done ]; then
+	  echo "[setup] JupyterLite into build/lite"
+	  rm -rf build/lite && mkdir -p build/lite
+	  "$$python" -m venv build/lite/venv
+	  build/lite/venv/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --requirement requirements-lite.txt >build/lite/venv.log 2>&1 \
+	    || { tail build/lite/venv.log; exit 1; }
+	  touch build/lite/venv/.done
+	fi
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/fetch_packages.py node_modules/pyodide \
+	  build/lite/packages $(LITE_PACKAGES)
+	build/lite/venv/bin/python web/lite/build.py
 	touch $@
 
 chromium:

@@ -4,7 +4,7 @@ Prints the steps with bytes, copies and times; writes build/<page>.json and
 build/<page>.png. The exit status is 0 only if every value matched, nothing was logged
 as an error and no request left this machine.
 
-Usage: python web/demo.py [--page demo]
+Usage: python web/demo.py [--page demo]; the page "lite" is the tour in JupyterLite.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ import argparse
 import json
 import sys
 import threading
+import time
+from functools import partial
 from pathlib import Path
 
 from browser import BrowserMissingError, await_result, open_browser, open_page
+from notebooks import LITE, failed, run_notebook
 from serve import ROOT, SITE, Server
 
 TIMEOUT_S = 180
@@ -38,6 +41,28 @@ def run_page(name: str, url: str, screenshot: Path) -> dict[str, object]:
     result["problems"] = watch.complaints()
     result["ok"] = bool(result["ok"]) and not watch.complaints()
     return result
+
+
+def run_tour(url: str, screenshot: Path) -> dict[str, object]:
+    """Run the tour in JupyterLite; a step for each cell."""
+    viewport = {"width": 1200, "height": 1000}
+    with (
+        open_browser() as browser,
+        open_page(browser, url, viewport=viewport) as (page, watch),
+    ):
+        started = time.perf_counter()
+        cells = run_notebook(page, url, "tour.ipynb")
+        seconds = time.perf_counter() - started
+        page.screenshot(path=screenshot)
+    problems = failed(cells) + watch.complaints()
+    return {
+        "page": "lite",
+        "ok": not problems,
+        "cells": len(cells),
+        "seconds": round(seconds, 1),
+        "external_requests": len(watch.external),
+        "problems": problems,
+    }
 
 
 def print_steps(result: dict[str, object]) -> None:
@@ -77,15 +102,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run a page of the site.")
     parser.add_argument("--page", default="demo", help="a page of web/, without .html")
     name = parser.parse_args().page
-    if not (SITE / f"{name}.html").is_file():
+    lite = name == "lite"
+    if not lite and not (SITE / f"{name}.html").is_file():
         pages = ", ".join(sorted(path.stem for path in SITE.glob("*.html"))) or "none"
         print(f"There is no page {name!r} in {SITE}; there are: {pages}.")
         return 2
     build = ROOT / "build"
-    with Server() as server:
+    with Server(LITE if lite else SITE, strict=not lite) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            result = run_page(name, server.url, build / f"{name}.png")
+            run = run_tour if lite else partial(run_page, name)
+            result = run(server.url, build / f"{name}.png")
         except BrowserMissingError as error:
             print(error)
             return 2
@@ -94,6 +121,8 @@ def main() -> int:
     (build / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
     if result.get("steps"):
         print_steps(result)
+    if "cells" in result:
+        print(f"{result['cells']} cells in {result['seconds']} s, with loading Python")
     print_verdict(result)
     print(f"build/{name}.json, build/{name}.png")
     return 0 if result["ok"] else 1

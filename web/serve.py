@@ -43,8 +43,11 @@ class Handler(SimpleHTTPRequestHandler):
         ".whl": "application/zip",
     }
 
-    def __init__(self, *args: object, mounts: dict[str, Path], **kwargs: object):
+    def __init__(
+        self, *args: object, mounts: dict[str, Path], strict: bool, **kwargs: object
+    ):
         self.mounts = mounts
+        self.strict = strict
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 
     def translate_path(self, path: str) -> str:
@@ -59,11 +62,12 @@ class Handler(SimpleHTTPRequestHandler):
             self.directory = site  # this object answers all requests of a connection
 
     def end_headers(self) -> None:
-        allow = " 'unsafe-eval'" if self.page().endswith(EVAL_SUFFIX) else ""
-        self.send_header("Content-Security-Policy", POLICY.format(eval=allow))
-        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
-        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
-        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        if self.strict:
+            allow = " 'unsafe-eval'" if self.page().endswith(EVAL_SUFFIX) else ""
+            self.send_header("Content-Security-Policy", POLICY.format(eval=allow))
+            self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+            self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+            self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()
@@ -80,14 +84,24 @@ class Handler(SimpleHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """The site, with further folders mounted under URL prefixes such as "/tests/"."""
+    """The site, with further folders mounted under URL prefixes such as "/tests/".
+
+    strict: with the headers above, which JupyterLite cannot live with.
+    """
 
     daemon_threads = True
 
     def __init__(
-        self, root: Path = SITE, port: int = 0, mounts: dict[str, Path] | None = None
+        self,
+        root: Path = SITE,
+        port: int = 0,
+        mounts: dict[str, Path] | None = None,
+        *,
+        strict: bool = True,
     ):
-        handler = partial(Handler, directory=str(root), mounts=mounts or {})
+        handler = partial(
+            Handler, directory=str(root), mounts=mounts or {}, strict=strict
+        )
         super().__init__(("127.0.0.1", port), handler)
 
     @property

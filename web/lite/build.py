@@ -21,6 +21,21 @@ HERE = Path(__file__).resolve().parent
 LITE = ROOT / "build" / "lite"
 SOURCE = LITE / "source"
 PYODIDE = ROOT / "node_modules" / "pyodide"
+PACKAGES = LITE / "packages"  # made by wasm/toolchain/fetch_packages.py
+# What notebooks open: beside them in the file browser, and beside the pages.
+FILES = {
+    "digits.png": ROOT / "build" / "model" / "site" / "digits.png",
+    "photo.jpg": ROOT / "build" / "site" / "photo.jpg",
+}
+BESIDE = {
+    "libraries/ort": [
+        *(ROOT / "build" / "libraries" / "site" / "ort").glob(
+            "ort.webgpu.bundle.min.mjs"
+        ),
+        *(ROOT / "build" / "libraries" / "site" / "ort").glob("*.asyncify.*"),
+    ],
+    "model": [ROOT / "build" / "model" / "site" / "digits.onnx"],
+}
 RUNTIME = ("pyodide*.mjs", "pyodide*.js", "pyodide*.wasm", "python_stdlib.zip")
 CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
 
@@ -40,43 +55,70 @@ def notebook(text: str) -> dict[str, object]:
     for number, (head, body) in enumerate(zip(parts[::2], parts[1::2], strict=True)):
         cell: dict[str, object] = {"id": f"cell-{number}", "metadata": {}}
         if "[markdown]" in head:
-            lines = [line.removeprefix("#").removeprefix(" ") for line in body.splitlines()]
+            lines = [
+                line.removeprefix("#").removeprefix(" ") for line in body.splitlines()
+            ]
             cell |= {"cell_type": "markdown", "source": "\n".join(lines).strip()}
         else:
             source = re.sub(r"^# (%\w)", r"\1", body, flags=re.MULTILINE).strip()
             cell |= {"cell_type": "code", "source": source}
             cell |= {"execution_count": None, "outputs": []}
         cells.append(cell)
-    kernel = {"display_name": "Python (Pyodide)", "language": "python", "name": "python"}
+    kernel = {
+        "display_name": "Python (Pyodide)",
+        "language": "python",
+        "name": "python",
+    }
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def our_wheel() -> Path:
+    name = json.loads((ROOT / "dist" / "wheel.json").read_text())["file"]
+    return ROOT / "dist" / str(name)
 
 
 def download(wheels: Path) -> None:
     """The packages of packages.txt; pip compares their hashes."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    command += ["--disable-pip-version-check", "--require-hashes", "--only-binary=:all:"]
+    command += [
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "--only-binary=:all:",
+    ]
     command += ["--dest", str(wheels), "--requirement", str(HERE / "packages.txt")]
     subprocess.run(command, check=True)
 
 
 def lay_out_pyodide(target: Path, wheels: list[Path]) -> None:
-    """Pyodide's runtime, NumPy and the wheels, with a lock that names just these."""
+    """Pyodide's runtime and the packages, with a lock that names just these."""
     target.mkdir(parents=True)
     for pattern in RUNTIME:
         for file in PYODIDE.glob(pattern):
             shutil.copy(file, target)
     shutil.copy(PYODIDE / "package.json", target)
-    numpy = ROOT / "build" / "numpy" / "pyodide"
-    lock = json.loads((numpy / "pyodide-lock.json").read_text())
+    lock = json.loads((PACKAGES / "pyodide-lock.json").read_text())
     packages = {}
-    for file in [*wheels, *numpy.glob("*.whl")]:
+    for file in [*wheels, *PACKAGES.glob("*.whl")]:
         name = normal(file.name.split("-")[0])
         shutil.copy(file, target)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
         known = lock["packages"].get(name)
         if known:
             packages[name] = known | {"file_name": file.name, "sha256": digest}
+    # So that micropip, which knows no other index here, finds ours as well as piplite does.
+    wheel = our_wheel()
+    shutil.copy(wheel, target)
+    packages["dlpack-web"] = {
+        "name": "dlpack-web",
+        "version": wheel.name.split("-")[1],
+        "file_name": wheel.name,
+        "install_dir": "site",
+        "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),
+        "package_type": "package",
+        "imports": ["dlpack_web"],
+        "depends": [],
+    }
     for package in packages.values():
         package["depends"] = [
             normal(name) for name in package["depends"] if normal(name) in packages
@@ -91,17 +133,18 @@ def main() -> None:
         shutil.rmtree(wheels, ignore_errors=True)
         download(wheels)
         (wheels / ".done").touch()
-    shutil.rmtree(SOURCE, ignore_errors=True)
+    for folder in (SOURCE, LITE / "site"):
+        shutil.rmtree(folder, ignore_errors=True)
     everything = sorted(wheels.glob("*.whl"))
     lay_out_pyodide(SOURCE / "static" / "pyodide", everything)
     files = SOURCE / "files"
     files.mkdir()
-    for script in HERE.glob("*.py"):
-        if script != Path(__file__).resolve():
-            made = json.dumps(notebook(script.read_text("utf-8")), indent=1)
-            (files / f"{script.stem}.ipynb").write_text(made + "\n")
-    name = json.loads((ROOT / "dist" / "wheel.json").read_text())["file"]
-    installable = [ROOT / "dist" / name, *wheels.glob("comm-*.whl")]
+    for script in (HERE / "notebooks").glob("*.py"):
+        made = json.dumps(notebook(script.read_text("utf-8")), indent=1)
+        (files / f"{script.stem}.ipynb").write_text(made + "\n")
+    for target, file in FILES.items():
+        shutil.copy(file, files / target)
+    installable = [our_wheel(), *wheels.glob("comm-*.whl")]
     config = {
         "LiteBuildConfig": {"contents": ["files"], "no_sourcemaps": True},
         "PipliteAddon": {"piplite_urls": [str(wheel) for wheel in installable]},
@@ -121,10 +164,18 @@ def main() -> None:
     (SOURCE / "jupyter-lite.json").write_text(json.dumps(settings, indent=1))
     command = [str(Path(sys.executable).with_name("jupyter")), "lite", "build"]
     command += ["--output-dir", str(LITE / "site")]
-    done = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=SOURCE, capture_output=True, text=True, check=False
+    )
     (LITE / "build.log").write_text(done.stdout + done.stderr)
     if done.returncode:
         sys.exit((done.stdout + done.stderr)[-3000:])
+    # Browsers ask for one at the root.
+    shutil.copy(LITE / "site" / "tree" / "favicon.ico", LITE / "site")
+    for target, sources in BESIDE.items():
+        (LITE / "site" / target).mkdir(parents=True)
+        for file in sources:
+            shutil.copy(file, LITE / "site" / target)
 
 
 if __name__ == "__main__":

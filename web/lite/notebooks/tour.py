@@ -30,7 +30,7 @@ a
 # %%
 device = await dlw.webgpu.request_device()
 x = t.to_device(device)
-(x.shape, str(x.device), x.gpu_buffer.size)
+x.shape, str(x.device), x.gpu_buffer.size
 
 # %% [markdown]
 # ## A kernel in WGSL
@@ -61,4 +61,4 @@ bool((await y.to_host() == a * a).all())
 # %%
 for each in (t, x, y):
     each.release()
-dlw.live_tensors()
+t.released, x.released, y.released
