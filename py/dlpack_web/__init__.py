@@ -11,6 +11,7 @@ from ._browser import features
 from ._core import from_buffer, from_dlpack, live_tensors
 from ._device import Device, DLDeviceType
 from ._errors import CopyError, DeviceLostError, ReleasedError
+from ._inspect import inspect
 from ._tensor import Tensor, empty, from_js, to_host, to_js
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ __all__ = [
     "from_buffer",
     "from_dlpack",
     "from_js",
+    "inspect",
     "live_tensors",
     "to_host",
     "to_js",

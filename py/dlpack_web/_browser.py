@@ -129,6 +129,14 @@ def options(values: dict[str, Any]) -> Any:
     return to_js(values, dict_converter=js.Object.fromEntries)
 
 
+def stats() -> list[dict[str, Any]]:
+    """What each registered device holds and has done: webgpu.stats()."""
+    rows: list[dict[str, Any]] = call("stats").to_py()
+    for row in rows:
+        row["lost"] = row["lost"] or None  # some Pyodides have a null of their own
+    return rows
+
+
 def features() -> dict[str, Any]:
     """What this host can do, and what it lacks.
 

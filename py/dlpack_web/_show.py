@@ -32,7 +32,7 @@ def html(tensor: "Tensor") -> str:
         "shape": str(tensor.shape),
         "strides": f"{tensor.strides}, in elements",
         "device": str(tensor.device),
-        "size": _bytes(tensor.nbytes),
+        "size": size_of(tensor.nbytes),
         "access": "read-only" if tensor.read_only else "read and write",
     }
     rows = "".join(
@@ -44,7 +44,7 @@ def html(tensor: "Tensor") -> str:
     )
 
 
-def _bytes(count: int) -> str:
+def size_of(count: int) -> str:
     """1500 -> "1.5 KB" (powers of ten)."""
     power = min(len(str(count)) - 1, 9) // 3
     return f"{count / 1000**power:.4g} {('B', 'KB', 'MB', 'GB')[power]}"

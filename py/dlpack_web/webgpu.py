@@ -61,10 +61,7 @@ def stats() -> list[dict[str, Any]]:
     idleBytes that wait to be used again; created and reused (numbers of buffers); up,
     down and copied: what was uploaded, read back and copied between buffers.
     """
-    rows: list[dict[str, Any]] = _browser.call("stats").to_py()
-    for row in rows:
-        row["lost"] = row["lost"] or None  # some Pyodides have a null of their own
-    return rows
+    return _browser.stats()
 
 
 async def from_image(

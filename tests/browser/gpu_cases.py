@@ -214,3 +214,14 @@ async def test_small_gpu_tensors_show_themselves_and_large_ones_are_not_read():
         assert "more than is read back only to be shown" in large._repr_html_()
         assert dlw.webgpu.stats()[0]["down"] == before + 128
         assert ">webgpu:0<" in large._repr_html_()
+
+
+async def test_inspect_tells_what_the_gpu_holds():
+    with dlw.from_dlpack(np.zeros(1000, np.float32), device="webgpu") as x:
+        report = dlw.inspect({"x": x})
+        (row,) = [row for row in report.devices if row["device"] == str(x.device)]
+        assert row["buffers"] >= 1
+        assert row["bytes"] >= 4000
+        assert row["up"] >= 4000
+        assert report.nbytes == {str(x.device): 4000}
+        assert f">{x.device}<" in report._repr_html_()
