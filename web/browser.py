@@ -1,4 +1,5 @@
-"""Headless Chromium with WebGPU, for the demo runner, the browser tests and the bench.
+"""Headless Chromium with WebGPU, for the demo runner, the browser tests and the bench;
+Firefox instead where the environment variable BROWSER says so.
 
 One place for the binary, its flags and for what a page must not do: log errors, throw,
 or ask anything of another host.
@@ -11,8 +12,15 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    Playwright,
+    sync_playwright,
+)
 from playwright.sync_api import Error as PlaywrightError
 
 FLAGS = (
@@ -37,8 +45,21 @@ INSTALL = (
 )
 
 
+FIREFOX_PREFERENCES = {
+    "dom.webgpu.enabled": True,
+    "dom.webgpu.workers.enabled": True,
+    "gfx.webgpu.ignore-blocklist": True,  # software drivers are on it
+}
+# The driver that makes a GPU of the CPU; Debian's Chromium brings one along.
+SOFTWARE_GPU = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
+
+
+def is_firefox() -> bool:
+    return os.environ.get("BROWSER") == "firefox"
+
+
 class BrowserMissingError(RuntimeError):
-    """There is no Chromium; the message says what to install."""
+    """There is no such browser; the message says what to install."""
 
 
 def find_chromium() -> str | None:
@@ -52,14 +73,38 @@ def find_chromium() -> str | None:
     )
 
 
+def find_firefox() -> str:
+    for name in (os.environ.get("FIREFOX"), "firefox-esr", "firefox"):
+        if name and (path := shutil.which(name)):
+            return path
+    raise BrowserMissingError(
+        "No Firefox was found. Install one (Debian: `apt-get install firefox-esr "
+        "libvulkan1`), or name a binary in the environment variable FIREFOX."
+    )
+
+
+def launch(playwright: Playwright, extra: Sequence[str]) -> Browser:
+    if not is_firefox():
+        return playwright.chromium.launch(
+            executable_path=find_chromium(), args=[*FLAGS, *extra]
+        )
+    environment = {"MOZ_CRASHREPORTER_DISABLE": "1"}
+    if SOFTWARE_GPU.exists():
+        environment["VK_DRIVER_FILES"] = str(SOFTWARE_GPU)
+    return playwright.firefox.launch(
+        channel="moz-firefox",  # Mozilla's own, by WebDriver BiDi
+        executable_path=find_firefox(),
+        firefox_user_prefs=FIREFOX_PREFERENCES,
+        env=os.environ | environment,
+    )
+
+
 @contextmanager
 def open_browser(extra: Sequence[str] = ()) -> Iterator[Browser]:
-    """A running browser, closed on the way out; `extra` are further flags."""
+    """A running browser, closed on the way out; `extra` are further flags of Chromium."""
     with sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(
-                executable_path=find_chromium(), args=[*FLAGS, *extra]
-            )
+            browser = launch(playwright, extra)
         except PlaywrightError as error:
             if "Executable doesn't exist" in error.message:
                 raise BrowserMissingError(INSTALL) from error

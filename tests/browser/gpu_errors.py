@@ -118,7 +118,7 @@ async def test_wgsl_that_does_not_compile():
     """WebGPU says so later: the next readback raises it, and only that one."""
     with on_gpu() as tensor:
         dlw.webgpu.Kernel(IDLE.replace("= 1", "= nonsense"))(tensor)
-        with pytest.raises(BufferError, match=r"line 3.*nonsense"):
+        with pytest.raises(BufferError, match=r"(?s)line 3.*nonsense"):
             await tensor.to_host()
         assert (await tensor.to_host() == 0).all()
 

@@ -20,7 +20,7 @@ def test_page_with_webgpu(
     told = page.page.evaluate(
         "async () => (await (await import('/js/features.js')).features())"
     )
-    assert told["webgpu"]["adapter"]
+    assert isinstance(told["webgpu"]["adapter"], str)  # empty in Firefox
     assert told["webgpu"]["maxBufferSize"] >= 1 << 28
     flags = [told[name] for name in ("jspi", "using", "isolated", "worker")]
     assert flags == [True, True, True, False]
