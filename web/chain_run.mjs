@@ -55,8 +55,8 @@ export async function start(say) {
     executionProviders: ["webgpu"],
     preferredOutputLocation: "gpu-buffer",
   });
-  pyodide.FS.writeFile("/tmp/digits.npz", await bytesOf("./model/digits.npz"));
-  const weights = pyodide.runPython("import numpy; dict(numpy.load('/tmp/digits.npz'))");
+  pyodide.FS.writeFile("digits.npz", await bytesOf("./model/digits.npz"));
+  const weights = pyodide.runPython("import numpy; dict(numpy.load('digits.npz'))");
 
   const ops = {
     network: async (session, pixels) => (await session.run({ pixels })).logits,
