@@ -39,7 +39,7 @@ TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix wheel package native asan clean
-.PHONY: interop interop-light bench-quick
+.PHONY: interop interop-light bench-quick bench-lite
 .PHONY: test-native test-asan test-leaks test-js test-browser test-lite
 .PHONY: check-c check-python check-js check-sizes js site chromium
 
@@ -54,7 +54,7 @@ test: test-native test-asan test-js test-browser ## all tests
 serve: $(NEEDS_chain) site ## the site on http://localhost:8000
 	@$(PYTHON_BIN)/python web/serve.py --port 8000
 
-lite: $(LITE) ## a JupyterLite site with three notebooks: build/lite/site
+lite: $(LITE) ## a JupyterLite site with notebooks: build/lite/site
 
 bench: $(NATIVE) $(LIBRARIES) site chromium ## measurements: build/bench.json, build/bench.md and plots
 	@$(PYTHON_BIN)/python tests/bench/bench.py
@@ -126,6 +126,9 @@ test-browser: $(NEEDS_chain) package site chromium
 
 test-lite: $(LITE) chromium
 	$(PYTHON_BIN)/python -m pytest tests/lite
+
+bench-lite: $(LITE) chromium
+	@$(PYTHON_BIN)/python tests/lite/timing.py
 
 # The same without PyTorch (unless it is installed): a minute less, and gigabytes.
 interop-light: build/interop/.done $(NATIVE)

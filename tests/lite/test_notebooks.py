@@ -39,6 +39,12 @@ EXPECTED = {
         r"<Figure size 900x360 with 3 Axes>",
         "True",
     ],
+    "by_hand": [
+        "",
+        "",
+        "",
+        r"array\(\[\[ 0.,  1.,  4.\],\s+\[ 9., 16., 25.\]\], dtype=float32\)",
+    ],
     "onnx": [
         r"'1\.30\.0'",
         r"\(\['pixels'\], \['logits'\]\)",
