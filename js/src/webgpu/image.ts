@@ -216,8 +216,13 @@ function upload(
   const usage = COPY_DST | TEXTURE_BINDING | RENDER_ATTACHMENT;
   const texture = createTexture(record, tensor, usage);
   const { width, height } = texture;
+  const { queue } = record.device.gpu;
   try {
-    record.device.gpu.queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);
+    const { data, colorSpace } = source as Partial<ImageData>;
+    if (data instanceof Uint8ClampedArray && (colorSpace ?? "srgb") === "srgb") {
+      // These are the bytes already; Firefox takes them in no other way.
+      queue.writeTexture({ texture }, data, { bytesPerRow: 4 * width }, [width, height]);
+    } else queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);
     return texture;
   } catch (cause) {
     if (cause instanceof TypeError) throw cause;
