@@ -257,12 +257,7 @@ BRIDGE(int32_t, chunk)(uint32_t handle, uint32_t dtype, double first) {
   return (int32_t)count;
 }
 
-/* --- handles --------------------------------------------------------------------- */
-
-BRIDGE(dlw_tensor *, get)(uint32_t handle) {
-  slot *entry = find(handle);
-  return entry != NULL ? entry->tensor : NULL;
-}
+/* --- releasing ------------------------------------------------------------------- */
 
 BRIDGE(int32_t, release)(uint32_t handle) {
   dlw_tensor *tensor = take(handle);

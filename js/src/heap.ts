@@ -1,5 +1,5 @@
 import { bytesOf, type DType, dtypePacked } from "./dtype.js";
-import { ReleasedError, UnsupportedError } from "./errors.js";
+import { UnsupportedError } from "./errors.js";
 import * as L from "./layout.js";
 import type { Storage } from "./storage.js";
 import { CPU_DEVICE, Tensor } from "./tensor.js";
@@ -13,7 +13,6 @@ export interface CoreExports {
   share(handle: number): number;
   pack(handle: number): number;
   chunk(handle: number, dtype: number, first: number): number;
-  get(handle: number): number;
   release(handle: number): number;
   error_kind(): number;
   error_text(): number;
@@ -124,15 +123,6 @@ export class HeapStorage implements Storage {
     );
     if (address === 0) this.host.fail();
     return (this.host.memory.words[(address >>> 2) + L.HANDLE] as number) >>> 0;
-  }
-
-  /** The tensor of a hold that came through Python as a number; takes the hold over. */
-  fromHandle(handle: number): Tensor {
-    const address = this.host.enter((core) => core.get(handle));
-    if (address !== 0) return this.adopt(address);
-    throw new ReleasedError(`hold ${handle} is not (or no longer) held; take a new one`, {
-      given: handle,
-    });
   }
 
   /** The tensor that a `dlw_tensor` describes. Takes its hold over, also where it throws. */

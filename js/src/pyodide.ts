@@ -56,7 +56,6 @@ const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
   share: 1,
   pack: 1,
   chunk: 1,
-  get: 1,
   release: 1,
   error_kind: 1,
   error_text: 1,

@@ -25,8 +25,9 @@ const all = () => import("./adapters/all.js");
 const later = () => import("./webgpu/later.js");
 
 /**
- * What `dlpack_web/_browser.py` calls. Tensors cross as numbers: a hold in the C core, which each
- * method here takes over (also when it throws), or returns for Python to take over.
+ * What `dlpack_web/_browser.py` calls. Tensors cross as numbers, in one step each, so that an
+ * interrupt of Python finds nothing between two owners: from Python as the address of a `Tensor`
+ * that the caller keeps during the call, to Python as a new hold in the C core for it to take over.
  */
 export class PythonSeam {
   readonly bridge: Bridge;
@@ -38,9 +39,9 @@ export class PythonSeam {
     this.bridge = new Bridge(pyodide, host, this.#heap);
   }
 
-  /** The JS tensor for a hold. */
-  fromHandle(handle: number): Tensor {
-    return this.#heap.fromHandle(handle);
+  /** The JS tensor for a Python one, with a hold of its own. */
+  tensorAt(address: number): Tensor {
+    return this.#heap.borrow(address, false);
   }
 
   /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
@@ -49,8 +50,8 @@ export class PythonSeam {
   }
 
   /** A CPU tensor's elements, on a device; converted where `dtype` is given. */
-  upload(handle: number, deviceId: number, dtype?: DTypeName): number {
-    const source = this.fromHandle(handle);
+  upload(address: number, deviceId: number, dtype?: DTypeName): number {
+    const source = this.tensorAt(address);
     try {
       return this.#give(source.to(deviceWithId(deviceId).device.gpu, { dtype }));
     } finally {
@@ -60,7 +61,7 @@ export class PythonSeam {
 
   /** Writes a tensor's elements over those of another. */
   write(target: number, source: number, convert: boolean): void {
-    const [to, from] = this.#adopt([target, source]) as [Tensor, Tensor];
+    const [to, from] = this.#tensorsAt([target, source]) as [Tensor, Tensor];
     try {
       to.write(from, { convert });
     } finally {
@@ -80,9 +81,9 @@ export class PythonSeam {
   }
 
   /** Reads the first half of the tensors into the second: row-major CPU ones of as many bytes. */
-  async read(...handles: number[]): Promise<void> {
-    const tensors = this.#adopt(handles);
-    const half = handles.length / 2;
+  async read(...addresses: number[]): Promise<void> {
+    const tensors = this.#tensorsAt(addresses);
+    const half = tensors.length / 2;
     try {
       await read(tensors.slice(0, half), tensors.slice(half));
     } finally {
@@ -117,7 +118,7 @@ export class PythonSeam {
 
   /**
    * What runs a kernel, for Python to call directly; the queue keeps the GPU's memory for it, so
-   * that the holds end here. Bit i of `numbers` is set where argument i is a number, and no hold.
+   * that nothing is held after. Bit i of `numbers` is set where argument i is a number, no tensor.
    */
   runner(kernel: Kernel) {
     return (x: number, y: number, z: number, numbers: number, ...args: number[]): void => {
@@ -150,18 +151,24 @@ export class PythonSeam {
     }
   }
 
-  /** An image of the page as a tensor on a device. */
-  async fromImage(
-    source: ImageSource,
-    deviceId: number,
-    options: FromImageOptions,
-  ): Promise<number> {
-    return this.#give(await (await later()).fromImage(this.device(deviceId), source, options));
+  /** An image of the page as a tensor on a device, which release() lets go of, then or later. */
+  fromImage(source: ImageSource, deviceId: number, options: FromImageOptions) {
+    const make = async () => (await later()).fromImage(this.device(deviceId), source, options);
+    const promise = make();
+    return {
+      promise,
+      release() {
+        promise.then(
+          (tensor) => tensor.release(),
+          () => {},
+        );
+      },
+    };
   }
 
   /** Draws a tensor on a canvas. */
-  async toCanvas(handle: number, canvas: HTMLCanvasElement | OffscreenCanvas): Promise<void> {
-    const tensor = this.fromHandle(handle);
+  async toCanvas(address: number, canvas: HTMLCanvasElement | OffscreenCanvas): Promise<void> {
+    const tensor = this.tensorAt(address);
     try {
       await (await later()).toCanvas(tensor, canvas);
     } finally {
@@ -182,8 +189,8 @@ export class PythonSeam {
     const { give, take, use, install } = adapters[name as keyof typeof adapters] as Adapter;
     install?.(library);
     return {
-      give: (handle: number, options: object) => {
-        const tensor = this.fromHandle(handle);
+      give: (address: number, options: object) => {
+        const tensor = this.tensorAt(address);
         try {
           return give(library, tensor, options);
         } finally {
@@ -205,7 +212,7 @@ export class PythonSeam {
 
   #arguments(numbers: number, args: number[]): { given: Argument[]; release(): void } {
     const isNumber = (i: number) => (numbers >>> i) & 1;
-    const tensors = this.#adopt(numbers === 0 ? args : args.filter((_, i) => !isNumber(i)));
+    const tensors = this.#tensorsAt(numbers === 0 ? args : args.filter((_, i) => !isNumber(i)));
     const rest = tensors.values();
     return {
       given:
@@ -227,15 +234,14 @@ export class PythonSeam {
     }
   }
 
-  /** Takes over all holds, or releases all of them and throws. */
-  #adopt(handles: readonly number[]): Tensor[] {
+  /** The tensors for all addresses, or none. */
+  #tensorsAt(addresses: readonly number[]): Tensor[] {
     const tensors: Tensor[] = [];
     try {
-      for (const handle of handles) tensors.push(this.fromHandle(handle));
+      for (const address of addresses) tensors.push(this.tensorAt(address));
       return tensors;
     } catch (error) {
       for (const tensor of tensors) tensor.release();
-      for (const handle of handles.slice(tensors.length)) this.#heap.release(handle);
       throw error;
     }
   }

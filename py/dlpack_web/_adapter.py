@@ -2,9 +2,9 @@
 
 from typing import Any, Literal
 
-from . import _browser, _core
+from . import _browser
 from ._device import CPU, Device, parse_device
-from ._tensor import Tensor, default_device
+from ._tensor import Tensor, default_device, hold
 
 Name = Literal["arrow", "jax", "ndarray", "ort", "tfjs", "three"]
 
@@ -28,16 +28,15 @@ class Adapter:
         """
         if copy is not None:
             options["copy"] = copy
-        (handle,) = _browser.lend((x,))
-        return _browser.invoke(self._js.give, handle, _browser.options(options))
+        with hold(x) as tensor:
+            return _browser.invoke(self._js.give, id(tensor), _browser.options(options))
 
     def from_js(self, value: Any, /, **options: Any) -> Tensor:
         """A Tensor over the memory of the library's own tensor, which stays valid.
 
         BufferError for what it cannot be; ReleasedError if it was disposed of.
         """
-        handle = _browser.invoke(self._js.take, value, _browser.options(options))
-        return _core._take(handle)
+        return _browser.receive(self._js.take, value, _browser.options(options))
 
     async def use_device(
         self, device: str | tuple[int, int] = "webgpu", *, renderer: Any = None

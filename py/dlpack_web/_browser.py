@@ -2,22 +2,28 @@
 
 The JavaScript side is one object per Pyodide (PythonSeam in js/src/python.ts). A page
 that called `connect(pyodide)` has handed it over; otherwise the copy in this wheel is
-evaluated when it is first needed. Tensors cross as integer handles.
+evaluated when it is first needed.
+
+Tensors cross as integers, in one step: Python may be interrupted (KeyboardInterrupt)
+between any two steps of its own, but not within one that runs in C.
 """
 
 import sys
-from collections.abc import Awaitable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._errors import CopyError, DeviceLostError, ReleasedError
+
+if TYPE_CHECKING:
+    from ._tensor import Tensor
 
 IN_BROWSER = sys.platform == "emscripten"
 if IN_BROWSER:
     import js
     import pyodide_js
     from pyodide.code import run_js
-    from pyodide.ffi import JsException, can_run_sync, run_sync, to_js
+    from pyodide.ffi import JsException, JsProxy, can_run_sync, run_sync, to_js
 
 _seam: Any = None
 
@@ -76,9 +82,14 @@ def _translated(error: Any) -> Exception:
     return classes.get(error.name, RuntimeError)(error.message)
 
 
+def method(name: str) -> Any:
+    """A method of the JavaScript side."""
+    return getattr(_ready(), name)
+
+
 def call(name: str, *args: Any) -> Any:
     """Calls a method of the JavaScript side; its errors become Python's."""
-    return invoke(getattr(_ready(), name), *args)
+    return invoke(method(name), *args)
 
 
 def invoke(function: Any, *args: Any) -> Any:
@@ -89,26 +100,29 @@ def invoke(function: Any, *args: Any) -> Any:
         raise _translated(error) from error
 
 
-def call_with(name: str, xs: Sequence[object], *args: Any) -> Any:
-    """`call` with new holds on the memory of each of `xs` as first arguments."""
-    return call(name, *lend(xs), *args)
+def call_with(name: str, tensors: Sequence[_core.Tensor], *args: Any) -> Any:
+    """`call` with the addresses of Tensors as first arguments."""
+    return call(name, *map(id, tensors), *args)
 
 
-def lend(xs: Sequence[object]) -> list[int]:
-    """Handles of new holds on the memory of each of `xs`, for JavaScript to take over.
-
-    They are made only where there is some, all of them or none.
-    """
-    _ready()
-    handles: list[int] = []
+def receive(function: Any, *args: Any) -> "Tensor":
+    """The Tensor that a function of the JavaScript side returns the handle of."""
     try:
-        for x in xs:
-            handles.append(_core._lend(x))
-    except BaseException:
-        for handle in handles:
-            _core._take(handle).release()
-        raise
-    return handles
+        return only(_core._take, function, *args)
+    except JsException as error:
+        raise _translated(error) from error
+
+
+async def receive_later(function: Any, *args: Any) -> "Tensor":
+    """The same of a function that returns {promise, release}: the promise is of a
+    JavaScript Tensor, and release() lets go of that, even before it is there."""
+    kept = Kept(function, *args)
+    return receive(method("fromJs"), await finish(kept.js.promise))
+
+
+def only[T](last: Callable[[Any], T], first: Callable[..., Any], *args: Any) -> T:
+    """last(first(*args)) as one step: chained in C."""
+    return next(map(last, map(first, *([arg] for arg in args))))
 
 
 async def finish(promise: Awaitable[Any]) -> Any:
@@ -127,6 +141,11 @@ def numbers(values: Sequence[int]) -> Any:
 def options(values: dict[str, Any]) -> Any:
     """A plain JavaScript object."""
     return to_js(values, dict_converter=js.Object.fromEntries)
+
+
+def is_js(x: object) -> bool:
+    """Whether `x` is an object of JavaScript."""
+    return IN_BROWSER and isinstance(x, JsProxy)
 
 
 def stats() -> list[dict[str, Any]]:
@@ -161,18 +180,23 @@ def can_block() -> bool:
     return IN_BROWSER and bool(can_run_sync())
 
 
-def block_on(awaitable: Awaitable[Any]) -> Any:
-    """Waits; only where `can_block()`."""
-    return run_sync(awaitable)
+def block_on(promise: Awaitable[Any]) -> Any:
+    """Waits for what `call` returned, with the same errors; only where `can_block()`."""
+    return invoke(run_sync, promise)
 
 
-class Twin:
-    """The JavaScript Tensor of a Python Tensor; released together with it."""
+class Kept:
+    """What a function of the JavaScript side made; released together with this."""
 
-    def __init__(self, tensor: _core.Tensor) -> None:
-        self.js = call_with("fromHandle", (tensor,))
+    def __init__(self, function: Any, *args: Any) -> None:
+        self._made: list[Any] = []
+        # One step, so that nothing is made without being kept.
+        invoke(self._made.extend, map(function, *([arg] for arg in args)))
+
+    @property
+    def js(self) -> Any:
+        return self._made[0]
 
     def __del__(self) -> None:
-        twin = self.__dict__.get("js")  # absent where __init__ raised
-        if twin is not None:
+        for twin in self.__dict__.get("_made", ()):  # nothing where __init__ raised
             twin.release()

@@ -136,7 +136,8 @@ class Tensor(_core.Tensor):
                 f"cannot copy from {here} to {target}: WebGPU buffers do not leave "
                 f"their device; {_AWAIT} and upload the result"
             )
-        return _core._take(_browser.call_with("upload", (self,), target.id, name))
+        upload = _browser.method("upload")
+        return _browser.receive(upload, id(self), target.id, name)
 
     def write(self, source: object, /, *, convert: bool = False) -> None:
         """Writes the elements of `source` over those of this tensor: one copy.
@@ -146,10 +147,10 @@ class Tensor(_core.Tensor):
         that needs no new GPUBuffer, and nothing to await. BufferError: another shape or
         dtype, read-only or strided targets; then nothing is written.
         """
-        if self.device != CPU:
-            _browser.call_with("write", (self, source), convert)
-            return
-        with _core._take(_core._lend(source)) as other:
+        with hold(source) as other:
+            if self.device != CPU:
+                _browser.call_with("write", (self, other), convert)
+                return
             self._check_write(other)
             packed = _core.from_dlpack(other, copy=None if other._row_major() else True)
             memoryview(_core._raw(self)[0])[:] = memoryview(_core._raw(packed)[0])
@@ -190,8 +191,8 @@ class Tensor(_core.Tensor):
         try:
             twin = self._js
         except AttributeError:
-            twin = self._js = _browser.Twin(self)
-        assert isinstance(twin, _browser.Twin)
+            twin = self._js = _browser.Kept(_browser.method("tensorAt"), id(self))
+        assert isinstance(twin, _browser.Kept)
         return twin.js
 
     @property
@@ -208,7 +209,7 @@ class Tensor(_core.Tensor):
         if not _browser.can_block():
             self._cannot_block()
         target = _like(self)
-        _browser.block_on(_read([self], [target]))
+        _browser.block_on(_browser.call_with("read", (self, target)))
         return target
 
     def _cannot_block(self) -> NoReturn:
@@ -234,6 +235,11 @@ class Tensor(_core.Tensor):
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+def hold(x: object) -> Tensor:
+    """A new hold on the memory of any object that shares some."""
+    return _browser.only(_core._take, _core._lend, x)
 
 
 def _like(tensor: Tensor) -> Tensor:
@@ -271,7 +277,7 @@ def empty(
     if target is None:
         target = default_device()
     sizes = _browser.numbers(extents)
-    return _core._take(_browser.call("empty", sizes, name, target.id))
+    return _browser.receive(_browser.method("empty"), sizes, name, target.id)
 
 
 def _extents(shape: Any) -> tuple[int, ...]:
@@ -303,7 +309,8 @@ def to_js(x: object) -> Any:
     x: a Tensor, an array, any buffer or DLPack producer. `.data` of the result is the
     typed array. It holds the memory by itself: whoever gets it calls `release()`.
     """
-    return _browser.call_with("fromHandle", (x,))
+    with hold(x) as tensor:
+        return _browser.call_with("tensorAt", (tensor,))
 
 
 def from_js(obj: Any) -> Tensor:
@@ -316,7 +323,7 @@ def from_js(obj: Any) -> Tensor:
     """
     if isinstance(obj, Tensor):
         return _core.from_dlpack(obj)
-    return _core._take(_browser.call("fromJs", obj))
+    return _browser.receive(_browser.method("fromJs"), obj)
 
 
 async def to_host(*tensors: Tensor) -> "tuple[np.ndarray[Any, Any], ...]":
@@ -337,7 +344,7 @@ async def _to_host(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
         targets.append(target)
         arrays.append(array)
     if sources:
-        await _read(sources, targets)
+        await _browser.finish(_browser.call_with("read", (*sources, *targets)))
     results = []
     for out, array in zip(outs, arrays, strict=True):
         result = array.numpy() if isinstance(array, Tensor) else array
@@ -371,11 +378,6 @@ def _check_out(tensor: Tensor, out: "np.ndarray[Any, Any]") -> None:
         )
     if not out.flags.writeable:
         raise ValueError("out is read-only; give a writable array")
-
-
-async def _read(sources: list[Tensor], targets: list[Tensor]) -> None:
-    promise = _browser.call_with("read", (*sources, *targets))
-    await _browser.finish(promise)
 
 
 def place(x: Any, device: str | tuple[int, int], copy: bool | None) -> Tensor:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-from . import _browser, _core
+from . import _browser
 from ._device import CPU, Device, DLDeviceType, parse_device
 from ._tensor import Tensor, default_device, dtype_named
 
@@ -91,9 +91,12 @@ async def from_image(
         raise BufferError("an image comes to 'webgpu'; to_host() reads it from there")
     if target is None:
         target = default_device()
+    if not _browser.is_js(js_source):
+        what = type(js_source).__qualname__
+        raise TypeError(f"from_image takes an image of JavaScript, not a {what}")
     options = _browser.options({"dtype": dtype_named(dtype), "channels": channels})
-    promise = _browser.call("fromImage", js_source, target.id, options)
-    return _core._take(await _browser.finish(promise))
+    make = _browser.method("fromImage")
+    return await _browser.receive_later(make, js_source, target.id, options)
 
 
 async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
@@ -186,16 +189,15 @@ def _common_device(args: Sequence[object]) -> int:
 
 
 def _arguments(args: Sequence[Any]) -> tuple[int, list[int | float]]:
-    """Which arguments are numbers, as bits, and holds or numbers in their order."""
+    """Which arguments are numbers, as bits, and what JavaScript gets of each."""
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    handles = _browser.lend(tensors)
     if len(tensors) == len(args):
-        return 0, list(handles)
-    numbers, rest = 0, iter(handles)
+        return 0, list(map(id, args))
+    numbers = 0
     values: list[int | float] = []
     for position, arg in enumerate(args):
         if isinstance(arg, Tensor):
-            values.append(next(rest))
+            values.append(id(arg))
         else:
             numbers |= 1 << position
             values.append(_number(arg))

@@ -83,6 +83,8 @@ async def test_sources_that_are_refused():
     with pytest.raises(BufferError, match="has no pixels"):
         await from_image(bitmap)
     with pytest.raises(TypeError, match="fromImage takes a canvas"):
+        await from_image(js.Object.new())
+    with pytest.raises(TypeError, match="an image of JavaScript, not a ndarray"):
         await from_image(np.zeros((2, 2, 4), np.uint8))
     with pytest.raises(BufferError, match="use uint8"):
         await from_image(canvas, dtype="int32")

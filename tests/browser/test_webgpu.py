@@ -20,6 +20,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
     [
         "gpu_cases.py",
         "gpu_errors.py",
+        "gpu_interrupts.py",
         "gpu_kernels.py",
         "gpu_upload.py",
         "image_cases.py",

@@ -31,7 +31,6 @@ empty = function("empty", c_size_t, c_int32, c_uint32, c_uint32)
 wrap = function("wrap", c_size_t, c_uint32, c_int32, c_int32, c_uint32, c_uint32)
 share = function("share", c_size_t, c_uint32)
 pack = function("pack", c_size_t, c_uint32)
-get = function("get", c_size_t, c_uint32)
 release = function("release", c_int32, c_uint32)
 error_kind = function("error_kind", c_int32)
 error_text = function("error_text", ctypes.c_char_p)
@@ -75,7 +74,6 @@ def test_handle_is_refused_once_released():
     _, handle = struct_of(borrow(np.zeros(2), 0))
     assert release(handle) == 0
     assert release(handle) == -1
-    assert get(handle) == 0
     for call in (share, pack):
         assert call(handle) == 0
         assert failure()[0] == KINDS["released"]
@@ -95,7 +93,6 @@ def test_slot_is_used_again_with_another_handle():
 
 @pytest.mark.parametrize("handle", [0, 1, 5, 0xFFFFF, 0x100000, 2**32 - 1])
 def test_forged_handle_is_refused(handle):
-    assert get(handle) == 0
     assert release(handle) == -1
     with pytest.raises(dlw.ReleasedError):
         _core._take(handle)
@@ -112,7 +109,6 @@ def test_handle_beyond_32_bits_is_refused(handle):
 def test_table_grows():
     handles = [struct_of(borrow(np.zeros(1), 0))[1] for _ in range(500)]
     assert len(set(handles)) == 500
-    assert all(get(handle) for handle in handles)
     assert [release(handle) for handle in handles] == [0] * 500
 
 

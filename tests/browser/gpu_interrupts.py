@@ -1,0 +1,205 @@
+"""Interrupts, inside the page: wherever one comes, nothing stays pending or is lost.
+
+CPython looks for an interrupt where a function begins, after a call and where a loop goes
+round. Each operation is run once for each such place in our files, and interrupted there.
+Finalizers are left out: what one of them does not release, garbage collection does.
+"""
+
+import asyncio
+import dis
+import gc
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gpu_fixtures import live
+from js import Float32Array, Object, OffscreenCanvas
+from pyodide.ffi import run_sync, to_js
+
+import dlpack_web as dlw
+
+pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
+
+OURS = str(Path(dlw.__file__).parent)
+LOOKS = ("CALL", "JUMP_BACKWARD", "SEND", "RESUME")
+TRIPLE = """
+@group(0) @binding(0) var<storage, read> src: array<f32>;
+@group(0) @binding(1) var<storage, read_write> dst: array<f32>;
+@group(0) @binding(2) var<uniform> factor: f32;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < arrayLength(&src)) { dst[id.x] = factor * src[id.x]; }
+}
+"""
+ARRAY = np.arange(6, dtype="f4")
+
+
+class Interrupt:
+    """A with block in which the `at`-th place raises KeyboardInterrupt; counts them."""
+
+    def __init__(self, at):
+        self.at, self.count, self.before = at, 0, {}
+
+    def __enter__(self):
+        sys.settrace(self.enter)
+        return self
+
+    def __exit__(self, *exception):
+        sys.settrace(None)
+
+    def enter(self, frame, event, arg):
+        code = frame.f_code
+        if not code.co_filename.startswith(OURS) or code.co_name == "__del__":
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self.step
+
+    def step(self, frame, event, arg):
+        if event == "opcode":
+            name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            before = self.before.get(id(frame), "")
+            self.before[id(frame)] = name
+            if before.startswith(LOOKS):
+                self.count += 1
+                if self.count == self.at:
+                    raise KeyboardInterrupt
+        elif event == "return":
+            self.before.pop(id(frame), None)
+        return self.step
+
+
+async def upload():
+    with dlw.from_dlpack(ARRAY, device="webgpu") as tensor:
+        return await tensor.to_host()
+
+
+async def upload_strided():
+    wide = np.repeat(ARRAY.astype("f8"), 2)[::2]
+    with dlw.from_dlpack(wide) as tensor:
+        on_gpu = tensor.to_device("webgpu", dtype="float32")
+    return await on_gpu.to_host()
+
+
+async def write():
+    with dlw.empty(6, device="webgpu") as tensor:
+        tensor.write(ARRAY)
+        return await tensor.to_host()
+
+
+async def read_many():
+    tensors = [dlw.from_dlpack(ARRAY, device="webgpu") for _ in range(3)]
+    first, _, last = await dlw.to_host(*tensors)
+    assert (first == last).all()
+    return first
+
+
+async def read_into():
+    out = np.empty_like(ARRAY)
+    return await dlw.from_dlpack(ARRAY, device="webgpu").to_host(out)
+
+
+async def read_blocking():
+    return np.asarray(dlw.from_dlpack(ARRAY, device="webgpu"))
+
+
+async def numpy_from_gpu():
+    return np.from_dlpack(dlw.from_dlpack(ARRAY, device="webgpu"), device="cpu")
+
+
+async def kernel():
+    x = dlw.from_dlpack(ARRAY / 3, device="webgpu")
+    y = dlw.empty(6, device="webgpu")
+    dlw.webgpu.Kernel(TRIPLE)(x, y, 3.0)
+    return np.round(await y.to_host())
+
+
+async def image():
+    canvas = OffscreenCanvas.new(3, 2)
+    canvas.getContext("2d").fillRect(0, 0, 3, 2)
+    with await dlw.webgpu.from_image(canvas, dtype="float32") as tensor:
+        return (await tensor.to_host())[..., 3].ravel() * ARRAY
+
+
+async def draw():
+    rgb = np.ones((1, 2, 3), "u1")
+    await dlw.webgpu.to_canvas(
+        dlw.from_dlpack(rgb, device="webgpu"), OffscreenCanvas.new(2, 1)
+    )
+    return ARRAY
+
+
+async def javascript():
+    with dlw.from_dlpack(ARRAY) as tensor:
+        view = tensor.js.data
+        with dlw.from_js(view.slice()) as copied:
+            return copied.numpy().copy()
+
+
+async def library():
+    ndarray = await dlw.adapter("ndarray", None)
+    row = {"data": Float32Array.new(to_js(ARRAY.tolist())), "shape": [6], "stride": [1]}
+    with ndarray.from_js(to_js(row, dict_converter=Object.fromEntries)) as back:
+        return back.numpy().copy()
+
+
+OPERATIONS = [
+    upload,
+    upload_strided,
+    write,
+    read_many,
+    read_into,
+    read_blocking,
+    numpy_from_gpu,
+    kernel,
+    image,
+    draw,
+    javascript,
+    library,
+]
+
+
+def held():
+    """Tensors, and GPU buffers under them."""
+    return *live(), [row["buffers"] for row in dlw.webgpu.stats()]
+
+
+async def settled(before):
+    """What is held, once nothing is under way any more; at most 2 s later."""
+    for _ in range(200):
+        if held() == before:
+            break
+        await asyncio.sleep(0.01)
+    return held()
+
+
+async def interrupted(operation, at):
+    """Whether the interrupt came out, and how many places there were before the end."""
+    with Interrupt(at) as places:
+        try:
+            await operation()
+        except KeyboardInterrupt:
+            return True, places.count
+    return False, places.count
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.__name__)
+def test_interrupted_anywhere(operation):
+    async def everywhere():
+        assert (await operation() == ARRAY).all()
+        before = held()
+        _, places = await interrupted(operation, 0)
+        assert places > 5
+        lost = []
+        for at in range(1, places + 1):
+            came_out, _ = await interrupted(operation, at)
+            gc.collect(0)
+            if await settled(before) != before:
+                lost.append((at, held()))
+                before = held()
+            assert came_out
+        assert lost == []
+        assert (await operation() == ARRAY).all()
+
+    run_sync(everywhere())
