@@ -260,7 +260,11 @@ static PyMethodDef TENSOR_METHODS[] = {
 /* The memory of a copy on the CPU, where Python may wait for one. */
 static int view_of_copy(PyObject *self, Py_buffer *view, int flags) {
   PyObject *host = PyObject_CallMethodObjArgs(self, dlw_core->str_read_blocking, NULL);
-  if (host == NULL) return -1;
+  if (host == NULL) {
+    /* NumPy drops what is raised here and goes on: there an interrupt comes again. */
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+    return -1;
+  }
   /* What is written there would be lost. */
   dlw_tensor_of(host)->managed.flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
   int result = PyObject_GetBuffer(host, view, flags);

@@ -4,8 +4,11 @@
   resolution. dlpack-web itself does not need them.
 - Pages run under a strict content security policy: no `unsafe-eval`, no inline scripts
   or styles. WebAssembly needs `wasm-unsafe-eval`, nothing else does.
-- A page whose name ends in `.eval.html` may also use eval. It stands for a notebook
-  host, where a plain `import dlpack_web` runs the JavaScript inside the wheel.
+- What has `.eval.` in its name may also use eval: a worker that runs anybody's cells,
+  and a page that stands for a notebook host, where a plain `import dlpack_web` runs the
+  JavaScript inside the wheel.
+- The notebook page shows the HTML of cells, cleaned of scripts: styles and images in it
+  are allowed.
 
 Usage: python web/serve.py [--port 8000] [--root build/site]
 """
@@ -23,10 +26,10 @@ from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "build" / "site"
-EVAL_SUFFIX = ".eval.html"
+EVAL_MARK = ".eval."
 POLICY = (
     "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{eval}; "
-    "style-src 'self'; object-src 'none'; "
+    "style-src 'self'{styles}; img-src 'self' data:; object-src 'none'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
@@ -63,8 +66,12 @@ class Handler(SimpleHTTPRequestHandler):
 
     def end_headers(self) -> None:
         if self.strict:
-            allow = " 'unsafe-eval'" if self.page().endswith(EVAL_SUFFIX) else ""
-            self.send_header("Content-Security-Policy", POLICY.format(eval=allow))
+            page = self.page()
+            allow = {
+                "eval": " 'unsafe-eval'" if EVAL_MARK in page else "",
+                "styles": " 'unsafe-inline'" if page.startswith("/notebook/") else "",
+            }
+            self.send_header("Content-Security-Policy", POLICY.format(**allow))
             self.send_header("Cross-Origin-Opener-Policy", "same-origin")
             self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
             self.send_header("Cross-Origin-Resource-Policy", "same-origin")

@@ -1,9 +1,12 @@
-"""Where memory is: the tensors that names stand for, and what each GPU device holds."""
+"""Where memory is: the tensors that are alive, by their holders, and GPU devices."""
 
+import gc
 import sys
+import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
+from types import FrameType, ModuleType
 from typing import Any
 
 from . import _browser, _core
@@ -11,8 +14,7 @@ from ._show import size_of
 from ._tensor import Tensor
 
 DEPTH = 3  # containers inside containers that are looked into
-DEVICE_COLUMNS = (
-    "device",
+DEVICE_FACTS = (
     "buffers",
     "bytes",
     "idleBytes",
@@ -24,56 +26,92 @@ DEVICE_COLUMNS = (
 )
 
 
-@dataclass
+@dataclass(frozen=True)
+class Held:
+    """A Tensor that is alive, and who holds it. It does not hold the Tensor itself."""
+
+    #: "x", "layers[0]", "Out[3]"; of a Tensor without a name "Model.weights", "a list", …
+    holders: tuple[str, ...]
+    dtype: str
+    shape: tuple[int, ...]
+    device: str
+    nbytes: int
+    ref: "weakref.ref[Tensor]" = field(repr=False)
+
+    def __str__(self) -> str:
+        what = f"{self.dtype} {self.shape} on {self.device}, {size_of(self.nbytes)}"
+        return f"{', '.join(self.holders) or 'nobody'}: {what}"
+
+
+@dataclass(frozen=True)
 class Report:
     """What `inspect()` found; notebooks show it as tables."""
 
-    #: By each name: the Tensors that are not released. "x", "Out[3]", "layers[0]", …
-    tensors: dict[str, Tensor]
-    #: Number of tensors alive in the C core: each holds some memory.
+    #: The Tensor objects that are not released.
+    tensors: list[Held]
+    #: Number of holds on memory in the C core: one for each Tensor, and the others.
     live: int
-    #: Those of them that no name was found for: arrays and capsules made from tensors,
-    #: JavaScript's, and Tensors inside of other objects.
+    #: The others: arrays and capsules made from tensors, and JavaScript's tensors.
     elsewhere: int
     #: As webgpu.stats(): one row for each device; none without a browser.
-    devices: list[dict[str, Any]] = field(default_factory=list)
+    devices: list[dict[str, Any]]
 
     @property
     def nbytes(self) -> dict[str, int]:
-        """Bytes of the named tensors, by device; views of the same memory count each."""
+        """Bytes of the Tensors, by device; views of the same memory count each."""
         total: dict[str, int] = {}
-        for tensor in {id(t): t for t in self.tensors.values()}.values():
-            device = str(tensor.device)
-            total[device] = total.get(device, 0) + tensor.nbytes
+        for row in self.tensors:
+            total[row.device] = total.get(row.device, 0) + row.nbytes
         return total
 
+    def since(self, earlier: "Report") -> "Report":
+        """What has come since an earlier report and is alive: what a cell left behind."""
+        known = {id(row.ref) for row in earlier.tensors}  # one for each living Tensor
+        return replace(
+            self,
+            tensors=[row for row in self.tensors if id(row.ref) not in known],
+            live=max(0, self.live - earlier.live),
+            elsewhere=max(0, self.elsewhere - earlier.elsewhere),
+            devices=[],
+        )
+
     def __repr__(self) -> str:
-        lines = [f"{self.live} tensors alive, {self.elsewhere} of them without a name"]
-        lines += [f"  {name}: {tensor!r}" for name, tensor in self.tensors.items()]
+        lines = [self._summary(), *(f"  {row}" for row in self.tensors)]
         for row in self.devices:
-            facts = ", ".join(f"{key} {row[key]}" for key in DEVICE_COLUMNS[1:])
+            facts = ", ".join(f"{key} {row[key]}" for key in DEVICE_FACTS)
             lines.append(f"  {row['device']}: {facts}")
         return "\n".join(lines)
 
+    def _summary(self) -> str:
+        tensors = len(self.tensors)
+        count = f"{tensors} tensor{'' if tensors == 1 else 's'}"
+        held = " and ".join(
+            f"{size_of(n)} on {name}" for name, n in self.nbytes.items()
+        )
+        more = f"{self.elsewhere} held by arrays, capsules and JavaScript"
+        return f"{count} alive{f' ({held})' if held else ''}, {more}"
+
     def _repr_html_(self) -> str:
-        tensors = [
-            [name, t.dtype, t.shape, t.device, size_of(t.nbytes)]
-            for name, t in self.tensors.items()
-            if not t.released
-        ]
-        html = f"<p>{escape(repr(self).splitlines()[0])}</p>"
-        if tensors:
-            html += _table(["name", "dtype", "shape", "device", "size"], tensors)
-        if self.devices:
-            counts = ("device", "buffers", "created", "reused")
+        html = f"<p>{escape(self._summary())}</p>"
+        if self.tensors:
             rows = [
-                [
-                    row[key] if key in counts else size_of(row[key])
-                    for key in DEVICE_COLUMNS
-                ]
-                for row in self.devices
+                [", ".join(t.holders), t.dtype, t.shape, t.device, size_of(t.nbytes)]
+                for t in self.tensors
             ]
-            html += _table(list(DEVICE_COLUMNS), rows)
+            html += _table(["held by", "dtype", "shape", "device", "size"], rows)
+        if self.devices:
+            numbers = ("buffers", "created", "reused")
+            facts = [
+                [
+                    key,
+                    *(
+                        row[key] if key in numbers else size_of(row[key])
+                        for row in self.devices
+                    ),
+                ]
+                for key in DEVICE_FACTS
+            ]
+            html += _table(["device", *(row["device"] for row in self.devices)], facts)
         return html
 
 
@@ -88,18 +126,86 @@ def _table(head: list[str], rows: list[list[Any]]) -> str:
 
 
 def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
-    """The tensors that are alive, by name, and what each GPU device holds.
+    """The Tensors that are alive and who holds them, and what each GPU device holds.
 
-    namespace: where to look for them; default the variables of the notebook (with its
+    namespace: where to look for names; default the variables of the notebook (with its
     Out), or of `__main__`. Lists, tuples, sets and dicts in there are looked into.
+    `report.since(earlier)` is what was left behind in between.
     """
     if namespace is None:
         namespace = _variables()
-    found = dict(_tensors(namespace))
+    names: dict[int, list[str]] = {}
+    for name, tensor in _tensors(namespace):
+        names.setdefault(id(tensor), []).append(name)
+    frame = sys._getframe(1)
+    calling = [frame, *_callers(frame)]
+    # Not isinstance, which asks any object for its __class__.
+    alive = [x for x in gc.get_objects() if issubclass(type(x), Tensor)]
+    alive = [tensor for tensor in alive if not tensor.released]
+    alive.sort(key=lambda tensor: id(tensor) not in names)  # those with names first
+    rows = [
+        Held(
+            tuple(names.get(id(tensor)) or set(_holders(tensor, calling, alive))),
+            tensor.dtype,
+            tensor.shape,
+            str(tensor.device),
+            tensor.nbytes,
+            weakref.ref(tensor),
+        )
+        for tensor in alive
+    ]
     live = _core.live_tensors()
-    distinct = len({id(tensor) for tensor in found.values()})
     devices = _browser.stats() if _browser.IN_BROWSER else []
-    return Report(found, live, max(0, live - distinct), devices)
+    return Report(rows, live, max(0, live - len(rows)), devices)
+
+
+def _callers(frame: FrameType) -> Iterator[FrameType]:
+    while frame.f_back is not None:
+        frame = frame.f_back
+        yield frame
+
+
+def _holders(
+    tensor: Tensor, calling: list[FrameType], but: list[Tensor]
+) -> Iterator[str]:
+    """Who refers to a Tensor that no name leads to; `but` is our own list."""
+    for frame in calling:  # which the garbage collector does not know
+        yield from _locals(frame, tensor)
+    for holder in gc.get_referrers(tensor):
+        paused = getattr(holder, "cr_frame", None) or getattr(holder, "gi_frame", None)
+        if paused is not None:
+            yield from _locals(paused, tensor)
+        elif isinstance(holder, list | tuple | set | frozenset | dict):
+            if holder is not but:
+                yield _owner(holder, tensor)
+        elif not isinstance(holder, FrameType):
+            yield _attribute(holder, tensor)
+
+
+def _locals(frame: FrameType, tensor: Tensor) -> Iterator[str]:
+    ours = frame.f_code.co_filename == __file__
+    if not ours and frame.f_locals is not frame.f_globals:
+        for name, value in frame.f_locals.items():
+            if value is tensor:
+                yield f"{name} in {frame.f_code.co_name}()"
+
+
+def _owner(container: Any, tensor: Tensor) -> str:
+    """A container by the object whose attributes it is, if it is that."""
+    if isinstance(container, dict):
+        for each in gc.get_referrers(container):
+            if getattr(each, "__dict__", None) is container:
+                return _attribute(each, tensor)
+    return f"a {type(container).__name__}"
+
+
+def _attribute(holder: Any, tensor: Tensor) -> str:
+    name = holder.__name__ if isinstance(holder, ModuleType) else type(holder).__name__
+    try:
+        attributes = vars(holder)
+    except TypeError:
+        return "a buffer, of an array say" if name == "managedbuffer" else f"a {name}"
+    return next((f"{name}.{key}" for key, x in attributes.items() if x is tensor), name)
 
 
 def _variables() -> Mapping[str, Any]:

@@ -205,7 +205,7 @@ class Tensor(_core.Tensor):
         return self.js.buffer
 
     def _read_blocking(self) -> "Tensor":
-        """A CPU copy of a WebGPU tensor; also what `__dlpack__` calls."""
+        """A CPU copy of a WebGPU tensor; also what `__dlpack__` and buffers call."""
         if not _browser.can_block():
             self._cannot_block()
         target = _like(self)

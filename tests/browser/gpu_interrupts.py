@@ -2,7 +2,7 @@
 
 CPython looks for an interrupt where a function begins, after a call and where a loop goes
 round. Each operation is run once for each such place in our files, and interrupted there.
-Finalizers are left out: what one of them does not release, garbage collection does.
+Finalizers are left out: CPython reports what is raised in one, and goes on.
 """
 
 import asyncio

@@ -10,6 +10,10 @@ from conftest import IN_PYODIDE
 import dlpack_web as dlw
 
 
+def holders(report):
+    return [row.holders for row in report.tensors]
+
+
 def test_tensors_are_found_by_name():
     x = dlw.from_dlpack(np.zeros((2, 3)))
     y = dlw.from_dlpack(np.zeros(4, np.float32))
@@ -17,19 +21,69 @@ def test_tensors_are_found_by_name():
     gone.release()
     names = {"x": x, "layers": [y, {"again": (x,)}], "gone": gone, "n": 3}
     report = dlw.inspect(names)
-    assert report.tensors == {"x": x, "layers[0]": y, "layers[1]['again'][0]": x}
+    assert holders(report) == [("x", "layers[1]['again'][0]"), ("layers[0]",)]
     assert report.nbytes == {"cpu": 48 + 16}
-    text = repr(report)
-    assert "layers[0]: Tensor(shape=(4,), dtype='float32', device='cpu')" in text
+    assert "layers[0]: float32 (4,) on cpu, 16 B" in repr(report)
+    assert repr(report).startswith("2 tensors alive (64 B on cpu), 0 held by")
     html = report._repr_html_()
     for fact in ("layers[0]", "float32", "(2, 3)", "48 B"):
         assert f">{fact}<" in html
     x.release()
-    assert ">x<" not in report._repr_html_()
     y.release()
+    assert dlw.inspect(names).tensors == []
 
 
-def test_what_has_no_name_is_counted():
+class Model:
+    def __init__(self):
+        self.weights = dlw.from_dlpack(np.zeros(3))
+
+
+class Slotted:
+    __slots__ = ("_bias",)
+
+    def __init__(self):
+        self._bias = dlw.from_dlpack(np.zeros(2))
+
+
+def test_tensors_without_a_name_have_their_holders():
+    model, slotted = Model(), Slotted()
+    local = dlw.from_dlpack(np.zeros(1))
+    boxed = [dlw.from_dlpack(np.zeros(4))]
+    report = dlw.inspect({})
+    found = {row.shape: row.holders for row in report.tensors}
+    assert found == {
+        (3,): ("Model.weights",),
+        (2,): ("a Slotted",),
+        (1,): ("local in test_tensors_without_a_name_have_their_holders()",),
+        (4,): ("a list",),
+    }
+    for tensor in (model.weights, slotted._bias, local, *boxed):
+        tensor.release()
+
+
+def test_a_report_holds_nothing():
+    x = dlw.from_dlpack(np.zeros(3))
+    report = dlw.inspect({"x": x})
+    del x
+    assert dlw.live_tensors() == 0
+    assert holders(report) == [("x",)]
+
+
+def test_what_was_left_behind():
+    old = dlw.from_dlpack(np.zeros(3))
+    before = dlw.inspect({"old": old})
+    new = dlw.from_dlpack(np.zeros(4))
+    array = np.from_dlpack(new)
+    left = dlw.inspect({"old": old, "new": new}).since(before)
+    assert (holders(left), left.live, left.elsewhere) == ([("new",)], 2, 1)
+    del array
+    new.release()
+    nothing = dlw.inspect({"old": old}).since(before)
+    assert (nothing.tensors, nothing.live, nothing.elsewhere) == ([], 0, 0)
+    old.release()
+
+
+def test_holds_of_others_are_counted():
     before = dlw.inspect({}).elsewhere
     x = dlw.from_dlpack(np.zeros(3))
     array = np.from_dlpack(x)
@@ -44,9 +98,8 @@ def test_circles_and_depth_come_to_an_end():
     circle = []
     circle.append(circle)
     with dlw.from_dlpack(np.zeros(3)) as x:
-        deep = [[[[x]]]]
-        report = dlw.inspect({"circle": circle, "deep": deep, "near": [[[x]]]})
-    assert list(report.tensors) == ["near[0][0][0]"]
+        names = {"circle": circle, "deep": [[[[x]]]], "near": [[[x]]]}
+        assert holders(dlw.inspect(names)) == [("near[0][0][0]",)]
 
 
 def test_variables_of_a_notebook(monkeypatch):
@@ -55,14 +108,14 @@ def test_variables_of_a_notebook(monkeypatch):
         ipython = ModuleType("IPython")
         ipython.get_ipython = lambda: SimpleNamespace(user_ns=variables)
         monkeypatch.setitem(sys.modules, "IPython", ipython)
-        assert list(dlw.inspect().tensors) == ["x", "Out[3]"]
+        assert holders(dlw.inspect()) == [("x", "Out[3]")]
 
 
 def test_variables_of_main(monkeypatch):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     with dlw.from_dlpack(np.zeros(3)) as x:
         monkeypatch.setattr(sys.modules["__main__"], "found_here", x, raising=False)
-        assert dlw.inspect().tensors["found_here"] is x
+        assert ("found_here",) in holders(dlw.inspect())
 
 
 @pytest.mark.skipif(IN_PYODIDE, reason="here is a browser")

@@ -28,6 +28,9 @@ def contents() -> dict[str, Path]:
     )
     for name in ("libraries", "model"):  # made only where a page needs them
         parts[name] = ROOT / "build" / name / "site"
+    lite = ROOT / "build" / "lite" / "site"
+    parts["packages"] = lite / "static" / "pyodide"  # Pyodide with IPython and others
+    parts["examples"] = lite / "files"
     for name in PYODIDES:
         package = ROOT / "node_modules" / name
         runtime = [*package.glob("pyodide*"), package / "python_stdlib.zip"]

@@ -1,0 +1,28 @@
+// What the notebook page is made of: the editor, Markdown, safe HTML, colours of terminals.
+export {
+  acceptCompletion,
+  autocompletion,
+  closeBrackets,
+  startCompletion,
+} from "@codemirror/autocomplete";
+export {
+  defaultKeymap,
+  history,
+  historyKeymap,
+  indentLess,
+  indentMore,
+} from "@codemirror/commands";
+export { python } from "@codemirror/lang-python";
+export {
+  bracketMatching,
+  HighlightStyle,
+  indentOnInput,
+  indentUnit,
+  syntaxHighlighting,
+} from "@codemirror/language";
+export { EditorState, Prec } from "@codemirror/state";
+export { drawSelection, EditorView, keymap } from "@codemirror/view";
+export { tags } from "@lezer/highlight";
+export { AnsiUp } from "ansi_up";
+export { default as DOMPurify } from "dompurify";
+export { marked } from "marked";

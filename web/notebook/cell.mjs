@@ -1,0 +1,197 @@
+// One cell: an editor, or rendered Markdown, and what running it gave.
+import {
+  acceptCompletion,
+  autocompletion,
+  bracketMatching,
+  closeBrackets,
+  defaultKeymap,
+  drawSelection,
+  EditorState,
+  EditorView,
+  HighlightStyle,
+  history,
+  historyKeymap,
+  indentLess,
+  indentMore,
+  indentOnInput,
+  indentUnit,
+  keymap,
+  Prec,
+  python,
+  startCompletion,
+  syntaxHighlighting,
+  tags,
+} from "../libraries/notebook.mjs";
+import { addOutput, markdown, outputElement } from "./output.mjs";
+
+const COLOURS = HighlightStyle.define(
+  [
+    [[tags.comment], "comment"],
+    [[tags.string, tags.special(tags.string)], "string"],
+    [[tags.keyword, tags.operatorKeyword, tags.modifier, tags.self], "keyword"],
+    [[tags.number, tags.bool, tags.null], "number"],
+  ].map(([tag, name]) => ({ tag, class: name })),
+);
+
+/** Completes names where a word begins; elsewhere Tab indents. */
+const tab = (view) => {
+  const { main } = view.state.selection;
+  const before = view.state.sliceDoc(Math.max(0, main.from - 1), main.from);
+  return main.empty && /[\w.]/.test(before) ? startCompletion(view) : indentMore(view);
+};
+
+export class Cell {
+  id = crypto.randomUUID().slice(0, 8);
+  count = null;
+  outputs = [];
+  metadata;
+  /** "idle", "waiting" or "running". */
+  state = "idle";
+  #text;
+  #clearNext = false;
+
+  /**
+   * @param notebook - what the keys do: `key(name, cell)`, and `complete(code, position)`
+   */
+  constructor(
+    notebook,
+    { type = "code", source = "", outputs = [], count = null, metadata = {} } = {},
+  ) {
+    this.notebook = notebook;
+    Object.assign(this, { type, outputs, count, metadata });
+    this.element = document.createElement("section");
+    this.element.className = "cell";
+    this.element.tabIndex = -1;
+    this.element.innerHTML = `
+      <div class="side"><button type="button" class="run" title="Run this cell (Ctrl+Enter)">▶</button>
+      <span class="count"></span></div>
+      <div class="main"><div class="source"></div><div class="text" hidden></div></div>
+      <div class="outputs" role="group" aria-label="Output"></div>`;
+    const find = (name) => this.element.querySelector(name);
+    [this.run, this.gutter] = [find(".run"), find(".count")];
+    [this.place, this.#text, this.area] = [find(".source"), find(".text"), find(".outputs")];
+    this.run.addEventListener("click", () => notebook.key("run", this));
+    this.#text.addEventListener("dblclick", () => this.edit());
+    this.editor = new EditorView({
+      parent: this.place,
+      state: EditorState.create({ doc: source, extensions: this.#extensions() }),
+    });
+    if (type === "markdown" && source) this.render();
+    this.showOutputs();
+    this.#show();
+  }
+
+  get source() {
+    return this.editor.state.doc.toString();
+  }
+
+  /** Whether the editor has the keyboard. */
+  get editing() {
+    return this.editor.hasFocus;
+  }
+
+  /** Puts the cursor into the editor; of Markdown the source is shown for it. */
+  edit() {
+    this.place.hidden = false;
+    this.#text.hidden = true;
+    this.editor.focus();
+  }
+
+  /** Shows Markdown as it is meant. */
+  render() {
+    this.#text.replaceChildren(markdown(this.source.trim() || "*Empty text: Enter edits it.*"));
+    this.#text.hidden = false;
+    this.place.hidden = true;
+  }
+
+  clear() {
+    this.outputs = [];
+    this.count = null;
+    this.showOutputs();
+    this.#show();
+  }
+
+  become(state) {
+    this.state = state;
+    this.#show();
+  }
+
+  /** One message of the kernel while the cell runs. */
+  hear(message) {
+    if (message.type === "start") {
+      this.#clearNext = false;
+      this.count = message.count;
+      this.become("running");
+      return;
+    }
+    if (message.type === "clear") {
+      this.#clearNext = message.wait;
+      if (!message.wait) this.outputs = [];
+    } else {
+      if (this.#clearNext) this.outputs = [];
+      this.#clearNext = false;
+      addOutput(this.outputs, message, this.count);
+    }
+    this.showOutputs();
+  }
+
+  showOutputs() {
+    this.area.replaceChildren(...this.outputs.map(outputElement));
+    for (const each of this.area.children) each.tabIndex = 0; // what is wide is scrolled by keys
+  }
+
+  /** Says where in the notebook it is. */
+  number(index, total) {
+    const kind = this.type === "code" ? "code" : "text";
+    const state = this.state === "idle" ? "" : `, ${this.state}`;
+    this.element.setAttribute("aria-label", `Cell ${index + 1} of ${total}, ${kind}${state}`);
+    this.run.setAttribute("aria-label", `Run cell ${index + 1}`);
+    this.editor.contentDOM.setAttribute("aria-label", `Source of cell ${index + 1}`);
+  }
+
+  #show() {
+    this.element.dataset.type = this.type;
+    this.element.dataset.state = this.state;
+    const sign = { idle: this.count ?? " ", waiting: "…", running: "*" }[this.state];
+    this.gutter.textContent = this.type === "code" ? `[${sign}]` : "";
+  }
+
+  #extensions() {
+    const key = (name) => () => {
+      this.notebook.key(name, this);
+      return true;
+    };
+    const keys = [
+      { key: "Shift-Enter", run: key("run-next") },
+      { key: "Mod-Enter", run: key("run") },
+      { key: "Alt-Enter", run: key("run-insert") },
+      { key: "Mod-s", run: key("save") },
+      { key: "Tab", run: (view) => acceptCompletion(view) || tab(view), shift: indentLess },
+    ];
+    const complete = async ({ state, pos }) => {
+      if (this.type !== "code") return null;
+      const found = await this.notebook.complete(state.doc.toString(), pos);
+      if (found.length === 0) return null;
+      const options = found.map(({ text, type }) => ({ label: text, type }));
+      return { from: found[0].start, options, validFor: /^\w*$/ };
+    };
+    return [
+      Prec.highest(keymap.of(keys)),
+      keymap.of([{ key: "Escape", run: key("command") }, ...defaultKeymap, ...historyKeymap]),
+      history(),
+      drawSelection(),
+      EditorView.lineWrapping,
+      EditorState.allowMultipleSelections.of(true),
+      indentUnit.of("    "),
+      indentOnInput(),
+      bracketMatching(),
+      closeBrackets(),
+      autocompletion({ override: [complete], activateOnTyping: false }),
+      this.type === "code" ? python() : [],
+      syntaxHighlighting(COLOURS),
+      EditorView.updateListener.of(({ docChanged }) => {
+        if (docChanged) this.notebook.key("changed", this);
+      }),
+    ];
+  }
+}

@@ -1,0 +1,124 @@
+// The kernel as the page sees it: a worker that runs one cell after the other.
+
+/**
+ * Calls `on(message)` with what the worker tells outside of cells: progress, ready, memory, failed;
+ * and with { type: "state", state } - "starting", "idle", "busy" or "dead".
+ */
+export class Kernel {
+  state = "dead";
+  /** Whether running Python can be interrupted, and not only Python that awaits. */
+  canSignal = globalThis.crossOriginIsolated === true;
+  #on;
+  #worker = null;
+  #signals = null;
+  #queue = []; // { code, tell, resolve }; the first one is running
+  #asked = new Map(); // completions that were asked for
+
+  constructor(on) {
+    this.#on = on;
+  }
+
+  /** Ends the worker with all it has, GPU memory too, and starts another one. */
+  restart() {
+    this.#worker?.terminate();
+    this.#stop();
+    this.#signals = this.canSignal ? new Uint8Array(new SharedArrayBuffer(1)) : null;
+    this.#worker = new Worker(new URL("./worker.eval.mjs", import.meta.url), { type: "module" });
+    this.#worker.onmessage = ({ data }) => this.#hear(data);
+    this.#worker.onerror = (event) => {
+      event.preventDefault();
+      this.#fail(event.message ?? "the worker did not load");
+    };
+    this.#become("starting");
+    this.#worker.postMessage({ type: "start", signals: this.#signals });
+  }
+
+  /**
+   * Runs code after all that was given before. `tell(message)` gets the outputs; resolves to "ok",
+   * "error", or "stopped" where it was not run to its end. After an error the others are not run.
+   */
+  run(code, tell) {
+    return new Promise((resolve) => {
+      this.#queue.push({ code, tell, resolve });
+      if (this.#queue.length === 1) this.#next();
+    });
+  }
+
+  /** Ends the cell that runs, and does not start those that wait. */
+  interrupt() {
+    this.#stop(1);
+    if (this.#queue.length === 0 || this.state !== "busy") return;
+    if (this.#signals) Atomics.store(this.#signals, 0, 2);
+    this.#worker.postMessage({ type: "interrupt" });
+  }
+
+  /** What may stand at a position: [{ text, start, type }]; nothing while a cell runs. */
+  complete(code, position) {
+    if (this.state !== "idle") return Promise.resolve([]);
+    const id = crypto.randomUUID();
+    return new Promise((resolve) => {
+      this.#asked.set(id, resolve);
+      this.#worker.postMessage({ type: "complete", id, code, position });
+    });
+  }
+
+  #next() {
+    const [first] = this.#queue;
+    if (first === undefined || !["idle", "busy"].includes(this.state)) return;
+    this.#become("busy");
+    this.#worker.postMessage({ type: "execute", code: first.code });
+  }
+
+  #done(outcome) {
+    const [first] = this.#queue.splice(0, 1);
+    first?.resolve(outcome);
+    if (outcome !== "ok") this.#stop();
+    this.#become("idle");
+    this.#next();
+  }
+
+  /** Gives up the cells that wait, from the `first` on. */
+  #stop(first = 0) {
+    for (const { resolve } of this.#queue.splice(first)) resolve("stopped");
+    for (const resolve of this.#asked.values()) resolve([]);
+    this.#asked.clear();
+  }
+
+  #hear(message) {
+    switch (message.type) {
+      case "progress":
+      case "memory":
+        return this.#on(message);
+      case "ready":
+        this.#on(message);
+        this.#become("idle");
+        return this.#next();
+      case "completions":
+        this.#asked.get(message.id)?.(message.matches);
+        return this.#asked.delete(message.id);
+      case "done":
+        return this.#done(message.ok ? "ok" : "error");
+      case "failed":
+        if (message.during === "start") return this.#fail(message.message);
+        if (message.during === "execute") {
+          this.#queue[0]?.tell({ type: "stream", name: "stderr", text: `${message.message}\n` });
+          return this.#done("error");
+        }
+        return this.#asked.get(message.id)?.([]);
+      default:
+        return this.#queue[0]?.tell(message); // outputs
+    }
+  }
+
+  #fail(message) {
+    this.#worker.terminate();
+    this.#stop();
+    this.#on({ type: "failed", message });
+    this.#become("dead");
+  }
+
+  #become(state) {
+    this.state = state;
+    this.#on({ type: "state", state });
+  }
+}
