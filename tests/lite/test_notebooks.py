@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
-import threading
-from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "web"))
-
-from browser import open_browser, open_page
+from browser import open_page
 from notebooks import LITE, failed, run_notebook, text_of
 from playwright.sync_api import Browser
 from serve import Server
@@ -56,39 +49,29 @@ EXPECTED = {
 }
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server(LITE, strict=False) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield running
-        running.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser([]) as running:
-        yield running
-
-
 def test_every_notebook_is_expected() -> None:
     assert {path.stem for path in (LITE / "files").glob("*.ipynb")} == set(EXPECTED)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_notebook(name: str, browser: Browser, server: Server) -> None:
-    with open_page(browser, server.url) as (page, watch):
-        cells = run_notebook(page, server.url, f"{name}.ipynb")
-        assert failed(cells) == []
-        told = [text_of(cell) for cell in cells]
-        for text, expected in zip(told, EXPECTED[name], strict=True):
-            assert re.fullmatch(expected, text, re.DOTALL), (text, expected)
+def test_notebook(name: str, browser: Browser, lite: Server) -> None:
+    with open_page(browser, lite.url) as (page, watch):
+        cells = run_notebook(page, lite.url, f"{name}.ipynb")
+        check(name, cells)
         assert watch.complaints() == []
-        assert watch.external == []
-        kinds = {
-            kind
-            for cell in cells
-            for output in cell["outputs"]
-            for kind in output.get("data", {})
-        }
-        if name == "images":
-            assert {"image/png", "text/html"} <= kinds  # plots, and shown tensors
+
+
+def check(name: str, cells: list[dict[str, Any]]) -> None:
+    """Raise unless the code cells of a notebook say what they should."""
+    assert failed(cells) == []
+    told = [text_of(cell) for cell in cells]
+    for text, expected in zip(told, EXPECTED[name], strict=True):
+        assert re.fullmatch(expected, text, re.DOTALL), (text, expected)
+    kinds = {
+        kind
+        for cell in cells
+        for output in cell["outputs"]
+        for kind in output.get("data", {})
+    }
+    if name == "images":
+        assert {"image/png", "text/html"} <= kinds  # plots, and shown tensors

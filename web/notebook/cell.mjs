@@ -186,7 +186,7 @@ export class Cell {
       indentOnInput(),
       bracketMatching(),
       closeBrackets(),
-      autocompletion({ override: [complete], activateOnTyping: false }),
+      autocompletion({ override: [complete], activateOnTyping: false, interactionDelay: 0 }),
       this.type === "code" ? python() : [],
       syntaxHighlighting(COLOURS),
       EditorView.updateListener.of(({ docChanged }) => {

@@ -27,10 +27,9 @@ const kernel = new Kernel((message) => {
       $("kernel").textContent = STATES[message.state];
       $("kernel").dataset.state = message.state;
       $("interrupt").disabled = message.state !== "busy";
-      if (message.state !== "starting") $("loading").hidden = true;
+      $("loading").hidden = message.state !== "starting";
       break;
     case "progress":
-      $("loading").hidden = false;
       $("loading").querySelector("progress").value = message.step;
       $("loading").querySelector("span").textContent = message.text;
       break;

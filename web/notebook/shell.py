@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import builtins
 import io
 import json
 import os
@@ -33,6 +34,9 @@ os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
 
 
 def send(kind: str, **content: Any) -> None:
+    if kind != "stream":  # outputs stay in their order
+        sys.stdout.flush()
+        sys.stderr.flush()
     post(json.dumps({"type": kind} | content, default=_as_text))
 
 
@@ -85,9 +89,6 @@ class Hook(DisplayHook):
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
         send("result", data=format_dict, metadata=md_dict or {})
 
-    def finish_displayhook(self) -> None:
-        sys.stdout.flush()
-
 
 class Shell(InteractiveShell):
     """IPython as the page needs it."""
@@ -105,8 +106,9 @@ class Shell(InteractiveShell):
             text = text or "the cell was interrupted"
         send("error", ename=name, evalue=text, traceback=stb)
 
-    def raw_input(self, *_: object) -> None:
-        raise RuntimeError("this notebook has no input(): set a variable in a cell")
+
+def no_input(*_: object) -> None:
+    raise RuntimeError("this notebook has no input(): set a variable in a cell")
 
 
 async def execute(code: str) -> bool:
@@ -165,4 +167,5 @@ def _pip(code: str) -> str:
 
 
 sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")  # type: ignore[assignment]
+builtins.input = no_input  # type: ignore[assignment]
 shell = Shell.instance(config=CONFIG)

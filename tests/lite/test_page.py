@@ -1,0 +1,343 @@
+"""Our own notebook page, used as a person would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Watch, open_page
+from playwright.sync_api import Browser, Page
+from serve import ROOT, Server
+from test_notebooks import check
+
+AXE = ROOT / "build" / "libraries" / "node_modules" / "axe-core" / "axe.min.js"
+PHONE = {"width": 390, "height": 844}
+START_MS = 60_000
+
+
+class Notebook:
+    """The page, and what one does with it."""
+
+    def __init__(self, page: Page, watch: Watch) -> None:
+        self.page, self.watch = page, watch
+
+    def idle(self, timeout_ms: int = 30_000) -> None:
+        self.page.wait_for_selector(
+            "#kernel[data-state=idle], #kernel[data-state=dead]", timeout=timeout_ms
+        )
+
+    def start(self, code: str) -> None:
+        """A new cell at the end, run."""
+        self.page.locator(".cell").last.focus()
+        self.page.click("#add-code")
+        self.page.keyboard.insert_text(code)
+        self.page.keyboard.press("Control+Enter")
+
+    def run(self, code: str) -> str:
+        """The same, with what it says."""
+        self.start(code)
+        return self.finish()
+
+    def finish(self) -> str:
+        self.page.wait_for_selector(".cell:last-child[data-state=idle]", timeout=30_000)
+        self.idle()
+        return self.page.locator(".cell").last.locator(".outputs").inner_text()
+
+    def interrupt(self) -> str:
+        self.page.wait_for_timeout(500)
+        if self.page.locator("#interrupt").is_enabled():
+            self.page.click("#interrupt")
+        return self.finish()
+
+    def problem(self) -> str:
+        return self.page.locator("#problem").inner_text()
+
+    def saved(self, by: Callable[[], object] | None = None) -> tuple[str, Any]:
+        """Name and content of the file that saving makes."""
+        with self.page.expect_download() as download:
+            (by or (lambda: self.page.click("#save")))()
+        file = download.value
+        return file.suggested_filename, json.loads(Path(file.path()).read_text())
+
+    def sources(self) -> list[str]:
+        _, written = self.saved(lambda: self.page.keyboard.press("Control+s"))
+        return [each["source"] for each in written["cells"]]
+
+
+@pytest.fixture(scope="module")
+def notebook(browser: Browser, site: Server) -> Iterator[Notebook]:
+    """One page with its kernel for all tests that leave it as it was."""
+    with opened(browser, site) as made:
+        made.idle(START_MS)
+        yield made
+
+
+@contextmanager
+def opened(
+    browser: Browser, site: Server, at: str = "", script: str = "", **options: object
+) -> Iterator[Notebook]:
+    """The page; `script` runs before anything in its worker."""
+    with open_page(browser, site.url, **options) as (page, watch):
+        if script:
+            worker = (ROOT / "web" / "notebook" / "worker.eval.mjs").read_text()
+            headers = {"Cross-Origin-Embedder-Policy": "require-corp"}
+            page.route(
+                "**/worker.eval.mjs",
+                lambda route: route.fulfill(
+                    body=f"{script};\n{worker}",
+                    content_type="text/javascript",
+                    headers=headers,
+                ),
+            )
+        page.goto(f"{site.url}notebook/{at}")
+        page.wait_for_selector("body[data-ready]")
+        yield Notebook(page, watch)
+
+
+@pytest.mark.parametrize("name", ["tour", "images", "onnx"])
+def test_examples_run(name: str, browser: Browser, site: Server) -> None:
+    with opened(browser, site, f"#{name}") as notebook:
+        notebook.page.click("#run-all")
+        notebook.page.wait_for_selector(
+            ".cell[data-type=code][data-state=idle] >> nth=-1", timeout=START_MS
+        )
+        notebook.idle(START_MS)
+        file, written = notebook.saved()
+        assert file == f"{name}.ipynb"
+        check(name, [cell for cell in written["cells"] if cell["cell_type"] == "code"])
+        assert notebook.problem() == ""
+        assert notebook.watch.complaints() == []
+
+
+INTERRUPTED = {
+    "a loop": "while True: pass",
+    "an upload": "while True: dlw.from_dlpack(a, device=d).release()",
+    "an upload that converts": "while True: dlw.from_dlpack(w).to_device(d, dtype='float32')",
+    "a write": "while True: x.write(a)",
+    "a kernel": "while True: k(x, y)",
+    "a readback": "while True: await x.to_host()",
+    "a readback that blocks": "while True: np.asarray(x)",
+    "from_dlpack that blocks": "while True: np.from_dlpack(x, device='cpu')",
+    "an image": "while True: (await dlw.webgpu.from_image(c)).release()",
+    "waiting": "await asyncio.sleep(1000)",
+}
+
+
+def test_interrupted_cells_leave_nothing(notebook: Notebook) -> None:
+    prepare = """
+import asyncio, gc
+import js
+import numpy as np
+import dlpack_web as dlw
+d = await dlw.webgpu.request_device()
+a, w = np.arange(1 << 18, dtype="f4"), np.arange(1 << 18, dtype="f8")[::2]
+x, y = (dlw.from_dlpack(a, device=d) for _ in "xy")
+k = dlw.webgpu.Kernel('''
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+  y[id.x] = 2 * x[id.x];
+}''')
+c = js.OffscreenCanvas.new(256, 256)
+c.getContext("2d").fillRect(0, 0, 256, 256)
+"""
+    held = """
+gc.collect()
+await asyncio.sleep(0.1)
+(dlw.live_tensors(), dlw.webgpu.stats()[0]["buffers"])
+"""
+    works = """
+k(x, y, workgroups=(1 << 12,))
+bool((await y.to_host() == 2 * a).all() and (np.asarray(x) == a).all())
+"""
+    assert notebook.run(prepare) == ""
+    before = notebook.run(held)
+    assert before == "(2, 2)"
+    for name, code in INTERRUPTED.items():
+        notebook.start(code)
+        assert "KeyboardInterrupt" in notebook.interrupt(), name
+        notebook.run("1 / 0")  # IPython keeps the last traceback, with all its frames
+        assert notebook.run(held) == before, name
+        assert notebook.run(works) == "True", name
+    assert notebook.run("x.release(); y.release(); dlw.live_tensors()") == "0"
+    assert notebook.watch.complaints() == []
+
+
+def test_what_cells_say(notebook: Notebook) -> None:
+    assert notebook.run("print('one')\nprint('two', end='')\n3") == "one\ntwo\n3"
+    assert "ZeroDivisionError: division by zero" in notebook.run("1 / 0")
+    assert "invalid syntax" in notebook.run("1 +")
+    assert "no input()" in notebook.run("input('? ')")
+    assert notebook.run("from IPython.display import *") == ""
+    assert notebook.run("display(Markdown('**bold** text'))") == "bold text"
+    assert notebook.run("for i in range(3): clear_output(wait=True); print(i)") == "2\n"
+    assert notebook.run("%pip install dlpack-web") == ""
+    assert "a.b" in notebook.run("import sys; print('a.b', file=sys.stderr)")
+    notebook.run("import matplotlib.pyplot as plt; plt.plot([1, 3, 2]); plt.show()")
+    assert notebook.page.locator(".cell:last-child .outputs img").count() == 1
+
+
+def test_html_of_cells_runs_no_scripts(notebook: Notebook) -> None:
+    notebook.run(
+        "from IPython.display import HTML\n"
+        "HTML('<b>kept</b><script>window.hit = 1</script>"
+        '<img src=x onerror="window.hit = 1"><a href="javascript:hit=1">go</a>\')'
+    )
+    area = notebook.page.locator(".cell:last-child .outputs")
+    assert area.inner_text() == "keptgo"
+    assert notebook.page.evaluate("() => window.hit") is None
+    assert "script" not in area.inner_html()
+
+
+def test_keys(browser: Browser, site: Server) -> None:
+    with opened(browser, site) as notebook:
+        page, keyboard = notebook.page, notebook.page.keyboard
+        notebook.idle(START_MS)
+        page.locator(".cell").first.focus()
+        assert page.locator(".cell").count() == 13
+        keyboard.press("b")  # a cell below, which is edited then
+        keyboard.press("Enter")
+        keyboard.insert_text("first = 20 + 1\nfirst")
+        keyboard.press("Alt+Enter")
+        keyboard.insert_text("import dlpack_web as dlw\ndlw.from_dl")
+        notebook.idle()
+        keyboard.press("Tab")
+        page.wait_for_selector(
+            ".cm-tooltip-autocomplete:not(.cm-tooltip-autocomplete-disabled)"
+        )
+        keyboard.press("Tab")
+        page.wait_for_selector(".cm-tooltip-autocomplete", state="detached")
+        keyboard.press("Escape")
+        assert notebook.sources()[1:3] == [
+            "first = 20 + 1\nfirst",
+            "import dlpack_web as dlw\ndlw.from_dlpack",
+        ]
+        assert page.locator(".cell .outputs").nth(1).inner_text() == "21"
+        page.locator(".cell").nth(1).focus()
+        keyboard.press("c")
+        keyboard.press("ArrowDown")
+        keyboard.press("v")
+        keyboard.press("k")
+        keyboard.press("d")
+        keyboard.press("d")
+        assert page.locator(".cell").count() == 15
+        assert notebook.sources()[1:3] == ["first = 20 + 1\nfirst"] * 2
+        keyboard.press("z")
+        assert "from_dlpack" in notebook.sources()[2]
+        keyboard.press("x")
+        keyboard.press("m")
+        kinds = page.locator(".cell").evaluate_all(
+            "(all) => all.map((c) => c.dataset.type)"
+        )
+        assert kinds[2] == "markdown"
+        keyboard.press("y")
+        keyboard.press("a")
+        keyboard.press("Enter")
+        keyboard.insert_text("6 * 7")
+        keyboard.press("Control+Enter")
+        page.wait_for_function(
+            "() => document.querySelectorAll('.outputs')[2].textContent === '42'"
+        )
+        name, _ = notebook.saved(lambda: keyboard.press("Control+s"))
+        assert name == "tour.ipynb"
+        keyboard.press("Escape")
+        keyboard.press("h")
+        assert page.locator("#keys").is_visible()
+        keyboard.press("Escape")
+        page.locator(".cell").nth(2).focus()
+        keyboard.press("0")
+        keyboard.press("0")
+        page.wait_for_selector("#kernel[data-state=starting]")
+        assert page.locator("#loading").is_visible()
+        notebook.idle(START_MS)
+        assert "NameError" in notebook.run("first")
+        assert notebook.watch.complaints() == []
+
+
+def test_files_come_back_as_they_were(
+    browser: Browser, site: Server, tmp_path: Path
+) -> None:
+    with opened(browser, site, "#images") as notebook:
+        notebook.idle(START_MS)
+        notebook.run("from IPython.display import HTML; HTML('<i>shown</i>')")
+        notebook.run("1 / 0")
+        notebook.page.fill("#name", "mine")
+        name, written = notebook.saved()
+        assert name == "mine.ipynb"
+        assert (written["nbformat"], written["nbformat_minor"]) == (4, 5)
+        assert len({cell["id"] for cell in written["cells"]}) == len(written["cells"])
+        file = tmp_path / name
+        file.write_text(json.dumps(written))
+        bad, old = tmp_path / "bad.ipynb", tmp_path / "old.ipynb"
+        bad.write_text("no JSON")
+        old.write_text(json.dumps({"nbformat": 3, "worksheets": []}))
+        for wrong, words in ((bad, "is no notebook"), (old, "nbformat 3: open")):
+            notebook.page.set_input_files("#file", wrong)
+            notebook.page.wait_for_function(
+                "(words) => document.querySelector('#problem').textContent.includes(words)",
+                arg=words,
+            )
+            assert notebook.page.locator(".cell").count() == len(written["cells"])
+        notebook.page.set_input_files("#file", file)
+        notebook.page.wait_for_selector("#problem", state="hidden")
+        _, again = notebook.saved()
+        for cell in [*written["cells"], *again["cells"]]:
+            del cell["id"]
+        assert again == written
+        assert notebook.page.locator(".outputs i").inner_text() == "shown"
+
+
+def test_memory_is_shown(notebook: Notebook) -> None:
+    page = notebook.page
+    page.click("#memory")
+    notebook.run(
+        "import numpy as np, dlpack_web as dlw\n"
+        "mine = dlw.from_dlpack(np.zeros((3, 5)))\n"
+        "d = await dlw.webgpu.request_device()\n"
+        "ours = [mine.to_device(d, dtype='float32')]"
+    )
+    panel = page.locator("#panel").inner_text()
+    assert "mine\tfloat64\t(3, 5)\tcpu\t120 B" in panel
+    assert "ours[0]\tfloat32\t(3, 5)\twebgpu:" in panel
+    left = page.locator("#left").inner_text()
+    assert "mine: float64 (3, 5) on cpu, 120 B" in left
+    assert "ours[0]: float32 (3, 5) on webgpu:" in left
+    notebook.run("mine.release(); ours[0].release()")
+    assert "0 tensors alive" in page.locator("#held").inner_text()
+    page.click("#memory")
+    assert page.locator("#panel").is_hidden()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [None, PHONE], ids=["desktop", "phone"])
+def test_nothing_keeps_people_out(
+    scheme: str, viewport: dict[str, int] | None, browser: Browser, site: Server
+) -> None:
+    """axe-core finds nothing serious, and a phone needs no scrolling sideways."""
+    options: dict[str, object] = {"color_scheme": scheme}
+    if viewport:
+        options["viewport"] = viewport
+    with opened(browser, site, **options) as notebook:
+        page = notebook.page
+        page.evaluate(AXE.read_text())
+        looks = [lambda: None]  # while it loads
+        looks.append(lambda: notebook.idle(START_MS))
+        looks.append(lambda: notebook.run("print(1); 1 / 0"))
+        looks.append(lambda: notebook.run("import dlpack_web as d; d.empty(3)"))
+        looks.append(lambda: page.click("#memory"))
+        looks.append(lambda: page.click("#help"))
+        for look in looks:
+            look()
+            found = page.evaluate("async () => (await axe.run()).violations")
+            serious = [
+                (each["id"], [node["html"][:120] for node in each["nodes"]])
+                for each in found
+                if each["impact"] in ("serious", "critical")
+            ]
+            assert serious == []
+            wide = "document.documentElement.scrollWidth - innerWidth"
+            assert page.evaluate(wide) <= 0
