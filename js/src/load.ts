@@ -40,7 +40,7 @@ async function join(pyodide: Pyodide, { wheel }: ConnectOptions): Promise<Bridge
       );
     }
   }
-  const seam = attach(pyodide);
+  const seam = attachTo(pyodide);
   const browser = pyodide.pyimport("dlpack_web._browser");
   try {
     browser._attach(seam);
@@ -48,6 +48,17 @@ async function join(pyodide: Pyodide, { wheel }: ConnectOptions): Promise<Bridge
     browser.destroy();
   }
   return seam.bridge;
+}
+
+/** The seam; where Python cannot import the wheel, its last line says why. */
+function attachTo(pyodide: Pyodide) {
+  try {
+    return attach(pyodide);
+  } catch (cause) {
+    const { name, message } = cause as Error;
+    if (name !== "PythonError") throw cause;
+    throw new DLPackError(message.trim().split("\n").at(-1) as string, { cause });
+  }
 }
 
 function isInstalled(pyodide: Pyodide): boolean {

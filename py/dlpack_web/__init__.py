@@ -5,6 +5,17 @@ array's or a GPUBuffer's. Nothing is copied unless the docstring says so. In CPy
 without a browser everything but WebGPU and JavaScript works.
 """
 
+try:
+    from . import _core  # noqa: F401 - only to see whether it loads
+except ImportError as error:
+    from sysconfig import get_platform
+
+    raise ImportError(
+        f"the compiled part of this dlpack_web does not load on {get_platform()} "
+        f"({error}): it was built for another ABI; install a wheel for this one, or "
+        "from the source. In the browser that takes Pyodide 0.29 or newer"
+    ) from error
+
 from . import webgpu
 from ._adapter import Adapter, adapter
 from ._browser import features

@@ -148,6 +148,11 @@ def is_js(x: object) -> bool:
     return IN_BROWSER and isinstance(x, JsProxy)
 
 
+def is_loaded() -> bool:
+    """Whether the JavaScript side is there already."""
+    return _seam is not None
+
+
 def stats() -> list[dict[str, Any]]:
     """What each registered device holds and has done: webgpu.stats()."""
     rows: list[dict[str, Any]] = call("stats").to_py()

@@ -53,7 +53,7 @@ class Report:
     live: int
     #: The others: arrays and capsules made from tensors, and JavaScript's tensors.
     elsewhere: int
-    #: As webgpu.stats(): one row for each device; none without a browser.
+    #: As webgpu.stats(): one row for each device; none before JavaScript is needed.
     devices: list[dict[str, Any]]
 
     @property
@@ -155,7 +155,7 @@ def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
         for tensor in alive
     ]
     live = _core.live_tensors()
-    devices = _browser.stats() if _browser.IN_BROWSER else []
+    devices = _browser.stats() if _browser.is_loaded() else []
     return Report(rows, live, max(0, live - len(rows)), devices)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,24 +79,44 @@ def notebook(browser: Browser, site: Server) -> Iterator[Notebook]:
 
 @contextmanager
 def opened(
-    browser: Browser, site: Server, at: str = "", script: str = "", **options: object
+    browser: Browser,
+    site: Server,
+    at: str = "",
+    *,
+    script: str = "",
+    policy: str = "",
+    pyodide: str = "",
+    wheel: Path | None = None,
+    **options: object,
 ) -> Iterator[Notebook]:
-    """The page; `script` runs before anything in its worker."""
+    """The page; `script` runs before anything else in its worker, under `policy`."""
     with open_page(browser, site.url, **options) as (page, watch):
-        if script:
-            worker = (ROOT / "web" / "notebook" / "worker.eval.mjs").read_text()
-            headers = {"Cross-Origin-Embedder-Policy": "require-corp"}
+        worker = (ROOT / "web" / "notebook" / "worker.eval.mjs").read_text()
+        if script or policy:
+            serve_script(page, "worker.eval.mjs", f"{script};\n{worker}", policy)
+        if pyodide:
+            serve_script(page, "packages/pyodide.mjs", pyodide)
+        if wheel:
             page.route(
-                "**/worker.eval.mjs",
-                lambda route: route.fulfill(
-                    body=f"{script};\n{worker}",
-                    content_type="text/javascript",
-                    headers=headers,
-                ),
+                "**/wheel/wheel.json", lambda it: it.fulfill(json={"file": "x.whl"})
             )
+            page.route("**/x.whl", lambda it: it.fulfill(path=wheel))
         page.goto(f"{site.url}notebook/{at}")
         page.wait_for_selector("body[data-ready]")
         yield Notebook(page, watch)
+
+
+def serve_script(page: Page, name: str, text: str, policy: str = "") -> None:
+    """Has a script of this text instead of the site's own."""
+    headers = {"Cross-Origin-Embedder-Policy": "require-corp"}
+    if policy:
+        headers["Content-Security-Policy"] = policy
+    page.route(
+        f"**/{name}",
+        lambda route: route.fulfill(
+            body=text, content_type="text/javascript", headers=headers
+        ),
+    )
 
 
 @pytest.mark.parametrize("name", ["tour", "images", "onnx"])
@@ -341,3 +362,103 @@ def test_nothing_keeps_people_out(
             assert serious == []
             wide = "document.documentElement.scrollWidth - innerWidth"
             assert page.evaluate(wide) <= 0
+
+
+GPU = """
+import numpy as np
+import dlpack_web as dlw
+d = await dlw.webgpu.request_device()
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("delete WorkerNavigator.prototype.gpu", "there is no navigator.gpu: use a"),
+        (
+            "GPU.prototype.requestAdapter = async () => null",
+            "WebGPU has no adapter: the driver is missing or blocked",
+        ),
+    ],
+    ids=["no WebGPU", "no adapter"],
+)
+def test_without_a_gpu(
+    script: str, reason: str, browser: Browser, site: Server
+) -> None:
+    with opened(browser, site, script=script) as notebook:
+        notebook.idle(START_MS)
+        assert "BufferError: " in notebook.run(GPU)
+        assert reason in notebook.run("print(dlw.features()['webgpu']['reason'])")
+        assert notebook.run("t = dlw.from_dlpack(np.ones(3)); t.js.data.length") == "3"
+        assert notebook.watch.complaints() == []
+
+
+def test_without_jspi(browser: Browser, site: Server) -> None:
+    script = "delete WebAssembly.Suspending; delete WebAssembly.promising"
+    with opened(browser, site, script=script) as notebook:
+        notebook.idle(START_MS)
+        assert notebook.run(GPU) == ""
+        assert notebook.run("x = dlw.from_dlpack(np.ones(3, 'f4'), device=d)") == ""
+        assert "use `await t.to_host()`" in notebook.run("x.numpy()")
+        assert notebook.run("(await x.to_host()).sum()") == "np.float32(3.0)"
+        assert "on the GPU: await t.to_host()" in notebook.run("x")
+        assert notebook.run("dlw.features()['jspi']") == "False"
+
+
+def test_without_eval(browser: Browser, site: Server) -> None:
+    """The page's connect() needs none; a cell that does says so."""
+    policy = "script-src 'self' 'wasm-unsafe-eval'"
+    with opened(browser, site, policy=policy) as notebook:
+        notebook.idle(START_MS)
+        assert notebook.run(GPU) == ""
+        assert notebook.run("dlw.features()['unsafeEval']") == "False"
+        alone = "dlw._browser._seam = None\ndlw.from_dlpack(np.ones(3), device=d)"
+        assert "`connect(pyodide)` of the npm package" in notebook.run(alone)
+        assert notebook.run("6 * 7") == "42"
+
+
+def test_old_pyodide(browser: Browser, site: Server) -> None:
+    pyodide = """
+        import * as real from "./pyodide.mjs?real";
+        export async function loadPyodide(options) {
+          const made = await real.loadPyodide(options);
+          delete made._module.validSuspender;
+          return made;
+        }"""
+    with opened(browser, site, pyodide=pyodide) as notebook:
+        notebook.idle(START_MS)
+        words = "lacks _module.validSuspender; dlpack-web needs Pyodide 0.29 or newer"
+        assert words in notebook.problem()
+        assert words in notebook.run(GPU)
+        assert notebook.run("6 * 7") == "42"
+
+
+def test_wheel_for_another_abi(browser: Browser, site: Server, tmp_path: Path) -> None:
+    made = json.loads((ROOT / "dist" / "wheel.json").read_text())["file"]
+    other = tmp_path / "dlpack_web-0.1.0-cp311-cp311-emscripten_3_1_46_wasm32.whl"
+    with (
+        zipfile.ZipFile(ROOT / "dist" / made) as old,
+        zipfile.ZipFile(other, "w") as new,
+    ):
+        for name in old.namelist():
+            suffix = "cpython-311-wasm32-emscripten.so"
+            new.writestr(name.replace("abi3.so", suffix), old.read(name))
+    with opened(browser, site, wheel=other) as notebook:
+        notebook.idle(START_MS)
+        words = "the compiled part of this dlpack_web does not load on "
+        assert words in notebook.problem()
+        # Pyodide's own packages have one that fits.
+        assert notebook.run("import dlpack_web as d; d.empty(3).shape") == "(3,)"
+        assert notebook.run("6 * 7") == "42"
+
+
+def test_kernel_that_does_not_start(browser: Browser, site: Server) -> None:
+    with opened(browser, site, pyodide="throw new Error('broken');") as notebook:
+        notebook.idle()
+        assert "Python did not start: broken" in notebook.problem()
+        assert "Restart" in notebook.page.locator("#kernel").inner_text()
+        notebook.page.unroute("**/packages/pyodide.mjs")
+        notebook.page.click("#restart")
+        notebook.page.wait_for_selector("#kernel[data-state=idle]", timeout=START_MS)
+        assert notebook.problem() == ""
+        assert notebook.run("6 * 7") == "42"
