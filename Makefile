@@ -27,6 +27,7 @@ LITE := build/lite/.done
 # What single pages need besides the site.
 NEEDS_chain := $(LIBRARIES) $(MODEL)
 NEEDS_lite := $(LITE)
+NEEDS_notebook := $(LITE)
 # What the notebooks of JupyterLite import, of Pyodide's own packages.
 LITE_PACKAGES := numpy matplotlib pillow kiwisolver contourpy fonttools cycler pyparsing \
   python-dateutil pytz six packaging micropip
@@ -51,7 +52,7 @@ demo: $(NEEDS_$(PAGE)) site chromium ## NumPy -> JS -> GPU -> NumPy in headless 
 
 test: test-native test-asan test-js test-browser ## all tests
 
-serve: $(NEEDS_chain) site ## the site on http://localhost:8000
+serve: $(LITE) site ## the site on http://localhost:8000
 	@$(PYTHON_BIN)/python web/serve.py --port 8000
 
 lite: $(LITE) ## a JupyterLite site with notebooks: build/lite/site

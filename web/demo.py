@@ -4,7 +4,8 @@ Prints the steps with bytes, copies and times; writes build/<page>.json and
 build/<page>.png. The exit status is 0 only if every value matched, nothing was logged
 as an error and no request left this machine.
 
-Usage: python web/demo.py [--page demo]; the page "lite" is the tour in JupyterLite.
+Usage: python web/demo.py [--page demo]; the page "lite" is the tour in JupyterLite,
+"notebook" the same in our own notebook.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ from serve import ROOT, SITE, Server
 TIMEOUT_S = 180
 
 
+def address(name: str) -> str:
+    """Where a page of the site is: a file, or a folder."""
+    return f"{name}/" if (SITE / name).is_dir() else f"{name}.html"
+
+
 def run_page(name: str, url: str, screenshot: Path) -> dict[str, object]:
     """Open the page so that it runs by itself; its result and our own counts."""
     viewport = {"width": 1200, "height": 900}
@@ -31,7 +37,7 @@ def run_page(name: str, url: str, screenshot: Path) -> dict[str, object]:
         open_browser() as browser,
         open_page(browser, url, viewport=viewport) as (page, watch),
     ):
-        page.goto(f"{url}{name}.html#auto")
+        page.goto(f"{url}{address(name)}?auto")
         try:
             result = await_result(page, TIMEOUT_S)
         except TimeoutError as error:
@@ -59,7 +65,7 @@ def run_tour(url: str, screenshot: Path) -> dict[str, object]:
         "page": "lite",
         "ok": not problems,
         "cells": len(cells),
-        "seconds": round(seconds, 1),
+        "seconds": seconds,
         "external_requests": len(watch.external),
         "problems": problems,
     }
@@ -103,8 +109,12 @@ def main() -> int:
     parser.add_argument("--page", default="demo", help="a page of web/, without .html")
     name = parser.parse_args().page
     lite = name == "lite"
-    if not lite and not (SITE / f"{name}.html").is_file():
-        pages = ", ".join(sorted(path.stem for path in SITE.glob("*.html"))) or "none"
+    if not lite and not (SITE / address(name)).exists():
+        files = [
+            *SITE.glob("*.html"),
+            *(each.parent for each in SITE.glob("*/index.html")),
+        ]
+        pages = ", ".join(sorted(path.stem for path in files)) or "none"
         print(f"There is no page {name!r} in {SITE}; there are: {pages}.")
         return 2
     build = ROOT / "build"
@@ -122,7 +132,8 @@ def main() -> int:
     if result.get("steps"):
         print_steps(result)
     if "cells" in result:
-        print(f"{result['cells']} cells in {result['seconds']} s, with loading Python")
+        seconds = f"{result['seconds']:.1f} s"
+        print(f"{result['cells']} cells in {seconds}, with loading Python")
     print_verdict(result)
     print(f"build/{name}.json, build/{name}.png")
     return 0 if result["ok"] else 1
