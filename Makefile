@@ -28,6 +28,8 @@ LITE := build/lite/.done
 NEEDS_chain := $(LIBRARIES) $(MODEL)
 NEEDS_lite := $(LITE)
 NEEDS_notebook := $(LITE)
+NEEDS_pyscript.eval := $(LITE)
+NEEDS_pyscript_worker.eval := $(LITE)
 # What the notebooks of JupyterLite import, of Pyodide's own packages.
 LITE_PACKAGES := numpy matplotlib pillow kiwisolver contourpy fonttools cycler pyparsing \
   python-dateutil pytz six packaging micropip
@@ -211,6 +213,7 @@ $(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
 	../../$(NODE_BIN)/esbuild *.mjs --bundle --splitting --format=esm --minify \
 	  --target=es2022 --log-level=error --outdir=site --out-extension:.js=.mjs
 	ln -sfn ../node_modules/onnxruntime-web/dist site/ort
+	ln -sfn ../node_modules/@pyscript/core/dist site/pyscript
 	touch .done
 
 $(MODEL): requirements-model.txt requirements-dev.txt web/digits.py $(TOOLCHAIN)/find_python.sh

@@ -4,9 +4,9 @@
   resolution. dlpack-web itself does not need them.
 - Pages run under a strict content security policy: no `unsafe-eval`, no inline scripts
   or styles. WebAssembly needs `wasm-unsafe-eval`, nothing else does.
-- What has `.eval.` in its name may also use eval: a worker that runs anybody's cells,
-  and a page that stands for a notebook host, where a plain `import dlpack_web` runs the
-  JavaScript inside the wheel.
+- What has `.eval.` in its name may also use eval, and workers made of text: a worker
+  that runs anybody's cells, pages of PyScript, and one that stands for a notebook host,
+  where a plain `import dlpack_web` runs the JavaScript inside the wheel.
 - The notebook page shows the HTML of cells, cleaned of scripts: styles and images in it
   are allowed.
 
@@ -29,7 +29,8 @@ SITE = ROOT / "build" / "site"
 EVAL_MARK = ".eval."
 POLICY = (
     "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{eval}; "
-    "style-src 'self'{styles}; img-src 'self' data:; object-src 'none'; "
+    "style-src 'self'{styles}; img-src 'self' data:; worker-src 'self'{workers}; "
+    "object-src 'none'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
@@ -67,8 +68,10 @@ class Handler(SimpleHTTPRequestHandler):
     def end_headers(self) -> None:
         if self.strict:
             page = self.page()
+            evaluates = EVAL_MARK in page
             allow = {
-                "eval": " 'unsafe-eval'" if EVAL_MARK in page else "",
+                "eval": " 'unsafe-eval'" if evaluates else "",
+                "workers": " blob:" if evaluates else "",
                 "styles": " 'unsafe-inline'" if page.startswith("/notebook/") else "",
             }
             self.send_header("Content-Security-Policy", POLICY.format(**allow))

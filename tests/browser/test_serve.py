@@ -30,6 +30,9 @@ def test_pages_forbid_eval_unless_their_name_allows_it(server: Server) -> None:
     assert "'unsafe-eval'" not in policy("/demo.html")
     assert "'unsafe-eval'" not in policy("/demo.html?x=.eval.html")
     assert "'unsafe-eval'" in policy("/tests/browser/pages/notebook.eval.html")
+    assert "'unsafe-eval'" in policy("/notebook/worker.eval.mjs")
+    assert "'unsafe-eval'" not in policy("/notebook/")
+    assert "'unsafe-inline'" not in policy("/demo.html")
 
 
 @pytest.mark.parametrize(
