@@ -278,9 +278,3 @@ PyObject *dlw_bridge_take(PyObject *module, PyObject *arg) {
   if (tensor == NULL) raise_stale((uint32_t)handle);
   return dlw_tensor_object(tensor);
 }
-
-PyObject *dlw_bridge_lend(PyObject *module, PyObject *obj) {
-  (void)module;
-  dlw_tensor *tensor = lend(dlw_import_any(obj));
-  return tensor != NULL ? PyLong_FromUnsignedLong(tensor->handle) : NULL;
-}

@@ -163,6 +163,12 @@ static void drop_imported(dlw_tensor *root) {
   }
 }
 
+PyObject *dlw_owner(dlw_tensor *tensor) {
+  dlw_tensor *root = tensor->root;
+  if (root->drop != drop_buffer) return PyBool_FromLong(root->drop == drop_imported);
+  return Py_NewRef(((Py_buffer *)dlw_payload(root))->obj);
+}
+
 /* Both describe: the tensor they return has no drop yet, so the memory stays whose it
  * was. What is imported is for take_over to say. */
 static dlw_tensor *describe_imported(const DLTensor *described, uint64_t flags) {

@@ -49,6 +49,8 @@ dlw_tensor *dlw_import_versioned(DLManagedTensorVersioned *managed);
 dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy);
 /* Whatever shares memory: a Tensor, a buffer exporter, an object with __dlpack__. */
 dlw_tensor *dlw_import_any(PyObject *obj);
+/* The object whose buffer the memory is; True for a DLPack producer's, else False. */
+PyObject *dlw_owner(dlw_tensor *tensor);
 /* One more hold on the same memory. */
 dlw_tensor *dlw_share(dlw_tensor *tensor);
 /* A copy of a CPU tensor. */
@@ -110,7 +112,6 @@ int dlw_parse_copy(PyObject *value, int *copy);
 /* --- bridge.c: what Python may do with the holds that JavaScript has ------------- */
 
 PyObject *dlw_bridge_take(PyObject *module, PyObject *handle);
-PyObject *dlw_bridge_lend(PyObject *module, PyObject *tensor);
 PyObject *dlw_bridge_raise_pending(PyObject *module, PyObject *unused);
 
 #endif

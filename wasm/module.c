@@ -174,8 +174,7 @@ static PyMethodDef METHODS[] = {
     {"_typed", core_typed, METH_VARARGS, NULL},
     {"_bind", core_bind, METH_VARARGS, NULL},
     {"_take", dlw_bridge_take, METH_O, NULL},
-    {"_lend", dlw_bridge_lend, METH_O, NULL},
-    {"_raise_pending", dlw_bridge_raise_pending, METH_NOARGS, NULL},
+    {"_raise", dlw_bridge_raise_pending, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

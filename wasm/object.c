@@ -72,7 +72,7 @@ static PyObject *int64_tuple(const int64_t *values, int32_t count) {
   return tuple;
 }
 
-enum { SHAPE, STRIDES, BYTE_OFFSET, DTYPE, PADDED, READ_ONLY, RELEASED };
+enum { SHAPE, STRIDES, BYTE_OFFSET, DTYPE, OWNER, PADDED, READ_ONLY, RELEASED };
 
 static PyObject *tensor_get(PyObject *self, void *what) {
   if ((intptr_t)what == RELEASED) {
@@ -93,6 +93,8 @@ static PyObject *tensor_get(PyObject *self, void *what) {
     case PADDED:
       return PyBool_FromLong(
           (tensor->managed.flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) != 0);
+    case OWNER:
+      return dlw_owner(tensor);
     default:
       return PyBool_FromLong(dlw_read_only(tensor));
   }
@@ -104,6 +106,7 @@ static PyGetSetDef TENSOR_GETSET[] = {
     GET("strides", STRIDES),
     GET("byte_offset", BYTE_OFFSET),
     GET("_dtype", DTYPE),
+    GET("_owner", OWNER),
     GET("padded", PADDED),
     GET("read_only", READ_ONLY),
     GET("released", RELEASED),

@@ -5,21 +5,17 @@ import type { Tensor } from "./tensor.js";
 
 /** Checks that `out` can take the elements of `source`, before anything is started. */
 export function checkTarget(source: Tensor, out: TypedArray | Tensor): void {
-  if (ArrayBuffer.isView(out)) {
-    if (out.byteLength === source.nbytes) return;
-    throw new RangeError(
-      `out has ${out.byteLength} bytes (0: detached); ${source} needs ${source.nbytes}`,
-    );
-  }
-  out._check();
-  if (out.device.type !== 1 || out._strides !== null || out.readOnly) {
+  const isArray = ArrayBuffer.isView(out);
+  if (!isArray) out._check();
+  if (!isArray && (out.device.type !== 1 || out._strides !== null || out.readOnly)) {
     throw new UnsupportedError(
       `out must be a writable, row-major CPU tensor, not ${out.readOnly ? "read-only " : ""}` +
         `${out} with strides [${out.strides}]`,
     );
   }
-  if (out.nbytes !== source.nbytes) {
-    throw new RangeError(`out has ${out.nbytes} bytes; ${source} needs ${source.nbytes}`);
+  const nbytes = isArray ? out.byteLength : out.nbytes;
+  if (nbytes !== source.nbytes) {
+    throw new RangeError(`out has ${nbytes} bytes (0: detached); ${source} needs ${source.nbytes}`);
   }
 }
 

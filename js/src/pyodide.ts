@@ -127,7 +127,7 @@ export class PyodideHost implements WasmHost {
     const text = this.#text(this.enter((core) => core.error_text()) >>> 0);
     let cause: unknown;
     try {
-      this.#python._raise_pending();
+      this.#python._raise();
     } catch (error) {
       cause = error;
     }

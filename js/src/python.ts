@@ -7,7 +7,7 @@ import { checkShape } from "./shape.js";
 import type { Libraries } from "./share.js";
 import { shared } from "./shared.js";
 import type { Tensor } from "./tensor.js";
-import { adoptSlot, emptyOnDevice, releaseSlot } from "./webgpu/buffers.js";
+import { adoptSlot, emptyOnDevice, releaseSlot, slotOf } from "./webgpu/buffers.js";
 import { type DeviceStats, deviceWithId, stats, useDevice } from "./webgpu/device.js";
 import type { FromImageOptions, ImageSource, RequestDeviceOptions } from "./webgpu/index.js";
 import { type Argument, Kernel } from "./webgpu/kernel.js";
@@ -99,6 +99,16 @@ export class PythonSeam {
   /** The id of a device made elsewhere, which it keeps for ever. */
   useDevice(gpu: GPUDevice): number {
     return useDevice(gpu).device.id;
+  }
+
+  /** Whether a WebGPU tensor's buffer was made here, and goes back to the pool. */
+  isPooled(address: number): boolean {
+    const tensor = this.tensorAt(address);
+    try {
+      return slotOf(tensor._handle).own;
+    } finally {
+      tensor.release();
+    }
   }
 
   /** The `GPUDevice` with an id. */

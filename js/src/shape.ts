@@ -17,7 +17,7 @@ export function checkShape(shape: ArrayLike<number>): number[] {
   }
   // 16 bytes is the largest element, so that the size in bytes is exact as well.
   if (sizeOf(dims) > Number.MAX_SAFE_INTEGER / 16) {
-    throw new RangeError(`shape [${dims}] has more elements than can be addressed`);
+    throw new RangeError(`shape [${dims}] has too many elements`);
   }
   return dims;
 }

@@ -362,6 +362,17 @@ export class Tensor<T extends TypedArray = TypedArray> {
     return `Tensor ${this.dtype}[${this.shape}] on ${this.device}`;
   }
 
+  /** What Node's console shows: the elements too, of a contiguous CPU tensor. */
+  [Symbol.for("nodejs.util.inspect.custom")](
+    _depth: number,
+    options: object,
+    inspect: (value: unknown, options: object) => string,
+  ): string {
+    if (this._handle === 0) return `${this} (released)`;
+    const visible = this.device.type === CPU && this._plain;
+    return visible ? `${this} ${inspect(this.data, options)}` : `${this}`;
+  }
+
   /** @internal */
   get [BRAND](): 1 {
     return 1;
@@ -462,7 +473,7 @@ function copyElements(source: Tensor, target: Target): void {
 }
 
 function released(tensor: Tensor): Error {
-  return new ReleasedError(`${tensor} was released; release it after its last use`, {
+  return new ReleasedError(`${tensor} was released; release after the last use`, {
     device: tensor.device,
   });
 }
@@ -470,7 +481,7 @@ function released(tensor: Tensor): Error {
 function misaligned(tensor: Tensor, start: number): Error {
   return new UnsupportedError(
     `${tensor} begins at byte ${start}, which ${tensor._type.View.name} cannot view: ` +
-      "use contiguous() here, or x.copy() in NumPy",
+      "use contiguous()",
   );
 }
 

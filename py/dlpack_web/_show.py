@@ -34,6 +34,7 @@ def html(tensor: "Tensor") -> str:
         "device": str(tensor.device),
         "size": size_of(tensor.nbytes),
         "access": "read-only" if tensor.read_only else "read and write",
+        "memory of": _owner(tensor),
     }
     rows = "".join(
         f"<tr><th align='left'>{name}</th><td align='left'>{escape(value)}</td></tr>"
@@ -42,6 +43,16 @@ def html(tensor: "Tensor") -> str:
     return (
         f"<table><caption>dlpack_web.Tensor</caption>{rows}</table>{_picture(tensor)}"
     )
+
+
+def _owner(tensor: "Tensor") -> str:
+    if tensor.device != CPU:
+        pooled = _browser.call_with("isPooled", (tensor,))
+        return "dlpack_web, in its pool" if pooled else "whoever made the GPUBuffer"
+    owner = tensor._owner
+    if isinstance(owner, bool):
+        return "another DLPack producer" if owner else "dlpack_web"
+    return f"{type(owner).__module__}.{type(owner).__qualname__}"
 
 
 def size_of(count: int) -> str:

@@ -237,9 +237,9 @@ class Tensor(_core.Tensor):
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
 
-def hold(x: object) -> Tensor:
-    """A new hold on the memory of any object that shares some."""
-    return _browser.only(_core._take, _core._lend, x)
+def hold(x: Any) -> Tensor:
+    """A hold of our own on the memory of any object that shares some."""
+    return _core.from_dlpack(x) if hasattr(x, "__dlpack__") else _core.from_buffer(x)
 
 
 def _like(tensor: Tensor) -> Tensor:

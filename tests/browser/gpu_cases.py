@@ -214,6 +214,7 @@ async def test_small_gpu_tensors_show_themselves_and_large_ones_are_not_read():
         assert "more than is read back only to be shown" in large._repr_html_()
         assert dlw.webgpu.stats()[0]["down"] == before + 128
         assert ">webgpu:0<" in large._repr_html_()
+        assert ">dlpack_web, in its pool<" in large._repr_html_()
 
 
 async def test_inspect_tells_what_the_gpu_holds():

@@ -1,6 +1,7 @@
 // Tensors over arrays that JS owns: no Pyodide, no GPU.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { inspect } from "node:util";
 import { liveTensors, Tensor } from "../../js/dist/index.js";
 
 const matrix = () => Tensor.fromTypedArray(Float32Array.of(0, 1, 2, 3, 4, 5), { shape: [2, 3] });
@@ -26,6 +27,16 @@ test("a tensor describes its array", () => {
   assert.equal(`${tensor.device}`, "cpu");
   assert.equal(`${tensor}`, "Tensor float32[2,3] on cpu");
   tensor.release();
+});
+
+test("the console of Node shows a tensor with its elements", () => {
+  const tensor = Tensor.fromTypedArray(new Float32Array([1, 2.5]));
+  assert.equal(inspect(tensor), "Tensor float32[2] on cpu Float32Array(2) [ 1, 2.5 ]");
+  tensor.release();
+  assert.equal(inspect(tensor), "Tensor float32[2] on cpu (released)");
+  const odd = Tensor.fromTypedArray(new Uint8Array(9).subarray(1), { dtype: "float32" });
+  assert.equal(inspect(odd), "Tensor float32[2] on cpu");
+  odd.release();
 });
 
 test("data is the array itself", () => {

@@ -5,12 +5,11 @@ from ctypes import c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
 import numpy as np
 import pytest
-from forge import Versioned
+from bridge import borrow, function, release, scratch, struct_of
 
 import dlpack_web as dlw
 from dlpack_web import _core
 
-CORE = ctypes.PyDLL(_core.__file__)
 FLOAT32 = 2 | 32 << 8 | 1 << 16
 WRITABLE_WANTED = (
     "the array is read-only and writable memory was asked for; copy it first, for "
@@ -19,29 +18,14 @@ WRITABLE_WANTED = (
 KINDS = {"other": 1, "unsupported": 2, "released": 3, "copy": 4, "lost": 5}
 
 
-def function(name, result, *arguments):
-    found = getattr(CORE, f"dlw_bridge_{name}")
-    found.restype, found.argtypes = result, arguments
-    return found
-
-
-scratch = function("scratch", c_size_t)
-borrow = function("borrow", c_size_t, ctypes.py_object, c_int32)
 empty = function("empty", c_size_t, c_int32, c_uint32, c_uint32)
 wrap = function("wrap", c_size_t, c_uint32, c_int32, c_int32, c_uint32, c_uint32)
 share = function("share", c_size_t, c_uint32)
 pack = function("pack", c_size_t, c_uint32)
-release = function("release", c_int32, c_uint32)
 error_kind = function("error_kind", c_int32)
 error_text = function("error_text", ctypes.c_char_p)
 on_drop = function("on_drop", None, c_void_p)
 DROP = ctypes.CFUNCTYPE(None, c_uint32)
-
-
-def struct_of(address):
-    """(struct, handle): the handle stands right behind the struct."""
-    handle = c_uint32.from_address(address + ctypes.sizeof(Versioned)).value
-    return Versioned.from_address(address), handle
 
 
 def set_shape(*shape, byte_offset=0):
@@ -54,9 +38,9 @@ def failure():
     """(kind, text) of the stored exception, which is raised and so forgotten."""
     kind, text = error_kind(), error_text().decode()
     with pytest.raises(Exception, match=r"."):
-        _core._raise_pending()
+        _core._raise()
     assert error_kind() == 0
-    assert _core._raise_pending() is None
+    assert _core._raise() is None
     return kind, text
 
 
@@ -207,9 +191,9 @@ def test_producer_errors_are_kept_for_raising():
     assert "mine" in failure()[1]
 
 
-def test_lend_and_take_move_a_hold():
+def test_borrow_and_take_move_a_hold():
     array = np.arange(3.0)
-    handle = _core._lend(array)
+    _, handle = struct_of(borrow(array, 0))
     tensor = _core._take(handle)
     assert np.shares_memory(tensor.numpy(), array)
     with pytest.raises(dlw.ReleasedError):

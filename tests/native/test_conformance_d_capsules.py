@@ -6,6 +6,7 @@ import sys
 import textwrap
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,17 +159,18 @@ def test_rule_072_deleters_run_on_threads_without_the_gil(host_python, max_versi
 
 
 def test_rule_073_interpreters_end_with_live_tensors(host_python):
-    script = textwrap.dedent("""
+    script = textwrap.dedent(f"""
         import ctypes, sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
         import numpy as np
         import dlpack_web as dlw
-        from dlpack_web import _core
+        from bridge import lend
 
         keep = [dlw.from_dlpack(np.arange(5.0)), dlw.from_buffer(bytearray(8))]
         keep += [keep[0].__dlpack__(), keep[1].__dlpack__(max_version=(1, 0))]
         keep += [np.asarray(keep[0]), memoryview(keep[1]), np.from_dlpack(keep[0])]
         held = (keep[0], bytearray(3), np.arange(3.0), dlw.empty(2))
-        keep += map(_core._lend, held)  # as JavaScript does
+        keep += map(lend, held)  # as JavaScript does
         keep.append(keep)  # only the last collection, if any, gets this
         sys.modules["leftover"] = keep
         leaked = ctypes.py_object(keep[0])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bridge import lend
 from conftest import IN_PYODIDE
 
 import dlpack_web as dlw
@@ -59,7 +60,7 @@ def outlived(array):
 
 
 def lent(array):
-    _core._take(_core._lend(array)).release()
+    _core._take(lend(array)).release()
 
 
 EXCHANGES = (versioned, legacy, legacy_producer, left_alone, copied, viewed, outlived)

@@ -2,30 +2,22 @@
 
 import ctypes
 import itertools
-from ctypes import c_double, c_int32, c_int64, c_size_t, c_uint32
+from ctypes import c_double, c_int32, c_int64, c_uint32
 
 import numpy as np
 import pytest
+from bridge import function, lend, release, scratch
 from forge import Forged
 
 import dlpack_web as dlw
 from dlpack_web import _core
 
-CORE = ctypes.PyDLL(_core.__file__)
 CHUNK_BYTES = 8 << 20
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 BFLOAT16 = 4 | 16 << 8 | 1 << 16
 
 
-def function(name, result, *arguments):
-    found = getattr(CORE, f"dlw_bridge_{name}")
-    found.restype, found.argtypes = result, arguments
-    return found
-
-
 chunk = function("chunk", c_int32, c_uint32, c_uint32, c_double)
-scratch = function("scratch", c_size_t)
-release = function("release", c_int32, c_uint32)
 
 
 def packed_dtype(dtype):
@@ -36,12 +28,12 @@ def packed_dtype(dtype):
 def chunks(x, dtype, itemsize):
     """The bytes of each chunk of `x` as elements of a (packed) dtype."""
     tensor = dlw.from_dlpack(x)
-    handle, at = _core._lend(tensor), 0
+    handle, at = lend(tensor), 0
     try:
         while at < tensor.size:
             count = chunk(handle, dtype, at)
             if count == 0:
-                _core._raise_pending()
+                _core._raise()
             address = c_int64.from_address(scratch()).value
             yield ctypes.string_at(address, count * itemsize)
             at += count
@@ -120,7 +112,7 @@ def test_large_arrays_come_in_chunks(view, source):
 def test_elements_without_gaps_are_not_copied():
     array = np.arange(5, dtype=np.float32)
     with dlw.from_dlpack(array) as tensor:
-        handle = _core._lend(tensor)
+        handle = lend(tensor)
         assert chunk(handle, packed_dtype("f4"), 0) == 5
         assert c_int64.from_address(scratch()).value == array.ctypes.data
         assert chunk(handle, packed_dtype("f4"), 2) == 3
@@ -238,8 +230,8 @@ def test_vectors_are_converted_lane_by_lane():
 
 def test_released_handles_are_refused():
     tensor = dlw.from_dlpack(np.zeros(3, np.float32))
-    handle = _core._lend(tensor)
+    handle = lend(tensor)
     release(handle)
     assert chunk(handle, packed_dtype("f4"), 0) == 0
     with pytest.raises(dlw.ReleasedError):
-        _core._raise_pending()
+        _core._raise()

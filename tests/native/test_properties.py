@@ -5,6 +5,7 @@ from ctypes import byref, c_void_p, py_object
 
 import numpy as np
 import pytest
+from bridge import lend
 from conftest import DTYPES
 from forge import (
     READ_ONLY,
@@ -153,7 +154,7 @@ SHARING = {
     "capsule": lambda t: dlw.from_dlpack(t.__dlpack__(max_version=(1, 0))),
     "legacy": lambda t: dlw.from_dlpack(t.__dlpack__()),
     "exchange": exchange,
-    "handle": lambda t: _core._take(_core._lend(t)),
+    "handle": lambda t: _core._take(lend(t)),
 }
 COPYING = {
     "copy": lambda t: dlw.from_dlpack(t, copy=True),

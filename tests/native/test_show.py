@@ -48,6 +48,25 @@ def test_facts_are_told():
         assert f">{fact}<" in text
 
 
+def test_owner_is_told():
+    class Producer:
+        def __dlpack__(self, **_):
+            return dlw.from_dlpack(np.zeros(3)).__dlpack__()
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    for made, owner in (
+        (dlw.from_buffer(bytearray(3)), "builtins.bytearray"),
+        (dlw.from_buffer(np.zeros(3)), "numpy.ndarray"),
+        (dlw.from_dlpack(np.zeros(3)), "another DLPack producer"),
+        (dlw.from_dlpack(Producer()), "another DLPack producer"),
+        (dlw.empty(3), "dlpack_web"),
+    ):
+        with made:
+            assert f"memory of</th><td align='left'>{owner}<" in made._repr_html_()
+
+
 def test_plain_text_stays_as_it_is():
     with dlw.from_dlpack(np.zeros(3)) as tensor:
         bundle = tensor._repr_mimebundle_(include=None, exclude=None)

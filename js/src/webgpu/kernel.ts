@@ -206,7 +206,7 @@ function checkWorkgroups(gpu: GPUDevice, given: RunOptions["workgroups"]): reado
     return counts;
   }
   throw new RangeError(
-    `workgroups must be 1 to 3 integers from 1 to ${limit} (this device's ` +
+    `workgroups must be 1 to 3 integers from 1 to ${limit} (` +
       `maxComputeWorkgroupsPerDimension), not ${String(given)}`,
   );
 }

@@ -115,10 +115,10 @@ function fillPieces(
 
 function chunkOf(tensor: Tensor, dtype: DType, first: number) {
   if (tensor._storage.chunk) return tensor._storage.chunk(tensor, dtype, first);
-  throw new UnsupportedError(
-    `${tensor} is JavaScript's own memory: convert the array itself, e.g. new Float32Array(array)`,
-    { given: dtype.name, needed: tensor.dtype },
-  );
+  throw new UnsupportedError(`${tensor} is JavaScript's own memory: convert the array itself`, {
+    given: dtype.name,
+    needed: tensor.dtype,
+  });
 }
 
 /** Throws what converting would throw, before anything is written over. */
