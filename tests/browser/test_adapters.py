@@ -51,3 +51,10 @@ def test_one_device_for_all(case: str, open_test_page: Callable[..., TestPage]) 
     page = open_test_page(None)
     page.cases(f"{CASES}share_cases.mjs", case).must_pass()
     assert page.watch.complaints() == []
+
+
+@pytest.mark.usefixtures("webgpu")
+def test_several_kernels_on_one_page(open_test_page: Callable[..., TestPage]) -> None:
+    page = open_test_page(None)
+    page.cases(f"{CASES}kernels_cases.mjs").must_pass()
+    assert page.watch.complaints() == []
