@@ -80,7 +80,8 @@ async def from_image(
     caller's to release. dtype: "uint8" (0 to 255) or "float32" (0 to 1). channels: 4,
     or 3 without alpha. Pixels are sRGB and not premultiplied by alpha. Opaque canvases
     and bitmaps, ImageData, and an ImageBitmap made with premultiplyAlpha="none" keep
-    every byte; translucent canvases hold premultiplied colours, which have fewer values.
+    every byte (but the bitmap in Firefox); translucent canvases hold premultiplied
+    colours, which have fewer values.
 
     BufferError for what has no pixels (closed, not loaded, cross-origin), is larger than
     maxTextureDimension2D or a texture of another kind, and for another dtype or device;

@@ -170,7 +170,7 @@ export async function wgsl_errors_come_with_the_next_read(context) {
   const broken = DOUBLE.replace("2 *", "nonsense *");
   const kernel = new library.webgpu.Kernel(device, broken);
   kernel.run([tensor, tensor], { workgroups: 1 });
-  await throws(() => tensor.read(), "DeviceError", /line 7:.*nonsense/);
+  await throws(() => tensor.read(), "DeviceError", /line 7:.*nonsense/s);
   equal(await tensor.read(), [0, 0, 0, 0], "the device still works");
   tensor.release();
 }

@@ -1,5 +1,5 @@
 // Images to tensors and back, from JavaScript; each function is a test (pages/harness.mjs).
-import { equal, ok } from "./pages/expect.mjs";
+import { equal, isFirefox, ok, Skip } from "./pages/expect.mjs";
 
 const SIZES = [
   [1, 1],
@@ -77,6 +77,7 @@ export async function image_data_keeps_every_byte_of_any_alpha(context) {
 }
 
 export async function bitmaps_that_are_not_premultiplied_keep_every_byte(context) {
+  if (isFirefox) throw new Skip("Firefox premultiplies any bitmap on its way to a texture");
   const options = { premultiplyAlpha: "none", colorSpaceConversion: "none" };
   for (const size of SIZES) {
     const image = pattern(...size, { opaque: false });

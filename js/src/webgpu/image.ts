@@ -47,12 +47,22 @@ export async function fromImage(
   const { what, width, height, texture } = describe(source);
   checkSize(record, what, width, height);
   const tensor = emptyOnDevice(record, [height, width, channels], dtypeNamed(dtype));
-  try {
+  const take = (from: GPUCopyExternalImageSource) =>
     watched(record, `fromImage of ${what}`, () => {
-      const image = texture ?? upload(record, source as GPUCopyExternalImageSource, what, tensor);
+      const image = texture ?? upload(record, from, what, tensor);
       pull(record, image, tensor);
       if (!texture) image.destroy(); // the queue keeps it until its work is done
     });
+  try {
+    try {
+      take(source as GPUCopyExternalImageSource);
+    } catch (cause) {
+      if (!(cause instanceof TypeError && /Video/.test(what))) throw cause;
+      // Firefox takes no videos and their frames: a bitmap of what is shown.
+      const bitmap = await createImageBitmap(source as VideoFrame);
+      take(bitmap);
+      bitmap.close();
+    }
     return tensor;
   } catch (error) {
     tensor.release();
@@ -225,6 +235,7 @@ function upload(
     } else queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);
     return texture;
   } catch (cause) {
+    texture.destroy();
     if (cause instanceof TypeError) throw cause;
     const { message } = cause as Error;
     throw new UnsupportedError(`the browser gives no pixels of ${what}: ${message}`, { cause });

@@ -40,7 +40,7 @@ export async function timed(
 /**
  * An image of the page as a tensor of shape [height, width, channels], without a trip through the
  * CPU. The pixels are sRGB and not premultiplied by alpha, the first row on top. Opaque canvases
- * and bitmaps, `ImageData`, and an `ImageBitmap` made with `premultiplyAlpha: "none"` keep every
+ * and bitmaps, `ImageData`, and an `ImageBitmap` made with `premultiplyAlpha: "none"` (but in Firefox) keep every
  * byte; translucent canvases hold premultiplied colours, which have fewer values.
  *
  * @param source - stays the caller's, who keeps it open until this resolves

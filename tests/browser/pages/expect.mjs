@@ -5,6 +5,11 @@ const shown = (value) =>
     typeof v === "bigint" ? `${v}n` : ArrayBuffer.isView(v) ? [...v] : v,
   );
 
+export const isFirefox = /Firefox/.test(navigator.userAgent);
+
+/** Thrown to skip a case: what the browser lacks. */
+export class Skip extends Error {}
+
 export function ok(condition, what) {
   if (!condition) throw new Error(`expected: ${what}`);
 }

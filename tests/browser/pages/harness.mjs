@@ -1,4 +1,5 @@
 import * as counters from "/counters.mjs"; // first: it must see what the library copies
+import { Skip } from "./expect.mjs";
 
 // Runs inside the test pages: starts a Pyodide and runs Python tests (real pytest) and
 // JavaScript cases in it. The host (tests/browser/conftest.py) calls `harness.*`.
@@ -92,8 +93,9 @@ async function cases(url, only) {
       const after = liveTensors();
       if (after !== before) throw new Error(`tensors alive (JS, C): ${before} -> ${after}`);
     } catch (error) {
-      report.outcome = "failed";
-      report.detail = error.stack ?? String(error);
+      report.outcome = error instanceof Skip ? "skipped" : "failed";
+      // The stack begins with the message in some browsers only.
+      report.detail = error instanceof Skip ? error.message : `${error}\n${error.stack}`;
     }
     reports.push(report);
   }
