@@ -44,15 +44,18 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 .PHONY: help demo test serve lite bench check fix wheel package native asan clean
 .PHONY: interop interop-light bench-quick bench-lite
 .PHONY: test-native test-asan test-leaks test-js test-browser test-lite
+.PHONY: test-all test-firefox test-webkit
 .PHONY: check-c check-python check-js check-sizes js site chromium
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
 demo: $(NEEDS_$(PAGE)) site chromium ## NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
 	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
 
-test: test-native test-asan test-js test-browser ## all tests
+test: test-native test-asan test-js test-browser ## all tests but those in other browsers
+
+test-all: test test-lite test-firefox test-webkit ## all tests, also in Firefox and WebKitGTK
 
 serve: $(LITE) site ## the site on http://localhost:8000
 	@$(PYTHON_BIN)/python web/serve.py --port 8000
@@ -126,6 +129,16 @@ test-js: $(LIBRARIES) site
 
 test-browser: $(NEEDS_chain) package site chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser
+
+test-firefox: export BROWSER := firefox
+test-firefox: $(NEEDS_chain) $(LITE) package site
+	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
+	$(PYTHON_BIN)/python -m pytest tests/browser
+	$(PYTHON_BIN)/python -m pytest tests/lite -k "tour"
+
+test-webkit: site
+	@$(TOOLCHAIN)/need.sh WebKitWebDriver Xvfb
+	$(PYTHON_BIN)/python -m pytest tests/browser/webkit.py
 
 test-lite: $(LITE) chromium
 	$(PYTHON_BIN)/python -m pytest tests/lite

@@ -58,7 +58,7 @@ function watchConstructor(Constructor) {
     construct(target, args, newTarget) {
       const made = Reflect.construct(target, args, newTarget === counting ? target : newTarget);
       const [source] = args;
-      const shares = source instanceof ArrayBuffer || source instanceof SharedArrayBuffer;
+      const shares = /ArrayBuffer]$/.test(Object.prototype.toString.call(source)); // Shared, too
       if (typeof source === "object" && source !== null && !shares) copied(made.byteLength);
       return made;
     },

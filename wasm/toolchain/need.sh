@@ -10,6 +10,8 @@ present() {
       [ -n "${CHROMIUM:-}" ] || command -v chromium chromium-browser google-chrome ||
         compgen -G "${PLAYWRIGHT_BROWSERS_PATH:-$HOME/.cache/ms-playwright}/chromium*"
       ;;
+    firefox-esr) [ -n "${FIREFOX:-}" ] || command -v firefox-esr firefox ;;
+    Xvfb) [ -n "${DISPLAY:-}" ] || command -v Xvfb ;;
     *) command -v "$1" ;;
   esac >/dev/null
 }
@@ -18,6 +20,9 @@ debian_packages() {
   case $1 in
     cc) echo gcc libc6-dev ;;
     npm) echo nodejs npm ;;
+    firefox-esr) echo firefox-esr libvulkan1 ;;
+    WebKitWebDriver) echo webkit2gtk-driver ;;
+    Xvfb) echo xvfb ;;
     *) echo "${1/emcc/emscripten}" ;;
   esac
 }
@@ -31,6 +36,7 @@ advice() {
       echo "Chromium: Debian's package chromium, or build/venv/bin/playwright install" \
         "chromium, or name a binary in the environment variable CHROMIUM"
       ;;
+    WebKitWebDriver) echo "WebKitGTK: Debian's package webkit2gtk-driver" ;;
     *) echo "$1" ;;
   esac
 }
