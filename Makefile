@@ -134,7 +134,7 @@ test-firefox: export BROWSER := firefox
 test-firefox: $(NEEDS_chain) $(LITE) package site
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
 	$(PYTHON_BIN)/python -m pytest tests/browser
-	$(PYTHON_BIN)/python -m pytest tests/lite -k "tour"
+	$(PYTHON_BIN)/python -m pytest tests/lite -k "tour or interrupted"
 
 test-webkit: site
 	@$(TOOLCHAIN)/need.sh WebKitWebDriver Xvfb

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Watch, open_page
+from browser import Watch, is_firefox, open_page
 from playwright.sync_api import Browser, Page
 from serve import ROOT, Server
 from test_notebooks import check
@@ -18,6 +18,19 @@ from test_notebooks import check
 AXE = ROOT / "build" / "libraries" / "node_modules" / "axe-core" / "axe.min.js"
 PHONE = {"width": 390, "height": 844}
 START_MS = 60_000
+
+
+CATCH_DOWNLOAD = """() => {
+  globalThis.caught = undefined;
+  let text;
+  URL.createObjectURL = (blob) => {
+    text = blob.text();
+    return "#";
+  };
+  HTMLAnchorElement.prototype.click = async function () {
+    globalThis.caught = [this.download, await text];
+  };
+}"""
 
 
 class Notebook:
@@ -59,8 +72,15 @@ class Notebook:
 
     def saved(self, by: Callable[[], object] | None = None) -> tuple[str, Any]:
         """Name and content of the file that saving makes."""
+        by = by or (lambda: self.page.click("#save"))
+        if is_firefox():  # Playwright is not told of downloads there
+            self.page.evaluate(CATCH_DOWNLOAD)
+            by()
+            self.page.wait_for_function("() => globalThis.caught")
+            name, text = self.page.evaluate("() => globalThis.caught")
+            return name, json.loads(text)
         with self.page.expect_download() as download:
-            (by or (lambda: self.page.click("#save")))()
+            by()
         file = download.value
         return file.suggested_filename, json.loads(Path(file.path()).read_text())
 
