@@ -1,8 +1,8 @@
 // The kernel as the page sees it: a worker that runs one cell after the other.
 
 /**
- * Calls `on(message)` with what the worker tells outside of cells: progress, ready, memory, failed;
- * and with { type: "state", state } - "starting", "idle", "busy" or "dead".
+ * Calls `on(message)` with what the worker tells outside of cells: progress, note (of a package that
+ * is loaded), ready, memory, failed; and with { type: "state", state } - "starting", "idle", "busy" or "dead".
  */
 export class Kernel {
   state = "dead";
@@ -87,6 +87,7 @@ export class Kernel {
   #hear(message) {
     switch (message.type) {
       case "progress":
+      case "note":
       case "memory":
         return this.#on(message);
       case "ready":

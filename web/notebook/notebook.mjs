@@ -33,6 +33,9 @@ const kernel = new Kernel((message) => {
       $("loading").querySelector("progress").value = message.step;
       $("loading").querySelector("span").textContent = message.text;
       break;
+    case "note":
+      $("kernel").textContent = /^Loading/.test(message.text) ? message.text : STATES.busy;
+      break;
     case "ready":
       tell(message.problem);
       break;

@@ -47,7 +47,8 @@ async function start({ signals }) {
 
 async function execute({ code }) {
   if (interruptions) interruptions[0] = 0;
-  await pyodide.loadPackagesFromImports(code, { messageCallback() {} });
+  const messageCallback = (text) => postMessage({ type: "note", text });
+  await pyodide.loadPackagesFromImports(code, { messageCallback });
   const ok = await python.execute(code);
   postMessage({ type: "done", ok });
 }
