@@ -9,7 +9,7 @@ between any two steps of its own, but not within one that runs in C.
 """
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _core
@@ -106,11 +106,11 @@ def call_with(name: str, tensors: Sequence[_core.Tensor], *args: Any) -> Any:
 
 
 def receive(function: Any, *args: Any) -> "Tensor":
-    """The Tensor that a function of the JavaScript side returns the handle of."""
-    try:
-        return only(_core._take, function, *args)
-    except JsException as error:
-        raise _translated(error) from error
+    """The Tensor that a function of the JavaScript side returns the handle of: called
+    and taken over in one step, chained in C."""
+    chain = map(_core._take, map(function, *([arg] for arg in args)))
+    tensor: Tensor = invoke(next, chain)
+    return tensor
 
 
 async def receive_later(function: Any, *args: Any) -> "Tensor":
@@ -118,11 +118,6 @@ async def receive_later(function: Any, *args: Any) -> "Tensor":
     JavaScript Tensor, and release() lets go of that, even before it is there."""
     kept = Kept(function, *args)
     return receive(method("fromJs"), await finish(kept.js.promise))
-
-
-def only[T](last: Callable[[Any], T], first: Callable[..., Any], *args: Any) -> T:
-    """last(first(*args)) as one step: chained in C."""
-    return next(map(last, map(first, *([arg] for arg in args))))
 
 
 async def finish(promise: Awaitable[Any]) -> Any:

@@ -42,7 +42,7 @@ async function start({ signals }) {
     const bytes = await (await fetch(at(`../examples/${name}`))).arrayBuffer();
     pyodide.FS.writeFile(name, new Uint8Array(bytes));
   }
-  postMessage({ type: "ready", version: pyodide.version, problem });
+  postMessage({ type: "ready", problem });
 }
 
 async function execute({ code }) {
