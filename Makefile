@@ -53,9 +53,9 @@ help: ## this list
 demo: $(NEEDS_$(PAGE)) site chromium ## NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
 	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
 
-test: test-native test-asan test-js test-browser ## all tests but those in other browsers
+test: test-native test-asan test-js test-browser ## the tests, but for those of notebooks and other browsers
 
-test-all: test test-lite test-firefox test-webkit ## all tests, also in Firefox and WebKitGTK
+test-all: test test-lite test-firefox test-webkit ## all tests: notebooks, Firefox and WebKitGTK, too
 
 serve: $(LITE) site ## the site on http://localhost:8000
 	@$(PYTHON_BIN)/python web/serve.py --port 8000

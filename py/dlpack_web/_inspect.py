@@ -145,7 +145,9 @@ def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
     alive.sort(key=lambda tensor: id(tensor) not in names)  # those with names first
     rows = [
         Held(
-            tuple(names.get(id(tensor)) or set(_holders(tensor, calling, alive))),
+            tuple(
+                dict.fromkeys(names.get(id(tensor)) or _holders(tensor, calling, alive))
+            ),
             tensor.dtype,
             tensor.shape,
             str(tensor.device),
@@ -204,7 +206,7 @@ def _attribute(holder: Any, tensor: Tensor) -> str:
     try:
         attributes = vars(holder)
     except TypeError:
-        return "a buffer, of an array say" if name == "managedbuffer" else f"a {name}"
+        return "an array's buffer" if name == "managedbuffer" else f"a {name}"
     return next((f"{name}.{key}" for key, x in attributes.items() if x is tensor), name)
 
 

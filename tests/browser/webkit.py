@@ -19,11 +19,13 @@ from pages import TestPage
 from selenium.webdriver import WebKitGTK, WebKitGTKOptions
 from selenium.webdriver.webkitgtk.service import Service
 from serve import SITE, Server
-from test_in_pyodide import FILES
+from test_in_pyodide import test_native_file_in_pyodide
+from test_webgpu import test_shared_memory_from_javascript
 
 # Selenium's own, in its constructor.
 pytestmark = pytest.mark.filterwarnings("ignore:setting remote_server_addr")
 
+__all__ = ["test_native_file_in_pyodide", "test_shared_memory_from_javascript"]
 PYODIDES = ("pyodide", "pyodide-0.29")
 SECONDS = 180
 # The function and its argument, as Playwright's evaluate() takes them; errors as texts.
@@ -103,20 +105,8 @@ def page(request: pytest.FixtureRequest, driver: WebKitGTK, server: Server) -> T
     return page
 
 
-def test_shared_memory_from_javascript(page: TestPage) -> None:
-    page.cases("/tests/browser/cpu_cases.mjs").must_pass()
-
-
-@pytest.mark.parametrize("path", FILES)
-def test_native_file_in_pyodide(path: str, page: TestPage) -> None:
-    outcome = page.pytest([path])
-    outcome.must_pass()
-    for report in outcome.of("skipped"):
-        assert report["detail"], f"{report['id']} skips without a reason"
-
-
-def test_what_is_missing_is_told(page: TestPage) -> None:
-    told = page.python("""
+def test_what_is_missing_is_told(strict_page: TestPage) -> None:
+    told = strict_page.python("""
 import json
 import dlpack_web as dlw
 json.dumps(dlw.features())
@@ -126,7 +116,7 @@ json.dumps(dlw.features())
     assert "no navigator.gpu" in features["webgpu"]["reason"]
     missing = [name for name in ("jspi", "using") if not features[name]]
     assert missing == ["jspi", "using"]
-    message = page.python("""
+    message = strict_page.python("""
 try:
     await dlw.webgpu.request_device()
     message = "nothing was raised"

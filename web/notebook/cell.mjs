@@ -41,24 +41,28 @@ const tab = (view) => {
 };
 
 export class Cell {
-  id = crypto.randomUUID().slice(0, 8);
-  count = null;
-  outputs = [];
-  metadata;
   /** "idle", "waiting" or "running". */
   state = "idle";
   #text;
   #clearNext = false;
+  #drawing = 0;
 
   /**
    * @param notebook - what the keys do: `key(name, cell)`, and `complete(code, position)`
    */
   constructor(
     notebook,
-    { type = "code", source = "", outputs = [], count = null, metadata = {} } = {},
+    {
+      id = crypto.randomUUID().slice(0, 8),
+      type = "code",
+      source = "",
+      outputs = [],
+      count = null,
+      metadata = {},
+    } = {},
   ) {
     this.notebook = notebook;
-    Object.assign(this, { type, outputs, count, metadata });
+    Object.assign(this, { id, type, outputs, count, metadata });
     this.element = document.createElement("section");
     this.element.className = "cell";
     this.element.tabIndex = -1;
@@ -85,11 +89,6 @@ export class Cell {
     return this.editor.state.doc.toString();
   }
 
-  /** Whether the editor has the keyboard. */
-  get editing() {
-    return this.editor.hasFocus;
-  }
-
   /** Puts the cursor into the editor; of Markdown the source is shown for it. */
   edit() {
     this.place.hidden = false;
@@ -114,6 +113,14 @@ export class Cell {
   become(state) {
     this.state = state;
     this.#show();
+    if (state === "idle") this.showOutputs();
+  }
+
+  /** Takes it off the page. */
+  remove() {
+    cancelAnimationFrame(this.#drawing);
+    this.element.remove();
+    this.editor.destroy();
   }
 
   /** One message of the kernel while the cell runs. */
@@ -132,10 +139,13 @@ export class Cell {
       this.#clearNext = false;
       addOutput(this.outputs, message, this.count);
     }
-    this.showOutputs();
+    // Once a frame, however much there is.
+    this.#drawing ||= requestAnimationFrame(() => this.showOutputs());
   }
 
   showOutputs() {
+    cancelAnimationFrame(this.#drawing);
+    this.#drawing = 0;
     this.area.replaceChildren(...this.outputs.map(outputElement));
     for (const each of this.area.children) each.tabIndex = 0; // what is wide is scrolled by keys
   }

@@ -1,7 +1,7 @@
 // Notebook files: nbformat 4 in, 4.5 out.
 import { joined } from "./output.mjs";
 
-/** The cells of a notebook file: [{ type, source, outputs, count, metadata }]. */
+/** The cells of a notebook file: [{ id, type, source, outputs, count, metadata }]. */
 export function parse(text, name) {
   let notebook;
   try {
@@ -14,6 +14,7 @@ export function parse(text, name) {
     throw new Error(`${name} is ${given}: open a Jupyter notebook of nbformat 4`);
   }
   return notebook.cells.map((cell) => ({
+    id: cell.id, // since nbformat 4.5
     type: cell.cell_type === "code" ? "code" : "markdown", // raw cells are text here
     source: joined(cell.source ?? ""),
     outputs: cell.outputs ?? [],

@@ -2,7 +2,8 @@
 
 /**
  * Calls `on(message)` with what the worker tells outside of cells: progress, note (of a package that
- * is loaded), ready, memory, failed; and with { type: "state", state } - "starting", "idle", "busy" or "dead".
+ * is loaded), ready, memory, failed (to start), problem (an error that no cell raised); and with
+ * { type: "state", state } - "starting", "idle", "busy" or "dead".
  */
 export class Kernel {
   state = "dead";
@@ -27,7 +28,10 @@ export class Kernel {
     this.#worker.onmessage = ({ data }) => this.#hear(data);
     this.#worker.onerror = (event) => {
       event.preventDefault();
-      this.#fail(event.message ?? "the worker did not load");
+      const message = event.message ?? "the worker did not load";
+      // Later ones are of callbacks, after which Python goes on.
+      if (this.state === "starting") this.#fail(message);
+      else this.#on({ type: "problem", message });
     };
     this.#become("starting");
     this.#worker.postMessage({ type: "start", signals: this.#signals });
@@ -46,8 +50,9 @@ export class Kernel {
 
   /** Ends the cell that runs, and does not start those that wait. */
   interrupt() {
-    this.#stop(1);
-    if (this.#queue.length === 0 || this.state !== "busy") return;
+    const running = this.state === "busy";
+    this.#stop(running ? 1 : 0);
+    if (!running) return;
     if (this.#signals) Atomics.store(this.#signals, 0, 2);
     this.#worker.postMessage({ type: "interrupt" });
   }

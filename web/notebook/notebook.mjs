@@ -30,7 +30,10 @@ const kernel = new Kernel((message) => {
       $("loading").hidden = message.state !== "starting";
       break;
     case "progress":
-      $("loading").querySelector("progress").value = message.step;
+      Object.assign($("loading").querySelector("progress"), {
+        max: message.steps,
+        value: message.step,
+      });
       $("loading").querySelector("span").textContent = message.text;
       break;
     case "note":
@@ -41,6 +44,9 @@ const kernel = new Kernel((message) => {
       break;
     case "failed":
       tell(`Python did not start: ${message.message}`);
+      break;
+    case "problem":
+      tell(message.message);
       break;
     case "memory":
       showMemory(message);
@@ -80,8 +86,7 @@ function remove(cell) {
   const index = cells.indexOf(cell);
   deleted.push({ data: dataOf(cell), index });
   cells.splice(index, 1);
-  cell.element.remove();
-  cell.editor.destroy();
+  cell.remove();
   if (cells.length === 0) insert(0);
   renumber();
   changed = true;
@@ -113,8 +118,7 @@ function convert(cell, type) {
   const index = cells.indexOf(cell);
   const source = cell.source;
   cells.splice(index, 1);
-  cell.element.remove();
-  cell.editor.destroy();
+  cell.remove();
   const made = insert(index, { type, source });
   changed = true;
   focus(made);
@@ -263,10 +267,7 @@ function showMemory({ html, left, count }) {
 
 function show(name, made) {
   kernel.interrupt();
-  for (const cell of cells.splice(0)) {
-    cell.element.remove();
-    cell.editor.destroy();
-  }
+  for (const cell of cells.splice(0)) cell.remove();
   for (const data of made) insert(cells.length, data);
   if (cells.length === 0) insert(0);
   $("name").value = name;

@@ -37,7 +37,8 @@ export function addOutput(outputs, message, count) {
   const { type, name, text, data, metadata = {} } = message;
   const last = outputs.at(-1);
   if (type === "stream" && last?.output_type === "stream" && last.name === name) {
-    last.text = overwritten(joined(last.text) + text);
+    const whole = joined(last.text) + text;
+    last.text = /\r$/.test(last.text) || text.includes("\r") ? overwritten(whole) : whole;
   } else if (type === "stream") {
     outputs.push({ output_type: "stream", name, text: overwritten(text) });
   } else if (type === "display") {

@@ -96,7 +96,6 @@ class Shell(InteractiveShell):
     displayhook_class = Type(Hook)
     display_pub_class = Type(Publisher)
     task: asyncio.Task[Any] | None = None
-    was_cancelled = False
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
         name, text = etype.__name__, str(evalue)
