@@ -54,8 +54,8 @@ export interface DeviceRecord {
   readonly answers: Set<Promise<Error | null>>;
   /** Idle buffers that are used again. */
   readonly pool: Pool;
-  /** Bytes that were uploaded, read back, and copied from one GPUBuffer to another. */
-  readonly moved: { up: number; down: number; copied: number };
+  /** Bytes uploaded, read back, and copied from one GPUBuffer to another; in how many copies. */
+  readonly moved: { up: number; down: number; copied: number; copies: number };
 }
 
 /** One entry of the table of GPU buffers. */

@@ -23,6 +23,7 @@ DEVICE_FACTS = (
     "up",
     "down",
     "copied",
+    "copies",
 )
 
 
@@ -100,7 +101,7 @@ class Report:
             ]
             html += _table(["held by", "dtype", "shape", "device", "size"], rows)
         if self.devices:
-            numbers = ("buffers", "created", "reused")
+            numbers = ("buffers", "created", "reused", "copies")
             facts = [
                 [
                     key,

@@ -59,7 +59,8 @@ def stats() -> list[dict[str, Any]]:
 
     device, lost (why, or None); buffers (their number) and bytes under tensors;
     idleBytes that wait to be used again; created and reused (numbers of buffers); up,
-    down and copied: what was uploaded, read back and copied between buffers.
+    down and copied: what was uploaded, read back and copied between buffers; copies: in
+    how many copies, one for each tensor.
     """
     return _browser.stats()
 

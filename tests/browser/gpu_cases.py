@@ -225,4 +225,9 @@ async def test_inspect_tells_what_the_gpu_holds():
         assert row["bytes"] >= 4000
         assert row["up"] >= 4000
         assert report.nbytes == {str(x.device): 4000}
+        await x.to_host()
+        dlw.from_dlpack(np.zeros(3), device="webgpu").release()
+        (later,) = [r for r in dlw.inspect().devices if r["device"] == str(x.device)]
+        moved = [later[name] - row[name] for name in ("up", "down", "copied", "copies")]
+        assert moved == [24, 4000, 0, 2]
         assert f">{x.device}<" in report._repr_html_()

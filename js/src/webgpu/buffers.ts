@@ -5,7 +5,7 @@ import { checkShape, checkStrides, extentOf, sizeOf } from "../shape.js";
 import { type DeviceRecord, type Slot, shared } from "../shared.js";
 import type { FromGPUBufferOptions, Storage } from "../storage.js";
 import { Tensor } from "../tensor.js";
-import { checkAlive, nameOf, useDevice, watched } from "./device.js";
+import { checkAlive, count, nameOf, useDevice, watched } from "./device.js";
 
 /** `GPUBufferUsage`, which is a global only where WebGPU is. */
 export const Usage = { MAP_READ: 1, COPY_SRC: 4, COPY_DST: 8, UNIFORM: 64, STORAGE: 128 } as const;
@@ -275,7 +275,7 @@ export function copyBuffers(
 ): void {
   const { nbytes, byteOffset } = tensor;
   if (nbytes === 0) return;
-  record.moved.copied += nbytes;
+  count(record, "copied", nbytes);
   watched(record, `copying ${tensor}`, () => {
     const { gpu } = record.device;
     const { buffer } = slotOf(tensor._handle);

@@ -20,7 +20,7 @@ export function useDevice(
     adapterLimits,
     answers: new Set(),
     pool: new Pool(),
-    moved: { up: 0, down: 0, copied: 0 },
+    moved: { up: 0, down: 0, copied: 0, copies: 0 },
   };
   shared.devices.push(record);
   gpu.lost.then((info) => {
@@ -60,6 +60,19 @@ export interface DeviceStats {
   up: number;
   down: number;
   copied: number;
+  /** Number of these three together: one for each tensor that moved. */
+  copies: number;
+}
+
+/** Counts what moved. */
+export function count(
+  { moved }: DeviceRecord,
+  way: "up" | "down" | "copied",
+  bytes: number,
+  copies = 1,
+): void {
+  moved[way] += bytes * copies;
+  moved.copies += copies;
 }
 
 /** What each registered device holds, in the order of their ids. */

@@ -12,7 +12,7 @@ import {
   slotOf,
   slotOn,
 } from "./buffers.js";
-import { checkAlive, later, useDevice, watched } from "./device.js";
+import { checkAlive, count, later, useDevice, watched } from "./device.js";
 import { type Binding, parseBindings } from "./wgsl.js";
 
 /** Options of {@link Kernel.run}. */
@@ -267,7 +267,7 @@ export function bind(
         encoder.copyBufferToBuffer(aside, 0, buffer, byteOffset, bytes);
       },
     ].slice(0, type === "storage" ? 2 : 1);
-    record.moved.copied += copies.length * nbytes;
+    count(record, "copied", nbytes, copies.length);
     return { resource: { buffer: aside, offset: 0, size }, ours: true, temporary, copies };
   }
   const room = buffer.size - byteOffset;

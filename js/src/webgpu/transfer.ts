@@ -22,7 +22,7 @@ import {
   tensorOfSlot,
   Usage,
 } from "./buffers.js";
-import { checkAlive, nameOf, settled, useDevice, watched } from "./device.js";
+import { checkAlive, count, nameOf, settled, useDevice, watched } from "./device.js";
 
 /** Implements `Tensor.to`. */
 export function upload(tensor: Tensor, device: GPUDevice, options: ToOptions): Tensor {
@@ -83,7 +83,7 @@ function fill(
 ): void {
   const { queue } = record.device.gpu;
   const { _storage, _strides, _type } = tensor;
-  record.moved.up += bytesOf(dtype, tensor.size);
+  count(record, "up", bytesOf(dtype, tensor.size));
   const inPieces = dtype !== _type || (_strides !== null && _storage.chunk && dtype.step % 1 === 0);
   if (inPieces && fillPieces(queue, target, offset, tensor, dtype)) return;
   const packed = _strides === null ? tensor : _storage.pack(tensor);
@@ -282,7 +282,7 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
       const bytes = new Uint8Array(mapped, offset + skip, length - skip);
       if (_strides === null) targetBytes(target).set(bytes.subarray(0, nbytes));
       else gather(targetBytes(target), bytes, tensor, _strides, _type.step);
-      record.moved.down += tensor.nbytes;
+      count(record, "down", nbytes);
     }
     staging.unmap();
     used = true;
