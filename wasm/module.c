@@ -1,7 +1,7 @@
 /* The module: its functions, its errors and its one state. */
 #include <string.h>
 
-#include "core.h"
+#include "bridge.h"
 
 dlw_state *dlw_core;
 
@@ -22,7 +22,7 @@ static PyObject *import_object(PyObject *x, const DLDevice *device, int copy) {
     tensor = dlw_import_capsule(x);
   } else if (Py_TYPE(x) == (PyTypeObject *)dlw_core->tensor_type && device == NULL &&
              copy != DLW_COPY_YES) {
-    tensor = dlw_import_any(x); /* one more hold, without a capsule in between */
+    tensor = dlw_borrow(x); /* one more hold, without a capsule in between */
   } else {
     tensor = dlw_import_dlpack(x, device, copy);
     if (tensor == NULL && PyErr_ExceptionMatches(PyExc_BufferError)) {
@@ -129,7 +129,7 @@ static PyObject *core_typed(PyObject *module, PyObject *args) {
   uint32_t width = dlw_itemsize(dl->dtype);
   dl->dtype = dlw_dtype_unpack(packed);
   tensor->managed.flags |= padded_flag(padded);
-  dlw_status status = dlw_tensor_check(dl, tensor->managed.flags);
+  dlw_status status = dlw_check(dl, tensor->managed.flags);
   uint32_t bits = dlw_element_bits(dl->dtype, tensor->managed.flags);
   if (status == DLW_OK && bits != width * 8) status = DLW_BAD_DTYPE;
   if (status == DLW_OK) return dlw_tensor_object(tensor);

@@ -1,5 +1,6 @@
-/* The Tensor type: what Python sees of one hold on some memory. */
-#include "core.h"
+#include "object.h"
+
+#include "export.h"
 
 typedef struct {
   PyObject_HEAD;
@@ -37,6 +38,38 @@ PyObject *dlw_tensor_object(dlw_tensor *tensor) {
   }
   ((tensor_object *)self)->tensor = tensor;
   return self;
+}
+
+dlw_tensor *dlw_explain(PyObject *obj, int borrowing) {
+  PyObject *raised = PyErr_GetRaisedException();
+  PyObject *better = PyObject_CallFunctionObjArgs(dlw_core->explain, obj, raised,
+                                                  borrowing ? Py_True : Py_False, NULL);
+  if (better == NULL) { /* never hide the first error behind ours */
+    PyErr_Clear();
+    PyErr_SetRaisedException(raised);
+    return NULL;
+  }
+  Py_DECREF(raised);
+  if (!dlw_is_tensor(better)) {
+    PyErr_SetRaisedException(better);
+    return NULL;
+  }
+  dlw_tensor *tensor = dlw_tensor_of(better);
+  dlw_tensor *share = tensor != NULL ? dlw_share(tensor) : NULL;
+  Py_DECREF(better);
+  return share;
+}
+
+dlw_tensor *dlw_borrow(PyObject *obj) {
+  if (dlw_is_tensor(obj)) {
+    dlw_tensor *tensor = dlw_tensor_of(obj);
+    return tensor != NULL ? dlw_share(tensor) : NULL;
+  }
+  dlw_tensor *tensor = dlw_import_any(obj);
+  if (tensor == NULL && !PyErr_ExceptionMatches(PyExc_TypeError)) {
+    return dlw_explain(obj, 1);
+  }
+  return tensor;
 }
 
 static void let_go(PyObject *self) {
@@ -385,7 +418,8 @@ void dlw_document_tensor(PyObject *docs) {
 
 PyObject *dlw_tensor_type(PyObject *module) {
   PyObject *type = PyType_FromModuleAndSpec(module, &TENSOR_SPEC, NULL);
-  PyObject *exchange = dlw_exchange_api();
+  PyObject *exchange =
+      dlw_exchange_api((dlw_exchange_type){dlw_tensor_of, dlw_tensor_object});
   if (type == NULL || exchange == NULL ||
       PyObject_SetAttr(type, dlw_core->str_exchange, exchange) < 0) {
     Py_CLEAR(type);

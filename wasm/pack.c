@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "tensor.h"
+#include "layout.h"
 
 /* One axis of the walk; the strides are bytes, or bits where elements are no whole
  * bytes. */

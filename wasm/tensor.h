@@ -1,4 +1,4 @@
-/* Managed tensors in linear memory: make, describe, validate, share, release.
+/* Managed tensors in linear memory: make, describe, share, release.
  *
  * Nothing here knows Python. A tensor is one allocation: the DLPack struct, our header,
  * shape, strides and, for whoever made it, some room of its own (the payload).
@@ -13,24 +13,10 @@
 
 #include <stdatomic.h>
 
-#include "dtype.h"
+#include "layout.h"
 
-#define DLW_MAX_NDIM 64 /* what NumPy has */
 #define DLW_DATA_ALIGNMENT \
   256 /* what DLPack asks of memory that a producer allocates */
-
-/* The words for these are in py/dlpack_web/_explain.py, by number. */
-typedef enum {
-  DLW_OK = 0,
-  DLW_NO_MEMORY,
-  DLW_BAD_NDIM,   /* negative or above DLW_MAX_NDIM */
-  DLW_BAD_SHAPE,  /* NULL or a negative extent */
-  DLW_BAD_DTYPE,  /* not dlw_dtype_known, or padded vectors */
-  DLW_BAD_DEVICE, /* neither kDLCPU nor kDLWebGPU */
-  DLW_TOO_LARGE,  /* some element lies outside of the address space */
-  DLW_NULL_DATA,  /* no memory although there are elements */
-  DLW_MISALIGNED, /* element 0 is not at a multiple of dlw_alignment(dtype) */
-} dlw_status;
 
 typedef struct dlw_tensor {
   DLManagedTensorVersioned managed; /* first: its address is the tensor's */
@@ -54,13 +40,6 @@ static inline void *dlw_payload(dlw_tensor *tensor) {
 }
 static inline int dlw_read_only(const dlw_tensor *tensor) {
   return (tensor->managed.flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
-}
-
-/* The flags that say something about the memory, of those that a producer gave. */
-static inline uint64_t dlw_lasting_flags(DLDataType dtype, uint64_t flags) {
-  uint64_t padded = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
-  return flags &
-         (DLPACK_FLAG_BITMASK_READ_ONLY | (dlw_is_sub_byte(dtype) ? padded : 0));
 }
 
 /* A new root with room for ndim extents and `payload` bytes, its device the CPU, its
@@ -95,20 +74,12 @@ dlw_status dlw_tensor_wrap_gpu(uint32_t gpu, int32_t device_id, int32_t ndim,
 /* Who is told that C dropped its reference of a GPU handle; NULL: nobody. */
 void dlw_on_gpu_drop(void (*callback)(uint32_t gpu));
 
-/* Whether a tensor described by somebody else may be used: everything is checked before
- * any of it is dereferenced but shape and strides. strides may be NULL (row-major). */
-dlw_status dlw_tensor_check(const DLTensor *tensor, uint64_t flags);
 /* Copies dtype, device, shape and strides (filled in when NULL) into a tensor made by
  * dlw_tensor_new with the same ndim; data is NULL when there are no elements. Keeps
  * what lasts of the flags. */
 void dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source, uint64_t flags);
 
-int64_t dlw_size(const DLTensor *tensor);      /* elements */
-uint64_t dlw_nbytes(dlw_tensor *tensor);       /* size * bits * lanes / 8, rounded up */
-int dlw_is_contiguous(const DLTensor *tensor); /* row-major without gaps */
-static inline char *dlw_first(const DLTensor *tensor) {
-  return (char *)tensor->data + (size_t)tensor->byte_offset;
-}
+uint64_t dlw_nbytes(dlw_tensor *tensor); /* size * bits * lanes / 8, rounded up */
 
 /* Managed tensors made here and not yet released. */
 int64_t dlw_live_tensors(void);

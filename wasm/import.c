@@ -1,80 +1,6 @@
-/* DLPack capsules of both flavours and Py_buffers: in and out. */
-#include "core.h"
+#include "import.h"
 
-typedef struct {
-  const char *name, *used;
-} flavour;
-
-static const flavour LEGACY = {"dltensor", "used_dltensor"};
-static const flavour VERSIONED = {"dltensor_versioned", "used_dltensor_versioned"};
-
-/* --- errors ---------------------------------------------------------------------- */
-
-static void *raise(PyObject *error) {
-  if (error != NULL) PyErr_SetRaisedException(error);
-  return NULL;
-}
-
-void *dlw_fail(const char *key, const char *format, ...) {
-  va_list values;
-  va_start(values, format);
-  PyObject *arguments = Py_VaBuildValue(format, values);
-  va_end(values);
-  if (arguments == NULL) return NULL;
-  return raise(PyObject_CallFunction(dlw_core->fail, "sN", key, arguments));
-}
-
-void dlw_raise(dlw_status status, const DLTensor *tensor) {
-  if (status == DLW_OK) return;
-  if (status == DLW_NO_MEMORY) {
-    PyErr_NoMemory();
-    return;
-  }
-  DLDataType dtype = tensor->dtype;
-  uintptr_t address = (uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset;
-  raise(PyObject_CallFunction(dlw_core->fail, "i(iiiiiiK)", (int)status, tensor->ndim,
-                              dtype.code, dtype.bits, dtype.lanes,
-                              tensor->device.device_type, tensor->device.device_id,
-                              (unsigned long long)address));
-}
-
-dlw_tensor *dlw_explain(PyObject *obj, int borrowing) {
-  PyObject *raised = PyErr_GetRaisedException();
-  PyObject *better = PyObject_CallFunctionObjArgs(dlw_core->explain, obj, raised,
-                                                  borrowing ? Py_True : Py_False, NULL);
-  if (better == NULL) { /* never hide the first error behind ours */
-    PyErr_Clear();
-    return raise(raised);
-  }
-  Py_DECREF(raised);
-  if (!dlw_is_tensor(better)) return raise(better);
-  dlw_tensor *tensor = dlw_tensor_of(better);
-  dlw_tensor *share = tensor != NULL ? dlw_share(tensor) : NULL;
-  Py_DECREF(better);
-  return share;
-}
-
-/* --- fresh memory, one more hold ------------------------------------------------- */
-
-dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype,
-                      uint64_t flags) {
-  DLTensor wanted = {.ndim = ndim, .dtype = dtype, .device = {kDLCPU, 0}};
-  dlw_tensor *tensor = NULL;
-  dlw_raise(dlw_tensor_empty(ndim, shape, dtype, flags, &tensor), &wanted);
-  return tensor;
-}
-
-dlw_tensor *dlw_copy(dlw_tensor *source) {
-  dlw_tensor *copy = NULL;
-  dlw_raise(dlw_tensor_copy(source, &copy), dlw_dl(source));
-  return copy;
-}
-
-dlw_tensor *dlw_share(dlw_tensor *source) {
-  dlw_tensor *share = dlw_tensor_share(source, 0);
-  if (share == NULL) PyErr_NoMemory();
-  return share;
-}
+#include "capsule.h"
 
 /* --- import: buffer protocol ----------------------------------------------------- */
 
@@ -118,7 +44,7 @@ static dlw_tensor *describe_buffer(const Py_buffer *view) {
   }
   if (element_strides(view, strides) < 0) return NULL;
   for (int i = 0; i < view->ndim; i++) shape[i] = view->shape[i];
-  dlw_status status = dlw_tensor_check(&described, 0);
+  dlw_status status = dlw_check(&described, 0);
   if (status != DLW_OK) {
     dlw_raise(status, &described);
     return NULL;
@@ -172,7 +98,7 @@ PyObject *dlw_owner(dlw_tensor *tensor) {
 /* Both describe: the tensor they return has no drop yet, so the memory stays whose it
  * was. What is imported is for take_over to say. */
 static dlw_tensor *describe_imported(const DLTensor *described, uint64_t flags) {
-  dlw_status status = dlw_tensor_check(described, flags);
+  dlw_status status = dlw_check(described, flags);
   if (status != DLW_OK) {
     dlw_raise(status, described);
     return NULL;
@@ -210,10 +136,9 @@ dlw_tensor *dlw_import_versioned(DLManagedTensorVersioned *managed) {
   return tensor;
 }
 
-static dlw_tensor *import_managed(PyObject *capsule, const flavour *kind) {
-  void *pointer = PyCapsule_GetPointer(capsule, kind->name);
+static dlw_tensor *import_managed(PyObject *capsule, int versioned) {
+  void *pointer = PyCapsule_GetPointer(capsule, versioned ? DLW_VERSIONED : DLW_LEGACY);
   if (pointer == NULL) return NULL;
-  int versioned = kind == &VERSIONED;
   /* A legacy struct cannot say whether memory may be written, so that is not assumed.
    */
   dlw_tensor *tensor = versioned
@@ -221,7 +146,8 @@ static dlw_tensor *import_managed(PyObject *capsule, const flavour *kind) {
                            : describe_imported(&((DLManagedTensor *)pointer)->dl_tensor,
                                                DLPACK_FLAG_BITMASK_READ_ONLY);
   if (tensor == NULL) return NULL;
-  if (PyCapsule_SetName(capsule, kind->used) < 0) {
+  if (PyCapsule_SetName(capsule, versioned ? DLW_VERSIONED_USED : DLW_LEGACY_USED) <
+      0) {
     dlw_tensor_release(tensor); /* the capsule still owns the memory */
     return NULL;
   }
@@ -230,15 +156,71 @@ static dlw_tensor *import_managed(PyObject *capsule, const flavour *kind) {
 }
 
 dlw_tensor *dlw_import_capsule(PyObject *capsule) {
-  if (PyCapsule_IsValid(capsule, VERSIONED.name)) {
-    return import_managed(capsule, &VERSIONED);
+  if (PyCapsule_IsValid(capsule, DLW_VERSIONED)) {
+    return import_managed(capsule, 1);
   }
-  if (PyCapsule_IsValid(capsule, LEGACY.name)) return import_managed(capsule, &LEGACY);
-  if (PyCapsule_IsValid(capsule, VERSIONED.used) ||
-      PyCapsule_IsValid(capsule, LEGACY.used)) {
+  if (PyCapsule_IsValid(capsule, DLW_LEGACY)) return import_managed(capsule, 0);
+  if (PyCapsule_IsValid(capsule, DLW_VERSIONED_USED) ||
+      PyCapsule_IsValid(capsule, DLW_LEGACY_USED)) {
     return dlw_fail("consumed", "()");
   }
   return dlw_fail("no_capsule", "(O)", capsule);
+}
+
+/* --- import: the exchange functions of other types ------------------------------- */
+
+/* The functions of our major version, behind those of newer ones; NULL: none. The chain
+ * is as long as DLPack has major versions, so a longer one is broken. */
+static const DLPackExchangeAPI *our_major(const DLPackExchangeAPIHeader *header) {
+  for (int i = 0; i < 16 && header != NULL; i++, header = header->prev_api) {
+    if (header->version.major == DLPACK_MAJOR_VERSION) {
+      return (const DLPackExchangeAPI *)header;
+    }
+  }
+  return NULL;
+}
+
+/* Asks the type, as DLPack says: instances may have an attribute of that name, too. */
+static const DLPackExchangeAPI *api_of(PyTypeObject *type) {
+  /* The last static type that has none, as ndarray is. Those types cannot get one
+   * later, and they never die, so that the address stays theirs. */
+  static PyTypeObject *without;
+  if (type == without) return NULL;
+  PyObject *capsule = PyObject_GetAttr((PyObject *)type, dlw_core->str_exchange);
+  if (capsule == NULL) {
+    PyErr_Clear();
+    if (!(PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE)) without = type;
+    return NULL;
+  }
+  const DLPackExchangeAPI *api = NULL; /* lives as long as the process does */
+  if (PyCapsule_IsValid(capsule, DLW_EXCHANGE_API)) {
+    api = our_major(PyCapsule_GetPointer(capsule, DLW_EXCHANGE_API));
+  }
+  Py_DECREF(capsule);
+  return api != NULL && api->managed_tensor_from_py_object_no_sync != NULL ? api : NULL;
+}
+
+static int import_exchange(PyObject *obj, dlw_tensor **out) {
+  const DLPackExchangeAPI *api = api_of(Py_TYPE(obj));
+  if (api == NULL) return 0;
+  *out = NULL;
+  DLManagedTensorVersioned *managed = NULL;
+  int failed = api->managed_tensor_from_py_object_no_sync(obj, &managed);
+  if (failed || managed == NULL) {
+    if (!PyErr_Occurred()) dlw_fail("exchange", "(O)", Py_TYPE(obj));
+    return 1;
+  }
+  *out = dlw_import_versioned(managed);
+  if (*out == NULL) {
+    if (managed->deleter != NULL) DLW_KEEP_EXCEPTION(managed->deleter(managed));
+    return 1;
+  }
+  (*out)->managed.flags &= ~DLPACK_FLAG_BITMASK_IS_COPIED;
+  /* PyTorch's functions hand out a conjugated view as if it were not; its __dlpack__
+   * refuses. */
+  if (managed->dl_tensor.dtype.code != kDLComplex) return 1;
+  dlw_tensor_release(*out);
+  return 0;
 }
 
 /* --- import: __dlpack__ ---------------------------------------------------------- */
@@ -265,8 +247,7 @@ static PyObject *call_dlpack(PyObject *obj, const DLDevice *device, int copy) {
 
 dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy) {
   dlw_tensor *tensor;
-  if (device == NULL && copy == DLW_COPY_IF_NEEDED &&
-      dlw_import_exchange(obj, &tensor)) {
+  if (device == NULL && copy == DLW_COPY_IF_NEEDED && import_exchange(obj, &tensor)) {
     return tensor;
   }
   PyObject *capsule = call_dlpack(obj, device, copy);
@@ -312,10 +293,6 @@ static int exports_dlpack(PyObject *obj) {
 }
 
 dlw_tensor *dlw_import_any(PyObject *obj) {
-  if (dlw_is_tensor(obj)) {
-    dlw_tensor *tensor = dlw_tensor_of(obj);
-    return tensor != NULL ? dlw_share(tensor) : NULL;
-  }
   dlw_tensor *tensor = NULL;
   if (PyObject_CheckBuffer(obj)) {
     tensor = dlw_import_buffer(obj);
@@ -337,56 +314,5 @@ dlw_tensor *dlw_import_any(PyObject *obj) {
   } else {
     dlw_fail("share", "(O)", Py_TYPE(obj));
   }
-  if (tensor == NULL && !PyErr_ExceptionMatches(PyExc_TypeError)) {
-    return dlw_explain(obj, 1);
-  }
   return tensor;
-}
-
-/* --- export ---------------------------------------------------------------------- */
-
-static void destroy_capsule(PyObject *capsule, const flavour *kind) {
-  if (PyCapsule_IsValid(capsule, kind->used)) return;
-  PyObject *kept = PyErr_GetRaisedException();
-  void *pointer = PyCapsule_GetPointer(capsule, kind->name);
-  if (pointer == NULL) {
-    PyErr_WriteUnraisable(NULL); /* the capsule itself is being destroyed already */
-  } else if (kind == &VERSIONED) {
-    DLManagedTensorVersioned *managed = pointer;
-    if (managed->deleter != NULL) managed->deleter(managed);
-  } else {
-    DLManagedTensor *managed = pointer;
-    if (managed->deleter != NULL) managed->deleter(managed);
-  }
-  if (kept != NULL) PyErr_SetRaisedException(kept);
-}
-static void destroy_versioned(PyObject *capsule) {
-  destroy_capsule(capsule, &VERSIONED);
-}
-static void destroy_legacy(PyObject *capsule) { destroy_capsule(capsule, &LEGACY); }
-
-static void delete_legacy(DLManagedTensor *self) {
-  dlw_tensor_release(self->manager_ctx);
-}
-
-PyObject *dlw_export(dlw_tensor *source, int versioned, int copied) {
-  /* Of the flags READ_ONLY and IS_SUBBYTE_TYPE_PADDED none can be told. */
-  if (!versioned && source->managed.flags != 0) {
-    return dlw_fail("legacy", "()");
-  }
-  dlw_tensor *share = dlw_tensor_share(source, versioned ? 0 : sizeof(DLManagedTensor));
-  if (share == NULL) return PyErr_NoMemory();
-  if (copied) share->managed.flags |= DLPACK_FLAG_BITMASK_IS_COPIED;
-  PyObject *capsule;
-  if (versioned) {
-    capsule = PyCapsule_New(&share->managed, VERSIONED.name, destroy_versioned);
-  } else {
-    DLManagedTensor *legacy = dlw_payload(share);
-    legacy->dl_tensor = *dlw_dl(share);
-    legacy->manager_ctx = share;
-    legacy->deleter = delete_legacy;
-    capsule = PyCapsule_New(legacy, LEGACY.name, destroy_legacy);
-  }
-  if (capsule == NULL) dlw_tensor_release(share);
-  return capsule;
 }
