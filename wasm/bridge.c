@@ -1,54 +1,63 @@
-/* The functions that JavaScript calls directly. Failing ones return 0 and keep the
- * Python exception until JavaScript has it raised. */
+/* What JavaScript calls. Failing functions return 0 and keep the Python exception until
+ * JavaScript has it raised. */
 #include "bridge.h"
 
 #include "handles.h"
 #include "upload.h"
 
-#ifdef __EMSCRIPTEN__
-#define EXPORTED(name) __attribute__((export_name(#name), used))
-#else /* the same names, for tests through ctypes */
-#define EXPORTED(name) __attribute__((visibility("default")))
-#endif
-#define BRIDGE(type, name) EXPORTED(dlw_bridge_##name) type dlw_bridge_##name
-
-/* Hands the hold to JavaScript; on failure it is released and an exception is set. */
-static dlw_tensor *lend(dlw_tensor *tensor) {
-  if (tensor == NULL || dlw_handle_add(tensor) == 0) return tensor;
-  dlw_tensor_release(tensor);
-  PyErr_NoMemory();
-  return NULL;
-}
-
-static void raise_stale(uint32_t handle) { dlw_fail("stale", "(I)", handle); }
-
-/* --- errors ---------------------------------------------------------------------- */
+/* --- errors -------------------------------------------------------------------------
+ */
 
 static PyObject *pending, *pending_text;
 
-/* What a function returns to JavaScript; keeps the exception when there is no tensor.
- */
-static dlw_tensor *result(dlw_tensor *tensor) {
-  tensor = lend(tensor);
-  if (tensor == NULL) {
-    PyObject *raised = PyErr_GetRaisedException();
-    dlw_set(&pending, raised);
+/* Hands a hold to JavaScript. NULL, or a hold that finds no slot, which is released:
+ * keeps the exception. */
+static dlw_tensor *lend(dlw_tensor *tensor) {
+  if (tensor != NULL && dlw_handle_add(tensor) == 0) return tensor;
+  if (tensor != NULL) {
+    dlw_tensor_release(tensor);
+    PyErr_NoMemory();
   }
-  return tensor;
+  dlw_set(&pending, dlw_put_aside());
+  return NULL;
 }
 
-/* 0 none, 1 other, 2 cannot be shared, 3 released, 4 copy needed, 5 device lost. */
-BRIDGE(int32_t, error_kind)(void) {
-  if (pending == NULL) return 0;
-  PyObject *kind = PyObject_CallFunctionObjArgs(dlw_core->kind, pending, NULL);
-  long number = kind != NULL ? PyLong_AsLong(kind) : -1;
-  Py_XDECREF(kind);
-  PyErr_Clear();
-  return number > 0 ? (int32_t)number : 1;
+static void *raise_stale(uint32_t handle) {
+  return (void *)PyErr_Format(dlw_ReleasedError,
+                              "handle %u is stale or was never given out: the tensor "
+                              "was released",
+                              handle);
+}
+
+/* The tensor of a handle, with the exception for a stale one. */
+static dlw_tensor *expect(uint32_t handle) {
+  dlw_tensor *tensor = dlw_handle_get(handle);
+  return tensor != NULL ? tensor : raise_stale(handle);
+}
+
+enum { NONE, OTHER, UNSUPPORTED, RELEASED, COPY_NEEDED, DEVICE_LOST, NO_MEMORY };
+
+/* What the kept exception is to JavaScript (js/src/pyodide.ts has the same numbers). */
+DLW_EXPORT(dlw_bridge_error_kind)
+int32_t dlw_bridge_error_kind(void) {
+  if (pending == NULL) return NONE;
+  const struct {
+    PyObject *class;
+    int32_t kind;
+  } kinds[] = {
+      {dlw_ReleasedError, RELEASED},      {dlw_CopyError, COPY_NEEDED},
+      {dlw_DeviceLostError, DEVICE_LOST}, {PyExc_BufferError, UNSUPPORTED},
+      {PyExc_TypeError, UNSUPPORTED},     {PyExc_MemoryError, NO_MEMORY},
+  };
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    if (PyErr_GivenExceptionMatches(pending, kinds[i].class)) return kinds[i].kind;
+  }
+  return OTHER;
 }
 
 /* str(exception), NUL-terminated UTF-8, valid until the next call of this function. */
-BRIDGE(const char *, error_text)(void) {
+DLW_EXPORT(dlw_bridge_error_text)
+const char *dlw_bridge_error_text(void) {
   dlw_set(&pending_text, pending != NULL ? PyObject_Str(pending) : NULL);
   const char *text =
       pending_text != NULL ? PyUnicode_AsUTF8AndSize(pending_text, NULL) : NULL;
@@ -58,7 +67,7 @@ BRIDGE(const char *, error_text)(void) {
 
 PyObject *dlw_bridge_raise_pending(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
-  Py_CLEAR(pending_text);
+  dlw_set(&pending_text, NULL);
   if (pending == NULL) Py_RETURN_NONE;
   PyObject *raised = pending;
   pending = NULL;
@@ -66,99 +75,110 @@ PyObject *dlw_bridge_raise_pending(PyObject *module, PyObject *unused) {
   return NULL;
 }
 
-/* --- arguments that do not fit into 32 bits -------------------------------------- */
+/* --- arguments that do not fit into 32 bits
+ * ------------------------------------------- */
 
 static struct {
   int64_t shape[DLW_MAX_NDIM];
   uint64_t byte_offset;
 } scratch;
 
-BRIDGE(void *, scratch)(void) { return &scratch; }
+DLW_EXPORT(dlw_bridge_scratch)
+void *dlw_bridge_scratch(void) { return &scratch; }
 
-/* --- tensors --------------------------------------------------------------------- */
+/* --- tensors
+ * ---------------------------------------------------------------------------- */
 
 /* A hold on the memory of any object that shares some. */
-BRIDGE(dlw_tensor *, borrow)(PyObject *obj, int32_t writable) {
-  dlw_tensor *tensor = dlw_borrow(obj);
+DLW_EXPORT(dlw_bridge_borrow)
+dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t writable) {
+  dlw_tensor *tensor = dlw_borrow(obj, &DLW_ANY);
   if (tensor != NULL && writable && dlw_read_only(tensor)) {
     dlw_tensor_release(tensor);
     tensor = NULL;
-    dlw_fail("not_writable", "()");
+    PyErr_SetString(PyExc_BufferError,
+                    "the array is read-only and writable memory was asked for; copy it "
+                    "first, for example with x.copy()");
   }
-  return result(tensor);
+  return lend(tensor);
 }
 
-BRIDGE(dlw_tensor *, empty)(int32_t ndim, uint32_t dtype, uint32_t flags) {
-  return result(dlw_empty(ndim, scratch.shape, dlw_dtype_unpack(dtype), flags));
+/* Fresh memory; its shape is in the scratch area. */
+DLW_EXPORT(dlw_bridge_empty)
+dlw_tensor *dlw_bridge_empty(int32_t ndim, uint32_t dtype, uint32_t flags) {
+  return lend(dlw_empty(ndim, scratch.shape, dlw_dtype_unpack(dtype), flags));
 }
 
-BRIDGE(dlw_tensor *, wrap)(uint32_t gpu, int32_t device_id, int32_t ndim,
-                           uint32_t dtype, uint32_t flags) {
+/* A tensor over a GPU handle, of which it owns a reference; its shape and byte offset
+ * are in the scratch area. On failure the reference stays the caller's. */
+DLW_EXPORT(dlw_bridge_wrap)
+dlw_tensor *dlw_bridge_wrap(uint32_t gpu, int32_t device_id, int32_t ndim,
+                            uint32_t dtype, uint32_t flags) {
   dlw_tensor *tensor = NULL;
   DLTensor described = {
       .device = {kDLWebGPU, device_id}, .ndim = ndim, .dtype = dlw_dtype_unpack(dtype)};
   dlw_status status =
       dlw_tensor_wrap_gpu(gpu, device_id, ndim, scratch.shape, described.dtype, flags,
                           scratch.byte_offset, &tensor);
-  if (status != DLW_OK) {
-    dlw_raise(status, &described);
-    return result(NULL);
-  }
-  /* Until nothing can fail any more, the GPU handle stays the caller's. */
+  if (status != DLW_OK) return lend(dlw_raise(status, &described));
   void (*drop)(dlw_tensor *) = tensor->drop;
   tensor->drop = NULL;
-  tensor = result(tensor);
+  tensor = lend(tensor);
   if (tensor != NULL) tensor->drop = drop;
   return tensor;
 }
 
-/* The tensor of a handle, with the exception for a stale one. */
-static dlw_tensor *expect(uint32_t handle) {
-  dlw_tensor *tensor = dlw_handle_get(handle);
-  if (tensor == NULL) raise_stale(handle);
-  return tensor;
-}
-
-BRIDGE(dlw_tensor *, share)(uint32_t handle) {
+/* One more hold. */
+DLW_EXPORT(dlw_bridge_share)
+dlw_tensor *dlw_bridge_share(uint32_t handle) {
   dlw_tensor *tensor = expect(handle);
-  return result(tensor != NULL ? dlw_share(tensor) : NULL);
+  return lend(tensor != NULL ? dlw_share(tensor) : NULL);
 }
 
-BRIDGE(dlw_tensor *, pack)(uint32_t handle) {
+/* A row-major copy in fresh memory. */
+DLW_EXPORT(dlw_bridge_pack)
+dlw_tensor *dlw_bridge_pack(uint32_t handle) {
   dlw_tensor *tensor = expect(handle);
-  return result(tensor != NULL ? dlw_copy(tensor) : NULL);
+  return lend(tensor != NULL ? dlw_copy(tensor) : NULL);
 }
 
-/* --- elements on their way to a GPU ---------------------------------------------- */
-
-BRIDGE(int32_t, chunk)(uint32_t handle, uint32_t dtype, double first) {
+/* dlw_upload_chunk; the address comes back in the scratch area. */
+DLW_EXPORT(dlw_bridge_chunk)
+int32_t dlw_bridge_chunk(uint32_t handle, uint32_t dtype, double first) {
   dlw_tensor *tensor = expect(handle);
   int64_t count = 0;
   if (tensor != NULL) {
-    count = dlw_upload_chunk(dlw_dl(tensor), dlw_dtype_unpack(dtype), (int64_t)first,
-                             &scratch.shape[0]);
+    /* Not a number, and what no int64 is: no position either. */
+    int64_t position = first >= 0 && first < 0x1p53 ? (int64_t)first : -1;
+    count =
+        dlw_upload_chunk(tensor, dlw_dtype_unpack(dtype), position, &scratch.shape[0]);
   }
-  if (count == 0) result(NULL);
+  if (count == 0) lend(NULL);
   return (int32_t)count;
 }
 
-/* --- releasing ------------------------------------------------------------------- */
+/* --- releasing
+ * ---------------------------------------------------------------------------- */
 
-BRIDGE(int32_t, release)(uint32_t handle) {
+DLW_EXPORT(dlw_bridge_release)
+int32_t dlw_bridge_release(uint32_t handle) {
   dlw_tensor *tensor = dlw_handle_take(handle);
   if (tensor == NULL) return -1;
   dlw_tensor_release(tensor);
   return 0;
 }
 
-BRIDGE(void, on_drop)(void (*callback)(uint32_t gpu)) { dlw_on_gpu_drop(callback); }
+/* Who is told that C dropped its reference of a GPU handle. */
+DLW_EXPORT(dlw_bridge_on_drop)
+void dlw_bridge_on_drop(void (*callback)(uint32_t gpu)) { dlw_on_gpu_drop(callback); }
 
-/* --- the same table, from Python ------------------------------------------------- */
+/* --- the same table, from Python
+ * ----------------------------------------------------------- */
 
 PyObject *dlw_bridge_take(PyObject *module, PyObject *arg) {
   (void)module;
-  unsigned long handle = PyLong_AsUnsignedLong(arg);
-  if (handle == (unsigned long)-1 && PyErr_Occurred()) return NULL;
+  unsigned long long handle = PyLong_AsUnsignedLongLong(arg);
+  if (handle == (unsigned long long)-1 && PyErr_Occurred()) return NULL;
   dlw_tensor *tensor = handle <= UINT32_MAX ? dlw_handle_take((uint32_t)handle) : NULL;
   if (tensor == NULL) raise_stale((uint32_t)handle);
   return dlw_tensor_object(tensor);

@@ -1,10 +1,20 @@
-/* What Python may do with the holds that JavaScript has. */
+/* The functions that JavaScript calls directly, by their names (js/src/heap.ts); and
+ * what Python may do with the holds that JavaScript has. */
 #ifndef DLW_BRIDGE_H_
 #define DLW_BRIDGE_H_
 
 #include "object.h"
 
+#ifdef __EMSCRIPTEN__
+#define DLW_EXPORT(name) __attribute__((export_name(#name), used))
+#else /* the same names, for tests through ctypes */
+#define DLW_EXPORT(name) __attribute__((visibility("default")))
+#endif
+
+/* _take(handle) -> the Tensor that takes the hold over. */
 PyObject *dlw_bridge_take(PyObject *module, PyObject *handle);
+/* _raise(): raises the exception that the last failing function kept, if there is one.
+ */
 PyObject *dlw_bridge_raise_pending(PyObject *module, PyObject *unused);
 
 #endif

@@ -1,33 +1,66 @@
 #include "dtype.h"
 
-/* By DLDataTypeCode: bit k is set when elements of 2^k bits exist. */
-static const uint8_t WIDTHS[] = {
-    [kDLInt] = 0x7f,  /* 1 to 64 */
-    [kDLUInt] = 0x7f, /* 1 to 64 */
-    [kDLFloat] = 0x70,
-    [kDLOpaqueHandle] = 0,
-    [kDLBfloat] = 0x10,
-    [kDLComplex] = 0xe0, /* both parts: 32, 64, 128 */
-    [kDLBool] = 0x08,
-    [kDLFloat8_e3m4] = 0x08,
-    [kDLFloat8_e4m3] = 0x08,
-    [kDLFloat8_e4m3b11fnuz] = 0x08,
-    [kDLFloat8_e4m3fn] = 0x08,
-    [kDLFloat8_e4m3fnuz] = 0x08,
-    [kDLFloat8_e5m2] = 0x08,
-    [kDLFloat8_e5m2fnuz] = 0x08,
-    [kDLFloat8_e8m0fnu] = 0x08,
-    [kDLFloat6_e2m3fn] = 0, /* 6, no power of two */
-    [kDLFloat6_e3m2fn] = 0,
-    [kDLFloat4_e2m1fn] = 0x04,
+/* By DLDataTypeCode: the name of one lane, to which the bits are added where there are
+ * several widths of it; bit k of `widths` is set when elements of 2^k bits exist. */
+static const struct {
+  char name[20];
+  uint8_t add_bits, widths;
+} CODES[] = {
+    [kDLInt] = {"int", 1, 0x7f},   /* 1 to 64 */
+    [kDLUInt] = {"uint", 1, 0x7f}, /* 1 to 64 */
+    [kDLFloat] = {"float", 1, 0x70},
+    [kDLOpaqueHandle] = {"", 0, 0},
+    [kDLBfloat] = {"bfloat", 1, 0x10},
+    [kDLComplex] = {"complex", 1, 0xe0}, /* both parts: 32, 64, 128 */
+    [kDLBool] = {"bool", 0, 0x08},
+    [kDLFloat8_e3m4] = {"float8_e3m4", 0, 0x08},
+    [kDLFloat8_e4m3] = {"float8_e4m3", 0, 0x08},
+    [kDLFloat8_e4m3b11fnuz] = {"float8_e4m3b11fnuz", 0, 0x08},
+    [kDLFloat8_e4m3fn] = {"float8_e4m3fn", 0, 0x08},
+    [kDLFloat8_e4m3fnuz] = {"float8_e4m3fnuz", 0, 0x08},
+    [kDLFloat8_e5m2] = {"float8_e5m2", 0, 0x08},
+    [kDLFloat8_e5m2fnuz] = {"float8_e5m2fnuz", 0, 0x08},
+    [kDLFloat8_e8m0fnu] = {"float8_e8m0fnu", 0, 0x08},
+    [kDLFloat6_e2m3fn] = {"float6_e2m3fn", 0, 0}, /* 6 bits, no power of two */
+    [kDLFloat6_e3m2fn] = {"float6_e3m2fn", 0, 0},
+    [kDLFloat4_e2m1fn] = {"float4_e2m1fn", 0, 0x04},
 };
 
 int dlw_dtype_known(DLDataType dtype) {
   uint32_t bits = dtype.bits;
-  if (dtype.code >= sizeof WIDTHS || bits == 0 || dtype.lanes == 0) return 0;
-  if ((bits & (bits - 1)) == 0) return WIDTHS[dtype.code] >> __builtin_ctz(bits) & 1;
+  if (dtype.code >= sizeof CODES / sizeof CODES[0]) return 0;
+  if (bits == 0 || dtype.lanes == 0) return 0;
+  if ((bits & (bits - 1)) == 0) {
+    return CODES[dtype.code].widths >> __builtin_ctz(bits) & 1;
+  }
   return bits == 6 &&
          (dtype.code == kDLFloat6_e2m3fn || dtype.code == kDLFloat6_e3m2fn);
+}
+
+static char *add_text(char *to, const char *text) {
+  while (*text != '\0') *to++ = *text++;
+  return to;
+}
+
+static char *add_number(char *to, uint32_t number) {
+  if (number >= 10) to = add_number(to, number / 10);
+  *to = (char)('0' + number % 10);
+  return to + 1;
+}
+
+const char *dlw_dtype_name(DLDataType dtype, char name[DLW_DTYPE_NAME]) {
+  char *to = name;
+  if (dlw_dtype_known(dtype)) {
+    to = add_text(to, CODES[dtype.code].name);
+    if (CODES[dtype.code].add_bits) to = add_number(to, dtype.bits);
+    if (dtype.lanes > 1) to = add_number(add_text(to, "x"), dtype.lanes);
+  } else {
+    to = add_number(add_text(to, "(code "), dtype.code);
+    to = add_number(add_text(to, ", bits "), dtype.bits);
+    to = add_text(add_number(add_text(to, ", lanes "), dtype.lanes), ")");
+  }
+  *to = '\0';
+  return name;
 }
 
 const char *dlw_dtype_format(DLDataType dtype) {

@@ -1,5 +1,5 @@
-/* The dtypes of DLPack 1.3: which there are, how large, and their buffer formats. Their
- * names are in py/dlpack_web/_dtype.py. */
+/* The dtypes of DLPack 1.3: which there are, how they are called, how large they are,
+ * and their buffer formats. */
 #ifndef DLW_DTYPE_H_
 #define DLW_DTYPE_H_
 
@@ -8,6 +8,11 @@
 /* Whether DLPack gives the triple a meaning: the code has that width, and there is at
  * least one lane. kDLOpaqueHandle, which is not for exchange, is not known. */
 int dlw_dtype_known(DLDataType dtype);
+
+#define DLW_DTYPE_NAME 40 /* room for any name */
+/* The name in the array API's and ml_dtypes' words, "float32", or "float32x4" with
+ * lanes; "(code 9, bits 3, lanes 1)" for what is not known. Returns `name`. */
+const char *dlw_dtype_name(DLDataType dtype, char name[DLW_DTYPE_NAME]);
 
 /* The PEP 3118 format in native order, static; NULL when there is none. */
 const char *dlw_dtype_format(DLDataType dtype);

@@ -1,51 +1,164 @@
 #include "errors.h"
 
-static void *raise(PyObject *error) {
-  if (error != NULL) PyErr_SetRaisedException(error);
+PyObject *dlw_CopyError, *dlw_DeviceLostError, *dlw_ReleasedError;
+
+/* --- classes ---------------------------------------------------------------------- */
+
+static int add_class(PyObject *module, PyObject **place, const char *full_name,
+                     const char *name, const char *doc, PyObject *bases) {
+  if (*place == NULL) *place = PyErr_NewExceptionWithDoc(full_name, doc, bases, NULL);
+  return *place != NULL ? PyModule_AddObjectRef(module, name, *place) : -1;
+}
+
+int dlw_errors_init(PyObject *module) {
+  PyObject *both = PyTuple_Pack(2, PyExc_BufferError, PyExc_ValueError);
+  if (both == NULL) return -1;
+  int failed =
+      add_class(module, &dlw_CopyError, "dlpack_web.CopyError", "CopyError",
+                "A copy would be needed although copy=False was asked for.", both) < 0;
+  Py_DECREF(both);
+  if (failed) return -1;
+  if (add_class(module, &dlw_DeviceLostError, "dlpack_web.DeviceLostError",
+                "DeviceLostError", "The tensor's WebGPU device was lost.",
+                PyExc_BufferError) < 0) {
+    return -1;
+  }
+  return add_class(module, &dlw_ReleasedError, "dlpack_web.ReleasedError",
+                   "ReleasedError", "The tensor was released.", PyExc_BufferError);
+}
+
+/* --- words for what is wrong with a tensor ---------------------------------------- */
+
+static void *raise_dtype(DLDataType dtype) {
+  char name[DLW_DTYPE_NAME];
+  if (dlw_dtype_known(dtype)) {
+    return PyErr_Format(PyExc_BufferError,
+                        "unsupported dtype %s, padded: vectors of sub-byte elements "
+                        "must be packed",
+                        dlw_dtype_name(dtype, name));
+  }
+  return PyErr_Format(PyExc_BufferError,
+                      "unsupported dtype %s: those of DLPack 1.3 are supported, and "
+                      "vectors of them",
+                      dlw_dtype_name(dtype, name));
+}
+
+void *dlw_raise(dlw_status status, const DLTensor *tensor) {
+  switch (status) {
+    case DLW_NO_MEMORY:
+      return PyErr_NoMemory();
+    case DLW_BAD_NDIM:
+      return PyErr_Format(PyExc_BufferError,
+                          "unsupported number of dimensions %d: 0 to %d are supported; "
+                          "reshape the array first",
+                          tensor->ndim, DLW_MAX_NDIM);
+    case DLW_BAD_SHAPE:
+      return PyErr_Format(PyExc_BufferError,
+                          "invalid shape: it is missing or has a negative extent");
+    case DLW_BAD_DTYPE:
+      return raise_dtype(tensor->dtype);
+    case DLW_BAD_DEVICE:
+      return PyErr_Format(
+          PyExc_BufferError,
+          "unsupported device (type %d, id %d): memory of the CPU (types 1, 3, 11, 13) "
+          "and WebGPU's (15) are supported; move the data to one of them first",
+          tensor->device.device_type, tensor->device.device_id);
+    case DLW_TOO_LARGE:
+      return PyErr_Format(PyExc_BufferError,
+                          "shape, strides and byte_offset reach beyond the address "
+                          "space of %d bits; split the array",
+                          (int)(8 * sizeof(void *)));
+    case DLW_NULL_DATA:
+      return PyErr_Format(PyExc_BufferError,
+                          "the data pointer is NULL although the tensor has elements");
+    case DLW_MISALIGNED:
+      return PyErr_Format(
+          PyExc_BufferError,
+          "data at 0x%llx is not aligned to %u bytes, as its dtype needs; pass "
+          "copy=True, or copy it first, for example with x.copy()",
+          (unsigned long long)(uintptr_t)dlw_first(tensor),
+          (unsigned)dlw_alignment(tensor->dtype));
+    case DLW_OUTSIDE:
+      return PyErr_Format(
+          PyExc_BufferError,
+          "the view reaches beyond its tensor, or begins within a byte");
+    case DLW_OK:
+    case DLW_NO_CONVERSION: /* dlw_raise_conversion has their words */
+    case DLW_MISFIT:
+      break;
+  }
+  return PyErr_Format(PyExc_SystemError, "unknown status %d", (int)status);
+}
+
+void *dlw_raise_conversion(dlw_status status, DLDataType from, DLDataType to,
+                           dlw_misfit misfit) {
+  char from_name[DLW_DTYPE_NAME], to_name[DLW_DTYPE_NAME];
+  dlw_dtype_name(from, from_name);
+  dlw_dtype_name(to, to_name);
+  if (status == DLW_NO_CONVERSION) {
+    return PyErr_Format(PyExc_BufferError,
+                        "cannot convert %s to %s on the way: move the elements as they "
+                        "are, without dtype, or convert the array first, for example "
+                        "with x.astype()",
+                        from_name, to_name);
+  }
+  PyObject *value = from.code == kDLInt ? PyLong_FromLongLong((long long)misfit.bits)
+                                        : PyLong_FromUnsignedLongLong(misfit.bits);
+  if (value == NULL) return NULL;
+  PyErr_Format(PyExc_BufferError,
+               "element %lld of the %s tensor, in row-major order, is %S, which %s "
+               "cannot hold; move the elements as they are, without dtype",
+               (long long)misfit.position, from_name, value, to_name);
+  Py_DECREF(value);
   return NULL;
 }
 
-void *dlw_fail(const char *key, const char *format, ...) {
-  va_list values;
-  va_start(values, format);
-  PyObject *arguments = Py_VaBuildValue(format, values);
-  va_end(values);
-  if (arguments == NULL) return NULL;
-  return raise(PyObject_CallFunction(dlw_core->fail, "sN", key, arguments));
+/* --- pending exceptions ------------------------------------------------------------
+ */
+
+int dlw_is_refusal(void) {
+  return PyErr_ExceptionMatches(PyExc_BufferError) ||
+         PyErr_ExceptionMatches(PyExc_TypeError) ||
+         PyErr_ExceptionMatches(PyExc_ValueError);
 }
 
-void dlw_raise(dlw_status status, const DLTensor *tensor) {
-  if (status == DLW_OK) return;
-  if (status == DLW_NO_MEMORY) {
-    PyErr_NoMemory();
-    return;
-  }
-  DLDataType dtype = tensor->dtype;
-  uintptr_t address = (uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset;
-  raise(PyObject_CallFunction(dlw_core->fail, "i(iiiiiiK)", (int)status, tensor->ndim,
-                              dtype.code, dtype.bits, dtype.lanes,
-                              tensor->device.device_type, tensor->device.device_id,
-                              (unsigned long long)address));
+PyObject *dlw_put_aside(void) { return PyErr_GetRaisedException(); }
+
+void dlw_put_back(PyObject *kept) {
+  if (PyErr_Occurred()) PyErr_WriteUnraisable(NULL);
+  if (kept != NULL) PyErr_SetRaisedException(kept);
 }
 
-/* --- fresh memory, one more hold ------------------------------------------------- */
+void dlw_release_quietly(dlw_tensor *tensor) {
+  if (tensor == NULL) return;
+  PyObject *kept = dlw_put_aside();
+  dlw_tensor_release(tensor);
+  dlw_put_back(kept);
+}
+
+/* --- tensors, or exceptions --------------------------------------------------------
+ */
 
 dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype,
                       uint64_t flags) {
   DLTensor wanted = {.ndim = ndim, .dtype = dtype, .device = {kDLCPU, 0}};
-  dlw_tensor *tensor = NULL;
-  dlw_raise(dlw_tensor_empty(ndim, shape, dtype, flags, &tensor), &wanted);
-  return tensor;
+  dlw_tensor *tensor;
+  dlw_status status = dlw_tensor_empty(ndim, shape, dtype, flags, &tensor);
+  return status == DLW_OK ? tensor : dlw_raise(status, &wanted);
 }
 
 dlw_tensor *dlw_copy(dlw_tensor *source) {
-  dlw_tensor *copy = NULL;
-  dlw_raise(dlw_tensor_copy(source, &copy), dlw_dl(source));
-  return copy;
+  if (!dlw_is_host(dlw_dl(source)->device)) {
+    return (void *)PyErr_Format(PyExc_BufferError,
+                                "copies are made of host memory only; of a WebGPU "
+                                "tensor use await t.to_host()");
+  }
+  dlw_tensor *copy;
+  dlw_status status = dlw_tensor_copy(source, &copy);
+  return status == DLW_OK ? copy : dlw_raise(status, dlw_dl(source));
 }
 
 dlw_tensor *dlw_share(dlw_tensor *source) {
   dlw_tensor *share = dlw_tensor_share(source, 0);
-  if (share == NULL) PyErr_NoMemory();
-  return share;
+  return share != NULL ? share : dlw_raise(DLW_NO_MEMORY, NULL);
 }

@@ -1,4 +1,7 @@
-/* Exceptions for what is wrong, and the state that the parts that know Python share. */
+/* Exceptions: the classes of our own, the words for what tensor.h finds wrong, and how
+ * to keep a pending one while other code runs. What is found wrong elsewhere is said
+ * there, by PyErr_Format. Every message tells what was given, what is supported, what
+ * to do. */
 #ifndef DLW_ERRORS_H_
 #define DLW_ERRORS_H_
 
@@ -7,49 +10,46 @@
 
 #include "tensor.h"
 
-typedef struct {
-  PyObject *tensor_type; /* the class of the tensors that we make */
-  PyObject *fail;        /* fail(key, arguments) -> exception */
-  PyObject *kind;        /* kind(exception) -> int, for JavaScript */
-  PyObject *explain;     /* explain(x, exception, borrowing) -> exception or Tensor */
-  PyObject *place;       /* place(x, device, copy) -> Tensor on that device */
-  PyObject *docs;        /* name -> docstring */
-  PyObject *max_version; /* (1, 3) */
-  PyObject *str_dlpack, *str_stream, *str_max_version, *str_dl_device, *str_copy;
-  PyObject *str_device, *str_read_blocking, *str_exchange;
-  PyObject *names_version; /* ("max_version",) */
-  PyObject *names_all;     /* ("max_version", "dl_device", "copy") */
-} dlw_state;
+extern PyObject *dlw_CopyError;       /* (BufferError, ValueError) */
+extern PyObject *dlw_DeviceLostError; /* (BufferError) */
+extern PyObject *dlw_ReleasedError;   /* (BufferError) */
 
-/* The one module instance. JavaScript calls us without a module at hand, and deleters
- * run anywhere, so the state is found here; the module refuses to be loaded a second
- * time. */
-extern dlw_state *dlw_core;
+/* Makes the classes and adds them to the module; once. */
+int dlw_errors_init(PyObject *module);
 
-/* Puts a new reference in place of an old one. */
-static inline void dlw_set(PyObject **place, PyObject *value) {
-  PyObject *old = *place;
-  *place = value;
-  Py_XDECREF(old);
-}
+/* Raises what `status` means for a tensor described so. Returns NULL. */
+void *dlw_raise(dlw_status status, const DLTensor *tensor);
 
-/* Raises the error of that key with arguments as of Py_BuildValue, a tuple; the words
- * are in py/dlpack_web/_errors.py. NULL. */
-void *dlw_fail(const char *key, const char *format, ...);
-/* Raises what `status` means for a tensor described so; nothing for DLW_OK. */
-void dlw_raise(dlw_status status, const DLTensor *tensor);
-/* The pending exception, put aside while a deleter may run Python code. */
-#define DLW_KEEP_EXCEPTION(statement)                 \
-  do {                                                \
-    PyObject *kept = PyErr_GetRaisedException();      \
-    statement;                                        \
-    if (kept != NULL) PyErr_SetRaisedException(kept); \
-  } while (0)
+/* The same for DLW_NO_CONVERSION and DLW_MISFIT. Returns NULL. */
+void *dlw_raise_conversion(dlw_status status, DLDataType from, DLDataType to,
+                           dlw_misfit misfit);
+
+/* Whether the pending exception is a producer's word about its data, which others may
+ * be found for: BufferError, TypeError or ValueError. KeyboardInterrupt, MemoryError,
+ * CancelledError and whatever else is no such thing; it has to come through. */
+int dlw_is_refusal(void);
+
+/* Takes the pending exception, if there is one, out of the way of code that must not
+ * see it, and puts it back; what that code left pending is reported as unraisable. */
+PyObject *dlw_put_aside(void);
+void dlw_put_back(PyObject *kept);
+
+/* dlw_tensor_release while an exception may be pending, which it keeps. With the GIL.
+ */
+void dlw_release_quietly(dlw_tensor *tensor);
 
 /* What tensor.h makes, or NULL with an exception. */
 dlw_tensor *dlw_share(dlw_tensor *tensor);
 dlw_tensor *dlw_copy(dlw_tensor *tensor);
 dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype,
                       uint64_t flags);
+
+/* `value` in the place of `*place`, whose reference is dropped last: what runs then
+ * must find the new one. */
+static inline void dlw_set(PyObject **place, PyObject *value) {
+  PyObject *old = *place;
+  *place = value;
+  Py_XDECREF(old);
+}
 
 #endif

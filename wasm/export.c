@@ -3,56 +3,154 @@
 #include "capsule.h"
 #include "import.h"
 
-/* --- capsules ----------------------------------------------------------------------
+/* --- capsules -----------------------------------------------------------------------
  */
 
-static void destroy_capsule(PyObject *capsule, int versioned) {
-  const char *used = versioned ? DLW_VERSIONED_USED : DLW_LEGACY_USED;
-  if (PyCapsule_IsValid(capsule, used)) return;
-  PyObject *kept = PyErr_GetRaisedException();
-  void *pointer = PyCapsule_GetPointer(capsule, versioned ? DLW_VERSIONED : DLW_LEGACY);
-  if (pointer == NULL) {
-    PyErr_WriteUnraisable(NULL); /* the capsule itself is being destroyed already */
-  } else if (versioned) {
-    DLManagedTensorVersioned *managed = pointer;
-    if (managed->deleter != NULL) managed->deleter(managed);
-  } else {
-    DLManagedTensor *managed = pointer;
-    if (managed->deleter != NULL) managed->deleter(managed);
-  }
-  if (kept != NULL) PyErr_SetRaisedException(kept);
+static void destroy_versioned(PyObject *capsule) {
+  if (PyCapsule_IsValid(capsule, DLW_VERSIONED_USED)) return;
+  PyObject *kept = dlw_put_aside();
+  DLManagedTensorVersioned *managed = PyCapsule_GetPointer(capsule, DLW_VERSIONED);
+  if (managed != NULL && managed->deleter != NULL) managed->deleter(managed);
+  dlw_put_back(kept);
 }
-static void destroy_versioned(PyObject *capsule) { destroy_capsule(capsule, 1); }
-static void destroy_legacy(PyObject *capsule) { destroy_capsule(capsule, 0); }
+
+static void destroy_legacy(PyObject *capsule) {
+  if (PyCapsule_IsValid(capsule, DLW_LEGACY_USED)) return;
+  PyObject *kept = dlw_put_aside();
+  DLManagedTensor *managed = PyCapsule_GetPointer(capsule, DLW_LEGACY);
+  if (managed != NULL && managed->deleter != NULL) managed->deleter(managed);
+  dlw_put_back(kept);
+}
 
 static void delete_legacy(DLManagedTensor *self) {
   dlw_tensor_release(self->manager_ctx);
 }
 
-PyObject *dlw_export(dlw_tensor *source, int versioned, int copied) {
-  /* Of the flags READ_ONLY and IS_SUBBYTE_TYPE_PADDED none can be told. */
-  if (!versioned && source->managed.flags != 0) {
-    return dlw_fail("legacy", "()");
+static PyObject *versioned_capsule(dlw_tensor *share) {
+  return PyCapsule_New(&share->managed, DLW_VERSIONED, destroy_versioned);
+}
+
+static PyObject *legacy_capsule(dlw_tensor *share) {
+  DLManagedTensor *legacy = dlw_payload(share);
+  legacy->dl_tensor = *dlw_dl(share);
+  legacy->manager_ctx = share;
+  legacy->deleter = delete_legacy;
+  return PyCapsule_New(legacy, DLW_LEGACY, destroy_legacy);
+}
+
+/* Whether a struct without flags tells enough. Where nobody said whether memory may be
+ * written, as another legacy capsule does not, it is handed on as it came. */
+static int fits_legacy(dlw_tensor *tensor) {
+  uint64_t silent = tensor->unsettled ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
+  return (tensor->managed.flags & ~silent) == 0;
+}
+
+PyObject *dlw_export_capsule(dlw_tensor *source, dlw_capsule_options options) {
+  if (!options.versioned && !fits_legacy(source)) {
+    return PyErr_Format(
+        PyExc_BufferError,
+        "cannot export read-only data, nor padded sub-byte elements, to a consumer of "
+        "DLPack before 1.0, which has no flags; ask with max_version=(1, 0) or later, "
+        "or, for read-only data, with copy=True");
   }
-  dlw_tensor *share = dlw_tensor_share(source, versioned ? 0 : sizeof(DLManagedTensor));
+  dlw_tensor *share =
+      dlw_tensor_share(source, options.versioned ? 0 : sizeof(DLManagedTensor));
   if (share == NULL) return PyErr_NoMemory();
-  if (copied) share->managed.flags |= DLPACK_FLAG_BITMASK_IS_COPIED;
-  PyObject *capsule;
-  if (versioned) {
-    capsule = PyCapsule_New(&share->managed, DLW_VERSIONED, destroy_versioned);
-  } else {
-    DLManagedTensor *legacy = dlw_payload(share);
-    legacy->dl_tensor = *dlw_dl(share);
-    legacy->manager_ctx = share;
-    legacy->deleter = delete_legacy;
-    capsule = PyCapsule_New(legacy, DLW_LEGACY, destroy_legacy);
-  }
-  if (capsule == NULL) dlw_tensor_release(share);
+  if (options.device != NULL) dlw_dl(share)->device = *options.device;
+  if (options.copied) share->managed.flags |= DLPACK_FLAG_BITMASK_IS_COPIED;
+  PyObject *capsule =
+      options.versioned ? versioned_capsule(share) : legacy_capsule(share);
+  if (capsule == NULL) dlw_release_quietly(share);
   return capsule;
 }
 
-/* --- our exchange functions
- * ------------------------------------------------------------------------ */
+/* --- the buffer protocol
+ * -------------------------------------------------------------- */
+
+static int has(int flags, int wanted) { return (flags & wanted) == wanted; }
+
+/* Byte strides as PEP 3118 has them; Py_ssize_t is narrower on wasm32. What an axis of
+ * one element says is not used, and may be too much for that. */
+static void fill_dims(Py_ssize_t *shape, Py_ssize_t *strides, const DLTensor *tensor) {
+  Py_ssize_t itemsize = (Py_ssize_t)dlw_itemsize(tensor->dtype), row_major = itemsize;
+  for (int32_t i = tensor->ndim; i-- > 0;) {
+    shape[i] = (Py_ssize_t)tensor->shape[i];
+    int64_t stride = 0;
+    int overflows = __builtin_mul_overflow(tensor->strides[i], itemsize, &stride);
+    if (overflows || (stride != (Py_ssize_t)stride)) stride = row_major;
+    strides[i] = (Py_ssize_t)stride;
+    if (shape[i] > 1) row_major *= shape[i];
+  }
+}
+
+/* What the consumer asked for and does not get; NULL: nothing. */
+static const char *refusal(dlw_tensor *tensor, const Py_buffer *view, int flags) {
+  if (has(flags, PyBUF_WRITABLE) && dlw_read_only(tensor)) {
+    return "this tensor is read-only; copy it first, for example with "
+           "t.numpy().copy()";
+  }
+  char order = has(flags, PyBUF_ANY_CONTIGUOUS) ? 'A'
+               : has(flags, PyBUF_F_CONTIGUOUS) ? 'F'
+               : has(flags, PyBUF_C_CONTIGUOUS) ? 'C'
+               : has(flags, PyBUF_STRIDES)      ? 0
+                                                : 'C';
+  if (order == 0 || PyBuffer_IsContiguous(view, order)) return NULL;
+  return "the consumer needs contiguous memory and this tensor is strided; copy it "
+         "first, for example with t.numpy().copy()";
+}
+
+int dlw_export_buffer(dlw_tensor *tensor, PyObject *exporter, Py_buffer *view,
+                      int flags) {
+  view->obj = NULL;
+  DLTensor *dl = dlw_dl(tensor);
+  const char *format = dlw_dtype_format(dl->dtype);
+  if (format == NULL) {
+    char name[DLW_DTYPE_NAME];
+    PyErr_Format(PyExc_BufferError,
+                 "the buffer protocol has no format for %s; use t.numpy()",
+                 dlw_dtype_name(dl->dtype, name));
+    return -1;
+  }
+  size_t axes = (size_t)dl->ndim;
+  dlw_tensor *share = dlw_tensor_share(tensor, 2 * axes * sizeof(Py_ssize_t));
+  if (share == NULL) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  Py_ssize_t *shape = dlw_payload(share), *strides = shape + axes;
+  fill_dims(shape, strides, dl);
+  *view = (Py_buffer){.buf = dl->data != NULL ? dlw_first(dl) : (char *)share,
+                      .len = (Py_ssize_t)dlw_nbytes(dl, tensor->managed.flags),
+                      .itemsize = (Py_ssize_t)dlw_itemsize(dl->dtype),
+                      .readonly = dlw_read_only(tensor),
+                      .ndim = dl->ndim,
+                      .format = (char *)format,
+                      .shape = shape,
+                      .strides = strides,
+                      .internal = share};
+  const char *why_not = refusal(tensor, view, flags);
+  if (why_not != NULL) {
+    view->internal = NULL;
+    dlw_release_quietly(share);
+    PyErr_SetString(PyExc_BufferError, why_not);
+    return -1;
+  }
+  if (!has(flags, PyBUF_FORMAT)) view->format = NULL;
+  if (!has(flags, PyBUF_STRIDES) || axes == 0) view->strides = NULL;
+  if (!has(flags, PyBUF_ND)) view->ndim = 0;
+  if (!has(flags, PyBUF_ND) || axes == 0) view->shape = NULL;
+  view->obj = Py_NewRef(exporter);
+  return 0;
+}
+
+void dlw_release_buffer(Py_buffer *view) {
+  dlw_tensor *share = view->internal;
+  view->internal = NULL;
+  dlw_release_quietly(share);
+}
+
+/* --- functions for consumers in C
+ * ------------------------------------------------------ */
 
 static dlw_exchange_type type;
 
@@ -65,6 +163,7 @@ static int allocate(DLTensor *prototype, DLManagedTensorVersioned **out, void *c
                           : DLW_BAD_DEVICE;
   *out = tensor != NULL ? &tensor->managed : NULL;
   if (status == DLW_OK) return 0;
+  if (set_error == NULL) return -1;
   set_error(context, status == DLW_NO_MEMORY ? "MemoryError" : "BufferError",
             "dlpack_web allocates CPU tensors of the dtypes that it knows");
   return -1;
@@ -87,12 +186,11 @@ static int describe_object(void *object, DLTensor *out) {
 static int to_object(DLManagedTensorVersioned *managed, void **out) {
   *out = NULL;
   if (managed == NULL) {
-    dlw_fail("no_managed", "()");
+    PyErr_SetString(PyExc_ValueError, "the managed tensor is NULL");
     return -1;
   }
   dlw_tensor *tensor = dlw_import_versioned(managed);
   if (tensor == NULL) return -1;
-  tensor->managed.flags &= ~DLPACK_FLAG_BITMASK_IS_COPIED;
   /* Until nothing can fail any more, the memory stays the caller's. */
   void (*drop)(dlw_tensor *) = tensor->drop;
   tensor->drop = NULL;

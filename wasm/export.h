@@ -1,12 +1,26 @@
-/* Tensors for other consumers: DLPack capsules, and functions for consumers in C. */
+/* Tensors for other consumers: DLPack capsules, buffers, and functions for consumers in
+ * C. Nothing here knows the Tensor type. */
 #ifndef DLW_EXPORT_H_
 #define DLW_EXPORT_H_
 
 #include "errors.h"
 
-/* A capsule with a new hold on the tensor; `copied` says that this export made the
- * copy. The legacy flavour cannot say read-only and is refused then. */
-PyObject *dlw_export(dlw_tensor *tensor, int versioned, int copied);
+typedef struct {
+  int versioned;          /* 0: the legacy flavour, which has no flags */
+  int copied;             /* whether this very export made the copy */
+  const DLDevice *device; /* of host memory, what to call it; NULL: what it is */
+} dlw_capsule_options;
+
+/* A capsule with a new hold on the tensor. The legacy flavour cannot say read-only and
+ * is refused for memory whose producer said so. */
+PyObject *dlw_export_capsule(dlw_tensor *tensor, dlw_capsule_options options);
+
+/* Fills a Py_buffer over host memory as an ndarray would for these flags: the same
+ * fields, the same refusals. A hold of its own is in view->internal, which
+ * dlw_release_buffer gives up, so that the view outlives release() of `exporter`. */
+int dlw_export_buffer(dlw_tensor *tensor, PyObject *exporter, Py_buffer *view,
+                      int flags);
+void dlw_release_buffer(Py_buffer *view);
 
 /* What the exchange functions need of the type whose they are. */
 typedef struct {

@@ -3,29 +3,58 @@
 #include <stdlib.h>
 
 #define SLOT_BITS 20
-#define SLOT_MASK ((1u << SLOT_BITS) - 1)
+#define SLOT_MASK (DLW_MAX_SLOTS - 1)
 #define GENERATION_MASK ((1u << (32 - SLOT_BITS)) - 1)
 
 typedef struct {
   dlw_tensor *tensor; /* NULL: free */
   uint32_t generation;
-  uint32_t next_free;
+  uint32_t next; /* of a free slot: the one to be used after it */
 } slot;
 
 static slot *slots; /* slot 0 is never given out, so that 0 is no handle */
-static uint32_t capacity, next_free;
+static uint32_t capacity;
+/* The free slots: a queue. `last` has no next. Both are 0 only while there is none. */
+static uint32_t first, last, free_slots;
 
+static void enqueue(uint32_t index) {
+  slots[index].next = 0;
+  if (last != 0) {
+    slots[last].next = index;
+  } else {
+    first = index;
+  }
+  last = index;
+  free_slots++;
+}
+
+/* Doubles the table. New slots go to the end of the queue like all that become free. */
 static int grow(void) {
-  uint32_t wanted = capacity ? capacity * 2 : 64;
-  if (wanted > SLOT_MASK + 1) return -1;
+  uint32_t wanted = capacity != 0 ? capacity * 2 : 2 * DLW_FREE_SLOTS;
+  if (wanted > DLW_MAX_SLOTS) return -1;
   slot *larger = realloc(slots, wanted * sizeof(slot));
   if (larger == NULL) return -1;
   slots = larger;
-  for (uint32_t i = capacity; i < wanted; i++) {
-    slots[i] = (slot){.next_free = i + 1 < wanted ? i + 1 : 0};
-  }
-  next_free = capacity ? capacity : 1;
+  uint32_t begin = capacity != 0 ? capacity : 1;
   capacity = wanted;
+  for (uint32_t i = begin; i < wanted; i++) {
+    slots[i].tensor = NULL;
+    slots[i].generation = 0;
+    enqueue(i);
+  }
+  return 0;
+}
+
+int dlw_handle_add(dlw_tensor *tensor) {
+  /* At the largest size the last free slots are used as well: better than to fail. */
+  if (free_slots <= DLW_FREE_SLOTS && grow() < 0 && free_slots == 0) return -1;
+  uint32_t index = first;
+  slot *entry = &slots[index];
+  first = entry->next;
+  if (first == 0) last = 0;
+  free_slots--;
+  entry->tensor = tensor;
+  tensor->handle = index | entry->generation << SLOT_BITS;
   return 0;
 }
 
@@ -35,15 +64,6 @@ static slot *find(uint32_t handle) {
   slot *entry = &slots[index];
   int current = entry->generation == handle >> SLOT_BITS;
   return entry->tensor != NULL && current ? entry : NULL;
-}
-
-int dlw_handle_add(dlw_tensor *tensor) {
-  if (next_free == 0 && grow() < 0) return -1;
-  uint32_t index = next_free;
-  next_free = slots[index].next_free;
-  slots[index].tensor = tensor;
-  tensor->handle = index | slots[index].generation << SLOT_BITS;
-  return 0;
 }
 
 dlw_tensor *dlw_handle_get(uint32_t handle) {
@@ -57,8 +77,7 @@ dlw_tensor *dlw_handle_take(uint32_t handle) {
   dlw_tensor *tensor = entry->tensor;
   entry->tensor = NULL;
   entry->generation = (entry->generation + 1) & GENERATION_MASK;
-  entry->next_free = next_free;
-  next_free = handle & SLOT_MASK;
   tensor->handle = 0;
+  enqueue(handle & SLOT_MASK);
   return tensor;
 }

@@ -1,13 +1,21 @@
 /* The holds that JavaScript has. It never sees a bare pointer that it could give back
  * twice: it has handles, a slot and a generation, and a handle that was released or
- * made up is refused. Nothing here knows Python. */
+ * made up is refused. Nothing here knows Python.
+ *
+ * Slots are used in turn, the one that has been free longest first, and there are
+ * always at least DLW_FREE_SLOTS free ones to choose from. A slot's generation has 12
+ * bits, so that a stale handle is refused for at least DLW_FREE_SLOTS * 4096 = 2^20
+ * further handles. */
 #ifndef DLW_HANDLES_H_
 #define DLW_HANDLES_H_
 
 #include "tensor.h"
 
-/* Enters a hold into the table and its handle into the tensor; 0, or -1 when the table
- * is full or memory is out. */
+#define DLW_FREE_SLOTS 256
+#define DLW_MAX_SLOTS (1u << 20)
+
+/* Enters a hold into the table and its handle, which is not 0, into the tensor. 0, or
+ * -1 when memory is out or DLW_MAX_SLOTS are in use; then nothing has changed. */
 int dlw_handle_add(dlw_tensor *tensor);
 /* The tensor of a handle, which stays in the table; NULL for a stale one. */
 dlw_tensor *dlw_handle_get(uint32_t handle);

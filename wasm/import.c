@@ -2,78 +2,159 @@
 
 #include "capsule.h"
 
-/* --- import: buffer protocol ----------------------------------------------------- */
+static PyObject *max_version; /* (1, 3) */
+static PyObject *str_dlpack, *str_exchange, *str_mro, *str_dict;
+static PyObject *names_version; /* ("max_version",) */
+static PyObject *names_all;     /* ("max_version", "dl_device", "copy") */
+
+int dlw_import_init(void) {
+  if (names_all != NULL) return 0;
+  max_version = Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
+  str_dlpack = PyUnicode_InternFromString("__dlpack__");
+  str_exchange = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
+  str_mro = PyUnicode_InternFromString("__mro__");
+  str_dict = PyUnicode_InternFromString("__dict__");
+  names_version = Py_BuildValue("(s)", "max_version");
+  names_all = Py_BuildValue("(sss)", "max_version", "dl_device", "copy");
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+/* --- what is common to all ways ----------------------------------------------------
+ */
+
+static int wants_alignment(const dlw_request *request) {
+  return !request->any_alignment && request->copy != DLW_COPY_YES;
+}
+
+/* Makes `tensor` what is described; -1 with an exception. */
+static int describe(dlw_tensor *tensor, const DLTensor *described, uint64_t flags,
+                    const dlw_request *request) {
+  dlw_status status = dlw_tensor_describe(tensor, described, flags);
+  DLTensor *dl = dlw_dl(tensor);
+  if (status == DLW_OK && wants_alignment(request) && dlw_is_host(dl->device) &&
+      !dlw_is_aligned(dl)) {
+    status = DLW_MISALIGNED;
+  }
+  if (status == DLW_OK) return 0;
+  dlw_raise(status, status == DLW_MISALIGNED ? dl : described);
+  return -1;
+}
+
+/* A copy in place of a hold, which is given up. */
+static dlw_tensor *copy_instead(dlw_tensor *tensor) {
+  dlw_tensor *fresh = dlw_copy(tensor);
+  dlw_release_quietly(tensor);
+  return fresh;
+}
+
+/* --- the buffer protocol -----------------------------------------------------------
+ */
+
+#ifdef __EMSCRIPTEN__ /* Pyodide's one thread has the GIL whenever C runs */
+static int enter_python(PyGILState_STATE *state) {
+  (void)state;
+  return 1;
+}
+static void leave_python(PyGILState_STATE state) { (void)state; }
+#else
+static int enter_python(PyGILState_STATE *state) {
+  if (!Py_IsInitialized()) return 0; /* nothing left to give it back to */
+  *state = PyGILState_Ensure();
+  return 1;
+}
+static void leave_python(PyGILState_STATE state) { PyGILState_Release(state); }
+#endif
 
 static void drop_buffer(dlw_tensor *root) {
-  if (!Py_IsInitialized()) return; /* nothing left to give it back to */
-  PyGILState_STATE gil = PyGILState_Ensure();
-  DLW_KEEP_EXCEPTION(PyBuffer_Release(dlw_payload(root)));
-  PyGILState_Release(gil);
+  PyGILState_STATE state = PyGILState_LOCKED;
+  if (!enter_python(&state)) return;
+  PyObject *kept = dlw_put_aside();
+  PyBuffer_Release(dlw_payload(root));
+  dlw_put_back(kept);
+  leave_python(state);
+}
+
+PyObject *dlw_exporter(dlw_tensor *tensor) {
+  dlw_tensor *root = tensor->root;
+  return root->drop == drop_buffer ? ((Py_buffer *)dlw_payload(root))->obj : NULL;
 }
 
 /* Byte strides to element strides. Those of axes with one element, or of arrays without
  * any, carry no information and are not judged. */
 static int element_strides(const Py_buffer *view, int64_t *strides) {
-  for (int i = 0; i < view->ndim && view->strides != NULL; i++) {
+  for (int i = 0; i < view->ndim; i++) {
     strides[i] = view->strides[i] / view->itemsize;
     if (view->strides[i] % view->itemsize == 0) continue;
     if (view->shape[i] <= 1 || view->len == 0) continue;
-    dlw_fail("stride", "(inn)", i, view->strides[i], view->itemsize);
+    PyErr_Format(PyExc_BufferError,
+                 "stride of axis %d is %zd bytes, no multiple of the item size %zd: "
+                 "DLPack counts strides in elements; copy the array first",
+                 i, view->strides[i], view->itemsize);
     return -1;
   }
   return 0;
 }
 
-static dlw_tensor *describe_buffer(const Py_buffer *view) {
-  DLDataType dtype = dlw_dtype_from_format(view->format, view->itemsize);
-  if (dtype.code == kDLOpaqueHandle) {
-    return dlw_fail("format", "(sn)", view->format ? view->format : "B",
-                    view->itemsize);
+/* What we ask for has no pointers to follow, but an exporter may give them all the
+ * same. */
+static int is_indirect(const Py_buffer *view) {
+  for (int i = 0; view->suboffsets != NULL && i < view->ndim; i++) {
+    if (view->suboffsets[i] >= 0) return 1;
   }
+  return 0;
+}
+
+static int describe_buffer(dlw_tensor *tensor, const Py_buffer *view,
+                           const dlw_request *request) {
   int64_t shape[DLW_MAX_NDIM], strides[DLW_MAX_NDIM];
-  DLTensor described = {.data = view->buf,
-                        .device = {kDLCPU, 0},
-                        .ndim = view->ndim,
-                        .dtype = dtype,
-                        .shape = shape,
-                        /* ctypes gives none, whatever it is asked for: row-major. */
-                        .strides = view->strides != NULL ? strides : NULL};
-  if (view->ndim > DLW_MAX_NDIM) {
-    dlw_raise(DLW_BAD_NDIM, &described);
-    return NULL;
+  DLTensor described = {.data = view->buf, .device = {kDLCPU, 0}, .ndim = view->ndim};
+  described.dtype = dlw_dtype_from_format(view->format, view->itemsize);
+  if (described.dtype.code == kDLOpaqueHandle) {
+    PyErr_Format(PyExc_BufferError,
+                 "unsupported buffer format '%s' with items of %zd bytes: bool, "
+                 "integers, floats and complex numbers in native byte order are "
+                 "supported",
+                 view->format != NULL ? view->format : "B", view->itemsize);
+    return -1;
   }
-  if (element_strides(view, strides) < 0) return NULL;
-  for (int i = 0; i < view->ndim; i++) shape[i] = view->shape[i];
-  dlw_status status = dlw_check(&described, 0);
-  if (status != DLW_OK) {
-    dlw_raise(status, &described);
-    return NULL;
+  if (is_indirect(view)) {
+    PyErr_SetString(PyExc_BufferError,
+                    "the buffer has suboffsets, pointers to pointers; copy it first");
+    return -1;
   }
-  dlw_tensor *tensor = dlw_tensor_new(view->ndim, sizeof(Py_buffer));
-  if (tensor == NULL) {
-    PyErr_NoMemory();
-    return NULL;
+  int fits = view->ndim >= 0 && view->ndim <= DLW_MAX_NDIM;
+  if (fits && view->shape != NULL) {
+    described.shape = shape;
+    for (int i = 0; i < view->ndim; i++) shape[i] = view->shape[i];
+    if (view->strides != NULL) { /* ctypes gives none, whatever it is asked for */
+      described.strides = strides;
+      if (element_strides(view, strides) < 0) return -1;
+    }
   }
-  dlw_tensor_describe(tensor, &described,
-                      view->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
-  return tensor;
+  return describe(tensor, &described,
+                  view->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0, request);
 }
 
-dlw_tensor *dlw_import_buffer(PyObject *obj) {
-  Py_buffer view;
-  if (PyObject_GetBuffer(obj, &view, PyBUF_RECORDS_RO) < 0) return NULL;
-  dlw_tensor *tensor = describe_buffer(&view);
-  if (tensor == NULL) {
-    DLW_KEEP_EXCEPTION(PyBuffer_Release(&view));
+dlw_tensor *dlw_import_buffer(PyObject *obj, const dlw_request *request) {
+  dlw_tensor *tensor = dlw_tensor_reserve(sizeof(Py_buffer));
+  if (tensor == NULL) return dlw_raise(DLW_NO_MEMORY, NULL);
+  /* Filled in where it stays: exporters may let it point into itself, or keep its
+   * address. */
+  Py_buffer *view = dlw_payload(tensor);
+  if (PyObject_GetBuffer(obj, view, PyBUF_RECORDS_RO) < 0) {
+    dlw_tensor_release(tensor);
     return NULL;
   }
-  /* Exporters let a Py_buffer move as long as nothing in it points into itself. */
-  *(Py_buffer *)dlw_payload(tensor) = view;
   tensor->drop = drop_buffer;
-  return tensor;
+  if (describe_buffer(tensor, view, request) < 0) {
+    dlw_release_quietly(tensor);
+    return NULL;
+  }
+  return request->copy == DLW_COPY_YES ? copy_instead(tensor) : tensor;
 }
 
-/* --- import: capsules ------------------------------------------------------------ */
+/* --- managed tensors and capsules --------------------------------------------------
+ */
 
 typedef struct { /* whichever of the two was imported */
   DLManagedTensorVersioned *versioned;
@@ -89,85 +170,104 @@ static void drop_imported(dlw_tensor *root) {
   }
 }
 
-PyObject *dlw_owner(dlw_tensor *tensor) {
-  dlw_tensor *root = tensor->root;
-  if (root->drop != drop_buffer) return PyBool_FromLong(root->drop == drop_imported);
-  return Py_NewRef(((Py_buffer *)dlw_payload(root))->obj);
-}
+int dlw_is_imported(dlw_tensor *tensor) { return tensor->root->drop == drop_imported; }
 
-/* Both describe: the tensor they return has no drop yet, so the memory stays whose it
- * was. What is imported is for take_over to say. */
-static dlw_tensor *describe_imported(const DLTensor *described, uint64_t flags) {
-  dlw_status status = dlw_check(described, flags);
-  if (status != DLW_OK) {
-    dlw_raise(status, described);
+/* The tensor that it returns has no drop yet, so the memory stays whose it was. */
+static dlw_tensor *describe_imported(const imported *from, const dlw_request *request) {
+  const DLTensor *described;
+  uint64_t flags;
+  if (from->legacy != NULL) {
+    /* It cannot say whether the memory may be written, so that is not assumed. */
+    described = &from->legacy->dl_tensor;
+    flags = DLPACK_FLAG_BITMASK_READ_ONLY;
+  } else if (from->versioned->version.major == DLPACK_MAJOR_VERSION) {
+    described = &from->versioned->dl_tensor;
+    flags = from->versioned->flags;
+  } else { /* nothing behind the flags may be read */
+    return (void *)PyErr_Format(
+        PyExc_BufferError,
+        "the producer speaks DLPack %u.%u, this library %d.%d: the major versions must "
+        "be equal",
+        from->versioned->version.major, from->versioned->version.minor,
+        DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
+  }
+  dlw_tensor *tensor = dlw_tensor_reserve(sizeof(imported));
+  if (tensor == NULL) return dlw_raise(DLW_NO_MEMORY, NULL);
+  if (describe(tensor, described, flags, request) < 0) {
+    dlw_tensor_release(tensor);
     return NULL;
   }
-  dlw_tensor *tensor = dlw_tensor_new(described->ndim, sizeof(imported));
-  if (tensor == NULL) {
-    PyErr_NoMemory();
-    return NULL;
-  }
-  dlw_tensor_describe(tensor, described, flags);
-  /* Whether this export copied is for dlw_import_dlpack; it is no property of memory.
-   */
-  tensor->managed.flags |= flags & DLPACK_FLAG_BITMASK_IS_COPIED;
+  tensor->unsettled = from->legacy != NULL;
   return tensor;
 }
 
-static dlw_tensor *describe_versioned(const DLManagedTensorVersioned *managed) {
-  if (managed->version.major != DLPACK_MAJOR_VERSION) {
-    /* Nothing behind the flags may be read. */
-    return dlw_fail("major", "(IIO)", managed->version.major, managed->version.minor,
-                    dlw_core->max_version);
-  }
-  return describe_imported(&managed->dl_tensor, managed->flags);
-}
-
-static void take_over(dlw_tensor *tensor, DLManagedTensorVersioned *versioned,
-                      DLManagedTensor *legacy) {
-  *(imported *)dlw_payload(tensor) = (imported){versioned, legacy};
+static void take_over(dlw_tensor *tensor, const imported *from) {
+  *(imported *)dlw_payload(tensor) = *from;
   tensor->drop = drop_imported;
 }
 
 dlw_tensor *dlw_import_versioned(DLManagedTensorVersioned *managed) {
-  dlw_tensor *tensor = describe_versioned(managed);
-  if (tensor != NULL) take_over(tensor, managed, NULL);
+  imported from = {.versioned = managed};
+  dlw_tensor *tensor = describe_imported(&from, &DLW_ANY);
+  if (tensor != NULL) take_over(tensor, &from);
   return tensor;
 }
 
-static dlw_tensor *import_managed(PyObject *capsule, int versioned) {
+/* Takes over, or copies and lets go of it, what a capsule of that flavour has. */
+static dlw_tensor *import_managed(PyObject *capsule, int versioned, int copy,
+                                  const dlw_request *request) {
   void *pointer = PyCapsule_GetPointer(capsule, versioned ? DLW_VERSIONED : DLW_LEGACY);
   if (pointer == NULL) return NULL;
-  /* A legacy struct cannot say whether memory may be written, so that is not assumed.
-   */
-  dlw_tensor *tensor = versioned
-                           ? describe_versioned(pointer)
-                           : describe_imported(&((DLManagedTensor *)pointer)->dl_tensor,
-                                               DLPACK_FLAG_BITMASK_READ_ONLY);
+  imported from = {versioned ? pointer : NULL, versioned ? NULL : pointer};
+  dlw_tensor *tensor = describe_imported(&from, request), *fresh = NULL;
   if (tensor == NULL) return NULL;
-  if (PyCapsule_SetName(capsule, versioned ? DLW_VERSIONED_USED : DLW_LEGACY_USED) <
-      0) {
+  /* The producer's own copy need not be aligned. */
+  copy |= request->copy == DLW_COPY_YES && !dlw_is_aligned(dlw_dl(tensor));
+  if (copy) fresh = dlw_copy(tensor);
+  if ((copy && fresh == NULL) ||
+      PyCapsule_SetName(capsule, versioned ? DLW_VERSIONED_USED : DLW_LEGACY_USED) <
+          0) {
+    dlw_tensor_release(fresh);
     dlw_tensor_release(tensor); /* the capsule still owns the memory */
     return NULL;
   }
-  take_over(tensor, versioned ? pointer : NULL, versioned ? NULL : pointer);
-  return tensor;
+  take_over(tensor, &from);
+  if (!copy) return tensor;
+  dlw_release_quietly(tensor);
+  return fresh;
 }
 
-dlw_tensor *dlw_import_capsule(PyObject *capsule) {
-  if (PyCapsule_IsValid(capsule, DLW_VERSIONED)) {
-    return import_managed(capsule, 1);
+static int is_versioned(PyObject *capsule) {
+  return PyCapsule_IsValid(capsule, DLW_VERSIONED);
+}
+
+/* Copies where `copy` says so; the request's is for who called the producer. */
+static dlw_tensor *import_capsule(PyObject *capsule, int copy,
+                                  const dlw_request *request) {
+  if (is_versioned(capsule)) return import_managed(capsule, 1, copy, request);
+  if (PyCapsule_IsValid(capsule, DLW_LEGACY)) {
+    return import_managed(capsule, 0, copy, request);
   }
-  if (PyCapsule_IsValid(capsule, DLW_LEGACY)) return import_managed(capsule, 0);
   if (PyCapsule_IsValid(capsule, DLW_VERSIONED_USED) ||
       PyCapsule_IsValid(capsule, DLW_LEGACY_USED)) {
-    return dlw_fail("consumed", "()");
+    PyErr_SetString(PyExc_ValueError,
+                    "this DLPack capsule was consumed already; call __dlpack__ again");
+  } else {
+    PyErr_Format(PyExc_TypeError,
+                 "__dlpack__ must return a capsule named '" DLW_LEGACY
+                 "' or "
+                 "'" DLW_VERSIONED "', not %R",
+                 capsule);
   }
-  return dlw_fail("no_capsule", "(O)", capsule);
+  return NULL;
 }
 
-/* --- import: the exchange functions of other types ------------------------------- */
+dlw_tensor *dlw_import_capsule(PyObject *capsule, const dlw_request *request) {
+  return import_capsule(capsule, request->copy == DLW_COPY_YES, request);
+}
+
+/* --- the exchange functions of other types ------------------------------------------
+ */
 
 /* The functions of our major version, behind those of newer ones; NULL: none. The chain
  * is as long as DLPack has major versions, so a longer one is broken. */
@@ -180,139 +280,222 @@ static const DLPackExchangeAPI *our_major(const DLPackExchangeAPIHeader *header)
   return NULL;
 }
 
-/* Asks the type, as DLPack says: instances may have an attribute of that name, too. */
-static const DLPackExchangeAPI *api_of(PyTypeObject *type) {
-  /* The last static type that has none, as ndarray is. Those types cannot get one
-   * later, and they never die, so that the address stays theirs. */
-  static PyTypeObject *without;
-  if (type == without) return NULL;
-  PyObject *capsule = PyObject_GetAttr((PyObject *)type, dlw_core->str_exchange);
-  if (capsule == NULL) {
-    PyErr_Clear();
-    if (!(PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE)) without = type;
-    return NULL;
-  }
-  const DLPackExchangeAPI *api = NULL; /* lives as long as the process does */
-  if (PyCapsule_IsValid(capsule, DLW_EXCHANGE_API)) {
-    api = our_major(PyCapsule_GetPointer(capsule, DLW_EXCHANGE_API));
-  }
-  Py_DECREF(capsule);
-  return api != NULL && api->managed_tensor_from_py_object_no_sync != NULL ? api : NULL;
-}
-
-static int import_exchange(PyObject *obj, dlw_tensor **out) {
-  const DLPackExchangeAPI *api = api_of(Py_TYPE(obj));
-  if (api == NULL) return 0;
-  *out = NULL;
-  DLManagedTensorVersioned *managed = NULL;
-  int failed = api->managed_tensor_from_py_object_no_sync(obj, &managed);
-  if (failed || managed == NULL) {
-    if (!PyErr_Occurred()) dlw_fail("exchange", "(O)", Py_TYPE(obj));
-    return 1;
-  }
-  *out = dlw_import_versioned(managed);
-  if (*out == NULL) {
-    if (managed->deleter != NULL) DLW_KEEP_EXCEPTION(managed->deleter(managed));
-    return 1;
-  }
-  (*out)->managed.flags &= ~DLPACK_FLAG_BITMASK_IS_COPIED;
-  /* PyTorch's functions hand out a conjugated view as if it were not; its __dlpack__
-   * refuses. */
-  if (managed->dl_tensor.dtype.code != kDLComplex) return 1;
-  dlw_tensor_release(*out);
+/* An attribute, NULL without an exception where there is none, and -1 for others. */
+static int get_optional(PyObject *obj, PyObject *name, PyObject **value) {
+  *value = PyObject_GetAttr(obj, name);
+  if (*value != NULL) return 0;
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+  PyErr_Clear();
   return 0;
 }
 
-/* --- import: __dlpack__ ---------------------------------------------------------- */
+/* The __dlpack__ of the class that defines the exchange functions of `type`: what they
+ * stand for. A new reference; NULL without an exception where there is none. */
+static int find_meant(PyTypeObject *type, PyObject **meant) {
+  *meant = NULL;
+  PyObject *mro = PyObject_GetAttr((PyObject *)type, str_mro);
+  if (mro == NULL) return -1;
+  Py_ssize_t count = PyTuple_Check(mro) ? PyTuple_Size(mro) : 0;
+  int result = 0, found = 0;
+  for (Py_ssize_t i = 0; i < count && result == 0 && !found; i++) {
+    PyObject *base = PyTuple_GetItem(mro, i);
+    PyObject *dict = PyObject_GetAttr(base, str_dict);
+    found = dict != NULL ? PySequence_Contains(dict, str_exchange) : -1;
+    Py_XDECREF(dict);
+    result = found < 0 ? -1 : found ? get_optional(base, str_dlpack, meant) : 0;
+  }
+  Py_DECREF(mro);
+  return result;
+}
 
-static PyObject *call_dlpack(PyObject *obj, const DLDevice *device, int copy) {
-  PyObject *args[4] = {obj, dlw_core->max_version, Py_None, Py_None};
+/* The __dlpack__ that each library's functions stand for. The functions live as long as
+ * the process does. */
+#define LIBRARIES 8
+static struct {
+  const DLPackExchangeAPI *api;
+  PyObject *meant;
+} libraries[LIBRARIES];
+
+/* Whether type.__dlpack__ is what the functions stand for, and not a subclass's own. */
+static int is_meant(PyTypeObject *type, const DLPackExchangeAPI *api) {
+  static int next;
+  int at = 0;
+  while (at < LIBRARIES && libraries[at].api != api) at++;
+  if (at == LIBRARIES) {
+    PyObject *meant;
+    if (find_meant(type, &meant) < 0) return -1;
+    at = next++ % LIBRARIES;
+    libraries[at].api = api;
+    dlw_set(&libraries[at].meant, meant);
+  }
+  PyObject *own;
+  if (get_optional((PyObject *)type, str_dlpack, &own) < 0) return -1;
+  Py_XDECREF(own);
+  return own == libraries[at].meant;
+}
+
+/* Asks the type, as DLPack says: instances may have an attribute of that name, too.
+ * NULL where __dlpack__ is to be called; -1 with an exception. */
+static int api_of(PyTypeObject *type, const DLPackExchangeAPI **api) {
+  /* The last static type that has none, as ndarray is. Those types cannot get one
+   * later, and they never die, so that the address stays theirs. */
+  static PyTypeObject *without;
+  *api = NULL;
+  if (type == without) return 0;
+  PyObject *capsule;
+  if (get_optional((PyObject *)type, str_exchange, &capsule) < 0) return -1;
+  if (capsule == NULL) {
+    if (!(PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE)) without = type;
+    return 0;
+  }
+  const DLPackExchangeAPI *found = NULL; /* lives as long as the process does */
+  if (PyCapsule_IsValid(capsule, DLW_EXCHANGE_API)) {
+    found = our_major(PyCapsule_GetPointer(capsule, DLW_EXCHANGE_API));
+  }
+  Py_DECREF(capsule);
+  if (found == NULL || found->managed_tensor_from_py_object_no_sync == NULL) return 0;
+  int meant = is_meant(type, found);
+  if (meant > 0) *api = found;
+  return meant < 0 ? -1 : 0;
+}
+
+/* What the functions of obj's type give. `*out` is NULL where there are none, or where
+ * they fail: what __dlpack__ says is for people. -1 for exceptions that have to come
+ * through. */
+static int import_exchange(PyObject *obj, dlw_tensor **out) {
+  const DLPackExchangeAPI *api;
+  *out = NULL;
+  if (api_of(Py_TYPE(obj), &api) < 0) return -1;
+  if (api == NULL) return 0;
+  DLManagedTensorVersioned *managed = NULL;
+  int failed = api->managed_tensor_from_py_object_no_sync(obj, &managed);
+  if (!failed && managed != NULL) {
+    *out = dlw_import_versioned(managed);
+    if (*out == NULL && managed->deleter != NULL) {
+      PyObject *kept = dlw_put_aside();
+      managed->deleter(managed);
+      dlw_put_back(kept);
+    }
+    /* PyTorch's functions hand out a conjugated view as if it were not; its __dlpack__
+     * refuses. */
+    if (*out != NULL && dlw_dl(*out)->dtype.code == kDLComplex) {
+      dlw_tensor_release(*out);
+      *out = NULL;
+    }
+  }
+  if (*out != NULL || !PyErr_Occurred()) return 0;
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+  if (PyErr_ExceptionMatches(PyExc_MemoryError)) return -1;
+  PyErr_Clear();
+  return 0;
+}
+
+/* --- __dlpack__ ---------------------------------------------------------------------
+ */
+
+static PyObject *call_dlpack(PyObject *obj, const dlw_request *request) {
+  PyObject *args[4] = {obj, max_version, Py_None, Py_None};
   size_t given = 1 | PY_VECTORCALL_ARGUMENTS_OFFSET;
-  if (device == NULL && copy == DLW_COPY_IF_NEEDED) {
-    return PyObject_VectorcallMethod(dlw_core->str_dlpack, args, given,
-                                     dlw_core->names_version);
+  if (request->device == NULL && request->copy == DLW_COPY_IF_NEEDED) {
+    return PyObject_VectorcallMethod(str_dlpack, args, given, names_version);
   }
   PyObject *wanted = NULL;
-  if (device != NULL) {
-    wanted = Py_BuildValue("(ii)", device->device_type, device->device_id);
+  if (request->device != NULL) {
+    wanted =
+        Py_BuildValue("(ii)", request->device->device_type, request->device->device_id);
     if (wanted == NULL) return NULL;
     args[2] = wanted;
   }
-  if (copy != DLW_COPY_IF_NEEDED) args[3] = copy ? Py_True : Py_False;
-  PyObject *capsule =
-      PyObject_VectorcallMethod(dlw_core->str_dlpack, args, given, dlw_core->names_all);
+  if (request->copy != DLW_COPY_IF_NEEDED) args[3] = request->copy ? Py_True : Py_False;
+  PyObject *capsule = PyObject_VectorcallMethod(str_dlpack, args, given, names_all);
   Py_XDECREF(wanted);
   return capsule;
 }
 
-dlw_tensor *dlw_import_dlpack(PyObject *obj, const DLDevice *device, int copy) {
-  dlw_tensor *tensor;
-  if (device == NULL && copy == DLW_COPY_IF_NEEDED && import_exchange(obj, &tensor)) {
-    return tensor;
-  }
-  PyObject *capsule = call_dlpack(obj, device, copy);
-  if (capsule == NULL && copy != DLW_COPY_NO &&
-      PyErr_ExceptionMatches(PyExc_TypeError)) {
-    /* A producer from before the keywords. The device is judged by the caller and a
-     * copy is made below, so nothing of the request is lost; copy=False would be. */
-    PyObject *first = PyErr_GetRaisedException();
-    capsule = PyObject_CallMethodObjArgs(obj, dlw_core->str_dlpack, NULL);
-    if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
-      PyErr_Clear();
-      PyErr_SetRaisedException(first);
-      return NULL;
-    }
-    Py_DECREF(first);
-  }
-  if (capsule == NULL) return NULL;
-  tensor = dlw_import_capsule(capsule);
-  if (tensor == NULL) {
-    DLW_KEEP_EXCEPTION(Py_DECREF(capsule));
+/* A producer from before the keywords, which raised TypeError. The device is judged by
+ * the caller and a copy is made here, so nothing of the request is lost; copy=False
+ * would be. */
+static PyObject *call_old_dlpack(PyObject *obj) {
+  PyObject *first = dlw_put_aside();
+  PyObject *capsule = PyObject_CallMethodObjArgs(obj, str_dlpack, NULL);
+  if (capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyErr_Clear();
+    PyErr_SetRaisedException(first);
     return NULL;
   }
+  Py_XDECREF(first);
+  return capsule;
+}
+
+/* IS_COPIED, if the capsule has it: whether this very export made a copy. */
+static int has_copied(PyObject *capsule) {
+  if (!is_versioned(capsule)) return 0;
+  const DLManagedTensorVersioned *managed =
+      PyCapsule_GetPointer(capsule, DLW_VERSIONED);
+  return managed != NULL && managed->version.major == DLPACK_MAJOR_VERSION &&
+         (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
+}
+
+dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
+  dlw_tensor *tensor;
+  if (request->device == NULL && request->copy == DLW_COPY_IF_NEEDED) {
+    if (import_exchange(obj, &tensor) < 0) return NULL;
+    if (tensor != NULL) return tensor;
+  }
+  PyObject *capsule = call_dlpack(obj, request);
+  if (capsule == NULL && request->copy != DLW_COPY_NO &&
+      PyErr_ExceptionMatches(PyExc_TypeError)) {
+    capsule = call_old_dlpack(obj);
+  }
+  if (capsule == NULL) return NULL;
+  int copied = has_copied(capsule);
+  if (request->copy == DLW_COPY_NO && copied) {
+    Py_DECREF(capsule);
+    PyErr_SetString(dlw_CopyError,
+                    "the producer copied although copy=False was asked for");
+    return NULL;
+  }
+  tensor = import_capsule(capsule, request->copy == DLW_COPY_YES && !copied, request);
+  PyObject *kept = dlw_put_aside();
   Py_DECREF(capsule);
-  int copied = (tensor->managed.flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
-  tensor->managed.flags &= ~DLPACK_FLAG_BITMASK_IS_COPIED;
-  if (copy == DLW_COPY_YES && !copied) {
-    dlw_tensor *fresh = dlw_copy(tensor);
-    DLW_KEEP_EXCEPTION(dlw_tensor_release(tensor));
-    return fresh;
-  }
-  if (copy == DLW_COPY_NO && copied) {
-    dlw_tensor_release(tensor);
-    return dlw_fail("copied", "()");
-  }
+  dlw_put_back(kept);
   return tensor;
 }
 
 static int exports_dlpack(PyObject *obj) {
-  PyObject *raised = PyErr_GetRaisedException();
-  int found = PyObject_HasAttr(obj, dlw_core->str_dlpack);
-  if (raised != NULL) PyErr_SetRaisedException(raised);
-  return found;
+  PyObject *method;
+  if (get_optional(obj, str_dlpack, &method) < 0) return -1;
+  Py_XDECREF(method);
+  return method != NULL;
 }
 
-dlw_tensor *dlw_import_any(PyObject *obj) {
-  dlw_tensor *tensor = NULL;
-  if (PyObject_CheckBuffer(obj)) {
-    tensor = dlw_import_buffer(obj);
-    if (tensor != NULL) return tensor;
-    if (exports_dlpack(
-            obj)) { /* NumPy exports dtypes that buffers have no format for, as bfloat16
-                     */
-      PyObject *first = PyErr_GetRaisedException();
-      tensor = dlw_import_dlpack(obj, NULL, DLW_COPY_IF_NEEDED);
-      if (tensor != NULL) {
-        Py_DECREF(first);
-        return tensor;
-      }
-      PyErr_Clear();
-      PyErr_SetRaisedException(first);
-    }
-  } else if (exports_dlpack(obj)) {
-    tensor = dlw_import_dlpack(obj, NULL, DLW_COPY_IF_NEEDED);
-  } else {
-    dlw_fail("share", "(O)", Py_TYPE(obj));
+/* Through __dlpack__ what was refused as a buffer: NumPy exports dtypes that buffers
+ * have no format for. The first refusal stays where there is no other way. */
+static dlw_tensor *import_refused(PyObject *obj, const dlw_request *request) {
+  PyObject *first = dlw_put_aside();
+  int exports = exports_dlpack(obj);
+  dlw_tensor *tensor = exports > 0 ? dlw_import_dlpack(obj, request) : NULL;
+  if (tensor != NULL || (PyErr_Occurred() && !dlw_is_refusal())) {
+    Py_XDECREF(first);
+    return tensor;
   }
-  return tensor;
+  PyErr_Clear();
+  PyErr_SetRaisedException(first);
+  return NULL;
+}
+
+dlw_tensor *dlw_import_any(PyObject *obj, const dlw_request *request) {
+  if (PyObject_CheckBuffer(obj)) {
+    dlw_tensor *tensor = dlw_import_buffer(obj, request);
+    if (tensor != NULL || !dlw_is_refusal()) return tensor;
+    return import_refused(obj, request);
+  }
+  int exports = exports_dlpack(obj);
+  if (exports < 0) return NULL;
+  if (exports) return dlw_import_dlpack(obj, request);
+  PyErr_Format(PyExc_TypeError,
+               "cannot share a %R: objects with __dlpack__ or the buffer protocol are "
+               "supported; make an array of it first, for example with np.asarray(x)",
+               Py_TYPE(obj));
+  return NULL;
 }

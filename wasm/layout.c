@@ -6,19 +6,22 @@ int64_t dlw_size(const DLTensor *tensor) {
   return size;
 }
 
+uint64_t dlw_nbytes(const DLTensor *tensor, uint64_t flags) {
+  return ((uint64_t)dlw_size(tensor) * dlw_element_bits(tensor->dtype, flags) + 7) / 8;
+}
+
 int dlw_is_contiguous(const DLTensor *tensor) {
   int64_t expected = 1;
+  int contiguous = 1;
   for (int32_t i = tensor->ndim; i-- > 0;) {
     int64_t extent = tensor->shape[i];
     if (extent == 0) return 1;
-    if (extent != 1 && tensor->strides[i] != expected) return 0;
+    if (extent != 1 && tensor->strides[i] != expected) contiguous = 0;
     expected *= extent;
   }
-  return 1;
+  return contiguous;
 }
 
-/* Row-major strides; an extent of 0 counts as 1, so that no stride becomes 0. The shape
- * has been checked, so the products cannot overflow. */
 void dlw_fill_row_major(DLTensor *tensor) {
   int64_t stride = 1;
   for (int32_t i = tensor->ndim; i-- > 0;) {
@@ -37,78 +40,21 @@ static int multiply(int64_t a, int64_t b, int64_t *product) {
   return __builtin_mul_overflow(a, b, product);
 }
 
-/* Elements of `shape` by way of `*size`, at most `limit` bytes; that is judged without
- * the zero extents, so that fill_row_major stays in range as well. */
 dlw_status dlw_check_shape(int32_t ndim, const int64_t *shape, uint32_t element_bits,
                            int64_t limit, int64_t *size) {
   if (ndim < 0 || ndim > DLW_MAX_NDIM) return DLW_BAD_NDIM;
   if (ndim > 0 && shape == NULL) return DLW_BAD_SHAPE;
   int64_t elements = 1, bits;
-  int empty = 0;
+  int empty = 0, overflow = 0;
   for (int32_t i = 0; i < ndim; i++) {
     if (shape[i] < 0) return DLW_BAD_SHAPE;
     if (shape[i] == 0) empty = 1;
-    if (shape[i] > 1 && multiply(elements, shape[i], &elements)) return DLW_TOO_LARGE;
+    if (shape[i] > 1) overflow |= multiply(elements, shape[i], &elements);
   }
-  if (multiply(elements, element_bits, &bits) || bits / 8 > limit) return DLW_TOO_LARGE;
+  if (overflow || multiply(elements, element_bits, &bits) || bits / 8 > limit) {
+    return DLW_TOO_LARGE;
+  }
   *size = empty ? 0 : elements;
-  return DLW_OK;
-}
-
-/* Lowest and highest element, in elements from element 0. */
-static dlw_status span(const DLTensor *tensor, int64_t *low, int64_t *high) {
-  *low = *high = 0;
-  for (int32_t i = 0; i < tensor->ndim; i++) {
-    int64_t reach;
-    if (multiply(tensor->shape[i] - 1, tensor->strides[i], &reach) ||
-        __builtin_add_overflow(reach < 0 ? *low : *high, reach,
-                               reach < 0 ? low : high)) {
-      return DLW_TOO_LARGE;
-    }
-  }
-  return DLW_OK;
-}
-
-/* One past the last address that memory can have. */
-static uint64_t memory_end(void) {
-#ifdef __wasm__
-  return (uint64_t)__builtin_wasm_memory_size(0) << 16; /* pages of 64 KiB */
-#else
-  return INTPTR_MAX; /* the upper half belongs to the kernel */
-#endif
-}
-
-/* Where the first element starts and the last one ends, in bytes from element 0. */
-dlw_status dlw_byte_span(const DLTensor *tensor, uint32_t element_bits, int64_t size,
-                         int64_t *below, int64_t *above) {
-  int64_t low = 0, high = size - 1;
-  if (tensor->strides != NULL) {
-    dlw_status status = span(tensor, &low, &high);
-    if (status != DLW_OK) return status;
-  }
-  if (multiply(low, element_bits, below) || multiply(high, element_bits, above) ||
-      __builtin_add_overflow(*above, element_bits + 7, above)) {
-    return DLW_TOO_LARGE;
-  }
-  *below >>= 3;
-  *above >>= 3;
-  return DLW_OK;
-}
-
-static dlw_status check_span(const DLTensor *tensor, uint32_t element_bits,
-                             int64_t size) {
-  int64_t below, above;
-  dlw_status status = dlw_byte_span(tensor, element_bits, size, &below, &above);
-  if (status != DLW_OK) return status;
-  /* Memory starts at data; on a GPU data is a handle, and memory starts at 0. */
-  int cpu = tensor->device.device_type == kDLCPU;
-  uint64_t base = cpu ? (uint64_t)(uintptr_t)tensor->data : 0, first, end;
-  uint64_t limit = cpu ? memory_end() : INT64_MAX;
-  if (__builtin_add_overflow(base, tensor->byte_offset, &first)) return DLW_TOO_LARGE;
-  if (first > limit || 0 - (uint64_t)below > first) return DLW_TOO_LARGE;
-  if (__builtin_add_overflow(first, (uint64_t)above, &end) || end > limit) {
-    return DLW_TOO_LARGE;
-  }
   return DLW_OK;
 }
 
@@ -121,21 +67,73 @@ dlw_status dlw_check_dtype(DLDataType dtype, uint64_t *flags) {
   return padded && dtype.lanes != 1 ? DLW_BAD_DTYPE : DLW_OK;
 }
 
+/* Lowest and highest element, in elements from element 0. */
+static dlw_status element_span(const DLTensor *tensor, int64_t *low, int64_t *high) {
+  *low = *high = 0;
+  for (int32_t i = 0; i < tensor->ndim; i++) {
+    int64_t reach;
+    if (multiply(tensor->shape[i] - 1, tensor->strides[i], &reach) ||
+        __builtin_add_overflow(reach < 0 ? *low : *high, reach,
+                               reach < 0 ? low : high)) {
+      return DLW_TOO_LARGE;
+    }
+  }
+  return DLW_OK;
+}
+
+dlw_status dlw_byte_span(const DLTensor *tensor, uint32_t element_bits, int64_t *below,
+                         int64_t *above) {
+  int64_t low = 0, high = 0;
+  if (tensor->strides == NULL) {
+    high = dlw_size(tensor) - 1;
+  } else {
+    dlw_status status = element_span(tensor, &low, &high);
+    if (status != DLW_OK) return status;
+  }
+  if (multiply(low, element_bits, below) || multiply(high, element_bits, above) ||
+      __builtin_add_overflow(*above, element_bits + 7, above)) {
+    return DLW_TOO_LARGE;
+  }
+  *below >>= 3;
+  *above >>= 3;
+  return DLW_OK;
+}
+
+/* One past the last address that memory can have. */
+static uint64_t memory_end(void) {
+#ifdef __wasm__
+  return (uint64_t)__builtin_wasm_memory_size(0) << 16; /* pages of 64 KiB */
+#else
+  return INTPTR_MAX; /* the upper half belongs to the kernel */
+#endif
+}
+
+static dlw_status check_span(const DLTensor *tensor, uint32_t element_bits) {
+  int64_t below, above;
+  dlw_status status = dlw_byte_span(tensor, element_bits, &below, &above);
+  if (status != DLW_OK) return status;
+  /* Memory starts at data; on a GPU data is a handle, and memory starts at 0. */
+  int host = dlw_is_host(tensor->device);
+  uint64_t base = host ? (uint64_t)(uintptr_t)tensor->data : 0, first, end;
+  uint64_t limit = host ? memory_end() : INT64_MAX;
+  if (__builtin_add_overflow(base, tensor->byte_offset, &first)) return DLW_TOO_LARGE;
+  if (first > limit || 0 - (uint64_t)below > first) return DLW_TOO_LARGE;
+  if (__builtin_add_overflow(first, (uint64_t)above, &end) || end > limit) {
+    return DLW_TOO_LARGE;
+  }
+  return DLW_OK;
+}
+
 dlw_status dlw_check(const DLTensor *tensor, uint64_t flags) {
-  int32_t type = tensor->device.device_type;
-  if (type != kDLCPU && type != kDLWebGPU) return DLW_BAD_DEVICE;
+  int host = dlw_is_host(tensor->device);
+  if (!host && tensor->device.device_type != kDLWebGPU) return DLW_BAD_DEVICE;
   dlw_status status = dlw_check_dtype(tensor->dtype, &flags);
   if (status != DLW_OK) return status;
   uint32_t bits = dlw_element_bits(tensor->dtype, flags);
   int64_t size;
   status = dlw_check_shape(tensor->ndim, tensor->shape, bits,
-                           type == kDLCPU ? INTPTR_MAX : INT64_MAX, &size);
+                           host ? INTPTR_MAX : INT64_MAX, &size);
   if (status != DLW_OK || size == 0) return status;
   if (tensor->data == NULL) return DLW_NULL_DATA;
-  status = check_span(tensor, bits, size);
-  if (status != DLW_OK) return status;
-  if (type == kDLCPU && (uintptr_t)dlw_first(tensor) % dlw_alignment(tensor->dtype)) {
-    return DLW_MISALIGNED;
-  }
-  return DLW_OK;
+  return check_span(tensor, bits);
 }

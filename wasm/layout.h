@@ -6,18 +6,29 @@
 #include "dtype.h"
 
 #define DLW_MAX_NDIM 64 /* what NumPy has */
-/* The words for these are in py/dlpack_web/_explain.py, by number. */
+
+/* What can be wrong with a tensor; errors.c has the words. */
 typedef enum {
   DLW_OK = 0,
   DLW_NO_MEMORY,
-  DLW_BAD_NDIM,   /* negative or above DLW_MAX_NDIM */
-  DLW_BAD_SHAPE,  /* NULL or a negative extent */
-  DLW_BAD_DTYPE,  /* not dlw_dtype_known, or padded vectors */
-  DLW_BAD_DEVICE, /* neither kDLCPU nor kDLWebGPU */
-  DLW_TOO_LARGE,  /* some element lies outside of the address space */
-  DLW_NULL_DATA,  /* no memory although there are elements */
-  DLW_MISALIGNED, /* element 0 is not at a multiple of dlw_alignment(dtype) */
+  DLW_BAD_NDIM,      /* negative or above DLW_MAX_NDIM */
+  DLW_BAD_SHAPE,     /* NULL or a negative extent */
+  DLW_BAD_DTYPE,     /* not dlw_dtype_known, or padded vectors */
+  DLW_BAD_DEVICE,    /* neither the host's memory nor kDLWebGPU */
+  DLW_TOO_LARGE,     /* some element lies outside of the address space */
+  DLW_NULL_DATA,     /* no memory although there are elements */
+  DLW_MISALIGNED,    /* element 0 is not at a multiple of dlw_alignment(dtype) */
+  DLW_OUTSIDE,       /* a view that reaches beyond what it is a view of */
+  DLW_NO_CONVERSION, /* not dlw_converter_for these dtypes */
+  DLW_MISFIT,        /* an integer that the dtype it was to become cannot hold */
 } dlw_status;
+
+/* Whether the CPU can read the memory: any kDLCPU device, and what CUDA and ROCm pin or
+ * manage. */
+static inline int dlw_is_host(DLDevice device) {
+  return device.device_type == kDLCPU || device.device_type == kDLCUDAHost ||
+         device.device_type == kDLROCMHost || device.device_type == kDLCUDAManaged;
+}
 
 /* The flags that say something about the memory, of those that a producer gave. */
 static inline uint64_t dlw_lasting_flags(DLDataType dtype, uint64_t flags) {
@@ -26,29 +37,42 @@ static inline uint64_t dlw_lasting_flags(DLDataType dtype, uint64_t flags) {
          (DLPACK_FLAG_BITMASK_READ_ONLY | (dlw_is_sub_byte(dtype) ? padded : 0));
 }
 
-int64_t dlw_size(const DLTensor *tensor);      /* elements */
-int dlw_is_contiguous(const DLTensor *tensor); /* row-major without gaps */
+/* Where element 0 is, in host memory. */
 static inline char *dlw_first(const DLTensor *tensor) {
   return (char *)tensor->data + (size_t)tensor->byte_offset;
 }
+/* Whether that is a multiple of what the dtype needs. */
+static inline int dlw_is_aligned(const DLTensor *tensor) {
+  return (uintptr_t)dlw_first(tensor) % dlw_alignment(tensor->dtype) == 0;
+}
 
-/* Row-major strides; an extent of 0 counts as 1. The shape has been checked. */
+/* Of tensors that dlw_check let pass: */
+int64_t dlw_size(const DLTensor *tensor); /* elements */
+uint64_t dlw_nbytes(const DLTensor *tensor,
+                    uint64_t flags);           /* size * bits * lanes / 8, rounded up */
+int dlw_is_contiguous(const DLTensor *tensor); /* row-major without gaps */
+
+/* Row-major strides; an extent of 0 counts as 1, so that no stride becomes 0. The shape
+ * has been checked. */
 void dlw_fill_row_major(DLTensor *tensor);
 
-/* Elements of `shape` by way of `*size`, at most `limit` bytes. */
+/* Elements of `shape` by way of `*size`, whose bytes are at most `limit`. That is
+ * judged without the extents that are 0, so that row-major strides stay in range as
+ * well. */
 dlw_status dlw_check_shape(int32_t ndim, const int64_t *shape, uint32_t element_bits,
                            int64_t limit, int64_t *size);
 
-/* Whether the dtype is one that may have these flags, of which those that last are
- * left. */
+/* Whether there are such elements. Leaves of `*flags` those that last. */
 dlw_status dlw_check_dtype(DLDataType dtype, uint64_t *flags);
 
-/* Where the first element starts and the last one ends, in bytes from element 0. */
-dlw_status dlw_byte_span(const DLTensor *tensor, uint32_t element_bits, int64_t size,
-                         int64_t *below, int64_t *above);
+/* Where the lowest element starts and the highest one ends, in bytes from element 0,
+ * of a tensor with elements. DLW_TOO_LARGE where 64 bits do not hold it. */
+dlw_status dlw_byte_span(const DLTensor *tensor, uint32_t element_bits, int64_t *below,
+                         int64_t *above);
 
 /* Whether a tensor described by somebody else may be used: everything is checked before
- * any of it is dereferenced but shape and strides. strides may be NULL (row-major). */
+ * any of it is dereferenced but shape and strides. strides may be NULL (row-major).
+ * Alignment is for dlw_is_aligned. */
 dlw_status dlw_check(const DLTensor *tensor, uint64_t flags);
 
 #endif

@@ -1,88 +1,87 @@
-/* The module: its functions, its errors and its one state. */
-#include <string.h>
-
+/* The module: its functions and its start. */
 #include "bridge.h"
 
-dlw_state *dlw_core;
+/* --- from other producers
+ * ------------------------------------------------------------- */
 
-/* --- functions ------------------------------------------------------------------- */
+static PyObject *place; /* place(x, device, copy, dtype) -> Tensor */
 
-/* What `explain` knows to import after all, copied when that was asked for. */
-static dlw_tensor *explained(PyObject *x, int copy) {
-  dlw_tensor *tensor = dlw_explain(x, 0);
-  if (tensor == NULL || copy != DLW_COPY_YES) return tensor;
-  dlw_tensor *fresh = dlw_copy(tensor);
-  DLW_KEEP_EXCEPTION(dlw_tensor_release(tensor));
-  return fresh;
-}
-
-static PyObject *import_object(PyObject *x, const DLDevice *device, int copy) {
-  dlw_tensor *tensor;
-  if (PyCapsule_CheckExact(x)) {
-    tensor = dlw_import_capsule(x);
-  } else if (Py_TYPE(x) == (PyTypeObject *)dlw_core->tensor_type && device == NULL &&
-             copy != DLW_COPY_YES) {
-    tensor = dlw_borrow(x); /* one more hold, without a capsule in between */
-  } else {
-    tensor = dlw_import_dlpack(x, device, copy);
-    if (tensor == NULL && PyErr_ExceptionMatches(PyExc_BufferError)) {
-      tensor = explained(x, copy);
-    }
-  }
-  return dlw_tensor_object(tensor);
-}
+enum { DEVICE, COPY, DTYPE, KEYWORDS };
+static PyObject *keywords[KEYWORDS]; /* "device", ... */
 
 static PyObject *core_from_dlpack(PyObject *module, PyObject *const *args,
                                   Py_ssize_t nargs, PyObject *names) {
   (void)module;
-  PyObject *device = Py_None, *copy_given = NULL;
   if (nargs != 1) {
-    return dlw_fail("argument", "(n)", nargs);
+    return PyErr_Format(
+        PyExc_TypeError,
+        "from_dlpack() takes exactly one positional argument (%zd given)", nargs);
   }
+  PyObject *given[KEYWORDS] = {Py_None, Py_None, Py_None};
   Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
   for (Py_ssize_t i = 0; i < count; i++) {
     PyObject *name = PyTuple_GetItem(names, i);
-    if (dlw_is_name(name, dlw_core->str_device, "device")) {
-      device = args[1 + i];
-    } else if (dlw_is_name(name, dlw_core->str_copy, "copy")) {
-      copy_given = args[1 + i];
-    } else {
-      return dlw_fail("keyword", "(sO)", "from_dlpack", name);
+    int which = dlw_find_name(name, keywords, KEYWORDS);
+    if (which < 0) {
+      return PyErr_Format(PyExc_TypeError,
+                          "from_dlpack() got an unexpected keyword argument %R", name);
     }
+    given[which] = args[1 + i];
   }
-  int copy;
-  if (dlw_parse_copy(copy_given, &copy) < 0) return NULL;
-  if (device != Py_None) {
-    return PyObject_CallFunctionObjArgs(dlw_core->place, args[0], device,
-                                        copy_given ? copy_given : Py_None, NULL);
+  dlw_request request = DLW_ANY;
+  if (dlw_parse_copy(given[COPY], &request.copy) < 0) return NULL;
+  if (given[DEVICE] != Py_None || given[DTYPE] != Py_None) {
+    return PyObject_CallFunctionObjArgs(place, args[0], given[DEVICE], given[COPY],
+                                        given[DTYPE], NULL);
   }
-  return import_object(args[0], NULL, copy);
+  return dlw_tensor_object(dlw_consume(args[0], &request));
 }
 
 static PyObject *core_from_dlpack_on(PyObject *module, PyObject *args) {
   (void)module;
-  PyObject *x, *copy_given;
+  PyObject *x, *on, *copy;
   DLDevice device;
-  int copy;
-  if (!PyArg_ParseTuple(args, "O(ii)O", &x, &device.device_type, &device.device_id,
-                        &copy_given) ||
-      dlw_parse_copy(copy_given, &copy) < 0) {
+  dlw_request request = DLW_ANY;
+  if (!PyArg_ParseTuple(args, "OOOp", &x, &on, &copy, &request.any_alignment) ||
+      dlw_parse_copy(copy, &request.copy) < 0) {
     return NULL;
   }
-  return import_object(x, &device, copy);
+  if (on != Py_None) {
+    if (!PyArg_ParseTuple(on, "ii", &device.device_type, &device.device_id)) {
+      return NULL;
+    }
+    request.device = &device;
+  }
+  return dlw_tensor_object(dlw_consume(x, &request));
 }
 
 static PyObject *core_from_buffer(PyObject *module, PyObject *obj) {
   (void)module;
-  if (!PyObject_CheckBuffer(obj)) {
-    return dlw_fail("not_buffer", "(O)", Py_TYPE(obj));
-  }
-  dlw_tensor *tensor = dlw_import_buffer(obj);
-  return dlw_tensor_object(tensor != NULL ? tensor : dlw_explain(obj, 1));
+  return dlw_tensor_object(dlw_borrow_buffer(obj));
 }
+
+static PyObject *core_hold(PyObject *module, PyObject *obj) {
+  (void)module;
+  dlw_request request = {.copy = DLW_COPY_IF_NEEDED, .any_alignment = 1};
+  return dlw_tensor_object(dlw_borrow(obj, &request));
+}
+
+/* --- fresh memory, views
+ * ----------------------------------------------------------------- */
 
 static uint64_t padded_flag(int padded) {
   return padded ? DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED : 0;
+}
+
+/* The ints of a tuple; how many, -1 with an exception. Of more than DLW_MAX_NDIM the
+ * rest is not looked at: nothing takes so many. */
+static int32_t parse_dims(PyObject *tuple, int64_t dims[DLW_MAX_NDIM]) {
+  Py_ssize_t count = PyTuple_Size(tuple);
+  for (Py_ssize_t i = 0; i < count && i < DLW_MAX_NDIM; i++) {
+    dims[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+    if (dims[i] == -1 && PyErr_Occurred()) return -1;
+  }
+  return count < INT32_MAX ? (int32_t)count : INT32_MAX;
 }
 
 static PyObject *core_empty(PyObject *module, PyObject *args) {
@@ -94,36 +93,55 @@ static PyObject *core_empty(PyObject *module, PyObject *args) {
   if (!PyArg_ParseTuple(args, "O!Ip", &PyTuple_Type, &extents, &dtype, &padded)) {
     return NULL;
   }
-  Py_ssize_t ndim = PyTuple_Size(extents);
-  for (Py_ssize_t i = 0; i < ndim && i < DLW_MAX_NDIM; i++) {
-    shape[i] = PyLong_AsLongLong(PyTuple_GetItem(extents, i));
-    if (shape[i] == -1 && PyErr_Occurred()) return NULL;
-  }
-  int32_t axes = ndim < INT32_MAX ? (int32_t)ndim : INT32_MAX;
+  int32_t ndim = parse_dims(extents, shape);
+  if (ndim < 0) return NULL;
   return dlw_tensor_object(
-      dlw_empty(axes, shape, dlw_dtype_unpack(dtype), padded_flag(padded)));
+      dlw_empty(ndim, shape, dlw_dtype_unpack(dtype), padded_flag(padded)));
 }
 
-/* _raw(tensor) -> (its memory as one axis of uint8, position of element 0 in bytes). */
+static PyObject *core_view(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *obj, *extents, *steps;
+  long long offset;
+  int64_t shape[DLW_MAX_NDIM], strides[DLW_MAX_NDIM];
+  if (!PyArg_ParseTuple(args, "OO!O!L", &obj, &PyTuple_Type, &extents, &PyTuple_Type,
+                        &steps, &offset)) {
+    return NULL;
+  }
+  dlw_tensor *tensor = dlw_tensor_of(obj), *view;
+  if (tensor == NULL) return NULL;
+  int32_t ndim = parse_dims(extents, shape);
+  if (ndim < 0) return NULL;
+  int32_t count = parse_dims(steps, strides);
+  if (count < 0) return NULL;
+  if (count != ndim) {
+    return PyErr_Format(PyExc_ValueError, "%d extents and %d strides", (int)ndim,
+                        (int)count);
+  }
+  dlw_status status = dlw_tensor_view(tensor, ndim, shape, strides, offset, &view);
+  if (status == DLW_OK) return dlw_tensor_object(view);
+  DLTensor wanted = {.ndim = ndim, .dtype = dlw_dl(tensor)->dtype};
+  return dlw_raise(status, &wanted);
+}
+
 static PyObject *core_raw(PyObject *module, PyObject *obj) {
   (void)module;
-  dlw_tensor *tensor = dlw_tensor_of(obj), *raw = NULL;
+  dlw_tensor *tensor = dlw_tensor_of(obj), *raw;
   if (tensor == NULL) return NULL;
-  int64_t offset = 0;
-  dlw_raise(dlw_tensor_raw(tensor, &raw, &offset), dlw_dl(tensor));
+  int64_t offset;
+  dlw_status status = dlw_tensor_raw(tensor, &raw, &offset);
+  if (status != DLW_OK) return dlw_raise(status, dlw_dl(tensor));
   PyObject *object = dlw_tensor_object(raw);
   return object != NULL ? Py_BuildValue("(NL)", object, (long long)offset) : NULL;
 }
 
-/* _typed(buffer, dtype, padded): the buffer's memory with another dtype of its width.
- */
 static PyObject *core_typed(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *obj;
   unsigned int packed;
   int padded;
   if (!PyArg_ParseTuple(args, "OIp", &obj, &packed, &padded)) return NULL;
-  dlw_tensor *tensor = dlw_import_buffer(obj);
+  dlw_tensor *tensor = dlw_import_buffer(obj, &DLW_ANY);
   if (tensor == NULL) return NULL;
   DLTensor *dl = dlw_dl(tensor);
   uint32_t width = dlw_itemsize(dl->dtype);
@@ -132,85 +150,175 @@ static PyObject *core_typed(PyObject *module, PyObject *args) {
   dlw_status status = dlw_check(dl, tensor->managed.flags);
   uint32_t bits = dlw_element_bits(dl->dtype, tensor->managed.flags);
   if (status == DLW_OK && bits != width * 8) status = DLW_BAD_DTYPE;
+  if (status == DLW_OK && !dlw_is_aligned(dl)) status = DLW_MISALIGNED;
   if (status == DLW_OK) return dlw_tensor_object(tensor);
   dlw_raise(status, dl);
-  DLW_KEEP_EXCEPTION(dlw_tensor_release(tensor));
+  dlw_release_quietly(tensor);
   return NULL;
 }
+
+static PyObject *core_convert(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *obj;
+  unsigned int packed;
+  if (!PyArg_ParseTuple(args, "OI", &obj, &packed)) return NULL;
+  dlw_tensor *tensor = dlw_tensor_of(obj), *converted;
+  if (tensor == NULL) return NULL;
+  DLDataType dtype = dlw_dtype_unpack(packed);
+  dlw_misfit misfit = {0, 0};
+  dlw_status status = dlw_tensor_convert(tensor, dtype, &converted, &misfit);
+  if (status == DLW_OK) return dlw_tensor_object(converted);
+  if (status == DLW_NO_CONVERSION || status == DLW_MISFIT) {
+    return dlw_raise_conversion(status, dlw_dl(tensor)->dtype, dtype, misfit);
+  }
+  return dlw_raise(status, dlw_dl(tensor));
+}
+
+/* --- facts
+ * ------------------------------------------------------------------------------------
+ */
 
 static PyObject *core_live_tensors(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   return PyLong_FromLongLong(dlw_live_tensors());
 }
 
-static PyMethodDef METHODS[];
+static PyObject *core_alive(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  return dlw_tensors_alive();
+}
+
+/* gc.get_referrers(x) with types in the place of tuples and frozensets. Those may be
+ * under construction in another thread, which fails when it finds one more reference;
+ * no thread runs between the two steps here. */
+static PyObject *core_referrers(PyObject *module, PyObject *x) {
+  (void)module;
+  PyObject *gc = PyImport_ImportModule("gc");
+  PyObject *found =
+      gc != NULL ? PyObject_CallMethod(gc, "get_referrers", "O", x) : NULL;
+  Py_XDECREF(gc);
+  for (Py_ssize_t i = 0; found != NULL && i < PyList_Size(found); i++) {
+    PyObject *each = PyList_GetItem(found, i);
+    if (!PyTuple_CheckExact(each) && !PyFrozenSet_CheckExact(each)) continue;
+    if (PyList_SetItem(found, i, Py_NewRef((PyObject *)Py_TYPE(each))) < 0) {
+      Py_CLEAR(found);
+    }
+  }
+  return found;
+}
+
+static int add_dtype(PyObject *dict, DLDataType dtype) {
+  char name[DLW_DTYPE_NAME];
+  PyObject *packed = PyLong_FromUnsignedLong(dlw_dtype_pack(dtype));
+  int failed = packed == NULL ||
+               PyDict_SetItemString(dict, dlw_dtype_name(dtype, name), packed) < 0;
+  Py_XDECREF(packed);
+  return failed ? -1 : 0;
+}
+
+static PyObject *core_dtypes(PyObject *module, PyObject *unused) {
+  (void)module, (void)unused;
+  PyObject *dict = PyDict_New();
+  for (int code = 0; dict != NULL && code < 256; code++) {
+    for (int bits = 0; dict != NULL && bits < 256; bits++) {
+      DLDataType dtype = {(uint8_t)code, (uint8_t)bits, 1};
+      if (dlw_dtype_known(dtype) && add_dtype(dict, dtype) < 0) Py_CLEAR(dict);
+    }
+  }
+  return dict;
+}
+
+/* --- the module
+ * ---------------------------------------------------------------------------------- */
 
 static PyObject *core_bind(PyObject *module, PyObject *args) {
   (void)module;
-  PyObject *type, *fail, *kind, *explain, *place, *docs;
-  if (!PyArg_ParseTuple(args, "O!OOOOO!", &PyType_Type, &type, &fail, &kind, &explain,
-                        &place, &PyDict_Type, &docs)) {
+  PyObject *tensor_class, *explain, *place_function;
+  if (!PyArg_ParseTuple(args, "OOO", &tensor_class, &explain, &place_function) ||
+      dlw_bind_tensor(tensor_class, explain) < 0) {
     return NULL;
   }
-  dlw_set(&dlw_core->tensor_type, Py_NewRef(type));
-  dlw_set(&dlw_core->fail, Py_NewRef(fail));
-  dlw_set(&dlw_core->kind, Py_NewRef(kind));
-  dlw_set(&dlw_core->explain, Py_NewRef(explain));
-  dlw_set(&dlw_core->place, Py_NewRef(place));
-  dlw_set(&dlw_core->docs, Py_NewRef(docs));
-  dlw_document(METHODS, docs);
-  dlw_document_tensor(docs);
+  dlw_set(&place, Py_NewRef(place_function));
   Py_RETURN_NONE;
 }
 
 static PyMethodDef METHODS[] = {
     {"from_dlpack", (PyCFunction)(void (*)(void))core_from_dlpack,
-     METH_FASTCALL | METH_KEYWORDS, NULL},
-    {"from_buffer", core_from_buffer, METH_O, NULL},
-    {"live_tensors", core_live_tensors, METH_NOARGS, NULL},
+     METH_FASTCALL | METH_KEYWORDS,
+     "from_dlpack($module, x, /, *, device=None, copy=None, dtype=None)\n--\n\n"
+     "A Tensor over the memory of x, which has __dlpack__ or is a DLPack capsule.\n\n"
+     "device: None (where x is), 'cpu', 'webgpu', 'webgpu:1' or a Device.\n"
+     "copy: None (only if needed), True (always fresh memory), False (CopyError if "
+     "one\n"
+     "would be needed). dtype: what the elements become, as in Tensor.to_device.\n"
+     "The result keeps the memory of x alive until it is released. Where the type of "
+     "x\n"
+     "has __dlpack_c_exchange_api__ and nothing else is given, that is used.\n"
+     "Exceptions of x.__dlpack__ propagate; BufferError: DLPack or this library "
+     "cannot\n"
+     "describe x; AttributeError: x has no __dlpack__.\n\n"
+     ">>> a = np.arange(6.0)\n"
+     ">>> t = dlw.from_dlpack(a)\n"
+     ">>> np.shares_memory(t.numpy(), a)\n"
+     "True"},
+    {"from_buffer", core_from_buffer, METH_O,
+     "from_buffer($module, obj, /)\n--\n\n"
+     "A Tensor over the memory of obj, borrowed through the buffer protocol (bytes,\n"
+     "array.array, memoryview, ndarray). obj stays pinned until the Tensor and all "
+     "that\n"
+     "was made from it are gone. BufferError: format, strides or alignment do not "
+     "fit.\n\n"
+     ">>> dlw.from_buffer(b'abc')\n"
+     "Tensor(shape=(3,), dtype='uint8', device='cpu', read_only)"},
+    {"live_tensors", core_live_tensors, METH_NOARGS,
+     "live_tensors($module, /)\n--\n\n"
+     "Managed tensors made by this library and not yet released, exports included.\n\n"
+     ">>> before = dlw.live_tensors()\n"
+     ">>> with dlw.empty(3):\n"
+     "...     dlw.live_tensors() - before\n"
+     "1"},
     {"_from_dlpack_on", core_from_dlpack_on, METH_VARARGS, NULL},
+    {"_hold", core_hold, METH_O, NULL},
     {"_empty", core_empty, METH_VARARGS, NULL},
+    {"_view", core_view, METH_VARARGS, NULL},
     {"_raw", core_raw, METH_O, NULL},
     {"_typed", core_typed, METH_VARARGS, NULL},
+    {"_convert", core_convert, METH_VARARGS, NULL},
+    {"_alive", core_alive, METH_NOARGS, NULL},
+    {"_referrers", core_referrers, METH_O, NULL},
+    {"_dtypes", core_dtypes, METH_NOARGS, NULL},
     {"_bind", core_bind, METH_VARARGS, NULL},
     {"_take", dlw_bridge_take, METH_O, NULL},
     {"_raise", dlw_bridge_raise_pending, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-/* --- the module ------------------------------------------------------------------ */
-
-static int add_names(dlw_state *state) {
-  state->max_version =
-      Py_BuildValue("(ii)", DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION);
-  state->str_dlpack = PyUnicode_InternFromString("__dlpack__");
-  state->str_stream = PyUnicode_InternFromString("stream");
-  state->str_max_version = PyUnicode_InternFromString("max_version");
-  state->str_dl_device = PyUnicode_InternFromString("dl_device");
-  state->str_copy = PyUnicode_InternFromString("copy");
-  state->str_device = PyUnicode_InternFromString("device");
-  state->str_exchange = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
-  state->str_read_blocking = PyUnicode_InternFromString("_read_blocking");
-  if (PyErr_Occurred()) return -1;
-  state->names_version = PyTuple_Pack(1, state->str_max_version);
-  state->names_all =
-      PyTuple_Pack(3, state->str_max_version, state->str_dl_device, state->str_copy);
-  return state->names_version && state->names_all ? 0 : -1;
+/* All state is static: JavaScript calls us without a module at hand, and deleters run
+ * anywhere. So a second import in the same interpreter finds what is there, and other
+ * interpreters, whose objects must not mix with ours, are refused. */
+static int check_interpreter(void) {
+  static int64_t first = -1;
+  int64_t id = PyInterpreterState_GetID(PyInterpreterState_Get());
+  if (first < 0) first = id;
+  if (id == first) return 0;
+  PyErr_SetString(PyExc_ImportError,
+                  "dlpack_web was loaded by another interpreter of this process, and "
+                  "sub-interpreters are not supported: import it in the first one");
+  return -1;
 }
 
 static int module_exec(PyObject *module) {
-  dlw_state *state = PyModule_GetState(module);
-  if (dlw_core != NULL) {
-    PyErr_SetString(PyExc_ImportError,
-                    "dlpack_web._core can be loaded once per process; sub-interpreters "
-                    "are not supported");
-    return -1;
-  }
-  dlw_core = state;
-  if (add_names(state) < 0) return -1;
-  state->tensor_type = dlw_tensor_type(module);
-  if (state->tensor_type == NULL) return -1;
-  return PyModule_AddObjectRef(module, "Tensor", state->tensor_type);
+  if (check_interpreter() < 0) return -1;
+  keywords[DEVICE] = PyUnicode_InternFromString("device");
+  keywords[COPY] = PyUnicode_InternFromString("copy");
+  keywords[DTYPE] = PyUnicode_InternFromString("dtype");
+  if (PyErr_Occurred()) return -1;
+  if (dlw_errors_init(module) < 0 || dlw_import_init() < 0) return -1;
+  PyObject *type = dlw_tensor_type(module);
+  if (type == NULL) return -1;
+  int result = PyModule_AddObjectRef(module, "Tensor", type);
+  Py_DECREF(type);
+  return result;
 }
 
 static PyModuleDef_Slot MODULE_SLOTS[] = {
@@ -219,13 +327,10 @@ static PyModuleDef_Slot MODULE_SLOTS[] = {
     {0, NULL},
 };
 
-/* No m_clear or m_free: deleters of capsules may still need the state when the module
- * is already gone, so it lives as long as the process (sys.modules keeps it anyway). */
 static PyModuleDef MODULE = {
     PyModuleDef_HEAD_INIT,
     .m_name = "dlpack_web._core",
     .m_doc = "The C core of dlpack_web: managed tensors, DLPack capsules, buffers.",
-    .m_size = sizeof(dlw_state),
     .m_methods = METHODS,
     .m_slots = MODULE_SLOTS,
 };

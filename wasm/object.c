@@ -2,88 +2,194 @@
 
 #include "export.h"
 
-typedef struct {
+typedef struct tensor_object {
   PyObject_HEAD;
-  dlw_tensor *tensor; /* our hold; NULL once released */
-  PyObject *js;       /* the JavaScript twin, kept by Python code */
+  dlw_tensor *tensor;                    /* our hold; NULL once released */
+  struct tensor_object *previous, *next; /* of those that hold something */
+  PyObject *js;                          /* the JavaScript twin, kept by Python code */
   PyObject *weakrefs;
+  PyObject *interrupt; /* the class of what ended a request for a buffer, or NULL */
+  uint32_t views;      /* buffers that are out; each has a hold of its own */
 } tensor_object;
 
-/* --- between objects and tensors ------------------------------------------------- */
+static PyTypeObject *base_type;   /* the type below */
+static PyTypeObject *tensor_type; /* dlpack_web.Tensor, made of it in Python */
+static PyObject *explain;
+static PyObject *str_read_blocking;
 
-int dlw_is_tensor(PyObject *obj) {
-  return PyObject_TypeCheck(obj, (PyTypeObject *)dlw_core->tensor_type);
+static tensor_object *alive; /* the first of those that hold something */
+
+static tensor_object *as_tensor(PyObject *self) { return (tensor_object *)self; }
+
+static void link_alive(tensor_object *object) {
+  object->next = alive;
+  if (alive != NULL) alive->previous = object;
+  alive = object;
 }
 
-static dlw_tensor *held(PyObject *self) {
-  dlw_tensor *tensor = ((tensor_object *)self)->tensor;
-  if (tensor == NULL) {
-    return dlw_fail("released", "()");
+static void unlink_alive(tensor_object *object) {
+  if (object->next != NULL) object->next->previous = object->previous;
+  if (object->previous != NULL) object->previous->next = object->next;
+  if (alive == object) alive = object->next;
+  object->previous = object->next = NULL;
+}
+
+PyObject *dlw_tensors_alive(void) {
+  PyObject *list = PyList_New(0);
+  for (tensor_object *each = alive; list != NULL && each != NULL; each = each->next) {
+    if (PyList_Append(list, (PyObject *)each) < 0) Py_CLEAR(list);
   }
-  return tensor;
+  if (list != NULL && PyList_Reverse(list) < 0) Py_CLEAR(list); /* the oldest first */
+  return list;
+}
+
+/* --- between objects and tensors -----------------------------------------------------
+ */
+
+static int is_tensor(PyObject *obj) { return PyObject_TypeCheck(obj, base_type); }
+
+static dlw_tensor *held(PyObject *self) {
+  dlw_tensor *tensor = as_tensor(self)->tensor;
+  if (tensor != NULL) return tensor;
+  return (void *)PyErr_Format(dlw_ReleasedError,
+                              "this Tensor was released; make a new one from the array "
+                              "it shared");
 }
 
 dlw_tensor *dlw_tensor_of(PyObject *obj) {
-  return dlw_is_tensor(obj) ? held(obj) : dlw_fail("not_tensor", "(O)", Py_TYPE(obj));
+  if (is_tensor(obj)) return held(obj);
+  return (void *)PyErr_Format(PyExc_TypeError, "expected a dlpack_web.Tensor, not a %R",
+                              Py_TYPE(obj));
 }
 
 PyObject *dlw_tensor_object(dlw_tensor *tensor) {
   if (tensor == NULL) return NULL;
-  PyTypeObject *type = (PyTypeObject *)dlw_core->tensor_type;
-  allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-  PyObject *self = alloc(type, 0);
+  allocfunc alloc = (allocfunc)PyType_GetSlot(tensor_type, Py_tp_alloc);
+  PyObject *self = alloc(tensor_type, 0);
   if (self == NULL) {
-    DLW_KEEP_EXCEPTION(dlw_tensor_release(tensor));
+    dlw_release_quietly(tensor);
     return NULL;
   }
-  ((tensor_object *)self)->tensor = tensor;
+  as_tensor(self)->tensor = tensor;
+  link_alive(as_tensor(self));
   return self;
 }
 
-dlw_tensor *dlw_explain(PyObject *obj, int borrowing) {
-  PyObject *raised = PyErr_GetRaisedException();
-  PyObject *better = PyObject_CallFunctionObjArgs(dlw_core->explain, obj, raised,
+int dlw_bind_tensor(PyObject *tensor_class, PyObject *explain_function) {
+  if (!PyType_Check(tensor_class) ||
+      !PyType_IsSubtype((PyTypeObject *)tensor_class, base_type)) {
+    PyErr_SetString(PyExc_TypeError, "a subclass of _core.Tensor is needed");
+    return -1;
+  }
+  dlw_set((PyObject **)&tensor_type, Py_NewRef(tensor_class));
+  dlw_set(&explain, Py_NewRef(explain_function));
+  return 0;
+}
+
+/* --- any object
+ * ------------------------------------------------------------------------ */
+
+/* What `explain` makes of the pending refusal of `obj`: a hold on the elements after
+ * all, or NULL with the exception annotated, or replaced by ours when we were borrowing
+ * (a producer's own exceptions propagate unchanged). What is no refusal stays. */
+static dlw_tensor *explained(PyObject *obj, int borrowing, const dlw_request *request) {
+  if (!dlw_is_refusal() && !PyErr_ExceptionMatches(PyExc_AttributeError)) return NULL;
+  PyObject *raised = dlw_put_aside();
+  PyObject *better = PyObject_CallFunctionObjArgs(explain, obj, raised,
                                                   borrowing ? Py_True : Py_False, NULL);
-  if (better == NULL) { /* never hide the first error behind ours */
-    PyErr_Clear();
-    PyErr_SetRaisedException(raised);
+  if (better == NULL) {
+    /* Never hide the first error behind ours, nor an interrupt behind that. */
+    int fatal = !PyErr_ExceptionMatches(PyExc_Exception) ||
+                PyErr_ExceptionMatches(PyExc_MemoryError);
+    if (!fatal) PyErr_SetRaisedException(raised);
+    if (fatal) Py_DECREF(raised);
     return NULL;
   }
   Py_DECREF(raised);
-  if (!dlw_is_tensor(better)) {
+  if (!is_tensor(better)) {
     PyErr_SetRaisedException(better);
     return NULL;
   }
-  dlw_tensor *tensor = dlw_tensor_of(better);
-  dlw_tensor *share = tensor != NULL ? dlw_share(tensor) : NULL;
+  dlw_tensor *tensor = held(better), *hold = NULL;
+  if (tensor != NULL) {
+    hold = request->copy == DLW_COPY_YES ? dlw_copy(tensor) : dlw_share(tensor);
+  }
   Py_DECREF(better);
-  return share;
+  return hold;
 }
 
-dlw_tensor *dlw_borrow(PyObject *obj) {
-  if (dlw_is_tensor(obj)) {
-    dlw_tensor *tensor = dlw_tensor_of(obj);
+dlw_tensor *dlw_borrow(PyObject *obj, const dlw_request *request) {
+  if (is_tensor(obj)) {
+    dlw_tensor *tensor = held(obj);
     return tensor != NULL ? dlw_share(tensor) : NULL;
   }
-  dlw_tensor *tensor = dlw_import_any(obj);
-  if (tensor == NULL && !PyErr_ExceptionMatches(PyExc_TypeError)) {
-    return dlw_explain(obj, 1);
-  }
-  return tensor;
+  dlw_tensor *tensor = dlw_import_any(obj, request);
+  return tensor != NULL ? tensor : explained(obj, 1, request);
 }
 
-static void let_go(PyObject *self) {
-  dlw_tensor *tensor = ((tensor_object *)self)->tensor;
-  ((tensor_object *)self)->tensor = NULL;
-  if (tensor != NULL) DLW_KEEP_EXCEPTION(dlw_tensor_release(tensor));
-  if (((tensor_object *)self)->js != NULL) {
-    DLW_KEEP_EXCEPTION(Py_CLEAR(((tensor_object *)self)->js));
+dlw_tensor *dlw_borrow_buffer(PyObject *obj) {
+  if (!PyObject_CheckBuffer(obj)) {
+    return (void *)PyErr_Format(PyExc_TypeError,
+                                "from_buffer() needs an object with the buffer "
+                                "protocol, not a %R; for one with "
+                                "__dlpack__ use from_dlpack()",
+                                Py_TYPE(obj));
   }
+  dlw_tensor *tensor = dlw_import_buffer(obj, &DLW_ANY);
+  return tensor != NULL ? tensor : explained(obj, 1, &DLW_ANY);
+}
+
+dlw_tensor *dlw_consume(PyObject *obj, const dlw_request *request) {
+  if (PyCapsule_CheckExact(obj)) return dlw_import_capsule(obj, request);
+  if (Py_IS_TYPE(obj, tensor_type) && request->device == NULL &&
+      request->copy != DLW_COPY_YES) {
+    dlw_tensor *tensor = held(obj); /* one more hold, without a capsule in between */
+    return tensor != NULL ? dlw_share(tensor) : NULL;
+  }
+  dlw_tensor *tensor = dlw_import_dlpack(obj, request);
+  return tensor != NULL ? tensor : explained(obj, 0, request);
+}
+
+/* --- life
+ * ------------------------------------------------------------------------------ */
+
+static void let_go(PyObject *self) {
+  dlw_tensor *tensor = as_tensor(self)->tensor;
+  as_tensor(self)->tensor = NULL;
+  unlink_alive(as_tensor(self));
+  dlw_release_quietly(tensor);
+  if (as_tensor(self)->js == NULL && as_tensor(self)->interrupt == NULL) return;
+  PyObject *kept = dlw_put_aside();
+  dlw_set(&as_tensor(self)->js, NULL);
+  dlw_set(&as_tensor(self)->interrupt, NULL);
+  dlw_put_back(kept);
+}
+
+/* What the memory keeps alive counts as ours where all holds on it are: our own, and
+ * those of the views that are out, which keep us alive. Cycles through other holds
+ * (capsules, JavaScript) are not seen, and so never cut. */
+static int tensor_traverse(PyObject *self, visitproc visit, void *arg) {
+  tensor_object *object = as_tensor(self);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(object->js);
+  Py_VISIT(object->interrupt);
+  dlw_tensor *tensor = object->tensor;
+  if (tensor != NULL && atomic_load(&tensor->root->holders) == 1 + object->views) {
+    Py_VISIT(dlw_exporter(tensor));
+  }
+  return 0;
+}
+
+static int tensor_clear(PyObject *self) {
+  let_go(self);
+  return 0;
 }
 
 static void tensor_dealloc(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
-  if (((tensor_object *)self)->weakrefs != NULL) PyObject_ClearWeakRefs(self);
+  PyObject_GC_UnTrack(self);
+  unlink_alive(as_tensor(self)); /* first: callbacks must not find what is dying */
+  if (as_tensor(self)->weakrefs != NULL) PyObject_ClearWeakRefs(self);
   let_go(self);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
@@ -91,10 +197,21 @@ static void tensor_dealloc(PyObject *self) {
 
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   (void)args, (void)kwargs;
-  return dlw_fail("new", "(O)", type);
+  return PyErr_Format(
+      PyExc_TypeError,
+      "%R cannot be called: make tensors with dlpack_web.from_dlpack(x), "
+      "from_buffer(x) or empty(shape, dtype)",
+      type);
 }
 
-/* --- attributes ------------------------------------------------------------------ */
+static PyObject *tensor_release(PyObject *self, PyObject *unused) {
+  (void)unused;
+  let_go(self);
+  Py_RETURN_NONE;
+}
+
+/* --- attributes
+ * -------------------------------------------------------------------------- */
 
 static PyObject *int64_tuple(const int64_t *values, int32_t count) {
   PyObject *tuple = PyTuple_New(count);
@@ -105,51 +222,90 @@ static PyObject *int64_tuple(const int64_t *values, int32_t count) {
   return tuple;
 }
 
-enum { SHAPE, STRIDES, BYTE_OFFSET, DTYPE, OWNER, PADDED, READ_ONLY, RELEASED };
-
-static PyObject *tensor_get(PyObject *self, void *what) {
-  if ((intptr_t)what == RELEASED) {
-    return PyBool_FromLong(((tensor_object *)self)->tensor == NULL);
-  }
+static PyObject *get_shape(PyObject *self, void *unused) {
+  (void)unused;
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
-  DLTensor *dl = dlw_dl(tensor);
-  switch ((intptr_t)what) {
-    case SHAPE:
-      return int64_tuple(dl->shape, dl->ndim);
-    case STRIDES:
-      return int64_tuple(dl->strides, dl->ndim);
-    case BYTE_OFFSET:
-      return PyLong_FromUnsignedLongLong(dl->byte_offset);
-    case DTYPE:
-      return PyLong_FromUnsignedLong(dlw_dtype_pack(dl->dtype));
-    case PADDED:
-      return PyBool_FromLong(
-          (tensor->managed.flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) != 0);
-    case OWNER:
-      return dlw_owner(tensor);
-    default:
-      return PyBool_FromLong(dlw_read_only(tensor));
-  }
+  return int64_tuple(dlw_dl(tensor)->shape, dlw_dl(tensor)->ndim);
 }
 
-#define GET(name, what) {name, tensor_get, NULL, NULL, (void *)(intptr_t)(what)}
+static PyObject *get_strides(PyObject *self, void *unused) {
+  (void)unused;
+  dlw_tensor *tensor = held(self);
+  if (tensor == NULL) return NULL;
+  return int64_tuple(dlw_dl(tensor)->strides, dlw_dl(tensor)->ndim);
+}
+
+static PyObject *get_byte_offset(PyObject *self, void *unused) {
+  (void)unused;
+  dlw_tensor *tensor = held(self);
+  if (tensor == NULL) return NULL;
+  return PyLong_FromUnsignedLongLong(dlw_dl(tensor)->byte_offset);
+}
+
+static PyObject *get_dtype(PyObject *self, void *unused) {
+  (void)unused;
+  dlw_tensor *tensor = held(self);
+  if (tensor == NULL) return NULL;
+  return PyLong_FromUnsignedLong(dlw_dtype_pack(dlw_dl(tensor)->dtype));
+}
+
+static PyObject *get_padded(PyObject *self, void *unused) {
+  (void)unused;
+  dlw_tensor *tensor = held(self);
+  if (tensor == NULL) return NULL;
+  uint64_t padded = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
+  return PyBool_FromLong((tensor->managed.flags & padded) != 0);
+}
+
+static PyObject *get_read_only(PyObject *self, void *unused) {
+  (void)unused;
+  dlw_tensor *tensor = held(self);
+  return tensor != NULL ? PyBool_FromLong(dlw_read_only(tensor)) : NULL;
+}
+
+static PyObject *get_released(PyObject *self, void *unused) {
+  (void)unused;
+  return PyBool_FromLong(as_tensor(self)->tensor == NULL);
+}
+
+/* The object whose buffer the memory is; True for a DLPack producer's, else False. */
+static PyObject *get_owner(PyObject *self, void *unused) {
+  (void)unused;
+  dlw_tensor *tensor = held(self);
+  if (tensor == NULL) return NULL;
+  PyObject *exporter = dlw_exporter(tensor);
+  if (exporter != NULL) return Py_NewRef(exporter);
+  return PyBool_FromLong(dlw_is_imported(tensor));
+}
+
 static PyGetSetDef TENSOR_GETSET[] = {
-    GET("shape", SHAPE),
-    GET("strides", STRIDES),
-    GET("byte_offset", BYTE_OFFSET),
-    GET("_dtype", DTYPE),
-    GET("_owner", OWNER),
-    GET("padded", PADDED),
-    GET("read_only", READ_ONLY),
-    GET("released", RELEASED),
+    {"shape", get_shape, NULL, "Extents, a tuple of ints.", NULL},
+    {"strides", get_strides, NULL,
+     "Steps between neighbours in elements, a tuple of ints.", NULL},
+    {"byte_offset", get_byte_offset, NULL,
+     "Bytes from the start of the memory to element 0; 0 on the CPU.", NULL},
+    {"padded", get_padded, NULL,
+     "Whether each element of less than a byte has a byte of its own.", NULL},
+    {"read_only", get_read_only, NULL, "Whether the elements must not be written.",
+     NULL},
+    {"released", get_released, NULL, "Whether release() was called.", NULL},
+    {"_dtype", get_dtype, NULL, NULL, NULL},
+    {"_owner", get_owner, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-/* --- arguments ------------------------------------------------------------------- */
+/* --- arguments
+ * ------------------------------------------------------------------------------ */
 
-int dlw_is_name(PyObject *name, PyObject *expected, const char *text) {
-  return name == expected || PyUnicode_CompareWithASCIIString(name, text) == 0;
+int dlw_find_name(PyObject *name, PyObject *const *names, int count) {
+  for (int i = 0; i < count; i++) {
+    if (name == names[i]) return i; /* nearly always: both are interned */
+  }
+  for (int i = 0; i < count; i++) {
+    if (PyUnicode_Compare(name, names[i]) == 0) return i;
+  }
+  return -1;
 }
 
 int dlw_parse_copy(PyObject *value, int *copy) {
@@ -158,113 +314,136 @@ int dlw_parse_copy(PyObject *value, int *copy) {
   } else if (value == Py_True || value == Py_False) {
     *copy = value == Py_True ? DLW_COPY_YES : DLW_COPY_NO;
   } else {
-    dlw_fail("copy", "(O)", value);
+    PyErr_Format(PyExc_TypeError, "copy must be True, False or None, not %R", value);
     return -1;
   }
   return 0;
 }
 
-/* A pair of ints, as max_version and dl_device are; 1 when it was given, 0 when not. */
-static int parse_pair(PyObject *value, const char *what, long pair[2]) {
-  if (value == NULL || value == Py_None) return 0;
-  if (PyTuple_Check(value) && PyTuple_Size(value) == 2) {
-    for (int i = 0; i < 2; i++) {
-      pair[i] = PyLong_AsLong(PyTuple_GetItem(value, i));
-      if (pair[i] == -1 && PyErr_Occurred()) {
-        if (!PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
-        PyErr_Clear();
-        goto wrong;
-      }
-    }
-    return 1;
+/* Two ints, as max_version and dl_device are; those beyond an int32 become its limits.
+ * 0 where it is no such pair. */
+static int to_pair(PyObject *value, int32_t pair[2]) {
+  if (!PyTuple_Check(value) || PyTuple_Size(value) != 2) return 0;
+  for (int i = 0; i < 2; i++) {
+    PyObject *item = PyTuple_GetItem(value, i);
+    if (!PyLong_Check(item)) return 0;
+    int overflow;
+    long long number = PyLong_AsLongLongAndOverflow(item, &overflow);
+    if (overflow > 0 || number > INT32_MAX) number = INT32_MAX;
+    if (overflow < 0 || number < INT32_MIN) number = INT32_MIN;
+    pair[i] = (int32_t)number;
   }
-wrong:
-  dlw_fail("pair", "(sO)", what, value);
+  return 1;
+}
+
+/* 1 when it was given, 0 when not, -1 with TypeError. */
+static int parse_pair(PyObject *value, const char *what, int32_t pair[2]) {
+  if (value == NULL || value == Py_None) return 0;
+  if (to_pair(value, pair)) return 1;
+  PyErr_Format(PyExc_TypeError, "%s must be None or a tuple of two ints, not %R", what,
+               value);
   return -1;
 }
 
-/* --- __dlpack__ ------------------------------------------------------------------ */
+/* --- __dlpack__
+ * --------------------------------------------------------------------------------- */
 
-typedef struct {
-  PyObject *stream, *max_version, *dl_device, *copy; /* borrowed; NULL: not given */
-} dlpack_arguments;
+enum { STREAM, MAX_VERSION, DL_DEVICE, COPY, KEYWORDS };
+static PyObject *keywords[KEYWORDS]; /* "stream", ... */
 
+/* Borrowed references by keyword; NULL: not given. -1 with TypeError. */
 static int parse_dlpack(PyObject *const *args, Py_ssize_t nargs, PyObject *names,
-                        dlpack_arguments *out) {
+                        PyObject *given[KEYWORDS]) {
   if (nargs != 0) {
-    dlw_fail("keywords", "()");
+    PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only");
     return -1;
   }
   Py_ssize_t count = names != NULL ? PyTuple_Size(names) : 0;
   for (Py_ssize_t i = 0; i < count; i++) {
     PyObject *name = PyTuple_GetItem(names, i);
-    if (dlw_is_name(name, dlw_core->str_max_version, "max_version")) {
-      out->max_version = args[i];
-    } else if (dlw_is_name(name, dlw_core->str_dl_device, "dl_device")) {
-      out->dl_device = args[i];
-    } else if (dlw_is_name(name, dlw_core->str_copy, "copy")) {
-      out->copy = args[i];
-    } else if (dlw_is_name(name, dlw_core->str_stream, "stream")) {
-      out->stream = args[i];
-    } else {
-      dlw_fail("keyword", "(sO)", "__dlpack__", name);
+    int which = dlw_find_name(name, keywords, KEYWORDS);
+    if (which < 0) {
+      PyErr_Format(PyExc_TypeError,
+                   "__dlpack__() got an unexpected keyword argument %R", name);
       return -1;
     }
+    given[which] = args[i];
   }
   return 0;
 }
 
-/* Reads the tensor back and exports the copy; only Python knows whether it may block.
- */
+/* A copy of a GPU tensor on the CPU; only Python knows whether it may wait for one. */
+static PyObject *read_blocking(PyObject *self) {
+  PyObject *host = PyObject_CallMethodObjArgs(self, str_read_blocking, NULL);
+  if (host == NULL || (is_tensor(host) && as_tensor(host)->tensor != NULL)) return host;
+  Py_DECREF(host);
+  return PyErr_Format(PyExc_BufferError,
+                      "the tensor could not be read back; use "
+                      "await t.to_host()");
+}
+
 static PyObject *export_from_gpu(PyObject *self, int copy, int versioned) {
   if (copy == DLW_COPY_NO) {
-    return dlw_fail("readback", "()");
+    return PyErr_Format(dlw_CopyError,
+                        "moving a WebGPU tensor to the CPU copies it; use copy=None");
   }
-  PyObject *host = PyObject_CallMethodObjArgs(self, dlw_core->str_read_blocking, NULL);
+  PyObject *host = read_blocking(self);
   if (host == NULL) return NULL;
-  dlw_tensor *tensor = dlw_tensor_of(host);
-  PyObject *capsule = tensor != NULL ? dlw_export(tensor, versioned, 1) : NULL;
+  dlw_capsule_options options = {.versioned = versioned, .copied = 1};
+  PyObject *capsule = dlw_export_capsule(as_tensor(host)->tensor, options);
   Py_DECREF(host);
   return capsule;
 }
 
-static PyObject *export_copy(dlw_tensor *tensor, int versioned) {
-  if (dlw_dl(tensor)->device.device_type != kDLCPU) {
-    return dlw_fail("gpu_copy", "()");
+static PyObject *export_copy(dlw_tensor *tensor, dlw_capsule_options options) {
+  if (!dlw_is_host(dlw_dl(tensor)->device)) {
+    return PyErr_Format(PyExc_BufferError,
+                        "copy=True is supported for CPU tensors only; for a WebGPU "
+                        "tensor use await t.to_host()");
   }
   dlw_tensor *fresh = dlw_copy(tensor);
   if (fresh == NULL) return NULL;
-  PyObject *capsule = dlw_export(fresh, versioned, 1);
-  DLW_KEEP_EXCEPTION(dlw_tensor_release(fresh));
+  options.copied = 1;
+  PyObject *capsule = dlw_export_capsule(fresh, options);
+  dlw_release_quietly(fresh);
   return capsule;
 }
 
 static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
                                PyObject *names) {
-  dlpack_arguments given = {0};
-  long version[2] = {0, 0}, device[2] = {0, 0};
+  PyObject *given[KEYWORDS] = {NULL};
+  int32_t version[2] = {0, 0}, pair[2] = {0, 0};
   int copy;
-  if (parse_dlpack(args, nargs, names, &given) < 0) return NULL;
-  if (given.stream != NULL && given.stream != Py_None) {
-    return dlw_fail("stream", "(O)", given.stream);
+  if (parse_dlpack(args, nargs, names, given) < 0) return NULL;
+  if (given[STREAM] != NULL && given[STREAM] != Py_None) {
+    return PyErr_Format(PyExc_ValueError,
+                        "stream must be None for CPU and WebGPU tensors, not %R",
+                        given[STREAM]);
   }
-  if (dlw_parse_copy(given.copy, &copy) < 0) return NULL;
-  if (parse_pair(given.max_version, "max_version", version) < 0) return NULL;
-  int moves = parse_pair(given.dl_device, "dl_device", device);
+  if (dlw_parse_copy(given[COPY], &copy) < 0) return NULL;
+  if (parse_pair(given[MAX_VERSION], "max_version", version) < 0) return NULL;
+  int moves = parse_pair(given[DL_DEVICE], "dl_device", pair);
   if (moves < 0) return NULL;
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return NULL;
-  DLDevice here = dlw_dl(tensor)->device;
-  int versioned = version[0] >= DLPACK_MAJOR_VERSION;
-  if (moves && (device[0] != here.device_type || device[1] != here.device_id)) {
-    if (here.device_type != kDLCPU && device[0] == kDLCPU && device[1] == 0) {
-      return export_from_gpu(self, copy, versioned);
+  DLDevice here = dlw_dl(tensor)->device, there = {pair[0], pair[1]};
+  dlw_capsule_options options = {.versioned = version[0] >= DLPACK_MAJOR_VERSION};
+  if (moves &&
+      (there.device_type != here.device_type || there.device_id != here.device_id)) {
+    if (there.device_type == kDLCPU && dlw_is_host(here)) {
+      options.device = &there; /* the same memory by its usual name */
+    } else if (there.device_type == kDLCPU) {
+      return export_from_gpu(self, copy, options.versioned);
+    } else {
+      return PyErr_Format(
+          PyExc_BufferError,
+          "cannot export to device %R: only the tensor's own device "
+          "(%d, %d) and the CPU (1, 0) are supported; use t.to_device()",
+          given[DL_DEVICE], here.device_type, here.device_id);
     }
-    return dlw_fail("device", "(O(ii))", given.dl_device, here.device_type,
-                    here.device_id);
   }
-  if (copy == DLW_COPY_YES) return export_copy(tensor, versioned);
-  return dlw_export(tensor, versioned, 0);
+  if (copy == DLW_COPY_YES) return export_copy(tensor, options);
+  return dlw_export_capsule(tensor, options);
 }
 
 static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused) {
@@ -275,34 +454,22 @@ static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused) {
   return Py_BuildValue("(ii)", device.device_type, device.device_id);
 }
 
-/* --- lifetime -------------------------------------------------------------------- */
-
-static PyObject *tensor_release(PyObject *self, PyObject *unused) {
-  (void)unused;
-  let_go(self);
-  Py_RETURN_NONE;
-}
-
-static PyMethodDef TENSOR_METHODS[] = {
-    {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack,
-     METH_FASTCALL | METH_KEYWORDS, NULL},
-    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, NULL},
-    {"release", tensor_release, METH_NOARGS, NULL},
-    {NULL, NULL, 0, NULL},
-};
-
-/* --- buffer protocol ------------------------------------------------------------- */
+/* --- buffer protocol
+ * ------------------------------------------------------------------------------ */
 
 /* The memory of a copy on the CPU, where Python may wait for one. */
 static int view_of_copy(PyObject *self, Py_buffer *view, int flags) {
-  PyObject *host = PyObject_CallMethodObjArgs(self, dlw_core->str_read_blocking, NULL);
+  PyObject *host = read_blocking(self);
   if (host == NULL) {
-    /* NumPy drops what is raised here and goes on: there an interrupt comes again. */
-    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
+    /* NumPy drops what is raised here and goes on to __array__, which raises it then.
+     */
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) {
+      dlw_set(&as_tensor(self)->interrupt, Py_NewRef(PyErr_Occurred()));
+    }
     return -1;
   }
   /* What is written there would be lost. */
-  dlw_tensor_of(host)->managed.flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
+  as_tensor(host)->tensor->managed.flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
   int result = PyObject_GetBuffer(host, view, flags);
   Py_DECREF(host);
   return result;
@@ -310,67 +477,66 @@ static int view_of_copy(PyObject *self, Py_buffer *view, int flags) {
 
 static int tensor_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   view->obj = NULL;
+  dlw_set(&as_tensor(self)->interrupt, NULL);
   dlw_tensor *tensor = held(self);
   if (tensor == NULL) return -1;
-  DLTensor *dl = dlw_dl(tensor);
-  const char *format = dlw_dtype_format(dl->dtype);
-  if (dl->device.device_type != kDLCPU && !(flags & PyBUF_WRITABLE)) {
-    return view_of_copy(self, view, flags);
-  }
-  const char *wrong = dl->device.device_type != kDLCPU                    ? "gpu_view"
-                      : format == NULL                                    ? "no_format"
-                      : (flags & PyBUF_WRITABLE) && dlw_read_only(tensor) ? "read_only"
-                                                                          : NULL;
-  if (wrong != NULL) {
-    dlw_fail(wrong, "(k)", (unsigned long)dlw_dtype_pack(dl->dtype));
+  if (!dlw_is_host(dlw_dl(tensor)->device)) {
+    if (!(flags & PyBUF_WRITABLE)) return view_of_copy(self, view, flags);
+    PyErr_SetString(PyExc_BufferError,
+                    "a WebGPU tensor has no memory that Python can see; use await "
+                    "t.to_host()");
     return -1;
   }
-  size_t axes = (size_t)dl->ndim;
-  /* A hold of its own: the view outlives release(). Py_ssize_t is narrower on wasm32.
-   */
-  dlw_tensor *share = dlw_tensor_share(tensor, 2 * axes * sizeof(Py_ssize_t));
-  if (share == NULL) {
-    PyErr_NoMemory();
-    return -1;
-  }
-  Py_ssize_t *dims = dlw_payload(share);
-  Py_ssize_t itemsize = (Py_ssize_t)dlw_itemsize(dl->dtype);
-  for (size_t i = 0; i < axes; i++) {
-    dims[i] = (Py_ssize_t)dl->shape[i];
-    dims[axes + i] = (Py_ssize_t)dl->strides[i] * itemsize;
-  }
-  *view = (Py_buffer){.buf = dl->data != NULL ? dlw_first(dl) : (char *)share,
-                      .len = (Py_ssize_t)dlw_nbytes(tensor),
-                      .itemsize = itemsize,
-                      .readonly = dlw_read_only(tensor),
-                      .ndim = dl->ndim,
-                      .format = (char *)format,
-                      .shape = dims,
-                      .strides = dims + axes,
-                      .internal = share};
-  char order = (flags & PyBUF_ANY_CONTIGUOUS) == PyBUF_ANY_CONTIGUOUS ? 'A'
-               : (flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS   ? 'F'
-               : (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS   ? 'C'
-               : (flags & PyBUF_STRIDES) == PyBUF_STRIDES             ? 0
-                                                                      : 'C';
-  if (order != 0 && !PyBuffer_IsContiguous(view, order)) {
-    dlw_tensor_release(share);
-    dlw_fail("strided", "()");
-    return -1;
-  }
-  if (!(flags & PyBUF_FORMAT)) view->format = NULL;
-  if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES) view->strides = NULL;
-  if ((flags & PyBUF_ND) != PyBUF_ND) view->shape = NULL;
-  view->obj = Py_NewRef(self);
+  if (dlw_export_buffer(tensor, self, view, flags) < 0) return -1;
+  as_tensor(self)->views++;
   return 0;
 }
 
 static void tensor_releasebuffer(PyObject *self, Py_buffer *view) {
-  (void)self;
-  DLW_KEEP_EXCEPTION(dlw_tensor_release(view->internal));
+  as_tensor(self)->views--;
+  dlw_release_buffer(view);
 }
 
-/* --- the type -------------------------------------------------------------------- */
+/* The class of an exception that NumPy may have dropped, once; None: there is none. */
+static PyObject *tensor_interrupt(PyObject *self, PyObject *unused) {
+  (void)unused;
+  PyObject *interrupt = as_tensor(self)->interrupt;
+  as_tensor(self)->interrupt = NULL;
+  return interrupt != NULL ? interrupt : Py_NewRef(Py_None);
+}
+
+/* --- the type
+ * ----------------------------------------------------------------------------------------
+ */
+
+static PyMethodDef TENSOR_METHODS[] = {
+    {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack,
+     METH_FASTCALL | METH_KEYWORDS,
+     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, "
+     "copy=None)\n--\n\n"
+     "A DLPack capsule over the same memory, kept alive by the capsule.\n\n"
+     "Versioned from max_version (1, 0) on, else legacy. copy=True exports a fresh\n"
+     "copy. dl_device=(1, 0) reads a WebGPU tensor back where Python may block.\n"
+     "Raises BufferError when DLPack or the device cannot do what is asked.\n\n"
+     ">>> dlw.empty(3).__dlpack__(max_version=(1, 0))  # doctest: +ELLIPSIS\n"
+     "<capsule object \"dltensor_versioned\" at ...>"},
+    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
+     "__dlpack_device__($self, /)\n--\n\n"
+     "(device_type, device_id): (1, 0) for the CPU, (15, index) for WebGPU.\n\n"
+     ">>> dlw.empty(3).__dlpack_device__()\n"
+     "(1, 0)"},
+    {"release", tensor_release, METH_NOARGS,
+     "release($self, /)\n--\n\n"
+     "Lets go of the memory now. Arrays and capsules made from this tensor keep it\n"
+     "alive; the tensor itself raises ReleasedError from here on. May be called "
+     "again.\n\n"
+     ">>> t = dlw.empty(3)\n"
+     ">>> t.release()\n"
+     ">>> t\n"
+     "Tensor(released)"},
+    {"_interrupt", tensor_interrupt, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyMemberDef TENSOR_MEMBERS[] = {
     {"_js", Py_T_OBJECT_EX, offsetof(tensor_object, js), 0, NULL},
@@ -383,6 +549,8 @@ static PyType_Slot TENSOR_SLOTS[] = {
     {Py_tp_doc, "One hold on the memory of a DLPack tensor. See dlpack_web.Tensor."},
     {Py_tp_new, tensor_new},
     {Py_tp_dealloc, tensor_dealloc},
+    {Py_tp_traverse, tensor_traverse},
+    {Py_tp_clear, tensor_clear},
     {Py_tp_getset, TENSOR_GETSET},
     {Py_tp_methods, TENSOR_METHODS},
     {Py_tp_members, TENSOR_MEMBERS},
@@ -394,36 +562,28 @@ static PyType_Slot TENSOR_SLOTS[] = {
 static PyType_Spec TENSOR_SPEC = {
     .name = "dlpack_web._core.Tensor",
     .basicsize = sizeof(tensor_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = TENSOR_SLOTS,
 };
 
-static const char *doc_of(PyObject *docs, const char *name) {
-  PyObject *text = PyDict_GetItemString(docs, name);
-  return text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-}
-
-void dlw_document(PyMethodDef *methods, PyObject *docs) {
-  for (; methods->ml_name != NULL; methods++) {
-    methods->ml_doc = doc_of(docs, methods->ml_name);
-  }
-}
-
-void dlw_document_tensor(PyObject *docs) {
-  dlw_document(TENSOR_METHODS, docs);
-  for (PyGetSetDef *getter = TENSOR_GETSET; getter->name != NULL; getter++) {
-    getter->doc = doc_of(docs, getter->name);
-  }
-}
-
 PyObject *dlw_tensor_type(PyObject *module) {
+  if (base_type != NULL) return Py_NewRef((PyObject *)base_type);
+  str_read_blocking = PyUnicode_InternFromString("_read_blocking");
+  keywords[STREAM] = PyUnicode_InternFromString("stream");
+  keywords[MAX_VERSION] = PyUnicode_InternFromString("max_version");
+  keywords[DL_DEVICE] = PyUnicode_InternFromString("dl_device");
+  keywords[COPY] = PyUnicode_InternFromString("copy");
+  if (PyErr_Occurred()) return NULL;
   PyObject *type = PyType_FromModuleAndSpec(module, &TENSOR_SPEC, NULL);
   PyObject *exchange =
       dlw_exchange_api((dlw_exchange_type){dlw_tensor_of, dlw_tensor_object});
   if (type == NULL || exchange == NULL ||
-      PyObject_SetAttr(type, dlw_core->str_exchange, exchange) < 0) {
+      PyObject_SetAttrString(type, "__dlpack_c_exchange_api__", exchange) < 0) {
     Py_CLEAR(type);
   }
   Py_XDECREF(exchange);
+  if (type == NULL) return NULL;
+  base_type = (PyTypeObject *)Py_NewRef(type);
+  tensor_type = (PyTypeObject *)Py_NewRef(type);
   return type;
 }

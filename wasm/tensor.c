@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "convert.h"
 #include "pack.h"
 
 static _Atomic int64_t live_tensors;
@@ -13,55 +14,95 @@ void dlw_on_gpu_drop(void (*callback)(uint32_t gpu)) { gpu_drop = callback; }
 
 /* --- life ------------------------------------------------------------------------ */
 
+/* Axes that there is room for before ndim is known; more take an allocation. */
+#define USUAL_NDIM 6
+
+static int64_t *inner_dims(dlw_tensor *tensor, size_t payload) {
+  return (int64_t *)((char *)dlw_payload(tensor) + payload);
+}
+
+static void free_tensor(dlw_tensor *tensor) {
+  if (tensor->room == 0) free(tensor->dims);
+  free(tensor);
+}
+
 static void delete_managed(DLManagedTensorVersioned *self) {
   dlw_tensor *tensor = self->manager_ctx;
   dlw_tensor *root = tensor->root;
   atomic_fetch_sub_explicit(&live_tensors, 1, memory_order_relaxed);
-  if (tensor != root) free(tensor);
+  if (tensor != root) free_tensor(tensor);
   /* The last holder must see all that the others did with the memory. */
   if (atomic_fetch_sub_explicit(&root->holders, 1, memory_order_acq_rel) != 1) return;
   if (root->drop != NULL) root->drop(root);
-  free(root);
+  free_tensor(root);
 }
 
-static dlw_tensor *allocate(int32_t ndim, size_t payload) {
-  size_t at = offsetof(dlw_tensor, dims) + 2 * (size_t)ndim * sizeof(int64_t);
-  dlw_tensor *tensor = malloc(at + payload);
+/* A tensor without a root, and without axes. */
+static dlw_tensor *allocate(int32_t room, size_t payload) {
+  payload = (payload + 7) & ~(size_t)7;
+  dlw_tensor *tensor =
+      malloc(sizeof *tensor + payload + 2 * (size_t)room * sizeof(int64_t));
   if (tensor == NULL) return NULL;
-  memset(tensor, 0, offsetof(dlw_tensor, dims));
-  tensor->payload = at;
+  memset(tensor, 0, sizeof *tensor);
+  tensor->room = (uint16_t)room;
+  if (room > 0) tensor->dims = inner_dims(tensor, payload);
   DLManagedTensorVersioned *managed = &tensor->managed;
   managed->version.major = DLPACK_MAJOR_VERSION;
   managed->version.minor = DLPACK_MINOR_VERSION;
   managed->manager_ctx = tensor;
   managed->deleter = delete_managed;
   managed->dl_tensor.device.device_type = kDLCPU;
-  managed->dl_tensor.ndim = ndim;
-  if (ndim > 0) {
-    managed->dl_tensor.shape = tensor->dims;
-    managed->dl_tensor.strides = tensor->dims + ndim;
-  }
   atomic_fetch_add_explicit(&live_tensors, 1, memory_order_relaxed);
   return tensor;
 }
 
-dlw_tensor *dlw_tensor_new(int32_t ndim, size_t payload) {
-  dlw_tensor *tensor = allocate(ndim, payload);
+static void point_at_dims(dlw_tensor *tensor, int32_t ndim) {
+  DLTensor *dl = dlw_dl(tensor);
+  dl->ndim = ndim;
+  if (ndim == 0) return;
+  dl->shape = tensor->dims;
+  dl->strides = tensor->dims + ndim;
+}
+
+static dlw_tensor *make_root(dlw_tensor *tensor) {
   if (tensor == NULL) return NULL;
   tensor->root = tensor;
   atomic_init(&tensor->holders, 1);
   return tensor;
 }
 
-/* A holder whose ndim, dtype, extents and strides are still to be set. */
+dlw_tensor *dlw_tensor_new(int32_t ndim, size_t payload) {
+  dlw_tensor *tensor = make_root(allocate(ndim, payload));
+  if (tensor != NULL) point_at_dims(tensor, ndim);
+  return tensor;
+}
+
+dlw_tensor *dlw_tensor_reserve(size_t payload) {
+  return make_root(allocate(USUAL_NDIM, payload));
+}
+
+dlw_status dlw_tensor_set_ndim(dlw_tensor *tensor, int32_t ndim) {
+  if (ndim > tensor->room) {
+    int64_t *dims = malloc(2 * (size_t)ndim * sizeof(int64_t));
+    if (dims == NULL) return DLW_NO_MEMORY;
+    tensor->dims = dims;
+    tensor->room = 0;
+  }
+  point_at_dims(tensor, ndim);
+  return DLW_OK;
+}
+
+/* A holder whose dtype, extents and strides are still to be set. */
 static dlw_tensor *hold(dlw_tensor *source, int32_t ndim, size_t payload) {
   dlw_tensor *tensor = allocate(ndim, payload);
   if (tensor == NULL) return NULL;
+  point_at_dims(tensor, ndim);
   DLTensor *to = dlw_dl(tensor), *from = dlw_dl(source);
   to->data = from->data;
   to->device = from->device;
   to->byte_offset = from->byte_offset;
   tensor->managed.flags = source->managed.flags & ~DLPACK_FLAG_BITMASK_IS_COPIED;
+  tensor->unsettled = source->unsettled;
   tensor->root = source->root;
   atomic_fetch_add_explicit(&source->root->holders, 1, memory_order_relaxed);
   return tensor;
@@ -72,7 +113,7 @@ dlw_tensor *dlw_tensor_share(dlw_tensor *source, size_t payload) {
   dlw_tensor *tensor = hold(source, ndim, payload);
   if (tensor == NULL) return NULL;
   dlw_dl(tensor)->dtype = dlw_dl(source)->dtype;
-  memcpy(tensor->dims, source->dims, 2 * (size_t)ndim * sizeof(int64_t));
+  if (ndim > 0) memcpy(tensor->dims, source->dims, 2 * (size_t)ndim * sizeof(int64_t));
   return tensor;
 }
 
@@ -80,31 +121,42 @@ void dlw_tensor_release(dlw_tensor *tensor) {
   if (tensor != NULL) delete_managed(&tensor->managed);
 }
 
-/* --- description ------------------------------------------------------------------ */
+/* --- description ----------------------------------------------------------------- */
 
 static uint32_t element_bits(dlw_tensor *tensor) {
   return dlw_element_bits(dlw_dl(tensor)->dtype, tensor->managed.flags);
 }
 
-uint64_t dlw_nbytes(dlw_tensor *tensor) {
-  return ((uint64_t)dlw_size(dlw_dl(tensor)) * element_bits(tensor) + 7) / 8;
+/* What tensors without elements look like: row-major, and on the host without data. (On
+ * a GPU data is a handle, which may have to come back.) */
+static void normalise_empty(DLTensor *tensor) {
+  dlw_fill_row_major(tensor);
+  tensor->byte_offset = 0;
+  if (dlw_is_host(tensor->device)) tensor->data = NULL;
 }
 
-void dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source, uint64_t flags) {
+dlw_status dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source,
+                               uint64_t flags) {
+  dlw_status status = dlw_check(source, flags);
+  if (status != DLW_OK) return status;
+  status = dlw_tensor_set_ndim(tensor, source->ndim);
+  if (status != DLW_OK) return status;
   tensor->managed.flags = dlw_lasting_flags(source->dtype, flags);
   DLTensor *to = dlw_dl(tensor);
   size_t bytes = (size_t)to->ndim * sizeof(int64_t);
+  to->data = source->data;
+  to->byte_offset = source->byte_offset;
   to->device = source->device;
   to->dtype = source->dtype;
-  if (to->ndim > 0) memcpy(to->shape, source->shape, bytes);
-  int empty = dlw_size(to) == 0;
-  if (to->ndim > 0 && source->strides != NULL && !empty) {
+  if (bytes > 0) memcpy(to->shape, source->shape, bytes);
+  if (dlw_size(to) == 0) {
+    normalise_empty(to);
+  } else if (bytes > 0 && source->strides != NULL) {
     memcpy(to->strides, source->strides, bytes);
   } else {
     dlw_fill_row_major(to);
   }
-  to->data = empty ? NULL : source->data;
-  to->byte_offset = empty ? 0 : source->byte_offset;
+  return DLW_OK;
 }
 
 /* --- memory of our own ----------------------------------------------------------- */
@@ -142,7 +194,7 @@ dlw_status dlw_tensor_empty(int32_t ndim, const int64_t *shape, DLDataType dtype
 
 dlw_status dlw_tensor_copy(dlw_tensor *source, dlw_tensor **out) {
   DLTensor *from = dlw_dl(source);
-  if (from->device.device_type != kDLCPU) return DLW_BAD_DEVICE;
+  if (!dlw_is_host(from->device)) return DLW_BAD_DEVICE;
   uint64_t flags = source->managed.flags;
   dlw_status status =
       dlw_tensor_empty(from->ndim, from->shape, from->dtype, flags, out);
@@ -150,11 +202,90 @@ dlw_status dlw_tensor_copy(dlw_tensor *source, dlw_tensor **out) {
   return status;
 }
 
+/* The conversion of packed elements, in which `from` and `to` have the same shape. */
+static dlw_status convert_all(const DLTensor *from, DLTensor *to, dlw_misfit *misfit) {
+  int64_t lanes;
+  dlw_converter convert = dlw_converter_for(from->dtype, to->dtype, &lanes);
+  if (convert == NULL) return DLW_NO_CONVERSION;
+  int64_t count = dlw_size(from) * lanes;
+  int64_t done = dlw_convert(convert, to->data, from->data, count,
+                             (int64_t)dlw_itemsize(from->dtype) / lanes,
+                             (int64_t)dlw_itemsize(to->dtype) / lanes);
+  if (done == count) return DLW_OK;
+  misfit->position = done / lanes; /* only numbers of 64 bits can be too large */
+  memcpy(&misfit->bits, (const char *)from->data + 8 * done, sizeof misfit->bits);
+  return DLW_MISFIT;
+}
+
+dlw_status dlw_tensor_convert(dlw_tensor *source, DLDataType dtype, dlw_tensor **out,
+                              dlw_misfit *misfit) {
+  dlw_tensor *packed, *converted;
+  dlw_status status = dlw_tensor_copy(source, &packed);
+  if (status != DLW_OK) return status;
+  DLTensor *from = dlw_dl(packed);
+  if (dlw_dtype_pack(dtype) == dlw_dtype_pack(from->dtype)) {
+    *out = packed;
+    return DLW_OK;
+  }
+  status = dlw_tensor_empty(from->ndim, from->shape, dtype, 0, &converted);
+  if (status == DLW_OK) {
+    status = convert_all(from, dlw_dl(converted), misfit);
+    if (status == DLW_OK) *out = converted;
+    if (status != DLW_OK) dlw_tensor_release(converted);
+  }
+  dlw_tensor_release(packed);
+  return status;
+}
+
+/* --- views ----------------------------------------------------------------------- */
+
+/* Whether the view, whose element 0 is `offset` bits from that of `whole`, is within.
+ */
+static int is_inside(const DLTensor *whole, const DLTensor *view, int64_t offset,
+                     uint32_t bits) {
+  int64_t below, above, view_below, view_above;
+  if (offset % 8 != 0 || dlw_size(whole) == 0) return 0;
+  if (dlw_byte_span(whole, bits, &below, &above) != DLW_OK) return 0;
+  if (dlw_byte_span(view, bits, &view_below, &view_above) != DLW_OK) return 0;
+  return !__builtin_add_overflow(view_below, offset / 8, &view_below) &&
+         !__builtin_add_overflow(view_above, offset / 8, &view_above) &&
+         view_below >= below && view_above <= above;
+}
+
+dlw_status dlw_tensor_view(dlw_tensor *source, int32_t ndim, const int64_t *shape,
+                           const int64_t *strides, int64_t offset, dlw_tensor **out) {
+  uint32_t bits = element_bits(source);
+  int64_t size, bit_offset;
+  dlw_status status = dlw_check_shape(ndim, shape, bits, INT64_MAX, &size);
+  if (status != DLW_OK) return status;
+  if (__builtin_mul_overflow(offset, (int64_t)bits, &bit_offset)) return DLW_OUTSIDE;
+  dlw_tensor *tensor = hold(source, ndim, 0);
+  if (tensor == NULL) return DLW_NO_MEMORY;
+  DLTensor *view = dlw_dl(tensor);
+  view->dtype = dlw_dl(source)->dtype;
+  size_t bytes = (size_t)ndim * sizeof(int64_t);
+  if (ndim > 0) memcpy(view->shape, shape, bytes);
+  if (ndim > 0) memcpy(view->strides, strides, bytes);
+  if (size == 0) {
+    normalise_empty(view);
+  } else if (!is_inside(dlw_dl(source), view, bit_offset, bits)) {
+    dlw_tensor_release(tensor);
+    return DLW_OUTSIDE;
+  } else if (dlw_is_host(view->device)) {
+    view->data = (char *)view->data + bit_offset / 8;
+  } else {
+    view->byte_offset += (uint64_t)(bit_offset / 8);
+  }
+  *out = tensor;
+  return DLW_OK;
+}
+
 dlw_status dlw_tensor_raw(dlw_tensor *source, dlw_tensor **out, int64_t *offset) {
   DLTensor *from = dlw_dl(source);
-  if (from->device.device_type != kDLCPU) return DLW_BAD_DEVICE;
-  int64_t size = dlw_size(from), below = 0, above = 0;
-  if (size > 0) dlw_byte_span(from, element_bits(source), size, &below, &above);
+  if (!dlw_is_host(from->device)) return DLW_BAD_DEVICE;
+  int64_t below = 0, above = 0;
+  int empty = dlw_size(from) == 0;
+  if (!empty) dlw_byte_span(from, element_bits(source), &below, &above);
   dlw_tensor *tensor = hold(source, 1, 0);
   if (tensor == NULL) return DLW_NO_MEMORY;
   tensor->managed.flags &= DLPACK_FLAG_BITMASK_READ_ONLY;
@@ -162,7 +293,7 @@ dlw_status dlw_tensor_raw(dlw_tensor *source, dlw_tensor **out, int64_t *offset)
   raw->dtype = (DLDataType){kDLUInt, 8, 1};
   raw->shape[0] = above - below;
   raw->strides[0] = 1;
-  if (size > 0) raw->data = dlw_first(from) + below;
+  if (!empty) raw->data = dlw_first(from) + below;
   raw->byte_offset = 0;
   *offset = -below;
   *out = tensor;
@@ -184,13 +315,13 @@ dlw_status dlw_tensor_wrap_gpu(uint32_t gpu, int32_t device_id, int32_t ndim,
                         .dtype = dtype,
                         .shape = (int64_t *)shape,
                         .byte_offset = byte_offset};
-  dlw_status status = dlw_check(&described, flags);
-  if (status != DLW_OK) return status;
-  dlw_tensor *tensor = dlw_tensor_new(ndim, 0);
+  dlw_tensor *tensor = dlw_tensor_reserve(0);
   if (tensor == NULL) return DLW_NO_MEMORY;
-  dlw_tensor_describe(tensor, &described, flags);
-  /* An empty tensor may still have a buffer: its handle has to come back. */
-  dlw_dl(tensor)->data = described.data;
+  dlw_status status = dlw_tensor_describe(tensor, &described, flags);
+  if (status != DLW_OK) {
+    dlw_tensor_release(tensor);
+    return status;
+  }
   tensor->drop = drop_gpu;
   *out = tensor;
   return DLW_OK;

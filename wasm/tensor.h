@@ -1,7 +1,7 @@
 /* Managed tensors in linear memory: make, describe, share, release.
  *
  * Nothing here knows Python. A tensor is one allocation: the DLPack struct, our header,
- * shape, strides and, for whoever made it, some room of its own (the payload).
+ * room for whoever made it (the payload), shape and strides.
  *
  * Memory is held, not owned: the first tensor over some memory is its *root* and knows
  * how to give it back; `dlw_tensor_share` adds a holder with a struct of its own. When
@@ -15,8 +15,8 @@
 
 #include "layout.h"
 
-#define DLW_DATA_ALIGNMENT \
-  256 /* what DLPack asks of memory that a producer allocates */
+/* What DLPack asks of memory that a producer allocates. */
+#define DLW_DATA_ALIGNMENT 256
 
 typedef struct dlw_tensor {
   DLManagedTensorVersioned managed; /* first: its address is the tensor's */
@@ -25,34 +25,44 @@ typedef struct dlw_tensor {
   struct dlw_tensor *root;
   /* Root: gives the memory back; may be NULL. Must not free the tensor itself. */
   void (*drop)(struct dlw_tensor *root);
-  size_t payload; /* bytes from the start of the tensor to its payload */
-  int64_t dims[]; /* ndim extents, ndim strides, then the payload */
+  int64_t *dims;     /* extents, then strides */
+  uint16_t room;     /* axes that there is room for behind the payload */
+  uint8_t unsettled; /* READ_ONLY is set because nobody said whether it is */
 } dlw_tensor;
 
 /* wasm32: JavaScript reads the handle at this offset (js/src/layout.ts). */
 _Static_assert(sizeof(void *) != 4 || offsetof(dlw_tensor, handle) == 64, "layout.ts");
+_Static_assert(sizeof(dlw_tensor) % 8 == 0, "what follows is aligned");
 
 static inline DLTensor *dlw_dl(dlw_tensor *tensor) {
   return &tensor->managed.dl_tensor;
 }
-static inline void *dlw_payload(dlw_tensor *tensor) {
-  return (char *)tensor + tensor->payload;
-}
+static inline void *dlw_payload(dlw_tensor *tensor) { return tensor + 1; }
 static inline int dlw_read_only(const dlw_tensor *tensor) {
   return (tensor->managed.flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
 }
 
-/* A new root with room for ndim extents and `payload` bytes, its device the CPU, its
- * dtype, extents, strides and drop unset. NULL when memory is out.
+/* A new root, its device the CPU, its dtype, extents, strides and drop unset; `payload`
+ * bytes of room. NULL when memory is out.
  * The caller holds it: set `drop` only once there is something to give back. */
 dlw_tensor *dlw_tensor_new(int32_t ndim, size_t payload);
+/* The same where ndim is not known yet: it is 0 until dlw_tensor_set_ndim. */
+dlw_tensor *dlw_tensor_reserve(size_t payload);
+/* Makes room for as many extents and strides. Once; 0 <= ndim <= DLW_MAX_NDIM. */
+dlw_status dlw_tensor_set_ndim(dlw_tensor *tensor, int32_t ndim);
 
 /* One more holder of the same memory, with `payload` bytes of room. NULL: out of
- * memory.*/
+ * memory. */
 dlw_tensor *dlw_tensor_share(dlw_tensor *tensor, size_t payload);
 
-/* One more holder, which sees a CPU tensor's memory from its lowest element to its
- * highest as uint8, one axis. `*offset` is where element 0 is, in bytes. */
+/* One more holder, which sees some of the elements: from the one at `offset` (elements
+ * from element 0) on, with that shape and those strides. DLW_OUTSIDE where that is not
+ * within what the tensor spans, or does not begin with a byte. */
+dlw_status dlw_tensor_view(dlw_tensor *tensor, int32_t ndim, const int64_t *shape,
+                           const int64_t *strides, int64_t offset, dlw_tensor **out);
+
+/* One more holder, which sees host memory from its lowest element to its highest as
+ * uint8, one axis. `*offset` is where element 0 is, in bytes. */
 dlw_status dlw_tensor_raw(dlw_tensor *tensor, dlw_tensor **out, int64_t *offset);
 
 /* Runs the deleter; NULL is ignored. The tensor must not be used afterwards. */
@@ -63,8 +73,21 @@ void dlw_tensor_release(dlw_tensor *tensor);
 dlw_status dlw_tensor_empty(int32_t ndim, const int64_t *shape, DLDataType dtype,
                             uint64_t flags, dlw_tensor **out);
 
-/* A row-major copy in fresh memory; the source must be on the CPU. */
+/* A row-major copy in fresh memory; the source must be in the host's, at any
+ * alignment. */
 dlw_status dlw_tensor_copy(dlw_tensor *source, dlw_tensor **out);
+
+/* Where a conversion stopped: the element's position in row-major order, and its bits.
+ */
+typedef struct {
+  int64_t position;
+  uint64_t bits;
+} dlw_misfit;
+
+/* A row-major copy with the elements as `dtype`, where dlw_converter_for knows how (or
+ * it is the same). DLW_MISFIT fills `*misfit`. */
+dlw_status dlw_tensor_convert(dlw_tensor *source, DLDataType dtype, dlw_tensor **out,
+                              dlw_misfit *misfit);
 
 /* A kDLWebGPU tensor over GPU handle `gpu`, row-major. On success the tensor owns one
  * reference of the handle and gives it back through the callback below. */
@@ -74,12 +97,11 @@ dlw_status dlw_tensor_wrap_gpu(uint32_t gpu, int32_t device_id, int32_t ndim,
 /* Who is told that C dropped its reference of a GPU handle; NULL: nobody. */
 void dlw_on_gpu_drop(void (*callback)(uint32_t gpu));
 
-/* Copies dtype, device, shape and strides (filled in when NULL) into a tensor made by
- * dlw_tensor_new with the same ndim; data is NULL when there are no elements. Keeps
- * what lasts of the flags. */
-void dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source, uint64_t flags);
-
-uint64_t dlw_nbytes(dlw_tensor *tensor); /* size * bits * lanes / 8, rounded up */
+/* Makes the tensor, which has no ndim yet, what somebody else describes: checks it, and
+ * copies dtype, device, shape and strides, filled in where they are NULL. data is NULL
+ * where there are no elements. Keeps what lasts of the flags. */
+dlw_status dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source,
+                               uint64_t flags);
 
 /* Managed tensors made here and not yet released. */
 int64_t dlw_live_tensors(void);

@@ -1,6 +1,7 @@
 #include "upload.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "convert.h"
 #include "pack.h"
@@ -8,8 +9,7 @@
 #define CHUNK_BYTES ((size_t)8 << 20)
 
 /* Memory that every upload uses again: as large as the largest so far, up to
- * CHUNK_BYTES.
- */
+ * CHUNK_BYTES. */
 static char *chunk;
 static size_t chunk_bytes;
 
@@ -23,15 +23,33 @@ static int reserve_chunk(uint64_t wanted) {
   return chunk != NULL ? 0 : -1;
 }
 
-int64_t dlw_upload_chunk(const DLTensor *source, DLDataType dtype, int64_t first,
+static int check_request(dlw_tensor *tensor, int64_t first) {
+  const DLTensor *source = dlw_dl(tensor);
+  if (!dlw_is_host(source->device)) {
+    dlw_raise(DLW_BAD_DEVICE, source);
+    return -1;
+  }
+  if (dlw_element_bits(source->dtype, tensor->managed.flags) % 8 != 0) {
+    PyErr_SetString(PyExc_BufferError,
+                    "packed sub-byte elements do not come in pieces");
+    return -1;
+  }
+  if (first >= 0 && first < dlw_size(source)) return 0;
+  PyErr_Format(PyExc_ValueError, "there is no element %lld in a tensor of %lld",
+               (long long)first, (long long)dlw_size(source));
+  return -1;
+}
+
+int64_t dlw_upload_chunk(dlw_tensor *tensor, DLDataType dtype, int64_t first,
                          int64_t *address) {
+  if (check_request(tensor, first) < 0) return 0;
+  const DLTensor *source = dlw_dl(tensor);
   int64_t lanes, from = dlw_itemsize(source->dtype), to = dlw_itemsize(dtype);
   int64_t width = from > to ? from : to;
   int same = dlw_dtype_pack(source->dtype) == dlw_dtype_pack(dtype);
   dlw_converter convert = same ? NULL : dlw_converter_for(source->dtype, dtype, &lanes);
   if (!same && convert == NULL) {
-    dlw_fail("conversion", "(II)", dlw_dtype_pack(source->dtype),
-             dlw_dtype_pack(dtype));
+    dlw_raise_conversion(DLW_NO_CONVERSION, source->dtype, dtype, (dlw_misfit){0, 0});
     return 0;
   }
   if (reserve_chunk((uint64_t)dlw_size(source) * (uint64_t)width) < 0) return 0;
@@ -44,11 +62,10 @@ int64_t dlw_upload_chunk(const DLTensor *source, DLDataType dtype, int64_t first
   if (convert != NULL) {
     int64_t done =
         dlw_convert(convert, chunk, packed, count * lanes, from / lanes, to / lanes);
-    if (done < count * lanes) {
-      dlw_fail("overflow", source->dtype.code == kDLInt ? "(IILL)" : "(IILK)",
-               dlw_dtype_pack(source->dtype), dlw_dtype_pack(dtype),
-               (long long)(first + done / lanes),
-               (long long)((const int64_t *)packed)[done]);
+    if (done < count * lanes) { /* only numbers of 64 bits can be too large */
+      dlw_misfit misfit = {.position = first + done / lanes};
+      memcpy(&misfit.bits, (const char *)packed + 8 * done, sizeof misfit.bits);
+      dlw_raise_conversion(DLW_MISFIT, source->dtype, dtype, misfit);
       return 0;
     }
     packed = chunk;

@@ -155,7 +155,8 @@ export class HeapStorage implements Storage {
     if (size === 0) rowMajor = true;
 
     const strides = rowMajor ? null : L.readDims(words, stridesAt, ndim);
-    const onCPU = words[at + L.DEVICE_TYPE] === L.CPU;
+    // Memory of other kinds that C lets pass is the host's, too: pinned by CUDA, for example.
+    const onCPU = words[at + L.DEVICE_TYPE] !== L.WEBGPU;
     const addressable = rowMajor || dtype.step % 1 === 0;
     if (onCPU && addressable) {
       return new Tensor(this, handle, data + offset, dtype, shape, strides, CPU_DEVICE, readOnly);

@@ -131,8 +131,10 @@ export class PyodideHost implements WasmHost {
     } catch (error) {
       cause = error;
     }
-    const Class = [DLPackError, DLPackError, UnsupportedError, ReleasedError, CopyError][kind];
-    throw new (Class ?? DeviceLostError)(text, { cause });
+    // By the numbers of wasm/bridge.c.
+    const classes = [DLPackError, DLPackError, UnsupportedError, ReleasedError, CopyError];
+    const Class = [...classes, DeviceLostError, DLPackError][kind] ?? DLPackError;
+    throw new Class(text || "Python's memory is full: release what is not needed", { cause });
   }
 
   /** A NUL-terminated string; copied, since TextDecoder refuses views of resizable memory. */

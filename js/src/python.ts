@@ -5,8 +5,9 @@ import { HeapStorage } from "./heap.js";
 import { moduleOf, type Pyodide, PyodideHost } from "./pyodide.js";
 import { checkShape } from "./shape.js";
 import type { Libraries } from "./share.js";
+import { watchOver } from "./net.js";
 import { shared } from "./shared.js";
-import type { Tensor } from "./tensor.js";
+import { isTensor, Tensor } from "./tensor.js";
 import { adoptSlot, emptyOnDevice, releaseSlot, slotOf } from "./webgpu/buffers.js";
 import { type DeviceStats, deviceWithId, stats, useDevice } from "./webgpu/device.js";
 import type { FromImageOptions, ImageSource, RequestDeviceOptions } from "./webgpu/index.js";
@@ -46,6 +47,8 @@ export class PythonSeam {
 
   /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
   fromJs(value: Parameters<Bridge["tensor"]>[0]): number {
+    // Of a tensor that was made for this call alone nobody can release the hold later.
+    if (isTensor(value)) watchOver(value);
     return this.#give(this.bridge.tensor(value));
   }
 
@@ -78,6 +81,19 @@ export class PythonSeam {
   empty(shape: ArrayLike<number>, dtype: string, deviceId: number): number {
     const record = deviceWithId(deviceId);
     return this.#give(emptyOnDevice(record, checkShape(shape), dtypeNamed(dtype)));
+  }
+
+  /** A tensor over a buffer that somebody else made, `release` being called at its end. */
+  fromGPUBuffer(
+    buffer: GPUBuffer,
+    shape: ArrayLike<number>,
+    dtype: DTypeName,
+    deviceId: number,
+    byteOffset: number,
+    release?: () => void,
+  ): number {
+    const options = { device: this.device(deviceId), shape, dtype, byteOffset };
+    return this.#give(Tensor.fromGPUBuffer(buffer, release ? { ...options, release } : options));
   }
 
   /** Reads the first half of the tensors into the second: row-major CPU ones of as many bytes. */

@@ -56,6 +56,8 @@ export interface DeviceRecord {
   readonly pool: Pool;
   /** Bytes uploaded, read back, and copied from one GPUBuffer to another; in how many copies. */
   readonly moved: { up: number; down: number; copied: number; copies: number };
+  /** Buffers of ours that somebody took, so that they are left to the garbage collector. */
+  taken: number;
 }
 
 /** One entry of the table of GPU buffers. */
@@ -71,6 +73,8 @@ export interface Slot {
   own: boolean;
   /** Bytes from the start of the buffer that are no other tensor's. */
   end: number;
+  /** Bytes from the start that elements of the whole tensor lie in; padding is behind. */
+  used: number;
 }
 
 /** What a lost tensor leaves behind for the net to release. */

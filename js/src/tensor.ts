@@ -74,6 +74,8 @@ export class Tensor<T extends TypedArray = TypedArray> {
   /** @internal */ readonly _type: DType;
   /** @internal null = row-major without gaps. */ readonly _strides: readonly number[] | null;
   /** @internal */ _view: T | null = null;
+  /** @internal What releases this tensor should nobody do it; see net.ts. */
+  _watcher: FinalizationRegistry<Hold> | null = null;
 
   /** @internal */
   constructor(
@@ -395,6 +397,7 @@ export class Tensor<T extends TypedArray = TypedArray> {
     this._view = null;
     shared.live--;
     if (shared.net !== null) shared.net.unregister(this);
+    if (this._watcher !== null) this._watcher.unregister(this);
     return handle;
   }
 

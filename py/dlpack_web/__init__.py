@@ -8,22 +8,33 @@ without a browser everything but WebGPU and JavaScript works.
 try:
     from . import _core  # noqa: F401 - only to see whether it loads
 except ImportError as error:
+    if "interpreter" in str(error):
+        raise  # CPython's own words, and ours, for sub-interpreters
     from sysconfig import get_platform
 
     raise ImportError(
         f"the compiled part of this dlpack_web does not load on {get_platform()} "
         f"({error}): it was built for another ABI; install a wheel for this one, or "
         "from the source. In the browser that takes Pyodide 0.29 or newer"
-    ) from error
+    ) from None
 
 from . import webgpu
 from ._adapter import Adapter, adapter
 from ._browser import features
-from ._core import from_buffer, from_dlpack, live_tensors
+from ._core import CopyError, DeviceLostError, ReleasedError, live_tensors
 from ._device import Device, DLDeviceType
-from ._errors import CopyError, DeviceLostError, ReleasedError
+from ._dtype import DType
 from ._inspect import inspect
-from ._tensor import Tensor, empty, from_js, to_host, to_js
+from ._tensor import (
+    Tensor,
+    empty,
+    from_buffer,
+    from_dlpack,
+    from_gpu_buffer,
+    from_js,
+    to_host,
+    to_js,
+)
 
 __version__ = "0.1.0"
 
@@ -31,6 +42,7 @@ __all__ = [
     "Adapter",
     "CopyError",
     "DLDeviceType",
+    "DType",
     "Device",
     "DeviceLostError",
     "ReleasedError",
@@ -41,6 +53,7 @@ __all__ = [
     "features",
     "from_buffer",
     "from_dlpack",
+    "from_gpu_buffer",
     "from_js",
     "inspect",
     "live_tensors",

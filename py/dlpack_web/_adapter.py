@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from . import _browser
 from ._device import CPU, Device, parse_device
-from ._tensor import Tensor, default_device, hold
+from ._tensor import Tensor, default_device, made, share
 
 Name = Literal["arrow", "jax", "ndarray", "ort", "tfjs", "three"]
 
@@ -28,7 +28,7 @@ class Adapter:
         """
         if copy is not None:
             options["copy"] = copy
-        with hold(x) as tensor:
+        with share(x) as tensor:
             return _browser.invoke(self._js.give, id(tensor), _browser.options(options))
 
     def from_js(self, value: Any, /, **options: Any) -> Tensor:
@@ -36,7 +36,7 @@ class Adapter:
 
         BufferError for what it cannot be; ReleasedError if it was disposed of.
         """
-        return _browser.receive(self._js.take, value, _browser.options(options))
+        return made(_browser.receive(self._js.take, value, _browser.options(options)))
 
     async def use_device(
         self, device: str | tuple[int, int] = "webgpu", *, renderer: Any = None

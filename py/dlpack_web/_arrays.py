@@ -7,26 +7,24 @@ they are raw bytes, void items whose `dtype.metadata["dlpack"]` is the name.
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._dtype import element_bits, is_dtype, pack_dtype, split_name
+from ._dtype import DType, dtype_of, is_scalar
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ._tensor import Tensor
 
-
-def np_dtype(name: str) -> "np.dtype[Any] | None":
+def np_dtype(dtype: DType) -> "np.dtype[Any] | None":
     """NumPy's own dtype of that name, or None; those of ml_dtypes do not count."""
     import numpy as np
 
     try:
-        dtype = np.dtype(name)
+        found = np.dtype(str(dtype))
     except TypeError:
         return None
-    return dtype if dtype.isbuiltin == 1 else None
+    return found if found.isbuiltin == 1 else None
 
 
-def view_array(tensor: "Tensor") -> "np.ndarray[Any, Any]":
+def view_array(tensor: _core.Tensor) -> "np.ndarray[Any, Any]":
     """An ndarray over the memory of a CPU tensor; lanes become a last axis.
 
     Packed sub-byte elements have no address, so that they are unpacked into a new array
@@ -34,29 +32,31 @@ def view_array(tensor: "Tensor") -> "np.ndarray[Any, Any]":
     """
     import numpy as np
 
-    if np_dtype(tensor.dtype) is not None:
+    dtype = dtype_of(tensor._dtype)
+    if np_dtype(dtype) is not None:
         return np.asarray(memoryview(tensor))
-    scalar, lanes = split_name(tensor.dtype)
-    bits = element_bits(scalar)
-    dtype = _dtype_of(scalar)
-    axis = (lanes,) if lanes > 1 else ()
-    if bits < 8 and not tensor.padded:
-        return _unpack(tensor, bits).view(dtype).reshape(tensor.shape + axis)
-    step = lanes * dtype.itemsize
+    scalar = DType(dtype.scalar)
+    np_scalar = _dtype_of(scalar)
+    axis = (dtype.lanes,) if dtype.lanes > 1 else ()
+    if scalar.bits < 8 and not tensor.padded:
+        array = _unpack(tensor, dtype).view(np_scalar)
+        array.flags.writeable = False
+        return array.reshape(tensor.shape + axis)
+    step = dtype.lanes * np_scalar.itemsize
     memory, offset = _core._raw(tensor)
     return np.ndarray(
         tensor.shape + axis,
-        dtype,
+        np_scalar,
         memoryview(memory),
         offset,
         (
             *(stride * step for stride in tensor.strides),
-            *(dtype.itemsize for _ in axis),
+            *(np_scalar.itemsize for _ in axis),
         ),
     )
 
 
-def _dtype_of(scalar: str) -> "np.dtype[Any]":
+def _dtype_of(scalar: DType) -> "np.dtype[Any]":
     """The dtype of NumPy or ml_dtypes; raw bytes with the name where there is none."""
     import numpy as np
 
@@ -69,35 +69,42 @@ def _dtype_of(scalar: str) -> "np.dtype[Any]":
         scalar_type: type[np.generic] = getattr(ml_dtypes, scalar)
         return np.dtype(scalar_type)
     except (ImportError, AttributeError):
-        itemsize = (element_bits(scalar) + 7) // 8
-        return np.dtype(f"V{itemsize}", metadata={"dlpack": scalar})
+        return np.dtype(f"V{scalar.itemsize}", metadata={"dlpack": str(scalar)})
 
 
-def _unpack(tensor: "Tensor", bits: int) -> "np.ndarray[Any, Any]":
+def _unpack(tensor: _core.Tensor, dtype: DType) -> "np.ndarray[Any, Any]":
     """Each lane of packed elements in a byte of its own, the lowest bits first."""
     import numpy as np
 
-    memory, _ = _core._raw(_core.from_dlpack(tensor, copy=True))
-    count = tensor.size * split_name(tensor.dtype)[1]
-    single = np.unpackbits(np.asarray(memory), bitorder="little", count=count * bits)
-    array = np.packbits(single.reshape(count, bits), axis=1, bitorder="little")[:, 0]
-    array.flags.writeable = False
+    packed = _core.from_dlpack(tensor, copy=True)
+    memory, _ = _core._raw(packed)
+    count = dtype.lanes
+    for extent in tensor.shape:
+        count *= extent
+    bits = np.unpackbits(
+        np.asarray(memory), bitorder="little", count=count * dtype.bits
+    )
+    rows = bits.reshape(count, dtype.bits)
+    array: np.ndarray[Any, Any]
+    array = np.packbits(rows, axis=1, bitorder="little")[:, 0]
     return array
 
 
-def adopt_array(x: Any) -> "Tensor | None":
+def adopt_array(x: Any) -> _core.Tensor | None:
     """A Tensor over an array of a dtype that NumPy does not export; None for others.
 
     Sub-byte elements of ml_dtypes take a byte each, so that the tensor is `padded`.
     """
-    dtype: Any = getattr(x, "dtype", None)
-    if getattr(dtype, "isbuiltin", None) == 2:  # defined by another package
-        name = dtype.name
-    elif getattr(dtype, "kind", None) == "V" and dtype.fields is None:
-        name = (dtype.metadata or {}).get("dlpack")
+    np_dtype: Any = getattr(x, "dtype", None)
+    if getattr(np_dtype, "isbuiltin", None) == 2:  # defined by another package
+        name = np_dtype.name
+    elif getattr(np_dtype, "kind", None) == "V" and np_dtype.fields is None:
+        name = (np_dtype.metadata or {}).get("dlpack")
     else:
         return None
-    if not is_dtype(name) or dtype.itemsize != (element_bits(name) + 7) // 8:
+    if not is_scalar(name):
         return None
-    padded = element_bits(name) < 8
-    return _core._typed(x.view(f"u{dtype.itemsize}"), pack_dtype(name), padded)
+    dtype = DType(name)
+    if np_dtype.itemsize != dtype.itemsize:
+        return None
+    return _core._typed(x.view(f"u{dtype.itemsize}"), dtype._packed, dtype.bits < 8)

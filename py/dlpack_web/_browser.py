@@ -9,21 +9,25 @@ between any two steps of its own, but not within one that runs in C.
 """
 
 import sys
-from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from . import _core
-from ._errors import CopyError, DeviceLostError, ReleasedError
-
-if TYPE_CHECKING:
-    from ._tensor import Tensor
 
 IN_BROWSER = sys.platform == "emscripten"
 if IN_BROWSER:
     import js
     import pyodide_js
     from pyodide.code import run_js
-    from pyodide.ffi import JsException, JsProxy, can_run_sync, run_sync, to_js
+    from pyodide.ffi import (
+        JsException,
+        JsProxy,
+        can_run_sync,
+        create_once_callable,
+        run_sync,
+        to_js,
+    )
 
 _seam: Any = None
 
@@ -64,15 +68,17 @@ def _load() -> Any:
     try:
         return bundle.attach(pyodide_js)
     except JsException as error:
-        raise _translated(error) from error
+        raise _translated(error) from None
 
 
-def _translated(error: Any) -> Exception:
+def _translated(error: Any) -> BaseException:
     """The Python exception for an error that our JavaScript threw."""
+    if getattr(getattr(error, "cause", None), "type", None) == "MemoryError":
+        return MemoryError(error.message)
     classes: dict[str, type[Exception]] = {
-        "ReleasedError": ReleasedError,
-        "CopyError": CopyError,
-        "DeviceLostError": DeviceLostError,
+        "ReleasedError": _core.ReleasedError,
+        "CopyError": _core.CopyError,
+        "DeviceLostError": _core.DeviceLostError,
         "DeviceError": BufferError,
         "UnsupportedError": BufferError,
         "DLPackError": BufferError,
@@ -97,7 +103,7 @@ def invoke(function: Any, *args: Any) -> Any:
     try:
         return function(*args)
     except JsException as error:
-        raise _translated(error) from error
+        raise _translated(error) from None
 
 
 def call_with(name: str, tensors: Sequence[_core.Tensor], *args: Any) -> Any:
@@ -105,15 +111,15 @@ def call_with(name: str, tensors: Sequence[_core.Tensor], *args: Any) -> Any:
     return call(name, *map(id, tensors), *args)
 
 
-def receive(function: Any, *args: Any) -> "Tensor":
+def receive(function: Any, *args: Any) -> _core.Tensor:
     """The Tensor that a function of the JavaScript side returns the handle of: called
     and taken over in one step, chained in C."""
     chain = map(_core._take, map(function, *([arg] for arg in args)))
-    tensor: Tensor = invoke(next, chain)
+    tensor: _core.Tensor = invoke(next, chain)
     return tensor
 
 
-async def receive_later(function: Any, *args: Any) -> "Tensor":
+async def receive_later(function: Any, *args: Any) -> _core.Tensor:
     """The same of a function that returns {promise, release}: the promise is of a
     JavaScript Tensor, and release() lets go of that, even before it is there."""
     kept = Kept(function, *args)
@@ -125,17 +131,34 @@ async def finish(promise: Awaitable[Any]) -> Any:
     try:
         return await promise
     except JsException as error:
-        raise _translated(error) from error
+        raise _translated(error) from None
 
 
 def numbers(values: Sequence[int]) -> Any:
     """A JavaScript array of numbers."""
+    _ready()
     return to_js(list(values))
 
 
 def options(values: dict[str, Any]) -> Any:
     """A plain JavaScript object."""
+    _ready()
     return to_js(values, dict_converter=js.Object.fromEntries)
+
+
+@contextmanager
+def given_once(function: Callable[[], Any] | None) -> Iterator[Any]:
+    """A function for JavaScript to call once, later; taken back if the block fails."""
+    if function is None:
+        yield None
+        return
+    _ready()
+    given = create_once_callable(function)
+    try:
+        yield given
+    except BaseException:
+        given.destroy()
+        raise
 
 
 def is_js(x: object) -> bool:

@@ -3,11 +3,17 @@
 # ruff: noqa: N815 - the members keep DLPack's spelling
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from . import _browser
 
 
 class DLDeviceType(IntEnum):
-    """Kinds of device, with the names and values of DLPack 1.3."""
+    """Kinds of device, with the names and values of DLPack 1.3.
+
+    >>> dlw.DLDeviceType.kDLWebGPU.value
+    15
+    """
 
     kDLCPU = 1
     kDLCUDA = 2
@@ -27,11 +33,25 @@ class DLDeviceType(IntEnum):
     kDLTrn = 18
 
 
+# Memory that the CPU can read, whoever it belongs to.
+_HOST = {
+    DLDeviceType.kDLCPU,
+    DLDeviceType.kDLCUDAHost,
+    DLDeviceType.kDLROCMHost,
+    DLDeviceType.kDLCUDAManaged,
+}
+
+
 class Device(NamedTuple):
     """Where a tensor lives. Equal to the (type, id) pair of `__dlpack_device__`.
 
-    `type` is a `DLDeviceType`; `id` is 0 for the CPU and the index of a registered
-    GPUDevice for WebGPU. str() gives "cpu" or "webgpu:0".
+    `type` is a `DLDeviceType`; `id` is the index of a registered GPUDevice for WebGPU,
+    and 0 for the CPU (but where a producer counts several). str() gives "cpu" or
+    "webgpu:0".
+
+    >>> device = dlw.empty(3).device
+    >>> str(device), device == (1, 0)
+    ('cpu', True)
     """
 
     type: int
@@ -39,12 +59,35 @@ class Device(NamedTuple):
 
     def __str__(self) -> str:
         if self.type == DLDeviceType.kDLCPU:
-            return "cpu"
+            return "cpu" if self.id == 0 else f"cpu:{self.id}"
         name = DLDeviceType(self.type).name.removeprefix("kDL").lower()
         return f"{name}:{self.id}"
 
+    @property
+    def is_host(self) -> bool:
+        """Whether it is memory that the CPU can read."""
+        return self.type in _HOST
+
+    @property
+    def gpu(self) -> Any:
+        """The GPUDevice (JsProxy) of a WebGPU device; BufferError for others.
+
+        >>> dlw.empty(3).device.gpu
+        Traceback (most recent call last):
+        ...
+        BufferError: cpu is no WebGPU device
+        """
+        if self.type != DLDeviceType.kDLWebGPU:
+            raise BufferError(f"{self} is no WebGPU device")
+        return _browser.call("device", self.id)
+
 
 CPU = Device(DLDeviceType.kDLCPU, 0)
+
+
+def webgpu_device(device_id: int) -> Device:
+    """The WebGPU device with an id."""
+    return Device(DLDeviceType.kDLWebGPU, device_id)
 
 
 def parse_device(device: str | tuple[int, int]) -> Device | None:
@@ -60,13 +103,15 @@ def parse_device(device: str | tuple[int, int]) -> Device | None:
             return None
         kind, _, index = device.partition(":")
         if kind == "webgpu" and index.isdecimal():
-            return Device(DLDeviceType.kDLWebGPU, int(index))
+            return webgpu_device(int(index))
     elif isinstance(device, tuple) and len(device) == 2:
         kind_of, index_of = device
         if (kind_of, index_of) == CPU:
             return CPU
         if kind_of == DLDeviceType.kDLWebGPU and index_of >= 0:
-            return Device(DLDeviceType.kDLWebGPU, index_of)
+            return webgpu_device(index_of)
+        if isinstance(device, Device) and device.is_host:
+            return CPU
     else:
         raise TypeError(f"device must be a str or a Device, not {device!r}")
     raise BufferError(

@@ -1,75 +1,150 @@
-"""The names of DLPack's dtypes, and what NumPy has for them.
+"""The dtypes of DLPack by name, and how people say them.
 
 A dtype travels as one integer, the four bytes of a `DLDataType`: code, bits and, from
-bit 16 on, lanes. Vectors are named as in "float32x4".
+bit 16 on, lanes. Which there are is known to the C core alone.
 """
 
+import sys
 from functools import cache
+from typing import Any, Self
 
-# Codes and widths of DLPack 1.3; the names are the array API's and those of ml_dtypes.
-_NAMES = {
-    (6, 8): "bool",
-    **{(0, bits): f"int{bits}" for bits in (1, 2, 4, 8, 16, 32, 64)},
-    **{(1, bits): f"uint{bits}" for bits in (1, 2, 4, 8, 16, 32, 64)},
-    **{(2, bits): f"float{bits}" for bits in (16, 32, 64)},
-    **{(5, bits): f"complex{bits}" for bits in (32, 64, 128)},
-    (4, 16): "bfloat16",
-    (7, 8): "float8_e3m4",
-    (8, 8): "float8_e4m3",
-    (9, 8): "float8_e4m3b11fnuz",
-    (10, 8): "float8_e4m3fn",
-    (11, 8): "float8_e4m3fnuz",
-    (12, 8): "float8_e5m2",
-    (13, 8): "float8_e5m2fnuz",
-    (14, 8): "float8_e8m0fnu",
-    (15, 6): "float6_e2m3fn",
-    (16, 6): "float6_e3m2fn",
-    (17, 4): "float4_e2m1fn",
+from . import _core
+
+_PACKED = _core._dtypes()
+_NAMES = {packed: name for name, packed in _PACKED.items()}
+# Python's numbers as NumPy takes them, and what people try.
+_PYTHON = {
+    bool: "bool",
+    int: f"int{sys.maxsize.bit_length() + 1}",
+    float: "float64",
+    complex: "complex128",
 }
-_TRIPLES = {name: triple for triple, name in _NAMES.items()}
+_MEANT = {
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "bf16": "bfloat16",
+    "i32": "int32",
+    "i64": "int64",
+    "u32": "uint32",
+    "u64": "uint64",
+    "half": "float16",
+    "single": "float32",
+    "double": "float64",
+    "float": "float32",
+    "int": "int32",
+    "complex": "complex64",
+}
+
+
+class DType(str):
+    """The name of a dtype, in DLPack's and the array API's words, that knows its facts.
+
+    It equals and is printed as the plain name, and NumPy takes it.
+
+    >>> dtype = dlw.empty(3).dtype
+    >>> dtype == "float32", dtype.itemsize, np.dtype(dtype)
+    (True, 4, dtype('float32'))
+    """
+
+    __slots__ = ("_packed",)
+    _packed: int
+
+    def __new__(cls, name: str) -> Self:
+        dtype = super().__new__(cls, name)
+        dtype._packed = _pack(name)
+        return dtype
+
+    @property
+    def name(self) -> str:
+        """The name as a plain str: "float32", or "float32x4" with lanes."""
+        return str(self)
+
+    @property
+    def code(self) -> int:
+        """DLPack's `DLDataTypeCode`: 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, …"""
+        return self._packed & 0xFF
+
+    @property
+    def bits(self) -> int:
+        """Bits of one lane, both parts of a complex number together."""
+        return self._packed >> 8 & 0xFF
+
+    @property
+    def lanes(self) -> int:
+        """Numbers in one element: 1, or more for vectors."""
+        return self._packed >> 16
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element alone."""
+        return -(-self.bits * self.lanes // 8)
+
+    @property
+    def scalar(self) -> str:
+        """The name of one lane."""
+        return _NAMES[self._packed & 0xFFFF | 1 << 16]
+
+    def __dlpack_data_type__(self) -> tuple[int, int, int]:
+        """(code, bits, lanes), as libraries ask for it that speak DLPack's dtypes.
+
+        >>> dlw.empty(3, "uint8").dtype.__dlpack_data_type__()
+        (1, 8, 1)
+        """
+        return self.code, self.bits, self.lanes
 
 
 @cache
-def dtype_name(packed: int) -> str:
-    """The name of a dtype: "float32", or "float32x4" with lanes."""
+def dtype_of(packed: int) -> DType:
+    """The dtype that the C core means."""
     lanes = packed >> 16
-    name = _NAMES[packed & 0xFF, packed >> 8 & 0xFF]
-    return name if lanes == 1 else f"{name}x{lanes}"
+    scalar = _NAMES[packed & 0xFFFF | 1 << 16]
+    return DType(scalar if lanes == 1 else f"{scalar}x{lanes}")
 
 
-def bytes_of(packed: int, size: int, padded: bool) -> int:
-    """Bytes of so many elements; DLPack: size * bits * lanes / 8, rounded up."""
-    bits = 8 if padded else (packed >> 8 & 0xFF) * (packed >> 16)
-    return -(-size * bits // 8)
+def is_scalar(name: object) -> bool:
+    """Whether DLPack has a dtype of one lane of that name."""
+    return name in _PACKED
 
 
-def split_name(name: str) -> tuple[str, int]:
-    """The name of one lane, and how many there are."""
-    scalar, _, lanes = name.rpartition("x")
-    if scalar in _TRIPLES and lanes.isdecimal() and lanes[0] != "0":
-        return scalar, int(lanes)
-    return name, 1
-
-
-def element_bits(name: str) -> int:
-    """Bits of one lane, both parts of a complex number together."""
-    return _TRIPLES[split_name(name)[0]][1]
-
-
-def is_dtype(name: object) -> bool:
-    """Whether DLPack has a scalar dtype of that name."""
-    return name in _TRIPLES
-
-
-@cache
-def pack_dtype(name: str) -> int:
+def _pack(name: str) -> int:
     """The integer for a name; TypeError lists what there is."""
-    scalar, lanes = split_name(name)
-    if scalar not in _TRIPLES or lanes > 0xFFFF or (lanes == 1) != (scalar == name):
+    packed = _PACKED.get(name)
+    if packed is not None:
+        return packed
+    scalar, _, lanes = name.rpartition("x")
+    if scalar in _PACKED and _is_count(lanes):
+        return _PACKED[scalar] & 0xFFFF | int(lanes) << 16
+    hint = f"; did you mean {_MEANT[name]!r}?" if name in _MEANT else ""
+    raise TypeError(
+        f"unknown dtype {name!r}: 'bool', 'int1' to 'int64', 'uint1' to 'uint64', "
+        "'float16' to 'float64', 'complex32' to 'complex128', 'bfloat16', DLPack's "
+        f"floats of 8, 6 and 4 bits, and vectors such as 'float32x4' are supported{hint}"
+    )
+
+
+def _is_count(lanes: str) -> bool:
+    return lanes.isdecimal() and lanes[0] != "0" and 1 < int(lanes) < 1 << 16
+
+
+def parse_dtype(dtype: Any) -> DType:
+    """The dtype that is meant: a name, one of Python's numbers, or what has a name, such
+    as np.float32 or a dtype of NumPy, PyTorch or JAX. TypeError for everything else."""
+    if isinstance(dtype, DType):
+        return dtype
+    if isinstance(dtype, str):
+        return DType(dtype)
+    if isinstance(dtype, type) and dtype in _PYTHON:
+        return DType(_PYTHON[dtype])
+    if getattr(dtype, "isnative", True) is False:
         raise TypeError(
-            f"unknown dtype {name!r}: 'bool', 'int1' to 'int64', 'uint1' to 'uint64', "
-            "'float16' to 'float64', 'complex32' to 'complex128', 'bfloat16', DLPack's "
-            "floats of 8, 6 and 4 bits, and vectors such as 'float32x4' are supported"
+            f"dtype {dtype!s} is not in native byte order, and DLPack has no other: use "
+            f"{getattr(dtype, 'name', dtype)!r}"
         )
-    code, bits = _TRIPLES[scalar]
-    return code | bits << 8 | lanes << 16
+    for name in (getattr(dtype, "name", None), getattr(dtype, "__name__", None)):
+        if isinstance(name, str):
+            return DType(name.removesuffix("_"))  # np.bool_ of NumPy 1
+    torch_name = str(dtype).removeprefix("torch.")
+    if is_scalar(torch_name):
+        return DType(torch_name)
+    raise TypeError(f"dtype must be a name such as 'float32', not {dtype!r}")

@@ -1,11 +1,9 @@
-"""What to do about an array that its producer cannot export."""
+"""What to say, or to do, about an object that cannot be shared as it is."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
+from . import _core
 from ._arrays import adopt_array
-
-if TYPE_CHECKING:
-    from ._tensor import Tensor
 
 _KINDS = {
     "O": "object arrays hold references to Python objects, not numbers; convert them, "
@@ -22,14 +20,19 @@ _KINDS = {
 
 def explain(
     x: object, error: BaseException, borrowing: bool
-) -> "BaseException | Tensor":
+) -> "BaseException | _core.Tensor":
     """The exception to raise for `error`, which importing `x` raised; or its Tensor.
 
-    NumPy exports no dtype that it did not define: those of DLPack are imported here.
-    An exception of a producer's `__dlpack__` stays what it is and gets a note. When we
-    were borrowing, through the buffer protocol or for JavaScript, a BufferError of our
+    error: a BufferError, TypeError, ValueError or AttributeError; others do not come
+    here. NumPy exports no dtype that it did not define: those of DLPack are imported
+    here. An exception of a producer's `__dlpack__` stays what it is and gets a note. When
+    we were borrowing, through the buffer protocol or for JavaScript, a BufferError of our
     own takes its place.
     """
+    if not _is_producer(x):
+        return _not_a_producer(x, error)
+    if isinstance(error, AttributeError):
+        return error
     tensor = adopt_array(x)
     if tensor is not None:
         return tensor
@@ -38,11 +41,39 @@ def explain(
         if hint is not None:
             error.add_note(hint)
         return error
-    if hint is None and isinstance(error, BufferError):
+    if hint is None and isinstance(error, BufferError | TypeError):
         return error
-    ours = BufferError(hint or f"cannot share {type(x).__qualname__!r}: {error}")
-    ours.__cause__ = error
-    return ours
+    return _in_place_of(
+        error, BufferError(hint or f"cannot share {type(x).__qualname__!r}: {error}")
+    )
+
+
+def _in_place_of(error: BaseException, better: Exception) -> Exception:
+    """`better`, which says all that `error` did: tracebacks show it alone."""
+    better.__context__ = error
+    better.__suppress_context__ = True
+    return better
+
+
+def _is_producer(x: object) -> bool:
+    return hasattr(x, "__dlpack__") or _is_buffer(x)
+
+
+def _is_buffer(x: object) -> bool:
+    return hasattr(type(x), "__buffer__")
+
+
+def _not_a_producer(x: Any, error: BaseException) -> Exception:
+    """Words for what has neither __dlpack__ nor a buffer."""
+    if type(x).__module__.startswith("pyodide."):  # a JsProxy
+        way = "it is an object of JavaScript: use from_js(x)"
+    elif hasattr(x, "__array__"):
+        way = "it has __array__: use np.asarray(x)"
+    else:
+        way = "make an array of it first, for example with np.asarray(x)"
+    what = f"cannot share a {type(x).__qualname__}, which has no __dlpack__: {way}"
+    wanted = AttributeError if isinstance(error, AttributeError) else TypeError
+    return _in_place_of(error, wanted(what))
 
 
 def _hint(x: object) -> str | None:

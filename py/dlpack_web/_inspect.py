@@ -1,15 +1,15 @@
 """Where memory is: the tensors that are alive, by their holders, and GPU devices."""
 
-import gc
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 from types import FrameType, ModuleType
 from typing import Any
 
 from . import _browser, _core
+from ._core import ReleasedError
 from ._show import size_of
 from ._tensor import Tensor
 
@@ -140,26 +140,29 @@ def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
         names.setdefault(id(tensor), []).append(name)
     frame = sys._getframe(1)
     calling = [frame, *_callers(frame)]
-    # Not isinstance, which asks any object for its __class__.
-    alive = [x for x in gc.get_objects() if issubclass(type(x), Tensor)]
-    alive = [tensor for tensor in alive if not tensor.released]
+    alive: list[Any] = _core._alive()
     alive.sort(key=lambda tensor: id(tensor) not in names)  # those with names first
-    rows = [
-        Held(
-            tuple(
-                dict.fromkeys(names.get(id(tensor)) or _holders(tensor, calling, alive))
-            ),
-            tensor.dtype,
-            tensor.shape,
-            str(tensor.device),
-            tensor.nbytes,
-            weakref.ref(tensor),
-        )
-        for tensor in alive
-    ]
+    rows = []
+    for tensor in alive:
+        holders = names.get(id(tensor)) or _holders(tensor, calling, alive)
+        try:
+            rows.append(_held(tensor, dict.fromkeys(holders)))
+        except ReleasedError:  # by another thread, in the meantime
+            continue
     live = _core.live_tensors()
     devices = _browser.stats() if _browser.is_loaded() else []
     return Report(rows, live, max(0, live - len(rows)), devices)
+
+
+def _held(tensor: Tensor, holders: Iterable[str]) -> Held:
+    return Held(
+        tuple(holders),
+        tensor.dtype,
+        tensor.shape,
+        str(tensor.device),
+        tensor.nbytes,
+        weakref.ref(tensor),
+    )
 
 
 def _callers(frame: FrameType) -> Iterator[FrameType]:
@@ -174,11 +177,13 @@ def _holders(
     """Who refers to a Tensor that no name leads to; `but` is our own list."""
     for frame in calling:  # which the garbage collector does not know
         yield from _locals(frame, tensor)
-    for holder in gc.get_referrers(tensor):
+    for holder in _core._referrers(tensor):
         paused = getattr(holder, "cr_frame", None) or getattr(holder, "gi_frame", None)
         if paused is not None:
             yield from _locals(paused, tensor)
-        elif isinstance(holder, list | tuple | set | frozenset | dict):
+        elif holder is tuple or holder is frozenset:
+            yield f"a {holder.__name__}"
+        elif isinstance(holder, list | set | dict):
             if holder is not but:
                 yield _owner(holder, tensor)
         elif not isinstance(holder, FrameType):
@@ -196,7 +201,7 @@ def _locals(frame: FrameType, tensor: Tensor) -> Iterator[str]:
 def _owner(container: Any, tensor: Tensor) -> str:
     """A container by the object whose attributes it is, if it is that."""
     if isinstance(container, dict):
-        for each in gc.get_referrers(container):
+        for each in _core._referrers(container):
             if getattr(each, "__dict__", None) is container:
                 return _attribute(each, tensor)
     return f"a {type(container).__name__}"

@@ -3,80 +3,42 @@
 import base64
 import struct
 import zlib
+from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
-
-from . import _browser
-from ._device import CPU
-from ._errors import ReleasedError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ._tensor import Tensor
-
-# What a picture may read back from a GPU, and how many elements it looks at.
-READ_BYTES = 256 << 10
-SAMPLES = 1 << 16
+SAMPLES = 1 << 16  # elements that a picture looks at
 SIDE = 96  # pixels of a thumbnail, at most
 BINS = 32
 
 
-def html(tensor: "Tensor") -> str:
-    """The tensor as HTML without scripts or styles: a table and, where it is cheap, a
-    thumbnail (of images) or histogram (of numbers)."""
-    if tensor.released:
-        return f"<code>{escape(repr(tensor))}</code>"
-    facts = {
-        "dtype": tensor.dtype + (", a byte each" if tensor.padded else ""),
-        "shape": str(tensor.shape),
-        "strides": f"{tensor.strides}, in elements",
-        "device": str(tensor.device),
-        "size": size_of(tensor.nbytes),
-        "access": "read-only" if tensor.read_only else "read and write",
-        "memory of": _owner(tensor),
-    }
+def html(
+    title: str, facts: Mapping[str, str], picture: "np.ndarray[Any, Any] | str"
+) -> str:
+    """One block of HTML without scripts or styles: a table of facts and, as its last row,
+    a thumbnail (of images) or histogram (of numbers), or the words that stand for it."""
     rows = "".join(
-        f"<tr><th align='left'>{name}</th><td align='left'>{escape(value)}</td></tr>"
+        f"<tr><th align='left'>{escape(name)}</th>"
+        f"<td align='left'>{escape(value)}</td></tr>"
         for name, value in facts.items()
     )
+    if isinstance(picture, str):
+        shown = f"<small>{escape(picture)}</small>"
+    else:
+        shown = _thumbnail(picture) if _is_image(picture) else _histogram(picture)
     return (
-        f"<table><caption>dlpack_web.Tensor</caption>{rows}</table>{_picture(tensor)}"
+        f"<div><table cellpadding='4'><caption>{escape(title)}</caption>{rows}"
+        f"<tr><td align='left' colspan='2'>{shown}</td></tr></table></div>"
     )
-
-
-def _owner(tensor: "Tensor") -> str:
-    if tensor.device != CPU:
-        pooled = _browser.call_with("isPooled", (tensor,))
-        return "dlpack_web, in its pool" if pooled else "whoever made the GPUBuffer"
-    owner = tensor._owner
-    if isinstance(owner, bool):
-        return "another DLPack producer" if owner else "dlpack_web"
-    return f"{type(owner).__module__}.{type(owner).__qualname__}"
 
 
 def size_of(count: int) -> str:
     """1500 -> "1.5 KB" (powers of ten)."""
     power = min(len(str(count)) - 1, 9) // 3
     return f"{count / 1000**power:.4g} {('B', 'KB', 'MB', 'GB')[power]}"
-
-
-def _picture(tensor: "Tensor") -> str:
-    if tensor.size == 0:
-        return "<small>no elements</small>"
-    if tensor.device != CPU:
-        if tensor.nbytes > READ_BYTES:
-            what = "on the GPU, and more than is read back only to be shown"
-            return f"<small>{what}: await t.to_host()</small>"
-        if not _browser.can_block():
-            return "<small>on the GPU: await t.to_host()</small>"
-    try:
-        array = tensor.numpy()
-    except (BufferError, ImportError, ReleasedError) as error:
-        return f"<small>{escape(str(error))}</small>"
-    if _is_image(array):
-        return _thumbnail(array)
-    return _histogram(array)
 
 
 def _is_image(array: "np.ndarray[Any, Any]") -> bool:
@@ -130,7 +92,8 @@ def _histogram(array: "np.ndarray[Any, Any]") -> str:
 
     some = _thin(array)
     try:
-        values = np.abs(some) if array.dtype.kind == "c" else some.astype("f8")
+        with np.errstate(invalid="ignore", over="ignore"):
+            values = np.abs(some) if array.dtype.kind == "c" else some.astype("f8")
     except (TypeError, ValueError):
         return "<small>elements that NumPy has no numbers for</small>"
     finite = values[np.isfinite(values)]

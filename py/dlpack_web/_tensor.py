@@ -1,65 +1,180 @@
 """The Tensor that users hold: the C core's, with what needs a browser or NumPy."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import prod
-from operator import index
-from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, SupportsIndex, cast
 
-from . import _browser, _core
+from . import _browser, _core, _show, _views
 from ._arrays import np_dtype, view_array
-from ._device import CPU, Device, DLDeviceType, parse_device
-from ._docs import DOCS
-from ._dtype import bytes_of, dtype_name, pack_dtype
-from ._errors import CopyError, fail, kind
+from ._core import CopyError, ReleasedError
+from ._device import CPU, Device, DLDeviceType, parse_device, webgpu_device
+from ._dtype import DType, dtype_of, parse_dtype
 from ._explain import explain
+from ._hints import Hints, Reading
 
 if TYPE_CHECKING:
     import numpy as np
+    from typing_extensions import CapsuleType
 
 _AWAIT = "use `await t.to_host()`"
+# What a picture of a tensor may read back from a GPU.
+_PICTURE_BYTES = 256 << 10
 
 
-class Tensor(_core.Tensor):
+class Tensor(_core.Tensor, Hints):
     """One hold on the memory of a tensor, on the CPU or on a WebGPU device.
 
     Made by `from_dlpack`, `from_buffer`, `from_js` and `empty`. Arrays, capsules and
     buffers made from a Tensor keep the memory alive by themselves. `release()`, or the
     end of a `with` block, lets go early; then everything but `released` raises
-    ReleasedError.
+    ReleasedError. A Tensor does no arithmetic; NumPy and whatever speaks DLPack take it.
+
+    >>> t = dlw.from_dlpack(np.arange(6.0).reshape(2, 3))
+    >>> t
+    Tensor(shape=(2, 3), dtype='float64', device='cpu')
+    >>> np.asarray(t).sum()
+    np.float64(15.0)
     """
 
     __slots__ = ()
 
+    # --- facts ------------------------------------------------------------------------
+
     @property
     def device(self) -> Device:
-        """Where the elements are: str() gives "cpu" or "webgpu:0"."""
+        """Where the elements are: str() gives "cpu" or "webgpu:0".
+
+        >>> str(dlw.empty(3).device)
+        'cpu'
+        """
         kind, device_id = self.__dlpack_device__()
         return Device(DLDeviceType(kind), device_id)
 
     @property
-    def dtype(self) -> str:
-        """Name of the dtype, "float32" or, with lanes, "float32x4"."""
-        return dtype_name(self._dtype)
+    def dtype(self) -> DType:
+        """The dtype, a str: "float32" or, with lanes, "float32x4".
+
+        >>> dlw.empty(3, "uint8").dtype
+        'uint8'
+        """
+        return dtype_of(self._dtype)
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
+        """Number of dimensions.
+
+        >>> dlw.empty((2, 3)).ndim
+        2
+        """
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """Number of elements.
+
+        >>> dlw.empty((2, 3)).size
+        6
+        """
         return prod(self.shape)
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element alone."""
-        return bytes_of(self._dtype, 1, self.padded)
+        """Bytes of one element alone.
+
+        >>> dlw.empty(3, "float64").itemsize
+        8
+        """
+        return 1 if self.padded else self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements; those of less than a byte share bytes."""
-        return bytes_of(self._dtype, self.size, self.padded)
+        """Bytes of all elements; those of less than a byte share bytes.
+
+        >>> dlw.empty(3, "float64").nbytes, dlw.empty(3, "uint4").nbytes
+        (24, 2)
+        """
+        dtype = self.dtype
+        bits = 8 if self.padded else dtype.bits * dtype.lanes
+        return -(-self.size * bits // 8)  # rounded up
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a Tensor without dimensions")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                f"a Tensor of {self.size} elements is neither true nor false: use "
+                "`t is not None`, or np.asarray(t).any()"
+            )
+        return bool(self.numpy().item())
+
+    def __int__(self) -> int:
+        return int(self._number())
+
+    def __float__(self) -> float:
+        return float(self._number())
+
+    def __complex__(self) -> complex:
+        return complex(self._number())
+
+    def __index__(self) -> int:
+        if self.dtype.code > 1:
+            raise TypeError(f"a Tensor of {self.dtype} is no integer index")
+        return int(self._number())
+
+    def _number(self) -> Any:
+        if self.size != 1:
+            raise TypeError(
+                f"a Tensor of {self.size} elements is no number: use t[i], or "
+                "np.asarray(t)"
+            )
+        return self.numpy().item()
+
+    # --- views ------------------------------------------------------------------------
+
+    def reshape(self, shape: SupportsIndex | Iterable[int], /) -> "Tensor":
+        """The same elements in the same order, with another shape: a view, with a hold of
+        its own on the same memory, on the CPU and on WebGPU.
+
+        One extent may be -1. ValueError: another number of elements; BufferError: the
+        elements do not lie so that a view would do.
+
+        >>> dlw.from_buffer(bytes(6)).reshape((2, -1)).shape
+        (2, 3)
+        """
+        return self._view(_views.reshape(self._layout(), shape))
+
+    def permute_dims(self, axes: Iterable[int], /) -> "Tensor":
+        """The axes in another order, as the array API has it: a view, with a hold of its
+        own. ValueError: `axes` is no permutation.
+
+        >>> dlw.empty((2, 3)).permute_dims((1, 0)).shape
+        (3, 2)
+        """
+        return self._view(_views.permute(self._layout(), axes))
+
+    def __getitem__(self, key: Any) -> "Tensor":
+        """A view, with a hold of its own: ints, slices, `...` and None, as in NumPy.
+
+        >>> t = dlw.from_dlpack(np.arange(6).reshape(2, 3))
+        >>> t[0, ::-1].numpy().tolist()
+        [2, 1, 0]
+        """
+        return self._view(_views.select(self._layout(), key))
+
+    def __iter__(self) -> Iterator["Tensor"]:
+        for position in range(len(self)):
+            yield self[position]
+
+    def _layout(self) -> _views.Layout:
+        return _views.Layout(self.shape, self.strides)
+
+    def _view(self, layout: _views.Layout) -> "Tensor":
+        return made(_core._view(self, *layout))
+
+    # --- lifetime -----------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         _ = self.shape  # raises ReleasedError
@@ -67,6 +182,8 @@ class Tensor(_core.Tensor):
 
     def __exit__(self, *exception: object) -> None:
         self.release()
+
+    # --- NumPy ----------------------------------------------------------------------------
 
     def numpy(self) -> "np.ndarray[Any, Any]":
         """An ndarray over the same memory; read-only if the tensor is.
@@ -76,23 +193,71 @@ class Tensor(_core.Tensor):
         bfloat16, are those of ml_dtypes where it is installed; else raw bytes, void
         items with the name in `dtype.metadata["dlpack"]`. Lanes are a last axis. Packed
         sub-byte elements are the exception: NumPy gets a read-only, unpacked copy.
+
+        >>> dlw.from_buffer(b"abc").numpy()
+        array([97, 98, 99], dtype=uint8)
         """
-        if self.device != CPU:
-            return self._read_blocking().numpy()
-        return view_array(self)
+        return view_array(self if self.device.is_host else self._read_blocking())
+
+    def to_numpy(self) -> "np.ndarray[Any, Any]":
+        """The same as `numpy()`, by the name that pandas and matplotlib look for.
+
+        >>> dlw.from_buffer(b"abc").to_numpy()
+        array([97, 98, 99], dtype=uint8)
+        """
+        return self.numpy()
 
     def __array__(
         self, dtype: Any = None, *, copy: bool | None = None
     ) -> "np.ndarray[Any, Any]":
         """What np.asarray(t) calls where the buffer protocol does not do."""
-        if copy is False and self.device != CPU:
+        interrupt = self._interrupt()
+        if interrupt is not None:  # which NumPy dropped, when it asked for the buffer
+            raise interrupt
+        if copy is False and not self.device.is_host:
             raise CopyError(f"reading {self.device} back makes a copy")
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
                 raise CopyError(f"{array.dtype} to {dtype} makes a copy")
             return array.astype(dtype)
-        return array.copy() if copy and self.device == CPU else array
+        return array.copy() if copy and self.device.is_host else array
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """For Pillow and others that look for it; of host memory alone.
+
+        The memory is given as a buffer, which holds it, not as a bare address.
+
+        >>> dlw.empty((2, 3), "uint8").__array_interface__["typestr"]
+        '|u1'
+        """
+        dtype = np_dtype(self.dtype)
+        if dtype is None or not self.device.is_host:
+            raise AttributeError(f"{self!r} has no __array_interface__")
+        memory, offset = _core._raw(self)
+        strides = tuple(stride * dtype.itemsize for stride in self.strides)
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": dtype.str,
+            "data": memoryview(memory),
+            "offset": offset,
+            "strides": None if self._row_major() else strides,
+        }
+
+    def tobytes(self) -> bytes:
+        """The elements in row-major order, copied.
+
+        >>> dlw.from_buffer(b"abc")[::-1].tobytes()
+        b'cba'
+        """
+        if not self.device.is_host:
+            return self._read_blocking().tobytes()
+        packed = self if self._row_major() else _core.from_dlpack(self, copy=True)
+        return bytes(memoryview(_core._raw(packed)[0]))
+
+    # --- devices --------------------------------------------------------------------------
 
     def to_device(
         self,
@@ -109,35 +274,45 @@ class Tensor(_core.Tensor):
         blocks, so it needs JSPI; otherwise BufferError. copy=False raises CopyError
         where a copy is needed, copy=True copies in any case (CPU only).
 
-        dtype: what the elements of an upload become, where WGSL has no room for them:
-        float64 to float32, complex128 to complex64, float32 to float16 or bfloat16
-        (rounded) and back, int64 to int32, uint64 to uint32 (BufferError if a value
-        does not fit). Strided and converted uploads take at most 8 MiB of memory.
+        dtype: what the elements become on the way from the CPU, where WGSL has no room
+        for them: float64 to float32, complex128 to complex64, float32 to float16 or
+        bfloat16 (rounded) and back, int64 to int32, uint64 to uint32 (BufferError if a
+        value does not fit). Strided and converted uploads take at most 8 MiB of memory.
+
+        >>> dlw.from_dlpack(np.arange(3.0)).to_device("cpu", dtype="float32").numpy()
+        array([0., 1., 2.], dtype=float32)
         """
-        name = self.dtype if dtype is None else dtype_named(dtype)
+        wanted = self.dtype if dtype is None else parse_dtype(dtype)
         target, here = parse_device(device), self.device
         if target is None:
-            target = here if here != CPU else default_device()
-        if name != self.dtype and (here != CPU or target == CPU):
+            target = default_device() if here.is_host else here
+        if here.is_host and target == CPU:
+            return self._on_host(wanted, copy)
+        if not here.is_host and wanted != self.dtype:
             raise BufferError(
-                f"only uploads convert: {self.dtype} on {here} cannot become {name} on "
-                f"{target}; convert with NumPy on the CPU"
+                f"elements are converted on the way from the CPU: {self.dtype} on {here} "
+                f"cannot become {wanted} on {target}; convert with NumPy on the CPU"
             )
         if target == here and not copy:
-            return _core.from_dlpack(self)
-        if target == CPU == here:
-            return _core.from_dlpack(self, copy=True)
+            return made(_core.from_dlpack(self))
         if copy is False:
             raise CopyError(f"moving a tensor from {here} to {target} copies it")
         if target == CPU:
             return self._read_blocking()
-        if here != CPU:
+        if not here.is_host:
             raise BufferError(
                 f"cannot copy from {here} to {target}: WebGPU buffers do not leave "
                 f"their device; {_AWAIT} and upload the result"
             )
         upload = _browser.method("upload")
-        return _browser.receive(upload, id(self), target.id, name)
+        return made(_browser.receive(upload, id(self), target.id, str(wanted)))
+
+    def _on_host(self, dtype: DType, copy: bool | None) -> "Tensor":
+        if dtype != self.dtype:
+            if copy is False:
+                raise CopyError(f"{self.dtype} to {dtype} makes a copy")
+            return made(_core._convert(self, dtype._packed))
+        return made(_core._from_dlpack_on(self, CPU, copy, False))
 
     def write(self, source: object, /, *, convert: bool = False) -> None:
         """Writes the elements of `source` over those of this tensor: one copy.
@@ -146,48 +321,63 @@ class Tensor(_core.Tensor):
         of one that `to_device(dtype=...)` converts. To a WebGPU tensor that is an upload
         that needs no new GPUBuffer, and nothing to await. BufferError: another shape or
         dtype, read-only or strided targets; then nothing is written.
+
+        >>> t = dlw.empty(3)
+        >>> t.write(np.arange(3.0), convert=True)
+        >>> t.numpy()
+        array([0., 1., 2.], dtype=float32)
         """
-        with hold(source) as other:
-            if self.device != CPU:
+        with _hold(source) as other:
+            if not self.device.is_host:
                 _browser.call_with("write", (self, other), convert)
                 return
-            self._check_write(other)
-            packed = _core.from_dlpack(other, copy=None if other._row_major() else True)
+            self._check_write(other, convert)
+            packed = other
+            if other.dtype != self.dtype:
+                packed = made(_core._convert(other, self._dtype))
+            elif not other._row_major():
+                packed = made(_core.from_dlpack(other, copy=True))
             memoryview(_core._raw(self)[0])[:] = memoryview(_core._raw(packed)[0])
-            packed.release()
 
-    def _check_write(self, source: "Tensor") -> None:
-        if (source.shape, source.dtype) != (self.shape, self.dtype):
+    def _check_write(self, source: "Tensor", convert: bool) -> None:
+        same = source.dtype == self.dtype and source.padded == self.padded
+        if source.shape != self.shape or not (same or convert):
             raise BufferError(f"{source!r} cannot be written over {self!r}")
-        if source.device != CPU:
+        if not source.device.is_host:
             raise BufferError(f"the source is on {source.device}: {_AWAIT} of it first")
         if self.read_only or not self._row_major():
             raise BufferError(f"{self!r} cannot be written to: read-only or strided")
 
     def _row_major(self) -> bool:
         """Whether the elements lie one after the other."""
-        step = 1
-        for extent, stride in zip(
-            reversed(self.shape), reversed(self.strides), strict=True
-        ):
-            if extent not in (0, 1) and stride != step:
-                return self.size == 0
-            step *= extent
-        return True
+        return _views.is_row_major(self.shape, self.strides)
 
-    async def to_host(
+    def to_host(
         self, out: "np.ndarray[Any, Any] | None" = None
-    ) -> "np.ndarray[Any, Any]":
-        """The elements as an ndarray: read back from a GPU with one copy.
+    ) -> "Reading[np.ndarray[Any, Any]]":
+        """To be awaited: the elements as an ndarray, read back from a GPU with one copy.
 
         Into `out` when given (same shape and dtype; one more copy if it is strided),
         which is returned. Of a CPU tensor without `out`, the array shares its memory.
+
+        >>> await dlw.from_buffer(b"abc").to_host()
+        array([97, 98, 99], dtype=uint8)
         """
-        return (await _to_host([self], [out]))[0]
+        return Reading(self._to_host(out))
+
+    async def _to_host(self, out: Any) -> "np.ndarray[Any, Any]":
+        return (await _read([self], [out]))[0]
 
     @property
     def js(self) -> Any:
-        """The JavaScript Tensor over the same memory; released with this one."""
+        """The JavaScript Tensor over the same memory; released with this one.
+
+        >>> a = np.arange(3.0)
+        >>> t = dlw.from_dlpack(a)
+        >>> t.js.data[1] = 7
+        >>> a
+        array([0., 7., 2.])
+        """
         try:
             twin = self._js
         except AttributeError:
@@ -197,8 +387,17 @@ class Tensor(_core.Tensor):
 
     @property
     def gpu_buffer(self) -> Any:
-        """The GPUBuffer of a WebGPU tensor; BufferError for others."""
-        if self.device == CPU:
+        """The GPUBuffer (JsProxy) of a WebGPU tensor; BufferError for others.
+
+        Who takes it may keep it: from then on it is left to JavaScript's garbage
+        collector, neither destroyed nor used again when the tensor is released.
+
+        >>> await dlw.webgpu.request_device()
+        Device(type=<DLDeviceType.kDLWebGPU: 15>, id=0)
+        >>> dlw.empty(3, device="webgpu").gpu_buffer.size
+        16
+        """
+        if self.device.is_host:
             raise BufferError(
                 "a CPU tensor has no GPUBuffer; use t.to_device('webgpu').gpu_buffer"
             )
@@ -218,6 +417,8 @@ class Tensor(_core.Tensor):
             f"needs JSPI and an entry through async Python); {_AWAIT}"
         )
 
+    # --- notebooks ------------------------------------------------------------------------
+
     def __repr__(self) -> str:
         if self.released:
             return "Tensor(released)"
@@ -229,28 +430,108 @@ class Tensor(_core.Tensor):
 
         Of a GPU tensor at most 256 KiB are read back, where Python may block.
         """
-        from ._show import html
-
-        return html(self)
+        try:
+            return _show.html("dlpack_web.Tensor", self._facts(), self._picture())
+        except ReleasedError:
+            return f"<code>{self!r}</code>"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
+    def _facts(self) -> dict[str, str]:
+        return {
+            "dtype": self.dtype + (", a byte each" if self.padded else ""),
+            "shape": str(self.shape),
+            "strides": f"{self.strides}, in elements",
+            "device": str(self.device),
+            "size": _show.size_of(self.nbytes),
+            "access": "read-only" if self.read_only else "read and write",
+            "memory of": self._memory_of(),
+        }
 
-def hold(x: Any) -> Tensor:
+    def _memory_of(self) -> str:
+        if not self.device.is_host:
+            if not _browser.is_loaded():
+                return "whoever made the GPUBuffer"
+            pooled = _browser.call_with("isPooled", (self,))
+            return "dlpack_web, in its pool" if pooled else "whoever made the GPUBuffer"
+        owner = self._owner
+        if isinstance(owner, bool):
+            return "another DLPack producer" if owner else "dlpack_web"
+        return f"{type(owner).__module__}.{type(owner).__qualname__}"
+
+    def _picture(self) -> "np.ndarray[Any, Any] | str":
+        """The elements to be shown, or why they are not."""
+        if self.size == 0:
+            return "no elements"
+        if not self.device.is_host:
+            if self.nbytes > _PICTURE_BYTES:
+                return (
+                    "on the GPU, and more than is read back only to be shown: await "
+                    "t.to_host()"
+                )
+            if not _browser.can_block():
+                return "on the GPU: await t.to_host()"
+        try:
+            return self.numpy()
+        except (BufferError, ImportError) as error:
+            if isinstance(error, ReleasedError):
+                raise
+            return str(error)
+
+
+# --- making tensors ---------------------------------------------------------------------------
+
+
+class _Producer(Protocol):
+    def __dlpack__(self) -> "CapsuleType": ...
+
+
+class _FromDLPack(Protocol):
+    def __call__(
+        self,
+        x: "_Producer | CapsuleType",
+        /,
+        *,
+        device: str | tuple[int, int] | None = None,
+        copy: bool | None = None,
+        dtype: Any = None,
+    ) -> Tensor: ...
+
+
+class _FromBuffer(Protocol):
+    def __call__(self, obj: object, /) -> Tensor: ...
+
+
+# Called straight in C, which makes what is bound below.
+from_dlpack = cast(_FromDLPack, _core.from_dlpack)
+from_buffer = cast(_FromBuffer, _core.from_buffer)
+
+
+def made(tensor: _core.Tensor) -> Tensor:
+    """What the C core made, by its full type."""
+    return cast(Tensor, tensor)
+
+
+def share(x: Any) -> Tensor:
     """A hold of our own on the memory of any object that shares some."""
-    return _core.from_dlpack(x) if hasattr(x, "__dlpack__") else _core.from_buffer(x)
+    return from_dlpack(x) if hasattr(x, "__dlpack__") else from_buffer(x)
+
+
+def _hold(x: Any) -> Tensor:
+    """The same to copy from once: the memory may be misaligned."""
+    return made(_core._hold(x))
 
 
 def _like(tensor: Tensor) -> Tensor:
     """Fresh CPU memory for the elements of a tensor."""
-    return _core._empty(tensor.shape, tensor._dtype, tensor.padded)
+    return made(_core._empty(tensor.shape, tensor._dtype, tensor.padded))
 
 
 def default_device() -> Device:
     """The first registered WebGPU device that is not lost."""
     for device_id in _browser.call("deviceIds"):
-        return Device(DLDeviceType.kDLWebGPU, device_id)
+        return webgpu_device(device_id)
     raise BufferError(
         "no WebGPU device yet: call `await dlpack_web.webgpu.request_device()`, or "
         "`dlpack_web.webgpu.use_device(device)` with one that you have"
@@ -267,40 +548,58 @@ def empty(
 
     dtype: a name, or anything with one, such as np.float32; sub-byte elements are
     packed. CPU memory starts at a multiple of 256 bytes. BufferError: too large;
-    TypeError: unknown dtype.
+    TypeError: unknown dtype; ValueError: a negative extent.
+
+    >>> dlw.empty((2, 3), int).shape
+    (2, 3)
     """
-    extents = _extents(shape)
-    name = dtype_named(dtype)
+    sizes = _views.extents(shape)
+    if min(sizes, default=0) < 0:
+        raise ValueError(f"extents must not be negative: shape is {sizes!r}")
+    # The C core counts in 64 bits; anything of that size is too large all the same.
+    sizes = tuple(min(extent, 2**63 - 1) for extent in sizes)
+    wanted = parse_dtype(dtype)
     target = parse_device(device)
     if target == CPU:
-        return _core._empty(extents, pack_dtype(name), False)
+        return made(_core._empty(sizes, wanted._packed, False))
     if target is None:
         target = default_device()
-    sizes = _browser.numbers(extents)
-    return _browser.receive(_browser.method("empty"), sizes, name, target.id)
+    make = _browser.method("empty")
+    return made(_browser.receive(make, _browser.numbers(sizes), str(wanted), target.id))
 
 
-def _extents(shape: Any) -> tuple[int, ...]:
-    extents: tuple[int, ...]
-    try:
-        extents = (index(shape),)
-    except TypeError:
-        extents = tuple(map(index, shape))
-    if min(extents, default=0) < 0:
-        raise ValueError(f"extents must not be negative: shape is {extents!r}")
-    # The C core counts in 64 bits; anything of that size is too large all the same.
-    return tuple(min(extent, 2**63 - 1) for extent in extents)
+def from_gpu_buffer(
+    buffer: Any,
+    shape: SupportsIndex | Iterable[int],
+    dtype: Any,
+    *,
+    device: str | tuple[int, int],
+    byte_offset: int = 0,
+    release: Any = None,
+) -> Tensor:
+    """A Tensor over a GPUBuffer (JsProxy) that somebody else made; no copy.
 
+    device: whose buffer it is (see `webgpu.use_device`), as a GPUBuffer does not tell.
+    byte_offset: of element 0. The buffer stays its maker's: it is never destroyed, and
+    `release`, if given, is called once when nothing here holds it any more. ValueError:
+    the elements do not fit into the buffer; TypeError: no GPUBuffer.
 
-def dtype_named(dtype: Any) -> str:
-    """The name that `dtype` is or has; TypeError for what has none."""
-    name = dtype
-    for attribute in ("name", "__name__"):
-        if not isinstance(name, str):
-            name = getattr(dtype, attribute, None)
-    if not isinstance(name, str):
-        raise TypeError(f"dtype must be a name such as 'float32', not {dtype!r}")
-    return name
+    >>> device = await dlw.webgpu.request_device()
+    >>> with dlw.empty((2, 3), device=device) as t:
+    ...     same = dlw.from_gpu_buffer(t.gpu_buffer, 6, "float32", device=device)
+    >>> same.shape
+    (6,)
+    """
+    wanted, target = parse_dtype(dtype), parse_device(device)
+    if target == CPU:
+        raise BufferError("a GPUBuffer is on a WebGPU device, not on 'cpu'")
+    if target is None:
+        target = default_device()
+    sizes = _views.extents(shape)
+    adopt = _browser.method("fromGPUBuffer")
+    options = _browser.numbers(sizes), str(wanted), target.id, byte_offset
+    with _browser.given_once(release) as done:
+        return made(_browser.receive(adopt, buffer, *options, done))
 
 
 def to_js(x: object) -> Any:
@@ -308,8 +607,13 @@ def to_js(x: object) -> Any:
 
     x: a Tensor, an array, any buffer or DLPack producer. `.data` of the result is the
     typed array. It holds the memory by itself: whoever gets it calls `release()`.
+
+    >>> tensor = dlw.to_js(np.arange(3.0))
+    >>> tensor.data.length
+    3
+    >>> tensor.release()
     """
-    with hold(x) as tensor:
+    with share(x) as tensor:
         return _browser.call_with("tensorAt", (tensor,))
 
 
@@ -319,24 +623,40 @@ def from_js(obj: Any) -> Tensor:
     was made for have it.
 
     Zero-copy for memory that Python can see and for GPU tensors; data in JavaScript's
-    own memory is copied once.
+    own memory is copied once. A JavaScript Tensor stays its owner's to release; one that
+    nobody keeps lets go when JavaScript collects it. A bare GPUBuffer does not say what
+    is in it: `from_gpu_buffer`.
+
+    >>> import js
+    >>> dlw.from_js(js.Float32Array.new(3)).numpy()
+    array([0., 0., 0.], dtype=float32)
     """
     if isinstance(obj, Tensor):
-        return _core.from_dlpack(obj)
-    return _browser.receive(_browser.method("fromJs"), obj)
+        return from_dlpack(obj)
+    return made(_browser.receive(_browser.method("fromJs"), obj))
 
 
-async def to_host(*tensors: Tensor) -> "tuple[np.ndarray[Any, Any], ...]":
-    """Each tensor's elements as an ndarray: all read back in one submit and one map."""
-    return tuple(await _to_host(tensors, [None] * len(tensors)))
+def to_host(*tensors: Tensor) -> "Reading[tuple[np.ndarray[Any, Any], ...]]":
+    """To be awaited: each tensor's elements as an ndarray, all read back in one submit
+    and one map.
+
+    >>> a, b = await dlw.to_host(dlw.from_buffer(b"abc"), dlw.from_buffer(b"d"))
+    >>> a, b
+    (array([97, 98, 99], dtype=uint8), array([100], dtype=uint8))
+    """
+    return Reading(_to_host(tensors))
 
 
-async def _to_host(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
+async def _to_host(tensors: Any) -> "tuple[np.ndarray[Any, Any], ...]":
+    return tuple(await _read(tensors, [None] * len(tensors)))
+
+
+async def _read(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
     arrays, sources, targets = [], [], []
     for tensor, out in zip(tensors, outs, strict=True):
         if out is not None:
             _check_out(tensor, out)
-        if tensor.device == CPU:
+        if tensor.device.is_host:
             arrays.append(tensor)
             continue
         target, array = _landing(tensor, out)
@@ -365,13 +685,13 @@ def _landing(
     if dtype is None:
         target = _like(tensor)
         return target, target
-    contiguous = out is not None and out.flags.c_contiguous
+    contiguous = out is not None and out.flags.c_contiguous and out.flags.aligned
     array = out if contiguous else np.empty(tensor.shape, dtype)
-    return _core.from_buffer(array), array
+    return from_buffer(array), array
 
 
 def _check_out(tensor: Tensor, out: "np.ndarray[Any, Any]") -> None:
-    if out.shape != tensor.shape or out.dtype.name != tensor.dtype:
+    if out.shape != tensor.shape or np_dtype(tensor.dtype) != out.dtype:
         raise ValueError(
             f"out has shape {out.shape} and dtype {out.dtype}; the tensor has "
             f"{tensor.shape} and {tensor.dtype}"
@@ -380,15 +700,27 @@ def _check_out(tensor: Tensor, out: "np.ndarray[Any, Any]") -> None:
         raise ValueError("out is read-only; give a writable array")
 
 
-def place(x: Any, device: str | tuple[int, int], copy: bool | None) -> Tensor:
-    """`from_dlpack(x, device=device, copy=copy)`: only a CPU copy is asked of x itself;
-    to a GPU the consumer moves."""
-    target = parse_device(device)
-    if target == CPU:
-        tensor = _core._from_dlpack_on(x, CPU, copy)
-        return tensor if tensor.device == CPU else tensor.to_device(CPU, copy=copy)
-    return _core.from_dlpack(x).to_device(device, copy=copy)
+def _place(x: Any, device: Any, copy: bool | None, dtype: Any) -> Tensor:
+    """`from_dlpack(x, device=device, copy=copy, dtype=dtype)` where one of device and
+    dtype is given: only a CPU copy is asked of x itself; to a GPU the consumer moves."""
+    target = None if device is None else parse_device(device)
+    asked = CPU if target == CPU else None
+    uploads = device is not None and target != CPU
+    if dtype is None and not uploads:
+        tensor = made(_core._from_dlpack_on(x, asked, copy, False))
+        if tensor.device.is_host:
+            return tensor
+        with tensor:
+            return tensor.to_device(CPU, copy=copy)
+    # What is only copied from may be misaligned.
+    with made(_core._from_dlpack_on(x, asked, None, True)) as tensor:
+        if dtype is not None and not uploads and parse_dtype(dtype) == tensor.dtype:
+            if device is None:
+                return from_dlpack(x, copy=copy)
+            return _place(x, device, copy, None)
+        where = str(tensor.device) if device is None else device
+        return tensor.to_device(where, copy=copy, dtype=dtype)
 
 
-_core._bind(Tensor, fail, kind, explain, place, DOCS)
+_core._bind(Tensor, explain, _place)
 Tensor.__module__ = "dlpack_web"

@@ -5,8 +5,10 @@ from numbers import Real
 from typing import Any
 
 from . import _browser
-from ._device import CPU, Device, DLDeviceType, parse_device
-from ._tensor import Tensor, default_device, dtype_named
+from ._device import CPU, Device, DLDeviceType, parse_device, webgpu_device
+from ._dtype import parse_dtype
+from ._tensor import Tensor, default_device, made
+from ._views import extents
 
 __all__ = [
     "Kernel",
@@ -31,7 +33,7 @@ async def request_device(**limits: Any) -> Device:
     adapter's. TypeError: no such limit.
     """
     promise = _browser.call("requestDevice", _browser.options(limits))
-    return Device(DLDeviceType.kDLWebGPU, await _browser.finish(promise))
+    return webgpu_device(await _browser.finish(promise))
 
 
 def use_device(js_device: Any) -> Device:
@@ -39,7 +41,7 @@ def use_device(js_device: Any) -> Device:
 
     It stays its maker's: it is never destroyed here.
     """
-    return Device(DLDeviceType.kDLWebGPU, _browser.call("useDevice", js_device))
+    return webgpu_device(_browser.call("useDevice", js_device))
 
 
 async def share_device(**libraries: Any) -> Device:
@@ -51,7 +53,7 @@ async def share_device(**libraries: Any) -> Device:
     of these libraries. BufferError if two run on different devices.
     """
     promise = _browser.call("shareDevice", _browser.options(libraries))
-    return Device(DLDeviceType.kDLWebGPU, await _browser.finish(promise))
+    return webgpu_device(await _browser.finish(promise))
 
 
 def stats() -> list[dict[str, Any]]:
@@ -96,9 +98,9 @@ async def from_image(
     if not _browser.is_js(js_source):
         what = type(js_source).__qualname__
         raise TypeError(f"from_image takes an image of JavaScript, not a {what}")
-    options = _browser.options({"dtype": dtype_named(dtype), "channels": channels})
+    options = _browser.options({"dtype": str(parse_dtype(dtype)), "channels": channels})
     make = _browser.method("fromImage")
-    return await _browser.receive_later(make, js_source, target.id, options)
+    return made(await _browser.receive_later(make, js_source, target.id, options))
 
 
 async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
@@ -155,20 +157,25 @@ class Kernel:
         self, args: Sequence[object], workgroups: int | Sequence[int]
     ) -> tuple[int, tuple[int, ...]]:
         """Id of the device, on which the shader is compiled then; workgroups of 3 axes."""
-        if isinstance(workgroups, int):
-            counts: tuple[int, ...] = (workgroups, 1, 1)
-        else:
-            counts = tuple(workgroups)
-            if not 1 <= len(counts) <= 3:
-                raise ValueError(
-                    f"workgroups must be one to three counts, not {workgroups!r}"
-                )
-            counts = (*counts, 1, 1)[:3]
+        counts = _counts(workgroups)
         device = _common_device(args)
         if device not in self._compiled:
             kernel = _browser.call("kernel", self._wgsl, self._entry, device)
             self._compiled[device] = kernel, _browser.call("runner", kernel)
         return device, counts
+
+
+def _counts(workgroups: Any) -> tuple[int, ...]:
+    """Workgroups of three axes; NumPy's integers are ints as well."""
+    try:
+        counts = extents(workgroups)
+    except TypeError:
+        raise TypeError(
+            f"workgroups must be one to three ints, not {workgroups!r}"
+        ) from None
+    if not 1 <= len(counts) <= 3:
+        raise ValueError(f"workgroups must be one to three counts, not {workgroups!r}")
+    return (*counts, 1, 1)[:3]
 
 
 def _common_device(args: Sequence[object]) -> int:

@@ -110,11 +110,9 @@ def test_conversions_that_are_not_offered():
     with dlw.from_dlpack(np.zeros(3, np.float32)) as host:
         with pytest.raises(BufferError, match="cannot convert float32 to int32"):
             host.to_device("webgpu", dtype="int32")
-        with pytest.raises(BufferError, match="only uploads convert"):
-            host.to_device("cpu", dtype="float16")
         with (
             host.to_device("webgpu") as on_gpu,
-            pytest.raises(BufferError, match="only uploads convert"),
+            pytest.raises(BufferError, match="on the way from the CPU"),
         ):
             on_gpu.to_device("webgpu", dtype="float16")
 

@@ -1,11 +1,12 @@
 """The functions that JavaScript calls, called through ctypes as JavaScript would."""
 
 import ctypes
+import sys
 from ctypes import c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
 import numpy as np
 import pytest
-from bridge import borrow, function, release, scratch, struct_of
+from bridge import borrow, function, lend, release, scratch, struct_of
 
 import dlpack_web as dlw
 from dlpack_web import _core
@@ -15,7 +16,7 @@ WRITABLE_WANTED = (
     "the array is read-only and writable memory was asked for; copy it first, for "
     "example with x.copy()"
 )
-KINDS = {"other": 1, "unsupported": 2, "released": 3, "copy": 4, "lost": 5}
+KINDS = {"other": 1, "unsupported": 2, "released": 3, "copy": 4, "memory": 6}
 
 
 empty = function("empty", c_size_t, c_int32, c_uint32, c_uint32)
@@ -65,14 +66,33 @@ def test_handle_is_refused_once_released():
         _core._take(handle)
 
 
-def test_slot_is_used_again_with_another_handle():
-    _, first = struct_of(borrow(np.zeros(2), 0))
-    release(first)
-    _, second = struct_of(borrow(np.zeros(2), 0))
-    assert first != second
-    assert first & 0xFFFFF == second & 0xFFFFF
-    assert release(first) == -1
-    assert release(second) == 0
+def test_rule_121_slots_are_used_again_as_late_as_possible():
+    """And with another handle: 256 others at least come in between."""
+    array = np.zeros(2)
+    handles, slots = [lend(array)], set()
+    while handles[-1] & 0xFFFFF not in slots:
+        slots.add(handles[-1] & 0xFFFFF)
+        release(handles[-1])
+        handles.append(lend(array))
+    release(handles[-1])
+    assert len(handles) > 256
+    assert handles[-1] not in handles[:-1]
+    assert release(handles[0]) == -1
+
+
+def test_rule_121_stale_handles_are_refused_for_a_million_others():
+    array = np.zeros(2)
+    stale = lend(array)
+    release(stale)
+    kept = [lend(array) for _ in range(1000)]  # of a small table few would be free
+    hold = dlw.from_dlpack(array)
+    for _ in range(1 << (14 if sys.platform == "emscripten" else 20)):
+        handle = lend(hold)
+        assert handle != stale
+        release(handle)
+    assert release(stale) == -1
+    hold.release()
+    assert [release(handle) for handle in kept] == [0] * len(kept)
 
 
 @pytest.mark.parametrize("handle", [0, 1, 5, 0xFFFFF, 0x100000, 2**32 - 1])

@@ -9,15 +9,15 @@ from forge import IS_COPIED, READ_ONLY, Forged, Legacy, Recorder, Versioned
 import dlpack_web as dlw
 
 
-def test_rule_078_one_positional_argument_and_two_keywords():
+def test_rule_078_one_positional_argument_and_keywords():
     with pytest.raises(TypeError, match="exactly one positional"):
         dlw.from_dlpack()
     with pytest.raises(TypeError, match="exactly one positional"):
         dlw.from_dlpack(np.arange(3), None)
     with pytest.raises(TypeError, match="exactly one positional"):
         dlw.from_dlpack(x=np.arange(3))
-    with pytest.raises(TypeError, match="unexpected keyword argument 'dtype'"):
-        dlw.from_dlpack(np.arange(3), dtype="int8")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'stream'"):
+        dlw.from_dlpack(np.arange(3), stream=None)
 
 
 def test_rule_079_no_method_is_an_attribute_error():
@@ -184,7 +184,7 @@ def test_rule_089_legacy_capsules_are_read_only():
     assert dlw.from_dlpack(Recorder(np.arange(3), knows=())).read_only
 
 
-@pytest.mark.parametrize("kind", [2, 3, 7, 8, 13, -7, 0])
+@pytest.mark.parametrize("kind", [2, 4, 7, 8, 14, -7, 0])
 def test_rule_090_other_devices_leave_the_capsule(kind):
     producer = Forged(device_type=kind)
     with pytest.raises(BufferError, match=rf"device \(type {kind}, id 0\)"):

@@ -124,20 +124,68 @@ def test_tensor_of_a_tensor_is_one_more_hold(array):
         assert np.shares_memory(third.numpy(), array)
 
 
-def test_subinterpreters_and_second_loads_are_refused(host_python):
-    """State is one per process; loading the module twice must not mix it up."""
-    script = textwrap.dedent("""
-        import importlib.machinery, importlib.util
-        import dlpack_web._core as first
+def run_alone(host_python, script):
+    command = [host_python, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
-        name, path = "dlpack_web._core", first.__file__
-        loader = importlib.machinery.ExtensionFileLoader(name, path)
-        spec = importlib.util.spec_from_loader(name, loader)
+
+def test_second_import_goes_on_with_the_first(host_python):
+    """State is one per process: tensors of before are tensors after."""
+    run_alone(
+        host_python,
+        """
+        import gc, sys
+        import numpy as np
+        import dlpack_web as dlw
+
+        array = np.arange(3.0)
+        old = dlw.from_dlpack(array)
+        errors = dlw.ReleasedError
+        for name in [name for name in sys.modules if name.startswith("dlpack_web")]:
+            del sys.modules[name]
+        del dlw
+        gc.collect()
+        import dlpack_web as dlw
+
+        assert dlw.ReleasedError is errors
+        new = dlw.from_dlpack(old)
+        assert type(new) is dlw.Tensor and type(new) is not type(old)
+        assert np.shares_memory(new.numpy(), array)
+        assert np.shares_memory(np.from_dlpack(old), array)
+        assert dlw.live_tensors() == 3  # old, new, and what links the two
+        """,
+    )
+
+
+SUBINTERPRETER = """
+try:
+    import dlpack_web
+except ImportError as error:
+    assert "interpreter" in str(error), error
+    assert "ABI" not in str(error), error
+else:
+    raise SystemExit("loaded in a sub-interpreter")
+"""
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+def test_subinterpreters_are_refused_in_their_own_words(host_python, isolated):
+    """Those that are not isolated would load any extension."""
+    run_alone(
+        host_python,
+        f"""
+        import dlpack_web
         try:
-            loader.exec_module(importlib.util.module_from_spec(spec))
-        except ImportError as error:
-            assert "once per process" in str(error)
+            import _interpreters as interpreters
+        except ImportError:  # Python 3.12
+            import _xxsubinterpreters as interpreters
+
+            made = interpreters.create(isolated={isolated})
         else:
-            raise SystemExit("loaded twice")
-    """)
-    subprocess.run([host_python, "-c", script], check=True, timeout=120)
+            made = interpreters.create("isolated" if {isolated} else "legacy")
+        failed = interpreters.run_string(made, {SUBINTERPRETER!r})
+        assert failed is None, failed
+        """,
+    )

@@ -37,6 +37,7 @@ export function addSlot(
   buffer: GPUBuffer,
   release: (() => void) | null,
   own = false,
+  used: number = buffer.size,
   end: number = buffer.size,
 ): number {
   const { slots, freeSlots } = shared;
@@ -44,7 +45,7 @@ export function addSlot(
   const index = freeSlots.pop() ?? slots.length;
   if (index >= MAX_SLOTS) throw new DLPackError(`more than ${MAX_SLOTS} GPU tensors at once`);
   const generation = slots[index]?.generation ?? 0;
-  slots[index] = { buffer, record, refs: 1, generation, release, own, end };
+  slots[index] = { buffer, record, refs: 1, generation, release, own, used, end };
   return (index | (generation << SLOT_BITS)) >>> 0;
 }
 
@@ -55,6 +56,7 @@ const EMPTY: Slot = {
   generation: 0,
   release: null,
   own: false,
+  used: 0,
   end: 0,
 };
 
@@ -132,31 +134,37 @@ export function allocate(
       gpu.queue.writeBuffer(idle, size - 16, PADDING);
     }
     filled.set(idle, words);
-    return addSlot(record, idle, null, true);
+    return addSlot(record, idle, null, true, nbytes);
   }
   const make = () => gpu.createBuffer({ size, usage });
   const buffer = isRisky(size, usage)
     ? watched(record, `createBuffer for ${size} bytes`, make)
     : make();
-  if (usage !== DEFAULT_USAGE) return addSlot(record, buffer, () => buffer.destroy());
-  filled.set(buffer, words);
-  return addSlot(record, buffer, null, true);
-}
-
-/** The buffer of a tensor, for others: what they have seen is never used for another tensor. */
-export function bufferOf(tensor: Tensor): GPUBuffer {
-  const slot: Slot = slotOf(tensor._handle);
-  const { buffer } = slot;
-  if (slot.own) {
-    slot.own = false;
-    slot.release = () => buffer?.destroy();
+  if (usage !== DEFAULT_USAGE) {
+    return addSlot(record, buffer, () => buffer.destroy(), false, nbytes);
   }
-  return buffer as GPUBuffer;
+  filled.set(buffer, words);
+  return addSlot(record, buffer, null, true, nbytes);
 }
 
-/** Implements the `capacity` of an exchange. */
+/**
+ * The buffer of a tensor, for others. Who takes it may keep it, so that it is never used for
+ * another tensor, nor destroyed: the garbage collector does that.
+ */
+export function bufferOf(tensor: Tensor): GPUBuffer {
+  const slot = slotOf(tensor._handle);
+  if (slot.own) {
+    (slot as Slot).own = false;
+    slot.record.taken++;
+  }
+  return slot.buffer;
+}
+
+/** Implements the `capacity` of an exchange. What is behind a view may be elements of others. */
 export function capacityOf(tensor: Tensor): number {
-  return slotOf(tensor._handle).end - tensor._start;
+  const { used, end } = slotOf(tensor._handle);
+  const { start, bytes } = spanOf(tensor._type, tensor.shape, tensor._strides, tensor._start);
+  return (start + bytes >= used ? end : start + bytes) - tensor._start;
 }
 
 /** A tensor over a slot, whose reference it takes over. */
@@ -214,7 +222,7 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Te
   const nbytes = bytesOf(dtype, sizeOf(shape));
   const capacity = options.capacity ?? (rest <= roundUp(nbytes, 16) ? rest : nbytes);
   const end = byteOffset + Math.min(capacity, rest);
-  const handle = addSlot(record, buffer, options.release ?? null, false, end);
+  const handle = addSlot(record, buffer, options.release ?? null, false, start + bytes, end);
   return tensorOfSlot(handle, byteOffset, dtype, shape, options.readOnly === true, strides);
 }
 

@@ -21,6 +21,7 @@ export function useDevice(
     answers: new Set(),
     pool: new Pool(),
     moved: { up: 0, down: 0, copied: 0, copies: 0 },
+    taken: 0,
   };
   shared.devices.push(record);
   gpu.lost.then((info) => {
@@ -62,6 +63,8 @@ export interface DeviceStats {
   copied: number;
   /** Number of these three together: one for each tensor that moved. */
   copies: number;
+  /** Number of buffers made here that somebody took, and that nobody here destroys any more. */
+  taken: number;
 }
 
 /** Counts what moved. */
@@ -78,12 +81,13 @@ export function count(
 /** What each registered device holds, in the order of their ids. */
 export function stats(): DeviceStats[] {
   return shared.devices.map((record) => {
-    const { device, lost, moved, pool } = record;
+    const { device, lost, moved, pool, taken } = record;
     const { idleBytes, created, reused } = pool;
     const found = shared.slots.filter((slot) => slot.record === record);
     const bytes = found.reduce((sum, { buffer }) => sum + (buffer?.size ?? 0), 0);
     const buffers = found.length;
-    return { device: `${device}`, lost, buffers, bytes, idleBytes, created, reused, ...moved };
+    const facts = { device: `${device}`, lost, buffers, bytes, idleBytes, created, reused };
+    return { ...facts, ...moved, taken };
   });
 }
 

@@ -1,0 +1,195 @@
+"""Views that are metadata alone: shape, strides and the offset of element 0.
+
+All strides and offsets count elements, as DLPack does.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from operator import index
+from types import EllipsisType
+from typing import Any, NamedTuple
+
+
+class Layout(NamedTuple):
+    """How the elements of a tensor lie. `offset` is from the first element of what this
+    is a view of."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+def is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the elements lie one after the other."""
+    if 0 in shape:
+        return True
+    step = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != step:
+            return False
+        step *= extent
+    return True
+
+
+def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    strides = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+# --- reshape ------------------------------------------------------------------------------
+
+
+def reshape(old: Layout, wanted: Any) -> Layout:
+    """The same elements in the same order. `wanted`: an extent or several, one of which
+    may be -1. ValueError: another size. BufferError: only a copy would do."""
+    shape = _complete(wanted, prod(old.shape))
+    if prod(shape) == 0:
+        return Layout(shape, _row_major(shape))
+    strides = _regroup(old, shape)
+    if strides is None:
+        raise BufferError(
+            f"cannot view shape {old.shape} with strides {old.strides} as {shape}: the "
+            "elements do not lie evenly; only a copy would do, for example "
+            "t.numpy().reshape(...)"
+        )
+    return Layout(shape, strides)
+
+
+def _complete(wanted: Any, size: int) -> tuple[int, ...]:
+    shape = extents(wanted)
+    if shape.count(-1) == 1:
+        rest = prod(extent for extent in shape if extent != -1)
+        shape = tuple(
+            (size // rest if rest else 0) if extent == -1 else extent
+            for extent in shape
+        )
+    if min(shape, default=0) < 0 or prod(shape) != size:
+        raise ValueError(f"cannot view {size} elements as shape {extents(wanted)}")
+    return shape
+
+
+def _regroup(old: Layout, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Strides of `shape`, which has as many elements, and some; None: there are none."""
+    axes = [
+        (extent, stride)
+        for extent, stride in zip(old.shape, old.strides, strict=True)
+        if extent != 1
+    ]
+    strides: list[int] = []
+    left = 1  # elements of the old axes taken from behind, less those of the new
+    step = taken = 1
+    for extent in reversed(shape):
+        if extent == 1:
+            strides.append(step * taken)
+            continue
+        if left == 1:
+            count, step = axes.pop()
+            while axes and axes[-1][1] == count * step:  # they step evenly together
+                count *= axes.pop()[0]
+            left, taken = count, 1
+        if left % extent:
+            return None
+        strides.append(step * taken)
+        taken *= extent
+        left //= extent
+    return tuple(reversed(strides))
+
+
+def extents(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple of ints: of one int, or of several. TypeError for others."""
+    try:
+        return (index(shape),)
+    except TypeError:
+        pass
+    try:
+        return tuple(map(index, shape))
+    except TypeError:
+        raise TypeError(
+            f"a shape is an int or a tuple of ints, not {shape!r}"
+        ) from None
+
+
+# --- permute_dims -----------------------------------------------------------------------------
+
+
+def permute(old: Layout, axes: Any) -> Layout:
+    """The axes in another order."""
+    count = len(old.shape)
+    order = extents(axes)
+    positive = tuple(axis + count if axis < 0 else axis for axis in order)
+    if sorted(positive) != list(range(count)):
+        raise ValueError(f"axes must be a permutation of 0 to {count - 1}, not {order}")
+    return Layout(
+        tuple(old.shape[axis] for axis in positive),
+        tuple(old.strides[axis] for axis in positive),
+    )
+
+
+# --- indexing -----------------------------------------------------------------------------------
+
+
+def select(old: Layout, key: Any) -> Layout:
+    """What `t[key]` is: ints, slices, `...` and None, as in NumPy. IndexError: beyond an
+    axis, or too many; TypeError: what only a copy could do, or nothing."""
+    shape: list[int] = []
+    strides: list[int] = []
+    offset = axis = 0
+    for item in _expand(key, len(old.shape)):
+        if item is None:
+            shape.append(1)
+            strides.append(0)
+            continue
+        extent, stride = old.shape[axis], old.strides[axis]
+        if isinstance(item, slice):
+            start, stop, step = item.indices(extent)
+            count = len(range(start, stop, step))
+            offset += start * stride if count else 0
+            shape.append(count)
+            strides.append(stride * step)
+        else:
+            position = item + extent if item < 0 else item
+            if not 0 <= position < extent:
+                raise IndexError(
+                    f"index {item} is out of bounds for axis {axis} with size {extent}"
+                )
+            offset += position * stride
+        axis += 1
+    return Layout(tuple(shape), tuple(strides), offset)
+
+
+def _expand(key: Any, ndim: int) -> "list[int | slice | None]":
+    """One item for each axis, and None for each new one."""
+    items = [_item(each) for each in (key if isinstance(key, tuple) else (key,))]
+    given = sum(each is not None and each is not ... for each in items)
+    if items.count(...) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if given > ndim:
+        raise IndexError(f"too many indices: the tensor has {ndim} axes, not {given}")
+    if ... not in items:
+        items.append(...)
+    result: list[int | slice | None] = []
+    for each in items:
+        if isinstance(each, EllipsisType):
+            result += [slice(None)] * (ndim - given)
+        else:
+            result.append(each)
+    return result
+
+
+def _item(key: Any) -> "int | slice | EllipsisType | None":
+    if key is None or key is ... or isinstance(key, slice):
+        item: slice | EllipsisType | None = key
+        return item
+    if not isinstance(key, bool):
+        try:
+            return index(key)
+        except TypeError:
+            pass
+    raise TypeError(
+        f"a Tensor is indexed by ints, slices, ... and None, which are views, and not by "
+        f"{type(key).__qualname__}: for a copy use t.numpy()[...]"
+    )
