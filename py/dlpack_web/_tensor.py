@@ -312,6 +312,8 @@ class Tensor(_core.Tensor, Hints):
             if copy is False:
                 raise CopyError(f"{self.dtype} to {dtype} makes a copy")
             return made(_core._convert(self, dtype._packed))
+        if self.device == CPU:
+            return from_dlpack(self, copy=copy)
         return made(_core._from_dlpack_on(self, CPU, copy, False))
 
     def write(self, source: object, /, *, convert: bool = False) -> None:
@@ -714,10 +716,9 @@ def _place(x: Any, device: Any, copy: bool | None, dtype: Any) -> Tensor:
             return tensor.to_device(CPU, copy=copy)
     # What is only copied from may be misaligned.
     with made(_core._from_dlpack_on(x, asked, None, True)) as tensor:
-        if dtype is not None and not uploads and parse_dtype(dtype) == tensor.dtype:
-            if device is None:
-                return from_dlpack(x, copy=copy)
-            return _place(x, device, copy, None)
+        if not uploads and tensor.device.is_host and parse_dtype(dtype) == tensor.dtype:
+            where = CPU if target == CPU else tensor.device
+            return made(_core._from_dlpack_on(tensor, where, copy, False))
         where = str(tensor.device) if device is None else device
         return tensor.to_device(where, copy=copy, dtype=dtype)
 

@@ -17,6 +17,7 @@ def function(name, result, *arguments):
 
 
 borrow = function("borrow", c_size_t, ctypes.py_object, c_int32)
+error_kind = function("error_kind", c_int32)
 release = function("release", c_int32, c_uint32)
 scratch = function("scratch", c_size_t)
 

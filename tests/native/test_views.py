@@ -1,0 +1,234 @@
+"""Views that are metadata alone: reshape, permute_dims and indexing, against NumPy."""
+
+import gc
+import random
+
+import numpy as np
+import pytest
+
+import dlpack_web as dlw
+from dlpack_web import _core
+
+
+def same(view, expected):
+    """The elements, and that they are the same memory."""
+    array = np.asarray(view)
+    assert view.shape == expected.shape
+    np.testing.assert_array_equal(array, expected)
+    if expected.size:
+        assert array.ctypes.data == expected.ctypes.data
+        steps = zip(view.strides, expected.strides, expected.shape, strict=True)
+        for stride, in_bytes, extent in steps:
+            assert extent == 1 or stride * expected.itemsize == in_bytes
+
+
+def random_index(rng, shape):
+    items = []
+    for extent in shape:
+        if rng.random() < 0.15:
+            break
+        if rng.random() < 0.3 and extent:
+            items.append(rng.randrange(-extent, extent))
+        else:
+            bounds = [None, *range(-extent - 2, extent + 3)]
+            step = rng.choice([None, 1, 2, -1, -3])
+            items.append(slice(rng.choice(bounds), rng.choice(bounds), step))
+    if rng.random() < 0.3:
+        items.insert(rng.randint(0, len(items)), ...)
+    for _ in range(rng.choice([0, 0, 1, 2])):
+        items.insert(rng.randint(0, len(items)), None)
+    return items[0] if len(items) == 1 and rng.random() < 0.5 else tuple(items)
+
+
+def random_reshape(rng, array):
+    """A shape of as many elements, with or without a -1."""
+    rest, shape = array.size, []
+    while rest > 1 and len(shape) < 4:
+        divisors = [n for n in range(1, rest + 1) if rest % n == 0]
+        shape.append(rng.choice(divisors))
+        rest //= shape[-1]
+    shape.append(rest)
+    if rng.random() < 0.4:
+        shape[rng.randrange(len(shape))] = -1
+    return tuple(shape)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_random_views_of_views_are_numpys(seed):
+    """Chains of views, each of the one before, of arrays of any rank."""
+    rng = random.Random(seed)
+    shape = [rng.choice([0, 1, 2, 3, 4, 6]) for _ in range(rng.randint(0, 4))]
+    dtype = rng.choice(["u1", "i2", "f4", "f8", "c16"])
+    array = np.arange(np.prod(shape, dtype=int)).astype(dtype).reshape(shape)
+    start = dlw.live_tensors()
+    tensor = dlw.from_dlpack(array)
+    for _ in range(6):
+        what = rng.randrange(3)
+        if what == 0:
+            index = random_index(rng, array.shape)
+            try:
+                selected = array[index]
+            except IndexError:
+                with pytest.raises(IndexError):
+                    tensor[index]
+                continue
+            tensor, array = tensor[index], selected
+        elif what == 1:
+            axes = rng.sample(range(array.ndim), array.ndim)
+            axes = tuple(axis - rng.choice([0, array.ndim]) for axis in axes)
+            tensor, array = tensor.permute_dims(axes), array.transpose(axes)
+        elif array.size:
+            shape = random_reshape(rng, array)
+            reshaped = array.reshape(shape)
+            if np.shares_memory(reshaped, array):
+                tensor, array = tensor.reshape(shape), reshaped
+            else:
+                with pytest.raises(BufferError, match="only a copy would do"):
+                    tensor.reshape(shape)
+        if array.ndim == 0 and not isinstance(array, np.ndarray):
+            array = np.asarray(array)
+            np.testing.assert_array_equal(np.asarray(tensor), array)
+            break
+        same(tensor, np.asarray(array))
+    tensor.release()
+    gc.collect()
+    assert dlw.live_tensors() == start
+
+
+def test_each_view_is_a_hold_of_its_own():
+    array = np.arange(12.0).reshape(3, 4)
+    tensor = dlw.from_dlpack(array)
+    view = tensor[1:, ::2]
+    deeper = view.permute_dims((1, 0))
+    tensor.release()
+    view.release()
+    np.testing.assert_array_equal(np.asarray(deeper), array[1:, ::2].T)
+    np.asarray(deeper)[0, 0] = 70
+    assert array[1, 0] == 70
+    deeper.release()
+    assert dlw.live_tensors() == 0
+
+
+def test_views_keep_what_is_known_of_the_memory():
+    array = np.arange(6.0)
+    array.flags.writeable = False
+    with dlw.from_dlpack(array) as tensor, tensor[::2] as view:
+        assert view.read_only
+        assert view.dtype == "float64"
+    packed = dlw.empty((2, 8), "uint4")
+    assert packed[1].nbytes == 4
+    assert not packed[0].padded
+
+
+def test_views_of_packed_elements_begin_with_a_byte():
+    with dlw.empty(8, "uint4") as tensor:
+        np.asarray(_core._raw(tensor)[0])[:] = [0x10, 0x32, 0x54, 0x76]
+        assert tensor[2:6].numpy().tolist() == [2, 3, 4, 5]
+        assert tensor[::2].numpy().tolist() == [0, 2, 4, 6]
+        with pytest.raises(BufferError, match="begins within a byte"):
+            tensor[1:]
+
+
+def test_views_of_webgpu_tensors_are_metadata():
+    from forge import Forged
+
+    producer = Forged(device_type=15, data=7, byte_offset=256)
+    tensor = dlw.from_dlpack(producer)
+    view = tensor[1, ::2]
+    assert (view.shape, view.strides, view.byte_offset) == ((2,), (2,), 256 + 12)
+    assert view.permute_dims((0,)).device == (15, 0)
+    assert tensor.reshape(6).byte_offset == 256
+    tensor.release()
+    del view
+    gc.collect()
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize(
+    "index", [(0, 0, 0), 5, -5, (0, -5), (..., ...), (0, ..., 0, 0)]
+)
+def test_indices_out_of_range(index):
+    with dlw.empty((4, 4)) as tensor, pytest.raises(IndexError):
+        tensor[index]
+
+
+@pytest.mark.parametrize(
+    "index", [1.5, "a", [0, 1], np.array([0, 1]), True, np.True_, (0, [1]), b"a"]
+)
+def test_indices_that_copy_name_numpy(index):
+    with (
+        dlw.empty((4, 4)) as tensor,
+        pytest.raises(TypeError, match=r"t\.numpy\(\)\["),
+    ):
+        tensor[index]
+
+
+@pytest.mark.parametrize("shape", [5, (2, 3), (-1, -1), (-2, -2), (3, -1), (0, -1)])
+def test_shapes_of_another_size(shape):
+    with dlw.empty((2, 2)) as tensor, pytest.raises(ValueError, match="4 elements"):
+        tensor.reshape(shape)
+
+
+@pytest.mark.parametrize("shape", [1.5, "22", (2.0, 2), None, [[2], [2]]])
+def test_shapes_that_are_none(shape):
+    with dlw.empty((2, 2)) as tensor, pytest.raises(TypeError, match="a shape is"):
+        tensor.reshape(shape)
+
+
+@pytest.mark.parametrize("axes", [(0,), (0, 0), (0, 2), (-3, 0), 0, ()])
+def test_axes_that_are_no_permutation(axes):
+    with dlw.empty((2, 2)) as tensor, pytest.raises(ValueError, match="permutation"):
+        tensor.permute_dims(axes)
+
+
+def test_released_tensors_have_no_views():
+    tensor = dlw.empty((2, 2))
+    tensor.release()
+    for use in (lambda: tensor[0], lambda: tensor.reshape(4), lambda: len(tensor)):
+        with pytest.raises(dlw.ReleasedError):
+            use()
+
+
+VALID = ((2, 3), (3, 1), 0)
+BAD = [
+    ((2, 3), (3, 1), 1),
+    ((2, 3), (3, 1), -1),
+    ((7,), (1,), 0),
+    ((2,), (6,), 0),
+    ((2,), (-1,), 0),
+    ((2,), (2**62,), 0),
+    ((2**40, 2**40), (0, 0), 0),
+    ((1,), (1,), 2**62),
+    ((1,), (1,), -(2**63)),
+    ((-1,), (1,), 0),
+    ((1,) * 65, (1,) * 65, 0),
+]
+
+
+@pytest.mark.parametrize("view", BAD, ids=str)
+def test_the_core_lets_no_view_out_of_its_tensor(view):
+    with dlw.empty((2, 3)) as tensor:
+        same(_core._view(tensor, *VALID), np.asarray(tensor))
+        with pytest.raises(BufferError):
+            _core._view(tensor, *view)
+        with pytest.raises(ValueError, match="strides"):
+            _core._view(tensor, (2,), (1, 1), 0)
+
+
+def test_views_without_elements_may_begin_anywhere():
+    with dlw.empty((2, 3)) as tensor:
+        assert _core._view(tensor, (0, 3), (3, 1), 10**9).shape == (0, 3)
+        assert tensor[5:].shape == (0, 3)
+    with dlw.empty((0, 3)) as nothing:
+        assert nothing[:, 1].shape == (0,)
+        assert nothing.reshape((3, 0, 2)).shape == (3, 0, 2)
+        with pytest.raises(BufferError):
+            _core._view(nothing, (1,), (1,), 0)
+
+
+def test_iteration_and_length():
+    with dlw.from_dlpack(np.arange(6).reshape(3, 2)) as tensor:
+        assert len(tensor) == 3
+        assert [row.numpy().tolist() for row in tensor] == [[0, 1], [2, 3], [4, 5]]
+    with dlw.empty(()) as scalar, pytest.raises(TypeError, match="len"):
+        len(scalar)
