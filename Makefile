@@ -96,7 +96,7 @@ clean: ## remove everything that was built; downloads stay in the cache
 
 test-native: $(NATIVE)
 	@$(TOOLCHAIN)/need.sh emcc
-	$(PYTHON_BIN)/python -m pytest tests/native
+	$(PYTHON_BIN)/python -m pytest tests/native tests/toolchain
 
 # Leaks are not looked for: CPython itself keeps memory until its end. The tests count
 # live tensors and references instead, and test-leaks looks. Memory does not stay flat
@@ -205,12 +205,12 @@ $(NPM): package.json package-lock.json
 	npm ci --no-audit --no-fund --loglevel=error
 	touch $@
 
-build/xbuildenv/.done: $(VENV) $(NPM) $(TOOLCHAIN)/make_xbuildenv.py
+build/xbuildenv/.done: $(VENV) $(NPM) $(addprefix $(TOOLCHAIN)/,make_xbuildenv.py pyodide_files.py)
 	@echo "[setup] cross-build environment for Pyodide"
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/make_xbuildenv.py node_modules/pyodide build/xbuildenv
 	touch $@
 
-$(NUMPY): $(VENV) $(NPM) $(TOOLCHAIN)/fetch_packages.py
+$(NUMPY): $(VENV) $(NPM) $(addprefix $(TOOLCHAIN)/,fetch_packages.py pyodide_files.py)
 	@rm -rf build/numpy
 	for pyodide in $(PYODIDES); do
 	  $(PYTHON_BIN)/python $(TOOLCHAIN)/fetch_packages.py node_modules/$$pyodide build/numpy/$$pyodide

@@ -3,8 +3,9 @@
 
 Without names it is NumPy's. Each wheel is looked for in the download cache, then on
 Pyodide's CDN, then inside a PyPI package that carries the same file. Whatever the source,
-its sha256 has to be a known one. OUT gets the wheels and a pyodide-lock.json that names
-them, so that a Pyodide served with these files loads them by `loadPackage`.
+its sha256 has to be a known one: that of the lock, which has to be a known file itself,
+or one written here. OUT gets the wheels and a pyodide-lock.json that names them, so that a
+Pyodide served with these files loads them by `loadPackage`.
 """
 
 import argparse
@@ -19,6 +20,8 @@ import urllib.request
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pyodide_files
 
 CDN = "https://cdn.jsdelivr.net/pyodide/v{version}/full/{file}"
 CDN_TIMEOUT_S = 5
@@ -148,8 +151,8 @@ def main() -> None:
     parser.add_argument("packages", nargs="*", default=["numpy"])
     args = parser.parse_args()
 
-    version = json.loads((args.npm_pyodide / "package.json").read_text())["version"]
-    lock = json.loads((args.npm_pyodide / "pyodide-lock.json").read_text())
+    version = pyodide_files.version_of(args.npm_pyodide)
+    lock = json.loads(pyodide_files.read(args.npm_pyodide, "pyodide-lock.json"))
     known = {name: lock["packages"][name] for name in args.packages}
     wanted = {name: (it["file_name"], it["sha256"]) for name, it in known.items()}
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -1,25 +1,27 @@
 #!/usr/bin/env python3
 """make_xbuildenv.py NPM_PYODIDE OUT: a cross-build environment for `pyodide build`.
 
-The official one is installed when its host can be reached. Otherwise an equivalent is
-put together from what the npm package `pyodide` and this Python already hold. It is
-good for limited-API (abi3) extensions only: those see just the stable part of the
-headers, which this Python shares with the one inside Pyodide.
+It is put together from what the npm package `pyodide` and this Python already hold, the
+same everywhere and without a download: pyodide-build fetches the published one without
+comparing hashes, and takes it under one version of Python only. Ours is good for
+limited-API (abi3) extensions only: those see just the stable part of the headers, which
+this Python shares with the one inside Pyodide.
 """
 
 import argparse
+import ast
+import io
 import json
 import re
 import shutil
-import subprocess
 import sys
 import sysconfig
-import urllib.request
 import zipfile
 from pathlib import Path
-from typing import Any
 
-from pyodide_build.xbuildenv_releases import cross_build_env_metadata_url
+import pyodide_files
+
+Variables = dict[str, str | int]
 
 MAKEFILE_ENVS = """\
 export PYVERSION={python}
@@ -42,30 +44,39 @@ export LDFLAGS_BASE=-sWASM_BIGINT
 """
 
 
-def install_official(version: str, out: Path) -> bool:
-    """Install the published environment; False when that is not possible here."""
-    try:
-        # Asked for its own sake: pyodide-build would wait and retry for long.
-        urllib.request.urlopen(cross_build_env_metadata_url(), timeout=5).close()
-    except OSError:
-        return False
-    pyodide = Path(sys.executable).with_name("pyodide")
-    command = [str(pyodide), "xbuildenv", "install", version, "--path", str(out)]
-    return subprocess.run(command, check=False).returncode == 0
+def literal(node: ast.expr | None, root: Path) -> str | int:
+    """A constant, or an f-string that holds nothing but constants and PYODIDE_ROOT."""
+    match node:
+        case ast.Constant(str() | int() as value):
+            return value
+        case ast.JoinedStr(parts):
+            return "".join(str(literal(part, root)) for part in parts)
+        case ast.FormattedValue(ast.Name("PYODIDE_ROOT"), -1, None):
+            return str(root)
+    sys.exit(
+        f"{ast.unparse(node) if node else '**'} in Pyodide's sysconfigdata: "
+        "make_xbuildenv.py reads only constants and PYODIDE_ROOT, and runs nothing"
+    )
 
 
-def target_variables(stdlib: Path) -> tuple[str, dict[str, Any]]:
+def build_time_vars(code: str, root: Path) -> Variables:
+    """The dict of that name in a sysconfigdata module, which is read, not run."""
+    for statement in ast.parse(code).body:
+        match statement:
+            case ast.Assign([ast.Name("build_time_vars")], ast.Dict(keys, values)):
+                names = [str(literal(key, root)) for key in keys]
+                return dict(zip(names, [literal(v, root) for v in values], strict=True))
+    sys.exit("Pyodide's sysconfigdata has no dict build_time_vars")
+
+
+def target_variables(stdlib: bytes, root: Path) -> tuple[str, Variables]:
     """Name and content of the sysconfigdata module inside Pyodide's stdlib zip."""
-    with zipfile.ZipFile(stdlib) as archive:
+    with zipfile.ZipFile(io.BytesIO(stdlib)) as archive:
         name = next(n for n in archive.namelist() if n.startswith("_sysconfigdata_"))
-        code = archive.read(name)
-    scope: dict[str, Any] = {}
-    # Ours by npm's integrity hash; it holds f-strings, so it has to be run.
-    exec(code, scope)  # noqa: S102
-    return name, scope["build_time_vars"]
+        return name, build_time_vars(archive.read(name).decode(), root)
 
 
-def target_pyconfig(host_header: str, variables: dict[str, Any]) -> str:
+def target_pyconfig(host_header: str, variables: Variables) -> str:
     """A pyconfig.h with the host's names and the target's values."""
     names = set(re.findall(r"#\s*(?:define|undef)\s+(\w+)", host_header))
     lines = ["#pragma once"]
@@ -78,22 +89,19 @@ def target_pyconfig(host_header: str, variables: dict[str, Any]) -> str:
 
 
 def synthesise(npm_pyodide: Path, out: Path) -> None:
-    lock = npm_pyodide / "pyodide-lock.json"
-    info = json.loads(lock.read_text())["info"]
+    lock = pyodide_files.read(npm_pyodide, "pyodide-lock.json")
+    stdlib = pyodide_files.read(npm_pyodide, "python_stdlib.zip")
+    info = json.loads(lock)["info"]
     python = info["python"]
     root = out / "xbuildenv" / "xbuildenv" / "pyodide-root"
-    install = root / "cpython" / "installs" / f"python-{python}"
+    sysconfig_file, variables = target_variables(stdlib, root)
+    install = Path(str(variables["prefix"]))  # below root
     include = install / "include" / f"python{python.rpartition('.')[0]}"
 
     shutil.copytree(sysconfig.get_path("include"), include)
-    sysconfig_file, variables = target_variables(npm_pyodide / "python_stdlib.zip")
     pyconfig = include / "pyconfig.h"
     pyconfig.write_text(target_pyconfig(pyconfig.read_text(), variables))
 
-    prefix = variables["prefix"]
-    for key, value in variables.items():
-        if isinstance(value, str):
-            variables[key] = value.replace(prefix, str(install))
     # In the 3.15 alpha this value holds quotes, which would end up in file names.
     variables.pop("SOABI_PLATFORM", None)
     data = install / "sysconfigdata"
@@ -115,7 +123,7 @@ def synthesise(npm_pyodide: Path, out: Path) -> None:
     )
     (root.parent / "requirements.txt").write_text("")
     (root / "dist").mkdir()
-    shutil.copy(lock, root / "dist")
+    (root / "dist" / "pyodide-lock.json").write_bytes(lock)
     marker = out / "xbuildenv" / ".build-python-version"
     marker.write_text("{}.{}".format(*sys.version_info[:2]))
 
@@ -126,11 +134,6 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     args = parser.parse_args()
     out = args.out.resolve()
-    version = json.loads((args.npm_pyodide / "package.json").read_text())["version"]
-    shutil.rmtree(out, ignore_errors=True)
-    if install_official(version, out):
-        return
-    print("[setup] no official cross-build environment here: making one", flush=True)
     shutil.rmtree(out, ignore_errors=True)
     synthesise(args.npm_pyodide, out)
 
