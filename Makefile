@@ -12,6 +12,7 @@ PAGE ?= demo
 TOOLCHAIN := wasm/toolchain
 PYTHON_BIN := build/venv/bin
 NODE_BIN := node_modules/.bin
+NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 # Files whose presence says that a step is done.
 VENV := build/venv/.done
 NPM := node_modules/.done
@@ -202,7 +203,7 @@ $(VENV): requirements-dev.txt $(TOOLCHAIN)/find_python.sh
 $(NPM): package.json package-lock.json
 	@$(TOOLCHAIN)/need.sh npm
 	echo "[setup] npm packages into node_modules"
-	npm ci --no-audit --no-fund --loglevel=error
+	$(NPM_CI)
 	touch $@
 
 build/xbuildenv/.done: $(VENV) $(NPM) $(addprefix $(TOOLCHAIN)/,make_xbuildenv.py pyodide_files.py)
@@ -222,7 +223,7 @@ $(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
 	@echo "[setup] JavaScript libraries into build/libraries"
 	mkdir -p build/libraries && cp web/libraries/*.json web/libraries/*.mjs build/libraries
 	cd build/libraries
-	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	$(NPM_CI)
 	../../$(NODE_BIN)/esbuild *.mjs --bundle --splitting --format=esm --minify \
 	  --target=es2022 --log-level=error --outdir=site --out-extension:.js=.mjs
 	ln -sfn ../node_modules/onnxruntime-web/dist site/ort
