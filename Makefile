@@ -12,6 +12,7 @@ PAGE ?= demo
 TOOLCHAIN := wasm/toolchain
 PYTHON_BIN := build/venv/bin
 NODE_BIN := node_modules/.bin
+MAKE_VENV := $(addprefix $(TOOLCHAIN)/,make_venv.sh find_python.sh)
 NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 # Files whose presence says that a step is done.
 VENV := build/venv/.done
@@ -42,7 +43,7 @@ PY_FILES := $(filter-out $(NATIVE) $(BRIDGE),$(wildcard py/dlpack_web/*.*))
 TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
-.PHONY: help demo test serve lite bench check fix wheel package native asan clean
+.PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
 .PHONY: interop interop-light bench-quick bench-lite
 .PHONY: test-native test-asan test-leaks test-js test-browser test-lite
 .PHONY: test-all test-firefox test-webkit
@@ -89,6 +90,16 @@ package: $(JS) $(WHEEL) ## dist/*.tgz for npm
 native: $(NATIVE) ## the extension for this machine's CPython, installed into build/venv
 
 asan: $(ASAN) ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
+
+# Those that the others follow (-c) come first.
+locks: build/locks/.done ## requirements/*.txt anew from requirements/*.in, with the hashes of all files
+	@for name in locks dev interop model lite; do
+	  echo "[locks] requirements/$$name.txt"
+	  build/locks/bin/uv pip compile --quiet --no-config --universal --python-version 3.12 \
+	    --generate-hashes --only-binary :all: --emit-build-options \
+	    --custom-compile-command "make locks" \
+	    requirements/$$name.in --output-file requirements/$$name.txt
+	done
 
 clean: ## remove everything that was built; downloads stay in the cache
 	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE)
@@ -153,21 +164,15 @@ interop-light: build/interop/.done $(NATIVE)
 	table=; if [ -e build/interop/.torch ]; then table=--results=tests/interop/RESULTS.md; fi
 	PYTHONPATH=py build/interop/bin/python -m pytest tests/interop $$table
 
-build/interop/.done: requirements-dev.txt requirements-interop.txt $(TOOLCHAIN)/find_python.sh
-	@python=$$($(TOOLCHAIN)/find_python.sh)
-	echo "[setup] frameworks into build/interop"
-	rm -rf build/interop && mkdir -p build
-	"$$python" -m venv build/interop
-	build/interop/bin/python -m pip install --quiet --disable-pip-version-check \
-	  --requirement requirements-interop.txt --constraint requirements-dev.txt \
-	  numpy ml_dtypes apache-tvm-ffi pytest >build/interop.log 2>&1 \
-	  || { tail build/interop.log; exit 1; }
+build/interop/.done: requirements/interop.txt $(MAKE_VENV)
+	@echo "[setup] frameworks into build/interop"
+	$(TOOLCHAIN)/make_venv.sh build/interop interop
 	touch $@
 
-build/interop/.torch: build/interop/.done requirements-torch.txt
+build/interop/.torch: build/interop/.done requirements/torch.txt
 	@echo "[setup] PyTorch into build/interop"
 	build/interop/bin/python -m pip install --quiet --disable-pip-version-check \
-	  --requirement requirements-torch.txt >build/torch.log 2>&1 \
+	  --requirement requirements/torch.txt >build/torch.log 2>&1 \
 	  || { tail build/torch.log; exit 1; }
 	touch $@
 
@@ -191,13 +196,14 @@ check-sizes: $(WHEEL)
 
 # --- set-up ---------------------------------------------------------------------------
 
-$(VENV): requirements-dev.txt $(TOOLCHAIN)/find_python.sh
-	@python=$$($(TOOLCHAIN)/find_python.sh)
-	echo "[setup] Python tools into build/venv, with $$python"
-	rm -rf build/venv && mkdir -p build
-	"$$python" -m venv build/venv
-	$(PYTHON_BIN)/python -m pip install --quiet --disable-pip-version-check \
-	  --requirement requirements-dev.txt >build/venv.log 2>&1 || { tail build/venv.log; exit 1; }
+$(VENV): requirements/dev.txt $(MAKE_VENV)
+	@echo "[setup] Python tools into build/venv"
+	$(TOOLCHAIN)/make_venv.sh build/venv dev
+	touch $@
+
+build/locks/.done: requirements/locks.txt $(MAKE_VENV)
+	@echo "[setup] uv into build/locks"
+	$(TOOLCHAIN)/make_venv.sh build/locks locks
 	touch $@
 
 $(NPM): package.json package-lock.json
@@ -230,29 +236,21 @@ $(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
 	ln -sfn ../node_modules/@pyscript/core/dist site/pyscript
 	touch .done
 
-$(MODEL): requirements-model.txt requirements-dev.txt web/digits.py $(TOOLCHAIN)/find_python.sh
-	@python=$$($(TOOLCHAIN)/find_python.sh)
-	echo "[setup] scikit-learn and ONNX into build/model"
-	rm -rf build/model && mkdir -p build/model
-	"$$python" -m venv build/model/venv
-	build/model/venv/bin/python -m pip install --quiet --disable-pip-version-check \
-	  --requirement requirements-model.txt --constraint requirements-dev.txt numpy pillow \
-	  >build/model/venv.log 2>&1 || { tail build/model/venv.log; exit 1; }
+$(MODEL): requirements/model.txt web/digits.py $(MAKE_VENV)
+	@echo "[setup] scikit-learn and ONNX into build/model"
+	rm -rf build/model
+	$(TOOLCHAIN)/make_venv.sh build/model/venv model
 	build/model/venv/bin/python web/digits.py build/model/site
 	touch $@
 
-$(LITE): requirements-lite.txt $(wildcard web/lite/* web/lite/notebooks/*) $(WHEEL) $(NEEDS_chain) | site
-	@python=$$($(TOOLCHAIN)/find_python.sh)
-	if [ ! -e build/lite/venv/.done ]; then
-	  echo "[setup] JupyterLite into build/lite"
-	  rm -rf build/lite && mkdir -p build/lite
-	  "$$python" -m venv build/lite/venv
-	  build/lite/venv/bin/python -m pip install --quiet --disable-pip-version-check \
-	    --requirement requirements-lite.txt >build/lite/venv.log 2>&1 \
-	    || { tail build/lite/venv.log; exit 1; }
-	  touch build/lite/venv/.done
-	fi
-	$(PYTHON_BIN)/python $(TOOLCHAIN)/fetch_packages.py node_modules/pyodide \
+build/lite/venv/.done: requirements/lite.txt $(MAKE_VENV)
+	@echo "[setup] JupyterLite into build/lite"
+	rm -rf build/lite
+	$(TOOLCHAIN)/make_venv.sh build/lite/venv lite
+	touch $@
+
+$(LITE): build/lite/venv/.done $(wildcard web/lite/* web/lite/notebooks/*) $(WHEEL) $(NEEDS_chain) | site
+	@$(PYTHON_BIN)/python $(TOOLCHAIN)/fetch_packages.py node_modules/pyodide \
 	  build/lite/packages $(LITE_PACKAGES)
 	build/lite/venv/bin/python web/lite/build.py
 	touch $@
