@@ -13,6 +13,7 @@ from ._core import ReleasedError
 from ._show import size_of
 from ._tensor import Tensor
 
+CO_OPTIMIZED = 1  # of code objects: local variables are not in a dict
 DEPTH = 3  # containers inside containers that are looked into
 DEVICE_FACTS = (
     "buffers",
@@ -192,10 +193,14 @@ def _holders(
 
 def _locals(frame: FrameType, tensor: Tensor) -> Iterator[str]:
     ours = frame.f_code.co_filename == __file__
-    if not ours and frame.f_locals is not frame.f_globals:
-        for name, value in frame.f_locals.items():
-            if value is tensor:
-                yield f"{name} in {frame.f_code.co_name}()"
+    if ours or frame.f_locals is frame.f_globals:
+        return
+    variables = frame.f_locals
+    names = [name for name, value in variables.items() if value is tensor]
+    if sys.version_info < (3, 13) and frame.f_code.co_flags & CO_OPTIMIZED:
+        variables.clear()  # a copy, which the frame would keep, with all that is in it
+    for name in names:
+        yield f"{name} in {frame.f_code.co_name}()"
 
 
 def _owner(container: Any, tensor: Tensor) -> str:

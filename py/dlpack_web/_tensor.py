@@ -717,8 +717,8 @@ def _place(x: Any, device: Any, copy: bool | None, dtype: Any) -> Tensor:
     # What is only copied from may be misaligned.
     with made(_core._from_dlpack_on(x, asked, None, True)) as tensor:
         if not uploads and tensor.device.is_host and parse_dtype(dtype) == tensor.dtype:
-            where = CPU if target == CPU else tensor.device
-            return made(_core._from_dlpack_on(tensor, where, copy, False))
+            here = CPU if target == CPU else tensor.device
+            return made(_core._from_dlpack_on(tensor, here, copy, False))
         where = str(tensor.device) if device is None else device
         return tensor.to_device(where, copy=copy, dtype=dtype)
 

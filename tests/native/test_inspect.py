@@ -1,6 +1,7 @@
 """Where memory is: what dlw.inspect() finds."""
 
 import sys
+import threading
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -121,3 +122,34 @@ def test_variables_of_main(monkeypatch):
 @pytest.mark.skipif(IN_PYODIDE, reason="here is a browser")
 def test_without_a_browser_there_are_no_devices():
     assert dlw.inspect().devices == []
+
+
+@pytest.mark.skipif(IN_PYODIDE, reason="Pyodide has no threads")
+def test_other_threads_go_on_beside_it():
+    """They release tensors, and build tuples that nobody else may refer to."""
+    errors, stop = [], threading.Event()
+
+    def work():
+        try:
+            while not stop.is_set():
+                tensors = tuple(dlw.empty((i, 2)) for i in range(5))
+                assert frozenset(t.shape for t in tensors) == {(i, 2) for i in range(5)}
+                for tensor in tensors:
+                    tensor.release()
+        except BaseException as error:  # noqa: BLE001 - SystemError among them
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(30):
+            dlw.inspect({})
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(timeout=60)
+        sys.setswitchinterval(interval)
+    assert errors == []

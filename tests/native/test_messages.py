@@ -1,10 +1,12 @@
 """What users read when an array cannot be shared."""
 
+import asyncio
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from forge import Forged
 
 import dlpack_web as dlw
 
@@ -87,6 +89,7 @@ def test_cpython_says_that_it_is_no_browser(use):
 
 def test_numpy_is_not_needed(host_python):
     script = """
+import asyncio
 import subprocess
 import sys
 sys.modules["numpy"] = None
@@ -148,3 +151,142 @@ def test_features_without_a_browser(host_python):
     found = dlw.features()
     assert found["browser"] is False
     assert "not a browser" in found["webgpu"]["reason"]
+
+
+@pytest.mark.skipif(sys.platform == "emscripten", reason="there is a browser here")
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: asyncio.run(dlw.webgpu.request_device()),
+        lambda: asyncio.run(dlw.webgpu.share_device()),
+        lambda: asyncio.run(dlw.adapter("ort", None)),
+        lambda: asyncio.run(dlw.webgpu.from_image(None)),
+        lambda: dlw.empty(3, device="webgpu:0"),
+        lambda: dlw.from_gpu_buffer(None, 3, "float32", device="webgpu:0"),
+        lambda: dlw.Device(15, 0).gpu,
+        dlw.webgpu.stats,
+    ],
+)
+def test_whatever_needs_a_browser_says_so(use):
+    with pytest.raises(BufferError, match=r"need a browser"):
+        use()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (np.dtype(">f4"), "native byte order"),
+        (">f4", "unknown dtype"),
+        ("f32", "did you mean 'float32'"),
+        ("double", "did you mean 'float64'"),
+        ("float33", "unknown dtype 'float33'"),
+        ("float32x1", "unknown dtype"),
+        ("float32x70000", "unknown dtype"),
+        ("", "unknown dtype ''"),
+        (None, "name such as 'float32'"),
+        (5, "name such as 'float32'"),
+        ([1], "name such as 'float32'"),
+        (str, "unknown dtype 'str'"),
+        (np.dtype("M8[s]"), "unknown dtype"),
+    ],
+)
+def test_dtypes_that_are_none(given, words):
+    with pytest.raises(TypeError, match=words):
+        dlw.empty(3, given)
+
+
+@pytest.mark.parametrize("given", [bool, int, float, complex])
+def test_pythons_numbers_are_numpys_dtypes(given):
+    with dlw.empty(3, given) as tensor:
+        assert tensor.numpy().dtype == np.dtype(given)
+
+
+@pytest.mark.parametrize("workgroups", [1.5, "3", (1, 2.0), None, [[1]]])
+def test_workgroups_are_ints(workgroups):
+    with dlw.empty(2) as tensor, pytest.raises(TypeError, match="one to three ints"):
+        dlw.webgpu.Kernel("fn main() {}")(tensor, workgroups=workgroups)
+
+
+def test_a_gpu_tensor_that_cannot_be_read_says_so(monkeypatch):
+    """Whatever _read_blocking returns, C uses nothing but a Tensor that holds something."""
+    tensor = dlw.from_dlpack(Forged(device_type=15, data=7))
+    released = dlw.empty(3)
+    released.release()
+    for nonsense in (None, 5, released):
+        monkeypatch.setattr(dlw.Tensor, "_read_blocking", lambda self, x=nonsense: x)
+        with pytest.raises(BufferError, match="could not be read back"):
+            memoryview(tensor)
+        with pytest.raises(BufferError, match="could not be read back"):
+            tensor.__dlpack__(dl_device=(1, 0))
+    tensor.release()
+
+
+def test_an_interrupt_of_a_readback_is_raised_once(monkeypatch):
+    """NumPy drops what a request for a buffer raises, and asks for the array."""
+    reads = []
+
+    def interrupted(self):
+        reads.append(self)
+        raise KeyboardInterrupt
+
+    tensor = dlw.from_dlpack(Forged(device_type=15, data=7))
+    monkeypatch.setattr(dlw.Tensor, "_read_blocking", interrupted)
+    for use in (memoryview, np.asarray, lambda t: t.__dlpack__(dl_device=(1, 0))):
+        with pytest.raises(KeyboardInterrupt):
+            use(tensor)
+        sum(range(1000))  # a second one would come now
+    assert len(reads) == 3
+    host = np.arange(3.0)
+    monkeypatch.setattr(
+        dlw.Tensor, "_read_blocking", lambda self: dlw.from_dlpack(host)
+    )
+    assert memoryview(tensor).tolist() == [0, 1, 2]  # and does not come later
+    assert np.asarray(tensor).tolist() == [0, 1, 2]
+    tensor.release()
+
+
+def test_a_foreign_webgpu_tensor_is_shown():
+    with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
+        html = tensor._repr_html_()
+    assert "whoever made the GPUBuffer" in html
+    assert "await t.to_host()" in html
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("values", [[1 + 2j, np.nan, np.inf * 1j], [1e300 + 1e300j]])
+def test_complex_tensors_are_shown_without_warnings(values):
+    with dlw.from_dlpack(np.array(values)) as tensor:
+        assert "absolute values" in tensor._repr_html_()
+
+
+def test_writing_converts_on_the_cpu():
+    for source, target in (
+        ("float64", "float32"),
+        ("float32", "float16"),
+        ("float16", "float32"),
+        ("complex128", "complex64"),
+        ("int64", "int32"),
+        ("uint64", "uint32"),
+    ):
+        array = np.arange(12).reshape(3, 4).astype(source)
+        for view in (array, array.T, array[::-1], array[:0], array[1, 2]):
+            with dlw.empty(view.shape, target) as tensor:
+                with pytest.raises(BufferError, match="cannot be written over"):
+                    tensor.write(view)
+                tensor.write(view, convert=True)
+                np.testing.assert_array_equal(tensor.numpy(), view.astype(target))
+    with dlw.from_dlpack(np.ones(2, "i4")) as tensor:
+        with pytest.raises(BufferError, match="element 1 of the int64 tensor"):
+            tensor.write(np.array([5, 2**40]), convert=True)
+        with pytest.raises(BufferError, match="cannot convert float32 to int32"):
+            tensor.write(np.zeros(2, "f4"), convert=True)
+        assert tensor.numpy().tolist() == [1, 1]
+
+
+def test_writing_a_tensor_over_itself():
+    array = np.arange(6.0)
+    with dlw.from_dlpack(array) as tensor:
+        tensor[1:].write(tensor[:-1])
+        assert array.tolist() == [0, 0, 1, 2, 3, 4]
+        tensor.write(tensor[::-1])
+        assert array.tolist() == [4, 3, 2, 1, 0, 0]

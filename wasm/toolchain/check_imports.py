@@ -24,7 +24,9 @@ def c_graph(folder: Path) -> Graph:
     """A `.c` and its `.h` are one room."""
     graph: Graph = {}
     for file in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
-        included = re.findall(r'^\s*#include "(\w+)\.h"', file.read_text(), re.MULTILINE)
+        included = re.findall(
+            r'^\s*#include "(\w+)\.h"', file.read_text(), re.MULTILINE
+        )
         graph.setdefault(file.stem, set()).update(set(included) - {file.stem})
     return graph
 
@@ -58,7 +60,10 @@ def ts_graph(folder: Path) -> Graph:
     for file in sorted(folder.rglob("*.ts")):
         text = TS_COMMENT.sub("", file.read_text())
         found = {
-            (file.parent / name).resolve().with_suffix(".ts").relative_to(folder.resolve())
+            (file.parent / name)
+            .resolve()
+            .with_suffix(".ts")
+            .relative_to(folder.resolve())
             for name in TS_IMPORT.findall(text)
         }
         graph[str(file.relative_to(folder))] = {str(name) for name in found}
