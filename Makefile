@@ -283,7 +283,7 @@ $(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml README.md LICENSE \
 
 $(BRIDGE): $(TS_FILES) $(NPM)
 	@echo "[build] JavaScript for the wheel"
-	$(NODE_BIN)/esbuild js/src/python.ts --bundle --minify --format=iife \
+	$(NODE_BIN)/esbuild js/src/pyodide/seam.ts --bundle --minify --format=iife \
 	  --global-name=__dlpackWeb --target=es2022 --log-level=warning --outfile=$@
 
 js: $(JS)

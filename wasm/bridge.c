@@ -37,7 +37,7 @@ static dlw_tensor *expect(uint32_t handle) {
 
 enum { NONE, OTHER, UNSUPPORTED, RELEASED, COPY_NEEDED, DEVICE_LOST, NO_MEMORY };
 
-/* What the kept exception is to JavaScript (js/src/pyodide.ts has the same numbers). */
+/* What the kept exception is to JavaScript (js/src/pyodide/host.ts has the same numbers). */
 DLW_EXPORT(dlw_bridge_error_kind)
 int32_t dlw_bridge_error_kind(void) {
   if (pending == NULL) return NONE;

@@ -1,4 +1,4 @@
-/* The functions that JavaScript calls directly, by their names (js/src/heap.ts); and
+/* The functions that JavaScript calls directly, by their names (js/src/pyodide/heap.ts); and
  * what Python may do with the holds that JavaScript has. */
 #ifndef DLW_BRIDGE_H_
 #define DLW_BRIDGE_H_

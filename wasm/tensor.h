@@ -30,7 +30,7 @@ typedef struct dlw_tensor {
   uint8_t unsettled; /* READ_ONLY is set because nobody said whether it is */
 } dlw_tensor;
 
-/* wasm32: JavaScript reads the handle at this offset (js/src/layout.ts). */
+/* wasm32: JavaScript reads the handle at this offset (js/src/pyodide/layout.ts). */
 _Static_assert(sizeof(void *) != 4 || offsetof(dlw_tensor, handle) == 64, "layout.ts");
 _Static_assert(sizeof(dlw_tensor) % 8 == 0, "what follows is aligned");
 

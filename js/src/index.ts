@@ -1,10 +1,8 @@
 // Whoever imports a Tensor alone must get the device layer too: it registers itself.
 import "./webgpu/transfer.js";
 
-export type { Bridge, TensorOptions } from "./bridge.js";
-export { type ConnectOptions, connect } from "./connect.js";
-export type { DataOf, DTypeArrays, DTypeName, TypedArray } from "./dtype.js";
-export type { Element } from "./element.js";
+export type { DataOf, DTypeArrays, DTypeName, TypedArray } from "./core/dtype.js";
+export type { Element } from "./core/elements.js";
 export {
   CopyError,
   DeviceError,
@@ -13,9 +11,11 @@ export {
   type ErrorFields,
   ReleasedError,
   UnsupportedError,
-} from "./errors.js";
-export type { Pyodide, PyProxy } from "./pyodide.js";
-export { type Device, liveTensors } from "./shared.js";
-export type { FromGPUBufferOptions, Target, ToOptions } from "./storage.js";
-export { Tensor } from "./tensor.js";
+} from "./core/errors.js";
+export { type Device, liveTensors } from "./core/realm.js";
+export type { FromGPUBufferOptions, Target, ToOptions } from "./core/storage.js";
+export { Tensor } from "./core/tensor.js";
+export type { Bridge, TensorOptions } from "./pyodide/bridge.js";
+export { type ConnectOptions, connect } from "./pyodide/connect.js";
+export type { Pyodide, PyProxy } from "./pyodide/host.js";
 export * as webgpu from "./webgpu/index.js";

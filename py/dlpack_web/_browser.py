@@ -1,6 +1,6 @@
 """The seam between Python and the browser: the only file that imports js or pyodide.
 
-The JavaScript side is one object per Pyodide (PythonSeam in js/src/python.ts). A page
+The JavaScript side is one object per Pyodide (PythonSeam in js/src/pyodide/seam.ts). A page
 that called `connect(pyodide)` has handed it over; otherwise the copy in this wheel is
 evaluated when it is first needed.
 

@@ -1,5 +1,5 @@
 // The exchange protocol on a GPU; each function is a test. The CPU is in tests/js.
-import { EXCHANGE, fit, take } from "/js/fit.js";
+import { EXCHANGE, fit, take } from "/js/exchange/index.js";
 import { webgpu } from "/js/index.js";
 import { upload } from "./libraries.mjs";
 import { counted, equal, ok, throws } from "./pages/expect.mjs";

@@ -1,5 +1,5 @@
 // The real libraries, on one device, for the cases; and ONNX models of one node.
-import { shareDevice } from "/js/share.js";
+import { shareDevice } from "/js/adapters/devices.js";
 
 const ORT = "/libraries/ort/";
 

@@ -1,10 +1,11 @@
 // One device for all: what happens when libraries have started before. Each case is run on a page
 // of its own (test_adapters.py), as a library chooses its device once.
+
+import { shareDevice } from "/js/adapters/devices.js";
 import { toJax, useDevice as useJax } from "/js/adapters/jax.js";
 import { fromOrt, toOrt, useDevice as useOrt } from "/js/adapters/ort.js";
 import { useDevice as useTfjs } from "/js/adapters/tfjs.js";
 import { webgpu } from "/js/index.js";
-import { shareDevice } from "/js/share.js";
 import { loadOrt, session, upload } from "./libraries.mjs";
 import { equal, ok, throws } from "./pages/expect.mjs";
 

@@ -62,7 +62,7 @@ FILES = {
     "": "index",
     "/ort": "adapters/ort",
     "/tfjs": "adapters/tfjs",
-    "/share": "share",
+    "/share": "adapters/devices",
 }
 
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as arrow from "../../build/libraries/site/arrow.mjs";
 import { fromArrow, install, toArrow } from "../../js/dist/adapters/arrow.js";
-import { adopt, EXCHANGE, take } from "../../js/dist/fit.js";
+import { adopt, EXCHANGE, take } from "../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../js/dist/index.js";
 
 const same = (a, b) => a.buffer === b.buffer && a.byteOffset === b.byteOffset;

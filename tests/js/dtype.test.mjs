@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { dtypeNamed, dtypePacked, dtypes } from "../../js/dist/dtype.js";
+import { dtypeNamed, dtypePacked, dtypes } from "../../js/dist/core/dtype.js";
 import { Tensor, UnsupportedError } from "../../js/dist/index.js";
 
 const table = JSON.parse(readFileSync(new URL("../dtypes.json", import.meta.url), "utf8"));

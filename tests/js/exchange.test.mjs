@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MessageChannel, receiveMessageOnPort } from "node:worker_threads";
-import { adopt, EXCHANGE, fit, take } from "../../js/dist/fit.js";
+import { adopt, EXCHANGE, fit, take } from "../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../js/dist/index.js";
 
 const VALUES = Float32Array.of(0, 1, 2, 3, 4, 5);

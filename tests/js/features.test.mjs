@@ -1,7 +1,7 @@
 // What Node can do; Chromium is asked in tests/browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { features } from "../../js/dist/features.js";
+import { features } from "../../js/dist/webgpu/features.js";
 
 test("Node has no GPU, and says so", async () => {
   const { webgpu, shaderF16, unsafeEval, worker, isolated } = await features();

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { Bridge } from "../../js/dist/bridge.js";
 import * as namespace from "../../js/dist/index.js";
+import { Bridge } from "../../js/dist/pyodide/bridge.js";
 
 const library = { ...namespace };
 

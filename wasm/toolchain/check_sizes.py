@@ -86,9 +86,9 @@ def main() -> None:
     core = core_bytes(wheel)
     at_once, late = bundle_sizes(SOURCE / "index.ts")
     folder = SOURCE / "adapters"
-    exchange = SOURCE / "fit.ts"
+    exchange = SOURCE / "exchange" / "index.ts"
     adapters = sorted(
-        set(folder.glob("*.ts")) - {folder / "shared.ts", folder / "all.ts"}
+        set(folder.glob("*.ts")) - {folder / "common.ts", folder / "devices.ts", folder / "all.ts"}
     )
     sizes: dict[str, Any] = {
         "core_wasm": len(core),

@@ -6,7 +6,7 @@ import { fromOrt, install as installOrt, toOrt, useDevice as useOrt } from "./or
 import { fromTfjs, install as installTfjs, toTfjs, useDevice as useTfjs } from "./tfjs.js";
 import { fromThree, toThree, useDevice as useThree } from "./three.js";
 
-export { shareDevice } from "../share.js";
+export { shareDevice } from "./devices.js";
 
 export const adapters = {
   arrow: { give: toArrow, take: fromArrow, install: installArrow },

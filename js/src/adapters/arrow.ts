@@ -3,11 +3,11 @@
  * Apache Arrow: vectors of numbers share memory with tensors of one axis, nested FixedSizeLists
  * with tensors of several. Arrow's bools are single bits, and are copied.
  */
-import { type DTypeName, dtypeNamed, type TypedArray } from "../dtype.js";
-import { CopyError, UnsupportedError } from "../errors.js";
-import { type Exchangeable, fit } from "../fit.js";
-import { Tensor } from "../tensor.js";
-import { alias, checkDType, type GiveOptions, makeExchangeable, onCPU } from "./shared.js";
+import { type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
+import { CopyError, UnsupportedError } from "../core/errors.js";
+import { Tensor } from "../core/tensor.js";
+import { type Exchangeable, fit } from "../exchange/fit.js";
+import { alias, checkDType, type GiveOptions, makeExchangeable, onCPU } from "./common.js";
 
 /** The part of `apache-arrow` that is used here. */
 export interface Arrow {

@@ -3,10 +3,10 @@
  * jax-js: GPU tensors share the `GPUBuffer` both ways. On the CPU jax-js copies what it takes and
  * what it gives.
  */
-import { type DTypeName, dtypeNamed } from "../dtype.js";
-import { CopyError, DeviceError, ReleasedError } from "../errors.js";
-import { type Exchangeable, fit } from "../fit.js";
-import { Tensor } from "../tensor.js";
+import { type DTypeName, dtypeNamed } from "../core/dtype.js";
+import { CopyError, DeviceError, ReleasedError } from "../core/errors.js";
+import { Tensor } from "../core/tensor.js";
+import { type Exchangeable, fit } from "../exchange/fit.js";
 import { copyBuffers, slotOf } from "../webgpu/buffers.js";
 import {
   checkDevice,
@@ -16,7 +16,7 @@ import {
   ownCopy,
   storedName,
   withDevice,
-} from "./shared.js";
+} from "./common.js";
 
 /** The part of `@jax-js/jax` that is used here. */
 export interface Jax {

@@ -3,11 +3,11 @@
  * ndarray (scijs) and what has the same form, the chunks of zarrita among it: `{ data, shape,
  * stride, offset }`, strides in elements. They share memory both ways, of any strides.
  */
-import { type DTypeName, dtypeOfArray, type TypedArray } from "../dtype.js";
-import { UnsupportedError } from "../errors.js";
-import { type Exchangeable, take } from "../fit.js";
-import { Tensor } from "../tensor.js";
-import { alias, type GiveOptions, onCPU } from "./shared.js";
+import { type DTypeName, dtypeOfArray, type TypedArray } from "../core/dtype.js";
+import { UnsupportedError } from "../core/errors.js";
+import { Tensor } from "../core/tensor.js";
+import { type Exchangeable, take } from "../exchange/fit.js";
+import { alias, type GiveOptions, onCPU } from "./common.js";
 
 /** Elements with a shape; zarrita has no `offset`, @stdlib/ndarray has `strides`. */
 export interface Strided {

@@ -4,10 +4,10 @@
  * tensors share the `GPUBuffer`.
  */
 
-import type { DTypeName, TypedArray } from "../dtype.js";
-import { DeviceError, ReleasedError, UnsupportedError } from "../errors.js";
-import { type Exchangeable, fit } from "../fit.js";
-import { Tensor } from "../tensor.js";
+import type { DTypeName, TypedArray } from "../core/dtype.js";
+import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
+import { Tensor } from "../core/tensor.js";
+import { type Exchangeable, fit } from "../exchange/fit.js";
 import {
   alias,
   checkDevice,
@@ -16,7 +16,7 @@ import {
   makeExchangeable,
   ownCopy,
   releaseWith,
-} from "./shared.js";
+} from "./common.js";
 
 /** The part of `onnxruntime-web` that is used here. */
 export interface Ort {

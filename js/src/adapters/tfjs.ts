@@ -3,11 +3,11 @@
  * TensorFlow.js: CPU tensors alias the values of the cpu backend, GPU tensors the buffers of the
  * webgpu backend.
  */
-import type { DTypeName, TypedArray } from "../dtype.js";
-import { DeviceError, ReleasedError, UnsupportedError } from "../errors.js";
-import { type Exchangeable, fit } from "../fit.js";
-import { sizeOf } from "../shape.js";
-import { Tensor } from "../tensor.js";
+import type { DTypeName, TypedArray } from "../core/dtype.js";
+import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
+import { sizeOf } from "../core/shape.js";
+import { Tensor } from "../core/tensor.js";
+import { type Exchangeable, fit } from "../exchange/fit.js";
 import {
   alias,
   checkDevice,
@@ -19,7 +19,7 @@ import {
   releaseWith,
   storedName,
   withDevice,
-} from "./shared.js";
+} from "./common.js";
 
 /** The part of `@tensorflow/tfjs-core` that is used here. */
 export interface Tf {

@@ -3,11 +3,11 @@
  * three.js: CPU tensors are the arrays of attributes, GPU tensors the buffers that a
  * WebGPURenderer keeps for storage attributes.
  */
-import { dtypeOfArray, type TypedArray } from "../dtype.js";
-import { DeviceError, UnsupportedError } from "../errors.js";
-import { type Exchangeable, fit } from "../fit.js";
-import { Tensor } from "../tensor.js";
-import { alias, checkDevice, checkDType, type GiveOptions, releaseWith } from "./shared.js";
+import { dtypeOfArray, type TypedArray } from "../core/dtype.js";
+import { DeviceError, UnsupportedError } from "../core/errors.js";
+import { Tensor } from "../core/tensor.js";
+import { type Exchangeable, fit } from "../exchange/fit.js";
+import { alias, checkDevice, checkDType, type GiveOptions, releaseWith } from "./common.js";
 
 /** The part of `three` (or `three/webgpu`, for GPU tensors) that is used here. */
 export interface Three {

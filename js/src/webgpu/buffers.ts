@@ -1,10 +1,10 @@
-import { bytesOf, type DType, dtypeNamed } from "../dtype.js";
-import { DeviceError, DLPackError, ReleasedError, UnsupportedError } from "../errors.js";
-import { CPU } from "../layout.js";
-import { checkShape, checkStrides, extentOf, sizeOf } from "../shape.js";
-import { type DeviceRecord, type Slot, shared } from "../shared.js";
-import type { FromGPUBufferOptions, Storage } from "../storage.js";
-import { Tensor } from "../tensor.js";
+import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
+import { DeviceError, DLPackError, ReleasedError, UnsupportedError } from "../core/errors.js";
+import { type DeviceRecord, type Slot, shared } from "../core/realm.js";
+import { checkShape, checkStrides, extentOf, sizeOf } from "../core/shape.js";
+import type { FromGPUBufferOptions, Storage } from "../core/storage.js";
+import { Tensor } from "../core/tensor.js";
+import { CPU } from "../pyodide/layout.js";
 import { checkAlive, count, nameOf, useDevice, watched } from "./device.js";
 
 /** `GPUBufferUsage`, which is a global only where WebGPU is. */

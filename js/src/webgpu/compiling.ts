@@ -1,4 +1,4 @@
-import type { DeviceRecord } from "../shared.js";
+import type { DeviceRecord } from "../core/realm.js";
 import { failure } from "./device.js";
 
 /** The error for a shader that does not compile, with each message under its line. */

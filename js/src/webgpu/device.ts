@@ -1,6 +1,6 @@
-import { DeviceError, DeviceLostError } from "../errors.js";
-import { WEBGPU } from "../layout.js";
-import { type DeviceRecord, makeDevice, shared } from "../shared.js";
+import { DeviceError, DeviceLostError } from "../core/errors.js";
+import { type DeviceRecord, makeDevice, shared } from "../core/realm.js";
+import { WEBGPU } from "../pyodide/layout.js";
 import { Pool } from "./pool.js";
 
 /** The record of a device, registered at its first use. The same object has the same id. */

@@ -1,5 +1,5 @@
-import type { Tensor } from "../tensor.js";
-import type { FromImageOptions, ImageSource } from "./image.js";
+import type { Tensor } from "../core/tensor.js";
+import type { FromImageOptions, ImageSource } from "./images.js";
 import type { RequestDeviceOptions } from "./request.js";
 
 export { type DeviceStats, stats } from "./device.js";
@@ -15,7 +15,7 @@ export type { FromImageOptions, ImageSource, RequestDeviceOptions };
  */
 export async function requestDevice(options: RequestDeviceOptions = {}): Promise<GPUDevice> {
   // What is needed once, and asynchronous anyway, is loaded when it is needed.
-  return (await import("./later.js")).requestDevice(options);
+  return (await import("./late.js")).requestDevice(options);
 }
 
 /**
@@ -34,7 +34,7 @@ export async function timed(
   device: GPUDevice,
   run: (timestampWrites: GPUComputePassTimestampWrites) => void,
 ): Promise<number> {
-  return (await import("./later.js")).timed(device, run);
+  return (await import("./late.js")).timed(device, run);
 }
 
 /**
@@ -55,7 +55,7 @@ export async function fromImage(
   source: ImageSource,
   options?: FromImageOptions,
 ): Promise<Tensor> {
-  return (await import("./later.js")).fromImage(device, source, options);
+  return (await import("./late.js")).fromImage(device, source, options);
 }
 
 /**
@@ -72,7 +72,7 @@ export async function toCanvas(
   tensor: Tensor,
   canvas: HTMLCanvasElement | OffscreenCanvas,
 ): Promise<void> {
-  return (await import("./later.js")).toCanvas(tensor, canvas);
+  return (await import("./late.js")).toCanvas(tensor, canvas);
 }
 
 /**
@@ -82,5 +82,5 @@ export async function toCanvas(
  * @returns a new texture, which the caller destroys
  */
 export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
-  return (await import("./later.js")).toTexture(tensor);
+  return (await import("./late.js")).toTexture(tensor);
 }

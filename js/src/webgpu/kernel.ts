@@ -1,6 +1,6 @@
-import { UnsupportedError } from "../errors.js";
-import type { DeviceRecord } from "../shared.js";
-import type { Tensor } from "../tensor.js";
+import { UnsupportedError } from "../core/errors.js";
+import type { DeviceRecord } from "../core/realm.js";
+import type { Tensor } from "../core/tensor.js";
 import {
   allocate,
   checkCopySource,
@@ -195,7 +195,7 @@ async function compileError(
   scope: Promise<GPUError | null>,
 ): Promise<Error | null> {
   const cause = await scope.catch(() => null); // The device was lost, which record.lost tells.
-  return cause && (await import("./later.js")).explain(record, entry, wgsl, module, cause);
+  return cause && (await import("./late.js")).explain(record, entry, wgsl, module, cause);
 }
 
 function checkWorkgroups(gpu: GPUDevice, given: RunOptions["workgroups"]): readonly number[] {

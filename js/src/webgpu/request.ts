@@ -1,4 +1,4 @@
-import { DeviceError, UnsupportedError } from "../errors.js";
+import { DeviceError, UnsupportedError } from "../core/errors.js";
 import { useDevice } from "./device.js";
 
 /**

@@ -1,5 +1,5 @@
-import type { DeviceRecord } from "../shared.js";
-import type { Tensor } from "../tensor.js";
+import type { DeviceRecord } from "../core/realm.js";
+import type { Tensor } from "../core/tensor.js";
 import { releaseSlot } from "./buffers.js";
 import { bind } from "./kernel.js";
 

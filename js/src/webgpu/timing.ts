@@ -1,4 +1,4 @@
-import { UnsupportedError } from "../errors.js";
+import { UnsupportedError } from "../core/errors.js";
 import { checkAlive, nameOf, useDevice } from "./device.js";
 
 const QUERY_RESOLVE = 0x200;

@@ -1,10 +1,10 @@
-import { checkTarget, gather, targetBytes } from "../copy.js";
-import { bytesOf, type DType, dtypeNamed } from "../dtype.js";
-import { DeviceError, UnsupportedError } from "../errors.js";
-import { CPU } from "../layout.js";
-import type { DeviceRecord } from "../shared.js";
-import { registerDeviceLayer, type Target, type ToOptions } from "../storage.js";
-import { isTensor, type Tensor } from "../tensor.js";
+import { checkTarget, gather, targetBytes } from "../core/copies.js";
+import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
+import { DeviceError, UnsupportedError } from "../core/errors.js";
+import type { DeviceRecord } from "../core/realm.js";
+import { registerDeviceLayer, type Target, type ToOptions } from "../core/storage.js";
+import { isTensor, type Tensor } from "../core/tensor.js";
+import { CPU } from "../pyodide/layout.js";
 import {
   allocate,
   bufferOf,

@@ -1,6 +1,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { ArrayStorage } from "./array.js";
-import { checkTarget, gather, targetBytes } from "./copy.js";
+
+import { EXCHANGE, type Exchange, type ExchangeRequest, produce } from "../exchange/produce.js";
+import { CPU, WEBGPU } from "../pyodide/layout.js";
+import { ArrayStorage } from "./arrays.js";
+import { checkTarget, gather, targetBytes } from "./copies.js";
 import {
   arrayHolds,
   bytesOf,
@@ -11,10 +14,9 @@ import {
   dtypeOfArray,
   type TypedArray,
 } from "./dtype.js";
-import { type Element, readElement } from "./element.js";
+import { type Element, readElement } from "./elements.js";
 import { ReleasedError, UnsupportedError } from "./errors.js";
-import { EXCHANGE, type Exchange, type ExchangeRequest, produce } from "./exchange.js";
-import { CPU, WEBGPU } from "./layout.js";
+import { type Device, type Hold, makeDevice, shared, unclonable } from "./realm.js";
 import {
   checkShape,
   checkStrides,
@@ -23,7 +25,6 @@ import {
   rowMajorStrides,
   sizeOf,
 } from "./shape.js";
-import { type Device, type Hold, makeDevice, shared, unclonable } from "./shared.js";
 import {
   deviceLayer,
   type FromGPUBufferOptions,

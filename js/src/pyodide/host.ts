@@ -4,7 +4,7 @@ import {
   DLPackError,
   ReleasedError,
   UnsupportedError,
-} from "./errors.js";
+} from "../core/errors.js";
 import type { CoreExports, WasmHost } from "./heap.js";
 import { Memory, type MemorySource } from "./layout.js";
 

@@ -1,13 +1,12 @@
 // Whoever imports an adapter alone must get the device layer too: it registers itself.
-import "./webgpu/transfer.js";
+import "../webgpu/transfer.js";
 
-import { ArrayStorage, type ByteSource } from "./array.js";
-import { type DType, dtypePacked, dtypes } from "./dtype.js";
-import { CopyError, DeviceError, type DLPackError, UnsupportedError } from "./errors.js";
-import { EXCHANGE, type Exchange, type ExchangeRequest, type Needs } from "./exchange.js";
-import { CPU, READ_ONLY, SUBBYTE_PADDED, WEBGPU } from "./layout.js";
-import { checkShape, checkStrides } from "./shape.js";
-import { CPU_DEVICE, isTensor, Tensor } from "./tensor.js";
+import { ArrayStorage, type ByteSource } from "../core/arrays.js";
+import { type DType, dtypePacked, dtypes } from "../core/dtype.js";
+import { CopyError, DeviceError, type DLPackError, UnsupportedError } from "../core/errors.js";
+import { checkShape, checkStrides } from "../core/shape.js";
+import { CPU_DEVICE, isTensor, Tensor } from "../core/tensor.js";
+import { CPU, READ_ONLY, SUBBYTE_PADDED, WEBGPU } from "../pyodide/layout.js";
 import {
   allocate,
   capacityOf,
@@ -21,7 +20,8 @@ import {
   spanOf,
   tensorOfSlot,
   Usage,
-} from "./webgpu/buffers.js";
+} from "../webgpu/buffers.js";
+import { EXCHANGE, type Exchange, type ExchangeRequest, type Needs } from "./produce.js";
 
 export {
   EXCHANGE,
@@ -29,7 +29,7 @@ export {
   type ExchangeRequest,
   type MovingMemory,
   type Needs,
-} from "./exchange.js";
+} from "./produce.js";
 
 /** A tensor, or anything that has `[Symbol.for("dlpack.exchange")]`. */
 export type Exchangeable = Tensor | { [EXCHANGE](request?: ExchangeRequest): Exchange };

@@ -1,6 +1,6 @@
 import type { Bridge } from "./bridge.js";
+import type { Pyodide } from "./host.js";
 import type { ConnectOptions } from "./load.js";
-import type { Pyodide } from "./pyodide.js";
 
 export type { ConnectOptions };
 

@@ -1,5 +1,5 @@
+import { SUBBYTE_PADDED } from "../pyodide/layout.js";
 import { UnsupportedError } from "./errors.js";
-import { SUBBYTE_PADDED } from "./layout.js";
 
 /** `Float16Array` where the reader's TypeScript and the engine know it, its raw bits elsewhere. */
 export type Float16Data<B extends ArrayBufferLike = ArrayBufferLike> = typeof globalThis extends {

@@ -1,4 +1,4 @@
-import { type Hold, shared } from "./shared.js";
+import { type Hold, shared } from "./realm.js";
 import type { Tensor } from "./tensor.js";
 
 let warned = false;

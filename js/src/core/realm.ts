@@ -1,5 +1,5 @@
+import type { Pool } from "../webgpu/pool.js";
 import { DLPackError, UnsupportedError } from "./errors.js";
-import type { Pool } from "./webgpu/pool.js";
 
 /** A tensor's device, as DLPack names it. */
 export interface Device {

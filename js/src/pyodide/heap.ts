@@ -1,8 +1,8 @@
-import { bytesOf, type DType, dtypePacked } from "./dtype.js";
-import { UnsupportedError } from "./errors.js";
+import { bytesOf, type DType, dtypePacked } from "../core/dtype.js";
+import { UnsupportedError } from "../core/errors.js";
+import type { Storage } from "../core/storage.js";
+import { CPU_DEVICE, Tensor } from "../core/tensor.js";
 import * as L from "./layout.js";
-import type { Storage } from "./storage.js";
-import { CPU_DEVICE, Tensor } from "./tensor.js";
 
 /** The functions `dlw_bridge_…` of wasm/bridge.c. 0 for an address is an error. */
 export interface CoreExports {

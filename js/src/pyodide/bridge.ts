@@ -1,15 +1,15 @@
-import { type DataOf, type DTypeName, dtypeNamed, type TypedArray } from "./dtype.js";
-import { CopyError, ReleasedError, UnsupportedError } from "./errors.js";
-import { type Exchangeable, isExchangeable, take } from "./fit.js";
+import { type DataOf, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
+import { CopyError, ReleasedError, UnsupportedError } from "../core/errors.js";
+import type { Device } from "../core/realm.js";
+import { checkShape } from "../core/shape.js";
+import { Tensor } from "../core/tensor.js";
+import { type Exchangeable, isExchangeable, take } from "../exchange/fit.js";
+import { checkRowMajor, emptyOnDevice, releaseSlot, retainSlot } from "../webgpu/buffers.js";
+import { useDevice } from "../webgpu/device.js";
+import { read } from "../webgpu/transfer.js";
 import type { HeapStorage } from "./heap.js";
+import type { Pyodide, PyodideHost, PyProxy } from "./host.js";
 import { WEBGPU } from "./layout.js";
-import type { Pyodide, PyodideHost, PyProxy } from "./pyodide.js";
-import { checkShape } from "./shape.js";
-import type { Device } from "./shared.js";
-import { Tensor } from "./tensor.js";
-import { checkRowMajor, emptyOnDevice, releaseSlot, retainSlot } from "./webgpu/buffers.js";
-import { useDevice } from "./webgpu/device.js";
-import { read } from "./webgpu/transfer.js";
 
 /** Options of {@link Bridge.tensor}. */
 export interface TensorOptions {

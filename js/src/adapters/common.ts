@@ -1,8 +1,8 @@
-import { ArrayStorage } from "../array.js";
-import { dtypeNamed, type TypedArray } from "../dtype.js";
-import { CopyError, DeviceError, UnsupportedError } from "../errors.js";
-import { EXCHANGE, type ExchangeRequest } from "../exchange.js";
-import { CPU_DEVICE, Tensor } from "../tensor.js";
+import { ArrayStorage } from "../core/arrays.js";
+import { dtypeNamed, type TypedArray } from "../core/dtype.js";
+import { CopyError, DeviceError, UnsupportedError } from "../core/errors.js";
+import { CPU_DEVICE, Tensor } from "../core/tensor.js";
+import { EXCHANGE, type ExchangeRequest } from "../exchange/produce.js";
 
 /** Options of every function that gives a tensor to a library. */
 export interface GiveOptions {

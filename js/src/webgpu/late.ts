@@ -3,6 +3,6 @@
 import "./transfer.js";
 
 export { explain } from "./compiling.js";
-export { fromImage, toCanvas, toTexture } from "./image.js";
+export { fromImage, toCanvas, toTexture } from "./images.js";
 export { requestDevice } from "./request.js";
 export { timed } from "./timing.js";

@@ -1,8 +1,8 @@
-import { CopyError, DeviceError } from "./errors.js";
-import { READ_ONLY } from "./layout.js";
-import { extentOf } from "./shape.js";
-import { deviceLayer } from "./storage.js";
-import type { Tensor } from "./tensor.js";
+import { CopyError, DeviceError } from "../core/errors.js";
+import { extentOf } from "../core/shape.js";
+import { deviceLayer } from "../core/storage.js";
+import type { Tensor } from "../core/tensor.js";
+import { READ_ONLY } from "../pyodide/layout.js";
 
 /**
  * The name of the method by which a producer hands a tensor out: js/EXCHANGE.md has the protocol,

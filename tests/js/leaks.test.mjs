@@ -4,8 +4,8 @@ import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { watchForLeaks } from "../../js/dist/core/leaks.js";
 import { liveTensors, Tensor } from "../../js/dist/index.js";
-import { watchForLeaks } from "../../js/dist/net.js";
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc");

@@ -1,4 +1,4 @@
-import { MAX_NDIM } from "./layout.js";
+import { MAX_NDIM } from "../pyodide/layout.js";
 
 /** A checked copy of a shape: at most 64 non-negative integers whose product stays exact. */
 export function checkShape(shape: ArrayLike<number>): number[] {

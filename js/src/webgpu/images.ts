@@ -1,8 +1,8 @@
-import { dtypeNamed } from "../dtype.js";
-import { UnsupportedError } from "../errors.js";
-import { WEBGPU } from "../layout.js";
-import type { DeviceRecord } from "../shared.js";
-import { isTensor, type Tensor } from "../tensor.js";
+import { dtypeNamed } from "../core/dtype.js";
+import { UnsupportedError } from "../core/errors.js";
+import type { DeviceRecord } from "../core/realm.js";
+import { isTensor, type Tensor } from "../core/tensor.js";
+import { WEBGPU } from "../pyodide/layout.js";
 import { emptyOnDevice, slotOf } from "./buffers.js";
 import { checkAlive, nameOf, useDevice, watched } from "./device.js";
 import { draw, pull } from "./texture.js";

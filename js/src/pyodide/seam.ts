@@ -1,18 +1,18 @@
+import type { Libraries } from "../adapters/devices.js";
+import { type DTypeName, dtypeNamed } from "../core/dtype.js";
+import { watchOver } from "../core/leaks.js";
+import { shared } from "../core/realm.js";
+import { checkShape } from "../core/shape.js";
+import { isTensor, Tensor } from "../core/tensor.js";
+import { adoptSlot, emptyOnDevice, releaseSlot, slotOf } from "../webgpu/buffers.js";
+import { type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
+import { features, featuresAtOnce } from "../webgpu/features.js";
+import type { FromImageOptions, ImageSource, RequestDeviceOptions } from "../webgpu/index.js";
+import { type Argument, Kernel } from "../webgpu/kernel.js";
+import { read } from "../webgpu/transfer.js";
 import { Bridge } from "./bridge.js";
-import { type DTypeName, dtypeNamed } from "./dtype.js";
-import { features, featuresAtOnce } from "./features.js";
 import { HeapStorage } from "./heap.js";
-import { moduleOf, type Pyodide, PyodideHost } from "./pyodide.js";
-import { checkShape } from "./shape.js";
-import type { Libraries } from "./share.js";
-import { watchOver } from "./net.js";
-import { shared } from "./shared.js";
-import { isTensor, Tensor } from "./tensor.js";
-import { adoptSlot, emptyOnDevice, releaseSlot, slotOf } from "./webgpu/buffers.js";
-import { type DeviceStats, deviceWithId, stats, useDevice } from "./webgpu/device.js";
-import type { FromImageOptions, ImageSource, RequestDeviceOptions } from "./webgpu/index.js";
-import { type Argument, Kernel } from "./webgpu/kernel.js";
-import { read } from "./webgpu/transfer.js";
+import { moduleOf, type Pyodide, PyodideHost } from "./host.js";
 
 /** What is to be known of an adapter. */
 interface Adapter {
@@ -22,8 +22,8 @@ interface Adapter {
   install?(library: unknown): void;
 }
 
-const all = () => import("./adapters/all.js");
-const later = () => import("./webgpu/later.js");
+const all = () => import("../adapters/all.js");
+const later = () => import("../webgpu/late.js");
 
 /**
  * What `dlpack_web/_browser.py` calls. Tensors cross as numbers, in one step each, so that an

@@ -1,8 +1,8 @@
+import { DLPackError } from "../core/errors.js";
+import { watchForLeaks } from "../core/leaks.js";
 import type { Bridge } from "./bridge.js";
-import { DLPackError } from "./errors.js";
-import { watchForLeaks } from "./net.js";
-import { moduleOf, type Pyodide } from "./pyodide.js";
-import { attach } from "./python.js";
+import { moduleOf, type Pyodide } from "./host.js";
+import { attach } from "./seam.js";
 
 /** Options of `connect`. */
 export interface ConnectOptions {
@@ -75,7 +75,7 @@ function isInstalled(pyodide: Pyodide): boolean {
 /** The wheel that lies beside this code in the npm package; bundlers know what this form means. */
 const shippedWheel = () =>
   new URL(
-    "../../dist/dlpack_web-0.1.0-cp312-abi3-pyemscripten_2025_0_wasm32.pyemscripten_2026_0_wasm32.pyemscripten_2026_5_wasm32.whl",
+    "../../../dist/dlpack_web-0.1.0-cp312-abi3-pyemscripten_2025_0_wasm32.pyemscripten_2026_0_wasm32.pyemscripten_2026_5_wasm32.whl",
     import.meta.url,
   );
 

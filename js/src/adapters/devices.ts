@@ -1,9 +1,9 @@
 /** One `GPUDevice` for several libraries. */
 
-import { type Jax, useDevice as useJax } from "./adapters/jax.js";
-import { type Ort, useDevice as useOrt } from "./adapters/ort.js";
-import { type Tf, useDevice as useTfjs } from "./adapters/tfjs.js";
-import { type Renderer, useDevice as useThree } from "./adapters/three.js";
+import { type Jax, useDevice as useJax } from "./jax.js";
+import { type Ort, useDevice as useOrt } from "./ort.js";
+import { type Tf, useDevice as useTfjs } from "./tfjs.js";
+import { type Renderer, useDevice as useThree } from "./three.js";
 
 /** The libraries that can share a device: namespaces of modules, and a renderer of three.js. */
 export interface Libraries {
@@ -50,7 +50,7 @@ export async function shareDevice(
 }
 
 async function newDevice(): Promise<GPUDevice> {
-  return (await import("./webgpu/later.js")).requestDevice(LIMITS);
+  return (await import("../webgpu/late.js")).requestDevice(LIMITS);
 }
 
 async function startedOn({ ort, tf, jax, three }: Libraries): Promise<GPUDevice | undefined> {
