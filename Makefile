@@ -47,7 +47,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 .PHONY: interop interop-light bench-quick bench-lite
 .PHONY: test-native test-asan test-leaks test-js test-browser test-lite
 .PHONY: test-all test-firefox test-webkit
-.PHONY: check-c check-python check-js check-locks check-sizes js site chromium
+.PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
@@ -73,7 +73,7 @@ bench-quick: $(NATIVE) $(LIBRARIES) site chromium
 
 interop: build/interop/.torch interop-light ## NumPy, PyTorch, JAX, tvm-ffi, ... and their table
 
-check: check-c check-python check-js check-locks check-sizes ## format, lint, types, locks, sizes
+check: check-c check-python check-js check-imports check-locks check-sizes ## format, lint, types, imports, locks, sizes
 
 fix: $(VENV) $(NPM) ## format and repair what tools can repair
 	$(PYTHON_BIN)/clang-format -i $(C_FILES) $(C_TESTS)
@@ -193,6 +193,9 @@ check-js: package
 
 check-locks: $(VENV)
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/check_locks.py
+
+check-imports: $(VENV)
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/check_imports.py
 
 check-sizes: $(WHEEL)
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/check_sizes.py

@@ -37,7 +37,8 @@ static dlw_tensor *expect(uint32_t handle) {
 
 enum { NONE, OTHER, UNSUPPORTED, RELEASED, COPY_NEEDED, DEVICE_LOST, NO_MEMORY };
 
-/* What the kept exception is to JavaScript (js/src/pyodide/host.ts has the same numbers). */
+/* What the kept exception is to JavaScript (js/src/pyodide/host.ts has the same
+ * numbers). */
 DLW_EXPORT(dlw_bridge_error_kind)
 int32_t dlw_bridge_error_kind(void) {
   if (pending == NULL) return NONE;
@@ -80,6 +81,7 @@ PyObject *dlw_bridge_raise_pending(PyObject *module, PyObject *unused) {
 
 static struct {
   int64_t shape[DLW_MAX_NDIM];
+  int64_t strides[DLW_MAX_NDIM];
   uint64_t byte_offset;
 } scratch;
 
@@ -109,17 +111,18 @@ dlw_tensor *dlw_bridge_empty(int32_t ndim, uint32_t dtype, uint32_t flags) {
   return lend(dlw_empty(ndim, scratch.shape, dlw_dtype_unpack(dtype), flags));
 }
 
-/* A tensor over a GPU handle, of which it owns a reference; its shape and byte offset
- * are in the scratch area. On failure the reference stays the caller's. */
+/* A tensor over a GPU handle, of which it owns a reference; its shape, its strides if
+ * it is `strided`, and its byte offset are in the scratch area. On failure the
+ * reference stays the caller's. */
 DLW_EXPORT(dlw_bridge_wrap)
 dlw_tensor *dlw_bridge_wrap(uint32_t gpu, int32_t device_id, int32_t ndim,
-                            uint32_t dtype, uint32_t flags) {
+                            uint32_t dtype, uint32_t flags, int32_t strided) {
   dlw_tensor *tensor = NULL;
   DLTensor described = {
       .device = {kDLWebGPU, device_id}, .ndim = ndim, .dtype = dlw_dtype_unpack(dtype)};
-  dlw_status status =
-      dlw_tensor_wrap_gpu(gpu, device_id, ndim, scratch.shape, described.dtype, flags,
-                          scratch.byte_offset, &tensor);
+  dlw_status status = dlw_tensor_wrap_gpu(
+      gpu, device_id, ndim, scratch.shape, strided ? scratch.strides : NULL,
+      described.dtype, flags, scratch.byte_offset, &tensor);
   if (status != DLW_OK) return lend(dlw_raise(status, &described));
   void (*drop)(dlw_tensor *) = tensor->drop;
   tensor->drop = NULL;
@@ -135,6 +138,24 @@ dlw_tensor *dlw_bridge_share(uint32_t handle) {
   return lend(tensor != NULL ? dlw_share(tensor) : NULL);
 }
 
+/* What a double from JavaScript is as a position; -1 for what is none. */
+static int64_t to_position(double number) {
+  return number >= 0 && number < 0x1p53 ? (int64_t)number : -1;
+}
+
+/* One more hold, which sees some of the elements: their shape and strides are in the
+ * scratch area, `offset` is that of element 0 in elements. */
+DLW_EXPORT(dlw_bridge_view)
+dlw_tensor *dlw_bridge_view(uint32_t handle, int32_t ndim, double offset) {
+  dlw_tensor *tensor = expect(handle), *view = NULL;
+  if (tensor == NULL) return lend(NULL);
+  int64_t from = offset < 0 ? -to_position(-offset) : to_position(offset);
+  dlw_status status =
+      dlw_tensor_view(tensor, ndim, scratch.shape, scratch.strides, from, &view);
+  DLTensor wanted = {.ndim = ndim, .dtype = dlw_dl(tensor)->dtype};
+  return lend(status == DLW_OK ? view : dlw_raise(status, &wanted));
+}
+
 /* A row-major copy in fresh memory. */
 DLW_EXPORT(dlw_bridge_pack)
 dlw_tensor *dlw_bridge_pack(uint32_t handle) {
@@ -148,10 +169,8 @@ int32_t dlw_bridge_chunk(uint32_t handle, uint32_t dtype, double first) {
   dlw_tensor *tensor = expect(handle);
   int64_t count = 0;
   if (tensor != NULL) {
-    /* Not a number, and what no int64 is: no position either. */
-    int64_t position = first >= 0 && first < 0x1p53 ? (int64_t)first : -1;
-    count =
-        dlw_upload_chunk(tensor, dlw_dtype_unpack(dtype), position, &scratch.shape[0]);
+    count = dlw_upload_chunk(tensor, dlw_dtype_unpack(dtype), to_position(first),
+                             &scratch.shape[0]);
   }
   if (count == 0) lend(NULL);
   return (int32_t)count;
@@ -182,4 +201,72 @@ PyObject *dlw_bridge_take(PyObject *module, PyObject *arg) {
   dlw_tensor *tensor = handle <= UINT32_MAX ? dlw_handle_take((uint32_t)handle) : NULL;
   if (tensor == NULL) raise_stale((uint32_t)handle);
   return dlw_tensor_object(tensor);
+}
+
+/* --- what a kernel is given
+ * ----------------------------------------------------------- */
+
+/* A WebGPU tensor as the address of its struct, a number as a float; NULL with an
+ * exception. `*device` is that of the tensors so far, -1 before the first. */
+static PyObject *to_number(PyObject *arg, Py_ssize_t position) {
+  if (!PyObject_HasAttrString(arg, "__dlpack__")) {
+    double number = PyFloat_AsDouble(arg);
+    if (number != -1 || !PyErr_Occurred()) return PyFloat_FromDouble(number);
+    if (!dlw_is_refusal()) return NULL;
+    PyErr_Clear();
+  }
+  PyObject *name = PyType_GetQualName(Py_TYPE(arg));
+  if (name == NULL) return NULL;
+  PyErr_Format(PyExc_TypeError,
+               "argument %zd is a %U; a kernel takes Tensors, for example "
+               "dlpack_web.from_dlpack(x, device='webgpu'), and numbers",
+               position, name);
+  Py_DECREF(name);
+  return NULL;
+}
+
+static PyObject *to_argument(PyObject *arg, Py_ssize_t position, int64_t *device,
+                             uint32_t *numbers) {
+  if (!dlw_is_tensor(arg)) {
+    *numbers |= 1u << position;
+    return to_number(arg, position);
+  }
+  dlw_tensor *tensor = dlw_tensor_of(arg);
+  if (tensor == NULL) return NULL;
+  DLDevice here = dlw_dl(tensor)->device;
+  if (here.device_type != kDLWebGPU) {
+    return PyErr_Format(PyExc_BufferError,
+                        "argument %zd is on cpu; a kernel takes WebGPU tensors: use "
+                        "t.to_device('webgpu')",
+                        position);
+  }
+  if (*device >= 0 && *device != here.device_id) {
+    return PyErr_Format(
+        PyExc_BufferError,
+        "the tensors of one kernel must share a device, not webgpu:%d and "
+        "webgpu:%d",
+        (int)*device, here.device_id);
+  }
+  *device = here.device_id;
+  return PyLong_FromSize_t((size_t)tensor);
+}
+
+PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args) {
+  (void)module;
+  Py_ssize_t count = PyTuple_Size(args);
+  if (count > 32) {
+    return PyErr_Format(PyExc_TypeError, "a kernel takes at most 32 arguments, not %zd",
+                        count);
+  }
+  int64_t device = -1;
+  uint32_t numbers = 0;
+  PyObject *values = PyTuple_New(count);
+  for (Py_ssize_t i = 0; values != NULL && i < count; i++) {
+    PyObject *value = to_argument(PyTuple_GetItem(args, i), i, &device, &numbers);
+    if (value == NULL || PyTuple_SetItem(values, i, value) < 0) Py_CLEAR(values);
+  }
+  if (values == NULL) return NULL;
+  if (device >= 0) return Py_BuildValue("(LIN)", (long long)device, numbers, values);
+  Py_DECREF(values);
+  return PyErr_Format(PyExc_TypeError, "a kernel needs at least one tensor");
 }

@@ -1,5 +1,6 @@
-/* The functions that JavaScript calls directly, by their names (js/src/pyodide/heap.ts); and
- * what Python may do with the holds that JavaScript has. */
+/* The functions that JavaScript calls directly, by their names
+ * (js/src/pyodide/heap.ts); and what Python may do with the holds that JavaScript has.
+ */
 #ifndef DLW_BRIDGE_H_
 #define DLW_BRIDGE_H_
 
@@ -13,6 +14,10 @@
 
 /* _take(handle) -> the Tensor that takes the hold over. */
 PyObject *dlw_bridge_take(PyObject *module, PyObject *handle);
+/* _arguments(*args) -> (device id, which of them are numbers as bits, what JavaScript
+ * gets of each: a float, or the address of a WebGPU tensor's struct, which is good as
+ * long as the caller holds the Tensor). */
+PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args);
 /* _raise(): raises the exception that the last failing function kept, if there is one.
  */
 PyObject *dlw_bridge_raise_pending(PyObject *module, PyObject *unused);

@@ -1,6 +1,6 @@
 #include "errors.h"
 
-PyObject *dlw_CopyError, *dlw_DeviceLostError, *dlw_ReleasedError;
+PyObject *dlw_CopyError, *dlw_DeviceLostError, *dlw_ReleasedError, *dlw_KernelError;
 
 /* --- classes ---------------------------------------------------------------------- */
 
@@ -21,6 +21,14 @@ int dlw_errors_init(PyObject *module) {
   if (add_class(module, &dlw_DeviceLostError, "dlpack_web.DeviceLostError",
                 "DeviceLostError", "The tensor's WebGPU device was lost.",
                 PyExc_BufferError) < 0) {
+    return -1;
+  }
+  if (add_class(
+          module, &dlw_KernelError, "dlpack_web.KernelError", "KernelError",
+          "A kernel does not compile, or the GPU refused to run it.\n\n"
+          "label: the kernel's; line: of its WGSL, or None; filename and lineno: of "
+          "the call.",
+          PyExc_BufferError) < 0) {
     return -1;
   }
   return add_class(module, &dlw_ReleasedError, "dlpack_web.ReleasedError",

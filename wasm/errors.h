@@ -13,6 +13,7 @@
 extern PyObject *dlw_CopyError;       /* (BufferError, ValueError) */
 extern PyObject *dlw_DeviceLostError; /* (BufferError) */
 extern PyObject *dlw_ReleasedError;   /* (BufferError) */
+extern PyObject *dlw_KernelError;     /* (BufferError) */
 
 /* Makes the classes and adds them to the module; once. */
 int dlw_errors_init(PyObject *module);

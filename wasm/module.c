@@ -289,6 +289,7 @@ static PyMethodDef METHODS[] = {
     {"_dtypes", core_dtypes, METH_NOARGS, NULL},
     {"_bind", core_bind, METH_VARARGS, NULL},
     {"_take", dlw_bridge_take, METH_O, NULL},
+    {"_arguments", dlw_bridge_arguments, METH_VARARGS, NULL},
     {"_raise", dlw_bridge_raise_pending, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -46,7 +46,7 @@ PyObject *dlw_tensors_alive(void) {
 /* --- between objects and tensors -----------------------------------------------------
  */
 
-static int is_tensor(PyObject *obj) { return PyObject_TypeCheck(obj, base_type); }
+int dlw_is_tensor(PyObject *obj) { return PyObject_TypeCheck(obj, base_type); }
 
 static dlw_tensor *held(PyObject *self) {
   dlw_tensor *tensor = as_tensor(self)->tensor;
@@ -57,7 +57,7 @@ static dlw_tensor *held(PyObject *self) {
 }
 
 dlw_tensor *dlw_tensor_of(PyObject *obj) {
-  if (is_tensor(obj)) return held(obj);
+  if (dlw_is_tensor(obj)) return held(obj);
   return (void *)PyErr_Format(PyExc_TypeError, "expected a dlpack_web.Tensor, not a %R",
                               Py_TYPE(obj));
 }
@@ -106,7 +106,7 @@ static dlw_tensor *explained(PyObject *obj, int borrowing, const dlw_request *re
     return NULL;
   }
   Py_DECREF(raised);
-  if (!is_tensor(better)) {
+  if (!dlw_is_tensor(better)) {
     PyErr_SetRaisedException(better);
     return NULL;
   }
@@ -119,7 +119,7 @@ static dlw_tensor *explained(PyObject *obj, int borrowing, const dlw_request *re
 }
 
 dlw_tensor *dlw_borrow(PyObject *obj, const dlw_request *request) {
-  if (is_tensor(obj)) {
+  if (dlw_is_tensor(obj)) {
     dlw_tensor *tensor = held(obj);
     return tensor != NULL ? dlw_share(tensor) : NULL;
   }
@@ -375,7 +375,8 @@ static int parse_dlpack(PyObject *const *args, Py_ssize_t nargs, PyObject *names
 /* A copy of a GPU tensor on the CPU; only Python knows whether it may wait for one. */
 static PyObject *read_blocking(PyObject *self) {
   PyObject *host = PyObject_CallMethodObjArgs(self, str_read_blocking, NULL);
-  if (host == NULL || (is_tensor(host) && as_tensor(host)->tensor != NULL)) return host;
+  if (host == NULL || (dlw_is_tensor(host) && as_tensor(host)->tensor != NULL))
+    return host;
   Py_DECREF(host);
   return PyErr_Format(PyExc_BufferError,
                       "the tensor could not be read back; use "

@@ -15,6 +15,7 @@ int dlw_bind_tensor(PyObject *tensor_class, PyObject *explain);
 
 /* A Python Tensor that takes over the hold, also on failure. NULL gives NULL. */
 PyObject *dlw_tensor_object(dlw_tensor *tensor);
+int dlw_is_tensor(PyObject *obj);
 /* The tensor of a Python Tensor; NULL with ReleasedError or TypeError. Borrowed. */
 dlw_tensor *dlw_tensor_of(PyObject *obj);
 

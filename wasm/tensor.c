@@ -146,6 +146,10 @@ dlw_status dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source,
   size_t bytes = (size_t)to->ndim * sizeof(int64_t);
   to->data = source->data;
   to->byte_offset = source->byte_offset;
+  if (dlw_is_host(source->device)) { /* CONFORMANCE rule 19: others ignore the offset */
+    to->data = dlw_first(source);
+    to->byte_offset = 0;
+  }
   to->device = source->device;
   to->dtype = source->dtype;
   if (bytes > 0) memcpy(to->shape, source->shape, bytes);
@@ -307,13 +311,15 @@ static void drop_gpu(dlw_tensor *root) {
 }
 
 dlw_status dlw_tensor_wrap_gpu(uint32_t gpu, int32_t device_id, int32_t ndim,
-                               const int64_t *shape, DLDataType dtype, uint64_t flags,
-                               uint64_t byte_offset, dlw_tensor **out) {
+                               const int64_t *shape, const int64_t *strides,
+                               DLDataType dtype, uint64_t flags, uint64_t byte_offset,
+                               dlw_tensor **out) {
   DLTensor described = {.data = (void *)(uintptr_t)gpu,
                         .device = {kDLWebGPU, device_id},
                         .ndim = ndim,
                         .dtype = dtype,
                         .shape = (int64_t *)shape,
+                        .strides = (int64_t *)strides,
                         .byte_offset = byte_offset};
   dlw_tensor *tensor = dlw_tensor_reserve(0);
   if (tensor == NULL) return DLW_NO_MEMORY;

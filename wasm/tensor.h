@@ -89,11 +89,13 @@ typedef struct {
 dlw_status dlw_tensor_convert(dlw_tensor *source, DLDataType dtype, dlw_tensor **out,
                               dlw_misfit *misfit);
 
-/* A kDLWebGPU tensor over GPU handle `gpu`, row-major. On success the tensor owns one
- * reference of the handle and gives it back through the callback below. */
+/* A kDLWebGPU tensor over GPU handle `gpu`; `strides` may be NULL (row-major). On
+ * success the tensor owns one reference of the handle and gives it back through the
+ * callback below. */
 dlw_status dlw_tensor_wrap_gpu(uint32_t gpu, int32_t device_id, int32_t ndim,
-                               const int64_t *shape, DLDataType dtype, uint64_t flags,
-                               uint64_t byte_offset, dlw_tensor **out);
+                               const int64_t *shape, const int64_t *strides,
+                               DLDataType dtype, uint64_t flags, uint64_t byte_offset,
+                               dlw_tensor **out);
 /* Who is told that C dropped its reference of a GPU handle; NULL: nobody. */
 void dlw_on_gpu_drop(void (*callback)(uint32_t gpu));
 

@@ -21,7 +21,13 @@ except ImportError as error:
 from . import webgpu
 from ._adapter import Adapter, adapter
 from ._browser import features
-from ._core import CopyError, DeviceLostError, ReleasedError, live_tensors
+from ._core import (
+    CopyError,
+    DeviceLostError,
+    KernelError,
+    ReleasedError,
+    live_tensors,
+)
 from ._device import Device, DLDeviceType
 from ._dtype import DType
 from ._inspect import inspect
@@ -45,6 +51,7 @@ __all__ = [
     "DType",
     "Device",
     "DeviceLostError",
+    "KernelError",
     "ReleasedError",
     "Tensor",
     "__version__",

@@ -9,8 +9,11 @@ between any two steps of its own, but not within one that runs in C.
 """
 
 import sys
+import warnings
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
+from types import CodeType
 from typing import Any
 
 from . import _core
@@ -25,6 +28,7 @@ if IN_BROWSER:
         JsProxy,
         can_run_sync,
         create_once_callable,
+        create_proxy,
         run_sync,
         to_js,
     )
@@ -35,14 +39,15 @@ _seam: Any = None
 def _attach(seam: Any) -> None:
     """Called by JavaScript's `connect(pyodide)`."""
     global _seam
-    _seam = seam
+    if _seam is None:
+        _seam = seam
+        seam.onFault(create_proxy(_warn))
 
 
 def _ready() -> Any:
     """The JavaScript side; BufferError where there is none."""
-    global _seam
     if _seam is None:
-        _seam = _load()
+        _attach(_load())
     return _seam
 
 
@@ -79,13 +84,59 @@ def _translated(error: Any) -> BaseException:
         "ReleasedError": _core.ReleasedError,
         "CopyError": _core.CopyError,
         "DeviceLostError": _core.DeviceLostError,
+        "KernelError": _core.KernelError,
         "DeviceError": BufferError,
         "UnsupportedError": BufferError,
         "DLPackError": BufferError,
         "TypeError": TypeError,
         "RangeError": ValueError,
     }
-    return classes.get(error.name, RuntimeError)(error.message)
+    made = classes.get(error.name, RuntimeError)(error.message)
+    if error.name in ("KernelError", "DeviceError"):
+        _locate(made, error)
+    return made
+
+
+def _locate(made: Any, error: Any) -> None:
+    """Adds to the exception for a fault where its call was."""
+    place = _place(_seam.siteOf(error))
+    if place is not None:
+        made.args = (f"{made}\ncalled at {place[0]}:{place[1]}",)
+    if isinstance(made, _core.KernelError):
+        made.label, made.line = error.label, getattr(error, "line", None)
+        made.filename, made.lineno = place or (None, None)
+
+
+# --- calls, which faults are traced back to ---------------------------------------------
+
+_CALLS = 1 << 12  # that are remembered
+_calls: dict[int, tuple[int, CodeType, int]] = {}
+_numbers = count(1)
+
+
+def site() -> int:
+    """A number for the call of ours that is running, by which a fault is found to be its."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__package__") == __package__ and frame.f_back:
+        frame = frame.f_back
+    number = next(_numbers)
+    _calls[number % _CALLS] = number, frame.f_code, frame.f_lasti
+    return number
+
+
+def _place(number: int) -> tuple[str, int | None] | None:
+    """File and line of a call; None if it is not remembered any more."""
+    found, code, at = _calls.get(number % _CALLS, (0, None, 0))
+    if code is None or found != number:
+        return None
+    lines = (line for start, end, line in code.co_lines() if start <= at < end)
+    return code.co_filename, next(lines, None)
+
+
+def _warn(message: str, number: int) -> None:
+    """Told of a fault that nobody read the results of."""
+    filename, line = _place(number) or ("<unknown>", 0)
+    warnings.warn_explicit(message, RuntimeWarning, filename, line or 0)
 
 
 def method(name: str) -> Any:

@@ -10,6 +10,12 @@ class CopyError(BufferError, ValueError): ...
 class DeviceLostError(BufferError): ...
 class ReleasedError(BufferError): ...
 
+class KernelError(BufferError):
+    label: str
+    line: int | None
+    filename: str | None
+    lineno: int | None
+
 class Tensor:
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     _js: object
@@ -95,3 +101,6 @@ def _bind(
 # Holds that JavaScript has, by handle.
 def _take(handle: int, /) -> Tensor: ...
 def _raise() -> None: ...
+
+# What a kernel is given: (device id, bits of those that are numbers, floats and addresses).
+def _arguments(*args: object) -> tuple[int, int, tuple[float, ...]]: ...

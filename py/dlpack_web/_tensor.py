@@ -1,6 +1,7 @@
 """The Tensor that users hold: the C core's, with what needs a browser or NumPy."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, SupportsIndex, cast
 
@@ -305,7 +306,8 @@ class Tensor(_core.Tensor, Hints):
                 f"their device; {_AWAIT} and upload the result"
             )
         upload = _browser.method("upload")
-        return made(_browser.receive(upload, id(self), target.id, str(wanted)))
+        call = _browser.site()
+        return made(_browser.receive(upload, call, id(self), target.id, str(wanted)))
 
     def _on_host(self, dtype: DType, copy: bool | None) -> "Tensor":
         if dtype != self.dtype:
@@ -331,7 +333,7 @@ class Tensor(_core.Tensor, Hints):
         """
         with _hold(source) as other:
             if not self.device.is_host:
-                _browser.call_with("write", (self, other), convert)
+                _browser.call("write", _browser.site(), id(self), id(other), convert)
                 return
             self._check_write(other, convert)
             packed = other
@@ -453,9 +455,11 @@ class Tensor(_core.Tensor, Hints):
 
     def _memory_of(self) -> str:
         if not self.device.is_host:
-            if not _browser.is_loaded():
-                return "whoever made the GPUBuffer"
-            pooled = _browser.call_with("isPooled", (self,))
+            pooled = False
+            with suppress(ReleasedError):  # a handle that is of no GPUBuffer known here
+                pooled = _browser.is_loaded() and _browser.call_with(
+                    "isPooled", (self,)
+                )
             return "dlpack_web, in its pool" if pooled else "whoever made the GPUBuffer"
         owner = self._owner
         if isinstance(owner, bool):
@@ -477,7 +481,7 @@ class Tensor(_core.Tensor, Hints):
         try:
             return self.numpy()
         except (BufferError, ImportError) as error:
-            if isinstance(error, ReleasedError):
+            if self.released:
                 raise
             return str(error)
 

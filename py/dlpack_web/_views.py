@@ -184,7 +184,9 @@ def _item(key: Any) -> "int | slice | EllipsisType | None":
     if key is None or key is ... or isinstance(key, slice):
         item: slice | EllipsisType | None = key
         return item
-    if not isinstance(key, bool):
+    # NumPy before 2.3 counts its bools as ints, with a warning.
+    kind = getattr(getattr(key, "dtype", None), "kind", "")
+    if not isinstance(key, bool) and kind != "b":
         try:
             return index(key)
         except TypeError:

@@ -1,11 +1,10 @@
 """WebGPU devices and kernels. Everything here needs a browser."""
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
-from . import _browser
-from ._device import CPU, Device, DLDeviceType, parse_device, webgpu_device
+from . import _browser, _core
+from ._device import CPU, Device, parse_device, webgpu_device
 from ._dtype import parse_dtype
 from ._tensor import Tensor, default_device, made
 from ._views import extents
@@ -100,7 +99,8 @@ async def from_image(
         raise TypeError(f"from_image takes an image of JavaScript, not a {what}")
     options = _browser.options({"dtype": str(parse_dtype(dtype)), "channels": channels})
     make = _browser.method("fromImage")
-    return made(await _browser.receive_later(make, js_source, target.id, options))
+    call = _browser.site()
+    return made(await _browser.receive_later(make, call, js_source, target.id, options))
 
 
 async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
@@ -115,58 +115,88 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"to_canvas draws a Tensor, not a {type(tensor).__qualname__}")
-    await _browser.finish(_browser.call_with("toCanvas", (tensor,), js_canvas))
+    promise = _browser.call("toCanvas", _browser.site(), id(tensor), js_canvas)
+    await _browser.finish(promise)
 
 
 class Kernel:
     """A WGSL compute shader whose bindings are tensors, or numbers for uniforms.
 
     Calling it binds argument i at `@group(0) @binding(i)` and submits; it does not wait.
-    The shader is compiled once per device. Errors that WebGPU finds later (WGSL that
-    does not compile, say) are raised by the next `await t.to_host()`.
+    The shader is compiled once per device. What the GPU finds wrong later (WGSL that does
+    not compile, say) is a KernelError of `await kernel.ready()`, and of reading what the
+    kernel wrote; where nobody reads that, it is a warning that names the call.
+
+    entry: the entry point. label: names the kernel in messages; default the entry point.
+    check: whether each argument's dtype and size must be what its binding declares: the
+    same scalar type, narrower types as words of u32, structures by their size.
     """
 
-    def __init__(self, wgsl: str, entry: str = "main") -> None:
-        self._wgsl, self._entry = wgsl, entry
+    def __init__(
+        self,
+        wgsl: str,
+        entry: str = "main",
+        *,
+        label: str | None = None,
+        check: bool = True,
+    ) -> None:
+        self._source = wgsl, entry, entry if label is None else label, check
         # By device id: the JavaScript Kernel and the function that runs it.
         self._compiled: dict[int, tuple[Any, Any]] = {}
 
     def __call__(
-        self, *args: Tensor | float, workgroups: int | Sequence[int] = (1, 1, 1)
+        self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
     ) -> None:
-        """Binds and submits. Numbers, also NumPy's, are for uniforms of f32, i32, u32."""
-        device, counts = self._prepare(args, workgroups)
-        numbers, values = _arguments(args)
-        _browser.invoke(self._compiled[device][1], *counts, numbers, *values)
+        """Binds and submits. Numbers, also NumPy's, are for uniforms of f32, i32, u32.
+
+        workgroups: one to three counts. None: one invocation for each element of the array
+        that the shader sees in the first argument that it may write to, from its
+        @workgroup_size; BufferError where that cannot be known.
+        """
+        counts = _counts(workgroups)
+        device, numbers, values = _core._arguments(*args)
+        run = self._on(device)[1]
+        _browser.invoke(run, _browser.site(), *counts, numbers, *values)
 
     async def time(
-        self, *args: Tensor | float, workgroups: int | Sequence[int] = (1, 1, 1)
+        self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
     ) -> float:
         """Runs once; the time that the GPU took for it, in milliseconds.
 
         BufferError if the device lacks the feature "timestamp-query", which
-        `request_device()` asks for where the adapter has it.
+        `request_device()` asks for where the adapter has it; KernelError as for `ready`.
         """
-        device, counts = self._prepare(args, workgroups)
-        kernel, _ = self._compiled[device]
-        numbers, values = _arguments(args)
-        promise = _browser.call("time", device, kernel, *counts, numbers, *values)
+        counts = _counts(workgroups)
+        device, numbers, values = _core._arguments(*args)
+        kernel = self._on(device)[0]
+        call = _browser.site()
+        promise = _browser.call("time", call, device, kernel, *counts, numbers, *values)
         return float(await _browser.finish(promise))
 
-    def _prepare(
-        self, args: Sequence[object], workgroups: int | Sequence[int]
-    ) -> tuple[int, tuple[int, ...]]:
-        """Id of the device, on which the shader is compiled then; workgroups of 3 axes."""
-        counts = _counts(workgroups)
-        device = _common_device(args)
-        if device not in self._compiled:
-            kernel = _browser.call("kernel", self._wgsl, self._entry, device)
-            self._compiled[device] = kernel, _browser.call("runner", kernel)
-        return device, counts
+    async def ready(self, device: str | tuple[int, int] | None = None) -> None:
+        """Returns once the shader has compiled for a device; default the usual one.
+
+        KernelError with line, position and message of what is wrong in the source. Waiting
+        is optional: a kernel may be called at once.
+        """
+        target = None if device is None else parse_device(device)
+        if target == CPU:
+            raise BufferError("kernels run on WebGPU devices, not on 'cpu'")
+        kernel = self._on((target or default_device()).id)[0]
+        await _browser.finish(_browser.call("ready", kernel))
+
+    def _on(self, device: int) -> tuple[Any, Any]:
+        found = self._compiled.get(device)
+        if found is None:
+            kernel = _browser.call("kernel", _browser.site(), *self._source, device)
+            found = self._compiled[device] = kernel, _browser.call("runner", kernel)
+        return found
 
 
 def _counts(workgroups: Any) -> tuple[int, ...]:
-    """Workgroups of three axes; NumPy's integers are ints as well."""
+    """Workgroups of three axes, 0 for the usual ones; NumPy's integers are ints as well."""
+    if workgroups is None:
+        return 0, 0, 0
     try:
         counts = extents(workgroups)
     except TypeError:
@@ -175,59 +205,6 @@ def _counts(workgroups: Any) -> tuple[int, ...]:
         ) from None
     if not 1 <= len(counts) <= 3:
         raise ValueError(f"workgroups must be one to three counts, not {workgroups!r}")
+    if min(counts) < 1:
+        raise ValueError(f"workgroups must be 1 or more, not {workgroups!r}")
     return (*counts, 1, 1)[:3]
-
-
-def _common_device(args: Sequence[object]) -> int:
-    tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    places = {tensor.__dlpack_device__() for tensor in tensors}
-    if len(places) == 1 and len(tensors) == len(args):
-        ((kind, device_id),) = places
-        if kind == 15:  # kDLWebGPU; enum members are slow to look up
-            return device_id
-    devices = set()
-    for position, arg in enumerate(args):
-        if isinstance(arg, Tensor) or not isinstance(arg, Real):
-            devices.add(_device_of(position, arg))
-    if not devices:
-        raise TypeError("a kernel needs at least one tensor")
-    if len(devices) > 1:
-        names = ", ".join(f"webgpu:{device}" for device in sorted(devices))
-        raise BufferError(f"the tensors of one kernel must share a device, not {names}")
-    return devices.pop()
-
-
-def _arguments(args: Sequence[Any]) -> tuple[int, list[int | float]]:
-    """Which arguments are numbers, as bits, and what JavaScript gets of each."""
-    tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    if len(tensors) == len(args):
-        return 0, list(map(id, args))
-    numbers = 0
-    values: list[int | float] = []
-    for position, arg in enumerate(args):
-        if isinstance(arg, Tensor):
-            values.append(id(arg))
-        else:
-            numbers |= 1 << position
-            values.append(_number(arg))
-    return numbers, values
-
-
-def _number(arg: Any) -> int | float:
-    value: int | float = arg.item() if hasattr(arg, "item") else arg  # NumPy's scalars
-    return value
-
-
-def _device_of(position: int, tensor: object) -> int:
-    if not isinstance(tensor, Tensor):
-        raise TypeError(
-            f"argument {position} is a {type(tensor).__qualname__}; a kernel takes "
-            "Tensors, for example dlpack_web.from_dlpack(x, device='webgpu'), and numbers"
-        )
-    kind, device_id = tensor.__dlpack_device__()
-    if kind != DLDeviceType.kDLWebGPU:
-        raise BufferError(
-            f"argument {position} is on {tensor.device}; a kernel takes WebGPU "
-            "tensors: use t.to_device('webgpu')"
-        )
-    return device_id

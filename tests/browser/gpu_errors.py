@@ -1,6 +1,7 @@
 """WebGPU from Python, inside the page: every misuse has its error and leaks nothing."""
 
 import asyncio
+import inspect
 
 import js
 import numpy as np
@@ -115,12 +116,24 @@ async def test_unknown_limit():
 
 
 async def test_wgsl_that_does_not_compile():
-    """WebGPU says so later: the next readback raises it, and only that one."""
-    with on_gpu() as tensor:
-        dlw.webgpu.Kernel(IDLE.replace("= 1", "= nonsense"))(tensor)
-        with pytest.raises(BufferError, match=r"(?s)line 3.*nonsense"):
-            await tensor.to_host()
-        assert (await tensor.to_host() == 0).all()
+    """WebGPU says so later: whoever reads what the kernel should have written is told."""
+    with on_gpu() as tensor, on_gpu() as other:
+        kernel = dlw.webgpu.Kernel(IDLE.replace("= 1", "= nonsense"), label="idle")
+        kernel(tensor)
+        line = inspect.currentframe().f_lineno - 1
+        assert (await other.to_host() == 0).all()
+        for _ in range(2):
+            with pytest.raises(
+                dlw.KernelError, match=r"(?s)line 3.*nonsense"
+            ) as caught:
+                await tensor.to_host()
+            error = caught.value
+            assert (error.label, error.line) == ("idle", 3)
+            assert (error.filename, error.lineno) == (__file__, line)
+            assert str(error).endswith(f"called at {__file__}:{line}")
+            del error, caught
+        tensor.write(np.arange(tensor.size, dtype=tensor.dtype))
+        assert (await tensor.to_host() == np.arange(tensor.size)).all()
 
 
 def test_more_tensors_than_bindings():

@@ -46,6 +46,7 @@ function fakeDevice(label = "") {
     createPipelineLayout: () => ({}),
     createComputePipeline: () => ({}),
     queue: {
+      submit() {},
       writeBuffer() {
         throw new Error("the queue says no");
       },
@@ -253,7 +254,7 @@ test("a kernel checks tensors and workgroups before the GPU is asked", () => {
   // Offsets that cannot be bound need a copy, and that its usage.
   assert.throws(() => run([odd]), { name: "UnsupportedError", message: /binding needs.*COPY_SRC/ });
   assert.throws(() => run([1]), { name: "TypeError", message: /binding 0 takes a tensor/ });
-  for (const workgroups of [0, 1.5, -1, 65536, [1, 1, 1, 1], [], "4", undefined]) {
+  for (const workgroups of [0, 1.5, -1, 65536, [1, 1, 1, 1], [], "4"]) {
     assert.throws(() => kernel.run([tensor], { workgroups }), {
       name: "RangeError",
       message: /workgroups must be 1 to 3 integers from 1 to 65535/,
@@ -305,11 +306,11 @@ test("fromGPUBuffer refuses what is no buffer", () => {
   assert.throws(() => over({}, fakeDevice()), { name: "TypeError", message: /GPUBuffer/ });
 });
 
-test("dtypes are not converted silently", () => {
+test("dtypes are not converted to any other", () => {
   const cpu = Tensor.fromTypedArray(new Float64Array(4));
-  assert.throws(() => cpu.to(fakeDevice(), { dtype: "float32" }), {
+  assert.throws(() => cpu.to(fakeDevice(), { dtype: "int32" }), {
     name: "UnsupportedError",
-    message: /JavaScript.s own memory: convert the array itself/,
+    message: /cannot become int32 on the way.*convert the array itself/,
   });
   cpu.release();
 });

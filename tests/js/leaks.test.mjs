@@ -11,7 +11,13 @@ setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc");
 
 const limits = { maxBufferSize: 1024 };
-const device = { limits, lost: new Promise(() => {}), createBuffer() {} };
+const device = {
+  limits: { ...limits, maxBufferSize: 1024 },
+  lost: new Promise(() => {}),
+  createBuffer() {},
+  pushErrorScope() {},
+  queue: { submit() {} },
+};
 
 test("forgotten tensors are released, and told of once", async (t) => {
   const warned = t.mock.method(console, "warn", () => {});
@@ -21,7 +27,10 @@ test("forgotten tensors are released, and told of once", async (t) => {
   let released = 0;
   const release = () => released++;
   const lend = () =>
-    Tensor.fromGPUBuffer({ size: 64 }, { device, shape: [2, 3], dtype: "float32", release });
+    Tensor.fromGPUBuffer(
+      { size: 64, usage: 4 },
+      { device, shape: [2, 3], dtype: "float32", release },
+    );
   (() => {
     for (let i = 0; i < 100; i++) lend();
     lend().release(); // by hand: not a second time by the net

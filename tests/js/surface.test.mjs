@@ -13,6 +13,7 @@ test("exported names", () => {
     "DLPackError",
     "DeviceError",
     "DeviceLostError",
+    "KernelError",
     "ReleasedError",
     "Tensor",
     "UnsupportedError",
@@ -23,6 +24,7 @@ test("exported names", () => {
   assert.deepEqual(Object.keys(library.webgpu).sort(), [
     "Kernel",
     "fromImage",
+    "listenForFaults",
     "requestDevice",
     "stats",
     "timed",
@@ -35,6 +37,17 @@ test("exported names of the other entry points", async () => {
   const { exports } = JSON.parse(await readFile(new URL("../../package.json", import.meta.url)));
   const expected = {
     "./arrow": ["fromArrow", "install", "toArrow"],
+    "./core": [
+      "CopyError",
+      "DLPackError",
+      "DeviceError",
+      "DeviceLostError",
+      "KernelError",
+      "ReleasedError",
+      "Tensor",
+      "UnsupportedError",
+      "liveTensors",
+    ],
     "./exchange": ["EXCHANGE", "adopt", "fit", "isExchangeable", "take"],
     "./features": ["features", "featuresAtOnce"],
     "./jax": ["fromJax", "install", "toJax", "useDevice"],
@@ -67,26 +80,35 @@ test("members of Tensor, Bridge and Kernel", () => {
     "data",
     "dataOffset",
     "dtype",
+    "is",
     "itemsize",
     "nbytes",
     "ndim",
     "padded",
+    "permute",
     "read",
     "release",
     "released",
+    "reshape",
+    "shape",
+    "slice",
     "strides",
     "to",
+    "toJSON",
     "toString",
     "transfer",
     "write",
   ]);
   const tensor = library.Tensor.fromTypedArray(new Float32Array(1));
   const fields = Object.keys(tensor).filter((name) => !name.startsWith("_"));
-  assert.deepEqual(fields.sort(), ["device", "readOnly", "shape", "size"]);
+  assert.deepEqual(fields.sort(), ["device", "readOnly", "size"]);
   tensor.release();
   const statics = Object.getOwnPropertyNames(library.Tensor).filter((name) => name !== "prototype");
-  assert.deepEqual(statics.filter((name) => !["length", "name"].includes(name)).sort(), [
+  const hidden = (name) => ["length", "name"].includes(name) || name.startsWith("_");
+  assert.deepEqual(statics.filter((name) => !hidden(name)).sort(), [
+    "from",
     "fromGPUBuffer",
+    "fromMemory",
     "fromTypedArray",
     "receive",
   ]);
@@ -99,6 +121,7 @@ test("errors are told apart by class and by name", () => {
     ["ReleasedError", "DLPackError"],
     ["DeviceError", "DLPackError"],
     ["DeviceLostError", "DeviceError"],
+    ["KernelError", "DeviceError"],
     ["UnsupportedError", "DLPackError"],
     ["CopyError", "DLPackError"],
   ]) {

@@ -21,7 +21,9 @@ KINDS = {"other": 1, "unsupported": 2, "released": 3, "copy": 4, "memory": 6}
 
 
 empty = function("empty", c_size_t, c_int32, c_uint32, c_uint32)
-wrap = function("wrap", c_size_t, c_uint32, c_int32, c_int32, c_uint32, c_uint32)
+wrap = function(
+    "wrap", c_size_t, c_uint32, c_int32, c_int32, c_uint32, c_uint32, c_uint32
+)
 share = function("share", c_size_t, c_uint32)
 pack = function("pack", c_size_t, c_uint32)
 error_kind = function("error_kind", c_int32)
@@ -30,10 +32,11 @@ on_drop = function("on_drop", None, c_void_p)
 DROP = ctypes.CFUNCTYPE(None, c_uint32)
 
 
-def set_shape(*shape, byte_offset=0):
-    room = (c_int64 * 65).from_address(scratch())
+def set_shape(*shape, strides=(), byte_offset=0):
+    room = (c_int64 * 129).from_address(scratch())
     room[: len(shape)] = shape
-    room[64] = byte_offset
+    room[64 : 64 + len(strides)] = strides
+    room[128] = byte_offset
 
 
 def failure():
@@ -239,7 +242,7 @@ class TestWrap:
 
     def test_handle_is_dropped_with_the_last_hold(self, dropped):
         set_shape(2, 3, byte_offset=512)
-        struct, handle = struct_of(wrap(0xABCD, 4, 2, FLOAT32, 0))
+        struct, handle = struct_of(wrap(0xABCD, 4, 2, FLOAT32, 0, 0))
         assert struct.dl_tensor.device_type == 15
         tensor = _core._take(handle)
         assert tensor.device == (15, 4)
@@ -253,24 +256,24 @@ class TestWrap:
 
     def test_failed_wrap_leaves_the_handle(self, dropped):
         set_shape(-1)
-        assert wrap(7, 0, 1, FLOAT32, 0) == 0
+        assert wrap(7, 0, 1, FLOAT32, 0, 0) == 0
         assert failure()[0] == KINDS["unsupported"]
         assert dropped == []
 
     def test_empty_tensor_gives_its_handle_back(self, dropped):
         set_shape(0)
-        _, handle = struct_of(wrap(9, 0, 1, FLOAT32, 0))
+        _, handle = struct_of(wrap(9, 0, 1, FLOAT32, 0, 0))
         release(handle)
         assert dropped == [9]
 
     def test_read_only_is_kept(self, dropped):
         set_shape(1)
-        _, handle = struct_of(wrap(9, 0, 1, FLOAT32, 1))
+        _, handle = struct_of(wrap(9, 0, 1, FLOAT32, 1, 0))
         assert _core._take(handle).read_only
 
     def test_buffers_beyond_4_gib_are_described(self, dropped):
         set_shape(2**31)
-        _, handle = struct_of(wrap(9, 0, 1, FLOAT32, 0))
+        _, handle = struct_of(wrap(9, 0, 1, FLOAT32, 0, 0))
         assert _core._take(handle).nbytes == 2**33
 
 

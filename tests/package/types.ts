@@ -5,7 +5,6 @@ import {
   connect,
   type DTypeName,
   Tensor,
-  type TypedArray,
   webgpu,
 } from "dlpack-web";
 import { type Arrow, fromArrow, toArrow } from "dlpack-web/arrow";
@@ -26,15 +25,16 @@ export async function all(
   const device: GPUDevice = await shareDevice({ jax, ort, tf });
   const name: "webgpu" = (await useDevice(ort, device)).name;
   const dtype: DTypeName = "float32x4";
-  const tensor: Tensor<Float32Array> = bridge.empty([2, 3]);
-  const gpu: Tensor<Float32Array> = tensor.to(device);
+  const tensor: Tensor<"float32"> = bridge.empty([2, 3]);
+  const gpu: Tensor<"float32"> = tensor.to(device);
   const values: Float32Array = await gpu.read();
+  const bytes: Uint8Array = await tensor.to(device, { dtype: "uint8" }).read();
   const other: Exchangeable = { [EXCHANGE]: (request): Exchange => tensor[EXCHANGE](request) };
   const fitted: Tensor = fit(take(other), { device, copy: false, needs: { offset: 0, padTo: 16 } });
   const message = tensor.transfer();
   const received: Tensor = Tensor.receive(message);
   const vector = toArrow(arrow, received, { copy: false });
-  const tensors: Tensor<TypedArray>[] = [
+  const tensors: Tensor[] = [
     fromArrow(arrow, vector),
     fromJax(jax, toJax(jax, gpu, { dtype: "bool" })),
     fromNdarray(null, toNdarray(null, tensor)),
@@ -47,5 +47,5 @@ export async function all(
   // @ts-expect-error: not a tensor
   toOrt(ort, values);
   for (const each of [...tensors, fitted]) each.release();
-  if (new CopyError("") instanceof Error) console.log(webgpu.stats(), name, dtype, values.length);
+  if (new CopyError("") instanceof Error) console.log(webgpu.stats(), name, dtype, values, bytes);
 }

@@ -6,7 +6,8 @@
 import { type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { CopyError, UnsupportedError } from "../core/errors.js";
 import { Tensor } from "../core/tensor.js";
-import { type Exchangeable, fit } from "../exchange/fit.js";
+import { fit } from "../exchange/fit.js";
+import type { Exchangeable } from "../exchange/types.js";
 import { alias, checkDType, type GiveOptions, makeExchangeable, onCPU } from "./common.js";
 
 /** The part of `apache-arrow` that is used here. */

@@ -1,8 +1,9 @@
 import { ArrayStorage } from "../core/arrays.js";
+import { CPU_DEVICE } from "../core/device.js";
 import { dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { CopyError, DeviceError, UnsupportedError } from "../core/errors.js";
-import { CPU_DEVICE, Tensor } from "../core/tensor.js";
-import { EXCHANGE, type ExchangeRequest } from "../exchange/produce.js";
+import { Tensor } from "../core/tensor.js";
+import { EXCHANGE, type ExchangeRequest } from "../exchange/types.js";
 
 /** Options of every function that gives a tensor to a library. */
 export interface GiveOptions {

@@ -6,8 +6,9 @@
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { CopyError, DeviceError, ReleasedError } from "../core/errors.js";
 import { Tensor } from "../core/tensor.js";
-import { type Exchangeable, fit } from "../exchange/fit.js";
-import { copyBuffers, slotOf } from "../webgpu/buffers.js";
+import { fit } from "../exchange/fit.js";
+import type { Exchangeable } from "../exchange/types.js";
+import { copyInto, slotOf } from "../webgpu/buffers.js";
 import {
   checkDevice,
   checkDType,
@@ -132,7 +133,7 @@ export function toJax(
     checkDType("jax-js on WebGPU", name, ON_GPU);
     const backend = backendOf(jax);
     if (backend) return share(jax, backend, held, name, shape);
-    return copyInto(jax, held, name, shape, copy);
+    return copyToJax(jax, held, name, shape, copy);
   } catch (error) {
     held.release();
     throw error;
@@ -174,7 +175,7 @@ function share(jax: Jax, backend: any, held: Tensor, dtype: string, shape: numbe
 }
 
 /** Without its internals: one copy on the GPU, into an array of jax-js. */
-function copyInto(jax: Jax, held: Tensor, dtype: string, shape: number[], copy?: boolean): any {
+function copyToJax(jax: Jax, held: Tensor, dtype: string, shape: number[], copy?: boolean): any {
   if (copy === false) {
     throw new CopyError(
       `this version of jax-js cannot share ${held}: a copy on the GPU is needed, which copy: false ` +
@@ -184,7 +185,7 @@ function copyInto(jax: Jax, held: Tensor, dtype: string, shape: number[], copy?:
   const made = jax.numpy.zeros(shape, { dtype, device: "webgpu" });
   const target = fromJax(jax, made);
   try {
-    copyBuffers(slotOf(held._handle).record, held, target.buffer, 0);
+    copyInto(held, slotOf(target._handle), 0);
   } finally {
     target.release();
     held.release();

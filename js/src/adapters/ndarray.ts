@@ -6,7 +6,8 @@
 import { type DTypeName, dtypeOfArray, type TypedArray } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import { Tensor } from "../core/tensor.js";
-import { type Exchangeable, take } from "../exchange/fit.js";
+import { take } from "../exchange/take.js";
+import type { Exchangeable } from "../exchange/types.js";
 import { alias, type GiveOptions, onCPU } from "./common.js";
 
 /** Elements with a shape; zarrita has no `offset`, @stdlib/ndarray has `strides`. */

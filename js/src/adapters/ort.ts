@@ -7,7 +7,8 @@
 import type { DTypeName, TypedArray } from "../core/dtype.js";
 import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import { Tensor } from "../core/tensor.js";
-import { type Exchangeable, fit } from "../exchange/fit.js";
+import { fit } from "../exchange/fit.js";
+import type { Exchangeable } from "../exchange/types.js";
 import {
   alias,
   checkDevice,

@@ -6,7 +6,8 @@
 import { dtypeOfArray, type TypedArray } from "../core/dtype.js";
 import { DeviceError, UnsupportedError } from "../core/errors.js";
 import { Tensor } from "../core/tensor.js";
-import { type Exchangeable, fit } from "../exchange/fit.js";
+import { fit } from "../exchange/fit.js";
+import type { Exchangeable } from "../exchange/types.js";
 import { alias, checkDevice, checkDType, type GiveOptions, releaseWith } from "./common.js";
 
 /** The part of `three` (or `three/webgpu`, for GPU tensors) that is used here. */

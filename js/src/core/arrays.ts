@@ -1,48 +1,68 @@
+import { gather } from "./elements.js";
 import { UnsupportedError } from "./errors.js";
-import type { Storage } from "./storage.js";
-import type { Tensor } from "./tensor.js";
+import { spanOf } from "./shape.js";
+import { type Described, type Place, type Storage, unclonable } from "./storage.js";
 
-/** Where elements are: a typed array, or memory that may move when it grows. */
-export interface ByteSource {
+/** Memory that moves when it grows: a `WebAssembly.Memory`, or what has its `buffer`. */
+export interface Moving {
   readonly buffer: ArrayBufferLike;
-  /** Of a typed array; a change means that it was detached. */
-  readonly length?: number;
 }
 
 /** Elements in memory that is not Pyodide's: a typed array's, or another library's. */
 export class ArrayStorage implements Storage {
-  readonly memory: ByteSource | undefined;
-  readonly #source: ByteSource;
-  readonly #length: number | undefined;
+  readonly guard = unclonable;
+  readonly memory: Moving | undefined;
+  readonly mayBeReplaced: boolean;
+  readonly #source: Moving;
   readonly #release: (() => void) | undefined;
   #holds = 1;
 
-  /** @param release - called once, when the last tensor over it was released */
-  constructor(source: ByteSource, release?: () => void) {
+  /**
+   * @param source - a typed array, or memory whose `buffer` is read anew for every use
+   * @param release - called once, when the last tensor over it was released
+   */
+  constructor(source: Moving, release?: () => void) {
     this.#source = source;
-    this.#length = source.length;
     this.#release = release;
-    if (source.length === undefined) this.memory = source;
+    this.mayBeReplaced = !ArrayBuffer.isView(source);
+    if (this.mayBeReplaced) this.memory = source;
   }
 
-  bytes(tensor: Tensor): ArrayBufferLike {
-    if (this.#source.length === this.#length) return this.#source.buffer;
+  bytes(tensor: Described): ArrayBufferLike {
+    const { buffer } = this.#source;
+    const { start, bytes } = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
+    // Detached memory is empty, and resizable memory may have shrunk.
+    if (start + bytes <= buffer.byteLength || bytes === 0) return buffer;
     throw new UnsupportedError(
-      `${tensor}: the array behind it was detached (transferred, or its memory grew); ` +
+      `${tensor}: the array behind it was detached (transferred, or its memory grew) or shrank; ` +
         "make the tensor from the new array",
     );
   }
 
-  share(tensor: Tensor): Tensor {
+  share(): number {
     this.#holds++;
-    return tensor._again(1);
+    return 1;
   }
 
-  pack(tensor: Tensor): Tensor {
-    return tensor._copy();
+  view(
+    tensor: Described,
+    _shape: readonly number[],
+    _strides: readonly number[] | null,
+    offset: number,
+  ): Place {
+    return {
+      storage: this,
+      handle: this.share(),
+      start: tensor._start + offset * tensor._type.step,
+    };
   }
 
-  yield(tensor: Tensor): ArrayBuffer | undefined {
+  pack(tensor: Described): Place {
+    const array = packedArray(tensor, this.bytes(tensor));
+    return { storage: new ArrayStorage(array), handle: 1, start: 0 };
+  }
+
+  yield(tensor: Described): ArrayBuffer | undefined {
     const { buffer } = this.#source;
     const whole = buffer.byteLength === tensor.nbytes && tensor._strides === null;
     const ours = this.#holds === 1 && this.#release === undefined && this.memory === undefined;
@@ -57,4 +77,16 @@ export class ArrayStorage implements Storage {
       console.error(error);
     }
   }
+}
+
+/** A fresh array of a CPU tensor's elements, in row-major order. */
+export function packedArray(tensor: Described, memory: ArrayBufferLike) {
+  const { _type, _shape, _strides, _start, size } = tensor;
+  const packed = new _type.View(Math.ceil(size * _type.components));
+  const target = new Uint8Array(packed.buffer);
+  const { start, bytes } = spanOf(_type, _shape, _strides, _start);
+  const source = new Uint8Array(memory, bytes > 0 ? start : 0, bytes);
+  if (_strides === null) target.set(source);
+  else gather(target, source, _shape, _strides, _type.step);
+  return packed;
 }

@@ -1,5 +1,6 @@
-import { SUBBYTE_PADDED } from "../pyodide/layout.js";
+import { SUBBYTE_PADDED } from "./dlpack.js";
 import { UnsupportedError } from "./errors.js";
+import { shared } from "./realm.js";
 
 /** `Float16Array` where the reader's TypeScript and the engine know it, its raw bits elsewhere. */
 export type Float16Data<B extends ArrayBufferLike = ArrayBufferLike> = typeof globalThis extends {
@@ -56,14 +57,42 @@ type ScalarName = keyof DTypeArrays;
 export type DTypeName = ScalarName | `${ScalarName}x${number}`;
 
 /** The class of `tensor.data` for a dtype. */
-export type DataOf<N extends DTypeName> = N extends ScalarName
-  ? DTypeArrays[N]
-  : N extends `${infer S extends ScalarName}x${number}`
-    ? DTypeArrays[S]
-    : TypedArray;
+export type DataOf<
+  D extends DTypeName,
+  B extends ArrayBufferLike = ArrayBufferLike,
+> = D extends ScalarName
+  ? DTypeArrays<B>[D]
+  : D extends `${infer S extends ScalarName}x${number}`
+    ? DTypeArrays<B>[S]
+    : TypedArray<B>;
 
 /** Any typed array that a tensor's `data` can be. */
 export type TypedArray<B extends ArrayBufferLike = ArrayBufferLike> = DTypeArrays<B>[ScalarName];
+
+/** The dtype that an array is taken for where none is named. */
+export type DTypeOf<A> = A extends Float32Array
+  ? "float32"
+  : A extends Float64Array
+    ? "float64"
+    : A extends Int8Array
+      ? "int8"
+      : A extends Int16Array
+        ? "int16"
+        : A extends Int32Array
+          ? "int32"
+          : A extends BigInt64Array
+            ? "int64"
+            : A extends Uint8Array | Uint8ClampedArray
+              ? "uint8"
+              : A extends Uint16Array
+                ? "uint16"
+                : A extends Uint32Array
+                  ? "uint32"
+                  : A extends BigUint64Array
+                    ? "uint64"
+                    : A extends Float16Data
+                      ? "float16"
+                      : DTypeName;
 
 /** Makes a view of `length` components at `byteOffset`. */
 type ViewConstructor = {
@@ -88,62 +117,77 @@ export interface DType {
   readonly components: number;
 }
 
-const byName = new Map<string, DType>();
-const byPacked = new Map<number, DType>();
+/** The dtypes that there are; all copies of this library in a page have the same objects. */
+interface Table {
+  readonly byName: Map<string, DType>;
+  /** By `packed`, negative where sub-byte elements are padded. */
+  readonly byPacked: Map<number, DType>;
+}
 
-function make(name: string, packed: number, View: ViewConstructor, flags: number): DType {
+const { byName, byPacked } = shared("dtypes", makeTable);
+
+function enter(
+  table: Table,
+  name: string,
+  packed: number,
+  View: ViewConstructor,
+  flags: number,
+): DType {
   const step = flags ? 1 : (((packed >>> 8) & 255) * (packed >>> 16)) / 8;
   const components = step / View.BYTES_PER_ELEMENT;
-  const dtype: DType = { name: name as DTypeName, packed, flags, step, View, components };
-  if (!flags) byName.set(name, dtype);
-  byPacked.set(flags ? -packed : packed, dtype);
+  const dtype = { name: name as DTypeName, packed, flags, step, View, components };
+  if (!flags) table.byName.set(name, dtype);
+  table.byPacked.set(flags ? -packed : packed, dtype);
   return dtype;
 }
 
-function add(name: ScalarName, code: number, bits: number, View: ViewConstructor = Uint8Array) {
-  make(name, code | (bits << 8) | (1 << 16), View, 0);
-}
+function makeTable(): Table {
+  const table: Table = { byName: new Map(), byPacked: new Map() };
+  const add = (name: ScalarName, code: number, bits: number, View: ViewConstructor = Uint8Array) =>
+    enter(table, name, code | (bits << 8) | (1 << 16), View, 0);
+  const Float16 = (globalThis as { Float16Array?: ViewConstructor }).Float16Array ?? Uint16Array;
 
-const Float16: ViewConstructor =
-  (globalThis as { Float16Array?: ViewConstructor }).Float16Array ?? Uint16Array;
-
-// DLDataTypeCode of DLPack 1.3: kDLInt 0, kDLUInt 1, kDLFloat 2, kDLBfloat 4, kDLComplex 5,
-// kDLBool 6, the floats of 8, 6 and 4 bits 7 to 17. The same table as tests/dtypes.json; of the
-// dtypes with one View, an array of that class is taken for the first.
-add("uint8", 1, 8);
-add("uint16", 1, 16, Uint16Array);
-add("uint32", 1, 32, Uint32Array);
-add("uint64", 1, 64, BigUint64Array);
-add("int8", 0, 8, Int8Array);
-add("int16", 0, 16, Int16Array);
-add("int32", 0, 32, Int32Array);
-add("int64", 0, 64, BigInt64Array);
-add("float16", 2, 16, Float16);
-add("float32", 2, 32, Float32Array);
-add("float64", 2, 64, Float64Array);
-add("complex32", 5, 32, Float16);
-add("complex64", 5, 64, Float32Array);
-add("complex128", 5, 128, Float64Array);
-add("bool", 6, 8);
-add("bfloat16", 4, 16);
-add("float8_e3m4", 7, 8);
-add("float8_e4m3", 8, 8);
-add("float8_e4m3b11fnuz", 9, 8);
-add("float8_e4m3fn", 10, 8);
-add("float8_e4m3fnuz", 11, 8);
-add("float8_e5m2", 12, 8);
-add("float8_e5m2fnuz", 13, 8);
-add("float8_e8m0fnu", 14, 8);
-add("float6_e2m3fn", 15, 6);
-add("float6_e3m2fn", 16, 6);
-add("float4_e2m1fn", 17, 4);
-for (const bits of [1, 2, 4] as const) {
-  add(`int${bits}`, 0, bits);
-  add(`uint${bits}`, 1, bits);
+  // DLDataTypeCode of DLPack 1.3: kDLInt 0, kDLUInt 1, kDLFloat 2, kDLBfloat 4, kDLComplex 5,
+  // kDLBool 6, the floats of 8, 6 and 4 bits 7 to 17. The same table as tests/dtypes.json; of the
+  // dtypes with one View, an array of that class is taken for the first.
+  add("uint8", 1, 8);
+  add("uint16", 1, 16, Uint16Array);
+  add("uint32", 1, 32, Uint32Array);
+  add("uint64", 1, 64, BigUint64Array);
+  add("int8", 0, 8, Int8Array);
+  add("int16", 0, 16, Int16Array);
+  add("int32", 0, 32, Int32Array);
+  add("int64", 0, 64, BigInt64Array);
+  add("float16", 2, 16, Float16);
+  add("float32", 2, 32, Float32Array);
+  add("float64", 2, 64, Float64Array);
+  add("complex32", 5, 32, Float16);
+  add("complex64", 5, 64, Float32Array);
+  add("complex128", 5, 128, Float64Array);
+  add("bool", 6, 8);
+  add("bfloat16", 4, 16);
+  add("float8_e3m4", 7, 8);
+  add("float8_e4m3", 8, 8);
+  add("float8_e4m3b11fnuz", 9, 8);
+  add("float8_e4m3fn", 10, 8);
+  add("float8_e4m3fnuz", 11, 8);
+  add("float8_e5m2", 12, 8);
+  add("float8_e5m2fnuz", 13, 8);
+  add("float8_e8m0fnu", 14, 8);
+  add("float6_e2m3fn", 15, 6);
+  add("float6_e3m2fn", 16, 6);
+  add("float4_e2m1fn", 17, 4);
+  for (const bits of [1, 2, 4] as const) {
+    add(`int${bits}`, 0, bits);
+    add(`uint${bits}`, 1, bits);
+  }
+  return table;
 }
 
 /** All dtypes of one lane, in the table's order. */
-export const dtypes: readonly DType[] = [...byName.values()];
+export const dtypes: readonly DType[] = [...byName.values()].filter(
+  ({ packed }) => packed >>> 16 === 1,
+);
 
 /**
  * The dtype of a name; throws UnsupportedError listing the names that exist.
@@ -176,7 +220,26 @@ export function dtypePacked(packed: number, flags = 0): DType {
   const known = byPacked.get(flags ? -key : key);
   if (known) return known;
   const lane = byPacked.get((key & 0xffff) | (1 << 16)) as DType;
-  return make(lanes > 1 ? `${lane.name}x${lanes}` : lane.name, key, lane.View, flags);
+  const name = lanes > 1 ? `${lane.name}x${lanes}` : lane.name;
+  return enter({ byName, byPacked }, name, key, lane.View, flags);
+}
+
+/**
+ * The dtype for a `DLDataType` that somebody else gave; undefined where DLPack has none, or numbers
+ * are no such bytes.
+ */
+export function dtypeOfTriple(
+  code: unknown,
+  bits: unknown,
+  lanes: unknown,
+  padded: boolean,
+): DType | undefined {
+  const fits = (n: unknown, most: number) => Number.isInteger(n) && (n as number) <= most;
+  if (!fits(code, 255) || !fits(bits, 255) || !fits(lanes, 65535)) return undefined;
+  const [c, b, l] = [code, bits, lanes] as [number, number, number];
+  if (c < 0 || b < 1 || l < 1 || !byPacked.has(c | (b << 8) | (1 << 16))) return undefined;
+  if (padded && b < 8 && l > 1) return undefined; // DLPack does not say what that means
+  return dtypePacked(c | (b << 8) | (l << 16), padded && b < 8 ? SUBBYTE_PADDED : 0);
 }
 
 /** Bytes that `size` elements take. */

@@ -1,5 +1,6 @@
 import type { DType, TypedArray } from "./dtype.js";
 import { UnsupportedError } from "./errors.js";
+import { extentOf, sizeOf } from "./shape.js";
 
 /** One element of a tensor: complex numbers are [re, im], int64 and uint64 are BigInts. */
 export type Element = number | bigint | boolean | [re: number, im: number];
@@ -43,11 +44,41 @@ function float32FromBits(pattern: number): number {
 }
 
 /** IEEE 754 binary16, for engines without Float16Array. */
-function float16FromBits(pattern: number): number {
+export function float16FromBits(pattern: number): number {
   const sign = pattern & 0x8000 ? -1 : 1;
   const exponent = (pattern >> 10) & 31;
   const fraction = pattern & 1023;
   if (exponent === 31) return (fraction ? 0 : sign) / 0; // NaN or an infinity
   if (exponent === 0) return sign * fraction * 2 ** -24;
   return sign * (1024 + fraction) * 2 ** (exponent - 25);
+}
+
+/**
+ * Copies strided elements, in row-major order. Whole bytes alone: packed sub-byte elements have no
+ * strides.
+ *
+ * @param source - begins with the lowest element
+ * @param step - bytes of an element
+ */
+export function gather(
+  target: Uint8Array,
+  source: Uint8Array,
+  shape: readonly number[],
+  strides: readonly number[],
+  step: number,
+): void {
+  const index = shape.map(() => 0);
+  let from = -extentOf(shape, strides).low * step;
+  const end = sizeOf(shape) * step;
+  for (let to = 0; to < end; to += step) {
+    for (let byte = 0; byte < step; byte++) target[to + byte] = source[from + byte] as number;
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      const stride = (strides[axis] as number) * step;
+      from += stride;
+      index[axis] = (index[axis] as number) + 1;
+      if ((index[axis] as number) < (shape[axis] as number)) break;
+      from -= stride * (shape[axis] as number);
+      index[axis] = 0;
+    }
+  }
 }

@@ -42,6 +42,27 @@ export class DeviceLostError extends DeviceError {
   override readonly name = "DeviceLostError";
 }
 
+/** What else a {@link KernelError} tells. */
+export interface KernelErrorFields extends ErrorFields {
+  label: string;
+  line?: number | undefined;
+}
+
+/** A kernel that does not compile, or that the GPU refused to run. */
+export class KernelError extends DeviceError {
+  override readonly name = "KernelError";
+  /** The kernel's label. */
+  readonly label: string;
+  /** The line of its WGSL, from 1 on, where that is known. */
+  readonly line?: number;
+
+  constructor(message: string, { label, line, ...fields }: KernelErrorFields) {
+    super(message, fields);
+    this.label = label;
+    if (line !== undefined) this.line = line;
+  }
+}
+
 /** The data cannot be described or moved in the way asked for. */
 export class UnsupportedError extends DLPackError {
   override readonly name = "UnsupportedError";

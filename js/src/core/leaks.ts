@@ -1,27 +1,21 @@
-import { type Hold, shared } from "./realm.js";
-import type { Tensor } from "./tensor.js";
+import { counts, shared } from "./realm.js";
+
+/** What a forgotten tensor leaves behind. */
+export interface Hold {
+  readonly storage: { release(handle: number): void };
+  readonly handle: number;
+  readonly label: string;
+}
+
+/** Releases forgotten tensors; only there after `connect(pyodide, { debug: true })`. */
+export const net = shared("net", () => ({ registry: null as FinalizationRegistry<Hold> | null }));
 
 let warned = false;
-let quiet: FinalizationRegistry<Hold> | undefined;
-
-/**
- * Lets go of this one tensor when it is garbage-collected: for tensors that somebody makes only to
- * pass them on, of which nobody has a name to release them by.
- */
-export function watchOver(tensor: Tensor): void {
-  if (shared.net !== null || tensor._watcher !== null) return;
-  quiet ??= new FinalizationRegistry(({ storage, handle }) => {
-    shared.live--;
-    storage.release(handle);
-  });
-  tensor._watcher = quiet;
-  tensor._watch(quiet);
-}
 
 /** From now on, tensors that are forgotten instead of released are released, and complained of. */
 export function watchForLeaks(): void {
-  shared.net ??= new FinalizationRegistry(({ storage, handle, label }) => {
-    shared.live--;
+  net.registry ??= new FinalizationRegistry(({ storage, handle, label }) => {
+    counts.live--;
     storage.release(handle);
     if (warned) return;
     warned = true;
@@ -30,4 +24,27 @@ export function watchForLeaks(): void {
         "without debug: true never. Further ones are freed without a word.",
     );
   });
+}
+
+/** A tensor as it is watched over. */
+interface Watched {
+  /** What releases this tensor should nobody do it. */
+  _watcher: FinalizationRegistry<Hold> | null;
+  _watch(registry: FinalizationRegistry<Hold>): void;
+}
+
+let quiet: FinalizationRegistry<Hold> | undefined;
+
+/**
+ * Lets go of this one tensor when it is garbage-collected: for tensors that somebody makes only to
+ * pass them on, of which nobody has a name to release them by.
+ */
+export function watchOver(tensor: Watched): void {
+  if (net.registry !== null || tensor._watcher !== null) return;
+  quiet ??= new FinalizationRegistry(({ storage, handle }) => {
+    counts.live--;
+    storage.release(handle);
+  });
+  tensor._watcher = quiet;
+  tensor._watch(quiet);
 }

@@ -1,4 +1,5 @@
-import { MAX_NDIM } from "../pyodide/layout.js";
+import { MAX_NDIM } from "./dlpack.js";
+import { bytesOf, type DType } from "./dtype.js";
 
 /** A checked copy of a shape: at most 64 non-negative integers whose product stays exact. */
 export function checkShape(shape: ArrayLike<number>): number[] {
@@ -91,4 +92,17 @@ export function positionOf(
     position += i * (strides[axis] as number);
   });
   return position;
+}
+
+/** Where the bytes of a tensor's elements lie, gaps included: from `start` on, so many. */
+export function spanOf(
+  dtype: DType,
+  shape: readonly number[],
+  strides: readonly number[] | null,
+  byteOffset: number,
+): { start: number; bytes: number } {
+  const size = sizeOf(shape);
+  if (strides === null || size === 0) return { start: byteOffset, bytes: bytesOf(dtype, size) };
+  const { low, high } = extentOf(shape, strides);
+  return { start: byteOffset + low * dtype.step, bytes: (high - low + 1) * dtype.step };
 }

@@ -1,22 +1,38 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-
-import { EXCHANGE, type Exchange, type ExchangeRequest, produce } from "../exchange/produce.js";
-import { CPU, WEBGPU } from "../pyodide/layout.js";
-import { ArrayStorage } from "./arrays.js";
-import { checkTarget, gather, targetBytes } from "./copies.js";
+import {
+  EXCHANGE,
+  type Exchange,
+  type Exchangeable,
+  type ExchangeRequest,
+  type Needs,
+} from "../exchange/types.js";
+import { ArrayStorage, packedArray } from "./arrays.js";
+import { checkConversion, convertElements } from "./convert.js";
+import { CPU_DEVICE, type Device } from "./device.js";
+import { CPU, WEBGPU } from "./dlpack.js";
 import {
   arrayHolds,
   bytesOf,
   classOf,
+  type DataOf,
   type DType,
   type DTypeName,
+  type DTypeOf,
   dtypeNamed,
   dtypeOfArray,
   type TypedArray,
 } from "./dtype.js";
 import { type Element, readElement } from "./elements.js";
 import { ReleasedError, UnsupportedError } from "./errors.js";
-import { type Device, type Hold, makeDevice, shared, unclonable } from "./realm.js";
+import { type Hold, net } from "./leaks.js";
+import type {
+  FromGPUBufferOptions,
+  FromMemoryOptions,
+  FromTypedArrayOptions,
+  TensorMessage,
+  ToOptions,
+} from "./options.js";
+import { counts } from "./realm.js";
 import {
   checkShape,
   checkStrides,
@@ -24,39 +40,31 @@ import {
   positionOf,
   rowMajorStrides,
   sizeOf,
+  spanOf,
 } from "./shape.js";
-import {
-  deviceLayer,
-  type FromGPUBufferOptions,
-  type FromTypedArrayOptions,
-  type Storage,
-  type Target,
-  type TensorMessage,
-  type ToOptions,
-} from "./storage.js";
-
-export const CPU_DEVICE: Device = makeDevice(CPU, 0, null, "cpu");
+import type { Described, Place, Storage } from "./storage.js";
+import { type Layout, permute, type Range, reshape, slice } from "./views.js";
 
 // Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.
 const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");
 
-/** How tensors are told from other objects, also across copies of this library. */
-const BRAND = Symbol.for("dlpack-web.tensor");
+/** Where `read()` may put elements: an array of the same number of bytes, or a CPU tensor. */
+export type Target = TypedArray | Tensor;
 
 /**
  * A dense array of any rank on the CPU or on a WebGPU device: shape, strides and dtype over
  * memory that it holds until `release()`.
  *
- * Tensors are made by `bridge.tensor`, `bridge.empty`, `Tensor.fromTypedArray` and
- * `Tensor.fromGPUBuffer`, never by `new`. Who made a tensor releases it, once; `using` does it at
- * the end of a block. Afterwards everything that touches memory throws {@link ReleasedError},
- * while shape, strides, dtype and device stay readable.
+ * Tensors are made by `bridge.tensor`, `bridge.empty`, `Tensor.from…`, and by the methods below,
+ * never by `new`. Who made a tensor releases it, once; `using` does it at the end of a block.
+ * Afterwards everything that touches memory throws {@link ReleasedError}, while shape, strides,
+ * dtype and device stay readable.
  *
- * @typeParam T - the class of `data`, e.g. `Float32Array`
+ * @typeParam D - the dtype's name, e.g. `"float32"`, from which the class of `data` follows
  */
-export class Tensor<T extends TypedArray = TypedArray> {
-  /** Lengths of the axes; [] for a single element. Not to be written to. */
-  readonly shape: readonly number[];
+export class Tensor<D extends DTypeName = DTypeName> {
+  /** @internal First: what copies a tensor property by property comes to its guard. */
+  readonly _storage: Storage;
   /** Number of elements. */
   readonly size: number;
   /** Where the elements are; `String(tensor.device)` is "cpu" or "webgpu:0". */
@@ -67,16 +75,16 @@ export class Tensor<T extends TypedArray = TypedArray> {
    */
   readonly readOnly: boolean;
 
-  // Plain underscored fields, not #private ones: the layers above need them, and so does
-  // another copy of this library that is handed our tensors.
-  /** @internal */ readonly _storage: Storage;
+  // Plain underscored fields, not #private ones: the rooms above need them.
   /** @internal 0 = released. */ _handle: number;
   /** @internal Byte position of element 0 in the storage. */ readonly _start: number;
   /** @internal */ readonly _type: DType;
+  /** @internal */ readonly _shape: readonly number[];
   /** @internal null = row-major without gaps. */ readonly _strides: readonly number[] | null;
-  /** @internal */ _view: T | null = null;
-  /** @internal What releases this tensor should nobody do it; see net.ts. */
-  _watcher: FinalizationRegistry<Hold> | null = null;
+  /** @internal What `data` was last. */ _view: TypedArray | null = null;
+  /** @internal Its length, which a detached, shrunk or growing array no longer has. */ _count = 0;
+  /** @internal See core/leaks.ts. */ _watcher: FinalizationRegistry<Hold> | null = null;
+  readonly #ours = true;
 
   /** @internal */
   constructor(
@@ -93,13 +101,13 @@ export class Tensor<T extends TypedArray = TypedArray> {
     this._handle = handle;
     this._start = start;
     this._type = type;
-    this.shape = shape;
+    this._shape = shape;
     this.size = sizeOf(shape);
     this._strides = strides;
     this.device = device;
     this.readOnly = readOnly;
-    shared.live++;
-    if (shared.net !== null) this._watch(shared.net);
+    counts.live++;
+    if (net.registry !== null) this._watch(net.registry);
   }
 
   /**
@@ -107,11 +115,12 @@ export class Tensor<T extends TypedArray = TypedArray> {
    *
    * @param array - the elements: all of them, in row-major order, unless `strides` or `offset` say
    * otherwise
+   * @throws TypeError for what is no typed array of that dtype, RangeError for sizes that do not fit
    */
-  static fromTypedArray<A extends TypedArray>(
+  static fromTypedArray<A extends TypedArray, D extends DTypeName = DTypeOf<A>>(
     array: A,
-    options: FromTypedArrayOptions = {},
-  ): Tensor<A> {
+    options: FromTypedArrayOptions<D> = {},
+  ): Tensor<D> {
     const own = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
     if (own === undefined) throw new TypeError("fromTypedArray needs a typed array");
     const type = options.dtype === undefined ? own : dtypeNamed(options.dtype, options.padded);
@@ -121,12 +130,11 @@ export class Tensor<T extends TypedArray = TypedArray> {
       );
     }
     const shape = checkShape(options.shape ?? [Math.floor(array.byteLength / type.step)]);
-    const size = sizeOf(shape);
     const strides = checkStrides(shape, options.strides);
     const from = options.offset ?? 0;
     const whole = options.strides === undefined && from === 0;
     const { low, high } =
-      strides && size > 0 ? extentOf(shape, strides) : { low: 0, high: size - 1 };
+      strides && sizeOf(shape) > 0 ? extentOf(shape, strides) : { low: 0, high: sizeOf(shape) - 1 };
     const needed = bytesOf(type, from + high + 1);
     const fits = whole ? needed === array.byteLength : needed <= array.byteLength;
     // Elements that share bytes cannot be stepped over.
@@ -136,11 +144,46 @@ export class Tensor<T extends TypedArray = TypedArray> {
           `element ${from} on needs ${needed} bytes; the array has ${array.byteLength}`,
       );
     }
-    const storage = new ArrayStorage(array);
     const start = array.byteOffset + from * type.step;
-    const made = new Tensor<A>(storage, 1, start, type, shape, strides, CPU_DEVICE, false);
-    if (whole && classOf(array) === type.View.name) made._view = array;
+    const storage = new ArrayStorage(array);
+    const made = new Tensor<D>(storage, 1, start, type, shape, strides, CPU_DEVICE, false);
+    if (whole && classOf(array) === type.View.name) {
+      made._view = array;
+      made._count = array.length;
+    }
     return made;
+  }
+
+  /**
+   * A tensor over memory that moves when it grows: that of another WebAssembly module. No copy.
+   *
+   * @param memory - a `WebAssembly.Memory`, or anything whose `buffer` is the current one
+   * @param ptr - where element 0 is, in bytes from the start of the memory
+   * @throws RangeError for elements that do not lie in the memory
+   */
+  static fromMemory<D extends DTypeName>(
+    memory: { readonly buffer: ArrayBufferLike },
+    ptr: number,
+    options: FromMemoryOptions<D>,
+  ): Tensor<D> {
+    const type = dtypeNamed(options.dtype, options.padded);
+    const shape = checkShape(options.shape);
+    const strides = checkStrides(shape, options.strides);
+    checkSubByte(type, strides, `dtype ${type.name}`);
+    const room = memory?.buffer?.byteLength;
+    if (typeof room !== "number") throw new TypeError("fromMemory needs memory with a buffer");
+    const { start, bytes } = spanOf(type, shape, strides, ptr);
+    if (!Number.isSafeInteger(ptr) || !(start >= 0 && start + bytes <= room)) {
+      throw new RangeError(
+        `shape [${shape}] of ${type.name} from byte ${ptr} reaches from byte ${start} to ` +
+          `${start + bytes}; the memory has ${room}`,
+      );
+    }
+    if (ArrayBuffer.isView(memory))
+      throw new TypeError("fromMemory needs memory, not a view of it");
+    const storage = new ArrayStorage(memory, options.release);
+    const readOnly = options.readOnly === true;
+    return new Tensor(storage, 1, ptr, type, shape, strides, CPU_DEVICE, readOnly);
   }
 
   /**
@@ -149,8 +192,21 @@ export class Tensor<T extends TypedArray = TypedArray> {
    *
    * @throws RangeError if the buffer is too small, DeviceLostError if the device is lost
    */
-  static fromGPUBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor {
-    return deviceLayer().fromBuffer(buffer, options);
+  static fromGPUBuffer<D extends DTypeName>(
+    buffer: GPUBuffer,
+    options: FromGPUBufferOptions<D>,
+  ): Tensor<D> {
+    return deviceLayer().fromBuffer(buffer, options) as Tensor<D>;
+  }
+
+  /**
+   * A tensor over whatever shares memory: a typed array, a tensor (a second hold), or an object with
+   * `[Symbol.for("dlpack.exchange")]`, which adapters give to the tensors of their library.
+   *
+   * @throws UnsupportedError for what it does not describe rightly; TypeError for anything else
+   */
+  static from(x: TypedArray | Exchangeable): Tensor {
+    return ArrayBuffer.isView(x) ? Tensor.fromTypedArray(x as TypedArray) : exchangeLayer().take(x);
   }
 
   /**
@@ -158,19 +214,28 @@ export class Tensor<T extends TypedArray = TypedArray> {
    *
    * @throws TypeError, RangeError for anything else
    */
-  static receive({ buffer, ...options }: TensorMessage): Tensor {
-    if (options.dtype) return Tensor.fromTypedArray(new Uint8Array(buffer), options);
+  static receive(message: TensorMessage): Tensor {
+    const { buffer, ...options } = Object(message) as Partial<TensorMessage>;
+    const isBuffer = /ArrayBuffer\]$/.test(Object.prototype.toString.call(buffer));
+    if (options.dtype && isBuffer) {
+      return Tensor.fromTypedArray(new Uint8Array(buffer as ArrayBuffer), options);
+    }
     throw new TypeError("receive() takes what transfer() made");
   }
 
+  /** Lengths of the axes; [] for a single element. */
+  get shape(): readonly number[] {
+    return Object.freeze(this._shape) as readonly number[];
+  }
+
   /** Name of the element type, in DLPack's and the array API's words. */
-  get dtype(): DTypeName {
-    return this._type.name;
+  get dtype(): D {
+    return this._type.name as D;
   }
 
   /** Number of axes. */
   get ndim(): number {
-    return this.shape.length;
+    return this._shape.length;
   }
 
   /** Bytes of one element alone. */
@@ -190,7 +255,7 @@ export class Tensor<T extends TypedArray = TypedArray> {
 
   /** Steps between neighbours along each axis, in elements; may be negative or 0. */
   get strides(): readonly number[] {
-    return this._strides ?? rowMajorStrides(this.shape);
+    return Object.freeze(this._strides ?? rowMajorStrides(this._shape)) as readonly number[];
   }
 
   /** Bytes from the start of the `GPUBuffer` to element 0; always 0 on CPU. */
@@ -204,26 +269,43 @@ export class Tensor<T extends TypedArray = TypedArray> {
   }
 
   /**
+   * Whether the elements are of that dtype; TypeScript then knows the class of `data`.
+   *
+   * ```ts
+   * if (tensor.is("float32")) tensor.data.fill(0); // a Float32Array
+   * ```
+   */
+  is<N extends DTypeName>(dtype: N): this is Tensor<D & N> {
+    return (this._type.name as DTypeName) === dtype;
+  }
+
+  /**
    * The elements of a CPU tensor, as a typed array over the memory itself. Read it anew for every
    * use instead of keeping it: Pyodide's memory moves when it grows, and what was read before is
-   * then empty. Reading it again is cheap.
+   * then empty. Reading it again is cheap. For a view that has to last, as a chart's, copy it
+   * (`await tensor.read()`), or fill an array of JavaScript's own and give that to Python.
    *
    * Of a tensor that is row-major without gaps it has exactly the elements. Otherwise it is the
    * smallest range that holds them all: element (i, j) is at
    * `dataOffset + i * strides[0] + j * strides[1]` (times 2 for complex numbers).
    *
-   * @throws ReleasedError; UnsupportedError on WebGPU, or if the memory is not aligned to the dtype
+   * @throws ReleasedError; UnsupportedError on WebGPU, if the memory is gone, or not aligned to the
+   * dtype
    */
-  get data(): T {
+  get data(): DataOf<D> {
     const view = this._view;
     // A view that was detached, by growth of the memory or a transfer, has become empty.
-    return view !== null && view.length !== 0 ? view : this._derive();
+    if (view !== null && view.length === this._count && this._count !== 0) {
+      const { mayBeReplaced, memory } = this._storage;
+      if (!mayBeReplaced || memory?.buffer === view.buffer) return view as DataOf<D>;
+    }
+    return this._derive() as DataOf<D>;
   }
 
   /** Position of element 0 in `data`, in elements; not 0 where strides are negative. */
   get dataOffset(): number {
     const strides = this._strides;
-    return strides === null || this.size === 0 ? 0 : -extentOf(this.shape, strides).low;
+    return strides === null || this.size === 0 ? 0 : -extentOf(this._shape, strides).low;
   }
 
   /** @throws UnsupportedError on CPU */
@@ -242,17 +324,75 @@ export class Tensor<T extends TypedArray = TypedArray> {
    */
   at(...index: number[]): Element {
     const data = this.data;
-    const position = positionOf(this.shape, this.strides, index);
-    return readElement(this._type, data, this.dataOffset + position);
+    const position = positionOf(this._shape, this.strides, index);
+    return readElement(this._type, data as TypedArray, this.dataOffset + position);
+  }
+
+  /** The elements of a CPU tensor, one by one in row-major order, as {@link Tensor.at} gives them. */
+  *[Symbol.iterator](): Generator<Element, void, undefined> {
+    this.data; // throws what it throws at once
+    const index = this._shape.map(() => 0);
+    for (let count = 0; count < this.size; count++) {
+      yield this.at(...index);
+      for (let axis = index.length - 1; axis >= 0; axis--) {
+        index[axis] = ((index[axis] as number) + 1) % (this._shape[axis] as number);
+        if (index[axis] !== 0) break;
+      }
+    }
+  }
+
+  /**
+   * The same elements in the same order with another shape, as a view: a hold of its own on the
+   * same memory, which the caller releases. One extent may be -1.
+   *
+   * @throws RangeError for another number of elements, UnsupportedError where only a copy would do
+   */
+  reshape(shape: ArrayLike<number>): Tensor<D> {
+    return this.#viewed(reshape(this.#layout, shape));
+  }
+
+  /** The axes in another order, as a view: a hold of its own, which the caller releases. */
+  permute(axes: ArrayLike<number>): Tensor<D> {
+    return this.#viewed(permute(this.#layout, axes));
+  }
+
+  /**
+   * Some of the elements, as a view: a hold of its own, which the caller releases.
+   *
+   * ```js
+   * tensor.slice(0, [2, 5], [null, null, -1]); // Python's tensor[0, 2:5, ::-1]
+   * ```
+   *
+   * @param ranges - for each axis a position (that axis goes), [start, stop, step], or null for all
+   * @throws RangeError for positions out of bounds
+   */
+  slice(...ranges: Range[]): Tensor<D> {
+    return this.#viewed(slice(this.#layout, ranges));
+  }
+
+  get #layout(): Layout {
+    return { shape: this._shape, strides: this.strides, offset: 0 };
+  }
+
+  #viewed({ shape, strides, offset }: Layout): Tensor<D> {
+    this._check();
+    const dims = checkShape(shape);
+    const steps = checkStrides(dims, strides);
+    checkSubByte(this._type, steps, `a view of ${this}`);
+    if ((offset * this._type.step) % 1 !== 0) {
+      throw new UnsupportedError(`a view of ${this} would begin within a byte: copy it first`);
+    }
+    const place = this._storage.view(this, dims, steps, offset);
+    return this._at(place, dims, steps, this.readOnly);
   }
 
   /**
    * The tensor itself where its memory is row-major, without gaps and aligned; else a packed copy
    * in memory of its own, which the caller releases.
    */
-  contiguous(): Tensor<T> {
+  contiguous(): Tensor<D> {
     this._check();
-    return this._plain ? this : (this._storage.pack(this) as Tensor<T>);
+    return this._plain ? this : this._packed();
   }
 
   /**
@@ -265,57 +405,73 @@ export class Tensor<T extends TypedArray = TypedArray> {
    * @throws DeviceError for another device's tensor, DeviceLostError, UnsupportedError beyond the
    * device's `maxBufferSize`
    */
-  to(device: GPUDevice, options: ToOptions = {}): Tensor<T> {
+  to<N extends DTypeName = D>(device: GPUDevice, options: ToOptions<N> = {}): Tensor<N> {
     this._check();
-    return deviceLayer().upload(this, device, options) as Tensor<T>;
+    return deviceLayer().upload(this, device, options) as Tensor<N>;
   }
 
   /**
    * Writes elements over those of this tensor: one copy, no `await`. On WebGPU that spares making
    * a buffer.
    *
-   * @param source - a tensor of the same shape, or a typed array of as many bytes. It has the
-   * dtype of this tensor; with `convert` its elements become that, as {@link Tensor.to} does it
+   * @param source - a tensor of the same shape, or a typed array of as many bytes, or anything
+   * exchangeable. It has the dtype of this tensor; with `convert` its elements become that, as
+   * {@link Tensor.to} does it
    * @throws UnsupportedError for read-only or strided targets; nothing is written then
    */
-  write(source: Tensor | TypedArray, { convert = false } = {}): void {
+  write(source: TypedArray | Exchangeable, { convert = false } = {}): void {
     this._check();
-    const from = isTensor(source)
-      ? source
-      : Tensor.fromTypedArray(source, { shape: this.shape, dtype: this.dtype });
+    const from = this.#sourceOf(source, convert);
     try {
       from._check();
-      if (`${from.shape}` !== `${this.shape}` || (!convert && from._type !== this._type)) {
+      const same = from._type === this._type;
+      if (`${from._shape}` !== `${this._shape}` || !(same || convert)) {
         throw new UnsupportedError(`${from} cannot be written over ${this}`, {
           given: from.dtype,
           needed: this.dtype,
         });
       }
+      if (!same) checkConversion(from._type, this._type, `${from}`);
       if (this.readOnly || this._strides !== null) {
         throw new UnsupportedError(`${this} cannot be written to: it is read-only or strided`);
       }
-      if (this.device.type === WEBGPU) deviceLayer().write(this, from, this._type);
-      else copyElements(from, this);
+      if (this.device.type === WEBGPU) {
+        deviceLayer().write(this, from);
+        return;
+      }
+      if (from.device.type === WEBGPU) {
+        throw new UnsupportedError(`${from} is on a GPU: await its read(out) into this tensor`);
+      }
+      this._bytes().set(from._as(this._type));
     } finally {
       if (from !== source) from.release();
     }
   }
 
+  #sourceOf(source: TypedArray | Exchangeable, convert: boolean): Tensor {
+    if (isTensor(source)) return source;
+    if (!ArrayBuffer.isView(source)) return exchangeLayer().take(source);
+    const { _shape: shape, _type } = this;
+    const dtype = convert ? undefined : this.dtype;
+    const padded = convert ? undefined : _type.flags !== 0;
+    return Tensor.fromTypedArray(source as TypedArray, { shape, dtype, padded });
+  }
+
   /**
    * Copies the elements, in row-major order, into JS-owned memory or into `out`: one copy on our
-   * side. Errors that the GPU reported about earlier work on this device are thrown here too.
+   * side. What the GPU found wrong with this very tensor (with the work that made it) is thrown here.
    *
    * @param out - a typed array of `nbytes` bytes, or a writable row-major CPU tensor of as many
    * @returns `out`, or a new typed array of the class that `data` has
    */
-  async read(): Promise<T>;
+  async read(): Promise<DataOf<D>>;
   async read<O extends Target>(out: O): Promise<O>;
-  async read(out?: Target): Promise<Target> {
+  async read(out?: Target): Promise<unknown> {
     this._check();
-    if (this.device.type === WEBGPU) return (await deviceLayer().read([this], [out]))[0] as Target;
+    if (this.device.type === WEBGPU) return (await deviceLayer().read([this], [out]))[0];
     const target = out ?? this._newArray();
     checkTarget(this, target);
-    copyElements(this, target);
+    bytesOfTarget(target).set(this._as(this._type));
     return target;
   }
 
@@ -334,11 +490,15 @@ export class Tensor<T extends TypedArray = TypedArray> {
    */
   transfer(): TensorMessage {
     this._check();
-    const { dtype, padded, shape, _storage } = this;
-    if (this.device.type === WEBGPU) unclonable();
-    const buffer = _storage.yield?.(this) ?? this._elements().buffer;
+    const { dtype, padded, _shape, _storage } = this;
+    if (this.device.type === WEBGPU) {
+      throw new UnsupportedError(
+        `${this} cannot be posted, but what read() gives: await that, and post it`,
+      );
+    }
+    const buffer = _storage.yield?.(this) ?? packedArray(this, _storage.bytes(this)).buffer;
     this.release();
-    return { dtype, padded, shape: [...shape], buffer: buffer as ArrayBuffer };
+    return { dtype, padded, shape: [..._shape], buffer: buffer as ArrayBuffer };
   }
 
   /** Lets go of the memory. Further calls do nothing. */
@@ -357,12 +517,17 @@ export class Tensor<T extends TypedArray = TypedArray> {
    * @throws CopyError, DeviceError where `device` cannot be had at once
    */
   [EXCHANGE](request?: ExchangeRequest): Exchange {
-    return produce(this, request);
+    return exchangeLayer().produce(this, request);
   }
 
   /** E.g. `Tensor float32[2,3] on webgpu:0`. */
   toString(): string {
-    return `Tensor ${this.dtype}[${this.shape}] on ${this.device}`;
+    return `Tensor ${this.dtype}[${this._shape}] on ${this.device}`;
+  }
+
+  /** What it is, without its elements: those are `Array.from(tensor)`. */
+  toJSON(): { dtype: D; shape: readonly number[]; device: string } {
+    return { dtype: this.dtype, shape: this.shape, device: `${this.device}` };
   }
 
   /** What Node's console shows: the elements too, of a contiguous CPU tensor. */
@@ -376,19 +541,23 @@ export class Tensor<T extends TypedArray = TypedArray> {
     return visible ? `${this} ${inspect(this.data, options)}` : `${this}`;
   }
 
-  /** @internal */
-  get [BRAND](): 1 {
-    return 1;
+  /** @internal Whether `x` is a tensor of this very copy of the library, in this realm. */
+  static _isOurs(x: object): x is Tensor {
+    return #ours in x;
   }
 
   /** @internal Registering costs more than all the rest of a borrow, hence in debug mode alone. */
-  _watch(net: FinalizationRegistry<Hold>): void {
-    net.register(this, { storage: this._storage, handle: this._handle, label: `${this}` }, this);
+  _watch(registry: FinalizationRegistry<Hold>): void {
+    const hold = { storage: this._storage, handle: this._handle, label: `${this}` };
+    registry.register(this, hold, this);
   }
 
   /** @internal Throws if released. */
   _check(): void {
-    if (this._handle === 0) throw released(this);
+    if (this._handle !== 0) return;
+    throw new ReleasedError(`${this} was released; release after the last use`, {
+      device: this.device,
+    });
   }
 
   /** @internal Gives the hold up to the caller, who releases it; for this tensor it is over. */
@@ -396,8 +565,8 @@ export class Tensor<T extends TypedArray = TypedArray> {
     const handle = this._handle;
     this._handle = 0;
     this._view = null;
-    shared.live--;
-    if (shared.net !== null) shared.net.unregister(this);
+    counts.live--;
+    if (net.registry !== null) net.registry.unregister(this);
     if (this._watcher !== null) this._watcher.unregister(this);
     return handle;
   }
@@ -408,32 +577,27 @@ export class Tensor<T extends TypedArray = TypedArray> {
     return this._strides === null && (aligned || this.device.type === WEBGPU);
   }
 
-  /** @internal Another tensor like this one, for a hold that the caller has got. */
-  _again(handle: number): Tensor {
-    const { _storage, _start, _type, shape, _strides, device, readOnly } = this;
-    return new Tensor(_storage, handle, _start, _type, shape, _strides, device, readOnly);
+  /** @internal A tensor of the same dtype and device in a place, whose hold it takes over. */
+  _at(
+    { storage, handle, start }: Place,
+    shape: readonly number[],
+    strides: readonly number[] | null,
+    readOnly: boolean,
+  ): Tensor<D> {
+    const { _type, device } = this;
+    return new Tensor(storage, handle, start, _type, shape, strides, device, readOnly);
   }
 
-  /** @internal A row-major copy, in JS's own memory, of a CPU tensor. */
-  _copy(): Tensor {
-    const { shape, _type } = this;
-    const storage = new ArrayStorage(this._elements());
-    return new Tensor(storage, 1, 0, _type, shape, null, CPU_DEVICE, false);
+  /** @internal A second hold on the same memory. */
+  _share(): Tensor<D> {
+    const { _storage: storage, _start: start, _shape, _strides, readOnly } = this;
+    const handle = storage.share(this);
+    return this._at({ storage, handle, start }, _shape, _strides, readOnly);
   }
 
-  /** @internal A fresh array of the elements, in row-major order, of a CPU tensor. */
-  _elements(): TypedArray<ArrayBuffer> {
-    const { shape, size, _strides, _type } = this;
-    const copy = this._newArray();
-    if (_strides === null) targetBytes(copy).set(this._bytes());
-    else if (size > 0) {
-      const { low, high } = extentOf(shape, _strides);
-      const { step } = _type;
-      const memory = this._storage.bytes(this);
-      const from = new Uint8Array(memory, this._start + low * step, (high - low + 1) * step);
-      gather(targetBytes(copy), from, this, _strides, step);
-    }
-    return copy;
+  /** @internal A fresh, row-major, aligned copy in the same kind of memory. */
+  _packed(): Tensor<D> {
+    return this._at(this._storage.pack(this), this._shape, null, false);
   }
 
   /** @internal A fresh array for all elements. */
@@ -443,53 +607,118 @@ export class Tensor<T extends TypedArray = TypedArray> {
 
   /** @internal The bytes of a row-major CPU tensor; unlike `data`, of any alignment. */
   _bytes(): Uint8Array {
-    return new Uint8Array(this._storage.bytes(this), this._start, this.nbytes);
+    const { nbytes } = this;
+    return new Uint8Array(this._storage.bytes(this), nbytes > 0 ? this._start : 0, nbytes);
+  }
+
+  /** @internal The bytes of a CPU tensor in row-major order as another dtype; its own or a copy. */
+  _as(type: DType): Uint8Array {
+    const memory = this._storage.bytes(this);
+    if (type === this._type && this._strides === null) return this._bytes();
+    const packed = packedArray(this, memory);
+    const made =
+      type === this._type ? packed : convertElements(packed, this._type, type, `${this}`);
+    return new Uint8Array(made.buffer, made.byteOffset, made.byteLength);
   }
 
   /** @internal Makes `data` anew. */
-  _derive(): T {
+  _derive(): TypedArray {
     this._check();
     const memory = this._storage.bytes(this);
-    const { View, step, components } = this._type;
-    let count = this.size;
-    let start = count === 0 ? 0 : this._start;
-    if (this._strides !== null && count !== 0) {
-      const { low, high } = extentOf(this.shape, this._strides);
-      start += low * step;
-      count = high - low + 1;
+    const { View, components } = this._type;
+    const { start, bytes } = spanOf(this._type, this._shape, this._strides, this._start);
+    const count = Math.ceil((bytes / this._type.step) * components);
+    const from = bytes > 0 ? start : 0;
+    if (from % View.BYTES_PER_ELEMENT !== 0) {
+      throw new UnsupportedError(
+        `${this} begins at byte ${from}, which ${View.name} cannot view: use contiguous()`,
+      );
     }
-    // The width of a component is a power of two; & is exact below 4 GiB, and cheaper than %.
-    if ((start & (step / components - 1)) !== 0) throw misaligned(this, start);
-    const view = new View(memory, start, Math.ceil(count * components)) as T;
-    this._view = view;
-    return view;
+    this._view = new View(memory, from, count);
+    this._count = count;
+    return this._view;
   }
 }
 
-/** The elements of a CPU tensor into a target of as many bytes. */
-function copyElements(source: Tensor, target: Target): void {
-  const packed = source._strides === null ? source : source._storage.pack(source);
-  try {
-    targetBytes(target).set(packed._bytes());
-  } finally {
-    if (packed !== source) packed.release();
-  }
+/** Whether `x` is a tensor of this copy of the library; others come in by the exchange protocol. */
+export function isTensor(x: unknown): x is Tensor {
+  return typeof x === "object" && x !== null && Tensor._isOurs(x);
 }
 
-function released(tensor: Tensor): Error {
-  return new ReleasedError(`${tensor} was released; release after the last use`, {
-    device: tensor.device,
-  });
-}
-
-function misaligned(tensor: Tensor, start: number): Error {
-  return new UnsupportedError(
-    `${tensor} begins at byte ${start}, which ${tensor._type.View.name} cannot view: ` +
-      "use contiguous()",
+/** Elements that share bytes have no strides. */
+export function checkSubByte(type: DType, strides: readonly number[] | null, what: string): void {
+  if (strides === null || type.step % 1 === 0) return;
+  throw new UnsupportedError(
+    `${what}: packed elements of less than a byte must be row-major; copy them first`,
   );
 }
 
-/** Whether `x` is a tensor of this library, of any copy of it. */
-export function isTensor(x: unknown): x is Tensor {
-  return typeof x === "object" && x !== null && (x as { [BRAND]?: unknown })[BRAND] === 1;
+/** Checks that `out` can take the elements of `source`, before anything is started. */
+export function checkTarget(source: Tensor, out: Target): void {
+  const isArray = ArrayBuffer.isView(out);
+  if (!isArray && !isTensor(out)) {
+    throw new TypeError("out must be a typed array or a tensor of this library");
+  }
+  if (!isArray) out._check();
+  if (!isArray && (out.device.type !== CPU || out._strides !== null || out.readOnly)) {
+    throw new UnsupportedError(
+      `out must be a writable, row-major CPU tensor, not ${out.readOnly ? "read-only " : ""}` +
+        `${out} with strides [${out.strides}]`,
+    );
+  }
+  const nbytes = isArray ? out.byteLength : out.nbytes;
+  if (nbytes !== source.nbytes) {
+    throw new RangeError(`out has ${nbytes} bytes (0: detached); ${source} needs ${source.nbytes}`);
+  }
+}
+
+/** The bytes of a target. Asked for at the moment of copying: wasm memory may have grown. */
+export function bytesOfTarget(out: Target): Uint8Array {
+  if (!ArrayBuffer.isView(out)) return out._bytes();
+  return new Uint8Array(out.buffer, out.byteOffset, out.byteLength);
+}
+
+// --- the rooms above, which register themselves ---------------------------------------------------
+
+/** What webgpu/ does for tensors. */
+export interface DeviceLayer {
+  upload(tensor: Tensor, device: GPUDevice, options: ToOptions): Tensor;
+  write(target: Tensor, source: Tensor): void;
+  read(tensors: readonly Tensor[], outs: readonly (Target | undefined)[]): Promise<Target[]>;
+  fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor;
+  bufferOf(tensor: Tensor): GPUBuffer;
+  /** Bytes from element 0 on that are the tensor's alone. */
+  capacityOf(tensor: Tensor): number;
+  /** A hold on a GPU tensor that meets the needs of a consumer: the same memory, or one copy. */
+  fit(tensor: Tensor, needs: Needs, copy: boolean | undefined): Tensor;
+  /** A CPU tensor's elements on a device, so that they meet those needs. */
+  fitUpload(tensor: Tensor, device: GPUDevice, needs: Needs): Tensor;
+}
+
+/** What exchange/ does for tensors. */
+export interface ExchangeLayer {
+  produce(tensor: Tensor, request?: ExchangeRequest): Exchange;
+  take(x: Exchangeable): Tensor;
+}
+
+let devices: DeviceLayer | null = null;
+let exchanges: ExchangeLayer | null = null;
+
+export function registerDeviceLayer(layer: DeviceLayer): void {
+  devices = layer;
+}
+
+export function registerExchangeLayer(layer: ExchangeLayer): void {
+  exchanges = layer;
+}
+
+/** The registered layer; throws where a bundle was made without it. */
+export function deviceLayer(): DeviceLayer {
+  if (devices !== null) return devices;
+  throw new UnsupportedError('WebGPU needs import "dlpack-web"');
+}
+
+function exchangeLayer(): ExchangeLayer {
+  if (exchanges !== null) return exchanges;
+  throw new UnsupportedError('exchanges need import "dlpack-web/exchange"');
 }

@@ -1,12 +1,10 @@
+export { fit } from "./fit.js";
+export { adopt, isExchangeable, take } from "./take.js";
 export {
-  adopt,
   EXCHANGE,
   type Exchange,
   type Exchangeable,
   type ExchangeRequest,
-  fit,
-  isExchangeable,
   type MovingMemory,
   type Needs,
-  take,
-} from "./fit.js";
+} from "./types.js";

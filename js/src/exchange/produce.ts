@@ -1,120 +1,76 @@
-import { CopyError, DeviceError } from "../core/errors.js";
-import { extentOf } from "../core/shape.js";
-import { deviceLayer } from "../core/storage.js";
-import type { Tensor } from "../core/tensor.js";
-import { READ_ONLY } from "../pyodide/layout.js";
-
-/**
- * The name of the method by which a producer hands a tensor out: js/EXCHANGE.md has the protocol,
- * which needs none of this library.
- */
-export const EXCHANGE: unique symbol = Symbol.for("dlpack.exchange") as never;
-
-/** Memory that moves when it grows: a `WebAssembly.Memory`, or what has its `buffer`. */
-export interface MovingMemory {
-  readonly memory: { readonly buffer: ArrayBufferLike };
-  /** Where the tensor's bytes are in `memory.buffer`, which is read anew for every use. */
-  readonly ptr: number;
-}
-
-/** What a consumer can take. A producer may ignore all of it but `copy: false`. */
-export interface ExchangeRequest {
-  /** The newest version that the consumer understands, `[major, minor]`. */
-  maxVersion?: readonly [number, number];
-  /** Where the consumer wants the elements: a `GPUDevice`, or null for the CPU. */
-  device?: GPUDevice | null;
-  /** true: fresh memory. false: throw where that is needed. Default: as the producer likes. */
-  copy?: boolean | undefined;
-  /** What the consumer's use of a `GPUBuffer` needs. */
-  needs?: Needs;
-}
-
-/** What a use of a `GPUBuffer` needs. */
-export interface Needs {
-  /** Byte offset of element 0; default any multiple of 4. */
-  offset?: number;
-  /** The buffer must have bytes up to a multiple of this; default 4. */
-  padTo?: number;
-  /** `GPUBufferUsage` flags that it must have; default STORAGE. */
-  usage?: number;
-}
-
-/** What `[EXCHANGE]()` returns: one hold on a tensor's memory, described in DLPack's words. */
-export interface Exchange {
-  /** Version of the protocol, `[major, minor]`; another major version is not to be touched. */
-  readonly version: readonly [number, number];
-  /** `type`: 1 = CPU, 15 = WebGPU. Devices are the same if `gpu` is the same object. */
-  readonly device: { readonly type: number; readonly id: number; readonly gpu: GPUDevice | null };
-  /** `DLDataType`. */
-  readonly dtype: { readonly code: number; readonly bits: number; readonly lanes: number };
-  readonly shape: readonly number[];
-  /** In elements; null is row-major. */
-  readonly strides: readonly number[] | null;
-  /** Bytes from the start of `data` to element 0. */
-  readonly byteOffset: number;
-  readonly data: GPUBuffer | ArrayBufferView | MovingMemory;
-  /** Bytes from element 0 on that are this tensor's alone, padding included. */
-  readonly capacity: number;
-  /** 1 = read-only, 2 = the memory was copied for this call, 4 = sub-byte elements are padded. */
-  readonly flags: number;
-  /** Submits the producer's pending work on the memory; queue order does the rest. */
-  flush(): void;
-  /** Ends the hold; called once, after the consumer's last use was submitted. */
-  release(): void;
-}
+import { IS_COPIED, READ_ONLY } from "../core/dlpack.js";
+import { CopyError, DeviceError, UnsupportedError } from "../core/errors.js";
+import { spanOf } from "../core/shape.js";
+import { deviceLayer, type Tensor } from "../core/tensor.js";
+import type { Exchange, ExchangeRequest } from "./types.js";
 
 const VERSION = [1, 0] as const;
-const IS_COPIED = 2;
 
 /** Implements `tensor[EXCHANGE]`. */
-export function produce(tensor: Tensor, { device, copy }: ExchangeRequest = {}): Exchange {
+export function produce(tensor: Tensor, request: ExchangeRequest = {}): Exchange {
   tensor._check();
+  const { maxVersion, device, copy } = request;
+  if (maxVersion !== undefined && !(maxVersion?.[0] >= VERSION[0])) {
+    throw new UnsupportedError(`version ${VERSION} of the exchange protocol is what there is`, {
+      given: maxVersion,
+      needed: VERSION,
+    });
+  }
   const { gpu } = tensor.device;
-  const moved = device !== undefined && device !== gpu;
-  if (moved && gpu !== null) {
+  const moves = device !== undefined && device !== gpu;
+  if (moves && gpu !== null) {
     throw new DeviceError(
-      `${tensor} is not on ${device ? "that GPUDevice" : "the CPU"}: await read() it`,
+      `${tensor} cannot be used on ${device ? "that GPUDevice" : "the CPU"}: await read() it`,
       { device: tensor.device },
     );
   }
-  if (moved && copy === false) {
+  if (moves && copy === false) {
     throw new CopyError(`${tensor} is not on that GPUDevice, which copy: false asks for`);
   }
-  const held = moved
-    ? tensor.to(device as GPUDevice)
-    : copy
-      ? tensor._storage.pack(tensor)
-      : tensor._storage.share(tensor);
+  const held = moves ? tensor.to(device as GPUDevice) : copy ? tensor._packed() : tensor._share();
   try {
-    const { type, id, gpu } = held.device;
-    const { packed, flags } = held._type;
-    return {
-      version: VERSION,
-      device: { type, id, gpu },
-      dtype: { code: packed & 255, bits: (packed >>> 8) & 255, lanes: packed >>> 16 },
-      shape: [...held.shape],
-      strides: held._strides && [...held._strides],
-      ...placeOf(held),
-      flags: (held.readOnly ? READ_ONLY : 0) | (moved || copy ? IS_COPIED : 0) | flags,
-      flush() {},
-      release: () => held.release(),
-    };
+    return describe(held, moves || copy === true);
   } catch (error) {
     held.release();
     throw error;
   }
 }
 
+function describe(held: Tensor, copied: boolean): Exchange {
+  const { type, id, gpu } = held.device;
+  const { packed, flags } = held._type;
+  return {
+    version: VERSION,
+    device: { type, id, gpu },
+    dtype: { code: packed & 255, bits: (packed >>> 8) & 255, lanes: packed >>> 16 },
+    shape: [...held._shape],
+    strides: held._strides && [...held._strides],
+    ...placeOf(held),
+    flags: (held.readOnly ? READ_ONLY : 0) | (copied ? IS_COPIED : 0) | flags,
+    flush() {},
+    release: () => held.release(),
+  };
+}
+
 function placeOf(tensor: Tensor): Pick<Exchange, "byteOffset" | "data" | "capacity"> {
-  const { _storage, _start, _strides, _type, shape, size } = tensor;
+  const { _storage, _start, _strides, _type, _shape } = tensor;
   if (tensor.device.gpu) {
     const capacity = deviceLayer().capacityOf(tensor);
     return { byteOffset: _start, data: tensor.buffer, capacity };
   }
-  const high = _strides && size > 0 ? extentOf(shape, _strides).high + 1 : size;
-  const capacity = Math.ceil(high * _type.step);
+  const { start, bytes } = spanOf(_type, _shape, _strides, _start);
+  const capacity = bytes > 0 ? start + bytes - _start : 0;
   const { memory } = _storage;
   return memory
     ? { byteOffset: 0, data: { memory, ptr: _start }, capacity }
-    : { byteOffset: tensor.dataOffset * _type.step, data: tensor.data, capacity };
+    : { byteOffset: tensor.dataOffset * _type.step, data: bytesOrData(tensor), capacity };
+}
+
+/** The elements as an array of their class; of misaligned memory its bytes. */
+function bytesOrData(tensor: Tensor): ArrayBufferView {
+  if (tensor._plain || tensor._start % tensor._type.View.BYTES_PER_ELEMENT === 0) {
+    return tensor.data as ArrayBufferView;
+  }
+  const { start, bytes } = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
+  return new Uint8Array(tensor._storage.bytes(tensor), start, bytes);
 }

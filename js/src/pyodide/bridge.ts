@@ -1,15 +1,22 @@
-import { type DataOf, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
+import type { Device } from "../core/device.js";
+import { WEBGPU } from "../core/dlpack.js";
+import {
+  type DataOf,
+  type DTypeName,
+  type DTypeOf,
+  dtypeNamed,
+  type TypedArray,
+} from "../core/dtype.js";
 import { CopyError, ReleasedError, UnsupportedError } from "../core/errors.js";
-import type { Device } from "../core/realm.js";
 import { checkShape } from "../core/shape.js";
-import { Tensor } from "../core/tensor.js";
-import { type Exchangeable, isExchangeable, take } from "../exchange/fit.js";
-import { checkRowMajor, emptyOnDevice, releaseSlot, retainSlot } from "../webgpu/buffers.js";
+import { isTensor, Tensor } from "../core/tensor.js";
+import { isExchangeable, take } from "../exchange/take.js";
+import type { Exchangeable } from "../exchange/types.js";
+import { emptyOnDevice, releaseSlot, retainSlot } from "../webgpu/buffers.js";
 import { useDevice } from "../webgpu/device.js";
 import { read } from "../webgpu/transfer.js";
 import type { HeapStorage } from "./heap.js";
 import type { Pyodide, PyodideHost, PyProxy } from "./host.js";
-import { WEBGPU } from "./layout.js";
 
 /** Options of {@link Bridge.tensor}. */
 export interface TensorOptions {
@@ -42,11 +49,10 @@ export class Bridge {
    * @throws UnsupportedError for dtypes and layouts that DLPack lacks, or read-only data if
    * `writable`; TypeError for anything else
    */
-  tensor<T extends TypedArray = TypedArray>(
-    x: PyProxy | Tensor<T> | T | Exchangeable,
-    options?: TensorOptions,
-  ): Tensor<T>;
-  tensor(x: PyProxy | Tensor | TypedArray | Exchangeable, options?: TensorOptions): Tensor {
+  tensor<D extends DTypeName>(x: Tensor<D>, options?: TensorOptions): Tensor<D>;
+  tensor<A extends TypedArray>(x: A, options?: TensorOptions): Tensor<DTypeOf<A>>;
+  tensor(x: PyProxy | Exchangeable, options?: TensorOptions): Tensor;
+  tensor(x: PyProxy | TypedArray | Exchangeable, options?: TensorOptions): Tensor {
     if (ArrayBuffer.isView(x)) return this.#fromJS(x, options);
     // Proxies are what this is called with most, and every look at one is slow: no test before.
     let address: number;
@@ -81,9 +87,14 @@ export class Bridge {
     if (x instanceof this.#pyodide.ffi.PyProxy) {
       throw new ReleasedError("this PyProxy was destroyed", { cause });
     }
+    const kind = Object.prototype.toString.call(x);
     throw new TypeError(
-      "bridge.tensor() takes a PyProxy of an array, a Tensor, a typed array or an object with " +
-        `[Symbol.for("dlpack.exchange")], not ${Object.prototype.toString.call(x)}`,
+      kind === "[object GPUBuffer]"
+        ? "a GPUBuffer does not say what is in it: use Tensor.fromGPUBuffer(buffer, { device, shape, " +
+            "dtype }), in Python from_gpu_buffer()"
+        : "bridge.tensor() takes a PyProxy of an array, a Tensor, a typed array or an object with " +
+            `[Symbol.for("dlpack.exchange")], not ${kind}: for a library's tensor import its adapter, ` +
+            'such as "dlpack-web/ort"',
     );
   }
 
@@ -97,13 +108,13 @@ export class Bridge {
     shape: ArrayLike<number>,
     dtype?: N,
     options: { device?: GPUDevice | Device } = {},
-  ): Tensor<DataOf<N>> {
+  ): Tensor<N> {
     const dims = checkShape(shape);
     const type = dtypeNamed(dtype ?? "float32");
     const { device } = options;
     const gpu = device && "gpu" in device ? device.gpu : device;
     const made = gpu ? emptyOnDevice(useDevice(gpu), dims, type) : this.#heap.empty(dims, type);
-    return made as Tensor<DataOf<N>>;
+    return made as Tensor<N>;
   }
 
   /**
@@ -113,8 +124,10 @@ export class Bridge {
    * @returns a PyProxy, for the caller to `destroy()`
    * @throws CopyError if `copy: false` and a copy is needed
    */
-  toPython(tensor: Tensor, options: { copy?: boolean } = {}): PyProxy {
-    const handle = this.hold(tensor, options.copy);
+  toPython(tensor: Exchangeable, options: { copy?: boolean } = {}): PyProxy {
+    const handle = isTensor(tensor)
+      ? this.hold(tensor, options.copy)
+      : this.#holdForeign(tensor, options.copy);
     try {
       return this.#host.take(handle);
     } catch (error) {
@@ -127,15 +140,24 @@ export class Bridge {
    * Reads several tensors at once, as `tensor.read()` does one: on each device with one submit and
    * one wait.
    */
-  async readAll<T extends TypedArray = TypedArray>(tensors: readonly Tensor<T>[]): Promise<T[]> {
-    return (await read(tensors, [])) as T[];
+  async readAll<D extends DTypeName>(tensors: readonly Tensor<D>[]): Promise<DataOf<D>[]> {
+    return (await read(tensors, [])) as DataOf<D>[];
+  }
+
+  #holdForeign(x: Exchangeable, copy: boolean | undefined): number {
+    const taken = take(x);
+    try {
+      return this.hold(taken, copy);
+    } finally {
+      taken.release();
+    }
   }
 
   /** @internal A new hold in the C core, as a number that Python can carry. */
   hold(tensor: Tensor, copy?: boolean): number {
     tensor._check();
     if (copy) {
-      const fresh = tensor._storage.pack(tensor);
+      const fresh = tensor._packed();
       try {
         return this.hold(fresh);
       } finally {
@@ -143,7 +165,6 @@ export class Bridge {
       }
     }
     if (tensor.device.type === WEBGPU) {
-      checkRowMajor(tensor);
       retainSlot(tensor._handle);
       try {
         return this.#heap.wrap(tensor._handle, tensor);
@@ -152,23 +173,20 @@ export class Bridge {
         throw error;
       }
     }
-    if (tensor._storage === this.#heap) return this.#heap.share(tensor)._detach();
+    if (tensor._storage === this.#heap) return this.#heap.share(tensor);
     if (copy === false) {
       throw new CopyError(
         `${tensor} is memory that Python cannot see: a copy is needed, which copy: false forbids; ` +
           "fill a tensor from bridge.empty() instead",
       );
     }
-    const source = tensor.contiguous();
-    const made = this.#heap.empty(tensor.shape, tensor._type);
+    const made = this.#heap.empty(tensor._shape, tensor._type);
     try {
-      made._bytes().set(source._bytes());
+      made._bytes().set(tensor._as(tensor._type));
       return made._detach();
     } catch (error) {
       made.release();
       throw error;
-    } finally {
-      if (source !== tensor) source.release();
     }
   }
 }
@@ -176,7 +194,7 @@ export class Bridge {
 /** A packed copy in place of a tensor that nobody else has. */
 function packed(tensor: Tensor): Tensor {
   try {
-    return tensor._storage.pack(tensor);
+    return tensor._packed();
   } finally {
     tensor.release();
   }

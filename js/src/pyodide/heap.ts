@@ -1,7 +1,17 @@
+import { CPU_DEVICE } from "../core/device.js";
+import { READ_ONLY, SUBBYTE_PADDED, WEBGPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypePacked } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
-import type { Storage } from "../core/storage.js";
-import { CPU_DEVICE, Tensor } from "../core/tensor.js";
+import { rowMajorStrides } from "../core/shape.js";
+import {
+  type Chunk,
+  type Described,
+  type Place,
+  type Storage,
+  unclonable,
+} from "../core/storage.js";
+import { Tensor } from "../core/tensor.js";
+import { adoptSlot, tensorOfSlot } from "../webgpu/buffers.js";
 import * as L from "./layout.js";
 
 /** The functions `dlw_bridge_…` of wasm/bridge.c. 0 for an address is an error. */
@@ -9,8 +19,16 @@ export interface CoreExports {
   scratch(): number;
   borrow(object: number, writable: number): number;
   empty(ndim: number, dtype: number, flags: number): number;
-  wrap(gpu: number, deviceId: number, ndim: number, dtype: number, flags: number): number;
+  wrap(
+    gpu: number,
+    deviceId: number,
+    ndim: number,
+    dtype: number,
+    flags: number,
+    strided: number,
+  ): number;
   share(handle: number): number;
+  view(handle: number, ndim: number, offset: number): number;
   pack(handle: number): number;
   chunk(handle: number, dtype: number, first: number): number;
   release(handle: number): number;
@@ -19,7 +37,7 @@ export interface CoreExports {
   on_drop(fn: number): void;
 }
 
-/** Pyodide as the heap needs it; pyodide.ts makes one and knows how. */
+/** Pyodide as the heap needs it; host.ts makes one and knows how. */
 export interface WasmHost {
   readonly memory: L.Memory;
   readonly core: CoreExports;
@@ -32,32 +50,23 @@ export interface WasmHost {
   fail(): never;
 }
 
-/** Makes the JS tensor over a GPU slot, with a reference of its own; webgpu/buffers.ts has it. */
-export type GPUAdopter = (
-  slot: number,
-  byteOffset: number,
-  dtype: DType,
-  shape: number[],
-  readOnly: boolean,
-  strides: readonly number[] | null,
-) => Tensor;
-
 /** Storage in one Pyodide's memory. `_handle` of its tensors is a hold in the C core. */
 export class HeapStorage implements Storage {
+  readonly guard = unclonable;
+  /** Growth detaches old views, so that `data` sees it. */
+  readonly mayBeReplaced = false;
   readonly host: WasmHost;
   readonly memory: { readonly buffer: ArrayBufferLike };
-  readonly #adoptGPU: GPUAdopter;
   readonly #scratch: number;
 
-  constructor(host: WasmHost, adoptGPU: GPUAdopter) {
+  constructor(host: WasmHost) {
     this.host = host;
     this.memory = host.memory;
-    this.#adoptGPU = adoptGPU;
     this.#scratch = host.core.scratch() >>> 2;
   }
 
   bytes(): ArrayBufferLike {
-    return this.memory.buffer;
+    return this.host.memory.buffer;
   }
 
   /** A tensor over the memory of a Python object. The hottest path: `enter` is written out. */
@@ -89,54 +98,84 @@ export class HeapStorage implements Storage {
     }
   }
 
-  share(tensor: Tensor): Tensor {
-    return this.adopt(this.host.enter((core) => core.share(tensor._handle)));
+  share(tensor: Described): number {
+    return this.#handleAt(this.host.enter((core) => core.share(tensor._handle)));
   }
 
-  pack(tensor: Tensor): Tensor {
-    return this.adopt(this.host.enter((core) => core.pack(tensor._handle)));
+  view(
+    tensor: Described,
+    shape: readonly number[],
+    strides: readonly number[] | null,
+    offset: number,
+  ): Place {
+    this.#writeScratch(shape, strides ?? rowMajorStrides(shape), 0);
+    const call = (core: CoreExports) => core.view(tensor._handle, shape.length, offset);
+    return this.#placeAt(this.host.enter(call));
   }
 
-  chunk(tensor: Tensor, dtype: DType, first: number): { count: number; bytes: Uint8Array } {
+  pack(tensor: Described): Place {
+    return this.#placeAt(this.host.enter((core) => core.pack(tensor._handle)));
+  }
+
+  chunk(tensor: Described, dtype: DType, first: number): Chunk {
     const { host } = this;
     const count = host.enter((core) => core.chunk(tensor._handle, dtype.packed, first));
     if (count === 0) host.fail();
     const { words, buffer } = host.memory;
     const start = L.readInt64(words, this.#scratch);
-    return { count, bytes: new Uint8Array(buffer, start, bytesOf(dtype, Math.max(count, 0))) };
+    const bytes = count > 0 ? new Uint8Array(buffer, start, bytesOf(dtype, count)) : NOTHING;
+    return { count, bytes };
   }
 
   /** Fresh memory, aligned to 256 bytes, contents undefined. */
   empty(shape: readonly number[], dtype: DType): Tensor {
-    this.#writeScratch(shape, 0);
+    this.#writeScratch(shape, null, 0);
     const call = (core: CoreExports) => core.empty(shape.length, dtype.packed, dtype.flags);
     return this.adopt(this.host.enter(call));
   }
 
   /** A C managed tensor, held by the handle returned, that takes over one reference of `slot`. */
   wrap(slot: number, tensor: Tensor): number {
-    const { shape, device, _type, readOnly, byteOffset } = tensor;
-    this.#writeScratch(shape, byteOffset);
-    const flags = _type.flags | (readOnly ? L.READ_ONLY : 0);
-    const address = this.host.enter((core) =>
-      core.wrap(slot, device.id, shape.length, _type.packed, flags),
-    );
-    if (address === 0) this.host.fail();
-    return (this.host.memory.words[(address >>> 2) + L.HANDLE] as number) >>> 0;
+    const { device, _shape, _strides, _type, readOnly, byteOffset } = tensor;
+    this.#writeScratch(_shape, _strides, byteOffset);
+    const flags = _type.flags | (readOnly ? READ_ONLY : 0);
+    const strided = _strides === null ? 0 : 1;
+    const call = (core: CoreExports) =>
+      core.wrap(slot, device.id, _shape.length, _type.packed, flags, strided);
+    return this.#handleAt(this.host.enter(call));
+  }
+
+  /**
+   * A WebGPU tensor that a `dlw_tensor` describes, without a hold: for the length of one call, after
+   * which the caller detaches it.
+   */
+  peek(address: number): Tensor {
+    return this.#read(address, 0, tensorOfSlot);
   }
 
   /** The tensor that a `dlw_tensor` describes. Takes its hold over, also where it throws. */
   adopt(address: number): Tensor {
-    if (address === 0) this.host.fail();
+    const handle = this.#handleAt(address);
+    let tensor: Tensor;
+    try {
+      tensor = this.#read(address, handle, adoptSlot);
+    } catch (error) {
+      this.release(handle);
+      throw error;
+    }
+    if (tensor._storage !== this) this.release(handle); // it holds a GPUBuffer by itself
+    return tensor;
+  }
+
+  #read(address: number, handle: number, onGPU: typeof tensorOfSlot): Tensor {
     const words = this.host.memory.words;
     // Unsigned shifts, since addresses beyond 2 GiB are negative numbers here.
     const at = address >>> 2;
-    const handle = (words[at + L.HANDLE] as number) >>> 0;
     const flags = words[at + L.FLAGS] as number;
-    const dtype = dtypePacked(words[at + L.DTYPE] as number, flags & L.SUBBYTE_PADDED);
+    const dtype = dtypePacked(words[at + L.DTYPE] as number, flags & SUBBYTE_PADDED);
     const data = (words[at + L.DATA] as number) >>> 0;
     const offset = L.readInt64(words, at + L.BYTE_OFFSET);
-    const readOnly = (flags & L.READ_ONLY) !== 0;
+    const readOnly = (flags & READ_ONLY) !== 0;
     const shapeAt = (words[at + L.SHAPE] as number) >>> 2;
     const stridesAt = (words[at + L.STRIDES] as number) >>> 2;
     const ndim = words[at + L.NDIM] as number;
@@ -156,27 +195,45 @@ export class HeapStorage implements Storage {
 
     const strides = rowMajor ? null : L.readDims(words, stridesAt, ndim);
     // Memory of other kinds that C lets pass is the host's, too: pinned by CUDA, for example.
-    const onCPU = words[at + L.DEVICE_TYPE] !== L.WEBGPU;
-    const addressable = rowMajor || dtype.step % 1 === 0;
-    if (onCPU && addressable) {
-      return new Tensor(this, handle, data + offset, dtype, shape, strides, CPU_DEVICE, readOnly);
-    }
-    try {
-      if (addressable) return this.#adoptGPU(data, offset, dtype, shape, readOnly, strides);
+    const onCPU = words[at + L.DEVICE_TYPE] !== WEBGPU;
+    if (!rowMajor && dtype.step % 1 !== 0) {
       throw new UnsupportedError(
         `a strided ${dtype.name} cannot come to JS: packed sub-byte elements must be row-major; ` +
           "copy it first",
       );
-    } finally {
-      this.release(handle);
     }
+    if (!onCPU) return onGPU(data, offset, dtype, shape, readOnly, strides);
+    return new Tensor(this, handle, data + offset, dtype, shape, strides, CPU_DEVICE, readOnly);
   }
 
-  #writeScratch(shape: readonly number[], byteOffset: number): void {
+  /** The handle of a `dlw_tensor`. */
+  #handleAt(address: number): number {
+    if (address === 0) this.host.fail();
+    return (this.host.memory.words[(address >>> 2) + L.HANDLE] as number) >>> 0;
+  }
+
+  /** Handle and memory of a `dlw_tensor` on the CPU. */
+  #placeAt(address: number): Place {
+    const handle = this.#handleAt(address);
+    const data = (this.host.memory.words[(address >>> 2) + L.DATA] as number) >>> 0;
+    return { storage: this, handle, start: data };
+  }
+
+  #writeScratch(
+    shape: readonly number[],
+    strides: readonly number[] | null,
+    byteOffset: number,
+  ): void {
     const { words } = this.host.memory;
-    shape.forEach((dim, i) => {
-      L.writeInt64(words, this.#scratch + 2 * i, dim);
-    });
+    const write = (values: readonly number[], at: number) => {
+      values.forEach((value, i) => {
+        L.writeInt64(words, at + 2 * i, value);
+      });
+    };
+    write(shape, this.#scratch);
+    if (strides !== null) write(strides, this.#scratch + L.SCRATCH_STRIDES);
     L.writeInt64(words, this.#scratch + L.SCRATCH_BYTE_OFFSET, byteOffset);
   }
 }
+
+const NOTHING = new Uint8Array(0);

@@ -54,6 +54,7 @@ const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
   empty: 1,
   wrap: 1,
   share: 1,
+  view: 1,
   pack: 1,
   chunk: 1,
   release: 1,

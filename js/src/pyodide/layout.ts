@@ -1,3 +1,5 @@
+import { MAX_NDIM } from "../core/dlpack.js";
+
 /**
  * Where the fields of a `DLManagedTensorVersioned` and of `dlw_tensor` lie on wasm32, in units of
  * four bytes. The C core asserts the same numbers with `_Static_assert`; this is the only other
@@ -14,17 +16,12 @@ export const STRIDES = 48 >> 2;
 export const BYTE_OFFSET = 56 >> 2;
 export const HANDLE = 64 >> 2;
 
-/** `flags` of DLPack 1.3. */
-export const READ_ONLY = 1;
-export const SUBBYTE_PADDED = 4;
-
-/** `DLDeviceType` of DLPack 1.3. */
-export const CPU = 1;
-export const WEBGPU = 15;
-
-/** The scratch area through which arguments reach C: `{ int64 shape[64]; uint64 byte_offset; }`. */
-export const MAX_NDIM = 64;
-export const SCRATCH_BYTE_OFFSET = (MAX_NDIM * 8) >> 2;
+/**
+ * The scratch area through which arguments reach C, of wasm/bridge.c:
+ * `{ int64 shape[64]; int64 strides[64]; uint64 byte_offset; }`.
+ */
+export const SCRATCH_STRIDES = (MAX_NDIM * 8) >> 2;
+export const SCRATCH_BYTE_OFFSET = (2 * MAX_NDIM * 8) >> 2;
 
 /** Where wasm memory is found: Pyodide's module, whose views are current after growth. */
 export interface MemorySource {

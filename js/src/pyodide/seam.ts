@@ -1,14 +1,24 @@
 import type { Libraries } from "../adapters/devices.js";
-import { type DTypeName, dtypeNamed } from "../core/dtype.js";
+import { type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { watchOver } from "../core/leaks.js";
 import { shared } from "../core/realm.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
-import { adoptSlot, emptyOnDevice, releaseSlot, slotOf } from "../webgpu/buffers.js";
-import { type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
+import type { Exchangeable } from "../exchange/types.js";
+import { emptyOnDevice, releaseSlot, slotOf } from "../webgpu/buffers.js";
+import {
+  type DeviceStats,
+  deviceWithId,
+  listenForFaults,
+  stats,
+  useDevice,
+} from "../webgpu/device.js";
+import { calledAt, siteOf } from "../webgpu/faults.js";
 import { features, featuresAtOnce } from "../webgpu/features.js";
-import type { FromImageOptions, ImageSource, RequestDeviceOptions } from "../webgpu/index.js";
+import { type FromImageOptions, fromImage, type ImageSource, toCanvas } from "../webgpu/images.js";
 import { type Argument, Kernel } from "../webgpu/kernel.js";
+import type { RequestDeviceOptions } from "../webgpu/request.js";
+import { type FaultListener, state } from "../webgpu/state.js";
 import { read } from "../webgpu/transfer.js";
 import { Bridge } from "./bridge.js";
 import { HeapStorage } from "./heap.js";
@@ -33,10 +43,11 @@ const later = () => import("../webgpu/late.js");
 export class PythonSeam {
   readonly bridge: Bridge;
   readonly #heap: HeapStorage;
+  #tell: FaultListener | null = null;
 
   constructor(pyodide: Pyodide) {
     const host = new PyodideHost(pyodide, releaseSlot);
-    this.#heap = new HeapStorage(host, adoptSlot);
+    this.#heap = new HeapStorage(host);
     this.bridge = new Bridge(pyodide, host, this.#heap);
   }
 
@@ -46,31 +57,50 @@ export class PythonSeam {
   }
 
   /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
-  fromJs(value: Parameters<Bridge["tensor"]>[0]): number {
+  fromJs(value: Exchangeable | TypedArray): number {
     // Of a tensor that was made for this call alone nobody can release the hold later.
     if (isTensor(value)) watchOver(value);
-    return this.#give(this.bridge.tensor(value));
+    return this.#give(this.bridge.tensor(value as Exchangeable));
   }
 
   /** A CPU tensor's elements, on a device; converted where `dtype` is given. */
-  upload(address: number, deviceId: number, dtype?: DTypeName): number {
+  upload(site: number, address: number, deviceId: number, dtype?: DTypeName): number {
     const source = this.tensorAt(address);
     try {
-      return this.#give(source.to(deviceWithId(deviceId).device.gpu, { dtype }));
+      const { gpu } = deviceWithId(deviceId).device;
+      return this.#give(calledAt(site, () => source.to(gpu, { dtype })));
     } finally {
       source.release();
     }
   }
 
   /** Writes a tensor's elements over those of another. */
-  write(target: number, source: number, convert: boolean): void {
+  write(site: number, target: number, source: number, convert: boolean): void {
     const [to, from] = this.#tensorsAt([target, source]) as [Tensor, Tensor];
     try {
-      to.write(from, { convert });
+      calledAt(site, () => to.write(from, { convert }));
     } finally {
       to.release();
       from.release();
     }
+  }
+
+  /**
+   * Has faults that nobody asked for told to Python, if they are of calls of Python's: by the
+   * message and the number of the call.
+   */
+  onFault(listener: (message: string, site: number) => void): void {
+    this.#tell = (error, site) => {
+      if (site === undefined) return false;
+      listener(error.message, site);
+      return true;
+    };
+    for (const { device } of state.devices) listenForFaults(device.gpu, this.#tell);
+  }
+
+  /** The number of the call of Python's that an error is of; 0: of none. */
+  siteOf(error: object): number {
+    return siteOf(error) ?? 0;
   }
 
   stats(): DeviceStats[] {
@@ -114,7 +144,9 @@ export class PythonSeam {
 
   /** The id of a device made elsewhere, which it keeps for ever. */
   useDevice(gpu: GPUDevice): number {
-    return useDevice(gpu).device.id;
+    const { id } = useDevice(gpu).device;
+    if (this.#tell) listenForFaults(gpu, this.#tell);
+    return id;
   }
 
   /** Whether a WebGPU tensor's buffer was made here, and goes back to the pool. */
@@ -134,31 +166,49 @@ export class PythonSeam {
 
   /** Ids of the registered devices that are not lost. */
   deviceIds(): number[] {
-    return shared.devices.flatMap(({ lost, device }) => (lost === null ? [device.id] : []));
+    return state.devices.flatMap(({ lost, device }) => (lost === null ? [device.id] : []));
   }
 
   /** A compute shader compiled for a device. */
-  kernel(wgsl: string, entry: string, deviceId: number): Kernel {
-    return new Kernel(this.device(deviceId), wgsl, { entry });
+  kernel(
+    site: number,
+    wgsl: string,
+    entry: string,
+    label: string,
+    check: boolean,
+    deviceId: number,
+  ): Kernel {
+    const device = this.device(deviceId);
+    return calledAt(site, () => new Kernel(device, wgsl, { entry, label, check }));
   }
 
   /**
-   * What runs a kernel, for Python to call directly; the queue keeps the GPU's memory for it, so
-   * that nothing is held after. Bit i of `numbers` is set where argument i is a number, no tensor.
+   * What runs a kernel, for Python to call directly: with the number of the call, workgroups (0 of
+   * x: the usual ones), and a number or the address of a `dlw_tensor` for each argument, which
+   * nobody has to hold meanwhile. Bit i of `numbers` is set where argument i is a number.
    */
   runner(kernel: Kernel) {
-    return (x: number, y: number, z: number, numbers: number, ...args: number[]): void => {
-      const { given, release } = this.#arguments(numbers, args);
+    return (
+      site: number,
+      x: number,
+      y: number,
+      z: number,
+      numbers: number,
+      ...args: number[]
+    ): void => {
+      const given = this.#arguments(numbers, args);
       try {
-        kernel.run(given, { workgroups: [x, y, z] });
+        const workgroups = x === 0 ? undefined : [x, y, z];
+        calledAt(site, () => kernel.run(given, { workgroups }));
       } finally {
-        release();
+        letGo(given);
       }
     };
   }
 
   /** The same, resolving to the GPU's time in ms. */
   async time(
+    site: number,
     deviceId: number,
     kernel: Kernel,
     x: number,
@@ -167,20 +217,26 @@ export class PythonSeam {
     numbers: number,
     ...args: number[]
   ): Promise<number> {
-    const { given, release } = this.#arguments(numbers, args);
-    try {
-      return await (await later()).timed(this.device(deviceId), (timestampWrites) => {
-        kernel.run(given, { workgroups: [x, y, z], timestampWrites });
-      });
-    } finally {
-      release();
-    }
+    const { timed } = await later();
+    return timed(this.device(deviceId), (timestampWrites) => {
+      const given = this.#arguments(numbers, args);
+      try {
+        const workgroups = x === 0 ? undefined : [x, y, z];
+        calledAt(site, () => kernel.run(given, { workgroups, timestampWrites }));
+      } finally {
+        letGo(given);
+      }
+    });
+  }
+
+  /** Resolves once a kernel has compiled. */
+  ready(kernel: Kernel): Promise<void> {
+    return kernel.ready;
   }
 
   /** An image of the page as a tensor on a device, which release() lets go of, then or later. */
-  fromImage(source: ImageSource, deviceId: number, options: FromImageOptions) {
-    const make = async () => (await later()).fromImage(this.device(deviceId), source, options);
-    const promise = make();
+  fromImage(site: number, source: ImageSource, deviceId: number, options: FromImageOptions) {
+    const promise = calledAt(site, () => fromImage(this.device(deviceId), source, options));
     return {
       promise,
       release() {
@@ -193,10 +249,14 @@ export class PythonSeam {
   }
 
   /** Draws a tensor on a canvas. */
-  async toCanvas(address: number, canvas: HTMLCanvasElement | OffscreenCanvas): Promise<void> {
+  toCanvas(
+    site: number,
+    address: number,
+    canvas: HTMLCanvasElement | OffscreenCanvas,
+  ): Promise<void> {
     const tensor = this.tensorAt(address);
     try {
-      await (await later()).toCanvas(tensor, canvas);
+      return calledAt(site, () => toCanvas(tensor, canvas));
     } finally {
       tensor.release();
     }
@@ -236,19 +296,18 @@ export class PythonSeam {
     return this.useDevice(await (await all()).shareDevice(libraries));
   }
 
-  #arguments(numbers: number, args: number[]): { given: Argument[]; release(): void } {
-    const isNumber = (i: number) => (numbers >>> i) & 1;
-    const tensors = this.#tensorsAt(numbers === 0 ? args : args.filter((_, i) => !isNumber(i)));
-    const rest = tensors.values();
-    return {
-      given:
-        numbers === 0
-          ? tensors
-          : args.map((arg, i) => (isNumber(i) ? arg : (rest.next().value as Tensor))),
-      release() {
-        for (const tensor of tensors) tensor.release();
-      },
-    };
+  /** What a kernel is given: numbers, and tensors without a hold, for {@link letGo}. */
+  #arguments(numbers: number, args: readonly number[]): Argument[] {
+    const given: Argument[] = [];
+    try {
+      args.forEach((arg, i) => {
+        given.push((numbers >>> i) & 1 ? arg : this.#heap.peek(arg));
+      });
+      return given;
+    } catch (error) {
+      letGo(given);
+      throw error;
+    }
   }
 
   /** Moves a tensor to Python: its hold in the C core, the JS tensor being released. */
@@ -273,16 +332,24 @@ export class PythonSeam {
   }
 }
 
+/** Ends the use of tensors that hold nothing. */
+function letGo(given: readonly Argument[]): void {
+  for (const arg of given) if (typeof arg !== "number") arg._detach();
+}
+
+/** The seam of each connected Pyodide, by its module object. */
+const seams = shared("seams", () => new WeakMap<object, object>());
+
 /**
  * The seam of a Pyodide, made at the first call. `dlpack_web` must be importable. Both ways in use
  * it: `connect()`, and the copy of this code in the wheel for notebooks.
  */
 export function attach(pyodide: Pyodide): PythonSeam {
   const module = moduleOf(pyodide);
-  let seam = shared.seams.get(module) as PythonSeam | undefined;
+  let seam = seams.get(module) as PythonSeam | undefined;
   if (seam === undefined) {
     seam = new PythonSeam(pyodide);
-    shared.seams.set(module, seam);
+    seams.set(module, seam);
   }
   return seam;
 }

@@ -1,17 +1,23 @@
+import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
 import { DeviceError, DLPackError, ReleasedError, UnsupportedError } from "../core/errors.js";
-import { type DeviceRecord, type Slot, shared } from "../core/realm.js";
-import { checkShape, checkStrides, extentOf, sizeOf } from "../core/shape.js";
-import type { FromGPUBufferOptions, Storage } from "../core/storage.js";
-import { Tensor } from "../core/tensor.js";
-import { CPU } from "../pyodide/layout.js";
-import { checkAlive, count, nameOf, useDevice, watched } from "./device.js";
+import type { FromGPUBufferOptions } from "../core/options.js";
+import { checkShape, checkStrides, sizeOf, spanOf } from "../core/shape.js";
+import { type Described, type Place, type Storage, unclonable } from "../core/storage.js";
+import { checkSubByte, Tensor } from "../core/tensor.js";
+import { count, useDevice } from "./device.js";
+import { checkAlive, nameOf, operate } from "./faults.js";
+import { type DeviceRecord, type Outcome, type Slot, state } from "./state.js";
+import { maskTail } from "./tails.js";
 
 /** `GPUBufferUsage`, which is a global only where WebGPU is. */
 export const Usage = { MAP_READ: 1, COPY_SRC: 4, COPY_DST: 8, UNIFORM: 64, STORAGE: 128 } as const;
 
 /** What buffers made here can do unless told otherwise: all that tensors are used for. */
 export const DEFAULT_USAGE = Usage.STORAGE | Usage.UNIFORM | Usage.COPY_SRC | Usage.COPY_DST;
+
+/** What can go wrong in making a buffer. */
+const MAKING: readonly GPUErrorFilter[] = ["validation", "out-of-memory"];
 
 /**
  * Whether making a buffer can fail other than by losing the device: by the flags, or for want of
@@ -21,33 +27,17 @@ export function isRisky(nbytes: number, usage: number): boolean {
   return usage !== DEFAULT_USAGE || nbytes >= 1 << 16;
 }
 
-/** The least multiple of `step` (a power of two) that is not below `n`. Exact beyond 2^32. */
+/** The least multiple of `step` that is not below `n`. Exact beyond 2^32. */
 export function roundUp(n: number, step: number): number {
   return Math.ceil(n / step) * step;
 }
+
+// --- the table of buffers -----------------------------------------------------------------------
 
 // A handle is slot | generation << 20. Slot 0 is never used, so that 0 is DLPack's NULL.
 const SLOT_BITS = 20;
 const MAX_SLOTS = 1 << SLOT_BITS;
 const MAX_GENERATION = (1 << (32 - SLOT_BITS)) - 1;
-
-/** Enters a buffer into the table, with one reference; returns its handle. */
-export function addSlot(
-  record: DeviceRecord,
-  buffer: GPUBuffer,
-  release: (() => void) | null,
-  own = false,
-  used: number = buffer.size,
-  end: number = buffer.size,
-): number {
-  const { slots, freeSlots } = shared;
-  if (slots.length === 0) slots.push({ ...EMPTY });
-  const index = freeSlots.pop() ?? slots.length;
-  if (index >= MAX_SLOTS) throw new DLPackError(`more than ${MAX_SLOTS} GPU tensors at once`);
-  const generation = slots[index]?.generation ?? 0;
-  slots[index] = { buffer, record, refs: 1, generation, release, own, used, end };
-  return (index | (generation << SLOT_BITS)) >>> 0;
-}
 
 const EMPTY: Slot = {
   buffer: null,
@@ -58,14 +48,33 @@ const EMPTY: Slot = {
   own: false,
   used: 0,
   end: 0,
+  made: null,
+  outcome: null,
 };
+
+/** Enters a buffer into the table, with one reference; returns its handle. */
+export function addSlot(
+  record: DeviceRecord,
+  buffer: GPUBuffer,
+  facts: Partial<Pick<Slot, "release" | "own" | "used" | "end" | "made" | "outcome">> = {},
+): number {
+  const { slots, freeSlots } = state;
+  if (slots.length === 0) slots.push({ ...EMPTY });
+  const index = freeSlots.pop() ?? slots.length;
+  if (index >= MAX_SLOTS) throw new DLPackError(`more than ${MAX_SLOTS} GPU tensors at once`);
+  const generation = slots[index]?.generation ?? 0;
+  const { size } = buffer;
+  const rest = { ...EMPTY, used: size, end: size, ...facts };
+  slots[index] = { ...rest, buffer, record, refs: 1, generation };
+  return (index | (generation << SLOT_BITS)) >>> 0;
+}
 
 /** A slot that holds a buffer. */
 export type LiveSlot = Slot & { readonly buffer: GPUBuffer; readonly record: DeviceRecord };
 
 /** The slot of a handle; throws ReleasedError for a stale or forged one. */
 export function slotOf(handle: number): LiveSlot {
-  const slot = shared.slots[handle & (MAX_SLOTS - 1)];
+  const slot = state.slots[handle & (MAX_SLOTS - 1)];
   if (slot?.buffer && slot.generation === handle >>> SLOT_BITS) return slot as LiveSlot;
   throw new ReleasedError(`GPU handle 0x${handle.toString(16)} is not (or no longer) in use`, {
     given: handle,
@@ -82,22 +91,66 @@ export function retainSlot(handle: number): LiveSlot {
 /** Drops a reference; the last one lets the buffer go. Never throws: C calls it as well. */
 export function releaseSlot(handle: number): void {
   try {
-    const slot: Slot = slotOf(handle);
+    const slot = slotOf(handle);
     if (--slot.refs > 0) return;
-    const { release, own, buffer, record } = slot as LiveSlot;
-    slot.buffer = slot.record = slot.release = null;
+    const { release, own, buffer, record, made } = slot;
+    const index = handle & (MAX_SLOTS - 1);
+    const generation = slot.generation + 1;
+    state.slots[index] = { ...EMPTY, generation };
     // A slot whose generations are used up is given up, so that no old handle is ever valid again.
-    if (slot.generation++ < MAX_GENERATION) shared.freeSlots.push(handle & (MAX_SLOTS - 1));
-    if (!own) release?.();
-    else if (record.lost === null) record.pool.give(buffer);
+    if (generation <= MAX_GENERATION) state.freeSlots.push(index);
+    if (own) giveBack(record, buffer, made);
+    else release?.();
   } catch (error) {
     console.error(error);
   }
 }
 
-const PADDING = new Uint8Array(16);
+/** What is not known yet of making buffers that wait in a pool. */
+const making = new WeakMap<GPUBuffer, Outcome>();
+
+/** To the pool, unless it is known to be no buffer at all. */
+function giveBack(record: DeviceRecord, buffer: GPUBuffer, made: Outcome | null): void {
+  if (record.lost !== null) return;
+  if (made?.fault) {
+    buffer.destroy();
+    return;
+  }
+  if (made !== null) making.set(buffer, made);
+  record.pool.give(buffer);
+}
+
+/** An idle buffer, and what is not known of it yet; none that could not be made. */
+function takeIdle(record: DeviceRecord, size: number, usage: number) {
+  for (;;) {
+    const buffer = record.pool.take(size, usage);
+    if (buffer === undefined) return undefined;
+    const made = making.get(buffer) ?? null;
+    if (!made?.fault) return { buffer, made: made?.fault === null ? null : made };
+    buffer.destroy();
+  }
+}
+
+// --- making buffers --------------------------------------------------------------------------------
+
 /** How many bytes of a pooled buffer may be something else than 0. */
 const filled = new WeakMap<GPUBuffer, number>();
+const ZEROS = new Uint8Array(1 << 12);
+
+/** Somebody may have written up to that byte of a buffer. */
+export function markWritten(buffer: GPUBuffer, end: number): void {
+  const known = filled.get(buffer);
+  if (known !== undefined && known < end) filled.set(buffer, end);
+}
+
+/** Options of {@link allocate}. */
+export interface AllocateOptions {
+  usage?: number;
+  /** The size is a multiple of this, itself a multiple of 16; default 16. */
+  padTo?: number;
+  /** Whether the elements must be 0 as well, and not only what lies behind them. */
+  zeros?: boolean;
+}
 
 /**
  * The handle of a buffer for `nbytes`, padded to a multiple of 16 bytes and never empty. What
@@ -106,13 +159,11 @@ const filled = new WeakMap<GPUBuffer, number>();
 export function allocate(
   record: DeviceRecord,
   nbytes: number,
-  usage: number,
-  zeros: boolean,
+  { usage = DEFAULT_USAGE, padTo = 16, zeros = false }: AllocateOptions = {},
 ): number {
   checkAlive(record);
-  const { device, pool } = record;
-  const { gpu } = device;
-  const size = Math.max(roundUp(nbytes, 16), 16);
+  const { gpu } = record.device;
+  const size = Math.max(roundUp(nbytes, padTo), padTo);
   const limit = gpu.limits.maxBufferSize;
   if (size > limit) {
     const adapter = record.adapterLimits;
@@ -124,27 +175,50 @@ export function allocate(
     );
   }
   const words = roundUp(nbytes, 4);
-  const idle = pool.take(size, usage);
+  const idle = takeIdle(record, size, usage);
   if (idle !== undefined) {
-    if (zeros) {
-      const encoder = gpu.createCommandEncoder();
-      encoder.clearBuffer(idle);
-      gpu.queue.submit([encoder.finish()]);
-    } else if (words < (filled.get(idle) as number)) {
-      gpu.queue.writeBuffer(idle, size - 16, PADDING);
-    }
-    filled.set(idle, words);
-    return addSlot(record, idle, null, true, nbytes);
+    const { buffer, made } = idle;
+    const dirty = filled.get(buffer) as number;
+    if (zeros && dirty > 0) clear(gpu, buffer);
+    else clearBehind(gpu, buffer, words, dirty);
+    filled.set(buffer, words);
+    return addSlot(record, buffer, { own: true, used: nbytes, made, outcome: made });
   }
-  const make = () => gpu.createBuffer({ size, usage });
-  const buffer = isRisky(size, usage)
-    ? watched(record, `createBuffer for ${size} bytes`, make)
-    : make();
-  if (usage !== DEFAULT_USAGE) {
-    return addSlot(record, buffer, () => buffer.destroy(), false, nbytes);
+  const pooled = usage === DEFAULT_USAGE;
+  const { result: buffer, outcome } = operate(
+    record,
+    { what: `createBuffer for ${size} bytes`, filters: isRisky(size, usage) ? MAKING : [] },
+    () => gpu.createBuffer({ size, usage }),
+  );
+  if (pooled) filled.set(buffer, words);
+  const handle = addSlot(
+    record,
+    buffer,
+    pooled ? { own: true, used: nbytes } : { used: nbytes, release: () => buffer.destroy() },
+  );
+  const slot = slotOf(handle);
+  slot.made = slot.outcome = outcome;
+  return handle;
+}
+
+/** All zeros. */
+function clear(gpu: GPUDevice, buffer: GPUBuffer): void {
+  const encoder = gpu.createCommandEncoder();
+  encoder.clearBuffer(buffer);
+  gpu.queue.submit([encoder.finish()]);
+}
+
+/** Zeros from `words` to where earlier tensors may have left something. */
+function clearBehind(gpu: GPUDevice, buffer: GPUBuffer, words: number, dirty: number): void {
+  const end = Math.min(roundUp(dirty, 4), buffer.size);
+  for (let at = words; at < end; at += ZEROS.length) {
+    gpu.queue.writeBuffer(buffer, at, ZEROS, 0, Math.min(ZEROS.length, end - at));
   }
-  filled.set(buffer, words);
-  return addSlot(record, buffer, null, true, nbytes);
+}
+
+/** What is still to be known of the making of a buffer: nothing can be written into an invalid one. */
+export function afterMaking({ made }: Slot): readonly (Outcome | null)[] {
+  return made !== null && made.fault !== null ? [made] : [];
 }
 
 /**
@@ -161,11 +235,19 @@ export function bufferOf(tensor: Tensor): GPUBuffer {
 }
 
 /** Implements the `capacity` of an exchange. What is behind a view may be elements of others. */
-export function capacityOf(tensor: Tensor): number {
+export function capacityOf(tensor: Described): number {
   const { used, end } = slotOf(tensor._handle);
-  const { start, bytes } = spanOf(tensor._type, tensor.shape, tensor._strides, tensor._start);
+  const { start, bytes } = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
   return (start + bytes >= used ? end : start + bytes) - tensor._start;
 }
+
+/** Bytes that whole words of the tensor take, if these are its own; else what is its own. */
+export function wordsOf(tensor: Described): { bytes: number; own: boolean } {
+  const bytes = roundUp(tensor.nbytes, 4);
+  return { bytes, own: tensor._start % 4 === 0 && bytes <= capacityOf(tensor) };
+}
+
+// --- tensors --------------------------------------------------------------------------------------------
 
 /** A tensor over a slot, whose reference it takes over. */
 export function tensorOfSlot(
@@ -191,26 +273,23 @@ export function emptyOnDevice(
   record: DeviceRecord,
   shape: readonly number[],
   dtype: DType,
-  usage = DEFAULT_USAGE,
 ): Tensor {
-  const handle = allocate(record, bytesOf(dtype, sizeOf(shape)), usage, true);
+  const handle = allocate(record, bytesOf(dtype, sizeOf(shape)), { zeros: true });
   return tensorOfSlot(handle, 0, dtype, shape, false);
 }
 
 /** Implements `Tensor.fromGPUBuffer`. */
 export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor {
-  if (typeof buffer?.size !== "number") {
-    throw new TypeError(`a GPUBuffer is needed, not ${String(buffer)}`);
+  if (typeof buffer?.size !== "number" || typeof buffer.usage !== "number") {
+    throw new TypeError(`a GPUBuffer is needed, not ${Object.prototype.toString.call(buffer)}`);
   }
   const record = useDevice(options.device);
   checkAlive(record);
   const shape = checkShape(options.shape);
   const dtype = dtypeNamed(options.dtype, options.padded);
-  const byteOffset = options.byteOffset ?? 0;
-  if (!Number.isSafeInteger(byteOffset) || byteOffset < 0) {
-    throw new RangeError(`byteOffset ${byteOffset} is not a non-negative integer`);
-  }
+  const byteOffset = checkCount("byteOffset", options.byteOffset ?? 0);
   const strides = checkStrides(shape, options.strides);
+  checkSubByte(dtype, strides, `dtype ${dtype.name}`);
   const { start, bytes } = spanOf(dtype, shape, strides, byteOffset);
   if (start < 0 || start + bytes > buffer.size) {
     throw new RangeError(
@@ -219,11 +298,17 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Te
     );
   }
   const rest = buffer.size - byteOffset;
-  const nbytes = bytesOf(dtype, sizeOf(shape));
-  const capacity = options.capacity ?? (rest <= roundUp(nbytes, 16) ? rest : nbytes);
-  const end = byteOffset + Math.min(capacity, rest);
-  const handle = addSlot(record, buffer, options.release ?? null, false, start + bytes, end);
+  const padding = rest <= roundUp(start + bytes - byteOffset, 16) ? rest : 0;
+  const capacity = checkCount("capacity", options.capacity ?? padding);
+  const used = start + bytes;
+  const end = Math.max(used, byteOffset + Math.min(capacity, rest));
+  const handle = addSlot(record, buffer, { release: options.release ?? null, used, end });
   return tensorOfSlot(handle, byteOffset, dtype, shape, options.readOnly === true, strides);
+}
+
+function checkCount(name: string, value: number): number {
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new RangeError(`${name} ${value} is not a non-negative integer`);
 }
 
 /** The slot of a tensor that must be on this device; DeviceError naming both where it is not. */
@@ -240,92 +325,110 @@ export function slotOn(record: DeviceRecord, tensor: Tensor): LiveSlot {
 }
 
 /** Throws UnsupportedError naming the usage flag that the tensor's buffer lacks. */
-export function checkUsage(tensor: Tensor, flag: keyof typeof Usage, what: string): void {
-  const { usage } = slotOf(tensor._handle).buffer;
+export function checkUsage(tensor: Described, flag: keyof typeof Usage, what: string): void {
+  const { buffer, record } = slotOf(tensor._handle);
+  const { usage } = buffer;
   if (usage & Usage[flag]) return;
   const has = Object.entries(Usage).flatMap(([name, bit]) => (usage & bit ? [name] : []));
   throw new UnsupportedError(
     `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${tensor} has ` +
       `${has.join(" | ") || "none of the flags needed here"}: create it with ${flag} too`,
-    { given: usage, needed: Usage[flag], device: tensor.device },
+    { given: usage, needed: Usage[flag], device: record.device },
+  );
+}
+
+/** Throws for a strided tensor, whose elements a kernel or copy would take for others. */
+export function checkRowMajor(tensor: Described): void {
+  if (tensor._strides === null) return;
+  throw new UnsupportedError(
+    `${tensor} has strides [${tensor._strides}]: on WebGPU it can be read, and nothing else; ` +
+      "upload what read() gives",
+    { device: slotOf(tensor._handle).record.device },
   );
 }
 
 /** Storage in GPU buffers. `_handle` of its tensors is a slot's handle. */
 export const gpuStorage: Storage = {
+  guard: unclonable,
+  mayBeReplaced: false,
   bytes(tensor) {
     throw new UnsupportedError(
       `${tensor} has no data that JS can see: use await tensor.read(), or tensor.buffer`,
-      { device: tensor.device },
+      { device: slotOf(tensor._handle).record.device },
     );
   },
   share(tensor) {
     retainSlot(tensor._handle);
-    return tensor._again(tensor._handle);
+    return tensor._handle;
   },
-  pack(tensor) {
-    const { record } = slotOf(tensor._handle);
-    checkRowMajor(tensor);
-    checkCopySource(tensor, "copying");
-    const copy = emptyOnDevice(record, tensor.shape, tensor._type);
-    copyBuffers(record, tensor, slotOf(copy._handle).buffer, 0);
-    return copy;
+  view(tensor, _shape, _strides, offset): Place {
+    const start = tensor._start + offset * tensor._type.step;
+    return { storage: gpuStorage, handle: gpuStorage.share(tensor), start };
+  },
+  pack(tensor): Place {
+    return { storage: gpuStorage, handle: copyOf(tensor, {}), start: 0 };
   },
   release: releaseSlot,
 };
 
-/** Copies a tensor's bytes into another buffer of the same device. */
-export function copyBuffers(
-  record: DeviceRecord,
-  tensor: Tensor,
-  target: GPUBuffer,
-  offset: number,
-): void {
-  const { nbytes, byteOffset } = tensor;
-  if (nbytes === 0) return;
-  count(record, "copied", nbytes);
-  watched(record, `copying ${tensor}`, () => {
-    const { gpu } = record.device;
-    const { buffer } = slotOf(tensor._handle);
-    const encoder = gpu.createCommandEncoder();
-    encoder.copyBufferToBuffer(buffer, byteOffset, target, offset, roundUp(nbytes, 4));
-    gpu.queue.submit([encoder.finish()]);
-  });
-}
+// --- copies from buffer to buffer ------------------------------------------------------------------------
 
-/** The bytes that a tensor's elements lie in, gaps included. */
-export function spanOf(
-  dtype: DType,
-  shape: readonly number[],
-  strides: readonly number[] | null,
-  byteOffset: number,
-): { start: number; bytes: number } {
-  const size = sizeOf(shape);
-  if (strides === null || size === 0) return { start: byteOffset, bytes: bytesOf(dtype, size) };
-  const { low, high } = extentOf(shape, strides);
-  return { start: byteOffset + low * dtype.step, bytes: (high - low + 1) * dtype.step };
-}
-
-/** Throws for a strided tensor, whose elements a kernel or copy would take for others. */
-export function checkRowMajor(tensor: Tensor): void {
-  if (tensor._strides === null) return;
+/** WebGPU copies whole groups of 4 bytes at offsets that are multiples of 4. */
+export function checkCopySource(tensor: Described, what: string): void {
+  checkRowMajor(tensor);
+  checkUsage(tensor, "COPY_SRC", what);
+  const end = tensor._start + roundUp(tensor.nbytes, 4);
+  const { buffer, record } = slotOf(tensor._handle);
+  if (tensor._start % 4 === 0 && end <= buffer.size) return;
   throw new UnsupportedError(
-    `${tensor} has strides [${tensor.strides}]: on WebGPU it can be read, and nothing else; ` +
-      "upload what read() gives",
-    { device: tensor.device },
+    `${what} ${tensor} needs a byteOffset that is a multiple of 4 (it is ${tensor._start}) and ` +
+      `${end} bytes in its GPUBuffer (it has ${buffer.size}): pad the buffer to a multiple of 16`,
+    { given: buffer.size, needed: end, device: record.device },
   );
 }
 
-/** WebGPU copies whole groups of 4 bytes at offsets that are multiples of 4. */
-export function checkCopySource(tensor: Tensor, what: string): void {
-  checkUsage(tensor, "COPY_SRC", what);
-  const { byteOffset, nbytes } = tensor;
-  const end = byteOffset + roundUp(nbytes, 4);
-  const { size } = slotOf(tensor._handle).buffer;
-  if (byteOffset % 4 === 0 && end <= size) return;
-  throw new UnsupportedError(
-    `${what} ${tensor} needs a byteOffset that is a multiple of 4 (it is ${byteOffset}) and ` +
-      `${end} bytes in its GPUBuffer (it has ${size}): pad the buffer to a multiple of 16`,
-    { given: size, needed: end, device: tensor.device },
+/** A fresh buffer with a tensor's elements, and zeros behind them. */
+export function copyOf(tensor: Described, options: AllocateOptions): number {
+  checkCopySource(tensor, "copying");
+  const source = slotOf(tensor._handle);
+  const { record } = source;
+  const usage = (options.usage ?? DEFAULT_USAGE) | Usage.COPY_DST | Usage.STORAGE; // for its tail
+  const handle = allocate(record, tensor.nbytes, { ...options, usage });
+  try {
+    copyInto(tensor, slotOf(handle), 0);
+    return handle;
+  } catch (error) {
+    releaseSlot(handle);
+    throw error;
+  }
+}
+
+/**
+ * Copies a tensor's elements into a buffer of the same device, whose last word of them is padding
+ * behind them. What else is in theirs comes along, and is made 0.
+ */
+export function copyInto(tensor: Described, target: LiveSlot, offset: number): void {
+  const { nbytes, _start } = tensor;
+  if (nbytes === 0) return;
+  const source = slotOf(tensor._handle);
+  const { record } = source;
+  const { gpu } = record.device;
+  count(record, "copied", nbytes);
+  operate(
+    record,
+    {
+      what: `copying ${tensor}`,
+      reads: [source],
+      writes: [target],
+      fresh: offset === 0 && nbytes >= target.used,
+      after: afterMaking(target),
+      filters: ["validation"],
+    },
+    () => {
+      const encoder = gpu.createCommandEncoder();
+      encoder.copyBufferToBuffer(source.buffer, _start, target.buffer, offset, roundUp(nbytes, 4));
+      if (nbytes % 4 !== 0) maskTail(gpu, encoder, target.buffer, offset, nbytes);
+      gpu.queue.submit([encoder.finish()]);
+    },
   );
 }

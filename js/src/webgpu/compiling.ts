@@ -1,26 +1,40 @@
-import type { DeviceRecord } from "../core/realm.js";
-import { failure } from "./device.js";
+import { KernelError } from "../core/errors.js";
+import { nameOf } from "./faults.js";
+import type { DeviceRecord } from "./state.js";
 
 /** The error for a shader that does not compile, with each message under its line. */
 export async function explain(
   record: DeviceRecord,
-  entry: string,
+  label: string,
   wgsl: string,
   module: GPUShaderModule,
   cause: GPUError,
-): Promise<Error | null> {
+): Promise<KernelError> {
   const source = wgsl.split("\n");
-  try {
-    const { messages } = await module.getCompilationInfo();
-    const lines = messages
-      .filter(({ type }) => type === "error")
-      .map(({ lineNum, linePos, message }) => {
-        const caret = `${" ".repeat(Math.max(linePos - 1, 0))}^`;
-        return `line ${lineNum}:${linePos}: ${message}\n${source[lineNum - 1] ?? ""}\n${caret}`;
-      });
-    const text = lines.length > 0 ? lines.join("\n") : cause.message;
-    return failure(record, `compiling kernel "${entry}"`, text, cause);
-  } catch {
-    return null; // The device was lost, which record.lost tells.
-  }
+  const { messages } = await module.getCompilationInfo();
+  const errors = messages.filter(({ type }) => type === "error");
+  const lines = errors.map(({ lineNum, linePos, message }) => {
+    const caret = `${" ".repeat(Math.max(linePos - 1, 0))}^`;
+    return `line ${lineNum}:${linePos}: ${message}\n${source[lineNum - 1] ?? ""}\n${caret}`;
+  });
+  const text = lines.length > 0 ? lines.join("\n") : cause.message;
+  return kernelError(record, `compiling kernel "${label}"`, label, text, cause, errors[0]?.lineNum);
+}
+
+/** The error for a run that the GPU refused. */
+export function runError(record: DeviceRecord, label: string, cause: GPUError): KernelError {
+  return kernelError(record, `kernel "${label}"`, label, cause.message, cause);
+}
+
+function kernelError(
+  record: DeviceRecord,
+  what: string,
+  label: string,
+  text: string,
+  cause: GPUError,
+  line?: number,
+): KernelError {
+  const { device } = record;
+  const message = `${what} failed on ${nameOf(record)}: ${text}`;
+  return new KernelError(message, { label, line, device, cause });
 }

@@ -1,63 +1,89 @@
-import { DeviceError, DeviceLostError } from "../core/errors.js";
-import { type DeviceRecord, makeDevice, shared } from "../core/realm.js";
-import { WEBGPU } from "../pyodide/layout.js";
+import { NamedDevice } from "../core/device.js";
+import { WEBGPU } from "../core/dlpack.js";
+import { DeviceError } from "../core/errors.js";
 import { Pool } from "./pool.js";
+import { type DeviceRecord, type FaultListener, state } from "./state.js";
 
 /** The record of a device, registered at its first use. The same object has the same id. */
 export function useDevice(
   gpu: GPUDevice,
   adapterLimits: GPUSupportedLimits | null = null,
 ): DeviceRecord {
-  const known = shared.devices.find((record) => record.device.gpu === gpu);
+  const known = state.devices.find((record) => record.device.gpu === gpu);
   if (known) return known;
-  if (typeof gpu?.createBuffer !== "function") {
-    throw new TypeError(`a GPUDevice is needed, not ${String(gpu)}`);
-  }
-  const id = shared.devices.length;
+  if (!isDevice(gpu)) throw new TypeError(`a GPUDevice is needed, not ${String(gpu)}`);
+  const id = state.devices.length;
   const record: DeviceRecord = {
-    device: makeDevice(WEBGPU, id, gpu, `webgpu:${id}`),
+    device: new NamedDevice(WEBGPU, id, gpu, `webgpu:${id}`),
     lost: null,
     adapterLimits,
-    answers: new Set(),
+    listeners: new Set(),
     pool: new Pool(),
     moved: { up: 0, down: 0, copied: 0, copies: 0 },
     taken: 0,
   };
-  shared.devices.push(record);
-  gpu.lost.then((info) => {
-    record.lost = `${info.reason}${info.message && `: ${info.message}`}`;
+  const lost = (info: { reason?: unknown; message?: string }) => {
+    record.lost = `${info.reason}${info.message ? `: ${info.message}` : ""}`;
     record.pool.drop();
-  });
+  };
+  gpu.lost.then(lost);
+  state.devices.push(record);
   return record;
+}
+
+/** What is used of a device is there, before any of it is registered. */
+function isDevice(gpu: GPUDevice): boolean {
+  const { createBuffer, pushErrorScope, queue, lost, limits } = Object(gpu) as GPUDevice;
+  return (
+    typeof createBuffer === "function" &&
+    typeof pushErrorScope === "function" &&
+    typeof queue?.submit === "function" &&
+    typeof lost?.then === "function" &&
+    typeof limits?.maxBufferSize === "number"
+  );
 }
 
 /** The record with this id; throws DeviceError listing what is registered. */
 export function deviceWithId(id: number): DeviceRecord {
-  const record = shared.devices[id];
+  const record = state.devices[id];
   if (record) return record;
   throw new DeviceError(
-    shared.devices.length === 0
+    state.devices.length === 0
       ? "no WebGPU device is registered: await requestDevice() first"
-      : `webgpu:${id} is not registered; there are ${shared.devices.map((r) => r.device)}`,
+      : `webgpu:${id} is not registered; there are ${state.devices.map((r) => r.device)}`,
     { given: id, device: `webgpu:${id}` },
   );
 }
 
+/**
+ * Has a function called with each fault of a device that no reader asked for within a second:
+ * a kernel that does not compile and whose results nobody reads, say. Without one the console
+ * tells.
+ *
+ * @param listener - returns true where the console need not tell as well
+ * @returns ends it
+ */
+export function listenForFaults(gpu: GPUDevice, listener: FaultListener): () => void {
+  const { listeners } = useDevice(gpu);
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
 /** What one device holds and has done, in bytes where no unit is said. */
 export interface DeviceStats {
-  /** "webgpu:0" */
+  /** Its name, "webgpu:0". */
   device: string;
   /** Why it was lost; null while it works. */
   lost: string | null;
-  /** Number of buffers under tensors, borrowed ones included, and their bytes. */
+  /** Number of buffers under tensors, and their bytes. */
   buffers: number;
   bytes: number;
-  /** Bytes of idle buffers that wait for their next use, at most 256 MiB. */
+  /** Bytes of buffers that wait to be used again. */
   idleBytes: number;
-  /** Numbers of buffers that were made, and that came out of the idle ones. */
+  /** Numbers of buffers that were made, and that were used again. */
   created: number;
   reused: number;
-  /** Bytes that tensors uploaded, read back, and copied between buffers. */
+  /** Uploaded, read back, and copied from buffer to buffer. */
   up: number;
   down: number;
   copied: number;
@@ -80,89 +106,12 @@ export function count(
 
 /** What each registered device holds, in the order of their ids. */
 export function stats(): DeviceStats[] {
-  return shared.devices.map((record) => {
+  return state.devices.map((record) => {
     const { device, lost, moved, pool, taken } = record;
     const { idleBytes, created, reused } = pool;
-    const found = shared.slots.filter((slot) => slot.record === record);
+    const found = state.slots.filter((slot) => slot.record === record);
     const bytes = found.reduce((sum, { buffer }) => sum + (buffer?.size ?? 0), 0);
-    const buffers = found.length;
-    const facts = { device: `${device}`, lost, buffers, bytes, idleBytes, created, reused };
-    return { ...facts, ...moved, taken };
+    const facts = { device: `${device}`, lost, buffers: found.length, bytes };
+    return { ...facts, idleBytes, created, reused, ...moved, taken };
   });
-}
-
-/** Throws DeviceLostError unless the device works. */
-export function checkAlive({ lost, device }: DeviceRecord): void {
-  if (lost === null) return;
-  throw new DeviceLostError(
-    `${device} is lost (${lost}), with its tensors: request a new device and upload again`,
-    { device },
-  );
-}
-
-/** "webgpu:0" with the device's label, for messages. */
-export function nameOf({ device }: DeviceRecord): string {
-  return device.gpu.label ? `${device} ("${device.gpu.label}")` : `${device}`;
-}
-
-/**
- * Runs WebGPU calls and watches for the errors that they report later. Those wait in
- * `record.answers` for the next read (see {@link settled}), and are logged in case none comes.
- */
-export function watched<R>(
-  record: DeviceRecord,
-  what: string,
-  calls: () => R,
-  // The last is asked first: want of memory comes before the invalid buffer that it left.
-  filters: GPUErrorFilter[] = ["validation", "out-of-memory"],
-): R {
-  const { gpu } = record.device;
-  for (const filter of filters) gpu.pushErrorScope(filter);
-  try {
-    return calls();
-  } finally {
-    for (const _ of filters) collect(record, what, gpu.popErrorScope());
-  }
-}
-
-function collect(record: DeviceRecord, what: string, scope: Promise<GPUError | null>): void {
-  later(
-    record,
-    scope.then(
-      (cause) => (cause === null ? null : failure(record, what, cause.message, cause)),
-      () => null, // The device was lost, which record.lost tells.
-    ),
-  );
-}
-
-/** Enters an answer to come; it must not reject. */
-export function later(record: DeviceRecord, answer: Promise<Error | null>): void {
-  record.answers.add(answer);
-  answer.then((error) => error ?? record.answers.delete(answer));
-}
-
-/** The error for earlier work, logged as well in case no read asks for it. */
-export function failure(
-  record: DeviceRecord,
-  what: string,
-  message: string,
-  cause?: unknown,
-): Error {
-  const error = new DeviceError(`${what} failed on ${nameOf(record)}: ${message}`, {
-    device: record.device,
-    cause,
-  });
-  console.error(error);
-  return error;
-}
-
-/** Waits for the answers about earlier work and throws the first error, once. */
-export async function settled(record: DeviceRecord): Promise<void> {
-  const answers = [...record.answers];
-  const found = await Promise.all(answers);
-  checkAlive(record);
-  // A read that ran at the same time may have thrown it already.
-  const first = found.find((error, i) => error && record.answers.has(answers[i] as never));
-  for (const answer of answers) record.answers.delete(answer);
-  if (first) throw first;
 }

@@ -1,10 +1,11 @@
+import { WEBGPU } from "../core/dlpack.js";
 import { dtypeNamed } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
-import type { DeviceRecord } from "../core/realm.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
-import { WEBGPU } from "../pyodide/layout.js";
 import { emptyOnDevice, slotOf } from "./buffers.js";
-import { checkAlive, nameOf, useDevice, watched } from "./device.js";
+import { useDevice } from "./device.js";
+import { ask, checkAlive, nameOf, operate } from "./faults.js";
+import type { DeviceRecord } from "./state.js";
 import { draw, pull } from "./texture.js";
 
 /**
@@ -32,70 +33,116 @@ const RENDER_ATTACHMENT = 16;
 const FORMATS: readonly string[] = ["rgba8unorm", "bgra8unorm"];
 const DTYPES: readonly string[] = ["uint8", "float32"];
 
-/** Implements `webgpu.fromImage`. */
+const FILTERS: readonly GPUErrorFilter[] = ["validation", "out-of-memory"];
+
+/**
+ * An image of the page as a tensor of shape [height, width, channels], without a trip through the
+ * CPU. The pixels are sRGB and not premultiplied by alpha, the first row on top. Opaque canvases
+ * and bitmaps, `ImageData`, and an `ImageBitmap` made with `premultiplyAlpha: "none"` (but in
+ * Firefox) keep every byte; translucent canvases hold premultiplied colours, which have fewer values.
+ *
+ * @param source - what it shows at the time of the call; stays the caller's, who keeps it open until
+ * this resolves
+ * @returns a tensor on `device`, which the caller releases
+ * @throws UnsupportedError for what has no pixels (closed, not loaded, cross-origin), is larger
+ * than `maxTextureDimension2D`, or is a `GPUTexture` that shaders cannot read; DeviceLostError;
+ * TypeError for other sources; RangeError for other channels. What the GPU finds wrong later, such
+ * as another device's texture, is thrown by reading the tensor
+ */
 export async function fromImage(
   gpu: GPUDevice,
   source: ImageSource,
   { dtype = "uint8", channels = 4 }: FromImageOptions = {},
 ): Promise<Tensor> {
+  // Up to the first `await`, which only Firefox's videos need, all of this is done at once.
   const record = useDevice(gpu);
   checkAlive(record);
   checkDType(`an image as ${dtype}`, dtype);
   if (channels !== 3 && channels !== 4) {
     throw new RangeError(`channels must be 4 (with alpha) or 3 (without), not ${String(channels)}`);
   }
-  const { what, width, height, texture } = describe(source);
-  checkSize(record, what, width, height);
+  const { what: image, width, height, texture } = describe(source);
+  const what = `fromImage of ${image}`;
+  checkSize(record, image, width, height);
   const tensor = emptyOnDevice(record, [height, width, channels], dtypeNamed(dtype));
-  const take = (from: GPUCopyExternalImageSource) =>
-    watched(record, `fromImage of ${what}`, () => {
-      const image = texture ?? upload(record, from, what, tensor);
-      pull(record, image, tensor);
-      if (!texture) image.destroy(); // the queue keeps it until its work is done
-    });
+  const take = (from: GPUCopyExternalImageSource) => {
+    if (texture) return pull(record, what, texture, tensor, null);
+    const { result: copy, outcome } = operate(record, { what, filters: FILTERS }, () =>
+      upload(record, from, image, tensor),
+    );
+    pull(record, what, copy, tensor, outcome);
+    copy.destroy(); // the queue keeps it until its work is done
+  };
   try {
     try {
       take(source as GPUCopyExternalImageSource);
     } catch (cause) {
-      if (!(cause instanceof TypeError && /Video/.test(what))) throw cause;
+      if (!(cause instanceof TypeError && /Video/.test(image))) throw cause;
       // Firefox takes no videos and their frames: a bitmap of what is shown.
       const bitmap = await createImageBitmap(source as VideoFrame);
-      take(bitmap);
-      bitmap.close();
+      try {
+        take(bitmap);
+      } finally {
+        bitmap.close();
+      }
     }
     return tensor;
   } catch (error) {
     tensor.release();
+    checkAlive(record);
     throw error;
   }
 }
 
-/** Implements `webgpu.toTexture`. */
+/**
+ * A tensor as a texture of its device: rgba8unorm, for binding, rendering and copying. It takes
+ * the same tensors as {@link toCanvas}, with the same errors.
+ *
+ * @returns a new texture, which the caller destroys
+ */
 export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
   const record = checkImage(tensor);
   const usage = COPY_SRC | COPY_DST | TEXTURE_BINDING | STORAGE_BINDING | RENDER_ATTACHMENT;
-  return watched(record, `toTexture of ${tensor}`, () => {
-    const texture = createTexture(record, tensor, usage);
-    draw(record, tensor, texture, false);
+  const what = `toTexture of ${tensor}`;
+  const { result: texture, outcome } = operate(record, { what, filters: FILTERS }, () =>
+    createTexture(record, tensor, usage),
+  );
+  const drawn = draw(record, what, tensor, texture, false);
+  try {
+    await ask(record, [outcome, drawn]);
     return texture;
-  });
+  } catch (error) {
+    texture.destroy();
+    throw error;
+  }
 }
 
-/** Implements `webgpu.toCanvas`. */
+/**
+ * Draws a tensor on a canvas, without a trip through the CPU. The canvas takes the tensor's size,
+ * and its "webgpu" context is configured for the tensor's device.
+ *
+ * @param tensor - on a GPU, shape [height, width, channels], uint8 (0 to 255) or float32 (0 to 1,
+ * clipped); channels: 1 grey, 3 red, green, blue, or 4 with alpha, not premultiplied. What it is at
+ * the time of the call is drawn; it may be released right after
+ * @throws UnsupportedError for other tensors, and for a canvas that has a context of another kind
+ * or was transferred; ReleasedError, DeviceLostError; TypeError for what is no canvas; what went
+ * wrong with the tensor itself
+ */
 export async function toCanvas(
   tensor: Tensor,
   canvas: HTMLCanvasElement | OffscreenCanvas,
 ): Promise<void> {
   const record = checkImage(tensor);
   if (typeof canvas?.getContext !== "function") {
-    throw new TypeError(`toCanvas needs a canvas, not ${String(canvas)}`);
+    throw new TypeError(`toCanvas needs a canvas, not ${Object.prototype.toString.call(canvas)}`);
   }
   const [height, width] = tensor.shape as [number, number, number];
   const context = contextOf(canvas);
   if (canvas.width !== width) canvas.width = width;
   if (canvas.height !== height) canvas.height = height;
-  watched(record, `toCanvas of ${tensor}`, () => {
-    const { gpu: device } = record.device;
+  const { gpu: device } = record.device;
+  const what = `toCanvas of ${tensor}`;
+  const { result: texture, outcome } = operate(record, { what, filters: FILTERS }, () => {
     // Configuring anew would throw the canvas's textures away.
     const now = context.getConfiguration?.();
     if (
@@ -107,8 +154,9 @@ export async function toCanvas(
       const usage = STORAGE_BINDING | COPY_SRC;
       context.configure({ device, format: "rgba8unorm", usage, alphaMode: "premultiplied" });
     }
-    draw(record, tensor, context.getCurrentTexture(), true);
+    return context.getCurrentTexture();
   });
+  await ask(record, [outcome, draw(record, what, tensor, texture, true)]);
 }
 
 function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContext {

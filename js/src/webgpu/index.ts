@@ -1,10 +1,16 @@
-import type { Tensor } from "../core/tensor.js";
-import type { FromImageOptions, ImageSource } from "./images.js";
 import type { RequestDeviceOptions } from "./request.js";
 
-export { type DeviceStats, stats } from "./device.js";
-export { type Argument, Kernel, type RunOptions } from "./kernel.js";
-export type { FromImageOptions, ImageSource, RequestDeviceOptions };
+export { type DeviceStats, listenForFaults, stats } from "./device.js";
+export {
+  type FromImageOptions,
+  fromImage,
+  type ImageSource,
+  toCanvas,
+  toTexture,
+} from "./images.js";
+export { type Argument, Kernel, type KernelOptions, type RunOptions } from "./kernel.js";
+export type { FaultListener } from "./state.js";
+export type { RequestDeviceOptions };
 
 /**
  * Asks for a WebGPU device with limits by name and registers it. The device is the caller's: this
@@ -35,52 +41,4 @@ export async function timed(
   run: (timestampWrites: GPUComputePassTimestampWrites) => void,
 ): Promise<number> {
   return (await import("./late.js")).timed(device, run);
-}
-
-/**
- * An image of the page as a tensor of shape [height, width, channels], without a trip through the
- * CPU. The pixels are sRGB and not premultiplied by alpha, the first row on top. Opaque canvases
- * and bitmaps, `ImageData`, and an `ImageBitmap` made with `premultiplyAlpha: "none"` (but in Firefox) keep every
- * byte; translucent canvases hold premultiplied colours, which have fewer values.
- *
- * @param source - stays the caller's, who keeps it open until this resolves
- * @returns a tensor on `device`, which the caller releases
- * @throws UnsupportedError for what has no pixels (closed, not loaded, cross-origin), is larger
- * than `maxTextureDimension2D`, or is a `GPUTexture` that shaders cannot read; DeviceLostError;
- * TypeError for other sources; RangeError for other channels. What the GPU finds wrong later, such
- * as another device's texture, is thrown by the next read on this device
- */
-export async function fromImage(
-  device: GPUDevice,
-  source: ImageSource,
-  options?: FromImageOptions,
-): Promise<Tensor> {
-  return (await import("./late.js")).fromImage(device, source, options);
-}
-
-/**
- * Draws a tensor on a canvas, without a trip through the CPU. The canvas takes the tensor's size,
- * and its "webgpu" context is configured for the tensor's device.
- *
- * @param tensor - on a GPU, shape [height, width, channels], uint8 (0 to 255) or float32 (0 to 1,
- * clipped); channels: 1 grey, 3 red, green, blue, or 4 with alpha, not premultiplied. It is held
- * until this resolves, and may be released then
- * @throws UnsupportedError for other tensors, and for a canvas that has a context of another kind
- * or was transferred; ReleasedError, DeviceLostError; TypeError for what is no canvas
- */
-export async function toCanvas(
-  tensor: Tensor,
-  canvas: HTMLCanvasElement | OffscreenCanvas,
-): Promise<void> {
-  return (await import("./late.js")).toCanvas(tensor, canvas);
-}
-
-/**
- * A tensor as a texture of its device: rgba8unorm, for binding, rendering and copying. It takes
- * the same tensors as {@link toCanvas}, with the same errors.
- *
- * @returns a new texture, which the caller destroys
- */
-export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
-  return (await import("./late.js")).toTexture(tensor);
 }

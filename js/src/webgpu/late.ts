@@ -2,7 +2,6 @@
 // Bundlers make one file of what has the same importers: so one of all that is there already.
 import "./transfer.js";
 
-export { explain } from "./compiling.js";
-export { fromImage, toCanvas, toTexture } from "./images.js";
+export { explain, runError } from "./compiling.js";
 export { requestDevice } from "./request.js";
 export { timed } from "./timing.js";

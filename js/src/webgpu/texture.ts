@@ -1,64 +1,100 @@
-import type { DeviceRecord } from "../core/realm.js";
 import type { Tensor } from "../core/tensor.js";
-import { releaseSlot } from "./buffers.js";
-import { bind } from "./kernel.js";
+import { bind } from "./arguments.js";
+import { releaseSlot, slotOf } from "./buffers.js";
+import { operate } from "./faults.js";
+import type { DeviceRecord, Outcome } from "./state.js";
+import type { Binding } from "./wgsl.js";
 
-/** Writes a texture's pixels into a tensor of uint8 or float32 with 3 or 4 channels. */
-export function pull(record: DeviceRecord, texture: GPUTexture, tensor: Tensor): void {
+/**
+ * Writes a texture's pixels into a tensor of uint8 or float32 with 3 or 4 channels.
+ *
+ * @param what - names the operation in what it fails with
+ */
+export function pull(
+  record: DeviceRecord,
+  what: string,
+  texture: GPUTexture,
+  tensor: Tensor,
+  after: Outcome | null,
+): void {
   const groups = Math.ceil(Math.ceil(tensor.nbytes / 4) / 64);
   const x = Math.min(groups, record.device.gpu.limits.maxComputeWorkgroupsPerDimension);
   const code = fromTexture(tensor.dtype, tensor.shape[2] as number);
-  dispatch(record, code, tensor, "storage", texture, [x, Math.ceil(groups / x)]);
+  dispatch(record, what, code, tensor, "storage", texture, [x, Math.ceil(groups / x)], after);
 }
 
-/** Draws a tensor of uint8 or float32 with 1, 3 or 4 channels on a texture of its size. */
+/**
+ * Draws a tensor of uint8 or float32 with 1, 3 or 4 channels on a texture of its size.
+ *
+ * @param what - names the operation in what it fails with
+ */
 export function draw(
   record: DeviceRecord,
+  what: string,
   tensor: Tensor,
   texture: GPUTexture,
   premultiplied: boolean,
-): void {
+): Outcome | null {
   const code = toStorageTexture(tensor.dtype, tensor.shape[2] as number, premultiplied);
   const groups = [Math.ceil(texture.width / 8), Math.ceil(texture.height / 8)] as const;
-  dispatch(record, code, tensor, "read-only-storage", texture, groups);
+  return dispatch(record, what, code, tensor, "read-only-storage", texture, groups, null);
 }
 
 /** Runs a shader over a tensor, `@binding(0)`, and a texture, `@binding(1)`. */
 function dispatch(
   record: DeviceRecord,
+  what: string,
   code: string,
   tensor: Tensor,
   type: GPUBufferBindingType,
   texture: GPUTexture,
   [x, y]: readonly [number, number],
-): void {
+  after: Outcome | null,
+): Outcome | null {
   const { gpu } = record.device;
-  const binding = { index: 0, name: "words", type, value: undefined };
-  const { resource, copies, temporary } = bind(record, tensor, 0, binding);
+  const writes = type === "storage";
+  const { resource, slot, temporary } = bind(record, tensor, 0, { ...WORDS, type }, false);
+  const operation = {
+    what,
+    reads: [slot],
+    writes: writes ? [slotOf(tensor._handle)] : [],
+    fresh: writes,
+    after: [after],
+    filters: ["validation"] as const,
+  };
   try {
-    const pipeline = pipelineOf(gpu, code);
-    const view = texture.createView({ mipLevelCount: 1 });
-    const encoder = gpu.createCommandEncoder();
-    copies[0]?.(encoder);
-    const pass = encoder.beginComputePass();
-    pass.setPipeline(pipeline);
-    pass.setBindGroup(
-      0,
-      gpu.createBindGroup({
-        layout: pipeline.getBindGroupLayout(0),
-        entries: [
-          { binding: 0, resource },
-          { binding: 1, resource: view },
-        ],
-      }),
-    );
-    pass.dispatchWorkgroups(x, y);
-    pass.end();
-    gpu.queue.submit([encoder.finish()]);
+    return operate(record, operation, () => {
+      const pipeline = pipelineOf(gpu, code);
+      const view = texture.createView({ mipLevelCount: 1 });
+      const layout = pipeline.getBindGroupLayout(0);
+      const entries = [
+        { binding: 0, resource },
+        { binding: 1, resource: view },
+      ];
+      const encoder = gpu.createCommandEncoder();
+      const pass = encoder.beginComputePass();
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, gpu.createBindGroup({ layout, entries }));
+      pass.dispatchWorkgroups(x, y);
+      pass.end();
+      gpu.queue.submit([encoder.finish()]);
+    }).outcome;
   } finally {
     if (temporary) releaseSlot(temporary);
   }
 }
+
+/** The tensor as the shaders below see it. */
+const WORDS: Omit<Binding, "type"> = {
+  index: 0,
+  name: "words",
+  value: "array<u32>",
+  scalar: "u32",
+  atomic: false,
+  stride: 4,
+  size: 4,
+  runtime: true,
+};
 
 const pipelines = new WeakMap<GPUDevice, Map<string, GPUComputePipeline>>();
 

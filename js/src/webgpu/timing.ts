@@ -1,10 +1,9 @@
 import { UnsupportedError } from "../core/errors.js";
-import { checkAlive, nameOf, useDevice } from "./device.js";
+import { Usage } from "./buffers.js";
+import { useDevice } from "./device.js";
+import { ask, checkAlive, checkLost, collecting, nameOf, operate } from "./faults.js";
 
 const QUERY_RESOLVE = 0x200;
-const COPY_SRC = 4;
-const COPY_DST = 8;
-const MAP_READ = 1;
 
 /** Implements `webgpu.timed`. */
 export async function timed(
@@ -21,20 +20,31 @@ export async function timed(
     );
   }
   const querySet = gpu.createQuerySet({ type: "timestamp", count: 2 });
-  const resolved = gpu.createBuffer({ size: 16, usage: QUERY_RESOLVE | COPY_SRC });
-  const staging = gpu.createBuffer({ size: 16, usage: MAP_READ | COPY_DST });
+  const resolved = gpu.createBuffer({ size: 16, usage: QUERY_RESOLVE | Usage.COPY_SRC });
+  const staging = gpu.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST });
   try {
-    run({ querySet, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 });
-    const encoder = gpu.createCommandEncoder();
-    encoder.resolveQuerySet(querySet, 0, 2, resolved, 0);
-    encoder.copyBufferToBuffer(resolved, 0, staging, 0, 16);
-    gpu.queue.submit([encoder.finish()]);
-    await staging.mapAsync(MAP_READ);
-    const [begin, end] = new BigUint64Array(staging.getMappedRange()) as unknown as [
-      bigint,
-      bigint,
-    ];
-    return Number(end - begin) / 1e6; // WebGPU counts nanoseconds
+    const outcomes = collecting(() => {
+      run({ querySet, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 });
+    });
+    const { outcome } = operate(
+      record,
+      { what: "reading the GPU's time", filters: ["validation"] },
+      () => {
+        const encoder = gpu.createCommandEncoder();
+        encoder.resolveQuerySet(querySet, 0, 2, resolved, 0);
+        encoder.copyBufferToBuffer(resolved, 0, staging, 0, 16);
+        gpu.queue.submit([encoder.finish()]);
+      },
+    );
+    const failed = await staging.mapAsync(Usage.MAP_READ).then(
+      () => null,
+      (cause) => ({ cause }),
+    );
+    if (failed) await checkLost(record);
+    await ask(record, [...outcomes, outcome]);
+    if (failed) throw failed.cause;
+    const times = new BigUint64Array(staging.getMappedRange());
+    return Number((times[1] as bigint) - (times[0] as bigint)) / 1e6; // WebGPU counts nanoseconds
   } finally {
     querySet.destroy();
     resolved.destroy();

@@ -1,132 +1,72 @@
-import { checkTarget, gather, targetBytes } from "../core/copies.js";
+import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
+import { gather } from "../core/elements.js";
 import { DeviceError, UnsupportedError } from "../core/errors.js";
-import type { DeviceRecord } from "../core/realm.js";
-import { registerDeviceLayer, type Target, type ToOptions } from "../core/storage.js";
-import { isTensor, type Tensor } from "../core/tensor.js";
-import { CPU } from "../pyodide/layout.js";
+import type { ToOptions } from "../core/options.js";
+import { spanOf } from "../core/shape.js";
 import {
+  bytesOfTarget,
+  checkTarget,
+  isTensor,
+  registerDeviceLayer,
+  type Target,
+  type Tensor,
+} from "../core/tensor.js";
+import { needCopy } from "../exchange/fit.js";
+import type { Needs } from "../exchange/types.js";
+import {
+  type AllocateOptions,
+  afterMaking,
   allocate,
   bufferOf,
   capacityOf,
   checkCopySource,
   checkUsage,
-  copyBuffers,
+  copyInto,
+  copyOf,
   DEFAULT_USAGE,
   fromBuffer,
+  isRisky,
+  type LiveSlot,
   releaseSlot,
   roundUp,
   slotOf,
   slotOn,
-  spanOf,
   tensorOfSlot,
   Usage,
+  wordsOf,
 } from "./buffers.js";
-import { checkAlive, count, nameOf, settled, useDevice, watched } from "./device.js";
+import { count, useDevice } from "./device.js";
+import { ask, checkAlive, checkLost, nameOf, openOutcome, operate } from "./faults.js";
+import type { DeviceRecord, Outcome } from "./state.js";
+
+// --- to the GPU -------------------------------------------------------------------------------------
 
 /** Implements `Tensor.to`. */
 export function upload(tensor: Tensor, device: GPUDevice, options: ToOptions): Tensor {
   const record = useDevice(device);
   checkAlive(record);
   // The name does not tell whether elements are padded.
-  const { dtype: name = tensor.dtype } = options;
+  const { dtype: name = tensor.dtype, usage } = options;
   const dtype = name === tensor.dtype ? tensor._type : dtypeNamed(name);
-  if (tensor.device.type !== CPU) return again(tensor, record, dtype, options.usage ?? 0);
+  if (tensor.device.type !== CPU) return again(tensor, record, dtype, usage ?? 0);
+  return uploadNew(tensor, record, dtype, usage === undefined ? {} : { usage });
+}
 
+function uploadNew(
+  tensor: Tensor,
+  record: DeviceRecord,
+  dtype: DType,
+  options: AllocateOptions,
+): Tensor {
   const usage = (options.usage ?? DEFAULT_USAGE) | Usage.COPY_DST;
-  const handle = allocate(record, bytesOf(dtype, tensor.size), usage, false);
+  const handle = allocate(record, bytesOf(dtype, tensor.size), { ...options, usage });
   try {
-    fill(record, slotOf(handle).buffer, 0, tensor, dtype);
-    return tensorOfSlot(handle, 0, dtype, tensor.shape, false);
+    fill(slotOf(handle), 0, tensor, dtype);
+    return tensorOfSlot(handle, 0, dtype, tensor._shape, false);
   } catch (error) {
     releaseSlot(handle);
     throw error;
-  }
-}
-
-/** Implements `Tensor.write` for a target on a GPU. */
-export function write(target: Tensor, source: Tensor, dtype: DType): void {
-  const { record, buffer } = slotOf(target._handle);
-  checkAlive(record);
-  checkUsage(target, "COPY_DST", "writing");
-  const { byteOffset, nbytes } = target;
-  // Words are written: what shares the last one with the tensor must be padding.
-  const padded = roundUp(nbytes, 4) <= Math.max(nbytes, capacityOf(target));
-  if (byteOffset % 4 !== 0 || !padded) {
-    throw new UnsupportedError(
-      `${target} shares words of 4 bytes with its neighbours (byteOffset ${byteOffset}, ` +
-        `${nbytes} bytes): WebGPU writes whole words`,
-      { device: target.device },
-    );
-  }
-  if (source.device.type !== CPU) {
-    slotOn(record, source);
-    checkCopySource(source, "copying");
-    copyBuffers(record, source, buffer, byteOffset);
-  } else {
-    // Only integers can fail to fit.
-    if (dtype !== source._type && (dtype.packed & 255) < 2) rehearse(source, dtype);
-    fill(record, buffer, byteOffset, source, dtype);
-  }
-}
-
-/**
- * The elements of a CPU tensor, as `dtype`, into a buffer: straight from its memory where they
- * are one after the other, else packed and converted in pieces of at most 8 MiB.
- */
-function fill(
-  record: DeviceRecord,
-  target: GPUBuffer,
-  offset: number,
-  tensor: Tensor,
-  dtype: DType,
-): void {
-  const { queue } = record.device.gpu;
-  const { _storage, _strides, _type } = tensor;
-  count(record, "up", bytesOf(dtype, tensor.size));
-  const inPieces = dtype !== _type || (_strides !== null && _storage.chunk && dtype.step % 1 === 0);
-  if (inPieces && fillPieces(queue, target, offset, tensor, dtype)) return;
-  const packed = _strides === null ? tensor : _storage.pack(tensor);
-  try {
-    if (dtype === _type) writeBytes(queue, target, offset, packed._bytes());
-    else fillPieces(queue, target, offset, packed, dtype);
-  } finally {
-    if (packed !== tensor) packed.release();
-  }
-}
-
-/** Whether it was possible: pieces must be whole words. */
-function fillPieces(
-  queue: GPUQueue,
-  target: GPUBuffer,
-  offset: number,
-  tensor: Tensor,
-  dtype: DType,
-): boolean {
-  for (let first = 0, at = offset; first < tensor.size; ) {
-    const { count, bytes } = chunkOf(tensor, dtype, first);
-    if (count < 0) return false;
-    writeBytes(queue, target, at, bytes);
-    first += count;
-    at += bytes.length;
-  }
-  return true;
-}
-
-function chunkOf(tensor: Tensor, dtype: DType, first: number) {
-  if (tensor._storage.chunk) return tensor._storage.chunk(tensor, dtype, first);
-  throw new UnsupportedError(`${tensor} is JavaScript's own memory: convert the array itself`, {
-    given: dtype.name,
-    needed: tensor.dtype,
-  });
-}
-
-/** Throws what converting would throw, before anything is written over. */
-function rehearse(tensor: Tensor, dtype: DType): void {
-  for (let first = 0; first < tensor.size; ) {
-    const { count } = chunkOf(tensor, dtype, first);
-    if (count < 0) return;
-    first += count;
   }
 }
 
@@ -142,7 +82,140 @@ function again(tensor: Tensor, record: DeviceRecord, dtype: DType, usage: number
   for (const flag of Object.keys(Usage) as (keyof typeof Usage)[]) {
     if (usage & Usage[flag]) checkUsage(tensor, flag, "to() with this usage");
   }
-  return tensor._storage.share(tensor);
+  return tensor._share();
+}
+
+/** Implements `Tensor.write` for a target on a GPU; shapes and conversion were checked. */
+export function write(target: Tensor, source: Tensor): void {
+  const slot = slotOf(target._handle);
+  checkAlive(slot.record);
+  checkUsage(target, "COPY_DST", "writing");
+  // Words are written: what shares the last one with the tensor must be padding.
+  if (!wordsOf(target).own) {
+    throw new UnsupportedError(
+      `${target} shares words of 4 bytes with its neighbours (byteOffset ${target._start}, ` +
+        `${target.nbytes} bytes): WebGPU writes whole words`,
+      { device: target.device },
+    );
+  }
+  if (source.device.type !== CPU) {
+    writeFromGPU(target, source);
+    return;
+  }
+  // Only integers can fail to fit.
+  const { _type: dtype } = target;
+  if (dtype !== source._type && (dtype.packed & 255) < 2) rehearse(source, dtype);
+  fill(slot, target._start, source, dtype);
+}
+
+function writeFromGPU(target: Tensor, source: Tensor): void {
+  const to = slotOf(target._handle);
+  const from = slotOn(to.record, source);
+  if (source._type !== target._type) {
+    throw new UnsupportedError(`${source} is on the GPU: only uploads convert`, {
+      given: source.dtype,
+      needed: target.dtype,
+    });
+  }
+  checkCopySource(source, "copying");
+  if (from.buffer !== to.buffer) {
+    copyInto(source, to, target._start);
+    return;
+  }
+  // WebGPU does not copy within a buffer: by way of another one.
+  const aside = source._packed();
+  try {
+    copyInto(aside, to, target._start);
+  } finally {
+    aside.release();
+  }
+}
+
+/**
+ * The elements of a CPU tensor, as `dtype`, into a buffer: straight from its memory where they
+ * are one after the other, else packed and converted in pieces of at most 8 MiB.
+ */
+function fill(slot: LiveSlot, offset: number, tensor: Tensor, dtype: DType): void {
+  const { record, buffer } = slot;
+  const { queue } = record.device.gpu;
+  const nbytes = bytesOf(dtype, tensor.size);
+  const whole = offset === 0 && nbytes >= slot.used;
+  operate(
+    record,
+    {
+      what: `uploading ${tensor}`,
+      writes: [slot],
+      fresh: whole,
+      after: whole ? afterMaking(slot) : [],
+      // What is pooled and small is known to be there, and writing it cannot fail.
+      filters: slot.own && !isRisky(nbytes, DEFAULT_USAGE) ? [] : ["validation"],
+    },
+    () => writeElements(queue, buffer, offset, tensor, dtype),
+  );
+  count(record, "up", nbytes);
+}
+
+function writeElements(
+  queue: GPUQueue,
+  target: GPUBuffer,
+  offset: number,
+  tensor: Tensor,
+  dtype: DType,
+): void {
+  const { _storage, _strides, _type } = tensor;
+  if (dtype === _type && _strides === null) {
+    writeBytes(queue, target, offset, tensor._bytes());
+  } else if (!_storage.chunk) {
+    writeBytes(queue, target, offset, tensor._as(dtype));
+  } else if (dtype.step % 1 !== 0 || !writePieces(queue, target, offset, tensor, dtype)) {
+    const packed = tensor._packed(); // its pieces would be no whole words
+    try {
+      writeBytes(queue, target, offset, packed._as(dtype));
+    } finally {
+      packed.release();
+    }
+  }
+}
+
+/** Whether it was possible: pieces must be whole words. */
+function writePieces(
+  queue: GPUQueue,
+  target: GPUBuffer,
+  offset: number,
+  tensor: Tensor,
+  dtype: DType,
+): boolean {
+  for (let first = 0, at = offset; first < tensor.size; ) {
+    const { count: done, bytes } = chunkOf(tensor, dtype, first);
+    if (done < 0) return false;
+    writeBytes(queue, target, at, bytes);
+    first += done;
+    at += bytes.length;
+  }
+  return true;
+}
+
+function chunkOf(tensor: Tensor, dtype: DType, first: number) {
+  const { _storage } = tensor;
+  return (_storage.chunk as NonNullable<typeof _storage.chunk>).call(
+    _storage,
+    tensor,
+    dtype,
+    first,
+  );
+}
+
+/** Throws what converting would throw, before anything is written over. */
+function rehearse(tensor: Tensor, dtype: DType): void {
+  if (!tensor._storage.chunk) {
+    tensor._as(dtype);
+    return;
+  }
+  for (let first = 0; first < tensor.size; ) {
+    const { count: done } = chunkOf(tensor, dtype, first);
+    if (done < 0) return;
+    first += done;
+  }
 }
 
 /** Writes bytes and, where they are no multiple of 4, a last word padded with zeros. */
@@ -171,6 +244,52 @@ function isResizable(buffer: ArrayBufferLike): boolean {
   return (resizable || growable) === true;
 }
 
+// --- for other consumers ----------------------------------------------------------------------------------
+
+/** Implements `fit` for a GPU tensor. */
+export function fit(held: Tensor, needs: Needs, copy: boolean | undefined): Tensor {
+  const { offset, padTo = 4, usage = Usage.STORAGE } = needs;
+  const { buffer } = slotOf(held._handle);
+  const size = Math.max(roundUp(held.nbytes, padTo), padTo);
+  const misfit =
+    held._strides !== null
+      ? `has strides [${held._strides}]`
+      : held._start !== (offset ?? roundUp(held._start, 4))
+        ? `begins at byte ${held._start} of its GPUBuffer, not at ${offset ?? "a multiple of 4"}`
+        : !(capacityOf(held) >= size)
+          ? `has ${capacityOf(held)} bytes to itself in its GPUBuffer, not ${size}`
+          : (buffer.usage & usage) !== usage
+            ? `lacks GPUBufferUsage flags: it has ${buffer.usage}, needed are ${usage}`
+            : null;
+  if (misfit === null && !copy) return held._share();
+  if (misfit) needCopy(held, copy, misfit);
+  const handle = copyOf(held, allocateFor(needs));
+  return tensorOfSlot(handle, 0, held._type, held._shape, false);
+}
+
+/** Implements `fit` for a CPU tensor that goes to a device. */
+export function fitUpload(tensor: Tensor, device: GPUDevice, needs: Needs): Tensor {
+  const record = useDevice(device);
+  checkAlive(record);
+  return uploadNew(tensor, record, tensor._type, allocateFor(needs));
+}
+
+/** What a fresh buffer has to be; throws UnsupportedError for needs that none can meet. */
+function allocateFor({ offset = 0, padTo = 4, usage = 0 }: Needs): AllocateOptions {
+  if (offset !== 0 || !Number.isSafeInteger(padTo) || padTo < 1) {
+    throw new UnsupportedError(
+      `a copy begins its buffer, and is padded to a positive integer: offset ${offset}, ` +
+        `padTo ${padTo} cannot be had`,
+      { given: offset, needed: 0 },
+    );
+  }
+  let multiple = padTo;
+  while (multiple % 16 !== 0) multiple += padTo;
+  return { usage: DEFAULT_USAGE | usage, padTo: multiple };
+}
+
+// --- back to the CPU ------------------------------------------------------------------------------------------
+
 /**
  * One tensor on its way back: `length` bytes of its buffer, from `start` on, at `offset` of the
  * staging buffer, then in `target`. `skip` of them are not the tensor's: copies begin at words.
@@ -178,13 +297,18 @@ function isResizable(buffer: ArrayBufferLike): boolean {
 interface Piece {
   readonly tensor: Tensor;
   readonly target: Target;
+  readonly slot: LiveSlot;
   readonly start: number;
   readonly length: number;
   readonly offset: number;
   readonly skip: number;
+  /** What was not known of its elements when they were copied. */
+  before: Outcome | null;
+  /** What the GPU says of the copy itself. */
+  copied: Outcome | null;
 }
 
-/** The pieces that share one staging buffer, one submit and one map. */
+/** The pieces that share one staging buffer and one map. */
 interface Batch {
   readonly record: DeviceRecord;
   readonly pieces: Piece[];
@@ -193,8 +317,11 @@ interface Batch {
 
 /**
  * Reads tensors into `outs`, or into new arrays where there is none: one submit and one map for
- * each device (more only beyond its `maxBufferSize`), one copy for each tensor. All work is
- * submitted before this returns to its caller, who may release the sources at once.
+ * each device (more only beyond its `maxBufferSize`, and for buffers that others may have
+ * destroyed), one copy for each tensor. All work is submitted before this returns to its caller, who
+ * may release the sources at once.
+ *
+ * @throws the fault of the first tensor that has one
  */
 export async function read(
   tensors: readonly Tensor[],
@@ -210,10 +337,12 @@ export async function read(
       if (tensor.device.type !== CPU) {
         checkTarget(tensor, target);
         checkUsage(tensor, "COPY_SRC", "reading");
-        // Whoever passed `out` may release it while the GPU works.
-        const held = isTensor(target) ? target._storage.share(target) : target;
+        // Whoever passed `out`, or the tensor, may release it while the GPU works.
+        const held = isTensor(target) ? target._share() : target;
         if (isTensor(held)) holds.push(held);
-        plan(batches, tensor, held);
+        const source = tensor._share();
+        holds.push(source);
+        plan(batches, source, held);
       }
       return target;
     });
@@ -231,9 +360,10 @@ export async function read(
 }
 
 function plan(batches: Batch[], tensor: Tensor, target: Target): void {
-  const { record, buffer } = slotOf(tensor._handle);
+  const slot = slotOf(tensor._handle);
+  const { record, buffer } = slot;
   checkAlive(record);
-  const span = spanOf(tensor._type, tensor.shape, tensor._strides, tensor.byteOffset);
+  const span = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
   const skip = span.start % 4;
   const start = span.start - skip;
   const length = roundUp(skip + span.bytes, 4);
@@ -251,39 +381,29 @@ function plan(batches: Batch[], tensor: Tensor, target: Target): void {
     batch = { record, pieces: [], bytes: 0 };
     batches.push(batch);
   }
-  batch.pieces.push({ tensor, target, start, length, skip, offset: batch.bytes });
+  const offset = batch.bytes;
+  const place = { tensor, target, slot, start, length, offset, skip };
+  batch.pieces.push({ ...place, before: null, copied: null });
   batch.bytes += bytes;
 }
 
+/** Reads a batch; throws the fault of its first piece that has one. */
 async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
-  // Tensors without elements need no GPU, but earlier errors are due here all the same.
-  if (bytes === 0) return settled(record);
-  const { gpu } = record.device;
-  const staging = takeStaging(record, bytes);
+  // Tensors without elements need no GPU, but what went wrong with them is told all the same.
+  if (bytes === 0) return ask(record, pieces.map(({ slot }) => openOutcome(slot))); // biome-ignore format: one line
+  const { staging, made } = takeStaging(record, bytes);
   let used = false;
   try {
-    watched(record, `reading ${pieces.map((piece) => piece.tensor)}`, () => {
-      const encoder = gpu.createCommandEncoder();
-      for (const { tensor, start, length, offset } of pieces) {
-        const { buffer } = slotOf(tensor._handle);
-        if (length > 0) encoder.copyBufferToBuffer(buffer, start, staging, offset, length);
-      }
-      gpu.queue.submit([encoder.finish()]);
-    });
-    // Kept as a value: what the error scopes say is the better message.
-    const failure = await staging.mapAsync(Usage.MAP_READ, 0, bytes).catch((cause) => ({ cause }));
-    if (failure) await Promise.race([gpu.lost, new Promise((done) => setTimeout(done))]);
-    await settled(record);
-    if (failure) throw new DeviceError(`reading back from ${nameOf(record)} failed`, failure);
-    const mapped = staging.getMappedRange(0, bytes);
-    for (const { tensor, target, offset, length, skip } of pieces) {
-      checkTarget(tensor, target);
-      const { _strides, _type, nbytes } = tensor;
-      const bytes = new Uint8Array(mapped, offset + skip, length - skip);
-      if (_strides === null) targetBytes(target).set(bytes.subarray(0, nbytes));
-      else gather(targetBytes(target), bytes, tensor, _strides, _type.step);
-      count(record, "down", nbytes);
-    }
+    submitCopies(record, pieces, staging, made);
+    const failed = await staging.mapAsync(Usage.MAP_READ, 0, bytes).then(
+      () => null,
+      (cause) => ({ cause }),
+    );
+    if (failed) await checkLost(record);
+    // What the scopes say is the better message.
+    await ask(record, [made, ...pieces.flatMap(({ before, copied }) => [before, copied])]);
+    if (failed) throw new DeviceError(`reading back from ${nameOf(record)} failed`, failed);
+    for (const piece of pieces) take(record, piece, staging);
     staging.unmap();
     used = true;
   } finally {
@@ -292,17 +412,70 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
   }
 }
 
+/**
+ * One submit for buffers that are ours, which cannot be invalid once they are made; one for each of
+ * the others, so that a destroyed one spoils no other tensor's copy.
+ */
+function submitCopies(
+  record: DeviceRecord,
+  pieces: readonly Piece[],
+  staging: GPUBuffer,
+  made: Outcome | null,
+): void {
+  const { gpu } = record.device;
+  const safe = pieces.filter(({ slot }) => slot.own && slot.made === null);
+  const groups = [safe, ...pieces.filter((p) => !safe.includes(p)).map((p) => [p])];
+  for (const group of groups) {
+    if (group.length === 0) continue;
+    for (const piece of group) piece.before = openOutcome(piece.slot);
+    const { outcome } = operate(
+      record,
+      {
+        what: `reading ${group.map(({ tensor }) => tensor)}`,
+        after: [made],
+        filters: ["validation"],
+      },
+      () => {
+        const encoder = gpu.createCommandEncoder();
+        for (const { slot, start, length, offset } of group) {
+          if (length === 0) continue;
+          encoder.copyBufferToBuffer(slot.buffer, start, staging, offset, length);
+        }
+        gpu.queue.submit([encoder.finish()]);
+      },
+    );
+    for (const piece of group) piece.copied = outcome;
+  }
+}
+
+function take(record: DeviceRecord, piece: Piece, staging: GPUBuffer): void {
+  const { tensor, target, offset, length, skip } = piece;
+  if (length === 0) return;
+  checkTarget(tensor, target);
+  const { _shape, _strides, _type, nbytes } = tensor;
+  const bytes = new Uint8Array(staging.getMappedRange(offset, length)).subarray(skip);
+  const into = bytesOfTarget(target);
+  if (_strides === null) into.set(bytes.subarray(0, nbytes));
+  else gather(into, bytes, _shape, _strides, _type.step);
+  count(record, "down", nbytes);
+}
+
 // A power of two fits more reads, and nobody sees what is behind the bytes that are read.
-function takeStaging(record: DeviceRecord, bytes: number): GPUBuffer {
+function takeStaging(record: DeviceRecord, bytes: number) {
   const { gpu } = record.device;
   const size = Math.min(2 ** Math.ceil(Math.log2(bytes)), gpu.limits.maxBufferSize);
   const usage = Usage.MAP_READ | Usage.COPY_DST;
-  return (
-    record.pool.take(size, usage) ??
-    watched(record, `createBuffer for reading ${bytes} bytes`, () =>
-      gpu.createBuffer({ size, usage }),
-    )
+  const idle = record.pool.take(size, usage);
+  if (idle) return { staging: idle, made: null };
+  const { result: staging, outcome: made } = operate(
+    record,
+    {
+      what: `createBuffer for reading ${bytes} bytes`,
+      filters: isRisky(size, DEFAULT_USAGE) ? ["validation", "out-of-memory"] : [],
+    },
+    () => gpu.createBuffer({ size, usage }),
   );
+  return { staging, made };
 }
 
-registerDeviceLayer({ upload, write, read, fromBuffer, bufferOf, capacityOf });
+registerDeviceLayer({ upload, write, read, fromBuffer, bufferOf, capacityOf, fit, fitUpload });

@@ -1,0 +1,127 @@
+import type { DType, TypedArray } from "./dtype.js";
+import { float16FromBits } from "./elements.js";
+import { UnsupportedError } from "./errors.js";
+
+/** What elements may become on the way: what wasm/convert.h offers, in JavaScript. */
+const PAIRS = new Set([
+  "float64 float32",
+  "complex128 complex64",
+  "float32 float16",
+  "float32 bfloat16",
+  "float16 float32",
+  "bfloat16 float32",
+  "int64 int32",
+  "uint64 uint32",
+]);
+
+/** The name of a dtype's lanes, which are converted one by one. */
+const laneOf = ({ name }: DType) => name.replace(/x\d+$/, "");
+
+/**
+ * Throws UnsupportedError unless elements of `from` may become elements of `to`.
+ *
+ * @param what - names the tensor in the message
+ */
+export function checkConversion(from: DType, to: DType, what: string): void {
+  const lanes = from.packed >>> 16 === to.packed >>> 16;
+  if (lanes && PAIRS.has(`${laneOf(from)} ${laneOf(to)}`)) return;
+  throw new UnsupportedError(
+    `${what} cannot become ${to.name} on the way: float64, complex128, int64 and uint64 become half ` +
+      "as wide, float32 becomes float16 or bfloat16 and back; convert the array itself",
+    { given: from.name, needed: to.name },
+  );
+}
+
+/**
+ * Packed elements as another dtype, in a new array.
+ *
+ * @throws UnsupportedError for other pairs than above, and for an integer that does not fit
+ */
+export function convertElements(values: TypedArray, from: DType, to: DType, what: string) {
+  checkConversion(from, to, what);
+  const made = new to.View(Math.ceil((values.length / from.components) * to.components));
+  switch (`${laneOf(from)} ${laneOf(to)}`) {
+    case "float32 bfloat16":
+      toBfloat16(wordsOf(made), values as Float32Array);
+      break;
+    case "bfloat16 float32":
+      fromBfloat16(made as Float32Array, wordsOf(values));
+      break;
+    case "float32 float16":
+      if (made instanceof Uint16Array) toHalf(made, values as Float32Array);
+      else (made as Float32Array).set(values as Float32Array);
+      break;
+    case "float16 float32":
+      if (values instanceof Uint16Array) fromHalf(made as Float32Array, values);
+      else (made as Float32Array).set(values as Float32Array);
+      break;
+    case "int64 int32":
+    case "uint64 uint32":
+      narrow(made as Int32Array, values as BigInt64Array, to, what);
+      break;
+    default:
+      (made as Float32Array).set(values as Float64Array); // rounded to nearest, ties to even
+  }
+  return made;
+}
+
+/** An array's elements of two bytes; a copy where they are not aligned. */
+function wordsOf({ buffer, byteOffset, byteLength }: TypedArray): Uint16Array {
+  if (byteOffset % 2 === 0) return new Uint16Array(buffer, byteOffset, byteLength / 2);
+  return new Uint16Array(buffer.slice(byteOffset, byteOffset + byteLength));
+}
+
+function bitsOf(values: Float32Array): Uint32Array {
+  if (values.byteOffset % 4 === 0) {
+    return new Uint32Array(values.buffer, values.byteOffset, values.length);
+  }
+  return new Uint32Array(values.slice().buffer);
+}
+
+/** The upper half, rounded to nearest, ties to even; NaNs stay NaNs. */
+function toBfloat16(target: Uint16Array, values: Float32Array): void {
+  bitsOf(values).forEach((bits, i) => {
+    const nan = (bits & 0x7fffffff) > 0x7f800000;
+    target[i] = nan ? (bits >>> 16) | 0x40 : (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
+  });
+}
+
+function fromBfloat16(target: Float32Array, halves: Uint16Array): void {
+  const bits = new Uint32Array(target.buffer, target.byteOffset, target.length);
+  halves.forEach((half, i) => {
+    bits[i] = half << 16;
+  });
+}
+
+/** IEEE 754 binary16 where the engine has no Float16Array; as wasm/convert.c does it. */
+function toHalf(target: Uint16Array, values: Float32Array): void {
+  bitsOf(values).forEach((bits, i) => {
+    const magnitude = bits & 0x7fffffff;
+    let half: number;
+    if (magnitude > 0x7f800000) half = 0x7c00 + ((magnitude >>> 13) & 0x3ff || 1);
+    else if (magnitude >= 0x47800000) half = 0x7c00;
+    // Below 2^-14 the steps are 2^-24, those of floats from 0.5 to 1: adding 0.5 rounds.
+    else if (magnitude < 0x38800000) {
+      half = (Math.fround(Math.abs(values[i] as number) + 0.5) - 0.5) * 2 ** 24;
+    } else half = (magnitude - 0x38000000 + 0xfff + ((magnitude >>> 13) & 1)) >>> 13;
+    target[i] = ((bits >>> 16) & 0x8000) | half;
+  });
+}
+
+function fromHalf(target: Float32Array, halves: Uint16Array): void {
+  halves.forEach((half, i) => {
+    target[i] = float16FromBits(half);
+  });
+}
+
+function narrow(target: Int32Array, values: BigInt64Array, to: DType, what: string): void {
+  values.forEach((value, i) => {
+    target[i] = Number(value);
+    if (BigInt(target[i] as number) === value) return;
+    throw new UnsupportedError(
+      `element ${i} of ${what}, in row-major order, is ${value}, which ${to.name} cannot hold; move ` +
+        "the elements as they are, without dtype",
+      { given: value, needed: to.name },
+    );
+  });
+}

@@ -1,0 +1,13 @@
+/** Numbers of DLPack 1.3 that JavaScript needs, as wasm/dlpack.h has them. */
+
+/** `DLDeviceType`. */
+export const CPU = 1;
+export const WEBGPU = 15;
+
+/** `flags`. */
+export const READ_ONLY = 1;
+export const IS_COPIED = 2;
+export const SUBBYTE_PADDED = 4;
+
+/** Axes that a tensor may have: what NumPy has. */
+export const MAX_NDIM = 64;

@@ -1,0 +1,77 @@
+import type { DTypeName } from "./dtype.js";
+
+/** Options of `Tensor.fromTypedArray`. */
+export interface FromTypedArrayOptions<D extends DTypeName = DTypeName> {
+  /** Default: one axis. */
+  shape?: ArrayLike<number> | undefined;
+  /**
+   * Default: that of the array's class. Needed for what JS has no class for (bool, complex,
+   * bfloat16, float8, … over their raw values).
+   */
+  dtype?: D | undefined;
+  /** In elements; default row-major. */
+  strides?: ArrayLike<number> | undefined;
+  /** Position of element 0 in the array, in elements; default 0. */
+  offset?: number | undefined;
+  /** Whether sub-byte elements have a byte each. */
+  padded?: boolean | undefined;
+}
+
+/** Options of `Tensor.fromMemory`. */
+export interface FromMemoryOptions<D extends DTypeName = DTypeName> {
+  shape: ArrayLike<number>;
+  dtype: D;
+  /** In elements; default row-major. */
+  strides?: ArrayLike<number> | undefined;
+  /** Whether nobody may write to it; default false. */
+  readOnly?: boolean | undefined;
+  /** Whether sub-byte elements have a byte each. */
+  padded?: boolean | undefined;
+  /** Called once when nothing holds the memory any more. */
+  release?: (() => void) | undefined;
+}
+
+/** What `tensor.transfer()` makes, to be posted to another thread. */
+export interface TensorMessage {
+  dtype: DTypeName;
+  padded: boolean;
+  shape: number[];
+  /** The elements in row-major order; belongs on the transfer list. */
+  buffer: ArrayBuffer;
+}
+
+/** Options of `tensor.to`. */
+export interface ToOptions<D extends DTypeName = DTypeName> {
+  /**
+   * What the elements are converted to, in place of their own dtype: float64 to float32,
+   * complex128 to complex64, float32 to float16 or bfloat16 (rounded) and back, int64 to int32
+   * and uint64 to uint32 (UnsupportedError for a value that does not fit).
+   */
+  dtype?: D | undefined;
+  /** `GPUBufferUsage` flags; default STORAGE | UNIFORM | COPY_SRC | COPY_DST. */
+  usage?: number | undefined;
+}
+
+/** Options of `Tensor.fromGPUBuffer`. */
+export interface FromGPUBufferOptions<D extends DTypeName = DTypeName> {
+  /** The device that made the buffer; a `GPUBuffer` does not tell. */
+  device: GPUDevice;
+  shape: ArrayLike<number>;
+  dtype: D;
+  /** Bytes from the start of the buffer to element 0; default 0. */
+  byteOffset?: number | undefined;
+  /** In elements; default row-major. A strided tensor can be read, but not bound or copied. */
+  strides?: ArrayLike<number> | undefined;
+  /**
+   * Bytes from `byteOffset` on that are this tensor's alone: others may overwrite what is behind
+   * its elements there. Default: the elements, and the rest of the buffer if that is less than 16
+   * bytes.
+   */
+  capacity?: number | undefined;
+  /** Whether nobody may write to it; default false. */
+  readOnly?: boolean | undefined;
+  /** Whether sub-byte elements have a byte each. */
+  padded?: boolean | undefined;
+  /** Called once when nothing holds the buffer any more. Without it the buffer is borrowed. */
+  release?: (() => void) | undefined;
+}

@@ -1,0 +1,119 @@
+import { CPU, MAX_NDIM, READ_ONLY, SUBBYTE_PADDED, WEBGPU } from "../core/dlpack.js";
+import { type DType, dtypeOfTriple } from "../core/dtype.js";
+import { UnsupportedError } from "../core/errors.js";
+import { checkShape, checkStrides } from "../core/shape.js";
+import type { Exchange } from "./types.js";
+
+/** What an exchange says, each field read once and checked. */
+export interface Checked {
+  readonly gpu: GPUDevice | null;
+  readonly type: DType;
+  readonly shape: number[];
+  /** null = row-major. */
+  readonly strides: number[] | null;
+  readonly byteOffset: number;
+  readonly data: object;
+  readonly capacity: number;
+  readonly readOnly: boolean;
+  readonly flags: number;
+}
+
+/** Throws UnsupportedError for another major version, of which nothing else may be touched. */
+export function checkVersion(exchange: Exchange): void {
+  if (typeof exchange !== "object" || exchange === null) {
+    throw new UnsupportedError(`an exchange is an object, not ${describe(exchange)}`);
+  }
+  const { version } = exchange;
+  if (version?.[0] === 1) return;
+  throw wrong("version", version, "[1, 0]");
+}
+
+/**
+ * The fields of an exchange, each of which is read once: what a getter or Proxy says the next time
+ * is of no interest.
+ *
+ * @throws UnsupportedError naming the field that cannot be
+ */
+export function check(exchange: Exchange): Checked {
+  const { device, dtype, strides, byteOffset, data, capacity, flags } = exchange;
+  const given = exchange.shape;
+  if (!isCount(flags)) throw wrong("flags", flags, "a bit mask");
+  const { code, bits, lanes } = Object(dtype) as Exchange["dtype"];
+  const type = dtypeOfTriple(code, bits, lanes, (flags & SUBBYTE_PADDED) !== 0);
+  if (type === undefined) {
+    const told = `code ${describe(code)}, bits ${describe(bits)}, lanes ${describe(lanes)}`;
+    throw wrong("dtype", told, "a dtype of DLPack 1.3");
+  }
+  const shape = checked("shape", given, () => checkShape(listOf(given)));
+  const steps = checked("strides", strides, () =>
+    checkStrides(shape, strides == null ? undefined : listOf(strides)),
+  );
+  if (steps !== null && type.step % 1 !== 0) {
+    throw wrong("strides", steps, `null, row-major: packed ${type.name} has no others`);
+  }
+  if (!isCount(byteOffset)) throw wrong("byteOffset", byteOffset, "a non-negative integer");
+  if (!isCount(capacity)) throw wrong("capacity", capacity, "a non-negative integer");
+  if (typeof data !== "object" || data === null) throw wrong("data", data, "an object");
+  return {
+    gpu: deviceOf(device),
+    type,
+    shape,
+    strides: steps,
+    byteOffset,
+    data,
+    capacity,
+    readOnly: (flags & READ_ONLY) !== 0,
+    flags,
+  };
+}
+
+/** The `GPUDevice`; null for the CPU. */
+function deviceOf(device: Exchange["device"]): GPUDevice | null {
+  const { type, gpu } = Object(device) as Exchange["device"];
+  if (type === CPU) return null;
+  if (type !== WEBGPU) throw wrong("device.type", type, "1 (CPU) or 15 (WebGPU)");
+  if (typeof gpu === "object" && gpu !== null) return gpu;
+  throw wrong("device.gpu", gpu, "the GPUDevice");
+}
+
+function isCount(n: unknown): n is number {
+  return Number.isSafeInteger(n) && (n as number) >= 0;
+}
+
+/** A copy of a list, of bounded length. */
+function listOf(list: ArrayLike<number>): number[] {
+  const length = typeof list === "object" ? list?.length : undefined;
+  if (!isCount(length) || length > MAX_NDIM) {
+    throw new RangeError(`a list of at most ${MAX_NDIM} is needed`);
+  }
+  return Array.from({ length }, (_, i) => list[i] as number);
+}
+
+function checked<T>(field: string, given: unknown, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new UnsupportedError(`this exchange's ${field} is ${describe(given)}: ${message}`, {
+      given,
+      cause,
+    });
+  }
+}
+
+/** The error for a field that cannot be. */
+export function wrong(field: string, given: unknown, needed: string): UnsupportedError {
+  return new UnsupportedError(
+    `this exchange's ${field} is ${describe(given)}; ${needed} is needed`,
+    { given, needed },
+  );
+}
+
+/** A value as text, whatever its own conversion does. */
+function describe(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return Object.prototype.toString.call(value);
+  }
+}

@@ -1,0 +1,254 @@
+/** What a kernel is given, against what its shader declares. */
+import type { DType } from "../core/dtype.js";
+import { UnsupportedError } from "../core/errors.js";
+import { isTensor, type Tensor } from "../core/tensor.js";
+import {
+  allocate,
+  capacityOf,
+  checkCopySource,
+  checkRowMajor,
+  checkUsage,
+  copyOf,
+  type LiveSlot,
+  roundUp,
+  slotOf,
+  slotOn,
+} from "./buffers.js";
+import type { DeviceRecord } from "./state.js";
+import type { Binding, Scalar } from "./wgsl.js";
+
+/** What a binding may be given: a number where the shader declares a uniform f32, i32 or u32. */
+export type Argument = Tensor | number;
+
+/** One argument, ready to be bound. */
+export interface Bound {
+  readonly resource: Required<GPUBufferBinding>;
+  /** The slot that is bound. */
+  readonly slot: LiveSlot;
+  /** A slot to give back after the submit, 0 if there is none. */
+  readonly temporary: number;
+  /** Whether the shader may write to it. */
+  readonly written: boolean;
+  /** Where what the shader wrote goes after the pass: the tensor that was copied aside. */
+  readonly back: Tensor | null;
+}
+
+/** The scalars of WGSL by DLPack's code and bits of a lane. */
+const SCALARS: Record<string, Scalar> = {
+  "2 32": "f32",
+  "2 16": "f16",
+  "0 32": "i32",
+  "1 32": "u32",
+  "5 64": "f32", // complex: pairs
+  "5 32": "f16",
+};
+
+/** Throws UnsupportedError where a shader would take the elements for others. */
+export function checkDType({ packed, name }: DType, binding: Binding, what: string): void {
+  const { scalar, atomic, value } = binding;
+  const [code, bits] = [packed & 255, (packed >>> 8) & 255];
+  if (scalar === null) return; // a structure: its size is checked
+  if (SCALARS[`${code} ${bits}`] === scalar) return;
+  // Whatever is narrower comes as words, four, two or more in each; WGSL has no type for it.
+  if (scalar === "u32" && (bits < 32 || (bits === 32 && atomic && code < 2))) return;
+  if (scalar === "i32" && atomic && code < 2 && bits === 32) return;
+  throw new UnsupportedError(
+    `${what} is ${name}, the shader's ${value} is of ${scalar}: ${wayOut(name, scalar)}`,
+    {
+      given: name,
+      needed: scalar,
+    },
+  );
+}
+
+function wayOut(dtype: string, scalar: Scalar): string {
+  const narrower: Record<string, string> = {
+    float64: "float32",
+    complex128: "complex64",
+    int64: "int32",
+    uint64: "uint32",
+  };
+  const to = narrower[dtype.replace(/x\d+$/, "")];
+  if (to) return `WGSL has no 64-bit types; upload it with dtype "${to}"`;
+  const tensors: Record<Scalar, string> = {
+    f32: "float32",
+    f16: "float16",
+    i32: "int32",
+    u32: "uint32",
+  };
+  return (
+    `give a tensor of ${tensors[scalar]}, or declare the shader otherwise (narrower types come as ` +
+    "words of u32); check: false binds the bytes as they are"
+  );
+}
+
+/** Bytes that are bound for an argument; throws where the shader's type does not fit its size. */
+function boundSize(arg: Tensor, binding: Binding | undefined, what: string): number {
+  const { nbytes } = arg;
+  // No binding may be empty, and a uniform's size is a multiple of 16.
+  const usual = Math.max(roundUp(nbytes, binding?.type === "uniform" ? 16 : 4), 4);
+  if (binding === undefined || binding.stride === 0) return usual;
+  const { stride, size, value, runtime } = binding;
+  if (runtime && size < stride && nbytes % stride !== 0) {
+    throw new UnsupportedError(
+      `${what}: the elements of ${value} are ${stride} bytes apart, of which the last ` +
+        `${stride - size} are padding; the tensor has none: declare array<${binding.scalar}>, or ` +
+        "make its last axis 4",
+      { given: nbytes, needed: stride },
+    );
+  }
+  if (runtime) return Math.max(roundUp(nbytes, Math.max(stride, 4)), usual);
+  if (nbytes >= stride) return usual;
+  throw new UnsupportedError(`${what} has ${nbytes} bytes, the shader's ${value} needs ${stride}`, {
+    given: nbytes,
+    needed: stride,
+  });
+}
+
+/** Number of the array's elements that a tensor is to the shader; null where that is unknown. */
+export function countOf(arg: Tensor, binding: Binding): number | null {
+  if (binding.stride === 0) return null;
+  if (!binding.runtime) return null;
+  return Math.ceil(arg.nbytes / binding.stride);
+}
+
+/** The buffer range to bind for an argument, after all checks that give better errors here. */
+export function bind(
+  record: DeviceRecord,
+  arg: Argument,
+  index: number,
+  declared: Binding | undefined,
+  check: boolean,
+): Bound {
+  if (typeof arg === "number") return bindNumber(record, arg, index, declared);
+  if (!isTensor(arg)) {
+    throw new TypeError(
+      `binding ${index} takes a tensor, not ${Object.prototype.toString.call(arg)}`,
+    );
+  }
+  const type = declared?.type;
+  const slot = slotOn(record, arg);
+  checkRowMajor(arg);
+  const what = `binding ${index}: ${arg}`;
+  if (check && declared) checkDType(arg._type, declared, what);
+  // Without a parsed declaration it may be either; then WebGPU itself says what is missing.
+  if (type) checkUsage(arg, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${index}`);
+  if (arg.readOnly && type === "storage") {
+    throw new UnsupportedError(`${what} is read-only, the shader's binding is read_write`);
+  }
+  const size = boundSize(arg, check ? declared : undefined, what);
+  checkLimit(record, size, type, what);
+  const offset = arg._start;
+  const { limits } = record.device.gpu;
+  const kind = type === "uniform" ? "Uniform" : "Storage";
+  const bindable = offset % limits[`min${kind}BufferOffsetAlignment`] === 0;
+  const written = type === "storage" || type === undefined;
+  if (bindable && size <= capacityOf(arg)) {
+    const resource = { buffer: slot.buffer, offset, size };
+    return { resource, slot, temporary: 0, written, back: null };
+  }
+  return bindAside(record, arg, size, written, what);
+}
+
+function checkLimit(
+  record: DeviceRecord,
+  size: number,
+  type: GPUBufferBindingType | undefined,
+  what: string,
+): void {
+  const limit = `max${type === "uniform" ? "Uniform" : "Storage"}BufferBindingSize` as const;
+  const most = record.device.gpu.limits[limit];
+  if (size <= most) return;
+  const hint = `use a device from requestDevice({ ${limit}: ${size} })`;
+  throw new UnsupportedError(
+    `${what} needs ${size} bytes, of which ${most} can be bound: ${hint}`,
+    {
+      given: size,
+      needed: most,
+      device: record.device,
+    },
+  );
+}
+
+/**
+ * A copy, in a buffer of its own with zeros behind it: of a tensor at an offset that cannot be
+ * bound, or whose last word or element others have a part in.
+ */
+export function bindAside(
+  record: DeviceRecord,
+  arg: Tensor,
+  size: number,
+  written: boolean,
+  what: string,
+): Bound {
+  checkCopySource(arg, "binding");
+  if (written) {
+    checkUsage(arg, "COPY_DST", what);
+    if (roundUp(arg.nbytes, 4) > capacityOf(arg)) {
+      throw new UnsupportedError(
+        `${what} shares its last word of 4 bytes with a neighbour, which the shader may write to: ` +
+          "give it a buffer of its own (a copy), or a multiple of 4 bytes",
+        { given: arg.nbytes, device: record.device },
+      );
+    }
+  }
+  const temporary = copyOf(arg, { padTo: roundUp(size, 16) });
+  const slot = slotOf(temporary);
+  const resource = { buffer: slot.buffer, offset: 0, size };
+  return { resource, slot, temporary, written, back: written ? arg : null };
+}
+
+/** A number for the uniform that the shader declares, in a buffer until the submit. */
+function bindNumber(
+  record: DeviceRecord,
+  value: number,
+  index: number,
+  declared: Binding | undefined,
+): Bound {
+  const kinds = { f32: Float32Array, i32: Int32Array, u32: Uint32Array };
+  const single = declared?.type === "uniform" && declared.stride === 4;
+  const Kind = single && kinds[declared.scalar as keyof typeof kinds];
+  if (!Kind) {
+    throw new TypeError(
+      `binding ${index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32`,
+    );
+  }
+  const data = new Kind(4);
+  data[0] = value;
+  if (Kind !== Float32Array && data[0] !== value) {
+    throw new RangeError(`binding ${index}: ${value} is no ${declared.scalar}`);
+  }
+  const temporary = allocate(record, data.byteLength);
+  const slot = slotOf(temporary);
+  record.device.gpu.queue.writeBuffer(slot.buffer, 0, data);
+  const resource = { buffer: slot.buffer, offset: 0, size: 16 };
+  return { resource, slot, temporary, written: false, back: null };
+}
+
+/**
+ * The arguments as WebGPU takes them together: what is bound for writing must overlap nothing else,
+ * and cannot be read through another binding of the same buffer. That one is copied aside.
+ */
+export function separate(record: DeviceRecord, args: readonly Argument[], bound: Bound[]): void {
+  bound.forEach((one, i) => {
+    if (!one.written) return;
+    bound.forEach((other, j) => {
+      if (i === j || other.resource.buffer !== one.resource.buffer) return;
+      if (other.written) {
+        if (j < i && overlap(one.resource, other.resource)) {
+          throw new UnsupportedError(
+            `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
+              "them a copy",
+          );
+        }
+        return;
+      }
+      const arg = args[j] as Tensor;
+      bound[j] = bindAside(record, arg, other.resource.size, false, `binding ${j}: ${arg}`);
+    });
+  });
+}
+
+function overlap(a: Required<GPUBufferBinding>, b: Required<GPUBufferBinding>): boolean {
+  return a.offset < b.offset + b.size && b.offset < a.offset + a.size;
+}

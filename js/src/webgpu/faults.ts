@@ -1,0 +1,226 @@
+/**
+ * Faults travel with the data. WebGPU tells of errors later, and not where they arose: each
+ * operation here has error scopes of its own, and what they say stays with the tensors that it
+ * wrote. Whoever reads one of those is told, and nobody else.
+ */
+import { DeviceError, DeviceLostError } from "../core/errors.js";
+import type { DeviceRecord, Fault, Outcome, Slot } from "./state.js";
+
+/** How long a fault waits for a reader before it is told to a listener. */
+const GRACE_MS = 1000;
+
+class Settling implements Outcome {
+  fault: Fault | null | undefined = undefined;
+  readonly done: Promise<Fault | null>;
+
+  /**
+   * @param own - what the operation itself did wrong; never rejects
+   * @param parents - what it builds on
+   */
+  constructor(own: Promise<Fault | null>, parents: readonly Outcome[]) {
+    this.done = this.#settle(own, parents);
+  }
+
+  async #settle(own: Promise<Fault | null>, parents: readonly Outcome[]) {
+    const found = await own;
+    // What it builds on went wrong first: the rest are consequences.
+    for (const parent of parents) {
+      const inherited = parent.fault === undefined ? await parent.done : parent.fault;
+      if (inherited === null) continue;
+      if (found !== null) found.told = true;
+      this.fault = inherited;
+      return inherited;
+    }
+    this.fault = found;
+    return found;
+  }
+}
+
+/** One piece of work for a device. */
+export interface Operation {
+  /** Names it in messages: `kernel "blur"`, `reading …`. */
+  readonly what: string;
+  /** Whose elements it reads. */
+  readonly reads?: readonly Slot[];
+  /** Whose elements it writes; with `fresh` all of them, so that what was there is of no interest. */
+  readonly writes?: readonly Slot[];
+  readonly fresh?: boolean;
+  /** What else it builds on: the compiling of its shader. */
+  readonly after?: readonly (Outcome | null)[];
+  /** What may go wrong later; none: nothing can, but by losing the device. */
+  readonly filters?: readonly GPUErrorFilter[];
+  /** Makes the error of a scope another one. */
+  readonly explain?: (cause: GPUError) => Promise<Error> | Error;
+}
+
+/** The number that Python gave the call that is running; see {@link calledAt}. */
+let site: number | undefined;
+
+/** Runs `block` as a call of Python's, which finds it again by that number. */
+export function calledAt<R>(number: number | undefined, block: () => R): R {
+  const outer = site;
+  site = number;
+  try {
+    return block();
+  } finally {
+    site = outer;
+  }
+}
+
+/** Where outcomes are collected while a block runs; see {@link collecting}. */
+let collector: Outcome[] | null = null;
+
+/**
+ * Runs WebGPU calls and keeps what the GPU says of them with the slots that they write.
+ *
+ * @returns what `calls` returns, and the outcome; null where there is nothing that could go wrong
+ */
+export function operate<R>(
+  record: DeviceRecord,
+  operation: Operation,
+  calls: () => R,
+): { result: R; outcome: Outcome | null } {
+  const { filters = [], reads = [], writes = [], fresh, after = [] } = operation;
+  const { gpu } = record.device;
+  for (const filter of filters) gpu.pushErrorScope(filter);
+  let result: R;
+  let scopes: Promise<GPUError | null>[] = [];
+  try {
+    result = calls();
+  } catch (error) {
+    for (const _ of filters) gpu.popErrorScope().catch(() => {});
+    throw error;
+  }
+  // The last is asked first: want of memory comes before the invalid buffer that it left.
+  scopes = filters.map(() => gpu.popErrorScope());
+  const parents = new Set<Outcome>();
+  for (const slot of fresh ? reads : [...reads, ...writes]) {
+    const open = openOutcome(slot);
+    if (open) parents.add(open);
+  }
+  for (const outcome of after) if (outcome && outcome.fault !== null) parents.add(outcome);
+  const outcome = join(record, operation, scopes, [...parents], site);
+  for (const slot of writes) slot.outcome = outcome;
+  if (outcome !== null) collector?.push(outcome);
+  return { result, outcome };
+}
+
+/** What is not known to be well about the elements of a slot. */
+export function openOutcome(slot: Slot): Outcome | null {
+  if (slot.outcome?.fault === null) slot.outcome = null;
+  return slot.outcome;
+}
+
+function join(
+  record: DeviceRecord,
+  operation: Operation,
+  scopes: readonly Promise<GPUError | null>[],
+  parents: readonly Outcome[],
+  calledAt: number | undefined,
+): Outcome | null {
+  if (scopes.length === 0 && parents.length <= 1) return parents[0] ?? null;
+  return new Settling(ownFault(record, operation, scopes, calledAt), parents);
+}
+
+async function ownFault(
+  record: DeviceRecord,
+  operation: Operation,
+  scopes: readonly Promise<GPUError | null>[],
+  calledAt: number | undefined,
+): Promise<Fault | null> {
+  let cause: GPUError | null = null;
+  for (const scope of scopes) {
+    // A scope rejects where the device was lost, which record.lost tells.
+    const found = await scope.catch(() => null);
+    cause ??= found;
+  }
+  if (cause === null) return null;
+  let error: Error;
+  try {
+    error = (await operation.explain?.(cause)) ?? failure(record, operation.what, cause);
+  } catch {
+    error = failure(record, operation.what, cause);
+  }
+  const fault = { error, told: false };
+  sites.set(error, calledAt);
+  tellLater(record, fault, calledAt);
+  return fault;
+}
+
+const sites = new WeakMap<Error, number | undefined>();
+
+/** The number that Python gave the call that an error is of. */
+export function siteOf(error: object): number | undefined {
+  return sites.get(error as Error);
+}
+
+/** The error for what the GPU said of an operation. */
+export function failure(record: DeviceRecord, what: string, cause: GPUError): DeviceError {
+  const { device } = record;
+  return new DeviceError(`${what} failed on ${nameOf(record)}: ${cause.message}`, {
+    device,
+    cause,
+  });
+}
+
+/** "webgpu:0" with the device's label, for messages. */
+export function nameOf({ device }: DeviceRecord): string {
+  return device.gpu.label ? `${device} ("${device.gpu.label}")` : `${device}`;
+}
+
+function tellLater(record: DeviceRecord, fault: Fault, calledAt: number | undefined): void {
+  const timer: unknown = setTimeout(() => {
+    if (fault.told) return;
+    fault.told = true;
+    for (const listener of record.listeners) {
+      if (listener(fault.error, calledAt)) return;
+    }
+    console.error(fault.error);
+  }, GRACE_MS);
+  (timer as { unref?(): void }).unref?.(); // Node waits for its timers
+}
+
+/** The outcomes of what runs in `block`, in order. */
+export function collecting(block: () => void): Outcome[] {
+  const outer = collector;
+  const inner: Outcome[] = [];
+  collector = inner;
+  try {
+    block();
+  } finally {
+    collector = outer;
+  }
+  outer?.push(...inner);
+  return inner;
+}
+
+/** Waits for outcomes and throws the first fault; DeviceLostError where the device was lost. */
+export async function ask(
+  record: DeviceRecord,
+  outcomes: readonly (Outcome | null)[],
+): Promise<void> {
+  let first: Fault | undefined;
+  for (const outcome of outcomes) {
+    const fault = outcome && (await outcome.done);
+    if (fault) first ??= fault;
+  }
+  checkAlive(record);
+  if (first === undefined) return;
+  first.told = true;
+  throw first.error;
+}
+
+/** Throws DeviceLostError unless the device works. */
+export function checkAlive({ lost, device }: DeviceRecord): void {
+  if (lost === null) return;
+  throw new DeviceLostError(
+    `${device} is lost (${lost}), with its tensors: request a new device and upload again`,
+    { device },
+  );
+}
+
+/** After something failed: DeviceLostError if the device was lost, which may be told a bit later. */
+export async function checkLost(record: DeviceRecord): Promise<void> {
+  await Promise.race([record.device.gpu.lost, new Promise((done) => setTimeout(done, 10))]);
+  checkAlive(record);
+}

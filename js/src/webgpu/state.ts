@@ -1,0 +1,71 @@
+import type { Device } from "../core/device.js";
+import { shared } from "../core/realm.js";
+import type { Pool } from "./pool.js";
+
+/** What went wrong, once: operations that build on it share it. */
+export interface Fault {
+  readonly error: Error;
+  /** Whether somebody was told: a reader, or else a listener. */
+  told: boolean;
+}
+
+/** What the GPU says of an operation, and of those that it builds on; faults.ts makes them. */
+export interface Outcome {
+  /** null: all is well; undefined: not known yet. */
+  fault: Fault | null | undefined;
+  /** Resolves to what `fault` is then; never rejects. */
+  readonly done: Promise<Fault | null>;
+}
+
+/** What is known of one registered `GPUDevice`. Records are never removed: ids stay valid. */
+export interface DeviceRecord {
+  readonly device: Device & { readonly gpu: GPUDevice };
+  /** Why the device was lost; null while it works. */
+  lost: string | null;
+  /** What the adapter would have allowed, where we asked it ourselves. */
+  readonly adapterLimits: GPUSupportedLimits | null;
+  /** Who is told of faults that no reader asked for. */
+  readonly listeners: Set<FaultListener>;
+  /** Idle buffers that are used again. */
+  readonly pool: Pool;
+  /** Bytes uploaded, read back, and copied from one GPUBuffer to another; in how many copies. */
+  readonly moved: { up: number; down: number; copied: number; copies: number };
+  /** Buffers of ours that somebody took, so that they are left to the garbage collector. */
+  taken: number;
+}
+
+/**
+ * Is told of a fault that nobody asked for.
+ *
+ * @param site - the number that Python gave the call, undefined for calls of JavaScript
+ * @returns whether it told it on, so that nobody else needs to
+ */
+export type FaultListener = (error: Error, site: number | undefined) => boolean;
+
+/** One entry of the table of GPU buffers. */
+export interface Slot {
+  buffer: GPUBuffer | null;
+  record: DeviceRecord | null;
+  /** JS tensors and C managed tensors that hold the buffer. */
+  refs: number;
+  generation: number;
+  /** Called once when the last reference goes: gives an owned buffer back, tells a lender. */
+  release: (() => void) | null;
+  /** Whether the buffer is ours and nobody else has seen it. */
+  own: boolean;
+  /** Bytes from the start that elements of the whole tensor lie in; padding is behind. */
+  used: number;
+  /** Bytes from the start of the buffer that are no other tensor's. */
+  end: number;
+  /** What the GPU says, later, of making the buffer; null: nothing, it is there. */
+  made: Outcome | null;
+  /** What it says of the work that gave the elements their values; null: all is well. */
+  outcome: Outcome | null;
+}
+
+/** The devices and buffers of all copies of this library: C and Python know them by number. */
+export const state = shared("webgpu", () => ({
+  devices: [] as DeviceRecord[],
+  slots: [] as Slot[],
+  freeSlots: [] as number[],
+}));
