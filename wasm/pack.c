@@ -3,83 +3,131 @@
 #include <string.h>
 
 #include "layout.h"
+#include "tiles.h"
 
-/* One axis of the walk; the strides are bytes, or bits where elements are no whole
- * bytes. */
+/* What is copied: all combinations of positions along the axes. */
 typedef struct {
-  int64_t extent;
-  int64_t from, to;
-} axis;
-
-/* What is copied. The order of the axes is free, but for the innermost: the last one,
- * or the last two when they change places. */
-typedef struct {
-  int64_t width; /* of an element, in the unit of the strides */
+  int64_t width;   /* of an element, in the unit of the strides: bytes, or bits */
+  int64_t abreast; /* of the last axis, so much at a time goes through all the others */
   int count;
+  /* What is innermost: the last axis, or the last two as the row and the column of
+   * tiles. The order of the others is free. */
   enum { RUNS, TILES, BITS } way;
-  axis axes[DLW_MAX_NDIM];
+  dlw_axis axes[DLW_MAX_NDIM];
 } box;
 
 /* Drops axes of extent 1 and merges an axis with the one inside of it when together
  * they step evenly. At least one axis is left. */
 static void merge_axes(const DLTensor *source, int64_t width, box *all) {
-  axis *axes = all->axes;
+  dlw_axis *axes = all->axes;
   int count = 0;
   for (int32_t i = 0; i < source->ndim; i++) {
     if (source->shape[i] == 1) continue;
-    axis next = {source->shape[i], source->strides[i] * width, 0};
+    dlw_axis next = {source->shape[i], source->strides[i] * width, 0};
     if (count > 0 && axes[count - 1].from == next.extent * next.from) {
       next.extent *= axes[--count].extent;
     }
     axes[count++] = next;
   }
-  if (count == 0) axes[count++] = (axis){1, width, 0};
+  if (count == 0) axes[count++] = (dlw_axis){1, width, 0};
   int64_t step = width;
   for (int i = count; i-- > 0; step *= axes[i].extent) axes[i].to = step;
   all->width = width;
   all->count = count;
-  all->way = RUNS;
 }
 
-/* --- innermost: a run of elements ------------------------------------------------- */
+/* --- which way -------------------------------------------------------------------- */
 
-#define COPY_RUN(type)                       \
-  for (; count > 0; count--, from += step) { \
-    memcpy(to, from, sizeof(type));          \
-    to += sizeof(type);                      \
-  }                                          \
-  break
+/* What a run or a tile costs besides its elements, as so many elements. */
+static int64_t overhead(const box *all) { return all->width == 1 ? 16 : 8; }
 
-static void copy_run(char *to, const char *from, axis run, int64_t width) {
-  size_t count = (size_t)run.extent;
-  ptrdiff_t step = (ptrdiff_t)run.from; /* 32 bits on wasm32, and so faster */
-  if (run.from == width) {
-    memcpy(to, from, count * (size_t)width);
+static int64_t distance(int64_t stride) { return stride < 0 ? -stride : stride; }
+static int64_t greater_of(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* The axis of at least `extent` along which elements are nearest to each other in the
+ * source, nearer than along the last one; -1: there is none. Repeated elements, at
+ * distance 0, do not count. */
+static int nearest_axis(const box *all, int64_t extent) {
+  int found = -1;
+  int64_t nearest = distance(all->axes[all->count - 1].from);
+  for (int i = 0; i < all->count - 1; i++) {
+    int64_t from = distance(all->axes[i].from);
+    if (from == 0 || from >= nearest || all->axes[i].extent < extent) continue;
+    nearest = from;
+    found = i;
+  }
+  return found;
+}
+
+/* Puts axis `i` at the position `place`, further inside. */
+static void move_axis(box *all, int i, int place) {
+  dlw_axis moved = all->axes[i];
+  for (; i < place; i++) all->axes[i] = all->axes[i + 1];
+  all->axes[place] = moved;
+}
+
+/* So much of the last axis at a time that a cache keeps what it spans until all the
+ * other axes have gone through it: the smallest cache if they are many, a larger one if
+ * they are few, since processors read ahead in long lines. */
+static void limit_last(box *all, int64_t least) {
+  dlw_axis *last = &all->axes[all->count - 1];
+  int64_t inside = last->to / all->width, bytes = inside < 8 ? 1 << 20 : 1 << 14;
+  int64_t step = greater_of(last->to, distance(last->from));
+  all->abreast = greater_of(least, bytes / step);
+}
+
+/* The last axis is short: a longer one becomes the run. */
+static void choose_long_run(box *all) {
+  int i = nearest_axis(all, overhead(all));
+  if (i < 0) i = all->count - 2;
+  while (i >= 0 && all->axes[i].extent < overhead(all)) i--;
+  if (i < 0) return;
+  move_axis(all, i, all->count - 1);
+  limit_last(all, 16);
+}
+
+/* Where the source has the rows backwards they are copied from the last one on. */
+static void choose_tiles(box *all, int row, char **to, const char **from) {
+  dlw_axis *axis = &all->axes[all->count - 2];
+  move_axis(all, row, all->count - 2);
+  all->way = TILES;
+  if (axis->from > 0) return;
+  *from += (axis->extent - 1) * axis->from;
+  *to += (axis->extent - 1) * axis->to;
+  axis->from = -axis->from;
+  axis->to = -axis->to;
+}
+
+/* For elements of whole bytes; `*to` and `*from` are moved to where that way begins. */
+static void choose_way(box *all, char **to, const char **from) {
+  all->way = RUNS;
+  if (all->axes[all->count - 1].from == all->width && all->count > 1) {
+    /* Elements that lie together in source and target are one of greater width. */
+    all->width *= all->axes[--all->count].extent;
+  }
+  int64_t extent = all->axes[all->count - 1].extent;
+  all->abreast = extent;
+  int wide = all->width > DLW_TILES_WIDTH;
+  if (extent < overhead(all)) {
+    if (!wide) choose_long_run(all);
     return;
   }
-  switch (width) {
-    case 1:
-      COPY_RUN(uint8_t);
-    case 2:
-      COPY_RUN(uint16_t);
-    case 4:
-      for (; count >= 4; count -= 4, from += 4 * step, to += 16) {
-        for (int i = 0; i < 4; i++) memcpy(to + 4 * i, from + i * step, 4);
-      }
-      COPY_RUN(uint32_t);
-    case 8:
-      COPY_RUN(uint64_t);
-    default: /* complex128, vectors */
-      for (; count > 0; count--, from += step, to += width) {
-        memcpy(to, from, (size_t)width);
-      }
+  int nearest = nearest_axis(all, 2),
+      row = wide ? -1 : nearest_axis(all, overhead(all));
+  if (nearest != row) limit_last(all, 64);
+  if (row >= 0) {
+    choose_tiles(all, row, to, from);
+  } else if (nearest >= 0) {
+    move_axis(all, nearest, all->count - 2);
   }
 }
 
-/* The same with positions in bits, counted from the lowest bit of a byte on; `target`
- * is 0 where nothing was written yet. */
+/* --- all of it -------------------------------------------------------------------- */
+
+/* With positions in bits, counted from the lowest bit of a byte on; `target` is 0 where
+ * nothing was written yet. */
 static void copy_bits(uint8_t *target, int64_t to, const uint8_t *source, int64_t from,
-                      axis run, int64_t width) {
+                      dlw_axis run, int64_t width) {
   for (int64_t i = 0; i < run.extent; i++, from += run.from) {
     for (int64_t k = from; k < from + width; k++, to++) {
       int bit = source[k >> 3] >> (k & 7) & 1;
@@ -88,108 +136,25 @@ static void copy_bits(uint8_t *target, int64_t to, const uint8_t *source, int64_
   }
 }
 
-/* --- innermost: two axes that change places --------------------------------------- */
-
-/* Elements of a tile's side. A tile is read and written line by line, so that each line
- * of the cache is used up while it is there. */
-#define TILE 16
-
-typedef uint32_t u32x4 __attribute__((vector_size(16)));
-#define SHUFFLE __builtin_shufflevector
-
-#define LOAD(vector, from) memcpy(&(vector), from, sizeof(vector))
-#define STORE(to, vector)          \
-  do {                             \
-    __typeof__(vector) v = vector; \
-    memcpy(to, &v, sizeof v);      \
-  } while (0)
-
-static void move_tile_4(char *to, int64_t to_step, const char *from,
-                        int64_t from_step) {
-  uint32_t tile[TILE][TILE];
-  for (int c = 0; c < TILE; c += 4, from += 4 * from_step) {
-    for (int r = 0; r < TILE; r += 4) {
-      const char *at = from + 4 * r;
-      u32x4 w, x, y, z;
-      LOAD(w, at);
-      LOAD(x, at + from_step);
-      LOAD(y, at + 2 * from_step);
-      LOAD(z, at + 3 * from_step);
-      u32x4 wx = SHUFFLE(w, x, 0, 4, 1, 5), yz = SHUFFLE(y, z, 0, 4, 1, 5);
-      STORE(&tile[r][c], SHUFFLE(wx, yz, 0, 1, 4, 5));
-      STORE(&tile[r + 1][c], SHUFFLE(wx, yz, 2, 3, 6, 7));
-      wx = SHUFFLE(w, x, 2, 6, 3, 7), yz = SHUFFLE(y, z, 2, 6, 3, 7);
-      STORE(&tile[r + 2][c], SHUFFLE(wx, yz, 0, 1, 4, 5));
-      STORE(&tile[r + 3][c], SHUFFLE(wx, yz, 2, 3, 6, 7));
-    }
-  }
-  for (int r = 0; r < TILE; r++, to += to_step) memcpy(to, tile[r], sizeof tile[r]);
-}
-
-static void move_tile_8(char *to, int64_t to_step, const char *from,
-                        int64_t from_step) {
-  uint64_t tile[TILE][TILE];
-  for (int c = 0; c < TILE; c++, from += from_step) {
-    for (int r = 0; r < TILE; r++) memcpy(&tile[r][c], from + 8 * r, 8);
-  }
-  for (int r = 0; r < TILE; r++, to += to_step) memcpy(to, tile[r], sizeof tile[r]);
-}
-
-/* `row` is contiguous in the source, `column` in the target. What no tile covers is
- * copied as runs along `column`. */
-static void copy_tiles(char *to, const char *from, axis row, axis column,
-                       int64_t width) {
-  int64_t rows = row.extent & -TILE, columns = column.extent & -TILE;
-  for (int64_t r = 0; r < rows; r += TILE) {
-    for (int64_t c = 0; c < columns; c += TILE) {
-      char *into = to + r * row.to + c * width;
-      const char *at = from + r * width + c * column.from;
-      if (width == 4) {
-        move_tile_4(into, row.to, at, column.from);
-      } else {
-        move_tile_8(into, row.to, at, column.from);
-      }
-    }
-  }
-  for (int64_t r = 0; r < row.extent; r++) {
-    int64_t c = r < rows ? columns : 0;
-    axis rest = {column.extent - c, column.from, 0};
-    copy_run(to + r * row.to + c * width, from + r * width + c * column.from, rest,
-             width);
+static void copy_inner(char *to, int64_t into, const char *from, int64_t at,
+                       const box *all) {
+  const dlw_axis *last = &all->axes[all->count - 1];
+  size_t width = (size_t)all->width;
+  if (all->way == BITS) {
+    copy_bits((uint8_t *)to, into, (const uint8_t *)from, at, *last, all->width);
+  } else if (all->way == TILES) {
+    dlw_copy_tiles(to + into, from + at, last[-1], last[0], width);
+  } else {
+    dlw_copy_run(to + into, (ptrdiff_t)last->to, from + at, (ptrdiff_t)last->from,
+                 (size_t)last->extent, width);
   }
 }
 
-/* Puts an axis that is contiguous in the source beside the last one, which is so in the
- * target, if there is one and tiles are worth it. */
-static void choose_tiles(box *all) {
-  int last = all->count - 1;
-  int64_t width = all->width;
-  if (all->axes[last].from == width || all->axes[last].extent < 4) return;
-  if (width != 4 && width != 8) return;
-  for (int i = 0; i < last; i++) {
-    axis found = all->axes[i];
-    if (found.from != width || found.extent < 4) continue;
-    all->axes[i] = all->axes[last - 1];
-    all->axes[last - 1] = found;
-    all->way = TILES;
-    return;
-  }
-}
-
-/* --- all of it -------------------------------------------------------------------- */
-
-static void copy_box(char *to, const char *from, const box *all) {
+static void walk(char *to, const char *from, const box *all) {
   int outer = all->count - (all->way == TILES ? 2 : 1);
-  const axis *inner = &all->axes[outer];
   int64_t index[DLW_MAX_NDIM] = {0}, at = 0, into = 0;
   for (;;) {
-    if (all->way == BITS) {
-      copy_bits((uint8_t *)to, into, (const uint8_t *)from, at, inner[0], all->width);
-    } else if (all->way == TILES) {
-      copy_tiles(to + into, from + at, inner[0], inner[1], all->width);
-    } else {
-      copy_run(to + into, from + at, inner[0], all->width);
-    }
+    copy_inner(to, into, from, at, all);
     int i = outer - 1;
     for (; i >= 0; i--) {
       at += all->axes[i].from;
@@ -201,6 +166,25 @@ static void copy_box(char *to, const char *from, const box *all) {
     }
     if (i < 0) return;
   }
+}
+
+static void copy_box(char *to, const char *from, box *all) {
+  dlw_axis *last = &all->axes[all->count - 1];
+  int64_t left = last->extent;
+  while (left > all->abreast) {
+    last->extent = all->abreast;
+    walk(to, from, all);
+    left -= all->abreast;
+    to += all->abreast * last->to;
+    from += all->abreast * last->from;
+  }
+  last->extent = left;
+  walk(to, from, all);
+}
+
+static void copy_bytes(char *to, const char *from, box *all) {
+  choose_way(all, &to, &from);
+  copy_box(to, from, all);
 }
 
 /* Leaves of `all` what follows the `first` element and has at most `limit` elements: a
@@ -222,7 +206,7 @@ static int64_t narrow(box *all, int64_t first, int64_t limit) {
     all->axes[i].extent = left < most ? left : most;
   }
   all->count -= level;
-  memmove(all->axes, all->axes + level, (size_t)all->count * sizeof(axis));
+  memmove(all->axes, all->axes + level, (size_t)all->count * sizeof(dlw_axis));
   return start;
 }
 
@@ -235,15 +219,16 @@ static int64_t elements(const box *all) {
 void dlw_pack(void *target, const DLTensor *source, uint32_t element_bits) {
   int64_t size = dlw_size(source);
   if (size == 0) return;
-  int whole = element_bits % 8 == 0;
   box all;
-  merge_axes(source, whole ? element_bits / 8 : element_bits, &all);
-  if (whole) {
-    choose_tiles(&all);
-  } else {
-    all.way = BITS;
-    memset(target, 0, (size_t)((size * element_bits + 7) / 8));
+  if (element_bits % 8 == 0) {
+    merge_axes(source, element_bits / 8, &all);
+    copy_bytes(target, dlw_first(source), &all);
+    return;
   }
+  merge_axes(source, element_bits, &all);
+  all.way = BITS;
+  all.abreast = all.axes[all.count - 1].extent;
+  memset(target, 0, (size_t)((size * element_bits + 7) / 8));
   copy_box(target, dlw_first(source), &all);
 }
 
@@ -252,12 +237,12 @@ int64_t dlw_pack_some(void *target, const DLTensor *source, int64_t first,
   box all;
   merge_axes(source, dlw_itemsize(source->dtype), &all);
   const char *from = dlw_first(source) + narrow(&all, first, limit);
+  int64_t count = elements(&all);
   *packed = target;
   if (all.count == 1 && all.axes[0].from == all.width) {
     *packed = from;
   } else {
-    choose_tiles(&all);
-    copy_box(target, from, &all);
+    copy_bytes(target, from, &all);
   }
-  return elements(&all);
+  return count;
 }

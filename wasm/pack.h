@@ -1,4 +1,5 @@
-/* Strided memory to contiguous memory. Nothing here knows Python. */
+/* Strided memory to contiguous memory. Nothing here knows Python, and neither memory
+ * need be aligned. */
 #ifndef DLW_PACK_H_
 #define DLW_PACK_H_
 

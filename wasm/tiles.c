@@ -1,0 +1,202 @@
+#include "tiles.h"
+
+/* Bytes of a line of the cache: a tile has so many rows, each as long as a line. It is
+ * put together in memory of its own, so that every line of the source and of the target
+ * is touched once, as a whole: where strides are powers of two, all of them compete for
+ * the same few places in the cache. */
+#define LINE 64
+
+/* --- blocks of 16 by 16 bytes, turned by shuffling vectors ------------------------ */
+
+/* Elements of `a` and `b` by turns: those of their lower halves. */
+DLW_INLINE dlw_u8x16 mix_low(dlw_u8x16 a, dlw_u8x16 b, int width) {
+  dlw_u16x8 a2 = (dlw_u16x8)a, b2 = (dlw_u16x8)b;
+  dlw_u32x4 a4 = (dlw_u32x4)a, b4 = (dlw_u32x4)b;
+  dlw_u64x2 a8 = (dlw_u64x2)a, b8 = (dlw_u64x2)b;
+  switch (width) {
+    case 1:
+      return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6,
+                                     22, 7, 23);
+    case 2:
+      return (dlw_u8x16)__builtin_shufflevector(a2, b2, 0, 8, 1, 9, 2, 10, 3, 11);
+    case 4:
+      return (dlw_u8x16)__builtin_shufflevector(a4, b4, 0, 4, 1, 5);
+    default:
+      return (dlw_u8x16)__builtin_shufflevector(a8, b8, 0, 2);
+  }
+}
+
+/* Those of their upper halves. */
+DLW_INLINE dlw_u8x16 mix_high(dlw_u8x16 a, dlw_u8x16 b, int width) {
+  dlw_u16x8 a2 = (dlw_u16x8)a, b2 = (dlw_u16x8)b;
+  dlw_u32x4 a4 = (dlw_u32x4)a, b4 = (dlw_u32x4)b;
+  dlw_u64x2 a8 = (dlw_u64x2)a, b8 = (dlw_u64x2)b;
+  switch (width) {
+    case 1:
+      return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29,
+                                     14, 30, 15, 31);
+    case 2:
+      return (dlw_u8x16)__builtin_shufflevector(a2, b2, 4, 12, 5, 13, 6, 14, 7, 15);
+    case 4:
+      return (dlw_u8x16)__builtin_shufflevector(a4, b4, 2, 6, 3, 7);
+    default:
+      return (dlw_u8x16)__builtin_shufflevector(a8, b8, 1, 3);
+  }
+}
+
+typedef struct {
+  dlw_u8x16 a, b, c, d;
+} four;
+
+DLW_INLINE four load_four(const char *from, ptrdiff_t step) {
+  return (four){dlw_load(from), dlw_load(from + step), dlw_load(from + 2 * step),
+                dlw_load(from + 3 * step)};
+}
+
+DLW_INLINE void store_four(char *tile, four rows) {
+  dlw_store(tile, rows.a);
+  dlw_store(tile + LINE, rows.b);
+  dlw_store(tile + 2 * LINE, rows.c);
+  dlw_store(tile + 3 * LINE, rows.d);
+}
+
+/* The first elements of all four vectors, then the second ones, and so on. */
+DLW_INLINE four mix_four(four rows, int width) {
+  dlw_u8x16 ac = mix_low(rows.a, rows.c, width), bd = mix_low(rows.b, rows.d, width);
+  dlw_u8x16 ac_high = mix_high(rows.a, rows.c, width);
+  dlw_u8x16 bd_high = mix_high(rows.b, rows.d, width);
+  return (four){mix_low(ac, bd, width), mix_high(ac, bd, width),
+                mix_low(ac_high, bd_high, width), mix_high(ac_high, bd_high, width)};
+}
+
+/* 16 rows: by fours, and then the fours of each column. */
+DLW_INLINE void turn_1(char *tile, const char *from, ptrdiff_t step) {
+  four p = mix_four(load_four(from, step), 1);
+  four q = mix_four(load_four(from + 4 * step, step), 1);
+  four r = mix_four(load_four(from + 8 * step, step), 1);
+  four s = mix_four(load_four(from + 12 * step, step), 1);
+  store_four(tile, mix_four((four){p.a, q.a, r.a, s.a}, 4));
+  store_four(tile + 4 * LINE, mix_four((four){p.b, q.b, r.b, s.b}, 4));
+  store_four(tile + 8 * LINE, mix_four((four){p.c, q.c, r.c, s.c}, 4));
+  store_four(tile + 12 * LINE, mix_four((four){p.d, q.d, r.d, s.d}, 4));
+}
+
+/* 8 rows, likewise. */
+DLW_INLINE void turn_2(char *tile, const char *from, ptrdiff_t step) {
+  four p = mix_four(load_four(from, step), 2);
+  four q = mix_four(load_four(from + 4 * step, step), 2);
+  store_four(tile, (four){mix_low(p.a, q.a, 8), mix_high(p.a, q.a, 8),
+                          mix_low(p.b, q.b, 8), mix_high(p.b, q.b, 8)});
+  store_four(tile + 4 * LINE, (four){mix_low(p.c, q.c, 8), mix_high(p.c, q.c, 8),
+                                     mix_low(p.d, q.d, 8), mix_high(p.d, q.d, 8)});
+}
+
+DLW_INLINE void turn_4(char *tile, const char *from, ptrdiff_t step) {
+  store_four(tile, mix_four(load_four(from, step), 4));
+}
+
+DLW_INLINE void turn_8(char *tile, const char *from, ptrdiff_t step) {
+  dlw_u8x16 a = dlw_load(from), b = dlw_load(from + step);
+  dlw_store(tile, mix_low(a, b, 8));
+  dlw_store(tile + LINE, mix_high(a, b, 8));
+}
+
+/* --- a tile ----------------------------------------------------------------------- */
+
+/* What of the source becomes a tile; the steps are bytes. */
+typedef struct {
+  int rows, columns, width;
+  ptrdiff_t row_step, column_step;
+} part;
+
+/* A part of at least one block each way, its rows contiguous. The last blocks begin
+ * where they end with the part: they may overlap those before. */
+DLW_INLINE void turn_part(char *tile, const char *from, const part *of, int width) {
+  const int side = 16 / width;
+  int rows = of->rows, columns = of->columns;
+  ptrdiff_t step = of->column_step;
+  for (int c = 0; c < columns; c += side) {
+    int column = c < columns - side ? c : columns - side;
+    for (int r = 0; r < rows; r += side) {
+      int row = r < rows - side ? r : rows - side;
+      char *into = tile + row * LINE + column * width;
+      const char *at = from + column * step + row * width;
+      if (width == 1) turn_1(into, at, step);
+      if (width == 2) turn_2(into, at, step);
+      if (width == 4) turn_4(into, at, step);
+      if (width == 8) turn_8(into, at, step);
+      if (width == 16) dlw_store(into, dlw_load(at));
+    }
+  }
+}
+
+static void gather_part(char *tile, const char *from, const part *of) {
+  for (int c = 0; c < of->columns; c++, from += of->column_step) {
+    dlw_copy_run(tile + c * of->width, LINE, from, of->row_step, (size_t)of->rows,
+                 (size_t)of->width);
+  }
+}
+
+static void fill_tile(char *tile, const char *from, const part *of) {
+  int least = of->rows < of->columns ? of->rows : of->columns;
+  int blocks = of->row_step == of->width && least * of->width >= 16;
+  if (blocks && of->width == 1) {
+    turn_part(tile, from, of, 1);
+  } else if (blocks && of->width == 2) {
+    turn_part(tile, from, of, 2);
+  } else if (blocks && of->width == 4) {
+    turn_part(tile, from, of, 4);
+  } else if (blocks && of->width == 8) {
+    turn_part(tile, from, of, 8);
+  } else if (blocks && of->width == 16) {
+    turn_part(tile, from, of, 16);
+  } else {
+    gather_part(tile, from, of);
+  }
+}
+
+static void copy_tile(char *to, ptrdiff_t to_step, const char *from, const part *of) {
+  char tile[LINE * LINE];
+  fill_tile(tile, from, of);
+  size_t bytes = (size_t)(of->columns * of->width);
+  for (int r = 0; r < of->rows; r++, to += to_step) {
+    if (bytes == LINE) {
+      memcpy(to, tile + r * LINE, LINE); /* no call: the size is constant */
+    } else {
+      dlw_copy_bytes(to, tile + r * LINE, bytes);
+    }
+  }
+}
+
+/* --- all of them ------------------------------------------------------------------ */
+
+/* As many columns at a time as the translation of addresses keeps up with: each is on a
+ * page of its own. */
+#define TILES_ABREAST 16
+
+static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Where the tile at `place` begins: the last one may overlap the one before, so that it
+ * is not too narrow for blocks. */
+static int64_t begin(int64_t place, int64_t extent, int64_t most) {
+  return least_of(place, extent - least_of(extent, least_of(most, 16)));
+}
+
+void dlw_copy_tiles(char *to, const char *from, dlw_axis row, dlw_axis column,
+                    size_t width) {
+  part of = {0, 0, (int)width, (ptrdiff_t)row.from, (ptrdiff_t)column.from};
+  int64_t columns = LINE / (int64_t)width, abreast = TILES_ABREAST * columns;
+  for (int64_t start = 0; start < column.extent; start += abreast) {
+    int64_t end = least_of(start + abreast, column.extent);
+    for (int64_t i = 0; i < row.extent; i += LINE) {
+      int64_t r = begin(i, row.extent, LINE);
+      of.rows = (int)least_of(LINE, row.extent - r);
+      for (int64_t k = start; k < end; k += columns) {
+        int64_t c = begin(k, column.extent, columns);
+        of.columns = (int)least_of(columns, column.extent - c);
+        copy_tile(to + r * row.to + c * column.to, (ptrdiff_t)row.to,
+                  from + r * row.from + c * column.from, &of);
+      }
+    }
+  }
+}
