@@ -1,95 +1,178 @@
 #include "convert.h"
 
-#include <string.h>
+#include "vectors.h"
 
-/* Four elements at a time, in vectors that GCC and clang compile to SIMD. */
-#define VECTOR(type, name) \
-  typedef type name __attribute__((vector_size(4 * sizeof(type))))
-VECTOR(float, f32);
-VECTOR(double, f64);
-VECTOR(uint16_t, u16);
-VECTOR(uint32_t, u32);
+/* Four elements at a time. */
+typedef float f32x4 __attribute__((vector_size(16)));
+typedef double f64x4 __attribute__((vector_size(32)));
+typedef int32_t i32x4 __attribute__((vector_size(16)));
+typedef uint16_t u16x4 __attribute__((vector_size(8)));
+typedef uint32_t u32x4 __attribute__((vector_size(16)));
 
-#define CAST(vector, type) __builtin_convertvector(vector, type)
-#define SELECT(mask, yes, no) (((u32)(mask) & (yes)) | (~(u32)(mask) & (no)))
-#define ALL(value) ((u32){value, value, value, value})
+DLW_INLINE u32x4 all(uint32_t value) { return (u32x4){value, value, value, value}; }
 
-/* --- conversions of four elements ------------------------------------------------- */
+/* `yes` where the mask, of a comparison, is set. */
+DLW_INLINE u32x4 choose(u32x4 mask, u32x4 yes, u32x4 no) {
+  return (mask & yes) | (~mask & no);
+}
+
+/* Where `bits`, of which the highest is not set, are more: as signed integers, which
+ * has an instruction of its own. */
+DLW_INLINE u32x4 above(u32x4 bits, uint32_t limit) {
+  return (u32x4)((i32x4)bits > (i32x4)all(limit));
+}
+
+/* --- conversions of the bits of four elements ------------------------------------- */
+
+/* IEEE 754: binary32 has 8 bits of exponent with bias 127 and 23 of fraction, binary16
+ * has 5 with bias 15 and 10; bfloat16 is the upper half of binary32. NaNs have the
+ * highest exponent and a fraction that is not 0. */
+#define EXPONENT32(power) ((127u + (uint32_t)(power)) << 23)
+#define INFINITE32 0x7f800000u
+#define INFINITE16 0x7c00u
+#define INFINITE_BF16 0x7f80u
+#define REBIAS ((127u - 15u) << 23)
+
+DLW_INLINE u32x4 magnitude_of(u32x4 bits) { return (bits << 1) >> 1; }
+DLW_INLINE u32x4 sign_of(u32x4 bits) { return (bits >> 31) << 15; }
 
 /* Halves of an even distance go to the even neighbour: half of the last kept place less
  * one, and the last kept bit, are added before the rest is cut off. */
-static u32 cut(u32 bits, int places) {
+DLW_INLINE u32x4 cut(u32x4 bits, uint32_t offset, int places) {
   uint32_t half = (1u << (places - 1)) - 1;
-  return (bits + ALL(half) + ((bits >> places) & 1)) >> places;
+  return (bits + all(half + offset) + ((bits >> places) & 1)) >> places;
 }
 
-static u16 to_bfloat16(f32 from) {
-  u32 bits = (u32)from, quiet = (bits >> 16) | 0x40;
-  u32 magnitude = bits & 0x7fffffff;
-  return CAST(SELECT(magnitude > ALL(0x7f800000), quiet, cut(bits, 16)), u16);
+/* What a NaN keeps of its fraction; if that is nothing, the lowest bit is set, since it
+ * would be infinity. NumPy does the same for float16. */
+DLW_INLINE u32x4 cut_nan(u32x4 magnitude, uint32_t infinite, int places) {
+  u32x4 nan = (magnitude >> places) & 0x7fff;
+  return nan - (u32x4)(nan == all(infinite)); /* a mask is -1 */
 }
 
-static f32 from_bfloat16(u16 from) { return (f32)(CAST(from, u32) << 16); }
+DLW_INLINE u32x4 to_bfloat16(u32x4 bits) {
+  u32x4 magnitude = magnitude_of(bits), nan = cut_nan(magnitude, INFINITE_BF16, 16);
+  u32x4 result = choose(above(magnitude, INFINITE32), nan, cut(magnitude, 0, 16));
+  return result | sign_of(bits);
+}
 
-/* IEEE 754: binary32 has 8 bits of exponent with bias 127 and 23 of fraction, binary16
- * has 5 with bias 15 and 10. */
-static u16 to_float16(f32 from) {
-  u32 bits = (u32)from, magnitude = bits & 0x7fffffff;
-  u32 normal = cut(magnitude - ALL((127 - 15) << 23), 13);
+DLW_INLINE u32x4 from_bfloat16(u32x4 bits) { return bits << 16; }
+
+DLW_INLINE u32x4 to_float16(u32x4 bits) {
+  u32x4 magnitude = magnitude_of(bits), nan = cut_nan(magnitude, INFINITE16, 13);
+  u32x4 normal = cut(magnitude, 0u - REBIAS, 13);
   /* Below 2^-14 the steps are 2^-24, those of floats from 0.5 to 1: adding 0.5 rounds.
    */
-  const f32 half = {0.5f, 0.5f, 0.5f, 0.5f};
-  u32 subnormal = (u32)((f32)magnitude + half) - (u32)half;
-  u32 infinite = SELECT(magnitude > ALL(0x7f800000), ALL(0x7e00), ALL(0x7c00));
-  u32 result = SELECT(magnitude < ALL((127 - 14) << 23), subnormal, normal);
-  result = SELECT(magnitude >= ALL((127 + 16) << 23), infinite, result);
-  return CAST(result | ((bits >> 16) & 0x8000), u16);
+  u32x4 half = all(EXPONENT32(-1));
+  u32x4 subnormal = (u32x4)((f32x4)magnitude + (f32x4)half) - half;
+  u32x4 result = choose(above(magnitude, EXPONENT32(-14) - 1), normal, subnormal);
+  u32x4 beyond = choose(above(magnitude, INFINITE32), nan, all(INFINITE16));
+  result = choose(above(magnitude, EXPONENT32(16) - 1), beyond, result);
+  return result | sign_of(bits);
 }
 
-static f32 from_float16(u16 from) {
-  u32 half = CAST(from, u32), magnitude = (half & 0x7fff) << 13;
-  /* As a float that is too small by 2^(127 - 15), subnormal ones included. */
-  u32 scale = ALL((2 * 127 - 15) << 23);
-  u32 bits = (u32)((f32)magnitude * (f32)scale);
-  bits |= SELECT((half & 0x7fff) >= ALL(0x7c00), ALL(0x7f800000), ALL(0));
-  return (f32)(bits | ((half & 0x8000) << 16));
+DLW_INLINE u32x4 from_float16(u32x4 bits) {
+  u32x4 magnitude = (bits << 17) >> 4, sign = (bits >> 15) << 31;
+  u32x4 result = magnitude + all(REBIAS);
+  u32x4 not_finite = above(magnitude, (INFINITE16 << 13) - 1);
+  result += not_finite & all(REBIAS);
+  /* Subnormal numbers: as fractions of 2^-14, less that. Multiplying would be shorter,
+   * but processors are slow with numbers that are subnormal as float32, too. */
+  u32x4 least = all(EXPONENT32(-14));
+  u32x4 subnormal = (u32x4)((f32x4)(magnitude + least) - (f32x4)least);
+  return choose(above(magnitude, (1u << 23) - 1), result, subnormal) | sign;
 }
 
-/* --- conversions of many --------------------------------------------------------- */
+/* --- conversions of four elements ------------------------------------------------- */
 
-/* Whole vectors; the rest is for dlw_convert. Each step reads before it writes, which
- * makes converting in place safe. */
-#define CONVERTER(name, from_type, to_type, convert)                                   \
-  static int64_t name(void *target, const void *source, int64_t count) {               \
-    from_type from;                                                                    \
-    for (int64_t i = 0; i < count; i += 4) {                                           \
-      memcpy(&from, (const char *)source + i * (int64_t)sizeof from / 4, sizeof from); \
-      to_type to = convert;                                                            \
-      memcpy((char *)target + i * (int64_t)sizeof to / 4, &to, sizeof to);             \
-    }                                                                                  \
-    return count;                                                                      \
+DLW_INLINE u32x4 load_32(const char *from) {
+  u32x4 bits;
+  memcpy(&bits, from, sizeof bits);
+  return bits;
+}
+
+DLW_INLINE u32x4 load_16(const char *from) {
+  u16x4 bits;
+  memcpy(&bits, from, sizeof bits);
+  return __builtin_convertvector(bits, u32x4);
+}
+
+DLW_INLINE void store_32(char *to, u32x4 bits) { memcpy(to, &bits, sizeof bits); }
+
+DLW_INLINE void store_16(char *to, u32x4 bits) {
+  u16x4 lower = __builtin_convertvector(bits, u16x4);
+  memcpy(to, &lower, sizeof lower);
+}
+
+DLW_INLINE void four_float64_float32(char *to, const char *from) {
+  f64x4 wide;
+  memcpy(&wide, from, sizeof wide);
+  f32x4 narrow = __builtin_convertvector(wide, f32x4);
+  memcpy(to, &narrow, sizeof narrow);
+}
+DLW_INLINE void four_float32_float16(char *to, const char *from) {
+  store_16(to, to_float16(load_32(from)));
+}
+DLW_INLINE void four_float32_bfloat16(char *to, const char *from) {
+  store_16(to, to_bfloat16(load_32(from)));
+}
+DLW_INLINE void four_float16_float32(char *to, const char *from) {
+  store_32(to, from_float16(load_16(from)));
+}
+DLW_INLINE void four_bfloat16_float32(char *to, const char *from) {
+  store_32(to, from_bfloat16(load_16(from)));
+}
+
+/* --- conversions of many ---------------------------------------------------------- */
+
+/* Calls `four`, which the compiler puts in place, for four elements at a time; the rest
+ * is for dlw_convert. Each step reads before it writes, which makes converting in place
+ * safe. */
+DLW_INLINE int64_t by_fours(char *to, int to_bytes, const char *from, int from_bytes,
+                            int64_t count, void (*four)(char *, const char *)) {
+  for (int64_t i = 0; i < count; i += 4, to += 4 * to_bytes, from += 4 * from_bytes) {
+    four(to, from);
   }
+  return count;
+}
 
-CONVERTER(float64_float32, f64, f32, CAST(from, f32))
-CONVERTER(float32_float16, f32, u16, to_float16(from))
-CONVERTER(float32_bfloat16, f32, u16, to_bfloat16(from))
-CONVERTER(float16_float32, u16, f32, from_float16(from))
-CONVERTER(bfloat16_float32, u16, f32, from_bfloat16(from))
+static int64_t float64_float32(void *target, const void *source, int64_t count) {
+  return by_fours(target, 4, source, 8, count, four_float64_float32);
+}
+static int64_t float32_float16(void *target, const void *source, int64_t count) {
+  return by_fours(target, 2, source, 4, count, four_float32_float16);
+}
+static int64_t float32_bfloat16(void *target, const void *source, int64_t count) {
+  return by_fours(target, 2, source, 4, count, four_float32_bfloat16);
+}
+static int64_t float16_float32(void *target, const void *source, int64_t count) {
+  return by_fours(target, 4, source, 2, count, four_float16_float32);
+}
+static int64_t bfloat16_float32(void *target, const void *source, int64_t count) {
+  return by_fours(target, 4, source, 2, count, four_bfloat16_float32);
+}
 
-#define FITTING(name, wide, narrow)                                      \
-  static int64_t name(void *target, const void *source, int64_t count) { \
-    const wide *from = source;                                           \
-    narrow *to = target;                                                 \
-    for (int64_t i = 0; i < count; i++) {                                \
-      wide value = from[i];                                              \
-      if (value != (narrow)value) return i;                              \
-      to[i] = (narrow)value;                                             \
-    }                                                                    \
-    return count;                                                        \
+static int64_t int64_int32(void *target, const void *source, int64_t count) {
+  for (int64_t i = 0; i < count; i++) {
+    int64_t wide;
+    memcpy(&wide, (const char *)source + 8 * i, sizeof wide);
+    int32_t narrow = (int32_t)wide;
+    if (narrow != wide) return i;
+    memcpy((char *)target + 4 * i, &narrow, sizeof narrow);
   }
+  return count;
+}
 
-FITTING(int64_int32, int64_t, int32_t)
-FITTING(uint64_uint32, uint64_t, uint32_t)
+static int64_t uint64_uint32(void *target, const void *source, int64_t count) {
+  for (int64_t i = 0; i < count; i++) {
+    uint64_t wide;
+    memcpy(&wide, (const char *)source + 8 * i, sizeof wide);
+    uint32_t narrow = (uint32_t)wide;
+    if (narrow != wide) return i;
+    memcpy((char *)target + 4 * i, &narrow, sizeof narrow);
+  }
+  return count;
+}
 
 int64_t dlw_convert(dlw_converter convert, void *target, const void *source,
                     int64_t count, int64_t from, int64_t to) {

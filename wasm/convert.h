@@ -1,5 +1,6 @@
 /* Elements from one dtype to another, where WebGPU has no room for the wider one or
- * cannot read the narrower one. Nothing here knows Python. */
+ * cannot read the narrower one. Nothing here knows Python, and no memory need be
+ * aligned. */
 #ifndef DLW_CONVERT_H_
 #define DLW_CONVERT_H_
 
@@ -15,7 +16,10 @@ typedef int64_t (*dlw_converter)(void *target, const void *source, int64_t count
  *   float32 -> float16, bfloat16                 likewise; what is too large: infinity
  *   float16, bfloat16 -> float32                 exact
  *   int64 -> int32, uint64 -> uint32             stops at a value that does not fit
- * and vectors of these, lane by lane. `*lanes` is how many numbers an element has. */
+ * and vectors of these, lane by lane. A NaN stays one, with its sign: of its payload
+ * the 16-bit floats keep the upper bits, or 1 where those are 0, as NumPy's own
+ * conversion does; float64 -> float32 does what the processor does, which makes it
+ * quiet. `*lanes` is how many numbers an element has. */
 dlw_converter dlw_converter_for(DLDataType from, DLDataType to, int64_t *lanes);
 
 /* Any number of elements, of `from` and `to` bytes; how many there were before one that
