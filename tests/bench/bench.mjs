@@ -4,15 +4,8 @@ import * as library from "/js/index.js";
 import { libraries as loadLibraries } from "../browser/libraries.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
-import {
-  dataWays,
-  dispatchWays,
-  downloadWays,
-  manyWays,
-  packWays,
-  uploadWays,
-  viewWays,
-} from "./paths.mjs";
+import { packWays } from "./pack.mjs";
+import { dataWays, dispatchWays, downloadWays, manyWays, uploadWays, viewWays } from "./paths.mjs";
 
 const KB = 1024;
 const MB = 1024 * KB;

@@ -37,8 +37,8 @@ def measure(quick: bool, only: str | None) -> dict:
     if only in (None, "python"):
         print("  python, natively", flush=True)
         native = json.loads(exchange.measure("native", quick))
-    if only in (None, "view", "data", "pack"):
-        print("  view, data and pack, in Node", flush=True)
+    if only in (None, "view", "data", "pack", "convert"):
+        print("  view, data, pack and convert, in Node", flush=True)
         native += measure_in_node(quick, only)
     with Server(mounts={"/tests/": ROOT / "tests"}) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -106,8 +106,10 @@ round of one process; every result was checked. Uploads and downloads are timed 
 GPU had finished; `JS blocked` is the part during which JavaScript could do nothing
 else. The floor uploads into a buffer that is there already; all others make one, as a
 first upload must. The floor of both Python paths is `ndarray.__dlpack__()` alone; that of
-packing copies as many bytes within wasm memory. A handover gives a GPU tensor to a library,
-takes it back and gives up both. Compare within this run only."""
+packing and converting copies as many bytes within wasm memory. Elements that are packed are
+float32 where nothing else is said; converting is that of float32 on its way to a GPU, without
+the GPU. A handover gives a GPU tensor to a library, takes it back and gives up both. Compare
+within this run only."""
 
 
 def report(result: dict) -> str:

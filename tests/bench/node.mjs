@@ -3,7 +3,8 @@ import { readdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { connect } from "../../js/dist/index.js";
 import { compare } from "./measure.mjs";
-import { dataWays, packWays, viewWays } from "./paths.mjs";
+import { convertWays, PACKED, packWays } from "./pack.mjs";
+import { dataWays, viewWays } from "./paths.mjs";
 
 const MB = 1 << 20;
 const options = process.argv.slice(2);
@@ -21,8 +22,9 @@ const bridge = await connect(pyodide);
 const plan = [
   ["view", "contiguous", viewWays, [64, 4 * MB]],
   ["data", "contiguous", dataWays, [64]],
-  ["pack", "transposed", packWays, [quick ? MB : 64 * MB]],
-  ["pack", "strided", packWays, [quick ? MB : 64 * MB]],
+  ...PACKED.map((layout) => ["pack", layout, packWays, [quick ? MB : 64 * MB]]),
+  ["convert", "f16", convertWays, [quick ? MB : 8 * MB]],
+  ["convert", "bf16", convertWays, [quick ? MB : 8 * MB]],
 ];
 const rows = [];
 for (const [path, layout, waysFor, sizes] of plan) {

@@ -119,52 +119,6 @@ make`);
   return { laidOut, packed };
 }
 
-/** A strided array packed into fresh memory; the floor copies as many bytes within wasm memory. */
-export function packWays({ pyodide, bridge }, bytes, layout) {
-  const array = makeArray(pyodide, bytes);
-  const { laidOut } = layOut(pyodide, array, layout);
-  const numpy = pyodide.runPython("import numpy as np\nlambda a: np.ascontiguousarray(a)");
-  const silent = pyodide.runPython(
-    "import numpy as np\ndef pack(a):\n    np.ascontiguousarray(a)\npack",
-  );
-  const tensor = bridge.tensor(laidOut);
-  const target = bridge.empty([bytes / 4]);
-  function ours() {
-    tensor.contiguous().release();
-  }
-  function verifyOurs() {
-    const expected = numpy(laidOut);
-    const packed = tensor.contiguous();
-    const view = expected.getBuffer(); // last, as memory may have grown
-    expect(same(packed.data, view.data), `pack, ${layout}`);
-    packed.release();
-    view.release();
-    expected.destroy();
-  }
-  function floor() {
-    target.data.set(source.data);
-  }
-  const source = bridge.tensor(array);
-  return {
-    ways: [
-      { name: "dlpack-web", run: ours, verify: verifyOurs },
-      { name: "np.ascontiguousarray", run: () => silent(laidOut), verify() {} },
-      {
-        name: "floor",
-        run: floor,
-        verify() {
-          floor();
-          expect(same(target.data, source.data), "copy");
-        },
-      },
-    ],
-    done() {
-      for (const each of [tensor, target, source]) each.release();
-      for (const each of [silent, numpy, laidOut, array]) each.destroy();
-    },
-  };
-}
-
 /** NumPy array -> GPU. Into a fresh buffer as a first upload does it, but where it says so. */
 export function uploadWays({ pyodide, bridge, device }, bytes, layout) {
   const array = makeArray(pyodide, bytes);
