@@ -77,7 +77,7 @@ def test_random_views_are_packed_as_numpy_does(width, seed):
 
 # Around the sides of blocks, which are 16 bytes, and of tiles, which are 64 bytes wide
 # and 64 elements high.
-SIDES = (1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 80, 127, 130)
+SIDES = (1, 3, 8, 15, 16, 17, 33, 64, 65, 130)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -92,7 +92,7 @@ def test_transposes_of_every_size_are_packed(width):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_stacks_of_small_matrices_are_packed(width):
     rng = np.random.default_rng(width)
-    for shape in itertools.product((2, 40), (2, 3, 4, 8, 16, 20), (2, 3, 4, 8, 16, 20)):
+    for shape in itertools.product((2, 40), (2, 3, 8, 20), (2, 4, 8, 17)):
         array = random_array(rng, shape, width)
         for axes in itertools.permutations(range(3)):
             assert_packed(array.transpose(axes))

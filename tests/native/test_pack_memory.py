@@ -154,7 +154,7 @@ OFFSETS = (None, *range(16))
 @pytest.mark.parametrize("width", WIDTHS)
 def test_random_views_at_every_address(core, source, target, width):
     rng = np.random.default_rng(width)
-    for offset in OFFSETS * 8:
+    for offset in OFFSETS * 4:
         shape = random_shape(rng, (1 << 16) // width)
         block = source.place(math.prod(shape) * width, offset)
         view = random_view(rng, fill(rng, block, width, shape))
@@ -162,12 +162,15 @@ def test_random_views_at_every_address(core, source, target, width):
             assert_packed(core, view, source, target, rng.choice(OFFSETS))
 
 
+LENGTHS = (*range(1, 20), 31, 32, 33, 34, 63, 64, 65, 66)  # vectors are 16 bytes
+
+
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 16])
 @pytest.mark.parametrize("step", [-4, -3, -2, -1, 0, 1, 2, 3, 4])
 def test_runs_of_every_length(core, source, target, width, step):
     """The block ends (or begins) with the last element: no gap follows that."""
     rng = np.random.default_rng(width)
-    for count, offset in itertools.product(range(1, 70), (None, 0)):
+    for count, offset in itertools.product(LENGTHS, (None, 0)):
         length = 1 if step == 0 else (count - 1) * abs(step) + 1
         elements = fill(rng, source.place(length * width, offset), width, length)
         view = np.broadcast_to(elements, count) if step == 0 else elements[::step]
@@ -175,7 +178,7 @@ def test_runs_of_every_length(core, source, target, width, step):
         assert_packed(core, view, source, target, offset)
 
 
-SIDES = (8, 15, 16, 17, 63, 64, 65, 81)
+SIDES = (8, 15, 16, 17, 64, 65, 81)
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16, 3, 12])
