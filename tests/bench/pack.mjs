@@ -107,6 +107,7 @@ function makeSink() {
     popErrorScope: async () => null,
     createBuffer: ({ size, usage }) => ({ size, usage, destroy() {} }),
     queue: {
+      submit() {},
       writeBuffer(_buffer, offset, memory, from, bytes) {
         sink.kept?.set(new Uint8Array(memory, from, bytes), offset);
       },
