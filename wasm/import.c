@@ -436,6 +436,28 @@ static int has_copied(PyObject *capsule) {
          (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
 }
 
+/* A legacy capsule does not say whether its memory may be written. Where its producer
+ * is a buffer as well, over the same elements, that says it: an ndarray of NumPy
+ * before 2.1. -1 with exceptions that have to come through. */
+static int settle(dlw_tensor *tensor, PyObject *obj) {
+  if (!tensor->unsettled || !PyObject_CheckBuffer(obj)) return 0;
+  Py_buffer view;
+  if (PyObject_GetBuffer(obj, &view, PyBUF_RECORDS_RO) < 0) {
+    if (!dlw_is_refusal()) return -1;
+    PyErr_Clear();
+    return 0;
+  }
+  const DLTensor *dl = dlw_dl(tensor);
+  int same = view.len > 0 && view.buf == dlw_first(dl) &&
+             (uint64_t)view.len == dlw_nbytes(dl, tensor->managed.flags);
+  if (same && !view.readonly) {
+    tensor->managed.flags &= ~(uint64_t)DLPACK_FLAG_BITMASK_READ_ONLY;
+    tensor->unsettled = 0;
+  }
+  PyBuffer_Release(&view);
+  return 0;
+}
+
 dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
   dlw_tensor *tensor;
   if (request->device == NULL && request->copy == DLW_COPY_IF_NEEDED) {
@@ -456,6 +478,10 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
     return NULL;
   }
   tensor = import_capsule(capsule, request->copy == DLW_COPY_YES && !copied, request);
+  if (tensor != NULL && settle(tensor, obj) < 0) {
+    dlw_release_quietly(tensor);
+    tensor = NULL;
+  }
   PyObject *kept = dlw_put_aside();
   Py_DECREF(capsule);
   dlw_put_back(kept);

@@ -128,14 +128,15 @@ dlw_tensor *dlw_borrow(PyObject *obj, const dlw_request *request) {
 }
 
 dlw_tensor *dlw_borrow_buffer(PyObject *obj) {
-  if (!PyObject_CheckBuffer(obj)) {
-    return (void *)PyErr_Format(PyExc_TypeError,
-                                "from_buffer() needs an object with the buffer "
-                                "protocol, not a %R; for one with "
-                                "__dlpack__ use from_dlpack()",
-                                Py_TYPE(obj));
+  dlw_tensor *tensor = NULL;
+  if (PyObject_CheckBuffer(obj)) {
+    tensor = dlw_import_buffer(obj, &DLW_ANY);
+  } else {
+    PyErr_Format(PyExc_TypeError,
+                 "from_buffer() needs an object with the buffer protocol, not a %R; "
+                 "for one with __dlpack__ use from_dlpack()",
+                 Py_TYPE(obj));
   }
-  dlw_tensor *tensor = dlw_import_buffer(obj, &DLW_ANY);
   return tensor != NULL ? tensor : explained(obj, 1, &DLW_ANY);
 }
 

@@ -1,5 +1,6 @@
 """What to say, or to do, about an object that cannot be shared as it is."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from . import _core
@@ -25,15 +26,19 @@ def explain(
 
     error: a BufferError, TypeError, ValueError or AttributeError; others do not come
     here. NumPy exports no dtype that it did not define: those of DLPack are imported
-    here. An exception of a producer's `__dlpack__` stays what it is and gets a note. When
-    we were borrowing, through the buffer protocol or for JavaScript, a BufferError of our
-    own takes its place.
+    here, and so are read-only arrays, which NumPy before 2.1 does not export. An exception
+    of a producer's `__dlpack__` stays what it is and gets a note. When we were borrowing,
+    through the buffer protocol or for JavaScript, a BufferError of our own takes its
+    place.
     """
-    if not _is_producer(x):
+    lost = isinstance(error, AttributeError)  # __dlpack__ was looked for
+    if not hasattr(x, "__dlpack__") and (lost or not _is_buffer(x)):
         return _not_a_producer(x, error)
-    if isinstance(error, AttributeError):
+    if lost:
         return error
     tensor = adopt_array(x)
+    if tensor is None and not borrowing:
+        tensor = _read_only(x)
     if tensor is not None:
         return tensor
     hint = _hint(x)
@@ -55,25 +60,48 @@ def _in_place_of(error: BaseException, better: Exception) -> Exception:
     return better
 
 
-def _is_producer(x: object) -> bool:
-    return hasattr(x, "__dlpack__") or _is_buffer(x)
-
-
 def _is_buffer(x: object) -> bool:
     return hasattr(type(x), "__buffer__")
 
 
+def _read_only(x: Any) -> _core.Tensor | None:
+    """A Tensor over a read-only ndarray, as its buffer has it; None for all else."""
+    if getattr(getattr(x, "flags", None), "writeable", True) or not _is_buffer(x):
+        return None
+    try:
+        return _core.from_buffer(x)
+    except (BufferError, TypeError, ValueError):
+        return None
+
+
 def _not_a_producer(x: Any, error: BaseException) -> Exception:
-    """Words for what has neither __dlpack__ nor a buffer."""
-    if type(x).__module__.startswith("pyodide."):  # a JsProxy
-        way = "it is an object of JavaScript: use from_js(x)"
-    elif hasattr(x, "__array__"):
-        way = "it has __array__: use np.asarray(x)"
-    else:
-        way = "make an array of it first, for example with np.asarray(x)"
-    what = f"cannot share a {type(x).__qualname__}, which has no __dlpack__: {way}"
+    """Words for what has no __dlpack__, and no buffer where one would do."""
+    name = type(x).__qualname__
+    article = "an" if name[0] in "AEIOUaeiou" else "a"
+    lacks = "no __dlpack__" if _is_buffer(x) else "neither __dlpack__ nor a buffer"
+    what = f"cannot share {article} {name}, which has {lacks}: {_way(x)}"
     wanted = AttributeError if isinstance(error, AttributeError) else TypeError
     return _in_place_of(error, wanted(what))
+
+
+def _way(x: Any) -> str:
+    """What makes something of it that can be shared."""
+    kind = type(x)
+    if kind.__module__.startswith("pyodide."):  # a JsProxy
+        return "it is an object of JavaScript: use from_js(x)"
+    if _is_buffer(x):
+        return "it is a buffer: use from_buffer(x)"
+    if hasattr(kind, "__await__"):
+        return "its elements are not there yet: use `await x`"
+    if isinstance(x, str):
+        return "share its bytes with from_buffer(x.encode())"
+    if isinstance(x, Mapping):
+        return "share its values, one by one"
+    if hasattr(kind, "toarray"):  # scipy.sparse
+        return "it is no array of all its elements: use x.toarray()"
+    if hasattr(kind, "__array__"):
+        return "it has __array__: use np.asarray(x)"
+    return "make an array of it first, for example with np.asarray(x)"
 
 
 def _hint(x: object) -> str | None:
