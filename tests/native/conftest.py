@@ -3,12 +3,25 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dlpack_web as dlw
 
 DTYPES = json.loads((Path(__file__).parents[1] / "dtypes.json").read_text("utf-8"))
 IN_PYODIDE = sys.platform == "emscripten"
+# NumPy before 2.1 speaks DLPack before 1.0: no versions, no copy=, nothing read-only.
+OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.1.0"
+needs_new_numpy = pytest.mark.skipif(
+    OLD_NUMPY, reason="NumPy before 2.1 speaks DLPack before 1.0"
+)
+
+
+def arrays_of(tensor):
+    """What NumPy makes of a tensor, by each of its ways that take it."""
+    yield np.asarray(tensor)
+    if not (OLD_NUMPY and tensor.read_only):
+        yield np.from_dlpack(tensor)
 
 
 def pytest_generate_tests(metafunc):

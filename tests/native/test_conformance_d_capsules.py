@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import needs_new_numpy
 from forge import DELETER, Forged, Legacy, Versioned, consume, get_name, get_pointer
 
 import dlpack_web as dlw
@@ -109,6 +110,7 @@ def test_rule_068_refused_capsules_keep_their_name():
     assert producer.deleted == 1
 
 
+@needs_new_numpy
 @FLAVOURS
 def test_rule_069_second_consumption_is_a_value_error(array, max_version):
     capsule = array.__dlpack__(max_version=max_version)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bridge import lend
-from conftest import IN_PYODIDE
+from conftest import IN_PYODIDE, OLD_NUMPY
 
 import dlpack_web as dlw
 from dlpack_web import _core
@@ -45,7 +45,7 @@ def left_alone(array):
 
 def copied(array):
     with dlw.from_dlpack(array, copy=True) as tensor:
-        np.from_dlpack(tensor, copy=True)
+        np.from_dlpack(tensor, **({} if OLD_NUMPY else {"copy": True}))
 
 
 def viewed(array):

@@ -6,7 +6,7 @@ from ctypes import byref, c_void_p, py_object
 import numpy as np
 import pytest
 from bridge import lend
-from conftest import DTYPES
+from conftest import DTYPES, arrays_of
 from forge import (
     READ_ONLY,
     SUBBYTE_PADDED,
@@ -55,7 +55,7 @@ def views(draw):
 @hypothesis.given(views(), st.sampled_from([dlw.from_dlpack, dlw.from_buffer]))
 def test_any_view_is_shared_and_copied_right(array, make):
     with make(array) as tensor:
-        for shared in (np.asarray(tensor), np.from_dlpack(tensor)):
+        for shared in arrays_of(tensor):
             np.testing.assert_array_equal(shared, array)
             assert shared.shape == array.shape
             assert not array.size or shared.ctypes.data == array.ctypes.data
