@@ -6,7 +6,7 @@ bit 16 on, lanes. Which there are is known to the C core alone.
 
 import sys
 from functools import cache
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from . import _core
 
@@ -34,17 +34,51 @@ _MEANT = {
     "float": "float32",
     "int": "int32",
     "complex": "complex64",
+    # As NumPy and struct write them; those that mean two things are not there.
+    "?": "bool",
+    "b1": "bool",
+    "i1": "int8",
+    "i2": "int16",
+    "i4": "int32",
+    "u1": "uint8",
+    "u2": "uint16",
+    "u4": "uint32",
+    "f2": "float16",
+    "f4": "float32",
+    "f8": "float64",
+    "c8": "complex64",
+    "c16": "complex128",
+    "b": "int8",
+    "B": "uint8",
+    "h": "int16",
+    "H": "uint16",
+    "i": "int32",
+    "I": "uint32",
+    "q": "int64",
+    "Q": "uint64",
+    "e": "float16",
+    "f": "float32",
+    "d": "float64",
+}
+# NumPy's letters for its kinds of dtypes, and the least bits that it has, by DLPack's code.
+_KINDS = {0: ("i", 8), 1: ("u", 8), 2: ("f", 16), 5: ("c", 64), 6: ("b", 8)}
+# What dtypes of NumPy have beside.
+_OF_NUMPY = {
+    *("alignment", "base", "byteorder", "char", "descr", "fields", "flags"),
+    *("hasobject", "isalignedstruct", "isbuiltin", "isnative", "metadata", "names"),
+    *("ndim", "newbyteorder", "num", "shape", "str", "subdtype", "type"),
 }
 
 
 class DType(str):
     """The name of a dtype, in DLPack's and the array API's words, that knows its facts.
 
-    It equals and is printed as the plain name, and NumPy takes it.
+    It equals and is printed as the plain name, and NumPy takes it. It equals whatever
+    means the same dtype, too: np.float32, np.dtype("float32"), torch.float32.
 
     >>> dtype = dlw.empty(3).dtype
-    >>> dtype == "float32", dtype.itemsize, np.dtype(dtype)
-    (True, 4, dtype('float32'))
+    >>> dtype == "float32", dtype == np.float32, np.dtype(dtype)
+    (True, True, dtype('float32'))
     """
 
     __slots__ = ("_packed",)
@@ -54,6 +88,20 @@ class DType(str):
         dtype = super().__new__(cls, name)
         dtype._packed = _pack(name)
         return dtype
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, str):
+            try:
+                other = parse_dtype(other)
+            except TypeError:
+                return NotImplemented
+        return str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
 
     @property
     def name(self) -> str:
@@ -85,6 +133,17 @@ class DType(str):
         """The name of one lane."""
         return _NAMES[self._packed & 0xFFFF | 1 << 16]
 
+    @property
+    def kind(self) -> str:
+        """NumPy's letter for such numbers, which libraries ask for: "b" bool, "i", "u",
+        "f" or "c"; "V" for what NumPy lacks.
+
+        >>> dlw.empty(3).dtype.kind, dlw.empty(3, "bfloat16").dtype.kind
+        ('f', 'V')
+        """
+        letter, least = _KINDS.get(self.code, ("V", 0))
+        return letter if self.bits >= least else "V"
+
     def __dlpack_data_type__(self) -> tuple[int, int, int]:
         """(code, bits, lanes), as libraries ask for it that speak DLPack's dtypes.
 
@@ -92,6 +151,16 @@ class DType(str):
         (1, 8, 1)
         """
         return self.code, self.bits, self.lanes
+
+    if not TYPE_CHECKING:  # which finds these mistakes by itself
+
+        def __getattr__(self, name: str) -> NoReturn:
+            message = f"'DType' object has no attribute {name!r}"
+            if name in _OF_NUMPY:
+                message += (
+                    f": it is a name; t.numpy().dtype has {name}, np.dtype(name) too"
+                )
+            raise AttributeError(message, name=name, obj=self)
 
 
 @cache
@@ -115,7 +184,8 @@ def _pack(name: str) -> int:
     scalar, _, lanes = name.rpartition("x")
     if scalar in _PACKED and _is_count(lanes):
         return _PACKED[scalar] & 0xFFFF | int(lanes) << 16
-    hint = f"; did you mean {_MEANT[name]!r}?" if name in _MEANT else ""
+    meant = _MEANT.get(name.lstrip("<=|@"))
+    hint = f"; did you mean {meant!r}?" if meant else ""
     raise TypeError(
         f"unknown dtype {name!r}: 'bool', 'int1' to 'int64', 'uint1' to 'uint64', "
         "'float16' to 'float64', 'complex32' to 'complex128', 'bfloat16', DLPack's "
