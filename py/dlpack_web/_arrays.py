@@ -36,7 +36,7 @@ def view_array(tensor: _core.Tensor) -> "np.ndarray[Any, Any]":
     if np_dtype(dtype) is not None:
         return np.asarray(memoryview(tensor))
     scalar = DType(dtype.scalar)
-    np_scalar = _dtype_of(scalar)
+    np_scalar = element_dtype(dtype)
     axis = (dtype.lanes,) if dtype.lanes > 1 else ()
     if scalar.bits < 8 and not tensor.padded:
         array = _unpack(tensor, dtype).view(np_scalar)
@@ -56,10 +56,12 @@ def view_array(tensor: _core.Tensor) -> "np.ndarray[Any, Any]":
     )
 
 
-def _dtype_of(scalar: DType) -> "np.dtype[Any]":
-    """The dtype of NumPy or ml_dtypes; raw bytes with the name where there is none."""
+def element_dtype(dtype: DType) -> "np.dtype[Any]":
+    """The dtype of NumPy or ml_dtypes that one lane has; raw bytes with the name where
+    there is none."""
     import numpy as np
 
+    scalar = DType(dtype.scalar)
     own = np_dtype(scalar)
     if own is not None:
         return own

@@ -12,31 +12,73 @@ _ATTRIBUTES = {
     "mT": "t.permute_dims(...) is such a view",
     "transpose": "t.permute_dims(axes) is such a view",
     "swapaxes": "t.permute_dims(axes) is such a view",
+    "permute": "t.permute_dims(axes) is such a view",
     "view": "t.reshape(shape) and t[...] are views",
     "flatten": "t.reshape(-1) is such a view",
     "ravel": "t.reshape(-1) is such a view",
     "squeeze": "t.reshape(shape) is such a view",
     "unsqueeze": "t[..., None] is such a view",
+    "expand_dims": "t[None] is such a view",
     "astype": "t.to_device(device, dtype=...) converts on the way; else np.asarray(t).astype",
     "to": "use t.to_device(device)",
     "cuda": "use t.to_device('webgpu')",
     "gpu": "use t.to_device('webgpu'); the GPUBuffer is t.gpu_buffer",
     "cpu": "use t.to_device('cpu'), or await t.to_host()",
     "data": "use t.numpy(); in JavaScript t.js.data",
+    "values": "use t.numpy()",
+    "buffer": "use t.gpu_buffer, or memoryview(t) on the CPU",
     "item": "use t.numpy().item()",
     "tolist": "use t.numpy().tolist()",
+    "to_list": "use t.numpy().tolist()",
+    "to_pylist": "use t.numpy().tolist()",
     "copy": "use dlw.from_dlpack(t, copy=True)",
     "clone": "use dlw.from_dlpack(t, copy=True)",
     "contiguous": "use dlw.from_dlpack(t, copy=True)",
     "detach": "t is memory alone and has no gradient",
+    "grad": "t is memory alone and has no gradient",
+    "requires_grad": "t is memory alone and has no gradient",
     "read": "use await t.to_host()",
+    "get": "use await t.to_host()",
     "to_cpu": "use await t.to_host()",
     "destroy": "use t.release()",
     "dispose": "use t.release()",
     "free": "use t.release()",
     "close": "use t.release()",
+    "to_js": "use dlw.to_js(t), or t.js",
+    "to_py": "use t.numpy()",
+    "toJs": "use dlw.to_js(t), or t.js",
+    "byteOffset": "use t.byte_offset",
+    "readOnly": "use t.read_only",
+    "numel": "use t.size",
+    "element_size": "use t.itemsize",
+    "dim": "use t.ndim",
+    "stride": "use t.strides, which count elements",
 }
-_NUMPY = {
+# What ndarrays have that is neither a view nor arithmetic.
+_OF_ARRAYS = {
+    *(
+        "base",
+        "byteswap",
+        "ctypes",
+        "diagonal",
+        "dump",
+        "dumps",
+        "flags",
+        "flat",
+        "imag",
+    ),
+    *(
+        "partition",
+        "put",
+        "real",
+        "resize",
+        "searchsorted",
+        "take",
+        "tofile",
+        "tostring",
+    ),
+}
+_ARITHMETIC = {
     *(
         "sum",
         "mean",
@@ -51,7 +93,10 @@ _NUMPY = {
         "all",
     ),
     *("dot", "round", "clip", "sort", "cumsum", "fill", "repeat", "nonzero", "abs"),
+    *("argsort", "conj", "cumprod", "ptp", "trace"),
 }
+# What people compare elements with; all else is another object, and so unequal.
+_NUMBERS = (bool, int, float, complex, list, tuple)
 
 
 def _refuse_operator(symbol: str) -> Callable[..., NoReturn]:
@@ -62,6 +107,10 @@ def _refuse_operator(symbol: str) -> Callable[..., NoReturn]:
         )
 
     return refuse
+
+
+def _refuse_before_await(self: object, *_: object, **__: object) -> NoReturn:
+    raise TypeError("the elements are not there yet: use `await t.to_host()`")
 
 
 class Hints:
@@ -81,21 +130,40 @@ class Hints:
         __and__ = __rand__ = __iand__ = _refuse_operator("&")
         __or__ = __ror__ = __ior__ = _refuse_operator("|")
         __xor__ = __rxor__ = __ixor__ = _refuse_operator("^")
+        __lshift__ = __rlshift__ = __ilshift__ = _refuse_operator("<<")
+        __rshift__ = __rrshift__ = __irshift__ = _refuse_operator(">>")
+        __divmod__ = __rdivmod__ = _refuse_operator("divmod()")
         __neg__ = _refuse_operator("-")
+        __pos__ = _refuse_operator("+")
+        __invert__ = _refuse_operator("~")
         __abs__ = _refuse_operator("abs()")
+        __round__ = _refuse_operator("round()")
         __lt__ = _refuse_operator("<")
         __le__ = _refuse_operator("<=")
         __gt__ = _refuse_operator(">")
         __ge__ = _refuse_operator(">=")
         __contains__ = _refuse_operator("in")
+        __hash__ = object.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            if self is other:
+                return True
+            if isinstance(other, Hints) or type(other) in _NUMBERS:
+                raise TypeError(
+                    "a Tensor does no arithmetic, so that == is not supported: use "
+                    f"{_ARRAY}; `t is u` tells whether they are the same Tensor"
+                )
+            return NotImplemented  # ndarrays compare the elements
 
         def __getattr__(self, name: str) -> NoReturn:
             kind = type(self).__name__
             message = f"{kind!r} object has no attribute {name!r}"
             if name in _ATTRIBUTES:
                 message += f": {_ATTRIBUTES[name]}"
-            elif name in _NUMPY:
+            elif name in _ARITHMETIC:
                 message += f": a Tensor does no arithmetic; use {_ARRAY}"
+            elif name in _OF_ARRAYS:
+                message += f": use np.asarray(t).{name}"
             raise AttributeError(message, name=name, obj=self)
 
         def __setitem__(self, key: object, value: object) -> NoReturn:
@@ -103,6 +171,9 @@ class Hints:
                 "elements of a Tensor are written by t.write(x) or t[...].write(x), or, on "
                 "the CPU, through np.asarray(t)"
             )
+
+        def __delitem__(self, key: object) -> NoReturn:
+            raise TypeError("elements of a Tensor cannot be deleted; t[...] are views")
 
         def __reduce_ex__(self, protocol: object) -> NoReturn:
             raise TypeError(
@@ -140,14 +211,13 @@ class Reading[T](Coroutine[Any, Any, T]):
             obj=self,
         )
 
-    def __array__(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("the elements are not there yet: use `await t.to_host()`")
-
-    def __getitem__(self, key: object) -> NoReturn:
-        raise TypeError("the elements are not there yet: use `await t.to_host()`")
-
-    def __len__(self) -> NoReturn:
-        raise TypeError("the elements are not there yet: use `await t.to_host()`")
+    if not TYPE_CHECKING:  # which finds these mistakes by itself
+        __array__ = __getitem__ = __len__ = __iter__ = _refuse_before_await
+        __int__ = __float__ = __complex__ = __neg__ = _refuse_before_await
+        __add__ = __radd__ = __sub__ = __rsub__ = _refuse_before_await
+        __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse_before_await
+        __matmul__ = __rmatmul__ = __pow__ = __rpow__ = _refuse_before_await
+        __lt__ = __le__ = __gt__ = __ge__ = _refuse_before_await
 
     def __bool__(self) -> bool:
         return True

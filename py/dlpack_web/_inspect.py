@@ -94,7 +94,7 @@ class Report:
         return f"{count} alive{f' ({held})' if held else ''}, {more}"
 
     def _repr_html_(self) -> str:
-        html = f"<p>{escape(self._summary())}</p>"
+        html = f"<div><p>{escape(self._summary())}</p>"
         if self.tensors:
             rows = [
                 [", ".join(t.holders), t.dtype, t.shape, t.device, size_of(t.nbytes)]
@@ -114,7 +114,7 @@ class Report:
                 for key in DEVICE_FACTS
             ]
             html += _table(["device", *(row["device"] for row in self.devices)], facts)
-        return html
+        return f"{html}</div>"
 
 
 def _table(head: list[str], rows: list[list[Any]]) -> str:

@@ -1,12 +1,21 @@
 """The Tensor that users hold: the C core's, with what needs a browser or NumPy."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import suppress
 from math import prod
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, SupportsIndex, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Never,
+    NoReturn,
+    Protocol,
+    Self,
+    SupportsIndex,
+    cast,
+)
 
 from . import _browser, _core, _show, _views
-from ._arrays import np_dtype, view_array
+from ._arrays import element_dtype, np_dtype, view_array
 from ._core import CopyError, ReleasedError
 from ._device import CPU, Device, DLDeviceType, parse_device, webgpu_device
 from ._dtype import DType, dtype_of, parse_dtype
@@ -121,9 +130,15 @@ class Tensor(_core.Tensor, Hints):
         return complex(self._number())
 
     def __index__(self) -> int:
-        if self.dtype.code > 1:
-            raise TypeError(f"a Tensor of {self.dtype} is no integer index")
+        if self.shape or self.dtype.code > 1:
+            raise TypeError(
+                f"a Tensor of {self.dtype} and shape {self.shape} is no index: a single "
+                "integer, of shape (), is"
+            )
         return int(self._number())
+
+    def __format__(self, spec: str) -> str:
+        return format(self._number(), spec) if spec else str(self)
 
     def _number(self) -> Any:
         if self.size != 1:
@@ -135,7 +150,9 @@ class Tensor(_core.Tensor, Hints):
 
     # --- views ------------------------------------------------------------------------
 
-    def reshape(self, shape: SupportsIndex | Iterable[int], /) -> "Tensor":
+    def reshape(
+        self, shape: SupportsIndex | Iterable[int], /, *more: Never
+    ) -> "Tensor":
         """The same elements in the same order, with another shape: a view, with a hold of
         its own on the same memory, on the CPU and on WebGPU.
 
@@ -145,15 +162,17 @@ class Tensor(_core.Tensor, Hints):
         >>> dlw.from_buffer(bytes(6)).reshape((2, -1)).shape
         (2, 3)
         """
+        _one_tuple("reshape", shape, *more)
         return self._view(_views.reshape(self._layout(), shape))
 
-    def permute_dims(self, axes: Iterable[int], /) -> "Tensor":
+    def permute_dims(self, axes: Iterable[int], /, *more: Never) -> "Tensor":
         """The axes in another order, as the array API has it: a view, with a hold of its
         own. ValueError: `axes` is no permutation.
 
         >>> dlw.empty((2, 3)).permute_dims((1, 0)).shape
         (3, 2)
         """
+        _one_tuple("permute_dims", axes, *more)
         return self._view(_views.permute(self._layout(), axes))
 
     def __getitem__(self, key: Any) -> "Tensor":
@@ -166,8 +185,11 @@ class Tensor(_core.Tensor, Hints):
         return self._view(_views.select(self._layout(), key))
 
     def __iter__(self) -> Iterator["Tensor"]:
-        for position in range(len(self)):
-            yield self[position]
+        if not self.shape:
+            raise TypeError(
+                "iteration over a Tensor without dimensions: use t.numpy().item()"
+            )
+        return map(self.__getitem__, range(len(self)))
 
     def _layout(self) -> _views.Layout:
         return _views.Layout(self.shape, self.strides)
@@ -223,6 +245,15 @@ class Tensor(_core.Tensor, Hints):
                 raise CopyError(f"{array.dtype} to {dtype} makes a copy")
             return array.astype(dtype)
         return array.copy() if copy and self.device.is_host else array
+
+    @property
+    def __numpy_dtype__(self) -> "np.dtype[Any]":
+        """What np.dtype(t) is, and jnp.asarray(t) asks for (from NumPy 2.4 on).
+
+        >>> np.result_type(dlw.empty(3), "int64")
+        dtype('float64')
+        """
+        return element_dtype(self.dtype)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -346,7 +377,11 @@ class Tensor(_core.Tensor, Hints):
     def _check_write(self, source: "Tensor", convert: bool) -> None:
         same = source.dtype == self.dtype and source.padded == self.padded
         if source.shape != self.shape or not (same or convert):
-            raise BufferError(f"{source!r} cannot be written over {self!r}")
+            way = "; convert=True converts" if source.shape == self.shape else ""
+            raise BufferError(
+                f"{source!r} cannot be written over {self!r}: shape and dtype must be "
+                f"the same{way}"
+            )
         if not source.device.is_host:
             raise BufferError(f"the source is on {source.device}: {_AWAIT} of it first")
         if self.read_only or not self._row_major():
@@ -358,7 +393,7 @@ class Tensor(_core.Tensor, Hints):
 
     def to_host(
         self, out: "np.ndarray[Any, Any] | None" = None
-    ) -> "Reading[np.ndarray[Any, Any]]":
+    ) -> "Coroutine[Any, Any, np.ndarray[Any, Any]]":
         """To be awaited: the elements as an ndarray, read back from a GPU with one copy.
 
         Into `out` when given (same shape and dtype; one more copy if it is strided),
@@ -514,6 +549,12 @@ from_dlpack = cast(_FromDLPack, _core.from_dlpack)
 from_buffer = cast(_FromBuffer, _core.from_buffer)
 
 
+def _one_tuple(name: str, first: object, *more: object) -> None:
+    """TypeError for extents or axes one by one, as NumPy's methods take them."""
+    if more:
+        raise TypeError(f"{name}() takes one tuple: use t.{name}({(first, *more)})")
+
+
 def made(tensor: _core.Tensor) -> Tensor:
     """What the C core made, by its full type."""
     return cast(Tensor, tensor)
@@ -564,6 +605,11 @@ def empty(
         raise ValueError(f"extents must not be negative: shape is {sizes!r}")
     # The C core counts in 64 bits; anything of that size is too large all the same.
     sizes = tuple(min(extent, 2**63 - 1) for extent in sizes)
+    if isinstance(dtype, int):
+        raise TypeError(
+            f"dtype must be a name such as 'float32', not {dtype!r}; a shape of several "
+            f"extents is one tuple: empty({(*sizes, dtype)})"
+        )
     wanted = parse_dtype(dtype)
     target = parse_device(device)
     if target == CPU:
@@ -642,7 +688,9 @@ def from_js(obj: Any) -> Tensor:
     return made(_browser.receive(_browser.method("fromJs"), obj))
 
 
-def to_host(*tensors: Tensor) -> "Reading[tuple[np.ndarray[Any, Any], ...]]":
+def to_host(
+    *tensors: Tensor,
+) -> "Coroutine[Any, Any, tuple[np.ndarray[Any, Any], ...]]":
     """To be awaited: each tensor's elements as an ndarray, all read back in one submit
     and one map.
 

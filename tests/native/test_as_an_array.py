@@ -1,0 +1,465 @@
+"""Tensors where people use arrays: NumPy's functions, Python's own, and what they are told."""
+
+import asyncio
+import collections.abc
+import copy
+import hashlib
+import json
+import operator
+import pickle
+import re
+import struct
+import sys
+import zlib
+
+import numpy as np
+import pytest
+from forge import Forged, Legacy
+
+import dlpack_web as dlw
+
+A = np.arange(6.0)
+B = A.reshape(2, 3)
+NO_ARITHMETIC = "a Tensor does no arithmetic"
+
+
+@pytest.fixture
+def t():
+    with dlw.from_dlpack(np.arange(6.0)) as tensor:
+        yield tensor
+
+
+@pytest.fixture
+def matrix():
+    with dlw.from_dlpack(np.arange(6.0).reshape(2, 3)) as tensor:
+        yield tensor
+
+
+@pytest.fixture(params=[[3], [[3]], 3], ids=["(1,)", "(1, 1)", "()"])
+def single(request):
+    with dlw.from_dlpack(np.array(request.param)) as tensor:
+        yield tensor
+
+
+# --- NumPy's functions ----------------------------------------------------------------------
+
+FUNCTIONS = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "max": np.max,
+    "argmax": np.argmax,
+    "concatenate": lambda x: np.concatenate([x, x]),
+    "stack": lambda x: np.stack([x, x]),
+    "vstack": lambda x: np.vstack([x, x]),
+    "add": lambda x: np.add(x, 1),
+    "array +": lambda x: A + x,
+    "array @": lambda x: A @ x,
+    "array ==": lambda x: operator.eq(A, x),
+    "== array": lambda x: x == A,
+    "!= array": lambda x: x != A,
+    "scalar *": lambda x: np.float32(2) * x,
+    "where": lambda x: np.where(A > 2, x, 0),
+    "where it": lambda x: np.where(x, 1, 0),
+    "dot": lambda x: np.dot(x, x),
+    "einsum": lambda x: np.einsum("i,i", x, x),
+    "reshape": lambda x: np.reshape(x, (2, 3)),
+    "transpose": np.transpose,
+    "sort": np.sort,
+    "unique": np.unique,
+    "isin": lambda x: np.isin(x, x),
+    "exp": np.exp,
+    "abs": np.abs,
+    "copy": np.copy,
+    "array": np.array,
+    "array of two": lambda x: np.array([x, x]),
+    "copy=True": lambda x: np.array(x, copy=True),
+    "copy=False": lambda x: np.array(x, copy=False),
+    "asarray": np.asarray,
+    "another dtype": lambda x: np.asarray(x, dtype="float32"),
+    "assignment": lambda x: np.copyto(np.zeros(6), x),
+    "shape": np.shape,
+    "zeros_like": np.zeros_like,
+    "broadcast_to": lambda x: np.broadcast_to(x, (2, 6)),
+    "masked": np.ma.array,
+    "linalg.norm": np.linalg.norm,
+    "fft": np.fft.fft,
+    "split": lambda x: np.split(x, 2),
+    "flip": lambda x: np.asarray(np.flip(x)),
+    "index": lambda x: A[np.asarray(x, int)],
+    "fromiter": lambda x: np.fromiter(x, float),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
+def test_numpys_functions_take_it_as_an_array(t, function):
+    found, expected = function(t), function(A)
+    np.testing.assert_array_equal(found, expected)
+    assert type(found) is type(expected)
+    assert getattr(found, "dtype", None) == getattr(expected, "dtype", None)
+
+
+def test_numpy_copies_when_it_is_told_to():
+    array = np.arange(6.0)
+    with dlw.from_dlpack(array) as t:
+        assert np.shares_memory(np.array(t, copy=False), array)
+        assert np.shares_memory(np.asarray(t), array)
+        assert not np.shares_memory(np.array(t), array)
+        assert not np.shares_memory(np.array(t, copy=True), array)
+        if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+            return  # copy=False meant: only if needed
+        assert np.shares_memory(np.array(t, copy=None), array)
+        with pytest.raises(ValueError, match="copy"):
+            np.array(t, copy=False, dtype="float32")
+
+
+@pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="this NumPy does not ask"
+)
+def test_numpy_asks_a_tensor_for_its_dtype(t):
+    assert np.result_type(t, "float32") == np.float64
+    with dlw.empty(3, "float32x4") as vectors, dlw.empty(3, "int8") as numbers:
+        assert np.dtype(vectors) == np.float32
+        assert np.result_type(vectors, numbers) == np.float32
+
+
+def test_single_integers_are_indices_as_in_numpy(single):
+    """Of shape () alone: x[array([3])] is an array, x[array(3)] a number."""
+    ten = np.arange(10)
+    np.testing.assert_array_equal(ten[single], ten[single.numpy()])
+    assert np.shape(ten[single]) == single.shape
+    if single.shape == ():
+        assert list(range(single)) == [0, 1, 2]
+        with dlw.from_dlpack(ten) as t:
+            assert int(t[single]) == 3
+    else:
+        with pytest.raises(TypeError, match="is no index"):
+            range(single)
+
+
+def test_other_single_elements_are_no_indices():
+    for array in (np.array(3.0), np.array(True)):
+        with dlw.from_dlpack(array) as t, pytest.raises(TypeError, match="no index"):
+            range(t)
+
+
+# --- Python's own functions -----------------------------------------------------------------
+
+
+def test_bytes_are_those_of_the_elements(t):
+    for view in (t, t[2:4], t[:0], t.reshape((3, 2))):
+        data = np.asarray(view).tobytes()
+        assert bytes(view) == view.tobytes() == data
+        assert zlib.crc32(view) == zlib.crc32(data)
+        assert hashlib.sha256(view).digest() == hashlib.sha256(data).digest()
+        assert memoryview(view).tobytes() == data
+    assert struct.unpack("6d", t) == (0, 1, 2, 3, 4, 5)
+    struct.pack_into("d", t, 8, 7.5)
+    assert t.numpy()[1] == 7.5
+
+
+def test_strided_bytes_are_copied_or_refused(t):
+    strided = t[::-2]
+    assert bytes(strided) == strided.tobytes() == A[::-2].tobytes()
+    for use in (zlib.crc32, hashlib.sha256, lambda x: struct.unpack("3d", x)):
+        with pytest.raises(BufferError, match="strided; copy it first"):
+            use(strided)
+
+
+def test_single_elements_are_numbers(single):
+    assert (int(single), float(single), complex(single)) == (3, 3.0, 3 + 0j)
+    assert bool(single) is True
+    assert f"{single:05.2f}" == "03.00"
+    assert f"{single}" == str(single) == repr(single)
+
+
+def test_several_elements_are_none(t):
+    for use in (int, float, complex, lambda x: f"{x:.2f}"):
+        with pytest.raises(TypeError, match=r"6 elements is no number: use t\[i\]"):
+            use(t)
+    for use in (bool, lambda x: x and 1, lambda x: not x):
+        with pytest.raises(ValueError, match=r"neither true nor false: use `t is not"):
+            use(t)
+    with t[:0] as nothing, pytest.raises(ValueError, match="0 elements"):
+        bool(nothing)
+
+
+def test_iteration_is_over_views(t, matrix):
+    assert [float(each) for each in t] == A.tolist()
+    assert [row.numpy().tolist() for row in matrix] == B.tolist()
+    assert [float(each) for each in reversed(t)] == A[::-1].tolist()
+    first, *_ = matrix
+    assert np.shares_memory(first.numpy(), matrix.numpy())
+    assert all(each.shape == () for each in t)
+    with dlw.empty(()) as scalar, pytest.raises(TypeError, match="without dimensions"):
+        iter(scalar)  # at once: libraries ask so whether it can be iterated
+
+
+def test_sorting_and_comparing_name_numpy(t):
+    uses = (sorted, sum, max, min, lambda x: 3 in x, lambda x: list(x).index(2))
+    for use in uses:
+        with pytest.raises(TypeError, match=NO_ARITHMETIC):
+            use(t)
+
+
+OPERATORS = {
+    "+": [lambda x: x + 1, lambda x: 1 + x, lambda x: +x],
+    "-": [lambda x: x - 1, lambda x: 1 - x, lambda x: -x],
+    "*": [lambda x: x * 2, lambda x: 2 * x, lambda x: [0] * x],
+    "/": [lambda x: x / 2, lambda x: 2 / x],
+    "//": [lambda x: x // 2, lambda x: 2 // x],
+    "%": [lambda x: x % 2, lambda x: 2 % x],
+    "**": [lambda x: x**2, lambda x: 2**x],
+    "@": [lambda x: x @ x],
+    "&": [lambda x: x & 1, lambda x: 1 & x],
+    "|": [lambda x: x | 1, lambda x: 1 | x],
+    "^": [lambda x: x ^ 1, lambda x: 1 ^ x],
+    "~": [lambda x: ~x],
+    "<<": [lambda x: x << 1, lambda x: 1 << x],
+    ">>": [lambda x: x >> 1, lambda x: 1 >> x],
+    "abs()": [abs],
+    "round()": [round, lambda x: round(x, 1)],
+    "divmod()": [lambda x: divmod(x, 2), lambda x: divmod(2, x)],
+    "<": [lambda x: x < 1, lambda x: operator.gt(1, x)],
+    "<=": [lambda x: x <= 1],
+    ">": [lambda x: x > 1],
+    ">=": [lambda x: x >= 1],
+    "in": [lambda x: 1 in x],
+    "==": [lambda x: x == 1, lambda x: operator.eq(1.5, x), lambda x: x == [1, 2]],
+}
+
+
+@pytest.mark.parametrize("symbol", OPERATORS)
+def test_operators_name_numpy(t, symbol):
+    for use in OPERATORS[symbol]:
+        words = rf"{NO_ARITHMETIC}, so that {re.escape(symbol)} is not .* np\.asarray"
+        with pytest.raises(TypeError, match=words):
+            use(t)
+
+
+def test_tensors_are_not_compared_by_their_elements(t):
+    """`t == 3` was False, whatever the elements, and nothing said so."""
+    with t[:] as same, pytest.raises(TypeError, match=r"`t is u` tells"):
+        _ = t == same
+    with pytest.raises(TypeError, match=NO_ARITHMETIC):
+        _ = t != 3
+    assert operator.eq(t, t)
+    assert operator.ne(t, None)
+    assert t != "t"
+    assert len({t, t}) == 1
+    assert {t: 5}[t] == 5
+    assert ["x", t].index(t) == 1
+    assert t in (None, t)
+
+
+def test_what_kinds_of_collection_it_is(t):
+    for kind in ("Iterable", "Sized", "Collection", "Buffer", "Hashable"):
+        assert isinstance(t, getattr(collections.abc, kind, object))
+    assert not isinstance(t, collections.abc.Sequence)  # index, count: arithmetic
+
+
+def test_what_json_takes(t):
+    assert json.loads(json.dumps({"dtype": t.dtype, "shape": t.shape})) == {
+        "dtype": "float64",
+        "shape": [6],
+    }
+    assert json.dumps(t.numpy().tolist()) == "[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]"
+    with pytest.raises(TypeError, match="Tensor is not JSON serializable"):
+        json.dumps(t)
+
+
+@pytest.mark.parametrize(
+    "use", [copy.copy, copy.deepcopy, pickle.dumps, lambda x: copy.deepcopy([x])]
+)
+def test_copying_and_pickling_name_the_way(t, use):
+    with pytest.raises(TypeError, match=r"t\.numpy\(\), or dlw\.from_dlpack\(t, copy"):
+        use(t)
+
+
+def test_elements_are_written_in_other_ways(t):
+    with pytest.raises(TypeError, match=r"t\.write\(x\).*np\.asarray"):
+        t[0] = 1
+    with pytest.raises(TypeError, match="cannot be deleted"):
+        del t[0]
+    with pytest.raises(BufferError, match=r"must be the same; convert=True converts$"):
+        t.write(A.astype("float32"))
+    with pytest.raises(BufferError, match=r"must be the same$"):
+        t.write(B)
+
+
+def test_one_tuple_is_taken(t, matrix):
+    with pytest.raises(TypeError, match=r"use t\.reshape\(\(2, 3\)\)"):
+        t.reshape(2, 3)
+    with pytest.raises(TypeError, match=r"use t\.permute_dims\(\(1, 0\)\)"):
+        matrix.permute_dims(1, 0)
+    with pytest.raises(TypeError, match=r"name such as.*empty\(\(2, 3\)\)"):
+        dlw.empty(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("T", r"t\.permute_dims"),
+        ("tolist", r"t\.numpy\(\)\.tolist\(\)"),
+        ("sum", r"np\.asarray\(t\)"),
+        ("flags", r"np\.asarray\(t\)\.flags"),
+        ("numel", r"t\.size"),
+        ("byteOffset", r"t\.byte_offset"),
+        ("cpu", r"to_device\('cpu'\)"),
+        ("requires_grad", "no gradient"),
+        ("close", r"t\.release\(\)"),
+        ("foo", r"no attribute 'foo'$"),
+    ],
+)
+def test_attributes_of_arrays_name_the_way(t, name, words):
+    with pytest.raises(AttributeError, match=words):
+        getattr(t, name)
+    assert not hasattr(t, name)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
+@pytest.mark.parametrize(
+    "use",
+    [
+        np.asarray,
+        np.sum,
+        len,
+        list,
+        float,
+        lambda x: x[0],
+        lambda x: x + 1,
+        lambda x: A * x,
+        lambda x: x > 1,
+        dlw.from_dlpack,
+        dlw.from_buffer,
+    ],
+)
+def test_to_host_has_to_be_awaited(t, use):
+    reading = t.to_host()
+    with pytest.raises((TypeError, AttributeError), match="`await"):
+        use(reading)
+    with pytest.raises(AttributeError, match=r"not there yet.*'shape'"):
+        _ = reading.shape
+    reading.close()
+
+
+@pytest.mark.skipif(sys.platform == "emscripten", reason="a loop is running there")
+def test_to_host_is_a_coroutine(t):
+    async def together():
+        return await asyncio.gather(asyncio.create_task(t.to_host()), t.to_host())
+
+    for array in asyncio.run(together()):
+        assert np.shares_memory(array, t.numpy())
+    reading = t.to_host()
+    assert asyncio.iscoroutine(reading)
+    reading.close()
+
+
+# --- what is no array -----------------------------------------------------------------------
+
+
+class Lazy:
+    def __array__(self, dtype=None, copy=None):
+        return A
+
+
+class Sparse:
+    def toarray(self):
+        return B
+
+
+class Awaitable:
+    def __await__(self):
+        yield
+
+
+OTHERS = {
+    "a list": ([1, 2], r"np\.asarray\(x\)"),
+    "a tuple": ((1, 2), r"np\.asarray\(x\)"),
+    "an int": (3, r"np\.asarray\(x\)"),
+    "a float": (1.5, r"np\.asarray\(x\)"),
+    "a complex": (1j, r"np\.asarray\(x\)"),
+    "a range": (range(3), r"np\.asarray\(x\)"),
+    "a NoneType": (None, r"np\.asarray\(x\)"),
+    "a Lazy": (Lazy(), r"it has __array__: use np\.asarray\(x\)"),
+    "a Sparse": (Sparse(), r"use x\.toarray\(\)"),
+    "an Awaitable": (Awaitable(), "use `await x`"),
+    "a dict": ({"a": A}, "one by one"),
+    "a str": ("abc", r"from_buffer\(x\.encode\(\)\)"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_others_are_told_what_to_do_in_one_line(name):
+    x, way = OTHERS[name]
+    words = rf"^cannot share {name}, which has neither __dlpack__ nor a buffer: .*{way}"
+    for use, error in (
+        (dlw.from_dlpack, AttributeError),
+        (lambda x: dlw.from_dlpack(x, device="cpu"), AttributeError),
+        (lambda x: dlw.from_dlpack(x, dtype="float32"), AttributeError),
+        (dlw.from_buffer, TypeError),
+        (lambda x: dlw.empty(2).write(x), TypeError),
+    ):
+        with pytest.raises(error, match=words) as caught:
+            use(x)
+        assert "\n" not in str(caught.value)
+        assert caught.value.__suppress_context__
+        assert caught.value.__cause__ is None
+
+
+def test_buffers_are_told_of_from_buffer():
+    for x in (b"abc", bytearray(3), memoryview(b"abc"), np.float32(3)):
+        if not hasattr(x, "__dlpack__"):
+            with pytest.raises(AttributeError, match=r"is a buffer: use from_buffer\("):
+                dlw.from_dlpack(x)
+        dlw.from_buffer(x).release()
+
+
+def test_attribute_errors_of_producers_stay_theirs():
+    class Broken(Forged):
+        def __dlpack__(self, **keywords):
+            return self.nonsense
+
+    with pytest.raises(AttributeError, match="nonsense"):
+        dlw.from_dlpack(Broken(flavour=Legacy))
+
+
+# --- dtypes ---------------------------------------------------------------------------------
+
+
+def test_dtypes_equal_what_means_the_same(t):
+    for same in ("float64", np.float64, np.dtype("float64"), float, t.dtype):
+        assert t.dtype == same
+        assert same == t.dtype
+        assert not operator.ne(t.dtype, same)
+    for other in ("float32", np.float32, np.dtype(">f8"), int, None, 3, object()):
+        assert t.dtype != other
+        assert other != t.dtype
+        assert not operator.eq(t.dtype, other)
+    assert t.dtype in (np.float32, np.float64)
+    assert {t.dtype: 1}["float64"] == 1
+
+
+def test_dtypes_can_be_copied_and_pickled(t):
+    for dtype in (t.dtype, dlw.DType("float32x4")):
+        for again in (copy.deepcopy(dtype), pickle.loads(pickle.dumps(dtype))):
+            assert type(again) is dlw.DType
+            assert (again, again.lanes, again.bits) == (dtype, dtype.lanes, dtype.bits)
+
+
+def test_kinds_are_numpys(dtype):
+    np_dtype = dtype["numpy"] == "numpy" and np.dtype(dtype["name"])
+    assert dlw.DType(dtype["name"]).kind == (np_dtype.kind if np_dtype else "V")
+
+
+@pytest.mark.parametrize("name", ["f4", "<f4", "=f4", "f", "single"])
+def test_codes_of_numpy_name_the_dtype(name):
+    with pytest.raises(TypeError, match="did you mean 'float32'"):
+        dlw.empty(3, name)
+
+
+def test_attributes_of_numpys_dtypes_name_it(t):
+    for name in ("byteorder", "names", "isnative"):
+        with pytest.raises(AttributeError, match=rf"t\.numpy\(\)\.dtype has {name}"):
+            getattr(t.dtype, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'foo'$"):
+        _ = t.dtype.foo

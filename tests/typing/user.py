@@ -1,0 +1,87 @@
+"""A user's program as `mypy --strict` sees it; `make check` runs that, nothing runs this.
+
+Where a comment ignores an error, the error is expected: mypy tells of those that are gone.
+"""
+
+from typing import Any, assert_type
+
+import numpy as np
+
+import dlpack_web as dlw
+
+Array = np.ndarray[Any, Any]
+
+
+async def ways_there_and_back(a: Array) -> Array:
+    device = await dlw.webgpu.request_device(maxBufferSize=2**30)
+    assert_type(device, dlw.Device)
+    with dlw.from_dlpack(a) as t, t.to_device("webgpu", dtype=np.float32) as gpu:
+        assert_type(t, dlw.Tensor)
+        assert_type(gpu, dlw.Tensor)
+        assert_type(await gpu.to_host(), Array)
+        first, *_ = await dlw.to_host(gpu, t)
+        assert_type(first, Array)
+        gpu.write(a, convert=True)
+        return await gpu.to_host(out=np.empty_like(a))
+
+
+def facts(t: dlw.Tensor) -> None:
+    assert_type(t.shape, tuple[int, ...])
+    assert_type(t.strides, tuple[int, ...])
+    assert_type(t.dtype, dlw.DType)
+    assert_type(t.dtype.itemsize, int)
+    assert_type(t.device, dlw.Device)
+    assert_type(t.numpy(), Array)
+    assert_type(np.asarray(t), np.ndarray[tuple[Any, ...], np.dtype[Any]])
+    assert_type(memoryview(t).tobytes(), bytes)
+    assert_type(bytes(t), bytes)
+    assert_type(float(t), float)
+    assert_type(len(t), int)
+    name: str = t.dtype
+    print(name, t.dtype == "float32", f"{t:.3f}", [1, 2][t])
+
+
+def views(t: dlw.Tensor) -> None:
+    assert_type(t[0, ..., None, ::2], dlw.Tensor)
+    assert_type(t.reshape((2, -1)), dlw.Tensor)
+    assert_type(t.permute_dims((1, 0)), dlw.Tensor)
+    for row in t:
+        assert_type(row, dlw.Tensor)
+
+
+def makers(a: Array) -> None:
+    assert_type(dlw.empty((2, 3), np.float32), dlw.Tensor)
+    assert_type(dlw.empty(3, "bfloat16", device="webgpu:1"), dlw.Tensor)
+    assert_type(dlw.from_dlpack(a, device="cpu", copy=False), dlw.Tensor)
+    assert_type(dlw.from_buffer(b"abc"), dlw.Tensor)
+    assert_type(dlw.live_tensors(), int)
+
+
+def kernels(t: dlw.Tensor) -> None:
+    kernel = dlw.webgpu.Kernel("fn main() {}")
+    kernel(t, 2.5, workgroups=(4, 4))
+
+
+def mistakes(t: dlw.Tensor) -> None:
+    t + 1  # type: ignore[operator]
+    1 + t  # type: ignore[operator]
+    t @ t  # type: ignore[operator]
+    -t  # type: ignore[operator]
+    t < 1  # type: ignore[operator]
+    t == 1  # type: ignore[comparison-overlap]
+    t[0] = 1  # type: ignore[index]
+    t.foo  # type: ignore[attr-defined]
+    t.sum()  # type: ignore[attr-defined]
+    t.shape = (3, 2)  # type: ignore[misc]
+    t.reshape(2, 3)  # type: ignore[arg-type]
+    t.permute_dims(1, 0)  # type: ignore[arg-type]
+    t.to_host().sum()  # type: ignore[attr-defined]
+    t.to_host() + 1  # type: ignore[operator]
+    t.dtype.byteorder  # type: ignore[attr-defined]
+    dlw.from_dlpack([1, 2])  # type: ignore[arg-type]
+    dlw.webgpu.Kernel("fn main() {}")([1, 2])  # type: ignore[arg-type]
+
+
+async def mistakes_later(t: dlw.Tensor) -> None:
+    t.to_host()  # type: ignore[unused-coroutine]
+    await t.numpy()  # type: ignore[misc]
