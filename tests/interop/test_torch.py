@@ -1,5 +1,7 @@
 """What only PyTorch has: the exchange API on its side, autograd, views, subclasses."""
 
+import sys
+
 import numpy as np
 import pytest
 from frameworks import address, aligned
@@ -10,17 +12,19 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """The keywords of every call of `__dlpack__` of a torch.Tensor."""
+def asked():
+    """The arguments of every call of `__dlpack__` of a torch.Tensor, which stays as it is:
+    the exchange API of a class stands for the method that the class has."""
     calls = []
-    real = torch.Tensor.__dlpack__
+    code = torch.Tensor.__dlpack__.__code__
 
-    def recording(self, **keywords):
-        calls.append(keywords)
-        return real(self, **keywords)
+    def watch(frame, event, argument):
+        if event == "call" and frame.f_code is code:
+            calls.append(dict(frame.f_locals))
 
-    monkeypatch.setattr(torch.Tensor, "__dlpack__", recording)
-    return calls
+    sys.setprofile(watch)
+    yield calls
+    sys.setprofile(None)
 
 
 def test_exchange_api_is_used(asked):
@@ -86,7 +90,7 @@ def test_read_only_wrapper_is_read_only():
 
 def test_tensors_without_memory_are_refused():
     for array in (torch.eye(3).to_sparse(), torch.empty(2, device="meta")):
-        with pytest.raises(RuntimeError):
+        with pytest.raises((BufferError, RuntimeError)):
             dlw.from_dlpack(array)
 
 
