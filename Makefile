@@ -19,6 +19,7 @@ VENV := build/venv/.done
 NPM := node_modules/.done
 PYODIDES := pyodide pyodide-0.29
 NUMPY := build/numpy/.done
+OLD_NUMPYS := 1.26 2.0
 NATIVE := py/dlpack_web/_core.abi3.so
 ASAN := build/asan/dlpack_web/_core.abi3.so
 BRIDGE := py/dlpack_web/_bridge.js
@@ -44,7 +45,7 @@ TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
-.PHONY: interop interop-light bench-quick bench-lite
+.PHONY: interop interop-light interop-numpy bench-quick bench-lite
 .PHONY: test-native test-asan test-leaks test-js test-browser test-lite
 .PHONY: test-all test-firefox test-webkit
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
@@ -71,7 +72,7 @@ bench-quick: $(NATIVE) $(LIBRARIES) site chromium
 	@echo "[test] tests/bench --quick (figures that mean nothing)"
 	$(PYTHON_BIN)/python tests/bench/bench.py --quick >/dev/null
 
-interop: build/interop/.torch interop-light ## NumPy, PyTorch, JAX, tvm-ffi, ... and their table
+interop: build/interop/.torch build/interop/.tensorflow interop-light ## NumPy, PyTorch, JAX, ... and their table
 
 check: check-c check-python check-js check-imports check-locks check-sizes ## format, lint, types, imports, locks, sizes
 
@@ -91,11 +92,12 @@ native: $(NATIVE) ## the extension for this machine's CPython, installed into bu
 
 asan: $(ASAN) ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
 
-# Those that the others follow (-c) come first.
+# Those that the others follow (-c) come first. Old NumPys have no versions for all Pythons.
 locks: build/locks/.done ## requirements/*.txt anew from requirements/*.in, with the hashes of all files
-	@for name in locks dev interop model lite; do
+	@for name in locks dev interop tensorflow model lite $(OLD_NUMPYS:%=numpy-%); do
 	  echo "[locks] requirements/$$name.txt"
-	  build/locks/bin/uv pip compile --quiet --no-config --universal --python-version 3.12 \
+	  case $$name in numpy-*) all= ;; *) all=--universal ;; esac
+	  build/locks/bin/uv pip compile --quiet --no-config $$all --python-version 3.12 \
 	    --generate-hashes --only-binary :all: --emit-build-options \
 	    --custom-compile-command "make locks" \
 	    requirements/$$name.in --output-file requirements/$$name.txt
@@ -158,11 +160,38 @@ test-lite: $(LITE) chromium
 bench-lite: $(LITE) chromium
 	@$(PYTHON_BIN)/python tests/lite/timing.py
 
-# The same without PyTorch (unless it is installed): a minute less, and gigabytes.
-interop-light: build/interop/.done $(NATIVE)
+# The same without PyTorch and TensorFlow (unless they are installed): a minute less, and
+# gigabytes.
+interop-light: build/interop/.done $(NATIVE) interop-numpy
 	@echo "[test] tests/interop"
-	table=; if [ -e build/interop/.torch ]; then table=--results=tests/interop/RESULTS.md; fi
+	table=; if [ -e build/interop/.torch ] && [ -e build/interop/.tensorflow ]; then
+	  table="--results=tests/interop/RESULTS.md $$(printf -- '--with-notes=%s ' \
+	    build/numpy-*/notes.json)"
+	fi
 	PYTHONPATH=py build/interop/bin/python -m pytest tests/interop $$table
+
+# NumPy before 2.1, which speaks DLPack before 1.0; there is none for Python 3.13. It also
+# runs the native tests: the package's extra `numpy` allows it.
+interop-numpy: $(OLD_NUMPYS:%=build/numpy-%/.done) $(NATIVE)
+	@for numpy in $(OLD_NUMPYS); do
+	  venv=build/numpy-$$numpy
+	  if [ ! -x $$venv/bin/python ]; then
+	    echo "[skip] NumPy $$numpy was not run: it needs Python 3.12, and none was found"
+	    continue
+	  fi
+	  echo "[test] tests/native and tests/interop with NumPy $$numpy"
+	  PYTHONPATH=py $$venv/bin/python -m pytest tests/native -p no:cacheprovider
+	  PYTHONPATH=py $$venv/bin/python -m pytest tests/interop -p no:cacheprovider \
+	    -k numpy --notes=$$venv/notes.json
+	done
+
+build/numpy-%/.done: requirements/numpy-%.txt $(MAKE_VENV)
+	@rm -rf build/numpy-$* && mkdir -p build/numpy-$*
+	if $(TOOLCHAIN)/find_python.sh 3.12 >/dev/null 2>&1; then
+	  echo "[setup] NumPy $* into build/numpy-$*"
+	  $(TOOLCHAIN)/make_venv.sh build/numpy-$* numpy-$* 3.12
+	fi
+	touch $@
 
 build/interop/.done: requirements/interop.txt $(MAKE_VENV)
 	@echo "[setup] frameworks into build/interop"
@@ -174,6 +203,13 @@ build/interop/.torch: build/interop/.done requirements/torch.txt
 	build/interop/bin/python -m pip install --quiet --disable-pip-version-check \
 	  --requirement requirements/torch.txt >build/torch.log 2>&1 \
 	  || { tail build/torch.log; exit 1; }
+	touch $@
+
+build/interop/.tensorflow: build/interop/.done requirements/tensorflow.txt
+	@echo "[setup] TensorFlow into build/interop"
+	build/interop/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --require-hashes --requirement requirements/tensorflow.txt >build/tensorflow.log 2>&1 \
+	  || { tail build/tensorflow.log; exit 1; }
 	touch $@
 
 # --- parts of `make check` ------------------------------------------------------------

@@ -21,6 +21,8 @@ RESULTS = pytest.StashKey[Results]()
 
 def pytest_addoption(parser):
     parser.addoption("--results", type=Path, help="file for the table, if all passes")
+    parser.addoption("--notes", type=Path, help="file for another run's --with-notes")
+    parser.addoption("--with-notes", type=Path, action="append", default=[])
 
 
 def pytest_configure(config):
@@ -28,9 +30,15 @@ def pytest_configure(config):
 
 
 def pytest_sessionfinish(session, exitstatus):
-    path = session.config.getoption("results")
-    if path is not None and exitstatus == pytest.ExitCode.OK:
-        path.write_text(session.config.stash[RESULTS].markdown(), "utf-8")
+    if exitstatus != pytest.ExitCode.OK:
+        return
+    option, results = session.config.getoption, session.config.stash[RESULTS]
+    if option("notes") is not None:
+        results.save(option("notes"))
+    if option("results") is not None:
+        for path in reversed(option("with_notes")):
+            results.add(path)
+        option("results").write_text(results.markdown(), "utf-8")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from forge import versioned
+from forge import legacy, versioned
 
 import dlpack_web as dlw
 
@@ -20,9 +20,9 @@ ROWS = json.loads(Path(__file__).parents[1].joinpath("dtypes.json").read_text("u
 VECTORS = ("float4_e2m1fnx2", "float32x4")
 DTYPES = (*(row["name"] for row in ROWS), *VECTORS)
 NUMPYS = tuple(row["name"] for row in ROWS if row["numpy"] == "numpy")
+# Before 2.1 it speaks DLPack before 1.0: no versions, no copy=, nothing read-only.
+OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.1.0"
 FLOAT8 = tuple(name for name in DTYPES if name.startswith("float8"))
-# What frameworks raise for what they do not take.
-REFUSAL = (BufferError, RuntimeError, TypeError)
 
 
 def address(tensor):
@@ -44,13 +44,18 @@ class Framework:
 
     title = distribution = module = ""
     writable = True  # its arrays arrive as tensors that may be written
+    writes = None  # it can write to the arrays that it makes of ours; None: the same
+    shares = True  # our tensor becomes an array over the same memory; else a copy
     read_only = "kept"  # our read-only tensor: kept, ignored, refused
     copy = "copied"  # from_dlpack(tensor, copy=True): copied, aliased, no keyword
     producer_copy = "copied"  # dlw.from_dlpack(array, copy=True): copied, refused
     webgpu = "refused"  # a WebGPU tensor: kept, refused
     lazy = False  # lets go of memory at the next garbage collection only
+    refusal = (BufferError, RuntimeError, TypeError)  # what it raises for others
     layouts: ClassVar = {}  # those not shared: copied, refused
     takes = NUMPYS  # dtypes of tensors that it accepts
+    narrows: ClassVar = {}  # those that it takes as another dtype
+    misreads = ()  # those whose elements it takes for others, without a word
     makes = None  # dtypes of zeros(); None: the same
 
     def __init__(self, module):
@@ -93,6 +98,14 @@ class Framework:
 
 class NumPy(Framework):
     title, distribution, module = "NumPy", "numpy", "numpy"
+    if OLD_NUMPY:
+        title = "NumPy " + ".".join(np.__version__.split(".")[:2])
+        writes = False
+        read_only = "refused"
+        copy = "no keyword"
+
+    def zeros(self, shape, dtype):
+        return np.zeros(shape, dtype)  # np.bool is a name of NumPy 2
 
 
 class ArrayApiStrict(Framework):
@@ -218,6 +231,61 @@ class OnnxRuntime(Framework):
         return array.data_ptr()
 
 
+class Mlx(Framework):
+    """Its backend for the CPU copies whatever it takes, its own arrays, too."""
+
+    title, distribution, module = "MLX", "mlx", "mlx.core"
+    writes = shares = False
+    read_only = "copied"
+    refusal = (ValueError,)
+    layouts: ClassVar = {
+        **dict.fromkeys(["0 dimensions", "empty", "empty in the middle"], "copied"),
+        **dict.fromkeys(["unaligned", "transposed", "every other"], "copied"),
+        **dict.fromkeys(["broadcast", "one row", "5 dimensions"], "copied"),
+        "reversed": "refused",
+    }
+    takes = (*(n for n in NUMPYS if n not in ("float64", "complex128")), "bfloat16")
+    makes = (*takes, "float64")
+    narrows: ClassVar = {"float64": "float32", "complex128": "complex64"}
+
+    def zeros(self, shape, dtype):
+        name = "bool_" if dtype == "bool" else dtype
+        array = self.lib.zeros(shape, getattr(self.lib, name))
+        self.lib.eval(array)
+        return array
+
+    def address(self, array):
+        return legacy(array.__dlpack__()).dl_tensor.data
+
+
+class TensorFlow(Framework):
+    """Eager tensors of the CPU; it takes capsules only, of DLPack before 1.0."""
+
+    title, distribution, module = "TensorFlow", "tensorflow-cpu", "tensorflow"
+    writable = False  # as their buffers say
+    read_only = "refused"
+    copy = "no keyword"
+    producer_copy = "refused"
+    layouts: ClassVar = dict.fromkeys(
+        ["transposed", "every other", "reversed", "broadcast"], "refused"
+    )
+    takes = (*NUMPYS, "bfloat16")
+    misreads = ("float32x4",)  # it looks at the bits alone
+
+    def __init__(self, module):
+        super().__init__(module)
+        self.refusal = (*self.refusal, module.errors.OpError)
+
+    def from_dlpack(self, x, **keywords):
+        return self.lib.experimental.dlpack.from_dlpack(x.__dlpack__(), **keywords)
+
+    def dtype_name(self, array):
+        return array.dtype.name
+
+    def address(self, array):
+        return legacy(array.__dlpack__()).dl_tensor.data
+
+
 class Nanobind(Framework):
     """nb::ndarray, by the functions of extension.cpp."""
 
@@ -270,5 +338,15 @@ def _build_extension(nanobind, folder):
     return module
 
 
-ALL = [NumPy, ArrayApiStrict, Torch, Jax, TvmFfi, OnnxRuntime, Nanobind]
+ALL = [
+    NumPy,
+    ArrayApiStrict,
+    Torch,
+    Jax,
+    TensorFlow,
+    Mlx,
+    TvmFfi,
+    OnnxRuntime,
+    Nanobind,
+]
 TITLE = operator.attrgetter("title")  # the id of a framework in tests

@@ -1,5 +1,6 @@
 """The table of who works how, from what the tests saw."""
 
+import json
 import platform
 import sys
 from importlib import metadata
@@ -7,6 +8,7 @@ from importlib import metadata
 SUMMARY = (
     "to dlpack-web",
     "from dlpack-web",
+    "there and back",
     "read-only tensor",
     "copy=True of ours",
     "copy=True of theirs",
@@ -18,8 +20,9 @@ HEAD = """\
 # Interoperability
 
 Written by `make interop`: each cell is what its tests saw with CPython {python} on
-{system}. "Shared" is the same address, with writes seen on both sides; "not run" is a
-framework that was not installed.
+{system}; NumPy 1.26 and 2.0 with CPython 3.12. "Shared" is the same address, with writes
+seen on both sides; "there and back" is a framework's own array through a tensor; "not run"
+is a framework that was not installed.
 
 """
 
@@ -28,9 +31,30 @@ class Results:
     """Notes of the tests by framework, and the document made of them."""
 
     def __init__(self, kinds):
-        self.kinds = kinds
+        self.kinds = {kind.title: kind.distribution for kind in kinds}
+        self.versions = {}  # of frameworks that ran elsewhere
         self.notes = {}  # (framework's title, table, row) -> text
         self.rows = {"summary": list(SUMMARY)}
+
+    def save(self, path):
+        """What was seen, for another run's table."""
+        ran = [title for title in self.kinds if self._ran(title)]
+        versions = {title: metadata.version(self.kinds[title]) for title in ran}
+        notes = [(*key, text) for key, text in self.notes.items() if key[0] in ran]
+        path.write_text(json.dumps({"versions": versions, "notes": notes}), "utf-8")
+
+    def add(self, path):
+        """What another run saw: frameworks of their own, beside the first."""
+        seen = json.loads(path.read_text("utf-8"))
+        self.versions |= seen["versions"]
+        first, *rest = self.kinds
+        titles = [first, *seen["versions"], *rest]
+        self.kinds = {title: self.kinds.get(title) for title in titles}
+        for title, table, row, text in seen["notes"]:
+            self.notes[title, table, row] = text
+
+    def _ran(self, title):
+        return any(key[0] == title for key in self.notes)
 
     def note(self, framework, table, row, text):
         """In `table`, text is what was seen of `framework` in `row`."""
@@ -60,24 +84,29 @@ class Results:
         ]
         return "".join(parts)
 
-    def _text(self, kind, table, row):
-        return self.notes.get((kind.title, table, row), NOT_RUN)
+    def _text(self, title, table, row):
+        return self.notes.get((title, table, row), NOT_RUN)
+
+    def _version(self, title):
+        if not self._ran(title):
+            return NOT_RUN
+        return self.versions.get(title) or metadata.version(self.kinds[title])
 
     def _summary(self):
         """A line for each framework."""
         lines = [("framework", "version", *SUMMARY)]
-        for kind in self.kinds:
-            seen = [self._text(kind, "summary", row) for row in SUMMARY]
-            ran = any(text != NOT_RUN for text in seen)
-            version = metadata.version(kind.distribution) if ran else NOT_RUN
-            lines.append((kind.title, version, *seen))
+        for title in self.kinds:
+            seen = (self._text(title, "summary", row) for row in SUMMARY)
+            lines.append((title, self._version(title), *seen))
         return _markdown(lines)
 
     def _table(self, table):
         """A column for each framework."""
-        lines = [("", *(kind.title for kind in self.kinds))]
+        lines = [("", *self.kinds)]
         for row in self.rows[table]:
-            lines.append((row, *(self._text(kind, table, row) for kind in self.kinds)))
+            lines.append(
+                (row, *(self._text(title, table, row) for title in self.kinds))
+            )
         return _markdown(lines)
 
 

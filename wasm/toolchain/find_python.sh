@@ -1,10 +1,15 @@
 #!/bin/sh
-# Prints the path of a Python >= 3.12 that really runs. PYTHON overrides the search.
+# find_python.sh [VERSION]: prints the path of a Python >= 3.12 that really runs, or of one
+# of that very VERSION ("3.12"). PYTHON overrides the search for any.
 works() {
-  "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 12))' >/dev/null 2>&1
+  "$1" -c "
+import ensurepip, sys, venv
+version = '${wanted}' or sys.version
+sys.exit(sys.version_info < (3, 12) or not sys.version.startswith(version))" >/dev/null 2>&1
 }
 
-if [ -n "${PYTHON:-}" ]; then
+wanted=${1:+$1.}
+if [ -n "${PYTHON:-}" ] && [ -z "$wanted" ]; then
   works "$PYTHON" && command -v "$PYTHON" && exit
   echo "PYTHON=$PYTHON is not a Python >= 3.12 with the venv module" >&2
   exit 1
