@@ -15,11 +15,24 @@ int dlw_errors_init(PyObject *module) {
   if (both == NULL) return -1;
   int failed =
       add_class(module, &dlw_CopyError, "dlpack_web.CopyError", "CopyError",
-                "A copy would be needed although copy=False was asked for.", both) < 0;
+                "A copy would be needed although copy=False was asked for.\n\n"
+                ">>> dlw.empty(3).to_device('cpu', dtype='float16', copy=False)\n"
+                "Traceback (most recent call last):\n"
+                "...\n"
+                "dlpack_web.CopyError: float32 to float16 makes a copy",
+                both) < 0;
   Py_DECREF(both);
   if (failed) return -1;
   if (add_class(module, &dlw_DeviceLostError, "dlpack_web.DeviceLostError",
-                "DeviceLostError", "The tensor's WebGPU device was lost.",
+                "DeviceLostError",
+                "The tensor's WebGPU device was lost.\n\n"
+                ">>> device = await dlw.webgpu.request_device()\n"
+                ">>> t = dlw.empty(3, device=device)\n"
+                ">>> device.gpu.destroy()\n"
+                ">>> await t.to_host()  # doctest: +IGNORE_EXCEPTION_DETAIL\n"
+                "Traceback (most recent call last):\n"
+                "...\n"
+                "dlpack_web.DeviceLostError: the device was lost",
                 PyExc_BufferError) < 0) {
     return -1;
   }
@@ -32,7 +45,16 @@ int dlw_errors_init(PyObject *module) {
     return -1;
   }
   return add_class(module, &dlw_ReleasedError, "dlpack_web.ReleasedError",
-                   "ReleasedError", "The tensor was released.", PyExc_BufferError);
+                   "ReleasedError",
+                   "The tensor was released.\n\n"
+                   ">>> t = dlw.empty(3)\n"
+                   ">>> t.release()\n"
+                   ">>> t.shape\n"
+                   "Traceback (most recent call last):\n"
+                   "...\n"
+                   "dlpack_web.ReleasedError: this Tensor was released; make a new one "
+                   "from the array it shared",
+                   PyExc_BufferError);
 }
 
 /* --- words for what is wrong with a tensor ---------------------------------------- */

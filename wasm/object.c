@@ -281,16 +281,38 @@ static PyObject *get_owner(PyObject *self, void *unused) {
 }
 
 static PyGetSetDef TENSOR_GETSET[] = {
-    {"shape", get_shape, NULL, "Extents, a tuple of ints.", NULL},
-    {"strides", get_strides, NULL,
-     "Steps between neighbours in elements, a tuple of ints.", NULL},
-    {"byte_offset", get_byte_offset, NULL,
-     "Bytes from the start of the memory to element 0; 0 on the CPU.", NULL},
-    {"padded", get_padded, NULL,
-     "Whether each element of less than a byte has a byte of its own.", NULL},
-    {"read_only", get_read_only, NULL, "Whether the elements must not be written.",
+    {"shape", get_shape, NULL,
+     "Extents, a tuple of ints.\n\n"
+     ">>> dlw.empty((2, 3)).shape\n"
+     "(2, 3)",
      NULL},
-    {"released", get_released, NULL, "Whether release() was called.", NULL},
+    {"strides", get_strides, NULL,
+     "Steps between neighbours in elements, a tuple of ints.\n\n"
+     ">>> dlw.from_buffer(bytes(6)).reshape((2, 3))[:, ::2].strides\n"
+     "(3, 2)",
+     NULL},
+    {"byte_offset", get_byte_offset, NULL,
+     "Bytes from the start of the memory to element 0; 0 on the CPU.\n\n"
+     ">>> dlw.empty((2, 3))[1].byte_offset\n"
+     "0",
+     NULL},
+    {"padded", get_padded, NULL,
+     "Whether each element of less than a byte has a byte of its own.\n\n"
+     ">>> dlw.empty(8, 'int4').padded, dlw.empty(8, 'int4').nbytes\n"
+     "(False, 4)",
+     NULL},
+    {"read_only", get_read_only, NULL,
+     "Whether the elements must not be written.\n\n"
+     ">>> dlw.from_buffer(b'abc').read_only\n"
+     "True",
+     NULL},
+    {"released", get_released, NULL,
+     "Whether release() was called.\n\n"
+     ">>> with dlw.empty(3) as t:\n"
+     "...     pass\n"
+     ">>> t.released\n"
+     "True",
+     NULL},
     {"_dtype", get_dtype, NULL, NULL, NULL},
     {"_owner", get_owner, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},

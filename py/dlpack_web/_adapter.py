@@ -14,6 +14,9 @@ class Adapter:
 
     Copies are made only where JavaScript's adapter makes them; js/src/adapters and the
     README say where.
+
+    >>> await dlw.adapter("ndarray", None)  # doctest: +ELLIPSIS
+    <dlpack_web._adapter.Adapter object at ...>
     """
 
     def __init__(self, js: Any) -> None:
@@ -25,6 +28,12 @@ class Adapter:
         x: a Tensor, an array, any buffer or DLPack producer. copy=False: CopyError
         where a copy is needed. options: those of JavaScript's function, for example
         dtype="bool" or renderer=.... BufferError names what the library cannot take.
+
+        >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
+        >>> feed = tensors.to_js(np.arange(6.0).reshape(2, 3))
+        >>> feed.type, feed.data.length
+        ('float64', 6)
+        >>> feed.dispose()
         """
         if copy is not None:
             options["copy"] = copy
@@ -35,6 +44,13 @@ class Adapter:
         """A Tensor over the memory of the library's own tensor, which stays valid.
 
         BufferError for what it cannot be; ReleasedError if it was disposed of.
+
+        >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
+        >>> value = tensors.to_js(np.arange(6.0).reshape(2, 3))
+        >>> with tensors.from_js(value) as t:
+        ...     t.shape
+        (2, 3)
+        >>> value.dispose()
         """
         return made(_browser.receive(self._js.take, value, _browser.options(options)))
 
@@ -45,6 +61,11 @@ class Adapter:
 
         renderer: of three.js, which has no other device than its renderer's. BufferError
         if the library runs on another device already, or has none.
+
+        >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
+        >>> device = await dlw.webgpu.request_device()
+        >>> await tensors.use_device(device) == device
+        True
         """
         target = parse_device(device) or default_device()
         if target == CPU:
@@ -60,6 +81,12 @@ async def adapter(name: Name, library: Any) -> Adapter:
     name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "arrow", "ndarray" (library
     may be None: plain objects as zarrita has them) or "three". library: its module
     (JsProxy). From then on `from_js` takes the library's tensors, too.
+
+    >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
+    >>> feed = tensors.to_js(np.arange(3.0, dtype="float32"))
+    >>> feed.type
+    'float32'
+    >>> feed.dispose()
     """
     promise = _browser.call("adapter", name, library)
     return Adapter(await _browser.finish(promise))

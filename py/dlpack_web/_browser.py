@@ -238,6 +238,9 @@ def features() -> dict[str, Any]:
     timestampQuery, jspi, float16Array, using, unsafeEval, isolated, worker. Where Python
     cannot wait (no JSPI), no adapter is asked for: then `webgpu.request_device()` tells.
     canBlock: whether it can wait here and now.
+
+    >>> dlw.features()["webgpu"]["available"]
+    True
     """
     if not IN_BROWSER:
         reason = f"this is {sys.implementation.name} on {sys.platform}, not a browser"

@@ -65,7 +65,11 @@ class Device(NamedTuple):
 
     @property
     def is_host(self) -> bool:
-        """Whether it is memory that the CPU can read."""
+        """Whether it is memory that the CPU can read.
+
+        >>> dlw.Device(1, 0).is_host, dlw.Device(15, 0).is_host
+        (True, False)
+        """
         return self.type in _HOST
 
     @property

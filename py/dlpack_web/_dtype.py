@@ -105,32 +105,56 @@ class DType(str):
 
     @property
     def name(self) -> str:
-        """The name as a plain str: "float32", or "float32x4" with lanes."""
+        """The name as a plain str: "float32", or "float32x4" with lanes.
+
+        >>> dlw.DType("float32x4").name
+        'float32x4'
+        """
         return str(self)
 
     @property
     def code(self) -> int:
-        """DLPack's `DLDataTypeCode`: 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, …"""
+        """DLPack's `DLDataTypeCode`: 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, …
+
+        >>> dlw.DType("bfloat16").code
+        4
+        """
         return self._packed & 0xFF
 
     @property
     def bits(self) -> int:
-        """Bits of one lane, both parts of a complex number together."""
+        """Bits of one lane, both parts of a complex number together.
+
+        >>> dlw.DType("complex64").bits
+        64
+        """
         return self._packed >> 8 & 0xFF
 
     @property
     def lanes(self) -> int:
-        """Numbers in one element: 1, or more for vectors."""
+        """Numbers in one element: 1, or more for vectors.
+
+        >>> dlw.DType("float32x4").lanes
+        4
+        """
         return self._packed >> 16
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element alone."""
+        """Bytes of one element alone.
+
+        >>> dlw.DType("float32x4").itemsize, dlw.DType("int4").itemsize
+        (16, 1)
+        """
         return -(-self.bits * self.lanes // 8)
 
     @property
     def scalar(self) -> str:
-        """The name of one lane."""
+        """The name of one lane.
+
+        >>> dlw.DType("float32x4").scalar
+        'float32'
+        """
         return _NAMES[self._packed & 0xFFFF | 1 << 16]
 
     @property

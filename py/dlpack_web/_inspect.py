@@ -133,6 +133,10 @@ def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
     namespace: where to look for names; default the variables of the notebook (with its
     Out), or of `__main__`. Lists, tuples, sets and dicts in there are looked into.
     `report.since(earlier)` is what was left behind in between.
+
+    >>> x = dlw.empty(3)
+    >>> print(dlw.inspect({"x": x}).tensors[0])
+    x: float32 (3,) on cpu, 12 B
     """
     if namespace is None:
         namespace = _variables()

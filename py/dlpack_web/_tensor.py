@@ -42,8 +42,8 @@ class Tensor(_core.Tensor, Hints):
     >>> t = dlw.from_dlpack(np.arange(6.0).reshape(2, 3))
     >>> t
     Tensor(shape=(2, 3), dtype='float64', device='cpu')
-    >>> np.asarray(t).sum()
-    np.float64(15.0)
+    >>> np.asarray(t).tolist()
+    [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     """
 
     __slots__ = ()
@@ -250,8 +250,8 @@ class Tensor(_core.Tensor, Hints):
     def __numpy_dtype__(self) -> "np.dtype[Any]":
         """What np.dtype(t) is, and jnp.asarray(t) asks for (from NumPy 2.4 on).
 
-        >>> np.result_type(dlw.empty(3), "int64")
-        dtype('float64')
+        >>> dlw.empty(3).__numpy_dtype__
+        dtype('float32')
         """
         return element_dtype(self.dtype)
 
@@ -431,9 +431,8 @@ class Tensor(_core.Tensor, Hints):
         Who takes it may keep it: from then on it is left to JavaScript's garbage
         collector, neither destroyed nor used again when the tensor is released.
 
-        >>> await dlw.webgpu.request_device()
-        Device(type=<DLDeviceType.kDLWebGPU: 15>, id=0)
-        >>> dlw.empty(3, device="webgpu").gpu_buffer.size
+        >>> device = await dlw.webgpu.request_device()
+        >>> dlw.empty(3, device=device).gpu_buffer.size
         16
         """
         if self.device.is_host:

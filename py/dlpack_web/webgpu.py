@@ -1,4 +1,10 @@
-"""WebGPU devices and kernels. Everything here needs a browser."""
+"""WebGPU devices and kernels. Everything here needs a browser.
+
+>>> device = await dlw.webgpu.request_device()
+>>> with dlw.from_dlpack(np.arange(3.0), device=device) as t:
+...     await t.to_host()
+array([0., 1., 2.])
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,6 +36,10 @@ async def request_device(**limits: Any) -> Device:
 
     BufferError says why there is no device: no WebGPU, no adapter, or a limit above the
     adapter's. TypeError: no such limit.
+
+    >>> device = await dlw.webgpu.request_device(maxBufferSize=2**28)
+    >>> device.gpu.limits.maxBufferSize == 2**28
+    True
     """
     promise = _browser.call("requestDevice", _browser.options(limits))
     return webgpu_device(await _browser.finish(promise))
@@ -39,6 +49,12 @@ def use_device(js_device: Any) -> Device:
     """Registers a GPUDevice (JsProxy) made elsewhere; the same device gets the same id.
 
     It stays its maker's: it is never destroyed here.
+
+    >>> import js
+    >>> adapter = await js.navigator.gpu.requestAdapter()
+    >>> device = dlw.webgpu.use_device(await adapter.requestDevice())
+    >>> dlw.empty(3, device=device).device == device
+    True
     """
     return webgpu_device(_browser.call("useDevice", js_device))
 
@@ -50,6 +66,10 @@ async def share_device(**libraries: Any) -> Device:
     has not started). The device is that of a library which has started already, else a
     new one with all that the adapter allows. From then on `from_js` takes the tensors
     of these libraries. BufferError if two run on different devices.
+
+    >>> device = await dlw.webgpu.share_device(ort=ort)  # the module of onnxruntime-web
+    >>> dlw.empty(3, device=device).device == device
+    True
     """
     promise = _browser.call("shareDevice", _browser.options(libraries))
     return webgpu_device(await _browser.finish(promise))
@@ -62,6 +82,11 @@ def stats() -> list[dict[str, Any]]:
     idleBytes that wait to be used again; created and reused (numbers of buffers); up,
     down and copied: what was uploaded, read back and copied between buffers; copies: in
     how many copies, one for each tensor.
+
+    >>> device = await dlw.webgpu.request_device()
+    >>> t = dlw.from_dlpack(np.arange(3.0), device=device)
+    >>> [row["up"] for row in dlw.webgpu.stats() if row["device"] == str(device)]
+    [24]
     """
     return _browser.stats()
 
@@ -88,6 +113,14 @@ async def from_image(
     BufferError for what has no pixels (closed, not loaded, cross-origin), is larger than
     maxTextureDimension2D or a texture of another kind, and for another dtype or device;
     TypeError for other sources, ValueError for other channels.
+
+    >>> import js
+    >>> canvas = js.OffscreenCanvas.new(4, 2)
+    >>> context = canvas.getContext("2d")
+    >>> device = await dlw.webgpu.request_device()
+    >>> image = await dlw.webgpu.from_image(canvas, device)
+    >>> image.shape, image.dtype
+    ((2, 4, 4), 'uint8')
     """
     target = parse_device(device)
     if target == CPU:
@@ -112,6 +145,14 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
 
     BufferError for other tensors, and for a canvas that has a context of another kind or
     was transferred; TypeError for what is no Tensor or no canvas.
+
+    >>> import js
+    >>> canvas = js.OffscreenCanvas.new(1, 1)
+    >>> device = await dlw.webgpu.request_device()
+    >>> grey = dlw.from_dlpack(np.full((2, 4, 1), 128, np.uint8), device=device)
+    >>> await dlw.webgpu.to_canvas(grey, canvas)
+    >>> canvas.width, canvas.height
+    (4, 2)
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"to_canvas draws a Tensor, not a {type(tensor).__qualname__}")
@@ -130,6 +171,17 @@ class Kernel:
     entry: the entry point. label: names the kernel in messages; default the entry point.
     check: whether each argument's dtype and size must be what its binding declares: the
     same scalar type, narrower types as words of u32, structures by their size.
+
+    >>> double = dlw.webgpu.Kernel('''
+    ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+    ...     @compute @workgroup_size(1)
+    ...     fn main(@builtin(global_invocation_id) id: vec3u) { x[id.x] *= 2; }
+    ... ''')
+    >>> device = await dlw.webgpu.request_device()
+    >>> t = dlw.from_dlpack(np.arange(3.0), device=device, dtype="float32")
+    >>> double(t)
+    >>> await t.to_host()
+    array([0., 2., 4.], dtype=float32)
     """
 
     def __init__(
@@ -152,6 +204,17 @@ class Kernel:
         workgroups: one to three counts. None: one invocation for each element of the array
         that the shader sees in the first argument that it may write to, from its
         @workgroup_size; BufferError where that cannot be known.
+
+        >>> fill = dlw.webgpu.Kernel('''
+        ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        ...     @group(0) @binding(1) var<uniform> value: f32;
+        ...     @compute @workgroup_size(1)
+        ...     fn main(@builtin(global_invocation_id) id: vec3u) { x[id.x] = value; }
+        ... ''')
+        >>> t = dlw.empty(3, device=await dlw.webgpu.request_device())
+        >>> fill(t, 2.5, workgroups=3)
+        >>> await t.to_host()
+        array([2.5, 2.5, 2.5], dtype=float32)
         """
         counts = _counts(workgroups)
         device, numbers, values = _core._arguments(*args)
@@ -165,6 +228,15 @@ class Kernel:
 
         BufferError if the device lacks the feature "timestamp-query", which
         `request_device()` asks for where the adapter has it; KernelError as for `ready`.
+
+        >>> kernel = dlw.webgpu.Kernel('''
+        ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        ...     @compute @workgroup_size(1) fn main() { x[0] = 1; }
+        ... ''')
+        >>> t = dlw.empty(1, device=await dlw.webgpu.request_device())
+        >>> milliseconds = await kernel.time(t)
+        >>> milliseconds >= 0
+        True
         """
         counts = _counts(workgroups)
         device, numbers, values = _core._arguments(*args)
@@ -178,6 +250,12 @@ class Kernel:
 
         KernelError with line, position and message of what is wrong in the source. Waiting
         is optional: a kernel may be called at once.
+
+        >>> kernel = dlw.webgpu.Kernel("@compute @workgroup_size(1) fn main() { x = 1; }")
+        >>> await kernel.ready(await dlw.webgpu.request_device())
+        Traceback (most recent call last):
+            ...
+        dlpack_web.KernelError: compiling kernel "main" failed on ...line 1:...
         """
         target = None if device is None else parse_device(device)
         if target == CPU:
