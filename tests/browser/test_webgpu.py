@@ -18,6 +18,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
 @pytest.mark.parametrize(
     "file",
     [
+        "docstring_cases.py",
         "gpu_cases.py",
         "gpu_errors.py",
         "gpu_interrupts.py",

@@ -1,0 +1,86 @@
+"""The examples of docstrings that need a browser, run as they stand there: with `await`."""
+
+import ast
+import contextlib
+import doctest
+import inspect
+import io
+import re
+import sys
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+from js import harness
+
+import dlpack_web as dlw
+
+sys.path.append(str(Path(__file__).parents[1] / "native"))
+import docstrings
+
+pytestmark = pytest.mark.usefixtures("nothing_leaks")
+
+NEEDING = {
+    name: doc for name, doc in docstrings.public() if docstrings.needs_browser(doc)
+}
+
+
+def show(value):
+    """As the prompt does, but nothing is kept in `_`."""
+    if value is not None:
+        print(repr(value))
+
+
+async def said(source, names):
+    """What a line says at the prompt: its output, or the end of its traceback."""
+    code = compile(source, "<docstring>", "single", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        sys.displayhook, before = show, sys.displayhook
+        try:
+            result = eval(code, names)
+            if inspect.iscoroutine(result):
+                await result
+        except Exception as error:  # noqa: BLE001 - any, as the prompt tells it
+            return None, "".join(traceback.format_exception_only(error))
+        finally:
+            sys.displayhook = before
+    return output.getvalue(), None
+
+
+def is_as_said(example, output, error):
+    if error is None:
+        options = sum(flag for flag, on in example.options.items() if on)
+        checker = doctest.OutputChecker()
+        return not example.exc_msg and checker.check_output(
+            example.want, output, options
+        )
+    if example.exc_msg is None:
+        return False
+    if example.options.get(doctest.IGNORE_EXCEPTION_DETAIL):
+        return error.split(":")[0] == example.exc_msg.split(":")[0]
+    return error == example.exc_msg
+
+
+async def onnxruntime(name):
+    """A module of its own, which has no device yet."""
+    libraries = await harness.load("/tests/browser/libraries.mjs")
+    return await libraries.loadOrt(f"ort.webgpu.bundle.min.mjs?{name}")
+
+
+@pytest.mark.parametrize("name", NEEDING)
+async def test_example_is_true(name):
+    names = {"np": np, "dlw": dlw}
+    examples = docstrings.examples(NEEDING[name])
+    if re.search(r"\bort\b", NEEDING[name]):
+        names["ort"] = await onnxruntime(name)
+    for example in examples:
+        output, error = await said(example.source, names)
+        assert is_as_said(example, output, error), (
+            f"{example.source}gave\n{error or output}instead of\n{example.want}"
+        )
+
+
+def test_there_are_examples():
+    assert len(NEEDING) > 20
