@@ -448,8 +448,8 @@ static int settle(dlw_tensor *tensor, PyObject *obj) {
     return 0;
   }
   const DLTensor *dl = dlw_dl(tensor);
-  int same = view.len > 0 && view.buf == dlw_first(dl) &&
-             (uint64_t)view.len == dlw_nbytes(dl, tensor->managed.flags);
+  int same = (uint64_t)view.len == dlw_nbytes(dl, tensor->managed.flags) &&
+             (view.len == 0 || view.buf == dlw_first(dl));
   if (same && !view.readonly) {
     tensor->managed.flags &= ~(uint64_t)DLPACK_FLAG_BITMASK_READ_ONLY;
     tensor->unsettled = 0;

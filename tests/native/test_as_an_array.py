@@ -136,6 +136,13 @@ def test_single_integers_are_indices_as_in_numpy(single):
             range(single)
 
 
+@pytest.mark.parametrize("key", [True, np.True_, np.array(True)])
+def test_booleans_are_no_indices(t, key):
+    """NumPy makes a new axis of them; the booleans of older ones are integers, too."""
+    with pytest.raises(TypeError, match=r"for a copy use t\.numpy\(\)"):
+        t[key]
+
+
 def test_other_single_elements_are_no_indices():
     for array in (np.array(3.0), np.array(True)):
         with dlw.from_dlpack(array) as t, pytest.raises(TypeError, match="no index"):

@@ -34,6 +34,12 @@ class Both(Forged):
         return memoryview(self.buffer).cast("B")
 
 
+def test_arrays_without_elements_are_not_read_only(array):
+    for view in (array[:0], array[:, :0]):
+        with dlw.from_dlpack(view) as tensor:
+            assert not tensor.read_only
+
+
 @pytest.mark.parametrize("view", [lambda a: a, lambda a: a.T, lambda a: a[::-1, 1:]])
 def test_the_producers_buffer_says_that_memory_may_be_written(array, view):
     with dlw.from_dlpack(view(array)) as tensor:
