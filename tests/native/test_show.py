@@ -67,6 +67,14 @@ def test_owner_is_told():
             assert f"memory of</th><td align='left'>{owner}<" in made._repr_html_()
 
 
+def test_reports_are_one_block():
+    """marimo, and cells with several outputs, lay out what is one element."""
+    with dlw.from_dlpack(np.zeros(3)) as tensor:
+        text = dlw.inspect({"x": tensor})._repr_html_()
+    Checker().feed(text)
+    assert re.fullmatch("<div>(?:(?!</?div>).)*</div>", text)
+
+
 def test_plain_text_stays_as_it_is():
     with dlw.from_dlpack(np.zeros(3)) as tensor:
         bundle = tensor._repr_mimebundle_(include=None, exclude=None)
