@@ -40,7 +40,14 @@ int dlw_errors_init(PyObject *module) {
           module, &dlw_KernelError, "dlpack_web.KernelError", "KernelError",
           "A kernel does not compile, or the GPU refused to run it.\n\n"
           "label: the kernel's; line: of its WGSL, or None; filename and lineno: of "
-          "the call.",
+          "the call.\n\n"
+          ">>> device = await dlw.webgpu.request_device()\n"
+          ">>> kernel = dlw.webgpu.Kernel('fn main() {}', label='nothing')\n"
+          ">>> try:\n"
+          "...     await kernel.ready(device)\n"
+          "... except dlw.KernelError as error:\n"
+          "...     print(error.label)\n"
+          "nothing",
           PyExc_BufferError) < 0) {
     return -1;
   }
