@@ -252,10 +252,12 @@ class Kernel:
         is optional: a kernel may be called at once.
 
         >>> kernel = dlw.webgpu.Kernel("@compute @workgroup_size(1) fn main() { x = 1; }")
-        >>> await kernel.ready(await dlw.webgpu.request_device())
-        Traceback (most recent call last):
-            ...
-        dlpack_web.KernelError: compiling kernel "main" failed on ...line 1:...
+        >>> device = await dlw.webgpu.request_device()
+        >>> try:
+        ...     await kernel.ready(device)
+        ... except dlw.KernelError as error:
+        ...     error.line
+        1
         """
         target = None if device is None else parse_device(device)
         if target == CPU:

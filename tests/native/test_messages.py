@@ -246,10 +246,10 @@ def test_an_interrupt_of_a_readback_is_raised_once(monkeypatch):
 
 
 def test_a_foreign_webgpu_tensor_is_shown():
-    with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
+    with dlw.from_dlpack(Forged(device_type=15, data=7, shape=(999, 999))) as tensor:
         html = tensor._repr_html_()
     assert "whoever made the GPUBuffer" in html
-    assert "await t.to_host()" in html or "GPU handle 0x7" in html
+    assert "await t.to_host()" in html
 
 
 @pytest.mark.filterwarnings("error")
