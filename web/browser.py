@@ -8,11 +8,13 @@ or ask anything of another host.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from playwright.sync_api import (
     Browser,
@@ -54,8 +56,67 @@ FIREFOX_PREFERENCES = {
 SOFTWARE_GPU = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 
 
+# Said by the page itself: a suite that asks for one browser must not run in another.
+WHERE = """async () => {
+  const adapter = await navigator.gpu?.requestAdapter();
+  const { vendor, architecture, description } = adapter?.info ?? {};
+  const names = [vendor, architecture, description].filter(Boolean).join(" ");
+  return [navigator.userAgent, adapter ? names || "an adapter without a name" : ""];
+}"""
+
+
 def is_firefox() -> bool:
     return os.environ.get("BROWSER") == "firefox"
+
+
+@dataclass(frozen=True)
+class Where:
+    """A browser and its WebGPU, as a page of it says."""
+
+    browser: str  # "Chrome 156.0.0.0"
+    webgpu: str  # names of the adapter; "" for none
+
+    @classmethod
+    def of(cls, page: Evaluating) -> Where:
+        agent, webgpu = page.evaluate(WHERE)  # type: ignore[misc]
+        for name in ("Firefox", "Chrome", "AppleWebKit"):  # Chrome calls itself both
+            if found := re.search(rf"{name}/([0-9.]+)", agent):
+                return cls(f"{name} {found[1]}", webgpu)
+        return cls(agent, webgpu)
+
+    def must_be(self, browser: str, webgpu: str | None) -> None:
+        """Raises unless it is that browser, with an adapter of that name; None: without."""
+        if not self.browser.startswith(f"{browser} "):
+            raise WrongBrowserError(f"this suite is for {browser} and runs in {self}")
+        found = self.webgpu != "" and (webgpu or "") in self.webgpu
+        if found != (webgpu is not None):
+            wanted = (
+                "no WebGPU" if webgpu is None else f"WebGPU by {webgpu or 'anything'}"
+            )
+            raise WrongBrowserError(f"this suite is for {wanted} and runs in {self}")
+
+    def __str__(self) -> str:
+        return f"{self.browser}, WebGPU: {self.webgpu or 'none'}"
+
+
+class Evaluating(Protocol):
+    """As much of Playwright's page as that takes."""
+
+    def evaluate(self, expression: str) -> object: ...
+
+
+def where_it_should_be(page: Evaluating) -> Where:
+    """Where a page runs, which must be the browser asked for, with its software GPU."""
+    where = Where.of(page)
+    if is_firefox():
+        where.must_be("Firefox", "")
+    else:
+        where.must_be("Chrome", "swiftshader")
+    return where
+
+
+class WrongBrowserError(RuntimeError):
+    """A page does not run where it should."""
 
 
 class BrowserMissingError(RuntimeError):

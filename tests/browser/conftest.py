@@ -7,7 +7,6 @@ itself proves nothing. Missing WebGPU skips what needs it, with the reason.
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,9 +17,13 @@ import pytest
 from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "web"))
-
-from browser import BrowserMissingError, open_browser, open_page
+from browser import (
+    BrowserMissingError,
+    Where,
+    open_browser,
+    open_page,
+    where_it_should_be,
+)
 from pages import Outcome, TestPage, pack_tests
 from serve import SITE, Server
 
@@ -77,8 +80,10 @@ def open_test_page(
                 "notebook": notebook,
             }
             started = TestPage(page, watch, "/bundle/tests.zip")
+            # A page may have had WebGPU taken away from it.
+            where = Where.of(page) if script else where_it_should_be(page)
             started.call("start", options)
-            kept.append((pyodide or "a page without Python", started))
+            kept.append((f"{pyodide or 'a page without Python'} in {where}", started))
             return started
 
         yield start
@@ -90,15 +95,6 @@ def strict_page(
 ) -> TestPage:
     """A page under the strict policy, for each Pyodide, set up by connect()."""
     return open_test_page(request.param)
-
-
-@pytest.fixture(scope="session")
-def webgpu(browser: Browser, server: Server) -> None:
-    """For tests that need a GPU adapter."""
-    with open_page(browser, server.url) as (page, _):
-        page.goto(f"{server.url}tests/browser/pages/strict.html")
-        if not page.evaluate("async () => !!(await navigator.gpu?.requestAdapter())"):
-            pytest.skip("this Chromium offers no WebGPU adapter")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -19,14 +19,12 @@ def shared_page(open_test_page: Callable[..., TestPage]) -> TestPage:
     return open_test_page()
 
 
-@pytest.mark.usefixtures("webgpu")
 @pytest.mark.parametrize("library", ["ort", "tfjs", "jax", "three", "worker"])
 def test_library_on_the_gpu(library: str, shared_page: TestPage) -> None:
     shared_page.cases(f"{CASES}{library}_cases.mjs").must_pass()
     assert shared_page.watch.complaints() == []
 
 
-@pytest.mark.usefixtures("webgpu")
 def test_exchange_protocol(open_test_page: Callable[..., TestPage]) -> None:
     # The snippets of js/EXCHANGE.md are text to the page that runs them.
     page = open_test_page(name="notebook.eval.html")
@@ -34,7 +32,6 @@ def test_exchange_protocol(open_test_page: Callable[..., TestPage]) -> None:
     assert page.watch.complaints() == []
 
 
-@pytest.mark.usefixtures("webgpu")
 def test_libraries_from_python(strict_page: TestPage) -> None:
     strict_page.pytest(["tests/browser/adapter_cases.py"]).must_pass()
     assert strict_page.watch.complaints() == []
@@ -45,7 +42,6 @@ SHARING = re.findall(
 )
 
 
-@pytest.mark.usefixtures("webgpu")
 @pytest.mark.parametrize("case", SHARING)
 def test_one_device_for_all(case: str, open_test_page: Callable[..., TestPage]) -> None:
     page = open_test_page(None)
@@ -53,7 +49,6 @@ def test_one_device_for_all(case: str, open_test_page: Callable[..., TestPage]) 
     assert page.watch.complaints() == []
 
 
-@pytest.mark.usefixtures("webgpu")
 def test_several_kernels_on_one_page(open_test_page: Callable[..., TestPage]) -> None:
     page = open_test_page(None)
     page.cases(f"{CASES}kernels_cases.mjs").must_pass()

@@ -11,7 +11,6 @@ from pages import TestPage
 FEATURES = "import json, dlpack_web as dlw\njson.dumps(dlw.features())"
 
 
-@pytest.mark.usefixtures("webgpu")
 @pytest.mark.parametrize("notebook", [False, True], ids=["strict", "notebook"])
 def test_page_with_webgpu(
     notebook: bool, open_test_page: Callable[..., TestPage]

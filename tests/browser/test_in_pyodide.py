@@ -44,7 +44,7 @@ shared and dlw.live_tensors() == 0
     assert notebook.watch.complaints() == []
 
 
-def test_notebook_import_reaches_the_gpu(notebook: TestPage, webgpu: None) -> None:
+def test_notebook_import_reaches_the_gpu(notebook: TestPage) -> None:
     assert notebook.python("""
 import numpy as np
 import dlpack_web as dlw

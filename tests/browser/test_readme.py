@@ -16,7 +16,7 @@ def snippets(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def test_python_snippets(open_test_page: Callable[..., TestPage], webgpu: None) -> None:
+def test_python_snippets(open_test_page: Callable[..., TestPage]) -> None:
     page = open_test_page(notebook=True)
     code = "\n".join(snippets("python"))
     assert page.python(f"""
@@ -67,7 +67,6 @@ FILES = {
 
 
 @pytest.mark.parametrize("code", snippets("js"))
-@pytest.mark.usefixtures("webgpu")
 def test_js_snippet(open_test_page: Callable[..., TestPage], code: str) -> None:
     page = open_test_page()
     (name, *_) = re.findall(r'from "(.*)";', code)

@@ -14,7 +14,6 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
     strict_page.cases(f"{CASES}cpu_cases.mjs").must_pass()
 
 
-@pytest.mark.usefixtures("webgpu")
 @pytest.mark.parametrize(
     "file",
     [
@@ -31,7 +30,6 @@ def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
     strict_page.pytest([f"tests/browser/{file}"]).must_pass()
 
 
-@pytest.mark.usefixtures("webgpu")
 @pytest.mark.parametrize(
     "file",
     ["counter_cases.mjs", "gpu_cases.mjs", "image_cases.mjs", "image_errors.mjs"],
@@ -40,7 +38,6 @@ def test_gpu_from_javascript(file: str, strict_page: TestPage) -> None:
     strict_page.cases(f"{CASES}{file}").must_pass()
 
 
-@pytest.mark.usefixtures("webgpu")
 def test_synchronous_python_is_told_to_await(strict_page: TestPage) -> None:
     """Without JSPI below it Python cannot wait: the error names what can."""
     strict_page.python("""

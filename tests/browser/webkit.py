@@ -11,9 +11,10 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from browser import Watch
+from browser import Watch, Where
 from conftest import PAGES
 from pages import TestPage
 from selenium.webdriver import WebKitGTK, WebKitGTKOptions
@@ -47,7 +48,7 @@ class Page:
     def __init__(self, driver: WebKitGTK) -> None:
         self.driver = driver
 
-    def evaluate(self, source: str, argument: object = None) -> object:
+    def evaluate(self, source: str, argument: object = None) -> Any:
         answer = self.driver.execute_async_script(EVALUATE, source, argument)
         if "error" in answer:
             raise RuntimeError(answer["error"])
@@ -90,18 +91,23 @@ def driver(display: None) -> Iterator[WebKitGTK]:
 
 
 @pytest.fixture(scope="module", params=PYODIDES)
-def page(request: pytest.FixtureRequest, driver: WebKitGTK, server: Server) -> TestPage:
+def strict_page(
+    request: pytest.FixtureRequest, driver: WebKitGTK, server: Server
+) -> TestPage:
+    """In place of conftest's, by its name: the tests that are imported ask for it."""
     request.config.stash.setdefault(PAGES, [])
     driver.get(f"{server.url}tests/browser/pages/notebook.eval.html")
     wheel = json.loads((SITE / "wheel" / "wheel.json").read_text())["file"]
     page = TestPage(Page(driver), Watch(server.url), "/bundle/tests.zip")
+    where = Where.of(page.page)
+    where.must_be("AppleWebKit", None)
     page.page.evaluate(
         """() => globalThis.harness
           ?? new Promise((resolve) => addEventListener("harness", () => resolve()))"""
     )
     options = {"pyodideDir": f"/{request.param}/", "wheel": f"/wheel/{wheel}"}
     page.call("start", options)
-    request.config.stash[PAGES].append((f"{request.param} in WebKitGTK", page))
+    request.config.stash[PAGES].append((f"{request.param} in {where}", page))
     return page
 
 

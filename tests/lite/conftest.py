@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "web"))
-
-from browser import open_browser
+from browser import open_browser, open_page, where_it_should_be
 from notebooks import LITE
+from playwright.sync_api import Browser
 from serve import Server
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def browser(site: Server) -> Iterator[Browser]:
     with open_browser([]) as running:
+        with open_page(running, site.url) as (page, _):
+            page.goto(site.url)
+            where_it_should_be(page)
         yield running
 
 
