@@ -1,11 +1,20 @@
 // The page of `make bench`: starts Python and a device, then runs the paths one by one.
 import { boot } from "/boot.mjs";
 import * as library from "/js/index.js";
+import { useDevice } from "/js/webgpu/device.js";
 import { libraries as loadLibraries } from "../browser/libraries.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
 import { packWays } from "./pack.mjs";
-import { dataWays, dispatchWays, downloadWays, manyWays, uploadWays, viewWays } from "./paths.mjs";
+import {
+  dataWays,
+  dispatchWays,
+  downloadWays,
+  emptyWays,
+  manyWays,
+  uploadWays,
+  viewWays,
+} from "./paths.mjs";
 
 const KB = 1024;
 const MB = 1024 * KB;
@@ -24,6 +33,7 @@ function plan(quick) {
     ["upload", "transposed", uploadWays, packed],
     ["upload", "strided", uploadWays, packed],
     ["upload", "f64", uploadWays, packed],
+    ["empty", "contiguous", emptyWays, moved],
     ["download", "contiguous", downloadWays, moved],
     ["download of 32", "contiguous", manyWays, [4 * KB]],
     ...["ort", "tfjs", "jax", "three"].map((name) => ["handover", name, handoverWays, [4 * MB]]),
@@ -59,6 +69,7 @@ function roundsFor(bytes, quick) {
 async function bench({ quick, only }) {
   const { pyodide, bridge } = await boot((text) => console.log(text));
   const { device, adapter } = await requestDevice();
+  const { pool } = useDevice(device); // a private part, for what is cold
   const rows = [];
   if (only === null || only === "python") {
     console.log("python, in the page");
@@ -70,7 +81,7 @@ async function bench({ quick, only }) {
     for (const bytes of sizes) {
       console.log(`${path}, ${layout}, ${bytes} bytes`);
       const { ways, done } = waysFor(
-        { pyodide, bridge, device, library, libraries },
+        { pyodide, bridge, device, pool, library, libraries },
         bytes,
         layout,
       );

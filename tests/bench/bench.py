@@ -104,8 +104,10 @@ INTRODUCTION = """\
 Medians with the interquartile range (IQR) over n batches, in random order in every
 round of one process; every result was checked. Uploads and downloads are timed until the
 GPU had finished; `JS blocked` is the part during which JavaScript could do nothing
-else. The floor uploads into a buffer that is there already; all others make one, as a
-first upload must. The floor of both Python paths is `ndarray.__dlpack__()` alone; that of
+else. dlpack-web keeps buffers that are no longer used, and takes them again: its rows are
+warm, but for those called cold, where nothing that is kept fits, as at first. Today's ways
+make a buffer each time, and are to be compared with the cold rows where a page does a thing
+once. The floor uploads into a buffer that is there already. The floor of both Python paths is `ndarray.__dlpack__()` alone; that of
 packing and converting copies as many bytes within wasm memory. Elements that are packed are
 float32 where nothing else is said; converting is that of float32 on its way to a GPU, without
 the GPU. A handover gives a GPU tensor to a library, takes it back and gives up both. Compare

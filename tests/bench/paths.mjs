@@ -119,8 +119,11 @@ make`);
   return { laidOut, packed };
 }
 
-/** NumPy array -> GPU. Into a fresh buffer as a first upload does it, but where it says so. */
-export function uploadWays({ pyodide, bridge, device }, bytes, layout) {
+/**
+ * NumPy array -> GPU. Today's ways make a buffer each time; ours takes one from its pool, or makes
+ * one where none fits ("cold").
+ */
+export function uploadWays({ pyodide, bridge, device, pool }, bytes, layout) {
   const array = makeArray(pyodide, bytes);
   const { laidOut, packed } = layOut(pyodide, array, layout);
   const { dtype } = LAYOUTS[layout];
@@ -167,11 +170,16 @@ write`);
       return { buffer, release: () => buffer.destroy() };
     });
   const prefix = layout === "contiguous" ? "" : "NumPy first, ";
+  const upload = () => {
+    const tensor = source.to(device, { dtype });
+    // A buffer that others see is not used again: look at it without asking for it.
+    return { buffer: tensor, release: () => tensor.release() };
+  };
   const ways = [
-    way("dlpack-web", () => {
-      const tensor = source.to(device, { dtype });
-      // A buffer that others see is not used again: look at it without asking for it.
-      return { buffer: tensor, release: () => tensor.release() };
+    way("dlpack-web", upload),
+    way("dlpack-web, cold", () => {
+      pool.drop();
+      return upload();
     }),
     way("dlpack-web, write() into a tensor", () => {
       first.write(source, { convert: dtype !== undefined });
@@ -204,6 +212,12 @@ write`);
       device.queue.writeBuffer(existing, 0, wasm.HEAPU8.buffer, byteOffset, bytes);
       return { buffer: existing, release() {} };
     }),
+    way("floor, cold", () => {
+      const buffer = fresh();
+      const { byteOffset } = floorTensor.data;
+      device.queue.writeBuffer(buffer, 0, wasm.HEAPU8.buffer, byteOffset, bytes);
+      return { buffer, release: () => buffer.destroy() };
+    }),
   ];
   return {
     // toJs() of a matrix makes nested arrays, which no queue takes.
@@ -216,8 +230,44 @@ write`);
   };
 }
 
+/** A tensor of zeros on the GPU; WebGPU sees to it that a new buffer is. */
+export function emptyWays({ bridge, device, pool }, bytes) {
+  const way = (name, make) => ({
+    name,
+    settle: () => device.queue.onSubmittedWorkDone(),
+    maxBatch: 64,
+    run: () => make().release(),
+    async verify() {
+      const { buffer, release } = make();
+      expect(
+        (await readBuffer(device, buffer, bytes)).every((value) => value === 0),
+        name,
+      );
+      release();
+    },
+  });
+  const empty = () => {
+    const tensor = bridge.empty([bytes / 4], "float32", { device });
+    return { buffer: tensor, release: () => tensor.release() };
+  };
+  return {
+    ways: [
+      way("dlpack-web", empty),
+      way("dlpack-web, cold", () => {
+        pool.drop();
+        return empty();
+      }),
+      way("createBuffer()", () => {
+        const buffer = device.createBuffer({ size: bytes, usage: TENSOR_USAGE });
+        return { buffer, release: () => buffer.destroy() };
+      }),
+    ],
+    done() {},
+  };
+}
+
 /** GPU -> an existing NumPy array. */
-export function downloadWays({ pyodide, bridge, device }, bytes) {
+export function downloadWays({ pyodide, bridge, device, pool }, bytes) {
   const array = makeArray(pyodide, bytes);
   const source = bridge.tensor(array);
   const expected = source.data.slice();
@@ -243,6 +293,10 @@ export function downloadWays({ pyodide, bridge, device }, bytes) {
   return {
     ways: [
       way("dlpack-web", () => gpu.read(source)),
+      way("dlpack-web, cold", () => {
+        pool.drop();
+        return gpu.read(source);
+      }),
       way("fresh staging+slice()+assign", async () => {
         const once = device.createBuffer({ size: bytes, usage: USAGE.MAP_READ | USAGE.COPY_DST });
         let copy;

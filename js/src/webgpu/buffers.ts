@@ -201,8 +201,12 @@ export function allocate(
   return handle;
 }
 
-/** All zeros. */
+/** All zeros; a command of its own costs more than to write a few. */
 function clear(gpu: GPUDevice, buffer: GPUBuffer): void {
+  if (buffer.size <= ZEROS.length) {
+    gpu.queue.writeBuffer(buffer, 0, ZEROS, 0, buffer.size);
+    return;
+  }
   const encoder = gpu.createCommandEncoder();
   encoder.clearBuffer(buffer);
   gpu.queue.submit([encoder.finish()]);
