@@ -1,5 +1,4 @@
-import type { DType, TypedArray } from "./dtype.js";
-import { float16FromBits } from "./elements.js";
+import { type DType, laneName, type TypedArray } from "./dtype.js";
 import { UnsupportedError } from "./errors.js";
 
 /** What elements may become on the way: what wasm/convert.h offers, in JavaScript. */
@@ -15,7 +14,7 @@ const PAIRS = new Set([
 ]);
 
 /** The name of a dtype's lanes, which are converted one by one. */
-const laneOf = ({ name }: DType) => name.replace(/x\d+$/, "");
+const laneOf = ({ name }: DType) => laneName(name);
 
 /**
  * Throws UnsupportedError unless elements of `from` may become elements of `to`.
@@ -48,12 +47,10 @@ export function convertElements(values: TypedArray, from: DType, to: DType, what
       fromBfloat16(made as Float32Array, wordsOf(values));
       break;
     case "float32 float16":
-      if (made instanceof Uint16Array) toHalf(made, values as Float32Array);
-      else (made as Float32Array).set(values as Float32Array);
+      toHalf(wordsOf(made), values as Float32Array);
       break;
     case "float16 float32":
-      if (values instanceof Uint16Array) fromHalf(made as Float32Array, values);
-      else (made as Float32Array).set(values as Float32Array);
+      fromHalf(made as Float32Array, wordsOf(values));
       break;
     case "int64 int32":
     case "uint64 uint32":
@@ -78,11 +75,12 @@ function bitsOf(values: Float32Array): Uint32Array {
   return new Uint32Array(values.slice().buffer);
 }
 
-/** The upper half, rounded to nearest, ties to even; NaNs stay NaNs. */
+/** The upper half, rounded to nearest, ties to even; NaNs keep what fits of their payload. */
 function toBfloat16(target: Uint16Array, values: Float32Array): void {
   bitsOf(values).forEach((bits, i) => {
-    const nan = (bits & 0x7fffffff) > 0x7f800000;
-    target[i] = nan ? (bits >>> 16) | 0x40 : (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
+    if ((bits & 0x7fffffff) > 0x7f800000)
+      target[i] = (bits >>> 16) | ((bits >>> 16) & 0x7f ? 0 : 1);
+    else target[i] = (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
   });
 }
 
@@ -93,7 +91,7 @@ function fromBfloat16(target: Float32Array, halves: Uint16Array): void {
   });
 }
 
-/** IEEE 754 binary16 where the engine has no Float16Array; as wasm/convert.c does it. */
+/** IEEE 754 binary16, as wasm/convert.c does it: engines differ in what they keep of NaNs. */
 function toHalf(target: Uint16Array, values: Float32Array): void {
   bitsOf(values).forEach((bits, i) => {
     const magnitude = bits & 0x7fffffff;
@@ -109,8 +107,12 @@ function toHalf(target: Uint16Array, values: Float32Array): void {
 }
 
 function fromHalf(target: Float32Array, halves: Uint16Array): void {
+  const bits = new Uint32Array(target.buffer, target.byteOffset, target.length);
   halves.forEach((half, i) => {
-    target[i] = float16FromBits(half);
+    const magnitude = half & 0x7fff;
+    if (magnitude < 0x0400) target[i] = magnitude * 2 ** -24;
+    else bits[i] = (magnitude << 13) + (magnitude < 0x7c00 ? 0x38000000 : 0x70000000);
+    bits[i] = (bits[i] as number) | ((half & 0x8000) << 16);
   });
 }
 

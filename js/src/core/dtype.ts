@@ -53,6 +53,11 @@ export interface DTypeArrays<B extends ArrayBufferLike = ArrayBufferLike> {
 /** The name of one lane's dtype, in DLPack's and the array API's words. */
 type ScalarName = keyof DTypeArrays;
 
+/** The name of a vector's lanes, or the name itself: "float32x4" gives "float32". */
+export function laneName(name: string): string {
+  return name.replace(/(?<!comple)x\d+$/, "");
+}
+
 /** The name of a dtype: "float32", or "float32x4" where an element is a vector of four lanes. */
 export type DTypeName = ScalarName | `${ScalarName}x${number}`;
 

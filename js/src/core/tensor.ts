@@ -42,7 +42,7 @@ import {
   sizeOf,
   spanOf,
 } from "./shape.js";
-import type { Described, Place, Storage } from "./storage.js";
+import type { Place, Storage } from "./storage.js";
 import { type Layout, permute, type Range, reshape, slice } from "./views.js";
 
 // Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.
@@ -170,8 +170,10 @@ export class Tensor<D extends DTypeName = DTypeName> {
     const shape = checkShape(options.shape);
     const strides = checkStrides(shape, options.strides);
     checkSubByte(type, strides, `dtype ${type.name}`);
-    const room = memory?.buffer?.byteLength;
-    if (typeof room !== "number") throw new TypeError("fromMemory needs memory with a buffer");
+    const room = ArrayBuffer.isView(memory) ? undefined : memory?.buffer?.byteLength;
+    if (typeof room !== "number") {
+      throw new TypeError("fromMemory needs a WebAssembly.Memory, or what has its buffer");
+    }
     const { start, bytes } = spanOf(type, shape, strides, ptr);
     if (!Number.isSafeInteger(ptr) || !(start >= 0 && start + bytes <= room)) {
       throw new RangeError(
@@ -179,8 +181,6 @@ export class Tensor<D extends DTypeName = DTypeName> {
           `${start + bytes}; the memory has ${room}`,
       );
     }
-    if (ArrayBuffer.isView(memory))
-      throw new TypeError("fromMemory needs memory, not a view of it");
     const storage = new ArrayStorage(memory, options.release);
     const readOnly = options.readOnly === true;
     return new Tensor(storage, 1, ptr, type, shape, strides, CPU_DEVICE, readOnly);

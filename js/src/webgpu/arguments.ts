@@ -1,5 +1,5 @@
 /** What a kernel is given, against what its shader declares. */
-import type { DType } from "../core/dtype.js";
+import { type DType, laneName } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import {
@@ -68,7 +68,7 @@ function wayOut(dtype: string, scalar: Scalar): string {
     int64: "int32",
     uint64: "uint32",
   };
-  const to = narrower[dtype.replace(/x\d+$/, "")];
+  const to = narrower[laneName(dtype)];
   if (to) return `WGSL has no 64-bit types; upload it with dtype "${to}"`;
   const tensors: Record<Scalar, string> = {
     f32: "float32",
