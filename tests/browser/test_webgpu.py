@@ -20,6 +20,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "docstring_cases.py",
         "gpu_cases.py",
         "gpu_errors.py",
+        "gpu_faults.py",
         "gpu_interrupts.py",
         "gpu_kernels.py",
         "gpu_upload.py",
@@ -32,7 +33,14 @@ def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    ["counter_cases.mjs", "gpu_cases.mjs", "image_cases.mjs", "image_errors.mjs"],
+    [
+        "counter_cases.mjs",
+        "fault_cases.mjs",
+        "gpu_cases.mjs",
+        "image_cases.mjs",
+        "image_errors.mjs",
+        "shader_cases.mjs",
+    ],
 )
 def test_gpu_from_javascript(file: str, strict_page: TestPage) -> None:
     strict_page.cases(f"{CASES}{file}").must_pass()

@@ -215,7 +215,8 @@ function bindNumber(
   }
   const data = new Kind(4);
   data[0] = value;
-  if (Kind !== Float32Array && data[0] !== value) {
+  const rounded = Kind === Float32Array && Number.isFinite(data[0]) === Number.isFinite(value);
+  if (!rounded && data[0] !== value) {
     throw new RangeError(`binding ${index}: ${value} is no ${declared.scalar}`);
   }
   const temporary = allocate(record, data.byteLength);

@@ -173,7 +173,11 @@ function tellLater(record: DeviceRecord, fault: Fault, calledAt: number | undefi
     if (fault.told) return;
     fault.told = true;
     for (const listener of record.listeners) {
-      if (listener(fault.error, calledAt)) return;
+      try {
+        if (listener(fault.error, calledAt)) return;
+      } catch (error) {
+        console.error(error);
+      }
     }
     console.error(fault.error);
   }, GRACE_MS);

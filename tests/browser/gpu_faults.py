@@ -1,0 +1,205 @@
+"""What the GPU finds wrong later, from Python: raised to its reader, or warned of by its call."""
+
+import asyncio
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from gpu_fixtures import live
+from pyodide.ffi import run_sync
+
+import dlpack_web as dlw
+
+pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
+
+SHADER = """
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) {{
+  x[id.x] = {};
+}}"""
+
+
+def kernel_of(value, **options):
+    return dlw.webgpu.Kernel(SHADER.format(value), **options)
+
+
+def on_gpu(length=3):
+    return dlw.empty(length, device="webgpu")
+
+
+def here():
+    return inspect.currentframe().f_back.f_lineno
+
+
+async def caught(promise):
+    """The KernelError that is raised, without what its traceback keeps."""
+    try:
+        await promise
+    except dlw.KernelError as error:
+        return error.with_traceback(None)
+    pytest.fail("nothing was raised")
+
+
+async def test_ready_says_what_is_wrong_in_the_source():
+    kernel = kernel_of("nonsense", label="mine")
+    for _ in range(2):
+        line = here() + 1
+        error = await caught(kernel.ready())
+        assert (error.label, error.line) == ("mine", 4)
+        assert "value 'nonsense'" in str(error)
+        assert error.filename == __file__
+        assert error.lineno <= line
+    await kernel_of("1").ready()
+    await kernel_of("1").ready("webgpu")
+    with pytest.raises(BufferError, match="not on 'cpu'"):
+        await kernel_of("1").ready("cpu")
+
+
+async def test_the_line_of_the_call_is_named():
+    kernel = kernel_of("wrong")
+    with on_gpu() as tensor:
+        kernel(tensor)  # also where it compiles, for this device
+        line = here() - 1
+        error = await caught(tensor.to_host())
+    assert (error.filename, error.lineno) == (__file__, line)
+    assert str(error).endswith(f"called at {__file__}:{line}")
+    assert isinstance(error, BufferError)
+
+
+async def test_each_tensor_has_its_own_fault():
+    outs = {name: on_gpu() for name in ("first", "second", "third")}
+    with on_gpu() as good:
+        for name, tensor in outs.items():
+            kernel_of(name, label=name)(tensor)
+        kernel_of("7")(good)
+        readings = [good.to_host(), *(tensor.to_host() for tensor in outs.values())]
+        results = await asyncio.gather(*readings, return_exceptions=True)
+        assert results[0].tolist() == [7, 7, 7]
+        labels = [error.label for error in results[1:]]
+    assert labels == ["first", "second", "third"]
+    del results
+    for tensor in outs.values():
+        tensor.release()
+
+
+async def test_many_at_once_raise_what_is_wrong_with_one():
+    with on_gpu() as good, on_gpu() as bad:
+        kernel_of("wrong", label="one of many")(bad)
+        error = await caught(dlw.to_host([good, bad]))
+        assert error.label == "one of many"
+        (values,) = await dlw.to_host([good])
+        assert values.tolist() == [0, 0, 0]
+
+
+async def test_faults_are_handed_on_and_written_over():
+    with on_gpu() as bad, on_gpu() as copy:
+        kernel_of("wrong", label="origin")(bad)
+        copy.write(bad)
+        for tensor in (bad, copy):
+            assert (await caught(tensor.to_host())).label == "origin"
+        copy.write(np.arange(3, dtype="f4"))
+        assert (await copy.to_host()).tolist() == [0, 1, 2]
+        with bad[1:] as view:
+            assert (await caught(view.to_host())).label == "origin"
+
+
+async def test_timing_a_bad_kernel_raises(gpu_features):
+    kernel = kernel_of("wrong", label="timed")
+    with on_gpu() as tensor:
+        if "timestamp-query" not in gpu_features:
+            with pytest.raises(BufferError, match="timestamp-query"):
+                await kernel.time(tensor)
+        else:
+            assert (await caught(kernel.time(tensor))).label == "timed"
+            assert (await caught(tensor.to_host())).label == "timed"
+
+
+async def test_what_nobody_reads_is_a_warning_that_names_the_call():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with on_gpu() as tensor:
+            kernel_of("wrong", label="unread")(tensor)
+            line = here() - 1
+        await asyncio.sleep(1.5)
+    (warning,) = told
+    assert warning.category is RuntimeWarning
+    assert (warning.filename, warning.lineno) == (__file__, line)
+    assert 'kernel "unread"' in str(warning.message)
+
+
+async def test_what_was_read_is_no_warning():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with on_gpu() as tensor:
+            kernel_of("wrong")(tensor)
+            await caught(tensor.to_host())
+        await asyncio.sleep(1.5)
+    assert told == []
+
+
+def test_waiting_for_it_raises_as_well():
+    with on_gpu() as tensor:
+        kernel_of("wrong", label="blocking")(tensor)
+        try:
+            np.asarray(tensor)
+        except dlw.KernelError as error:
+            label = error.label
+        else:
+            pytest.fail("nothing was raised")
+    assert label == "blocking"
+
+
+def test_what_is_given_is_checked_at_the_call():
+    before = live()
+    kernel = kernel_of("1")
+    run_sync(kernel.ready())
+    with dlw.from_dlpack(np.ones(3), device="webgpu") as wide:
+        with pytest.raises(BufferError, match=r'(?s)float64.*dtype "float32"'):
+            kernel(wide)
+        unchecked = kernel_of("1", check=False)
+        unchecked(wide, workgroups=1)
+    with on_gpu() as tensor, on_gpu() as other:
+        with pytest.raises(ValueError, match="declares 1 bindings"):
+            kernel(tensor, other)
+        with pytest.raises(TypeError, match="at least one tensor"):
+            kernel()
+        with pytest.raises(TypeError, match="numbers are for var<uniform>"):
+            kernel_of("1")(tensor) or dlw.webgpu.Kernel(SHADER.format("1"))(1.5, tensor)
+        del other
+    assert live() == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("f32", 0.5, 0.5),
+        ("f32", True, 1),
+        ("f32", np.float64(2), 2),
+        ("i32", np.int8(-3), -3),
+        ("u32", 2**32 - 1, np.float32(2**32 - 1)),
+        ("i32", 0.5, ValueError),
+        ("i32", 2**31, ValueError),
+        ("u32", -1, ValueError),
+        ("u32", float("nan"), ValueError),
+        ("f32", 1e300, ValueError),
+        ("f32", 10**400, ValueError),
+        ("f32", "1", TypeError),
+        ("f32", None, TypeError),
+        ("f32", [1], TypeError),
+        ("f32", 1j, TypeError),
+        ("f32", np.ones(1), TypeError),
+    ],
+)
+async def test_numbers_are_uniforms_or_refused(kind, value, expected):
+    kernel = dlw.webgpu.Kernel(f"""
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@group(0) @binding(1) var<uniform> value: {kind};
+@compute @workgroup_size(1) fn main() {{ x[0] = f32(value); }}""")
+    with on_gpu(1) as tensor:
+        if isinstance(expected, type):
+            with pytest.raises(expected):
+                kernel(tensor, value, workgroups=1)
+        else:
+            kernel(tensor, value, workgroups=1)
+            assert (await tensor.to_host())[0] == expected
