@@ -103,6 +103,8 @@ dlw_status dlw_byte_span(const DLTensor *tensor, uint32_t element_bits, int64_t 
 static uint64_t memory_end(void) {
 #ifdef __wasm__
   return (uint64_t)__builtin_wasm_memory_size(0) << 16; /* pages of 64 KiB */
+#elif UINTPTR_MAX == UINT32_MAX
+  return (uint64_t)UINT32_MAX + 1; /* programs of 32 bits may have all of it */
 #else
   return INTPTR_MAX; /* the upper half belongs to the kernel */
 #endif
@@ -114,6 +116,8 @@ static dlw_status check_span(const DLTensor *tensor, uint32_t element_bits) {
   if (status != DLW_OK) return status;
   /* Memory starts at data; on a GPU data is a handle, and memory starts at 0. */
   int host = dlw_is_host(tensor->device);
+  /* As for every array of C: what is further apart has no difference. */
+  if (host && (uint64_t)above - (uint64_t)below > INTPTR_MAX) return DLW_TOO_LARGE;
   uint64_t base = host ? (uint64_t)(uintptr_t)tensor->data : 0, first, end;
   uint64_t limit = host ? memory_end() : INT64_MAX;
   if (__builtin_add_overflow(base, tensor->byte_offset, &first)) return DLW_TOO_LARGE;

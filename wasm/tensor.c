@@ -259,8 +259,10 @@ static int is_inside(const DLTensor *whole, const DLTensor *view, int64_t offset
 dlw_status dlw_tensor_view(dlw_tensor *source, int32_t ndim, const int64_t *shape,
                            const int64_t *strides, int64_t offset, dlw_tensor **out) {
   uint32_t bits = element_bits(source);
+  int host = dlw_is_host(dlw_dl(source)->device);
   int64_t size, bit_offset;
-  dlw_status status = dlw_check_shape(ndim, shape, bits, INT64_MAX, &size);
+  dlw_status status =
+      dlw_check_shape(ndim, shape, bits, host ? INTPTR_MAX : INT64_MAX, &size);
   if (status != DLW_OK) return status;
   if (__builtin_mul_overflow(offset, (int64_t)bits, &bit_offset)) return DLW_OUTSIDE;
   dlw_tensor *tensor = hold(source, ndim, 0);
@@ -275,7 +277,7 @@ dlw_status dlw_tensor_view(dlw_tensor *source, int32_t ndim, const int64_t *shap
   } else if (!is_inside(dlw_dl(source), view, bit_offset, bits)) {
     dlw_tensor_release(tensor);
     return DLW_OUTSIDE;
-  } else if (dlw_is_host(view->device)) {
+  } else if (host) {
     view->data = (char *)view->data + bit_offset / 8;
   } else {
     view->byte_offset += (uint64_t)(bit_offset / 8);
