@@ -26,15 +26,44 @@ static void free_tensor(dlw_tensor *tensor) {
   free(tensor);
 }
 
+static void drop_root(dlw_tensor *root) {
+  if (root->drop != NULL) root->drop(root);
+  free_tensor(root);
+}
+
+/* Memory may stand on other memory, and that on others: a chain as long as a loop of
+ * x = from_dlpack(x.__dlpack__()) ran. Each that is dropped releases the next within
+ * the call; at this depth the next one waits for the calls to end, as stacks are short.
+ */
+#define DEEPEST 32
+
+static void give_back(dlw_tensor *root) {
+  static _Thread_local int depth;
+  static _Thread_local dlw_tensor *waiting; /* the root of each is the next one */
+  if (depth == DEEPEST) {
+    root->root = waiting;
+    waiting = root;
+    return;
+  }
+  depth++;
+  drop_root(root);
+  while (depth == 1 && waiting != NULL) {
+    dlw_tensor *next = waiting;
+    waiting = next->root;
+    drop_root(next);
+  }
+  depth--;
+}
+
 static void delete_managed(DLManagedTensorVersioned *self) {
   dlw_tensor *tensor = self->manager_ctx;
   dlw_tensor *root = tensor->root;
   atomic_fetch_sub_explicit(&live_tensors, 1, memory_order_relaxed);
   if (tensor != root) free_tensor(tensor);
   /* The last holder must see all that the others did with the memory. */
-  if (atomic_fetch_sub_explicit(&root->holders, 1, memory_order_acq_rel) != 1) return;
-  if (root->drop != NULL) root->drop(root);
-  free_tensor(root);
+  if (atomic_fetch_sub_explicit(&root->holders, 1, memory_order_acq_rel) == 1) {
+    give_back(root);
+  }
 }
 
 /* A tensor without a root, and without axes. */

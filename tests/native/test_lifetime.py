@@ -124,6 +124,28 @@ def test_tensor_of_a_tensor_is_one_more_hold(array):
         assert np.shares_memory(third.numpy(), array)
 
 
+CHAINS = {
+    "capsules": lambda x: dlw.from_dlpack(x.__dlpack__(max_version=(1, 0))),
+    "legacy capsules": lambda x: dlw.from_dlpack(x.__dlpack__()),
+    "numpy": lambda x: np.from_dlpack(dlw.from_dlpack(x)),
+    "memoryviews": lambda x: memoryview(dlw.from_buffer(x)),
+}
+
+
+@pytest.mark.parametrize("step", CHAINS.values(), ids=CHAINS.keys())
+def test_a_long_chain_of_holds_is_let_go_of(step):
+    """Each is given back after the one that held it, not within: no stack is so deep."""
+    array = np.arange(6.0).view(Array)
+    alive = weakref.ref(array)
+    last = dlw.from_dlpack(array)
+    for _ in range(100_000):
+        last = step(last)
+    del array
+    assert alive() is not None
+    del last
+    assert alive() is None
+
+
 def run_alone(host_python, script):
     command = [host_python, "-c", textwrap.dedent(script)]
     done = subprocess.run(
