@@ -4,7 +4,8 @@
 
 typedef struct tensor_object {
   PyObject_HEAD;
-  dlw_tensor *tensor;                    /* our hold; NULL once released */
+  dlw_tensor *tensor; /* our hold; NULL once released */
+  dlw_tensor *root;   /* there while we have a hold, or views are out */
   struct tensor_object *previous, *next; /* of those that hold something */
   PyObject *js;                          /* the JavaScript twin, kept by Python code */
   PyObject *weakrefs;
@@ -71,6 +72,7 @@ PyObject *dlw_tensor_object(dlw_tensor *tensor) {
     return NULL;
   }
   as_tensor(self)->tensor = tensor;
+  as_tensor(self)->root = tensor->root;
   link_alive(as_tensor(self));
   return self;
 }
@@ -168,17 +170,28 @@ static void let_go(PyObject *self) {
 
 /* What the memory keeps alive counts as ours where all holds on it are: our own, and
  * those of the views that are out, which keep us alive. Cycles through other holds
- * (capsules, JavaScript) are not seen, and so never cut. */
-static int tensor_traverse(PyObject *self, visitproc visit, void *arg) {
+ * (capsules, JavaScript) are not seen, and so never cut. Borrowed; NULL: there is none.
+ */
+static PyObject *kept_alive(PyObject *self) {
   tensor_object *object = as_tensor(self);
+  uint32_t holds = object->views + (object->tensor != NULL);
+  if (holds == 0 || atomic_load(&object->root->holders) != holds) return NULL;
+  return dlw_exporter(object->root);
+}
+
+static int tensor_traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(Py_TYPE(self));
-  Py_VISIT(object->js);
-  Py_VISIT(object->interrupt);
-  dlw_tensor *tensor = object->tensor;
-  if (tensor != NULL && atomic_load(&tensor->root->holders) == 1 + object->views) {
-    Py_VISIT(dlw_exporter(tensor));
-  }
+  Py_VISIT(as_tensor(self)->js);
+  Py_VISIT(as_tensor(self)->interrupt);
+  Py_VISIT(kept_alive(self));
   return 0;
+}
+
+/* Garbage is taken apart piece by piece, and our memory may be one of the pieces. What
+ * runs meanwhile can still come by us: a deleter may ask for all tensors that are
+ * alive. So we let go before it begins. */
+static void tensor_finalize(PyObject *self) {
+  if (kept_alive(self) != NULL) let_go(self);
 }
 
 static int tensor_clear(PyObject *self) {
@@ -574,6 +587,7 @@ static PyType_Slot TENSOR_SLOTS[] = {
     {Py_tp_new, tensor_new},
     {Py_tp_dealloc, tensor_dealloc},
     {Py_tp_traverse, tensor_traverse},
+    {Py_tp_finalize, tensor_finalize},
     {Py_tp_clear, tensor_clear},
     {Py_tp_getset, TENSOR_GETSET},
     {Py_tp_methods, TENSOR_METHODS},

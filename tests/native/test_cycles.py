@@ -5,6 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
+from forge import Forged
 
 import dlpack_web as dlw
 
@@ -45,13 +46,22 @@ def views(owner):
     owner.more = [memoryview(owner.tensor), memoryview(owner.tensor)[1:]]
 
 
+def released(owner):
+    with dlw.from_buffer(owner) as tensor:
+        owner.view = memoryview(tensor)
+        owner.tensor = tensor
+
+
 def two_owners(owner):
     other = Owner(b"def")
     owner.other = dlw.from_buffer(other)
     other.owner = dlw.from_buffer(owner)
 
 
-@pytest.mark.parametrize("make", [itself, with_view, view_alone, views, two_owners])
+MAKES = [itself, with_view, view_alone, views, released, two_owners]
+
+
+@pytest.mark.parametrize("make", MAKES)
 def test_cycles_are_collected(make):
     assert collected(make)
     assert dlw.live_tensors() == 0
@@ -91,6 +101,36 @@ def test_collected_tensors_are_released_ones():
     (tensor,) = found
     assert tensor.released or np.asarray(tensor).tolist() == [0, 1, 2]
     tensor.release()
+
+
+class Exporter:
+    """Memory that goes when the garbage collector takes apart what refers to it."""
+
+    def __init__(self):
+        self.memory = Owner(b"abc")
+
+    def __buffer__(self, flags):
+        return memoryview(self.memory)
+
+
+def test_garbage_is_released_before_it_is_taken_apart():
+    """A deleter that runs meanwhile finds all tensors that are alive: none of those."""
+    found = []
+
+    class Looks(Forged):
+        def _delete(self, address):
+            super()._delete(address)
+            found.extend(row.ref() for row in dlw.inspect({}).tensors)
+
+    exporter = Exporter()
+    first = dlw.from_buffer(exporter)
+    box = [exporter]  # older than the tensor, younger than what exports the memory
+    tensor = dlw.from_dlpack(first)
+    box += [tensor, dlw.from_dlpack(Looks()), box]
+    exporter.box = box
+    del exporter, box, tensor, first
+    gc.collect()
+    assert [each.tobytes() for each in found] == []
 
 
 def test_a_tensor_of_a_dying_owner_is_safe():
