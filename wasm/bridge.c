@@ -15,7 +15,7 @@ static PyObject *pending, *pending_text;
 static dlw_tensor *lend(dlw_tensor *tensor) {
   if (tensor != NULL && dlw_handle_add(tensor) == 0) return tensor;
   if (tensor != NULL) {
-    dlw_tensor_release(tensor);
+    dlw_release_quietly(tensor);
     PyErr_NoMemory();
   }
   dlw_set(&pending, dlw_put_aside());
@@ -59,7 +59,10 @@ int32_t dlw_bridge_error_kind(void) {
 /* str(exception), NUL-terminated UTF-8, valid until the next call of this function. */
 DLW_EXPORT(dlw_bridge_error_text)
 const char *dlw_bridge_error_text(void) {
-  dlw_set(&pending_text, pending != NULL ? PyObject_Str(pending) : NULL);
+  PyObject *told =
+      Py_XNewRef(pending); /* its __str__ may call any of these functions */
+  dlw_set(&pending_text, told != NULL ? PyObject_Str(told) : NULL);
+  Py_XDECREF(told);
   const char *text =
       pending_text != NULL ? PyUnicode_AsUTF8AndSize(pending_text, NULL) : NULL;
   PyErr_Clear();
@@ -96,7 +99,7 @@ DLW_EXPORT(dlw_bridge_borrow)
 dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t writable) {
   dlw_tensor *tensor = dlw_borrow(obj, &DLW_ANY);
   if (tensor != NULL && writable && dlw_read_only(tensor)) {
-    dlw_tensor_release(tensor);
+    dlw_release_quietly(tensor);
     tensor = NULL;
     PyErr_SetString(PyExc_BufferError,
                     "the array is read-only and writable memory was asked for; copy it "
@@ -183,7 +186,7 @@ DLW_EXPORT(dlw_bridge_release)
 int32_t dlw_bridge_release(uint32_t handle) {
   dlw_tensor *tensor = dlw_handle_take(handle);
   if (tensor == NULL) return -1;
-  dlw_tensor_release(tensor);
+  dlw_release_quietly(tensor);
   return 0;
 }
 

@@ -379,7 +379,7 @@ static int import_exchange(PyObject *obj, dlw_tensor **out) {
     /* PyTorch's functions hand out a conjugated view as if it were not; its __dlpack__
      * refuses. */
     if (*out != NULL && dlw_dl(*out)->dtype.code == kDLComplex) {
-      dlw_tensor_release(*out);
+      dlw_release_quietly(*out);
       *out = NULL;
     }
   }

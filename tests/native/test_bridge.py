@@ -224,6 +224,40 @@ def test_borrow_and_take_move_a_hold():
         _core._take(handle)
 
 
+def test_words_of_an_error_that_calls_us_again():
+    """The text of one of its arguments replaces the exception that is kept."""
+
+    class Argument:
+        def __str__(self):
+            borrow([], 0)
+            return "mine"
+
+    class Failing:
+        def __dlpack__(self, **keywords):
+            raise OSError(Argument(), "second")
+
+    assert borrow(Failing(), 0) == 0
+    assert error_text() == b"[Errno mine] second"
+    assert error_kind() == KINDS["unsupported"]  # of the list
+    assert "list" in failure()[1]
+
+
+@pytest.mark.skipif("sys.platform == 'emscripten'", reason="another signature traps")
+def test_a_deleter_that_leaves_an_exception_is_told_of(monkeypatch):
+    """And leaves it to nobody else."""
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: unraisable.append(args))
+    raises = ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, c_void_p)
+    producer = Forged()
+    producer.managed.deleter = raises
+    assert release(lend(producer)) == 0
+    producer.managed.flags = 1
+    assert borrow(producer, 1) == 0
+    assert failure()[1] == WRITABLE_WANTED
+    assert [each.exc_type for each in unraisable] == [TypeError, TypeError]
+    producer.alive.clear()
+
+
 @pytest.fixture
 def dropped():
     """Handles of GPU buffers that C let go of."""
