@@ -47,6 +47,10 @@ static PyObject *core_from_dlpack_on(PyObject *module, PyObject *args) {
     return NULL;
   }
   if (on != Py_None) {
+    if (!PyTuple_Check(on)) {
+      return PyErr_Format(PyExc_TypeError, "device must be None or a tuple, not %R",
+                          on);
+    }
     if (!PyArg_ParseTuple(on, "ii", &device.device_type, &device.device_id)) {
       return NULL;
     }
@@ -73,12 +77,15 @@ static uint64_t padded_flag(int padded) {
   return padded ? DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED : 0;
 }
 
-/* The ints of a tuple; how many, -1 with an exception. Of more than DLW_MAX_NDIM the
- * rest is not looked at: nothing takes so many. */
+/* The ints of a tuple; how many, -1 with an exception. Those beyond an int64 become its
+ * limits: as extents they are too many, and as strides no other element is that far
+ * away. Of more than DLW_MAX_NDIM the rest is not looked at: nothing takes so many. */
 static int32_t parse_dims(PyObject *tuple, int64_t dims[DLW_MAX_NDIM]) {
   Py_ssize_t count = PyTuple_Size(tuple);
   for (Py_ssize_t i = 0; i < count && i < DLW_MAX_NDIM; i++) {
-    dims[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+    int overflow;
+    dims[i] = PyLong_AsLongLongAndOverflow(PyTuple_GetItem(tuple, i), &overflow);
+    if (overflow != 0) dims[i] = overflow > 0 ? INT64_MAX : INT64_MIN;
     if (dims[i] == -1 && PyErr_Occurred()) return -1;
   }
   return count < INT32_MAX ? (int32_t)count : INT32_MAX;
@@ -108,8 +115,6 @@ static PyObject *core_view(PyObject *module, PyObject *args) {
                         &steps, &offset)) {
     return NULL;
   }
-  dlw_tensor *tensor = dlw_tensor_of(obj), *view;
-  if (tensor == NULL) return NULL;
   int32_t ndim = parse_dims(extents, shape);
   if (ndim < 0) return NULL;
   int32_t count = parse_dims(steps, strides);
@@ -118,6 +123,9 @@ static PyObject *core_view(PyObject *module, PyObject *args) {
     return PyErr_Format(PyExc_ValueError, "%d extents and %d strides", (int)ndim,
                         (int)count);
   }
+  /* Only now: an __index__ of theirs may release it. */
+  dlw_tensor *tensor = dlw_tensor_of(obj), *view;
+  if (tensor == NULL) return NULL;
   dlw_status status = dlw_tensor_view(tensor, ndim, shape, strides, offset, &view);
   if (status == DLW_OK) return dlw_tensor_object(view);
   DLTensor wanted = {.ndim = ndim, .dtype = dlw_dl(tensor)->dtype};

@@ -235,3 +235,34 @@ def test_iteration_and_length():
         assert [row.numpy().tolist() for row in tensor] == [[0, 1], [2, 3], [4, 5]]
     with dlw.empty(()) as scalar, pytest.raises(TypeError, match="len"):
         len(scalar)
+
+
+def test_ints_of_any_size_are_indices_and_extents():
+    """What no int64 holds is beyond everything, as in NumPy."""
+    array = np.arange(6)
+    far = 2**70
+    with dlw.from_dlpack(array) as tensor:
+        for key in (slice(None, None, far), slice(-far, far), slice(far, None, -far)):
+            same(tensor[key], array[key])
+        assert tensor[:0].reshape((0, 5)).shape == (0, 5)
+        with pytest.raises(BufferError, match="address space"):
+            tensor[:0].reshape((0, far))
+        with pytest.raises(BufferError, match="beyond its tensor"):
+            _core._view(tensor, (2,), (-far,), 0)
+
+
+def test_a_tensor_released_by_an_index_of_a_view_is_refused():
+    """Not used: its memory is gone by then."""
+
+    class Releases:
+        def __index__(self):
+            tensor.release()
+            return 1
+
+    for dims in (((Releases(),), (1,)), ((1,), (Releases(),))):
+        tensor = dlw.empty(3)
+        with pytest.raises(dlw.ReleasedError):
+            _core._view(tensor, *dims, 0)
+    tensor = dlw.empty(3)
+    with pytest.raises(dlw.ReleasedError):
+        tensor[Releases()]
