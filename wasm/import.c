@@ -222,7 +222,8 @@ static dlw_tensor *import_managed(PyObject *capsule, int versioned, int copy,
   dlw_tensor *tensor = describe_imported(&from, request), *fresh = NULL;
   if (tensor == NULL) return NULL;
   /* The producer's own copy need not be aligned. */
-  copy |= request->copy == DLW_COPY_YES && !dlw_is_aligned(dlw_dl(tensor));
+  copy |= request->copy == DLW_COPY_YES && dlw_is_host(dlw_dl(tensor)->device) &&
+          !dlw_is_aligned(dlw_dl(tensor));
   if (copy) fresh = dlw_copy(tensor);
   if ((copy && fresh == NULL) ||
       PyCapsule_SetName(capsule, versioned ? DLW_VERSIONED_USED : DLW_LEGACY_USED) <
@@ -330,8 +331,9 @@ static int is_meant(PyTypeObject *type, const DLPackExchangeAPI *api) {
   }
   PyObject *own;
   if (get_optional((PyObject *)type, str_dlpack, &own) < 0) return -1;
+  int same = own == libraries[at].meant; /* while it cannot be another at its address */
   Py_XDECREF(own);
-  return own == libraries[at].meant;
+  return same;
 }
 
 /* Asks the type, as DLPack says: instances may have an attribute of that name, too.

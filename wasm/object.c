@@ -142,12 +142,24 @@ dlw_tensor *dlw_borrow_buffer(PyObject *obj) {
   return tensor != NULL ? tensor : explained(obj, 1, &DLW_ANY);
 }
 
+/* Whether one more hold is all that is asked for: a capsule in between would say no
+ * more, and less of memory of which nobody said whether it is read-only. */
+static int is_as_wanted(dlw_tensor *tensor, const dlw_request *request) {
+  const DLDevice *here = &dlw_dl(tensor)->device, *wanted = request->device;
+  if (request->copy == DLW_COPY_YES) return 0;
+  if (wanted == NULL) return 1;
+  if (wanted->device_type != here->device_type) return 0;
+  if (wanted->device_id != here->device_id) return 0;
+  return request->any_alignment || !dlw_is_host(*here) ||
+         dlw_is_aligned(dlw_dl(tensor));
+}
+
 dlw_tensor *dlw_consume(PyObject *obj, const dlw_request *request) {
   if (PyCapsule_CheckExact(obj)) return dlw_import_capsule(obj, request);
-  if (Py_IS_TYPE(obj, tensor_type) && request->device == NULL &&
-      request->copy != DLW_COPY_YES) {
-    dlw_tensor *tensor = held(obj); /* one more hold, without a capsule in between */
-    return tensor != NULL ? dlw_share(tensor) : NULL;
+  if (Py_IS_TYPE(obj, tensor_type)) {
+    dlw_tensor *tensor = held(obj);
+    if (tensor == NULL) return NULL;
+    if (is_as_wanted(tensor, request)) return dlw_share(tensor);
   }
   dlw_tensor *tensor = dlw_import_dlpack(obj, request);
   return tensor != NULL ? tensor : explained(obj, 0, request);
@@ -411,8 +423,9 @@ static int parse_dlpack(PyObject *const *args, Py_ssize_t nargs, PyObject *names
 /* A copy of a GPU tensor on the CPU; only Python knows whether it may wait for one. */
 static PyObject *read_blocking(PyObject *self) {
   PyObject *host = PyObject_CallMethodObjArgs(self, str_read_blocking, NULL);
-  if (host == NULL || (dlw_is_tensor(host) && as_tensor(host)->tensor != NULL))
-    return host;
+  if (host == NULL) return NULL;
+  dlw_tensor *tensor = dlw_is_tensor(host) ? as_tensor(host)->tensor : NULL;
+  if (tensor != NULL && dlw_is_host(dlw_dl(tensor)->device)) return host;
   Py_DECREF(host);
   return PyErr_Format(PyExc_BufferError,
                       "the tensor could not be read back; use "

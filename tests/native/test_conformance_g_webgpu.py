@@ -72,6 +72,14 @@ def test_rule_106_data_is_a_handle_and_never_followed(on_gpu, monkeypatch):
             touch(on_gpu)
 
 
+def test_rule_106_a_copy_on_the_cpu_is_on_the_cpu(on_gpu, monkeypatch):
+    """Whatever the Python side returns: a tensor on the GPU would be asked for ever."""
+    monkeypatch.setattr(dlw.Tensor, "_read_blocking", lambda self: self)
+    for touch in (memoryview, lambda t: t.__dlpack__(dl_device=(1, 0))):
+        with pytest.raises(BufferError, match="could not be read back"):
+            touch(on_gpu)
+
+
 def test_rule_113_every_dtype_may_be_on_a_gpu(dtype):
     """Whether WGSL has a type for it or not: bytes are moved as they are."""
     producer = Forged(

@@ -428,6 +428,15 @@ def test_rule_118_a_producers_own_copy_may_be_misaligned():
         assert tensor.shape == (1, 3)
 
 
+def test_rule_118_a_copy_on_a_gpu_is_taken_as_it_is():
+    """Its data is a handle: that of an odd one is not misaligned."""
+    producer = Forged(device_type=15, data=7, flags=2)
+    with dlw.from_dlpack(producer, copy=True) as tensor:
+        assert str(tensor.device) == "webgpu:0"
+        assert producer.deleted == 0
+    assert producer.deleted == 1
+
+
 # --- 119: all memory that the CPU can read ----------------------------------------------------
 
 
@@ -503,9 +512,18 @@ class Old:
         lambda t: t.reshape(-1),
         lambda t: t[:],
         lambda t: t.to_device("cpu"),
+        lambda t: dlw.from_dlpack(t, device="cpu"),
         lambda t: _core._take(_lent(t)),
     ],
-    ids=["as it is", "again", "reshaped", "sliced", "to_device", "through JavaScript"],
+    ids=[
+        "as it is",
+        "again",
+        "reshaped",
+        "sliced",
+        "to_device",
+        "from_dlpack",
+        "through JavaScript",
+    ],
 )
 def test_rule_120_legacy_in_legacy_out(between):
     array = np.arange(4.0)
