@@ -38,6 +38,11 @@ def view_array(tensor: _core.Tensor) -> "np.ndarray[Any, Any]":
     scalar = DType(dtype.scalar)
     np_scalar = element_dtype(dtype)
     axis = (dtype.lanes,) if dtype.lanes > 1 else ()
+    if len(tensor.shape + axis) > 64:
+        raise BufferError(
+            f"NumPy has 64 axes at most, and the lanes of {dtype} are one more: reshape "
+            "the tensor first"
+        )
     if scalar.bits < 8 and not tensor.padded:
         array = _unpack(tensor, dtype).view(np_scalar)
         array.flags.writeable = False
@@ -49,11 +54,15 @@ def view_array(tensor: _core.Tensor) -> "np.ndarray[Any, Any]":
         np_scalar,
         memoryview(memory),
         offset,
-        (
-            *(stride * step for stride in tensor.strides),
-            *(np_scalar.itemsize for _ in axis),
-        ),
+        byte_strides(tensor, step) + (np_scalar.itemsize,) * len(axis),
     )
+
+
+def byte_strides(tensor: _core.Tensor, step: int) -> tuple[int, ...]:
+    """Strides in bytes, `step` for each element. Those of axes of one element say
+    nothing, and may be more than NumPy can hold."""
+    axes = zip(tensor.shape, tensor.strides, strict=True)
+    return tuple(stride * step if extent > 1 else step for extent, stride in axes)
 
 
 def element_dtype(dtype: DType) -> "np.dtype[Any]":

@@ -218,7 +218,13 @@ def _pack(name: str) -> int:
 
 
 def _is_count(lanes: str) -> bool:
-    return lanes.isdecimal() and lanes[0] != "0" and 1 < int(lanes) < 1 << 16
+    return (
+        lanes.isascii()
+        and lanes.isdecimal()
+        and lanes[0] != "0"
+        and len(lanes) < 6
+        and 1 < int(lanes) < 1 << 16
+    )
 
 
 def parse_dtype(dtype: Any) -> DType:

@@ -15,7 +15,7 @@ from typing import (
 )
 
 from . import _browser, _core, _show, _views
-from ._arrays import element_dtype, np_dtype, view_array
+from ._arrays import byte_strides, element_dtype, np_dtype, view_array
 from ._core import CopyError, ReleasedError
 from ._device import CPU, Device, DLDeviceType, parse_device, webgpu_device
 from ._dtype import DType, dtype_of, parse_dtype
@@ -103,9 +103,11 @@ class Tensor(_core.Tensor, Hints):
         >>> dlw.empty(3, "float64").nbytes, dlw.empty(3, "uint4").nbytes
         (24, 2)
         """
+        return -(-self._bits() // 8)  # rounded up
+
+    def _bits(self) -> int:
         dtype = self.dtype
-        bits = 8 if self.padded else dtype.bits * dtype.lanes
-        return -(-self.size * bits // 8)  # rounded up
+        return self.size * (8 if self.padded else dtype.bits * dtype.lanes)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -268,7 +270,7 @@ class Tensor(_core.Tensor, Hints):
         if dtype is None or not self.device.is_host:
             raise AttributeError(f"{self!r} has no __array_interface__")
         memory, offset = _core._raw(self)
-        strides = tuple(stride * dtype.itemsize for stride in self.strides)
+        strides = byte_strides(self, dtype.itemsize)
         return {
             "version": 3,
             "shape": self.shape,
@@ -286,7 +288,8 @@ class Tensor(_core.Tensor, Hints):
         """
         if not self.device.is_host:
             return self._read_blocking().tobytes()
-        packed = self if self._row_major() else _core.from_dlpack(self, copy=True)
+        whole = self._row_major() and self._bits() % 8 == 0
+        packed = self if whole else _core.from_dlpack(self, copy=True)
         return bytes(memoryview(_core._raw(packed)[0]))
 
     # --- devices --------------------------------------------------------------------------
@@ -372,7 +375,8 @@ class Tensor(_core.Tensor, Hints):
                 packed = made(_core._convert(other, self._dtype))
             elif not other._row_major():
                 packed = made(_core.from_dlpack(other, copy=True))
-            memoryview(_core._raw(self)[0])[:] = memoryview(_core._raw(packed)[0])
+            target, elements = (memoryview(_core._raw(t)[0]) for t in (self, packed))
+            _overwrite(target, elements, self._bits())
 
     def _check_write(self, source: "Tensor", convert: bool) -> None:
         same = source.dtype == self.dtype and source.padded == self.padded
@@ -572,6 +576,16 @@ def _hold(x: Any) -> Tensor:
 def _like(tensor: Tensor) -> Tensor:
     """Fresh CPU memory for the elements of a tensor."""
     return made(_core._empty(tensor.shape, tensor._dtype, tensor.padded))
+
+
+def _overwrite(target: memoryview, source: memoryview, bits: int) -> None:
+    """The first `bits` of the bytes; those behind them may be of other elements."""
+    whole, rest = divmod(bits, 8)
+    mask = (1 << rest) - 1
+    # Read before anything is written: the two may overlap.
+    last = [target[whole] & ~mask | source[whole] & mask] if rest else []
+    target[:whole] = source[:whole]
+    target[whole : whole + len(last)] = bytes(last)
 
 
 def default_device() -> Device:

@@ -7,8 +7,10 @@ import zlib
 import numpy as np
 import pytest
 from conftest import arrays_of
+from forge import Forged
 
 import dlpack_web as dlw
+from dlpack_web import _core
 
 BASE = np.arange(24, dtype=np.int32).reshape(4, 6)
 CUBE = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
@@ -211,3 +213,46 @@ def test_repr_says_what_it_is():
     )
     array.flags.writeable = False
     assert "read_only" in repr(dlw.from_dlpack(array))
+
+
+def test_packed_elements_are_written_without_their_neighbours():
+    """Their bytes have bits of others, before they are copied and after."""
+    tensor, source = dlw.empty(7, "uint4"), dlw.empty(5, "uint4")
+    memory, _ = _core._raw(tensor)
+    np.asarray(memory)[:] = [0x10, 0x32, 0x54, 0x06]
+    source.write(tensor[2:])
+    assert source.numpy().tolist() == [2, 3, 4, 5, 6]
+    tensor[:3].write(source[2:])
+    assert tensor.numpy().tolist() == [4, 5, 6, 3, 4, 5, 6]
+    tensor[2:5].write(tensor[:3])  # overlapping
+    assert tensor.numpy().tolist() == [4, 5, 4, 5, 6, 5, 6]
+    assert tensor[:3].tobytes() == b"\x54\x04"
+    assert tensor[::2].tobytes() == b"\x44\x66"
+    for each in (tensor, source, memory):
+        each.release()
+
+
+def test_strides_of_single_elements_may_be_anything():
+    """In bytes they would be more than NumPy can hold."""
+    for fields in ({}, {"code": 4, "bits": 16}, {"code": 1, "bits": 8, "lanes": 2}):
+        producer = Forged(shape=(1, 2), strides=(2**62, 1), **fields)
+        with dlw.from_dlpack(producer) as tensor:
+            assert tensor.numpy().shape[:2] == (1, 2)
+            if not fields:
+                assert np.asarray(Interface(tensor)).tolist() == [[0, 1]]
+            assert "<table" in tensor._repr_html_()
+
+
+class Interface:
+    def __init__(self, tensor):
+        self.__array_interface__ = tensor.__array_interface__
+
+
+def test_lanes_are_no_axis_where_there_are_64():
+    ones = [1] * 64
+    producer = Forged(ndim=64, shape=ones, strides=ones, lanes=2)
+    with dlw.from_dlpack(producer) as tensor:
+        with pytest.raises(BufferError, match="64 axes at most"):
+            tensor.numpy()
+        assert "64 axes at most" in tensor._repr_html_()
+        assert tensor.reshape(1).numpy().tolist() == [[0, 1]]
