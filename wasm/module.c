@@ -191,6 +191,8 @@ static PyObject *core_live_tensors(PyObject *module, PyObject *unused) {
   return PyLong_FromLongLong(dlw_live_tensors());
 }
 
+static PyObject *str_get_referrers; /* one that lasts: CPython caches methods by it */
+
 static PyObject *core_alive(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   return dlw_tensors_alive();
@@ -203,7 +205,7 @@ static PyObject *core_referrers(PyObject *module, PyObject *x) {
   (void)module;
   PyObject *gc = PyImport_ImportModule("gc");
   PyObject *found =
-      gc != NULL ? PyObject_CallMethod(gc, "get_referrers", "O", x) : NULL;
+      gc != NULL ? PyObject_CallMethodObjArgs(gc, str_get_referrers, x, NULL) : NULL;
   Py_XDECREF(gc);
   for (Py_ssize_t i = 0; found != NULL && i < PyList_Size(found); i++) {
     PyObject *each = PyList_GetItem(found, i);
@@ -321,6 +323,7 @@ static int module_exec(PyObject *module) {
   keywords[DEVICE] = PyUnicode_InternFromString("device");
   keywords[COPY] = PyUnicode_InternFromString("copy");
   keywords[DTYPE] = PyUnicode_InternFromString("dtype");
+  str_get_referrers = PyUnicode_InternFromString("get_referrers");
   if (PyErr_Occurred()) return -1;
   if (dlw_errors_init(module) < 0 || dlw_import_init() < 0) return -1;
   PyObject *type = dlw_tensor_type(module);
