@@ -37,9 +37,10 @@ static inline uint64_t dlw_lasting_flags(DLDataType dtype, uint64_t flags) {
          (DLPACK_FLAG_BITMASK_READ_ONLY | (dlw_is_sub_byte(dtype) ? padded : 0));
 }
 
-/* Where element 0 is, in host memory. */
+/* Where element 0 is, in host memory. Summed as integers: data may be NULL where there
+ * are no elements, and need not be within the memory. */
 static inline char *dlw_first(const DLTensor *tensor) {
-  return (char *)tensor->data + (size_t)tensor->byte_offset;
+  return (char *)((uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset);
 }
 /* Whether that is a multiple of what the dtype needs. */
 static inline int dlw_is_aligned(const DLTensor *tensor) {
