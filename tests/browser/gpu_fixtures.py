@@ -1,6 +1,7 @@
 """Fixtures for the cases that run inside the page (in_page.py hands them to pytest)."""
 
 import gc
+import sys
 
 import pytest
 from js import harness
@@ -14,6 +15,12 @@ def device():
     return run_sync(dlw.webgpu.request_device())
 
 
+@pytest.fixture
+def gpu_features(device):
+    with dlw.empty(1, device=device) as tensor:
+        return set(tensor.js.device.gpu.features)
+
+
 def live():
     """Tensors alive, as C and as JavaScript count them."""
     return dlw.live_tensors(), harness.context.library.liveTensors()
@@ -23,5 +30,9 @@ def live():
 def nothing_leaks():
     before = live()
     yield
+    # Pyodide keeps the last error that came through JavaScript where the REPL does.
+    for name in ("last_exc", "last_value", "last_traceback"):
+        vars(sys).pop(name, None)
     gc.collect()  # exceptions keep the frames, and so the tensors, of their traceback
-    assert live() == before
+    after = live()
+    assert after == before, f"tensors alive: {after}, before the test: {before}"

@@ -133,12 +133,6 @@ async def test_time_of_a_kernel(gpu_features):
             assert (await y.to_host() == 2).all()
 
 
-@pytest.fixture
-def gpu_features():
-    with upload([0]) as tensor:
-        return set(tensor.js.device.gpu.features)
-
-
 async def test_default_device_has_the_adapters_limits():
     adapter = await js.navigator.gpu.requestAdapter()
     device = await dlw.webgpu.request_device()
