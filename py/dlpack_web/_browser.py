@@ -203,6 +203,8 @@ def given_once(function: Callable[[], Any] | None) -> Iterator[Any]:
     if function is None:
         yield None
         return
+    if not callable(function):
+        raise TypeError(f"release must be a function, not {function!r}")
     _ready()
     given = create_once_callable(function)
     try:

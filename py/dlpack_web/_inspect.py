@@ -25,6 +25,7 @@ DEVICE_FACTS = (
     "down",
     "copied",
     "copies",
+    "taken",
 )
 
 

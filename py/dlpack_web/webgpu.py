@@ -81,7 +81,8 @@ def stats() -> list[dict[str, Any]]:
     device, lost (why, or None); buffers (their number) and bytes under tensors;
     idleBytes that wait to be used again; created and reused (numbers of buffers); up,
     down and copied: what was uploaded, read back and copied between buffers; copies: in
-    how many copies, one for each tensor.
+    how many copies, one for each tensor; taken: buffers that others got by
+    `gpu_buffer`, which the garbage collector frees.
 
     >>> device = await dlw.webgpu.request_device()
     >>> t = dlw.from_dlpack(np.arange(3.0), device=device)

@@ -1,5 +1,5 @@
 // Images to tensors and back, from JavaScript; each function is a test (pages/harness.mjs).
-import { equal, isFirefox, ok, Skip } from "./pages/expect.mjs";
+import { equal, isFirefox, ok, Skip, throws } from "./pages/expect.mjs";
 
 const SIZES = [
   [1, 1],
@@ -271,6 +271,55 @@ export async function more_words_than_one_row_of_workgroups(context) {
   });
   const { data } = await taken(context, image);
   ok(same(data, image.data), "the same bytes");
+}
+
+export async function an_image_is_what_it_was_at_the_call(context) {
+  const { fromImage } = context.library.webgpu;
+  const device = await deviceOf(context);
+  const before = pattern(17, 5);
+  const canvas = painted(before);
+  const other = new ImageData(17, 5);
+  const promises = [fromImage(device, canvas)];
+  canvas.getContext("2d").putImageData(other, 0, 0);
+  promises.push(fromImage(device, canvas));
+  canvas.width = 3; // what is drawn, and its size
+  const bitmap = await createImageBitmap(before);
+  promises.push(fromImage(device, bitmap));
+  bitmap.close();
+  const [first, second, third] = await Promise.all(promises);
+  equal([await first.read(), first.shape], [before.data, [5, 17, 4]]);
+  equal([await second.read(), second.shape], [other.data, [5, 17, 4]]);
+  equal([await third.read(), third.shape], [before.data, [5, 17, 4]]);
+  for (const tensor of [first, second, third]) tensor.release();
+}
+
+export async function a_tensor_is_drawn_as_it_was_at_the_call(context) {
+  const { fromImage, toCanvas, toTexture } = context.library.webgpu;
+  const device = await deviceOf(context);
+  const image = pattern(17, 5);
+  const canvas = new OffscreenCanvas(1, 1);
+  const tensor = await fromImage(device, image);
+  const drawn = toCanvas(tensor, canvas);
+  const texturing = toTexture(tensor);
+  const zeros = context.bridge.empty([5, 17, 4], "uint8");
+  zeros.data.fill(0);
+  tensor.write(zeros);
+  tensor.release();
+  zeros.release();
+  await drawn;
+  equal(pixels(canvas), image.data);
+  const texture = await texturing;
+  equal((await taken(context, texture)).data, image.data);
+  texture.destroy();
+}
+
+export async function a_released_tensor_and_bad_options_are_refused_at_once(context) {
+  const { fromImage, toCanvas } = context.library.webgpu;
+  const device = await deviceOf(context);
+  const tensor = await fromImage(device, pattern(2, 2));
+  tensor.release();
+  await throws(() => toCanvas(tensor, new OffscreenCanvas(1, 1)), "ReleasedError", /released/);
+  await throws(() => fromImage(device, pattern(2, 2), { channels: 2 }), "RangeError", /channels/);
 }
 
 export async function the_cpu_sees_no_pixel(context) {

@@ -18,6 +18,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
     "file",
     [
         "docstring_cases.py",
+        "gpu_buffers.py",
         "gpu_cases.py",
         "gpu_errors.py",
         "gpu_faults.py",
@@ -39,6 +40,7 @@ def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
         "gpu_cases.mjs",
         "image_cases.mjs",
         "image_errors.mjs",
+        "realm_cases.mjs",
         "shader_cases.mjs",
     ],
 )
@@ -105,6 +107,41 @@ def test_missing_webgpu_says_what_to_do(
     from_js = str(page.python(ASK_JS))
     assert from_js.startswith("DeviceError")
     assert expected in from_js
+
+
+def test_a_chunk_that_does_not_load_spoils_nothing_else(
+    open_test_page: Callable[..., TestPage],
+) -> None:
+    """What is loaded late only words errors better, or is asked for again."""
+    page = open_test_page(None)
+    page.page.route("**/late.js", lambda route: route.abort())
+    found = page.page.evaluate("""async () => {
+      const { webgpu, Tensor } = harness.context.library;
+      const told = [];
+      await webgpu.requestDevice().catch((error) => told.push(error.message));
+      const device = await (await navigator.gpu.requestAdapter()).requestDevice();
+      const host = Tensor.fromTypedArray(Float32Array.of(1, 2));
+      const [good, bad] = [host.to(device), host.to(device)];
+      const wgsl = (body) => `
+        @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @compute @workgroup_size(1) fn main() { ${body} }`;
+      const kernel = new webgpu.Kernel(device, wgsl("x[0] = wrong;"), { label: "spoilt" });
+      kernel.run([bad], { workgroups: 1 });
+      new webgpu.Kernel(device, wgsl("x[0] = 7;")).run([good], { workgroups: 1 });
+      await bad.read().catch((error) => told.push(`${error.name}: ${error.message}`));
+      const read = [];
+      for (let i = 0; i < 2; i++) read.push([...(await good.read())]);
+      for (const tensor of [host, good, bad]) tensor.release();
+      return { told, read };
+    }""")
+    assert found["read"] == [[7, 2], [7, 2]]
+    asked, of_the_kernel = found["told"]
+    assert "late.js" in asked
+    assert "spoilt" in of_the_kernel
+    page.page.unroute("**/late.js")
+    assert page.page.evaluate(
+        "harness.context.library.webgpu.requestDevice().then(() => 'a device', String)"
+    ) in ("a device", asked)  # Firefox keeps in mind that a module did not load
 
 
 def test_upload_before_any_device(open_test_page: Callable[..., TestPage]) -> None:

@@ -2,7 +2,7 @@ import { WEBGPU } from "../core/dlpack.js";
 import { dtypeNamed } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
-import { emptyOnDevice, slotOf } from "./buffers.js";
+import { allocate, slotOf, tensorOfSlot } from "./buffers.js";
 import { useDevice } from "./device.js";
 import { ask, checkAlive, nameOf, operate } from "./faults.js";
 import type { DeviceRecord } from "./state.js";
@@ -64,7 +64,9 @@ export async function fromImage(
   const { what: image, width, height, texture } = describe(source);
   const what = `fromImage of ${image}`;
   checkSize(record, image, width, height);
-  const tensor = emptyOnDevice(record, [height, width, channels], dtypeNamed(dtype));
+  const type = dtypeNamed(dtype);
+  const handle = allocate(record, height * width * channels * type.step);
+  const tensor = tensorOfSlot(handle, 0, type, [height, width, channels], false);
   const take = (from: GPUCopyExternalImageSource) => {
     if (texture) return pull(record, what, texture, tensor, null);
     const { result: copy, outcome } = operate(record, { what, filters: FILTERS }, () =>
