@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from conftest import PYODIDES
 from pages import TestPage
 
 CASES = "/tests/browser/"
@@ -30,6 +31,14 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
 )
 def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
     strict_page.pytest([f"tests/browser/{file}"]).must_pass()
+
+
+@pytest.mark.parametrize("pyodide", PYODIDES)
+def test_wasm_memory_that_is_full(
+    pyodide: str, open_test_page: Callable[..., TestPage]
+) -> None:
+    """A page of its own: memory that grew stays."""
+    open_test_page(pyodide).pytest(["tests/browser/memory_full.py"]).must_pass()
 
 
 @pytest.mark.parametrize(
