@@ -1,4 +1,4 @@
-"""The README's snippets, run as they stand there."""
+"""The snippets of the README and of js/KERNELS.md, run as they stand there."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from pages import TestPage
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def snippets(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def snippets(language: str, document: str = "README.md") -> list[str]:
+    text = (ROOT / document).read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def test_python_snippets(open_test_page: Callable[..., TestPage]) -> None:
@@ -26,9 +27,40 @@ ort = await (await harness.load("/tests/browser/libraries.mjs")).loadOrt()
 written = await narrow.to_host()
 all([(a == b).all(), (doubled == 2 * np.arange(1000)).all(), t.released, gpu.released,
      (written == wide + 1).all(), narrow.dtype == "float32",
-     (await same.to_host() == np.arange(1000)).all()])
+     (await same.to_host() == np.arange(1000)).all(), rows.strides == (4, 2),
+     ones.tolist() == [[1, 0], [0, 0], [0, 0]]])
 """)
     assert page.watch.complaints() == []
+
+
+def test_python_kernels(open_test_page: Callable[..., TestPage]) -> None:
+    page = open_test_page(notebook=True)
+    code = "\n".join(snippets("python", "js/KERNELS.md"))
+    checks = page.python(f"""
+{code}
+expected = np.arange(1000.0) ** 2
+expected[:100] = np.arange(100, 200) ** 2.0
+start = expected[:12] + np.where(np.arange(12) < 10, 3 * np.arange(12) + 0.5, 0)
+if "shader-f16" in device.gpu.features:
+    assert ((await halves.to_host()) == np.arange(100) / 2).all()
+str([(squares == expected).all(), where, first == start.tolist(), counts.tolist(),
+     (values == np.arange(1000)).all()])
+""")
+    expected = [True, ("broken", 3), True, [100] * 10, True]
+    assert str(checks).replace("np.True_", "True") == str(expected)
+    assert page.watch.complaints() == []
+
+
+def test_js_kernels(open_test_page: Callable[..., TestPage]) -> None:
+    page = open_test_page(None)
+    (code,) = snippets("js", "js/KERNELS.md")
+    imported = 'import { Tensor, webgpu } from "dlpack-web";'
+    assert imported in code
+    code = code.replace(imported, "const { Tensor, webgpu } = harness.context.library;")
+    found = page.page.evaluate(
+        f"async () => {{ {code} return [[...last], error.name, error.label]; }}"
+    )
+    assert found == [[9604, 9801], "KernelError", "main"]
 
 
 CHECKS = {
