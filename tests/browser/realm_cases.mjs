@@ -54,7 +54,9 @@ export async function typed_arrays_of_an_iframe_are_what_they_are({ library, bri
 export async function a_tensor_of_an_iframe_goes_to_the_gpu_and_to_python(context) {
   const { library, bridge, pyodide } = context;
   const { library: theirs, end } = await frame();
-  const there = theirs.Tensor.fromTypedArray(new Float32Array([1, 2, 3, 4, 5, 6]), { shape: [2, 3] });
+  const there = theirs.Tensor.fromTypedArray(new Float32Array([1, 2, 3, 4, 5, 6]), {
+    shape: [2, 3],
+  });
   const array = bridge.toPython(there);
   pyodide.globals.set("of_a_frame", array);
   const text = "str((of_a_frame.numpy().tolist(), of_a_frame.shape))";

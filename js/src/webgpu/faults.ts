@@ -223,8 +223,35 @@ export function checkAlive({ lost, device }: DeviceRecord): void {
   );
 }
 
-/** After something failed: DeviceLostError if the device was lost, which may be told a bit later. */
-export async function checkLost(record: DeviceRecord): Promise<void> {
-  await Promise.race([record.device.gpu.lost, new Promise((done) => setTimeout(done, 10))]);
+/** `GPUMapMode.READ`, which is a global only where WebGPU is. */
+const READ = 1;
+
+/**
+ * Maps a buffer for reading, after what was done to it.
+ *
+ * @param bytes - from its start on
+ * @throws what went wrong with one of `outcomes`; DeviceLostError; DeviceError
+ */
+export async function mapAfter(
+  record: DeviceRecord,
+  what: string,
+  outcomes: readonly (Outcome | null)[],
+  buffer: GPUBuffer,
+  bytes: number,
+): Promise<void> {
+  const failed = await buffer.mapAsync(READ, 0, bytes).then(
+    () => null,
+    (cause) => ({ cause }),
+  );
+  if (failed) await checkLost(record, 10);
+  await ask(record, outcomes); // what the scopes say is the better message
+  if (!failed) return;
+  await checkLost(record, 1000); // Firefox takes its time; nothing else is known to fail so
+  throw new DeviceError(`${what} failed on ${nameOf(record)}`, failed);
+}
+
+/** DeviceLostError if the device was lost, which may be told so many ms later. */
+async function checkLost(record: DeviceRecord, ms: number): Promise<void> {
+  await Promise.race([record.device.gpu.lost, new Promise((done) => setTimeout(done, ms))]);
   checkAlive(record);
 }

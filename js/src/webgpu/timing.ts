@@ -1,7 +1,7 @@
 import { UnsupportedError } from "../core/errors.js";
 import { Usage } from "./buffers.js";
 import { useDevice } from "./device.js";
-import { ask, checkAlive, checkLost, collecting, nameOf, operate } from "./faults.js";
+import { checkAlive, collecting, mapAfter, nameOf, operate } from "./faults.js";
 
 const QUERY_RESOLVE = 0x200;
 
@@ -23,26 +23,17 @@ export async function timed(
   const resolved = gpu.createBuffer({ size: 16, usage: QUERY_RESOLVE | Usage.COPY_SRC });
   const staging = gpu.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST });
   try {
+    const what = "reading the GPU's time";
     const outcomes = collecting(() => {
       run({ querySet, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 });
     });
-    const { outcome } = operate(
-      record,
-      { what: "reading the GPU's time", filters: ["validation"] },
-      () => {
-        const encoder = gpu.createCommandEncoder();
-        encoder.resolveQuerySet(querySet, 0, 2, resolved, 0);
-        encoder.copyBufferToBuffer(resolved, 0, staging, 0, 16);
-        gpu.queue.submit([encoder.finish()]);
-      },
-    );
-    const failed = await staging.mapAsync(Usage.MAP_READ).then(
-      () => null,
-      (cause) => ({ cause }),
-    );
-    if (failed) await checkLost(record);
-    await ask(record, [...outcomes, outcome]);
-    if (failed) throw failed.cause;
+    const { outcome } = operate(record, { what, filters: ["validation"] }, () => {
+      const encoder = gpu.createCommandEncoder();
+      encoder.resolveQuerySet(querySet, 0, 2, resolved, 0);
+      encoder.copyBufferToBuffer(resolved, 0, staging, 0, 16);
+      gpu.queue.submit([encoder.finish()]);
+    });
+    await mapAfter(record, what, [...outcomes, outcome], staging, 16);
     const times = new BigUint64Array(staging.getMappedRange());
     return Number((times[1] as bigint) - (times[0] as bigint)) / 1e6; // WebGPU counts nanoseconds
   } finally {

@@ -1,7 +1,7 @@
 import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
 import { gather } from "../core/elements.js";
-import { DeviceError, UnsupportedError } from "../core/errors.js";
+import { UnsupportedError } from "../core/errors.js";
 import type { ToOptions } from "../core/options.js";
 import { spanOf } from "../core/shape.js";
 import {
@@ -37,7 +37,7 @@ import {
   wordsOf,
 } from "./buffers.js";
 import { count, useDevice } from "./device.js";
-import { ask, checkAlive, checkLost, nameOf, openOutcome, operate } from "./faults.js";
+import { ask, checkAlive, mapAfter, openOutcome, operate } from "./faults.js";
 import type { DeviceRecord, Outcome } from "./state.js";
 
 // --- to the GPU -------------------------------------------------------------------------------------
@@ -395,14 +395,8 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
   let used = false;
   try {
     submitCopies(record, pieces, staging, made);
-    const failed = await staging.mapAsync(Usage.MAP_READ, 0, bytes).then(
-      () => null,
-      (cause) => ({ cause }),
-    );
-    if (failed) await checkLost(record);
-    // What the scopes say is the better message.
-    await ask(record, [made, ...pieces.flatMap(({ before, copied }) => [before, copied])]);
-    if (failed) throw new DeviceError(`reading back from ${nameOf(record)} failed`, failed);
+    const outcomes = [made, ...pieces.flatMap(({ before, copied }) => [before, copied])];
+    await mapAfter(record, "reading back", outcomes, staging, bytes);
     for (const piece of pieces) take(record, piece, staging);
     staging.unmap();
     used = true;
