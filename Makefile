@@ -223,7 +223,7 @@ check-python: $(VENV)
 	$(PYTHON_BIN)/mypy
 
 check-js: package
-	$(NODE_BIN)/biome check
+	$(NODE_BIN)/biome check --error-on-warnings
 	$(NODE_BIN)/publint --strict
 	$(NODE_BIN)/attw --quiet --profile esm-only dist/*.tgz
 
