@@ -14,8 +14,12 @@ int dlw_import_init(void) {
   str_exchange = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
   str_mro = PyUnicode_InternFromString("__mro__");
   str_dict = PyUnicode_InternFromString("__dict__");
-  names_version = Py_BuildValue("(s)", "max_version");
-  names_all = Py_BuildValue("(sss)", "max_version", "dl_device", "copy");
+  /* Interned, as those of producers are: other strings are compared by letters. */
+  PyObject *version = PyUnicode_InternFromString("max_version");
+  PyObject *device = PyUnicode_InternFromString("dl_device");
+  PyObject *copy = PyUnicode_InternFromString("copy");
+  names_version = Py_BuildValue("(O)", version);
+  names_all = Py_BuildValue("(NNN)", version, device, copy);
   return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -213,11 +217,9 @@ dlw_tensor *dlw_import_versioned(DLManagedTensorVersioned *managed) {
   return tensor;
 }
 
-/* Takes over, or copies and lets go of it, what a capsule of that flavour has. */
-static dlw_tensor *import_managed(PyObject *capsule, int versioned, int copy,
-                                  const dlw_request *request) {
-  void *pointer = PyCapsule_GetPointer(capsule, versioned ? DLW_VERSIONED : DLW_LEGACY);
-  if (pointer == NULL) return NULL;
+/* Takes over, or copies and lets go of it, what a capsule of that flavour points to. */
+static dlw_tensor *import_managed(PyObject *capsule, void *pointer, int versioned,
+                                  int copy, const dlw_request *request) {
   imported from = {versioned ? pointer : NULL, versioned ? NULL : pointer};
   dlw_tensor *tensor = describe_imported(&from, request), *fresh = NULL;
   if (tensor == NULL) return NULL;
@@ -245,10 +247,12 @@ static int is_versioned(PyObject *capsule) {
 /* Copies where `copy` says so; the request's is for who called the producer. */
 static dlw_tensor *import_capsule(PyObject *capsule, int copy,
                                   const dlw_request *request) {
-  if (is_versioned(capsule)) return import_managed(capsule, 1, copy, request);
-  if (PyCapsule_IsValid(capsule, DLW_LEGACY)) {
-    return import_managed(capsule, 0, copy, request);
-  }
+  void *pointer = PyCapsule_GetPointer(capsule, DLW_VERSIONED);
+  if (pointer != NULL) return import_managed(capsule, pointer, 1, copy, request);
+  PyErr_Clear();
+  pointer = PyCapsule_GetPointer(capsule, DLW_LEGACY);
+  if (pointer != NULL) return import_managed(capsule, pointer, 0, copy, request);
+  PyErr_Clear();
   if (PyCapsule_IsValid(capsule, DLW_VERSIONED_USED) ||
       PyCapsule_IsValid(capsule, DLW_LEGACY_USED)) {
     PyErr_SetString(PyExc_ValueError,
@@ -472,7 +476,7 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
     capsule = call_old_dlpack(obj);
   }
   if (capsule == NULL) return NULL;
-  int copied = has_copied(capsule);
+  int copied = request->copy != DLW_COPY_IF_NEEDED && has_copied(capsule);
   if (request->copy == DLW_COPY_NO && copied) {
     Py_DECREF(capsule);
     PyErr_SetString(dlw_CopyError,
