@@ -46,8 +46,8 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite
-.PHONY: test-native test-asan test-leaks test-js test-browser test-lite
-.PHONY: test-all test-firefox test-webkit
+.PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
+.PHONY: test-all test-bundlers test-firefox test-webkit
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
 help: ## this list
@@ -56,9 +56,9 @@ help: ## this list
 demo: $(NEEDS_$(PAGE)) site chromium ## NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
 	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
 
-test: test-native test-asan test-js test-browser ## the tests, but for those of notebooks and other browsers
+test: test-native test-asan test-js test-package test-browser ## the tests, but for those of notebooks and other browsers
 
-test-all: test test-lite test-firefox test-webkit ## all tests: notebooks, Firefox and WebKitGTK, too
+test-all: test test-bundlers test-lite test-firefox test-webkit ## all tests: bundlers, notebooks, Firefox and WebKitGTK, too
 
 serve: $(LITE) site ## the site on http://localhost:8000
 	@$(PYTHON_BIN)/python web/serve.py --port 8000
@@ -141,13 +141,20 @@ test-leaks: $(NATIVE)
 test-js: $(LIBRARIES) site
 	node --test $(JS_TESTS)
 
-test-browser: $(NEEDS_chain) package site chromium
+test-package: package site chromium
+	$(PYTHON_BIN)/python -m pytest tests/package
+
+test-bundlers: package site chromium
+	$(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/runtimes.py
+
+test-browser: $(NEEDS_chain) site chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser
 
 test-firefox: export BROWSER := firefox
 test-firefox: $(NEEDS_chain) $(LITE) package site
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
 	$(PYTHON_BIN)/python -m pytest tests/browser
+	$(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
 	$(PYTHON_BIN)/python -m pytest tests/lite -k "tour or interrupted"
 
 test-webkit: site

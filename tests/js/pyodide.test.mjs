@@ -22,9 +22,44 @@ async function boot(folder) {
   return pyodide;
 }
 
+const OTHER_VERSION = `
+import shutil, site
+from pathlib import Path
+
+folder = Path(site.getsitepackages()[0])
+package, info = folder / "dlpack_web", folder / "dlpack_web-0.0.1.dist-info"
+for each in (package, info):
+    each.mkdir()
+(package / "__init__.py").touch()
+(info / "METADATA").write_text("Name: dlpack_web\\nVersion: 0.0.1\\n")
+`;
+
+/** What connect() says of two damaged wheels and of another version, and what is there afterwards. */
+async function refusals(pyodide) {
+  const left = () =>
+    pyodide
+      .runPython("import os, site; ' '.join(sorted(os.listdir(site.getsitepackages()[0])))")
+      .split(" ")
+      .filter((name) => /dlpack/.test(name));
+  const refusal = async (bytes) => {
+    const wheel = `data:application/zip;base64,${bytes.toString("base64")}`;
+    const { name, message } = await connect(pyodide, { wheel }).catch((error) => error);
+    return { error: name, message, left: left() };
+  };
+  const bytes = readFileSync(WHEEL);
+  const flipped = Buffer.from(bytes);
+  flipped[bytes.length >> 1] ^= 0xff;
+  const told = [await refusal(bytes.subarray(0, -1000)), await refusal(flipped)];
+  pyodide.runPython(OTHER_VERSION);
+  told.push(await refusal(bytes));
+  pyodide.runPython("for each in (package, info): shutil.rmtree(each)");
+  return told;
+}
+
 for (const folder of ["pyodide", "pyodide-0.29"]) {
   describe(`Pyodide in ${folder}`, async () => {
     const pyodide = await boot(folder);
+    const refused = await refusals(pyodide);
     // One is told where the wheel is, the other finds the one that the npm package ships.
     const bridge = await connect(pyodide, folder === "pyodide" ? { wheel: WHEEL } : {});
     const py = (source) => pyodide.runPython(`import numpy as np, dlpack_web as dlw\n${source}`);
@@ -40,6 +75,20 @@ for (const folder of ["pyodide", "pyodide-0.29"]) {
         proxy.destroy();
       }
     };
+
+    test("wheels that do not work leave nothing behind, and what is there is not replaced", () => {
+      const [short, flipped, other] = refused;
+      assert.match(short.message, /^the dlpack_web wheel is damaged: .*not a zip file$/);
+      assert.match(flipped.message, /^the dlpack_web wheel is damaged: .*(zlib|Bad CRC)/);
+      for (const { error, left } of [short, flipped])
+        assert.deepEqual([error, left], ["DLPackError", []]);
+      assert.equal(other.error, "UnsupportedError");
+      assert.match(
+        other.message,
+        /^Python has dlpack_web 0\.0\.1, and this JavaScript is dlpack-web 0\./,
+      );
+      assert.deepEqual(other.left, ["dlpack_web", "dlpack_web-0.0.1.dist-info"]);
+    });
 
     test("connect is idempotent", async () => {
       assert.equal(await connect(pyodide), bridge);

@@ -20,7 +20,7 @@ export interface Pyodide {
   readonly version: string;
   // biome-ignore lint/suspicious/noExplicitAny: Python modules have any attributes
   pyimport(name: string): any;
-  loadPackage(url: string, options?: object): Promise<unknown>;
+  unpackArchive(buffer: Uint8Array, format: string, options?: { extractDir?: string }): void;
   readonly ffi: { readonly PyProxy: { [Symbol.hasInstance](x: unknown): boolean } };
 }
 

@@ -1,0 +1,65 @@
+/**
+ * Types of browsers that the reader's TypeScript may lack. It has WebGPU's from 6.0 on, or where
+ * `@webgpu/types` is installed; the DOM's are missing in Node and, in part, in workers. Each of these
+ * is the reader's own where there is one. Elsewhere WebGPU's objects are the little that is said of
+ * them here, and what a page alone has is `never`.
+ *
+ * All declarations of this library take them from here, so that they compile everywhere; the types of
+ * WebGPU's dictionaries and enumerations, which cannot be asked for in this way, are written out.
+ */
+type Known<Name extends string, Otherwise> = typeof globalThis extends {
+  [name in Name]: { prototype: infer T };
+}
+  ? T
+  : Otherwise;
+
+export type GPUBuffer = Known<
+  "GPUBuffer",
+  { label: string; readonly size: number; readonly usage: number; destroy(): void }
+>;
+
+export type GPUDevice = Known<
+  "GPUDevice",
+  {
+    label: string;
+    readonly features: { has(name: string): boolean };
+    readonly limits: GPUSupportedLimits;
+    readonly queue: { submit(commands: Iterable<never>): void };
+    readonly lost: Promise<{ readonly reason: string; readonly message: string }>;
+    createBuffer(descriptor: { label?: string; size: number; usage: number }): GPUBuffer;
+    destroy(): void;
+  }
+>;
+
+export type GPUTexture = Known<
+  "GPUTexture",
+  {
+    label: string;
+    readonly width: number;
+    readonly height: number;
+    readonly format: string;
+    destroy(): void;
+  }
+>;
+
+export type GPUQuerySet = Known<
+  "GPUQuerySet",
+  { label: string; readonly count: number; destroy(): void }
+>;
+export type GPUSupportedLimits = Known<"GPUSupportedLimits", { readonly maxBufferSize: number }>;
+export type GPUError = Known<"GPUError", { readonly message: string }>;
+export type GPUShaderModule = Known<"GPUShaderModule", { label: string }>;
+export type GPUCommandEncoder = Known<"GPUCommandEncoder", { label: string }>;
+
+export type HTMLCanvasElement = Known<"HTMLCanvasElement", never>;
+export type HTMLImageElement = Known<"HTMLImageElement", never>;
+export type HTMLVideoElement = Known<"HTMLVideoElement", never>;
+export type ImageBitmap = Known<"ImageBitmap", never>;
+export type ImageData = Known<"ImageData", never>;
+export type OffscreenCanvas = Known<"OffscreenCanvas", never>;
+export type VideoFrame = Known<"VideoFrame", never>;
+
+export type URL = Known<"URL", { readonly href: string; toString(): string }>;
+
+/** Its elements are numbers; where TypeScript has no such class, their bits. */
+export type Float16Array = Known<"Float16Array", Uint16Array>;

@@ -1,0 +1,175 @@
+/**
+ * The wheel that `connect()` installs. It is fetched and looked at before anything of it gets into
+ * Python, and what does not work is taken out again: the next `connect()` finds Python as it was.
+ */
+import { DLPackError, UnsupportedError } from "../core/errors.js";
+import type { URL as AnyURL } from "../core/globals.js";
+import type { Pyodide } from "./host.js";
+
+/** Of this JavaScript, and of the wheel that it works with. */
+const VERSION = "0.1.0";
+
+/** The wheel that lies beside this code in the npm package; bundlers know what this form means. */
+const shippedWheel = () =>
+  new URL(
+    "../../../dist/dlpack_web-0.1.0-cp312-abi3-pyemscripten_2025_0_wasm32.pyemscripten_2026_0_wasm32.pyemscripten_2026_5_wasm32.whl",
+    import.meta.url,
+  );
+
+/**
+ * The bytes of the wheel at `given`, or else of the one in the npm package.
+ *
+ * @throws DLPackError that says what was found instead, and the line that helps
+ */
+export async function findWheel(given: string | AnyURL | undefined): Promise<Uint8Array> {
+  const reasons: string[] = [];
+  for (const url of given === undefined ? shippedAt() : [String(given)]) {
+    try {
+      const bytes = await load(url);
+      const wrong = complaint(bytes);
+      if (wrong === null) return bytes;
+      reasons.push(`${url} is ${wrong}`);
+    } catch (cause) {
+      reasons.push(`${url} cannot be loaded (${(cause as Error).message})`);
+    }
+  }
+  const found = reasons.join(", and ") || "this bundle does not know where it is";
+  throw new DLPackError(
+    `no wheel of dlpack_web ${VERSION} was found: ${found}. ${advice(given === undefined)}`,
+    { needed: VERSION },
+  );
+}
+
+function advice(alone: boolean): string {
+  const copy = `dist/*.whl of the npm package dlpack-web@${VERSION}`;
+  if (!alone || nodeFiles()) return `connect(pyodide, { wheel }) takes where you have ${copy}`;
+  return (
+    `Bundlers that do not know new URL(file, import.meta.url) leave it behind: copy ${copy} to your ` +
+    "site, and say connect(pyodide, { wheel: url }). For Vite's development server say " +
+    'optimizeDeps: { exclude: ["dlpack-web"] } in its configuration instead'
+  );
+}
+
+/** Where the wheel of the npm package may be. */
+function shippedAt(): string[] {
+  let url: string;
+  try {
+    url = shippedWheel().href;
+  } catch {
+    return []; // a bundle of CommonJS has no import.meta.url
+  }
+  // Development servers move this code to a cache, and have the package where npm put it.
+  const [, site, file] = /^(https?:.*)\/dist\/(dlpack_web-[^/]*)$/.exec(url) ?? [];
+  if (file === undefined || /\/dlpack-web$/.test(site as string)) return [url];
+  return [url, `${site}/node_modules/dlpack-web/dist/${file}`];
+}
+
+/** The files of Node, Deno or Bun. Bundlers for browsers do not see what is asked for in this way. */
+function nodeFiles() {
+  const { process } = globalThis as {
+    process?: { getBuiltinModule?(name: string): unknown };
+  };
+  return process?.getBuiltinModule?.("node:fs/promises") as
+    | { readFile(path: string | URL): Promise<Uint8Array> }
+    | undefined;
+}
+
+async function load(url: string): Promise<Uint8Array> {
+  const files = nodeFiles();
+  const isFile = /^file:/i.test(url);
+  if (files && (isFile || !/^[a-z][a-z\d+.-]+:/i.test(url))) {
+    // As a URL: blanks and other characters are escaped in it.
+    return new Uint8Array(await files.readFile(isFile ? new URL(url) : url));
+  }
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${response.status} ${response.statusText}`.trim());
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+/** What is wrong with a wheel, as far as can be seen without unpacking it; null: nothing. */
+function complaint(bytes: Uint8Array): string | null {
+  const text = new TextDecoder("latin1").decode(bytes);
+  if (!text.startsWith("PK\x03\x04")) {
+    if (/^\s*</.test(text)) return "a page of HTML, as servers send for what they do not find";
+    return `no wheel, but ${bytes.length} other bytes`;
+  }
+  // Names of files are not compressed.
+  const [, version] = /dlpack_web-([\w.+!]+)\.dist-info\//.exec(text) ?? [];
+  if (version === VERSION) return null;
+  return version ? `dlpack_web ${version}` : "a wheel of something else";
+}
+
+/** Whether Python would find `dlpack_web`; UnsupportedError where that is of another version. */
+export function isInstalled(pyodide: Pyodide): boolean {
+  const found = withModule(pyodide, "importlib.util", (util) => {
+    const spec = util.find_spec("dlpack_web");
+    spec?.destroy();
+    return spec !== undefined;
+  });
+  if (!found) return false;
+  const version = withModule(pyodide, "importlib.metadata", (metadata) => {
+    try {
+      return metadata.version("dlpack_web") as string;
+    } catch {
+      return VERSION; // somebody put the sources there, without saying of what
+    }
+  });
+  if (version === VERSION) return true;
+  throw new UnsupportedError(
+    `Python has dlpack_web ${version}, and this JavaScript is dlpack-web ${VERSION}: they work with ` +
+      "their own version alone. Load the wheel of that version, or none, into a fresh Pyodide",
+    { given: version, needed: VERSION },
+  );
+}
+
+/**
+ * Installs a wheel.
+ *
+ * @returns takes it out again, imported modules included
+ * @throws DLPackError where it cannot be unpacked
+ */
+export function install(pyodide: Pyodide, wheel: Uint8Array): () => void {
+  const extractDir = withModule(pyodide, "site", (site) => {
+    const folders = site.getsitepackages();
+    try {
+      return folders.get(0) as string;
+    } finally {
+      folders.destroy();
+    }
+  });
+  const forget = () => withModule(pyodide, "importlib", (it) => it.invalidate_caches());
+  const undo = () => {
+    withModule(pyodide, "shutil", (shutil) => {
+      for (const name of ["dlpack_web", `dlpack_web-${VERSION}.dist-info`]) {
+        shutil.rmtree(`${extractDir}/${name}`, true);
+      }
+    });
+    withModule(pyodide, "sys", ({ modules }) => {
+      for (const name of [...modules]) if (/^dlpack_web\b/.test(name)) modules.delete(name);
+    });
+    forget();
+  };
+  try {
+    pyodide.unpackArchive(wheel, "whl", { extractDir });
+  } catch (cause) {
+    undo();
+    throw new DLPackError(`the dlpack_web wheel is damaged: ${lastLine(cause)}`, { cause });
+  }
+  forget();
+  return undo;
+}
+
+/** What a Python exception says, without its traceback. */
+export function lastLine(error: unknown): string {
+  return (error as Error).message.trim().split("\n").at(-1) as string;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: Python modules have any attributes
+function withModule<R>(pyodide: Pyodide, name: string, use: (module: any) => R): R {
+  const module = pyodide.pyimport(name);
+  try {
+    return use(module);
+  } finally {
+    module.destroy();
+  }
+}
