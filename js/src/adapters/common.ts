@@ -2,6 +2,7 @@ import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { CopyError, DeviceError, UnsupportedError } from "../core/errors.js";
+import type { GPUDevice } from "../core/globals.js";
 import { Tensor } from "../core/tensor.js";
 import { EXCHANGE, type ExchangeRequest } from "../exchange/types.js";
 

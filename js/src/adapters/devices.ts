@@ -1,5 +1,6 @@
 /** One `GPUDevice` for several libraries. */
 
+import type { GPUDevice } from "../core/globals.js";
 import { type Jax, useDevice as useJax } from "./jax.js";
 import { type Ort, useDevice as useOrt } from "./ort.js";
 import { type Tf, useDevice as useTfjs } from "./tfjs.js";

@@ -5,6 +5,7 @@
  */
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { CopyError, DeviceError, ReleasedError } from "../core/errors.js";
+import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";

@@ -5,6 +5,7 @@
  */
 import { dtypeOfArray, type TypedArray } from "../core/dtype.js";
 import { DeviceError, UnsupportedError } from "../core/errors.js";
+import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";

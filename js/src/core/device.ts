@@ -1,4 +1,5 @@
 import { CPU } from "./dlpack.js";
+import type { GPUDevice } from "./globals.js";
 
 /** A tensor's device, as DLPack names it. */
 export interface Device {

@@ -1,53 +1,48 @@
 import { SUBBYTE_PADDED } from "./dlpack.js";
 import { UnsupportedError } from "./errors.js";
+import type { Float16Array } from "./globals.js";
 import { shared } from "./realm.js";
 
-/** `Float16Array` where the reader's TypeScript and the engine know it, its raw bits elsewhere. */
-export type Float16Data<B extends ArrayBufferLike = ArrayBufferLike> = typeof globalThis extends {
-  Float16Array: { new (length: number): infer A };
-}
-  ? A
-  : Uint16Array<B>;
-
 /** The typed array that `tensor.data` is, by dtype. */
-export interface DTypeArrays<B extends ArrayBufferLike = ArrayBufferLike> {
-  bool: Uint8Array<B>;
-  int8: Int8Array<B>;
-  int16: Int16Array<B>;
-  int32: Int32Array<B>;
-  int64: BigInt64Array<B>;
-  uint8: Uint8Array<B>;
-  uint16: Uint16Array<B>;
-  uint32: Uint32Array<B>;
-  uint64: BigUint64Array<B>;
-  float16: Float16Data<B> | Uint16Array<B>;
-  float32: Float32Array<B>;
-  float64: Float64Array<B>;
+export interface DTypeArrays {
+  bool: Uint8Array;
+  int8: Int8Array;
+  int16: Int16Array;
+  int32: Int32Array;
+  int64: BigInt64Array;
+  uint8: Uint8Array;
+  uint16: Uint16Array;
+  uint32: Uint32Array;
+  uint64: BigUint64Array;
+  /** Bits in a `Uint16Array` where the engine has no `Float16Array`. */
+  float16: Float16Array | Uint16Array;
+  float32: Float32Array;
+  float64: Float64Array;
   /** Interleaved real and imaginary parts. */
-  complex64: Float32Array<B>;
+  complex64: Float32Array;
   /** Interleaved real and imaginary parts. */
-  complex128: Float64Array<B>;
-  bfloat16: Uint8Array<B>;
-  float8_e3m4: Uint8Array<B>;
-  float8_e4m3: Uint8Array<B>;
-  float8_e4m3b11fnuz: Uint8Array<B>;
-  float8_e4m3fn: Uint8Array<B>;
-  float8_e4m3fnuz: Uint8Array<B>;
-  float8_e5m2: Uint8Array<B>;
-  float8_e5m2fnuz: Uint8Array<B>;
-  float8_e8m0fnu: Uint8Array<B>;
+  complex128: Float64Array;
+  bfloat16: Uint8Array;
+  float8_e3m4: Uint8Array;
+  float8_e4m3: Uint8Array;
+  float8_e4m3b11fnuz: Uint8Array;
+  float8_e4m3fn: Uint8Array;
+  float8_e4m3fnuz: Uint8Array;
+  float8_e5m2: Uint8Array;
+  float8_e5m2fnuz: Uint8Array;
+  float8_e8m0fnu: Uint8Array;
   /** Interleaved real and imaginary parts. */
-  complex32: Float16Data<B> | Uint16Array<B>;
+  complex32: Float16Array | Uint16Array;
   /** Elements of less than a byte are packed without gaps, from the lowest bit of a byte on. */
-  float6_e2m3fn: Uint8Array<B>;
-  float6_e3m2fn: Uint8Array<B>;
-  float4_e2m1fn: Uint8Array<B>;
-  int1: Uint8Array<B>;
-  int2: Uint8Array<B>;
-  int4: Uint8Array<B>;
-  uint1: Uint8Array<B>;
-  uint2: Uint8Array<B>;
-  uint4: Uint8Array<B>;
+  float6_e2m3fn: Uint8Array;
+  float6_e3m2fn: Uint8Array;
+  float4_e2m1fn: Uint8Array;
+  int1: Uint8Array;
+  int2: Uint8Array;
+  int4: Uint8Array;
+  uint1: Uint8Array;
+  uint2: Uint8Array;
+  uint4: Uint8Array;
 }
 
 /** The name of one lane's dtype, in DLPack's and the array API's words. */
@@ -62,17 +57,23 @@ export function laneName(name: string): string {
 export type DTypeName = ScalarName | `${ScalarName}x${number}`;
 
 /** The class of `tensor.data` for a dtype. */
-export type DataOf<
-  D extends DTypeName,
-  B extends ArrayBufferLike = ArrayBufferLike,
-> = D extends ScalarName
-  ? DTypeArrays<B>[D]
+export type DataOf<D extends DTypeName> = D extends ScalarName
+  ? DTypeArrays[D]
   : D extends `${infer S extends ScalarName}x${number}`
-    ? DTypeArrays<B>[S]
-    : TypedArray<B>;
+    ? DTypeArrays[S]
+    : TypedArray;
+
+/**
+ * The same over an `ArrayBuffer` of its own, as `slice()` and `tensor.read()` make it. TypeScript
+ * before 5.7, to which typed arrays are not generic, sees no difference.
+ */
+export type CopyOf<D extends DTypeName> = ReturnType<DataOf<D>["slice"]>;
 
 /** Any typed array that a tensor's `data` can be. */
-export type TypedArray<B extends ArrayBufferLike = ArrayBufferLike> = DTypeArrays<B>[ScalarName];
+export type TypedArray = DTypeArrays[ScalarName];
+
+/** Any typed array that elements are taken from, or written to. */
+export type AnyTypedArray = TypedArray | Uint8ClampedArray;
 
 /** The dtype that an array is taken for where none is named. */
 export type DTypeOf<A> = A extends Float32Array
@@ -95,14 +96,14 @@ export type DTypeOf<A> = A extends Float32Array
                   ? "uint32"
                   : A extends BigUint64Array
                     ? "uint64"
-                    : A extends Float16Data
+                    : A extends Float16Array
                       ? "float16"
                       : DTypeName;
 
 /** Makes a view of `length` components at `byteOffset`. */
 type ViewConstructor = {
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): TypedArray;
-  new (length: number): TypedArray<ArrayBuffer>;
+  new (length: number): CopyOf<DTypeName>;
   readonly BYTES_PER_ELEMENT: number;
   readonly name: string;
 };

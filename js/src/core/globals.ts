@@ -46,6 +46,14 @@ export type GPUQuerySet = Known<
   "GPUQuerySet",
   { label: string; readonly count: number; destroy(): void }
 >;
+
+/** `GPUComputePassTimestampWrites`: where a pass writes when it began and ended. */
+export interface TimestampWrites {
+  querySet: GPUQuerySet;
+  beginningOfPassWriteIndex?: number;
+  endOfPassWriteIndex?: number;
+}
+
 export type GPUSupportedLimits = Known<"GPUSupportedLimits", { readonly maxBufferSize: number }>;
 export type GPUError = Known<"GPUError", { readonly message: string }>;
 export type GPUShaderModule = Known<"GPUShaderModule", { label: string }>;

@@ -1,5 +1,13 @@
 export type { Device } from "./device.js";
-export type { DataOf, DTypeArrays, DTypeName, DTypeOf, TypedArray } from "./dtype.js";
+export type {
+  AnyTypedArray,
+  CopyOf,
+  DataOf,
+  DTypeArrays,
+  DTypeName,
+  DTypeOf,
+  TypedArray,
+} from "./dtype.js";
 export type { Element } from "./elements.js";
 export {
   CopyError,

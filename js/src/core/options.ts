@@ -1,4 +1,5 @@
 import type { DTypeName } from "./dtype.js";
+import type { GPUDevice } from "./globals.js";
 
 /** Options of `Tensor.fromTypedArray`. */
 export interface FromTypedArrayOptions<D extends DTypeName = DTypeName> {

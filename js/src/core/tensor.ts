@@ -11,8 +11,10 @@ import { checkConversion, convertElements } from "./convert.js";
 import { CPU_DEVICE, type Device } from "./device.js";
 import { CPU, WEBGPU } from "./dlpack.js";
 import {
+  type AnyTypedArray,
   arrayHolds,
   bytesOf,
+  type CopyOf,
   classOf,
   type DataOf,
   type DType,
@@ -24,6 +26,7 @@ import {
 } from "./dtype.js";
 import { type Element, readElement } from "./elements.js";
 import { ReleasedError, UnsupportedError } from "./errors.js";
+import type { GPUBuffer, GPUDevice } from "./globals.js";
 import { type Hold, net } from "./leaks.js";
 import type {
   FromGPUBufferOptions,
@@ -49,7 +52,7 @@ import { type Layout, permute, type Range, reshape, slice } from "./views.js";
 const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");
 
 /** Where `read()` may put elements: an array of the same number of bytes, or a CPU tensor. */
-export type Target = TypedArray | Tensor;
+export type Target = AnyTypedArray | Tensor;
 
 /**
  * A dense array of any rank on the CPU or on a WebGPU device: shape, strides and dtype over
@@ -117,7 +120,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * otherwise
    * @throws TypeError for what is no typed array of that dtype, RangeError for sizes that do not fit
    */
-  static fromTypedArray<A extends TypedArray, D extends DTypeName = DTypeOf<A>>(
+  static fromTypedArray<A extends AnyTypedArray, D extends DTypeName = DTypeOf<A>>(
     array: A,
     options: FromTypedArrayOptions<D> = {},
   ): Tensor<D> {
@@ -148,7 +151,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     const storage = new ArrayStorage(array);
     const made = new Tensor<D>(storage, 1, start, type, shape, strides, CPU_DEVICE, false);
     if (whole && classOf(array) === type.View.name) {
-      made._view = array;
+      made._view = array as TypedArray;
       made._count = array.length;
     }
     return made;
@@ -205,8 +208,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
    *
    * @throws UnsupportedError for what it does not describe rightly; TypeError for anything else
    */
-  static from(x: TypedArray | Exchangeable): Tensor {
-    return ArrayBuffer.isView(x) ? Tensor.fromTypedArray(x as TypedArray) : exchangeLayer().take(x);
+  static from<D extends DTypeName>(x: Tensor<D>): Tensor<D>;
+  static from<A extends AnyTypedArray>(x: A): Tensor<DTypeOf<A>>;
+  static from(x: Exchangeable): Tensor;
+  static from(x: AnyTypedArray | Exchangeable): Tensor {
+    return ArrayBuffer.isView(x) ? Tensor.fromTypedArray(x) : exchangeLayer().take(x);
   }
 
   /**
@@ -419,7 +425,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * {@link Tensor.to} does it
    * @throws UnsupportedError for read-only or strided targets; nothing is written then
    */
-  write(source: TypedArray | Exchangeable, { convert = false } = {}): void {
+  write(source: AnyTypedArray | Exchangeable, { convert = false } = {}): void {
     this._check();
     const from = this.#sourceOf(source, convert);
     try {
@@ -448,13 +454,13 @@ export class Tensor<D extends DTypeName = DTypeName> {
     }
   }
 
-  #sourceOf(source: TypedArray | Exchangeable, convert: boolean): Tensor {
+  #sourceOf(source: AnyTypedArray | Exchangeable, convert: boolean): Tensor {
     if (isTensor(source)) return source;
     if (!ArrayBuffer.isView(source)) return exchangeLayer().take(source);
     const { _shape: shape, _type } = this;
     const dtype = convert ? undefined : this.dtype;
     const padded = convert ? undefined : _type.flags !== 0;
-    return Tensor.fromTypedArray(source as TypedArray, { shape, dtype, padded });
+    return Tensor.fromTypedArray(source, { shape, dtype, padded });
   }
 
   /**
@@ -464,7 +470,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @param out - a typed array of `nbytes` bytes, or a writable row-major CPU tensor of as many
    * @returns `out`, or a new typed array of the class that `data` has
    */
-  async read(): Promise<DataOf<D>>;
+  async read(): Promise<CopyOf<D>>;
   async read<O extends Target>(out: O): Promise<O>;
   async read(out?: Target): Promise<unknown> {
     this._check();
@@ -601,7 +607,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /** @internal A fresh array for all elements. */
-  _newArray(): TypedArray<ArrayBuffer> {
+  _newArray(): CopyOf<DTypeName> {
     return new this._type.View(Math.ceil(this.size * this._type.components));
   }
 

@@ -1,6 +1,7 @@
 /**
  * The types of the exchange protocol (js/EXCHANGE.md), which needs none of this library.
  */
+import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 
 /** The name of the method by which a producer hands a tensor out. */
 export const EXCHANGE: unique symbol = Symbol.for("dlpack.exchange") as never;

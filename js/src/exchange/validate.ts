@@ -1,6 +1,7 @@
 import { CPU, MAX_NDIM, READ_ONLY, SUBBYTE_PADDED, WEBGPU } from "../core/dlpack.js";
 import { type DType, dtypeOfTriple } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
+import type { GPUDevice } from "../core/globals.js";
 import { checkShape, checkStrides } from "../core/shape.js";
 import type { Exchange } from "./types.js";
 

@@ -1,13 +1,14 @@
 import type { Device } from "../core/device.js";
 import { WEBGPU } from "../core/dlpack.js";
 import {
-  type DataOf,
+  type AnyTypedArray,
+  type CopyOf,
   type DTypeName,
   type DTypeOf,
   dtypeNamed,
-  type TypedArray,
 } from "../core/dtype.js";
 import { CopyError, ReleasedError, UnsupportedError } from "../core/errors.js";
+import type { GPUDevice } from "../core/globals.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { isExchangeable, take } from "../exchange/take.js";
@@ -21,9 +22,9 @@ import type { Pyodide, PyodideHost, PyProxy } from "./host.js";
 /** Options of {@link Bridge.tensor}. */
 export interface TensorOptions {
   /** true: always fresh memory. false: {@link CopyError} where a copy is needed. */
-  copy?: boolean;
+  copy?: boolean | undefined;
   /** Refuse data that must not be written to. */
-  writable?: boolean;
+  writable?: boolean | undefined;
 }
 
 /** The way between JS and one Pyodide; made by {@link connect}. */
@@ -50,9 +51,9 @@ export class Bridge {
    * `writable`; TypeError for anything else
    */
   tensor<D extends DTypeName>(x: Tensor<D>, options?: TensorOptions): Tensor<D>;
-  tensor<A extends TypedArray>(x: A, options?: TensorOptions): Tensor<DTypeOf<A>>;
+  tensor<A extends AnyTypedArray>(x: A, options?: TensorOptions): Tensor<DTypeOf<A>>;
   tensor(x: PyProxy | Exchangeable, options?: TensorOptions): Tensor;
-  tensor(x: PyProxy | TypedArray | Exchangeable, options?: TensorOptions): Tensor {
+  tensor(x: PyProxy | AnyTypedArray | Exchangeable, options?: TensorOptions): Tensor {
     if (ArrayBuffer.isView(x)) return this.#fromJS(x, options);
     // Proxies are what this is called with most, and every look at one is slow: no test before.
     let address: number;
@@ -75,7 +76,7 @@ export class Bridge {
       throw new UnsupportedError(`${held} is read-only: pass copy: true for one that is not`);
     }
     if (ArrayBuffer.isView(x)) {
-      const made = Tensor.fromTypedArray(x as TypedArray);
+      const made = Tensor.fromTypedArray(x as AnyTypedArray);
       if (copy) return packed(made);
       if (x.buffer !== this.#heap.bytes()) return made;
       made.release();
@@ -107,7 +108,7 @@ export class Bridge {
   empty<N extends DTypeName = "float32">(
     shape: ArrayLike<number>,
     dtype?: N,
-    options: { device?: GPUDevice | Device } = {},
+    options: { device?: GPUDevice | Device | undefined } = {},
   ): Tensor<N> {
     const dims = checkShape(shape);
     const type = dtypeNamed(dtype ?? "float32");
@@ -124,7 +125,7 @@ export class Bridge {
    * @returns a PyProxy, for the caller to `destroy()`
    * @throws CopyError if `copy: false` and a copy is needed
    */
-  toPython(tensor: Exchangeable, options: { copy?: boolean } = {}): PyProxy {
+  toPython(tensor: Exchangeable, options: { copy?: boolean | undefined } = {}): PyProxy {
     const handle = isTensor(tensor)
       ? this.hold(tensor, options.copy)
       : this.#holdForeign(tensor, options.copy);
@@ -140,8 +141,8 @@ export class Bridge {
    * Reads several tensors at once, as `tensor.read()` does one: on each device with one submit and
    * one wait.
    */
-  async readAll<D extends DTypeName>(tensors: readonly Tensor<D>[]): Promise<DataOf<D>[]> {
-    return (await read(tensors, [])) as DataOf<D>[];
+  async readAll<D extends DTypeName>(tensors: readonly Tensor<D>[]): Promise<CopyOf<D>[]> {
+    return (await read(tensors, [])) as CopyOf<D>[];
   }
 
   #holdForeign(x: Exchangeable, copy: boolean | undefined): number {

@@ -1,5 +1,6 @@
 import type { Libraries } from "../adapters/devices.js";
 import { type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
+import type { GPUBuffer, GPUDevice, HTMLCanvasElement, OffscreenCanvas } from "../core/globals.js";
 import { watchOver } from "../core/leaks.js";
 import { shared } from "../core/realm.js";
 import { checkShape } from "../core/shape.js";

@@ -1,6 +1,7 @@
 /** What a kernel is given, against what its shader declares. */
 import { type DType, laneName } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
+import type { GPUBuffer } from "../core/globals.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import {
   allocate,
@@ -22,7 +23,11 @@ export type Argument = Tensor | number;
 
 /** One argument, ready to be bound. */
 export interface Bound {
-  readonly resource: Required<GPUBufferBinding>;
+  readonly resource: {
+    readonly buffer: GPUBuffer;
+    readonly offset: number;
+    readonly size: number;
+  };
   /** The slot that is bound. */
   readonly slot: LiveSlot;
   /** A slot to give back after the submit, 0 if there is none. */

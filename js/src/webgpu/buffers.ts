@@ -1,6 +1,7 @@
 import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
 import { DeviceError, DLPackError, ReleasedError, UnsupportedError } from "../core/errors.js";
+import type { GPUBuffer } from "../core/globals.js";
 import type { FromGPUBufferOptions } from "../core/options.js";
 import { checkShape, checkStrides, sizeOf, spanOf } from "../core/shape.js";
 import { type Described, type Place, type Storage, unclonable } from "../core/storage.js";

@@ -1,4 +1,5 @@
 import { KernelError } from "../core/errors.js";
+import type { GPUError, GPUShaderModule } from "../core/globals.js";
 import { nameOf } from "./faults.js";
 import type { DeviceRecord } from "./state.js";
 

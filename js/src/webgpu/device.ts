@@ -1,6 +1,7 @@
 import { NamedDevice } from "../core/device.js";
 import { WEBGPU } from "../core/dlpack.js";
 import { DeviceError } from "../core/errors.js";
+import type { GPUDevice, GPUSupportedLimits } from "../core/globals.js";
 import { Pool } from "./pool.js";
 import { type DeviceRecord, type FaultListener, state } from "./state.js";
 

@@ -4,6 +4,7 @@
  * wrote. Whoever reads one of those is told, and nobody else.
  */
 import { DeviceError, DeviceLostError } from "../core/errors.js";
+import type { GPUError } from "../core/globals.js";
 import type { DeviceRecord, Fault, Outcome, Slot } from "./state.js";
 
 /** How long a fault waits for a reader before it is told to a listener. */
@@ -36,6 +37,9 @@ class Settling implements Outcome {
   }
 }
 
+/** `GPUErrorFilter`: what an error scope looks for. */
+export type ErrorFilter = "validation" | "out-of-memory" | "internal";
+
 /** One piece of work for a device. */
 export interface Operation {
   /** Names it in messages: `kernel "blur"`, `reading …`. */
@@ -48,7 +52,7 @@ export interface Operation {
   /** What else it builds on: the compiling of its shader. */
   readonly after?: readonly (Outcome | null)[];
   /** What may go wrong later; none: nothing can, but by losing the device. */
-  readonly filters?: readonly GPUErrorFilter[];
+  readonly filters?: readonly ErrorFilter[];
   /** Makes the error of a scope another one. */
   readonly explain?: (cause: GPUError) => Promise<Error> | Error;
 }

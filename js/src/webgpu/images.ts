@@ -1,6 +1,17 @@
 import { WEBGPU } from "../core/dlpack.js";
 import { dtypeNamed } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
+import type {
+  GPUDevice,
+  GPUTexture,
+  HTMLCanvasElement,
+  HTMLImageElement,
+  HTMLVideoElement,
+  ImageBitmap,
+  ImageData,
+  OffscreenCanvas,
+  VideoFrame,
+} from "../core/globals.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import { allocate, slotOf, tensorOfSlot } from "./buffers.js";
 import { useDevice } from "./device.js";
@@ -13,14 +24,22 @@ import { draw, pull } from "./texture.js";
  * `<img>` or `<video>`, and a `GPUTexture` of the same device: rgba8unorm or bgra8unorm with
  * `GPUTextureUsage.TEXTURE_BINDING`, 2d, of one layer and one sample (its first mip level counts).
  */
-export type ImageSource = GPUCopyExternalImageSource | GPUTexture;
+export type ImageSource =
+  | GPUTexture
+  | HTMLCanvasElement
+  | HTMLImageElement
+  | HTMLVideoElement
+  | ImageBitmap
+  | ImageData
+  | OffscreenCanvas
+  | VideoFrame;
 
 /** Options of `webgpu.fromImage`. */
 export interface FromImageOptions {
   /** "uint8": 0 to 255, the default; "float32": 0 to 1. */
-  dtype?: "uint8" | "float32";
+  dtype?: "uint8" | "float32" | undefined;
   /** 4: red, green, blue, alpha, the default; 3: without alpha. */
-  channels?: 3 | 4;
+  channels?: 3 | 4 | undefined;
 }
 
 /** `GPUTextureUsage`, which is a global only where WebGPU is. */

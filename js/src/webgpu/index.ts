@@ -1,3 +1,4 @@
+import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import type { RequestDeviceOptions } from "./request.js";
 
 export { type DeviceStats, listenForFaults, stats } from "./device.js";
@@ -10,7 +11,7 @@ export {
 } from "./images.js";
 export { type Argument, Kernel, type KernelOptions, type RunOptions } from "./kernel.js";
 export type { FaultListener } from "./state.js";
-export type { RequestDeviceOptions };
+export type { RequestDeviceOptions, TimestampWrites };
 
 /**
  * Asks for a WebGPU device with limits by name and registers it. The device is the caller's: this
@@ -38,7 +39,7 @@ export async function requestDevice(options: RequestDeviceOptions = {}): Promise
  */
 export async function timed(
   device: GPUDevice,
-  run: (timestampWrites: GPUComputePassTimestampWrites) => void,
+  run: (timestampWrites: TimestampWrites) => void,
 ): Promise<number> {
   return (await import("./late.js")).timed(device, run);
 }

@@ -1,4 +1,5 @@
 import { UnsupportedError } from "../core/errors.js";
+import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { type Argument, type Bound, bind, countOf, separate } from "./arguments.js";
 import { markWritten, releaseSlot, roundUp, slotOf } from "./buffers.js";
@@ -30,7 +31,7 @@ export interface RunOptions {
    */
   workgroups?: number | readonly number[] | undefined;
   /** Where the pass writes its times: see `webgpu.timed`. */
-  timestampWrites?: GPUComputePassTimestampWrites;
+  timestampWrites?: TimestampWrites | undefined;
 }
 
 /** Bind groups that a kernel keeps, since making one costs as much as all the rest of a run. */
@@ -182,7 +183,7 @@ export class Kernel {
   #submit(
     bound: readonly Bound[],
     groups: readonly number[],
-    timestampWrites: GPUComputePassTimestampWrites | undefined,
+    timestampWrites: TimestampWrites | undefined,
   ): void {
     const record = this.#record;
     const { gpu } = record.device;

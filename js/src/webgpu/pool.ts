@@ -1,3 +1,5 @@
+import type { GPUBuffer } from "../core/globals.js";
+
 /** Bytes of idle buffers that a device keeps; beyond, those used longest ago go first. */
 const BUDGET = 256 << 20;
 /** After so long without any use, all of them go. */

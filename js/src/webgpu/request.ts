@@ -1,21 +1,62 @@
 import { DeviceError, UnsupportedError } from "../core/errors.js";
+import type { GPUDevice } from "../core/globals.js";
 import { useDevice } from "./device.js";
 
+/** WebGPU's limits, by the names that `GPUSupportedLimits` has for them. */
+export type LimitName =
+  | "maxBindGroups"
+  | "maxBindGroupsPlusVertexBuffers"
+  | "maxBindingsPerBindGroup"
+  | "maxBufferSize"
+  | "maxColorAttachmentBytesPerSample"
+  | "maxColorAttachments"
+  | "maxComputeInvocationsPerWorkgroup"
+  | "maxComputeWorkgroupSizeX"
+  | "maxComputeWorkgroupSizeY"
+  | "maxComputeWorkgroupSizeZ"
+  | "maxComputeWorkgroupsPerDimension"
+  | "maxComputeWorkgroupStorageSize"
+  | "maxDynamicStorageBuffersPerPipelineLayout"
+  | "maxDynamicUniformBuffersPerPipelineLayout"
+  | "maxImmediateSize"
+  | "maxInterStageShaderVariables"
+  | "maxSampledTexturesPerShaderStage"
+  | "maxSamplersPerShaderStage"
+  | "maxStorageBufferBindingSize"
+  | "maxStorageBuffersInFragmentStage"
+  | "maxStorageBuffersInVertexStage"
+  | "maxStorageBuffersPerShaderStage"
+  | "maxStorageTexturesInFragmentStage"
+  | "maxStorageTexturesInVertexStage"
+  | "maxStorageTexturesPerShaderStage"
+  | "maxTextureArrayLayers"
+  | "maxTextureDimension1D"
+  | "maxTextureDimension2D"
+  | "maxTextureDimension3D"
+  | "maxUniformBufferBindingSize"
+  | "maxUniformBuffersPerShaderStage"
+  | "maxVertexAttributes"
+  | "maxVertexBufferArrayStride"
+  | "maxVertexBuffers"
+  | "minStorageBufferOffsetAlignment"
+  | "minUniformBufferOffsetAlignment";
+
 /**
- * Options of `webgpu.requestDevice`: limits by their WebGPU names, and the few below. Of
- * maxBufferSize and maxStorageBufferBindingSize the default is all that the adapter has.
+ * Needed limits, e.g. `maxBufferSize: 2 ** 30` (bytes). Infinity: all that the adapter has, which is
+ * the default of maxBufferSize and maxStorageBufferBindingSize.
  */
-export interface RequestDeviceOptions {
-  /** Needed limits, e.g. `maxBufferSize: 2 ** 30` (bytes). Infinity: all that the adapter has. */
-  [limit: string]: unknown;
+export type Limits = { [name in LimitName]?: number | undefined };
+
+/** Options of `webgpu.requestDevice`: limits by their WebGPU names, and these few. */
+export interface RequestDeviceOptions extends Limits {
   /**
    * `GPUFeatureName`s that the device must have, e.g. ["shader-f16"]. Without the list: shader-f16,
    * subgroups and timestamp-query, as far as the adapter has them.
    */
-  features?: Iterable<string>;
-  powerPreference?: GPUPowerPreference;
+  features?: Iterable<string> | undefined;
+  powerPreference?: "low-power" | "high-performance" | undefined;
   /** Shown in error messages. */
-  label?: string;
+  label?: string | undefined;
 }
 
 /** What is asked for unless told otherwise, as far as the adapter has it, and why. */
@@ -47,7 +88,8 @@ export async function requestDevice(options: RequestDeviceOptions): Promise<GPUD
     );
   }
   const requiredLimits: Record<string, number> = {};
-  for (const [name, asked] of Object.entries({ ...WANTED_LIMITS, ...limits })) {
+  const given = Object.entries(limits).filter(([, asked]) => asked !== undefined);
+  for (const [name, asked] of Object.entries({ ...WANTED_LIMITS, ...Object.fromEntries(given) })) {
     const limit = (adapter.limits as unknown as Record<string, unknown>)[name];
     if (typeof limit !== "number" || typeof asked !== "number") {
       throw new TypeError(

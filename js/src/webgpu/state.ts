@@ -1,4 +1,5 @@
 import type { Device } from "../core/device.js";
+import type { GPUBuffer, GPUDevice, GPUSupportedLimits } from "../core/globals.js";
 import { shared } from "../core/realm.js";
 import type { Pool } from "./pool.js";
 

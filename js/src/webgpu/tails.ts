@@ -2,6 +2,7 @@
  * WebGPU copies whole words. What of a tensor's last word is not the tensor's is made 0 by a shader
  * of one invocation.
  */
+import type { GPUBuffer, GPUCommandEncoder, GPUDevice } from "../core/globals.js";
 
 const CODE = `
 @group(0) @binding(0) var<storage, read_write> words: array<u32>;

@@ -1,3 +1,4 @@
+import type { GPUTexture } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { bind } from "./arguments.js";
 import { releaseSlot, slotOf } from "./buffers.js";

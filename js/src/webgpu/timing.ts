@@ -1,4 +1,5 @@
 import { UnsupportedError } from "../core/errors.js";
+import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import { Usage } from "./buffers.js";
 import { useDevice } from "./device.js";
 import { checkAlive, collecting, mapAfter, nameOf, operate } from "./faults.js";
@@ -8,7 +9,7 @@ const QUERY_RESOLVE = 0x200;
 /** Implements `webgpu.timed`. */
 export async function timed(
   gpu: GPUDevice,
-  run: (timestampWrites: GPUComputePassTimestampWrites) => void,
+  run: (timestampWrites: TimestampWrites) => void,
 ): Promise<number> {
   const record = useDevice(gpu);
   checkAlive(record);

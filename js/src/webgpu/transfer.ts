@@ -2,6 +2,7 @@ import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
 import { gather } from "../core/elements.js";
 import { UnsupportedError } from "../core/errors.js";
+import type { GPUDevice } from "../core/globals.js";
 import type { ToOptions } from "../core/options.js";
 import { spanOf } from "../core/shape.js";
 import {

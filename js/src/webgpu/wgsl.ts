@@ -7,7 +7,7 @@ export type Scalar = "f32" | "f16" | "i32" | "u32";
 export interface Binding {
   readonly index: number;
   readonly name: string;
-  readonly type: GPUBufferBindingType;
+  readonly type: "uniform" | "storage" | "read-only-storage";
   /** The type of its value as it is written, such as "array<vec4f>". */
   readonly value: string;
   /** null: unknown, or a structure of several kinds. */
@@ -342,7 +342,10 @@ function bindingOf(source: Source, tokens: readonly string[]): Omit<Binding, "in
   };
 }
 
-function bindingType(space?: string, access?: string): GPUBufferBindingType | null {
+function bindingType(
+  space?: string,
+  access?: string,
+): "uniform" | "storage" | "read-only-storage" | null {
   if (space === "uniform") return "uniform";
   if (space !== "storage") return null;
   return access === "read_write" ? "storage" : "read-only-storage";

@@ -2,7 +2,12 @@
 import webpack from "webpack";
 
 const [, , path] = process.argv;
-const options = { mode: "production", context: process.cwd(), entry: "./page.js", output: { path } };
+const options = {
+  mode: "production",
+  context: process.cwd(),
+  entry: "./page.js",
+  output: { path },
+};
 webpack(options, (error, stats) => {
   const { errors, warnings } = stats?.toJson({ all: false, errors: true, warnings: true }) ?? {};
   if (error || errors.length > 0 || warnings.length > 0) throw error ?? [...errors, ...warnings][0];

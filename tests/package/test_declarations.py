@@ -1,0 +1,100 @@
+"""The declarations of the package, from its tarball, in all TypeScripts from 5.6 on: with and
+without WebGPU's types, the DOM's and Node's way to resolve modules, and checked themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from projects import SOURCES
+
+TYPES = SOURCES / "types"
+COMPILERS = ("5.6", "5.9", "6.0", "7.0")
+
+
+class Host(NamedTuple):
+    """Where a program runs, as its tsconfig.json says."""
+
+    lib: list[str]
+    types: list[str]
+    resolution: str
+
+
+HOSTS = {
+    "bare": Host(["ES2022"], [], "bundler"),
+    "page": Host(["ES2022", "DOM"], [], "nodenext"),
+    "page-with-webgpu-types": Host(["ESNext", "DOM"], ["@webgpu/types"], "bundler"),
+}
+# TypeScript has WebGPU's types of its own from here on.
+WEBGPU_SINCE = "6.0"
+# Slow, and found what the cases beside them find.
+LEFT_OUT = {"5.9-bare", "6.0-page-with-webgpu-types"}
+CASES = [
+    case
+    for compiler, host in product(COMPILERS, HOSTS)
+    if (case := f"{compiler}-{host}") not in LEFT_OUT
+]
+
+
+@pytest.fixture(scope="module")
+def compiled(project: Path) -> Iterator[dict[str, Future[list[str]]]]:
+    """What each compiler complains of in each host; all run at once."""
+    folder = project / "types"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(TYPES, folder)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield {case: pool.submit(compile_case, folder, case) for case in CASES}
+
+
+def compile_case(folder: Path, case: str) -> list[str]:
+    compiler, _, name = case.partition("-")
+    host = HOSTS[name]
+    files = {file.name for file in TYPES.glob("*.ts")}
+    if name == "bare" or (name == "page" and compiler < WEBGPU_SINCE):
+        files.remove("webgpu.ts")
+    config = folder / f"tsconfig.{case}.json"
+    options = {
+        "strict": True,
+        "exactOptionalPropertyTypes": True,
+        "skipLibCheck": False,
+        "noEmit": True,
+        "target": "ES2022",
+        "lib": host.lib,
+        "types": host.types,
+        "module": "nodenext" if host.resolution == "nodenext" else "esnext",
+        "moduleResolution": host.resolution,
+    }
+    config.write_text(
+        json.dumps({"compilerOptions": options, "files": sorted(files)}, indent=2)
+    )
+    tsc = folder.parent / "node_modules" / f"typescript-{compiler}" / "bin" / "tsc"
+    command = ["node", str(tsc), "--pretty", "false", "--project", config.name]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False
+    )
+    complaints = [line for line in done.stdout.splitlines() if "error TS" in line]
+    assert bool(complaints) == (done.returncode != 0), done.stdout + done.stderr
+    return complaints
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_declarations_compile(
+    compiled: dict[str, Future[list[str]]], case: str
+) -> None:
+    complaints = compiled[case].result()
+    compiler, _, host = case.partition("-")
+    if host == "page-with-webgpu-types" and compiler >= WEBGPU_SINCE:
+        # Both have WebGPU's types, and complain of each other's.
+        assert complaints
+        theirs = re.compile(r"[^(]*node_modules/@(webgpu|typescript)/")
+        complaints = [line for line in complaints if not theirs.match(line)]
+    assert complaints == []

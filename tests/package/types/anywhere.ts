@@ -1,0 +1,266 @@
+// What TypeScript has to know of tensors wherever it runs: with no lib but ES2022, too.
+import {
+  type AnyTypedArray,
+  type Bridge,
+  connect,
+  type CopyOf,
+  CopyError,
+  type DataOf,
+  DeviceLostError,
+  type DTypeName,
+  DLPackError,
+  KernelError,
+  liveTensors,
+  type PyProxy,
+  type Range,
+  Tensor,
+  type TensorMessage,
+  UnsupportedError,
+  webgpu,
+} from "dlpack-web";
+import { Tensor as CoreTensor } from "dlpack-web/core";
+import {
+  adopt,
+  EXCHANGE,
+  type Exchange,
+  type Exchangeable,
+  fit,
+  isExchangeable,
+  take,
+} from "dlpack-web/exchange";
+import { type Features, features } from "dlpack-web/features";
+import { same } from "./same.js";
+
+type Device = Awaited<ReturnType<typeof webgpu.requestDevice>>;
+
+// --- the dtype says what `data` is ---------------------------------------------------------------
+
+same<DataOf<"float32">, Float32Array>(true);
+same<DataOf<"float32x4">, Float32Array>(true);
+same<DataOf<"bfloat16" | "int64">, Uint8Array | BigInt64Array>(true);
+same<CopyOf<"float32">, ReturnType<Float32Array["slice"]>>(true);
+
+export function dtypes(some: Tensor, floats: Tensor<"float32">, device: Device): void {
+  same<typeof floats.data, Float32Array>(true);
+  same<typeof floats.dtype, "float32">(true);
+  same<typeof some.dtype, DTypeName>(true);
+
+  // A tensor of any dtype does what one of a certain dtype does.
+  const any: Tensor = floats;
+  const list: Tensor[] = [floats, some];
+  const use = (tensor: Tensor<"float32" | "int32">) => tensor.data;
+  const either: Float32Array | Int32Array = use(floats);
+  // @ts-expect-error: not the other way round
+  const certain: Tensor<"float32"> = some;
+  // @ts-expect-error: nor another one
+  const other: Tensor<"int32"> = floats;
+
+  if (some.is("float32")) same<typeof some, Tensor<"float32">>(true);
+  if (some.is("complex64")) same<typeof some.data, Float32Array>(true);
+  if (some.is("uint8x3")) same<typeof some.data, Uint8Array>(true);
+  // @ts-expect-error: no dtype
+  some.is("float31");
+  if (floats.is("int32")) same<typeof floats.dtype, never>(true);
+
+  // Elements keep their dtype unless another one is asked for.
+  same<ReturnType<typeof floats.contiguous>, Tensor<"float32">>(true);
+  const views = [floats.reshape([-1]), floats.permute([1, 0]), floats.slice(0, [2, 5], null)];
+  same<typeof views, Tensor<"float32">[]>(true);
+  const ranges: Range[] = [0, [1], [null, null, -1], null];
+  const sliced = some.slice(...ranges);
+  same<typeof sliced, Tensor>(true);
+  const there = floats.to(device);
+  same<typeof there, Tensor<"float32">>(true);
+  const halves = floats.to(device, { dtype: "float16" });
+  same<typeof halves, Tensor<"float16">>(true);
+  // @ts-expect-error: no dtype
+  floats.to(device, { dtype: "half" });
+  const json = floats.toJSON();
+  same<typeof json.dtype, "float32">(true);
+  const [element] = floats;
+  same<typeof element, ReturnType<typeof floats.at>>(true);
+  void [any, list, either, certain, other, there, halves];
+}
+
+// --- tensors of arrays ---------------------------------------------------------------------------
+
+export function arrays(typed: AnyTypedArray, memory: { readonly buffer: ArrayBuffer }): void {
+  const floats = Tensor.fromTypedArray(new Float32Array(6), { shape: [2, 3] });
+  same<typeof floats, Tensor<"float32">>(true);
+  const longs = Tensor.fromTypedArray(new BigInt64Array(6));
+  same<typeof longs, Tensor<"int64">>(true);
+  const pixels = Tensor.fromTypedArray(new Uint8ClampedArray(4));
+  same<typeof pixels, Tensor<"uint8">>(true);
+  const flags = Tensor.fromTypedArray(new Uint8Array(6), { dtype: "bool" });
+  same<typeof flags, Tensor<"bool">>(true);
+  const dtype = "float8_e4m3fn" as DTypeName;
+  const some = Tensor.fromTypedArray(typed, { dtype, shape: undefined, strides: undefined });
+  same<typeof some, Tensor>(true);
+  const from = [Tensor.from(new Float64Array(1)), Tensor.from(floats).to] as const;
+  same<(typeof from)[0], Tensor<"float64">>(true);
+  const foreign = Tensor.fromMemory(memory, 16, { shape: [2], dtype: "int16", release() {} });
+  same<typeof foreign, Tensor<"int16">>(true);
+  // @ts-expect-error: a DataView has no elements
+  Tensor.fromTypedArray(new DataView(new ArrayBuffer(8)));
+  // @ts-expect-error: memory does not say of what dtype it is
+  Tensor.fromMemory(memory, 16, { shape: [2] });
+  // @ts-expect-error: a shape has lengths of axes
+  Tensor.fromTypedArray(new Float32Array(6), { shape: 6 });
+  const core: Tensor<"float32"> = CoreTensor.fromTypedArray(new Float32Array(1));
+  // @ts-expect-error: tensors are made by functions
+  new Tensor(new Float32Array(1));
+  const live: number = liveTensors();
+  void [core, live];
+}
+
+export async function reading(floats: Tensor<"float32">, some: Tensor): Promise<void> {
+  const fresh = await floats.read();
+  same<typeof fresh, CopyOf<"float32">>(true);
+  const out = new Float32Array(6);
+  const same1: Float32Array = await floats.read(out);
+  const same2: Tensor = await floats.read(some);
+  floats.write(new Float32Array(6));
+  floats.write(some, { convert: true });
+  const message: TensorMessage = floats.transfer();
+  const received: Tensor = Tensor.receive(message);
+  // @ts-expect-error: what nobody can write to
+  floats.read([1, 2]);
+  // @ts-expect-error: tensors do not change
+  floats.shape = [1];
+  // @ts-expect-error: nor do their shapes
+  floats.shape[0] = 1;
+  void [same1, same2, received];
+}
+
+// --- the bridge to Python ------------------------------------------------------------------------
+
+export async function python(pyodide: Parameters<typeof connect>[0], array: PyProxy): Promise<void> {
+  const bridge: Bridge = await connect(pyodide);
+  await connect(pyodide, { wheel: "/dlpack_web.whl", debug: undefined });
+  const some = bridge.tensor(array, { copy: undefined, writable: true });
+  same<typeof some, Tensor>(true);
+  const again = bridge.tensor(bridge.tensor(new Int8Array(1)));
+  same<typeof again, Tensor<"int8">>(true);
+  const floats = bridge.empty([2, 3]);
+  same<typeof floats, Tensor<"float32">>(true);
+  const ints = bridge.empty([2, 3], "int32", { device: floats.device });
+  same<typeof ints, Tensor<"int32">>(true);
+  const read = await bridge.readAll([floats, floats]);
+  same<typeof read, CopyOf<"float32">[]>(true);
+  const proxy: PyProxy = bridge.toPython(some, { copy: false });
+  proxy.destroy();
+}
+
+// --- exchange ------------------------------------------------------------------------------------
+
+export function exchange(x: unknown, floats: Tensor): void {
+  if (isExchangeable(x)) take(x, { copy: true }).release();
+  const producer: Exchangeable = { [EXCHANGE]: (request): Exchange => floats[EXCHANGE](request) };
+  const taken: Tensor[] = [Tensor.from(producer), adopt(floats[EXCHANGE]()), fit(producer)];
+  fit(producer, { device: null, copy: undefined, needs: { offset: 0, padTo: 16, usage: undefined } });
+  for (const each of taken) each.release();
+}
+
+// --- kernels and devices -------------------------------------------------------------------------
+
+export async function kernels(some: Tensor): Promise<void> {
+  const device = await webgpu.requestDevice({
+    maxBufferSize: Number.POSITIVE_INFINITY,
+    maxComputeWorkgroupStorageSize: undefined,
+    features: ["shader-f16"],
+    powerPreference: "low-power",
+    label: "mine",
+  });
+  const kernel = new webgpu.Kernel(device, "", { entry: "main", label: undefined, check: false });
+  await kernel.ready;
+  kernel.run([some, 2]);
+  kernel.run([some], { workgroups: 3 });
+  kernel.run([some], { workgroups: [1, 2, 3] as const });
+  const ms: number = await webgpu.timed(device, (timestampWrites) => {
+    kernel.run([some], { workgroups: undefined, timestampWrites });
+  });
+  const made = Tensor.fromGPUBuffer(some.buffer, { device, shape: [2], dtype: "uint32" });
+  same<typeof made, Tensor<"uint32">>(true);
+  webgpu.listenForFaults(device, (error, site) => error.message === "" && site === undefined);
+  const bytes: number = webgpu.stats().reduce((sum, { idleBytes }) => sum + idleBytes, 0);
+  const can: Features = await features();
+  // @ts-expect-error: neither a tensor nor a number
+  kernel.run(["x"]);
+  // @ts-expect-error: only tensors have what a kernel binds
+  kernel.run([new Float32Array(1)]);
+  // @ts-expect-error: the device is missing
+  Tensor.fromGPUBuffer(some.buffer, { shape: [2], dtype: "uint32" });
+  // @ts-expect-error: not a device
+  some.to("cpu");
+  // @ts-expect-error: not a device either
+  some.to({});
+  void [ms, bytes, can];
+}
+
+// --- errors --------------------------------------------------------------------------------------
+
+export function errors(error: unknown): void {
+  if (error instanceof KernelError) {
+    same<typeof error.label, string>(true);
+    const line: number | undefined = error.line;
+    void line;
+  }
+  if (error instanceof DLPackError) {
+    same<typeof error.given, unknown>(true);
+    same<typeof error.needed, unknown>(true);
+    const device: string | undefined = error.device;
+    const cause: unknown = error.cause;
+    void [device, cause];
+  }
+  const caught: readonly DLPackError[] = [new CopyError(""), new DeviceLostError("", { given: 1 })];
+  const name: "UnsupportedError" = new UnsupportedError("", { cause: error }).name;
+  void [caught, name];
+}
+
+// --- a typing error in any options is one ----------------------------------------------------------
+
+export function typingErrors(
+  { tensor, empty, toPython }: Bridge,
+  some: Tensor,
+  device: Device,
+  pyodide: Parameters<typeof connect>[0],
+): void {
+  // @ts-expect-error: wheel
+  connect(pyodide, { whell: "" });
+  // @ts-expect-error: copy
+  tensor(some, { cpoy: true });
+  // @ts-expect-error: device
+  empty([2], "float32", { devise: device });
+  // @ts-expect-error: copy
+  toPython(some, { cpoy: true });
+  // @ts-expect-error: shape
+  Tensor.fromTypedArray(new Float32Array(1), { shpae: [1] });
+  // @ts-expect-error: release
+  Tensor.fromMemory({ buffer: new ArrayBuffer(1) }, 0, { shape: [], dtype: "int8", relese() {} });
+  // @ts-expect-error: byteOffset
+  Tensor.fromGPUBuffer(some.buffer, { device, shape: [], dtype: "int8", byteOfset: 0 });
+  // @ts-expect-error: dtype
+  some.to(device, { dytpe: "float16" });
+  // @ts-expect-error: convert
+  some.write(some, { konvert: true });
+  // @ts-expect-error: needs
+  fit(some, { need: { offset: 0 } });
+  // @ts-expect-error: padTo
+  fit(some, { needs: { pad: 16 } });
+  // @ts-expect-error: maxBufferSize
+  webgpu.requestDevice({ maxBufersize: 1 });
+  // @ts-expect-error: a limit is a number
+  webgpu.requestDevice({ maxBufferSize: "1 GiB" });
+  // @ts-expect-error: there are two
+  webgpu.requestDevice({ powerPreference: "fast" });
+  // @ts-expect-error: entry
+  const kernel = new webgpu.Kernel(device, "", { entryPoint: "main" });
+  // @ts-expect-error: workgroups
+  kernel.run([some], { workgroup: 1 });
+  // @ts-expect-error: channels
+  webgpu.fromImage(device, null as never, { channel: 3 });
+  // @ts-expect-error: 3 or 4
+  webgpu.fromImage(device, null as never, { channels: 2 });
+  // @ts-expect-error: cause
+  new CopyError("", { caus: 1 });
+}
