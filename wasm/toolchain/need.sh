@@ -30,7 +30,7 @@ debian_packages() {
 advice() {
   case $1 in
     cc) echo "a C compiler (gcc or clang)" ;;
-    npm) echo "Node.js >= 20 with npm: https://nodejs.org" ;;
+    npm) echo "Node.js >= 20.16 with npm: https://nodejs.org" ;;
     emcc) echo "Emscripten: https://emscripten.org (emsdk), or Debian's package emscripten" ;;
     chromium)
       echo "Chromium: Debian's package chromium, or build/venv/bin/playwright install" \
