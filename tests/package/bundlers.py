@@ -92,6 +92,21 @@ def test_vite_builds(
         assert found(browser, url) == wheel_hash
 
 
+@pytest.mark.parametrize("name", VITES)
+def test_vite_in_a_worker(
+    project: Path, browser: Browser, wheel_hash: str, name: str
+) -> None:
+    app = project / "worker"
+    lay_out(app, "worker", "wheel/found.js")
+    config = {"root": str(app), "cacheDir": str(project / "node_modules" / f".{name}")}
+    with vite_server(project, name, config) as url:
+        assert found(browser, url) == wheel_hash
+    vite = project / "node_modules" / name / "bin" / "vite.js"
+    run("node", str(vite), "build", f"--outDir=out/{name}", at=app)
+    with single_page_site(app / "out" / name) as url:
+        assert found(browser, url) == wheel_hash
+
+
 def test_rollup(project: Path, browser: Browser, wheel_hash: str) -> None:
     """It has a plugin that knows `new URL(file, import.meta.url)`."""
     plugins = [
