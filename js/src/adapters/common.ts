@@ -1,16 +1,30 @@
+/** What the adapters have in common: who holds what until when, and refusing in the same words. */
 import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
-import { dtypeNamed, type TypedArray } from "../core/dtype.js";
+import { classOf, type DTypeName, type TypedArray } from "../core/dtype.js";
 import { CopyError, DeviceError, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
+import { fit } from "../exchange/fit.js";
+import { isExchangeable, quietly, take } from "../exchange/take.js";
 import { EXCHANGE, type ExchangeRequest } from "../exchange/types.js";
+import { useDevice as register } from "../webgpu/device.js";
+import { checkAlive } from "../webgpu/faults.js";
 
 /** Options of every function that gives a tensor to a library. */
 export interface GiveOptions {
   /** true: always fresh memory. false: CopyError where a copy is needed. */
-  copy?: boolean;
+  copy?: boolean | undefined;
 }
+
+/** Options of every function that takes a library's tensor. */
+export interface TakeOptions {
+  /** true: always fresh memory. false: CopyError where a copy is needed. */
+  copy?: boolean | undefined;
+}
+
+// --- who holds what ---------------------------------------------------------------------------------
 
 /** A library may still be at work on what nobody else knows: an asynchronous run of a session. */
 const GRACE_MS = 60_000;
@@ -21,10 +35,40 @@ const net = new FinalizationRegistry<Tensor>((held) => {
   (timer as { unref?(): void }).unref?.(); // Node waits for its timers
 });
 
-/** Releases `held` after `owner` was garbage-collected, if not before; one owner at a time. */
+/** Tensors behind objects of libraries. */
+const behind = new WeakMap<object, Tensor>();
+
+/** Lets {@link shareOf} find the tensor behind a library's object. */
+export function remember(owner: object, held: Tensor): void {
+  behind.set(owner, held);
+}
+
+/** The same, and `held` is released after `owner` was garbage-collected; one owner at a time. */
 export function releaseWith(owner: object, held: Tensor): void {
   net.unregister(held);
   net.register(owner, held, held);
+  remember(owner, held);
+}
+
+/**
+ * The memory that a library's object has from us, with a hold of its own. What the library says of
+ * it would not do: a view of wasm memory moves as that grows, a buffer has lost its faults.
+ *
+ * @param shape - the object's own by now
+ * @returns undefined for memory of the library's own
+ */
+export function shareOf(
+  owner: object,
+  shape: readonly number[],
+  readOnly = false,
+): Tensor | undefined {
+  const held = behind.get(owner);
+  if (held === undefined || held.released || held.size !== sizeOf(shape)) return undefined;
+  const made = held.reshape(shape);
+  if (!readOnly || made.readOnly) return made;
+  const { _storage: storage, _start: start, _shape, _strides } = made;
+  const place = { storage, handle: made._detach(), start };
+  return held._at(place, _shape, _strides, true);
 }
 
 /**
@@ -42,12 +86,82 @@ export function alias(
     enumerable: true,
     get: value,
     set(other) {
+      if (!held.released && isSame(other, value())) return; // three.js puts back what it found
       Object.defineProperty(object, key, { value: other, writable: true });
       held.release();
     },
   });
   releaseWith(object, held);
 }
+
+function isSame(a: unknown, b: unknown): boolean {
+  if (!ArrayBuffer.isView(a) || !ArrayBuffer.isView(b)) return a === b;
+  const place = a.buffer === b.buffer && a.byteOffset === b.byteOffset;
+  return place && a.byteLength === b.byteLength && classOf(a) === classOf(b);
+}
+
+/**
+ * A tensor that ends a hold on a library's memory; where making it fails, that ends at once.
+ *
+ * @param release - ends the hold; called once
+ */
+export function lending(release: () => void, make: (release: () => void) => Tensor): Tensor {
+  let done = false;
+  const once = () => {
+    if (done) return;
+    done = true;
+    release();
+  };
+  try {
+    return make(once);
+  } catch (error) {
+    quietly(once); // or its own error would hide this one
+    throw error;
+  }
+}
+
+/** A tensor that the caller alone has, or with `copy` a copy in its place. */
+export function copiedIf(copy: boolean | undefined, tensor: Tensor): Tensor {
+  if (!copy) return tensor;
+  try {
+    return tensor._packed();
+  } finally {
+    tensor.release();
+  }
+}
+
+/** Gives a library's class of tensors the method by which they are handed out. */
+export function makeExchangeable<V>(
+  Class: { prototype: V },
+  from: (value: V, options: TakeOptions) => Tensor,
+): void {
+  Object.defineProperty(Class.prototype, EXCHANGE, {
+    configurable: true,
+    writable: true,
+    value(this: V, request?: ExchangeRequest) {
+      // Where copy is true, the tensor's own exchange copies, once.
+      const tensor = from(this, request?.copy === false ? { copy: false } : {});
+      try {
+        return tensor[EXCHANGE](request);
+      } finally {
+        tensor.release();
+      }
+    },
+  });
+}
+
+/**
+ * What is none of a library's values: a tensor of this or another copy of dlpack-web, or of anybody
+ * who speaks the exchange protocol, is taken as it is.
+ *
+ * @param needed - names what the function takes
+ */
+export function takeOther(x: unknown, needed: string, { copy }: TakeOptions): Tensor {
+  if (isExchangeable(x)) return take(x, { copy });
+  throw new TypeError(`${needed} is needed, not ${Object.prototype.toString.call(x)}`);
+}
+
+// --- elements on the CPU ------------------------------------------------------------------------------
 
 /** The tensor, if it is on the CPU; else it is released, and UnsupportedError thrown. */
 export function onCPU(library: string, held: Tensor): Tensor {
@@ -61,24 +175,51 @@ export function onCPU(library: string, held: Tensor): Tensor {
 /** A read-only tensor over an array that a library handed out, which `release` gives back. */
 export function overArray(
   array: TypedArray,
-  dtype: string,
+  dtype: DTypeName,
   shape: readonly number[],
   release: () => void,
 ): Tensor {
+  const checked = Tensor.fromTypedArray(array, { dtype, shape });
+  checked.release();
+  const { _start, _type, _shape } = checked;
   const storage = new ArrayStorage(array, release);
-  const type = dtypeNamed(dtype);
-  return new Tensor(storage, 1, array.byteOffset, type, [...shape], null, CPU_DEVICE, true);
+  return new Tensor(storage, 1, _start, _type, _shape, null, CPU_DEVICE, true);
+}
+
+/** The same bytes in an array of another class. */
+export function viewAs<A extends TypedArray>(
+  View: { new (buffer: ArrayBufferLike, byteOffset: number, length: number): A },
+  { buffer, byteOffset, byteLength }: ArrayBufferView,
+): A {
+  const { BYTES_PER_ELEMENT } = View as unknown as { BYTES_PER_ELEMENT: number };
+  return new View(buffer, byteOffset, byteLength / BYTES_PER_ELEMENT);
+}
+
+/** A CPU tensor of bools as int32, which libraries store bools as. */
+export function widened(bools: Tensor): Tensor {
+  const packed = fit(bools);
+  try {
+    const values = Int32Array.from(packed.data as Uint8Array, (byte) => (byte === 0 ? 0 : 1));
+    return Tensor.fromTypedArray(values, { shape: bools.shape });
+  } finally {
+    packed.release();
+  }
 }
 
 /** A copy of a CPU tensor's elements, for a library that does not share; releases the tensor. */
 export function ownCopy(library: string, held: Tensor, copy: boolean | undefined): TypedArray {
-  if (copy === false) {
-    throw new CopyError(`${library} copies ${held} as it takes it, which copy: false forbids`);
-  }
+  refuseCopy(copy, `${library} copies ${held} as it takes it`);
   const data = held.data.slice();
   held.release();
   return data;
 }
+
+/** Throws CopyError where a copy is forbidden. */
+export function refuseCopy(copy: boolean | undefined, why: string): void {
+  if (copy === false) throw new CopyError(`${why}, which copy: false forbids`);
+}
+
+// --- dtypes -------------------------------------------------------------------------------------------
 
 /**
  * The dtype by which a library that gives a bool 4 bytes on a GPU knows a tensor.
@@ -106,6 +247,8 @@ export function checkDType(library: string, given: string, supported: readonly s
   );
 }
 
+// --- devices -----------------------------------------------------------------------------------------
+
 /** Throws DeviceError for a tensor that is on another device than the library. */
 export function checkDevice(library: string, tensor: Tensor, device: GPUDevice | undefined): void {
   if (device === tensor.device.gpu) return;
@@ -115,6 +258,35 @@ export function checkDevice(library: string, tensor: Tensor, device: GPUDevice |
       : `${library} has no GPUDevice yet: await useDevice(), with that of ${tensor}, first`,
     { device: tensor.device },
   );
+}
+
+/**
+ * Throws DeviceLostError for a device that was lost, TypeError for what is none.
+ *
+ * @returns the device's name, for messages
+ */
+export async function checkUsable(device: GPUDevice): Promise<string> {
+  const record = register(device);
+  await null; // one that was lost before it was known here says so by now
+  checkAlive(record);
+  return `${record.device}`;
+}
+
+/** Whether a device works still, as far as is known. */
+export async function isUsable(device: GPUDevice): Promise<boolean> {
+  return checkUsable(device).then(
+    () => true,
+    () => false,
+  );
+}
+
+const turns = new WeakMap<object, Promise<unknown>>();
+
+/** Runs tasks for one library one after the other: it must not be started twice at once. */
+export function inTurn<R>(library: object, task: () => Promise<R>): Promise<R> {
+  const done = (turns.get(library) ?? Promise.resolve()).then(task, task);
+  turns.set(library, done);
+  return done;
 }
 
 /**
@@ -134,9 +306,7 @@ export async function withDevice(
   // Only for what `start` does at once: nobody else runs in between.
   gpu.requestAdapter = async (options) => {
     asked = true;
-    const adapter = (await before.call(gpu, options)) as GPUAdapter;
-    adapter.requestDevice = async () => device;
-    return adapter;
+    return adapterFor(device, await before.call(gpu, options));
   };
   let started: Promise<unknown>;
   try {
@@ -151,18 +321,9 @@ export async function withDevice(
   }
 }
 
-/** Gives a library's class of tensors the method by which they are handed out. */
-export function makeExchangeable<V>(Class: { prototype: V }, from: (value: V) => Tensor): void {
-  Object.defineProperty(Class.prototype, EXCHANGE, {
-    configurable: true,
-    writable: true,
-    value(this: V, request?: ExchangeRequest) {
-      const tensor = from(this);
-      try {
-        return tensor[EXCHANGE](request);
-      } finally {
-        tensor.release();
-      }
-    },
-  });
+/** An adapter that gives `device` to whoever asks it for one. */
+export function adapterFor(device: GPUDevice, adapter: GPUAdapter | null): GPUAdapter {
+  if (adapter === null) throw new DeviceError("this page has a GPUDevice, and gets no GPUAdapter");
+  adapter.requestDevice = async () => device;
+  return adapter;
 }

@@ -4,19 +4,31 @@
  * what it gives.
  */
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
-import { CopyError, DeviceError, ReleasedError } from "../core/errors.js";
+import { DeviceError, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
+import { quietly } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
 import { copyInto, slotOf } from "../webgpu/buffers.js";
 import {
   checkDevice,
   checkDType,
+  checkUsable,
+  copiedIf,
   type GiveOptions,
+  inTurn,
+  isUsable,
+  lending,
   makeExchangeable,
   ownCopy,
+  refuseCopy,
+  remember,
+  shareOf,
   storedName,
+  type TakeOptions,
+  takeOther,
+  widened,
   withDevice,
 } from "./common.js";
 
@@ -38,24 +50,32 @@ export interface JaxArray {
 
 const ON_GPU = ["float32", "int32", "uint32", "float16", "bool"];
 const ON_CPU = [...ON_GPU, "float64"];
+/** jax-js copies from buffers, too: when their elements are read. */
+const STORAGE_COPY_SRC = 128 | 4;
 
 /**
  * Makes WebGPU, on this device, the default of jax-js, which must not have asked for one before.
  *
- * @throws DeviceError if jax-js runs on another device already
+ * @throws DeviceError if jax-js runs on another device already; DeviceLostError
  */
 export async function useDevice(jax: Jax, device: GPUDevice): Promise<void> {
-  if (deviceOf(jax) === undefined) {
-    await withDevice("jax-js", device, () => jax.init("webgpu"));
-  }
-  if (deviceOf(jax) !== device) {
-    throw new DeviceError(
-      "jax-js runs on another GPUDevice already, and has one only: call useDevice() before its " +
-        "init(), or share jax.getWebGPUDevice() with the others",
-    );
-  }
-  jax.defaultDevice("webgpu");
-  install(jax);
+  return inTurn(jax.Array ?? jax, async () => {
+    await checkUsable(device);
+    if (deviceOf(jax) === undefined) {
+      await withDevice("jax-js", device, () => jax.init("webgpu"));
+    }
+    const known = deviceOf(jax);
+    if (known !== device) {
+      throw new DeviceError(
+        known && !(await isUsable(known))
+          ? "jax-js ran on a GPUDevice that was lost, and takes no other: load the page anew"
+          : "jax-js runs on another GPUDevice already, and has one only: call useDevice() before " +
+              "its init(), or share jax.getWebGPUDevice() with the others",
+      );
+    }
+    jax.defaultDevice("webgpu");
+    install(jax);
+  });
 }
 
 function deviceOf(jax: Jax): GPUDevice | undefined {
@@ -66,14 +86,21 @@ function deviceOf(jax: Jax): GPUDevice | undefined {
   }
 }
 
+// --- from it ----------------------------------------------------------------------------------------
+
 /**
  * A tensor over the memory of a `jax.Array` on WebGPU, which stays the caller's (nothing is
  * consumed): without a copy, read-only, its pending work submitted. bool is int32, as jax-js stores
  * it. Arrays on other devices are copied, by jax-js.
  *
- * @throws ReleasedError for an array that was disposed of or consumed
+ * @throws ReleasedError for an array that was disposed of or consumed; CopyError
  */
-export function fromJax(jax: Jax, value: JaxArray): Tensor {
+export function fromJax(
+  jax: Jax,
+  value: JaxArray | Exchangeable,
+  options: TakeOptions = {},
+): Tensor {
+  if (!isJaxArray(value)) return takeOther(value, "a jax.Array", options);
   let kept: any;
   try {
     kept = (value as any).ref;
@@ -82,71 +109,114 @@ export function fromJax(jax: Jax, value: JaxArray): Tensor {
       cause,
     });
   }
-  try {
-    const { shape, dtype: name, device } = value;
-    checkDType("DLPack", name, ON_CPU);
-    const dtype = (name === "bool" ? "int32" : name) as DTypeName;
-    // Both of these consume the reference that they are called on.
-    if (device !== "webgpu") return Tensor.fromTypedArray(kept.ref.dataSync(), { dtype, shape });
-    const buffer: GPUBuffer = kept.ref.gpuBufferSync();
-    const held = kept;
-    kept = null;
-    return Tensor.fromGPUBuffer(buffer, {
-      device: jax.getWebGPUDevice(),
-      dtype,
-      shape,
-      capacity: buffer.size,
-      readOnly: true,
-      release: () => held.dispose(),
-    });
-  } finally {
-    kept?.dispose();
-  }
+  return lending(
+    () => kept.dispose(),
+    (release) => copiedIf(options.copy, take(jax, value, kept, options, release)),
+  );
 }
+
+function isJaxArray(x: JaxArray | Exchangeable): x is JaxArray {
+  // Looking at `ref` would take one. What a function that is traced gets has no device.
+  return typeof x === "object" && x !== null && "ref" in x && "device" in x;
+}
+
+function take(
+  jax: Jax,
+  value: JaxArray,
+  kept: any,
+  { copy }: TakeOptions,
+  release: () => void,
+): Tensor {
+  const { shape, dtype: name, device } = value;
+  checkDType("DLPack", name, ON_CPU);
+  const dtype = (name === "bool" ? "int32" : name) as DTypeName;
+  if (device !== "webgpu") {
+    refuseCopy(copy, `jax-js copies arrays that are on its device "${device}"`);
+    // This consumes the reference that it is called on, and so does the next.
+    const made = Tensor.fromTypedArray(kept.ref.dataSync(), { dtype, shape });
+    quietly(release);
+    return made;
+  }
+  const ours = shareOf(value, shape, true);
+  if (ours) {
+    quietly(release);
+    return ours;
+  }
+  const buffer: GPUBuffer = kept.ref.gpuBufferSync();
+  return Tensor.fromGPUBuffer(buffer, {
+    device: jax.getWebGPUDevice(),
+    dtype,
+    shape,
+    capacity: buffer.size,
+    readOnly: true,
+    release,
+  });
+}
+
+// --- to it ------------------------------------------------------------------------------------------
 
 /**
  * A `jax.Array` of a tensor's elements. On WebGPU it shares the tensor's memory, which it holds
  * until jax-js lets go of it; a tensor whose buffer begins elsewhere is copied on the GPU. Elements
  * on the CPU are copied, by jax-js, to its default device.
  *
- * @param options - `dtype: "bool"`: take a GPU tensor of int32 for bool
+ * @param options - `dtype: "bool"`: take a tensor of int32 for bool
  * @throws CopyError, UnsupportedError for other dtypes, DeviceError for another device's tensors
  */
-export function toJax(
-  jax: Jax,
+export function toJax<L extends Jax>(
+  jax: L,
   x: Exchangeable,
-  { copy, dtype }: GiveOptions & { dtype?: "bool" } = {},
-): any {
-  const held = fit(x, { copy, needs: { offset: 0 } });
+  { copy, dtype }: GiveOptions & { dtype?: "bool" | undefined } = {},
+): L["Array"]["prototype"] {
+  const held = fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } });
   try {
     const name = storedName("jax-js", held, dtype);
-    const shape = [...held.shape];
-    const { gpu } = held.device;
-    if (!gpu) {
-      const onGPU = jax.defaultDevice() === "webgpu";
-      checkDType(`jax-js on ${jax.defaultDevice()}`, name, onGPU ? ON_GPU : ON_CPU);
-      const data = ownCopy("jax-js", held, copy);
-      // jax-js has 4 bytes for a bool.
-      const values = name === "bool" ? Int32Array.from(data as Uint8Array) : data;
-      return jax.numpy.array(values, { shape, dtype: name });
-    }
+    if (!held.device.gpu) return giveCPU(jax, held, name, copy);
     checkDevice("jax-js", held, deviceOf(jax));
     checkDType("jax-js on WebGPU", name, ON_GPU);
-    const backend = backendOf(jax);
-    if (backend) return share(jax, backend, held, name, shape);
-    return copyToJax(jax, held, name, shape, copy);
+    return giveGPU(jax, held, name, copy);
   } catch (error) {
     held.release();
     throw error;
   }
 }
 
-/** An array over the tensor's buffer: jax-js is given it as the memory that it asks for. */
+function giveCPU(jax: Jax, held: Tensor, dtype: string, copy: boolean | undefined): any {
+  const onGPU = jax.defaultDevice() === "webgpu";
+  checkDType(`jax-js on ${jax.defaultDevice()}`, dtype, onGPU ? ON_GPU : ON_CPU);
+  refuseCopy(copy, `jax-js copies ${held} as it takes it`);
+  const { shape, size } = held;
+  // jax-js has 4 bytes for a bool.
+  const values = ownCopy("jax-js", held.dtype === "bool" ? widened(held) : held, copy);
+  held.release();
+  if (size === 0) return jax.numpy.zeros([...shape], { dtype });
+  return jax.numpy.array(values, { shape: [...shape], dtype });
+}
+
+function giveGPU(jax: Jax, held: Tensor, dtype: string, copy: boolean | undefined): any {
+  const shape = [...held.shape];
+  if (held.size === 0) {
+    held.release();
+    return jax.numpy.zeros(shape, { dtype, device: "webgpu" });
+  }
+  const backend = backendOf(jax);
+  const made = backend && share(jax, backend, held, dtype, shape);
+  if (made) return made;
+  refuseCopy(copy, `this version of jax-js cannot share ${held}: it copies it on the GPU`);
+  return copyToJax(jax, held, dtype, shape);
+}
+
+/**
+ * An array over the tensor's buffer: jax-js is given it as the memory that it asks for. Undefined
+ * where it asks for none.
+ */
 function share(jax: Jax, backend: any, held: Tensor, dtype: string, shape: number[]): any {
   const { buffer, nbytes } = held;
+  const slots: number[] = [];
   backend.malloc = () => {
     const slot: number = backend.nextSlot++;
     let count = 1;
+    slots.push(slot);
     backend.buffers.set(slot, {
       buffer,
       size: nbytes,
@@ -169,28 +239,36 @@ function share(jax: Jax, backend: any, held: Tensor, dtype: string, shape: numbe
     // Unequal elements, as equal ones would become a constant; nobody looks at them.
     const { View } = dtypeNamed(dtype === "bool" ? "int32" : dtype);
     const values = Object.assign(new View(2), { 1: 1 });
-    return jax.numpy.array(values, { shape, dtype, device: "webgpu" });
+    const made = jax.numpy.array(values, { shape, dtype, device: "webgpu" });
+    if (slots.length === 1) {
+      remember(made, held);
+      return made;
+    }
+    quietly(() => made.dispose());
+    return undefined;
+  } catch (error) {
+    for (const slot of slots) backend.buffers.delete(slot);
+    throw error;
   } finally {
     delete backend.malloc;
   }
 }
 
 /** Without its internals: one copy on the GPU, into an array of jax-js. */
-function copyToJax(jax: Jax, held: Tensor, dtype: string, shape: number[], copy?: boolean): any {
-  if (copy === false) {
-    throw new CopyError(
-      `this version of jax-js cannot share ${held}: a copy on the GPU is needed, which copy: false ` +
-        "forbids",
-    );
-  }
+function copyToJax(jax: Jax, held: Tensor, dtype: string, shape: number[]): any {
   const made = jax.numpy.zeros(shape, { dtype, device: "webgpu" });
-  const target = fromJax(jax, made);
   try {
-    copyInto(held, slotOf(target._handle), 0);
-  } finally {
-    target.release();
-    held.release();
+    const target = fromJax(jax, made);
+    try {
+      copyInto(held, slotOf(target._handle), 0);
+    } finally {
+      target.release();
+    }
+  } catch (error) {
+    quietly(() => made.dispose());
+    throw error;
   }
+  held.release();
   return made;
 }
 
@@ -216,5 +294,5 @@ function backendOf(jax: Jax): any {
 
 /** Lets every consumer of the exchange protocol take `jax.Array`s, `bridge.tensor()` among them. */
 export function install(jax: Jax): void {
-  makeExchangeable<JaxArray>(jax.Array, (value) => fromJax(jax, value));
+  makeExchangeable<JaxArray>(jax.Array, (value, options) => fromJax(jax, value, options));
 }

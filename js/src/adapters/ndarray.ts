@@ -3,12 +3,21 @@
  * ndarray (scijs) and what has the same form, the chunks of zarrita among it: `{ data, shape,
  * stride, offset }`, strides in elements. They share memory both ways, of any strides.
  */
-import { type DTypeName, dtypeOfArray, type TypedArray } from "../core/dtype.js";
+import { type DataOf, type DTypeName, dtypeOfArray, type TypedArray } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import { Tensor } from "../core/tensor.js";
-import { take } from "../exchange/take.js";
+import { isExchangeable, take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { alias, type GiveOptions, onCPU } from "./common.js";
+import {
+  alias,
+  copiedIf,
+  type GiveOptions,
+  onCPU,
+  refuseCopy,
+  shareOf,
+  type TakeOptions,
+  takeOther,
+} from "./common.js";
 
 /** Elements with a shape; zarrita has no `offset`, @stdlib/ndarray has `strides`. */
 export interface Strided {
@@ -19,51 +28,92 @@ export interface Strided {
   readonly offset?: number;
 }
 
+/** What {@link toNdarray} makes without a library. */
+export interface Chunk<A = TypedArray> {
+  data: A;
+  shape: number[];
+  stride: number[];
+  offset: number;
+}
+
 /** The function that `ndarray` is; without it, plain objects are made. */
 export type Ndarray = (data: any, shape?: any, stride?: any, offset?: any) => any;
 
+/** Options of {@link fromNdarray}. */
+export interface FromNdarrayOptions extends TakeOptions {
+  /** Where the class of `data` does not tell, e.g. "bool" in a Uint8Array. */
+  dtype?: DTypeName | undefined;
+}
+
 /**
- * A tensor over the array's elements, without a copy.
+ * A tensor over the array's elements, without a copy. A `BoolArray` of zarrita is bool.
  *
- * @param options - `dtype` where the class of `data` does not tell, e.g. "bool" in a Uint8Array
  * @throws UnsupportedError for data in other forms than typed arrays; RangeError for strides that
  * reach out of them
  */
 export function fromNdarray(
   _ndarray: Ndarray | null,
-  value: Strided,
-  options: { dtype?: DTypeName } = {},
+  value: Strided | Exchangeable,
+  options: FromNdarrayOptions = {},
 ): Tensor {
-  const { data, shape, offset = 0 } = value;
-  if (!ArrayBuffer.isView(data) || dtypeOfArray(data) === undefined) {
-    throw new UnsupportedError(
-      "the data of this array is no typed array: make one, e.g. ndarray(Float32Array.from(a.data), " +
-        "a.shape)",
-    );
-  }
+  if (!isStrided(value)) return takeOther(value, "{ data, shape, stride }", options);
+  const { array, dtype } = elementsOf(value.data);
+  const { shape, offset = 0 } = value;
   const strides = value.stride ?? value.strides;
-  return Tensor.fromTypedArray(data as TypedArray, {
-    ...options,
+  const ours = shareOf(value, Array.from(shape));
+  if (ours && `${ours.strides}` === `${strides}` && ours.dataOffset === offset) {
+    return copiedIf(options.copy, ours);
+  }
+  ours?.release(); // another view of it by now
+  const made = Tensor.fromTypedArray(array, {
+    dtype: options.dtype ?? dtype,
     shape,
     offset,
-    ...(strides && { strides }),
+    strides,
   });
+  return copiedIf(options.copy, made);
+}
+
+function isStrided(x: Strided | Exchangeable): x is Strided {
+  // A tensor of any copy of this library has `strides`, too, and says so itself.
+  const { data, shape } = Object(x) as Partial<Strided>;
+  return data !== undefined && typeof shape?.length === "number" && !isExchangeable(x);
+}
+
+/** The typed array that elements lie in, and their dtype where its class does not tell. */
+function elementsOf(data: unknown): { array: TypedArray; dtype?: "bool" } {
+  if (ArrayBuffer.isView(data) && dtypeOfArray(data)) return { array: data as TypedArray };
+  // zarrita has classes of its own, for strings as well, whose names minifying changes.
+  const own = Object(data) as ArrayBufferView & { BYTES_PER_ELEMENT?: number };
+  if (own.BYTES_PER_ELEMENT === 1 && own.buffer?.byteLength >= 0 && !("chars" in own)) {
+    return { array: new Uint8Array(own.buffer, own.byteOffset, own.byteLength), dtype: "bool" };
+  }
+  throw new UnsupportedError(
+    "the data of this array is no typed array of numbers or bools: make one, e.g. " +
+      "ndarray(Float32Array.from(a.data), a.shape)",
+  );
 }
 
 /**
  * An array over a tensor's elements, of any strides, without a copy. It holds the memory until its
- * `data` is assigned to or it is garbage-collected; the arrays that are derived from it (`pick`, `transpose`, …) do not.
+ * `data` is assigned to or it is garbage-collected; the arrays that are derived from it (`pick`,
+ * `transpose`, …) do not.
  *
- * @param ndarray - the library; null makes `{ data, shape, stride, offset }`, as zarrita has them
- * @throws UnsupportedError for a WebGPU tensor
+ * @param ndarray - the library; null makes `{ data, shape, stride, offset }`, as zarrita has them.
+ * zarrita knows no offset: a tensor of negative strides is copied for it
+ * @throws UnsupportedError for a WebGPU tensor; CopyError
  */
-export function toNdarray(
-  ndarray: Ndarray | null,
-  x: Exchangeable,
+export function toNdarray<F extends Ndarray | null, X extends Exchangeable>(
+  ndarray: F,
+  x: X,
   { copy }: GiveOptions = {},
-): any {
-  const held = onCPU("ndarray", take(x, { copy }));
+): ArrayOf<F, X> {
+  let held = onCPU("ndarray", take(x, { copy }));
   try {
+    if (ndarray === null && held.dataOffset !== 0) {
+      refuseCopy(copy, `${held} does not begin with its first element`);
+      held = copiedIf(true, held);
+    }
     const { data, dataOffset: offset } = held;
     const shape = [...held.shape];
     const stride = [...held.strides];
@@ -75,3 +125,8 @@ export function toNdarray(
     throw error;
   }
 }
+
+/** What {@link toNdarray} returns: the library's own array, or a chunk of the tensor's class. */
+export type ArrayOf<F, X> = F extends Ndarray
+  ? ReturnType<F>
+  : Chunk<X extends Tensor<infer D> ? DataOf<D> : TypedArray>;

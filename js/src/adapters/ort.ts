@@ -3,7 +3,6 @@
  * onnxruntime-web: CPU tensors share memory with `ort.Tensor`s (ORT itself copies at `run()`), GPU
  * tensors share the `GPUBuffer`.
  */
-
 import type { DTypeName, TypedArray } from "../core/dtype.js";
 import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
@@ -11,13 +10,24 @@ import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
 import {
+  adapterFor,
   alias,
   checkDevice,
   checkDType,
+  checkUsable,
+  copiedIf,
   type GiveOptions,
+  inTurn,
+  isUsable,
+  lending,
   makeExchangeable,
   ownCopy,
+  refuseCopy,
   releaseWith,
+  shareOf,
+  type TakeOptions,
+  takeOther,
+  viewAs,
 } from "./common.js";
 
 /** The part of `onnxruntime-web` that is used here. */
@@ -25,10 +35,9 @@ export interface Ort {
   Tensor: {
     new (type: any, data: any, dims: readonly number[]): any;
     fromGpuBuffer(buffer: any, options: any): any;
-    prototype: any;
   };
-  InferenceSession: { create(...args: any[]): Promise<any> };
-  env: { webgpu: any };
+  InferenceSession?: { create(...args: any[]): Promise<any> };
+  env: { webgpu?: any };
 }
 
 /** An `ort.Tensor`, as far as it is used here. */
@@ -40,42 +49,82 @@ export interface OrtTensor {
   readonly gpuBuffer: unknown;
 }
 
+/** What {@link useDevice} returns: the execution provider for a session's options. */
+export interface Provider {
+  name: "webgpu";
+  device: GPUDevice;
+}
+
 const ON_GPU = ["float32", "float16", "int32", "int64", "uint32", "uint8", "bool", "int4", "uint4"];
 const ON_CPU = [...ON_GPU, "int8", "int16", "uint16", "uint64", "float64"];
 
-const devices = new WeakMap<object, GPUDevice>();
+// --- devices ----------------------------------------------------------------------------------------
+
+/** What a copy of onnxruntime-web was told; every copy has a `webgpu` of its own. */
+interface Told {
+  device: GPUDevice;
+  /** Whether sessions get the device by their options. */
+  watched: boolean;
+}
+
+const told = new WeakMap<object, Told>();
 
 /**
  * Lets the sessions that are created from now on run on a device, whatever their options say: ORT
  * takes one in the options of a session alone, and its older WebGPU backend asks for its own.
  *
  * @returns the execution provider `{ name: "webgpu", device }`
- * @throws DeviceError if ORT runs on another device already
+ * @throws DeviceError if ORT runs on another device already, unless that was lost and another can be
+ * had; DeviceLostError
  */
-export async function useDevice(
-  ort: Ort,
-  device: GPUDevice,
-): Promise<{ name: "webgpu"; device: GPUDevice }> {
-  const provider = { name: "webgpu" as const, device };
-  const known = devices.get(ort.env) ?? (await ort.env.webgpu?.device);
-  if (known && known !== device) {
+export async function useDevice(ort: Ort, device: GPUDevice): Promise<Provider> {
+  const { webgpu } = ort.env;
+  if (!webgpu) throw new DeviceError("this build of onnxruntime-web knows no WebGPU");
+  return inTurn(webgpu, async () => {
+    await checkUsable(device);
+    await checkFree(webgpu, device);
+    const before = told.get(webgpu);
+    const state = before ?? { device, watched: false };
+    if (ort.InferenceSession && !state.watched) {
+      watch(ort.InferenceSession, state);
+      state.watched = true;
+    }
+    if (before?.device !== device) {
+      webgpu.adapter = adapterFor(device, await navigator.gpu.requestAdapter());
+    }
+    state.device = device;
+    told.set(webgpu, state);
+    install(ort);
+    return { name: "webgpu", device };
+  });
+}
+
+/** Throws DeviceError where sessions run on another device, of which they could not be moved. */
+async function checkFree(webgpu: any, device: GPUDevice): Promise<void> {
+  const known: GPUDevice | undefined = told.get(webgpu)?.device ?? (await webgpu.device);
+  if (!known || known === device) return;
+  if (await isUsable(known)) {
     throw new DeviceError(
-      "onnxruntime-web runs on another GPUDevice already, and has one only: call useDevice() " +
+      "onnxruntime-web runs on another GPUDevice already, or was told to: call useDevice() once, " +
         "before the first session",
     );
   }
-  if (!devices.has(ort.env)) {
-    const { create } = ort.InferenceSession;
-    ort.InferenceSession.create = function (this: unknown, ...args: unknown[]) {
-      return create.apply(this, args.map((arg) => withProvider(arg, provider)) as [unknown]);
-    };
-    const adapter = (await navigator.gpu.requestAdapter()) as GPUAdapter;
-    adapter.requestDevice = async () => device;
-    ort.env.webgpu.adapter = adapter;
+  // The older backend asks once, and keeps what it got.
+  if (Object.getOwnPropertyDescriptor(webgpu, "device")?.writable === false) {
+    throw new DeviceError(
+      "onnxruntime-web ran on a GPUDevice that was lost, and this build of it takes no other: load " +
+        "the page anew, or import onnxruntime-web/webgpu",
+    );
   }
-  devices.set(ort.env, device);
-  install(ort);
-  return provider;
+}
+
+/** Puts the device into the options of all sessions. */
+function watch(sessions: NonNullable<Ort["InferenceSession"]>, state: Told): void {
+  const { create } = sessions;
+  sessions.create = function (this: unknown, ...args: unknown[]) {
+    const provider = { name: "webgpu", device: state.device };
+    return create.apply(this, args.map((arg) => withProvider(arg, provider)) as [unknown]);
+  };
 }
 
 function withProvider(arg: unknown, provider: object): unknown {
@@ -87,26 +136,32 @@ function withProvider(arg: unknown, provider: object): unknown {
   return { ...(arg as object), executionProviders };
 }
 
-/** The device that ORT runs on: its own word where it has one, else what it was told. */
-function deviceOf(ort: Ort): GPUDevice | undefined {
-  const told = devices.get(ort.env);
-  if (told) return told;
+/** The device that ORT runs on: what it was told, else its own word where it has one. */
+function deviceOf({ env: { webgpu } }: Ort): GPUDevice | undefined {
+  const known = webgpu && told.get(webgpu)?.device;
+  if (known) return known;
   // Some builds have a promise there.
-  const { device } = ort.env.webgpu ?? {};
-  return device?.queue ? device : undefined;
+  return webgpu?.device?.queue ? webgpu.device : undefined;
 }
 
+// --- from it ----------------------------------------------------------------------------------------
+
 /**
- * A tensor over the memory of an `ort.Tensor`, without a copy. It is a hold of its own: disposing
- * of the value does not end it.
+ * A tensor over the memory of an `ort.Tensor`, or of the one in a tensor of transformers.js, without
+ * a copy. It is a hold of its own: disposing of the value does not end it.
  *
+ * @param ort - the copy of the library that made the value
  * @throws ReleasedError for a disposed value; UnsupportedError for strings, textures and MLTensors;
- * DeviceError for a GPU tensor if ORT's device is not known
+ * DeviceError for a GPU tensor if ORT's device is not known; CopyError
  */
-export function fromOrt(ort: Ort, value: OrtTensor): Tensor {
-  const { type, location } = value;
-  const shape = value.dims;
-  const dtype = type as DTypeName;
+export function fromOrt(
+  ort: Ort,
+  given: OrtTensor | Exchangeable,
+  options: TakeOptions = {},
+): Tensor {
+  const value = ((Object(given) as any).ort_tensor ?? given) as OrtTensor;
+  const { type, location, dims } = Object(value) as OrtTensor;
+  if (typeof location !== "string") return takeOther(given, "an ort.Tensor", options);
   if (location === "none") throw new ReleasedError(`this ort.Tensor ${type} was disposed`);
   if (location !== "gpu-buffer" && !location.startsWith("cpu")) {
     throw new UnsupportedError(
@@ -116,31 +171,48 @@ export function fromOrt(ort: Ort, value: OrtTensor): Tensor {
     );
   }
   checkDType("DLPack", type, ON_CPU);
-  if (location !== "gpu-buffer") {
-    return Tensor.fromTypedArray(value.data as TypedArray, { shape, dtype });
-  }
+  const onGPU = location === "gpu-buffer";
+  const ours = shareOf(value, dims);
+  if (ours && (ours.device.gpu !== null) === onGPU) return copiedIf(options.copy, ours);
+  ours?.release(); // it was downloaded meanwhile
+  if (onGPU) return fromGPU(ort, value, options);
+  const array = value.data as TypedArray;
+  const data = type.endsWith("int4") ? viewAs(Uint8Array, array) : array;
+  const dtype = type as DTypeName;
+  return copiedIf(options.copy, Tensor.fromTypedArray(data, { shape: dims, dtype }));
+}
+
+function fromGPU(ort: Ort, value: OrtTensor, { copy }: TakeOptions): Tensor {
+  checkOwner(ort, value);
   const device = deviceOf(ort);
   if (!device) {
     throw new DeviceError("onnxruntime-web has no GPUDevice that is known: useDevice() first");
   }
-  const buffer = value.gpuBuffer as GPUBuffer;
-  const made = Tensor.fromGPUBuffer(buffer, {
-    device,
-    shape,
-    dtype,
-    capacity: buffer.size,
-    release: hold(value),
-  });
   // Without the field that is counted in `hold`, the buffer may be used again too soon.
-  return "disposer" in value ? made : copyOf(made);
+  const known = "disposer" in value;
+  if (!known) refuseCopy(copy, "this version of onnxruntime-web cannot share its tensors");
+  const { type, dims } = value;
+  const buffer = value.gpuBuffer as GPUBuffer;
+  const made = lending(hold(value), (release) =>
+    Tensor.fromGPUBuffer(buffer, {
+      device,
+      shape: dims,
+      dtype: type as DTypeName,
+      capacity: buffer.size,
+      release,
+    }),
+  );
+  return copiedIf(copy || !known, made);
 }
 
-function copyOf(tensor: Tensor): Tensor {
-  try {
-    return fit(tensor, { copy: true });
-  } finally {
-    tensor.release();
-  }
+/** Another copy of the library may run on another device, and a `GPUBuffer` does not tell. */
+function checkOwner({ Tensor: Class }: Ort, value: object): void {
+  const { constructor } = value;
+  if (value instanceof Class || constructor === Object) return;
+  throw new DeviceError(
+    "this ort.Tensor is of another copy of onnxruntime-web than the module that was passed: pass " +
+      "that copy, or for transformers.js use fromTransformers()",
+  );
 }
 
 const counted = new WeakMap<object, { holds: number; drop(): void }>();
@@ -165,6 +237,8 @@ function hold(value: object): () => void {
   return entry.drop;
 }
 
+// --- to it ------------------------------------------------------------------------------------------
+
 /**
  * An `ort.Tensor` over a tensor's memory. It holds that until its `dispose()`; ORT reads it during
  * `run()`. Nothing is copied, but strided tensors, and GPU tensors whose buffer begins elsewhere or
@@ -172,39 +246,52 @@ function hold(value: object): () => void {
  *
  * @throws CopyError, UnsupportedError for other dtypes, DeviceError for another device's tensors
  */
-export function toOrt(ort: Ort, x: Exchangeable, { copy }: GiveOptions = {}) {
+export function toOrt<L extends Ort>(
+  ort: L,
+  x: Exchangeable,
+  { copy }: GiveOptions = {},
+): InstanceType<L["Tensor"]> {
   const held = fit(x, { copy, needs: { offset: 0, padTo: 16 } });
   try {
-    const { dtype } = held;
-    const dims = [...held.shape];
-    if (held.device.gpu) {
-      checkDevice("onnxruntime-web", held, deviceOf(ort));
-      checkDType("onnxruntime-web on WebGPU", dtype, ON_GPU);
-      const made = ort.Tensor.fromGpuBuffer(held.buffer, {
-        dataType: dtype,
-        dims,
-        dispose: () => held.release(),
-        download: () => held.read(),
-      });
-      releaseWith(made, held);
-      return made;
+    if (held.padded) {
+      throw new UnsupportedError(`onnxruntime-web packs ${held.dtype}; ${held} has bytes for it`);
     }
-    checkDType("onnxruntime-web", dtype, ON_CPU);
-    const data = held.data;
-    const made = new ort.Tensor(dtype, data, dims);
-    if (made.cpuData === data) {
-      alias(made, "cpuData", held);
-      return made;
-    }
-    // A version that keeps its elements elsewhere gets some of its own.
-    return new ort.Tensor(dtype, ownCopy("onnxruntime-web", held, copy), dims);
+    return held.device.gpu ? giveGPU(ort, held) : giveCPU(ort, held, copy);
   } catch (error) {
     held.release();
     throw error;
   }
 }
 
+function giveGPU(ort: Ort, held: Tensor): any {
+  checkDevice("onnxruntime-web", held, deviceOf(ort));
+  checkDType("onnxruntime-web on WebGPU", held.dtype, ON_GPU);
+  const made = ort.Tensor.fromGpuBuffer(held.buffer, {
+    dataType: held.dtype,
+    dims: [...held.shape],
+    dispose: () => held.release(),
+    download: () => held.read(),
+  });
+  releaseWith(made, held);
+  return made;
+}
+
+function giveCPU(ort: Ort, held: Tensor, copy: boolean | undefined): any {
+  const { dtype, shape } = held;
+  checkDType("onnxruntime-web", dtype, ON_CPU);
+  const look = () => (dtype === "int4" ? viewAs(Int8Array, held.data) : held.data);
+  const data = look();
+  const made = new ort.Tensor(dtype, data, [...shape]);
+  if (made.cpuData === data) {
+    alias(made, "cpuData", held, look);
+    return made;
+  }
+  // A version that keeps its elements elsewhere gets some of its own.
+  const own = ownCopy("onnxruntime-web", held, copy);
+  return new ort.Tensor(dtype, dtype === "int4" ? viewAs(Int8Array, own) : own, [...shape]);
+}
+
 /** Lets every consumer of the exchange protocol take `ort.Tensor`s, `bridge.tensor()` among them. */
 export function install(ort: Ort): void {
-  makeExchangeable<OrtTensor>(ort.Tensor, (value) => fromOrt(ort, value));
+  makeExchangeable<OrtTensor>(ort.Tensor as any, (value, options) => fromOrt(ort, value, options));
 }

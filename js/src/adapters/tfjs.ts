@@ -9,17 +9,28 @@ import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
+import { quietly, take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
 import {
   alias,
   checkDevice,
   checkDType,
+  checkUsable,
+  copiedIf,
   type GiveOptions,
+  inTurn,
+  isUsable,
+  lending,
   makeExchangeable,
   overArray,
   ownCopy,
+  refuseCopy,
   releaseWith,
+  shareOf,
   storedName,
+  type TakeOptions,
+  takeOther,
+  widened,
   withDevice,
 } from "./common.js";
 
@@ -33,7 +44,9 @@ export interface Tf {
   backend(): any;
   getBackend(): string;
   setBackend(name: string): Promise<boolean>;
-  findBackendFactory(name: string): unknown;
+  findBackendFactory(name: string): any;
+  registerBackend(name: string, factory: any, priority?: number): boolean;
+  removeBackend(name: string): void;
 }
 
 /** A `tf.Tensor`, as far as it is used here. */
@@ -46,29 +59,43 @@ export interface TfTensor {
 
 const DTYPES = ["float32", "int32", "bool"];
 const STORAGE_COPY_SRC = 128 | 4;
+/** What TensorFlow.js itself registers its webgpu backend with. */
+const PRIORITY = 3;
 
 /**
  * Makes WebGPU, on this device, the backend of TensorFlow.js. Its webgpu backend must have been
- * imported, and not been used before.
+ * imported, and not been used before; where its device was lost it starts anew, without the tensors
+ * that it had.
  *
- * @throws DeviceError if the backend is missing, or runs on another device
+ * @throws DeviceError if the backend is missing, or runs on another device; DeviceLostError
  */
 export async function useDevice(tf: Tf, device: GPUDevice): Promise<void> {
-  if (!tf.findBackendFactory("webgpu")) {
+  const factory = tf.findBackendFactory("webgpu");
+  if (!factory) {
     throw new DeviceError(
       'TensorFlow.js lacks its backend: import "@tensorflow/tfjs-backend-webgpu"',
     );
   }
-  if (!tf.engine().registry?.webgpu) {
-    await withDevice("TensorFlow.js", device, () => tf.setBackend("webgpu"));
-  } else await tf.setBackend("webgpu");
-  if (tf.backend().device !== device) {
-    throw new DeviceError(
-      "TensorFlow.js runs on another GPUDevice already: call useDevice() before setBackend()",
-    );
-  }
-  install(tf);
+  return inTurn(tf.Tensor, async () => {
+    await checkUsable(device);
+    const started = tf.engine().registry?.webgpu;
+    if (started && started.device !== device && !(await isUsable(started.device))) {
+      tf.removeBackend("webgpu");
+      tf.registerBackend("webgpu", factory, PRIORITY);
+    }
+    if (!tf.engine().registry?.webgpu) {
+      await withDevice("TensorFlow.js", device, () => tf.setBackend("webgpu"));
+    } else await tf.setBackend("webgpu");
+    if (tf.backend().device !== device) {
+      throw new DeviceError(
+        "TensorFlow.js runs on another GPUDevice already: call useDevice() before setBackend()",
+      );
+    }
+    install(tf);
+  });
 }
+
+// --- from it ----------------------------------------------------------------------------------------
 
 /** Where a backend keeps a tensor, if it is one that is known here. */
 function recordOf(backend: any, dataId: object): any {
@@ -81,9 +108,14 @@ function recordOf(backend: any, dataId: object): any {
  * what TensorFlow.js stores.
  *
  * @throws ReleasedError for a disposed tensor; UnsupportedError for complex64, strings, and
- * backends other than cpu and webgpu
+ * backends other than cpu and webgpu; CopyError
  */
-export function fromTfjs(tf: Tf, value: TfTensor): Tensor {
+export function fromTfjs(
+  tf: Tf,
+  value: TfTensor | Exchangeable,
+  options: TakeOptions = {},
+): Tensor {
+  if (!isTfTensor(value)) return takeOther(value, "a tf.Tensor", options);
   const { dtype, shape } = value;
   if (value.isDisposed) throw new ReleasedError("this tf.Tensor was disposed of");
   checkDType("DLPack", dtype, DTYPES);
@@ -93,29 +125,54 @@ export function fromTfjs(tf: Tf, value: TfTensor): Tensor {
       "only the cpu and webgpu backends of TensorFlow.js share tensors: use await t.data()",
     );
   }
-  if (!backend.device) {
-    // These may be another tensor's memory, which the clone holds.
-    const kept = tf.keep(tf.clone(value));
-    const { values } = backend.data.get(value.dataId);
+  const ours = shareOf(recordOf(backend, value.dataId) ?? {}, shape, true);
+  if (ours) return copiedIf(options.copy, ours);
+  const made = backend.device
+    ? fromGPU(tf, backend, value, options)
+    : fromCPU(tf, backend, value, options);
+  return copiedIf(options.copy, made);
+}
+
+function isTfTensor(x: TfTensor | Exchangeable): x is TfTensor {
+  return typeof (x as Partial<TfTensor> | null)?.dataId === "object";
+}
+
+/** These may be another tensor's memory, which a clone holds. */
+function keep(tf: Tf, value: TfTensor): () => void {
+  const kept = tf.keep(tf.clone(value));
+  return () => kept.dispose();
+}
+
+function fromCPU(tf: Tf, backend: any, value: TfTensor, { copy }: TakeOptions): Tensor {
+  const { dtype, shape, dataId } = value;
+  return lending(keep(tf, value), (release) => {
+    const { values } = backend.data.get(dataId);
     // Some kernels leave bools in other arrays, which reading copies into bytes.
     const odd = dtype === "bool" && !(values instanceof Uint8Array);
-    const array = odd ? backend.readSync(value.dataId) : values;
-    return overArray(array, dtype, shape, () => kept.dispose());
-  }
+    if (odd) refuseCopy(copy, "these bools are to become bytes: a copy is needed");
+    const array = odd ? backend.readSync(dataId) : values;
+    return overArray(array, dtype as DTypeName, shape, release);
+  });
+}
+
+function fromGPU(tf: Tf, backend: any, value: TfTensor, { copy }: TakeOptions): Tensor {
   backend.uploadToGPU?.(value.dataId);
   const buffer = recordOf(backend, value.dataId)?.resource;
   if (typeof buffer?.size !== "number") {
     // Other versions may keep it elsewhere: their public way is a copy on the GPU.
+    refuseCopy(copy, "this version of TensorFlow.js cannot share its tensors");
     const { tensorRef, buffer } = (value as any).dataToGPU();
-    return onGPU(backend, value, buffer, () => tensorRef.dispose());
+    return lending(
+      () => tensorRef.dispose(),
+      (release) => onGPU(backend, value, buffer, release),
+    );
   }
   if (backend.commandEncoder !== null) {
     backend.ensureCommandEncoderReady();
     backend.endComputePassEncoder();
     backend.submitQueue();
   }
-  const kept = tf.keep(tf.clone(value));
-  return onGPU(backend, value, buffer, () => kept.dispose());
+  return lending(keep(tf, value), (release) => onGPU(backend, value, buffer, release));
 }
 
 function onGPU(backend: any, value: TfTensor, buffer: GPUBuffer, release: () => void): Tensor {
@@ -129,6 +186,8 @@ function onGPU(backend: any, value: TfTensor, buffer: GPUBuffer, release: () => 
   });
 }
 
+// --- to it ------------------------------------------------------------------------------------------
+
 /**
  * A `tf.Tensor` over a tensor's memory, which it holds until its `dispose()`. On the webgpu backend
  * a CPU tensor is uploaded (one copy); GPU tensors are copied only if strided, or without the usage
@@ -138,47 +197,84 @@ function onGPU(backend: any, value: TfTensor, buffer: GPUBuffer, release: () => 
  * @param options - `dtype: "bool"`: take a GPU tensor of int32 for bool
  * @throws CopyError, UnsupportedError for other dtypes, DeviceError for another device's tensors
  */
-export function toTfjs(
-  tf: Tf,
+export function toTfjs<L extends Tf>(
+  tf: L,
   x: Exchangeable,
-  { copy, dtype }: GiveOptions & { dtype?: "bool" } = {},
-): any {
+  { copy, dtype }: GiveOptions & { dtype?: "bool" | undefined } = {},
+): L["Tensor"]["prototype"] {
   const backend = tf.backend();
-  const { device } = backend;
-  const request = { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } };
-  const held = fit(x, device ? { ...request, device } : request);
+  const { held, name } = fitFor(backend, x, copy, dtype);
   try {
-    const name = storedName("TensorFlow.js", held, dtype);
-    checkDType("TensorFlow.js", name, DTYPES);
-    const shape = [...held.shape];
     if (held.device.gpu) {
-      checkDevice("TensorFlow.js", held, device);
-      const { buffer } = held;
-      trimReads(backend);
-      // tf.tensor() refuses bools in buffers, and hands the rest on to this.
-      const made =
-        name === "bool"
-          ? backend.createTensorFromGPUData({ buffer, zeroCopy: true }, shape, name)
-          : tf.tensor({ buffer, zeroCopy: true }, shape, name);
-      const record = recordOf(backend, made.dataId);
-      // The backend lets go of it when the work on it was submitted.
-      if (record?.resource === buffer) alias(record, "resource", held, () => buffer);
-      else releaseWith(made, held);
-      return made;
+      checkDevice("TensorFlow.js", held, backend.device);
+      return giveGPU(tf, backend, held, name);
     }
-    const { data } = held;
-    const made = tf.tensor(data, shape, name);
-    const record = recordOf(backend, made.dataId);
-    if (record?.values === data) {
-      linkValues(tf, made.dataId, record, held);
-      return made;
-    }
-    made.dispose();
-    return tf.tensor(ownCopy("TensorFlow.js", held, copy), shape, name);
+    return giveCPU(tf, backend, held, name, copy);
   } catch (error) {
     held.release();
     throw error;
   }
+}
+
+/** What the backend can use, and the dtype by which it knows it; refused before it is moved. */
+function fitFor(backend: any, x: Exchangeable, copy: boolean | undefined, dtype?: "bool") {
+  const taken = take(x, { copy: copy === false ? false : undefined });
+  let wide: Tensor | undefined;
+  try {
+    let name = storedName("TensorFlow.js", taken, dtype);
+    checkDType("TensorFlow.js", name, DTYPES);
+    if (backend.device && taken.device.gpu === null && taken.dtype === "bool") {
+      refuseCopy(copy, `${taken} is not on that GPUDevice, where a bool has 4 bytes`);
+      wide = widened(taken);
+      name = "bool";
+    }
+    const request = { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } };
+    const { device } = backend;
+    return { held: fit(wide ?? taken, device ? { ...request, device } : request), name };
+  } finally {
+    wide?.release();
+    taken.release();
+  }
+}
+
+function giveGPU(tf: Tf, backend: any, held: Tensor, dtype: string): any {
+  const { buffer } = held;
+  const shape = [...held.shape];
+  trimReads(backend);
+  // tf.tensor() refuses bools in buffers, and hands the rest on to this.
+  const made =
+    dtype === "bool"
+      ? backend.createTensorFromGPUData({ buffer, zeroCopy: true }, shape, dtype)
+      : tf.tensor({ buffer, zeroCopy: true }, shape, dtype);
+  try {
+    const record = recordOf(backend, made.dataId);
+    // The backend lets go of it when the work on it was submitted.
+    if (record?.resource === buffer) alias(record, "resource", held, () => buffer);
+    else releaseWith(made, held);
+    return made;
+  } catch (error) {
+    quietly(() => made.dispose());
+    throw error;
+  }
+}
+
+function giveCPU(
+  tf: Tf,
+  backend: any,
+  held: Tensor,
+  dtype: string,
+  copy: boolean | undefined,
+): any {
+  const { data } = held;
+  const shape = [...held.shape];
+  const made = tf.tensor(data, shape, dtype);
+  const record = recordOf(backend, made.dataId);
+  if (record?.values === data) {
+    linkValues(tf, made.dataId, record, held);
+    return made;
+  }
+  made.dispose();
+  return tf.tensor(ownCopy("TensorFlow.js", held, copy), shape, dtype);
 }
 
 /** Lets a backend read no more elements than a tensor has: it takes them for the whole buffer. */
@@ -215,5 +311,5 @@ function linkValues(tf: Tf, dataId: object, record: any, held: Tensor): void {
 
 /** Lets every consumer of the exchange protocol take `tf.Tensor`s, `bridge.tensor()` among them. */
 export function install(tf: Tf): void {
-  makeExchangeable<TfTensor>(tf.Tensor, (value) => fromTfjs(tf, value));
+  makeExchangeable<TfTensor>(tf.Tensor, (value, options) => fromTfjs(tf, value, options));
 }

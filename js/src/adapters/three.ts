@@ -9,7 +9,18 @@ import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { alias, checkDevice, checkDType, type GiveOptions, releaseWith } from "./common.js";
+import {
+  alias,
+  checkDevice,
+  checkDType,
+  copiedIf,
+  type GiveOptions,
+  lending,
+  releaseWith,
+  shareOf,
+  type TakeOptions,
+  takeOther,
+} from "./common.js";
 
 /** The part of `three` (or `three/webgpu`, for GPU tensors) that is used here. */
 export interface Three {
@@ -23,11 +34,33 @@ export interface Renderer {
   init?(): Promise<any>;
 }
 
-/** A `BufferAttribute`, as far as it is used here. */
+/** A `BufferAttribute` or `InterleavedBufferAttribute`, as far as it is used here. */
 export interface Attribute {
   readonly array: unknown;
   readonly count: number;
   readonly itemSize: number;
+}
+
+/** An `InterleavedBufferAttribute`: every `stride` elements of its buffer, some from `offset` on. */
+interface Interleaved extends Attribute {
+  readonly data: { readonly stride: number };
+  readonly offset: number;
+}
+
+/** Options of {@link fromThree}. */
+export interface FromThreeOptions extends TakeOptions {
+  /** Takes the buffer that this renderer has on the GPU. */
+  renderer?: Renderer | undefined;
+}
+
+/** Options of {@link toThree}. */
+export interface ToThreeOptions extends GiveOptions {
+  /** The renderer that a GPU tensor is for. */
+  renderer?: Renderer | undefined;
+  /** What its GPUBuffer needs: default STORAGE, for computing; draw from it with VERTEX, too. */
+  usage?: number | undefined;
+  /** Elements of an item; default the last of several axes. */
+  itemSize?: number | undefined;
 }
 
 const STORAGE = 128;
@@ -55,41 +88,82 @@ export async function useDevice(renderer: Renderer, device: GPUDevice): Promise<
 
 /**
  * A tensor over the elements of an attribute, of shape [count, itemSize] ([count] for 1): its
- * array, or with a renderer the buffer on the GPU, which stays when the attribute is destroyed.
+ * array, or with a renderer the buffer on the GPU, which stays when the attribute is destroyed. One
+ * of an interleaved buffer is strided. Nothing is copied.
  *
- * @throws UnsupportedError if the renderer has no buffer for it yet, or pads its items to 16 bytes
+ * @throws UnsupportedError if the renderer has no buffer for it yet, or pads its items to 16 bytes;
+ * CopyError
  */
 export function fromThree(
   _three: Three,
-  attribute: Attribute,
-  { renderer }: { renderer?: Renderer } = {},
+  attribute: Attribute | Exchangeable,
+  options: FromThreeOptions = {},
 ): Tensor {
-  const { array, count, itemSize } = attribute;
+  if (!isAttribute(attribute)) return takeOther(attribute, "a BufferAttribute", options);
+  const { count, itemSize } = attribute;
+  const { renderer, copy } = options;
   const shape = itemSize === 1 ? [count] : [count, itemSize];
-  const type = dtypeOfArray(array as TypedArray);
+  const ours = shareOf(attribute, shape);
+  if (ours && (ours.device.gpu !== null) === (renderer !== undefined)) return copiedIf(copy, ours);
+  ours?.release();
+  const array = attribute.array as TypedArray;
+  const type = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
   if (type === undefined) throw new UnsupportedError("this attribute has no typed array");
-  if (!renderer) return Tensor.fromTypedArray(array as TypedArray, { shape });
+  const place = { shape, ...placeOf(attribute) };
+  if (!renderer) return copiedIf(copy, Tensor.fromTypedArray(array, place));
   const { backend } = renderer;
-  const buffer: GPUBuffer | undefined = backend.get?.(attribute)?.buffer;
+  const owner = ownerOf(attribute);
+  const buffer: GPUBuffer | undefined = backend.get?.(owner)?.buffer;
   if (!buffer) {
     throw new UnsupportedError(
       "this renderer has no GPUBuffer for the attribute: render or compute with it first, on WebGPU",
     );
   }
-  checkItem(type.name, itemSize);
+  checkItem(type.name, isInterleaved(attribute) ? 1 : itemSize);
   watchDestroy(backend);
-  const loan = borrowed.get(attribute) ?? { holds: 0, destroy: null };
-  borrowed.set(attribute, loan);
+  const made = lending(borrow(owner), (release) =>
+    Tensor.fromGPUBuffer(buffer, {
+      device: backend.device,
+      shape,
+      strides: place.strides,
+      byteOffset: (place.offset ?? 0) * type.step,
+      dtype: type.name,
+      // Behind an interleaved one are elements of others.
+      capacity: place.strides ? undefined : buffer.size,
+      release,
+    }),
+  );
+  return copiedIf(copy, made);
+}
+
+function isAttribute(x: Attribute | Exchangeable): x is Attribute {
+  return typeof (x as Partial<Attribute> | null)?.itemSize === "number";
+}
+
+function isInterleaved(x: Attribute): x is Interleaved {
+  return (x as { isInterleavedBufferAttribute?: unknown }).isInterleavedBufferAttribute === true;
+}
+
+/** What three.js keeps the buffer for: attributes of an interleaved one share it. */
+function ownerOf(attribute: Attribute): object {
+  return isInterleaved(attribute) ? attribute.data : attribute;
+}
+
+/** Where an interleaved attribute's elements are in the array; nothing for others. */
+function placeOf(attribute: Attribute): { strides?: number[]; offset?: number } {
+  if (!isInterleaved(attribute)) return {};
+  const { data, offset, itemSize } = attribute;
+  return { strides: itemSize === 1 ? [data.stride] : [data.stride, 1], offset };
+}
+
+/** A hold on the buffer of three.js, which destroying the attribute does not end. */
+function borrow(owner: object): () => void {
+  const loan = borrowed.get(owner) ?? { holds: 0, destroy: null };
+  borrowed.set(owner, loan);
   loan.holds++;
-  return Tensor.fromGPUBuffer(buffer, {
-    device: backend.device,
-    shape,
-    dtype: type.name,
-    capacity: buffer.size,
-    release() {
-      if (--loan.holds === 0) loan.destroy?.();
-    },
-  });
+  return () => {
+    if (--loan.holds === 0) loan.destroy?.();
+  };
 }
 
 /** Buffers of three.js that our tensors hold, and what is to be done when they let go. */
@@ -112,21 +186,22 @@ const lent = new WeakMap<object, Tensor>();
  * `StorageBufferAttribute` whose GPUBuffer the tensor's is. It holds the memory until the renderer
  * destroys the attribute, or it is garbage-collected.
  *
- * @param options - `renderer` for a GPU tensor, and the `usage` that its GPUBuffer needs: default
- * STORAGE, for computing; draw from it with VERTEX, too. `itemSize`: default the last of several
- * axes
- * @throws CopyError, UnsupportedError for other dtypes and for GPU items of 3, DeviceError
+ * @throws CopyError, UnsupportedError for other dtypes and for GPU items of 3, DeviceError;
+ * RangeError for an `itemSize` that does not divide the elements
  */
-export function toThree(
-  three: Three,
+export function toThree<L extends Three>(
+  three: L,
   x: Exchangeable,
-  options: GiveOptions & { renderer?: Renderer; usage?: number; itemSize?: number } = {},
-): any {
+  options: ToThreeOptions = {},
+): InstanceType<L["BufferAttribute"]> {
   const { copy, renderer, usage = STORAGE } = options;
   const held = fit(x, { copy, needs: { offset: 0, usage } });
   try {
     const { dtype, shape, size } = held;
     const itemSize = options.itemSize ?? (shape.length > 1 ? (shape.at(-1) as number) : 1);
+    if (!(itemSize >= 1 && size % itemSize === 0)) {
+      throw new RangeError(`${held} has no whole number of items of ${itemSize} elements`);
+    }
     if (!held.device.gpu) {
       checkDType("three.js", dtype, ON_CPU);
       const made = new three.BufferAttribute(held.data, itemSize);
@@ -160,14 +235,15 @@ export function toThree(
 function watchDestroy(backend: any): void {
   if (Object.hasOwn(backend, "destroyAttribute")) return;
   const { destroyAttribute } = backend;
-  backend.destroyAttribute = (attribute: object) => {
-    const tensor = lent.get(attribute);
-    const loan = borrowed.get(attribute);
+  backend.destroyAttribute = (attribute: Attribute) => {
+    const owner = ownerOf(attribute);
+    const tensor = lent.get(owner);
+    const loan = borrowed.get(owner);
     if (!tensor && !loan?.holds) return destroyAttribute.call(backend, attribute);
-    const { buffer } = backend.get(attribute);
+    const { buffer } = backend.get(owner);
     if (loan && !tensor) loan.destroy = () => buffer.destroy();
-    lent.delete(attribute);
-    backend.delete(attribute);
+    lent.delete(owner);
+    backend.delete(owner);
     tensor?.release();
   };
 }

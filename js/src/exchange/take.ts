@@ -81,7 +81,8 @@ function receive(exchange: Exchange, copy: boolean | undefined): Tensor {
   }
 }
 
-function quietly(release: () => void): void {
+/** Ends a hold while another error is on its way, which an error of this must not hide. */
+export function quietly(release: () => void): void {
   try {
     release();
   } catch (error) {
