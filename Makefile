@@ -283,6 +283,7 @@ $(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
 	  --target=es2022 --log-level=error --outdir=site --out-extension:.js=.mjs
 	ln -sfn ../node_modules/onnxruntime-web/dist site/ort
 	ln -sfn ../node_modules/@pyscript/core/dist site/pyscript
+	ln -sfn ../node_modules/transformers-3/dist site/transformers-3
 	touch .done
 
 $(MODEL): requirements/model.txt web/digits.py $(MAKE_VENV)

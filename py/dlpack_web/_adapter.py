@@ -6,7 +6,7 @@ from . import _browser
 from ._device import CPU, Device, parse_device
 from ._tensor import Tensor, default_device, made, share
 
-Name = Literal["arrow", "jax", "ndarray", "ort", "tfjs", "three"]
+Name = Literal["arrow", "jax", "ndarray", "ort", "tfjs", "three", "transformers"]
 
 
 class Adapter:
@@ -59,8 +59,10 @@ class Adapter:
     ) -> Device:
         """Puts the library on a device, before it chooses one itself.
 
-        renderer: of three.js, which has no other device than its renderer's. BufferError
-        if the library runs on another device already, or has none.
+        renderer: of three.js, which has no other device than its renderer's. The models of
+        transformers.js take it as session_options, besides: `{"executionProviders": [{"name":
+        "webgpu", "device": device.gpu}]}`. BufferError if the library runs on another device
+        already, or has none.
 
         >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
         >>> device = await dlw.webgpu.request_device()
@@ -79,8 +81,8 @@ async def adapter(name: Name, library: Any) -> Adapter:
     """The adapter for a JavaScript library that the page has loaded.
 
     name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "arrow", "ndarray" (library
-    may be None: plain objects as zarrita has them) or "three". library: its module
-    (JsProxy). From then on `from_js` takes the library's tensors, too.
+    may be None: plain objects as zarrita has them), "three" or "transformers"
+    (transformers.js). library: its module (JsProxy). From then on `from_js` takes the library's tensors, too.
 
     >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
     >>> feed = tensors.to_js(np.arange(3.0, dtype="float32"))

@@ -11,6 +11,43 @@ export async function loadOrt(build = "ort.webgpu.bundle.min.mjs") {
   return ort;
 }
 
+const TRANSFORMERS = {
+  3: {
+    module: "/libraries/transformers-3/transformers.min.js",
+    wasm: "/libraries/transformers-3/",
+  },
+  4: { module: "/libraries/transformers.mjs", wasm: ORT },
+};
+
+/** transformers.js, for models of {@link hub}. */
+export async function loadTransformers(major) {
+  const { module, wasm } = TRANSFORMERS[major];
+  const transformers = await import(module);
+  const { env } = transformers;
+  const own = !(Symbol.for("onnxruntime") in globalThis);
+  if (own) Object.assign(env.backends.onnx.wasm, { wasmPaths: wasm, numThreads: 1 });
+  Object.assign(env, { useBrowserCache: false, useCustomCache: true, customCache: hub });
+  Object.assign(env, { allowLocalModels: true, allowRemoteModels: false });
+  return transformers;
+}
+
+/** In place of the model hub: BERT, as far as it doubles numbers. */
+const hub = {
+  async match(request) {
+    const url = `${request.url ?? request}`;
+    if (url.endsWith("config.json")) return Response.json({ model_type: "bert" });
+    if (url.endsWith("model.onnx")) return new Response(model("Add", "float32", ["x"]));
+    return undefined;
+  },
+  async put() {},
+};
+
+/** A model of transformers.js that computes `y = x + x` of float32. */
+export function doubling({ AutoModel }, session_options, device = "webgpu") {
+  const options = { device, dtype: "fp32", session_options };
+  return AutoModel.from_pretrained("doubling", options);
+}
+
 let promise;
 
 /** `{device, ort, tf, jax, THREE, renderer, foreign}`; loaded once. */

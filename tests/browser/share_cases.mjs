@@ -5,8 +5,9 @@ import { shareDevice } from "/js/adapters/devices.js";
 import { toJax, useDevice as useJax } from "/js/adapters/jax.js";
 import { fromOrt, toOrt, useDevice as useOrt } from "/js/adapters/ort.js";
 import { useDevice as useTfjs } from "/js/adapters/tfjs.js";
+import { fromTransformers, toTransformers } from "/js/adapters/transformers.js";
 import { webgpu } from "/js/index.js";
-import { loadOrt, session, upload } from "./libraries.mjs";
+import { doubling, loadOrt, loadTransformers, session, upload } from "./libraries.mjs";
 import { equal, ok, throws } from "./pages/expect.mjs";
 
 const load = (name) => import(`/libraries/${name}.mjs`);
@@ -89,6 +90,29 @@ export async function the_older_backend_of_onnxruntime_takes_the_device_too(cont
   equal(await out.read(), [2, 4, 6]);
   for (const each of [x, out]) each.release();
   feed.dispose();
+}
+
+export async function transformers_js_can_use_the_page_s_own_onnxruntime(context) {
+  const ort = await loadOrt();
+  globalThis[Symbol.for("onnxruntime")] = ort; // both versions look for it as they are loaded
+  const device = await webgpu.requestDevice();
+  await useOrt(ort, device);
+  for (const major of [3, 4]) {
+    const transformers = await loadTransformers(major);
+    // No device in these, as all sessions of that copy get it; "webgpu" is refused for another's copy.
+    const options = { executionProviders: ["webgpu"], preferredOutputLocation: "gpu-buffer" };
+    const net = await doubling(transformers, options, "gpu");
+    const x = upload(context, Float32Array.of(1, 2, 3), device);
+    const feed = toTransformers(transformers, x);
+    const { y } = await net({ x: feed });
+    const out = fromOrt(ort, y);
+    const same = fromTransformers(transformers, y);
+    ok(out.buffer === y.ort_tensor.gpuBuffer && same.buffer === out.buffer, "no copy");
+    equal(await out.read(), [2, 4, 6], `transformers.js ${major}`);
+    for (const each of [x, out, same]) each.release();
+    for (const each of [feed, y]) each.dispose();
+    await net.dispose();
+  }
 }
 
 export async function a_library_without_a_device_says_so(context) {

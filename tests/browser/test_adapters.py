@@ -49,6 +49,12 @@ def test_one_device_for_all(case: str, open_test_page: Callable[..., TestPage]) 
     assert page.watch.complaints() == []
 
 
+def test_transformers(open_test_page: Callable[..., TestPage]) -> None:
+    page = open_test_page(None)
+    page.cases(f"{CASES}transformers_cases.mjs").must_pass()
+    assert page.watch.complaints() == []
+
+
 def test_several_kernels_on_one_page(open_test_page: Callable[..., TestPage]) -> None:
     page = open_test_page(None)
     page.cases(f"{CASES}kernels_cases.mjs").must_pass()

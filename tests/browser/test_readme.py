@@ -64,6 +64,14 @@ def test_js_kernels(open_test_page: Callable[..., TestPage]) -> None:
 
 
 CHECKS = {
+    "dlpack-web/transformers": """
+        const values = await scores.read();
+        const shared = [feed.ort_tensor.gpuBuffer === pixels.buffer,
+                        y.ort_tensor.gpuBuffer === scores.buffer];
+        for (const each of [pixels, scores]) each.release();
+        for (const each of [feed, y]) each.dispose();
+        return [...shared, ...values];
+        """,
     "dlpack-web": """
         const sum = pyodide.runPython("lambda t: float(t.numpy().sum())")(forPython);
         const seen = array.get(0).get(0);
@@ -77,6 +85,14 @@ CHECKS = {
         """,
 }
 BEFORE = {
+    "dlpack-web/transformers": """
+        const { loadTransformers, upload } = await import("/tests/browser/libraries.mjs");
+        const { context } = harness;
+        const device = await context.library.webgpu.requestDevice();
+        const transformers = await loadTransformers(4);
+        const pixels = upload(context, Float32Array.of(1, 2, 3), device);
+        const name = "doubling";
+        """,
     "dlpack-web": "",
     "dlpack-web/ort": """
         const { libraries, model: onnx } = await import("/tests/browser/libraries.mjs");
@@ -87,6 +103,7 @@ BEFORE = {
         """,
 }
 RESULTS = {
+    "dlpack-web/transformers": [True, True, 2, 4, 6],
     "dlpack-web": [True, True, 6, 42],
     "dlpack-web/ort": [True, 1_000_000, 4],
 }
@@ -94,6 +111,7 @@ FILES = {
     "": "index",
     "/ort": "adapters/ort",
     "/tfjs": "adapters/tfjs",
+    "/transformers": "adapters/transformers",
     "/share": "adapters/devices",
 }
 

@@ -56,6 +56,7 @@ test("exported names of the other entry points", async () => {
     "./share": ["shareDevice"],
     "./tfjs": ["fromTfjs", "install", "toTfjs", "useDevice"],
     "./three": ["fromThree", "toThree", "useDevice"],
+    "./transformers": ["fromTransformers", "install", "toTransformers", "useDevice"],
   };
   const { ".": main, "./package.json": manifest, ...others } = exports;
   assert.deepEqual([main, manifest], ["./js/dist/index.js", "./package.json"]);

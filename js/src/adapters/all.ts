@@ -5,6 +5,12 @@ import { fromNdarray, toNdarray } from "./ndarray.js";
 import { fromOrt, install as installOrt, toOrt, useDevice as useOrt } from "./ort.js";
 import { fromTfjs, install as installTfjs, toTfjs, useDevice as useTfjs } from "./tfjs.js";
 import { fromThree, toThree, useDevice as useThree } from "./three.js";
+import {
+  fromTransformers,
+  install as installTransformers,
+  toTransformers,
+  useDevice as useTransformers,
+} from "./transformers.js";
 
 export { shareDevice } from "./devices.js";
 
@@ -15,6 +21,12 @@ export const adapters = {
   ort: { give: toOrt, take: fromOrt, install: installOrt, use: useOrt },
   tfjs: { give: toTfjs, take: fromTfjs, install: installTfjs, use: useTfjs },
   three: { give: toThree, take: fromThree, use: useThree },
+  transformers: {
+    give: toTransformers,
+    take: fromTransformers,
+    install: installTransformers,
+    use: useTransformers,
+  },
 };
 
 // Bundlers make one file of what has the same importers: so one of all that is there already.

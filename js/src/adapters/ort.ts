@@ -92,6 +92,8 @@ export async function useDevice(ort: Ort, device: GPUDevice): Promise<Provider> 
     if (before?.device !== device) {
       webgpu.adapter = adapterFor(device, await navigator.gpu.requestAdapter());
     }
+    // Later versions take it from here (onnxruntime#32227); these say here what they chose.
+    Reflect.set(webgpu, "device", device);
     state.device = device;
     told.set(webgpu, state);
     install(ort);
@@ -136,12 +138,22 @@ function withProvider(arg: unknown, provider: object): unknown {
   return { ...(arg as object), executionProviders };
 }
 
-/** The device that ORT runs on: what it was told, else its own word where it has one. */
+/**
+ * The device that ORT runs on: what it was told, else its own word where it has one.
+ *
+ * @throws DeviceError if it runs on another one than it was told
+ */
 function deviceOf({ env: { webgpu } }: Ort): GPUDevice | undefined {
   const known = webgpu && told.get(webgpu)?.device;
-  if (known) return known;
   // Some builds have a promise there.
-  return webgpu?.device?.queue ? webgpu.device : undefined;
+  const own = webgpu?.device?.queue ? webgpu.device : undefined;
+  if (known && own && own !== known) {
+    throw new DeviceError(
+      "a session of onnxruntime-web runs on another GPUDevice than useDevice() was given: give all " +
+        "of them what that returned",
+    );
+  }
+  return known ?? own;
 }
 
 // --- from it ----------------------------------------------------------------------------------------
@@ -207,8 +219,7 @@ function fromGPU(ort: Ort, value: OrtTensor, { copy }: TakeOptions): Tensor {
 
 /** Another copy of the library may run on another device, and a `GPUBuffer` does not tell. */
 function checkOwner({ Tensor: Class }: Ort, value: object): void {
-  const { constructor } = value;
-  if (value instanceof Class || constructor === Object) return;
+  if (value instanceof Class || value.constructor === Object) return;
   throw new DeviceError(
     "this ort.Tensor is of another copy of onnxruntime-web than the module that was passed: pass " +
       "that copy, or for transformers.js use fromTransformers()",

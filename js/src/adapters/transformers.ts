@@ -1,0 +1,108 @@
+// biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
+/**
+ * transformers.js 3 and 4: its tensors are wrapped `ort.Tensor`s, of the copy of onnxruntime-web that
+ * it brings. A page may have another copy beside it, of another version and on another device.
+ */
+import type { Tensor } from "../core/tensor.js";
+import { quietly } from "../exchange/take.js";
+import type { Exchangeable } from "../exchange/types.js";
+import { type GiveOptions, makeExchangeable, type TakeOptions } from "./common.js";
+import {
+  fromOrt,
+  type Ort,
+  type OrtTensor,
+  type Provider,
+  toOrt,
+  useDevice as useOrt,
+} from "./ort.js";
+
+/** The part of `@huggingface/transformers` that is used here. */
+export interface Transformers {
+  Tensor: new (...args: any[]) => any;
+  env: { backends: { onnx?: any } };
+}
+
+/** A `Tensor` of transformers.js, as far as it is used here. */
+export interface TransformersTensor {
+  readonly ort_tensor: unknown;
+}
+
+/** What {@link useDevice} returns: the `session_options` of a model. */
+export interface SessionOptions {
+  executionProviders: Provider[];
+}
+
+/**
+ * Lets the models that are loaded with the returned `session_options` run on a device. Results stay
+ * on the GPU where these ask for it:
+ *
+ * ```ts
+ * const options = await useDevice(transformers, device);
+ * const session_options = { ...options, preferredOutputLocation: "gpu-buffer" };
+ * const model = await AutoModel.from_pretrained(name, { device: "webgpu", session_options });
+ * ```
+ *
+ * @throws DeviceError if its onnxruntime-web runs on another device already; DeviceLostError
+ */
+export async function useDevice(
+  transformers: Transformers,
+  device: GPUDevice,
+): Promise<SessionOptions> {
+  const provider = await useOrt(ortOf(transformers), device);
+  install(transformers);
+  return { executionProviders: [provider] };
+}
+
+/** The copy of onnxruntime-web that transformers.js uses, which it does not export. */
+function ortOf({ Tensor: Class, env }: Transformers): Ort {
+  const { ort_tensor: inner } = new Class("uint8", new Uint8Array(0), [0]);
+  return { Tensor: inner.constructor, env: env.backends.onnx ?? {} };
+}
+
+/**
+ * A tensor over the memory of a `Tensor` of transformers.js, or of an `ort.Tensor` of its sessions,
+ * without a copy. It is a hold of its own: disposing of the value does not end it.
+ *
+ * @throws what {@link fromOrt} throws
+ */
+export function fromTransformers(
+  transformers: Transformers,
+  value: TransformersTensor | OrtTensor | Exchangeable,
+  options: TakeOptions = {},
+): Tensor {
+  const inner = ((Object(value) as any).ort_tensor ?? value) as OrtTensor;
+  const ort = ortOf(transformers);
+  // Sessions may make theirs with a class of their own.
+  const Class = inner?.location === undefined ? ort.Tensor : inner.constructor;
+  return fromOrt({ ...ort, Tensor: Class as Ort["Tensor"] }, inner, options);
+}
+
+/**
+ * A `Tensor` of transformers.js over a tensor's memory, which it holds until its `dispose()`. What is
+ * copied, and what is refused, is as {@link toOrt} has it.
+ *
+ * @throws CopyError, UnsupportedError for other dtypes, DeviceError for another device's tensors
+ */
+export function toTransformers<L extends Transformers>(
+  transformers: L,
+  x: Exchangeable,
+  options: GiveOptions = {},
+): InstanceType<L["Tensor"]> {
+  const inner = toOrt(ortOf(transformers), x, options);
+  try {
+    // Where the page has set a copy of onnxruntime-web, the constructor takes that copy's alone.
+    const made = new transformers.Tensor("uint8", new Uint8Array(0), [0]);
+    made.ort_tensor = inner;
+    return made;
+  } catch (error) {
+    quietly(() => inner.dispose());
+    throw error;
+  }
+}
+
+/** Lets every consumer of the exchange protocol take its tensors, `bridge.tensor()` among them. */
+export function install(transformers: Transformers): void {
+  makeExchangeable<TransformersTensor>(transformers.Tensor as any, (value, options) =>
+    fromTransformers(transformers, value, options),
+  );
+}
