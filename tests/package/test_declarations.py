@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from projects import SOURCES
+from projects import ROOT, SOURCES, run
 
 TYPES = SOURCES / "types"
 COMPILERS = ("5.6", "5.9", "6.0", "7.0")
@@ -98,3 +98,33 @@ def test_declarations_compile(
         theirs = re.compile(r"[^(]*node_modules/@(webgpu|typescript)/")
         complaints = [line for line in complaints if not theirs.match(line)]
     assert complaints == []
+
+
+def test_types_of_the_libraries(project: Path) -> None:
+    """The adapters beside the real libraries, whose types lie in their own folder."""
+    package = project / "node_modules" / "dlpack-web"
+    exports = json.loads((package / "package.json").read_text())["exports"]
+    entries = {name: file for name, file in exports.items() if isinstance(file, str)}
+    folder = ROOT / "build" / "libraries" / "types"
+    folder.mkdir(exist_ok=True)
+    shutil.copy(SOURCES / "with_libraries.ts", folder)
+    options = {
+        "strict": True,
+        "noEmit": True,
+        "skipLibCheck": True,  # of other people's declarations
+        "target": "ES2022",
+        "lib": ["ESNext", "DOM", "DOM.Iterable"],
+        "types": [],
+        "module": "esnext",
+        "moduleResolution": "bundler",
+        "paths": {
+            f"dlpack-web{name.removeprefix('.')}": [
+                str((package / file).with_suffix(".d.ts"))
+            ]
+            for name, file in entries.items()
+        },
+    }
+    config = {"compilerOptions": options, "files": ["with_libraries.ts"]}
+    (folder / "tsconfig.json").write_text(json.dumps(config))
+    tsc = project / "node_modules" / "typescript-6.0" / "bin" / "tsc"
+    run("node", str(tsc), "--project", str(folder), at=folder)

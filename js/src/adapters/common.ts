@@ -86,7 +86,8 @@ export function alias(
     enumerable: true,
     get: value,
     set(other) {
-      if (!held.released && isSame(other, value())) return; // three.js puts back what it found
+      // three.js puts back what it found. Memory that is gone has no elements to compare.
+      if (other && !held.released && isSame(other, value())) return;
       Object.defineProperty(object, key, { value: other, writable: true });
       held.release();
     },

@@ -213,6 +213,7 @@ function giveGPU(jax: Jax, held: Tensor, dtype: string, copy: boolean | undefine
 function share(jax: Jax, backend: any, held: Tensor, dtype: string, shape: number[]): any {
   const { buffer, nbytes } = held;
   const slots: number[] = [];
+  let shared = false;
   backend.malloc = () => {
     const slot: number = backend.nextSlot++;
     let count = 1;
@@ -230,7 +231,7 @@ function share(jax: Jax, backend: any, held: Tensor, dtype: string, shape: numbe
         // Gone before jax-js can take the buffer for one of its own, to use or destroy.
         backend.buffers.delete(slot);
         count = -1;
-        held.release();
+        if (shared) held.release();
       },
     });
     return slot;
@@ -241,6 +242,7 @@ function share(jax: Jax, backend: any, held: Tensor, dtype: string, shape: numbe
     const values = Object.assign(new View(2), { 1: 1 });
     const made = jax.numpy.array(values, { shape, dtype, device: "webgpu" });
     if (slots.length === 1) {
+      shared = true;
       remember(made, held);
       return made;
     }

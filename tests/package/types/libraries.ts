@@ -15,12 +15,13 @@ import { fromOrt, type Ort, toOrt, useDevice } from "dlpack-web/ort";
 import { shareDevice } from "dlpack-web/share";
 import { fromTfjs, type Tf, toTfjs } from "dlpack-web/tfjs";
 import { fromThree, type Three, toThree } from "dlpack-web/three";
+import { fromTransformers, type Transformers, toTransformers } from "dlpack-web/transformers";
 
 export async function all(
   pyodide: Parameters<typeof connect>[0],
-  libraries: { arrow: Arrow; jax: Jax; ort: Ort; tf: Tf; three: Three },
+  libraries: { arrow: Arrow; jax: Jax; ort: Ort; tf: Tf; three: Three; transformers: Transformers },
 ): Promise<void> {
-  const { arrow, jax, ort, tf, three } = libraries;
+  const { arrow, jax, ort, tf, three, transformers } = libraries;
   const bridge: Bridge = await connect(pyodide);
   const device = await shareDevice({ jax, ort, tf });
   const name: "webgpu" = (await useDevice(ort, device)).name;
@@ -41,6 +42,7 @@ export async function all(
     fromOrt(ort, toOrt(ort, gpu)),
     fromTfjs(tf, toTfjs(tf, gpu)),
     fromThree(three, toThree(three, gpu, { itemSize: 4 })),
+    fromTransformers(transformers, toTransformers(transformers, gpu)),
   ];
   // @ts-expect-error: no such option
   toOrt(ort, gpu, { copies: true });

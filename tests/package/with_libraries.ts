@@ -1,0 +1,67 @@
+// The adapters with the libraries' own types: what goes in fits, and what comes out is theirs;
+// test_declarations.py checks that this has no errors.
+import * as transformers from "@huggingface/transformers";
+import * as jax from "@jax-js/jax";
+import * as tf from "@tensorflow/tfjs-core";
+import * as arrow from "apache-arrow";
+import type { Tensor } from "dlpack-web";
+import { fromArrow, toArrow } from "dlpack-web/arrow";
+import { fromJax, toJax, useDevice as useJax } from "dlpack-web/jax";
+import { fromNdarray, toNdarray } from "dlpack-web/ndarray";
+import { fromOrt, toOrt, useDevice as useOrt } from "dlpack-web/ort";
+import { shareDevice } from "dlpack-web/share";
+import { fromTfjs, toTfjs, useDevice as useTfjs } from "dlpack-web/tfjs";
+import { fromTransformers, toTransformers, useDevice } from "dlpack-web/transformers";
+import * as ort from "onnxruntime-web";
+import * as transformers3 from "transformers-3";
+import type { Chunk } from "zarrita";
+
+export async function all(tensor: Tensor<"float32">, device: GPUDevice): Promise<Tensor[]> {
+  await shareDevice({ ort, tf, jax }, { device });
+  await Promise.all([useJax(jax, device), useOrt(ort, device), useTfjs(tf, device)]);
+  const vector: arrow.Vector = toArrow(arrow, tensor);
+  const array: jax.Array = toJax(jax, tensor, { dtype: "bool" });
+  const feed: ort.Tensor = toOrt(ort, tensor);
+  const results = await (await ort.InferenceSession.create("")).run({ x: feed });
+  const t: tf.Tensor = toTfjs(tf, tensor);
+  const chunk: Chunk<"float32"> = toNdarray(null, tensor);
+  const session_options = await useDevice(transformers, device);
+  const options = { session_options, device: "webgpu" as const };
+  const model = await transformers.AutoModel.from_pretrained("name", options);
+  const value: transformers.Tensor = toTransformers(transformers, tensor);
+  const older: transformers3.Tensor = toTransformers(transformers3, tensor);
+  await transformers3.AutoModel.from_pretrained("name", {
+    session_options: await useDevice(transformers3, device),
+    device: "webgpu",
+  });
+  await model({ value });
+  return [
+    fromArrow(arrow, vector, { copy: true }),
+    fromJax(jax, array),
+    fromNdarray(null, chunk, { dtype: "bool" }),
+    fromOrt(ort, results.y as ort.Tensor),
+    fromTfjs(tf, tf.relu(t)),
+    fromTransformers(transformers, value),
+    fromTransformers(transformers3, older),
+  ];
+}
+
+export function wrong(tensor: Tensor<"float32">): void {
+  // @ts-expect-error: no such option
+  fromOrt(ort, toOrt(ort, tensor), { dtype: "bool" });
+  // @ts-expect-error: float32 is not int8
+  const chunk: Chunk<"int8"> = toNdarray(null, tensor);
+  // @ts-expect-error: not the library
+  toTransformers(ort, tensor);
+  const made = [
+    toArrow(arrow, tensor),
+    toJax(jax, tensor),
+    toOrt(ort, tensor),
+    toTfjs(tf, tensor),
+    toTransformers(transformers, tensor),
+    toTransformers(transformers3, tensor),
+  ] as const;
+  type Known<T> = { [K in keyof T]: 0 extends 1 & T[K] ? never : T[K] };
+  const known: Known<typeof made> = made; // none is `any`
+  console.log(chunk, known);
+}
