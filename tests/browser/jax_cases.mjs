@@ -157,3 +157,70 @@ export async function mistakes_are_named(context) {
   gone.dispose();
   await throws(() => fromJax(jax, gone), "ReleasedError", /disposed of, or consumed/);
 }
+
+export async function what_fails_half_way_keeps_nothing(context) {
+  const { jax, device } = await libraries();
+  const { Tensor, liveTensors } = context.library;
+  const live = liveTensors();
+  const y = jax.numpy.multiply(jax.numpy.array(VALUES), 2);
+  const lost = {
+    ...jax,
+    getWebGPUDevice() {
+      throw new Error("the library failed");
+    },
+  };
+  await throws(() => fromJax(lost, y), "Error", /the library failed/);
+  equal(y.refCount, 1, "references");
+  y.dispose();
+  const x = upload(context, VALUES, device);
+  let given = 0;
+  const lent = Tensor.fromGPUBuffer(x.buffer, {
+    device,
+    shape: [6],
+    dtype: "float32",
+    release() {
+      given++;
+      throw new Error("and so did the release");
+    },
+  });
+  const numpy = {
+    array() {
+      throw new Error("the library failed");
+    },
+  };
+  await throws(() => toJax({ ...jax, numpy }, lent), "Error", /the library failed/);
+  equal(given, 0, "given back");
+  const { error } = console;
+  const told = [];
+  console.error = (one) => told.push(one.message);
+  lent.release();
+  console.error = error;
+  equal([given, told], [1, ["and so did the release"]]);
+  x.release();
+  equal(liveTensors(), live, "tensors that are left");
+}
+
+export async function a_version_that_asks_for_more_memory_gets_a_copy(context) {
+  const { jax, device } = await libraries();
+  const x = upload(context, VALUES, device);
+  const { array } = jax.numpy;
+  let dropped;
+  // As if it asked twice as it makes one array.
+  const numpy = {
+    ...jax.numpy,
+    array(...args) {
+      dropped = array(...args);
+      return array(...args);
+    },
+  };
+  const lib = { ...jax, numpy };
+  await throws(() => toJax(lib, x, { copy: false }), "CopyError", /cannot share/);
+  dropped.dispose();
+  const a = toJax(lib, x);
+  dropped.dispose();
+  ok((await a.ref.gpuBuffer()) !== x.buffer, "a buffer of jax-js");
+  equal(await a.ref.data(), VALUES);
+  a.dispose();
+  equal(await x.read(), VALUES);
+  x.release();
+}

@@ -210,3 +210,58 @@ export async function mistakes_are_named(context) {
   released.release();
   await throws(() => toOrt(ort, released), "ReleasedError", /was released/);
 }
+
+export async function the_padding_of_what_ort_gets_is_0(context) {
+  const { ort, device } = await libraries();
+  const { Tensor } = context.library;
+  for (const n of [1, 5, 6, 7, 9]) {
+    const secret = upload(context, new Uint8Array(64).fill(255), device);
+    secret.release(); // its buffer is used again for the next ones
+    const host = Tensor.fromTypedArray(Uint8Array.from({ length: n }, (_, i) => i + 1));
+    const up = host.to(device);
+    const outer = upload(context, new Uint8Array(80).fill(170), device);
+    const { buffer } = outer;
+    const at = { device, shape: [n], dtype: "uint8", byteOffset: 8, capacity: n };
+    const inner = Tensor.fromGPUBuffer(buffer, at);
+    for (const [x, first] of [
+      [up, 1],
+      [inner, 170],
+    ]) {
+      const feed = toOrt(ort, x);
+      const { gpuBuffer } = feed;
+      ok(gpuBuffer.size % 16 === 0, "padded to 16 bytes");
+      const shape = [gpuBuffer.size];
+      const all = Tensor.fromGPUBuffer(gpuBuffer, { device, shape, dtype: "uint8" });
+      const bytes = await all.read();
+      equal([bytes[0], bytes.subarray(n).some(Boolean)], [first, false], `${n} bytes`);
+      all.release();
+      feed.dispose();
+    }
+    for (const each of [host, up, inner, outer]) each.release();
+  }
+}
+
+export async function what_fails_half_way_keeps_nothing(context) {
+  const { ort, device } = await libraries();
+  const double = await session(ort, "Add", "float32");
+  const x = upload(context, range(64), device);
+  const feed = toOrt(ort, x);
+  const { y } = await double.run({ x: feed });
+  const { gpuBuffer, dims } = y;
+  y.dims = [1e6];
+  await throws(() => fromOrt(ort, y), "RangeError", /reaches from byte 0/);
+  y.dims = dims;
+  y.dispose();
+  const more = [];
+  for (let i = 0; i < 4; i++) more.push((await double.run({ x: feed })).y);
+  ok(more.map((value) => value.gpuBuffer).includes(gpuBuffer), "ORT uses the buffer again");
+  for (const value of more) value.dispose();
+  feed.dispose();
+  const broken = { ...ort, Tensor: { fromGpuBuffer: fail } };
+  await throws(() => toOrt(broken, x), "Error", /the library failed/);
+  x.release();
+}
+
+function fail() {
+  throw new Error("the library failed");
+}

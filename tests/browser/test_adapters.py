@@ -19,8 +19,8 @@ def shared_page(open_test_page: Callable[..., TestPage]) -> TestPage:
     return open_test_page()
 
 
-@pytest.mark.parametrize("library", ["ort", "tfjs", "jax", "three", "worker"])
-def test_library_on_the_gpu(library: str, shared_page: TestPage) -> None:
+@pytest.mark.parametrize("library", ["ort", "tfjs", "jax", "three", "arrow", "worker"])
+def test_library(library: str, shared_page: TestPage) -> None:
     shared_page.cases(f"{CASES}{library}_cases.mjs").must_pass()
     assert shared_page.watch.complaints() == []
 

@@ -238,3 +238,53 @@ export async function an_unknown_version_gets_copies_on_the_gpu(context) {
   out.release();
   y.dispose();
 }
+
+export async function what_fails_half_way_keeps_nothing(context) {
+  const { tf, device } = await libraries();
+  const { liveTensors } = context.library;
+  const live = liveTensors();
+  const x = upload(context, VALUES, device);
+  const t = toTfjs(tf, x);
+  const y = tf.relu(t);
+  const { numTensors } = tf.memory();
+  const { shape } = y;
+  y.shape = [1e6];
+  await throws(() => fromTfjs(tf, y), "RangeError", /reaches from byte 0/);
+  y.shape = shape;
+  equal(tf.memory().numTensors, numTensors, "clones that are kept");
+  const failing = {
+    tensor() {
+      throw new Error("the library failed");
+    },
+  };
+  await throws(() => toTfjs({ ...tf, ...failing }, x), "Error", /the library failed/);
+  await onBackend(tf, "cpu", async () => {
+    const host = context.library.Tensor.fromTypedArray(VALUES);
+    await throws(() => toTfjs({ ...tf, ...failing }, host), "Error", /the library failed/);
+    const own = tf.tensor(VALUES);
+    const before = tf.memory().numTensors;
+    own.shape = [7];
+    await throws(() => fromTfjs(tf, own), "RangeError", /needs 28 bytes/);
+    own.shape = [6];
+    equal(tf.memory().numTensors, before, "clones that are kept");
+    own.dispose();
+    host.release();
+  });
+  tf.dispose([t, y]);
+  x.release();
+  await null;
+  equal(liveTensors(), live, "tensors that are left");
+}
+
+export async function what_came_from_us_comes_back_as_it_was(context) {
+  const { tf, device } = await libraries();
+  const x = upload(context, VALUES, device, matrix);
+  const t = toTfjs(tf, x);
+  const back = counted(context, () => fromTfjs(tf, t, { copy: false }), {});
+  equal([back.buffer === x.buffer, back.shape, back.readOnly], [true, [2, 3], true]);
+  const copied = counted(context, () => fromTfjs(tf, t, { copy: true }), { gpu_copies: 1 });
+  ok(copied.buffer !== x.buffer, "a copy");
+  equal(await copied.read(), VALUES);
+  t.dispose();
+  for (const each of [x, back, copied]) each.release();
+}

@@ -126,3 +126,85 @@ export async function mistakes_are_named(context) {
   const find = () => fromThree(THREE, unused, { renderer });
   await throws(find, "UnsupportedError", /has no GPUBuffer for the attribute/);
 }
+
+export async function interleaved_attributes_are_strided(context) {
+  const { THREE } = await libraries();
+  // A position, a size and two coordinates for each of two points.
+  const data = Float32Array.of(1, 2, 3, 0.5, 10, 20, 4, 5, 6, 0.25, 30, 40);
+  const buffer = new THREE.InterleavedBuffer(data, 6);
+  for (const [itemSize, offset, shape, strides, values] of [
+    [3, 0, [2, 3], [6, 1], [1, 2, 3, 4, 5, 6]],
+    [1, 3, [2], [6], [0.5, 0.25]],
+    [2, 4, [2, 2], [6, 1], [10, 20, 30, 40]],
+  ]) {
+    const attribute = new THREE.InterleavedBufferAttribute(buffer, itemSize, offset);
+    const take = () => fromThree(THREE, attribute, { copy: false });
+    const tensor = counted(context, take, {});
+    equal([tensor.shape, tensor.strides, [...tensor]], [shape, strides, values]);
+    ok(tensor.data.buffer === data.buffer, "the same memory");
+    const copied = fromThree(THREE, attribute, { copy: true });
+    ok(copied.data.buffer !== data.buffer, "a copy");
+    equal(copied.data, values);
+    for (const each of [tensor, copied]) each.release();
+  }
+}
+
+export async function interleaved_attributes_are_strided_on_the_gpu(context) {
+  const { THREE, renderer } = await libraries();
+  const data = Float32Array.of(0, 0, 0, 5, 1, 0, 0, 6, 0, 1, 0, 7);
+  const buffer = new THREE.InterleavedBuffer(data, 4);
+  const geometry = new THREE.BufferGeometry();
+  geometry.setAttribute("position", new THREE.InterleavedBufferAttribute(buffer, 3, 0));
+  geometry.setAttribute("weight", new THREE.InterleavedBufferAttribute(buffer, 1, 3));
+  const scene = new THREE.Scene();
+  const mesh = new THREE.Mesh(geometry, new THREE.MeshBasicNodeMaterial());
+  mesh.frustumCulled = false;
+  scene.add(mesh);
+  await renderer.renderAsync(scene, new THREE.OrthographicCamera());
+  const { position, weight } = geometry.attributes;
+  const places = fromThree(THREE, position, { renderer });
+  const weights = counted(context, () => fromThree(THREE, weight, { renderer }), {});
+  equal([places.shape, places.strides, weights.strides], [[3, 3], [4, 1], [4]]);
+  ok(places.buffer === weights.buffer, "one buffer");
+  equal(
+    [await places.read(), await weights.read()],
+    [
+      [0, 0, 0, 1, 0, 0, 0, 1, 0],
+      [5, 6, 7],
+    ],
+  );
+  for (const each of [places, weights]) each.release();
+  geometry.dispose();
+  mesh.material.dispose();
+}
+
+export async function what_fails_half_way_keeps_nothing(context) {
+  const all = await libraries();
+  const { THREE, renderer, device } = all;
+  const { liveTensors } = context.library;
+  const live = liveTensors();
+  const result = await tenfold(all, new THREE.StorageBufferAttribute(VALUES.slice(), 1));
+  const { buffer } = renderer.backend.get(result);
+  const { count } = result;
+  result.count = 1e6;
+  await throws(() => fromThree(THREE, result, { renderer }), "RangeError", /reaches from byte 0/);
+  result.count = count;
+  let destroyed = 0;
+  buffer.destroy = function () {
+    destroyed++;
+    GPUBuffer.prototype.destroy.call(this);
+  };
+  renderer.backend.destroyAttribute(result);
+  equal(destroyed, 1, "it was destroyed at once: nobody holds it");
+  const x = upload(context, VALUES, device);
+  class StorageBufferAttribute {
+    constructor() {
+      throw new Error("the library failed");
+    }
+  }
+  const broken = { ...THREE, StorageBufferAttribute };
+  await throws(() => toThree(broken, x, { renderer }), "Error", /the library failed/);
+  await throws(() => toThree(THREE, x, { renderer, itemSize: 3 }), "RangeError", /items of 3/);
+  x.release();
+  equal(liveTensors(), live, "tensors that are left");
+}

@@ -1,6 +1,7 @@
 // apache-arrow (the real one): memory shared both ways.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import * as nested from "../../build/libraries/node_modules/apache-arrow/Arrow.mjs";
 import * as arrow from "../../build/libraries/site/arrow.mjs";
 import { fromArrow, install, toArrow } from "../../js/dist/adapters/arrow.js";
 import { adopt, EXCHANGE, take } from "../../js/dist/exchange/index.js";
@@ -46,6 +47,63 @@ test("float16 goes by its bits", () => {
   assert.deepEqual([back.dtype, back.at(1)], ["float16", -2]);
   back.release();
   tensor.release();
+});
+
+test("float16 in several chunks, or copied, keeps its numbers", () => {
+  const parts = [Uint16Array.of(0x3c00, 0xc000), Uint16Array.of(0x3555)].map((bits) => {
+    const tensor = Tensor.fromTypedArray(bits, { dtype: "float16" });
+    const vector = toArrow(arrow, tensor);
+    tensor.release();
+    return vector;
+  });
+  const joined = fromArrow(arrow, parts[0].concat(parts[1]));
+  assert.deepEqual([joined.dtype, joined.at(0), joined.at(1)], ["float16", 1, -2]);
+  assert.ok(Math.abs(joined.at(2) - 1 / 3) < 1e-3);
+  const copied = fromArrow(arrow, parts[0], { copy: true });
+  assert.deepEqual([...copied], [1, -2]);
+  assert.notEqual(copied.data.buffer, parts[0].data[0].values.buffer);
+  const given = toArrow(arrow, copied, { copy: true });
+  assert.deepEqual([...given], [1, -2]);
+  for (const each of [joined, copied]) each.release();
+});
+
+test("vectors of another copy of Arrow are taken, and made", () => {
+  assert.notEqual(nested.Vector, arrow.Vector);
+  const type = new nested.Float32();
+  const vector = nested.vectorFromArray([1, 2, 3, 4], type);
+  const list = new nested.FixedSizeList(2, new nested.Field("item", type, false));
+  const pairs = nested.makeData({ type: list, length: 2, nullCount: 0, child: vector.data[0] });
+  for (const [value, shape] of [
+    [vector, [4]],
+    [vector.data[0], [4]],
+    [nested.makeVector(pairs), [2, 2]],
+    [nested.makeVector(pairs).slice(1), [1, 2]],
+  ]) {
+    const tensor = fromArrow(arrow, value, { copy: false });
+    assert.deepEqual([tensor.dtype, tensor.shape], ["float32", shape]);
+    assert.equal(tensor.data.buffer, vector.data[0].values.buffer);
+    tensor.release();
+  }
+  const flags = nested.vectorFromArray([true, false, true], new nested.Bool());
+  const bools = fromArrow(arrow, flags);
+  assert.deepEqual([bools.dtype, ...bools], ["bool", true, false, true]);
+  const back = toArrow(nested, bools);
+  assert.ok(back instanceof nested.Vector);
+  bools.release();
+});
+
+test("a vector without elements has a shape", () => {
+  for (const vector of [
+    arrow.makeVector(new Float64Array(0)),
+    arrow.makeVector(Float64Array.of(1, 2)).slice(2),
+    new arrow.Vector([arrow.makeData({ type: new arrow.Float64(), length: 0 })]),
+  ]) {
+    const tensor = fromArrow(arrow, vector);
+    assert.deepEqual([tensor.dtype, tensor.shape], ["float64", [0]]);
+    const back = toArrow(arrow, tensor);
+    assert.equal(back.length, 0);
+    tensor.release();
+  }
 });
 
 test("several axes are nested FixedSizeLists", () => {
@@ -149,8 +207,20 @@ test("a vector follows memory that grows, and holds it", () => {
 test("nulls and types that are no numbers are refused", () => {
   const nulls = arrow.vectorFromArray([1, null, 3], new arrow.Float32());
   assert.throws(() => fromArrow(arrow, nulls), { name: "UnsupportedError", message: /1 nulls/ });
+  const inner = new arrow.FixedSizeList(2, new arrow.Field("item", new arrow.Float32(), true));
+  const nullable = arrow.makeData({ type: inner, length: 1, nullCount: 0, child: nulls.data[0] });
+  const within = () => fromArrow(arrow, arrow.makeVector(nullable));
+  assert.throws(within, { name: "UnsupportedError", message: /nulls/ });
   const text = arrow.vectorFromArray(["a", "b"]);
-  assert.throws(() => fromArrow(arrow, text), { name: "UnsupportedError", message: /no tensor/ });
+  const refused = { name: "UnsupportedError", message: /Dictionary.*no tensor.*decode it/ };
+  assert.throws(() => fromArrow(arrow, text), refused);
+  for (const type of [new arrow.Utf8(), new arrow.TimestampSecond(), new arrow.DateDay()]) {
+    const values = arrow.makeVector(arrow.makeData({ type, length: 0 }));
+    const named = { name: "UnsupportedError", message: new RegExp(`type ${type.toString()[0]}`) };
+    assert.throws(() => fromArrow(arrow, values), named);
+  }
+  const structs = arrow.vectorFromArray([{ a: 1 }]);
+  assert.throws(() => fromArrow(arrow, structs), { message: /type Struct.*no tensor/ });
   const scalar = Tensor.fromTypedArray(Float32Array.of(1), { shape: [] });
   assert.throws(() => toArrow(arrow, scalar), { name: "UnsupportedError", message: /one axis/ });
   scalar.release();

@@ -76,6 +76,54 @@ test("chunks of zarrita go both ways", async () => {
   tensor.release();
 });
 
+test("zarrita's bools are bools, and its strings are refused", async () => {
+  const array = await zarr.create(new Map(), { shape: [2, 3], chunkShape: [2, 2], dtype: "bool" });
+  const flags = Tensor.fromTypedArray(Uint8Array.of(1, 0, 1, 0, 1, 1), {
+    shape: [2, 3],
+    dtype: "bool",
+  });
+  await zarr.set(array, null, toNdarray(null, flags));
+  const region = await zarr.get(array);
+  assert.ok(!ArrayBuffer.isView(region.data), "a class of its own");
+  const back = fromNdarray(null, region);
+  assert.deepEqual([back.dtype, back.shape, ...back], ["bool", [2, 3], ...flags]);
+  assert.equal(back.data.buffer, region.data.buffer);
+  for (const each of [back, flags]) each.release();
+  for (const dtype of ["v2:U2", "v2:S1", "v2:S2"]) {
+    const options = { shape: [2], chunkShape: [2], dtype, fillValue: "" };
+    const text = await zarr.create(new Map(), options);
+    const strings = await zarr.get(text);
+    const take = () => fromNdarray(null, strings);
+    assert.throws(take, { name: "UnsupportedError", message: /no typed array of numbers/ }, dtype);
+  }
+});
+
+test("zarrita gets numbers of every class, bigints among them", async () => {
+  for (const [dtype, data] of [
+    ["int64", BigInt64Array.of(1n, -2n)],
+    ["uint8", Uint8Array.of(1, 255)],
+    ["int16", Int16Array.of(1, -2)],
+    ["float64", Float64Array.of(0.5, -2)],
+  ]) {
+    const array = await zarr.create(new Map(), { shape: [2], chunkShape: [2], dtype });
+    const tensor = Tensor.fromTypedArray(data);
+    await zarr.set(array, null, toNdarray(null, tensor));
+    const back = fromNdarray(null, await zarr.get(array));
+    assert.deepEqual([back.dtype, ...back.data], [dtype, ...data]);
+    for (const each of [tensor, back]) each.release();
+  }
+});
+
+test("zarrita knows no offset: what does not begin with its first element is copied", async () => {
+  const array = await zarr.create(new Map(), { shape: [3], chunkShape: [2], dtype: "float32" });
+  const whole = Tensor.fromTypedArray(Float32Array.of(1, 2, 3));
+  const reversed = whole.slice([null, null, -1]);
+  assert.throws(() => toNdarray(null, reversed, { copy: false }), { name: "CopyError" });
+  await zarr.set(array, null, toNdarray(null, reversed));
+  assert.deepEqual([...(await zarr.get(array)).data], [3, 2, 1]);
+  for (const each of [reversed, whole]) each.release();
+});
+
 test("dtypes that have no class of arrays are told", () => {
   const flags = ndarray(Uint8Array.of(1, 0), [2]);
   const tensor = fromNdarray(ndarray, flags, { dtype: "bool" });

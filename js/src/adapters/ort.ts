@@ -27,7 +27,6 @@ import {
   shareOf,
   type TakeOptions,
   takeOther,
-  viewAs,
 } from "./common.js";
 
 /** The part of `onnxruntime-web` that is used here. */
@@ -188,10 +187,11 @@ export function fromOrt(
   if (ours && (ours.device.gpu !== null) === onGPU) return copiedIf(options.copy, ours);
   ours?.release(); // it was downloaded meanwhile
   if (onGPU) return fromGPU(ort, value, options);
-  const array = value.data as TypedArray;
-  const data = type.endsWith("int4") ? viewAs(Uint8Array, array) : array;
-  const dtype = type as DTypeName;
-  return copiedIf(options.copy, Tensor.fromTypedArray(data, { shape: dims, dtype }));
+  const made = Tensor.fromTypedArray(value.data as TypedArray, {
+    shape: dims,
+    dtype: type as DTypeName,
+  });
+  return copiedIf(options.copy, made);
 }
 
 function fromGPU(ort: Ort, value: OrtTensor, { copy }: TakeOptions): Tensor {
@@ -290,16 +290,14 @@ function giveGPU(ort: Ort, held: Tensor): any {
 function giveCPU(ort: Ort, held: Tensor, copy: boolean | undefined): any {
   const { dtype, shape } = held;
   checkDType("onnxruntime-web", dtype, ON_CPU);
-  const look = () => (dtype === "int4" ? viewAs(Int8Array, held.data) : held.data);
-  const data = look();
+  const { data } = held;
   const made = new ort.Tensor(dtype, data, [...shape]);
   if (made.cpuData === data) {
-    alias(made, "cpuData", held, look);
+    alias(made, "cpuData", held);
     return made;
   }
   // A version that keeps its elements elsewhere gets some of its own.
-  const own = ownCopy("onnxruntime-web", held, copy);
-  return new ort.Tensor(dtype, dtype === "int4" ? viewAs(Int8Array, own) : own, [...shape]);
+  return new ort.Tensor(dtype, ownCopy("onnxruntime-web", held, copy), [...shape]);
 }
 
 /** Lets every consumer of the exchange protocol take `ort.Tensor`s, `bridge.tensor()` among them. */
