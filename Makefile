@@ -284,6 +284,8 @@ $(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
 	ln -sfn ../node_modules/onnxruntime-web/dist site/ort
 	ln -sfn ../node_modules/@pyscript/core/dist site/pyscript
 	ln -sfn ../node_modules/transformers-3/dist site/transformers-3
+	ln -sfn ../node_modules/@huggingface/transformers/node_modules/onnxruntime-web/dist \
+	  site/transformers-4
 	touch .done
 
 $(MODEL): requirements/model.txt web/digits.py $(MAKE_VENV)

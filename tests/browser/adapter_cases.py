@@ -114,6 +114,32 @@ async def test_three_takes_gpu_tensors():
         renderer.backend.destroyAttribute(attribute)
 
 
+async def test_transformers_takes_and_gives_gpu_tensors():
+    transformers = await (await module()).loadTransformers(4)
+    tensors = await dlw.adapter("transformers", transformers)
+    device = dlw.webgpu.use_device((await libraries()).device)
+    assert await tensors.use_device(device) == device
+    options = {
+        "executionProviders": [{"name": "webgpu", "device": device.gpu}],
+        "preferredOutputLocation": "gpu-buffer",
+    }
+    model = await (await module()).doubling(transformers, js_object(options))
+    with dlw.from_dlpack(VALUES.ravel()) as host, host.to_device(device) as x:
+        feed = tensors.to_js(x, copy=False)
+        value = (await model(js_object({"x": feed}))).y
+        with tensors.from_js(value) as y, dlw.from_js(value) as same:
+            assert (y.shape, y.dtype, y.device) == ((6,), "float32", device)
+            assert getattr(js.Object, "is")(y.gpu_buffer, same.gpu_buffer)
+            assert (await y.to_host() == 2 * VALUES.ravel()).all()
+        value.dispose()
+        feed.dispose()
+    await model.dispose()
+
+
+def js_object(x):
+    return to_js(x, dict_converter=js.Object.fromEntries)
+
+
 async def test_mistakes_are_named():
     all_of_them = await libraries()
     with pytest.raises(TypeError, match='no adapter "torch": there are arrow, jax'):
@@ -131,6 +157,9 @@ async def test_mistakes_are_named():
     with pytest.raises(dlw.ReleasedError, match="was disposed"):
         ort.from_js(gone)
     device = dlw.webgpu.use_device(all_of_them.device)
+    points = all_of_them.THREE.BufferAttribute.new(js.Float32Array.new(3), 3)
+    with pytest.raises(TypeError, match='"dlpack-web/three" makes one'):
+        dlw.from_js(points)
     chunks = await dlw.adapter("ndarray", None)
     with pytest.raises(TypeError, match="no device to share"):
         await chunks.use_device(device)

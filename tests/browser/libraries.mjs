@@ -16,7 +16,7 @@ const TRANSFORMERS = {
     module: "/libraries/transformers-3/transformers.min.js",
     wasm: "/libraries/transformers-3/",
   },
-  4: { module: "/libraries/transformers.mjs", wasm: ORT },
+  4: { module: "/libraries/transformers.mjs", wasm: "/libraries/transformers-4/" },
 };
 
 /** transformers.js, for models of {@link hub}. */

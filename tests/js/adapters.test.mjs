@@ -182,6 +182,21 @@ test("a library's value that was disposed of takes nothing away from a tensor ov
   kept.release();
 });
 
+test("a library's tensor without its adapter: the message names that", () => {
+  const vector = arrow.makeVector(Float32Array.of(1));
+  const array = ndarray(Float32Array.of(1), [1]);
+  for (const [name, value] of [
+    ["arrow", vector],
+    ["ndarray", array],
+    ["ort", new ort.Tensor("float32", Float32Array.of(1), [1])],
+    ["three", new THREE.BufferAttribute(Float32Array.of(1), 1)],
+    ["transformers", new transformers.Tensor("float32", Float32Array.of(1), [1])],
+  ]) {
+    const message = new RegExp(`no tensor.*"dlpack-web/${name}" makes one`);
+    assert.throws(() => Tensor.from(value), { name: "TypeError", message });
+  }
+});
+
 test("an installed adapter copies once where a copy is asked for", () => {
   install(ort);
   const value = new ort.Tensor("float32", Float32Array.of(1, 2), [2]);

@@ -37,10 +37,30 @@ export function take(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
   if (isTensor(js)) return take(js, request);
   if (!isExchangeable(x)) {
     throw new TypeError(
-      `${Object.prototype.toString.call(x)} is no tensor: it lacks [Symbol.for("dlpack.exchange")]`,
+      `${Object.prototype.toString.call(x)} is no tensor: it lacks [Symbol.for("dlpack.exchange")]` +
+        adapterHint(x),
     );
   }
   return receive(x[EXCHANGE]({ maxVersion: [1, 0], ...request }), request.copy);
+}
+
+/** What tells the tensors of libraries apart, in the order in which to look for it. */
+const ADAPTERS = {
+  ort_tensor: "transformers",
+  dims: "ort",
+  dataId: "tfjs",
+  weakType: "jax",
+  nullCount: "arrow",
+  itemSize: "three",
+  stride: "ndarray",
+};
+
+/** The end of a message: which adapter makes a tensor of a library's. */
+export function adapterHint(x: unknown): string {
+  for (const [key, name] of Object.entries(ADAPTERS)) {
+    if (key in Object(x)) return `; "dlpack-web/${name}" makes one of it`;
+  }
+  return "";
 }
 
 /**

@@ -11,7 +11,7 @@ import { CopyError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
-import { isExchangeable, take } from "../exchange/take.js";
+import { adapterHint, isExchangeable, take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
 import { emptyOnDevice, releaseSlot, retainSlot } from "../webgpu/buffers.js";
 import { useDevice } from "../webgpu/device.js";
@@ -94,8 +94,9 @@ export class Bridge {
         ? "a GPUBuffer does not say what is in it: use Tensor.fromGPUBuffer(buffer, { device, shape, " +
             "dtype }), in Python from_gpu_buffer()"
         : "bridge.tensor() takes a PyProxy of an array, a Tensor, a typed array or an object with " +
-            `[Symbol.for("dlpack.exchange")], not ${kind}: for a library's tensor import its adapter, ` +
-            'such as "dlpack-web/ort"',
+            `[Symbol.for("dlpack.exchange")], not ${kind}` +
+            (adapterHint(x) ||
+              ': for a library\'s tensor import its adapter, such as "dlpack-web/ort"'),
     );
   }
 
