@@ -4,7 +4,7 @@
 import { shareDevice } from "/js/adapters/devices.js";
 import { toJax, useDevice as useJax } from "/js/adapters/jax.js";
 import { fromOrt, toOrt, useDevice as useOrt } from "/js/adapters/ort.js";
-import { useDevice as useTfjs } from "/js/adapters/tfjs.js";
+import { toTfjs, useDevice as useTfjs } from "/js/adapters/tfjs.js";
 import { fromTransformers, toTransformers } from "/js/adapters/transformers.js";
 import { webgpu } from "/js/index.js";
 import { doubling, loadOrt, loadTransformers, session, upload } from "./libraries.mjs";
@@ -138,4 +138,58 @@ export async function a_library_that_does_not_ask_is_told_apart() {
   };
   await throws(() => useJax(jax, device), "DeviceError", /does not ask for a device/);
   ok(started, "it was started");
+}
+
+export async function libraries_take_another_device_when_theirs_was_lost(context) {
+  const [ort, tf] = await Promise.all([loadOrt(), load("tfjs")]);
+  const first = await webgpu.requestDevice({ label: "first" });
+  await shareDevice({ ort, tf }, { device: first });
+  const before = await session(ort, "Add", "float32");
+  tf.neg(tf.tensor([1])).dispose();
+  first.destroy();
+  await first.lost;
+  const gone = [() => useOrt(ort, first), () => useTfjs(tf, first)];
+  for (const use of gone) await throws(use, "DeviceLostError", /lost/);
+  const second = await webgpu.requestDevice({ label: "second" });
+  await shareDevice({ ort, tf }, { device: second });
+  ok(tf.backend().device === second, "TensorFlow.js");
+  const run = await session(ort, "Add", "float32");
+  const x = upload(context, Float32Array.of(1, 2, 3), second);
+  const feed = toOrt(ort, x);
+  const { y } = await run.run({ x: feed });
+  const out = fromOrt(ort, y);
+  const t = toTfjs(tf, out);
+  const negative = tf.neg(t);
+  equal(await negative.data(), [-2, -4, -6]);
+  for (const each of [x, out]) each.release();
+  for (const each of [feed, y, t, negative]) each.dispose();
+  void before;
+}
+
+export async function jax_whose_device_was_lost_says_that_it_takes_no_other() {
+  const jax = await load("jax");
+  const first = await webgpu.requestDevice();
+  await useJax(jax, first);
+  first.destroy();
+  await first.lost;
+  const second = await webgpu.requestDevice();
+  await throws(() => useJax(jax, second), "DeviceError", /was lost, and takes no other/);
+  await throws(() => useJax(jax, first), "DeviceLostError", /lost/);
+}
+
+export async function a_library_is_started_once_however_often_it_is_asked() {
+  const [ort, tf, jax] = await Promise.all([loadOrt(), load("tfjs"), load("jax")]);
+  const device = await webgpu.requestDevice();
+  const twice = (use, library) => [use(library, device), use(library, device)];
+  await Promise.all([...twice(useTfjs, tf), ...twice(useJax, jax), ...twice(useOrt, ort)]);
+  ok(tf.backend().device === device && jax.getWebGPUDevice() === device, "on the device");
+  const other = await webgpu.requestDevice();
+  const results = await Promise.allSettled([useTfjs(tf, other), useTfjs(tf, device)]);
+  equal(
+    results.map(({ status, reason }) => [status, reason?.name]),
+    [
+      ["rejected", "DeviceError"],
+      ["fulfilled", undefined],
+    ],
+  );
 }
