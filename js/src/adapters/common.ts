@@ -3,7 +3,7 @@ import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { classOf, type DTypeName, type TypedArray } from "../core/dtype.js";
 import { CopyError, DeviceError, UnsupportedError } from "../core/errors.js";
-import type { GPUDevice } from "../core/globals.js";
+import type { GPUAdapter, GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";

@@ -39,7 +39,7 @@ const LIMITS = {
  */
 export async function shareDevice(
   libraries: Libraries,
-  options: { device?: GPUDevice } = {},
+  options: { device?: GPUDevice | undefined } = {},
 ): Promise<GPUDevice> {
   const { ort, tf, jax, three } = libraries;
   const device = options.device ?? (await startedOn(libraries)) ?? (await newDevice());

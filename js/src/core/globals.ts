@@ -31,6 +31,8 @@ export type GPUDevice = Known<
   }
 >;
 
+export type GPUAdapter = Known<"GPUAdapter", { requestDevice(): Promise<GPUDevice> }>;
+
 export type GPUTexture = Known<
   "GPUTexture",
   {
