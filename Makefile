@@ -141,7 +141,7 @@ test-leaks: $(NATIVE)
 test-js: $(LIBRARIES) site
 	node --test $(JS_TESTS)
 
-test-package: package site chromium
+test-package: $(LIBRARIES) package site chromium
 	$(PYTHON_BIN)/python -m pytest tests/package
 
 test-bundlers: package site chromium
