@@ -215,17 +215,22 @@ def test_repr_says_what_it_is():
     assert "read_only" in repr(dlw.from_dlpack(array))
 
 
+def values(tensor):
+    """Those of unpacked elements, also where ml_dtypes is missing."""
+    return tensor.numpy().view("u1").tolist()
+
+
 def test_packed_elements_are_written_without_their_neighbours():
     """Their bytes have bits of others, before they are copied and after."""
     tensor, source = dlw.empty(7, "uint4"), dlw.empty(5, "uint4")
     memory, _ = _core._raw(tensor)
     np.asarray(memory)[:] = [0x10, 0x32, 0x54, 0x06]
     source.write(tensor[2:])
-    assert source.numpy().tolist() == [2, 3, 4, 5, 6]
+    assert values(source) == [2, 3, 4, 5, 6]
     tensor[:3].write(source[2:])
-    assert tensor.numpy().tolist() == [4, 5, 6, 3, 4, 5, 6]
+    assert values(tensor) == [4, 5, 6, 3, 4, 5, 6]
     tensor[2:5].write(tensor[:3])  # overlapping
-    assert tensor.numpy().tolist() == [4, 5, 4, 5, 6, 5, 6]
+    assert values(tensor) == [4, 5, 4, 5, 6, 5, 6]
     assert tensor[:3].tobytes() == b"\x54\x04"
     assert tensor[::2].tobytes() == b"\x44\x66"
     for each in (tensor, source, memory):
