@@ -109,6 +109,29 @@ def _refuse_operator(symbol: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+class _Missing:
+    """What is there only to say what to do instead; `hasattr` finds nothing. Each has its
+    own place in the class, as a `__getattr__` would slow down whatever is there: NumPy
+    asks a Tensor for five attributes to make an array of it.
+    """
+
+    def __init__(self, name: str, hint: str) -> None:
+        self._name, self._hint = name, hint
+
+    def __get__(self, tensor: object, kind: type) -> NoReturn:
+        message = (
+            f"{kind.__name__!r} object has no attribute {self._name!r}: {self._hint}"
+        )
+        raise AttributeError(message, name=self._name, obj=tensor)
+
+
+_MISSING = (
+    {name: f"use np.asarray(t).{name}" for name in _OF_ARRAYS}
+    | dict.fromkeys(_ARITHMETIC, f"a Tensor does no arithmetic; use {_ARRAY}")
+    | _ATTRIBUTES
+)
+
+
 def _refuse_before_await(self: object, *_: object, **__: object) -> NoReturn:
     raise TypeError("the elements are not there yet: use `await t.to_host()`")
 
@@ -155,16 +178,8 @@ class Hints:
                 )
             return NotImplemented  # ndarrays compare the elements
 
-        def __getattr__(self, name: str) -> NoReturn:
-            kind = type(self).__name__
-            message = f"{kind!r} object has no attribute {name!r}"
-            if name in _ATTRIBUTES:
-                message += f": {_ATTRIBUTES[name]}"
-            elif name in _ARITHMETIC:
-                message += f": a Tensor does no arithmetic; use {_ARRAY}"
-            elif name in _OF_ARRAYS:
-                message += f": use np.asarray(t).{name}"
-            raise AttributeError(message, name=name, obj=self)
+        def __dir__(self) -> list[str]:
+            return [name for name in super().__dir__() if name not in _MISSING]
 
         def __setitem__(self, key: object, value: object) -> NoReturn:
             raise TypeError(
@@ -180,6 +195,10 @@ class Hints:
                 "a Tensor is a hold on memory and cannot be pickled or copied: use "
                 "t.numpy(), or dlw.from_dlpack(t, copy=True)"
             )
+
+
+for _name, _hint in _MISSING.items():
+    setattr(Hints, _name, _Missing(_name, _hint))
 
 
 class Reading[T](Coroutine[Any, Any, T]):

@@ -323,6 +323,18 @@ def test_attributes_of_arrays_name_the_way(t, name, words):
     assert not hasattr(t, name)
 
 
+def test_what_is_only_a_hint_is_not_there(t):
+    missing = [name for name in dir(np.ndarray) if not hasattr(dlw.Tensor, name)]
+    assert {"astype", "sum", "T", "flags"} <= set(missing)
+    for name in missing:
+        assert not hasattr(t, name)
+        assert name not in dir(t)
+        assert getattr(t, name, None) is None
+    assert {"shape", "reshape", "release"} <= set(dir(t))
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'$"):
+        t.nonsense  # noqa: B018
+
+
 @pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
 @pytest.mark.parametrize(
     "use",
