@@ -65,8 +65,7 @@ dlw_tensor *dlw_tensor_of(PyObject *obj) {
 
 PyObject *dlw_tensor_object(dlw_tensor *tensor) {
   if (tensor == NULL) return NULL;
-  allocfunc alloc = (allocfunc)PyType_GetSlot(tensor_type, Py_tp_alloc);
-  PyObject *self = alloc(tensor_type, 0);
+  PyObject *self = PyType_GenericAlloc(tensor_type, 0);
   if (self == NULL) {
     dlw_release_quietly(tensor);
     return NULL;
@@ -217,7 +216,7 @@ static void tensor_dealloc(PyObject *self) {
   unlink_alive(as_tensor(self)); /* first: callbacks must not find what is dying */
   if (as_tensor(self)->weakrefs != NULL) PyObject_ClearWeakRefs(self);
   let_go(self);
-  ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+  PyObject_GC_Del(self);
   Py_DECREF(type);
 }
 
