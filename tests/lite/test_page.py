@@ -159,7 +159,7 @@ INTERRUPTED = {
     "an upload": "while True: dlw.from_dlpack(a, device=d).release()",
     "an upload that converts": "while True: dlw.from_dlpack(w).to_device(d, dtype='float32')",
     "a write": "while True: x.write(a)",
-    "a kernel": "while True: k(x, y)",
+    "a kernel": "while True: k(x, y, workgroups=1)",
     "a readback": "while True: await x.to_host()",
     "a readback that blocks": "while True: np.asarray(x)",
     "from_dlpack that blocks": "while True: np.from_dlpack(x, device='cpu')",
