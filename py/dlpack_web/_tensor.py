@@ -711,6 +711,12 @@ def to_host(
     >>> a, b
     (array([97, 98, 99], dtype=uint8), array([100], dtype=uint8))
     """
+    for each in tensors:
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"to_host takes Tensors, not {type(each).__name__!r}: "
+                "dlpack_web.from_dlpack(x) makes one"
+            )
     return Reading(_to_host(tensors))
 
 
