@@ -1,10 +1,18 @@
 #!/bin/bash
-# need.sh cc|npm|emcc|chromium|valgrind ...: makes sure that these programs are there. A
-# missing one is installed by apt where that is possible; otherwise says what to install.
+# need.sh cc|npm|emcc|chromium|valgrind|libfuzzer64 ...: makes sure that these are there.
+# What is missing is installed by apt where that is possible; otherwise says what to install.
 set -euo pipefail
+
+# Whether clang links a fuzzer with so many bits.
+links_fuzzer() {
+  echo 'int LLVMFuzzerTestOneInput(const char *data, __SIZE_TYPE__ size) {
+    return data == 0 && size != 0; }' |
+    clang -m"$1" -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>/dev/null
+}
 
 present() {
   case $1 in
+    libfuzzer*) links_fuzzer "${1#libfuzzer}" ;;
     emcc) command -v emcc || [ -n "${EMSDK:-}" ] ;;
     chromium)
       [ -n "${CHROMIUM:-}" ] || command -v chromium chromium-browser google-chrome ||
@@ -23,6 +31,8 @@ debian_packages() {
     firefox-esr) echo firefox-esr libvulkan1 ;;
     WebKitWebDriver) echo webkit2gtk-driver ;;
     Xvfb) echo xvfb ;;
+    libfuzzer64) echo clang libclang-rt-dev g++ ;;
+    libfuzzer32) echo clang libclang-rt-dev g++-multilib ;;
     *) echo "${1/emcc/emscripten}" ;;
   esac
 }
@@ -35,6 +45,11 @@ advice() {
     chromium)
       echo "Chromium: Debian's package chromium, or build/venv/bin/playwright install" \
         "chromium, or name a binary in the environment variable CHROMIUM"
+      ;;
+    clang) echo "clang 14 or newer: Debian's package clang" ;;
+    libfuzzer*)
+      echo "libFuzzer and sanitizers for ${1#libfuzzer}-bit code: Debian's packages" \
+        "$(debian_packages "$1")"
       ;;
     WebKitWebDriver) echo "WebKitGTK: Debian's package webkit2gtk-driver" ;;
     *) echo "$1" ;;
