@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""build_asan.py OUT: the package in OUT, its extension under ASan and UBSan.
+"""build_asan.py OUT [--faults]: the package in OUT, its extension under ASan and UBSan.
 
-Compiled directly, from the sources and flags that pyproject.toml lists.
+Compiled directly, from the sources and flags that pyproject.toml lists. --faults links
+tests/fuzz/faults.c into it, which lets allocations fail.
 """
 
 import os
@@ -17,6 +18,12 @@ SANITIZE = (
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
     "-fno-omit-frame-pointer",
+)
+
+
+FAULTS = (
+    "tests/fuzz/faults.c",
+    *(f"-Wl,--wrap={name}" for name in ("malloc", "realloc", "aligned_alloc", "free")),
 )
 
 
@@ -37,6 +44,7 @@ def main() -> None:
     command += [f"-D{name}={value}" for name, value in extension["define-macros"]]
     command += [f"-I{folder}" for folder in extension["include-dirs"]]
     command += [f"-I{sysconfig.get_path('include')}", *extension["sources"]]
+    command += FAULTS if "--faults" in sys.argv else ()
     command += ["-o", str(out / "_core.abi3.so")]
     subprocess.run(command, cwd=ROOT, check=True)
 
