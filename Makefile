@@ -9,6 +9,7 @@ SHELL := /bin/bash
 .SUFFIXES:
 
 PAGE ?= demo
+SECONDS ?= 60
 TOOLCHAIN := wasm/toolchain
 PYTHON_BIN := build/venv/bin
 NODE_BIN := node_modules/.bin
@@ -22,6 +23,10 @@ NUMPY := build/numpy/.done
 OLD_NUMPYS := 1.26 2.0
 NATIVE := py/dlpack_web/_core.abi3.so
 ASAN := build/asan/dlpack_web/_core.abi3.so
+FAULTS := build/faults/dlpack_web/_core.abi3.so
+FUZZ := build/fuzz
+# Where the compiler makes 32-bit code that this machine runs.
+FUZZERS := $(FUZZ)/core64 $(if $(filter x86_64,$(shell uname -m)),$(FUZZ)/core32)
 BRIDGE := py/dlpack_web/_bridge.js
 WHEEL := dist/wheel.json
 LIBRARIES := build/libraries/.done
@@ -39,7 +44,8 @@ LITE_PACKAGES := numpy matplotlib pillow kiwisolver contourpy fonttools cycler p
 JS := js/dist/index.js
 
 C_FILES := $(wildcard wasm/*.c wasm/*.h)
-C_TESTS := $(wildcard tests/native/*.c)
+FUZZ_FILES := $(wildcard tests/fuzz/core/*.c tests/fuzz/core/*.h)
+C_TESTS := $(wildcard tests/native/*.c tests/fuzz/*.c) $(FUZZ_FILES)
 PY_FILES := $(filter-out $(NATIVE) $(BRIDGE),$(wildcard py/dlpack_web/*.*))
 TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
@@ -47,7 +53,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
-.PHONY: test-all test-bundlers test-firefox test-webkit
+.PHONY: test-all test-bundlers test-firefox test-webkit fuzz
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
 help: ## this list
@@ -137,6 +143,9 @@ test-leaks: $(NATIVE)
 	ours='/_core\.abi3\.so|wasm\/[a-z]+\.c:/' error='/ at 0x/ && !/definitely lost/'
 	sed -E 's/^==[0-9]+== ?//' build/valgrind.log | awk -v RS= \
 	  "$$ours || $$error { print \$$0 \"\\n\"; bad = 1 } END { exit bad }"
+
+fuzz: $(FUZZERS) $(FUZZ)/hostile.so $(ASAN) $(FAULTS) ## tries to break it (SECONDS=n SEED=n): fuzzers, models, no memory
+	@$(PYTHON_BIN)/python tests/fuzz/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 test-js: $(LIBRARIES) site
 	node --test $(JS_TESTS)
@@ -324,6 +333,20 @@ $(NATIVE): $(C_FILES) pyproject.toml $(VENV)
 $(ASAN): $(C_FILES) $(PY_FILES) pyproject.toml $(VENV) $(TOOLCHAIN)/build_asan.py
 	@echo "[build] native extension with sanitizers"
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/build_asan.py build/asan
+
+$(FAULTS): $(C_FILES) $(PY_FILES) pyproject.toml $(VENV) $(TOOLCHAIN)/build_asan.py tests/fuzz/faults.c
+	@echo "[build] native extension with sanitizers and memory that runs out"
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/build_asan.py build/faults --faults
+
+$(FUZZ)/core%: $(C_FILES) $(FUZZ_FILES) $(TOOLCHAIN)/build_fuzzer.sh
+	@$(TOOLCHAIN)/need.sh clang libfuzzer$*
+	echo "[build] fuzzer of the C core, $* bits"
+	$(TOOLCHAIN)/build_fuzzer.sh $* $@
+
+$(FUZZ)/hostile.so: tests/fuzz/hostile.c $(VENV)
+	@mkdir -p $(FUZZ)
+	include=$$($(PYTHON_BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
+	gcc -shared -fPIC -O1 -g -Wall -Wextra -Wconversion -Werror -Iwasm -I"$$include" $< -o $@
 
 $(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml README.md LICENSE \
   build/xbuildenv/.done $(TOOLCHAIN)/build_wheel.sh
