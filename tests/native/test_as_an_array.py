@@ -331,7 +331,7 @@ def test_what_is_only_a_hint_is_not_there(t):
         assert name not in dir(t)
         assert getattr(t, name, None) is None
     assert {"shape", "reshape", "release"} <= set(dir(t))
-    with pytest.raises(AttributeError, match="has no attribute 'nonsense'$"):
+    with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
         t.nonsense  # noqa: B018
 
 
