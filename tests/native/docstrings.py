@@ -22,7 +22,8 @@ def _members(kind):
     given |= set(getattr(kind, "_fields", ()))  # the class says what they are
     given |= set(getattr(kind, "__members__", ()))
     for name in sorted({name for base in ours for name in vars(base)} - given):
-        if name in PROTOCOLS or not name.startswith("_"):
+        there = hasattr(kind, name)  # not only a hint in its place
+        if there and (name in PROTOCOLS or not name.startswith("_")):
             yield name, inspect.getattr_static(kind, name)
 
 
