@@ -62,7 +62,11 @@ help: ## this list
 demo: $(NEEDS_$(PAGE)) site chromium ## NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
 	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
 
-test: test-native test-asan test-js test-package test-browser ## the tests, but for those of notebooks and other browsers
+# Two at a time, the longest first; what has to be installed comes before.
+test: ## the tests, but for those of notebooks and other browsers
+	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
+	$(MAKE) --no-print-directory -j2 --output-sync=target \
+	  test-asan test-browser test-native test-js test-package
 
 test-all: test test-bundlers test-lite test-firefox test-webkit ## all tests: bundlers, notebooks, Firefox and WebKitGTK, too
 
