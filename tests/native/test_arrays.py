@@ -225,7 +225,10 @@ def test_packed_elements_are_written_without_their_neighbours():
     tensor, source = dlw.empty(7, "uint4"), dlw.empty(5, "uint4")
     memory, _ = _core._raw(tensor)
     np.asarray(memory)[:] = [0x10, 0x32, 0x54, 0x06]
+    beside, _ = _core._raw(source)
+    np.asarray(beside)[:] = 0xFF
     source.write(tensor[2:])
+    assert beside.tobytes()[-1] >> 4 == 0xF  # which is no element
     assert values(source) == [2, 3, 4, 5, 6]
     tensor[:3].write(source[2:])
     assert values(tensor) == [4, 5, 6, 3, 4, 5, 6]
@@ -233,7 +236,7 @@ def test_packed_elements_are_written_without_their_neighbours():
     assert values(tensor) == [4, 5, 4, 5, 6, 5, 6]
     assert tensor[:3].tobytes() == b"\x54\x04"
     assert tensor[::2].tobytes() == b"\x44\x66"
-    for each in (tensor, source, memory):
+    for each in (tensor, source, memory, beside):
         each.release()
 
 

@@ -56,12 +56,14 @@ def test_owner_is_told():
         def __dlpack_device__(self):
             return (1, 0)
 
+    ours = dlw.empty(3)
+    ours.write(np.zeros(3, np.float32))
     for made, owner in (
         (dlw.from_buffer(bytearray(3)), "builtins.bytearray"),
         (dlw.from_buffer(np.zeros(3)), "numpy.ndarray"),
         (dlw.from_dlpack(np.zeros(3)), "another DLPack producer"),
         (dlw.from_dlpack(Producer()), "another DLPack producer"),
-        (dlw.empty(3), "dlpack_web"),
+        (ours, "dlpack_web"),
     ):
         with made:
             assert f"memory of</th><td align='left'>{owner}<" in made._repr_html_()
