@@ -158,7 +158,8 @@ def select(old: Layout, key: Any) -> Layout:
                 )
             offset += position * stride
         axis += 1
-    return Layout(tuple(shape), tuple(strides), offset)
+    # Nothing begins nowhere, which may be behind the end.
+    return Layout(tuple(shape), tuple(strides), 0 if 0 in shape else offset)
 
 
 def _expand(key: Any, ndim: int) -> "list[int | slice | None]":

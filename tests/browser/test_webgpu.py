@@ -49,6 +49,7 @@ def test_wasm_memory_that_is_full(
         "gpu_cases.mjs",
         "image_cases.mjs",
         "image_errors.mjs",
+        "mishap_cases.mjs",
         "realm_cases.mjs",
         "shader_cases.mjs",
     ],

@@ -100,8 +100,10 @@ export function slice({ shape, strides }: Layout, ranges: readonly Range[]): Lay
     const { start, count, step } = resolve(range ?? [], extent, axis);
     made.shape.push(count);
     made.strides.push(stride * step);
-    if (count > 0) made.offset += start * stride;
+    made.offset += start * stride;
   });
+  // Nothing begins nowhere, which may be behind the end.
+  if (sizeOf(made.shape) === 0) made.offset = 0;
   return made;
 }
 

@@ -7,19 +7,13 @@ import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import type { Exchangeable } from "../exchange/types.js";
 import { emptyOnDevice, releaseSlot, slotOf } from "../webgpu/buffers.js";
-import {
-  type DeviceStats,
-  deviceWithId,
-  listenForFaults,
-  stats,
-  useDevice,
-} from "../webgpu/device.js";
+import { type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
 import { calledAt, siteOf } from "../webgpu/faults.js";
 import { features, featuresAtOnce } from "../webgpu/features.js";
 import { type FromImageOptions, fromImage, type ImageSource, toCanvas } from "../webgpu/images.js";
 import { type Argument, Kernel } from "../webgpu/kernel.js";
 import type { RequestDeviceOptions } from "../webgpu/request.js";
-import { type FaultListener, state } from "../webgpu/state.js";
+import { state } from "../webgpu/state.js";
 import { read } from "../webgpu/transfer.js";
 import { Bridge } from "./bridge.js";
 import { HeapStorage } from "./heap.js";
@@ -44,7 +38,6 @@ const later = () => import("../webgpu/late.js");
 export class PythonSeam {
   readonly bridge: Bridge;
   readonly #heap: HeapStorage;
-  #tell: FaultListener | null = null;
 
   constructor(pyodide: Pyodide) {
     const host = new PyodideHost(pyodide, releaseSlot);
@@ -91,12 +84,11 @@ export class PythonSeam {
    * message and the number of the call.
    */
   onFault(listener: (message: string, site: number) => void): void {
-    this.#tell = (error, site) => {
+    state.listeners.add((error, site) => {
       if (site === undefined) return false;
       listener(error.message, site);
       return true;
-    };
-    for (const { device } of state.devices) listenForFaults(device.gpu, this.#tell);
+    });
   }
 
   /** The number of the call of Python's that an error is of; 0: of none. */
@@ -146,7 +138,6 @@ export class PythonSeam {
   /** The id of a device made elsewhere, which it keeps for ever. */
   useDevice(gpu: GPUDevice): number {
     const { id } = useDevice(gpu).device;
-    if (this.#tell) listenForFaults(gpu, this.#tell);
     return id;
   }
 

@@ -11,6 +11,7 @@ import {
   checkUsage,
   copyOf,
   type LiveSlot,
+  releaseSlot,
   roundUp,
   slotOf,
   slotOn,
@@ -226,7 +227,12 @@ function bindNumber(
   }
   const temporary = allocate(record, data.byteLength);
   const slot = slotOf(temporary);
-  record.device.gpu.queue.writeBuffer(slot.buffer, 0, data);
+  try {
+    record.device.gpu.queue.writeBuffer(slot.buffer, 0, data);
+  } catch (error) {
+    releaseSlot(temporary);
+    throw error;
+  }
   const resource = { buffer: slot.buffer, offset: 0, size: 16 };
   return { resource, slot, temporary, written: false, back: null };
 }

@@ -9,7 +9,7 @@ import { checkSubByte, Tensor } from "../core/tensor.js";
 import { count, useDevice } from "./device.js";
 import { checkAlive, nameOf, operate } from "./faults.js";
 import { type DeviceRecord, type Outcome, type Slot, state } from "./state.js";
-import { maskTail } from "./tails.js";
+import { forgetMasks, maskTail } from "./tails.js";
 
 /** `GPUBufferUsage`, which is a global only where WebGPU is. */
 export const Usage = { MAP_READ: 1, COPY_SRC: 4, COPY_DST: 8, UNIFORM: 64, STORAGE: 128 } as const;
@@ -180,8 +180,13 @@ export function allocate(
   if (idle !== undefined) {
     const { buffer, made } = idle;
     const dirty = filled.get(buffer) as number;
-    if (zeros && dirty > 0) clear(gpu, buffer);
-    else clearBehind(gpu, buffer, words, dirty);
+    try {
+      if (zeros && dirty > 0) clear(gpu, buffer);
+      else clearBehind(gpu, buffer, words, dirty);
+    } catch (error) {
+      buffer.destroy();
+      throw error;
+    }
     filled.set(buffer, words);
     return addSlot(record, buffer, { own: true, used: nbytes, made, outcome: made });
   }
@@ -419,7 +424,7 @@ export function copyInto(tensor: Described, target: LiveSlot, offset: number): v
   const { record } = source;
   const { gpu } = record.device;
   count(record, "copied", nbytes);
-  operate(
+  const { outcome } = operate(
     record,
     {
       what: `copying ${tensor}`,
@@ -436,4 +441,5 @@ export function copyInto(tensor: Described, target: LiveSlot, offset: number): v
       gpu.queue.submit([encoder.finish()]);
     },
   );
+  if (nbytes % 4 !== 0) outcome?.done.then((fault) => fault && forgetMasks(gpu));
 }

@@ -5,7 +5,7 @@
  */
 import { DeviceError, DeviceLostError } from "../core/errors.js";
 import type { GPUError } from "../core/globals.js";
-import type { DeviceRecord, Fault, Outcome, Slot } from "./state.js";
+import { type DeviceRecord, type Fault, type Outcome, type Slot, state } from "./state.js";
 
 /** How long a fault waits for a reader before it is told to a listener. */
 const GRACE_MS = 1000;
@@ -132,13 +132,11 @@ async function ownFault(
   scopes: readonly Promise<GPUError | null>[],
   calledAt: number | undefined,
 ): Promise<Fault | null> {
-  let cause: GPUError | null = null;
-  for (const scope of scopes) {
-    // A scope rejects where the device was lost, which record.lost tells.
-    const found = await scope.catch(() => null);
-    cause ??= found;
-  }
-  if (cause === null) return null;
+  // A scope rejects where the device was lost, which record.lost tells. All are heard from the
+  // start: one that rejects while another is waited for would count as unhandled.
+  const found = await Promise.all(scopes.map((scope) => scope.catch(() => null)));
+  const cause = found.find((error) => error !== null);
+  if (!cause) return null;
   let error: Error;
   try {
     error = (await operation.explain?.(cause)) ?? failure(record, operation.what, cause);
@@ -176,7 +174,7 @@ function tellLater(record: DeviceRecord, fault: Fault, calledAt: number | undefi
   const timer: unknown = setTimeout(() => {
     if (fault.told) return;
     fault.told = true;
-    for (const listener of record.listeners) {
+    for (const listener of [...record.listeners, ...state.listeners]) {
       try {
         if (listener(fault.error, calledAt)) return;
       } catch (error) {
@@ -234,6 +232,7 @@ const READ = 1;
  * Maps a buffer for reading, after what was done to it.
  *
  * @param bytes - from its start on
+ * @param made - what is not known yet of its making
  * @throws what went wrong with one of `outcomes`; DeviceLostError; DeviceError
  */
 export async function mapAfter(
@@ -242,16 +241,32 @@ export async function mapAfter(
   outcomes: readonly (Outcome | null)[],
   buffer: GPUBuffer,
   bytes: number,
+  made: Outcome | null = null,
 ): Promise<void> {
-  const failed = await buffer.mapAsync(READ, 0, bytes).then(
+  const { gpu } = record.device;
+  // That it could not be made is told by `made`, and by nobody else.
+  if (made !== null) gpu.pushErrorScope("validation");
+  const mapped = buffer.mapAsync(READ, 0, bytes).then(
     () => null,
     (cause) => ({ cause }),
   );
+  if (made !== null) gpu.popErrorScope().catch(() => {});
+  const failed = await mapped;
   if (failed) await checkLost(record, 10);
-  await ask(record, outcomes); // what the scopes say is the better message
+  await ask(record, [made, ...outcomes]); // what the scopes say is the better message
   if (!failed) return;
   await checkLost(record, 1000); // Firefox takes its time; nothing else is known to fail so
   throw new DeviceError(`${what} failed on ${nameOf(record)}`, failed);
+}
+
+/** What `read` gives of mapped memory; DeviceLostError if that is gone with its device. */
+export async function readMapped<R>(record: DeviceRecord, read: () => R): Promise<R> {
+  try {
+    return read();
+  } catch (error) {
+    await checkLost(record, 10);
+    throw error;
+  }
 }
 
 /** DeviceLostError if the device was lost, which may be told so many ms later. */

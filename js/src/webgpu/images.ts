@@ -91,8 +91,11 @@ export async function fromImage(
     const { result: copy, outcome } = operate(record, { what, filters: FILTERS }, () =>
       upload(record, from, image, tensor),
     );
-    pull(record, what, copy, tensor, outcome);
-    copy.destroy(); // the queue keeps it until its work is done
+    try {
+      pull(record, what, copy, tensor, outcome);
+    } finally {
+      copy.destroy(); // the queue keeps it until its work is done
+    }
   };
   try {
     try {
@@ -128,9 +131,8 @@ export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
   const { result: texture, outcome } = operate(record, { what, filters: FILTERS }, () =>
     createTexture(record, tensor, usage),
   );
-  const drawn = draw(record, what, tensor, texture, false);
   try {
-    await ask(record, [outcome, drawn]);
+    await ask(record, [draw(record, what, tensor, texture, false, outcome)]);
     return texture;
   } catch (error) {
     texture.destroy();
@@ -177,7 +179,7 @@ export async function toCanvas(
     }
     return context.getCurrentTexture();
   });
-  await ask(record, [outcome, draw(record, what, tensor, texture, true)]);
+  await ask(record, [draw(record, what, tensor, texture, true, outcome)]);
 }
 
 function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContext {

@@ -69,4 +69,6 @@ export const state = shared("webgpu", () => ({
   devices: [] as DeviceRecord[],
   slots: [] as Slot[],
   freeSlots: [] as number[],
+  /** Who is told of the faults of all devices, after the listeners of each. */
+  listeners: new Set<FaultListener>(),
 }));

@@ -41,6 +41,11 @@ function masksOf(gpu: GPUDevice): Masks {
   return masks;
 }
 
+/** Has what masks tails made anew: it may be what went wrong. */
+export function forgetMasks(gpu: GPUDevice): void {
+  made.delete(gpu);
+}
+
 /** Makes 0 what follows `nbytes` (no multiple of 4) from `offset` on in the last word of them. */
 export function maskTail(
   gpu: GPUDevice,

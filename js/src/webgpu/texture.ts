@@ -35,10 +35,11 @@ export function draw(
   tensor: Tensor,
   texture: GPUTexture,
   premultiplied: boolean,
+  after: Outcome | null,
 ): Outcome | null {
   const code = toStorageTexture(tensor.dtype, tensor.shape[2] as number, premultiplied);
   const groups = [Math.ceil(texture.width / 8), Math.ceil(texture.height / 8)] as const;
-  return dispatch(record, what, code, tensor, "read-only-storage", texture, groups, null);
+  return dispatch(record, what, code, tensor, "read-only-storage", texture, groups, after);
 }
 
 /** Runs a shader over a tensor, `@binding(0)`, and a texture, `@binding(1)`. */
@@ -64,7 +65,7 @@ function dispatch(
     filters: ["validation"] as const,
   };
   try {
-    return operate(record, operation, () => {
+    const { outcome } = operate(record, operation, () => {
       const pipeline = pipelineOf(gpu, code);
       const view = texture.createView({ mipLevelCount: 1 });
       const layout = pipeline.getBindGroupLayout(0);
@@ -79,7 +80,10 @@ function dispatch(
       pass.dispatchWorkgroups(x, y);
       pass.end();
       gpu.queue.submit([encoder.finish()]);
-    }).outcome;
+    });
+    // It may be the pipeline that is wrong, which the next one had better make anew.
+    outcome?.done.then((fault) => fault && pipelines.get(gpu)?.delete(code));
+    return outcome;
   } finally {
     if (temporary) releaseSlot(temporary);
   }

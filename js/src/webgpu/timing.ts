@@ -2,9 +2,10 @@ import { UnsupportedError } from "../core/errors.js";
 import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import { Usage } from "./buffers.js";
 import { useDevice } from "./device.js";
-import { checkAlive, collecting, mapAfter, nameOf, operate } from "./faults.js";
+import { ask, checkAlive, collecting, mapAfter, nameOf, operate, readMapped } from "./faults.js";
 
 const QUERY_RESOLVE = 0x200;
+const MAKING = ["validation", "out-of-memory"] as const;
 
 /** Implements `webgpu.timed`. */
 export async function timed(
@@ -20,11 +21,20 @@ export async function timed(
       { needed: "timestamp-query", device: record.device },
     );
   }
-  const querySet = gpu.createQuerySet({ type: "timestamp", count: 2 });
-  const resolved = gpu.createBuffer({ size: 16, usage: QUERY_RESOLVE | Usage.COPY_SRC });
-  const staging = gpu.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST });
+  const made: { destroy(): void }[] = [];
+  const keep = <T extends { destroy(): void }>(one: T): T => {
+    made.push(one);
+    return one;
+  };
   try {
     const what = "reading the GPU's time";
+    const { result, outcome: making } = operate(record, { what, filters: MAKING }, () => ({
+      querySet: keep(gpu.createQuerySet({ type: "timestamp", count: 2 })),
+      resolved: keep(gpu.createBuffer({ size: 16, usage: QUERY_RESOLVE | Usage.COPY_SRC })),
+      staging: keep(gpu.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })),
+    }));
+    await ask(record, [making]); // or what runs would be spoilt by it
+    const { querySet, resolved, staging } = result;
     const outcomes = collecting(() => {
       run({ querySet, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 });
     });
@@ -35,11 +45,10 @@ export async function timed(
       gpu.queue.submit([encoder.finish()]);
     });
     await mapAfter(record, what, [...outcomes, outcome], staging, 16);
-    const times = new BigUint64Array(staging.getMappedRange());
+    const range = await readMapped(record, () => staging.getMappedRange());
+    const times = new BigUint64Array(range);
     return Number((times[1] as bigint) - (times[0] as bigint)) / 1e6; // WebGPU counts nanoseconds
   } finally {
-    querySet.destroy();
-    resolved.destroy();
-    staging.destroy();
+    for (const one of made) one.destroy();
   }
 }

@@ -38,7 +38,7 @@ import {
   wordsOf,
 } from "./buffers.js";
 import { count, useDevice } from "./device.js";
-import { ask, checkAlive, mapAfter, openOutcome, operate } from "./faults.js";
+import { ask, checkAlive, mapAfter, openOutcome, operate, readMapped } from "./faults.js";
 import type { DeviceRecord, Outcome } from "./state.js";
 
 // --- to the GPU -------------------------------------------------------------------------------------
@@ -396,9 +396,11 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
   let used = false;
   try {
     submitCopies(record, pieces, staging, made);
-    const outcomes = [made, ...pieces.flatMap(({ before, copied }) => [before, copied])];
-    await mapAfter(record, "reading back", outcomes, staging, bytes);
-    for (const piece of pieces) take(record, piece, staging);
+    const outcomes = pieces.flatMap(({ before, copied }) => [before, copied]);
+    await mapAfter(record, "reading back", outcomes, staging, bytes, made);
+    await readMapped(record, () => {
+      for (const piece of pieces) take(record, piece, staging);
+    });
     staging.unmap();
     used = true;
   } finally {
@@ -427,6 +429,8 @@ function submitCopies(
       record,
       {
         what: `reading ${group.map(({ tensor }) => tensor)}`,
+        // That of an invalid buffer fails as a consequence.
+        reads: group === safe ? [] : group.map(({ slot }) => slot),
         after: [made],
         filters: ["validation"],
       },
