@@ -53,7 +53,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
-.PHONY: test-all test-bundlers test-firefox test-webkit fuzz
+.PHONY: test-all test-bundlers test-firefox test-webkit fuzz fuzz-js
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
 help: ## this list
@@ -150,6 +150,9 @@ test-leaks: $(NATIVE)
 
 fuzz: $(FUZZERS) $(FUZZ)/hostile.so $(ASAN) $(FAULTS) ## tries to break it (SECONDS=n SEED=n): fuzzers, models, no memory
 	@$(PYTHON_BIN)/python tests/fuzz/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+fuzz-js: site chromium ## the same for JavaScript and WebGPU: calls that fail, a model, cycles
+	@$(PYTHON_BIN)/python tests/fuzz/js/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 test-js: $(LIBRARIES) site
 	node --test $(JS_TESTS)

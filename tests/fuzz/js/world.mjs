@@ -1,0 +1,431 @@
+// What there should be: elements that views share, who holds them, what is wrong with them. An entry
+// pairs a thing of the library (a tensor of either language, an exchange, an array of NumPy) with the
+// positions of its elements in a store.
+import { bytesIn, bytesOf, encode } from "./elements.mjs";
+import * as watch from "./watch.mjs";
+
+/** A problem that the model found, as opposed to one of its own. */
+export class Found extends Error {}
+
+export function found(condition, problem) {
+  if (!condition) throw new Found(typeof problem === "function" ? problem() : problem);
+}
+
+const plain = (value) =>
+  JSON.stringify(value, (_, v) => {
+    if (typeof v === "bigint") return `${v}n`;
+    return ArrayBuffer.isView(v) ? Array.from(v) : v;
+  });
+
+/** Memory that tensors share. */
+export class Store {
+  holds = 0;
+  /** Labels of bad kernels, of which one is told to each reader. */
+  faults = new Set();
+  /** Whether the array behind it went to another thread. */
+  gone = false;
+  /** What is called when nothing holds it any more: how often it was. */
+  released = null;
+
+  /** @param place - "js", "memory", "heap" (Python's), or a device of the world */
+  constructor(dtype, values, place) {
+    Object.assign(this, { dtype, values: [...values], place });
+  }
+
+  get device() {
+    return typeof this.place === "object" ? this.place : null;
+  }
+}
+
+/** A way to look at a store: `index[i]` is where element `i`, in row-major order, is. */
+export class View {
+  constructor(store, shape, index) {
+    Object.assign(this, { store, shape, index });
+  }
+
+  static whole(store, shape) {
+    return new View(store, shape, [...store.values.keys()]);
+  }
+
+  get size() {
+    return this.index.length;
+  }
+
+  get values() {
+    return this.index.map((at) => this.store.values[at]);
+  }
+
+  get bytes() {
+    return encode(this.store.dtype, this.values);
+  }
+
+  get nbytes() {
+    return bytesOf(this.store.dtype, this.size);
+  }
+
+  /** Whether elements lie one after the other, in order. */
+  get rowMajor() {
+    return this.index.every((at, i) => at === this.index[0] + i);
+  }
+
+  /** Whether it is all of its store, in order. */
+  get isWhole() {
+    return this.rowMajor && this.size === this.store.values.length;
+  }
+
+  /** Position of element 0, in bytes of the store. */
+  get start() {
+    return this.size === 0 ? 0 : bytesOf(this.store.dtype, 2 * this.index[0]) / 2;
+  }
+
+  /** Whether it begins and ends between words, or ends where its store does. */
+  get inWords() {
+    const { store, start, size } = this;
+    const exact = bytesOf(store.dtype, 2 * size) / 2;
+    const last = size > 0 && this.index[size - 1] === store.values.length - 1;
+    return start % 4 === 0 && (exact % 4 === 0 || last);
+  }
+
+  set(values) {
+    this.index.forEach((at, i) => {
+      this.store.values[at] = values[i];
+    });
+  }
+
+  /** Whether elements lie so that steps along axes lead to them. */
+  fits(shape) {
+    let step = 1;
+    const strides = shape.map(() => 0);
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      if (shape[axis] > 1) strides[axis] = this.index[step] - this.index[0];
+      step *= shape[axis];
+    }
+    return this.index.every((at, i) => {
+      let rest = i;
+      let expected = this.index[0];
+      for (let axis = shape.length - 1; axis >= 0; axis--) {
+        expected += (rest % shape[axis]) * strides[axis];
+        rest = Math.floor(rest / shape[axis]);
+      }
+      return at === expected;
+    });
+  }
+
+  toString() {
+    return `${this.store.dtype}[${this.shape}]`;
+  }
+}
+
+/** A thing of the library that holds a store. */
+class Entry {
+  /** Holds on the array behind it, which its views share; for those over arrays of JavaScript. */
+  storage = null;
+  readOnly = false;
+  pending = 0;
+
+  /** @param kind - "js", "py", "np" (an array of NumPy), "lent" (an exchange), "nd" (an ndarray) */
+  constructor(kind, it, view) {
+    Object.assign(this, { kind, it, view });
+  }
+
+  get store() {
+    return this.view.store;
+  }
+}
+
+/** All that there is, in one sequence. */
+export class World {
+  entries = [];
+  reads = [];
+  devices = [];
+  /** Bad kernels of JavaScript by label: whether a reader was told; undefined: their device is lost. */
+  bad = new Map();
+  /** Their devices. */
+  badOn = new Map();
+  /** How many errors of a fake library's `release` the console has to tell. */
+  complaints = 0;
+  dropped = [];
+
+  constructor(context, python, send) {
+    Object.assign(this, { context, python, send });
+    this.library = context.library;
+    this.labels = context.labels;
+    this.bridge = context.bridge;
+  }
+
+  async addDevice() {
+    const gpu = await this.library.webgpu.requestDevice();
+    watch.listen(gpu);
+    const empty = this.bridge.empty([0], "int8", { device: gpu });
+    this.devices.push({ gpu, id: empty.device.id, lost: false });
+    empty.release();
+  }
+
+  /** One of the entries for which `fits` holds; undefined: there is none. */
+  pick(r, fits = () => true) {
+    const list = this.entries.filter((entry) => fits(entry));
+    return list.length > 0 ? r.of(list) : undefined;
+  }
+
+  add(kind, it, view, facts = {}) {
+    const entry = Object.assign(new Entry(kind, it, view), facts);
+    if (entry.storage) entry.storage.holds++;
+    entry.store.holds++;
+    this.entries.push(entry);
+    return entry;
+  }
+
+  /** The hold of an entry is gone. */
+  drop(entry) {
+    this.entries.splice(this.entries.indexOf(entry), 1);
+    if (entry.storage) entry.storage.holds--;
+    this.unhold(entry.store);
+  }
+
+  unhold(store) {
+    if (--store.holds === 0 && store.released) this.dropped.push(store);
+  }
+
+  /**
+   * What an action gives; undefined where it threw as it may or must.
+   *
+   * @param must - names of errors of which it must throw one
+   * @param may - names of errors that it may throw
+   */
+  async attempt(what, action, { must = [], may = [] } = {}) {
+    let value;
+    try {
+      value = await action();
+    } catch (error) {
+      const name = error.name;
+      const right = (must.length > 0 ? must : may).includes(name);
+      found(right, () => `${what}: ${name}: ${error.message}${right ? "" : `\n${error.stack}`}`);
+      return undefined;
+    }
+    found(must.length === 0, () => `${what}: no ${must.join(" or ")}`);
+    return { value };
+  }
+
+  /** The same for a call of library.py. */
+  async inPython(name, args, options = {}, errors = {}) {
+    return this.attempt(
+      `Python ${name}(${plain(options)})`,
+      () => this.callPython(name, args, options),
+      errors,
+    );
+  }
+
+  async callPython(name, args, options = {}) {
+    const later = name === "read_later";
+    const run = later ? this.python.run_later : this.python.run;
+    return fromPython(await run(name, JSON.stringify(options), ...args));
+  }
+
+  /** Begins a read; `settle` says what comes of it. */
+  read(entry, promise, what = "read") {
+    const { view } = entry;
+    const { store } = view;
+    store.holds++;
+    const read = { store, what: `${what} of ${view}`, bytes: view.bytes };
+    read.faults = new Set(store.faults);
+    read.settled = Promise.resolve(promise).then(
+      (value) => ({ value }),
+      (error) => ({ error }),
+    );
+    this.reads.push(read);
+  }
+
+  /** A reader was told of that kernel. */
+  tell(label) {
+    if (this.bad.get(label) === false) this.bad.set(label, true);
+  }
+
+  /** Waits for all that was begun. */
+  async settle() {
+    for (const { settled, store, what, bytes, faults } of this.reads.splice(0)) {
+      const { value, error } = await watch.settled(settled, what);
+      this.unhold(store);
+      const lost = store.device?.lost;
+      if (error) {
+        const { name, label } = error;
+        if (lost && name === "DeviceLostError") continue;
+        const right = name === "KernelError" && faults.has(label);
+        found(right, () => `${what}: ${error.stack}`);
+        this.tell(label);
+        continue;
+      }
+      found(faults.size === 0 || lost, () => `${what}: no error of ${[...faults]}`);
+      same(bytesIn(value), bytes, what);
+    }
+  }
+
+  /** Compares all that there is with what there should be. */
+  async check() {
+    await this.settle();
+    for (const entry of this.entries) {
+      const { kind, it, view, store } = entry;
+      if (store.gone && view.nbytes > 0) continue;
+      found(plainShape(it, kind) === `${view.shape}`, () => `shape ${it.shape}, not ${view.shape}`);
+      if (store.device?.lost) continue;
+      if (store.device && kind === "lent") continue; // what it is told of is the buffer
+      if (store.device) this.read(entry, this.readGPU(entry), "check");
+      else same(await this.readCPU(entry), view.bytes, `${kind} ${view} in ${store.place}`);
+    }
+    await this.settle();
+    this.count();
+  }
+
+  readGPU({ kind, it }) {
+    return kind === "js" ? it.read() : this.callPython("read_later", [it]);
+  }
+
+  async readCPU({ kind, it, view, unaligned }) {
+    switch (kind) {
+      case "js": {
+        const read = await it.read();
+        if (view.store.dtype !== "uint4" && view.size > 0 && !unaligned) {
+          const last = it.at(...view.shape.map(() => -1));
+          const number = Array.isArray(last) ? last[0] : Number(last);
+          found(number === view.values.at(-1), () => `at(-1, …) of ${view} is ${last}`);
+        }
+        return bytesIn(read);
+      }
+      case "py":
+        return bytesIn(await this.callPython("read", [it]));
+      case "np": {
+        const held = this.bridge.tensor(it);
+        try {
+          return bytesIn(await held.read());
+        } finally {
+          held.release();
+        }
+      }
+      case "lent": {
+        const held = this.library.Tensor.from({ [EXCHANGE]: () => ({ ...it, release() {} }) });
+        try {
+          return bytesIn(await held.read());
+        } finally {
+          held.release();
+        }
+      }
+      case "nd": {
+        const held = this.context.ndarray.fromNdarray(null, it, { dtype: view.store.dtype });
+        try {
+          return bytesIn(await held.read());
+        } finally {
+          held.release();
+        }
+      }
+    }
+  }
+
+  /** Compares counts, when nothing is under way. */
+  count() {
+    this.python.run("live", "{}"); // collects what errors of Python's keep
+    const { webgpu, liveTensors } = this.library;
+    const stats = webgpu.stats();
+    for (const device of this.devices) {
+      const stores = new Set(this.entries.map(({ store }) => store));
+      const expected = [...stores].filter((store) => store.device === device).length;
+      const { buffers } = stats[device.id];
+      found(buffers === expected, () => `${buffers} buffers under tensors, not ${expected}`);
+    }
+    const expected = this.entries.filter(({ kind }) => kind !== "py" && kind !== "np").length;
+    const live = liveTensors() - this.context.tensorsBefore;
+    found(live === expected, () => `liveTensors() is ${live}, not ${expected}`);
+    for (const store of this.dropped.splice(0)) {
+      found(store.released.times === 1, () => `release of ${store.place}: ${store.released.times}`);
+    }
+    for (const { store } of this.entries) {
+      found(!store.released?.times, () => `release of ${store.place} came too early`);
+    }
+  }
+
+  /** Lets all go, and looks for what is left. */
+  async end(r) {
+    while (this.entries.length > 0) this.let(r.of(this.entries), r.below(2));
+    await this.settle();
+    this.count();
+    const { console, uncaptured, unhandled } = await this.#heard();
+    found(unhandled.length === 0, () => `rejected unheard: ${unhandled}`);
+    found(uncaptured.length === 0, () => `told to a device: ${uncaptured}`);
+    this.#checkConsole(console);
+    const live = this.python.run("live", "{}");
+    found(live === this.context.liveBefore, () => `dlw.live_tensors() is ${live} at the end`);
+  }
+
+  /** What was told, once the GPU has said all that it has to say. */
+  async #heard() {
+    const all = { console: [], uncaptured: [], unhandled: [] };
+    const untold = () => {
+      const labels = all.console.map(({ label }) => label);
+      return [...this.bad].some(([label, reader]) => reader === false && !labels.includes(label));
+    };
+    for (let round = 0; round < 2 || (round < 100 && untold()); round++) {
+      const live = this.devices.filter(({ lost }) => !lost);
+      await Promise.all(live.map(({ gpu }) => gpu.queue.onSubmittedWorkDone()));
+      await watch.turn();
+      watch.elapse(1000); // what no reader was told is told now
+      for (const [name, list] of Object.entries(watch.heard())) all[name].push(...list);
+    }
+    return all;
+  }
+
+  #checkConsole(errors) {
+    const told = new Map();
+    for (const error of errors) {
+      if (/^the fake library/.test(error?.message)) this.complaints--;
+      else if (error?.name === "KernelError")
+        told.set(error.label, 1 + (told.get(error.label) ?? 0));
+      else throw new Found(`told the console: ${error?.stack ?? error}`);
+    }
+    found(this.complaints === 0, () => `${this.complaints} errors of release() were not told`);
+    for (const [label, reader] of this.bad) {
+      const times = told.get(label) ?? 0;
+      const right = reader === undefined ? times <= 1 : times === (reader ? 0 : 1);
+      found(right, () => `${label} was told ${times} times, reader: ${reader}`);
+      told.delete(label);
+    }
+    // What was lost with a device may be told much later.
+    const strange = [...told.keys()].filter((label) => !(Number(label.slice(4)) <= this.labels));
+    found(strange.length === 0, () => `told of nothing: ${strange}`);
+  }
+
+  /** Ends the hold of an entry, in one way or the other. */
+  let(entry, way) {
+    const { kind, it } = entry;
+    if (kind === "js") it.release();
+    if (kind === "lent") {
+      it.release();
+      if (way) it.release(); // sloppy
+    }
+    if (kind === "nd") it.data = null;
+    if (kind === "py" && way) fromPython(this.python.run("release", "{}", it));
+    if (kind === "py" || kind === "np") it.destroy();
+    this.drop(entry);
+  }
+}
+
+export const EXCHANGE = Symbol.for("dlpack.exchange");
+
+function plainShape(it, kind) {
+  if (kind !== "py" && kind !== "np") return `${it.shape}`;
+  const shape = it.shape;
+  try {
+    return `${shape.toJs()}`;
+  } finally {
+    shape.destroy();
+  }
+}
+
+export function same(bytes, expected, what) {
+  const right = bytes.length === expected.length && bytes.every((byte, i) => byte === expected[i]);
+  found(right, () => `${what}: bytes ${bytes.slice(0, 64)}, not ${expected.slice(0, 64)}`);
+}
+
+/** A result of library.py, whose errors are thrown by their names. */
+export function fromPython(result) {
+  if (typeof result !== "string" || !result.startsWith("!")) return result;
+  const [name, label, ...message] = result.slice(1).split("|");
+  throw Object.assign(new Error(message.join("|")), { name, label });
+}
