@@ -296,6 +296,26 @@ await unread()`;
   ok(/kernel "unread" failed/.test(messages[0]), messages[0]);
 }
 
+export async function packed_elements_that_end_within_a_byte_have_a_neighbour({ library, bridge }) {
+  const device = await library.webgpu.requestDevice();
+  const host = library.Tensor.fromTypedArray(Uint8Array.of(0x21, 0x43), {
+    dtype: "uint4",
+    shape: [4],
+  });
+  const whole = host.to(device);
+  const part = whole.slice([0, 3]);
+  await throws(() => part.write(Uint8Array.of(0xff, 0x0f)), "UnsupportedError", /neighbours/);
+  equal(await part.read(), [0x21, 0x03]);
+  equal(await whole.read(), [0x21, 0x43]);
+  whole.write(Uint8Array.of(0x65, 0x87));
+  equal(await whole.read(), [0x65, 0x87]);
+  const own = bridge.empty([3], "uint4", { device }); // ends within a byte that is its alone
+  own.write(Uint8Array.of(0x21, 0x03));
+  equal(await own.read(), [0x21, 0x03]);
+  for (const each of [host, whole, part, own]) each.release();
+  device.destroy();
+}
+
 export async function reading_what_could_not_be_made_is_told_once({ library, bridge }) {
   const { listenForFaults, requestDevice } = library.webgpu;
   const device = await requestDevice();

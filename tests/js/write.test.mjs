@@ -133,3 +133,25 @@ test("shapes are compared, also of as many elements", () => {
   for (const each of [source, target]) each.release();
   assert.throws(() => target.write(new Float32Array(6)), { name: "ReleasedError" });
 });
+
+test("packed elements that end within a byte leave their neighbour alone, and take nothing of it along", async () => {
+  for (const [dtype, count, bytes] of [
+    ["uint4", 3, [0xff, 0x4f]],
+    ["uint1", 5, [0x3f, 0x43]],
+  ]) {
+    const whole = Tensor.fromTypedArray(Uint8Array.of(0x21, 0x43), {
+      dtype,
+      shape: [dtype === "uint4" ? 4 : 16],
+    });
+    const part = whole.slice([0, count]);
+    part.write(new Uint8Array(Math.ceil(part.nbytes)).fill(0xff));
+    assert.deepEqual([...whole.data], bytes, dtype);
+    const all = await part.read();
+    assert.equal(all.at(-1), 2 ** ((count * (dtype === "uint4" ? 4 : 1)) % 8) - 1, dtype);
+    await part.read(part);
+    assert.deepEqual([...whole.data], bytes, dtype);
+    const message = part.transfer();
+    assert.deepEqual(new Uint8Array(message.buffer), all);
+    whole.release();
+  }
+});

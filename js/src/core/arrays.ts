@@ -1,4 +1,4 @@
-import { gather } from "./elements.js";
+import { gather, putBytes } from "./elements.js";
 import { UnsupportedError } from "./errors.js";
 import { spanOf } from "./shape.js";
 import { type Described, type Place, type Storage, unclonable } from "./storage.js";
@@ -86,7 +86,7 @@ export function packedArray(tensor: Described, memory: ArrayBufferLike) {
   const target = new Uint8Array(packed.buffer);
   const { start, bytes } = spanOf(_type, _shape, _strides, _start);
   const source = new Uint8Array(memory, bytes > 0 ? start : 0, bytes);
-  if (_strides === null) target.set(source);
+  if (_strides === null) putBytes(target, source, size * _type.step);
   else gather(target, source, _shape, _strides, _type.step);
   return packed;
 }

@@ -82,3 +82,21 @@ export function gather(
     }
   }
 }
+
+/**
+ * Copies packed elements. Of the last byte only the bits that are theirs: the others may be a
+ * neighbour's, who has what is his.
+ *
+ * @param count - bytes of the elements; not whole where they end within one
+ */
+export function putBytes(target: Uint8Array, source: Uint8Array, count: number): void {
+  const whole = Math.floor(count);
+  const mask = (1 << ((count - whole) * 8)) - 1;
+  if (mask === 0) {
+    target.set(source);
+    return;
+  }
+  const last = source[whole] as number; // read first: the two may overlap
+  target.set(source.subarray(0, whole));
+  target[whole] = ((target[whole] as number) & ~mask) | (last & mask);
+}

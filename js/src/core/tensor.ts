@@ -24,7 +24,7 @@ import {
   dtypeOfArray,
   type TypedArray,
 } from "./dtype.js";
-import { type Element, readElement } from "./elements.js";
+import { type Element, putBytes, readElement } from "./elements.js";
 import { ReleasedError, UnsupportedError } from "./errors.js";
 import type { GPUBuffer, GPUDevice } from "./globals.js";
 import { type Hold, net } from "./leaks.js";
@@ -448,7 +448,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
       if (from.device.type === WEBGPU) {
         throw new UnsupportedError(`${from} is on a GPU: await its read(out) into this tensor`);
       }
-      this._bytes().set(from._as(this._type));
+      putBytes(this._bytes(), from._as(this._type), this._exact);
     } finally {
       if (from !== source) from.release();
     }
@@ -477,7 +477,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     if (this.device.type === WEBGPU) return (await deviceLayer().read([this], [out]))[0];
     const target = out ?? this._newArray();
     checkTarget(this, target);
-    bytesOfTarget(target).set(this._as(this._type));
+    putBytes(bytesOfTarget(target), this._as(this._type), this._exact);
     return target;
   }
 
@@ -617,10 +617,16 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return new Uint8Array(this._storage.bytes(this), nbytes > 0 ? this._start : 0, nbytes);
   }
 
+  /** @internal `nbytes`, but not whole where packed elements end within a byte. */
+  get _exact(): number {
+    return this.size * this._type.step;
+  }
+
   /** @internal The bytes of a CPU tensor in row-major order as another dtype; its own or a copy. */
   _as(type: DType): Uint8Array {
     const memory = this._storage.bytes(this);
-    if (type === this._type && this._strides === null) return this._bytes();
+    const shared = this._exact % 1 !== 0; // a byte with a neighbour
+    if (type === this._type && this._strides === null && !shared) return this._bytes();
     const packed = packedArray(this, memory);
     const made =
       type === this._type ? packed : convertElements(packed, this._type, type, `${this}`);

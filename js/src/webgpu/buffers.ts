@@ -149,6 +149,8 @@ export interface AllocateOptions {
   usage?: number;
   /** The size is a multiple of this, itself a multiple of 16; default 16. */
   padTo?: number;
+  /** Bytes of the elements, where they end within one. */
+  used?: number;
   /** Whether the elements must be 0 as well, and not only what lies behind them. */
   zeros?: boolean;
 }
@@ -160,7 +162,7 @@ export interface AllocateOptions {
 export function allocate(
   record: DeviceRecord,
   nbytes: number,
-  { usage = DEFAULT_USAGE, padTo = 16, zeros = false }: AllocateOptions = {},
+  { usage = DEFAULT_USAGE, padTo = 16, zeros = false, used = nbytes }: AllocateOptions = {},
 ): number {
   checkAlive(record);
   const { gpu } = record.device;
@@ -188,7 +190,7 @@ export function allocate(
       throw error;
     }
     filled.set(buffer, words);
-    return addSlot(record, buffer, { own: true, used: nbytes, made, outcome: made });
+    return addSlot(record, buffer, { own: true, used, made, outcome: made });
   }
   const pooled = usage === DEFAULT_USAGE;
   const { result: buffer, outcome } = operate(
@@ -200,7 +202,7 @@ export function allocate(
   const handle = addSlot(
     record,
     buffer,
-    pooled ? { own: true, used: nbytes } : { used: nbytes, release: () => buffer.destroy() },
+    pooled ? { own: true, used } : { used, release: () => buffer.destroy() },
   );
   const slot = slotOf(handle);
   slot.made = slot.outcome = outcome;
@@ -248,7 +250,10 @@ export function bufferOf(tensor: Tensor): GPUBuffer {
 export function capacityOf(tensor: Described): number {
   const { used, end } = slotOf(tensor._handle);
   const { start, bytes } = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
-  return (start + bytes >= used ? end : start + bytes) - tensor._start;
+  const { _strides, size, _type } = tensor;
+  const stop = start + (_strides === null ? size * _type.step : bytes);
+  // A byte that the elements end within may be a neighbour's, too.
+  return (stop >= used ? end : Math.floor(stop)) - tensor._start;
 }
 
 /** Bytes that whole words of the tensor take, if these are its own; else what is its own. */
@@ -284,7 +289,8 @@ export function emptyOnDevice(
   shape: readonly number[],
   dtype: DType,
 ): Tensor {
-  const handle = allocate(record, bytesOf(dtype, sizeOf(shape)), { zeros: true });
+  const used = sizeOf(shape) * dtype.step;
+  const handle = allocate(record, bytesOf(dtype, sizeOf(shape)), { zeros: true, used });
   return tensorOfSlot(handle, 0, dtype, shape, false);
 }
 
@@ -310,8 +316,8 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Te
   const rest = buffer.size - byteOffset;
   const padding = rest <= roundUp(start + bytes - byteOffset, 16) ? rest : 0;
   const capacity = checkCount("capacity", options.capacity ?? padding);
-  const used = start + bytes;
-  const end = Math.max(used, byteOffset + Math.min(capacity, rest));
+  const used = strides === null ? start + sizeOf(shape) * dtype.step : start + bytes;
+  const end = Math.max(start + bytes, byteOffset + Math.min(capacity, rest));
   const handle = addSlot(record, buffer, { release: options.release ?? null, used, end });
   return tensorOfSlot(handle, byteOffset, dtype, shape, options.readOnly === true, strides);
 }
@@ -403,7 +409,8 @@ export function copyOf(tensor: Described, options: AllocateOptions): number {
   const source = slotOf(tensor._handle);
   const { record } = source;
   const usage = (options.usage ?? DEFAULT_USAGE) | Usage.COPY_DST | Usage.STORAGE; // for its tail
-  const handle = allocate(record, tensor.nbytes, { ...options, usage });
+  const used = tensor.size * tensor._type.step;
+  const handle = allocate(record, tensor.nbytes, { ...options, usage, used });
   try {
     copyInto(tensor, slotOf(handle), 0);
     return handle;
@@ -430,7 +437,7 @@ export function copyInto(tensor: Described, target: LiveSlot, offset: number): v
       what: `copying ${tensor}`,
       reads: [source],
       writes: [target],
-      fresh: offset === 0 && nbytes >= target.used,
+      fresh: offset === 0 && tensor.size * tensor._type.step >= target.used,
       after: afterMaking(target),
       filters: ["validation"],
     },

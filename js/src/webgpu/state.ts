@@ -54,7 +54,7 @@ export interface Slot {
   release: (() => void) | null;
   /** Whether the buffer is ours and nobody else has seen it. */
   own: boolean;
-  /** Bytes from the start that elements of the whole tensor lie in; padding is behind. */
+  /** Bytes from the start that elements of the whole tensor lie in, not whole where they end within one. */
   used: number;
   /** Bytes from the start of the buffer that are no other tensor's. */
   end: number;

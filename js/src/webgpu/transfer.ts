@@ -1,6 +1,6 @@
 import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
-import { gather } from "../core/elements.js";
+import { gather, putBytes } from "../core/elements.js";
 import { UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import type { ToOptions } from "../core/options.js";
@@ -61,7 +61,11 @@ function uploadNew(
   options: AllocateOptions,
 ): Tensor {
   const usage = (options.usage ?? DEFAULT_USAGE) | Usage.COPY_DST;
-  const handle = allocate(record, bytesOf(dtype, tensor.size), { ...options, usage });
+  const handle = allocate(record, bytesOf(dtype, tensor.size), {
+    ...options,
+    usage,
+    used: tensor.size * dtype.step,
+  });
   try {
     fill(slotOf(handle), 0, tensor, dtype);
     return tensorOfSlot(handle, 0, dtype, tensor._shape, false);
@@ -140,7 +144,7 @@ function fill(slot: LiveSlot, offset: number, tensor: Tensor, dtype: DType): voi
   const { record, buffer } = slot;
   const { queue } = record.device.gpu;
   const nbytes = bytesOf(dtype, tensor.size);
-  const whole = offset === 0 && nbytes >= slot.used;
+  const whole = offset === 0 && tensor.size * dtype.step >= slot.used;
   operate(
     record,
     {
@@ -165,7 +169,7 @@ function writeElements(
 ): void {
   const { _storage, _strides, _type } = tensor;
   if (dtype === _type && _strides === null) {
-    writeBytes(queue, target, offset, tensor._bytes());
+    writeBytes(queue, target, offset, tensor._as(dtype));
   } else if (!_storage.chunk) {
     writeBytes(queue, target, offset, tensor._as(dtype));
   } else if (dtype.step % 1 !== 0 || !writePieces(queue, target, offset, tensor, dtype)) {
@@ -454,7 +458,7 @@ function take(record: DeviceRecord, piece: Piece, staging: GPUBuffer): void {
   const { _shape, _strides, _type, nbytes } = tensor;
   const bytes = new Uint8Array(staging.getMappedRange(offset, length)).subarray(skip);
   const into = bytesOfTarget(target);
-  if (_strides === null) into.set(bytes.subarray(0, nbytes));
+  if (_strides === null) putBytes(into, bytes.subarray(0, nbytes), tensor._exact);
   else gather(into, bytes, _shape, _strides, _type.step);
   count(record, "down", nbytes);
 }
