@@ -64,7 +64,7 @@ async function play(context, steps) {
     context.liveBefore = context.python.run("live", "{}");
     for (const [i, [name, seed]] of steps.entries()) {
       step = `step ${i}, ${name}`;
-      await BY_NAME.get(name)(world, new Random(seed));
+      await watch.settled(BY_NAME.get(name)(world, new Random(seed)), step);
       if (i % LOOK === LOOK - 1) await world.check();
     }
     step = "the last look";

@@ -32,15 +32,18 @@ export const turn = () => new Promise((done) => raw.setTimeout(done));
 
 /** What `promise` comes to; an error where it comes to nothing, which is never a matter of speed. */
 export function settled(promise, what) {
-  const timers = [];
+  let timer;
   const late = new Promise((_, reject) => {
-    timers.push(raw.setTimeout(() => reject(new Error(`${what} hangs`)), 60_000));
+    timer = raw.setTimeout(() => reject(new Error(`${what} hangs`)), 60_000);
   });
-  // Where it waits for a second itself, as for news of a lost device, that passes.
-  timers.push(raw.setTimeout(() => elapse(LONG), LONG + 200));
-  return Promise.race([promise, late]).finally(() => {
-    for (const timer of timers) clearTimeout(timer);
-  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+/** The same where it may wait for a second itself, for news of a lost device: that passes. */
+export function settledLater(promise, what) {
+  // Late enough for readers to be told of their faults before all others are.
+  const timer = raw.setTimeout(() => elapse(LONG), 3 * LONG);
+  return settled(promise, what).finally(() => clearTimeout(timer));
 }
 
 // --- what is told ---------------------------------------------------------------------------------
