@@ -264,7 +264,7 @@ export async function readMapped<R>(record: DeviceRecord, read: () => R): Promis
   try {
     return read();
   } catch (error) {
-    await checkLost(record, 10);
+    if (error instanceof DOMException) await checkLost(record, 1000);
     throw error;
   }
 }
