@@ -62,9 +62,10 @@ help: ## this list
 demo: $(NEEDS_$(PAGE)) site chromium ## NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
 	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
 
-# Two at a time, the longest first; what has to be installed comes before.
+# Two at a time, the longest first. What they need comes before, or they would wait for it.
 test: ## the tests, but for those of notebooks and other browsers
 	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
+	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(LIBRARIES) package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target \
 	  test-asan test-browser test-native test-js test-package
 
