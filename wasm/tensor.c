@@ -209,6 +209,8 @@ dlw_status dlw_tensor_empty(int32_t ndim, const int64_t *shape, DLDataType dtype
   size_t padded = (bytes + DLW_DATA_ALIGNMENT - 1) & ~(size_t)(DLW_DATA_ALIGNMENT - 1);
   void *data = bytes > 0 ? aligned_alloc(DLW_DATA_ALIGNMENT, padded) : NULL;
   if (bytes > 0 && data == NULL) return DLW_NO_MEMORY;
+  // Bits behind packed elements are never written: they must show nothing of others.
+  if ((uint64_t)size * bits % 8 != 0) ((uint8_t *)data)[bytes - 1] = 0;
   dlw_tensor *tensor = dlw_tensor_new(ndim, 0);
   if (tensor == NULL) {
     free(data);

@@ -34,7 +34,10 @@ export async function every_dtype_makes_the_round_trip(context) {
       const gpu = host.to(device);
       equal([gpu.dtype, gpu.shape], [name, shape]);
       const back = await gpu.read();
-      equal(bytes(back), bytes(host.data), `${name} ${shape}`);
+      // Without what lies behind packed elements, in the last byte.
+      const elements = bytes(await host.read());
+      equal(elements.slice(0, -1), bytes(host.data).slice(0, -1), `${name} ${shape}`);
+      equal(bytes(back), elements, `${name} ${shape}`);
       equal(back.constructor.name, host.data.constructor.name, name);
       releaseAll(host, gpu);
     }
