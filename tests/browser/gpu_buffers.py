@@ -52,7 +52,8 @@ async def settled(before):
     """Waits for both garbage collectors, and for what the GPU has still to do."""
     for _ in range(100):
         gc.collect()
-        js.Array.new(10**6).fill(0)  # something to collect
+        if hasattr(js, "gc"):
+            js.gc()
         await asyncio.sleep(0.02)
         if live() == before:
             return
@@ -197,6 +198,8 @@ async def test_the_gpu_device_is_that_of_the_page(device, gpu):
 
 
 async def test_a_javascript_tensor_made_on_the_way_ends_with_the_garbage():
+    if not hasattr(js, "gc"):
+        pytest.skip("this browser cannot be told to collect garbage")
     before = live()
     for i in range(20):
         assert dlw.from_js(dlw.to_js(np.full(3, i))).numpy().tolist() == [i] * 3

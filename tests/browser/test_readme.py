@@ -48,7 +48,8 @@ str([(squares == expected).all(), where, first == start.tolist(), counts.tolist(
 """)
     expected = [True, ("broken", 3), True, [100] * 10, True]
     assert str(checks).replace("np.True_", "True") == str(expected)
-    assert page.watch.complaints() == []
+    # Firefox says by itself what is wrong with a shader.
+    assert [line for line in page.watch.complaints() if "broken" not in line] == []
 
 
 def test_js_kernels(open_test_page: Callable[..., TestPage]) -> None:
