@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from itertools import groupby
 from pathlib import Path
+from textwrap import fill
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -47,13 +48,13 @@ def plot(rows: list[dict], target: Path) -> None:
     """Medians with the interquartile range as whiskers; every panel has its scale."""
     groups = panels(rows)
     lines = -(-len(groups) // COLUMNS)
-    figure = Figure(figsize=(4 * COLUMNS, 2.2 * lines), layout="constrained")
+    figure = Figure(figsize=(5 * COLUMNS, 2.4 * lines), layout="constrained")
     axes = list(figure.subplots(lines, COLUMNS, squeeze=False).flat)
     for axis, (title, group) in zip(axes, groups, strict=False):
         longest = max(row["median_ms"] for row in group)
         unit, scale = next(each for each in UNITS if longest * each[1] >= 1)
         axis.barh(
-            [row["way"] for row in group],
+            [fill(row["way"], 28) for row in group],
             [row["median_ms"] * scale for row in group],
             xerr=[row["iqr_ms"] / 2 * scale for row in group],
             color=[COLOURS.get(row["way"], TODAY) for row in group],
