@@ -33,6 +33,12 @@ def size(nbytes: int) -> str:
     return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes} B"
 
 
+def colour(way: str) -> str:
+    """Ours, in its several ways, the floor's, or that of today's ways."""
+    other = COLOURS[OURS] if way.startswith(OURS) else TODAY
+    return COLOURS.get(way, other)
+
+
 def panels(rows: list[dict]) -> list[tuple[str, list[dict]]]:
     """What was compared with each other, with its name."""
 
@@ -57,7 +63,7 @@ def plot(rows: list[dict], target: Path) -> None:
             [fill(row["way"], 28) for row in group],
             [row["median_ms"] * scale for row in group],
             xerr=[row["iqr_ms"] / 2 * scale for row in group],
-            color=[COLOURS.get(row["way"], TODAY) for row in group],
+            color=[colour(row["way"]) for row in group],
             error_kw={"ecolor": "#555", "lw": 1},
         )
         axis.set_title(f"{title} ({unit})", fontsize=10)
