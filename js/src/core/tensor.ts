@@ -637,10 +637,15 @@ export class Tensor<D extends DTypeName = DTypeName> {
   _derive(): TypedArray {
     this._check();
     const memory = this._storage.bytes(this);
-    const { View, components } = this._type;
-    const { start, bytes } = spanOf(this._type, this._shape, this._strides, this._start);
-    const count = Math.ceil((bytes / this._type.step) * components);
-    const from = bytes > 0 ? start : 0;
+    const { View, components, step } = this._type;
+    let from = this._start;
+    let count = this.size * components;
+    if (this._strides !== null || step % 1 !== 0) {
+      const { start, bytes } = spanOf(this._type, this._shape, this._strides, from);
+      from = start;
+      count = Math.ceil((bytes / step) * components);
+    }
+    if (count === 0) from = 0;
     if (from % View.BYTES_PER_ELEMENT !== 0) {
       throw new UnsupportedError(
         `${this} begins at byte ${from}, which ${View.name} cannot view: use contiguous()`,
