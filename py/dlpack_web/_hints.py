@@ -111,8 +111,8 @@ def _refuse_operator(symbol: str) -> Callable[..., NoReturn]:
 
 class _Missing:
     """What is there only to say what to do instead; `hasattr` finds nothing. Each has its
-    own place in the class, as a `__getattr__` would slow down whatever is there: NumPy
-    asks a Tensor for five attributes to make an array of it.
+    own place in the class, as a `__getattr__` would slow down whatever is there, also what
+    NumPy asks a Tensor for to make an array of it.
     """
 
     def __init__(self, name: str, hint: str) -> None:
