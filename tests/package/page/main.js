@@ -1,4 +1,4 @@
-// What a page of a user does; test_package.py bundles it, and serves it as it is, too.
+// What a page of a user does; test_pages.py bundles it, and serves it as it is, too.
 import { connect, liveTensors, Tensor } from "dlpack-web";
 import { fit } from "dlpack-web/exchange";
 import { fromNdarray, toNdarray } from "dlpack-web/ndarray";
