@@ -57,7 +57,10 @@ class Notebook:
         return self.finish()
 
     def finish(self) -> str:
-        self.page.wait_for_selector(".cell:last-child[data-state=idle]", timeout=30_000)
+        # A software GPU works off what a loop has submitted.
+        self.page.wait_for_selector(
+            ".cell:last-child[data-state=idle]", timeout=120_000
+        )
         self.idle()
         return self.page.locator(".cell").last.locator(".outputs").inner_text()
 
