@@ -1,6 +1,7 @@
 #include "import.h"
 
 #include "capsule.h"
+#include "ndarray.h"
 
 static PyObject *max_version; /* (1, 3) */
 static PyObject *str_dlpack, *str_exchange, *str_mro, *str_dict;
@@ -78,8 +79,18 @@ static void drop_buffer(dlw_tensor *root) {
   leave_python(state);
 }
 
+static void drop_array(dlw_tensor *root) {
+  PyGILState_STATE state = PyGILState_LOCKED;
+  if (!enter_python(&state)) return;
+  PyObject *kept = dlw_put_aside();
+  Py_DECREF(*(PyObject **)dlw_payload(root));
+  dlw_put_back(kept);
+  leave_python(state);
+}
+
 PyObject *dlw_exporter(dlw_tensor *tensor) {
   dlw_tensor *root = tensor->root;
+  if (root->drop == drop_array) return *(PyObject **)dlw_payload(root);
   return root->drop == drop_buffer ? ((Py_buffer *)dlw_payload(root))->obj : NULL;
 }
 
@@ -139,7 +150,24 @@ static int describe_buffer(dlw_tensor *tensor, const Py_buffer *view,
                   view->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0, request);
 }
 
-dlw_tensor *dlw_import_buffer(PyObject *obj, const dlw_request *request) {
+/* NULL without an exception where the buffer is to be asked. */
+static dlw_tensor *import_ndarray(PyObject *array, const dlw_request *request) {
+  int64_t shape[DLW_MAX_NDIM], strides[DLW_MAX_NDIM];
+  DLTensor described;
+  uint64_t flags;
+  if (!dlw_describe_ndarray(array, &described, shape, strides, &flags)) return NULL;
+  dlw_tensor *tensor = dlw_tensor_reserve(sizeof(PyObject *));
+  if (tensor == NULL) return dlw_raise(DLW_NO_MEMORY, NULL);
+  if (describe(tensor, &described, flags, request) < 0) {
+    dlw_tensor_release(tensor);
+    return NULL;
+  }
+  *(PyObject **)dlw_payload(tensor) = Py_NewRef(array);
+  tensor->drop = drop_array;
+  return tensor;
+}
+
+static dlw_tensor *import_view(PyObject *obj, const dlw_request *request) {
   dlw_tensor *tensor = dlw_tensor_reserve(sizeof(Py_buffer));
   if (tensor == NULL) return dlw_raise(DLW_NO_MEMORY, NULL);
   /* Filled in where it stays: exporters may let it point into itself, or keep its
@@ -154,7 +182,18 @@ dlw_tensor *dlw_import_buffer(PyObject *obj, const dlw_request *request) {
     dlw_release_quietly(tensor);
     return NULL;
   }
-  return request->copy == DLW_COPY_YES ? copy_instead(tensor) : tensor;
+  return tensor;
+}
+
+dlw_tensor *dlw_import_buffer(PyObject *obj, const dlw_request *request) {
+  dlw_tensor *tensor = NULL;
+  if (dlw_is_ndarray(obj)) {
+    tensor = import_ndarray(obj, request);
+    if (tensor == NULL && PyErr_Occurred()) return NULL;
+  }
+  if (tensor == NULL) tensor = import_view(obj, request);
+  if (tensor == NULL || request->copy != DLW_COPY_YES) return tensor;
+  return copy_instead(tensor);
 }
 
 /* --- managed tensors and capsules --------------------------------------------------
@@ -343,8 +382,8 @@ static int is_meant(PyTypeObject *type, const DLPackExchangeAPI *api) {
 /* Asks the type, as DLPack says: instances may have an attribute of that name, too.
  * NULL where __dlpack__ is to be called; -1 with an exception. */
 static int api_of(PyTypeObject *type, const DLPackExchangeAPI **api) {
-  /* The last static type that has none, as ndarray is. Those types cannot get one
-   * later, and they never die, so that the address stays theirs. */
+  /* The last static type that has none. Those types cannot get one later, and they
+   * never die, so that the address stays theirs. */
   static PyTypeObject *without;
   *api = NULL;
   if (type == without) return 0;
@@ -393,6 +432,18 @@ static int import_exchange(PyObject *obj, dlw_tensor **out) {
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
   if (PyErr_ExceptionMatches(PyExc_MemoryError)) return -1;
   PyErr_Clear();
+  return 0;
+}
+
+/* What can be had without a capsule. `*out` is NULL where __dlpack__ is to be called;
+ * -1 for exceptions that have to come through. */
+static int import_directly(PyObject *obj, const dlw_request *request,
+                           dlw_tensor **out) {
+  if (!dlw_is_ndarray(obj)) return import_exchange(obj, out);
+  *out = dlw_import_buffer(obj, request);
+  if (*out != NULL) return 0;
+  if (!dlw_is_refusal()) return -1;
+  PyErr_Clear(); /* NumPy's own words are for people, and it may know more dtypes */
   return 0;
 }
 
@@ -467,7 +518,7 @@ static int settle(dlw_tensor *tensor, PyObject *obj) {
 dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
   dlw_tensor *tensor;
   if (request->device == NULL && request->copy == DLW_COPY_IF_NEEDED) {
-    if (import_exchange(obj, &tensor) < 0) return NULL;
+    if (import_directly(obj, request, &tensor) < 0) return NULL;
     if (tensor != NULL) return tensor;
   }
   PyObject *capsule = call_dlpack(obj, request);

@@ -1,0 +1,83 @@
+#include "ndarray.h"
+
+/* --- which NumPy -------------------------------------------------------------------
+ */
+
+/* What import_array() of NumPy's headers asks: in the table of its C API, function 0
+ * gives the version of the ABI, and pointer 2 is ndarray. */
+static PyTypeObject *ndarray_in(const char *home) {
+  PyObject *name = PyUnicode_FromString(home);
+  PyObject *module = name != NULL ? PyImport_GetModule(name) : NULL;
+  PyObject *capsule =
+      module != NULL ? PyObject_GetAttrString(module, "_ARRAY_API") : NULL;
+  PyTypeObject *found = NULL;
+  if (capsule != NULL && PyCapsule_IsValid(capsule, NULL)) {
+    void **table = PyCapsule_GetPointer(capsule, NULL);
+    unsigned abi = ((unsigned (*)(void))table[0])();
+    if (abi == 0x1000009 || abi == 0x2000000) found = table[2];
+  }
+  Py_XDECREF(capsule);
+  Py_XDECREF(module);
+  Py_XDECREF(name);
+  PyErr_Clear();
+  return found;
+}
+
+int dlw_is_ndarray(PyObject *obj) {
+  /* Static types never die, so that their addresses stay theirs. */
+  static PyTypeObject *ndarray, *other;
+  PyTypeObject *type = Py_TYPE(obj);
+  if (type == ndarray) return 1;
+  if (ndarray != NULL || type == other) return 0;
+  if (PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE) return 0;
+  ndarray = ndarray_in("numpy._core._multiarray_umath");
+  if (ndarray == NULL) ndarray = ndarray_in("numpy.core._multiarray_umath"); /* 1.x */
+  if (type != ndarray) other = type;
+  return type == ndarray;
+}
+
+/* --- what it says ------------------------------------------------------------------
+ */
+
+/* By NumPy's type numbers, which are those of C's types up to 16, and 23 is a half. */
+static DLDataType dtype_of(const dlw_npy_descr *descr) {
+  enum { LONG = sizeof(long) * 8 };
+  static const struct {
+    uint8_t code, bits;
+  } TYPES[] = {
+      {kDLBool, 8},         {kDLInt, 8},   {kDLUInt, 8},     {kDLInt, 16},
+      {kDLUInt, 16},        {kDLInt, 32},  {kDLUInt, 32},    {kDLInt, LONG},
+      {kDLUInt, LONG},      {kDLInt, 64},  {kDLUInt, 64},    {kDLFloat, 32},
+      {kDLFloat, 64},       {kDLFloat, 0}, {kDLComplex, 64}, {kDLComplex, 128},
+      {kDLOpaqueHandle, 0},
+  };
+  int number = descr->type_num;
+  if (descr->byteorder == '>') return (DLDataType){kDLOpaqueHandle, 0, 1};
+  if (number == 23) return (DLDataType){kDLFloat, 16, 1};
+  if (number < 0 || (size_t)number >= sizeof TYPES / sizeof TYPES[0]) number = 16;
+  return (DLDataType){TYPES[number].code, TYPES[number].bits, 1};
+}
+
+int dlw_describe_ndarray(PyObject *obj, DLTensor *described, int64_t *shape,
+                         int64_t *strides, uint64_t *flags) {
+  const dlw_npy_array *array = (const dlw_npy_array *)obj;
+  DLDataType dtype = dtype_of(array->descr);
+  if (dtype.bits == 0 || array->nd > DLW_MAX_NDIM) return 0;
+  Py_ssize_t itemsize = (Py_ssize_t)dlw_itemsize(dtype); /* a power of two */
+  for (int i = 0; i < array->nd; i++) {
+    shape[i] = array->dimensions[i];
+    if ((array->strides[i] & (itemsize - 1)) != 0) return 0;
+    strides[i] = array->strides[i] / itemsize;
+  }
+  *described = (DLTensor){.data = array->data,
+                          .device = {kDLCPU, 0},
+                          .ndim = array->nd,
+                          .dtype = dtype,
+                          .shape = shape,
+                          .strides = strides};
+  /* A write to those that NumPy warns of is to something else than it seems. */
+  unsigned writeable = 0x400, warn_on_write = 0x80000000;
+  int writes = ((unsigned)array->flags & (writeable | warn_on_write)) == writeable;
+  *flags = writes ? 0 : DLPACK_FLAG_BITMASK_READ_ONLY;
+  return 1;
+}

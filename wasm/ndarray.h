@@ -1,0 +1,38 @@
+/* NumPy's arrays, read where they are: what their buffer says, without the format
+ * string that NumPy writes, and others read, for each buffer.
+ *
+ * The structs are NumPy's public ABI, the same for versions 1 and 2: those fields of
+ * PyArrayObject_fields and PyArray_Descr that every extension reads. No header of
+ * NumPy's is needed; tests/native/test_ndarray.py compares them with it. */
+#ifndef DLW_NDARRAY_H_
+#define DLW_NDARRAY_H_
+
+#include "errors.h"
+
+typedef struct {
+  PyObject_HEAD;
+  PyTypeObject *typeobj;
+  char kind, type, byteorder, former_flags;
+  int type_num;
+} dlw_npy_descr;
+
+typedef struct {
+  PyObject_HEAD;
+  char *data;
+  int nd;
+  Py_ssize_t *dimensions, *strides; /* strides in bytes */
+  PyObject *base;
+  dlw_npy_descr *descr;
+  int flags;
+} dlw_npy_array;
+
+/* Whether it is an ndarray, no subclass's instance, of a NumPy with that ABI. */
+int dlw_is_ndarray(PyObject *obj);
+
+/* Describes such an array; shape and strides have room for DLW_MAX_NDIM. 0 where only
+ * its buffer can tell, or refuse: other dtypes, other byte orders, strides that are no
+ * multiples of the item size. */
+int dlw_describe_ndarray(PyObject *array, DLTensor *described, int64_t *shape,
+                         int64_t *strides, uint64_t *flags);
+
+#endif
