@@ -39,6 +39,13 @@ export function checkStrides(
   return even || sizeOf(shape) === 0 ? null : steps;
 }
 
+/** Whether two shapes have the same extents. */
+export function sameShape(a: readonly number[], b: readonly number[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
 /** Number of elements; 1 for shape []. */
 export function sizeOf(shape: readonly number[]): number {
   let size = 1;

@@ -42,6 +42,7 @@ import {
   extentOf,
   positionOf,
   rowMajorStrides,
+  sameShape,
   sizeOf,
   spanOf,
 } from "./shape.js";
@@ -431,7 +432,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     try {
       from._check();
       const same = from._type === this._type;
-      if (`${from._shape}` !== `${this._shape}` || !(same || convert)) {
+      if (!sameShape(from._shape, this._shape) || !(same || convert)) {
         throw new UnsupportedError(`${from} cannot be written over ${this}`, {
           given: from.dtype,
           needed: this.dtype,

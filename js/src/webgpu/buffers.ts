@@ -40,18 +40,20 @@ const SLOT_BITS = 20;
 const MAX_SLOTS = 1 << SLOT_BITS;
 const MAX_GENERATION = (1 << (32 - SLOT_BITS)) - 1;
 
-const EMPTY: Slot = {
-  buffer: null,
-  record: null,
-  refs: 0,
-  generation: 0,
-  release: null,
-  own: false,
-  used: 0,
-  end: 0,
-  made: null,
-  outcome: null,
-};
+function emptySlot(generation: number): Slot {
+  return {
+    buffer: null,
+    record: null,
+    refs: 0,
+    generation,
+    release: null,
+    own: false,
+    used: 0,
+    end: 0,
+    made: null,
+    outcome: null,
+  };
+}
 
 /** Enters a buffer into the table, with one reference; returns its handle. */
 export function addSlot(
@@ -60,13 +62,13 @@ export function addSlot(
   facts: Partial<Pick<Slot, "release" | "own" | "used" | "end" | "made" | "outcome">> = {},
 ): number {
   const { slots, freeSlots } = state;
-  if (slots.length === 0) slots.push({ ...EMPTY });
+  if (slots.length === 0) slots.push(emptySlot(0));
   const index = freeSlots.pop() ?? slots.length;
   if (index >= MAX_SLOTS) throw new DLPackError(`more than ${MAX_SLOTS} GPU tensors at once`);
   const generation = slots[index]?.generation ?? 0;
-  const { size } = buffer;
-  const rest = { ...EMPTY, used: size, end: size, ...facts };
-  slots[index] = { ...rest, buffer, record, refs: 1, generation };
+  const { release = null, own = false, made = null, outcome = null } = facts;
+  const { used = buffer.size, end = buffer.size } = facts;
+  slots[index] = { buffer, record, refs: 1, generation, release, own, used, end, made, outcome };
   return (index | (generation << SLOT_BITS)) >>> 0;
 }
 
@@ -97,7 +99,7 @@ export function releaseSlot(handle: number): void {
     const { release, own, buffer, record, made } = slot;
     const index = handle & (MAX_SLOTS - 1);
     const generation = slot.generation + 1;
-    state.slots[index] = { ...EMPTY, generation };
+    state.slots[index] = emptySlot(generation);
     // A slot whose generations are used up is given up, so that no old handle is ever valid again.
     if (generation <= MAX_GENERATION) state.freeSlots.push(index);
     if (own) giveBack(record, buffer, made);

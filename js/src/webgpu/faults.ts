@@ -84,11 +84,10 @@ export function operate<R>(
   operation: Operation,
   calls: () => R,
 ): { result: R; outcome: Outcome | null } {
-  const { filters = [], reads = [], writes = [], fresh, after = [] } = operation;
+  const { filters = [], writes = [] } = operation;
   const { gpu } = record.device;
   for (const filter of filters) gpu.pushErrorScope(filter);
   let result: R;
-  let scopes: Promise<GPUError | null>[] = [];
   try {
     result = calls();
   } catch (error) {
@@ -96,17 +95,23 @@ export function operate<R>(
     throw error;
   }
   // The last is asked first: want of memory comes before the invalid buffer that it left.
-  scopes = filters.map(() => gpu.popErrorScope());
-  const parents = new Set<Outcome>();
-  for (const slot of fresh ? reads : [...reads, ...writes]) {
-    const open = openOutcome(slot);
-    if (open) parents.add(open);
-  }
-  for (const outcome of after) if (outcome && outcome.fault !== null) parents.add(outcome);
-  const outcome = join(record, operation, scopes, [...parents], site);
+  const scopes = filters.map(() => gpu.popErrorScope());
+  const outcome = join(record, operation, scopes, parentsOf(operation), site);
   for (const slot of writes) slot.outcome = outcome;
   if (outcome !== null) collector?.push(outcome);
   return { result, outcome };
+}
+
+/** What an operation builds on, of which it is not known that all is well; each once. */
+function parentsOf({ reads = [], writes = [], fresh, after = [] }: Operation): Outcome[] {
+  const parents: Outcome[] = [];
+  const add = (outcome: Outcome | null) => {
+    if (outcome && outcome.fault !== null && !parents.includes(outcome)) parents.push(outcome);
+  };
+  for (const slot of reads) add(openOutcome(slot));
+  if (!fresh) for (const slot of writes) add(openOutcome(slot));
+  for (const outcome of after) add(outcome);
+  return parents;
 }
 
 /** What is not known to be well about the elements of a slot. */

@@ -5,19 +5,26 @@ const BUDGET = 256 << 20;
 /** After so long without any use, all of them go. */
 const IDLE_MS = 10_000;
 
+/** Usage flags are less than 2^12, and sizes below 2^41: exact as a number. */
+function kindOf(size: number, usage: number): number {
+  return size * 4096 + usage;
+}
+
 /** Idle buffers by usage and size, the kind used last at the end. */
 export class Pool {
   /** Bytes of the buffers that wait here. */
   idleBytes = 0;
   created = 0;
   reused = 0;
-  readonly #idle = new Map<string, GPUBuffer[]>();
+  readonly #idle = new Map<number, GPUBuffer[]>();
+  /** The one at the end. */
+  #last: number | undefined;
   #used = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** A buffer of exactly this size and usage, with whatever is in it; undefined if none waits. */
   take(size: number, usage: number): GPUBuffer | undefined {
-    const buffer = this.#idle.get(`${usage}:${size}`)?.pop();
+    const buffer = this.#idle.get(kindOf(size, usage))?.pop();
     if (buffer === undefined) {
       this.created++;
       return buffer;
@@ -30,12 +37,16 @@ export class Pool {
 
   /** Takes a buffer that nobody else will use, work in the queue apart: that keeps its order. */
   give(buffer: GPUBuffer): void {
-    const key = `${buffer.usage}:${buffer.size}`;
-    const kind = this.#idle.get(key) ?? [];
+    const { size } = buffer;
+    const key = kindOf(size, buffer.usage);
+    let kind = this.#idle.get(key);
+    if (kind === undefined || key !== this.#last) {
+      this.#idle.delete(key);
+      this.#idle.set(key, (kind ??= []));
+      this.#last = key;
+    }
     kind.push(buffer);
-    this.#idle.delete(key);
-    this.#idle.set(key, kind);
-    this.idleBytes += buffer.size;
+    this.idleBytes += size;
     this.#used = true;
     if (this.idleBytes > BUDGET) this.#trim(BUDGET);
     this.#timer ??= this.#later();

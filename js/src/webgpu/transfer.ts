@@ -145,15 +145,16 @@ function fill(slot: LiveSlot, offset: number, tensor: Tensor, dtype: DType): voi
   const { queue } = record.device.gpu;
   const nbytes = bytesOf(dtype, tensor.size);
   const whole = offset === 0 && tensor.size * dtype.step >= slot.used;
+  // What is pooled and small is known to be there, and writing it cannot fail.
+  const safe = slot.own && !isRisky(nbytes, DEFAULT_USAGE);
   operate(
     record,
     {
-      what: `uploading ${tensor}`,
+      what: safe ? "uploading" : `uploading ${tensor}`,
       writes: [slot],
       fresh: whole,
       after: whole ? afterMaking(slot) : [],
-      // What is pooled and small is known to be there, and writing it cannot fail.
-      filters: slot.own && !isRisky(nbytes, DEFAULT_USAGE) ? [] : ["validation"],
+      filters: safe ? [] : ["validation"],
     },
     () => writeElements(queue, buffer, offset, tensor, dtype),
   );
