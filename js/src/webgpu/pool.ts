@@ -39,13 +39,13 @@ export class Pool {
   give(buffer: GPUBuffer): void {
     const { size } = buffer;
     const key = kindOf(size, buffer.usage);
-    let kind = this.#idle.get(key);
-    if (kind === undefined || key !== this.#last) {
+    const kind = this.#idle.get(key) ?? [];
+    kind.push(buffer);
+    if (key !== this.#last || kind.length === 1) {
       this.#idle.delete(key);
-      this.#idle.set(key, (kind ??= []));
+      this.#idle.set(key, kind);
       this.#last = key;
     }
-    kind.push(buffer);
     this.idleBytes += size;
     this.#used = true;
     if (this.idleBytes > BUDGET) this.#trim(BUDGET);
