@@ -32,6 +32,7 @@ WHEEL := dist/wheel.json
 LIBRARIES := build/libraries/.done
 MODEL := build/model/.done
 LITE := build/lite/.done
+EXAMPLE := build/example/example.wasm
 # What single pages need besides the site.
 NEEDS_chain := $(LIBRARIES) $(MODEL)
 NEEDS_lite := $(LITE)
@@ -44,8 +45,9 @@ LITE_PACKAGES := numpy matplotlib pillow kiwisolver contourpy fonttools cycler p
 JS := js/dist/index.js
 
 C_FILES := $(wildcard wasm/*.c wasm/*.h)
+EXAMPLE_FILES := $(wildcard wasm/example/*.c wasm/example/*.h)
 FUZZ_FILES := $(wildcard tests/fuzz/core/*.c tests/fuzz/core/*.h)
-C_TESTS := $(wildcard tests/native/*.c tests/fuzz/*.c) $(FUZZ_FILES)
+C_TESTS := $(wildcard tests/native/*.c tests/fuzz/*.c) $(FUZZ_FILES) $(EXAMPLE_FILES)
 PY_FILES := $(filter-out $(NATIVE) $(BRIDGE),$(wildcard py/dlpack_web/*.*))
 TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
@@ -65,7 +67,8 @@ demo: $(NEEDS_$(PAGE)) site chromium ## NumPy -> JS -> GPU -> NumPy in headless 
 # Two at a time, the longest first. What they need comes before, or they would wait for it.
 test: ## the tests, but for those of notebooks and other browsers
 	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
-	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(LIBRARIES) package site
+	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(LIBRARIES) \
+	  $(EXAMPLE) package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target \
 	  test-asan test-browser test-native test-js test-package
 
@@ -155,7 +158,7 @@ fuzz: $(FUZZERS) $(FUZZ)/hostile.so $(ASAN) $(FAULTS) ## tries to break it (SECO
 fuzz-js: site chromium ## the same for JavaScript and WebGPU: calls that fail, a model, cycles
 	@$(PYTHON_BIN)/python tests/fuzz/js/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-test-js: $(LIBRARIES) site
+test-js: $(LIBRARIES) $(EXAMPLE) site
 	node --test $(JS_TESTS)
 
 test-package: $(LIBRARIES) package site chromium
@@ -360,6 +363,16 @@ $(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml README.md LICENSE \
   build/xbuildenv/.done $(TOOLCHAIN)/build_wheel.sh
 	@$(TOOLCHAIN)/need.sh emcc
 	$(TOOLCHAIN)/build_wheel.sh build/venv build/xbuildenv dist
+
+# A module without Python, which shares tensors by the exchange protocol alone.
+$(EXAMPLE): $(EXAMPLE_FILES) wasm/dlpack.h
+	@$(TOOLCHAIN)/need.sh emcc
+	echo "[build] example module in C"
+	mkdir -p $(@D)
+	PATH=$$PATH$${EMSDK:+:$$EMSDK/upstream/emscripten} emcc $(filter %.c,$^) -o $@ \
+	  -Iwasm -std=c11 -O2 -Wall -Wextra -Wconversion -Werror --no-entry -sSTANDALONE_WASM \
+	  -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=1MB -sMAXIMUM_MEMORY=64MB -sTOTAL_STACK=64KB \
+	  -sERROR_ON_UNDEFINED_SYMBOLS=0 -sWARN_ON_UNDEFINED_SYMBOLS=0 # let_go is imported
 
 $(BRIDGE): $(TS_FILES) $(NPM)
 	@echo "[build] JavaScript for the wheel"
