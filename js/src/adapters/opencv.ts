@@ -31,8 +31,8 @@ export interface OpenCV {
 /** A `cv.Mat`, as far as it is used here. */
 export interface Mat {
   readonly data: Uint8Array;
-  /** Extents without the channels. */
-  readonly matSize: any;
+  /** Extents without the channels; its declarations do not know it. */
+  readonly matSize?: any;
   /** Bytes from one element to the next, along each of those. */
   readonly step: any;
   channels(): number;
