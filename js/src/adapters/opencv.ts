@@ -88,9 +88,11 @@ export function fromMat(
     () => header.delete(),
     (release) => {
       // By the header, as not every build gives its memory away.
+      let { buffer } = header.data;
       const memory = {
         get buffer() {
-          return header.data.buffer;
+          if (!header.isDeleted()) ({ buffer } = header.data);
+          return buffer;
         },
       };
       const layout = layoutOf(header);
