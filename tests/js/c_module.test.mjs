@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { afterEach, beforeEach, test } from "node:test";
+import { conformance } from "../../js/dist/conformance/index.js";
+import { dtypeNamed } from "../../js/dist/core/dtype.js";
 import { EXCHANGE, take } from "../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../js/dist/index.js";
 import { load } from "../../wasm/example/example.mjs";
@@ -57,6 +59,29 @@ function made(values, shape = [values.length]) {
   new Float32Array(c.memory.buffer, tensor.ptr, values.length).set(values);
   return tensor;
 }
+
+/** Rules that a module without threads, GPU and padding has nothing to do with; F13 is not counted. */
+const NOT_OURS = ["D1", "F13", "M3", "O5", "S3", "S6", "T1"];
+
+test("the suite of the protocol finds all rules kept", async () => {
+  const tensors = [];
+  const make = ({ dtype, shape, bytes }) => {
+    const { packed } = dtypeNamed(dtype);
+    const [code, bits, lanes] = [packed & 255, (packed >>> 8) & 255, packed >>> 16];
+    const tensor = c.Tensor.empty({ code, bits, lanes }, shape);
+    new Uint8Array(c.memory.buffer, tensor.ptr, bytes.length).set(bytes);
+    tensors.push(tensor);
+    return Object.assign(tensor, { grow });
+  };
+  const { ok, rules } = await conformance({ make });
+  assert.ok(ok, JSON.stringify(rules.filter((rule) => !rule.ok)));
+  const skipped = rules.filter((rule) => rule.skipped).map(({ id }) => id);
+  assert.deepEqual(
+    skipped.filter((id) => !NOT_OURS.includes(id)),
+    [],
+  );
+  for (const tensor of tensors) tensor.release();
+});
 
 // --- a producer -----------------------------------------------------------------------------------
 
@@ -346,6 +371,46 @@ test("exchanges that cannot be are refused before a byte is read, and released",
   const readOnly = lend(data, { flags: 1 });
   assert.throws(() => c.fromExchange(readOnly, { writes: true }), { name: "UnsupportedError" });
   assert.throws(() => c.fromExchange({}), TypeError);
+});
+
+test("each field is read once, and believed", () => {
+  const reads = {};
+  const honest = lend(Float32Array.of(1, 2, 3));
+  const producer = {
+    [EXCHANGE](request) {
+      const exchange = honest[EXCHANGE](request);
+      for (const [name, value] of Object.entries(exchange)) {
+        Object.defineProperty(exchange, name, {
+          get() {
+            reads[name] = (reads[name] ?? 0) + 1;
+            return reads[name] === 1 ? value : { shape: [2 ** 20], byteOffset: 4 }[name];
+          },
+        });
+      }
+      return exchange;
+    },
+  };
+  for (const options of [{}, { writes: true }]) {
+    for (const name of Object.keys(reads)) delete reads[name];
+    const tensor = c.fromExchange(producer, options);
+    assert.equal(c.sum(tensor), 6);
+    tensor.release();
+    assert.ok(
+      Object.values(reads).every((count) => count === 1),
+      JSON.stringify(reads),
+    );
+  }
+});
+
+test("shared memory is taken as any other", () => {
+  const memory = new WebAssembly.Memory({ initial: 1, maximum: 2, shared: true });
+  new Float32Array(memory.buffer, 8, 2).set([1, 2]);
+  for (const data of [{ memory, ptr: 8 }, new Float32Array(memory.buffer, 8, 2)]) {
+    const tensor = c.fromExchange(lend(data, { shape: [2] }), { writes: true });
+    c.scale(tensor, 2);
+    tensor.release();
+  }
+  assert.deepEqual([...new Float32Array(memory.buffer, 8, 2)], [4, 8]);
 });
 
 test("an error on the way is the one that is told, whatever release() does", (context) => {
