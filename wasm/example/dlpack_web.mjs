@@ -6,6 +6,7 @@ const EXCHANGE = Symbol.for("dlpack.exchange");
 const READ_ONLY = 1;
 const COPIED = 2;
 const PADDED = 4;
+const WIDTHS = [1, 2, 4, 6, 8, 16, 32, 64, 128]; // bits of DLPack's dtypes
 
 // --- layouts: { dtype, shape, strides, flags }, and what follows from that -----------------------
 
@@ -55,9 +56,11 @@ const listOf = (given) => (Array.isArray(given) && given.length <= 64 ? [...give
 /** What an exchange says, each field read once; `place()` looks where the elements are by now. */
 function checked(exchange) {
   const { device, dtype, shape: extents, strides: steps, byteOffset, data, flags } = exchange;
-  if (device?.type !== 1) throw refuse("DeviceError", "only tensors on the CPU are taken");
+  const { type, gpu } = Object(device);
+  needs(type === 1 || (type === 15 && Object(gpu) === gpu), "the device is neither CPU nor WebGPU");
+  if (type !== 1) throw refuse("DeviceError", "only tensors on the CPU are taken");
   const { code, bits, lanes } = Object(dtype);
-  const known = isCount(code, 0, 255) && isCount(bits, 1, 255) && isCount(lanes, 1, 65535);
+  const known = isCount(code, 0, 17) && WIDTHS.includes(bits) && isCount(lanes, 1, 65535);
   needs(known, "the dtype is none of DLPack's");
   needs(isCount(flags) && isCount(byteOffset), "flags or byteOffset is no count");
   const shape = listOf(extents);
