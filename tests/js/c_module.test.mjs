@@ -210,6 +210,15 @@ test("what lies in the module's own memory is taken without a copy, unless that 
   for (const each of [mine, fresh]) each.release();
 });
 
+test("memory that grows while elements are copied within it", () => {
+  const size = 60_000;
+  const kept = [made(Array.from({ length: size }, (_, i) => i))];
+  const { buffer } = c.memory;
+  while (c.memory.buffer === buffer) kept.push(c.fromExchange(kept[0], { copy: true }));
+  for (const tensor of kept) assert.equal(c.sum(tensor), (size * (size - 1)) / 2);
+  for (const tensor of kept) tensor.release();
+});
+
 test("every dtype that C knows is summed, at any address; others are not a number", () => {
   const half = new Uint8Array(Uint16Array.of(0x3c00, 0xc200, 0x0001).buffer); // 1, -3, 2 ** -24
   for (const [array, dtype, expected] of [
