@@ -308,11 +308,14 @@ test("release tells whether elements were changed, those who took it from us amo
     [(tensor) => tensor[EXCHANGE]().release(), false],
     [(tensor) => tensor[EXCHANGE]().release(true), true],
   ]) {
-    const producer = lend(Float32Array.of(1));
+    const data = Float32Array.of(1);
+    const producer = lend(data);
     const tensor = c.fromExchange(producer, { writes: true });
     act(tensor);
+    data[0] = 2; // its owner's, which stays where nothing was changed
     tensor.release();
     assert.deepEqual(producer.told.released, [wrote], `${act}`);
+    assert.equal(data[0], wrote ? 1 : 2);
   }
 });
 
@@ -425,7 +428,9 @@ test("shared memory is taken as any other", () => {
 
 test("an error on the way is the one that is told, whatever release() does", (context) => {
   const told = context.mock.method(console, "error", () => {});
+  let released = 0;
   const release = () => {
+    released++;
     throw new Error("and so did release()");
   };
   const producer = lend(Float32Array.of(1), { shape: [5], release });
@@ -433,6 +438,7 @@ test("an error on the way is the one that is told, whatever release() does", (co
   assert.equal(told.mock.callCount(), 1);
   const fine = lend(Float32Array.of(1), { release });
   assert.throws(() => c.fromExchange(fine), /and so did/);
+  assert.equal(released, 2, "once each");
 });
 
 // --- random sequences -----------------------------------------------------------------------------

@@ -167,6 +167,14 @@ for (const [version, cv] of Object.entries(VERSIONS)) {
     const mat = filled(cv, 5, 6, cv.CV_8UC3);
     const tensor = fromMat(cv, mat);
     const at = (it) => it.data.byteOffset - mat.data.byteOffset;
+    /** Elements that lie one after the other, with another shape. */
+    const flat = (range, shape) => {
+      const line = tensor.reshape([90]);
+      const some = line.slice(range);
+      const view = some.reshape(shape);
+      for (const each of [line, some]) each.release();
+      return view;
+    };
     for (const [view, shape, offset] of [
       [tensor.slice(), [5, 6, 3], 0],
       [tensor.slice([1, 4], [2, null]), [3, 4, 3], 18 + 6],
@@ -189,6 +197,9 @@ for (const [version, cv] of Object.entries(VERSIONS)) {
       tensor.slice(null, null, [0, 2]),
       tensor.slice(null, null, 1),
       tensor.slice(null, 1),
+      flat([1, 16], [1, 5, 3]), // begins within an element
+      flat([9, 27], [1, 6, 3]), // goes on in the next row
+      flat([0, 21], [1, 7, 3]),
     ]) {
       assert.throws(() => toMat(cv, view, { copy: false }), { name: "CopyError" });
       const copied = toMat(cv, view);
@@ -286,9 +297,20 @@ for (const [version, cv] of Object.entries(VERSIONS)) {
     });
     assert.throws(() => toMat(cv, broad), {
       name: "UnsupportedError",
-      message: /make a Mat.*memory/s,
+      message: /make a Mat.*memory.*\S$/s,
     });
     broad.release();
+  });
+
+  test(`OpenCV ${version}: elements that are gone make no Mat, and leave none behind`, (context) => {
+    const counts = countMats(cv, context);
+    const array = Float32Array.of(1, 2);
+    const tensor = Tensor.fromTypedArray(array);
+    structuredClone(array.buffer, { transfer: [array.buffer] });
+    assert.throws(() => toMat(cv, tensor), { name: "UnsupportedError", message: /detached/ });
+    assert.equal(counts.deleted, 1);
+    tensor.release();
+    assert.throws(() => toMat(cv, tensor), { name: "ReleasedError" });
   });
 
   test(`OpenCV ${version}: thousands of Mats leave its heap as it was`, () => {

@@ -159,18 +159,20 @@ export function toMat<L extends OpenCV>(
 /** The Mat that a tensor is over, or its rows and columns; undefined where it is no part of one. */
 function partOf(cv: OpenCV, held: Tensor): any {
   const header = lent.get(held._storage);
-  if (!(header instanceof cv.Mat) || held.readOnly || held.size === 0) return undefined;
-  const { dtype, shape, strides, itemsize } = held;
+  if (!(header instanceof cv.Mat) || held.size === 0) return undefined;
+  const { shape, strides, itemsize } = held;
   const [height = 1, width = 1, channels = 1] = shape;
   const steps: number[] = header.step;
   const [pitch = 0, size = 0] = steps;
-  const offset = held._start - header.data.byteOffset;
   const wanted = [pitch, size, itemsize];
   // Along an axis of one element there are no steps.
   const even = shape.every((n, i) => n === 1 || (strides[i] as number) * itemsize === wanted[i]);
-  const same = DEPTHS[header.depth()] === dtype && header.channels() === channels;
-  if (steps.length !== 2 || !even || !same || (offset % pitch) % size !== 0) return undefined;
-  return header.roi({ x: (offset % pitch) / size, y: Math.floor(offset / pitch), width, height });
+  if (steps.length !== 2 || !even || header.channels() !== channels) return undefined;
+  const offset = held._start - header.data.byteOffset;
+  const [x, y] = [(offset % pitch) / size, Math.floor(offset / pitch)];
+  // What was reshaped may begin within an element, or go on in the next row.
+  const inside = x % 1 === 0 && x + width <= header.cols && y + height <= header.rows;
+  return inside ? header.roi({ x, y, width, height }) : undefined;
 }
 
 function copiedTo(cv: OpenCV, held: Tensor): any {
