@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { afterEach, beforeEach, test } from "node:test";
-import { conformance } from "../../js/dist/conformance/index.js";
+import { conformance, consumerConformance } from "../../js/dist/conformance/index.js";
 import { dtypeNamed } from "../../js/dist/core/dtype.js";
 import { EXCHANGE, take } from "../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../js/dist/index.js";
@@ -81,6 +81,24 @@ test("the suite of the protocol finds all rules kept", async () => {
     [],
   );
   for (const tensor of tensors) tensor.release();
+});
+
+test("the suite of the protocol finds all rules kept by fromExchange", async (context) => {
+  context.mock.method(console, "error", () => {}); // of a release() that throws
+  for (const writes of [false, true]) {
+    const consume = (producer, { copy }) => {
+      const tensor = c.fromExchange(producer, { copy, writes });
+      const { data, capacity, release } = tensor[EXCHANGE]();
+      const bytes = new Uint8Array(c.memory.buffer, data.ptr, capacity).slice();
+      release(false);
+      tensor.release();
+      return bytes;
+    };
+    const { ok, rules } = await consumerConformance({ consume });
+    assert.ok(ok, JSON.stringify(rules.filter((rule) => !rule.ok)));
+    const skipped = rules.filter((rule) => rule.skipped).map(({ id }) => id);
+    assert.deepEqual(skipped, ["N1"]); // of GPUs
+  }
 });
 
 // --- a producer -----------------------------------------------------------------------------------
