@@ -75,7 +75,7 @@ static double load(DLDataType type, const char *at) {
   return memcpy(&x, at, sizeof x), x;
 }
 
-/* Adds all elements; with a factor that is not 1 multiplies those of float32, in place.
+/* Adds all elements. With a factor other than 1 multiplies those of float32 in place.
  */
 static double walk(const DLTensor *t, int32_t axis, char *at, float factor) {
   if (axis == t->ndim) {
