@@ -371,7 +371,7 @@ $(EXAMPLE): $(EXAMPLE_FILES) wasm/dlpack.h
 	mkdir -p $(@D)
 	PATH=$$PATH$${EMSDK:+:$$EMSDK/upstream/emscripten} emcc $(filter %.c,$^) -o $@ \
 	  -Iwasm -std=c11 -O2 -Wall -Wextra -Wconversion -Werror --no-entry -sSTANDALONE_WASM \
-	  -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=1MB -sMAXIMUM_MEMORY=64MB -sTOTAL_STACK=64KB \
+	  -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=8MB -sMAXIMUM_MEMORY=64MB \
 	  -sERROR_ON_UNDEFINED_SYMBOLS=0 -sWARN_ON_UNDEFINED_SYMBOLS=0 # let_go is imported
 
 $(BRIDGE): $(TS_FILES) $(NPM)
