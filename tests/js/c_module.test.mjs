@@ -142,7 +142,8 @@ test("the deleter in C is called once, after the last of its holders let go", ()
     release(); // rule O2: nothing
   }
   assert.equal(c.liveTensors(), 0);
-  assert.throws(() => tensor[EXCHANGE](), { name: "ReleasedError" });
+  assert.throws(() => tensor[EXCHANGE]({ device: {} }), { name: "ReleasedError" });
+  assert.throws(() => tensor[EXCHANGE]({ copy: 1 }), { name: "TypeError" }); // rule X3
   assert.throws(() => c.sum(tensor), { name: "ReleasedError" });
 });
 

@@ -87,8 +87,8 @@ function checked(exchange) {
   return { ...layout, place };
 }
 
-/** Throws for a request that cannot be met (rules R2 to R7); tells whether a copy is needed. */
-function needsCopy(request, readOnly) {
+/** Throws for a request that makes no sense, or is of another version, whatever the tensor (rule X3). */
+function checkRequest(request) {
   const { versions = [1], device = null, copy, writes } = request;
   const flags = [copy, writes].every((it) => it === undefined || typeof it === "boolean");
   if (!Array.isArray(versions) || typeof device !== "object" || !flags) {
@@ -97,6 +97,10 @@ function needsCopy(request, readOnly) {
     );
   }
   needs(versions.includes(1), "version 1 of the protocol is what there is");
+}
+
+/** Whether a copy is needed for a request; throws where it cannot be met (rules R3 to R5). */
+function needsCopy({ device, copy, writes }, readOnly) {
   if (device) throw refuse("DeviceError", "the tensor is in a module's memory, on the CPU");
   needs(!(writes && readOnly && copy === false), "the tensor is read-only");
   return copy === true || (writes === true && readOnly);
@@ -278,6 +282,7 @@ export async function loadModule(source) {
 
     /** The producer's method (rules M1 to M3). */
     [EXCHANGE](request = {}) {
+      checkRequest(request);
       const layout = read(this.address);
       if (!needsCopy(request, layout.flags & READ_ONLY)) return this.#lend(layout, request);
       const fresh = describe(packed(layout));
