@@ -1,5 +1,5 @@
 // The exchange protocol on a GPU; each function is a test. The CPU is in tests/js.
-import { EXCHANGE, fit, take } from "/js/exchange/index.js";
+import { EXCHANGE, EXCHANGE_ASYNC, fit, take, takeAsync } from "/js/exchange/index.js";
 import { webgpu } from "/js/index.js";
 import { upload } from "./libraries.mjs";
 import { counted, equal, ok, throws } from "./pages/expect.mjs";
@@ -134,6 +134,89 @@ export async function cpu_tensors_are_uploaded_where_a_device_is_asked_for(conte
   ok(exchange.device.gpu === device && exchange.flags === 2, "uploaded, and said so");
   exchange.release();
   x.release();
+}
+
+export async function usages_can_be_asked_for_exactly(context) {
+  const [device] = await twoDevices();
+  const x = upload(context, VALUES, device);
+  const { usage } = x.buffer;
+  const same = counted(context, () => fit(x, { needs: { exactUsage: usage } }), {});
+  ok(same.buffer === x.buffer, "passed on");
+  same.release();
+  const needs = { exactUsage: 8 | 4 };
+  const made = counted(context, () => fit(x, { needs }), { gpu_copies: 1 });
+  equal([made.buffer.usage, await made.read()], [12, VALUES]);
+  made.release();
+  await throws(() => fit(x, { needs, copy: false }), "CopyError", /not exactly 12/);
+  await throws(() => fit(x, { needs: { exactUsage: 4 } }), "UnsupportedError", /add COPY_DST/);
+  const halves = upload(context, new Uint16Array(3), device);
+  await throws(() => fit(halves, { needs }), "UnsupportedError", /needs a buffer with STORAGE/);
+  halves.release();
+  const array = context.library.Tensor.fromTypedArray(VALUES);
+  const sent = fit(array, { device, needs });
+  equal([sent.buffer.usage, await sent.read()], [12, VALUES]);
+  for (const tensor of [sent, array, x]) tensor.release();
+}
+
+export async function who_waits_gets_tensors_from_wherever_they_are(context) {
+  const [device, other] = await twoDevices();
+  const x = upload(context, VALUES, device);
+  const live = context.library.liveTensors();
+  const host = await takeAsync(x, { device: null });
+  equal([host.device.gpu, [...host]], [null, [...VALUES]]);
+  host.release();
+  const moved = await takeAsync(x, { device: other });
+  equal([moved.device.gpu === other, await moved.read()], [true, VALUES]);
+  moved.release();
+  const here = await x[EXCHANGE_ASYNC]({ device, copy: false });
+  ok(here.data === x.buffer && here.flags === 0, "nothing to wait for");
+  here.release();
+  const fresh = await x[EXCHANGE_ASYNC]({ device: null });
+  equal([fresh.flags, [...fresh.data]], [2, [...VALUES]]);
+  fresh.release();
+  await throws(() => takeAsync(x, { device: null, copy: false }), "CopyError", /not on the CPU/);
+  const aborted = AbortSignal.abort(new Error("enough"));
+  await throws(() => takeAsync(x, { device: null, signal: aborted }), "Error", /enough/);
+  const control = new AbortController();
+  const waiting = takeAsync(x, { device: null, signal: control.signal });
+  control.abort(new Error("enough of it"));
+  await throws(() => waiting, "Error", /enough of it/);
+  x.release();
+  await throws(() => x[EXCHANGE_ASYNC]({ device: null }), "ReleasedError", /released/);
+  await device.queue.onSubmittedWorkDone();
+  equal(context.library.liveTensors(), live - 1);
+}
+
+export async function libraries_find_the_pages_device({ library }) {
+  const PAGE = Symbol.for("dlpack.device");
+  const { pageDevice } = library.webgpu;
+  const [one, two] = await Promise.all([pageDevice(), pageDevice({ features: [] })]);
+  ok(one === two && (await globalThis[PAGE]) === one, "whoever comes first");
+  const adapter = await navigator.gpu.requestAdapter();
+  equal([...one.features].sort(), [...adapter.features].sort());
+  equal(one.limits.maxBufferSize, adapter.limits.maxBufferSize);
+  ok((await pageDevice({ maxBufferSize: 1 << 20 })) === one, "enough");
+  await throws(
+    () => pageDevice({ maxBufferSize: 2 ** 50 }),
+    "UnsupportedError",
+    /than this adapter/,
+  );
+  one.destroy();
+  await one.lost;
+  const next = await pageDevice();
+  ok(next !== one && (await globalThis[PAGE]) === next, "in the place of a lost one");
+  const theirs = await adapter.requestDevice();
+  globalThis[PAGE] = theirs;
+  ok((await pageDevice()) === theirs, "somebody else's");
+  if (adapter.features.size > theirs.features.size) {
+    const features = [[...adapter.features].find((name) => !theirs.features.has(name))];
+    const own = await pageDevice({ features });
+    ok(own !== theirs && globalThis[PAGE] === theirs, "one of our own, beside it");
+  }
+  globalThis[PAGE] = Promise.reject(new Error("no adapter"));
+  globalThis[PAGE].catch(() => {});
+  ok((await pageDevice()) !== theirs, "after one that failed");
+  delete globalThis[PAGE];
 }
 
 export async function a_lie_is_found_out_and_released(context) {

@@ -2,7 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MessageChannel, receiveMessageOnPort } from "node:worker_threads";
-import { adopt, EXCHANGE, fit, take } from "../../js/dist/exchange/index.js";
+import {
+  adopt,
+  EXCHANGE,
+  EXCHANGE_ASYNC,
+  fit,
+  take,
+  takeAsync,
+} from "../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../js/dist/index.js";
 
 const VALUES = Float32Array.of(0, 1, 2, 3, 4, 5);
@@ -227,4 +234,102 @@ test("a tensor that is posted itself says what to do", () => {
   assert.throws(() => post(tensor), error);
   tensor.release();
   assert.throws(() => tensor.transfer(), { name: "ReleasedError" });
+});
+
+const protectedTensor = () => {
+  const tensor = matrix();
+  const held = adopt({ ...tensor[EXCHANGE](), flags: 1 });
+  tensor.release();
+  assert.equal(held.readOnly, true);
+  return held;
+};
+
+test("who writes gets memory that may be written, or an error", () => {
+  const before = liveTensors();
+  const tensor = protectedTensor();
+  const plain = tensor[EXCHANGE]();
+  assert.equal(plain.flags, 1);
+  plain.release();
+  const fresh = tensor[EXCHANGE]({ writes: true });
+  assert.equal(fresh.flags, 2);
+  fresh.release(true);
+  const needs = { name: "UnsupportedError", message: /read-only/ };
+  assert.throws(() => tensor[EXCHANGE]({ writes: true, copy: false }), needs);
+  for (const from of [take, fit]) {
+    const copy = from(tensor, { writes: true });
+    assert.equal(copy.readOnly, false);
+    assert.notEqual(copy.data.buffer, tensor.data.buffer);
+    copy.release();
+    assert.throws(() => from(tensor, { writes: true, copy: false }), needs);
+  }
+  // A producer that does not heed it is copied from.
+  let released = 0;
+  const deaf = {
+    [EXCHANGE]() {
+      const { release, ...rest } = tensor[EXCHANGE]();
+      const counted = () => {
+        released++;
+        release();
+      };
+      return { ...rest, release: counted };
+    },
+  };
+  const copy = take(deaf, { writes: true });
+  assert.deepEqual([copy.readOnly, released], [false, 1]);
+  copy.release();
+  assert.throws(() => take(deaf, { writes: true, copy: false }), needs);
+  assert.equal(released, 2);
+  tensor.release();
+  assert.equal(liveTensors(), before);
+});
+
+test("requests that make no sense are refused", () => {
+  const tensor = matrix();
+  for (const request of [null, 1, "x", { versions: "1" }, { device: "cpu" }, { device: 1 }]) {
+    assert.throws(() => tensor[EXCHANGE](request), { name: "TypeError" });
+  }
+  tensor[EXCHANGE]({ what: 1, get unknown() { throw new Error("nobody asks"); } }).release(); // biome-ignore format: one line
+  tensor.release();
+});
+
+test("one flush does for all exchanges", () => {
+  const [a, b] = [matrix(), matrix()];
+  const [x, y] = [a[EXCHANGE](), b[EXCHANGE]()];
+  assert.equal(x.flush, y.flush);
+  for (const held of [x, y, a, b]) held.release();
+});
+
+test("who can wait asks by the other method, where there is one", async () => {
+  const before = liveTensors();
+  const tensor = matrix();
+  const exchange = await tensor[EXCHANGE_ASYNC]({ device: null });
+  assert.equal(exchange.data.buffer, tensor.data.buffer);
+  exchange.release();
+  const seen = [];
+  const slow = {
+    async [EXCHANGE_ASYNC](request) {
+      seen.push(request);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      return tensor[EXCHANGE](request);
+    },
+  };
+  const taken = await takeAsync(slow, { copy: false });
+  assert.deepEqual(seen, [{ versions: [1], copy: false }]);
+  taken.release();
+  (await takeAsync({ [EXCHANGE]: () => tensor[EXCHANGE]() })).release();
+  (await takeAsync(tensor)).release();
+  await assert.rejects(takeAsync({}), { name: "TypeError" });
+  await assert.rejects(takeAsync(null), { name: "TypeError" });
+  await assert.rejects(takeAsync({ [EXCHANGE_ASYNC]: async () => null }), {
+    name: "UnsupportedError",
+  });
+
+  const reason = new Error("enough");
+  await assert.rejects(takeAsync(slow, { signal: AbortSignal.abort(reason) }), reason);
+  const control = new AbortController();
+  const waiting = takeAsync(slow, { signal: control.signal }); // which does not look at it
+  control.abort(reason);
+  await assert.rejects(waiting, reason);
+  tensor.release();
+  assert.equal(liveTensors(), before, "what came too late was let go of");
 });

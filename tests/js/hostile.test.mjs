@@ -219,12 +219,15 @@ test("a producer is asked for the version that is understood, and ours heeds it"
       return exchangeOf();
     },
   });
-  assert.deepEqual(asked.maxVersion, [1, 0]);
-  for (const maxVersion of [[0, 9], [], "x", [null]]) {
-    assert.throws(() => tensor[EXCHANGE]({ maxVersion }), { name: "UnsupportedError" });
+  assert.deepEqual(asked.versions, [1]);
+  for (const versions of [[], [0], [2, 3], [null], ["1"]]) {
+    assert.throws(() => tensor[EXCHANGE]({ versions }), { name: "UnsupportedError" });
   }
-  for (const maxVersion of [undefined, [1, 0], [1, 7], [2, 0]]) {
-    tensor[EXCHANGE]({ maxVersion }).release();
+  for (const versions of ["1", 1, null, {}]) {
+    assert.throws(() => tensor[EXCHANGE]({ versions }), { name: "TypeError" });
+  }
+  for (const versions of [undefined, [1], [2, 1], [1, 2, 3]]) {
+    tensor[EXCHANGE]({ versions }).release();
   }
   tensor.release();
 });

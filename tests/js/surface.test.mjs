@@ -25,6 +25,7 @@ test("exported names", () => {
     "Kernel",
     "fromImage",
     "listenForFaults",
+    "pageDevice",
     "requestDevice",
     "stats",
     "timed",
@@ -48,7 +49,15 @@ test("exported names of the other entry points", async () => {
       "UnsupportedError",
       "liveTensors",
     ],
-    "./exchange": ["EXCHANGE", "adopt", "fit", "isExchangeable", "take"],
+    "./exchange": [
+      "EXCHANGE",
+      "EXCHANGE_ASYNC",
+      "adopt",
+      "fit",
+      "isExchangeable",
+      "take",
+      "takeAsync",
+    ],
     "./features": ["features", "featuresAtOnce"],
     "./jax": ["fromJax", "install", "toJax", "useDevice"],
     "./ndarray": ["fromNdarray", "toNdarray"],
@@ -58,8 +67,9 @@ test("exported names of the other entry points", async () => {
     "./three": ["fromThree", "toThree", "useDevice"],
     "./transformers": ["fromTransformers", "install", "toTransformers", "useDevice"],
   };
-  const { ".": main, "./package.json": manifest, ...others } = exports;
+  const { ".": main, "./package.json": manifest, "./types": types, ...others } = exports;
   assert.deepEqual([main, manifest], ["./js/dist/index.js", "./package.json"]);
+  assert.deepEqual(types, { types: "./js/dist/exchange/types.d.ts" }, "no code at all");
   assert.deepEqual(Object.keys(others).sort(), Object.keys(expected));
   for (const [name, file] of Object.entries(others)) {
     const entry = await import(new URL(`../../${file}`, import.meta.url));

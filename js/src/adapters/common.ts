@@ -7,8 +7,9 @@ import type { GPUAdapter, GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
+import { EXCHANGE, EXCHANGE_ASYNC } from "../exchange/symbols.js";
 import { isExchangeable, quietly, take } from "../exchange/take.js";
-import { EXCHANGE, type ExchangeRequest } from "../exchange/types.js";
+import type { AsyncExchangeRequest, ExchangeRequest } from "../exchange/types.js";
 import { useDevice as register } from "../webgpu/device.js";
 import { checkAlive } from "../webgpu/faults.js";
 
@@ -131,23 +132,31 @@ export function copiedIf(copy: boolean | undefined, tensor: Tensor): Tensor {
   }
 }
 
-/** Gives a library's class of tensors the method by which they are handed out. */
+/** Gives a library's class of tensors the methods by which they are handed out. */
 export function makeExchangeable<V>(
   Class: { prototype: V },
   from: (value: V, options: TakeOptions) => Tensor,
 ): void {
-  Object.defineProperty(Class.prototype, EXCHANGE, {
-    configurable: true,
-    writable: true,
-    value(this: V, request?: ExchangeRequest) {
-      // Where copy is true, the tensor's own exchange copies, once.
-      const tensor = from(this, request?.copy === false ? { copy: false } : {});
-      try {
-        return tensor[EXCHANGE](request);
-      } finally {
-        tensor.release();
-      }
-    },
+  // Where copy is true, the tensor's own exchange copies, once.
+  const tensorOf = (value: V, request: ExchangeRequest | undefined) =>
+    from(value, request?.copy === false ? { copy: false } : {});
+  const define = (name: symbol, value: (this: V, request?: AsyncExchangeRequest) => unknown) =>
+    Object.defineProperty(Class.prototype, name, { configurable: true, writable: true, value });
+  define(EXCHANGE, function (request) {
+    const tensor = tensorOf(this, request);
+    try {
+      return tensor[EXCHANGE](request);
+    } finally {
+      tensor.release();
+    }
+  });
+  define(EXCHANGE_ASYNC, async function (request) {
+    const tensor = tensorOf(this, request);
+    try {
+      return await tensor[EXCHANGE_ASYNC](request);
+    } finally {
+      tensor.release();
+    }
   });
 }
 

@@ -69,6 +69,11 @@ export type ImageData = Known<"ImageData", never>;
 export type OffscreenCanvas = Known<"OffscreenCanvas", never>;
 export type VideoFrame = Known<"VideoFrame", never>;
 
+export type AbortSignal = Known<
+  "AbortSignal",
+  { readonly aborted: boolean; readonly reason: unknown }
+>;
+
 export type URL = Known<"URL", { readonly href: string; toString(): string }>;
 
 /** Its elements are numbers; where TypeScript has no such class, their bits. */

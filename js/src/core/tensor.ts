@@ -1,10 +1,11 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import {
-  EXCHANGE,
-  type Exchange,
-  type Exchangeable,
-  type ExchangeRequest,
-  type Needs,
+import { EXCHANGE, EXCHANGE_ASYNC } from "../exchange/symbols.js";
+import type {
+  AsyncExchangeRequest,
+  Exchange,
+  Exchangeable,
+  ExchangeRequest,
+  Needs,
 } from "../exchange/types.js";
 import { ArrayStorage, packedArray } from "./arrays.js";
 import { checkConversion, convertElements } from "./convert.js";
@@ -527,6 +528,15 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return exchangeLayer().produce(this, request);
   }
 
+  /**
+   * The same for who can wait: a WebGPU tensor comes to the CPU, or to another device, by way of it.
+   *
+   * @throws CopyError; the `reason` of an aborted `signal`
+   */
+  [EXCHANGE_ASYNC](request?: AsyncExchangeRequest): Promise<Exchange> {
+    return exchangeLayer().produceAsync(this, request);
+  }
+
   /** E.g. `Tensor float32[2,3] on webgpu:0`. */
   toString(): string {
     return `Tensor ${this.dtype}[${this._shape}] on ${this.device}`;
@@ -716,6 +726,7 @@ export interface DeviceLayer {
 /** What exchange/ does for tensors. */
 export interface ExchangeLayer {
   produce(tensor: Tensor, request?: ExchangeRequest): Exchange;
+  produceAsync(tensor: Tensor, request?: AsyncExchangeRequest): Promise<Exchange>;
   take(x: Exchangeable): Tensor;
 }
 

@@ -1,10 +1,12 @@
 export { fit } from "./fit.js";
-export { adopt, isExchangeable, take } from "./take.js";
-export {
-  EXCHANGE,
-  type Exchange,
-  type Exchangeable,
-  type ExchangeRequest,
-  type MovingMemory,
-  type Needs,
+export { EXCHANGE, EXCHANGE_ASYNC } from "./symbols.js";
+export { adopt, isExchangeable, take, takeAsync } from "./take.js";
+export type {
+  AsyncExchangeable,
+  AsyncExchangeRequest,
+  Exchange,
+  Exchangeable,
+  ExchangeRequest,
+  MovingMemory,
+  Needs,
 } from "./types.js";

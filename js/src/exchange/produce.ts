@@ -1,21 +1,16 @@
 import { IS_COPIED, READ_ONLY } from "../core/dlpack.js";
 import { CopyError, DeviceError, UnsupportedError } from "../core/errors.js";
+import type { AbortSignal, GPUDevice } from "../core/globals.js";
 import { spanOf } from "../core/shape.js";
-import { deviceLayer, type Tensor } from "../core/tensor.js";
-import type { Exchange, ExchangeRequest } from "./types.js";
+import { deviceLayer, Tensor } from "../core/tensor.js";
+import type { AsyncExchangeRequest, Exchange, ExchangeRequest } from "./types.js";
 
 const VERSION = [1, 0] as const;
 
 /** Implements `tensor[EXCHANGE]`. */
 export function produce(tensor: Tensor, request: ExchangeRequest = {}): Exchange {
+  const { device, copy, writes } = checkRequest(request);
   tensor._check();
-  const { maxVersion, device, copy } = request;
-  if (maxVersion !== undefined && !(maxVersion?.[0] >= VERSION[0])) {
-    throw new UnsupportedError(`version ${VERSION} of the exchange protocol is what there is`, {
-      given: maxVersion,
-      needed: VERSION,
-    });
-  }
   const { gpu } = tensor.device;
   const moves = device !== undefined && device !== gpu;
   if (moves && gpu !== null) {
@@ -24,34 +19,102 @@ export function produce(tensor: Tensor, request: ExchangeRequest = {}): Exchange
       { device: tensor.device },
     );
   }
-  if (moves && copy === false) {
-    throw new CopyError(`${tensor} is not on that GPUDevice, which copy: false asks for`);
+  if (moves && copy === false) throw elsewhere(tensor, device);
+  const fresh = copy || (writes && tensor.readOnly);
+  if (fresh && copy === false) {
+    throw new UnsupportedError(`${tensor} is read-only, and copy: false forbids a copy of it`);
   }
-  const held = moves ? tensor.to(device as GPUDevice) : copy ? tensor._packed() : tensor._share();
+  const held = moves ? tensor.to(device as GPUDevice) : fresh ? tensor._packed() : tensor._share();
+  return handOut(held, moves || fresh === true);
+}
+
+/** Implements `tensor[EXCHANGE_ASYNC]`: the same, and tensors of a GPU come to where they are wanted. */
+export async function produceAsync(
+  tensor: Tensor,
+  request: AsyncExchangeRequest = {},
+): Promise<Exchange> {
+  const { device, copy } = checkRequest(request);
+  const { signal } = request;
+  signal?.throwIfAborted();
+  tensor._check();
+  const { gpu } = tensor.device;
+  if (gpu === null || device === undefined || device === gpu) return produce(tensor, request);
+  if (copy === false) throw elsewhere(tensor, device);
+  const { dtype, shape, _type } = tensor;
+  const array = await unlessAborted(tensor.read(), signal);
+  const host = Tensor.fromTypedArray(array, { dtype, shape, padded: _type.flags !== 0 });
+  if (device === null) return handOut(host, true);
   try {
-    return describe(held, moves || copy === true);
+    return handOut(host.to(device), true);
+  } finally {
+    host.release();
+  }
+}
+
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  let stop: (() => void) | undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+    signal.addEventListener("abort", stop);
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop as () => void);
+  }
+}
+
+/** Throws what a request is refused with, whatever the tensor. */
+function checkRequest(request: ExchangeRequest): ExchangeRequest {
+  if (typeof request !== "object" || request === null) {
+    throw new TypeError(`the request is an object, not ${String(request)}`);
+  }
+  const { versions, device, copy, writes } = request;
+  if (versions !== undefined && !Array.isArray(versions)) {
+    throw new TypeError(`versions is a list of major versions, e.g. [1], not ${String(versions)}`);
+  }
+  if (device !== undefined && typeof device !== "object") {
+    throw new TypeError(`device is a GPUDevice or null, not ${String(device)}`);
+  }
+  if (versions !== undefined && !versions.includes(VERSION[0])) {
+    throw new UnsupportedError(`version ${VERSION} of the exchange protocol is what there is`, {
+      given: versions,
+      needed: VERSION,
+    });
+  }
+  return { device, copy, writes };
+}
+
+function elsewhere(tensor: Tensor, device: GPUDevice | null): CopyError {
+  const where = device ? "that GPUDevice" : "the CPU";
+  return new CopyError(`${tensor} is not on ${where}: a copy is needed, which copy: false forbids`);
+}
+
+/** The queue knows all our work, and so does the CPU: one function does for all exchanges. */
+function flush(): void {}
+
+/** An exchange that takes the tensor over. */
+function handOut(held: Tensor, copied: boolean): Exchange {
+  try {
+    const { type, id, gpu } = held.device;
+    const { packed, flags } = held._type;
+    return {
+      version: VERSION,
+      device: { type, id, gpu },
+      dtype: { code: packed & 255, bits: (packed >>> 8) & 255, lanes: packed >>> 16 },
+      shape: [...held._shape],
+      strides: held._strides && [...held._strides],
+      ...placeOf(held),
+      flags: (held.readOnly ? READ_ONLY : 0) | (copied ? IS_COPIED : 0) | flags,
+      flush,
+      release: () => held.release(),
+    };
   } catch (error) {
     held.release();
     throw error;
   }
 }
-
-function describe(held: Tensor, copied: boolean): Exchange {
-  const { type, id, gpu } = held.device;
-  const { packed, flags } = held._type;
-  return {
-    version: VERSION,
-    device: { type, id, gpu },
-    dtype: { code: packed & 255, bits: (packed >>> 8) & 255, lanes: packed >>> 16 },
-    shape: [...held._shape],
-    strides: held._strides && [...held._strides],
-    ...placeOf(held),
-    flags: (held.readOnly ? READ_ONLY : 0) | (copied ? IS_COPIED : 0) | flags,
-    flush() {},
-    release: () => held.release(),
-  };
-}
-
 function placeOf(tensor: Tensor): Pick<Exchange, "byteOffset" | "data" | "capacity"> {
   const { _storage, _start, _strides, _type, _shape } = tensor;
   if (tensor.device.gpu) {

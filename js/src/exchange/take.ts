@@ -1,16 +1,18 @@
 import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { IS_COPIED } from "../core/dlpack.js";
-import { CopyError } from "../core/errors.js";
+import { CopyError, UnsupportedError } from "../core/errors.js";
 import { spanOf } from "../core/shape.js";
 import { deviceLayer, isTensor, registerExchangeLayer, Tensor } from "../core/tensor.js";
-import { produce } from "./produce.js";
-import {
-  EXCHANGE,
-  type Exchange,
-  type Exchangeable,
-  type ExchangeRequest,
-  type MovingMemory,
+import { produce, produceAsync } from "./produce.js";
+import { EXCHANGE, EXCHANGE_ASYNC } from "./symbols.js";
+import type {
+  AsyncExchangeable,
+  AsyncExchangeRequest,
+  Exchange,
+  Exchangeable,
+  ExchangeRequest,
+  MovingMemory,
 } from "./types.js";
 import { type Checked, check, checkVersion, wrong } from "./validate.js";
 
@@ -30,18 +32,53 @@ export function isExchangeable(x: unknown): x is Exchangeable {
 export function take(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
   if (isTensor(x)) {
     x._check();
-    return request.copy ? x._packed() : x._share();
+    const { copy, writes } = request;
+    return copied(x, copy, writes) ? x._packed() : x._share();
   }
   // Python's tensors come as proxies, whose `js` is the tensor.
   const { js } = Object(x) as { js?: unknown };
   if (isTensor(js)) return take(js, request);
-  if (!isExchangeable(x)) {
-    throw new TypeError(
-      `${Object.prototype.toString.call(x)} is no tensor: it lacks [Symbol.for("dlpack.exchange")]` +
-        adapterHint(x),
-    );
+  if (!isExchangeable(x)) throw noTensor(x);
+  return receive(x[EXCHANGE]({ versions: [1], ...request }), request);
+}
+
+/**
+ * The same for who can wait: what a producer does not have at once, such as elements of a GPU on the
+ * CPU, comes later.
+ *
+ * @throws as {@link take}, and the `reason` of an aborted `signal`
+ */
+export async function takeAsync(
+  x: Exchangeable | AsyncExchangeable,
+  request: AsyncExchangeRequest = {},
+): Promise<Tensor> {
+  const { js } = Object(x) as { js?: unknown };
+  const source = isTensor(js) ? js : x;
+  const { signal } = request;
+  signal?.throwIfAborted();
+  if (typeof (source as Partial<AsyncExchangeable>)?.[EXCHANGE_ASYNC] !== "function") {
+    return take(source as Exchangeable, request);
   }
-  return receive(x[EXCHANGE]({ maxVersion: [1, 0], ...request }), request.copy);
+  const producer = source as AsyncExchangeable;
+  const exchange = await producer[EXCHANGE_ASYNC]({ versions: [1], ...request });
+  const tensor = receive(exchange, request);
+  if (!signal?.aborted) return tensor;
+  tensor.release();
+  throw signal.reason;
+}
+
+/** Whether a tensor has to be copied for a request; throws where it must not be. */
+function copied(tensor: Tensor, copy: boolean | undefined, writes: boolean | undefined): boolean {
+  const protects = writes === true && tensor.readOnly;
+  if (!protects || copy !== false) return protects || copy === true;
+  throw new UnsupportedError(`${tensor} is read-only, and copy: false forbids a copy of it`);
+}
+
+function noTensor(x: unknown): TypeError {
+  return new TypeError(
+    `${Object.prototype.toString.call(x)} is no tensor: it lacks [Symbol.for("dlpack.exchange")]` +
+      adapterHint(x),
+  );
 }
 
 /** What tells the tensors of libraries apart, in the order in which to look for it. */
@@ -69,10 +106,10 @@ export function adapterHint(x: unknown): string {
  * @throws UnsupportedError for what it does not describe rightly
  */
 export function adopt(exchange: Exchange): Tensor {
-  return receive(exchange, undefined);
+  return receive(exchange, {});
 }
 
-function receive(exchange: Exchange, copy: boolean | undefined): Tensor {
+function receive(exchange: Exchange, { copy, writes }: ExchangeRequest): Tensor {
   checkVersion(exchange); // where it is not ours, even `release` is not to be relied on
   let done = false;
   const release = () => {
@@ -81,23 +118,26 @@ function receive(exchange: Exchange, copy: boolean | undefined): Tensor {
     exchange.release();
   };
   let tensor: Tensor;
+  let fresh: boolean;
   try {
     const fields = check(exchange);
-    const copied = (fields.flags & IS_COPIED) !== 0;
-    if (copied && copy === false) {
+    fresh = (fields.flags & IS_COPIED) !== 0;
+    if (fresh && copy === false) {
       throw new CopyError("the producer copied, which copy: false forbids");
     }
     exchange.flush();
     tensor = wrap(fields, release);
-    if (copied || !copy) return tensor;
   } catch (error) {
     quietly(release); // or its own error would hide this one
     throw error;
   }
+  let kept = false;
   try {
-    return tensor._packed(); // it was asked for a copy, and does not say that it made one
+    // What the producer was asked for in vain is done here.
+    kept = !copied(tensor, fresh ? undefined : copy, writes);
+    return kept ? tensor : tensor._packed();
   } finally {
-    tensor.release();
+    if (!kept) tensor.release();
   }
 }
 
@@ -157,4 +197,4 @@ function outside(has: number, start: number, bytes: number) {
   return wrong("data", `${has} bytes`, `the bytes ${start} to ${start + bytes}`);
 }
 
-registerExchangeLayer({ produce, take });
+registerExchangeLayer({ produce, produceAsync, take });

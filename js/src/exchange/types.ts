@@ -1,31 +1,42 @@
 /**
- * The types of the exchange protocol (js/EXCHANGE.md), which needs none of this library.
+ * The types of the exchange protocol (js/EXCHANGE.md, whose rules the numbers name), which needs none
+ * of this library.
  */
-import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import type { AbortSignal, GPUBuffer, GPUDevice } from "../core/globals.js";
 
-/** The name of the method by which a producer hands a tensor out. */
-export const EXCHANGE: unique symbol = Symbol.for("dlpack.exchange") as never;
+/** The name of the method by which a producer hands a tensor out: `Symbol.for("dlpack.exchange")`. */
+export declare const EXCHANGE: unique symbol;
+/** That of the one that may take its time: `Symbol.for("dlpack.exchange.async")`. */
+export declare const EXCHANGE_ASYNC: unique symbol;
 
-/** Memory that moves when it grows: a `WebAssembly.Memory`, or what has its `buffer`. */
+/** Memory that moves when it grows: a `WebAssembly.Memory`, or what has its `buffer` (S2). */
 export interface MovingMemory {
   readonly memory: { readonly buffer: ArrayBufferLike };
   /** Where the tensor's bytes are in `memory.buffer`, which is read anew for every use. */
   readonly ptr: number;
 }
 
-/** What a consumer can take. A producer may ignore all of it but `copy: false`. */
+/** What a consumer can take (R1 to R7). */
 export interface ExchangeRequest {
-  /** The newest version that the consumer understands, `[major, minor]`. */
-  maxVersion?: readonly [number, number] | undefined;
+  /** The major versions of the protocol that the consumer can read; default [1]. */
+  versions?: readonly number[] | undefined;
   /** Where the consumer wants the elements: a `GPUDevice`, or null for the CPU. */
   device?: GPUDevice | null | undefined;
   /** true: fresh memory. false: throw where that is needed. Default: as the producer likes. */
   copy?: boolean | undefined;
-  /** What the consumer's use of a `GPUBuffer` needs. */
+  /** Whether the consumer is going to write to the memory. */
+  writes?: boolean | undefined;
+  /** What the consumer's use of a `GPUBuffer` needs. A producer may ignore it. */
   needs?: Needs | undefined;
 }
 
-/** What a use of a `GPUBuffer` needs. */
+/** What a consumer that can wait asks for (M3). */
+export interface AsyncExchangeRequest extends ExchangeRequest {
+  /** Ends the wait: the promise rejects with its `reason`, and nothing is held. */
+  signal?: AbortSignal | undefined;
+}
+
+/** What a use of a `GPUBuffer` needs (R6). */
 export interface Needs {
   /** Byte offset of element 0; default any multiple of 4. */
   offset?: number | undefined;
@@ -33,9 +44,11 @@ export interface Needs {
   padTo?: number | undefined;
   /** `GPUBufferUsage` flags that it must have; default STORAGE. */
   usage?: number | undefined;
+  /** `GPUBufferUsage` flags that it must have, and no others. */
+  exactUsage?: number | undefined;
 }
 
-/** What `[EXCHANGE]()` returns: one hold on a tensor's memory, described in DLPack's words. */
+/** What `[Symbol.for("dlpack.exchange")]()` returns: one hold on a tensor's memory (F1 to F14). */
 export interface Exchange {
   /** Version of the protocol, `[major, minor]`; another major version is not to be touched. */
   readonly version: readonly [number, number];
@@ -51,15 +64,24 @@ export interface Exchange {
   readonly data: GPUBuffer | ArrayBufferView | MovingMemory;
   /** Bytes from element 0 on that are this tensor's alone, padding included. */
   readonly capacity: number;
-  /** 1 = read-only, 2 = the memory was copied for this call, 4 = sub-byte elements are padded. */
+  /** 1 read-only, 2 copied for this call, 4 sub-byte elements are padded, 8 exclusive. */
   readonly flags: number;
   /** Submits the producer's pending work on the memory; queue order does the rest. */
   flush(): void;
-  /** Ends the hold; called once, after the consumer's last use was submitted. */
-  release(): void;
+  /**
+   * Ends the hold; called once, after the consumer's last use was submitted.
+   *
+   * @param wrote - whether elements were changed; default whether the request said `writes`
+   */
+  release(wrote?: boolean): void;
 }
 
-/** Anything that can hand out a tensor by the protocol. */
+/** Anything that can hand out a tensor by the protocol (M1). */
 export interface Exchangeable {
   [EXCHANGE](request?: ExchangeRequest): Exchange;
+}
+
+/** Anything that can hand out a tensor later (M3). */
+export interface AsyncExchangeable {
+  [EXCHANGE_ASYNC](request?: AsyncExchangeRequest): Promise<Exchange>;
 }

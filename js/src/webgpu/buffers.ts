@@ -149,6 +149,8 @@ export function markWritten(buffer: GPUBuffer, end: number): void {
 /** Options of {@link allocate}. */
 export interface AllocateOptions {
   usage?: number;
+  /** Whether the buffer must have no other flags. */
+  exact?: boolean;
   /** The size is a multiple of this, itself a multiple of 16; default 16. */
   padTo?: number;
   /** Bytes of the elements, where they end within one. */
@@ -410,7 +412,14 @@ export function copyOf(tensor: Described, options: AllocateOptions): number {
   checkCopySource(tensor, "copying");
   const source = slotOf(tensor._handle);
   const { record } = source;
-  const usage = (options.usage ?? DEFAULT_USAGE) | Usage.COPY_DST | Usage.STORAGE; // for its tail
+  const { exact, usage: asked = DEFAULT_USAGE } = options;
+  const usage = exact ? asked : asked | Usage.COPY_DST | Usage.STORAGE; // for its tail
+  if (tensor.nbytes % 4 !== 0 && !(usage & Usage.STORAGE)) {
+    throw new UnsupportedError(
+      `a copy of ${tensor.nbytes} bytes needs a buffer with STORAGE (128), not exactly ${usage}`,
+      { given: usage, needed: usage | Usage.STORAGE },
+    );
+  }
   const used = tensor.size * tensor._type.step;
   const handle = allocate(record, tensor.nbytes, { ...options, usage, used });
   try {

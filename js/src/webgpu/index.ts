@@ -10,6 +10,7 @@ export {
   toTexture,
 } from "./images.js";
 export { type Argument, Kernel, type KernelOptions, type RunOptions } from "./kernel.js";
+export { pageDevice } from "./page.js";
 export type { FaultListener } from "./state.js";
 export type { RequestDeviceOptions, TimestampWrites };
 

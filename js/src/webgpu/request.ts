@@ -70,9 +70,9 @@ const WANTED_FEATURES = [
   "timestamp-query", // webgpu.timed
 ];
 
-/** Implements `webgpu.requestDevice`. */
-export async function requestDevice(options: RequestDeviceOptions): Promise<GPUDevice> {
-  const { features, powerPreference, label = "", ...limits } = options;
+type PowerPreference = RequestDeviceOptions["powerPreference"];
+
+async function requestAdapter(powerPreference: PowerPreference) {
   const gpu = (globalThis.navigator as Navigator | undefined)?.gpu;
   if (!gpu) {
     throw new DeviceError(
@@ -87,6 +87,42 @@ export async function requestDevice(options: RequestDeviceOptions): Promise<GPUD
         "chrome://gpu or about:support",
     );
   }
+  return adapter;
+}
+
+/** A device with every feature and limit of its adapter: those who share it cannot add any. */
+export async function requestAll(powerPreference: PowerPreference): Promise<GPUDevice> {
+  const adapter = await requestAdapter(powerPreference);
+  const requiredLimits: Record<string, number> = {};
+  for (const name in adapter.limits) {
+    const limit = (adapter.limits as unknown as Record<string, unknown>)[name];
+    if (typeof limit === "number") requiredLimits[name] = limit;
+  }
+  const requiredFeatures = [...adapter.features] as GPUFeatureName[];
+  return make(adapter, { requiredFeatures, requiredLimits });
+}
+
+/** A device that somebody else asked for. */
+export function registered(device: GPUDevice): GPUDevice {
+  useDevice(device);
+  return device;
+}
+
+async function make(adapter: GPUAdapter, descriptor: GPUDeviceDescriptor): Promise<GPUDevice> {
+  let device: GPUDevice;
+  try {
+    device = await adapter.requestDevice(descriptor);
+  } catch (cause) {
+    throw new DeviceError(`the adapter gave no device: ${(cause as Error).message}`, { cause });
+  }
+  useDevice(device, adapter.limits);
+  return device;
+}
+
+/** Implements `webgpu.requestDevice`. */
+export async function requestDevice(options: RequestDeviceOptions): Promise<GPUDevice> {
+  const { features, powerPreference, label = "", ...limits } = options;
+  const adapter = await requestAdapter(powerPreference);
   const requiredLimits: Record<string, number> = {};
   const given = Object.entries(limits).filter(([, asked]) => asked !== undefined);
   for (const [name, asked] of Object.entries({ ...WANTED_LIMITS, ...Object.fromEntries(given) })) {
@@ -107,18 +143,7 @@ export async function requestDevice(options: RequestDeviceOptions): Promise<GPUD
     }
     requiredLimits[name] = wanted;
   }
-  let device: GPUDevice;
-  try {
-    device = await adapter.requestDevice({
-      label,
-      requiredFeatures: [
-        ...(features ?? WANTED_FEATURES.filter((name) => adapter.features.has(name))),
-      ] as GPUFeatureName[],
-      requiredLimits,
-    });
-  } catch (cause) {
-    throw new DeviceError(`the adapter gave no device: ${(cause as Error).message}`, { cause });
-  }
-  useDevice(device, adapter.limits);
-  return device;
+  const wanted = features ?? WANTED_FEATURES.filter((name) => adapter.features.has(name));
+  const requiredFeatures = [...wanted] as GPUFeatureName[];
+  return make(adapter, { label, requiredFeatures, requiredLimits });
 }

@@ -60,7 +60,8 @@ function uploadNew(
   dtype: DType,
   options: AllocateOptions,
 ): Tensor {
-  const usage = (options.usage ?? DEFAULT_USAGE) | Usage.COPY_DST;
+  const { exact, usage: asked = DEFAULT_USAGE } = options;
+  const usage = exact ? asked : asked | Usage.COPY_DST;
   const handle = allocate(record, bytesOf(dtype, tensor.size), {
     ...options,
     usage,
@@ -254,7 +255,8 @@ function isResizable(buffer: ArrayBufferLike): boolean {
 
 /** Implements `fit` for a GPU tensor. */
 export function fit(held: Tensor, needs: Needs, copy: boolean | undefined): Tensor {
-  const { offset, padTo = 4, usage = Usage.STORAGE } = needs;
+  const { offset, padTo = 4, exactUsage } = needs;
+  const usage = needs.usage ?? exactUsage ?? Usage.STORAGE;
   const { buffer } = slotOf(held._handle);
   const size = Math.max(roundUp(held.nbytes, padTo), padTo);
   const misfit =
@@ -266,7 +268,9 @@ export function fit(held: Tensor, needs: Needs, copy: boolean | undefined): Tens
           ? `has ${capacityOf(held)} bytes to itself in its GPUBuffer, not ${size}`
           : (buffer.usage & usage) !== usage
             ? `lacks GPUBufferUsage flags: it has ${buffer.usage}, needed are ${usage}`
-            : null;
+            : exactUsage !== undefined && buffer.usage !== exactUsage
+              ? `has GPUBufferUsage flags ${buffer.usage}, not exactly ${exactUsage}`
+              : null;
   if (misfit === null && !copy) return held._share();
   if (misfit) needCopy(held, copy, misfit);
   const handle = copyOf(held, allocateFor(needs));
@@ -281,7 +285,7 @@ export function fitUpload(tensor: Tensor, device: GPUDevice, needs: Needs): Tens
 }
 
 /** What a fresh buffer has to be; throws UnsupportedError for needs that none can meet. */
-function allocateFor({ offset = 0, padTo = 4, usage = 0 }: Needs): AllocateOptions {
+function allocateFor({ offset = 0, padTo = 4, usage = 0, exactUsage }: Needs): AllocateOptions {
   if (offset !== 0 || !Number.isSafeInteger(padTo) || padTo < 1) {
     throw new UnsupportedError(
       `a copy begins its buffer, and is padded to a positive integer: offset ${offset}, ` +
@@ -291,7 +295,12 @@ function allocateFor({ offset = 0, padTo = 4, usage = 0 }: Needs): AllocateOptio
   }
   let multiple = padTo;
   while (multiple % 16 !== 0) multiple += padTo;
-  return { usage: DEFAULT_USAGE | usage, padTo: multiple };
+  if (exactUsage === undefined) return { usage: DEFAULT_USAGE | usage, padTo: multiple };
+  if (exactUsage & Usage.COPY_DST) return { usage: exactUsage, exact: true, padTo: multiple };
+  throw new UnsupportedError(
+    `a buffer with exactly the usage ${exactUsage} cannot be copied into: add COPY_DST (8)`,
+    { given: exactUsage, needed: exactUsage | Usage.COPY_DST },
+  );
 }
 
 // --- back to the CPU ------------------------------------------------------------------------------------------

@@ -25,10 +25,13 @@ import {
   type Exchange,
   type Exchangeable,
   fit,
+  EXCHANGE_ASYNC as protocol_async,
   isExchangeable,
   take,
+  takeAsync,
 } from "dlpack-web/exchange";
 import { type Features, features } from "dlpack-web/features";
+import type * as protocol from "dlpack-web/types";
 import { same } from "./same.js";
 
 type Device = Awaited<ReturnType<typeof webgpu.requestDevice>>;
@@ -152,6 +155,34 @@ export async function python(pyodide: Parameters<typeof connect>[0], array: PyPr
 }
 
 // --- exchange ------------------------------------------------------------------------------------
+
+/** Somebody's own producer, which needs the types of the protocol and no code. */
+class Constant implements protocol.Exchangeable {
+  [EXCHANGE](request: protocol.ExchangeRequest = {}): protocol.Exchange {
+    if (request.versions?.includes(1) === false) throw new Error("version 1 is what there is");
+    const data = Float32Array.of(1);
+    return {
+      version: [1, 0],
+      device: { type: 1, id: 0, gpu: null },
+      dtype: { code: 2, bits: 32, lanes: 1 },
+      shape: [],
+      strides: null,
+      byteOffset: 0,
+      data,
+      capacity: data.byteLength,
+      flags: 0,
+      flush() {},
+      release() {},
+    };
+  }
+}
+
+export async function waiting(floats: Tensor): Promise<void> {
+  const held: protocol.Exchange = await floats[protocol_async]({ device: null });
+  held.release(true);
+  const producer: protocol.AsyncExchangeable = floats;
+  for (const made of [await takeAsync(producer), await takeAsync(new Constant())]) made.release();
+}
 
 export function exchange(x: unknown, floats: Tensor): void {
   if (isExchangeable(x)) take(x, { copy: true }).release();
