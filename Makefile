@@ -292,7 +292,7 @@ $(NUMPY): $(VENV) $(NPM) $(addprefix $(TOOLCHAIN)/,fetch_packages.py pyodide_fil
 	touch $@
 
 # The libraries that tensors are exchanged with, for pages and tests: a file for each.
-$(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
+$(LIBRARIES): $(wildcard web/libraries/*.*) $(NPM)
 	@echo "[setup] JavaScript libraries into build/libraries"
 	mkdir -p build/libraries && cp web/libraries/*.json web/libraries/*.mjs build/libraries
 	cd build/libraries
