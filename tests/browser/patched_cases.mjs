@@ -366,7 +366,7 @@ export async function lies_are_found_out_and_released(context) {
   host.release();
 }
 
-export async function memory_that_moves_is_copied(context) {
+export async function memory_that_moves_is_copied() {
   const { jax, ort, zarr } = await libraries();
   const memory = new WebAssembly.Memory({ initial: 1 });
   new Float32Array(memory.buffer, 16, 3).set([1, 2, 3]);
@@ -393,4 +393,65 @@ export async function memory_that_moves_is_copied(context) {
     await throws(() => consume(x, { copy: false }), "CopyError", /copied|moves/);
   }
   equal([x.made, x.released], [5, 5]);
+}
+
+export async function producers_keep_every_rule() {
+  const { jax, ort, zarr, device } = await libraries();
+  const { conformance } = await import("/js/conformance/index.js");
+  const makers = {
+    async jax({ dtype, shape, bytes, device: gpu }) {
+      if (dtype === "float64" && gpu) return undefined;
+      const options = { shape, dtype, device: gpu ? "webgpu" : "cpu" };
+      const array = bytes.length
+        ? jax.numpy.array(arrayOf(dtype, bytes), options)
+        : jax.numpy.zeros(shape, options);
+      return Object.assign(array, { release: () => array.dispose() });
+    },
+    async ort({ dtype, shape, bytes, device: gpu }) {
+      const host = new ort.Tensor(dtype, arrayOf(dtype, bytes), [...shape]);
+      const made = gpu ? await computed(ort, host) : host;
+      return made && Object.assign(made, { release: () => made.dispose() });
+    },
+    async zarrita({ dtype, shape, bytes, device: gpu }) {
+      if (gpu || shape.length === 0 || bytes.length === 0) return undefined;
+      return (await chunkOf(zarr, arrayOf(dtype, bytes), [...shape], { dtype })).chunk;
+    },
+  };
+  const ours = "float32 int32 uint32 float16 float64".split(" ");
+  const all = [...ours, ..."bool int8 int16 int64 uint8 uint16 uint64".split(" ")];
+  const dtypes = { jax: ours, ort: [...all, "int4", "uint4"], zarrita: all };
+  for (const [name, make] of Object.entries(makers)) {
+    const { rules } = await conformance({ make, device, dtypes: dtypes[name] });
+    const broken = rules.filter((rule) => !rule.ok);
+    equal(broken, [], `broken rules of ${name}`);
+    ok(rules.filter((rule) => !rule.skipped).length > 30, `rules of ${name} were tested`);
+  }
+}
+
+const CLASSES = {
+  float16: globalThis.Float16Array,
+  float32: Float32Array,
+  float64: Float64Array,
+  int8: Int8Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint16: Uint16Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
+};
+
+function arrayOf(dtype, { buffer }) {
+  return new (CLASSES[dtype] ?? Uint8Array)(buffer);
+}
+
+const identities = {};
+
+/** A result of a session on the GPU; undefined where it gives none. */
+async function computed(ort, { type, data, dims, size }) {
+  if (size === 0 || !["float32", "int32", "int64"].includes(type)) return undefined;
+  identities[type] ??= session(ort, "Identity", type);
+  const { y } = await (await identities[type]).run({ x: new ort.Tensor(type, data, [size]) });
+  y.dims = dims;
+  return y;
 }
