@@ -167,7 +167,7 @@ export async function tensors_of_ours_go_in_and_out(context) {
 }
 
 export async function jax_takes_views_of_a_buffer_as_they_are(context) {
-  const { jax, device } = await libraries();
+  const { jax, ort, device } = await libraries();
   const { Tensor } = context.library;
   const whole = upload(context, range(24), device, { shape: [4, 6] });
   const at = { device, dtype: "float32" };
@@ -190,6 +190,13 @@ export async function jax_takes_views_of_a_buffer_as_they_are(context) {
     view.release();
   }
   whole.release();
+  const none = upload(context, new Float32Array(0), device, { shape: [0, 3] });
+  const a = jax.numpy.fromExchange(none);
+  equal([a.shape, [...(await a.data())]], [[0, 3], []], "no elements");
+  const feed = ort.Tensor.fromExchange(none);
+  equal([feed.dims, [...(await feed.getData())]], [[0, 3], []]);
+  feed.dispose();
+  none.release();
 }
 
 export async function chunks_go_to_all_and_results_come_back(context) {
@@ -274,6 +281,11 @@ export async function what_cannot_be_is_refused_and_released(context) {
   await throws(() => jax.numpy.fromExchange(elsewhere), "DeviceError", /another device/);
   await throws(() => ort.Tensor.fromExchange(elsewhere, { device }), "DeviceError", /GPUDevice/);
   equal([elsewhere.made, elsewhere.released], [1, 1]);
+  const strange = ort.Tensor.fromExchange(elsewhere);
+  const double = await session(ort, "Add", "float32");
+  await throws(() => double.run({ x: strange }), "DeviceError", /than the session/);
+  strange.dispose();
+  equal([elsewhere.made, elsewhere.released], [2, 2]);
   away.release();
 
   const a = jax.numpy.add(jax.numpy.array(range(4)), 1);
