@@ -440,6 +440,42 @@ export async function producers_keep_every_rule() {
   }
 }
 
+export async function consumers_keep_every_rule() {
+  const { jax, ort, zarr, device } = await libraries();
+  const { consumerConformance } = await import("/js/conformance/index.js");
+  const consumers = {
+    async jax(x, { device: gpu, copy }) {
+      return jax.numpy.fromExchange(x, { copy, device: gpu ? "webgpu" : "cpu" }).data();
+    },
+    async ort(x, { device: gpu, copy }) {
+      const tensor = ort.Tensor.fromExchange(x, { copy, device: gpu });
+      const data = (await tensor.getData(true)).slice();
+      tensor.dispose();
+      return data;
+    },
+    async zarrita(x, { copy }) {
+      const { data, shape, stride, release } = await zarr.fromExchange(x, { copy });
+      const array = [...data];
+      release();
+      const at = (index) => index.reduce((sum, i, d) => sum + i * stride[d], 0);
+      return indices(shape).map((index) => Number(array[at(index)]));
+    },
+  };
+  for (const [name, consume] of Object.entries(consumers)) {
+    const { rules } = await consumerConformance({ consume, device });
+    const broken = rules.filter((rule) => !rule.ok);
+    equal(broken, [], `broken rules of ${name}`);
+    ok(rules.filter((rule) => !rule.skipped).length > 20, `rules of ${name} were tested`);
+  }
+}
+
+/** All indices of a shape, in row-major order. */
+function indices([size, ...shape]) {
+  if (size === undefined) return [[]];
+  const inner = indices(shape);
+  return Array.from({ length: size }, (_, i) => inner.map((rest) => [i, ...rest])).flat();
+}
+
 const CLASSES = {
   float16: globalThis.Float16Array,
   float32: Float32Array,
