@@ -95,3 +95,102 @@ export function fakeDevice() {
     },
   };
 }
+
+const READERS = {
+  ...{ "0,8": "getInt8", "0,16": "getInt16", "0,32": "getInt32", "0,64": "getBigInt64" },
+  ...{ "1,8": "getUint8", "1,16": "getUint16", "1,32": "getUint32", "1,64": "getBigUint64" },
+  ...{ "2,32": "getFloat32", "2,64": "getFloat64", "6,8": "getUint8" },
+};
+const whole = (n, least) => Number.isSafeInteger(n) && n >= least;
+const list = (x, least) => Array.isArray(x) && x.length <= 64 && x.every((n) => whole(n, least));
+const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+
+/** Reads elements of whole bytes. */
+export class Reader {
+  consume(x, { device, copy }) {
+    const exchange = this.ask(x, { versions: [1], device, copy });
+    if (exchange.version?.[0] !== 1) throw refuse("UnsupportedError", "version 1 is what is read");
+    try {
+      const fields = { ...exchange }; // reads each once
+      this.check(fields, device, copy);
+      const read = this.read(fields, device);
+      exchange.release();
+      return read;
+    } catch (error) {
+      this.give(exchange);
+      throw error;
+    }
+  }
+
+  ask = (x, request) => x[EXCHANGE](request);
+
+  give(exchange) {
+    try {
+      exchange.release();
+    } catch {}
+  }
+
+  unsupported(text) {
+    throw refuse("UnsupportedError", text);
+  }
+
+  check({ device, dtype, shape, strides, data, byteOffset, flags }, wanted, copy) {
+    if (device?.gpu !== wanted || device.type !== (wanted ? 15 : 1)) this.unsupported("device");
+    if (!READERS[`${dtype?.code},${dtype?.bits}`] || dtype.lanes !== 1) this.unsupported("dtype");
+    if (!list(shape, 0)) this.unsupported("shape");
+    if (strides !== null && !(list(strides, -Infinity) && strides.length === shape.length)) {
+      this.unsupported("strides");
+    }
+    if (!whole(byteOffset, 0)) this.unsupported("byteOffset");
+    const size = this.sizeOf(data, wanted);
+    const steps = (strides ?? this.rowMajor(shape)).map((step, i) => step * (shape[i] - 1));
+    const [low, high] = [Math.min, Math.max].map((to) => sum(steps.map((step) => to(step, 0))));
+    const at = (index) => byteOffset + (index * dtype.bits) / 8;
+    const some = !shape.includes(0);
+    if (some && !(at(low) >= 0 && at(high + 1) <= size)) this.unsupported("elements");
+    if (copy === false && flags & 2) throw refuse("CopyError", "it was copied");
+  }
+
+  sizeOf(data, device) {
+    const size = device
+      ? data?.size
+      : (data?.byteLength ?? data?.memory?.buffer?.byteLength - data?.ptr);
+    return whole(size, 0) ? size : this.unsupported("data");
+  }
+
+  rowMajor = (shape) => shape.map((_, i) => shape.slice(i + 1).reduce((a, b) => a * b, 1));
+
+  read(fields, device) {
+    const { data, flush } = fields;
+    flush();
+    if (device) return this.readBuffer(fields, device);
+    const { buffer } = data.memory ?? data;
+    return this.elements(new DataView(buffer, data.ptr ?? data.byteOffset), fields);
+  }
+
+  async readBuffer(fields, device) {
+    const { size } = fields.data;
+    const copy = device.createBuffer({ size, usage: 1 | 8 });
+    const encoder = device.createCommandEncoder();
+    encoder.copyBufferToBuffer(fields.data, 0, copy, 0, size);
+    device.queue.submit([encoder.finish()]);
+    await copy.mapAsync(1);
+    return this.elements(new DataView(copy.getMappedRange()), fields);
+  }
+
+  elements(view, { dtype, shape, strides, byteOffset }) {
+    const steps = strides ?? this.rowMajor(shape);
+    const walk = (axis, index) =>
+      axis === shape.length
+        ? [
+            view[READERS[`${dtype.code},${dtype.bits}`]](
+              byteOffset + (index * dtype.bits) / 8,
+              true,
+            ),
+          ]
+        : Array.from({ length: shape[axis] }, (_, i) =>
+            walk(axis + 1, index + i * steps[axis]),
+          ).flat();
+    return walk(0, 0);
+  }
+}

@@ -7,6 +7,7 @@
  * to see, other rules are skipped. What never settles is given up after `timeoutMs`; what hangs without
  * giving way (a loop) cannot be stopped by anybody in its thread.
  */
+export { consumerConformance } from "./consumers.js";
 export { conformance } from "./producers.js";
 export type {
   ConsumeOptions,

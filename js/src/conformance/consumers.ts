@@ -1,0 +1,270 @@
+/**
+ * The rules for consumers. Left out is what nobody can see from outside: M3 and M4 (shoulds), D2 to D5
+ * and N2 (what is not done), T1 and T2 (seen with T3), and what only producers do.
+ */
+import { type Exchange, named, Offer, type Plan } from "./offers.js";
+import { Book, broken, nameOf, show, skip } from "./report.js";
+import type { ConsumerOptions, DeviceLike, Report } from "./types.js";
+import { DTYPES, type Kind, kindOf } from "./values.js";
+
+/** In the order of the text, which is that of the report. */
+const RULES = [
+  "M1 R2 R3 R4 R5 F2 F3 F4 F5 F6 F7 F8 F9 F12 F13 F14 S1 S2 S4 S7 T3 O2 O3 O4 O6 D1 N1 N3 X1 X2 V1",
+].flatMap((ids) => ids.split(" "));
+/** Those that every exchange shows that was read rightly. */
+const SEEN = "R2 R3 R4 R5 F14 S7 T3 O2 O3 O4".split(" ");
+const NAMES = "BusyError CopyError DeviceError ReleasedError UnsupportedError TypeError".split(" ");
+const REFUSALS = ["UnsupportedError", "DeviceError"];
+
+/** Layouts that a consumer reads, or refuses. */
+const LAYOUTS: readonly (readonly [string, Plan])[] = [
+  ["F4", { shape: [] }],
+  ["F4", { shape: [0, 3] }],
+  ["F4", { shape: [2, 1, 3] }],
+  ["F5", { strides: [1, 2] }],
+  ["F5", { strides: [4, 1] }],
+  ["F5", { strides: [-3, -1] }],
+  ["F5", { strides: [0, 1] }],
+  ["F6", { data: "bytes" }],
+  ["F6", { data: "DataView" }],
+  ["F7", { around: 4 }],
+  ["F7", { data: "bytes", around: 4 }],
+  ["F8", { padding: 8 }],
+  ["F9", { flags: 1 }],
+  ["F9", { dtype: "int4", flags: 4 }],
+  ["F13", { dtype: "int4", shape: [5] }],
+  ["S2", { data: "memory", around: 4 }],
+  ["S4", { data: "shared" }],
+  ["S7", { around: 4, padding: 4 }],
+  ["N1", { usage: 0, around: 4 }],
+];
+
+/** Exchanges that say what cannot be; `shape` and `byteOffset` are those of 2 x 3 elements. */
+const LIES: readonly (readonly [string, (exchange: Exchange) => object, Plan?])[] = [
+  ["S1", () => ({ shape: [3, 3] })],
+  ["S1", () => ({ strides: [9, 1] })],
+  ["S1", () => ({ strides: [-3, 1] })],
+  ["S1", () => ({ strides: [2 ** 52, 1] })],
+  ["S1", () => ({ byteOffset: 64 })],
+  ["S1", ({ data }) => ({ data: { ...(data as object), ptr: 2 ** 31 } }), { data: "memory" }],
+  ["F2", () => ({ device: { type: 7, id: 0, gpu: null } })],
+  ["F2", () => ({ device: { type: 15, id: 0, gpu: null } })],
+  ["F3", ({ dtype }) => ({ dtype: { ...(dtype as object), code: 99 } })],
+  ["F3", ({ dtype }) => ({ dtype: { ...(dtype as object), bits: 7 } })],
+  ["F3", ({ dtype }) => ({ dtype: { ...(dtype as object), lanes: 0 } })],
+  ["F4", () => ({ shape: [2, -3] })],
+  ["F4", () => ({ shape: [-2, -3] })],
+  ["F4", () => ({ shape: new Array(65).fill(1) })],
+  ["F4", () => ({ shape: null })],
+  ["F5", () => ({ strides: [1] })],
+  ["F5", () => ({ strides: 3 })],
+  ["F6", () => ({ data: null })],
+  ["F6", () => ({ data: {} })],
+  ["F7", () => ({ byteOffset: -4 })],
+  ["F12", () => ({ shape: [1.5, 2] })],
+  ["F12", () => ({ shape: [Number.NaN, 3] })],
+  ["F12", () => ({ shape: [0, 2 ** 53] })],
+  ["F12", () => ({ strides: [0.5, 1] })],
+  ["F12", () => ({ byteOffset: 0.5 })],
+  ["F12", () => ({ byteOffset: Number.NaN })],
+  ["F13", () => ({ strides: [1, 2] }), { dtype: "int4" }],
+];
+
+/** What a consumer did: its elements, or its error. */
+type Outcome = { got: unknown } | { error: unknown };
+
+/**
+ * Tests a consumer by the rules of js/EXCHANGE.md, with good exchanges and with bad ones. The promise
+ * is never rejected: whatever the consumer does is found in the report.
+ *
+ * @returns an entry for each rule that a program can test
+ */
+export async function consumerConformance(options: ConsumerOptions): Promise<Report> {
+  const { consume, device, dtypes = DTYPES, timeoutMs = 1000 } = Object(options) as ConsumerOptions;
+  const book = new Book(RULES, timeoutMs);
+  const kinds = dtypes.map(kindOf).filter((kind) => kind !== undefined);
+  if (kinds.length < dtypes.length) {
+    await book.check("F3", "options", () => broken("F3", `${show(dtypes)}: not all are dtypes`));
+  }
+  if (typeof consume === "function") {
+    for (const where of device ? [null, device] : [null]) {
+      await new Tests(consume, where, book).run(kinds);
+    }
+  }
+  if (!book.passed("M1")) {
+    await book.check("M1", "everywhere", () => broken("M1", "consume read nothing at all"));
+  }
+  return book.report();
+}
+
+class Tests {
+  readonly #name: string;
+  #base = kindOf("float32") as Kind;
+  #waiting = false;
+
+  constructor(
+    readonly consume: ConsumerOptions["consume"],
+    readonly device: DeviceLike | null,
+    readonly book: Book,
+  ) {
+    this.#name = device ? "GPU" : "CPU";
+  }
+
+  async run(kinds: readonly Kind[]): Promise<void> {
+    const { book } = this;
+    let reads = false;
+    for (this.#base of kinds) {
+      await this.#test("M1", {}, async (offer, outcome) => {
+        reads = "got" in outcome;
+        if (reads) book.pass("M1");
+        await this.#rightly("M1", offer, outcome);
+      });
+      if (reads || book.isBroken("X1")) break;
+    }
+    if (!reads) return;
+    for (const id of SEEN) book.pass(id);
+    for (const [id, plan] of LAYOUTS) await this.#reads(id, plan);
+    const taken: string[] = [];
+    for (const { name } of kinds) if (await this.#reads("F3", { dtype: name })) taken.push(name);
+    book.pass("F3", `${this.#name}: taken were ${taken.join(", ")}`);
+    await this.#reads("S1", { wrap: onlyOnce }, true);
+    await this.#reads("V1", { say: () => ({ version: [1, 9], flags: 16, later: 1 }) }, true);
+    for (const [id, say, plan] of LIES) await this.#refuses(id, { ...plan, say });
+    const elsewhere = () => ({ device: { type: 15, id: 0, gpu: {} } });
+    await this.#refuses("D1", { say: elsewhere }, { names: REFUSALS });
+    const copied = { say: () => ({ flags: 2 }) };
+    await this.#refuses("N3", copied, { names: ["CopyError"], copy: false, skips: true });
+    const refusal = named("BusyError", "somebody else has it for himself");
+    await this.#refuses("X1", { refusal }, { names: ["BusyError"] });
+    const releaseError = new Error("release() threw this");
+    await this.#refuses("X2", { say: () => ({ shape: [3, 3] }), releaseError });
+    for (const version of [
+      [2, 0],
+      [0, 1],
+    ])
+      await this.#leavesAlone(version);
+  }
+
+  /** Whether the elements were read; what is refused is skipped unless it `must` be read. */
+  #reads(id: string, plan: Plan, must = false): Promise<boolean> {
+    return this.#test(id, plan, (offer, outcome) => this.#rightly(id, offer, outcome, must));
+  }
+
+  async #rightly(id: string, offer: Offer, outcome: Outcome, must = false): Promise<void> {
+    await offer.audit("error" in outcome);
+    if ("got" in outcome) return offer.compare(outcome.got, id);
+    const { error } = outcome;
+    if (!NAMES.includes(nameOf(error))) broken("X1", `${show(error)} has no name of the protocol`);
+    if (must || !REFUSALS.includes(nameOf(error))) broken(id, `it threw ${show(error)}`);
+    return skip(`it was refused: ${show(error)}`);
+  }
+
+  /** It must throw an error of one of these names. */
+  #refuses(
+    id: string,
+    plan: Plan,
+    {
+      names = ["UnsupportedError"],
+      copy,
+      skips = false,
+    }: { names?: string[]; copy?: boolean; skips?: boolean } = {},
+  ): Promise<boolean> {
+    const check = async (offer: Offer, outcome: Outcome) => {
+      const seen = offer.plan.say ? describe(offer.plan.say({ data: {}, dtype: {} })) : "it";
+      if ("got" in outcome) broken(id, `${seen} was taken: ${show(outcome.got)}`);
+      const { error } = outcome;
+      if (error === plan.releaseError)
+        broken("X2", "an error of release() took the place of its own");
+      await offer.audit(true);
+      if (skips && REFUSALS.includes(nameOf(error))) skip(`it was refused: ${show(error)}`);
+      if (names.includes(nameOf(error))) return;
+      broken("X1", `${seen} led to ${show(error)}, not to ${names.join(" or ")}`);
+    };
+    return this.#test(id, plan, check, copy);
+  }
+
+  /** An exchange of another major version, of which only the version may be looked at. */
+  #leavesAlone(version: readonly number[]): Promise<boolean> {
+    const touched: string[] = [];
+    const note = (what: string) => (_: object, key?: string | symbol) => {
+      touched.push(`${what} ${String(key ?? "")}`);
+      return undefined;
+    };
+    const proxy: ProxyHandler<Exchange> = {
+      get: (target, key) => {
+        if (key === "version") return target.version;
+        // A promise looks for `then`, and messages for symbols.
+        return key === "then" || typeof key === "symbol" ? undefined : note("get")(target, key);
+      },
+      set: (target, key) => {
+        note("set")(target, key);
+        return true;
+      },
+      has: (target, key) => Boolean(note("has")(target, key)),
+      ownKeys: (target) => {
+        note("keys")(target);
+        return Reflect.ownKeys(target);
+      },
+    };
+    const wrap = (exchange: Exchange) => new Proxy(exchange, proxy);
+    return this.#test("O6", { say: () => ({ version }), wrap }, async (_, outcome) => {
+      if (touched.length) broken("O6", `version ${show(version)} was touched: ${show(touched)}`);
+      if ("got" in outcome) broken("O6", `version ${show(version)} was taken`);
+      const name = nameOf(outcome.error);
+      if (name !== "UnsupportedError") broken("X1", `version ${show(version)} led to ${name}`);
+    });
+  }
+
+  async #test(
+    id: string,
+    plan: Plan,
+    check: (offer: Offer, outcome: Outcome) => Promise<void>,
+    copy?: boolean,
+  ): Promise<boolean> {
+    const { device } = this;
+    if (device ? plan.data !== undefined : plan.usage !== undefined) return false;
+    const test = async () => {
+      const offer = new Offer(plan, device, this.#base);
+      try {
+        await check(offer, await this.#outcome(offer, copy));
+      } finally {
+        offer.free();
+      }
+    };
+    return this.book.check(id, this.#name, test, { hangs: () => (this.#waiting ? "consume" : "") });
+  }
+
+  async #outcome(offer: Offer, copy: boolean | undefined): Promise<Outcome> {
+    this.#waiting = true;
+    try {
+      return { got: await this.consume(offer.producer, { device: this.device, copy }) };
+    } catch (error) {
+      return { error };
+    } finally {
+      this.#waiting = false;
+    }
+  }
+}
+
+/** The exchange with fields that say something else from the second look on. */
+function onlyOnce(exchange: Exchange): Exchange {
+  const later: Exchange = { shape: [1000], strides: [1000], byteOffset: 2 ** 40, capacity: 0 };
+  const result = { ...exchange };
+  for (const [field, value] of Object.entries(later)) {
+    let first = true;
+    const get = () => {
+      if (!first) return value;
+      first = false;
+      return exchange[field];
+    };
+    Object.defineProperty(result, field, { get, enumerable: true });
+  }
+  return result;
+}
+
+/** What a lie says, in words. */
+function describe(lie: object): string {
+  return Object.entries(lie)
+    .map(([field, value]) => `${field} ${field === "data" ? "" : JSON.stringify(value)}`)
+    .join(", ");
+}

@@ -1,0 +1,72 @@
+/** Where an offer's elements are among bytes that a consumer has to leave alone. */
+import { type Kind, positions, set, sizeOf, valuesFor } from "./values.js";
+
+/** How a tensor of the suite lies in memory, where it differs from a row-major one. */
+export interface Plan {
+  readonly dtype?: string;
+  readonly shape?: readonly number[];
+  readonly strides?: readonly number[];
+  /** Elements of somebody else before the first one and behind the last. */
+  readonly around?: number;
+  /** Bytes of `capacity` behind the last element. */
+  readonly padding?: number;
+  /** An exchange's flags, of which 4 makes sub-byte elements a byte wide. */
+  readonly flags?: number;
+}
+
+/** What a byte is: somebody else's, an element's, or padding. */
+type Part = "other" | "element" | "padding";
+
+/** In bytes of somebody else. */
+const STRANGE = 0xa5;
+
+export interface Layout {
+  readonly values: (number | bigint)[];
+  /** All bytes as they have to be, those of somebody else included. */
+  readonly right: Uint8Array<ArrayBuffer>;
+  readonly parts: readonly Part[];
+  /** The bytes where `data` starts, where element 0 does, and where `capacity` and `data` end. */
+  readonly start: number;
+  readonly first: number;
+  readonly end: number;
+  readonly stop: number;
+}
+
+/** @param guard - bytes before and behind `data` */
+export function layoutOf(plan: Plan, kind: Kind, guard: number): Layout {
+  const { shape = [2, 3], strides = null, around = 0, padding = 0, flags = 0 } = plan;
+  const step = flags & 4 ? 8 : kind.bits;
+  const places = positions(shape, strides);
+  const some = valuesFor(kind, sizeOf(shape), 3);
+  // With strides of 0, elements are one.
+  const values = some.map((_, i) => {
+    const element = places.indexOf(places[Math.floor(i / kind.parts)] as number);
+    return some[element * kind.parts + (i % kind.parts)] as number;
+  });
+  const least = Math.min(0, ...places);
+  const most = Math.max(-1, ...places);
+  const first = guard + Math.ceil(((around - least) * step) / 8);
+  const end = first + Math.ceil(((most + 1) * step) / 8) + padding;
+  const stop = end + Math.ceil((around * step) / 8);
+  const size = stop + guard;
+  const right = new Uint8Array(size + (-size & 3)).fill(STRANGE).fill(0, first, end);
+  const parts = Array.from(right, (_, i): Part => (i < first || i >= end ? "other" : "padding"));
+  const bits = places.map((place) => first * 8 + place * step);
+  for (const bit of bits) {
+    for (let at = bit; at < bit + step; at += 8 - (at % 8)) {
+      parts[Math.floor(at / 8)] = "element";
+      right[Math.floor(at / 8)] = 0;
+    }
+  }
+  const view = new DataView(right.buffer);
+  values.forEach((value, i) => {
+    const bit = bits[Math.floor(i / kind.parts)] as number;
+    set(view, kind, bit + (i % kind.parts) * kind.width, value);
+  });
+  return { values, right, parts, start: guard, first, end, stop };
+}
+
+/** The same bytes with all elements overwritten. */
+export function overwritten({ right, parts }: Layout, fill: number): Uint8Array<ArrayBuffer> {
+  return right.map((byte, i) => (parts[i] === "element" ? fill : byte));
+}

@@ -1,0 +1,208 @@
+/** The suite's own producers, which watch what a consumer does with them. */
+import { type Layout, type Plan as Lie, layoutOf, overwritten } from "./layout.js";
+import { broken, show } from "./report.js";
+import { type ArrayPlace, arrayRoom, deviceRoom, type Room } from "./room.js";
+import { type DeviceLike, EXCHANGE, EXCHANGE_ASYNC } from "./types.js";
+import { encode, get, type Kind, kindOf, same } from "./values.js";
+
+export type Exchange = Record<string, unknown>;
+
+export interface Plan extends Lie {
+  /** What `data` is on the CPU. */
+  readonly data?: ArrayPlace;
+  /** `GPUBufferUsage` flags. */
+  readonly usage?: number;
+  /** What of the exchange is said otherwise. */
+  readonly say?: (exchange: Exchange) => object;
+  /** What is returned in place of the exchange. */
+  readonly wrap?: (exchange: Exchange) => Exchange;
+  readonly releaseError?: Error;
+  /** Thrown instead of an exchange. */
+  readonly refusal?: Error;
+}
+
+interface Hold {
+  readonly exchange: Exchange;
+  readonly said: string;
+  readonly writes: boolean;
+  flushes: number;
+  releases: number;
+  /** All bytes, just before the memory was given back. */
+  left?: Promise<Uint8Array>;
+}
+
+// What elements are before flush(), and after release().
+const BEFORE = 0x11;
+const AFTER = 0x22;
+
+/** A producer, and what was done with it. */
+export class Offer {
+  readonly kind: Kind;
+  readonly producer: object;
+  readonly #layout: Layout;
+  readonly #room: Room;
+  readonly #holds: Hold[] = [];
+  #misuse: [rule: string, message: string] | undefined;
+
+  constructor(
+    readonly plan: Plan,
+    readonly device: DeviceLike | null,
+    base: Kind,
+  ) {
+    this.kind = kindOf(plan.dtype ?? "") ?? base;
+    this.#layout = layoutOf(plan, this.kind, device ? 0 : 16);
+    const size = this.#layout.right.length;
+    this.#room = device
+      ? deviceRoom(size, device, plan.usage ?? 128)
+      : arrayRoom(size, plan.data ?? "array", this.kind);
+    this.#room.write(overwritten(this.#layout, BEFORE));
+    const method = (request?: unknown) => this.#produce(request);
+    const later = async (request?: { signal?: AbortSignal }) => {
+      request?.signal?.throwIfAborted();
+      return method(request);
+    };
+    this.producer = { [EXCHANGE]: method, [EXCHANGE_ASYNC]: later };
+  }
+
+  /** How many exchanges were given out, and how many of those released. */
+  get counts(): { holds: number; released: number } {
+    const released = this.#holds.filter((hold) => hold.releases > 0).length;
+    return { holds: this.#holds.length, released };
+  }
+
+  /** Throws Broken with what the consumer did to exchange and memory. */
+  async audit(failed: boolean): Promise<void> {
+    if (this.#misuse) broken(...this.#misuse);
+    for (const hold of this.#holds) {
+      const { flushes, releases, said, exchange, left } = hold;
+      if (releases > 1) broken("O2", `release() was called ${releases} times`);
+      if (releases < 1 && failed) broken("X2", "release() was not called after an error");
+      if (releases < 1) broken("O2", "release() was not called");
+      if (!failed && flushes < 1 && this.#layout.values.length > 0) {
+        broken("T3", "flush() was not called");
+      }
+      if (said !== told(exchange)) broken("F14", `the exchange said ${said}, and was changed`);
+      if (left) this.#compare(await left, hold);
+    }
+  }
+
+  free(): void {
+    this.#room.free();
+  }
+
+  /** Throws Broken, by `rule` where nothing else is seen, unless these are the elements. */
+  compare(got: unknown, rule: string): void {
+    const { kind } = this;
+    const { values } = this.#layout;
+    const list = got as ArrayLike<unknown>;
+    if (typeof list?.length !== "number") broken("M1", `consume gave ${show(got)}, no elements`);
+    if (same(list, values)) return;
+    if (ArrayBuffer.isView(got)) {
+      const bytes = new Uint8Array(got.buffer, got.byteOffset, got.byteLength);
+      if (same(bytes, encode(kind, values))) return;
+    }
+    const all = (fill: number) => {
+      const view = new DataView(new Uint8Array(16).fill(fill).buffer);
+      const filled = values.map(() => get(view, kind, 0));
+      return values.length > 0 && same(list, filled);
+    };
+    if (all(BEFORE)) broken("T3", "it read what was there before flush()");
+    if (all(AFTER)) broken("O3", "it read what was there after release()");
+    broken(rule, `it read ${show(Array.from(list))}, not ${show(values)}`);
+  }
+
+  #compare(left: Uint8Array, { writes, flushes }: Hold): void {
+    const { right, parts } = this.#layout;
+    left.forEach((byte, i) => {
+      if (byte === right[i]) return;
+      if (parts[i] === "other") broken("S7", "it wrote to bytes that are not the tensor's");
+      if (!writes && flushes > 0) broken("R5", "it wrote, and did not ask for `writes`");
+    });
+  }
+
+  #produce(request: unknown): Exchange {
+    const { plan } = this;
+    if (plan.refusal) throw plan.refusal;
+    const { copy, writes } = this.#read(request);
+    const exchange = this.#describe(copy);
+    const hold: Hold = { exchange, said: told(exchange), writes, flushes: 0, releases: 0 };
+    exchange.flush = () => this.#flush(hold);
+    exchange.release = (wrote?: unknown) => this.#release(hold, wrote);
+    this.#holds.push(hold);
+    return plan.wrap?.(exchange) ?? exchange;
+  }
+
+  /** What a request asks for; notes what a consumer may not ask. */
+  #read(request: unknown): { copy: unknown; writes: boolean } {
+    const { device, plan } = this;
+    const asked = Object(request ?? {}) as Record<string, unknown>;
+    const { versions = [1], device: where = device, copy, writes = false } = asked;
+    const misuse = (rule: string, message: string): never => {
+      this.#misuse ??= [rule, message];
+      throw new TypeError(message);
+    };
+    if (!Array.isArray(versions) || !versions.includes(1)) {
+      misuse("R2", `it asked for versions ${show(versions)}`);
+    }
+    if (typeof where !== "object") misuse("R3", `it asked for the device ${show(where)}`);
+    if (copy !== undefined && typeof copy !== "boolean") misuse("R4", `copy was ${show(copy)}`);
+    if (typeof writes !== "boolean") misuse("R5", `writes was ${show(writes)}`);
+    if (where !== device) throw named("DeviceError", "the suite's tensor is on its own device");
+    if (writes && (plan.flags ?? 0) & 1) throw named("UnsupportedError", "it may not be written");
+    return { copy, writes: writes as boolean };
+  }
+
+  #describe(copy: unknown): Exchange {
+    const { device, plan, kind } = this;
+    const { start, first, end, stop } = this.#layout;
+    const exchange: Exchange = {
+      version: [1, 0],
+      device: { type: device ? 15 : 1, id: 0, gpu: device },
+      dtype: { code: kind.code, bits: kind.bits, lanes: 1 },
+      shape: [...(plan.shape ?? [2, 3])],
+      strides: plan.strides ? [...plan.strides] : null,
+      data: this.#room.data(start, stop),
+      byteOffset: first - start,
+      capacity: end - first,
+      flags: (plan.flags ?? 0) | (copy ? 2 : 0),
+    };
+    return Object.assign(exchange, plan.say?.(exchange));
+  }
+
+  #flush(hold: Hold): void {
+    hold.flushes++;
+    if (hold.releases > 0) return;
+    this.#room.write(this.#layout.right);
+    // Views made before this are empty, and those that are made now must not outlive an `await`.
+    this.#room.grow();
+    queueMicrotask(() => this.#room.grow());
+  }
+
+  #release(hold: Hold, wrote: unknown): void {
+    hold.releases++;
+    if (wrote !== undefined && typeof wrote !== "boolean") {
+      this.#misuse ??= ["O4", `release() was told ${show(wrote)}`];
+    } else if (wrote && !hold.writes) {
+      this.#misuse ??= ["O4", "it called release(true), and had not asked for `writes`"];
+    }
+    if (hold.releases === 1) {
+      hold.left = this.#room.read();
+      hold.left.catch(() => {}); // is awaited later
+      const { holds, released } = this.counts;
+      if (holds === released) this.#room.write(overwritten(this.#layout, AFTER));
+    }
+    if (this.plan.releaseError) throw this.plan.releaseError;
+  }
+}
+
+export function named(name: string, message: string): Error {
+  return Object.assign(new Error(message), { name });
+}
+
+/** What an exchange says, as far as that is text. */
+function told({ version, device, dtype, shape, strides, byteOffset, capacity, flags }: Exchange) {
+  const { type, id } = Object(device) as { type?: unknown; id?: unknown };
+  return JSON.stringify({
+    ...{ version, type, id, dtype, shape, strides, byteOffset, capacity, flags },
+  });
+}
