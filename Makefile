@@ -30,6 +30,7 @@ FUZZERS := $(FUZZ)/core64 $(if $(filter x86_64,$(shell uname -m)),$(FUZZ)/core32
 BRIDGE := py/dlpack_web/_bridge.js
 WHEEL := dist/wheel.json
 LIBRARIES := build/libraries/.done
+PATCHED := build/patched/.done
 MODEL := build/model/.done
 LITE := build/lite/.done
 EXAMPLE := build/example/example.wasm
@@ -68,7 +69,7 @@ demo: $(NEEDS_$(PAGE)) site chromium ## NumPy -> JS -> GPU -> NumPy in headless 
 test: ## the tests, but for those of notebooks and other browsers
 	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
 	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(LIBRARIES) \
-	  $(EXAMPLE) package site
+	  $(PATCHED) $(EXAMPLE) package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target \
 	  test-asan test-browser test-native test-js test-package
 
@@ -167,11 +168,11 @@ test-package: $(LIBRARIES) package site chromium
 test-bundlers: package site chromium
 	$(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/runtimes.py
 
-test-browser: $(NEEDS_chain) site chromium
+test-browser: $(NEEDS_chain) $(PATCHED) site chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser
 
 test-firefox: export BROWSER := firefox
-test-firefox: $(NEEDS_chain) $(LITE) package site
+test-firefox: $(NEEDS_chain) $(PATCHED) $(LITE) package site
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
 	$(PYTHON_BIN)/python -m pytest tests/browser
 	$(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
@@ -294,7 +295,7 @@ $(NUMPY): $(VENV) $(NPM) $(addprefix $(TOOLCHAIN)/,fetch_packages.py pyodide_fil
 	touch $@
 
 # The libraries that tensors are exchanged with, for pages and tests: a file for each.
-$(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
+$(LIBRARIES): $(wildcard web/libraries/*.*) $(NPM)
 	@echo "[setup] JavaScript libraries into build/libraries"
 	mkdir -p build/libraries && cp web/libraries/*.json web/libraries/*.mjs build/libraries
 	cd build/libraries
@@ -306,6 +307,18 @@ $(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
 	ln -sfn ../node_modules/transformers-3/dist site/transformers-3
 	ln -sfn ../node_modules/@huggingface/transformers/node_modules/onnxruntime-web/dist \
 	  site/transformers-4
+	touch .done
+
+# Those that speak the exchange protocol themselves, by our patches: without an adapter.
+$(PATCHED): $(LIBRARIES) $(wildcard web/libraries/patches/*.patch) $(TOOLCHAIN)/patch_libraries.py | $(VENV)
+	@echo "[setup] patched libraries into build/patched"
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/patch_libraries.py
+	cd build/patched
+	cp ../../web/libraries/{jax,zarrita}.mjs .
+	NODE_PATH=../libraries/node_modules ../../$(NODE_BIN)/esbuild jax.mjs zarrita.mjs --bundle \
+	  --splitting --format=esm --target=es2022 --log-level=error --outdir=site \
+	  --out-extension:.js=.mjs
+	ln -sfn ../node_modules/onnxruntime-web/dist/ort.webgpu.mjs site/ort.mjs
 	touch .done
 
 $(MODEL): requirements/model.txt web/digits.py $(MAKE_VENV)
