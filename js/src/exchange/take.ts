@@ -1,7 +1,7 @@
 import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { IS_COPIED } from "../core/dlpack.js";
-import { CopyError, UnsupportedError } from "../core/errors.js";
+import { CopyError, DLPackError, UnsupportedError } from "../core/errors.js";
 import { spanOf } from "../core/shape.js";
 import { deviceLayer, isTensor, registerExchangeLayer, Tensor } from "../core/tensor.js";
 import { produce, produceAsync } from "./produce.js";
@@ -154,17 +154,17 @@ export function quietly(release: () => void): void {
 function wrap(fields: Checked, release: () => void): Tensor {
   const { gpu, type, shape, strides, byteOffset, data, capacity, readOnly } = fields;
   if (gpu !== null) {
-    return deviceLayer().fromBuffer(data as GPUBuffer, {
-      device: gpu,
-      shape,
-      dtype: type.name,
-      padded: type.flags !== 0,
-      byteOffset,
-      capacity,
-      release,
-      readOnly,
-      strides: strides ?? undefined,
-    });
+    const place = { device: gpu, byteOffset, capacity, strides: strides ?? undefined };
+    const padded = type.flags !== 0;
+    try {
+      const what = { shape, dtype: type.name, padded, readOnly, release };
+      return deviceLayer().fromBuffer(data as GPUBuffer, { ...place, ...what });
+    } catch (cause) {
+      if (cause instanceof DLPackError) throw cause;
+      throw new UnsupportedError(`this exchange is of no GPU tensor: ${(cause as Error).message}`, {
+        cause,
+      });
+    }
   }
   if (ArrayBuffer.isView(data)) {
     const { start, bytes } = spanOf(type, shape, strides, data.byteOffset + byteOffset);
