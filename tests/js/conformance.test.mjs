@@ -795,7 +795,7 @@ const BAD_READERS = [
     "F6",
     "anything for data",
     but({
-      sizeOf: (data, device) =>
+      sizeOf: (data) =>
         data?.size ??
         data?.byteLength ??
         (data?.memory ? data.memory.buffer.byteLength - data.ptr : 24),
