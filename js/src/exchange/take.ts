@@ -1,7 +1,7 @@
 import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { IS_COPIED } from "../core/dlpack.js";
-import { CopyError, UnsupportedError } from "../core/errors.js";
+import { CopyError, DeviceError, UnsupportedError } from "../core/errors.js";
 import { spanOf } from "../core/shape.js";
 import { deviceLayer, isTensor, registerExchangeLayer, Tensor } from "../core/tensor.js";
 import { produce, produceAsync } from "./produce.js";
@@ -109,7 +109,7 @@ export function adopt(exchange: Exchange): Tensor {
   return receive(exchange, {});
 }
 
-function receive(exchange: Exchange, { copy, writes }: ExchangeRequest): Tensor {
+function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest): Tensor {
   checkVersion(exchange); // where it is not ours, even `release` is not to be relied on
   let done = false;
   const release = () => {
@@ -121,6 +121,9 @@ function receive(exchange: Exchange, { copy, writes }: ExchangeRequest): Tensor 
   let fresh: boolean;
   try {
     const fields = check(exchange);
+    if (device !== undefined && fields.gpu !== device) {
+      throw new DeviceError("the producer gave a tensor on another device than it was asked for");
+    }
     fresh = (fields.flags & IS_COPIED) !== 0;
     if (fresh && copy === false) {
       throw new CopyError("the producer copied, which copy: false forbids");
@@ -153,7 +156,7 @@ export function quietly(release: () => void): void {
 function wrap(fields: Checked, release: () => void): Tensor {
   const { gpu, type, shape, strides, byteOffset, data, capacity, readOnly } = fields;
   if (gpu !== null) {
-    return deviceLayer().fromBuffer(data as GPUBuffer, {
+    const options = {
       device: gpu,
       shape,
       dtype: type.name,
@@ -163,7 +166,14 @@ function wrap(fields: Checked, release: () => void): Tensor {
       release,
       readOnly,
       strides: strides ?? undefined,
-    });
+    };
+    try {
+      return deviceLayer().fromBuffer(data as GPUBuffer, options);
+    } catch (cause) {
+      if (!(cause instanceof RangeError || cause instanceof TypeError)) throw cause;
+      // X1: here it is no argument that is wrong, but a description.
+      throw new UnsupportedError(cause.message, { cause });
+    }
   }
   if (ArrayBuffer.isView(data)) {
     const { start, bytes } = spanOf(type, shape, strides, data.byteOffset + byteOffset);
