@@ -129,7 +129,10 @@ class Tests {
     book.pass("F3", `${this.#name}: taken were ${taken.join(", ")}`);
     await this.#reads("S1", { wrap: onlyOnce }, true);
     await this.#reads("V1", { say: () => ({ version: [1, 9], flags: 16, later: 1 }) }, true);
-    for (const [id, say, plan] of LIES) await this.#refuses(id, { ...plan, say });
+    for (const [id, say, plan] of LIES) {
+      // A device that is none is not the one asked for, either.
+      await this.#refuses(id, { ...plan, say }, id === "F2" ? { names: REFUSALS } : {});
+    }
     const elsewhere = () => ({ device: { type: 15, id: 0, gpu: {} } });
     await this.#refuses("D1", { say: elsewhere }, { names: REFUSALS });
     const copied = { say: () => ({ flags: 2 }) };
