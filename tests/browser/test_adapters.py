@@ -32,6 +32,12 @@ def test_exchange_protocol(open_test_page: Callable[..., TestPage]) -> None:
     assert page.watch.complaints() == []
 
 
+def test_conformance(open_test_page: Callable[..., TestPage]) -> None:
+    page = open_test_page(None, name="notebook.eval.html")
+    page.cases(f"{CASES}conformance_cases.mjs").must_pass()
+    assert page.watch.complaints() == []
+
+
 def test_libraries_from_python(strict_page: TestPage) -> None:
     strict_page.pytest(["tests/browser/adapter_cases.py"]).must_pass()
     assert strict_page.watch.complaints() == []

@@ -114,7 +114,7 @@ export class Reader {
       const fields = { ...exchange }; // reads each once
       this.check(fields, device, copy);
       const read = this.read(fields, device);
-      exchange.release();
+      this.done(exchange);
       return read;
     } catch (error) {
       this.give(exchange);
@@ -123,6 +123,7 @@ export class Reader {
   }
 
   ask = (x, request) => x[EXCHANGE](request);
+  done = (exchange) => exchange.release();
 
   give(exchange) {
     try {

@@ -94,8 +94,7 @@ export class Offer {
   compare(got: unknown, rule: string): void {
     const { kind } = this;
     const { values } = this.#layout;
-    const list = got as ArrayLike<unknown>;
-    if (typeof list?.length !== "number") broken("M1", `consume gave ${show(got)}, no elements`);
+    const list = isList(got) ? got : broken("M1", `consume gave ${show(got)}, no elements`);
     if (same(list, values)) return;
     if (ArrayBuffer.isView(got)) {
       const bytes = new Uint8Array(got.buffer, got.byteOffset, got.byteLength);
@@ -193,6 +192,10 @@ export class Offer {
     }
     if (this.plan.releaseError) throw this.plan.releaseError;
   }
+}
+
+export function isList(x: unknown): x is ArrayLike<unknown> {
+  return typeof (x as ArrayLike<unknown> | null | undefined)?.length === "number";
 }
 
 export function named(name: string, message: string): Error {

@@ -27,6 +27,8 @@ export class Trial {
   #ends: (() => void)[] = [];
   /** What the factory was asked for, as long as it has not answered. */
   making = "";
+  /** Rules that were seen to hold by the way. */
+  readonly seen = new Set<string>();
   readonly kind: Kind;
   readonly shape: readonly number[];
 
@@ -101,6 +103,7 @@ export class Trial {
     };
     this.#ends.push(release);
     const fields = describe(exchange, subject);
+    if (fields.kind.bits < 8 && fields.step < 8) this.seen.add("F13");
     return { exchange: exchange as Record<string, unknown>, fields, release };
   }
 

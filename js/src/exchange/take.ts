@@ -1,7 +1,7 @@
 import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { IS_COPIED } from "../core/dlpack.js";
-import { CopyError, DLPackError, UnsupportedError } from "../core/errors.js";
+import { CopyError, DeviceError, UnsupportedError } from "../core/errors.js";
 import { spanOf } from "../core/shape.js";
 import { deviceLayer, isTensor, registerExchangeLayer, Tensor } from "../core/tensor.js";
 import { produce, produceAsync } from "./produce.js";
@@ -110,7 +110,7 @@ export function adopt(exchange: Exchange): Tensor {
   return receive(exchange, {});
 }
 
-function receive(exchange: Exchange, { copy, writes }: ExchangeRequest): Tensor {
+function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest): Tensor {
   checkVersion(exchange); // where it is not ours, even `release` is not to be relied on
   let done = false;
   const release = () => {
@@ -122,6 +122,9 @@ function receive(exchange: Exchange, { copy, writes }: ExchangeRequest): Tensor 
   let fresh: boolean;
   try {
     const fields = check(exchange);
+    if (device !== undefined && fields.gpu !== device) {
+      throw new DeviceError("the producer gave a tensor on another device than it was asked for");
+    }
     fresh = (fields.flags & IS_COPIED) !== 0;
     if (fresh && copy === false) {
       throw new CopyError("the producer copied, which copy: false forbids");
@@ -154,16 +157,23 @@ export function quietly(release: () => void): void {
 function wrap(fields: Checked, release: () => void): Tensor {
   const { gpu, type, shape, strides, byteOffset, data, capacity, readOnly } = fields;
   if (gpu !== null) {
-    const place = { device: gpu, byteOffset, capacity, strides: strides ?? undefined };
-    const padded = type.flags !== 0;
+    const options = {
+      device: gpu,
+      shape,
+      dtype: type.name,
+      padded: type.flags !== 0,
+      byteOffset,
+      capacity,
+      release,
+      readOnly,
+      strides: strides ?? undefined,
+    };
     try {
-      const what = { shape, dtype: type.name, padded, readOnly, release };
-      return deviceLayer().fromBuffer(data as GPUBuffer, { ...place, ...what });
+      return deviceLayer().fromBuffer(data as GPUBuffer, options);
     } catch (cause) {
-      if (cause instanceof DLPackError) throw cause;
-      throw new UnsupportedError(`this exchange is of no GPU tensor: ${(cause as Error).message}`, {
-        cause,
-      });
+      if (!(cause instanceof RangeError || cause instanceof TypeError)) throw cause;
+      // X1: here it is no argument that is wrong, but a description.
+      throw new UnsupportedError(cause.message, { cause });
     }
   }
   if (ArrayBuffer.isView(data)) {

@@ -1,0 +1,78 @@
+#!/usr/bin/env node
+/**
+ * `npx dlpack-web conformance FILE.mjs`: runs the suite on the default export of a file, and on its
+ * export `consume` where there is one. Its exports `device` (a `GPUDevice`, or a promise of one) and
+ * `dtypes` are passed on; without a device, the runtime is asked for one. Exits with 1 where a rule is
+ * broken, and with 2 where there is nothing to test.
+ */
+import process from "node:process";
+import { pathToFileURL } from "node:url";
+import { type ConsumerOptions, conformance, consumerConformance, type Report } from "./index.js";
+import type { DeviceLike } from "./types.js";
+
+const USAGE = `usage: dlpack-web conformance FILE.mjs
+
+FILE.mjs exports what is tested by the rules of js/EXCHANGE.md:
+  export default function make({ dtype, shape, values, bytes, device }) -> a producer, or undefined
+  export function consume(producer, { device, copy }) -> the elements in row-major order
+  export const device: a GPUDevice, to test on; dtypes: names of those to test`;
+
+type Exports = Record<string, unknown>;
+
+async function main([command, file, ...more]: readonly string[]): Promise<number> {
+  if (command !== "conformance" || file === undefined || more.length > 0) return misused(USAGE);
+  let exports: Exports;
+  try {
+    exports = (await import(pathToFileURL(file).href)) as Exports;
+  } catch (error) {
+    return misused(`${file} cannot be imported: ${error}`);
+  }
+  const { default: make, consume } = exports;
+  if (typeof make !== "function" && typeof consume !== "function") {
+    return misused(`${file} exports no function, as default or as \`consume\`\n\n${USAGE}`);
+  }
+  const dtypes = exports.dtypes as readonly string[] | undefined;
+  const device = await deviceOf(exports);
+  let ok = true;
+  if (typeof make === "function") {
+    const report = await conformance({ make: make as () => unknown, device, dtypes });
+    ok = print("producer", report) && ok;
+  }
+  if (typeof consume === "function") {
+    const take = consume as ConsumerOptions["consume"];
+    const report = await consumerConformance({ consume: take, device, dtypes });
+    ok = print("consumer", report) && ok;
+  }
+  return ok ? 0 : 1;
+}
+
+async function deviceOf(exports: Exports): Promise<DeviceLike | undefined> {
+  if ("device" in exports) return ((await exports.device) ?? undefined) as DeviceLike | undefined;
+  const { navigator } = globalThis as { navigator?: { gpu?: unknown } };
+  const gpu = navigator?.gpu as { requestAdapter(): Promise<Adapter | null> } | undefined;
+  const adapter = await gpu?.requestAdapter();
+  return await adapter?.requestDevice();
+}
+
+interface Adapter {
+  requestDevice(): Promise<DeviceLike>;
+}
+
+function print(what: string, { ok, rules }: Report): boolean {
+  console.log(
+    `${what}: ${ok ? "no rule of js/EXCHANGE.md is broken" : "breaks rules of js/EXCHANGE.md"}`,
+  );
+  for (const { id, ok, skipped, message = "" } of rules) {
+    const word = skipped ? "skipped" : ok ? "ok" : "FAILED";
+    console.log(`  ${id.padEnd(4)} ${word.padEnd(8)} ${message}`.trimEnd());
+  }
+  return ok;
+}
+
+function misused(message: string): number {
+  console.error(message);
+  return 2;
+}
+
+// What a producer left running, such as a device, must not keep the process.
+process.exit(await main(process.argv.slice(2)));
