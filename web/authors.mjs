@@ -139,6 +139,7 @@ const BREAKS = [
   ["ignore copy: true", "copy ? this.data.slice() : this.data", "this.data"],
   ["forget the versions", "!versions.includes(1)", "false"],
   ["share the shape", "[...this.shape]", "this.shape"],
+  ["clear at release", "release() {}", "release() { data.fill(0); }"],
   ["hang", "const [code", "while (code !== 0);\n    var [code"],
 ];
 

@@ -156,6 +156,7 @@ def test_authors_page_judges_what_the_reader_types(
         assert broken("ignore copy: true") == ["R4"]
         assert broken("forget the versions") == ["R2"]
         assert broken("share the shape") == ["F14"]
+        assert broken("clear at release") == ["O1"]
         assert broken("hang") == []
         assert page.text_content("#verdict") == "it did not end within 5 s"
         assert broken("mend it") == []
