@@ -6,6 +6,9 @@ import { encode, get, type Kind, kindOf, same, sizeOf, valuesFor } from "./value
 
 type Method = (request?: unknown) => unknown;
 
+/** The flag of exchanges of which there is one at a time. */
+export const EXCLUSIVE = 8;
+
 /** A producer, and what it was asked to hold. */
 export interface Subject {
   readonly x: { [EXCHANGE]?: Method; [EXCHANGE_ASYNC]?: Method; release?: unknown; grow?: unknown };
