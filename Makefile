@@ -30,8 +30,10 @@ FUZZERS := $(FUZZ)/core64 $(if $(filter x86_64,$(shell uname -m)),$(FUZZ)/core32
 BRIDGE := py/dlpack_web/_bridge.js
 WHEEL := dist/wheel.json
 LIBRARIES := build/libraries/.done
+PATCHED := build/patched/.done
 MODEL := build/model/.done
 LITE := build/lite/.done
+EXAMPLE := build/example/example.wasm
 # What single pages need besides the site.
 NEEDS_chain := $(LIBRARIES) $(MODEL)
 NEEDS_lite := $(LITE)
@@ -44,8 +46,9 @@ LITE_PACKAGES := numpy matplotlib pillow kiwisolver contourpy fonttools cycler p
 JS := js/dist/index.js
 
 C_FILES := $(wildcard wasm/*.c wasm/*.h)
+EXAMPLE_FILES := $(wildcard wasm/example/*.c wasm/example/*.h)
 FUZZ_FILES := $(wildcard tests/fuzz/core/*.c tests/fuzz/core/*.h)
-C_TESTS := $(wildcard tests/native/*.c tests/fuzz/*.c) $(FUZZ_FILES)
+C_TESTS := $(wildcard tests/native/*.c tests/fuzz/*.c) $(FUZZ_FILES) $(EXAMPLE_FILES)
 PY_FILES := $(filter-out $(NATIVE) $(BRIDGE),$(wildcard py/dlpack_web/*.*))
 TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
@@ -65,7 +68,8 @@ demo: $(NEEDS_$(PAGE)) site chromium ## NumPy -> JS -> GPU -> NumPy in headless 
 # Two at a time, the longest first. What they need comes before, or they would wait for it.
 test: ## the tests, but for those of notebooks and other browsers
 	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
-	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(LIBRARIES) package site
+	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(LIBRARIES) \
+	  $(PATCHED) $(EXAMPLE) package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target \
 	  test-asan test-browser test-native test-js test-package
 
@@ -155,7 +159,7 @@ fuzz: $(FUZZERS) $(FUZZ)/hostile.so $(ASAN) $(FAULTS) ## tries to break it (SECO
 fuzz-js: site chromium ## the same for JavaScript and WebGPU: calls that fail, a model, cycles
 	@$(PYTHON_BIN)/python tests/fuzz/js/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-test-js: $(LIBRARIES) site
+test-js: $(LIBRARIES) $(EXAMPLE) site
 	node --test $(JS_TESTS)
 
 test-package: $(LIBRARIES) package site chromium
@@ -164,11 +168,11 @@ test-package: $(LIBRARIES) package site chromium
 test-bundlers: package site chromium
 	$(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/runtimes.py
 
-test-browser: $(NEEDS_chain) site chromium
+test-browser: $(NEEDS_chain) $(PATCHED) site chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser
 
 test-firefox: export BROWSER := firefox
-test-firefox: $(NEEDS_chain) $(LITE) package site
+test-firefox: $(NEEDS_chain) $(PATCHED) $(LITE) package site
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
 	$(PYTHON_BIN)/python -m pytest tests/browser
 	$(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
@@ -291,7 +295,7 @@ $(NUMPY): $(VENV) $(NPM) $(addprefix $(TOOLCHAIN)/,fetch_packages.py pyodide_fil
 	touch $@
 
 # The libraries that tensors are exchanged with, for pages and tests: a file for each.
-$(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
+$(LIBRARIES): $(wildcard web/libraries/*.*) $(NPM)
 	@echo "[setup] JavaScript libraries into build/libraries"
 	mkdir -p build/libraries && cp web/libraries/*.json web/libraries/*.mjs build/libraries
 	cd build/libraries
@@ -303,6 +307,18 @@ $(LIBRARIES): $(wildcard web/libraries/*) $(NPM)
 	ln -sfn ../node_modules/transformers-3/dist site/transformers-3
 	ln -sfn ../node_modules/@huggingface/transformers/node_modules/onnxruntime-web/dist \
 	  site/transformers-4
+	touch .done
+
+# Those that speak the exchange protocol themselves, by our patches: without an adapter.
+$(PATCHED): $(LIBRARIES) $(wildcard web/libraries/patches/*.patch) $(TOOLCHAIN)/patch_libraries.py | $(VENV)
+	@echo "[setup] patched libraries into build/patched"
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/patch_libraries.py
+	cd build/patched
+	cp ../../web/libraries/{jax,zarrita}.mjs .
+	NODE_PATH=../libraries/node_modules ../../$(NODE_BIN)/esbuild jax.mjs zarrita.mjs --bundle \
+	  --splitting --format=esm --target=es2022 --log-level=error --outdir=site \
+	  --out-extension:.js=.mjs
+	ln -sfn ../node_modules/onnxruntime-web/dist/ort.webgpu.mjs site/ort.mjs
 	touch .done
 
 $(MODEL): requirements/model.txt web/digits.py $(MAKE_VENV)
@@ -360,6 +376,16 @@ $(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml README.md LICENSE \
   build/xbuildenv/.done $(TOOLCHAIN)/build_wheel.sh
 	@$(TOOLCHAIN)/need.sh emcc
 	$(TOOLCHAIN)/build_wheel.sh build/venv build/xbuildenv dist
+
+# A module without Python, which shares tensors by the exchange protocol alone.
+$(EXAMPLE): $(EXAMPLE_FILES) wasm/dlpack.h
+	@$(TOOLCHAIN)/need.sh emcc
+	echo "[build] example module in C"
+	mkdir -p $(@D)
+	PATH=$$PATH$${EMSDK:+:$$EMSDK/upstream/emscripten} emcc $(filter %.c,$^) -o $@ \
+	  -Iwasm -std=c11 -O2 -Wall -Wextra -Wconversion -Werror --no-entry -sSTANDALONE_WASM \
+	  -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=8MB -sMAXIMUM_MEMORY=64MB \
+	  -sERROR_ON_UNDEFINED_SYMBOLS=0 -sWARN_ON_UNDEFINED_SYMBOLS=0 # let_go is imported
 
 $(BRIDGE): $(TS_FILES) $(NPM)
 	@echo "[build] JavaScript for the wheel"

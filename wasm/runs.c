@@ -117,6 +117,54 @@ DLW_INLINE size_t take_backwards(char *to, const char *from, size_t count,
   return done;
 }
 
+DLW_INLINE uint64_t load_2(const char *from) {
+  uint16_t value;
+  memcpy(&value, from, 2);
+  return value;
+}
+DLW_INLINE uint32_t load_4(const char *from) {
+  uint32_t value;
+  memcpy(&value, from, 4);
+  return value;
+}
+DLW_INLINE uint64_t load_8(const char *from) {
+  uint64_t value;
+  memcpy(&value, from, 8);
+  return value;
+}
+
+/* Elements at any step, with one store for each 16 bytes in place of one for each
+ * element; narrow ones come four to a number. Returns how many that were. */
+DLW_INLINE size_t take_each(char *to, const char *from, ptrdiff_t step, size_t count,
+                            size_t width) {
+  size_t done = 0;
+  const char *p = from;
+  if (width == 8) {
+    for (; done + 2 <= count; done += 2, to += 16, p += 2 * step) {
+      dlw_store(to, (dlw_u8x16)(dlw_u64x2){load_8(p), load_8(p + step)});
+    }
+  } else if (width == 4) {
+    for (; done + 4 <= count; done += 4, to += 16, p += 4 * step) {
+      dlw_store(to, (dlw_u8x16)(dlw_u32x4){load_4(p), load_4(p + step),
+                                           load_4(p + 2 * step), load_4(p + 3 * step)});
+    }
+  } else if (width == 2) {
+    for (; done + 4 <= count; done += 4, to += 8, p += 4 * step) {
+      uint64_t four = load_2(p) | load_2(p + step) << 16 | load_2(p + 2 * step) << 32 |
+                      load_2(p + 3 * step) << 48;
+      memcpy(to, &four, 8);
+    }
+  } else if (width == 1) {
+    for (; done + 4 <= count; done += 4, to += 4, p += 4 * step) {
+      uint32_t four = (uint8_t)p[0] | (uint32_t)(uint8_t)p[step] << 8 |
+                      (uint32_t)(uint8_t)p[2 * step] << 16 |
+                      (uint32_t)(uint8_t)p[3 * step] << 24;
+      memcpy(to, &four, 4);
+    }
+  }
+  return done;
+}
+
 /* Elements that vectors can be shuffled for, by steps of whole elements. */
 DLW_INLINE size_t take(char *to, const char *from, ptrdiff_t step, size_t count,
                        size_t width) {
@@ -130,10 +178,17 @@ DLW_INLINE size_t take(char *to, const char *from, ptrdiff_t step, size_t count,
 static size_t take_run(char *to, const char *from, ptrdiff_t from_step, size_t count,
                        size_t width) {
   ptrdiff_t step = from_step / (ptrdiff_t)width;
-  if (step * (ptrdiff_t)width != from_step) return 0;
-  if (width == 1) return take(to, from, step, count, 1);
-  if (width == 2) return take(to, from, step, count, 2);
-  if (width == 4) return take(to, from, step, count, 4);
+  size_t done = 0;
+  if (step * (ptrdiff_t)width == from_step) {
+    if (width == 1) done = take(to, from, step, count, 1);
+    if (width == 2) done = take(to, from, step, count, 2);
+    if (width == 4) done = take(to, from, step, count, 4);
+  }
+  if (done > 0) return done;
+  if (width == 1) return take_each(to, from, from_step, count, 1);
+  if (width == 2) return take_each(to, from, from_step, count, 2);
+  if (width == 4) return take_each(to, from, from_step, count, 4);
+  if (width == 8) return take_each(to, from, from_step, count, 8);
   return 0;
 }
 

@@ -43,6 +43,7 @@ class Handler(SimpleHTTPRequestHandler):
         ".js": "text/javascript",
         ".mjs": "text/javascript",
         ".json": "application/json",
+        ".md": "text/plain; charset=utf-8",
         ".wasm": "application/wasm",
         ".whl": "application/zip",
     }

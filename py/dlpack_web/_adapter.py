@@ -6,7 +6,9 @@ from . import _browser
 from ._device import CPU, Device, parse_device
 from ._tensor import Tensor, default_device, made, share
 
-Name = Literal["arrow", "jax", "ndarray", "ort", "tfjs", "three", "transformers"]
+Name = Literal[
+    "arrow", "jax", "ndarray", "opencv", "ort", "tfjs", "three", "transformers"
+]
 
 
 class Adapter:
@@ -81,8 +83,8 @@ async def adapter(name: Name, library: Any) -> Adapter:
     """The adapter for a JavaScript library that the page has loaded.
 
     name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "arrow", "ndarray" (library
-    may be None: plain objects as zarrita has them), "three" or "transformers"
-    (transformers.js). library: its module (JsProxy). From then on `from_js` takes the library's tensors, too.
+    may be None: plain objects as zarrita has them), "opencv" (OpenCV.js, whose cv.Mat is
+    deleted by who asked for it), "three" or "transformers" (transformers.js). library: its module (JsProxy). From then on `from_js` takes the library's tensors, too.
 
     >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
     >>> feed = tensors.to_js(np.arange(3.0, dtype="float32"))

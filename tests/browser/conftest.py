@@ -37,7 +37,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         pytest.fail("build/site is not complete: run `make test`, which builds it")
     bundle = tmp_path_factory.mktemp("bundle")
     pack_tests(bundle / "tests.zip", Path(pytest.__file__).resolve().parents[1])
-    mounts = {"/tests/": ROOT / "tests", "/js-source/": ROOT / "js", "/bundle/": bundle}
+    mounts = {
+        "/tests/": ROOT / "tests",
+        "/js-source/": ROOT / "js",
+        "/patched/": ROOT / "build" / "patched" / "site",
+        "/bundle/": bundle,
+    }
     with Server(mounts=mounts) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         yield running

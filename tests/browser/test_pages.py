@@ -137,3 +137,30 @@ def open_and_run(page: Page, name: str, server: Server) -> dict:
 
 def assert_clean(watch: Watch) -> None:
     assert watch.complaints() == []
+
+
+def test_authors_page_judges_what_the_reader_types(
+    browser: Browser, server: Server
+) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        result = open_and_run(page, "authors", server)
+        assert result["figures"] == page.locator("#figures tr").count() == 5
+
+        def broken(name: str) -> list[str]:
+            page.click(f"#breaks button:text-is('{name}')")
+            page.wait_for_selector("#verdict[data-running=false]", timeout=15_000)
+            found = page.locator("#rules [data-state=broken]")
+            return [str(each.get_attribute("data-rule")) for each in found.all()]
+
+        assert broken("claim a neighbour") == ["S5"]
+        assert broken("ignore copy: true") == ["R4"]
+        assert broken("forget the versions") == ["R2"]
+        assert broken("share the shape") == ["F14"]
+        assert broken("hang") == []
+        assert page.text_content("#verdict") == "it did not end within 5 s"
+        assert broken("mend it") == []
+        page.fill("#producer", "function make() {")
+        page.wait_for_selector("#verdict:has-text('SyntaxError')")
+        page.fill("#producer", "throw new Error('what is this?')")
+        page.wait_for_selector("#verdict:has-text('what is this?')")
+        assert_clean(watch)

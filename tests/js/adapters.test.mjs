@@ -12,6 +12,7 @@ import ndarray from "../../build/libraries/site/ndarray.mjs";
 import { fromArrow, toArrow } from "../../js/dist/adapters/arrow.js";
 import { fromJax } from "../../js/dist/adapters/jax.js";
 import { fromNdarray, toNdarray } from "../../js/dist/adapters/ndarray.js";
+import { fromMat } from "../../js/dist/adapters/opencv.js";
 import { fromOrt, install, toOrt } from "../../js/dist/adapters/ort.js";
 import { fromTfjs } from "../../js/dist/adapters/tfjs.js";
 import { fromThree, toThree } from "../../js/dist/adapters/three.js";
@@ -44,6 +45,8 @@ const LIBRARIES = {
   // These two need a browser for their own tensors.
   jax: { library: {}, from: fromJax },
   tfjs: { library: {}, from: fromTfjs },
+  // This one shares no arrays of JavaScript; opencv.test.mjs has its Mats.
+  opencv: { library: {}, from: fromMat },
 };
 const both = Object.entries(LIBRARIES).filter(([, { to }]) => to);
 

@@ -1,6 +1,7 @@
 // Real Pyodides in Node, with the real wheel: 314 and 0.29 load the same file.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { after, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { connect, liveTensors, Tensor } from "../../js/dist/index.js";
@@ -92,6 +93,26 @@ for (const folder of ["pyodide", "pyodide-0.29"]) {
 
     test("connect is idempotent", async () => {
       assert.equal(await connect(pyodide), bridge);
+    });
+
+    test("Python's arrays become Mats of OpenCV.js, and those tensors", async () => {
+      const require = createRequire(new URL("../../build/libraries/package.json", import.meta.url));
+      const cv = await require("opencv-5");
+      pyodide.globals.set("cv", cv);
+      const result = await pyodide.runPythonAsync(`
+import numpy as np, dlpack_web as dlw
+pixels = np.arange(24, dtype="u1").reshape(2, 4, 3)[:, ::-1]
+tensors = await dlw.adapter("opencv", cv)
+mat = tensors.to_js(pixels)
+cv.bitwise_not(mat, mat)
+with tensors.from_js(mat) as t, dlw.from_js(mat) as same:
+    mat.delete()
+    equal = np.array_equal(t, ~pixels) and np.array_equal(same, ~pixels)
+    told = f"{t.shape} {t.dtype} {equal}"
+told`);
+      assert.equal(result, "(2, 4, 3) uint8 True");
+      delete cv.Mat.prototype[Symbol.for("dlpack.exchange")];
+      pyodide.globals.delete("cv");
     });
 
     test("NumPy's memory is seen and written", () =>

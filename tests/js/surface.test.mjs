@@ -62,6 +62,7 @@ test("exported names of the other entry points", async () => {
     "./features": ["features", "featuresAtOnce"],
     "./jax": ["fromJax", "install", "toJax", "useDevice"],
     "./ndarray": ["fromNdarray", "toNdarray"],
+    "./opencv": ["fromMat", "install", "toMat"],
     "./ort": ["fromOrt", "install", "toOrt", "useDevice"],
     "./share": ["shareDevice"],
     "./tfjs": ["fromTfjs", "install", "toTfjs", "useDevice"],

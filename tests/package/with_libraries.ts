@@ -3,11 +3,13 @@
 import * as transformers from "@huggingface/transformers";
 import * as jax from "@jax-js/jax";
 import * as tf from "@tensorflow/tfjs-core";
+import * as cv from "@techstark/opencv-js";
 import * as arrow from "apache-arrow";
 import type { Tensor } from "dlpack-web";
 import { fromArrow, toArrow } from "dlpack-web/arrow";
 import { fromJax, toJax, useDevice as useJax } from "dlpack-web/jax";
 import { fromNdarray, toNdarray } from "dlpack-web/ndarray";
+import { fromMat, toMat } from "dlpack-web/opencv";
 import { fromOrt, toOrt, useDevice as useOrt } from "dlpack-web/ort";
 import { shareDevice } from "dlpack-web/share";
 import { fromTfjs, toTfjs, useDevice as useTfjs } from "dlpack-web/tfjs";
@@ -23,6 +25,7 @@ export async function all(tensor: Tensor<"float32">, device: GPUDevice): Promise
   const array: jax.Array = toJax(jax, tensor, { dtype: "bool" });
   const feed: ort.Tensor = toOrt(ort, tensor);
   const results = await (await ort.InferenceSession.create("")).run({ x: feed });
+  const mat: cv.Mat = toMat(cv, tensor, { copy: true });
   const t: tf.Tensor = toTfjs(tf, tensor);
   const chunk: Chunk<"float32"> = toNdarray(null, tensor);
   const session_options = await useDevice(transformers, device);
@@ -38,6 +41,7 @@ export async function all(tensor: Tensor<"float32">, device: GPUDevice): Promise
   return [
     fromArrow(arrow, vector, { copy: true }),
     fromJax(jax, array),
+    fromMat(cv, mat, { copy: false }),
     fromNdarray(null, chunk, { dtype: "bool" }),
     fromOrt(ort, results.y as ort.Tensor),
     fromTfjs(tf, tf.relu(t)),
@@ -56,6 +60,7 @@ export function wrong(tensor: Tensor<"float32">): void {
   const made = [
     toArrow(arrow, tensor),
     toJax(jax, tensor),
+    toMat(cv, tensor),
     toOrt(ort, tensor),
     toTfjs(tf, tensor),
     toTransformers(transformers, tensor),

@@ -2,6 +2,7 @@
 import { fromArrow, install as installArrow, toArrow } from "./arrow.js";
 import { fromJax, install as installJax, toJax, useDevice as useJax } from "./jax.js";
 import { fromNdarray, toNdarray } from "./ndarray.js";
+import { fromMat, install as installOpencv, toMat } from "./opencv.js";
 import { fromOrt, install as installOrt, toOrt, useDevice as useOrt } from "./ort.js";
 import { fromTfjs, install as installTfjs, toTfjs, useDevice as useTfjs } from "./tfjs.js";
 import { fromThree, toThree, useDevice as useThree } from "./three.js";
@@ -18,6 +19,7 @@ export const adapters = {
   arrow: { give: toArrow, take: fromArrow, install: installArrow },
   jax: { give: toJax, take: fromJax, install: installJax, use: useJax },
   ndarray: { give: toNdarray, take: fromNdarray },
+  opencv: { give: toMat, take: fromMat, install: installOpencv },
   ort: { give: toOrt, take: fromOrt, install: installOrt, use: useOrt },
   tfjs: { give: toTfjs, take: fromTfjs, install: installTfjs, use: useTfjs },
   three: { give: toThree, take: fromThree, use: useThree },

@@ -7,6 +7,7 @@ import type { GPUAdapter, GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
+import { checkRequest } from "../exchange/produce.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "../exchange/symbols.js";
 import { isExchangeable, quietly, take } from "../exchange/take.js";
 import type { AsyncExchangeRequest, ExchangeRequest } from "../exchange/types.js";
@@ -138,8 +139,8 @@ export function makeExchangeable<V>(
   from: (value: V, options: TakeOptions) => Tensor,
 ): void {
   // Where copy is true, the tensor's own exchange copies, once.
-  const tensorOf = (value: V, request: ExchangeRequest | undefined) =>
-    from(value, request?.copy === false ? { copy: false } : {});
+  const tensorOf = (value: V, request: ExchangeRequest = {}) =>
+    from(value, checkRequest(request).copy === false ? { copy: false } : {});
   const define = (name: symbol, value: (this: V, request?: AsyncExchangeRequest) => unknown) =>
     Object.defineProperty(Class.prototype, name, { configurable: true, writable: true, value });
   define(EXCHANGE, function (request) {

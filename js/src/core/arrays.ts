@@ -81,12 +81,17 @@ export class ArrayStorage implements Storage {
 
 /** A fresh array of a CPU tensor's elements, in row-major order. */
 export function packedArray(tensor: Described, memory: ArrayBufferLike) {
-  const { _type, _shape, _strides, _start, size } = tensor;
+  const { _type, size } = tensor;
   const packed = new _type.View(Math.ceil(size * _type.components));
-  const target = new Uint8Array(packed.buffer);
+  packInto(new Uint8Array(packed.buffer), tensor, memory);
+  return packed;
+}
+
+/** Copies a CPU tensor's elements over bytes, in row-major order. */
+export function packInto(target: Uint8Array, tensor: Described, memory: ArrayBufferLike): void {
+  const { _type, _shape, _strides, _start, size } = tensor;
   const { start, bytes } = spanOf(_type, _shape, _strides, _start);
   const source = new Uint8Array(memory, bytes > 0 ? start : 0, bytes);
   if (_strides === null) putBytes(target, source, size * _type.step);
   else gather(target, source, _shape, _strides, _type.step);
-  return packed;
 }

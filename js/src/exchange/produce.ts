@@ -66,7 +66,7 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
 }
 
 /** Throws what a request is refused with, whatever the tensor. */
-function checkRequest(request: ExchangeRequest): ExchangeRequest {
+export function checkRequest(request: ExchangeRequest): ExchangeRequest {
   if (typeof request !== "object" || request === null) {
     throw new TypeError(`the request is an object, not ${String(request)}`);
   }

@@ -90,6 +90,7 @@ const ADAPTERS = {
   nullCount: "arrow",
   itemSize: "three",
   stride: "ndarray",
+  elemSize1: "opencv",
 };
 
 /** The end of a message: which adapter makes a tensor of a library's. */

@@ -11,6 +11,7 @@ import { type Arrow, fromArrow, toArrow } from "dlpack-web/arrow";
 import { EXCHANGE, type Exchange, type Exchangeable, fit, take } from "dlpack-web/exchange";
 import { fromJax, type Jax, toJax } from "dlpack-web/jax";
 import { fromNdarray, toNdarray } from "dlpack-web/ndarray";
+import { fromMat, type OpenCV, toMat } from "dlpack-web/opencv";
 import { fromOrt, type Ort, toOrt, useDevice } from "dlpack-web/ort";
 import { shareDevice } from "dlpack-web/share";
 import { fromTfjs, type Tf, toTfjs } from "dlpack-web/tfjs";
@@ -19,9 +20,17 @@ import { fromTransformers, type Transformers, toTransformers } from "dlpack-web/
 
 export async function all(
   pyodide: Parameters<typeof connect>[0],
-  libraries: { arrow: Arrow; jax: Jax; ort: Ort; tf: Tf; three: Three; transformers: Transformers },
+  libraries: {
+    arrow: Arrow;
+    cv: OpenCV;
+    jax: Jax;
+    ort: Ort;
+    tf: Tf;
+    three: Three;
+    transformers: Transformers;
+  },
 ): Promise<void> {
-  const { arrow, jax, ort, tf, three, transformers } = libraries;
+  const { arrow, cv, jax, ort, tf, three, transformers } = libraries;
   const bridge: Bridge = await connect(pyodide);
   const device = await shareDevice({ jax, ort, tf });
   const name: "webgpu" = (await useDevice(ort, device)).name;
@@ -39,6 +48,7 @@ export async function all(
     fromArrow(arrow, vector),
     fromJax(jax, toJax(jax, gpu, { dtype: "bool" })),
     fromNdarray(null, toNdarray(null, tensor)),
+    fromMat(cv, toMat(cv, tensor)),
     fromOrt(ort, toOrt(ort, gpu)),
     fromTfjs(tf, toTfjs(tf, gpu)),
     fromThree(three, toThree(three, gpu, { itemSize: 4 })),
