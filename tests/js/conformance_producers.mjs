@@ -404,6 +404,20 @@ export const BREAKS = [
   ],
   [
     "F14",
+    "the shape that the factory was given",
+    class extends Right {
+      constructor(wanted) {
+        super(wanted);
+        this.given = wanted.shape;
+      }
+
+      [EXCHANGE](request) {
+        return { ...super[EXCHANGE](request), shape: this.given };
+      }
+    },
+  ],
+  [
+    "F14",
     "a shape that the tensor goes on with",
     saying((_, __, producer) => {
       producer.release = () => {
