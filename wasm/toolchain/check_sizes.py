@@ -23,6 +23,9 @@ BUDGETS = {
     "core_js_gzip": 13 * KIB,  # dlpack-web/core and dlpack-web/exchange, without WebGPU
     "js_gzip": 34 * KIB,  # what importing dlpack-web loads at once
     "late_js_gzip": 14 * KIB,  # what connect() and webgpu load when they need it
+    # dlpack-web/conformance, of which tests load what is for their side
+    "conformance_producers_gzip": 10 * KIB,
+    "conformance_consumers_gzip": 10 * KIB,
 }
 ADAPTER_BUDGET = 4 * KIB + 256  # beside dlpack-web, with what adapters share
 CONTENTS = {".py", ".pyi", ".typed", ".js", ".so"}  # the package's part of the wheel
@@ -101,6 +104,12 @@ def main() -> None:
         "core_js_gzip": core_js + exchange_beside,
         "js_gzip": at_once,
         "late_js_gzip": late,
+        **{
+            f"conformance_{side}_gzip": bundle_sizes(
+                SOURCE / "conformance" / f"{side}.ts"
+            )[0]
+            for side in ("producers", "consumers")
+        },
         "adapters_gzip": {
             adapter.stem: bundle_sizes(SOURCE / "index.ts", adapter)[0]
             for adapter in adapters
@@ -114,7 +123,7 @@ def main() -> None:
         for name, size in sizes["adapters_gzip"].items()
     ]
     for name, size, budget in rows:
-        print(f"{name:20} {size:7,} of {budget:7,} bytes, {size / budget:4.0%} used")
+        print(f"{name:26} {size:7,} of {budget:7,} bytes, {size / budget:4.0%} used")
     if over := [name for name, size, budget in rows if size > budget]:
         sys.exit(
             f"over budget: {', '.join(over)}. Find out what grew (build/sizes.json has the "

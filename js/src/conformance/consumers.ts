@@ -1,6 +1,15 @@
 /**
- * The rules for consumers. Left out is what nobody can see from outside: M3 and M4 (shoulds), D2 to D5
- * and N2 (what is not done), T1 and T2 (seen with T3), and what only producers do.
+ * The rules for consumers. Left out is what nobody can see from outside:
+ *
+ * | rules | why |
+ * |---|---|
+ * | M3, M4 | what they should, and need not |
+ * | M2, R1, R6, R7, F1, F10, F11, S5, S6, T4, O1, O5 | what producers do; tested in producers.ts |
+ * | S3, S8, T1, T2, T5 | seen with F3, F6 and T3 |
+ * | D2 to D5, N2 | what is not done, and the page's device |
+ *
+ * Of S1 only such shapes are tried as end a loop over them at once: a loop over 2^53 elements could
+ * not be stopped.
  */
 import { type Exchange, isList, named, Offer, type Plan } from "./offers.js";
 import { Book, broken, nameOf, show, skip } from "./report.js";

@@ -11,6 +11,9 @@ export class Broken extends Error {
   }
 }
 
+/** The rule that the check is about, whichever it is, was seen broken. */
+export class Wrong extends Error {}
+
 /** A check cannot be made here, for a reason. */
 export class Skip extends Error {}
 
@@ -137,7 +140,7 @@ export class Book {
         this.#of(error.rule).broken ??= told(error.message);
         found.skipped ??= told(`${error.rule} does not hold`);
       } else {
-        const plain = error instanceof Broken || error instanceof Ended;
+        const plain = [Broken, Ended, Wrong].some((Class) => error instanceof Class);
         found.broken ??= told(plain ? error.message : `saw ${show(error)}`);
       }
       return false;

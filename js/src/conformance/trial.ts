@@ -1,10 +1,13 @@
 /** What the rules for producers are tested with: producers that a factory makes, and their exchanges. */
 import { bytesOf, checkObject, describe, elements, type Fields } from "./fields.js";
-import { Broken, broken, isThenable, nameOf, show, skip } from "./report.js";
+import { Broken, broken, isThenable, nameOf, show, skip, Wrong } from "./report.js";
 import { type DeviceLike, EXCHANGE, EXCHANGE_ASYNC, type ProducerOptions } from "./types.js";
 import { encode, get, type Kind, kindOf, same, sizeOf, valuesFor } from "./values.js";
 
 type Method = (request?: unknown) => unknown;
+
+/** The flag of exchanges of which there is one at a time. */
+export const EXCLUSIVE = 8;
 
 /** A producer, and what it was asked to hold. */
 export interface Subject {
@@ -12,6 +15,8 @@ export interface Subject {
   readonly kind: Kind;
   readonly shape: readonly number[];
   readonly values: readonly (number | bigint)[];
+  /** The array by which the factory was told the shape. */
+  readonly given: number[];
 }
 
 /** An exchange that is held. */
@@ -62,7 +67,7 @@ export class Trial {
     if (typeof methods[EXCHANGE] !== "function" && typeof methods[EXCHANGE_ASYNC] !== "function") {
       broken("M1", `${about} gave ${show(x)}, without [Symbol.for("dlpack.exchange")]`);
     }
-    const subject = { x: methods, kind, shape, values };
+    const subject = { x: methods, kind, shape, values, given: wanted.shape };
     this.#ends.push(() => letGo(subject));
     return subject;
   }
@@ -114,7 +119,7 @@ export class Trial {
     } catch (error) {
       if (error instanceof Broken) throw error;
       if (names.includes(nameOf(error))) return undefined;
-      throw new Error(`${nameOf(error)}, not ${names.join(" or ")}: ${show(error)}`);
+      throw new Wrong(`${brief(request)} led to ${show(error)}, not to ${names.join(" or ")}`);
     }
   }
 
@@ -126,10 +131,10 @@ export class Trial {
     } catch (error) {
       if (error instanceof Broken) throw error;
       if (nameOf(error) === name) return;
-      throw new Error(`${nameOf(error)}, not ${name}, at ${brief(request)}`);
+      throw new Wrong(`${brief(request)} led to ${show(error)}, not to ${name}`);
     }
     (answer as Partial<Held> | undefined)?.release?.();
-    throw new Error(`an answer, not ${name}, at ${brief(request)}`);
+    throw new Wrong(`${brief(request)} was answered, and not refused by ${name}`);
   }
 
   end(): void {
@@ -206,10 +211,8 @@ async function blame(
   return "S8";
 }
 
+/** A request in words. */
 function brief(request: unknown): string {
-  return show(
-    typeof request === "object" && request !== null
-      ? Object.entries(request).map(([name, value]) => `${name}: ${show(value)}`)
-      : request,
-  );
+  const fields = Object.entries(Object(request)).filter(([, value]) => value !== undefined);
+  return `{ ${fields.map(([name, value]) => `${name}: ${show(value)}`).join(", ")} }`;
 }

@@ -38,6 +38,7 @@ export interface DeviceLike {
 export interface Wanted {
   /** A dtype of DLPack: "float32". */
   readonly dtype: string;
+  /** To be copied: the suite changes it later, to see whose exchanges change with it (F14). */
   readonly shape: readonly number[];
   /**
    * The components in row-major order: numbers, bigints for integers of 64 bits, 0 and 1 for bool;

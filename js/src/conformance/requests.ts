@@ -1,0 +1,173 @@
+/** What a producer makes of requests, one rule a function. */
+import { overlap } from "./fields.js";
+import { broken, isThenable, nameOf, show, skip } from "./report.js";
+import { EXCLUSIVE, expect, letGo, type Trial } from "./trial.js";
+import { EXCHANGE_ASYNC } from "./types.js";
+
+export async function optionalFields(trial: Trial): Promise<void> {
+  const subject = await trial.make();
+  const absent = { versions: undefined, device: undefined, copy: undefined, writes: undefined };
+  for (const request of [undefined, {}, absent, { [Symbol("later")]: 1, later: {} }]) {
+    const held = await trial.hold(subject, request);
+    await expect(held, subject);
+    held.release();
+  }
+}
+
+export async function versions(trial: Trial): Promise<void> {
+  const subject = await trial.make();
+  for (const versions of [[1], [99, 1], [1, 99]]) {
+    const held = await trial.hold(subject, { versions });
+    held.release();
+  }
+  for (const versions of [[99], [2.5], [0], []]) {
+    await trial.refused(subject, { versions }, "UnsupportedError");
+  }
+}
+
+export async function devices(trial: Trial): Promise<void> {
+  const subject = await trial.make();
+  const there = await trial.hold(subject, { device: trial.device });
+  await expect(there, subject, "R3");
+  there.release();
+  const other = trial.device ? null : trial.options.device;
+  if (!other && !trial.device) return;
+  for (const copy of [undefined, false]) {
+    const names = copy === false ? ["DeviceError", "CopyError"] : ["DeviceError"];
+    const moved = await trial.attempt(subject, { device: other, copy }, ...names);
+    if (moved) await expect(moved, subject, "R3");
+    moved?.release();
+  }
+}
+
+export async function nonsense(trial: Trial): Promise<void> {
+  const subject = await trial.make();
+  for (const versions of [1, "1", null, { 0: 1 }]) {
+    await trial.refused(subject, { versions }, "TypeError");
+  }
+  for (const device of [5, "cpu", true]) await trial.refused(subject, { device }, "TypeError");
+}
+
+export async function usableAfterErrors(trial: Trial): Promise<void> {
+  const subject = await trial.make();
+  const get = () => {
+    throw new RangeError("a getter of the request");
+  };
+  const hostile = ["versions", "device", "copy", "writes", "needs"].map((name) =>
+    Object.defineProperty({}, name, { get, enumerable: true }),
+  );
+  for (const request of [{ versions: [99] }, { versions: 1 }, { device: 5 }, ...hostile]) {
+    try {
+      trial.held(await trial.ask(subject, request), subject).release();
+    } catch {} // which error it is, is for other rules
+    try {
+      const held = await trial.hold(subject);
+      await expect(held, subject, "X2");
+      held.release();
+    } catch (error) {
+      broken("X2", `after a request that was refused, another one saw ${show(error)}`);
+    }
+  }
+}
+
+export async function needs(trial: Trial): Promise<void> {
+  const subject = await trial.make();
+  for (const needs of [
+    {},
+    { offset: 0, padTo: 16, usage: 128 | 4 },
+    { exactUsage: 140, padTo: 3 },
+  ]) {
+    const held = await trial.hold(subject, { needs });
+    await expect(held, subject, "R6");
+    held.release();
+  }
+}
+
+export async function exclusive(trial: Trial): Promise<void> {
+  const subject = await trial.make();
+  const held = await trial.hold(subject);
+  if (!(held.fields.flags & EXCLUSIVE)) skip("its exchanges are not exclusive");
+  await trial.refused(subject, {}, "BusyError");
+  held.release();
+  await expect(await trial.hold(subject), subject);
+}
+
+export async function copies(trial: Trial): Promise<unknown> {
+  const subject = await trial.make();
+  const own = await trial.attempt(subject, { copy: false }, "CopyError");
+  if (own && own.fields.flags & 2) broken("R4", "copy: false was answered with flag 2");
+  own?.release();
+  const again = own && (await trial.hold(subject, { copy: false }));
+  if (again && !overlap(again.fields, own.fields) && subject.values.length > 0) {
+    broken("R4", "copy: false gave other memory at the second time");
+  }
+  again?.release();
+  const copy = await trial.attempt(subject, { copy: true }, "UnsupportedError");
+  if (!copy) return "copies are refused";
+  if (!(copy.fields.flags & 2)) broken("R4", "copy: true was answered without flag 2");
+  await expect(copy, subject, "R4");
+  if (own && overlap(copy.fields, own.fields)) broken("R4", "copy: true gave the memory itself");
+  return undefined;
+}
+
+export async function writing(trial: Trial): Promise<unknown> {
+  const subject = await trial.make();
+  let given = 0;
+  for (const copy of [undefined, false, true]) {
+    const names = copy === undefined ? ["UnsupportedError"] : ["UnsupportedError", "CopyError"];
+    const held = await trial.attempt(subject, { writes: true, copy }, ...names);
+    if (held && held.fields.flags & 1) broken("R5", "writes: true was answered with flag 1");
+    if (held) given++;
+    held?.release(false);
+  }
+  return given ? undefined : "writing is refused";
+}
+
+export async function afterRelease(trial: Trial): Promise<void> {
+  const subject = await trial.make();
+  if (!letGo(subject)) skip("what make gives has no release()");
+  const held = await trial.attempt(subject, {}, "ReleasedError");
+  if (held) await expect(held, subject, "X1");
+}
+
+export async function later(trial: Trial): Promise<void> {
+  const subject = await trial.make();
+  const { x } = subject;
+  if (typeof x[EXCHANGE_ASYNC] !== "function") skip("it has no method that may wait");
+  const ask = async (request?: unknown) => {
+    let promise: unknown;
+    try {
+      promise = x[EXCHANGE_ASYNC]?.(request);
+    } catch (error) {
+      broken("M3", `the method threw ${show(error)} and did not return a promise`);
+    }
+    return isThenable(promise) ? await promise : broken("M3", "the method returned no promise");
+  };
+  const rejected = async (request: unknown) => {
+    try {
+      const held = trial.held(await ask(request), subject);
+      held.release();
+    } catch (error) {
+      return error;
+    }
+    return broken("M3", "a promise that had to reject did not");
+  };
+  for (const request of [undefined, {}, { device: trial.device }, { versions: [99, 1] }]) {
+    const held = trial.held(await ask(request), subject);
+    await expect(held, subject, "M3");
+    held.release();
+  }
+  const refusal = nameOf(await rejected({ versions: [99] }));
+  if (refusal !== "UnsupportedError") broken("M3", `version 99 was refused by ${refusal}`);
+  const reason = new Error("no longer wanted");
+  if ((await rejected({ signal: AbortSignal.abort(reason) })) !== reason) {
+    broken("M3", "what was aborted is not rejected with the signal's reason");
+  }
+  if (!trial.device) return;
+  try {
+    const held = trial.held(await ask({ device: null }), subject);
+    await expect(held, subject, "M3");
+  } catch (error) {
+    if (nameOf(error) !== "DeviceError") throw error;
+  }
+}

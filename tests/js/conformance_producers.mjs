@@ -1,0 +1,641 @@
+// Producers that are right in other ways than the plain one, and such that break one rule each.
+import { ASYNC, EXCHANGE, fakeDevice, Right, refuse } from "./conformance_parts.mjs";
+
+/** A class whose exchanges are changed by `change(exchange, request, producer)`. */
+const saying = (change, Class = Right) =>
+  class extends Class {
+    [EXCHANGE](request = {}) {
+      const exchange = super[EXCHANGE](request);
+      return Object.assign(exchange, change(exchange, request, this));
+    }
+  };
+
+/** A class whose requests are looked at by `check(request, producer)` before they are answered. */
+const asking = (check, Class = Right) =>
+  class extends Class {
+    [EXCHANGE](request) {
+      const { [EXCHANGE]: method } = Class.prototype;
+      return method.call(this, check(request, this) ?? request);
+    }
+  };
+
+/** Refuses, copies and lends as those do who can do everything. */
+class Able extends Right {
+  check({ copy, ...request } = {}) {
+    super.check(request);
+  }
+
+  [EXCHANGE](request = {}) {
+    const exchange = super[EXCHANGE](request);
+    const { data, device } = this;
+    if (request.copy) {
+      exchange.flags |= 2;
+      if (device) {
+        exchange.data = device.createBuffer({ size: data.size, usage: 128 | 4 | 8 });
+        const encoder = device.createCommandEncoder();
+        encoder.copyBufferToBuffer(data, 0, exchange.data, 0, data.size);
+        device.queue.submit([encoder.finish()]);
+      } else {
+        exchange.data = data.slice();
+      }
+    }
+    return exchange;
+  }
+}
+
+/** Nobody else has it meanwhile. */
+class Exclusive extends Right {
+  held = false;
+
+  [EXCHANGE](request) {
+    this.check(request);
+    if (this.held) throw refuse("BusyError", "somebody has it");
+    const exchange = super[EXCHANGE](request);
+    this.held = true;
+    const { release } = exchange;
+    exchange.release = () => {
+      release();
+      this.held = false;
+    };
+    exchange.flags |= 8;
+    return exchange;
+  }
+}
+
+/** In WebAssembly memory, which moves when it grows. */
+class Moving extends Right {
+  memory = new WebAssembly.Memory({ initial: 1 });
+  grow = () => this.memory.grow(1);
+
+  constructor(wanted) {
+    super(wanted);
+    const { memory } = this;
+    new Uint8Array(memory.buffer).set(wanted.bytes, 64);
+    this.place = { memory, ptr: 64 };
+  }
+
+  drop() {
+    if (--this.holds === 0) new Uint8Array(this.memory.buffer, 64, this.capacity).fill(0);
+  }
+
+  [EXCHANGE](request) {
+    return { ...super[EXCHANGE](request), data: this.place };
+  }
+}
+
+/** Uploads with others, when it is asked to. */
+class Batched extends Right {
+  static todo = [];
+
+  static flush = () => {
+    for (const run of Batched.todo.splice(0)) run();
+  };
+
+  constructor(wanted) {
+    super({ ...wanted, bytes: new Uint8Array(wanted.bytes.length) });
+    const { device, data } = this;
+    this.constructor.todo.push(() =>
+      device ? device.queue.writeBuffer(data, 0, wanted.bytes) : data.set(wanted.bytes),
+    );
+  }
+
+  [EXCHANGE](request) {
+    return { ...super[EXCHANGE](request), flush: this.constructor.flush };
+  }
+}
+
+/** Buffers that are used again, with what was in them behind the elements. */
+class Pooled extends Right {
+  static pool = [];
+
+  constructor(wanted) {
+    super(wanted);
+    const padded = new Uint8Array(Math.max(256, wanted.bytes.length));
+    this.data = this.constructor.pool.pop() ?? padded;
+    this.capacity = this.data.length;
+    this.fill(wanted.bytes);
+  }
+
+  fill(bytes) {
+    this.data.fill(0);
+    this.data.set(bytes);
+  }
+
+  drop() {
+    if (--this.holds === 0) this.constructor.pool.push(this.data);
+  }
+}
+
+/** Those of which there is only one for the CPU. */
+export const ON_CPU = ["Moving", "Pooled"];
+export const RIGHT = { Right, Able, Exclusive, Moving, Batched, Pooled };
+
+const said = (fields) => saying(() => fields);
+/** Elements with as much before and behind them, which `data` has all of. */
+class Wide extends Right {
+  constructor(wanted) {
+    const { bytes } = wanted;
+    const wide = new Uint8Array(3 * bytes.length).fill(0x55);
+    wide.set(bytes, bytes.length);
+    super({ ...wanted, bytes: wide });
+    this.at = bytes.length;
+  }
+
+  [EXCHANGE](request) {
+    const { at: byteOffset } = this;
+    return { ...super[EXCHANGE](request), byteOffset, capacity: byteOffset };
+  }
+}
+/** Elements of the first axis next to each other. */
+class Columns extends Right {
+  constructor(wanted) {
+    const { bytes, shape, dtype } = wanted;
+    const [rows, columns] = [...shape, 1, 1];
+    const size = bytes.length / (rows * columns || 1);
+    const turned = bytes.slice();
+    for (let i = 0; i < rows; i++) {
+      for (let j = 0; j < columns; j++) {
+        turned.set(bytes.slice((i * columns + j) * size).slice(0, size), (j * rows + i) * size);
+      }
+    }
+    super({ ...wanted, bytes: shape.length === 2 ? turned : bytes, dtype });
+  }
+}
+
+/** A rule, what breaks it, whose producers do, and what else the suite is told. */
+export const BREAKS = [
+  [
+    "M1",
+    "one object for all calls",
+    class extends Right {
+      [EXCHANGE](request) {
+        this.only ??= super[EXCHANGE](request);
+        return this.only;
+      }
+    },
+  ],
+  [
+    "M1",
+    "no plain object",
+    class extends Right {
+      [EXCHANGE](request) {
+        return Object.assign(new (class Exchange {})(), super[EXCHANGE](request));
+      }
+    },
+  ],
+  [
+    "M1",
+    "an array",
+    class extends Right {
+      [EXCHANGE] = () => [];
+    },
+  ],
+  [
+    "M2",
+    "a promise",
+    class extends Right {
+      async [EXCHANGE](request) {
+        return super[EXCHANGE](request);
+      }
+    },
+  ],
+  [
+    "M3",
+    "throws where it should reject",
+    class extends Right {
+      [ASYNC](request) {
+        const exchange = this[EXCHANGE](request);
+        request?.signal?.throwIfAborted();
+        return Promise.resolve(exchange);
+      }
+    },
+  ],
+  [
+    "M3",
+    "no promise",
+    class extends Right {
+      [ASYNC](request) {
+        return this[EXCHANGE](request);
+      }
+    },
+  ],
+  [
+    "M3",
+    "does not look at the signal",
+    class extends Right {
+      async [ASYNC](request) {
+        return this[EXCHANGE](request);
+      }
+    },
+  ],
+  [
+    "M3",
+    "rejects with an error of its own",
+    class extends Right {
+      async [ASYNC](request) {
+        if (request?.signal?.aborted) throw new Error("aborted");
+        return this[EXCHANGE](request);
+      }
+    },
+  ],
+  [
+    "M3",
+    "never settles",
+    class extends Right {
+      [ASYNC] = () => new Promise(() => {});
+    },
+    { timeoutMs: 100 },
+  ],
+  ["R1", "needs an argument", asking((request) => void request.copy)],
+  [
+    "R1",
+    "knows all fields",
+    asking((request) => {
+      if (request && "later" in request) throw new Error("what is later?");
+    }),
+  ],
+  [
+    "R1",
+    "undefined is not absent",
+    asking((request) => {
+      if (request && "copy" in request && request.copy === undefined) throw new TypeError("copy?");
+    }),
+  ],
+  [
+    "R2",
+    "does not look at versions",
+    asking((request) =>
+      Array.isArray(request?.versions) ? { ...request, versions: [1] } : request,
+    ),
+  ],
+  [
+    "R2",
+    "looks at the first version",
+    asking((request) => {
+      if (request?.versions?.[0] === 99) throw refuse("UnsupportedError", "99");
+    }),
+  ],
+  [
+    "R2",
+    "an error without a name",
+    asking((request) => {
+      if (Array.isArray(request?.versions) && !request.versions.includes(1)) throw new Error("no");
+    }),
+  ],
+  [
+    "R3",
+    "does not look at the device",
+    asking((request) => {
+      if (typeof request?.device === "object") return { ...request, device: undefined };
+    }),
+    { device: fakeDevice() },
+  ],
+  [
+    "R3",
+    "an error without a name",
+    asking((request, { device }) => {
+      const { device: wanted = device } = request ?? {};
+      if (typeof wanted === "object" && wanted !== device) throw new Error("not there");
+    }),
+    { device: fakeDevice() },
+  ],
+  ["R4", "a copy without flag 2", saying(({ flags }) => ({ flags: flags & ~2 }), Able)],
+  [
+    "R4",
+    "flag 2 without a copy",
+    saying((_, { copy }, { data }) => (copy ? { data, flags: 2 } : {}), Able),
+  ],
+  ["R4", "a copy in answer to copy: false", saying(({ data }) => ({ data: data.slice() }), Able)],
+  [
+    "R4",
+    "an empty copy",
+    saying(({ data }, { copy }) => (copy ? { data: data.slice().fill(0) } : {}), Able),
+  ],
+  ["R5", "read-only memory for who writes", said({ flags: 1 })],
+  [
+    "R5",
+    "an error without a name",
+    asking((request) => {
+      if (request?.writes) throw new Error("no");
+    }),
+  ],
+  [
+    "R6",
+    "needs are none of its business",
+    asking((request) => {
+      if (request?.needs?.padTo) throw refuse("UnsupportedError", "padTo");
+    }),
+  ],
+  [
+    "R7",
+    "any versions",
+    asking((request) => {
+      const { versions } = request ?? {};
+      if (versions !== undefined && !Array.isArray(versions)) return { ...request, versions: [1] };
+    }),
+  ],
+  [
+    "R7",
+    "any device",
+    asking((request) => {
+      const { device } = request ?? {};
+      if (device !== undefined && typeof device !== "object")
+        return { ...request, device: undefined };
+    }),
+  ],
+  [
+    "R7",
+    "another name",
+    asking((request) => {
+      if (typeof (request?.device ?? null) !== "object") throw refuse("DeviceError", "no device");
+    }),
+  ],
+  ["F1", "no list", said({ version: "1.0" })],
+  ["F1", "another version", said({ version: [2, 0] })],
+  ["F2", "a type of its own", said({ device: { type: 2, id: 0, gpu: null } })],
+  ["F2", "no id", said({ device: { type: 1, gpu: null } })],
+  ["F2", "no gpu", said({ device: { type: 15, id: 0, gpu: null } })],
+  ["F3", "a name", said({ dtype: "float32" })],
+  ["F3", "another dtype", said({ dtype: { code: 1, bits: 32, lanes: 1 } })],
+  ["F4", "a typed array", saying(({ shape }) => ({ shape: Int32Array.from(shape) }))],
+  ["F4", "another shape", saying(({ shape }) => ({ shape: [...shape].reverse() }))],
+  ["F4", "0-d is 1-d", saying(({ shape }) => ({ shape: shape.length ? shape : [1] }))],
+  ["F5", "undefined", said({ strides: undefined })],
+  ["F5", "not as many as dimensions", saying(({ shape }) => ({ strides: [...shape, 1] }))],
+  ["F5", "columns, called rows", Columns],
+  ["F6", "an ArrayBuffer", saying(({ data }) => ({ data: data.buffer }))],
+  ["F6", "null", said({ data: null })],
+  ["F7", "negative", said({ byteOffset: -4 })],
+  ["F7", "as text", said({ byteOffset: "0" })],
+  ["F7", "not where element 0 is", saying(() => ({ byteOffset: 0 }), Wide)],
+  ["F8", "no capacity", said({ capacity: undefined })],
+  ["F9", "a flag that there is not", said({ flags: 16 })],
+  ["F9", "a negative mask", said({ flags: -1 })],
+  ["F9", "padded, and a word wide", said({ flags: 4 })],
+  ["F10", "no flush", said({ flush: undefined })],
+  [
+    "F10",
+    "flush needs this",
+    said({
+      flush() {
+        this.flags.toString();
+      },
+    }),
+  ],
+  ["F11", "no release", said({ release: null })],
+  ["F12", "a fraction", saying(({ capacity }) => ({ capacity: capacity + 0.5 }))],
+  ["F12", "NaN", said({ byteOffset: Number.NaN })],
+  ["F12", "too large", said({ strides: [2 ** 53, 1] })],
+  [
+    "F13",
+    "packed and strided",
+    saying(({ shape }) => ({ strides: shape })),
+    { dtypes: ["int4"], all: true },
+  ],
+  [
+    "F14",
+    "a getter that counts",
+    saying((exchange) => {
+      let looks = 0;
+      const get = () => (looks++ === 0 ? 0 : 4);
+      Object.defineProperty(exchange, "byteOffset", { get });
+      return {};
+    }),
+  ],
+  [
+    "F14",
+    "the shape that the factory was given",
+    class extends Right {
+      constructor(wanted) {
+        super(wanted);
+        this.given = wanted.shape;
+      }
+
+      [EXCHANGE](request) {
+        return { ...super[EXCHANGE](request), shape: this.given };
+      }
+    },
+  ],
+  [
+    "F14",
+    "a shape that the tensor goes on with",
+    saying((_, __, producer) => {
+      producer.release = () => {
+        producer.shape.length = 0;
+        producer.drop();
+      };
+      return { shape: producer.shape };
+    }),
+  ],
+  ["S1", "elements behind the end", saying(({ capacity }) => ({ byteOffset: capacity }))],
+  ["S1", "strides that leave the memory", saying(({ shape }) => ({ strides: shape.map(() => 9) }))],
+  [
+    "S2",
+    "a buffer that is not the current one",
+    class extends Moving {
+      [EXCHANGE](request) {
+        const { buffer } = this.memory;
+        return { ...super[EXCHANGE](request), data: { memory: { buffer }, ptr: 64 } };
+      }
+    },
+  ],
+  [
+    "S3",
+    "a view of memory that grows",
+    saying(
+      (_, __, { memory, capacity }) => ({
+        data: new Uint8Array(memory.buffer, 64, capacity),
+      }),
+      Moving,
+    ),
+  ],
+  [
+    "S3",
+    "memory that is transferred",
+    saying((_, __, producer) => {
+      producer.release = () => structuredClone(producer.data, { transfer: [producer.data.buffer] });
+      return {};
+    }),
+  ],
+  ["S5", "too little capacity", saying(({ capacity }) => ({ capacity: capacity - 1 }))],
+  ["S5", "capacity behind the end", saying(({ capacity }) => ({ capacity: capacity + 1 }))],
+  [
+    "S5",
+    "capacity with the neighbour's bytes",
+    class Slab extends Right {
+      static slab = new Uint8Array(65536);
+      static used = 0;
+      constructor(wanted) {
+        super(wanted);
+        this.data = Slab.slab;
+        this.at = Slab.used;
+        Slab.slab.set(wanted.bytes, this.at);
+        Slab.used += wanted.bytes.length + (-wanted.bytes.length & 15);
+      }
+      drop() {}
+      [EXCHANGE](request) {
+        const place = { byteOffset: this.at, capacity: 65536 - this.at };
+        return { ...super[EXCHANGE](request), ...place };
+      }
+    },
+  ],
+  [
+    "S6",
+    "padding that shows another tensor",
+    class Dirty extends Pooled {
+      static pool = [];
+      fill(bytes) {
+        this.data.set(bytes);
+      }
+    },
+  ],
+  [
+    "S8",
+    "big-endian",
+    class extends Right {
+      constructor(wanted) {
+        super({ ...wanted, bytes: new DataView(wanted.bytes.buffer) && swapped(wanted) });
+      }
+    },
+  ],
+  [
+    "S8",
+    "true is 255",
+    class extends Right {
+      constructor(wanted) {
+        super({ ...wanted, bytes: wanted.bytes.map((byte) => (byte ? 255 : 0)) });
+      }
+    },
+    { dtypes: ["bool"] },
+  ],
+  [
+    "T1",
+    "flush that is a promise",
+    saying(() => ({ flush: async () => {} })),
+    { device: fakeDevice(), on: "gpu" },
+  ],
+  [
+    "T1",
+    "flush that does not submit",
+    class extends Batched {
+      static todo = [];
+      static flush = () => {};
+    },
+    { device: fakeDevice(), on: "gpu" },
+  ],
+  ["T2", "flush that is a promise", said({ flush: async () => {} })],
+  [
+    "T2",
+    "flush that does not write",
+    class extends Batched {
+      static todo = [];
+      static flush = () => {};
+    },
+  ],
+  [
+    "T4",
+    "a flush for all that does the last one's",
+    class Last extends Batched {
+      static todo = [];
+      static flush = () => Last.todo.pop()?.();
+    },
+  ],
+  [
+    "T5",
+    "one memory for all exchanges",
+    class Staged extends Right {
+      static staging = new Uint8Array(1024);
+      [EXCHANGE](request) {
+        const data = Staged.staging.subarray(0, this.data.length);
+        return { ...super[EXCHANGE](request), data, flush: () => data.set(this.data) };
+      }
+    },
+  ],
+  [
+    "O1",
+    "the user's release frees",
+    class extends Right {
+      release = () => {
+        this.holds = 0;
+        this.drop();
+      };
+    },
+  ],
+  [
+    "O1",
+    "any release frees",
+    class extends Right {
+      drop() {
+        this.holds = 0;
+        super.drop();
+      }
+    },
+  ],
+  [
+    "O2",
+    "release that counts every call",
+    saying((_, __, producer) => ({ release: () => producer.drop() })),
+  ],
+  [
+    "O2",
+    "release that throws the second time",
+    saying(({ release }) => {
+      let calls = 0;
+      return {
+        release() {
+          release();
+          if (calls++) throw new Error("again?");
+        },
+      };
+    }),
+  ],
+  [
+    "O4",
+    "elements that are kept and not read again",
+    saying(({ data }, { writes }, producer) => {
+      producer.kept ??= data.slice();
+      return writes ? {} : { data: producer.kept };
+    }),
+  ],
+  ["O5", "exclusive for several", said({ flags: 8 })],
+  [
+    "O5",
+    "exclusive, refused by another name",
+    asking((request, producer) => {
+      producer.check(request);
+      if (producer.held) throw refuse("ReleasedError", "it is away");
+    }, Exclusive),
+  ],
+  [
+    "D1",
+    "a device that is another object",
+    saying((exchange, request, { device }) =>
+      device && !request.device ? { device: { ...exchange.device, gpu: { ...device } } } : {},
+    ),
+    { device: fakeDevice(), on: "gpu" },
+  ],
+  [
+    "X1",
+    "an error without a name",
+    asking((_, { holds }) => {
+      if (holds <= 0) throw new Error("gone");
+    }),
+  ],
+  [
+    "X2",
+    "a hold that remains after an error",
+    class extends Exclusive {
+      check(request) {
+        const { held } = this;
+        this.held = true;
+        super.check(request);
+        this.held = held;
+      }
+    },
+  ],
+];
+
+function swapped({ bytes, values }) {
+  const size = bytes.length / (values.length || 1);
+  return bytes.map((_, i) => bytes[i - (i % size) + size - 1 - (i % size)]);
+}
