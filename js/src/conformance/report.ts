@@ -140,7 +140,7 @@ export class Book {
         this.#of(error.rule).broken ??= told(error.message);
         found.skipped ??= told(`${error.rule} does not hold`);
       } else {
-        const plain = [Broken, Ended, Wrong].some((Class) => error instanceof Class);
+        const plain = error instanceof Broken || error instanceof Ended || error instanceof Wrong;
         found.broken ??= told(plain ? error.message : `saw ${show(error)}`);
       }
       return false;
