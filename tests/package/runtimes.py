@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from projects import SITE, SOURCES, install, lay_out, run, unpack
+from suite import CLI, tells_right_from_wrong
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +41,16 @@ def test_deno(project: Path, user: Path, wheel_hash: str) -> None:
     deno = program(project, "deno", "@deno/*/deno")
     here = ("run", "--no-prompt", "--allow-read=.", "run.js")
     assert run(deno, *here, at=user).strip() == wheel_hash
+
+
+def test_suite_in_bun(project: Path, user: Path) -> None:
+    tells_right_from_wrong(user, program(project, "bun", "@oven/bun-*/bin/bun"), CLI)
+
+
+def test_suite_in_deno(project: Path, user: Path) -> None:
+    deno = program(project, "deno", "@deno/*/deno")
+    allowed = ("run", "--no-prompt", "--allow-read", "--allow-env")
+    tells_right_from_wrong(user, deno, *allowed, CLI)
 
 
 def test_bridge_in_bun(project: Path, user: Path) -> None:

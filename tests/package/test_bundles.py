@@ -8,7 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from projects import lay_out, run, shipped_wheel, unpack
+from projects import ROOT, lay_out, run, shipped_wheel, unpack
+from suite import tells_right_from_wrong
 
 # What only code that talks to a GPU says.
 WEBGPU = re.compile(
@@ -116,3 +117,11 @@ def test_node_finds_the_wheel_in_any_folder(
     told = run("node", "run.js", at=folder)
     assert "cannot be loaded (ENOENT" in told
     assert "connect(pyodide, { wheel }) takes where you have dist/*.whl" in told
+
+
+def test_npx_runs_the_suite(tmp_path: Path) -> None:
+    (tarball,) = (ROOT / "dist").glob("*.tgz")
+    (tmp_path / "package.json").write_text("{}")
+    quiet = ("--offline", "--no-audit", "--no-fund")
+    run("npm", "install", *quiet, str(tarball), at=tmp_path)
+    tells_right_from_wrong(tmp_path, "npx", "--no", "--offline", "dlpack-web")
