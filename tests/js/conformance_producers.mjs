@@ -622,6 +622,23 @@ export const BREAKS = [
     }),
   ],
   [
+    "X3",
+    "the device before the versions",
+    asking((request) => {
+      const { device } = request ?? {};
+      if (typeof device === "object" && device !== null && !device.queue) {
+        throw refuse("DeviceError", "a device of nobody");
+      }
+    }),
+  ],
+  [
+    "X3",
+    "what is gone before a request without sense",
+    asking((_, { holds }) => {
+      if (holds <= 0) throw refuse("ReleasedError", "it was released");
+    }),
+  ],
+  [
     "X2",
     "a hold that remains after an error",
     class extends Exclusive {

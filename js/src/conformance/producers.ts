@@ -20,7 +20,7 @@ import { DTYPES, type Kind, kindOf } from "./values.js";
 /** In the order of the text, which is that of the report. */
 const RULES = [
   "M1 M2 M3 R1 R2 R3 R4 R5 R6 R7 F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14 S1 S2 S3 S5 S6 S8",
-  "T1 T2 T4 T5 O1 O2 O4 O5 D1 X1 X2",
+  "T1 T2 T4 T5 O1 O2 O4 O5 D1 X1 X2 X3",
 ].flatMap((ids) => ids.split(" "));
 /** Those that one exchange shows, whose elements were read as it says. */
 const SEEN = "M2 F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 S1".split(" ");
@@ -140,6 +140,7 @@ const CHECKS: readonly (readonly [string, Check, ...string[]])[] = [
   ["T4", holds.sharedFlush, "T5"],
   ["S2", holds.growing],
   ["X1", requests.afterRelease],
+  ["X3", requests.order, "R2", "R3", "R7", "X1"],
   ["M3", requests.later, "R1", "R2", "R3", "O1"],
 ];
 

@@ -130,6 +130,18 @@ export async function afterRelease(trial: Trial): Promise<void> {
   if (held) await expect(held, subject, "X1");
 }
 
+/** Which of two errors is thrown. */
+export async function order(trial: Trial): Promise<void> {
+  const subject = await trial.make();
+  const device = {} as never; // of nobody
+  const inOrder = async (rest: object) => {
+    await trial.refused(subject, { ...rest, versions: "1" }, "TypeError");
+    await trial.refused(subject, { ...rest, versions: [99] }, "UnsupportedError");
+  };
+  await inOrder({ device });
+  if (letGo(subject)) await inOrder({});
+}
+
 export async function later(trial: Trial): Promise<void> {
   const subject = await trial.make();
   const { x } = subject;
