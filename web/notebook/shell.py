@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -145,6 +146,15 @@ def interrupt() -> bool:
     return True
 
 
+def on_signal(_number: int, _frame: object) -> None:
+    """SIGINT: raises in a cell that runs. In the loop's own code an exception would be lost,
+    and with it what wakes the cell: that is cancelled, as asyncio.Runner does it."""
+    task = shell.task
+    if task is None or asyncio.current_task() is task:
+        raise KeyboardInterrupt
+    task.cancel()
+
+
 def complete(code: str, position: int) -> list[dict[str, Any]]:
     """What may stand at a position of a cell: text, and where it begins."""
     with provisionalcompleter():
@@ -168,3 +178,4 @@ def _pip(code: str) -> str:
 sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")  # type: ignore[assignment]
 builtins.input = no_input  # type: ignore[assignment]
 shell = Shell.instance(config=CONFIG)
+signal.signal(signal.SIGINT, on_signal)

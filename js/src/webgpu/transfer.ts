@@ -192,14 +192,23 @@ function writePieces(
   tensor: Tensor,
   dtype: DType,
 ): boolean {
+  const slow = isTransposed(tensor);
   for (let first = 0, at = offset; first < tensor.size; ) {
     const { count: done, bytes } = chunkOf(tensor, dtype, first);
     if (done < 0) return false;
     writeBytes(queue, target, at, bytes);
+    // The GPU's process takes a piece over while the next one is packed, where that takes its time.
+    if (slow) queue.submit([]);
     first += done;
     at += bytes.length;
   }
   return true;
+}
+
+/** Whether neighbours in memory are no neighbours in a row: packing then takes more than copying. */
+function isTransposed({ _strides: strides }: Tensor): boolean {
+  const near = (stride: number | undefined) => Math.abs(stride ?? 1) === 1;
+  return strides !== null && strides.some(near) && !near(strides.at(-1));
 }
 
 function chunkOf(tensor: Tensor, dtype: DType, first: number) {
