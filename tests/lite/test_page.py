@@ -211,6 +211,17 @@ bool((await y.to_host() == 2 * a).all() and (np.asarray(x) == a).all())
     assert notebook.watch.complaints() == []
 
 
+def test_an_interrupt_in_the_loops_own_code_ends_the_cell(notebook: Notebook) -> None:
+    struck = notebook.run("""
+import asyncio, _thread
+asyncio.get_running_loop().call_later(0.05, _thread.interrupt_main)
+await asyncio.sleep(1000)
+""")
+    assert "KeyboardInterrupt" in struck
+    assert notebook.run("1 + 1") == "2"
+    assert notebook.watch.complaints() == []
+
+
 def test_what_cells_say(notebook: Notebook) -> None:
     assert notebook.run("print('one')\nprint('two', end='')\n3") == "one\ntwo\n3"
     assert "ZeroDivisionError: division by zero" in notebook.run("1 / 0")

@@ -208,7 +208,7 @@ function writePieces(
 /** Whether neighbours in memory are no neighbours in a row: packing then takes more than copying. */
 function isTransposed({ _strides: strides }: Tensor): boolean {
   const near = (stride: number | undefined) => Math.abs(stride ?? 1) === 1;
-  return strides !== null && strides.some(near) && !near(strides.at(-1));
+  return strides?.some(near) === true && !near(strides.at(-1));
 }
 
 function chunkOf(tensor: Tensor, dtype: DType, first: number) {
