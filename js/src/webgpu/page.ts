@@ -1,11 +1,13 @@
 import type { GPUDevice } from "../core/globals.js";
 import type { RequestDeviceOptions } from "./request.js";
 
-/** Where the libraries of a page agree on one device: rules D3 to D5 of js/EXCHANGE.md. */
+/**
+ * Where the libraries of a page agree on one device: rules D3 to D5 of js/EXCHANGE.md. Who comes first
+ * has to say so before anything is waited for, so that only what follows is loaded late.
+ */
 const PAGE = Symbol.for("dlpack.device");
 const page = globalThis as { [PAGE]?: GPUDevice | Promise<GPUDevice> };
 
-/** A late-loaded half is of no use here: who comes first has to say so before anybody waits. */
 const late = () => import("./late.js");
 
 /**
