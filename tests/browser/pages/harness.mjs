@@ -12,16 +12,17 @@ const context = { counters };
 
 /**
  * `pyodideDir` and `wheel` are URL paths, without the first there is no Python; `notebook`: Python
- * imports dlpack_web by itself.
+ * imports dlpack_web by itself; `indexURL`: where Pyodide's files are, for runtimes in which it
+ * reads no URLs.
  */
-async function start({ pyodideDir, wheel, notebook }) {
+async function start({ pyodideDir, wheel, notebook, indexURL }) {
   await ownTask();
   if (pyodideDir === null) {
     context.library = await import("/js/index.js");
     return;
   }
   const { loadPyodide } = await import(`${pyodideDir}pyodide.mjs`);
-  const pyodide = await loadPyodide({ indexURL: new URL(pyodideDir, location).href });
+  const pyodide = await loadPyodide({ indexURL: indexURL ?? new URL(pyodideDir, location).href });
   const quiet = { messageCallback() {} };
   await pyodide.loadPackage("numpy", quiet);
   Object.assign(context, { pyodide });
