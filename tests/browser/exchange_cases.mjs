@@ -184,6 +184,9 @@ export async function who_waits_gets_tensors_from_wherever_they_are(context) {
   x.release();
   await throws(() => x[EXCHANGE_ASYNC]({ device: null }), "ReleasedError", /released/);
   await device.queue.onSubmittedWorkDone();
+  for (let i = 0; i < 100 && context.library.liveTensors() >= live; i++) {
+    await new Promise((done) => setTimeout(done, 10)); // what was aborted is still being read
+  }
   equal(context.library.liveTensors(), live - 1);
 }
 

@@ -4,10 +4,10 @@ import { counted, equal, ok, throws } from "./pages/expect.mjs";
 
 async function kernel(folder) {
   const { loadPyodide } = await import(`/${folder}/pyodide.mjs`);
-  const pyodide = await loadPyodide({ indexURL: `/${folder}/` });
+  const pyodide = await loadPyodide({ indexURL: globalThis.harness.indexURL(`/${folder}/`) });
   await pyodide.loadPackage("numpy", { messageCallback() {} });
   const { file } = await (await fetch("/wheel/wheel.json")).json();
-  const bridge = await connect(pyodide, { wheel: `/wheel/${file}` });
+  const bridge = await connect(pyodide, { wheel: new URL(`/wheel/${file}`, location) });
   const python = (code) => pyodide.runPythonAsync(`import numpy as np, dlpack_web as dlw\n${code}`);
   return { pyodide, bridge, python };
 }

@@ -106,7 +106,9 @@ def inside(harnesses: Iterable[tuple[str, Harness]]) -> Iterator[str]:
     for name, harness in harnesses:
         if not harness.outcomes:
             continue
-        everything = Outcome([r for outcome in harness.outcomes for r in outcome.reports])
+        everything = Outcome(
+            [r for outcome in harness.outcomes for r in outcome.reports]
+        )
         yield f"inside {name}: {everything.summary()}"
         skipped = sorted(everything.of("skipped"), key=lambda report: report["detail"])
         for reason, group in groupby(skipped, lambda report: report["detail"]):

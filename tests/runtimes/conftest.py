@@ -33,7 +33,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.fail("build/site is not complete: run `make test-deno`, which builds it")
     bundle = tmp_path_factory.mktemp("bundle")
     pack_tests(bundle / "tests.zip", Path(pytest.__file__).resolve().parents[1])
-    mounts = {"/tests/": ROOT / "tests", "/bundle/": bundle}
+    mounts = {"/tests/": ROOT / "tests", "/js-source/": ROOT / "js", "/bundle/": bundle}
     with Server(mounts=mounts) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         yield running.url
@@ -49,12 +49,8 @@ def runtime(
     with ExitStack() as stack:
         folder = tmp_path_factory.mktemp(request.param)
         started = stack.enter_context(closing(start(driver, url, folder)))
-        options = {
-            "pyodideDir": "/pyodide/",
-            "indexURL": f"{SITE / 'pyodide'}/",
-            "wheel": f"/wheel/{wheel}",
-        }
-        started.call("start", options)
+        options = {"pyodideDir": "/pyodide/", "wheel": f"/wheel/{wheel}"}
+        started.call("start", options | {"root": str(SITE)})
         kept = request.config.stash.setdefault(KEPT, [])
         kept.append((f"pyodide in {started.name}", started))
         yield started

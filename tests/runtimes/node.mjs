@@ -1,5 +1,5 @@
 // What Node lacks of what the cases find in a page: WebGPU, which is Dawn's, paths from the site's
-// root, and events of the global scope. `node --import`, with the environment of runtime.py.
+// root, events of the global scope, and ImageData. `node --import`, with the environment of runtime.py.
 import { existsSync, realpathSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const { PAGE_URL, PAGE_ROOT, PAGE_WEBGPU } = process.env;
 /** Where the server has a file; null for what is none of its. */
 function fileOf(path) {
   const folder = path.startsWith("/tests/") ? PAGE_ROOT : join(PAGE_ROOT, "build", "site");
-  const file = join(folder, path);
+  const file = join(folder, path.replace(/[?#].*/, ""));
   return existsSync(file) ? realpathSync(file) : null;
 }
 
@@ -34,6 +34,19 @@ const events = new EventTarget();
 for (const name of ["addEventListener", "removeEventListener", "dispatchEvent"]) {
   globalThis[name] = events[name].bind(events);
 }
+
+globalThis.ImageData = class ImageData {
+  colorSpace = "srgb";
+  constructor(...args) {
+    const given = typeof args[0] === "object" ? args.shift() : null;
+    const [width, height = given.length / 4 / width] = args;
+    this.data = given ?? new Uint8ClampedArray(4 * width * height);
+    Object.assign(this, { width, height });
+  }
+  get [Symbol.toStringTag]() {
+    return "ImageData";
+  }
+};
 
 const { create, globals } = await import(pathToFileURL(PAGE_WEBGPU).href);
 Object.assign(globalThis, globals);
