@@ -78,7 +78,8 @@ export async function image_data_keeps_every_byte_of_any_alpha(context) {
 
 export async function bitmaps_that_are_not_premultiplied_keep_every_byte(context) {
   if (isFirefox) throw new Skip("Firefox premultiplies any bitmap on its way to a texture");
-  if (!GPUQueue.prototype.copyExternalImageToTexture) throw new Skip("this WebGPU takes no bitmaps");
+  if (!GPUQueue.prototype.copyExternalImageToTexture)
+    throw new Skip("this WebGPU takes no bitmaps");
   const options = { premultiplyAlpha: "none", colorSpaceConversion: "none" };
   for (const size of SIZES) {
     const image = pattern(...size, { opaque: false });

@@ -18,6 +18,7 @@ from pages import inside, pack_tests
 from runtime import LAVAPIPE, SWIFTSHADER, Runtime, closing, deno, node
 from serve import SITE, Server
 
+SUITES = pytest.StashKey[list[str]]()
 KEPT = pytest.StashKey[list[tuple[str, Runtime]]]()
 RUNTIMES = {
     "deno-lavapipe": (deno, LAVAPIPE),
@@ -57,5 +58,7 @@ def runtime(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for line in terminalreporter.config.stash.get(SUITES, []):
+        terminalreporter.write_line(line)
     for line in inside(terminalreporter.config.stash.get(KEPT, [])):
         terminalreporter.write_line(line)

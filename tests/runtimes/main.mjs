@@ -1,7 +1,6 @@
 // What a test page is to a browser, for runtimes without pages: the same harness, which a host
 // (runtime.py) calls by lines of JSON on standard input. Answers are lines that begin with a mark;
 // what else is printed is the log.
-import { createRequire } from "node:module";
 import process from "node:process";
 import { createInterface } from "node:readline";
 
@@ -23,10 +22,6 @@ async function where() {
     features: [...(adapter?.features ?? [])],
   };
 }
-
-// For Pyodide 0.29, which asks for them in Deno.
-globalThis.require ??= createRequire("/");
-globalThis.__dirname ??= "/";
 
 const own = { where, complaints: () => complaints.splice(0) };
 await import("/tests/browser/pages/harness.mjs");

@@ -17,9 +17,7 @@ function fileOf(path) {
 
 registerHooks({
   resolve(specifier, context, next) {
-    const path = specifier.startsWith(PAGE_URL)
-      ? specifier.slice(PAGE_URL.length - 1)
-      : specifier;
+    const path = specifier.startsWith(PAGE_URL) ? specifier.slice(PAGE_URL.length - 1) : specifier;
     const file = path.startsWith("/") ? fileOf(path) : null;
     if (file === null) return next(specifier, context);
     return { url: pathToFileURL(file).href, format: "module", shortCircuit: true };

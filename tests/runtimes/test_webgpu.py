@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from runtime import Runtime
+from runtime import LAVAPIPE, Driver, Runtime, WrongRuntimeError
 
 JAVASCRIPT = [
     "counter_cases.mjs",
@@ -34,8 +36,42 @@ PYTHON = [
 @pytest.mark.parametrize("file", JAVASCRIPT)
 def test_cases_in_javascript(file: str, runtime: Runtime) -> None:
     runtime.cases(f"/tests/browser/{file}").must_pass()
+    assert runtime.call("complaints") == []
 
 
 @pytest.mark.parametrize("file", PYTHON)
 def test_cases_in_python(file: str, runtime: Runtime) -> None:
     runtime.pytest([f"tests/browser/{file}"]).must_pass()
+    assert runtime.call("complaints") == []
+
+
+def test_halves_are_computed_where_they_should_be(runtime: Runtime) -> None:
+    """Lavapipe has shader-f16, and what needs it must not be skipped there."""
+    assert ("shader-f16" in runtime.features) == (LAVAPIPE.described in runtime.name)
+    assert runtime.python("""
+import numpy as np
+import dlpack_web as dlw
+
+device = await dlw.webgpu.request_device()
+x = dlw.from_dlpack(np.arange(5, dtype=np.float16)[::-1], device=device)
+y = dlw.empty(5, "float16", device=device)
+double = '''enable f16;
+@group(0) @binding(0) var<storage, read> x: array<f16>;
+@group(0) @binding(1) var<storage, read_write> y: array<f16>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < 5) { y[id.x] = 2 * x[id.x] + 0.5h; }
+}'''
+try:
+    dlw.webgpu.Kernel(double, device=device)(x, y)
+    told = (await y.to_host()).tolist()
+except BufferError as error:
+    told = "shader-f16" in str(error)
+x.release(), y.release()
+str(told)
+""") == str([8.5, 6.5, 4.5, 2.5, 0.5] if "shader-f16" in runtime.features else True)
+
+
+def test_a_missing_driver_is_named(tmp_path: Path) -> None:
+    driver = Driver("lavapipe", tmp_path / "none.json", "mesa-vulkan-drivers", "")
+    with pytest.raises(WrongRuntimeError, match="Debian's mesa-vulkan-drivers"):
+        driver.environment()
