@@ -178,11 +178,11 @@ test-firefox: $(NEEDS_chain) $(LITE) package site
 # Deno's WebGPU is wgpu-core: a second implementation.
 test-deno: $(LIBRARIES) $(RUNTIMES) site
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader lavapipe
-	$(PYTHON_BIN)/python -m pytest tests/runtimes -k "deno or driver"
+	$(PYTHON_BIN)/python -m pytest tests/runtimes -k "deno or missing or refused"
 
 test-node-gpu: $(LIBRARIES) $(RUNTIMES) site
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader
-	$(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or driver"
+	$(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or missing or refused"
 
 test-webkit: site
 	@$(TOOLCHAIN)/need.sh WebKitWebDriver Xvfb

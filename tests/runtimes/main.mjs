@@ -12,6 +12,17 @@ const complain = (error) => complaints.push(`${error?.stack ?? error}`);
 process.on("unhandledRejection", complain);
 process.on("uncaughtException", complain);
 
+/** What the compiler of shaders says of no shader: each implementation of WebGPU has its own. */
+async function compiler(adapter) {
+  const device = await adapter.requestDevice();
+  device.pushErrorScope("validation");
+  const module = device.createShaderModule({ code: "nonsense" });
+  const { messages } = await module.getCompilationInfo();
+  await device.popErrorScope();
+  device.destroy();
+  return messages.map(({ message }) => message).join("\n");
+}
+
 /** The runtime and its WebGPU, by their own words. */
 async function where() {
   const adapter = await navigator.gpu?.requestAdapter();
@@ -19,6 +30,7 @@ async function where() {
   return {
     agent: navigator.userAgent,
     webgpu: [vendor, architecture, description].filter(Boolean).join(" "),
+    compiler: adapter ? await compiler(adapter) : "",
     features: [...(adapter?.features ?? [])],
   };
 }

@@ -31,6 +31,10 @@ ARCH = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "?")
 VULKAN = Path("/usr/share/vulkan/icd.d")
 
 
+# What their compilers of WGSL say of "nonsense".
+COMPILERS = {"wgpu-core": "expected global item", "Dawn": "unexpected token"}
+
+
 class WrongRuntimeError(RuntimeError):
     """There is no such runtime or driver, or it is another than was asked for."""
 
@@ -67,6 +71,31 @@ LAVAPIPE = Driver(
 )
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Where a suite must run."""
+
+    webgpu: str  # a key of COMPILERS
+    driver: Driver
+    agent: str  # all of `navigator.userAgent`
+
+    def __str__(self) -> str:
+        return f"{self.agent}, WebGPU: {self.webgpu} on {self.driver.name}"
+
+    def complaint(self, where: dict[str, str]) -> str | None:
+        """Where it runs instead; None: where it should."""
+        if (
+            where["agent"] == self.agent
+            and self.driver.described in where["webgpu"].lower()
+            and COMPILERS[self.webgpu] in where["compiler"]
+        ):
+            return None
+        return (
+            f"this suite is for {self}, and runs in {where['agent']}, WebGPU: "
+            f"{where['webgpu'] or 'none'} (its compiler says {where['compiler']!r})"
+        )
+
+
 def program(pattern: str, name: str) -> Path:
     found = PACKAGES / pattern.format(arch=ARCH)
     if not found.is_file():
@@ -99,7 +128,7 @@ def deno(driver: Driver, url: str, folder: Path) -> Runtime:
         *("--v8-flags=--expose-gc", f"--location={url}", f"{url}{HERE}/main.mjs"),
     ]
     agent = f"Deno/{versions()['@deno/linux-glibc']}"
-    return Runtime.start("wgpu-core", driver, agent, command, environment)
+    return Runtime.start(Wanted("wgpu-core", driver, agent), command, environment)
 
 
 def node(driver: Driver, url: str, folder: Path) -> Runtime:
@@ -114,7 +143,7 @@ def node(driver: Driver, url: str, folder: Path) -> Runtime:
         *(f"--import={ROOT / HERE / 'node.mjs'}", ROOT / HERE / "main.mjs"),
     ]
     agent = f"Node.js/{versions()['node-linux'].split('.')[0]}"
-    return Runtime.start("Dawn", driver, agent, command, environment)
+    return Runtime.start(Wanted("Dawn", driver, agent), command, environment)
 
 
 @dataclass
@@ -131,9 +160,7 @@ class Runtime(Harness):
     @classmethod
     def start(
         cls,
-        webgpu: str,
-        driver: Driver,
-        agent: str,
+        wanted: Wanted,
         command: list[str | Path],
         environment: dict[str, str],
     ) -> Runtime:
@@ -147,27 +174,24 @@ class Runtime(Harness):
             stderr=subprocess.STDOUT,
             text=True,
         )
-        runtime = cls("/bundle/tests.zip", process, f"{agent}, WebGPU: {webgpu}")
+        runtime = cls("/bundle/tests.zip", process, str(wanted))
         runtime.listener = threading.Thread(target=runtime._listen, daemon=True)
         runtime.listener.start()
         try:
-            runtime._must_be(agent, driver)
+            runtime._must_be(wanted)
         except BaseException:
             runtime.end()
             raise
         return runtime
 
-    def _must_be(self, agent: str, driver: Driver) -> None:
+    def _must_be(self, wanted: Wanted) -> None:
         where = self.call("where")
         assert isinstance(where, dict)
-        found = f"{where['agent']}, WebGPU: {where['webgpu'] or 'none'}"
-        if where["agent"] != agent or driver.described not in where["webgpu"].lower():
-            raise WrongRuntimeError(
-                f"this suite is for {self.name} on {driver.name}, and runs in {found}\n"
-                + "\n".join(self.log[-20:])
-            )
+        complaint = wanted.complaint(where)
+        if complaint:
+            raise WrongRuntimeError("\n".join([complaint, *self.log[-20:]]))
         self.features = frozenset(where["features"])
-        self.name = f"{self.name} on {where['webgpu']}"
+        self.name = f"{self.name} ({where['webgpu']})"
 
     def _listen(self) -> None:
         assert self.process.stdout

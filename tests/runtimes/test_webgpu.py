@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from runtime import LAVAPIPE, Driver, Runtime, WrongRuntimeError
+from runtime import LAVAPIPE, Driver, Runtime, Wanted, WrongRuntimeError
 
 JAVASCRIPT = [
     "counter_cases.mjs",
@@ -47,7 +47,7 @@ def test_cases_in_python(file: str, runtime: Runtime) -> None:
 
 def test_halves_are_computed_where_they_should_be(runtime: Runtime) -> None:
     """Lavapipe has shader-f16, and what needs it must not be skipped there."""
-    assert ("shader-f16" in runtime.features) == (LAVAPIPE.described in runtime.name)
+    assert ("shader-f16" in runtime.features) == (LAVAPIPE.name in runtime.name)
     assert runtime.python("""
 import numpy as np
 import dlpack_web as dlw
@@ -75,3 +75,28 @@ def test_a_missing_driver_is_named(tmp_path: Path) -> None:
     driver = Driver("lavapipe", tmp_path / "none.json", "mesa-vulkan-drivers", "")
     with pytest.raises(WrongRuntimeError, match="Debian's mesa-vulkan-drivers"):
         driver.environment()
+
+
+RIGHT = {
+    "agent": "Deno/2.9.5",
+    "webgpu": "65541 llvmpipe",
+    "compiler": 'expected global item, found "nonsense"',
+}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"agent": "Deno/2.9.6"},
+        {"webgpu": "NVIDIA GeForce"},
+        {"webgpu": ""},
+        {"compiler": "unexpected token"},
+    ],
+    ids=["version", "driver", "no WebGPU", "implementation"],
+)
+def test_another_runtime_or_driver_is_refused(wrong: dict[str, str]) -> None:
+    wanted = Wanted("wgpu-core", LAVAPIPE, "Deno/2.9.5")
+    assert wanted.complaint(RIGHT) is None
+    assert "is for Deno/2.9.5, WebGPU: wgpu-core on lavapipe" in str(
+        wanted.complaint(RIGHT | wrong)
+    )
