@@ -8,6 +8,7 @@ import pytest
 from runtime import LAVAPIPE, Driver, Runtime, Wanted, WrongRuntimeError
 
 JAVASCRIPT = [
+    "arrow_cases.mjs",
     "counter_cases.mjs",
     "cpu_cases.mjs",
     "exchange_cases.mjs",
