@@ -31,6 +31,7 @@ BRIDGE := py/dlpack_web/_bridge.js
 WHEEL := dist/wheel.json
 LIBRARIES := build/libraries/.done
 PATCHED := build/patched/.done
+RUNTIMES := build/runtimes/.done
 MODEL := build/model/.done
 LITE := build/lite/.done
 EXAMPLE := build/example/example.wasm
@@ -56,7 +57,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
-.PHONY: test-all test-bundlers test-firefox test-webkit fuzz fuzz-js
+.PHONY: test-all test-bundlers test-firefox test-webkit test-deno test-node-gpu fuzz fuzz-js
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
 help: ## this list
@@ -73,7 +74,7 @@ test: ## the tests, but for those of notebooks and other browsers
 	$(MAKE) --no-print-directory -j2 --output-sync=target \
 	  test-asan test-browser test-native test-js test-package
 
-test-all: test test-bundlers test-lite test-firefox test-webkit ## all tests: bundlers, notebooks, Firefox and WebKitGTK, too
+test-all: test test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu ## all tests: bundlers, notebooks, other browsers, Deno and Node, too
 
 serve: $(LITE) site ## the site on http://localhost:8000
 	@$(PYTHON_BIN)/python web/serve.py --port 8000
@@ -177,6 +178,15 @@ test-firefox: $(NEEDS_chain) $(PATCHED) $(LITE) package site
 	$(PYTHON_BIN)/python -m pytest tests/browser
 	$(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
 	$(PYTHON_BIN)/python -m pytest tests/lite -k "tour or interrupted"
+
+# Deno's WebGPU is wgpu-core: a second implementation.
+test-deno: $(LIBRARIES) $(RUNTIMES) site
+	@$(TOOLCHAIN)/need.sh libvulkan swiftshader lavapipe
+	$(PYTHON_BIN)/python -m pytest tests/runtimes -k "deno or missing or refused"
+
+test-node-gpu: $(LIBRARIES) $(RUNTIMES) site
+	@$(TOOLCHAIN)/need.sh libvulkan swiftshader
+	$(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or missing or refused"
 
 test-webkit: site
 	@$(TOOLCHAIN)/need.sh WebKitWebDriver Xvfb
@@ -319,6 +329,15 @@ $(PATCHED): $(LIBRARIES) $(wildcard web/libraries/patches/*.patch) $(TOOLCHAIN)/
 	  --splitting --format=esm --target=es2022 --log-level=error --outdir=site \
 	  --out-extension:.js=.mjs
 	ln -sfn ../node_modules/onnxruntime-web/dist/ort.webgpu.mjs site/ort.mjs
+	touch .done
+
+# Deno, Node and Dawn, each a package of npm.
+$(RUNTIMES): $(addprefix tests/runtimes/package,.json -lock.json)
+	@$(TOOLCHAIN)/need.sh npm
+	echo "[setup] Deno, Node and Dawn into build/runtimes"
+	mkdir -p build/runtimes && cp $^ build/runtimes
+	cd build/runtimes
+	$(NPM_CI)
 	touch .done
 
 $(MODEL): requirements/model.txt web/digits.py $(MAKE_VENV)

@@ -10,7 +10,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from browser import (
     open_page,
     where_it_should_be,
 )
-from pages import Outcome, TestPage, pack_tests
+from pages import TestPage, inside, pack_tests
 from serve import SITE, Server
 
 PYODIDES = ("pyodide", "pyodide-0.29")  # folders of the site; both load the same wheel
@@ -84,7 +83,7 @@ def open_test_page(
                 "wheel": f"/wheel/{wheel}",
                 "notebook": notebook,
             }
-            started = TestPage(page, watch, "/bundle/tests.zip")
+            started = TestPage("/bundle/tests.zip", page, watch)
             # A page may have had WebGPU taken away from it.
             where = Where.of(page) if script else where_it_should_be(page)
             started.call("start", options)
@@ -103,15 +102,5 @@ def strict_page(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what ran inside the pages: the host sees only a test for each file."""
-    for name, page in terminalreporter.config.stash.get(PAGES, []):
-        if not page.outcomes:
-            continue
-        everything = Outcome([r for outcome in page.outcomes for r in outcome.reports])
-        terminalreporter.write_line(f"inside {name}: {everything.summary()}")
-        skipped = sorted(everything.of("skipped"), key=lambda report: report["detail"])
-        for reason, group in groupby(skipped, lambda report: report["detail"]):
-            # One name for all parameters of a test.
-            names = [r["id"].removeprefix("tests/").split("[")[0] for r in group]
-            listed = ", ".join(dict.fromkeys(names))
-            terminalreporter.write_line(f"  {reason} ({len(names)}): {listed}")
+    for line in inside(terminalreporter.config.stash.get(PAGES, [])):
+        terminalreporter.write_line(line)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gpu_fixtures import has_canvases
 from js import harness
 
 import dlpack_web as dlw
@@ -71,6 +72,8 @@ async def onnxruntime(name):
 
 @pytest.mark.parametrize("name", NEEDING)
 async def test_example_is_true(name):
+    if "OffscreenCanvas" in NEEDING[name] and not has_canvases():
+        pytest.skip("only pages have canvases")
     names = {"np": np, "dlw": dlw}
     examples = docstrings.examples(NEEDING[name])
     if re.search(r"\bort\b", NEEDING[name]):

@@ -211,12 +211,13 @@ async def test_small_gpu_tensors_show_themselves_and_large_ones_are_not_read():
     small = dlw.from_dlpack(np.arange(32, dtype=np.float32), device="webgpu")
     large = dlw.empty(1 << 20, device="webgpu")
     with small, large:
-        before = dlw.webgpu.stats()[0]["down"]
+        number = int(small.device.id)
+        before = dlw.webgpu.stats()[number]["down"]
         assert "histogram: 0 to 31" in small._repr_html_()
-        assert dlw.webgpu.stats()[0]["down"] == before + 128
+        assert dlw.webgpu.stats()[number]["down"] == before + 128
         assert "more than is read back only to be shown" in large._repr_html_()
-        assert dlw.webgpu.stats()[0]["down"] == before + 128
-        assert ">webgpu:0<" in large._repr_html_()
+        assert dlw.webgpu.stats()[number]["down"] == before + 128
+        assert f">webgpu:{number}<" in large._repr_html_()
         assert ">dlpack_web, in its pool<" in large._repr_html_()
 
 

@@ -3,11 +3,22 @@
 import gc
 import sys
 
+import js
 import pytest
 from js import harness
 from pyodide.ffi import run_sync
 
 import dlpack_web as dlw
+
+
+def has_canvases():
+    canvas = getattr(js, "OffscreenCanvas", None)
+    return canvas is not None and hasattr(
+        canvas.new(1, 1).getContext("2d"), "drawImage"
+    )
+
+
+needs_canvas = pytest.mark.skipif(not has_canvases(), reason="only pages have canvases")
 
 
 @pytest.fixture(scope="session")

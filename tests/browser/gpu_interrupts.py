@@ -11,10 +11,11 @@ import gc
 import sys
 from pathlib import Path
 
+import js
 import numpy as np
 import pytest
-from gpu_fixtures import live
-from js import Float32Array, Object, OffscreenCanvas
+from gpu_fixtures import live, needs_canvas
+from js import Float32Array, Object
 from pyodide.ffi import run_sync, to_js
 
 import dlpack_web as dlw
@@ -121,7 +122,7 @@ async def kernel():
 
 
 async def image():
-    canvas = OffscreenCanvas.new(3, 2)
+    canvas = js.OffscreenCanvas.new(3, 2)
     canvas.getContext("2d").fillRect(0, 0, 3, 2)
     with await dlw.webgpu.from_image(canvas, dtype="float32") as tensor:
         return (await tensor.to_host())[..., 3].ravel() * ARRAY
@@ -130,7 +131,7 @@ async def image():
 async def draw():
     rgb = np.ones((1, 2, 3), "u1")
     await dlw.webgpu.to_canvas(
-        dlw.from_dlpack(rgb, device="webgpu"), OffscreenCanvas.new(2, 1)
+        dlw.from_dlpack(rgb, device="webgpu"), js.OffscreenCanvas.new(2, 1)
     )
     return ARRAY
 
@@ -158,8 +159,8 @@ OPERATIONS = [
     read_blocking,
     numpy_from_gpu,
     kernel,
-    image,
-    draw,
+    pytest.param(image, marks=needs_canvas),
+    pytest.param(draw, marks=needs_canvas),
     javascript,
     library,
 ]

@@ -3,12 +3,13 @@
 import js
 import numpy as np
 import pytest
+from gpu_fixtures import needs_canvas
 from js import harness
 from pyodide.ffi import to_js
 
 import dlpack_web as dlw
 
-pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
+pytestmark = [pytest.mark.usefixtures("device", "nothing_leaks"), needs_canvas]
 
 
 def pattern(height, width):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from browser import Watch
@@ -58,20 +59,14 @@ class Outcome:
 
 
 @dataclass
-class TestPage:
-    """A page with Pyodide and dlpack-web in it."""
+class Harness:
+    """Pyodide and dlpack-web somewhere, driven by what pages/harness.mjs offers."""
 
-    __test__ = False  # not a test class, whatever its name suggests to pytest
-
-    page: Page
-    watch: Watch
     bundle: str
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list, kw_only=True)
 
     def call(self, name: str, *args: object) -> object:
-        return self.page.evaluate(
-            "([name, args]) => globalThis.harness[name](...args)", [name, list(args)]
-        )
+        raise NotImplementedError
 
     def python(self, source: str) -> object:
         return self.call("python", source)
@@ -89,3 +84,34 @@ class TestPage:
         outcome = Outcome(**result)  # type: ignore[arg-type]
         self.outcomes.append(outcome)
         return outcome
+
+
+@dataclass
+class TestPage(Harness):
+    """A page with them in it."""
+
+    __test__ = False  # not a test class, whatever its name suggests to pytest
+
+    page: Page
+    watch: Watch
+
+    def call(self, name: str, *args: object) -> object:
+        return self.page.evaluate(
+            "([name, args]) => globalThis.harness[name](...args)", [name, list(args)]
+        )
+
+
+def inside(harnesses: Iterable[tuple[str, Harness]]) -> Iterator[str]:
+    """What ran inside them, in lines: the host sees only a test for each file."""
+    for name, harness in harnesses:
+        if not harness.outcomes:
+            continue
+        everything = Outcome(
+            [r for outcome in harness.outcomes for r in outcome.reports]
+        )
+        yield f"inside {name}: {everything.summary()}"
+        skipped = sorted(everything.of("skipped"), key=lambda report: report["detail"])
+        for reason, group in groupby(skipped, lambda report: report["detail"]):
+            # One name for all parameters of a test.
+            names = [r["id"].removeprefix("tests/").split("[")[0] for r in group]
+            yield f"  {reason} ({len(names)}): {', '.join(dict.fromkeys(names))}"

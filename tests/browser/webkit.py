@@ -98,7 +98,7 @@ def strict_page(
     request.config.stash.setdefault(PAGES, [])
     driver.get(f"{server.url}tests/browser/pages/notebook.eval.html")
     wheel = json.loads((SITE / "wheel" / "wheel.json").read_text())["file"]
-    page = TestPage(Page(driver), Watch(server.url), "/bundle/tests.zip")
+    page = TestPage("/bundle/tests.zip", Page(driver), Watch(server.url))
     where = Where.of(page.page)
     where.must_be("AppleWebKit", None)
     page.page.evaluate(

@@ -366,3 +366,20 @@ for (const [what, gpu, options, error] of [
   test(`requestDevice says so: ${what}`, () =>
     withNavigator(gpu, () => assert.rejects(webgpu.requestDevice(options), error)));
 }
+
+test("objects of WebGPU are named where they have no tag, as in Deno", () => {
+  class GPUTexture {}
+  class Mine {}
+  for (const [given, name] of [
+    [new GPUTexture(), "GPUTexture"],
+    [new Mine(), "Object"],
+    [Object.create(null), "Object"],
+    [{ constructor: null }, "Object"],
+    [[], "Array"],
+  ]) {
+    assert.throws(() => Tensor.fromGPUBuffer(given, {}), {
+      name: "TypeError",
+      message: `a GPUBuffer is needed, not [object ${name}]`,
+    });
+  }
+});

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, describe, test } from "node:test";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { connect, liveTensors, Tensor } from "../../js/dist/index.js";
 
 const SITE = new URL("../../build/site/", import.meta.url);
@@ -15,7 +15,7 @@ const WHEEL = new URL(
 async function boot(folder) {
   const base = new URL(`${folder}/`, SITE);
   const { loadPyodide } = await import(new URL("pyodide.mjs", base));
-  const pyodide = await loadPyodide();
+  const pyodide = await loadPyodide({ indexURL: fileURLToPath(base) });
   const numpy = readdirSync(base).find((name) => name.startsWith("numpy-"));
   await pyodide.loadPackage(pathToFileURL(new URL(numpy, base).pathname).href, {
     messageCallback() {},
@@ -58,11 +58,13 @@ async function refusals(pyodide) {
 }
 
 for (const folder of ["pyodide", "pyodide-0.29"]) {
-  describe(`Pyodide in ${folder}`, async () => {
-    const pyodide = await boot(folder);
-    const refused = await refusals(pyodide);
-    // One is told where the wheel is, the other finds the one that the npm package ships.
-    const bridge = await connect(pyodide, folder === "pyodide" ? { wheel: WHEEL } : {});
+  // Outside of the suite: Deno waits for none.
+  const pyodide = await boot(folder);
+  const refused = await refusals(pyodide);
+  // One is told where the wheel is, the other finds the one that the npm package ships.
+  const bridge = await connect(pyodide, folder === "pyodide" ? { wheel: WHEEL } : {});
+
+  describe(`Pyodide in ${folder}`, () => {
     const py = (source) => pyodide.runPython(`import numpy as np, dlpack_web as dlw\n${source}`);
     const liveInPython = () => py("import gc; gc.collect(); dlw.live_tensors()");
     after(() => assert.deepEqual([liveTensors(), liveInPython()], [0, 0]));

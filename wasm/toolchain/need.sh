@@ -1,5 +1,5 @@
 #!/bin/bash
-# need.sh cc|npm|emcc|chromium|valgrind|libfuzzer64 ...: makes sure that these are there.
+# need.sh cc|npm|emcc|chromium|valgrind|libfuzzer64|lavapipe ...: makes sure that these are there.
 # What is missing is installed by apt where that is possible; otherwise says what to install.
 set -euo pipefail
 
@@ -19,6 +19,9 @@ present() {
         compgen -G "${PLAYWRIGHT_BROWSERS_PATH:-$HOME/.cache/ms-playwright}/chromium*"
       ;;
     firefox-esr) [ -n "${FIREFOX:-}" ] || command -v firefox-esr firefox ;;
+    libvulkan) ldconfig -p | grep -F libvulkan.so.1 ;;
+    swiftshader) [ -e /usr/lib/chromium/vk_swiftshader_icd.json ] ;;
+    lavapipe) compgen -G "/usr/share/vulkan/icd.d/lvp_icd.*.json" ;;
     Xvfb) [ -n "${DISPLAY:-}" ] || command -v Xvfb ;;
     *) command -v "$1" ;;
   esac >/dev/null
@@ -31,6 +34,9 @@ debian_packages() {
     firefox-esr) echo firefox-esr libvulkan1 ;;
     WebKitWebDriver) echo webkit2gtk-driver ;;
     Xvfb) echo xvfb ;;
+    libvulkan) echo libvulkan1 ;;
+    swiftshader) echo chromium ;;
+    lavapipe) echo mesa-vulkan-drivers ;;
     libfuzzer64) echo clang libclang-rt-dev g++ ;;
     libfuzzer32) echo clang libclang-rt-dev g++-multilib ;;
     *) echo "${1/emcc/emscripten}" ;;
@@ -51,6 +57,12 @@ advice() {
       echo "libFuzzer and sanitizers for ${1#libfuzzer}-bit code: Debian's packages" \
         "$(debian_packages "$1")"
       ;;
+    libvulkan) echo "the loader of Vulkan's drivers: Debian's package libvulkan1" ;;
+    swiftshader)
+      echo "SwiftShader, a GPU made of the CPU: Debian's package chromium brings it along," \
+        "in /usr/lib/chromium"
+      ;;
+    lavapipe) echo "lavapipe, Mesa's GPU made of the CPU: Debian's package mesa-vulkan-drivers" ;;
     WebKitWebDriver) echo "WebKitGTK: Debian's package webkit2gtk-driver" ;;
     *) echo "$1" ;;
   esac

@@ -2,7 +2,7 @@
 import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { classOf, type DTypeName, type TypedArray } from "../core/dtype.js";
-import { CopyError, DeviceError, UnsupportedError } from "../core/errors.js";
+import { CopyError, DeviceError, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUAdapter, GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
@@ -169,7 +169,7 @@ export function makeExchangeable<V>(
  */
 export function takeOther(x: unknown, needed: string, { copy }: TakeOptions): Tensor {
   if (isExchangeable(x)) return take(x, { copy });
-  throw new TypeError(`${needed} is needed, not ${Object.prototype.toString.call(x)}`);
+  throw new TypeError(`${needed} is needed, not ${tagOf(x)}`);
 }
 
 // --- elements on the CPU ------------------------------------------------------------------------------

@@ -1,3 +1,12 @@
+/** What a value is, for messages: "[object GPUBuffer]". */
+export function tagOf(value: unknown): string {
+  const tag = Object.prototype.toString.call(value);
+  if (tag !== "[object Object]" && tag !== "[object EventTarget]") return tag;
+  const { name } = Object((value as object).constructor) as { name?: unknown };
+  // Deno's classes of WebGPU have no tags.
+  return /^GPU|Canvas$/.test(String(name)) ? `[object ${name}]` : tag;
+}
+
 /** What an error carries beside its message, where it is known. */
 export interface ErrorFields {
   /** What the caller passed: a dtype, a size in bytes, a list of flags, … */

@@ -1,7 +1,7 @@
 import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { IS_COPIED } from "../core/dlpack.js";
-import { CopyError, DeviceError, UnsupportedError } from "../core/errors.js";
+import { CopyError, DeviceError, tagOf, UnsupportedError } from "../core/errors.js";
 import { spanOf } from "../core/shape.js";
 import { deviceLayer, isTensor, registerExchangeLayer, Tensor } from "../core/tensor.js";
 import { produce, produceAsync } from "./produce.js";
@@ -76,8 +76,7 @@ function copied(tensor: Tensor, copy: boolean | undefined, writes: boolean | und
 
 function noTensor(x: unknown): TypeError {
   return new TypeError(
-    `${Object.prototype.toString.call(x)} is no tensor: it lacks [Symbol.for("dlpack.exchange")]` +
-      adapterHint(x),
+    `${tagOf(x)} is no tensor: it lacks [Symbol.for("dlpack.exchange")]${adapterHint(x)}`,
   );
 }
 

@@ -7,7 +7,7 @@ import {
   type DTypeOf,
   dtypeNamed,
 } from "../core/dtype.js";
-import { CopyError, ReleasedError, UnsupportedError } from "../core/errors.js";
+import { CopyError, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
@@ -88,7 +88,7 @@ export class Bridge {
     if (x instanceof this.#pyodide.ffi.PyProxy) {
       throw new ReleasedError("this PyProxy was destroyed", { cause });
     }
-    const kind = Object.prototype.toString.call(x);
+    const kind = tagOf(x);
     throw new TypeError(
       kind === "[object GPUBuffer]"
         ? "a GPUBuffer does not say what is in it: use Tensor.fromGPUBuffer(buffer, { device, shape, " +

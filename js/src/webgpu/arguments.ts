@@ -1,6 +1,6 @@
 /** What a kernel is given, against what its shader declares. */
 import { type DType, laneName } from "../core/dtype.js";
-import { UnsupportedError } from "../core/errors.js";
+import { tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import {
@@ -128,9 +128,7 @@ export function bind(
 ): Bound {
   if (typeof arg === "number") return bindNumber(record, arg, index, declared);
   if (!isTensor(arg)) {
-    throw new TypeError(
-      `binding ${index} takes a tensor, not ${Object.prototype.toString.call(arg)}`,
-    );
+    throw new TypeError(`binding ${index} takes a tensor, not ${tagOf(arg)}`);
   }
   const type = declared?.type;
   const slot = slotOn(record, arg);

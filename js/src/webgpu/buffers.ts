@@ -1,6 +1,12 @@
 import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
-import { DeviceError, DLPackError, ReleasedError, UnsupportedError } from "../core/errors.js";
+import {
+  DeviceError,
+  DLPackError,
+  ReleasedError,
+  tagOf,
+  UnsupportedError,
+} from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
 import type { FromGPUBufferOptions } from "../core/options.js";
 import { checkShape, checkStrides, sizeOf, spanOf } from "../core/shape.js";
@@ -301,7 +307,7 @@ export function emptyOnDevice(
 /** Implements `Tensor.fromGPUBuffer`. */
 export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor {
   if (typeof buffer?.size !== "number" || typeof buffer.usage !== "number") {
-    throw new TypeError(`a GPUBuffer is needed, not ${Object.prototype.toString.call(buffer)}`);
+    throw new TypeError(`a GPUBuffer is needed, not ${tagOf(buffer)}`);
   }
   const record = useDevice(options.device);
   checkAlive(record);

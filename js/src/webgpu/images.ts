@@ -1,6 +1,6 @@
 import { WEBGPU } from "../core/dlpack.js";
 import { dtypeNamed } from "../core/dtype.js";
-import { UnsupportedError } from "../core/errors.js";
+import { tagOf, UnsupportedError } from "../core/errors.js";
 import type {
   GPUDevice,
   GPUTexture,
@@ -157,7 +157,7 @@ export async function toCanvas(
 ): Promise<void> {
   const record = checkImage(tensor);
   if (typeof canvas?.getContext !== "function") {
-    throw new TypeError(`toCanvas needs a canvas, not ${Object.prototype.toString.call(canvas)}`);
+    throw new TypeError(`toCanvas needs a canvas, not ${tagOf(canvas)}`);
   }
   const [height, width] = tensor.shape as [number, number, number];
   const context = contextOf(canvas);
@@ -199,7 +199,7 @@ function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContex
 
 /** Size of a source and its name in messages; `texture` where it is one. */
 function describe(source: ImageSource) {
-  const kind = Object.prototype.toString.call(source).slice(8, -1);
+  const kind = tagOf(source).slice(8, -1);
   const texture = kind === "GPUTexture" ? (source as GPUTexture) : null;
   // An element's width is that of its box: these come first where they are.
   const sizes = (source ?? {}) as {
@@ -293,14 +293,22 @@ function upload(
   what: string,
   tensor: Tensor,
 ): GPUTexture {
+  const { queue } = record.device.gpu;
+  const { data, colorSpace } = source as Partial<ImageData>;
+  const bytes = data instanceof Uint8ClampedArray && (colorSpace ?? "srgb") === "srgb";
+  if (!bytes && typeof queue.copyExternalImageToTexture !== "function") {
+    throw new UnsupportedError(
+      `${what}: the WebGPU here takes no images (queue.copyExternalImageToTexture is missing, as in ` +
+        "Deno): pass ImageData in sRGB, or a tensor of its pixels",
+      { needed: "ImageData" },
+    );
+  }
   // copyExternalImageToTexture may draw, and wants the flag for it.
   const usage = COPY_DST | TEXTURE_BINDING | RENDER_ATTACHMENT;
   const texture = createTexture(record, tensor, usage);
   const { width, height } = texture;
-  const { queue } = record.device.gpu;
   try {
-    const { data, colorSpace } = source as Partial<ImageData>;
-    if (data instanceof Uint8ClampedArray && (colorSpace ?? "srgb") === "srgb") {
+    if (bytes) {
       // These are the bytes already; Firefox takes them in no other way.
       queue.writeTexture({ texture }, data, { bytesPerRow: 4 * width }, [width, height]);
     } else queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);

@@ -28,19 +28,25 @@ export async function timed(
   };
   try {
     const what = "reading the GPU's time";
-    const { result, outcome: making } = operate(record, { what, filters: MAKING }, () => ({
-      querySet: keep(gpu.createQuerySet({ type: "timestamp", count: 2 })),
-      resolved: keep(gpu.createBuffer({ size: 16, usage: QUERY_RESOLVE | Usage.COPY_SRC })),
-      staging: keep(gpu.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })),
-    }));
-    await ask(record, [making]); // or what runs would be spoilt by it
-    const { querySet, resolved, staging } = result;
-    const outcomes = collecting(() => {
-      run({ querySet, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 });
+    const { result, outcome: making } = operate(record, { what, filters: MAKING }, () => {
+      const querySet = keep(gpu.createQuerySet({ type: "timestamp", count: 2 }));
+      const writes = { querySet, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 };
+      // wgpu waits forever for times that nothing wrote, as where a kernel does not compile.
+      const encoder = gpu.createCommandEncoder();
+      encoder.beginComputePass({ timestampWrites: writes }).end();
+      gpu.queue.submit([encoder.finish()]);
+      return {
+        writes,
+        resolved: keep(gpu.createBuffer({ size: 16, usage: QUERY_RESOLVE | Usage.COPY_SRC })),
+        staging: keep(gpu.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })),
+      };
     });
+    await ask(record, [making]); // or what runs would be spoilt by it
+    const { writes, resolved, staging } = result;
+    const outcomes = collecting(() => run(writes));
     const { outcome } = operate(record, { what, filters: ["validation"] }, () => {
       const encoder = gpu.createCommandEncoder();
-      encoder.resolveQuerySet(querySet, 0, 2, resolved, 0);
+      encoder.resolveQuerySet(writes.querySet, 0, 2, resolved, 0);
       encoder.copyBufferToBuffer(resolved, 0, staging, 0, 16);
       gpu.queue.submit([encoder.finish()]);
     });

@@ -423,8 +423,8 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
     await mapAfter(record, "reading back", outcomes, staging, bytes, made);
     await readMapped(record, () => {
       for (const piece of pieces) take(record, piece, staging);
+      staging.unmap(); // which Deno refuses once the device is lost
     });
-    staging.unmap();
     used = true;
   } finally {
     if (used) record.pool.give(staging);

@@ -10,6 +10,27 @@ export const isFirefox = /Firefox/.test(navigator.userAgent);
 /** Thrown to skip a case: what the browser lacks. */
 export class Skip extends Error {}
 
+// What only pages have: other runtimes run the same cases (tests/runtimes).
+const OF_PAGES =
+  /^(document|Image|ImageData|indexedDB|OffscreenCanvas|VideoFrame|createImageBitmap)\b/;
+
+/** The skip that an error stands for: a case itself asks for what only pages have. null: none. */
+export function needsPage(error) {
+  if (error instanceof Skip) return error;
+  if (!(error instanceof ReferenceError) || !OF_PAGES.test(error.message)) return null;
+  const place = error.stack.split("\n").find((line) => /\.m?js:\d/.test(line));
+  if (!/\/tests\//.test(place)) return null; // the library's
+  const [name] = OF_PAGES.exec(error.message);
+  return new Skip(`only pages have ${name}`);
+}
+
+/** The 2d context of a canvas, or an end to the case. */
+export function context2d(canvas) {
+  const context = canvas.getContext("2d");
+  if (context === null) throw new Skip("canvases have no 2d context here");
+  return context;
+}
+
 export function ok(condition, what) {
   if (!condition) throw new Error(`expected: ${what}`);
 }
@@ -27,6 +48,7 @@ export async function throws(call, name, pattern) {
     await call();
   } catch (error) {
     if (error.name === name && pattern.test(error.message)) return error;
+    if (needsPage(error)) throw error;
     throw new Error(`expected ${name} ${pattern}, got ${error.name}: ${error.message}`);
   }
   throw new Error(`expected ${name} ${pattern}, but nothing was thrown`);

@@ -1,5 +1,5 @@
 import * as counters from "/counters.mjs"; // first: it must see what the library copies
-import { Skip } from "./expect.mjs";
+import { needsPage } from "./expect.mjs";
 
 // Runs inside the test pages: starts a Pyodide and runs Python tests (real pytest) and
 // JavaScript cases in it. The host (tests/browser/conftest.py) calls `harness.*`.
@@ -10,18 +10,22 @@ const ownTask = () => new Promise((resolve) => setTimeout(resolve));
 /** What cases work with: {counters, pyodide, bridge, library}. */
 const context = { counters };
 
+/** Where a Pyodide has its files. */
+const indexURL = (dir) => (context.root ? context.root + dir : new URL(dir, location).href);
+
 /**
  * `pyodideDir` and `wheel` are URL paths, without the first there is no Python; `notebook`: Python
- * imports dlpack_web by itself.
+ * imports dlpack_web by itself; `root`: the site's folder, where Pyodide reads files and no URLs.
  */
-async function start({ pyodideDir, wheel, notebook }) {
+async function start({ pyodideDir, wheel, notebook, root }) {
+  context.root = root;
   await ownTask();
   if (pyodideDir === null) {
     context.library = await import("/js/index.js");
     return;
   }
   const { loadPyodide } = await import(`${pyodideDir}pyodide.mjs`);
-  const pyodide = await loadPyodide({ indexURL: new URL(pyodideDir, location).href });
+  const pyodide = await loadPyodide({ indexURL: indexURL(pyodideDir) });
   const quiet = { messageCallback() {} };
   await pyodide.loadPackage("numpy", quiet);
   Object.assign(context, { pyodide });
@@ -93,9 +97,10 @@ async function cases(url, only) {
       const after = liveTensors();
       if (after !== before) throw new Error(`tensors alive (JS, C): ${before} -> ${after}`);
     } catch (error) {
-      report.outcome = error instanceof Skip ? "skipped" : "failed";
+      const skip = needsPage(error);
+      report.outcome = skip ? "skipped" : "failed";
       // The stack begins with the message in some browsers only.
-      report.detail = error instanceof Skip ? error.message : `${error}\n${error.stack}`;
+      report.detail = skip ? skip.message : `${error}\n${error.stack}`;
     }
     reports.push(report);
   }
@@ -113,6 +118,7 @@ const load = (url) => import(url);
 
 globalThis.harness = {
   start,
+  indexURL,
   python,
   pythonSync,
   pytest,

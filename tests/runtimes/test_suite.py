@@ -1,0 +1,52 @@
+"""The JavaScript tests of tests/js, unchanged, in the runtimes that we test WebGPU in."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import SUITES
+from runtime import DENO_OPTIONS, ROOT, SWIFTSHADER, deno_program, node_program
+
+FILES = sorted(str(path) for path in (ROOT / "tests" / "js").glob("*.test.mjs"))
+
+
+def run(config: pytest.Config, name: str, *command: str | Path) -> list[int]:
+    """What the command says of numbers in its last words; it must end well."""
+    done = subprocess.run(
+        [*command, *FILES],
+        cwd=ROOT,
+        env=os.environ | SWIFTSHADER.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    pattern = r"^ok \| (\d+) passed(?: \((\d+) steps\))?|^\S+ (?:pass|skipped) (\d+)$"
+    found = [
+        int(n)
+        for each in re.findall(pattern, done.stdout, re.MULTILINE)
+        for n in each
+        if n
+    ]
+    config.stash.setdefault(SUITES, []).append(f"tests/js in {name}: {found}")
+    return found
+
+
+def test_suite_in_deno(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    options = [*DENO_OPTIONS, "--node-modules-dir=manual", "--no-check"]
+    deno = ("env", f"DENO_DIR={tmp_path}", deno_program(), "test", *options)
+    passed, steps = run(request.config, "Deno (tests, steps)", *deno)
+    assert passed > 300
+    assert steps > 50  # in suites: those with Pyodide
+
+
+def test_suite_in_node(request: pytest.FixtureRequest) -> None:
+    node = (node_program(), "--test", "--test-reporter=tap")
+    passed, skipped = run(request.config, "Node (passed, skipped)", *node)
+    assert passed > 350
+    assert skipped == 0
