@@ -12,6 +12,7 @@ from typing import Any
 from . import _browser, _core
 from ._device import CPU, Device, parse_device, webgpu_device
 from ._dtype import parse_dtype
+from ._home import HomeKernel, home
 from ._tensor import Tensor, default_device, made
 from ._views import extents
 
@@ -41,12 +42,12 @@ async def request_device(**limits: Any) -> Device:
     >>> device.gpu.limits.maxBufferSize == 2**28
     True
     """
-    promise = _browser.call("requestDevice", _browser.options(limits))
-    return webgpu_device(await _browser.finish(promise))
+    return webgpu_device(await home().request_device(limits))
 
 
-def use_device(js_device: Any) -> Device:
-    """Registers a GPUDevice (JsProxy) made elsewhere; the same device gets the same id.
+def use_device(gpu_device: Any) -> Device:
+    """Registers a GPUDevice made elsewhere; the same device gets the same id. In the
+    browser it is a JsProxy, on the desktop a wgpu.GPUDevice.
 
     It stays its maker's: it is never destroyed here.
 
@@ -56,7 +57,7 @@ def use_device(js_device: Any) -> Device:
     >>> dlw.empty(3, device=device).device == device
     True
     """
-    return webgpu_device(_browser.call("useDevice", js_device))
+    return webgpu_device(home().use_device(gpu_device))
 
 
 async def share_device(**libraries: Any) -> Device:
@@ -89,11 +90,11 @@ def stats() -> list[dict[str, Any]]:
     >>> [row["up"] for row in dlw.webgpu.stats() if row["device"] == str(device)]
     [24]
     """
-    return _browser.stats()
+    return home().stats()
 
 
 async def from_image(
-    js_source: Any,
+    source: Any,
     device: str | tuple[int, int] = "webgpu",
     dtype: Any = "uint8",
     channels: int = 4,
@@ -128,13 +129,8 @@ async def from_image(
         raise BufferError("an image comes to 'webgpu'; to_host() reads it from there")
     if target is None:
         target = default_device()
-    if not _browser.is_js(js_source):
-        what = type(js_source).__qualname__
-        raise TypeError(f"from_image takes an image of JavaScript, not a {what}")
-    options = _browser.options({"dtype": str(parse_dtype(dtype)), "channels": channels})
-    make = _browser.method("fromImage")
-    call = _browser.site()
-    return made(await _browser.receive_later(make, call, js_source, target.id, options))
+    wanted = parse_dtype(dtype)
+    return made(await home().from_image(source, target.id, wanted, channels))
 
 
 async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
@@ -194,8 +190,7 @@ class Kernel:
         check: bool = True,
     ) -> None:
         self._source = wgsl, entry, entry if label is None else label, check
-        # By device id: the JavaScript Kernel and the function that runs it.
-        self._compiled: dict[int, tuple[Any, Any]] = {}
+        self._compiled: dict[int, HomeKernel] = {}  # by device id
 
     def __call__(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
@@ -218,9 +213,8 @@ class Kernel:
         array([2.5, 2.5, 2.5], dtype=float32)
         """
         counts = _counts(workgroups)
-        device, numbers, values = _core._arguments(*args)
-        run = self._on(device)[1]
-        _browser.invoke(run, _browser.site(), *counts, numbers, *values)
+        given = _core._arguments(*args)
+        self._on(given[0]).run(counts, args, given)
 
     async def time(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
@@ -240,11 +234,8 @@ class Kernel:
         True
         """
         counts = _counts(workgroups)
-        device, numbers, values = _core._arguments(*args)
-        kernel = self._on(device)[0]
-        call = _browser.site()
-        promise = _browser.call("time", call, device, kernel, *counts, numbers, *values)
-        return float(await _browser.finish(promise))
+        given = _core._arguments(*args)
+        return await self._on(given[0]).time(counts, args, given)
 
     async def ready(self, device: str | tuple[int, int] | None = None) -> None:
         """Returns once the shader has compiled for a device; default the usual one.
@@ -263,14 +254,12 @@ class Kernel:
         target = None if device is None else parse_device(device)
         if target == CPU:
             raise BufferError("kernels run on WebGPU devices, not on 'cpu'")
-        kernel = self._on((target or default_device()).id)[0]
-        await _browser.finish(_browser.call("ready", kernel))
+        await self._on((target or default_device()).id).ready()
 
-    def _on(self, device: int) -> tuple[Any, Any]:
+    def _on(self, device: int) -> HomeKernel:
         found = self._compiled.get(device)
         if found is None:
-            kernel = _browser.call("kernel", _browser.site(), *self._source, device)
-            found = self._compiled[device] = kernel, _browser.call("runner", kernel)
+            found = self._compiled[device] = home().kernel(*self._source, device)
         return found
 
 
