@@ -36,7 +36,7 @@ class Kernel:
         except _wgpu.errors() as error:
             if _wgpu.is_lost(error):
                 raise refusal(record, f'compiling kernel "{label}"', error) from None
-            text, line = _explain(wgsl, error)
+            text, line = _explain(wgsl, _wgpu.without_frames(error))
             what = f'compiling kernel "{label}" failed on {record}: {text}'
             self._fault = Fault(what, label, line)
 

@@ -20,6 +20,7 @@ def attempt(record: Record, what: str, calls: Callable[[], Any]) -> Any:
 def refusal(record: Record, what: str, error: Exception) -> Exception:
     """The exception for an error of the GPU; the device is known to be lost from now on
     where that is what it says."""
+    _wgpu.without_frames(error)
     if not _wgpu.is_lost(error):
         return BufferError(f"{what} failed on {record}: {_wgpu.reason(error)}")
     record.lose("destroyed" if _wgpu.is_destroyed(record.gpu) else "unknown")
@@ -68,7 +69,8 @@ def operate(
         except _wgpu.errors() as error:
             if _wgpu.is_lost(error):
                 raise refusal(record, what, error) from None
-            text = f"{what} failed on {record}: {_wgpu.reason(error)}"
+            why = _wgpu.reason(_wgpu.without_frames(error))
+            text = f"{what} failed on {record}: {why}"
             fault = Fault(text, label)
     for slot in writes:
         slot.fault = fault

@@ -54,6 +54,12 @@ def failures() -> tuple[type[Exception], ...]:
     return (RuntimeError, *errors())
 
 
+def without_frames(error: Exception) -> Exception:
+    """The error, no longer kept alive by a frame of wgpu-py that its own traceback has,
+    with all that is in the frames between here and there."""
+    return error.with_traceback(None)
+
+
 def is_lost(error: Exception) -> bool:
     """Whether an error of the GPU says that the device is lost."""
     return "device is lost" in str(error).lower()
@@ -89,7 +95,7 @@ def unusable(gpu: Any, buffer: Any) -> str | None:
     try:
         gpu.queue.write_buffer(buffer, 0, b"---")
     except errors() as error:
-        text = str(error)
+        text = str(without_frames(error))
     else:
         text = ""
     if "has been destroyed" in text:
@@ -124,9 +130,12 @@ def limits(holder: Any) -> dict[str, int]:
 
 def has_feature(holder: Any, name: str) -> bool:
     """Whether an adapter or device has a feature, by WebGPU's name."""
-    return name in holder.features or (
-        name == "subgroups" and "subgroup" in holder.features
-    )
+    return feature_name(name) in holder.features
+
+
+def feature_name(name: str) -> str:
+    """WebGPU's name of a feature as wgpu has it (wgpu-py#721)."""
+    return "subgroup" if name == "subgroups" else name
 
 
 # --- devices ------------------------------------------------------------------------------
@@ -153,7 +162,9 @@ async def device_from(
     try:
         return await finish(
             adapter.request_device_async(
-                label=label, required_features=features, required_limits=required
+                label=label,
+                required_features=list(map(feature_name, features)),
+                required_limits=required,
             )
         )
     except KeyError as error:

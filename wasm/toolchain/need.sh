@@ -1,5 +1,5 @@
 #!/bin/bash
-# need.sh cc|npm|emcc|chromium|valgrind|libfuzzer64 ...: makes sure that these are there.
+# need.sh cc|npm|emcc|chromium|vulkan|valgrind|libfuzzer64 ...: makes sure that these are there.
 # What is missing is installed by apt where that is possible; otherwise says what to install.
 set -euo pipefail
 
@@ -19,6 +19,10 @@ present() {
         compgen -G "${PLAYWRIGHT_BROWSERS_PATH:-$HOME/.cache/ms-playwright}/chromium*"
       ;;
     firefox-esr) [ -n "${FIREFOX:-}" ] || command -v firefox-esr firefox ;;
+    vulkan)
+      [ -n "${VK_DRIVER_FILES:-}" ] ||
+        compgen -G "/usr/share/vulkan/icd.d/*.json"
+      ;;
     Xvfb) [ -n "${DISPLAY:-}" ] || command -v Xvfb ;;
     *) command -v "$1" ;;
   esac >/dev/null
@@ -31,6 +35,7 @@ debian_packages() {
     firefox-esr) echo firefox-esr libvulkan1 ;;
     WebKitWebDriver) echo webkit2gtk-driver ;;
     Xvfb) echo xvfb ;;
+    vulkan) echo mesa-vulkan-drivers libvulkan1 ;;
     libfuzzer64) echo clang libclang-rt-dev g++ ;;
     libfuzzer32) echo clang libclang-rt-dev g++-multilib ;;
     *) echo "${1/emcc/emscripten}" ;;
@@ -51,6 +56,7 @@ advice() {
       echo "libFuzzer and sanitizers for ${1#libfuzzer}-bit code: Debian's packages" \
         "$(debian_packages "$1")"
       ;;
+    vulkan) echo "a Vulkan driver: Debian's package mesa-vulkan-drivers, which needs no GPU" ;;
     WebKitWebDriver) echo "WebKitGTK: Debian's package webkit2gtk-driver" ;;
     *) echo "$1" ;;
   esac
