@@ -86,8 +86,12 @@ async def test_offsets_that_cannot_be_bound_are_copied_on_the_gpu():
         copies = sum(row["copies"] for row in dlw.webgpu.stats())
         with part(4) as x, part(64) as y:
             dlw.webgpu.Kernel(ADD)(x, y, workgroups=1)
-        assert sum(row["copied"] for row in dlw.webgpu.stats()) - copied == 3 * 16
-        assert sum(row["copies"] for row in dlw.webgpu.stats()) - copies == 3
+        # Some adapters bind at 64; the other one, and there and back, are copied.
+        direct = 64 % limit(device.gpu, "minStorageBufferOffsetAlignment") == 0
+        times = 1 if direct else 3
+        after = dlw.webgpu.stats()
+        assert sum(row["copied"] for row in after) - copied == times * 16
+        assert sum(row["copies"] for row in after) - copies == times
         expected = np.arange(32.0)
         expected[16:20] += expected[1:5]
         np.testing.assert_array_equal(await whole.to_host(), expected)
