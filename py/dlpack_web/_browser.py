@@ -380,7 +380,7 @@ def kernel(wgsl: str, entry: str, label: str, check: bool, device_id: int) -> Ke
 
 
 async def from_image(
-    source: Any, device_id: int | None, dtype: DType, channels: int
+    source: Any, device_id: int, dtype: DType, channels: int
 ) -> _core.Tensor:
     if not is_js(source):
         what = type(source).__qualname__

@@ -21,6 +21,7 @@ from ._desktop_buffers import (
     taken,
     tensor_over,
 )
+from ._desktop_images import from_image as from_pixels
 from ._desktop_kernel import Kernel
 from ._desktop_state import record_with, records, register, slot_of, stats
 from ._desktop_transfer import read, read_blocking, upload, write
@@ -188,6 +189,6 @@ def kernel(wgsl: str, entry: str, label: str, check: bool, device_id: int) -> Ke
 
 
 async def from_image(
-    source: Any, device_id: int | None, dtype: DType, channels: int
+    source: Any, device_id: int, dtype: DType, channels: int
 ) -> _core.Tensor:
-    raise BufferError("not yet")
+    return from_pixels(record_with(device_id), source, dtype, channels)

@@ -78,7 +78,7 @@ class Home(Protocol):
         self, wgsl: str, entry: str, label: str, check: bool, device_id: int, /
     ) -> HomeKernel: ...
     def from_image(
-        self, source: Any, device_id: int | None, dtype: DType, channels: int, /
+        self, source: Any, device_id: int, dtype: DType, channels: int, /
     ) -> Awaitable[Tensor]: ...
 
 
@@ -92,6 +92,11 @@ def home() -> Home:
     if _found is None:
         _found = _load()
     return _found
+
+
+def is_loaded() -> bool:
+    """Whether a home has anything to tell; none is loaded to be asked."""
+    return (_IN_BROWSER or _found is not None) and home().is_loaded()
 
 
 def _load() -> Home:

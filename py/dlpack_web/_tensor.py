@@ -21,7 +21,7 @@ from ._device import CPU, Device, DLDeviceType, parse_device, webgpu_device
 from ._dtype import DType, dtype_of, parse_dtype
 from ._explain import explain
 from ._hints import Hints, Reading
-from ._home import home
+from ._home import home, is_loaded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -445,6 +445,24 @@ class Tensor(_core.Tensor, Hints):
             )
         return home().gpu_buffer(self)
 
+    def to_wgpu(self) -> Any:
+        """The wgpu.GPUBuffer of a WebGPU tensor on the desktop, for pygfx and others; no
+        copy. Element 0 is at `byte_offset`.
+
+        It may be kept, as that of `gpu_buffer`. BufferError: on the CPU, strided, or in a
+        browser, where `gpu_buffer` is JavaScript's own.
+
+        >>> dlw.empty(3).to_wgpu()
+        Traceback (most recent call last):
+        ...
+        BufferError: a CPU tensor has no GPUBuffer; use t.to_device('webgpu').to_wgpu()
+        """
+        if self.device.is_host:
+            raise BufferError(
+                "a CPU tensor has no GPUBuffer; use t.to_device('webgpu').to_wgpu()"
+            )
+        return home().to_wgpu(self)
+
     def _read_blocking(self) -> "Tensor":
         """A CPU copy of a WebGPU tensor; also what `__dlpack__` and buffers call."""
         if not home().can_block():
@@ -495,7 +513,7 @@ class Tensor(_core.Tensor, Hints):
         if not self.device.is_host:
             pooled = False
             with suppress(ReleasedError):  # a handle that is of no GPUBuffer known here
-                pooled = home().is_loaded() and home().is_pooled(self)
+                pooled = is_loaded() and home().is_pooled(self)
             return "dlpack_web, in its pool" if pooled else "whoever made the GPUBuffer"
         owner = self._owner
         if isinstance(owner, bool):

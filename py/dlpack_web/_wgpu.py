@@ -78,9 +78,9 @@ def is_destroyed(gpu: Any) -> bool:
     return getattr(gpu, "_poller", gpu) is None
 
 
-def device_of(buffer: Any) -> Any:
-    """The GPUDevice of a GPUBuffer, which WebGPU itself does not tell."""
-    return buffer._device
+def device_of(thing: Any) -> Any:
+    """The GPUDevice of a GPUBuffer or GPUTexture, which WebGPU itself does not tell."""
+    return thing._device
 
 
 def unusable(gpu: Any, buffer: Any) -> str | None:
@@ -175,6 +175,10 @@ async def device_from(
 
 def is_device(gpu: Any) -> bool:
     return isinstance(gpu, wgpu().GPUDevice)
+
+
+def is_texture(texture: Any) -> bool:
+    return isinstance(texture, wgpu().GPUTexture)
 
 
 def is_buffer(buffer: Any) -> bool:
