@@ -210,7 +210,7 @@ async def test_the_largest_tensors(share, device):
     with dlw.empty(count, "uint32", device="webgpu") as tensor:
         buffer = tensor.gpu_buffer
         for offset in (0, 4 * count - 8):
-            with lent(device, buffer, [2], "uint32", offset) as part:
+            with lent(tensor.device, buffer, [2], "uint32", offset) as part:
                 part.write(ends)
                 assert (await part.to_host() == ends).all()
 
