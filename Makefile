@@ -51,7 +51,7 @@ TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
-.PHONY: interop interop-light interop-numpy bench-quick bench-lite
+.PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
 .PHONY: test-all test-bundlers test-desktop test-firefox test-webkit fuzz fuzz-js
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
@@ -186,6 +186,9 @@ test-desktop: build/desktop/.done $(NATIVE) ## dlw.webgpu in CPython, over wgpu-
 
 test-lite: $(LITE) chromium
 	$(PYTHON_BIN)/python -m pytest tests/lite
+
+bench-desktop: build/desktop/.done $(NATIVE)
+	@build/desktop/bin/python tests/desktop/timing.py
 
 bench-lite: $(LITE) chromium
 	@$(PYTHON_BIN)/python tests/lite/timing.py

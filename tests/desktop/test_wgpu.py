@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -364,53 +363,3 @@ async def test_tensors_that_are_no_images(device):
         pytest.raises(BufferError, match="need a browser"),
     ):
         await dlw.webgpu.to_canvas(tensor, None)
-
-
-# --- how fast -----------------------------------------------------------------------------------
-
-
-def fastest(work, turns=5):
-    times = []
-    for _ in range(turns):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
-def test_64_mb_cost_what_they_cost_by_hand(device):
-    """At most 1.1 times wgpu-py's own calls, if the best of a few is taken."""
-    gpu, array = device.gpu, np.ones(16 << 20, "f4")
-    buffer = gpu.create_buffer(size=array.nbytes, usage=ALL)
-    out = np.empty_like(array)
-
-    def done():
-        gpu.queue.read_buffer(buffer, 0, 4)
-
-    def up_by_hand():
-        gpu.queue.write_buffer(buffer, 0, array)
-        done()
-
-    def down_by_hand():
-        out[...] = np.frombuffer(gpu.queue.read_buffer(buffer), "f4")
-
-    with (
-        dlw.from_dlpack(array) as host,
-        dlw.from_dlpack(array, device=device) as kept,
-    ):
-
-        def up():
-            host.to_device(device).release()
-            done()
-
-        def down():
-            np.asarray(kept)
-
-        up(), down()
-        for ours, by_hand in ((up, up_by_hand), (down, down_by_hand)):
-            ratios = []
-            for _ in range(4):
-                ratios.append(fastest(ours, 3) / fastest(by_hand, 3))
-                if ratios[-1] <= 1.1:
-                    break
-            assert min(ratios) <= 1.1, (ours.__name__, ratios)
