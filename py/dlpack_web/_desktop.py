@@ -129,12 +129,7 @@ def device(device_id: int) -> Any:
 
 def device_ids() -> Iterable[int]:
     _wgpu.wgpu()
-    for record in records:
-        try:
-            record.check_alive()
-        except _core.DeviceLostError:
-            continue
-        yield record.id
+    return [record.id for record in records if not record.is_lost()]
 
 
 # --- tensors ------------------------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 wgpu-py raises what the GPU finds wrong within the call that it is of. That keeps it with
 the tensors that the call should have written, and whoever reads one of those is told; a
-fault that nobody was told of becomes a warning when nothing has it any more, or at the end.
+fault that nobody was told of becomes a warning: after a second where an event loop runs, and
+else when nothing has it any more, or at the end.
 """
 
+import asyncio
 import atexit
 import weakref
 
@@ -20,6 +22,7 @@ class Fault:
         self.call: Call = calling()
         self.told = False
         _untold.add(self)
+        _tell_later(weakref.ref(self))
 
     def exception(self) -> Exception:
         """A new one for each reader, as each has a traceback that keeps tensors."""
@@ -43,6 +46,23 @@ class Fault:
 
 
 _untold: "weakref.WeakSet[Fault]" = weakref.WeakSet()
+
+
+_GRACE = 1.0  # seconds that a fault waits for a reader
+
+
+def _tell_later(fault: "weakref.ref[Fault]") -> None:
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    loop.call_later(_GRACE, _tell, fault)
+
+
+def _tell(fault: "weakref.ref[Fault]") -> None:
+    found = fault()
+    if found is not None:
+        found.tell()
 
 
 @atexit.register

@@ -47,13 +47,16 @@ class Record:
 
     def check_alive(self) -> None:
         """DeviceLostError unless the device works."""
-        if self.lost is None and _wgpu.is_destroyed(self.gpu):
-            self.lose("destroyed")
-        if self.lost is not None:
+        if self.is_lost():
             raise _core.DeviceLostError(
                 f"webgpu:{self.id} is lost ({self.lost}), with its tensors: request a new "
                 "device and upload again"
             )
+
+    def is_lost(self) -> bool:
+        if self.lost is None and _wgpu.is_destroyed(self.gpu):
+            self.lose("destroyed")
+        return self.lost is not None
 
     def lose(self, why: str) -> None:
         self.lost = self.lost or why
@@ -234,7 +237,7 @@ def stats() -> list[dict[str, Any]]:
         rows.append(
             {
                 "device": f"webgpu:{record.id}",
-                "lost": record.lost,
+                "lost": record.lost if record.is_lost() else None,
                 "buffers": len(found),
                 "bytes": sum(slot.buffer.size for slot in found),
                 "idleBytes": record.pool.idle_bytes,

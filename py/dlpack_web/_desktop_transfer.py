@@ -317,15 +317,13 @@ def _land(piece: _Piece, memory: memoryview) -> None:
 
 
 def _gather(memory: memoryview, piece: _Piece, into: memoryview) -> None:
-    """Strided elements, one after the other."""
+    """Strided elements, one after the other: C packs them, as bytes."""
     view, step = piece.view, int(piece.view.step)
-    strides = view.strides or ()
+    strides = (*(stride * step for stride in view.strides or ()), 1)
+    raw = _core.from_buffer(memory)
     origin = view.start - piece.start
-    indices = [origin]
-    for extent, stride in zip(view.shape, strides, strict=True):
-        indices = [at + i * stride * step for at in indices for i in range(extent)]
-    for to, at in enumerate(indices):
-        into[to * step : (to + 1) * step] = memory[at : at + step]
+    seen = _core._view(raw, (*view.shape, step), strides, origin)
+    into[:] = memoryview(_core._raw(_core.from_dlpack(seen, copy=True))[0])
 
 
 def _plan(

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -287,6 +288,31 @@ k = dlw.webgpu.Kernel({FILL.replace("7", "wrong")!r}, label="unread")
 k(t)
 """)
     assert 'RuntimeWarning: compiling kernel "unread"' in said
+
+
+async def test_a_fault_that_nobody_reads_is_told_soon_where_a_loop_runs(device):
+    with warnings.catch_warnings(record=True) as told, dlw.empty(3, device=device) as t:
+        warnings.simplefilter("always")
+        kernel = dlw.webgpu.Kernel(FILL.replace("7", "wrong"), label="unread")
+        kernel(t)
+        await asyncio.sleep(1.2)
+    assert [(each.category, each.filename) for each in told] == [
+        (RuntimeWarning, __file__)
+    ]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [np.s_[::2, 1:], np.s_[::-1, ::-1], np.s_[3, ::3]],
+    ids=["steps", "reversed", "row"],
+)
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
+async def test_strided_views_are_read(dtype, view, device):
+    array = np.arange(7 * 9).reshape(7, 9).astype(dtype)
+    with dlw.from_dlpack(array, device=device) as tensor, tensor[view] as part:
+        assert (await part.to_host() == array[view]).all()
+        with part.permute_dims(tuple(range(part.ndim))[::-1]) as turned:
+            assert (np.asarray(turned) == array[view].T).all()
 
 
 # --- images -----------------------------------------------------------------------------------
