@@ -11,9 +11,9 @@ from ._desktop_state import (
     USAGES,
     Record,
     Slot,
-    add_slot,
-    drop,
+    new_handle,
     slot_of,
+    slots,
     table,
 )
 from ._desktop_work import attempt, check_usable, operate
@@ -152,21 +152,15 @@ def tensor_over(
     byte_offset: int = 0,
 ) -> _core.Tensor:
     """A tensor over a buffer, which C lets go of with the last that holds it."""
-    handle = add_slot(slot)
+    handle = new_handle()
+    described = shape, None, dtype._packed, padded, False, byte_offset
     try:
-        return _core._wrap(
-            handle,
-            slot.record.id,
-            shape,
-            None,
-            dtype._packed,
-            padded,
-            False,
-            byte_offset,
-        )
-    except BaseException:
-        slot.release = None
-        drop(handle)
+        slots[handle] = slot
+        return _core._wrap(handle, slot.record.id, *described)
+    except (
+        BaseException
+    ):  # an interrupt, too: then C has let go of it already, or never had
+        slots.pop(handle, None)
         raise
 
 
@@ -279,11 +273,6 @@ def copy_of(view: View, least: int = 0) -> Slot:
     )
     copy_into(view, slot, 0)
     return slot
-
-
-def give_back(slot: Slot) -> None:
-    """A buffer of ours that no tensor has, to the pool."""
-    drop(add_slot(slot))
 
 
 def copy_into(view: View, target: Slot, offset: int) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 from . import _wgpu
 from ._desktop_arguments import Bound, bind, count_of, separate
-from ._desktop_buffers import View, give_back, round_up
+from ._desktop_buffers import View, round_up
 from ._desktop_faults import Fault
-from ._desktop_state import COPY_DST, COPY_SRC, MAP_READ, Record
+from ._desktop_state import COPY_DST, COPY_SRC, MAP_READ, Record, give_back
 from ._desktop_work import ask, attempt, operate, refusal
 from ._wgsl import parse_shader
 

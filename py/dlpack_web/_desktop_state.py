@@ -177,18 +177,19 @@ def _let_go() -> None:
 _core._on_gpu_drop(_on_drop)
 
 
-def add_slot(slot: Slot) -> int:
-    """Its handle, of which the caller owns the reference: `drop` it or give it to C."""
-    handle = next(_handles)
-    while handle in slots or handle == 0:
-        handle = next(_handles)
-    slots[handle & 0xFFFFFFFF] = slot
-    return handle & 0xFFFFFFFF
+def new_handle() -> int:
+    """One that no slot has: 1 to 2**32 - 1, and then from the start again."""
+    handle = next(_handles) & 0xFFFFFFFF
+    while handle == 0 or handle in slots:
+        handle = next(_handles) & 0xFFFFFFFF
+    return handle
 
 
-def drop(handle: int) -> None:
-    """Gives a reference back that C did not take."""
-    _on_drop(handle)
+def give_back(slot: Slot) -> None:
+    """A buffer of ours that no tensor has, to the pool."""
+    if slot.record.lost is None:
+        with table():
+            slot.record.pool.give(slot.buffer, slot.filled)
 
 
 def slot_of(tensor: _core.Tensor) -> Slot:
