@@ -317,12 +317,13 @@ def _mask_tail(
 ) -> None:
     """Makes 0 what follows `nbytes` (no multiple of 4) from `offset` on in the last word
     of them."""
-    gpu = record.gpu
-    mask = (1 << 8 * (nbytes % 4)) - 1
-    module = gpu.create_shader_module(code=_MASK.replace("MASK", f"{mask}u"))
-    pipeline = gpu.create_compute_pipeline(
-        layout="auto", compute={"module": module, "entry_point": "main"}
-    )
+    gpu, pipeline = record.gpu, record.masks.get(nbytes % 4)
+    if pipeline is None:
+        mask = (1 << 8 * (nbytes % 4)) - 1
+        module = gpu.create_shader_module(code=_MASK.replace("MASK", f"{mask}u"))
+        pipeline = record.masks[nbytes % 4] = gpu.create_compute_pipeline(
+            layout="auto", compute={"module": module, "entry_point": "main"}
+        )
     word = offset + nbytes - nbytes % 4
     start = word - word % record.limits["min-storage-buffer-offset-alignment"]
     resource = {"buffer": buffer, "offset": start, "size": word + 4 - start}

@@ -38,6 +38,8 @@ class Record:
         self.limits = _wgpu.limits(gpu)
         self.lost: str | None = None
         self.pool = Pool()
+        #: Pipelines that make the end of a last word 0, by the bytes of it that stay.
+        self.masks: dict[int, Any] = {}
         self.up = self.down = self.copied = self.copies = self.taken = 0
 
     def __str__(self) -> str:

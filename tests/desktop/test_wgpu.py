@@ -215,6 +215,38 @@ print(found + [name for name in sys.modules if "dlpack_web._desktop" in name])
     assert said.strip() == "[]"
 
 
+# --- kernels over float16 ---------------------------------------------------------------------
+
+
+async def test_float16_kernels(device):
+    if not _wgpu.has_feature(device.gpu, "shader-f16"):
+        pytest.skip("this adapter has no shader-f16")
+    double = dlw.webgpu.Kernel("""
+enable f16;
+@group(0) @binding(0) var<storage, read_write> x: array<f16>;
+@compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) {
+  x[id.x] *= 2h;
+}""")
+    array = np.arange(7, dtype="f2")
+    with dlw.from_dlpack(array, device=device) as tensor:
+        double(tensor)
+        assert (await tensor.to_host() == 2 * array).all()
+
+
+@pytest.mark.parametrize("count", [1, 5, 6, 7])
+async def test_copies_of_odd_lengths_show_nothing_of_their_neighbours(count, device):
+    """What is behind the elements of a copy is 0."""
+    whole = np.full(64, 255, "u1")
+    with (
+        dlw.from_dlpack(whole, device=device) as tensor,
+        tensor[4:][:count] as part,
+        dlw.empty(count, "uint8", device=device) as copy,
+    ):
+        copy.write(part)
+        raw = bytes(device.gpu.queue.read_buffer(copy.to_wgpu()))
+    assert raw == b"\xff" * count + bytes(len(raw) - count)
+
+
 # --- besides --------------------------------------------------------------------------------
 
 
