@@ -55,9 +55,9 @@ TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
-.PHONY: interop interop-light interop-numpy bench-quick bench-lite
+.PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
-.PHONY: test-all test-bundlers test-firefox test-webkit test-deno test-node-gpu fuzz fuzz-js
+.PHONY: test-all test-bundlers test-desktop test-firefox test-webkit test-deno test-node-gpu fuzz fuzz-js
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
 help: ## this list
@@ -68,11 +68,11 @@ demo: $(NEEDS_$(PAGE)) site chromium ## NumPy -> JS -> GPU -> NumPy in headless 
 
 # Two at a time, the longest first. What they need comes before, or they would wait for it.
 test: ## the tests, but for those of notebooks and other browsers
-	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
+	@$(TOOLCHAIN)/need.sh cc npm emcc chromium libvulkan lavapipe
 	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(LIBRARIES) \
-	  $(PATCHED) $(EXAMPLE) package site
+	  $(PATCHED) $(EXAMPLE) build/desktop/.done package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target \
-	  test-asan test-browser test-native test-js test-package
+	  test-asan test-browser test-native test-js test-package test-desktop
 
 test-all: test test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu ## all tests: bundlers, notebooks, other browsers, Deno and Node, too
 
@@ -110,7 +110,7 @@ asan: $(ASAN) ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
 
 # Those that the others follow (-c) come first. Old NumPys have no versions for all Pythons.
 locks: build/locks/.done ## requirements/*.txt anew from requirements/*.in, with the hashes of all files
-	@for name in locks dev interop tensorflow model lite $(OLD_NUMPYS:%=numpy-%); do
+	@for name in locks dev interop tensorflow model lite desktop $(OLD_NUMPYS:%=numpy-%); do
 	  echo "[locks] requirements/$$name.txt"
 	  case $$name in numpy-*) all= ;; *) all=--universal ;; esac
 	  build/locks/bin/uv pip compile --quiet --no-config $$all --python-version 3.12 \
@@ -192,8 +192,17 @@ test-webkit: site
 	@$(TOOLCHAIN)/need.sh WebKitWebDriver Xvfb
 	$(PYTHON_BIN)/python -m pytest tests/browser/webkit.py
 
+# The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/desktop/conftest.py).
+test-desktop: build/desktop/.done $(NATIVE) ## dlw.webgpu in CPython, over wgpu-py
+	@$(TOOLCHAIN)/need.sh libvulkan lavapipe
+	echo "[test] tests/desktop"
+	PYTHONPATH=py build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider
+
 test-lite: $(LITE) chromium
 	$(PYTHON_BIN)/python -m pytest tests/lite
+
+bench-desktop: build/desktop/.done $(NATIVE)
+	@build/desktop/bin/python tests/desktop/timing.py
 
 bench-lite: $(LITE) chromium
 	@$(PYTHON_BIN)/python tests/lite/timing.py
@@ -234,6 +243,11 @@ build/numpy-%/.done: requirements/numpy-%.txt $(MAKE_VENV)
 build/interop/.done: requirements/interop.txt $(MAKE_VENV)
 	@echo "[setup] frameworks into build/interop"
 	$(TOOLCHAIN)/make_venv.sh build/interop interop
+	touch $@
+
+build/desktop/.done: requirements/desktop.txt $(MAKE_VENV)
+	@echo "[setup] wgpu-py into build/desktop"
+	$(TOOLCHAIN)/make_venv.sh build/desktop desktop
 	touch $@
 
 build/interop/.torch: build/interop/.done requirements/torch.txt

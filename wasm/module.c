@@ -1,5 +1,6 @@
 /* The module: its functions and its start. */
 #include "bridge.h"
+#include "desktop.h"
 
 /* --- from other producers
  * ------------------------------------------------------------- */
@@ -301,6 +302,12 @@ static PyMethodDef METHODS[] = {
     {"_take", dlw_bridge_take, METH_O, NULL},
     {"_arguments", dlw_bridge_arguments, METH_VARARGS, NULL},
     {"_raise", dlw_bridge_raise_pending, METH_NOARGS, NULL},
+#ifndef __EMSCRIPTEN__
+    {"_wrap", dlw_desktop_wrap, METH_VARARGS, NULL},
+    {"_gpu", dlw_desktop_gpu, METH_O, NULL},
+    {"_on_gpu_drop", dlw_desktop_on_drop, METH_O, NULL},
+    {"_chunk", dlw_desktop_chunk, METH_VARARGS, NULL},
+#endif
     {NULL, NULL, 0, NULL},
 };
 

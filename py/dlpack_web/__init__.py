@@ -2,7 +2,7 @@
 
 A `Tensor` is one hold on the memory of a tensor: a NumPy array's, a JavaScript typed
 array's or a GPUBuffer's. Nothing is copied unless the docstring says so. In CPython
-without a browser everything but WebGPU and JavaScript works.
+without a browser everything but JavaScript works; WebGPU needs the package wgpu there.
 """
 
 try:
@@ -20,7 +20,6 @@ except ImportError as error:
 
 from . import webgpu
 from ._adapter import Adapter, adapter
-from ._browser import features
 from ._core import (
     CopyError,
     DeviceLostError,
@@ -30,6 +29,7 @@ from ._core import (
 )
 from ._device import Device, DLDeviceType
 from ._dtype import DType
+from ._home import features
 from ._inspect import inspect
 from ._tensor import (
     Tensor,

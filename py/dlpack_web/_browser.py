@@ -9,14 +9,14 @@ between any two steps of its own, but not within one that runs in C.
 """
 
 import sys
-import warnings
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from types import CodeType
 from typing import Any
 
 from . import _core
+from ._calls import Call, calling, warn
+from ._dtype import DType
 
 IN_BROWSER = sys.platform == "emscripten"
 if IN_BROWSER:
@@ -101,42 +101,39 @@ def _locate(made: Any, error: Any) -> None:
     """Adds to the exception for a fault where its call was."""
     place = _place(_seam.siteOf(error))
     if place is not None:
-        made.args = (f"{made}\ncalled at {place[0]}:{place[1]}",)
+        made.args = (f"{made}\ncalled at {place.filename}:{place.lineno}",)
     if isinstance(made, _core.KernelError):
         made.label, made.line = error.label, getattr(error, "line", None)
-        made.filename, made.lineno = place or (None, None)
+        made.filename = place and place.filename
+        made.lineno = place and place.lineno
 
 
 # --- calls, which faults are traced back to ---------------------------------------------
 
 _CALLS = 1 << 12  # that are remembered
-_calls: dict[int, tuple[int, CodeType, int]] = {}
+_calls: dict[int, tuple[int, Call]] = {}
 _numbers = count(1)
 
 
 def site() -> int:
     """A number for the call of ours that is running, by which a fault is found to be its."""
-    frame = sys._getframe(1)
-    while frame.f_globals.get("__package__") == __package__ and frame.f_back:
-        frame = frame.f_back
     number = next(_numbers)
-    _calls[number % _CALLS] = number, frame.f_code, frame.f_lasti
+    _calls[number % _CALLS] = number, calling()
     return number
 
 
-def _place(number: int) -> tuple[str, int | None] | None:
-    """File and line of a call; None if it is not remembered any more."""
-    found, code, at = _calls.get(number % _CALLS, (0, None, 0))
-    if code is None or found != number:
-        return None
-    lines = (line for start, end, line in code.co_lines() if start <= at < end)
-    return code.co_filename, next(lines, None)
+def _place(number: int) -> Call | None:
+    """Where a call was; None if it is not remembered any more."""
+    found, call = _calls.get(number % _CALLS, (0, None))
+    return call if found == number else None
 
 
 def _warn(message: str, number: int) -> None:
     """Told of a fault that nobody read the results of."""
-    filename, line = _place(number) or ("<unknown>", 0)
-    warnings.warn_explicit(message, RuntimeWarning, filename, line or 0)
+    warn(message, _place(number))
+
+
+# --- the JavaScript side ----------------------------------------------------------------
 
 
 def method(name: str) -> Any:
@@ -224,36 +221,6 @@ def is_loaded() -> bool:
     return _seam is not None
 
 
-def stats() -> list[dict[str, Any]]:
-    """What each registered device holds and has done: webgpu.stats()."""
-    rows: list[dict[str, Any]] = call("stats").to_py()
-    for row in rows:
-        row["lost"] = row["lost"] or None  # some Pyodides have a null of their own
-    return rows
-
-
-def features() -> dict[str, Any]:
-    """What this host can do, and what it lacks.
-
-    browser: whether there is one. The others are those of JavaScript's features():
-    webgpu (available; reason, or adapter and maxBufferSize in bytes), shaderF16,
-    timestampQuery, jspi, float16Array, using, unsafeEval, isolated, worker. Where Python
-    cannot wait (no JSPI), no adapter is asked for: then `webgpu.request_device()` tells.
-    canBlock: whether it can wait here and now.
-
-    >>> dlw.features()["webgpu"]["available"]
-    True
-    """
-    if not IN_BROWSER:
-        reason = f"this is {sys.implementation.name} on {sys.platform}, not a browser"
-        return {"browser": False, "webgpu": {"available": False, "reason": reason}}
-    seam = _ready()
-    blocking = can_block()
-    js_found = block_on(seam.features()) if blocking else seam.featuresAtOnce()
-    found: dict[str, Any] = js_found.to_py()
-    return {"browser": True, "canBlock": blocking} | found
-
-
 def can_block() -> bool:
     """Whether Python may wait for a promise here (JavaScript Promise Integration)."""
     return IN_BROWSER and bool(can_run_sync())
@@ -279,3 +246,146 @@ class Kept:
     def __del__(self) -> None:
         for twin in self.__dict__.get("_made", ()):  # nothing where __init__ raised
             twin.release()
+
+
+# --- what both homes have: Home of _home.py ---------------------------------------------
+
+
+def stats() -> list[dict[str, Any]]:
+    """What each registered device holds and has done: webgpu.stats()."""
+    rows: list[dict[str, Any]] = call("stats").to_py()
+    for row in rows:
+        row["lost"] = row["lost"] or None  # some Pyodides have a null of their own
+    return rows
+
+
+def features() -> dict[str, Any]:
+    seam = _ready()
+    blocking = can_block()
+    js_found = block_on(seam.features()) if blocking else seam.featuresAtOnce()
+    found: dict[str, Any] = js_found.to_py()
+    return {"browser": True, "canBlock": blocking} | found
+
+
+async def request_device(wanted: dict[str, Any]) -> int:
+    device_id: int = await finish(call("requestDevice", options(wanted)))
+    return device_id
+
+
+def use_device(gpu: Any) -> int:
+    device_id: int = call("useDevice", gpu)
+    return device_id
+
+
+def device(device_id: int) -> Any:
+    return call("device", device_id)
+
+
+def device_ids() -> Iterable[int]:
+    ids: Iterable[int] = call("deviceIds")
+    return ids
+
+
+def empty(shape: tuple[int, ...], dtype: DType, device_id: int) -> _core.Tensor:
+    return receive(method("empty"), numbers(shape), str(dtype), device_id)
+
+
+def upload(tensor: _core.Tensor, device_id: int, dtype: DType) -> _core.Tensor:
+    return receive(method("upload"), site(), id(tensor), device_id, str(dtype))
+
+
+def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
+    call("write", site(), id(target), id(source), convert)
+
+
+async def read(
+    sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
+) -> None:
+    await finish(call_with("read", (*sources, *targets)))
+
+
+def read_blocking(
+    sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
+) -> None:
+    block_on(call_with("read", (*sources, *targets)))
+
+
+def from_gpu_buffer(
+    buffer: Any,
+    shape: tuple[int, ...],
+    dtype: DType,
+    device_id: int,
+    byte_offset: int,
+    release: Callable[[], Any] | None,
+) -> _core.Tensor:
+    adopt = method("fromGPUBuffer")
+    described = numbers(shape), str(dtype), device_id, byte_offset
+    with given_once(release) as done:
+        return receive(adopt, buffer, *described, done)
+
+
+def gpu_buffer(tensor: Any) -> Any:
+    return tensor.js.buffer
+
+
+def is_pooled(tensor: _core.Tensor) -> bool:
+    return bool(call_with("isPooled", (tensor,)))
+
+
+def from_wgpu(buffer: Any) -> tuple[Any, int]:
+    """The GPUBuffer of wgpu-py's browser backend, and its device: JavaScript's own."""
+    raw = getattr(buffer, "_internal", None)
+    gpu = getattr(getattr(buffer, "_device", None), "_internal", None)
+    if not (is_js(raw) and is_js(gpu)):
+        raise TypeError(
+            f"from_wgpu takes a GPUBuffer of the package wgpu, not {buffer!r}; one of "
+            "JavaScript comes by from_gpu_buffer(buffer, shape, dtype, device=...)"
+        )
+    return raw, use_device(gpu)
+
+
+def to_wgpu(tensor: _core.Tensor) -> Any:
+    raise BufferError(
+        "the package wgpu cannot take over a GPUBuffer in the browser yet (wgpu-py#753): "
+        "use t.gpu_buffer, which is JavaScript's own"
+    )
+
+
+class Kernel:
+    """JavaScript's Kernel, and the function that runs it."""
+
+    def __init__(self, js_kernel: Any) -> None:
+        self._js = js_kernel
+        self._run = call("runner", js_kernel)
+
+    def run(
+        self, counts: tuple[int, ...], args: Sequence[Any], given: tuple[Any, ...]
+    ) -> None:
+        _, bits, values = given
+        invoke(self._run, site(), *counts, bits, *values)
+
+    async def time(
+        self, counts: tuple[int, ...], args: Sequence[Any], given: tuple[Any, ...]
+    ) -> float:
+        device_id, bits, values = given
+        promise = call("time", site(), device_id, self._js, *counts, bits, *values)
+        return float(await finish(promise))
+
+    async def ready(self) -> None:
+        await finish(call("ready", self._js))
+
+
+def kernel(wgsl: str, entry: str, label: str, check: bool, device_id: int) -> Kernel:
+    return Kernel(call("kernel", site(), wgsl, entry, label, check, device_id))
+
+
+async def from_image(
+    source: Any, device_id: int, dtype: DType, channels: int
+) -> _core.Tensor:
+    if not is_js(source):
+        what = type(source).__qualname__
+        raise TypeError(f"from_image takes an image of JavaScript, not a {what}")
+    wanted = options({"dtype": str(dtype), "channels": channels})
+    make = method("fromImage")
+    number = site()
+    return await receive_later(make, number, source, device_id, wanted)

@@ -104,3 +104,22 @@ def _raise() -> None: ...
 
 # What a kernel is given: (device id, bits of those that are numbers, floats and addresses).
 def _arguments(*args: object) -> tuple[int, int, tuple[float, ...]]: ...
+
+# Outside of a browser only, where _desktop.py has the GPUBuffers: a Tensor over a GPU
+# handle, of which it owns a reference (strides None: row-major); the handle of a Tensor;
+# who is told of each handle whose last tensor is gone; elements packed and converted, from
+# the one at `first` on: how many (-1: no whole words) and where, until the next call.
+def _wrap(
+    gpu: int,
+    device_id: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    dtype: int,
+    padded: bool,
+    read_only: bool,
+    byte_offset: int,
+    /,
+) -> Tensor: ...
+def _gpu(tensor: Tensor, /) -> int: ...
+def _on_gpu_drop(function: Callable[[int], object], /) -> None: ...
+def _chunk(tensor: Tensor, dtype: int, first: int, /) -> tuple[int, memoryview]: ...

@@ -5,7 +5,7 @@
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from . import _browser
+from ._home import home
 
 
 class DLDeviceType(IntEnum):
@@ -74,7 +74,8 @@ class Device(NamedTuple):
 
     @property
     def gpu(self) -> Any:
-        """The GPUDevice (JsProxy) of a WebGPU device; BufferError for others.
+        """The GPUDevice of a WebGPU device: a JsProxy in the browser, wgpu-py's own on
+        the desktop. BufferError for others.
 
         >>> dlw.empty(3).device.gpu
         Traceback (most recent call last):
@@ -83,7 +84,7 @@ class Device(NamedTuple):
         """
         if self.type != DLDeviceType.kDLWebGPU:
             raise BufferError(f"{self} is no WebGPU device")
-        return _browser.call("device", self.id)
+        return home().device(self.id)
 
 
 CPU = Device(DLDeviceType.kDLCPU, 0)

@@ -8,8 +8,9 @@ from html import escape
 from types import FrameType, ModuleType
 from typing import Any
 
-from . import _browser, _core
+from . import _core
 from ._core import ReleasedError
+from ._home import home, is_loaded
 from ._show import size_of
 from ._tensor import Tensor
 
@@ -156,7 +157,7 @@ def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
         except ReleasedError:  # by another thread, in the meantime
             continue
     live = _core.live_tensors()
-    devices = _browser.stats() if _browser.is_loaded() else []
+    devices = home().stats() if is_loaded() else []
     return Report(rows, live, max(0, live - len(rows)), devices)
 
 

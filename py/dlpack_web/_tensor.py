@@ -21,6 +21,7 @@ from ._device import CPU, Device, DLDeviceType, parse_device, webgpu_device
 from ._dtype import DType, dtype_of, parse_dtype
 from ._explain import explain
 from ._hints import Hints, Reading
+from ._home import home, is_loaded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -339,9 +340,7 @@ class Tensor(_core.Tensor, Hints):
                 f"cannot copy from {here} to {target}: WebGPU buffers do not leave "
                 f"their device; {_AWAIT} and upload the result"
             )
-        upload = _browser.method("upload")
-        call = _browser.site()
-        return made(_browser.receive(upload, call, id(self), target.id, str(wanted)))
+        return made(home().upload(self, target.id, wanted))
 
     def _on_host(self, dtype: DType, copy: bool | None) -> "Tensor":
         if dtype != self.dtype:
@@ -367,7 +366,7 @@ class Tensor(_core.Tensor, Hints):
         """
         with _hold(source) as other:
             if not self.device.is_host:
-                _browser.call("write", _browser.site(), id(self), id(other), convert)
+                home().write(self, other, convert)
                 return
             self._check_write(other, convert)
             packed = other
@@ -430,10 +429,11 @@ class Tensor(_core.Tensor, Hints):
 
     @property
     def gpu_buffer(self) -> Any:
-        """The GPUBuffer (JsProxy) of a WebGPU tensor; BufferError for others.
+        """The GPUBuffer of a WebGPU tensor: a JsProxy in the browser, wgpu-py's own on
+        the desktop. BufferError for others.
 
-        Who takes it may keep it: from then on it is left to JavaScript's garbage
-        collector, neither destroyed nor used again when the tensor is released.
+        Who takes it may keep it: from then on it is left to the garbage collector,
+        neither destroyed nor used again when the tensor is released.
 
         >>> device = await dlw.webgpu.request_device()
         >>> dlw.empty(3, device=device).gpu_buffer.size
@@ -443,14 +443,32 @@ class Tensor(_core.Tensor, Hints):
             raise BufferError(
                 "a CPU tensor has no GPUBuffer; use t.to_device('webgpu').gpu_buffer"
             )
-        return self.js.buffer
+        return home().gpu_buffer(self)
+
+    def to_wgpu(self) -> Any:
+        """The wgpu.GPUBuffer of a WebGPU tensor on the desktop, for pygfx and others; no
+        copy. Element 0 is at `byte_offset`.
+
+        It may be kept, as that of `gpu_buffer`. BufferError: on the CPU, strided, or in a
+        browser, where `gpu_buffer` is JavaScript's own.
+
+        >>> dlw.empty(3).to_wgpu()
+        Traceback (most recent call last):
+        ...
+        BufferError: a CPU tensor has no GPUBuffer; use t.to_device('webgpu').to_wgpu()
+        """
+        if self.device.is_host:
+            raise BufferError(
+                "a CPU tensor has no GPUBuffer; use t.to_device('webgpu').to_wgpu()"
+            )
+        return home().to_wgpu(self)
 
     def _read_blocking(self) -> "Tensor":
         """A CPU copy of a WebGPU tensor; also what `__dlpack__` and buffers call."""
-        if not _browser.can_block():
+        if not home().can_block():
             self._cannot_block()
         target = _like(self)
-        _browser.block_on(_browser.call_with("read", (self, target)))
+        home().read_blocking([self], [target])
         return target
 
     def _cannot_block(self) -> NoReturn:
@@ -495,9 +513,7 @@ class Tensor(_core.Tensor, Hints):
         if not self.device.is_host:
             pooled = False
             with suppress(ReleasedError):  # a handle that is of no GPUBuffer known here
-                pooled = _browser.is_loaded() and _browser.call_with(
-                    "isPooled", (self,)
-                )
+                pooled = is_loaded() and home().is_pooled(self)
             return "dlpack_web, in its pool" if pooled else "whoever made the GPUBuffer"
         owner = self._owner
         if isinstance(owner, bool):
@@ -514,7 +530,7 @@ class Tensor(_core.Tensor, Hints):
                     "on the GPU, and more than is read back only to be shown: await "
                     "t.to_host()"
                 )
-            if not _browser.can_block():
+            if not home().can_block():
                 return "on the GPU: await t.to_host()"
         try:
             return self.numpy()
@@ -590,7 +606,7 @@ def _overwrite(target: memoryview, source: memoryview, bits: int) -> None:
 
 def default_device() -> Device:
     """The first registered WebGPU device that is not lost."""
-    for device_id in _browser.call("deviceIds"):
+    for device_id in home().device_ids():
         return webgpu_device(device_id)
     raise BufferError(
         "no WebGPU device yet: call `await dlpack_web.webgpu.request_device()`, or "
@@ -629,8 +645,7 @@ def empty(
         return made(_core._empty(sizes, wanted._packed, False))
     if target is None:
         target = default_device()
-    make = _browser.method("empty")
-    return made(_browser.receive(make, _browser.numbers(sizes), str(wanted), target.id))
+    return made(home().empty(sizes, wanted, target.id))
 
 
 def from_gpu_buffer(
@@ -642,7 +657,7 @@ def from_gpu_buffer(
     byte_offset: int = 0,
     release: Any = None,
 ) -> Tensor:
-    """A Tensor over a GPUBuffer (JsProxy) that somebody else made; no copy.
+    """A Tensor over a GPUBuffer that somebody else made; no copy.
 
     device: whose buffer it is (see `webgpu.use_device`), as a GPUBuffer does not tell.
     byte_offset: of element 0. The buffer stays its maker's: it is never destroyed, and
@@ -661,10 +676,9 @@ def from_gpu_buffer(
     if target is None:
         target = default_device()
     sizes = _views.extents(shape)
-    adopt = _browser.method("fromGPUBuffer")
-    options = _browser.numbers(sizes), str(wanted), target.id, byte_offset
-    with _browser.given_once(release) as done:
-        return made(_browser.receive(adopt, buffer, *options, done))
+    return made(
+        home().from_gpu_buffer(buffer, sizes, wanted, target.id, byte_offset, release)
+    )
 
 
 def to_js(x: object) -> Any:
@@ -737,7 +751,7 @@ async def _read(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
         targets.append(target)
         arrays.append(array)
     if sources:
-        await _browser.finish(_browser.call_with("read", (*sources, *targets)))
+        await home().read(sources, targets)
     results = []
     for out, array in zip(outs, arrays, strict=True):
         result = array.numpy() if isinstance(array, Tensor) else array

@@ -1,4 +1,5 @@
-"""WebGPU devices and kernels. Everything here needs a browser.
+"""WebGPU devices and kernels: in a browser, or on the desktop with the package wgpu
+(`pip install 'dlpack-web[webgpu]'`). The same program runs in both.
 
 >>> device = await dlw.webgpu.request_device()
 >>> with dlw.from_dlpack(np.arange(3.0), device=device) as t:
@@ -6,47 +7,54 @@
 array([0., 1., 2.])
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from . import _browser, _core
 from ._device import CPU, Device, parse_device, webgpu_device
 from ._dtype import parse_dtype
+from ._home import HomeKernel, home
 from ._tensor import Tensor, default_device, made
 from ._views import extents
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = [
     "Kernel",
     "from_image",
+    "from_wgpu",
     "request_device",
     "share_device",
     "stats",
     "to_canvas",
+    "to_image",
     "use_device",
 ]
 
 
 async def request_device(**limits: Any) -> Device:
-    """Asks the browser for a GPUDevice and registers it for tensors.
+    """Asks the browser, or wgpu, for a GPUDevice and registers it for tensors.
 
     limits: WebGPU's names, for example maxBufferSize=2**30 (bytes); those not named are
     WebGPU's defaults, but for maxBufferSize and maxStorageBufferBindingSize, which are
     all that the adapter has. features: a list of WebGPU's names; without it shader-f16,
-    subgroups and timestamp-query, as far as the adapter has them.
+    subgroups and timestamp-query, as far as the adapter has them. powerPreference and
+    label are WebGPU's, too. On the desktop limits that are not named are the adapter's.
 
-    BufferError says why there is no device: no WebGPU, no adapter, or a limit above the
-    adapter's. TypeError: no such limit.
+    BufferError says why there is no device: no WebGPU, no package wgpu or one that is too
+    old, no adapter, or a limit above the adapter's. TypeError: no such limit.
 
     >>> device = await dlw.webgpu.request_device(maxBufferSize=2**28)
     >>> device.gpu.limits.maxBufferSize == 2**28
     True
     """
-    promise = _browser.call("requestDevice", _browser.options(limits))
-    return webgpu_device(await _browser.finish(promise))
+    return webgpu_device(await home().request_device(limits))
 
 
-def use_device(js_device: Any) -> Device:
-    """Registers a GPUDevice (JsProxy) made elsewhere; the same device gets the same id.
+def use_device(gpu_device: Any) -> Device:
+    """Registers a GPUDevice made elsewhere; the same device gets the same id. In the
+    browser it is a JsProxy, on the desktop a wgpu.GPUDevice.
 
     It stays its maker's: it is never destroyed here.
 
@@ -56,7 +64,7 @@ def use_device(js_device: Any) -> Device:
     >>> dlw.empty(3, device=device).device == device
     True
     """
-    return webgpu_device(_browser.call("useDevice", js_device))
+    return webgpu_device(home().use_device(gpu_device))
 
 
 async def share_device(**libraries: Any) -> Device:
@@ -89,20 +97,22 @@ def stats() -> list[dict[str, Any]]:
     >>> [row["up"] for row in dlw.webgpu.stats() if row["device"] == str(device)]
     [24]
     """
-    return _browser.stats()
+    return home().stats()
 
 
 async def from_image(
-    js_source: Any,
+    source: Any,
     device: str | tuple[int, int] = "webgpu",
     dtype: Any = "uint8",
     channels: int = 4,
 ) -> Tensor:
-    """An image of the page as a Tensor on a WebGPU device; the CPU sees no pixel of it.
+    """An image as a Tensor on a WebGPU device; in a page the CPU sees no pixel of it.
 
-    js_source (JsProxy): a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video>,
+    source, in a page (JsProxy): a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video>,
     or a GPUTexture of that device (rgba8unorm or bgra8unorm with TEXTURE_BINDING, 2d,
-    one layer, one sample). It stays its owner's, who keeps it open until this returns.
+    one layer, one sample). It stays its owner's, who keeps it open until this returns. On
+    the desktop: an array of uint8 of shape (height, width) or (height, width, 1, 3 or 4), a
+    Pillow image, or a wgpu.GPUTexture with COPY_SRC.
 
     The result has shape (height, width, channels), the first row on top, and is the
     caller's to release. dtype: "uint8" (0 to 255) or "float32" (0 to 1). channels: 4,
@@ -128,13 +138,8 @@ async def from_image(
         raise BufferError("an image comes to 'webgpu'; to_host() reads it from there")
     if target is None:
         target = default_device()
-    if not _browser.is_js(js_source):
-        what = type(js_source).__qualname__
-        raise TypeError(f"from_image takes an image of JavaScript, not a {what}")
-    options = _browser.options({"dtype": str(parse_dtype(dtype)), "channels": channels})
-    make = _browser.method("fromImage")
-    call = _browser.site()
-    return made(await _browser.receive_later(make, call, js_source, target.id, options))
+    wanted = parse_dtype(dtype)
+    return made(await home().from_image(source, target.id, wanted, channels))
 
 
 async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
@@ -159,6 +164,63 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
         raise TypeError(f"to_canvas draws a Tensor, not a {type(tensor).__qualname__}")
     promise = _browser.call("toCanvas", _browser.site(), id(tensor), js_canvas)
     await _browser.finish(promise)
+
+
+async def to_image(tensor: Tensor) -> "np.ndarray[Any, Any]":
+    """The pixels that a Tensor is, as Pillow and others take them: an ndarray of uint8.
+
+    tensor: shape (height, width, channels), uint8 (0 to 255) or float32 (0 to 1, clipped);
+    channels: 1 grey, 3 red, green, blue, 4 with alpha. The result has shape (height,
+    width, channels), without the axis of a single channel: `Image.fromarray` takes it.
+    BufferError for other tensors. On a page `to_canvas` draws without the CPU.
+
+    >>> device = await dlw.webgpu.request_device()
+    >>> grey = dlw.from_dlpack(np.full((2, 4, 1), 0.5, "float32"), device=device)
+    >>> (await dlw.webgpu.to_image(grey)).tolist()
+    [[128, 128, 128, 128], [128, 128, 128, 128]]
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"to_image takes a Tensor, not a {type(tensor).__qualname__}")
+    if tensor.dtype not in ("uint8", "float32"):
+        raise BufferError(
+            f"{tensor!r} is no image: use uint8 (0 to 255) or float32 (0 to 1)"
+        )
+    if tensor.ndim != 3 or tensor.shape[2] not in (1, 3, 4):
+        raise BufferError(
+            f"{tensor!r} is no image: its shape must be (height, width, channels), "
+            "channels being 1, 3 or 4"
+        )
+    import numpy as np
+
+    pixels = await tensor.to_host()
+    if pixels.dtype != np.uint8:
+        scaled = np.nan_to_num(pixels).clip(0, 1) * 255
+        pixels = np.round(scaled).astype(np.uint8)
+    return pixels[..., 0] if pixels.shape[2] == 1 else pixels
+
+
+def from_wgpu(
+    buffer: Any,
+    shape: SupportsIndex | Iterable[int],
+    dtype: Any,
+    *,
+    byte_offset: int = 0,
+) -> Tensor:
+    """A Tensor over a wgpu.GPUBuffer; no copy. Its device is registered where it is not.
+
+    The buffer stays its maker's, who neither maps nor destroys it while the Tensor is in
+    use; both are noticed. In the browser it is one of wgpu-py's backend there. byte_offset:
+    of element 0. BufferError: mapped or destroyed; ValueError: the elements do not fit;
+    TypeError: no such buffer. What needs a usage that the buffer lacks says so.
+
+    >>> buffer = device.create_buffer(size=64, usage="STORAGE")  # doctest: +SKIP
+    >>> dlw.webgpu.from_wgpu(buffer, (4, 4), "float32").shape  # doctest: +SKIP
+    (4, 4)
+    """
+    raw, device_id = home().from_wgpu(buffer)
+    wanted, sizes = parse_dtype(dtype), extents(shape)
+    adopt = home().from_gpu_buffer
+    return made(adopt(raw, sizes, wanted, device_id, byte_offset, None))
 
 
 class Kernel:
@@ -194,8 +256,7 @@ class Kernel:
         check: bool = True,
     ) -> None:
         self._source = wgsl, entry, entry if label is None else label, check
-        # By device id: the JavaScript Kernel and the function that runs it.
-        self._compiled: dict[int, tuple[Any, Any]] = {}
+        self._compiled: dict[int, HomeKernel] = {}  # by device id
 
     def __call__(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
@@ -218,9 +279,8 @@ class Kernel:
         array([2.5, 2.5, 2.5], dtype=float32)
         """
         counts = _counts(workgroups)
-        device, numbers, values = _core._arguments(*args)
-        run = self._on(device)[1]
-        _browser.invoke(run, _browser.site(), *counts, numbers, *values)
+        given = _core._arguments(*args)
+        self._on(given[0]).run(counts, args, given)
 
     async def time(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
@@ -240,11 +300,8 @@ class Kernel:
         True
         """
         counts = _counts(workgroups)
-        device, numbers, values = _core._arguments(*args)
-        kernel = self._on(device)[0]
-        call = _browser.site()
-        promise = _browser.call("time", call, device, kernel, *counts, numbers, *values)
-        return float(await _browser.finish(promise))
+        given = _core._arguments(*args)
+        return await self._on(given[0]).time(counts, args, given)
 
     async def ready(self, device: str | tuple[int, int] | None = None) -> None:
         """Returns once the shader has compiled for a device; default the usual one.
@@ -263,14 +320,12 @@ class Kernel:
         target = None if device is None else parse_device(device)
         if target == CPU:
             raise BufferError("kernels run on WebGPU devices, not on 'cpu'")
-        kernel = self._on((target or default_device()).id)[0]
-        await _browser.finish(_browser.call("ready", kernel))
+        await self._on((target or default_device()).id).ready()
 
-    def _on(self, device: int) -> tuple[Any, Any]:
+    def _on(self, device: int) -> HomeKernel:
         found = self._compiled.get(device)
         if found is None:
-            kernel = _browser.call("kernel", _browser.site(), *self._source, device)
-            found = self._compiled[device] = kernel, _browser.call("runner", kernel)
+            found = self._compiled[device] = home().kernel(*self._source, device)
         return found
 
 

@@ -3,21 +3,24 @@
 import asyncio
 import gc
 
-import js
 import numpy as np
 import pytest
 from gpu_fixtures import live
-from pyodide.ffi import create_proxy, to_js
+from gpu_world import (
+    bytes_of,
+    callback,
+    collect,
+    forget,
+    make_buffer,
+    only_in_a_page,
+    same,
+    write_buffer,
+)
 
 import dlpack_web as dlw
-from dlpack_web import _browser
+from dlpack_web._home import home
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
-
-USAGE = (
-    js.GPUBufferUsage.STORAGE | js.GPUBufferUsage.COPY_SRC | js.GPUBufferUsage.COPY_DST
-)
-READ, COPY_DST = 1, 8
 
 
 @pytest.fixture
@@ -26,34 +29,18 @@ def gpu(device):
     return device.gpu
 
 
-def plain(**values):
-    return to_js(values, dict_converter=js.Object.fromEntries)
-
-
-def buffer_of(gpu, values):
+def buffer_of(device, values):
     """A GPUBuffer with these bytes."""
     raw = np.ascontiguousarray(values).view(np.uint8).ravel()
-    buffer = gpu.createBuffer(plain(size=max(16, -(-raw.size // 4) * 4), usage=USAGE))
-    gpu.queue.writeBuffer(buffer, 0, to_js(raw))
+    buffer = make_buffer(device, max(16, -(-raw.size // 4) * 4))
+    write_buffer(device, buffer, raw)
     return buffer
-
-
-async def bytes_of(gpu, buffer, count):
-    """What is in a buffer, by plain WebGPU."""
-    target = gpu.createBuffer(plain(size=count, usage=READ | COPY_DST))
-    encoder = gpu.createCommandEncoder()
-    encoder.copyBufferToBuffer(buffer, 0, target, 0, count)
-    gpu.queue.submit(to_js([encoder.finish()]))
-    await target.mapAsync(READ)
-    return target.getMappedRange().to_py().tobytes()
 
 
 async def settled(before):
     """Waits for both garbage collectors, and for what the GPU has still to do."""
     for _ in range(100):
-        gc.collect()
-        if hasattr(js, "gc"):
-            js.gc()
+        collect()
         await asyncio.sleep(0.02)
         if live() == before:
             return
@@ -65,8 +52,8 @@ def taken(device):
     return row["taken"]
 
 
-async def test_a_buffer_made_elsewhere_is_shared_both_ways(device, gpu):
-    buffer = buffer_of(gpu, np.arange(6, dtype="float32"))
+async def test_a_buffer_made_elsewhere_is_shared_both_ways(device):
+    buffer = buffer_of(device, np.arange(6, dtype="float32"))
     with dlw.from_gpu_buffer(buffer, (2, 3), "float32", device=device) as tensor:
         assert (tensor.shape, str(tensor.dtype), tensor.device) == (
             (2, 3),
@@ -76,39 +63,42 @@ async def test_a_buffer_made_elsewhere_is_shared_both_ways(device, gpu):
         assert (await tensor.to_host()).tolist() == [[0, 1, 2], [3, 4, 5]]
         tensor.write(np.full((2, 3), 9, "float32"))
     # Released, and its maker's still.
-    assert np.frombuffer(await bytes_of(gpu, buffer, 24), "float32").tolist() == [9] * 6
+    assert (
+        np.frombuffer(await bytes_of(device, buffer, 24), "float32").tolist() == [9] * 6
+    )
 
 
-async def test_at_an_offset_it_begins_there_and_ends_with_its_shape(device, gpu):
-    buffer = buffer_of(gpu, np.arange(8, dtype="float32"))
+async def test_at_an_offset_it_begins_there_and_ends_with_its_shape(device):
+    buffer = buffer_of(device, np.arange(8, dtype="float32"))
     options = {"device": device, "byte_offset": 8}
     with dlw.from_gpu_buffer(buffer, 3, np.float32, **options) as tensor:
         assert (await tensor.to_host()).tolist() == [2, 3, 4]
         tensor.write(np.zeros(3, "float32"))
     expected = [0, 1, 0, 0, 0, 5, 6, 7]
     assert (
-        np.frombuffer(await bytes_of(gpu, buffer, 32), "float32").tolist() == expected
+        np.frombuffer(await bytes_of(device, buffer, 32), "float32").tolist()
+        == expected
     )
 
 
-async def test_elements_need_not_be_aligned_to_be_read(device, gpu):
+async def test_elements_need_not_be_aligned_to_be_read(device):
     raw = np.arange(16, dtype="u1")
-    buffer, options = buffer_of(gpu, raw), {"device": device, "byte_offset": 2}
+    buffer, options = buffer_of(device, raw), {"device": device, "byte_offset": 2}
     with dlw.from_gpu_buffer(buffer, 2, "uint32", **options) as tensor:
         assert (await tensor.to_host()).tobytes() == bytes(range(2, 10))
         with pytest.raises(
             BufferError, match="shares words of 4 bytes with its neighbours"
         ):
             tensor.write(np.zeros(2, "u4"))
-    assert list(await bytes_of(gpu, buffer, 16)) == [*range(16)]
+    assert list(await bytes_of(device, buffer, 16)) == [*range(16)]
 
 
 @pytest.mark.parametrize("views", [0, 1, 3])
-def test_release_is_called_once_after_the_last_view(views, device, gpu):
+def test_release_is_called_once_after_the_last_view(views, device):
     calls = []
-    release = create_proxy(lambda: calls.append(1))
+    release = callback(lambda: calls.append(1))
     tensor = dlw.from_gpu_buffer(
-        buffer_of(gpu, [1.0]), 1, "float32", device=device, release=release
+        buffer_of(device, [1.0]), 1, "float32", device=device, release=release
     )
     others = [tensor[:] for _ in range(views)]
     tensor.release()
@@ -118,7 +108,7 @@ def test_release_is_called_once_after_the_last_view(views, device, gpu):
     assert calls == [1]
     tensor.release()
     assert calls == [1]
-    release.destroy()
+    forget(release)
 
 
 @pytest.mark.parametrize(
@@ -138,12 +128,10 @@ def test_release_is_called_once_after_the_last_view(views, device, gpu):
         ({"release": 3}, TypeError, "release"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_not_released(
-    options, error, message, device, gpu
-):
+def test_what_does_not_fit_is_refused_and_not_released(options, error, message, device):
     calls = []
     given = {
-        "buffer": buffer_of(gpu, np.zeros(4, "float32")),
+        "buffer": buffer_of(device, np.zeros(4, "float32")),
         "shape": 4,
         "dtype": "float32",
         "device": device,
@@ -154,15 +142,16 @@ def test_what_does_not_fit_is_refused_and_not_released(
     assert calls == []
 
 
-def test_a_bare_buffer_is_told_what_it_lacks(gpu):
-    buffer = buffer_of(gpu, [1.0])
+@only_in_a_page("from_js, which takes a GPUBuffer of JavaScript")
+def test_a_bare_buffer_is_told_what_it_lacks(device):
+    buffer = buffer_of(device, [1.0])
     with pytest.raises((TypeError, BufferError), match="from_gpu_buffer"):
         dlw.from_js(buffer)
     with pytest.raises(AttributeError, match="from_js"):
         dlw.from_dlpack(buffer)
 
 
-async def test_a_buffer_that_was_taken_outlives_its_tensor(device, gpu):
+async def test_a_buffer_that_was_taken_outlives_its_tensor(device):
     array = np.arange(8, dtype="float32")
     before = taken(device)
     buffer = dlw.from_dlpack(
@@ -171,8 +160,8 @@ async def test_a_buffer_that_was_taken_outlives_its_tensor(device, gpu):
     gc.collect()
     for _ in range(4):  # nobody gets it from the pool
         with dlw.from_dlpack(np.full(8, 7, "float32"), device=device) as other:
-            assert other.js.buffer != buffer
-    assert await bytes_of(gpu, buffer, 32) == array.tobytes()
+            assert not same(other.gpu_buffer, buffer)
+    assert await bytes_of(device, buffer, 32) == array.tobytes()
     assert taken(device) >= before + 1
     with dlw.from_gpu_buffer(buffer, 8, "float32", device=device) as again:
         assert (await again.to_host()).tolist() == array.tolist()
@@ -181,7 +170,7 @@ async def test_a_buffer_that_was_taken_outlives_its_tensor(device, gpu):
 def test_one_buffer_counts_once(device):
     with dlw.empty(3, device=device) as tensor:
         before = taken(device)
-        assert tensor.gpu_buffer == tensor.gpu_buffer
+        assert same(tensor.gpu_buffer, tensor.gpu_buffer)
         assert taken(device) == before + 1
     with dlw.empty(3, device=device), dlw.empty(3) as host:
         assert taken(device) == before + 1
@@ -192,13 +181,14 @@ def test_one_buffer_counts_once(device):
 async def test_the_gpu_device_is_that_of_the_page(device, gpu):
     assert dlw.webgpu.use_device(gpu) == device
     with dlw.empty(1, device=device) as tensor:
-        assert tensor.device.gpu == gpu
+        assert same(tensor.device.gpu, gpu)
     with dlw.empty(1) as tensor, pytest.raises(BufferError, match="cpu"):
         tensor.device.gpu  # noqa: B018
 
 
+@only_in_a_page("JavaScript")
 async def test_a_javascript_tensor_made_on_the_way_ends_with_the_garbage():
-    if not hasattr(js, "gc"):
+    if not collect():
         pytest.skip("this browser cannot be told to collect garbage")
     before = live()
     for i in range(20):
@@ -216,7 +206,7 @@ async def test_an_interrupt_while_a_buffer_waits_for_the_gpu_comes_once(
         raise KeyboardInterrupt
 
     before = live()
-    monkeypatch.setattr(_browser, "block_on", interrupted)
+    monkeypatch.setattr(home(), "read_blocking", interrupted)
     with dlw.empty(3, device=device) as tensor:
         for read in (memoryview, np.asarray, bytes):
             calls.clear()

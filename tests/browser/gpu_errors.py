@@ -3,21 +3,14 @@
 import asyncio
 import inspect
 
-import js
 import numpy as np
 import pytest
-from js import harness
-from pyodide.ffi import to_js
+from gpu_world import USAGE, destroy, make_buffer
 
 import dlpack_web as dlw
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
-USAGE = {
-    "STORAGE": js.GPUBufferUsage.STORAGE,
-    "COPY_SRC": js.GPUBufferUsage.COPY_SRC,
-    "COPY_DST": js.GPUBufferUsage.COPY_DST,
-}
 IDLE = """
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @compute @workgroup_size(1) fn main() { x[0] = 1; }
@@ -29,39 +22,25 @@ def on_gpu(count=4):
         return tensor.to_device("webgpu")
 
 
-def plain(**values):
-    return to_js(values, dict_converter=js.Object.fromEntries)
-
-
-def tensor_without(flag, gpu_device):
+def tensor_without(flag, device):
     """A tensor over a GPUBuffer that lacks one usage flag."""
-    usage = sum(bit for name, bit in USAGE.items() if name != flag)
-    buffer = gpu_device.createBuffer(plain(size=16, usage=usage))
-    options = plain(device=gpu_device, shape=[4], dtype="float32")
-    lent = harness.context.library.Tensor.fromGPUBuffer(buffer, options)
-    tensor = dlw.from_js(lent)
-    lent.release()
-    return tensor
+    flags = [name for name in USAGE if name not in (flag, "MAP_READ")]
+    buffer = make_buffer(device, 16, *flags)
+    return dlw.from_gpu_buffer(buffer, 4, "float32", device=device)
 
 
-@pytest.fixture
-def gpu_device():
-    with on_gpu() as tensor:
-        return tensor.js.device.gpu
-
-
-async def test_kernel_without_storage_usage(gpu_device):
+async def test_kernel_without_storage_usage(device):
     kernel, named = dlw.webgpu.Kernel(IDLE), r"GPUBufferUsage\.STORAGE"
     with (
-        tensor_without("STORAGE", gpu_device) as tensor,
+        tensor_without("STORAGE", device) as tensor,
         pytest.raises(BufferError, match=named),
     ):
         kernel(tensor)
 
 
-async def test_readback_without_copy_src_usage(gpu_device):
+async def test_readback_without_copy_src_usage(device):
     with (
-        tensor_without("COPY_SRC", gpu_device) as tensor,
+        tensor_without("COPY_SRC", device) as tensor,
         pytest.raises(BufferError, match=r"GPUBufferUsage\.COPY_SRC"),
     ):
         await tensor.to_host()
@@ -194,9 +173,7 @@ async def test_lost_device():
     """Last: its tensors are gone, the CPU's are not, and a new device works."""
     lost = await dlw.webgpu.request_device()
     with dlw.empty(4, device=lost) as tensor, dlw.empty(4) as host:
-        gpu_device = tensor.js.device.gpu
-        gpu_device.destroy()
-        await gpu_device.lost
+        await destroy(lost)
         await asyncio.sleep(0)
         with pytest.raises(dlw.DeviceLostError, match="lost"):
             await tensor.to_host()

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from gpu_fixtures import live
-from pyodide.ffi import run_sync
+from gpu_world import run
 
 import dlpack_web as dlw
 
@@ -161,7 +161,7 @@ def test_waiting_for_it_raises_as_well():
 def test_what_is_given_is_checked_at_the_call():
     before = live()
     kernel = kernel_of("1")
-    run_sync(kernel.ready())
+    run(kernel.ready())
     copying = dlw.webgpu.Kernel(COPY)
     with dlw.from_dlpack(np.ones(3), device="webgpu") as wide:
         with pytest.raises(BufferError, match=r'(?s)float64.*dtype "float32"'):

@@ -5,10 +5,11 @@ import sys
 
 import js
 import pytest
-from js import harness
-from pyodide.ffi import run_sync
+from gpu_world import live, run
 
 import dlpack_web as dlw
+
+__all__ = ["device", "gpu_features", "live", "nothing_leaks"]
 
 
 def has_canvases():
@@ -23,18 +24,13 @@ needs_canvas = pytest.mark.skipif(not has_canvases(), reason="only pages have ca
 
 @pytest.fixture(scope="session")
 def device():
-    return run_sync(dlw.webgpu.request_device())
+    return run(dlw.webgpu.request_device())
 
 
 @pytest.fixture
 def gpu_features(device):
     with dlw.empty(1, device=device) as tensor:
         return set(tensor.js.device.gpu.features)
-
-
-def live():
-    """Tensors alive, as C and as JavaScript count them."""
-    return dlw.live_tensors(), harness.context.library.liveTensors()
 
 
 @pytest.fixture

@@ -1,20 +1,16 @@
 """Interrupts, inside the page: wherever one comes, nothing stays pending or is lost.
 
-CPython looks for an interrupt where a function begins, after a call and where a loop goes
-round. Each operation is run once for each such place in our files, and interrupted there.
-Finalizers are left out: CPython reports what is raised in one, and goes on.
+Each operation is run once for each place that interrupting.py finds in our files.
 """
 
 import asyncio
-import dis
 import gc
-import sys
-from pathlib import Path
 
 import js
 import numpy as np
 import pytest
 from gpu_fixtures import live, needs_canvas
+from interrupting import Interrupt
 from js import Float32Array, Object
 from pyodide.ffi import run_sync, to_js
 
@@ -26,8 +22,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:coroutine .* was never awaited"),
 ]
 
-OURS = str(Path(dlw.__file__).parent)
-LOOKS = ("CALL", "JUMP_BACKWARD", "RESUME")
 TRIPLE = """
 @group(0) @binding(0) var<storage, read> src: array<f32>;
 @group(0) @binding(1) var<storage, read_write> dst: array<f32>;
@@ -39,41 +33,6 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 }
 """
 ARRAY = np.arange(6, dtype="f4")
-
-
-class Interrupt:
-    """A with block in which the `at`-th place raises KeyboardInterrupt; counts them."""
-
-    def __init__(self, at):
-        self.at, self.count = at, 0
-
-    def __enter__(self):
-        sys.settrace(self.enter)
-        return self
-
-    def __exit__(self, *exception):
-        sys.settrace(None)
-
-    def enter(self, frame, event, arg):
-        """Called where a function of ours begins, or a coroutine goes on."""
-        code = frame.f_code
-        if not code.co_filename.startswith(OURS) or code.co_name == "__del__":
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        before = ""
-
-        def step(frame, event, arg):
-            nonlocal before
-            if event == "opcode":
-                looks = before.startswith(LOOKS)
-                before = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-                if looks:
-                    self.count += 1
-                    if self.count == self.at:
-                        raise KeyboardInterrupt
-            return step
-
-        return step
 
 
 async def upload():

@@ -2,13 +2,12 @@
 
 import ctypes
 
-import js
 import numpy as np
 import pytest
-from js import harness
-from pyodide.ffi import can_run_sync, to_js
+from gpu_world import adapter, destroy, has_feature, limit
 
 import dlpack_web as dlw
+from dlpack_web._home import home
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
@@ -77,23 +76,22 @@ async def test_not_a_number_and_infinity_are_numbers():
 async def test_offsets_that_cannot_be_bound_are_copied_on_the_gpu():
     """WebGPU binds at multiples of 256; neighbours stay as they are."""
     with upload(np.arange(32)) as whole:
-        device, buffer = whole.js.device.gpu, whole.gpu_buffer
+        device, buffer = whole.device, whole.gpu_buffer
 
         def part(offset):
-            options = {"device": device, "shape": [4], "dtype": "float32"}
-            options["byteOffset"] = offset
-            plain = to_js(options, dict_converter=js.Object.fromEntries)
-            view = harness.context.library.Tensor.fromGPUBuffer(buffer, plain)
-            taken = dlw.from_js(view)
-            view.release()
-            return taken
+            options = {"device": device, "byte_offset": offset}
+            return dlw.from_gpu_buffer(buffer, 4, "float32", **options)
 
         copied = sum(row["copied"] for row in dlw.webgpu.stats())
         copies = sum(row["copies"] for row in dlw.webgpu.stats())
         with part(4) as x, part(64) as y:
             dlw.webgpu.Kernel(ADD)(x, y, workgroups=1)
-        assert sum(row["copied"] for row in dlw.webgpu.stats()) - copied == 3 * 16
-        assert sum(row["copies"] for row in dlw.webgpu.stats()) - copies == 3
+        # Some adapters bind at 64; the other one, and there and back, are copied.
+        direct = 64 % limit(device.gpu, "minStorageBufferOffsetAlignment") == 0
+        times = 1 if direct else 3
+        after = dlw.webgpu.stats()
+        assert sum(row["copied"] for row in after) - copied == times * 16
+        assert sum(row["copies"] for row in after) - copies == times
         expected = np.arange(32.0)
         expected[16:20] += expected[1:5]
         np.testing.assert_array_equal(await whole.to_host(), expected)
@@ -134,23 +132,19 @@ async def test_time_of_a_kernel(gpu_features):
 
 
 async def test_default_device_has_the_adapters_limits():
-    adapter = await js.navigator.gpu.requestAdapter()
-    device = await dlw.webgpu.request_device()
-    with dlw.empty(1, device=device) as tensor:
-        made = tensor.js.device.gpu
-        for name in ("maxBufferSize", "maxStorageBufferBindingSize"):
-            assert getattr(made.limits, name) == getattr(adapter.limits, name)
-        for name in ("shader-f16", "subgroups", "timestamp-query"):
-            assert made.features.has(name) == adapter.features.has(name)
-    plain = await dlw.webgpu.request_device(features=[], maxBufferSize=2**28)
-    with dlw.empty(1, device=plain) as tensor:
-        made = tensor.js.device.gpu
-        assert made.limits.maxBufferSize == 2**28
-        assert not made.features.has("timestamp-query")
+    offered = await adapter()
+    made = (await dlw.webgpu.request_device()).gpu
+    for name in ("maxBufferSize", "maxStorageBufferBindingSize"):
+        assert limit(made, name) == limit(offered, name)
+    for name in ("shader-f16", "subgroups", "timestamp-query"):
+        assert has_feature(made, name) == has_feature(offered, name)
+    plain = (await dlw.webgpu.request_device(features=[], maxBufferSize=2**28)).gpu
+    assert limit(plain, "maxBufferSize") == 2**28
+    assert not has_feature(plain, "timestamp-query")
 
 
 def test_synchronous_forms_read_back():
-    if not can_run_sync():
+    if not home().can_block():
         pytest.skip("this browser has no JSPI")
     values = np.arange(6, dtype=np.float32).reshape(2, 3)
     with upload(values) as tensor:
@@ -175,8 +169,7 @@ async def test_a_lost_device_takes_its_tensors_and_nothing_else():
         host.to_device("webgpu") as other,
     ):
         kernel = dlw.webgpu.Kernel(ADD)
-        doomed.js.device.gpu.destroy()
-        await doomed.js.device.gpu.lost
+        await destroy(lost)
         for use in (
             lambda: host.to_device(lost),
             lambda: doomed.write(values),

@@ -1,10 +1,8 @@
 """Uploads from Python: converted, in pieces, over what is there, out of a pool."""
 
-import js
 import numpy as np
 import pytest
-from js import harness
-from pyodide.ffi import to_js
+from gpu_world import limit, make_buffer, memory, same
 
 import dlpack_web as dlw
 
@@ -33,25 +31,9 @@ def stats():
     return next(row for row in dlw.webgpu.stats() if row["lost"] is None)
 
 
-def wasm_bytes():
-    return harness.context.pyodide._module.HEAPU8.byteLength
-
-
-def lent(gpu_device, buffer, shape, dtype, offset=0):
+def lent(device, buffer, shape, dtype, offset=0):
     """A tensor over somebody else's GPUBuffer."""
-    options = {"device": gpu_device, "shape": shape, "dtype": dtype}
-    options["byteOffset"] = offset
-    plain = to_js(options, dict_converter=js.Object.fromEntries)
-    tensor = harness.context.library.Tensor.fromGPUBuffer(buffer, plain)
-    taken = dlw.from_js(tensor)
-    tensor.release()
-    return taken
-
-
-@pytest.fixture
-def gpu_device():
-    with dlw.empty(1, device="webgpu") as tensor:
-        return tensor.js.device.gpu
+    return dlw.from_gpu_buffer(buffer, shape, dtype, device=device, byte_offset=offset)
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
@@ -83,11 +65,11 @@ async def test_large_uploads_take_little_memory(source, order):
     target = "float32" if source == "float64" else source
     with dlw.from_dlpack(view[:8]) as small:
         small.to_device("webgpu", dtype=target).release()
-    before = wasm_bytes()
+    before = memory()
     with dlw.from_dlpack(view) as host:
         on_gpu = host.to_device("webgpu", dtype=target)
     if source != "uint8":  # whose rows need not be whole words
-        assert wasm_bytes() - before <= 9 * MB
+        assert memory() - before <= 9 * MB
     with on_gpu:
         result = await on_gpu.to_host()
     assert (result == view).all()
@@ -144,15 +126,12 @@ async def test_writing_over_a_tensor_needs_no_new_buffer():
         assert stats()["created"] <= created + 2
 
 
-async def test_writing_into_somebody_elses_buffer(gpu_device):
-    usage = js.GPUBufferUsage
-    flags = usage.STORAGE | usage.COPY_SRC | usage.COPY_DST
-    options = to_js({"size": 64, "usage": flags}, dict_converter=js.Object.fromEntries)
-    buffer = gpu_device.createBuffer(options)
+async def test_writing_into_somebody_elses_buffer(device):
+    buffer = make_buffer(device, 64)
     with (
-        lent(gpu_device, buffer, [16], "uint32") as whole,
-        lent(gpu_device, buffer, [2], "uint32", 8) as part,
-        lent(gpu_device, buffer, [5], "uint8", 8) as odd,
+        lent(device, buffer, [16], "uint32") as whole,
+        lent(device, buffer, [2], "uint32", 8) as part,
+        lent(device, buffer, [5], "uint8", 8) as odd,
     ):
         whole.write(np.arange(16, dtype=np.uint32))
         part.write(np.array([77, 88], np.uint32))
@@ -193,8 +172,7 @@ async def test_used_buffers_are_as_good_as_new():
     with dlw.from_dlpack(np.full(9, 1, np.uint8), device="webgpu") as short:
         buffer = short.gpu_buffer
         assert buffer.size == 16
-        device = short.js.device.gpu
-        with lent(device, buffer, [16], "uint8") as whole:
+        with lent(short.device, buffer, [16], "uint8") as whole:
             assert (await whole.to_host()).tolist() == [1] * 9 + [0] * 7
 
 
@@ -203,42 +181,42 @@ def test_a_buffer_that_was_handed_out_is_not_used_again():
     buffer = tensor.gpu_buffer
     tensor.release()
     with dlw.from_dlpack(np.zeros(333, np.float32), device="webgpu") as other:
-        assert not js.Object.is_(other.gpu_buffer, buffer)
+        assert not same(other.gpu_buffer, buffer)
 
 
 async def test_ten_thousand_cycles_leave_nothing():
     """Uploads and readbacks: GPU and wasm memory stay as they are."""
     array = np.arange(16, dtype=np.float32)
     with dlw.from_dlpack(array) as host, dlw.from_dlpack(np.empty(16, "f4")) as out:
-        live, memory, kept = dlw.live_tensors(), 0, {}
+        live, used, kept = dlw.live_tensors(), 0, {}
         for turn in range(10_000):
             with host.to_device("webgpu") as on_gpu:
                 if turn % 10 == 0:
                     await on_gpu.to_host(out=out.numpy())
             if turn == 1_000:
-                memory, kept = wasm_bytes(), stats()
+                used, kept = memory(), stats()
         assert dlw.live_tensors() == live
-        assert wasm_bytes() == memory
+        assert memory() == used
         for key in ("buffers", "bytes", "idleBytes", "created"):
             assert stats()[key] == kept[key], key
         assert (out.numpy() == array).all()
 
 
 @pytest.mark.parametrize("share", [0.25, 0.99], ids=["a quarter", "nearly all"])
-async def test_the_largest_tensors(share, gpu_device):
+async def test_the_largest_tensors(share, device):
     """256 MB in software, and nearly all that the device allows in one buffer."""
-    count = int(gpu_device.limits.maxBufferSize * share) // 16 * 4
+    count = int(limit(device.gpu, "maxBufferSize") * share) // 16 * 4
     ends = np.array([1, 2], np.uint32)
     with dlw.empty(count, "uint32", device="webgpu") as tensor:
         buffer = tensor.gpu_buffer
         for offset in (0, 4 * count - 8):
-            with lent(gpu_device, buffer, [2], "uint32", offset) as part:
+            with lent(tensor.device, buffer, [2], "uint32", offset) as part:
                 part.write(ends)
                 assert (await part.to_host() == ends).all()
 
 
-def test_one_byte_more_is_refused(gpu_device):
-    limit = int(gpu_device.limits.maxBufferSize)
-    needed = limit // 16 * 16 + 16
+def test_one_byte_more_is_refused(device):
+    most = int(limit(device.gpu, "maxBufferSize"))
+    needed = (most // 16 + 1) * 16
     with pytest.raises(BufferError, match=rf"{needed} bytes are needed.*adapter"):
-        dlw.empty(limit + 1, "uint8", device="webgpu")
+        dlw.empty(most + 1, "uint8", device="webgpu")

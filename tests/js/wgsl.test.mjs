@@ -1,5 +1,6 @@
 // What a kernel's source declares.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { parseShader, stripComments } from "../../js/dist/webgpu/wgsl.js";
 
@@ -119,3 +120,10 @@ test("a source that is no WGSL comes to an end", () => {
     parseShader(source, "main");
   }
 });
+
+// The desktop's Python reads shaders by itself: tests/desktop/test_wgsl.py reads the same table.
+for (const [i, { source, entry, ...found }] of JSON.parse(
+  readFileSync(new URL("../wgsl.json", import.meta.url), "utf8"),
+).entries()) {
+  test(`shader ${i} of tests/wgsl.json`, () => assert.deepEqual(parseShader(source, entry), found));
+}

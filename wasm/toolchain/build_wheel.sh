@@ -13,6 +13,8 @@ mkdir -p "$stage/wasm" "$stage/py/dlpack_web" "$out"
 cp pyproject.toml README.md LICENSE "$stage"
 cp wasm/*.[ch] "$stage/wasm"
 (cd py/dlpack_web && cp ./*.py ./*.pyi py.typed _bridge.js "$OLDPWD/$stage/py/dlpack_web")
+# The desktop's home (wgpu-py) is never loaded in Pyodide, whose wheel is downloaded each time.
+rm "$stage"/py/dlpack_web/{_desktop*,_wgpu,_wgsl}.py
 
 # An emcc on the PATH goes first; EMSDK may name an installation that is not on it.
 export PATH=$venv/bin:$PATH${EMSDK:+:$EMSDK/upstream/emscripten}

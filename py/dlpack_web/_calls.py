@@ -1,0 +1,38 @@
+"""Where a call of ours was made, by which a fault of the GPU is found to be its."""
+
+import sys
+import warnings
+from types import CodeType
+from typing import NamedTuple
+
+
+class Call(NamedTuple):
+    """A place in somebody's code. Its line is looked up only when it is asked for."""
+
+    code: CodeType
+    at: int
+
+    @property
+    def filename(self) -> str:
+        return self.code.co_filename
+
+    @property
+    def lineno(self) -> int | None:
+        for start, end, line in self.code.co_lines():
+            if start <= self.at < end:
+                return line
+        return None
+
+
+def calling() -> Call:
+    """Who called this package: the nearest frame that is not of ours."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__package__") == __package__ and frame.f_back:
+        frame = frame.f_back
+    return Call(frame.f_code, frame.f_lasti)
+
+
+def warn(message: str, call: Call | None) -> None:
+    """Tells of a fault that nobody read the results of, as a warning of its call."""
+    filename, line = (call.filename, call.lineno) if call else ("<unknown>", 0)
+    warnings.warn_explicit(message, RuntimeWarning, filename, line or 0)

@@ -1,0 +1,189 @@
+"""The desktop's home (Home of _home.py): WebGPU in ordinary CPython, over wgpu-py.
+
+What a fault, a check or a copy is, is as in the browser, whose files in js/src/webgpu these
+follow one by one: state, faults and work, buffers, transfer, kernel, images. None of them is
+loaded before something of WebGPU is asked for, and wgpu itself (_wgpu.py) not before it is
+needed.
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import _core, _wgpu
+from ._desktop_buffers import (
+    View,
+    adopt,
+    allocate,
+    check_row_major,
+    round_up,
+    step_of,
+    taken,
+    tensor_over,
+)
+from ._desktop_images import from_image as from_pixels
+from ._desktop_kernel import Kernel
+from ._desktop_state import record_with, records, register, slot_of, stats
+from ._desktop_transfer import read, read_blocking, upload, write
+from ._dtype import DType
+
+__all__ = [
+    "can_block",
+    "device",
+    "device_ids",
+    "empty",
+    "features",
+    "from_gpu_buffer",
+    "from_image",
+    "from_wgpu",
+    "gpu_buffer",
+    "is_loaded",
+    "is_pooled",
+    "kernel",
+    "read",
+    "read_blocking",
+    "request_device",
+    "stats",
+    "to_wgpu",
+    "upload",
+    "use_device",
+    "write",
+]
+
+# --- facts --------------------------------------------------------------------------------
+
+
+def features() -> dict[str, Any]:
+    found: dict[str, Any] = {"browser": False}
+    where = f"this is {sys.implementation.name} on {sys.platform}, not a browser"
+    try:
+        adapter = _wgpu.wgpu().gpu.request_adapter_sync()
+    except BufferError as error:
+        return found | {"webgpu": {"available": False, "reason": f"{where}: {error}"}}
+    except _wgpu.failures() as error:
+        reason = f"{where}, and wgpu found no adapter: {error}"
+        return found | {"webgpu": {"available": False, "reason": reason}}
+    return found | {
+        "webgpu": {
+            "available": True,
+            "adapter": adapter.summary,
+            "maxBufferSize": _wgpu.limits(adapter)["max-buffer-size"],
+        },
+        "shaderF16": _wgpu.has_feature(adapter, "shader-f16"),
+        "timestampQuery": _wgpu.has_feature(adapter, "timestamp-query"),
+        "canBlock": True,
+    }
+
+
+def is_loaded() -> bool:
+    return bool(records)
+
+
+def can_block() -> bool:
+    return True
+
+
+# --- devices ------------------------------------------------------------------------------
+
+# All that the adapter has, unless told otherwise.
+_WANTED_LIMITS = ("maxBufferSize", "maxStorageBufferBindingSize")
+_WANTED_FEATURES = ("shader-f16", "subgroups", "timestamp-query")
+
+
+async def request_device(options: dict[str, Any]) -> int:
+    limits = dict(options)
+    features = limits.pop("features", None)
+    label = limits.pop("label", "")
+    adapter = await _wgpu.adapter_of(limits.pop("powerPreference", None))
+    allowed = _wgpu.limits(adapter)
+    required = {}
+    for name, asked in (dict.fromkeys(_WANTED_LIMITS, float("inf")) | limits).items():
+        limit = allowed.get(_wgpu.limit_name(name))
+        if limit is None or not isinstance(asked, int | float):
+            raise TypeError(
+                f"{name}: {asked} is neither a WebGPU limit with a number, nor one of "
+                "features, powerPreference, label"
+            )
+        wanted = limit if asked == float("inf") else int(asked)
+        if wanted > limit and not name.startswith("min"):
+            raise BufferError(
+                f"{name}: {asked} is more than this adapter has ({limit}); "
+                "float('inf') asks for that"
+            )
+        required[_wgpu.limit_name(name)] = wanted
+    if features is None:
+        features = [n for n in _WANTED_FEATURES if _wgpu.has_feature(adapter, n)]
+    gpu = await _wgpu.device_from(adapter, label, list(features), required)
+    return register(gpu, allowed).id
+
+
+def use_device(gpu: Any) -> int:
+    if not _wgpu.is_device(gpu):
+        raise TypeError(f"a wgpu.GPUDevice is needed, not {gpu!r}")
+    return register(gpu).id
+
+
+def device(device_id: int) -> Any:
+    return record_with(device_id).gpu
+
+
+def device_ids() -> Iterable[int]:
+    _wgpu.wgpu()
+    return [record.id for record in records if not record.is_lost()]
+
+
+# --- tensors ------------------------------------------------------------------------------
+
+
+def empty(shape: tuple[int, ...], dtype: DType, device_id: int) -> _core.Tensor:
+    record = record_with(device_id)
+    size = 1
+    for extent in shape:
+        size *= extent
+    used = size * step_of(dtype, False)
+    slot = allocate(record, round_up(used, 1), used=used, zeros=True)
+    return tensor_over(slot, shape, dtype)
+
+
+def from_gpu_buffer(
+    buffer: Any,
+    shape: tuple[int, ...],
+    dtype: DType,
+    device_id: int,
+    byte_offset: int,
+    release: Callable[[], Any] | None,
+) -> _core.Tensor:
+    record = record_with(device_id)
+    return adopt(record, buffer, shape, dtype, byte_offset, release)
+
+
+def gpu_buffer(tensor: _core.Tensor) -> Any:
+    return taken(tensor)
+
+
+def is_pooled(tensor: _core.Tensor) -> bool:
+    return slot_of(tensor).own
+
+
+def from_wgpu(buffer: Any) -> tuple[Any, int]:
+    if not _wgpu.is_buffer(buffer):
+        raise TypeError(f"from_wgpu takes a wgpu.GPUBuffer, not {buffer!r}")
+    return buffer, register(_wgpu.device_of(buffer)).id
+
+
+def to_wgpu(tensor: _core.Tensor) -> Any:
+    check_row_major(View(tensor))
+    return taken(tensor)
+
+
+# --- work ---------------------------------------------------------------------------------
+
+
+def kernel(wgsl: str, entry: str, label: str, check: bool, device_id: int) -> Kernel:
+    return Kernel(record_with(device_id), wgsl, entry, label, check)
+
+
+async def from_image(
+    source: Any, device_id: int, dtype: DType, channels: int
+) -> _core.Tensor:
+    return from_pixels(record_with(device_id), source, dtype, channels)

@@ -1,0 +1,218 @@
+"""What a kernel is given, against what its shader declares, on the desktop
+(js/src/webgpu/arguments.ts)."""
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ._desktop_buffers import (
+    View,
+    allocate,
+    check_copy_source,
+    check_on,
+    check_row_major,
+    check_usage,
+    copy_of,
+    round_up,
+)
+from ._desktop_state import Record, Slot
+from ._desktop_work import attempt
+from ._dtype import DType
+from ._wgsl import Binding
+
+
+@dataclass
+class Bound:
+    """One argument, ready to be bound."""
+
+    slot: Slot
+    offset: int
+    size: int
+    #: Whether the shader may write to it.
+    written: bool
+    #: Whether the slot is to be given back after the submit.
+    temporary: bool = False
+    #: Where what the shader wrote goes after the pass: what was copied aside.
+    back: View | None = None
+
+
+# The scalars of WGSL by DLPack's code and bits of a lane; complex numbers are pairs.
+_SCALARS = {
+    (2, 32): "f32",
+    (2, 16): "f16",
+    (0, 32): "i32",
+    (1, 32): "u32",
+    (5, 64): "f32",
+    (5, 32): "f16",
+}
+_NARROWER = {
+    "float64": "float32",
+    "complex128": "complex64",
+    "int64": "int32",
+    "uint64": "uint32",
+}
+_TENSORS = {"f32": "float32", "f16": "float16", "i32": "int32", "u32": "uint32"}
+
+
+def check_dtype(dtype: DType, binding: Binding, what: str) -> None:
+    """BufferError where a shader would take the elements for others."""
+    scalar, code, bits = binding.scalar, dtype.code, dtype.bits
+    if scalar is None or _SCALARS.get((code, bits)) == scalar:
+        return  # of a structure the size is checked
+    # Whatever is narrower comes as words, several in each; WGSL has no type for it.
+    whole = binding.atomic and code < 2 and bits == 32
+    if (scalar == "u32" and (bits < 32 or whole)) or (scalar == "i32" and whole):
+        return
+    raise BufferError(
+        f"{what} is {dtype}, the shader's {binding.value} is of {scalar}: "
+        f"{_way_out(dtype, scalar)}"
+    )
+
+
+def _way_out(dtype: DType, scalar: str) -> str:
+    to = _NARROWER.get(dtype.scalar)
+    if to:
+        return f'WGSL has no 64-bit types; upload it with dtype "{to}"'
+    return (
+        f"give a tensor of {_TENSORS[scalar]}, or declare the shader otherwise (narrower "
+        "types come as words of u32); check=False binds the bytes as they are"
+    )
+
+
+def _bound_size(view: View, binding: Binding | None, what: str) -> int:
+    """Bytes that are bound; BufferError where the shader's type does not fit the size."""
+    nbytes = view.nbytes
+    # No binding may be empty, and a uniform's size is a multiple of 16.
+    uniform = binding is not None and binding.type == "uniform"
+    usual = max(round_up(nbytes, 16 if uniform else 4), 4)
+    if binding is None or binding.stride == 0:
+        return usual
+    stride, size = binding.stride, binding.size
+    if binding.runtime and size < stride and nbytes % stride != 0:
+        raise BufferError(
+            f"{what}: the elements of {binding.value} are {stride} bytes apart, of which "
+            f"the last {stride - size} are padding; the tensor has none: declare "
+            f"array<{binding.scalar}>, or make its last axis 4"
+        )
+    if binding.runtime:
+        return max(round_up(nbytes, max(stride, 4)), usual)
+    if nbytes >= stride:
+        return usual
+    raise BufferError(
+        f"{what} has {nbytes} bytes, the shader's {binding.value} needs {stride}"
+    )
+
+
+def count_of(view: View, binding: Binding) -> int | None:
+    """Number of the array's elements that a tensor is to the shader; None: unknown."""
+    if binding.stride == 0 or not binding.runtime:
+        return None
+    return -(-view.nbytes // binding.stride)
+
+
+def bind(
+    record: Record, view: Any, index: int, declared: Binding | None, check: bool
+) -> Bound:
+    """The buffer range to bind, after all checks that give better errors here."""
+    if not isinstance(view, View):
+        return _bind_number(record, view, index, declared)
+    check_on(record, view)
+    check_row_major(view)
+    kind = declared.type if declared else None
+    what = f"binding {index}: {view}"
+    if check and declared:
+        check_dtype(view.dtype, declared, what)
+    # Without a parsed declaration it may be either; then WebGPU says what is missing.
+    if kind:
+        flag = "UNIFORM" if kind == "uniform" else "STORAGE"
+        check_usage(view, flag, f"binding {index}")
+    if view.read_only and kind == "storage":
+        raise BufferError(f"{what} is read-only, the shader's binding is read_write")
+    size = _bound_size(view, declared if check else None, what)
+    limits = record.limits
+    space = "uniform" if kind == "uniform" else "storage"
+    most = limits[f"max-{space}-buffer-binding-size"]
+    if size > most:
+        limit = f"max{space.capitalize()}BufferBindingSize"
+        raise BufferError(
+            f"{what} needs {size} bytes, of which {most} can be bound: use a device from "
+            f"request_device({limit}={size})"
+        )
+    bindable = view.start % limits[f"min-{space}-buffer-offset-alignment"] == 0
+    written = kind in ("storage", None)
+    if bindable and size <= view.capacity():
+        return Bound(view.slot, view.start, size, written)
+    return _bind_aside(view, size, written, what)
+
+
+def _bind_aside(view: View, size: int, written: bool, what: str) -> Bound:
+    """A copy, in a buffer of its own with zeros behind it: of a tensor at an offset that
+    cannot be bound, or whose last word or element others have a part in."""
+    check_copy_source(view, "binding")
+    if written:
+        check_usage(view, "COPY_DST", what)
+        if round_up(view.nbytes, 4) > view.capacity():
+            raise BufferError(
+                f"{what} shares its last word of 4 bytes with a neighbour, which the "
+                "shader may write to: give it a buffer of its own (a copy), or a multiple "
+                "of 4 bytes"
+            )
+    slot = copy_of(view, size)
+    return Bound(slot, 0, size, written, True, view if written else None)
+
+
+_PACK = {"f32": "<f", "i32": "<i", "u32": "<I"}
+
+
+def _bind_number(
+    record: Record, value: float, index: int, declared: Binding | None
+) -> Bound:
+    """A number for the uniform that the shader declares, in a buffer until the submit."""
+    single = declared is not None and declared.type == "uniform"
+    scalar = declared.scalar if declared is not None and single else None
+    if scalar not in _PACK or (declared is not None and declared.stride != 4):
+        raise TypeError(
+            f"binding {index} takes a tensor: numbers are for var<uniform> of f32, i32 "
+            "and u32"
+        )
+    fits = scalar == "f32" or (math.isfinite(value) and value == int(value))
+    try:
+        number: Any = value if scalar == "f32" else int(value) if fits else None
+        data = struct.pack(_PACK[scalar], number)
+    except (struct.error, OverflowError):
+        shown = int(value) if math.isfinite(value) and value == int(value) else value
+        raise ValueError(f"binding {index}: {shown} is no {scalar}") from None
+    slot = allocate(record, 16, zeros=True)
+    attempt(
+        record,
+        f"writing binding {index}",
+        lambda: record.gpu.queue.write_buffer(slot.buffer, 0, data),
+    )
+    return Bound(slot, 0, 16, False, True)
+
+
+def separate(record: Record, views: Sequence[Any], bound: list[Bound]) -> None:
+    """The arguments as WebGPU takes them together: what is bound for writing must overlap
+    nothing else, and cannot be read through another binding of the same buffer. That one
+    is copied aside."""
+    for i, one in enumerate(bound):
+        if not one.written:
+            continue
+        for j, other in enumerate(bound):
+            if i == j or other.slot.buffer is not one.slot.buffer:
+                continue
+            if other.written:
+                if j < i and _overlap(one, other):
+                    raise BufferError(
+                        f"arguments {j} and {i} of the kernel overlap, and both are "
+                        "read_write: give one of them a copy"
+                    )
+                continue
+            what = f"binding {j}: {views[j]}"
+            bound[j] = _bind_aside(views[j], other.size, False, what)
+
+
+def _overlap(a: Bound, b: Bound) -> bool:
+    return a.offset < b.offset + b.size and b.offset < a.offset + a.size

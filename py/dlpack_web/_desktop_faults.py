@@ -1,0 +1,71 @@
+"""Faults travel with the data, on the desktop as in the browser (js/src/webgpu/faults.ts).
+
+wgpu-py raises what the GPU finds wrong within the call that it is of. That keeps it with
+the tensors that the call should have written, and whoever reads one of those is told; a
+fault that nobody was told of becomes a warning: after a second where an event loop runs, and
+else when nothing has it any more, or at the end.
+"""
+
+import asyncio
+import atexit
+import weakref
+
+from . import _core
+from ._calls import Call, calling, warn
+
+
+class Fault:
+    """What went wrong, once: operations that build on it share it."""
+
+    def __init__(self, message: str, label: str | None = None, line: int | None = None):
+        self.message, self.label, self.line = message, label, line
+        self.call: Call = calling()
+        self.told = False
+        _untold.add(self)
+        _tell_later(weakref.ref(self))
+
+    def exception(self) -> Exception:
+        """A new one for each reader, as each has a traceback that keeps tensors."""
+        self.told = True
+        where = f"called at {self.call.filename}:{self.call.lineno}"
+        if self.label is None:
+            return BufferError(f"{self.message}\n{where}")
+        error = _core.KernelError(f"{self.message}\n{where}")
+        error.label, error.line = self.label, self.line
+        error.filename, error.lineno = self.call.filename, self.call.lineno
+        return error
+
+    def tell(self) -> None:
+        """As a warning, unless somebody was told already."""
+        if not self.told:
+            self.told = True
+            warn(self.message, self.call)
+
+    def __del__(self) -> None:
+        self.tell()
+
+
+_untold: "weakref.WeakSet[Fault]" = weakref.WeakSet()
+
+
+_GRACE = 1.0  # seconds that a fault waits for a reader
+
+
+def _tell_later(fault: "weakref.ref[Fault]") -> None:
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    loop.call_later(_GRACE, _tell, fault)
+
+
+def _tell(fault: "weakref.ref[Fault]") -> None:
+    found = fault()
+    if found is not None:
+        found.tell()
+
+
+@atexit.register
+def _tell_all() -> None:
+    for fault in list(_untold):
+        fault.tell()

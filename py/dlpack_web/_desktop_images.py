@@ -1,0 +1,100 @@
+"""Images to tensors on the desktop: arrays, Pillow's images and textures of wgpu-py
+(js/src/webgpu/images.ts). There is no canvas: pixels are on the CPU, and go up as they are.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from . import _core, _wgpu
+from ._desktop_state import Record
+from ._desktop_transfer import upload
+from ._desktop_work import attempt
+from ._dtype import DType
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_FORMATS = {"rgba8unorm": (0, 1, 2, 3), "bgra8unorm": (2, 1, 0, 3)}
+_COPY_SRC = 1  # GPUTextureUsage
+
+
+def from_image(
+    record: Record, source: Any, dtype: DType, channels: int
+) -> _core.Tensor:
+    """The pixels of an image, row by row, in a tensor of shape (height, width, channels)."""
+    record.check_alive()
+    if dtype not in ("uint8", "float32"):
+        raise BufferError(
+            f"an image as {dtype} is not supported: use uint8 (0 to 255) or float32 (0 to "
+            "1)"
+        )
+    if channels not in (3, 4):
+        raise ValueError(
+            f"channels must be 4 (with alpha) or 3 (without), not {channels!r}"
+        )
+    import numpy as np
+
+    pixels = _pixels(record, source)
+    height, width = pixels.shape[:2]
+    if height == 0 or width == 0:
+        raise BufferError(
+            f"an image of {width} x {height} has no pixels: it is empty, closed, or not "
+            "loaded yet"
+        )
+    pixels = np.ascontiguousarray(pixels[..., :channels])
+    if dtype == "float32":
+        pixels = pixels.astype("f4") / np.float32(255)
+    return upload(_core.from_buffer(pixels), record.id, dtype)
+
+
+def _pixels(record: Record, source: Any) -> "np.ndarray[Any, Any]":
+    """Bytes of shape (height, width, 4), not premultiplied."""
+    import numpy as np
+
+    if _wgpu.is_texture(source):
+        return _of_texture(record, source)
+    convert = getattr(source, "convert", None)
+    if callable(convert) and hasattr(source, "getbands"):  # a Pillow image
+        return np.asarray(convert("RGBA"))
+    if not isinstance(source, np.ndarray):
+        raise TypeError(
+            "from_image takes an array, a Pillow image or a wgpu.GPUTexture, not a "
+            f"{type(source).__qualname__}"
+        )
+    array = source[..., None] if source.ndim == 2 else source
+    if array.ndim != 3 or array.shape[2] not in (1, 3, 4) or array.dtype != np.uint8:
+        raise BufferError(
+            f"an array of {source.dtype} and shape {source.shape} is no image: it must be "
+            "uint8 (0 to 255) of shape (height, width), or (height, width, channels) "
+            "with 1, 3 or 4 channels"
+        )
+    pixels = np.full((*array.shape[:2], 4), 255, np.uint8)
+    if array.shape[2] == 4:
+        pixels[...] = array
+    else:
+        pixels[..., :3] = array
+    return pixels
+
+
+def _of_texture(record: Record, texture: Any) -> "np.ndarray[Any, Any]":
+    import numpy as np
+
+    order = _FORMATS.get(texture.format)
+    width, height, layers = texture.size
+    flat = texture.dimension == "2d" and layers == 1 and texture.sample_count == 1
+    if order is None or not flat or not texture.usage & _COPY_SRC:
+        raise BufferError(
+            f"from_image needs a GPUTexture of format {' or '.join(_FORMATS)} with "
+            "GPUTextureUsage.COPY_SRC, 2d, of one layer and one sample; this is "
+            f"{texture.format} with usage {int(texture.usage)}, {texture.dimension}, of "
+            f"{layers} and {texture.sample_count}"
+        )
+    if _wgpu.device_of(texture) is not record.gpu:
+        raise BufferError(f"the GPUTexture is another device's, not of {record}")
+    memory = attempt(
+        record,
+        "reading a GPUTexture",
+        lambda: record.gpu.queue.read_texture(
+            {"texture": texture}, {"bytes_per_row": 4 * width}, (width, height, 1)
+        ),
+    )
+    return np.frombuffer(memory, np.uint8).reshape(height, width, 4)[..., order]

@@ -1,0 +1,279 @@
+"""Compute shaders on the desktop: compiling, binding, running, timing
+(js/src/webgpu/kernel.ts)."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from . import _wgpu
+from ._desktop_arguments import Bound, bind, count_of, separate
+from ._desktop_buffers import View, round_up
+from ._desktop_faults import Fault
+from ._desktop_state import COPY_DST, COPY_SRC, MAP_READ, Record, give_back
+from ._desktop_work import ask, attempt, operate, refusal
+from ._wgsl import parse_shader
+
+_QUERY_RESOLVE = 0x200
+_COMPUTE = 4  # GPUShaderStage.COMPUTE
+_KEPT_GROUPS = 8  # bind groups, since making one costs as much as all the rest of a run
+
+
+class Kernel:
+    """A shader on one device: HomeKernel of _home.py."""
+
+    def __init__(
+        self, record: Record, wgsl: str, entry: str, label: str, check: bool
+    ) -> None:
+        record.check_alive()
+        if not isinstance(wgsl, str):
+            raise TypeError("a kernel's source is a string of WGSL")
+        self._record, self._label, self._check = record, label, check
+        self._shader = parse_shader(wgsl, entry)
+        self._fault: Fault | None = None
+        self._groups: dict[tuple[Any, ...], Any] = {}
+        try:
+            self._compile(wgsl, entry)
+        except _wgpu.errors() as error:
+            if _wgpu.is_lost(error):
+                raise refusal(record, f'compiling kernel "{label}"', error) from None
+            text, line = _explain(wgsl, _wgpu.without_frames(error))
+            what = f'compiling kernel "{label}" failed on {record}: {text}'
+            self._fault = Fault(what, label, line)
+
+    def _compile(self, wgsl: str, entry: str) -> None:
+        gpu, bindings = self._record.gpu, self._shader.bindings
+        module = gpu.create_shader_module(label=self._label, code=wgsl)
+        layout: Any = "auto"
+        if bindings is not None:
+            entries = [
+                {
+                    "binding": binding.index,
+                    "visibility": _COMPUTE,
+                    "buffer": {"type": binding.type},
+                }
+                for binding in bindings
+            ]
+            self._layout = gpu.create_bind_group_layout(entries=entries)
+            layout = gpu.create_pipeline_layout(bind_group_layouts=[self._layout])
+        self._pipeline = gpu.create_compute_pipeline(
+            label=self._label,
+            layout=layout,
+            compute={"module": module, "entry_point": entry},
+        )
+        if bindings is None:
+            self._layout = self._pipeline.get_bind_group_layout(0)
+
+    async def ready(self) -> None:
+        ask(self._record, [self._fault])
+
+    def run(
+        self, counts: tuple[int, ...], args: Sequence[Any], given: tuple[Any, ...]
+    ) -> None:
+        self._run(counts, args, given, None)
+
+    async def time(
+        self, counts: tuple[int, ...], args: Sequence[Any], given: tuple[Any, ...]
+    ) -> float:
+        record = self._record
+        record.check_alive()
+        if not _wgpu.has_feature(record.gpu, "timestamp-query"):
+            raise BufferError(
+                f"{record} cannot measure: it was made without the feature "
+                '"timestamp-query", which request_device() asks for where the adapter '
+                "has it"
+            )
+        what, gpu = "reading the GPU's time", record.gpu
+
+        def make() -> tuple[Any, Any, Any]:
+            return (
+                gpu.create_query_set(type="timestamp", count=2),
+                gpu.create_buffer(size=16, usage=_QUERY_RESOLVE | COPY_SRC),
+                gpu.create_buffer(size=16, usage=MAP_READ | COPY_DST),
+            )
+
+        queries, resolved, staging = attempt(record, what, make)
+        writes = {
+            "query_set": queries,
+            "beginning_of_pass_write_index": 0,
+            "end_of_pass_write_index": 1,
+        }
+        ask(record, [self._run(counts, args, given, writes)])
+
+        def read() -> Any:
+            encoder = gpu.create_command_encoder()
+            encoder.resolve_query_set(queries, 0, 2, resolved, 0)
+            encoder.copy_buffer_to_buffer(resolved, 0, staging, 0, 16)
+            gpu.queue.submit([encoder.finish()])
+            return staging.map_async("READ_NOSYNC", 0, 16)
+
+        await _wgpu.finish(attempt(record, what, read))
+        begin, end = staging.read_mapped().cast("Q")
+        return float(end - begin) / 1e6  # WebGPU counts nanoseconds
+
+    def _run(
+        self,
+        counts: tuple[int, ...],
+        args: Sequence[Any],
+        given: tuple[Any, ...],
+        timestamps: dict[str, Any] | None,
+    ) -> Fault | None:
+        """Binds the arguments and submits; what is wrong with what it wrote."""
+        record = self._record
+        record.check_alive()
+        _, bits, values = given
+        views = [
+            values[i] if bits >> i & 1 else View(arg) for i, arg in enumerate(args)
+        ]
+        self._check_count(views)
+        groups = self._checked_groups(counts, views)
+        bindings = self._shader.bindings
+        bound: list[Bound] = []
+        try:
+            for i, view in enumerate(views):
+                declared = bindings[i] if bindings is not None else None
+                bound.append(bind(record, view, i, declared, self._check))
+            separate(record, views, bound)
+            return self._submit(bound, groups, timestamps)
+        finally:
+            for one in bound:
+                if one.temporary:
+                    give_back(one.slot)
+
+    def _check_count(self, views: Sequence[Any]) -> None:
+        bindings = self._shader.bindings
+        if bindings is not None and len(views) != len(bindings):
+            names = ",".join(binding.name for binding in bindings)
+            raise ValueError(
+                f'kernel "{self._label}" declares {len(bindings)} bindings ({names}); '
+                f"{len(views)} arguments were given"
+            )
+
+    def _checked_groups(
+        self, counts: tuple[int, ...], views: Sequence[Any]
+    ) -> tuple[int, ...]:
+        groups = counts if counts[0] else self._usual_groups(views)
+        limit = self._record.limits["max-compute-workgroups-per-dimension"]
+        if max(groups) > limit:
+            raise ValueError(
+                f"workgroups must be 1 to 3 integers from 1 to {limit} ("
+                f"maxComputeWorkgroupsPerDimension), not {groups}"
+            )
+        return groups
+
+    def _usual_groups(self, views: Sequence[Any]) -> tuple[int, ...]:
+        """One invocation for each element of the first argument that may be written."""
+        bindings, workgroup = self._shader.bindings, self._shader.workgroup
+
+        def refuse(why: str) -> BufferError:
+            text = f'kernel "{self._label}": {why}, so that workgroups must be given'
+            return BufferError(text)
+
+        if bindings is None:
+            raise refuse("its bindings cannot be read from the source")
+        if workgroup is None:
+            if self._fault is not None:
+                return 1, 1, 1  # it is not run
+            raise refuse("its @workgroup_size is not of numbers")
+        x, y, z = workgroup
+        if (y, z) != (1, 1):
+            raise refuse(f"its @workgroup_size({x},{y},{z}) has several axes")
+        written = [binding for binding in bindings if binding.type == "storage"]
+        if not written:
+            raise refuse("it writes to no binding")
+        view = views[written[0].index]
+        count = count_of(view, written[0]) if isinstance(view, View) else None
+        if count is None:
+            raise refuse(
+                f"its binding {written[0].index} is no array<…> of known elements"
+            )
+        return max(1, -(-count // x)), 1, 1
+
+    def _submit(
+        self,
+        bound: Sequence[Bound],
+        groups: tuple[int, ...],
+        timestamps: dict[str, Any] | None,
+    ) -> Fault | None:
+        record, gpu = self._record, self._record.gpu
+        written = [one for one in bound if one.written]
+        for one in written:
+            one.slot.filled = max(one.slot.filled, one.offset + one.size)
+        targets = [one.back.slot if one.back else one.slot for one in written]
+
+        def calls() -> None:
+            encoder = gpu.create_command_encoder()
+            options = {"timestamp_writes": timestamps} if timestamps else {}
+            compute = encoder.begin_compute_pass(**options)
+            compute.set_pipeline(self._pipeline)
+            compute.set_bind_group(0, self._group(bound))
+            compute.dispatch_workgroups(*groups)
+            compute.end()
+            for one in written:
+                if one.back:
+                    _copy_back(record, encoder, one.slot.buffer, one.back)
+            gpu.queue.submit([encoder.finish()])
+
+        what = f'kernel "{self._label}"'
+        operate(
+            record,
+            what,
+            calls,
+            reads=[one.slot for one in bound],
+            writes=targets,
+            after=self._fault,
+            label=self._label,
+        )
+        return next((slot.fault for slot in targets if slot.fault), None)
+
+    def _group(self, bound: Sequence[Bound]) -> Any:
+        key = tuple((one.slot.buffer, one.offset, one.size) for one in bound)
+        kept = self._groups.get(key)
+        if kept is not None:
+            return kept
+        entries = [
+            {
+                "binding": i,
+                "resource": {
+                    "buffer": one.slot.buffer,
+                    "offset": one.offset,
+                    "size": one.size,
+                },
+            }
+            for i, one in enumerate(bound)
+        ]
+        group = self._record.gpu.create_bind_group(layout=self._layout, entries=entries)
+        # A borrowed buffer is its lender's to free, and a group would keep it.
+        if all(one.slot.own for one in bound):
+            self._groups[key] = group
+            while len(self._groups) > _KEPT_GROUPS:
+                del self._groups[next(iter(self._groups))]
+        return group
+
+
+def _copy_back(record: Record, encoder: Any, aside: Any, view: View) -> None:
+    """What the shader wrote to a copy, to where it was copied from."""
+    length = round_up(view.nbytes, 4)
+    encoder.copy_buffer_to_buffer(aside, 0, view.slot.buffer, view.start, length)
+    record.count("copied", view.nbytes)
+
+
+_PLACE = re.compile(r"wgsl:(\d+):(\d+)")
+
+
+def _explain(wgsl: str, error: Exception) -> tuple[str, int | None]:
+    """What is wrong with a shader, with the line of its source below it, and that line."""
+    text = str(error)
+    place = _PLACE.search(text)
+    if place is None:
+        return _wgpu.reason(error), None
+    line, column = int(place[1]), int(place[2])
+    told = [row.strip() for row in text[: place.start()].splitlines() if row.strip()]
+    drawn = [row for row in told if not re.match(r"[┌─│ ]*$", row)]
+    said = drawn[-1].partition("error: ")[2] or drawn[-1] if drawn else text
+    notes = re.findall(r"\^+ (.+)", text)
+    if notes:
+        said += f" ({notes[0]})"
+    rows = wgsl.split("\n")
+    source = rows[line - 1] if line <= len(rows) else ""
+    caret = " " * max(column - 1, 0) + "^"
+    return f"line {line}:{column}: {said}\n{source}\n{caret}", line

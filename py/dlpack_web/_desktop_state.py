@@ -1,0 +1,256 @@
+"""What the desktop's home keeps: devices, GPUBuffers under handles, and idle ones in pools.
+
+A handle is what C has of a GPUBuffer: the memory of a tensor is one, and C counts who
+holds it. When the last one is gone, C says so, on any thread and wherever Python collects
+garbage; so what happens then waits for whoever is changing the table.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+from . import _core, _wgpu
+from ._desktop_faults import Fault
+
+# GPUBufferUsage
+MAP_READ, COPY_SRC, COPY_DST, UNIFORM, STORAGE = 1, 4, 8, 64, 128
+USAGES = {
+    "MAP_READ": MAP_READ,
+    "COPY_SRC": COPY_SRC,
+    "COPY_DST": COPY_DST,
+    "UNIFORM": UNIFORM,
+    "STORAGE": STORAGE,
+}
+#: What buffers made here can do: all that tensors are used for.
+DEFAULT_USAGE = STORAGE | UNIFORM | COPY_SRC | COPY_DST
+
+_POOL_BYTES = 256 << 20  # of idle buffers that a device keeps
+
+
+class Record:
+    """What is known of one registered GPUDevice. Ids stay valid: none is removed."""
+
+    def __init__(self, device_id: int, gpu: Any, adapter_limits: Any) -> None:
+        self.id, self.gpu, self.adapter_limits = device_id, gpu, adapter_limits
+        self.limits = _wgpu.limits(gpu)
+        self.lost: str | None = None
+        self.pool = Pool()
+        #: Pipelines that make the end of a last word 0, by the bytes of it that stay.
+        self.masks: dict[int, Any] = {}
+        self.up = self.down = self.copied = self.copies = self.taken = 0
+
+    def __str__(self) -> str:
+        """ "webgpu:0" with the device's label, for messages."""
+        label = self.gpu.label
+        return f"webgpu:{self.id}" + (f' ("{label}")' if label else "")
+
+    def check_alive(self) -> None:
+        """DeviceLostError unless the device works."""
+        if self.is_lost():
+            raise _core.DeviceLostError(
+                f"webgpu:{self.id} is lost ({self.lost}), with its tensors: request a new "
+                "device and upload again"
+            )
+
+    def is_lost(self) -> bool:
+        if self.lost is None and _wgpu.is_destroyed(self.gpu):
+            self.lose("destroyed")
+        return self.lost is not None
+
+    def lose(self, why: str) -> None:
+        self.lost = self.lost or why
+        self.pool.clear()
+
+    def count(self, way: str, nbytes: int, copies: int = 1) -> None:
+        """Counts what moved: up, down or copied."""
+        setattr(self, way, getattr(self, way) + nbytes * copies)
+        self.copies += copies
+
+
+class Pool:
+    """Idle buffers by size and usage, the kind used last at the end; each with the
+    number of bytes that may be something else than 0."""
+
+    def __init__(self) -> None:
+        self.idle_bytes = self.created = self.reused = 0
+        self._idle: dict[tuple[int, int], list[tuple[Any, int]]] = {}
+
+    def take(self, size: int, usage: int) -> tuple[Any, int] | None:
+        kind = self._idle.get((size, usage))
+        if not kind:
+            self.created += 1
+            return None
+        self.reused += 1
+        self.idle_bytes -= size
+        return kind.pop()
+
+    def give(self, buffer: Any, filled: int) -> None:
+        key = buffer.size, buffer.usage
+        kind = self._idle.pop(key, [])
+        kind.append((buffer, filled))
+        self._idle[key] = kind
+        self.idle_bytes += buffer.size
+        for key, kind in list(self._idle.items()):
+            while self.idle_bytes > _POOL_BYTES and kind:
+                self.idle_bytes -= key[0]
+                kind.pop(0)[0].destroy()
+
+    def clear(self) -> None:
+        self._idle.clear()
+        self.idle_bytes = 0
+
+
+class Slot:
+    """A GPUBuffer under tensors."""
+
+    __slots__ = (
+        *("buffer", "record", "own", "used", "end", "filled", "release", "fault"),
+        "__weakref__",
+    )
+
+    def __init__(
+        self,
+        record: Record,
+        buffer: Any,
+        *,
+        own: bool,
+        used: float,
+        end: int | None = None,
+        filled: int = 0,
+        release: Callable[[], Any] | None = None,
+    ) -> None:
+        self.record, self.buffer, self.own = record, buffer, own
+        #: Bytes from the start that elements of the whole tensor lie in, not whole where
+        #: they end within one.
+        self.used = used
+        #: Bytes from the start of the buffer that are no other tensor's.
+        self.end: int = buffer.size if end is None else end
+        #: Bytes from the start that may be something else than 0, of a buffer of ours.
+        self.filled = filled
+        self.release = release
+        #: What went wrong with the elements.
+        self.fault: Fault | None = None
+
+
+records: list[Record] = []
+slots: dict[int, Slot] = {}
+_handles = count(1)
+_lock = threading.Lock()
+_dropped: deque[int] = deque()
+
+
+@contextmanager
+def table() -> Iterator[None]:
+    """Around what changes pools. Whatever was dropped meanwhile is let go behind it."""
+    try:
+        with _lock:
+            yield
+    finally:
+        _let_go()
+
+
+def _on_drop(handle: int) -> None:
+    """Called by C, which may be within any of the functions here."""
+    _dropped.append(handle)
+    _let_go()
+
+
+def _let_go() -> None:
+    while _dropped and _lock.acquire(blocking=False):
+        calls = []
+        try:
+            while _dropped:
+                slot = slots.pop(_dropped.popleft(), None)
+                if slot is None:
+                    continue
+                if slot.release is not None:
+                    calls.append(slot.release)
+                elif slot.own and slot.record.lost is None:
+                    slot.record.pool.give(slot.buffer, slot.filled)
+        finally:
+            _lock.release()
+        for call in calls:  # somebody else's code: not while the table is ours alone
+            call()
+
+
+_core._on_gpu_drop(_on_drop)
+
+
+def new_handle() -> int:
+    """One that no slot has: 1 to 2**32 - 1, and then from the start again."""
+    handle = next(_handles) & 0xFFFFFFFF
+    while handle == 0 or handle in slots:
+        handle = next(_handles) & 0xFFFFFFFF
+    return handle
+
+
+def give_back(slot: Slot) -> None:
+    """A buffer of ours that no tensor has, to the pool."""
+    if slot.record.lost is None:
+        with table():
+            slot.record.pool.give(slot.buffer, slot.filled)
+
+
+def slot_of(tensor: _core.Tensor) -> Slot:
+    """The slot of a WebGPU tensor; ReleasedError for a handle that is of none."""
+    handle = _core._gpu(tensor)
+    slot = slots.get(handle)
+    if slot is None:
+        raise _core.ReleasedError(
+            f"GPU handle 0x{handle:x} is of no GPUBuffer known here: WebGPU tensors are "
+            "shared within one process and one dlpack_web"
+        )
+    return slot
+
+
+def register(gpu: Any, adapter_limits: Any = None) -> Record:
+    """The record of a device. The same object has the same id."""
+    with table():
+        for record in records:
+            if record.gpu is gpu:
+                return record
+        record = Record(len(records), gpu, adapter_limits)
+        records.append(record)
+        return record
+
+
+def record_with(device_id: int) -> Record:
+    """The record with an id; BufferError lists what is registered."""
+    _wgpu.wgpu()  # what is missing first
+    if 0 <= device_id < len(records):
+        return records[device_id]
+    there = ", ".join(f"webgpu:{record.id}" for record in records)
+    raise BufferError(
+        f"webgpu:{device_id} is not registered; there are {there}"
+        if records
+        else f"webgpu:{device_id} is not registered: `await "
+        "dlpack_web.webgpu.request_device()` first"
+    )
+
+
+def stats() -> list[dict[str, Any]]:
+    """What each device holds, in the order of their ids."""
+    _wgpu.wgpu()
+    rows = []
+    for record in records:
+        found = [slot for slot in list(slots.values()) if slot.record is record]
+        rows.append(
+            {
+                "device": f"webgpu:{record.id}",
+                "lost": record.lost if record.is_lost() else None,
+                "buffers": len(found),
+                "bytes": sum(slot.buffer.size for slot in found),
+                "idleBytes": record.pool.idle_bytes,
+                "created": record.pool.created,
+                "reused": record.pool.reused,
+                "up": record.up,
+                "down": record.down,
+                "copied": record.copied,
+                "copies": record.copies,
+                "taken": record.taken,
+            }
+        )
+    return rows

@@ -1,0 +1,387 @@
+"""Elements to and from GPUBuffers on the desktop (js/src/webgpu/transfer.ts).
+
+Up: one `write_buffer`, straight from the memory of the array where its elements lie one
+after the other, else packed and converted by C in pieces of at most 8 MiB. Down: all tensors
+of a device in one submit and one map, then one copy for each.
+"""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+from . import _core, _views, _wgpu
+from ._desktop_buffers import (
+    View,
+    allocate,
+    check_copy_source,
+    check_usage,
+    copy_into,
+    copy_of,
+    round_up,
+    step_of,
+    tensor_over,
+)
+from ._desktop_state import COPY_DST, MAP_READ, Record, Slot, record_with, table
+from ._desktop_work import ask, attempt, check_usable, operate
+from ._dtype import DType, dtype_of
+
+# C packs every piece into the same memory.
+_packing = threading.Lock()
+
+# --- to the GPU ---------------------------------------------------------------------------
+
+
+def upload(tensor: _core.Tensor, device_id: int, dtype: DType) -> _core.Tensor:
+    """A CPU tensor's elements, as `dtype`, in a buffer of their own."""
+    record = record_with(device_id)
+    padded = tensor.padded and dtype == dtype_of(tensor._dtype)
+    step = step_of(dtype, padded)
+    used = prod(tensor.shape) * step
+    slot = allocate(record, round_up(used, 1), used=used)
+    _fill(slot, 0, tensor, dtype, whole=True)
+    return tensor_over(slot, tensor.shape, dtype, padded)
+
+
+def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
+    """Writes the elements of one tensor over those of another, which is on a GPU."""
+    view = View(target)
+    view.record.check_alive()
+    there = dtype_of(source._dtype)
+    same = there == view.dtype and source.padded == view.padded
+    if source.shape != view.shape or not (same or convert):
+        way = "; convert=True converts" if source.shape == view.shape else ""
+        raise BufferError(
+            f"{there} of shape {source.shape} cannot be written over {view}: shape and "
+            f"dtype must be the same{way}"
+        )
+    if view.read_only:
+        raise BufferError(f"{view} is read-only and cannot be written to")
+    if view.strides is not None:
+        raise BufferError(f"{view} is strided and cannot be written to")
+    check_usage(view, "COPY_DST", "writing")
+    # Words are written: what shares the last one with the tensor must be padding.
+    if not view.owns_words():
+        raise BufferError(
+            f"{view} shares words of 4 bytes with its neighbours (byte offset "
+            f"{view.start}, {view.nbytes} bytes): WebGPU writes whole words"
+        )
+    if source.__dlpack_device__()[0] == 15:
+        _write_from_gpu(view, View(source))
+        return
+    if not same and view.dtype.code < 2:  # only integers can fail to fit
+        with _packing:
+            for _ in _pieces(source, view.dtype):
+                pass
+    end = view.start + round_up(view.nbytes, 4)
+    view.slot.filled = max(view.slot.filled, end)
+    _fill(view.slot, view.start, source, view.dtype, whole=view.is_whole())
+
+
+def _write_from_gpu(view: View, source: View) -> None:
+    if source.record is not view.record:
+        raise BufferError(
+            f"{source} cannot be written over {view}: devices do not share buffers; "
+            "await its to_host() first"
+        )
+    if source.dtype != view.dtype:
+        raise BufferError(
+            f"{source} is on the GPU: elements are converted on the way from the CPU only"
+        )
+    check_copy_source(source, "copying")
+    if source.slot is not view.slot:
+        copy_into(source, view.slot, view.start)
+        return
+    # WebGPU does not copy within a buffer: by way of another one.
+    aside = copy_of(source)
+    copied = tensor_over(aside, source.shape, source.dtype, source.padded)
+    copy_into(View(copied), view.slot, view.start)
+
+
+def _fill(
+    slot: Slot, offset: int, tensor: _core.Tensor, dtype: DType, *, whole: bool
+) -> None:
+    record = slot.record
+    nbytes = round_up(prod(tensor.shape) * step_of(dtype, tensor.padded), 1)
+    if nbytes == 0:
+        return
+
+    def calls() -> None:
+        at = offset
+        for memory in _elements(tensor, dtype):
+            _write_bytes(record, slot.buffer, at, memory)
+            at += memory.nbytes
+
+    operate(record, f"uploading {dtype}", calls, writes=[slot], fresh=whole)
+    record.count("up", nbytes)
+
+
+def _elements(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
+    """The elements as `dtype`, in pieces, of which all but the last are whole words."""
+    same = dtype == dtype_of(tensor._dtype)
+    row_major = _views.is_row_major(tensor.shape, tensor.strides)
+    if same and row_major:
+        memory = _core._raw(tensor)[0]
+        # Bits behind packed elements may be anything.
+        if (prod(tensor.shape) * step_of(dtype, tensor.padded)) % 1 == 0:
+            yield memoryview(memory)
+            return
+    elif (dtype.bits * dtype.lanes) % 8 == 0 or tensor.padded:
+        with _packing:
+            pieces = _pieces(tensor, dtype)
+            first = next(pieces, None)
+            if first is not None:
+                yield first
+                yield from pieces
+                return
+    packed = (
+        _core.from_dlpack(tensor, copy=True)
+        if same
+        else _core._convert(tensor, dtype._packed)
+    )
+    yield memoryview(_core._raw(packed)[0])
+
+
+def _pieces(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
+    """What C packs and converts; nothing where the pieces would be no whole words. Each
+    is good until the next."""
+    first, size = 0, prod(tensor.shape)
+    while first < size:
+        count, memory = _core._chunk(tensor, dtype._packed, first)
+        if count < 0:
+            return
+        yield memory
+        first += count
+
+
+def _write_bytes(record: Record, buffer: Any, offset: int, memory: memoryview) -> None:
+    """Writes bytes and, where they are no multiple of 4, a last word with zeros."""
+    words = memory.nbytes & ~3
+    queue = record.gpu.queue
+    if words:
+        queue.write_buffer(buffer, offset, memory, 0, words)
+    if words < memory.nbytes:
+        tail = bytes(memory[words:]).ljust(4, b"\0")
+        queue.write_buffer(buffer, offset + words, tail)
+
+
+# --- back to the CPU ------------------------------------------------------------------------
+
+
+class _Piece:
+    """One tensor on its way back: whole words of its buffer, at `offset` of the staging
+    buffer. `skip` bytes of them are before its first element."""
+
+    def __init__(
+        self, source: _core.Tensor, target: _core.Tensor, offset: int, view: View
+    ) -> None:
+        # Holds of our own: who passed them may release them while the GPU works.
+        self.source = _core.from_dlpack(source)
+        self.target = _core.from_dlpack(target)
+        self.view, self.offset = view, offset
+        start, length = view.span()
+        self.skip = start % 4
+        self.start = start - self.skip
+        self.length = round_up(self.skip + length, 4) if length else 0
+        has = view.slot.buffer.size
+        if self.start + self.length > has:
+            raise BufferError(
+                f"reading {view} needs whole words of 4 bytes, {self.start + self.length} "
+                f"bytes in its GPUBuffer, which has {has}: pad the buffer to a multiple "
+                "of 16"
+            )
+
+    def release(self) -> None:
+        self.source.release()
+        self.target.release()
+
+
+class _Batch:
+    """The tensors of one device that share one staging buffer and one map."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.pieces: list[_Piece] = []
+        self.bytes = 0
+
+    def submit(self) -> None:
+        """Submits all copies, and begins to map what they go to."""
+        record, gpu = self.record, self.record.gpu
+        faults = [piece.view.slot.fault for piece in self.pieces]
+        ask(record, faults)
+        if self.bytes == 0:
+            return
+        what = f"reading {', '.join(str(piece.view) for piece in self.pieces)}"
+        check_usable(record, what, {piece.view.slot for piece in self.pieces})
+        self.staging = _take_staging(record, self.bytes)
+
+        def calls() -> None:
+            encoder = gpu.create_command_encoder()
+            for piece in self.pieces:
+                if piece.length:
+                    encoder.copy_buffer_to_buffer(
+                        piece.view.slot.buffer,
+                        piece.start,
+                        self.staging,
+                        piece.offset,
+                        piece.length,
+                    )
+            gpu.queue.submit([encoder.finish()])
+
+        attempt(record, what, calls)
+        # Not map_async(MapMode.READ), which would submit once more.
+        self.mapped = attempt(
+            record,
+            what,
+            lambda: self.staging.map_async("READ_NOSYNC", 0, self.bytes),
+        )
+
+    def wait(self) -> None:
+        if self.bytes:
+            attempt(self.record, "reading back", self.mapped.sync_wait)
+            self._take()
+
+    async def finish(self) -> None:
+        if self.bytes:
+            await _mapped(self.record, self.mapped)
+            self._take()
+
+    def _take(self) -> None:
+        for piece in self.pieces:
+            if piece.length:
+                memory = self.staging.read_mapped(
+                    piece.offset, piece.length, copy=False
+                )
+                _land(piece, memory)
+                self.record.count("down", piece.view.nbytes)
+        self.staging.unmap()
+        with table():
+            self.record.pool.give(self.staging, 0)
+
+
+async def _mapped(record: Record, promise: Any) -> None:
+    """Awaits a map; DeviceLostError where the device was destroyed meanwhile, after which
+    wgpu-py never tells."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # another library's loop, or none
+        await _wgpu.finish(promise)
+        return
+    waiting = asyncio.ensure_future(_wgpu.finish(promise))
+    try:
+        while not waiting.done():
+            await asyncio.wait([waiting], timeout=0.2)
+            if not waiting.done():
+                record.check_alive()
+        try:
+            waiting.result()
+        except RuntimeError as error:
+            record.check_alive()
+            raise BufferError(f"reading back failed on {record}: {error}") from error
+    finally:
+        waiting.cancel()
+
+
+def _take_staging(record: Record, nbytes: int) -> Any:
+    """A power of two fits more reads, and nobody sees what is behind the elements."""
+    size = min(1 << (nbytes - 1).bit_length(), record.limits["max-buffer-size"])
+    usage = MAP_READ | COPY_DST
+    with table():
+        idle = record.pool.take(size, usage)
+    if idle is not None:
+        return idle[0]
+    return attempt(
+        record,
+        f"createBuffer for reading {nbytes} bytes",
+        lambda: record.gpu.create_buffer(size=size, usage=usage),
+    )
+
+
+def _land(piece: _Piece, memory: memoryview) -> None:
+    """The elements, from mapped memory to where they are wanted."""
+    view = piece.view
+    into: memoryview = memoryview(_core._raw(piece.target)[0])
+    if view.strides is None:
+        size = view.size * view.step
+        whole = int(size)
+        into[:whole] = memory[piece.skip : piece.skip + whole]
+        if size % 1:  # elements that end within a byte: the rest of it is not theirs
+            mask = (1 << round(size % 1 * 8)) - 1
+            last = memory[piece.skip + whole] & mask | into[whole] & ~mask & 255
+            into[whole] = last
+        return
+    if view.step % 1:
+        raise BufferError(f"{view} is packed and strided: it cannot be read")
+    _gather(memory, piece, into)
+
+
+def _gather(memory: memoryview, piece: _Piece, into: memoryview) -> None:
+    """Strided elements, one after the other: C packs them, as bytes."""
+    view, step = piece.view, int(piece.view.step)
+    strides = (*(stride * step for stride in view.strides or ()), 1)
+    raw = _core.from_buffer(memory)
+    origin = view.start - piece.start
+    seen = _core._view(raw, (*view.shape, step), strides, origin)
+    into[:] = memoryview(_core._raw(_core.from_dlpack(seen, copy=True))[0])
+
+
+def _plan(
+    sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
+) -> list[_Batch]:
+    batches: list[_Batch] = []
+    try:
+        for source, target in zip(sources, targets, strict=True):
+            view = View(source)
+            view.record.check_alive()
+            check_usage(view, "COPY_SRC", "reading")
+            piece = _Piece(source, target, 0, view)
+            room = round_up(piece.length, 16)
+            limit = view.record.limits["max-buffer-size"]
+            for batch in batches:
+                if batch.record is view.record and batch.bytes + room <= limit:
+                    break
+            else:
+                batch = _Batch(view.record)
+                batches.append(batch)
+            piece.offset = batch.bytes
+            batch.pieces.append(piece)
+            batch.bytes += room
+    except BaseException:
+        _release(batches)
+        raise
+    return batches
+
+
+def _release(batches: list[_Batch]) -> None:
+    for batch in batches:
+        for piece in batch.pieces:
+            piece.release()
+
+
+def read_blocking(
+    sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
+) -> None:
+    """Reads WebGPU tensors into row-major CPU ones of as many bytes."""
+    batches = _plan(sources, targets)
+    try:
+        for batch in batches:
+            batch.submit()
+        for batch in batches:
+            batch.wait()
+    finally:
+        _release(batches)
+
+
+async def read(
+    sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
+) -> None:
+    """The same, awaited: the sources may be released meanwhile."""
+    batches = _plan(sources, targets)
+    try:
+        for batch in batches:
+            batch.submit()
+        for batch in batches:
+            await batch.finish()
+    finally:
+        _release(batches)

@@ -1,0 +1,84 @@
+"""Work for a device, in steps that each keep what goes wrong where it belongs."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import _core, _wgpu
+from ._desktop_faults import Fault
+from ._desktop_state import Record, Slot
+
+
+def attempt(record: Record, what: str, calls: Callable[[], Any]) -> Any:
+    """What `calls` returns; BufferError for what the GPU finds wrong with them at once."""
+    record.check_alive()
+    try:
+        return calls()
+    except _wgpu.errors() as error:
+        raise refusal(record, what, error) from None
+
+
+def refusal(record: Record, what: str, error: Exception) -> Exception:
+    """The exception for an error of the GPU; the device is known to be lost from now on
+    where that is what it says."""
+    _wgpu.without_frames(error)
+    if not _wgpu.is_lost(error):
+        return BufferError(f"{what} failed on {record}: {_wgpu.reason(error)}")
+    record.lose("destroyed" if _wgpu.is_destroyed(record.gpu) else "unknown")
+    try:
+        record.check_alive()
+    except _core.DeviceLostError as lost:
+        return lost
+    raise AssertionError("a device that was lost is not")
+
+
+def check_usable(record: Record, what: str, used: Iterable[Slot]) -> None:
+    """BufferError where somebody's buffer was mapped or destroyed meanwhile."""
+    for slot in used:
+        if not slot.own:
+            why = _wgpu.unusable(record.gpu, slot.buffer)
+            if why is not None:
+                raise refusal(record, what, Exception(why))
+
+
+def operate(
+    record: Record,
+    what: str,
+    calls: Callable[[], Any],
+    *,
+    reads: Iterable[Slot] = (),
+    writes: Iterable[Slot] = (),
+    fresh: bool = False,
+    after: Fault | None = None,
+    label: str | None = None,
+) -> None:
+    """Runs calls of WebGPU that submit, and keeps what goes wrong with the slots that they
+    write.
+
+    fresh: all elements of these are written, so that what was there is of no interest.
+    after: a fault that this builds on; it is not run then, nor where what it reads is
+    faulty. label: of a kernel.
+    """
+    reads, writes = tuple(reads), tuple(writes)
+    record.check_alive()
+    check_usable(record, what, {*reads, *writes})
+    inherited = [slot.fault for slot in (*reads, *(() if fresh else writes))]
+    fault = next((each for each in (after, *inherited) if each is not None), None)
+    if fault is None:
+        try:
+            calls()
+        except _wgpu.errors() as error:
+            if _wgpu.is_lost(error):
+                raise refusal(record, what, error) from None
+            why = _wgpu.reason(_wgpu.without_frames(error))
+            text = f"{what} failed on {record}: {why}"
+            fault = Fault(text, label)
+    for slot in writes:
+        slot.fault = fault
+
+
+def ask(record: Record, faults: Iterable[Fault | None]) -> None:
+    """Raises the first fault."""
+    record.check_alive()
+    for fault in faults:
+        if fault is not None:
+            raise fault.exception()

@@ -1,0 +1,185 @@
+"""The package wgpu (wgpu-py), the only file that imports it, once it is needed; and what
+of it is not WebGPU's: its names, its errors, and how it waits.
+
+wgpu-native tells of errors within the call, by exceptions, and has no error scopes. One
+kind it does not survive: a submit of commands over a buffer that is mapped or was destroyed,
+or on a device that is lost, ends the process. So `unusable` looks at buffers before.
+"""
+
+import re
+import sys
+from collections.abc import Awaitable
+from functools import cache
+from typing import Any
+
+NEEDED = (0, 32)
+_INSTALL = "pip install 'dlpack-web[webgpu]'"
+
+
+@cache
+def wgpu() -> Any:
+    """The module; BufferError says what to install."""
+    try:
+        import wgpu as found
+    except ModuleNotFoundError as error:
+        if error.name != "wgpu":
+            raise
+        raise BufferError(
+            "JavaScript and WebGPU need a browser, through Pyodide, and WebGPU outside "
+            f"of one needs the package wgpu: {_INSTALL}; this is "
+            f"{sys.implementation.name} on {sys.platform}, where CPU tensors work"
+        ) from None
+    except (ImportError, OSError, RuntimeError) as error:
+        raise BufferError(
+            f"the package wgpu is there and does not load ({error}): {_INSTALL} "
+            "--force-reinstall, or see pygfx's wgpu-py for this platform"
+        ) from error
+    version = str(getattr(found, "__version__", "0"))
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if numbers < NEEDED:
+        needed = ".".join(map(str, NEEDED))
+        raise BufferError(
+            f"wgpu {version} is too old, {needed} or newer is needed: {_INSTALL} --upgrade"
+        )
+    return found
+
+
+def errors() -> tuple[type[Exception], ...]:
+    """What the GPU finds wrong."""
+    return (wgpu().GPUError,)
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """The same, and what wgpu-py itself cannot do."""
+    return (RuntimeError, *errors())
+
+
+def without_frames(error: Exception) -> Exception:
+    """The error, no longer kept alive by a frame of wgpu-py that its own traceback has,
+    with all that is in the frames between here and there."""
+    return error.with_traceback(None)
+
+
+def is_lost(error: Exception) -> bool:
+    """Whether an error of the GPU says that the device is lost."""
+    return "device is lost" in str(error).lower()
+
+
+def reason(error: Exception) -> str:
+    """What went wrong, in wgpu-native's words, on one line and without where it was."""
+    text = str(error).partition("Caused by:")[2] or str(error)
+    lines = (line.strip() for line in text.splitlines())
+    told = [line for line in lines if line and not re.match(r"In wgpu\w+", line)]
+    return "; ".join(told) or str(error)
+
+
+def is_destroyed(gpu: Any) -> bool:
+    """Whether `gpu.destroy()` was called: then its thread that polls is gone."""
+    return getattr(gpu, "_poller", gpu) is None
+
+
+def device_of(thing: Any) -> Any:
+    """The GPUDevice of a GPUBuffer or GPUTexture, which WebGPU itself does not tell."""
+    return thing._device
+
+
+def unusable(gpu: Any, buffer: Any) -> str | None:
+    """Why commands over a buffer must not be submitted; None where they may.
+
+    Three bytes are no whole word, so that nobody writes them: but who is asked to says
+    first what else is wrong with the buffer.
+    """
+    if buffer.map_state != "unmapped":
+        state = "mapped" if buffer.map_state == "mapped" else "being mapped"
+        return f"the GPUBuffer is {state}: unmap() it first"
+    try:
+        gpu.queue.write_buffer(buffer, 0, b"---")
+    except errors() as error:
+        text = str(without_frames(error))
+    else:
+        text = ""
+    if "has been destroyed" in text:
+        return "the GPUBuffer was destroyed"
+    if "doesn't match" in text:
+        return "the GPUBuffer is another device's"
+    if "unmapped" in text:
+        return "the GPUBuffer is mapped: unmap() it first"
+    return "Parent device is lost" if is_lost(Exception(text)) else None
+
+
+async def finish(promise: Any) -> Any:
+    """Awaits a promise; blocks where there is no event loop that wgpu knows."""
+    if sys.get_asyncgen_hooks()[0] is None:
+        return promise.sync_wait()
+    awaited: Awaitable[Any] = promise
+    return await awaited
+
+
+# --- names --------------------------------------------------------------------------------
+
+
+def limit_name(name: str) -> str:
+    """WebGPU's name of a limit as wgpu has it: maxBufferSize -> max-buffer-size."""
+    return re.sub(r"(?<!\d)(?=[A-Z\d])", "-", name).lower()
+
+
+def limits(holder: Any) -> dict[str, int]:
+    """The limits of an adapter or device, by wgpu's names."""
+    return dict(holder.limits)
+
+
+def has_feature(holder: Any, name: str) -> bool:
+    """Whether an adapter or device has a feature, by WebGPU's name."""
+    return feature_name(name) in holder.features
+
+
+def feature_name(name: str) -> str:
+    """WebGPU's name of a feature as wgpu has it (wgpu-py#721)."""
+    return "subgroup" if name == "subgroups" else name
+
+
+# --- devices ------------------------------------------------------------------------------
+
+
+async def adapter_of(power_preference: str | None) -> Any:
+    """An adapter; BufferError where there is none."""
+    gpu = wgpu().gpu
+    options = {"power_preference": power_preference} if power_preference else {}
+    try:
+        return await finish(gpu.request_adapter_async(**options))
+    except failures() as error:
+        raise BufferError(
+            f"WebGPU found no adapter ({reason(error)}): install a driver for Vulkan, on "
+            "Debian and Ubuntu `apt install mesa-vulkan-drivers`, whose lavapipe needs no "
+            "GPU"
+        ) from error
+
+
+async def device_from(
+    adapter: Any, label: str, features: list[str], required: dict[str, int]
+) -> Any:
+    """A device; BufferError where the adapter gives none."""
+    try:
+        return await finish(
+            adapter.request_device_async(
+                label=label,
+                required_features=list(map(feature_name, features)),
+                required_limits=required,
+            )
+        )
+    except KeyError as error:
+        raise TypeError(f"no such feature: {error.args[0]}") from None
+    except failures() as error:
+        raise BufferError(f"the adapter gave no device: {reason(error)}") from error
+
+
+def is_device(gpu: Any) -> bool:
+    return isinstance(gpu, wgpu().GPUDevice)
+
+
+def is_texture(texture: Any) -> bool:
+    return isinstance(texture, wgpu().GPUTexture)
+
+
+def is_buffer(buffer: Any) -> bool:
+    return isinstance(buffer, wgpu().GPUBuffer)

@@ -1,0 +1,134 @@
+"""What the cases of WebGPU need of the page they run in.
+
+tests/desktop/gpu_world.py has the same names over wgpu-py: the cases run there as well, and
+what that home lacks is skipped with the reason that is given here.
+"""
+
+import gc
+from types import SimpleNamespace
+
+import js
+from js import harness
+from pyodide.ffi import create_proxy, run_sync, to_js
+
+import dlpack_web as dlw
+
+USAGE = {
+    name: getattr(js.GPUBufferUsage, name)
+    for name in ("STORAGE", "COPY_SRC", "COPY_DST", "MAP_READ")
+}
+
+
+def only_in_a_page(reason):
+    """A mark for what the desktop has not."""
+
+    def mark(test):
+        return test
+
+    assert reason
+    return mark
+
+
+def run(awaitable):
+    return run_sync(awaitable)
+
+
+def live():
+    """Tensors alive, as C and as JavaScript count them."""
+    return dlw.live_tensors(), harness.context.library.liveTensors()
+
+
+def set_bytes(tensor, data):
+    """Writes the memory of a CPU tensor."""
+    harness.bytes(tensor.js).assign(data)
+
+
+def get_bytes(tensor):
+    return harness.bytes(tensor.js).to_bytes()
+
+
+def start_counting():
+    harness.counters.start()
+
+
+def counted():
+    """copies, copied_bytes and map_async since then, as they were seen to be called."""
+    found = harness.counters.stop()
+    return SimpleNamespace(
+        copies=found.copies,
+        copied_bytes=found.copied_bytes,
+        map_async=found.map_async,
+    )
+
+
+def plain(**values):
+    return to_js(values, dict_converter=js.Object.fromEntries)
+
+
+def make_buffer(device, size, *flags):
+    """A GPUBuffer that is none of ours; without flags with all that tensors need."""
+    usage = sum(USAGE[name] for name in flags or ("STORAGE", "COPY_SRC", "COPY_DST"))
+    return device.gpu.createBuffer(plain(size=size, usage=usage))
+
+
+def same(one, other):
+    """Whether two GPUBuffers or GPUDevices are the same."""
+    return js.Object.is_(one, other)
+
+
+def write_buffer(device, buffer, raw):
+    device.gpu.queue.writeBuffer(buffer, 0, to_js(raw))
+
+
+async def bytes_of(device, buffer, count):
+    """What is in a buffer, by plain WebGPU."""
+    gpu = device.gpu
+    usage = USAGE["MAP_READ"] | USAGE["COPY_DST"]
+    target = gpu.createBuffer(plain(size=count, usage=usage))
+    encoder = gpu.createCommandEncoder()
+    encoder.copyBufferToBuffer(buffer, 0, target, 0, count)
+    gpu.queue.submit(to_js([encoder.finish()]))
+    await target.mapAsync(1)  # GPUMapMode.READ
+    return target.getMappedRange().to_py().tobytes()
+
+
+async def destroy(device):
+    """Loses a device."""
+    device.gpu.destroy()
+    await device.gpu.lost
+
+
+def limit(holder, name):
+    """A limit of a GPUDevice or GPUAdapter, by WebGPU's name."""
+    return getattr(holder.limits, name)
+
+
+def has_feature(holder, name):
+    return holder.features.has(name)
+
+
+async def adapter():
+    return await js.navigator.gpu.requestAdapter()
+
+
+def memory():
+    """Bytes that this program has."""
+    return harness.context.pyodide._module.HEAPU8.byteLength
+
+
+def callback(function):
+    """A function for our side to call, until `forget`."""
+    return create_proxy(function)
+
+
+def forget(given):
+    given.destroy()
+
+
+def collect():
+    """Both garbage collections; whether that of JavaScript could be asked for."""
+    gc.collect()
+    if hasattr(js, "gc"):
+        js.gc()
+        return True
+    return False

@@ -1,0 +1,46 @@
+"""WebGPU in ordinary CPython, over wgpu-py, on a software driver for Vulkan.
+
+VK_DRIVER_FILES names the driver; without it that of Mesa's lavapipe is taken, else the one
+that Debian's Chromium brings along. A missing driver or wgpu fails the tests with what to
+install. The cases are those of the browser (tests/browser/gpu_*.py), with this folder's
+gpu_world.py in place of the page's, and what only the desktop has.
+"""
+
+import inspect
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+DRIVERS = (
+    "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json",
+    "/usr/lib/chromium/vk_swiftshader_icd.json",
+)
+SHARED = ("gpu_buffers", "gpu_cases", "gpu_errors", "gpu_faults")
+SHARED += ("gpu_kernels", "gpu_upload")
+
+if "VK_DRIVER_FILES" not in os.environ:
+    found = [driver for driver in DRIVERS if Path(driver).is_file()]
+    if found:
+        os.environ["VK_DRIVER_FILES"] = found[0]
+# Mesa's OpenGL, which wgpu looks at as well, says so where it is missing.
+os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
+
+# This folder first: its gpu_world and gpu_fixtures stand in the place of the page's.
+sys.path[:0] = [str(HERE), str(HERE.parent / "browser"), str(HERE.parent / "native")]
+pytest.register_assert_rewrite("gpu_world", "gpu_fixtures", *SHARED)
+
+from gpu_fixtures import device, gpu_features, nothing_leaks, run_async
+
+__all__ = ["device", "gpu_features", "nothing_leaks"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    run_async(pyfuncitem.obj, {name: pyfuncitem.funcargs[name] for name in names})
+    return True

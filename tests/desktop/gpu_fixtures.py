@@ -1,0 +1,35 @@
+"""The fixtures of tests/browser/gpu_fixtures.py, over wgpu-py."""
+
+import asyncio
+import gc
+
+import pytest
+from gpu_world import live, run
+
+import dlpack_web as dlw
+
+__all__ = ["device", "gpu_features", "live", "nothing_leaks"]
+
+
+@pytest.fixture(scope="session")
+def device():
+    return run(dlw.webgpu.request_device())
+
+
+@pytest.fixture
+def gpu_features(device):
+    return set(device.gpu.features)
+
+
+@pytest.fixture
+def nothing_leaks():
+    gc.collect()
+    before = live()
+    yield
+    gc.collect()  # exceptions keep the frames, and so the tensors, of their traceback
+    after = live()
+    assert after == before, f"tensors alive: {after}, before the test: {before}"
+
+
+def run_async(test, arguments):
+    asyncio.run(test(**arguments))

@@ -1,0 +1,141 @@
+"""What the cases of tests/browser/gpu_*.py need of wgpu-py, in place of a page."""
+
+import asyncio
+import gc
+import resource
+from types import SimpleNamespace
+
+import pytest
+import wgpu
+from wgpu.backends.wgpu_native import GPUBuffer
+
+import dlpack_web as dlw
+from dlpack_web import _core, _wgpu
+
+USAGE = {
+    name: int(getattr(wgpu.BufferUsage, name))
+    for name in ("STORAGE", "COPY_SRC", "COPY_DST", "MAP_READ")
+}
+_before = []
+
+
+def only_in_a_page(reason):
+    """A mark for what the desktop has not."""
+    return pytest.mark.skip(reason=f"in a page only: {reason}")
+
+
+def run(awaitable):
+    async def main():
+        return await awaitable
+
+    return asyncio.run(main())
+
+
+def live():
+    """Tensors alive, and GPU buffers under them."""
+    return dlw.live_tensors(), sum(row["buffers"] for row in dlw.webgpu.stats())
+
+
+def _memory_of(tensor):
+    return memoryview(_core._raw(tensor)[0])
+
+
+def set_bytes(tensor, data):
+    """Writes the memory of a CPU tensor."""
+    _memory_of(tensor)[:] = data
+
+
+def get_bytes(tensor):
+    return bytes(_memory_of(tensor))
+
+
+class _Maps:
+    """Counts what is really mapped, by the method of wgpu-py's own."""
+
+    def __init__(self):
+        self.original, self.count = GPUBuffer.map_async, 0
+
+        def map_async(buffer, *args):
+            self.count += 1
+            return self.original(buffer, *args)
+
+        self.counting = map_async
+
+
+def start_counting():
+    maps = _Maps()
+    GPUBuffer.map_async = maps.counting
+    _before.append((maps, dlw.webgpu.stats()))
+
+
+def counted():
+    """copies, copied_bytes and map_async since then."""
+    maps, before = _before.pop()
+    GPUBuffer.map_async = maps.original
+    after = dlw.webgpu.stats()
+
+    def more(name):
+        return sum(r[name] for r in after) - sum(r[name] for r in before)
+
+    moved = more("up") + more("down") + more("copied")
+    return SimpleNamespace(
+        copies=more("copies"), copied_bytes=moved, map_async=maps.count
+    )
+
+
+def make_buffer(device, size, *flags):
+    """A GPUBuffer that is none of ours; without flags with all that tensors need."""
+    usage = sum(USAGE[name] for name in flags or ("STORAGE", "COPY_SRC", "COPY_DST"))
+    return device.gpu.create_buffer(size=size, usage=usage)
+
+
+def same(one, other):
+    """Whether two GPUBuffers or GPUDevices are the same."""
+    return one is other
+
+
+def write_buffer(device, buffer, raw):
+    device.gpu.queue.write_buffer(buffer, 0, raw)
+
+
+async def bytes_of(device, buffer, count):
+    """What is in a buffer, by plain wgpu-py."""
+    return bytes(device.gpu.queue.read_buffer(buffer, 0, count))
+
+
+async def destroy(device):
+    """Loses a device."""
+    device.gpu.destroy()
+
+
+def limit(holder, name):
+    """A limit of a GPUDevice or GPUAdapter, by WebGPU's name."""
+    return holder.limits[_wgpu.limit_name(name)]
+
+
+def has_feature(holder, name):
+    return _wgpu.has_feature(holder, name)
+
+
+async def adapter():
+    return await wgpu.gpu.request_adapter_async()
+
+
+def memory():
+    """Bytes that this program had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def callback(function):
+    """A function for our side to call, until `forget`."""
+    return function
+
+
+def forget(given):
+    pass
+
+
+def collect():
+    """The garbage collection, of which there is one."""
+    gc.collect()
+    return True

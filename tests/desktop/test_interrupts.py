@@ -1,0 +1,66 @@
+"""Interrupts on the desktop: wherever one comes, no tensor and no buffer under one is left."""
+
+import gc
+
+import numpy as np
+import pytest
+from gpu_world import live
+from interrupting import Interrupt
+
+import dlpack_web as dlw
+
+pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
+
+ARRAY = np.arange(6, dtype="f4")
+TRIPLE = """
+@group(0) @binding(0) var<storage, read> src: array<f32>;
+@group(0) @binding(1) var<storage, read_write> dst: array<f32>;
+@group(0) @binding(2) var<uniform> factor: f32;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < arrayLength(&src)) { dst[id.x] = factor * src[id.x]; }
+}
+"""
+
+
+def upload():
+    with dlw.from_dlpack(ARRAY, device="webgpu") as tensor:
+        return np.asarray(tensor)
+
+
+def upload_strided():
+    wide = np.repeat(ARRAY.astype("f8"), 2)[::2]
+    with dlw.from_dlpack(wide) as tensor:
+        on_gpu = tensor.to_device("webgpu", dtype="float32")
+    return np.asarray(on_gpu)
+
+
+def write():
+    with dlw.empty(6, device="webgpu") as tensor:
+        tensor.write(ARRAY)
+        return np.asarray(tensor)
+
+
+def kernel():
+    x = dlw.from_dlpack(ARRAY / 3, device="webgpu")
+    y = dlw.empty(6, device="webgpu")
+    dlw.webgpu.Kernel(TRIPLE)(x, y, 3.0)
+    return np.round(np.asarray(y))
+
+
+@pytest.mark.parametrize(
+    "operation", [upload, upload_strided, write, kernel], ids=lambda each: each.__name__
+)
+def test_interrupted_anywhere(operation):
+    assert (operation() == ARRAY).all()
+    before = live()
+    with Interrupt(0) as places:
+        operation()
+    assert places.count > 5
+    for at in range(1, places.count + 1):
+        with pytest.raises(KeyboardInterrupt), Interrupt(at):
+            operation()
+        gc.collect(0)
+        assert (at, live()) == (at, before)
+    assert (operation() == ARRAY).all()

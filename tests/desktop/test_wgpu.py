@@ -1,0 +1,423 @@
+"""What only the desktop has: the package wgpu itself, its buffers, and its ways to end a
+process."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+import wgpu
+from gpu_world import USAGE, make_buffer
+
+import dlpack_web as dlw
+from dlpack_web import _wgpu
+
+pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
+
+ALL = USAGE["STORAGE"] | USAGE["COPY_SRC"] | USAGE["COPY_DST"]
+FILL = """
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) {
+  x[id.x] = 7;
+}"""
+
+
+def lent(device, values):
+    """A wgpu.GPUBuffer with these numbers."""
+    data = np.asarray(values, "f4")
+    return device.gpu.create_buffer_with_data(data=data, usage=ALL)
+
+
+# --- without a copy, both ways ------------------------------------------------------------
+
+
+async def test_a_buffer_of_wgpu_is_shared(device):
+    buffer = lent(device, [1, 2, 3, 4, 5, 6])
+    with dlw.webgpu.from_wgpu(buffer, (2, 3), "float32") as tensor:
+        assert (tensor.device, tensor.shape) == (device, (2, 3))
+        assert (await tensor.to_host()).tolist() == [[1, 2, 3], [4, 5, 6]]
+        assert tensor.to_wgpu() is buffer
+        dlw.webgpu.Kernel(FILL)(tensor)
+    back = np.frombuffer(device.gpu.queue.read_buffer(buffer), "f4")
+    assert back.tolist() == [7] * 6
+
+
+async def test_a_tensor_is_a_buffer_of_wgpu(device):
+    array = np.arange(6, dtype="f4")
+    with dlw.from_dlpack(array, device=device) as tensor:
+        buffer = tensor.to_wgpu()
+        assert isinstance(buffer, wgpu.GPUBuffer)
+        with tensor[2:] as view:
+            assert view.to_wgpu() is buffer
+            assert view.byte_offset == 8
+    # It outlives the tensor, and is never used for another.
+    with dlw.from_dlpack(np.zeros(6, "f4"), device=device) as other:
+        assert other.to_wgpu() is not buffer
+    assert bytes(device.gpu.queue.read_buffer(buffer, 0, 24)) == array.tobytes()
+
+
+async def test_a_device_of_wgpu_is_registered_once(device):
+    assert dlw.webgpu.use_device(device.gpu) == device
+    gpu = (await wgpu.gpu.request_adapter_async()).request_device_sync()
+    buffer = gpu.create_buffer(size=16, usage=ALL)
+    with dlw.webgpu.from_wgpu(buffer, 4, "int32") as tensor:
+        assert tensor.device.gpu is gpu
+        assert tensor.device == dlw.webgpu.use_device(gpu)
+    with pytest.raises(TypeError, match="GPUDevice"):
+        dlw.webgpu.use_device(buffer)
+    gpu.destroy()
+
+
+# --- what would end the process -----------------------------------------------------------
+
+
+async def test_a_buffer_of_another_device_is_refused(device):
+    other = await dlw.webgpu.request_device()
+    buffer = lent(other, [1, 2, 3, 4])
+    with pytest.raises(BufferError, match="another device"):
+        dlw.from_gpu_buffer(buffer, 4, "float32", device=device)
+
+
+def test_a_mapped_buffer_is_refused(device):
+    mapped = device.gpu.create_buffer(size=16, usage=ALL, mapped_at_creation=True)
+    with pytest.raises(BufferError, match="is mapped: unmap"):
+        dlw.webgpu.from_wgpu(mapped, 4, "float32")
+    mapped.unmap()
+    dlw.webgpu.from_wgpu(mapped, 4, "float32").release()
+
+
+async def test_a_destroyed_buffer_is_refused_wherever_it_is_used(device):
+    buffer = lent(device, [1, 2, 3, 4])
+    kernel = dlw.webgpu.Kernel(FILL)
+    with (
+        dlw.webgpu.from_wgpu(buffer, 4, "float32") as tensor,
+        dlw.empty(4, device=device) as good,
+    ):
+        kernel(tensor)
+        buffer.destroy()
+        for use in (
+            lambda: kernel(tensor),
+            lambda: tensor.write(np.zeros(4, "f4")),
+            lambda: good.write(tensor),
+            lambda: np.asarray(tensor),
+            lambda: dlw.webgpu.from_wgpu(buffer, 4, "float32"),
+        ):
+            with pytest.raises(BufferError, match="was destroyed"):
+                use()
+        with pytest.raises(BufferError, match="was destroyed"):
+            await tensor.to_host()
+        assert not (await good.to_host()).any()
+
+
+@pytest.mark.parametrize(
+    ("flag", "use"),
+    [
+        ("COPY_SRC", lambda tensor: np.asarray(tensor)),
+        ("COPY_DST", lambda tensor: tensor.write(np.zeros(4, "f4"))),
+        ("STORAGE", lambda tensor: dlw.webgpu.Kernel(FILL)(tensor)),
+    ],
+    ids=["COPY_SRC", "COPY_DST", "STORAGE"],
+)
+def test_missing_usages_are_named(flag, use, device):
+    flags = [name for name in ("STORAGE", "COPY_SRC", "COPY_DST") if name != flag]
+    buffer = make_buffer(device, 16, *flags)
+    with (
+        dlw.webgpu.from_wgpu(buffer, 4, "float32") as tensor,
+        pytest.raises(BufferError, match=rf"GPUBufferUsage\.{flag}; .*create it with"),
+    ):
+        use(tensor)
+
+
+async def test_a_device_that_is_lost_while_a_read_waits_for_it(monkeypatch):
+    lost = await dlw.webgpu.request_device()
+    with dlw.empty(4, device=lost) as tensor:
+        never = asyncio.get_running_loop().create_future()
+        monkeypatch.setattr(_wgpu, "finish", lambda promise: never)
+        reading = asyncio.ensure_future(tensor.to_host())
+        await asyncio.sleep(0.05)
+        lost.gpu.destroy()
+        with pytest.raises(dlw.DeviceLostError, match="destroyed"):
+            await asyncio.wait_for(reading, 10)
+    never.cancel()
+
+
+# --- what is missing ----------------------------------------------------------------------
+
+
+def ask(code, **environment):
+    """What a fresh Python says."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        check=True,
+        text=True,
+        timeout=100,
+        env=os.environ | environment,
+    )
+    return done.stdout + done.stderr
+
+
+ASK = """
+import asyncio, sys
+sys.path[:0] = {path!r}
+{before}
+import dlpack_web as dlw
+try:
+    asyncio.run(dlw.webgpu.request_device())
+except BufferError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        ("sys.modules['wgpu'] = None", "pip install 'dlpack-web[webgpu]'"),
+        (
+            "import types; old = types.ModuleType('wgpu'); old.__version__ = '0.21.1'; "
+            + "sys.modules['wgpu'] = old",
+            "wgpu 0.21.1 is too old, 0.32 or newer is needed: pip install",
+        ),
+    ],
+    ids=["missing", "too old"],
+)
+def test_what_to_install(before, words):
+    assert words in ask(ASK.format(path=sys.path, before=before))
+
+
+def test_no_adapter_says_what_to_install():
+    """WGPU_BACKEND_TYPE is wgpu-py's own; there is no Direct3D here."""
+    said = ask(
+        ASK.format(path=sys.path, before=""),
+        WGPU_BACKEND_TYPE="D3D12",
+        VK_DRIVER_FILES="/nowhere.json",
+    )
+    assert "found no adapter" in said
+    assert "mesa-vulkan-drivers" in said
+
+
+def test_importing_dlpack_web_imports_nothing_of_it():
+    said = ask(f"""
+import sys
+sys.path[:0] = {sys.path!r}
+import dlpack_web as dlw
+with dlw.from_buffer(b"abc") as t:
+    dlw.inspect()
+    repr(t), t.to_device("cpu").release()
+found = [name for name in sys.modules if name.partition(".")[0] in ("wgpu", "numpy")]
+print(found + [name for name in sys.modules if "dlpack_web._desktop" in name])
+""")
+    assert said.strip() == "[]"
+
+
+# --- kernels over float16 ---------------------------------------------------------------------
+
+
+async def test_float16_kernels(device):
+    if not _wgpu.has_feature(device.gpu, "shader-f16"):
+        pytest.skip("this adapter has no shader-f16")
+    double = dlw.webgpu.Kernel("""
+enable f16;
+@group(0) @binding(0) var<storage, read_write> x: array<f16>;
+@compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) {
+  x[id.x] *= 2h;
+}""")
+    array = np.arange(7, dtype="f2")
+    with dlw.from_dlpack(array, device=device) as tensor:
+        double(tensor)
+        assert (await tensor.to_host() == 2 * array).all()
+
+
+@pytest.mark.parametrize("count", [1, 5, 6, 7])
+async def test_copies_of_odd_lengths_show_nothing_of_their_neighbours(count, device):
+    """What is behind the elements of a copy is 0."""
+    whole = np.full(64, 255, "u1")
+    with (
+        dlw.from_dlpack(whole, device=device) as tensor,
+        tensor[4:][:count] as part,
+        dlw.empty(count, "uint8", device=device) as copy,
+    ):
+        copy.write(part)
+        raw = bytes(device.gpu.queue.read_buffer(copy.to_wgpu()))
+    assert raw == b"\xff" * count + bytes(len(raw) - count)
+
+
+# --- besides --------------------------------------------------------------------------------
+
+
+def test_features_name_the_adapter():
+    found = dlw.features()
+    assert found["browser"] is False
+    assert found["webgpu"]["available"]
+    assert found["webgpu"]["maxBufferSize"] >= 1 << 28
+
+
+def test_without_an_event_loop_awaiting_blocks(device):
+    """A coroutine that is sent into by hand."""
+    with dlw.from_dlpack(np.arange(3), device=device) as tensor:
+        with pytest.raises(StopIteration) as ended:
+            tensor.to_host().send(None)
+        assert ended.value.value.tolist() == [0, 1, 2]
+
+
+def test_threads_share_a_device(device):
+    """Each sees its own elements, whoever lets go of them."""
+    errors = []
+    handed = []
+
+    def work(seed):
+        try:
+            for turn in range(30):
+                array = np.full((50, 40), seed * 100 + turn, "f8")
+                tensor = dlw.from_dlpack(array[::2, ::2]).to_device(
+                    device, dtype="float32"
+                )
+                assert (np.asarray(tensor) == array[::2, ::2]).all()
+                handed.append(tensor)
+                if len(handed) > 5:
+                    handed.pop(0).release()
+        except BaseException as error:  # noqa: BLE001 - told below
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    for tensor in handed:
+        tensor.release()
+    assert errors == []
+
+
+def test_release_may_use_the_library(device):
+    """What is called when a buffer is let go is somebody else's code."""
+    made = []
+    buffer = make_buffer(device, 16)
+    dlw.from_gpu_buffer(
+        buffer,
+        4,
+        "float32",
+        device=device,
+        release=lambda: made.append(dlw.empty(4, device=device)),
+    ).release()
+    (tensor,) = made
+    assert not np.asarray(tensor).any()
+    tensor.release()
+
+
+def test_a_fault_that_nobody_reads_is_told_at_the_end():
+    said = ask(f"""
+import asyncio, sys
+sys.path[:0] = {sys.path!r}
+import dlpack_web as dlw
+t = dlw.empty(3, device=asyncio.run(dlw.webgpu.request_device()))
+k = dlw.webgpu.Kernel({FILL.replace("7", "wrong")!r}, label="unread")
+k(t)
+""")
+    assert 'RuntimeWarning: compiling kernel "unread"' in said
+
+
+async def test_a_fault_that_nobody_reads_is_told_soon_where_a_loop_runs(device):
+    with warnings.catch_warnings(record=True) as told, dlw.empty(3, device=device) as t:
+        warnings.simplefilter("always")
+        kernel = dlw.webgpu.Kernel(FILL.replace("7", "wrong"), label="unread")
+        kernel(t)
+        await asyncio.sleep(1.2)
+    assert [(each.category, each.filename) for each in told] == [
+        (RuntimeWarning, __file__)
+    ]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [np.s_[::2, 1:], np.s_[::-1, ::-1], np.s_[3, ::3]],
+    ids=["steps", "reversed", "row"],
+)
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
+async def test_strided_views_are_read(dtype, view, device):
+    array = np.arange(7 * 9).reshape(7, 9).astype(dtype)
+    with dlw.from_dlpack(array, device=device) as tensor, tensor[view] as part:
+        assert (await part.to_host() == array[view]).all()
+        with part.permute_dims(tuple(range(part.ndim))[::-1]) as turned:
+            assert (np.asarray(turned) == array[view].T).all()
+
+
+# --- images -----------------------------------------------------------------------------------
+
+
+def pattern(height, width):
+    """RGBA pixels, every channel different."""
+    pixels = (np.arange(height * width * 4) * 37 % 251).astype("u1")
+    return pixels.reshape(height, width, 4)
+
+
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+async def test_arrays_are_images(dtype, channels, device):
+    pixels = pattern(5, 3)
+    image = await dlw.webgpu.from_image(pixels, device, dtype, channels)
+    with image:
+        assert (image.shape, image.dtype) == ((5, 3, channels), dtype)
+        assert (await dlw.webgpu.to_image(image) == pixels[..., :channels]).all()
+
+
+async def test_pillow_both_ways(device):
+    image = pytest.importorskip("PIL.Image")
+    pixels = pattern(4, 6)
+    source = image.fromarray(pixels)
+    with await dlw.webgpu.from_image(source, device) as tensor:
+        back = image.fromarray(await dlw.webgpu.to_image(tensor))
+    assert (np.asarray(back) == pixels).all()
+    with await dlw.webgpu.from_image(source.convert("L"), device) as grey:
+        assert (np.asarray(grey)[..., 3] == 255).all()
+
+
+@pytest.mark.parametrize("format", ["rgba8unorm", "bgra8unorm"])
+async def test_textures_of_wgpu(format, device):
+    pixels = pattern(3, 70)
+    texture = device.gpu.create_texture(
+        size=(70, 3, 1), format=format, usage="COPY_SRC | COPY_DST"
+    )
+    order = [0, 1, 2, 3] if format == "rgba8unorm" else [2, 1, 0, 3]
+    device.gpu.queue.write_texture(
+        {"texture": texture},
+        np.ascontiguousarray(pixels[..., order]),
+        {"bytes_per_row": 280},
+        (70, 3, 1),
+    )
+    with await dlw.webgpu.from_image(texture, device) as tensor:
+        assert (np.asarray(tensor) == pixels).all()
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "error", "words"),
+    [
+        (np.zeros((2, 2, 2), "u1"), {}, BufferError, "is no image"),
+        (np.zeros((2, 2, 3)), {}, BufferError, "float64"),
+        (np.zeros((0, 2, 3), "u1"), {}, BufferError, "has no pixels"),
+        ([[1]], {}, TypeError, "not a list"),
+        (np.zeros((2, 2), "u1"), {"channels": 2}, ValueError, "channels must be 4"),
+        (np.zeros((2, 2), "u1"), {"dtype": "int32"}, BufferError, "use uint8"),
+    ],
+)
+async def test_images_that_are_refused(source, options, error, words, device):
+    with pytest.raises(error, match=words):
+        await dlw.webgpu.from_image(source, device, **options)
+
+
+async def test_tensors_that_are_no_images(device):
+    with (
+        dlw.empty((2, 2), "uint8") as flat,
+        pytest.raises(BufferError, match="its shape must be"),
+    ):
+        await dlw.webgpu.to_image(flat)
+    with (
+        dlw.empty((2, 2, 3), device=device) as tensor,
+        pytest.raises(BufferError, match="need a browser"),
+    ):
+        await dlw.webgpu.to_canvas(tensor, None)

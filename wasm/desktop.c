@@ -1,0 +1,112 @@
+#include "desktop.h"
+
+#ifndef __EMSCRIPTEN__
+
+#include "upload.h"
+
+/* --- tensors over handles --------------------------------------------------------- */
+
+/* The ints of a tuple into room for `count`; 0, or -1 with an exception. */
+static int parse_ints(PyObject *tuple, Py_ssize_t count, int64_t *out) {
+  if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != count) {
+    PyErr_SetString(PyExc_TypeError, "shape and strides are tuples of one length");
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < count; i++) {
+    out[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+    if (out[i] == -1 && PyErr_Occurred()) return -1;
+  }
+  return 0;
+}
+
+PyObject *dlw_desktop_wrap(PyObject *module, PyObject *args) {
+  (void)module;
+  unsigned int gpu, dtype;
+  int device_id, padded, read_only;
+  unsigned long long byte_offset;
+  PyObject *extents, *steps;
+  int64_t shape[DLW_MAX_NDIM], strides[DLW_MAX_NDIM];
+  if (!PyArg_ParseTuple(args, "IiO!OIppK", &gpu, &device_id, &PyTuple_Type, &extents,
+                        &steps, &dtype, &padded, &read_only, &byte_offset)) {
+    return NULL;
+  }
+  Py_ssize_t ndim = PyTuple_Size(extents);
+  DLTensor wanted = {.device = {kDLWebGPU, device_id},
+                     .ndim = ndim < INT32_MAX ? (int32_t)ndim : INT32_MAX,
+                     .dtype = dlw_dtype_unpack(dtype)};
+  if (ndim > DLW_MAX_NDIM) return dlw_raise(DLW_BAD_NDIM, &wanted);
+  if (parse_ints(extents, ndim, shape) < 0) return NULL;
+  if (steps != Py_None && parse_ints(steps, ndim, strides) < 0) return NULL;
+  uint64_t flags = (padded ? DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED : 0) |
+                   (read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
+  dlw_tensor *tensor = NULL;
+  dlw_status status = dlw_tensor_wrap_gpu(gpu, device_id, wanted.ndim, shape,
+                                          steps != Py_None ? strides : NULL,
+                                          wanted.dtype, flags, byte_offset, &tensor);
+  if (status != DLW_OK) return dlw_raise(status, &wanted);
+  /* Until the Tensor is there, the reference is the caller's. */
+  void (*drop)(dlw_tensor *) = tensor->drop;
+  tensor->drop = NULL;
+  PyObject *object = dlw_tensor_object(tensor);
+  if (object != NULL) tensor->drop = drop;
+  return object;
+}
+
+PyObject *dlw_desktop_gpu(PyObject *module, PyObject *obj) {
+  (void)module;
+  dlw_tensor *tensor = dlw_tensor_of(obj);
+  if (tensor == NULL) return NULL;
+  DLTensor *dl = dlw_dl(tensor);
+  if (dl->device.device_type == kDLWebGPU) return PyLong_FromVoidPtr(dl->data);
+  return PyErr_Format(PyExc_BufferError,
+                      "the tensor is on the CPU: upload it with to_device('webgpu')");
+}
+
+/* --- the end of handles ----------------------------------------------------------- */
+
+static PyObject *dropped;
+
+/* A deleter runs on any thread, with the GIL or without. */
+static void tell_dropped(uint32_t gpu) {
+  if (!Py_IsInitialized()) return;
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject *kept = dlw_put_aside();
+  PyObject *handle = PyLong_FromUnsignedLong(gpu);
+  PyObject *done = NULL;
+  if (handle != NULL) done = PyObject_CallFunctionObjArgs(dropped, handle, NULL);
+  if (done == NULL) PyErr_WriteUnraisable(dropped);
+  Py_XDECREF(done);
+  Py_XDECREF(handle);
+  dlw_put_back(kept);
+  PyGILState_Release(state);
+}
+
+PyObject *dlw_desktop_on_drop(PyObject *module, PyObject *function) {
+  (void)module;
+  dlw_set(&dropped, Py_NewRef(function));
+  dlw_on_gpu_drop(tell_dropped);
+  Py_RETURN_NONE;
+}
+
+/* --- elements on their way -------------------------------------------------------- */
+
+PyObject *dlw_desktop_chunk(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *obj;
+  unsigned int packed;
+  long long first;
+  if (!PyArg_ParseTuple(args, "OIL", &obj, &packed, &first)) return NULL;
+  dlw_tensor *tensor = dlw_tensor_of(obj);
+  if (tensor == NULL) return NULL;
+  DLDataType dtype = dlw_dtype_unpack(packed);
+  int64_t address = 0;
+  int64_t count = dlw_upload_chunk(tensor, dtype, first, &address);
+  if (count == 0) return NULL;
+  if (count < 0) return Py_BuildValue("(LO)", (long long)count, Py_None);
+  Py_ssize_t bytes = (Py_ssize_t)(count * dlw_itemsize(dtype));
+  PyObject *memory =
+      PyMemoryView_FromMemory((char *)(uintptr_t)address, bytes, PyBUF_READ);
+  return memory != NULL ? Py_BuildValue("(LN)", (long long)count, memory) : NULL;
+}
+
+#endif
