@@ -206,7 +206,7 @@ PyObject *dlw_bridge_take(PyObject *module, PyObject *arg) {
   return dlw_tensor_object(tensor);
 }
 
-/* --- what a kernel is given
+/* --- kernels
  * ----------------------------------------------------------- */
 
 /* A WebGPU tensor as the address of its struct, a number as a float; NULL with an
@@ -254,12 +254,14 @@ static PyObject *to_argument(PyObject *arg, Py_ssize_t position, int64_t *device
   return PyLong_FromSize_t((size_t)tensor);
 }
 
+#define MAX_ARGUMENTS 32
+
 PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args) {
   (void)module;
   Py_ssize_t count = PyTuple_Size(args);
-  if (count > 32) {
-    return PyErr_Format(PyExc_TypeError, "a kernel takes at most 32 arguments, not %zd",
-                        count);
+  if (count > MAX_ARGUMENTS) {
+    return PyErr_Format(PyExc_TypeError, "a kernel takes at most %d arguments, not %zd",
+                        MAX_ARGUMENTS, count);
   }
   int64_t device = -1;
   uint32_t numbers = 0;
@@ -272,4 +274,43 @@ PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args) {
   if (device >= 0) return Py_BuildValue("(LIN)", (long long)device, numbers, values);
   Py_DECREF(values);
   return PyErr_Format(PyExc_TypeError, "a kernel needs at least one tensor");
+}
+
+/* What JavaScript reads before it does anything else (js/src/pyodide/seam.ts knows the
+ * order). */
+typedef struct {
+  double kernel, site, workgroups[3], numbers, count, values[MAX_ARGUMENTS];
+} kernel_call;
+
+static int32_t (*run_kernel)(const kernel_call *call);
+
+/* Who runs kernels: returns 1, or 0 with the error kept on its side. */
+DLW_EXPORT(dlw_bridge_on_run)
+void dlw_bridge_on_run(int32_t (*callback)(const kernel_call *call)) {
+  run_kernel = callback;
+}
+
+PyObject *dlw_bridge_run(PyObject *module, PyObject *args) {
+  (void)module;
+  static kernel_call call; /* not on the stack, whose end JavaScript may be near */
+  double *groups = call.workgroups;
+  long long device;
+  unsigned int numbers;
+  PyObject *values;
+  if (!PyArg_ParseTuple(args, "dd(ddd)(LIO!)", &call.kernel, &call.site, &groups[0],
+                        &groups[1], &groups[2], &device, &numbers, &PyTuple_Type,
+                        &values)) {
+    return NULL;
+  }
+  Py_ssize_t count = PyTuple_Size(values);
+  if (run_kernel == NULL || count > MAX_ARGUMENTS) {
+    return PyErr_Format(PyExc_RuntimeError, "there is no JavaScript that runs kernels");
+  }
+  call.numbers = numbers;
+  call.count = (double)count;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    call.values[i] = PyFloat_AsDouble(PyTuple_GetItem(values, i));
+    if (call.values[i] == -1 && PyErr_Occurred()) return NULL;
+  }
+  return PyBool_FromLong(run_kernel(&call));
 }

@@ -18,6 +18,10 @@ PyObject *dlw_bridge_take(PyObject *module, PyObject *handle);
  * gets of each: a float, or the address of a WebGPU tensor's struct, which is good as
  * long as the caller holds the Tensor). */
 PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args);
+/* _run(number of the kernel, number of the call, (x, y, z) workgroups, what _arguments
+ * returned): has JavaScript run a kernel, past Pyodide's way of calling it, which costs
+ * more than all of our own work. False: it failed, and JavaScript kept the error. */
+PyObject *dlw_bridge_run(PyObject *module, PyObject *args);
 /* _raise(): raises the exception that the last failing function kept, if there is one.
  */
 PyObject *dlw_bridge_raise_pending(PyObject *module, PyObject *unused);

@@ -301,6 +301,7 @@ static PyMethodDef METHODS[] = {
     {"_bind", core_bind, METH_VARARGS, NULL},
     {"_take", dlw_bridge_take, METH_O, NULL},
     {"_arguments", dlw_bridge_arguments, METH_VARARGS, NULL},
+    {"_run", dlw_bridge_run, METH_VARARGS, NULL},
     {"_raise", dlw_bridge_raise_pending, METH_NOARGS, NULL},
 #ifndef __EMSCRIPTEN__
     {"_wrap", dlw_desktop_wrap, METH_VARARGS, NULL},

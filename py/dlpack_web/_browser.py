@@ -115,10 +115,11 @@ _calls: dict[int, tuple[int, Call]] = {}
 _numbers = count(1)
 
 
-def site() -> int:
-    """A number for the call of ours that is running, by which a fault is found to be its."""
+def site(inside: int = 1) -> int:
+    """A number for the call of ours that is running, by which a fault is found to be its.
+    inside: how many of our functions it is called in, at least."""
     number = next(_numbers)
-    _calls[number % _CALLS] = number, calling()
+    _calls[number % _CALLS] = number, calling(inside + 1)
     return number
 
 
@@ -352,17 +353,17 @@ def to_wgpu(tensor: _core.Tensor) -> Any:
 
 
 class Kernel:
-    """JavaScript's Kernel, and the function that runs it."""
+    """JavaScript's Kernel, and the number that C has it run by."""
 
     def __init__(self, js_kernel: Any) -> None:
         self._js = js_kernel
-        self._run = call("runner", js_kernel)
+        self._number = call("numberOf", js_kernel)
 
     def run(
         self, counts: tuple[int, ...], args: Sequence[Any], given: tuple[Any, ...]
     ) -> None:
-        _, bits, values = given
-        invoke(self._run, site(), *counts, bits, *values)
+        if not _core._run(self._number, site(2), counts, given):
+            call("failure")
 
     async def time(
         self, counts: tuple[int, ...], args: Sequence[Any], given: tuple[Any, ...]

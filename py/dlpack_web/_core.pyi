@@ -104,6 +104,9 @@ def _raise() -> None: ...
 
 # What a kernel is given: (device id, bits of those that are numbers, floats and addresses).
 def _arguments(*args: object) -> tuple[int, int, tuple[float, ...]]: ...
+def _run(
+    kernel: int, site: int, workgroups: tuple[int, ...], given: tuple[Any, ...], /
+) -> bool: ...
 
 # Outside of a browser only, where _desktop.py has the GPUBuffers: a Tensor over a GPU
 # handle, of which it owns a reference (strides None: row-major); the handle of a Tensor;

@@ -333,6 +333,8 @@ def _counts(workgroups: Any) -> tuple[int, ...]:
     """Workgroups of three axes, 0 for the usual ones; NumPy's integers are ints as well."""
     if workgroups is None:
         return 0, 0, 0
+    if type(workgroups) is int and workgroups > 0:
+        return workgroups, 1, 1
     try:
         counts = extents(workgroups)
     except TypeError:

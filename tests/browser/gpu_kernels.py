@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from gpu_world import adapter, destroy, has_feature, limit
+from gpu_world import adapter, collect, destroy, has_feature, limit
 
 import dlpack_web as dlw
 from dlpack_web._home import home
@@ -106,6 +106,20 @@ async def test_kept_bind_groups_are_those_of_the_arguments():
                 kernel(x, total if turn % 2 else other, workgroups=1)
         assert (await total.to_host() == sum(range(1, 40, 2))).all()
         assert (await other.to_host() == sum(range(0, 40, 2))).all()
+
+
+async def test_kernels_come_and_go_and_memory_grows():
+    """Each runs by itself, whatever was collected meanwhile and wherever memory is."""
+    with upload([0] * 3) as total, upload([1] * 3) as x:
+        kept, grown = dlw.webgpu.Kernel(ADD), []
+        for _ in range(6):
+            dlw.webgpu.Kernel(ADD)(x, total, workgroups=1)
+            collect()
+            grown.append(bytearray(8 << 20))
+            kept(x, total, workgroups=1)
+            with pytest.raises(ValueError, match="2 bindings"):
+                kept(x, total, 3.5, workgroups=1)
+        assert (await total.to_host() == 12).all()
 
 
 async def test_compile_errors_point_at_the_column():

@@ -29,7 +29,9 @@ pack = function("pack", c_size_t, c_uint32)
 error_kind = function("error_kind", c_int32)
 error_text = function("error_text", ctypes.c_char_p)
 on_drop = function("on_drop", None, c_void_p)
+on_run = function("on_run", None, c_void_p)
 DROP = ctypes.CFUNCTYPE(None, c_uint32)
+RUN = ctypes.CFUNCTYPE(c_int32, c_size_t)
 
 
 def set_shape(*shape, strides=(), byte_offset=0):
@@ -266,6 +268,63 @@ def dropped():
     on_drop(ctypes.cast(callback, c_void_p))
     yield handles
     on_drop(None)
+
+
+@pytest.mark.skipif("sys.platform == 'emscripten'", reason="JavaScript runs them")
+class TestRun:
+    """What JavaScript is called with for a kernel; natively nobody runs any."""
+
+    @pytest.fixture
+    def calls(self):
+        """What it was called with; a kernel numbered 0 fails."""
+        seen = []
+
+        def call(address):
+            call = (ctypes.c_double * 39).from_address(address)
+            seen.append(list(call[: 7 + int(call[6])]))
+            return int(call[0] != 0)
+
+        callback = RUN(call)
+        on_run(ctypes.cast(callback, c_void_p))
+        yield seen
+        on_run(None)
+
+    def test_every_fact_comes_across(self, calls):
+        largest = 2**53 - 1
+        given = 0, 5, (1.5, 2**32 - 4, float("inf"))
+        assert _core._run(3, largest, (65535, 2, 1), given) is True
+        facts = [3, largest, 65535, 2, 1, 5, 3]
+        assert calls == [[*facts, 1.5, 2**32 - 4, float("inf")]]
+
+    def test_as_many_as_there_are(self, calls):
+        _core._run(1, 2, (3, 4, 5), (0, 0, tuple(range(32))))
+        assert calls[0][7:] == list(range(32))
+        with pytest.raises(RuntimeError, match="no JavaScript"):
+            _core._run(1, 2, (3, 4, 5), (0, 0, tuple(range(33))))
+        assert len(calls) == 1
+
+    def test_a_failure_is_told(self, calls):
+        assert _core._run(0, 1, (1, 1, 1), (0, 0, ())) is False
+        assert len(calls) == 1
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            ("3", 1, (1, 1, 1), (0, 0, ())),
+            (3, 1, (1, 1), (0, 0, ())),
+            (3, 1, (1, 1, 1), (0, 0, [])),
+            (3, 1, (1, 1, 1), (0, 0, ("x",))),
+            (3, 1, (1, 1, 10**400), (0, 0, ())),
+        ],
+    )
+    def test_nonsense_is_refused(self, calls, wrong):
+        with pytest.raises((TypeError, OverflowError)):
+            _core._run(*wrong)
+        assert calls == []
+
+    def test_nobody_who_runs(self):
+        with pytest.raises(RuntimeError, match="no JavaScript"):
+            _core._run(1, 1, (1, 1, 1), (0, 0, ()))
 
 
 @pytest.mark.skipif(

@@ -35,6 +35,7 @@ export interface CoreExports {
   error_kind(): number;
   error_text(): number;
   on_drop(fn: number): void;
+  on_run(fn: number): void;
 }
 
 /** Pyodide as the heap needs it; host.ts makes one and knows how. */
@@ -58,6 +59,7 @@ export class HeapStorage implements Storage {
   readonly host: WasmHost;
   readonly memory: { readonly buffer: ArrayBufferLike };
   readonly #scratch: number;
+  #kernelCall: Float64Array = new Float64Array(0);
 
   constructor(host: WasmHost) {
     this.host = host;
@@ -125,6 +127,15 @@ export class HeapStorage implements Storage {
     const start = L.readInt64(words, this.#scratch);
     const bytes = count > 0 ? new Uint8Array(buffer, start, bytesOf(dtype, count)) : NOTHING;
     return { count, bytes };
+  }
+
+  /** The doubles of a `kernel_call` of C's, which is always the same one. */
+  kernelCall(address: number): Float64Array {
+    const { buffer } = this.host.memory;
+    if (this.#kernelCall.buffer !== buffer) {
+      this.#kernelCall = new Float64Array(buffer, address >>> 0, L.KERNEL_CALL);
+    }
+    return this.#kernelCall;
   }
 
   /** Fresh memory, aligned to 256 bytes, contents undefined. */

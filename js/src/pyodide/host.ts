@@ -32,7 +32,7 @@ interface PyodideModule extends MemorySource {
   readonly validSuspender: { value: unknown };
   _check_gil(): void;
   PyProxy_getPtr(proxy: unknown): number;
-  addFunction(fn: (arg: number) => void, signature: string): number;
+  addFunction(fn: (arg: number) => unknown, signature: string): number;
 }
 
 /** The oldest Pyodide that the private parts below were tested on. */
@@ -61,6 +61,7 @@ const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
   error_kind: 1,
   error_text: 1,
   on_drop: 1,
+  on_run: 1,
 };
 
 /** The Emscripten module of a Pyodide, or UnsupportedError saying what this one lacks. */
@@ -91,8 +92,11 @@ export class PyodideHost implements WasmHost {
   readonly #module: PyodideModule;
   readonly #python: PyProxy;
 
-  /** @param onDrop - called by C with each GPU slot of which it drops its reference */
-  constructor(pyodide: Pyodide, onDrop: (slot: number) => void) {
+  /**
+   * @param onDrop - called by C with each GPU slot of which it drops its reference
+   * @param onRun - called by C with the address of what a kernel is to be run with; 1: it was
+   */
+  constructor(pyodide: Pyodide, onDrop: (slot: number) => void, onRun: (address: number) => 0 | 1) {
     const module = moduleOf(pyodide);
     this.#module = module;
     this.memory = new Memory(module);
@@ -103,6 +107,7 @@ export class PyodideHost implements WasmHost {
     this.#python = pyodide.pyimport("dlpack_web._core");
     this.core = coreExports(module, pyodide.version);
     this.core.on_drop(module.addFunction(onDrop, "vi"));
+    this.core.on_run(module.addFunction(onRun, "ii"));
   }
 
   enter<R>(call: (core: CoreExports) => R): R {

@@ -23,6 +23,9 @@ export const HANDLE = 64 >> 2;
 export const SCRATCH_STRIDES = (MAX_NDIM * 8) >> 2;
 export const SCRATCH_BYTE_OFFSET = (2 * MAX_NDIM * 8) >> 2;
 
+/** Doubles of what a kernel is run with, of wasm/bridge.c: seven facts and up to 32 arguments. */
+export const KERNEL_CALL = 7 + 32;
+
 /** Where wasm memory is found: Pyodide's module, whose views are current after growth. */
 export interface MemorySource {
   readonly HEAPU8: Uint8Array;

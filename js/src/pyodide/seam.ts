@@ -1,6 +1,12 @@
 import type { Libraries } from "../adapters/devices.js";
 import { type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
-import type { GPUBuffer, GPUDevice, HTMLCanvasElement, OffscreenCanvas } from "../core/globals.js";
+import type {
+  GPUBuffer,
+  GPUDevice,
+  HTMLCanvasElement,
+  OffscreenCanvas,
+  TimestampWrites,
+} from "../core/globals.js";
 import { watchOver } from "../core/leaks.js";
 import { shared } from "../core/realm.js";
 import { checkShape } from "../core/shape.js";
@@ -38,9 +44,13 @@ const later = () => import("../webgpu/late.js");
 export class PythonSeam {
   readonly bridge: Bridge;
   readonly #heap: HeapStorage;
+  /** Kernels that Python has, by the numbers that it runs them by. */
+  readonly #kernels = new Map<number, WeakRef<Kernel>>();
+  #lastKernel = 0;
+  #failure: unknown;
 
   constructor(pyodide: Pyodide) {
-    const host = new PyodideHost(pyodide, releaseSlot);
+    const host = new PyodideHost(pyodide, releaseSlot, (address) => this.#run(address));
     this.#heap = new HeapStorage(host);
     this.bridge = new Bridge(pyodide, host, this.#heap);
   }
@@ -174,31 +184,27 @@ export class PythonSeam {
     return calledAt(site, () => new Kernel(device, wgsl, { entry, label, check }));
   }
 
+  /** A number for C to have a kernel run by, as long as Python holds it. */
+  numberOf(kernel: Kernel): number {
+    for (const [number, kept] of this.#kernels) {
+      if (kept.deref() === undefined) this.#kernels.delete(number);
+    }
+    this.#kernels.set(++this.#lastKernel, new WeakRef(kernel));
+    return this.#lastKernel;
+  }
+
+  /** Throws what the last kernel failed with that C had run. */
+  failure(): never {
+    const error = this.#failure;
+    this.#failure = undefined;
+    throw error;
+  }
+
   /**
-   * What runs a kernel, for Python to call directly: with the number of the call, workgroups (0 of
+   * Runs a kernel, resolving to the GPU's time in ms: with the number of the call, workgroups (0 of
    * x: the usual ones), and a number or the address of a `dlw_tensor` for each argument, which
    * nobody has to hold meanwhile. Bit i of `numbers` is set where argument i is a number.
    */
-  runner(kernel: Kernel) {
-    return (
-      site: number,
-      x: number,
-      y: number,
-      z: number,
-      numbers: number,
-      ...args: number[]
-    ): void => {
-      const given = this.#arguments(numbers, args);
-      try {
-        const workgroups = x === 0 ? undefined : [x, y, z];
-        calledAt(site, () => kernel.run(given, { workgroups }));
-      } finally {
-        letGo(given);
-      }
-    };
-  }
-
-  /** The same, resolving to the GPU's time in ms. */
   async time(
     site: number,
     deviceId: number,
@@ -211,13 +217,7 @@ export class PythonSeam {
   ): Promise<number> {
     const { timed } = await later();
     return timed(this.device(deviceId), (timestampWrites) => {
-      const given = this.#arguments(numbers, args);
-      try {
-        const workgroups = x === 0 ? undefined : [x, y, z];
-        calledAt(site, () => kernel.run(given, { workgroups, timestampWrites }));
-      } finally {
-        letGo(given);
-      }
+      this.#runWith(kernel, site, [x, y, z], numbers, args, timestampWrites);
     });
   }
 
@@ -288,13 +288,47 @@ export class PythonSeam {
     return this.useDevice(await (await all()).shareDevice(libraries));
   }
 
+  /** Called by C with the address of what a kernel is to be run with. */
+  #run(address: number): 0 | 1 {
+    try {
+      const call = this.#heap.kernelCall(address);
+      const at = (i: number) => call[i] as number;
+      const kernel = this.#kernels.get(at(0))?.deref();
+      if (kernel === undefined) throw new TypeError(`there is no kernel ${at(0)}`);
+      const args = new Array<number>(at(6));
+      for (let i = 0; i < args.length; i++) args[i] = at(7 + i);
+      this.#runWith(kernel, at(1), [at(2), at(3), at(4)], at(5), args);
+      return 1;
+    } catch (error) {
+      this.#failure = error;
+      return 0;
+    }
+  }
+
+  #runWith(
+    kernel: Kernel,
+    site: number,
+    counts: readonly number[],
+    numbers: number,
+    args: readonly number[],
+    timestampWrites?: TimestampWrites,
+  ): void {
+    const given = this.#arguments(numbers, args);
+    try {
+      const workgroups = counts[0] === 0 ? undefined : counts;
+      calledAt(site, () => kernel.run(given, { workgroups, timestampWrites }));
+    } finally {
+      letGo(given);
+    }
+  }
+
   /** What a kernel is given: numbers, and tensors without a hold, for {@link letGo}. */
   #arguments(numbers: number, args: readonly number[]): Argument[] {
     const given: Argument[] = [];
     try {
-      args.forEach((arg, i) => {
+      for (const [i, arg] of args.entries()) {
         given.push((numbers >>> i) & 1 ? arg : this.#heap.peek(arg));
-      });
+      }
       return given;
     } catch (error) {
       letGo(given);
