@@ -55,6 +55,7 @@ TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
+.PHONY: release release-check
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
 .PHONY: test-all test-bundlers test-desktop test-firefox test-webkit test-deno test-node-gpu fuzz fuzz-js
@@ -103,6 +104,21 @@ wheel: $(WHEEL) ## dist/*.whl for Pyodide
 
 package: $(JS) $(WHEEL) ## dist/*.tgz for npm
 	npm pack --silent --pack-destination dist
+
+# The tag of a release, such as v1.2.3: then CHANGELOG.md must have its date, too.
+TAG ?=
+release: package $(VENV) ## dist/release: all files of a release, an SBOM and their sums
+	@$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py build dist/release
+
+# A clone gives the same bytes, and what was made installs where nothing else is.
+release-check: release ## a release can be made by anyone, and installed (TAG=v1.2.3)
+	@$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py versions --tag=$(TAG)
+	rm -rf build/release
+	git clone --quiet . build/release
+	$(MAKE) --no-print-directory -C build/release release
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py compare dist/release build/release/dist/release
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py install dist/release
+	rm -rf build/release
 
 native: $(NATIVE) ## the extension for this machine's CPython, installed into build/venv
 

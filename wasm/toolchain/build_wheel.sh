@@ -15,6 +15,9 @@ cp wasm/*.[ch] "$stage/wasm"
 (cd py/dlpack_web && cp ./*.py ./*.pyi py.typed _bridge.js "$OLDPWD/$stage/py/dlpack_web")
 # The desktop's home (wgpu-py) is never loaded in Pyodide, whose wheel is downloaded each time.
 rm "$stage"/py/dlpack_web/{_desktop*,_wgpu,_wgsl}.py
+# Whoever builds it, and whenever, gets the same bytes.
+chmod -R u=rwX,go=rX "$stage"
+export SOURCE_DATE_EPOCH=315532800 # 1980-01-01, the oldest date of zip files
 
 # An emcc on the PATH goes first; EMSDK may name an installation that is not on it.
 export PATH=$venv/bin:$PATH${EMSDK:+:$EMSDK/upstream/emscripten}

@@ -1,0 +1,118 @@
+"""What keeps something from being a release is told, and archives say nothing of their maker."""
+
+import io
+import json
+import tarfile
+import tomllib
+from pathlib import Path
+
+import pytest
+import release
+from release import ReleaseError
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACES = ["pyproject.toml", "package.json", "package-lock.json", "CHANGELOG.md"]
+
+
+@pytest.fixture
+def project(tmp_path):
+    """The files that say what version it is, and a function that changes one."""
+    for name in [*PLACES, "py/dlpack_web/__init__.py"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    return tmp_path
+
+
+def change(project, name, old, new):
+    text = (project / name).read_text()
+    assert old in text
+    (project / name).write_text(text.replace(old, new, 1))
+
+
+def test_this_project_has_one_version(project):
+    assert release.check_versions(ROOT) == release.check_versions(project)
+
+
+@pytest.mark.parametrize("name", [*PLACES[:3], "py/dlpack_web/__init__.py"])
+def test_a_version_that_differs_is_named(project, name):
+    version = release.check_versions(project)
+    # The lock says it twice: that of the package itself is the second.
+    change(project, name, f'"{version}"', '"9.9.9"')
+    if name == "package-lock.json":
+        change(project, name, f'"{version}"', '"9.9.9"')
+    with pytest.raises(ReleaseError, match=r"versions differ: .*9\.9\.9"):
+        release.check_versions(project)
+
+
+def test_a_tag_needs_its_own_section(project):
+    version = release.check_versions(project)
+    with pytest.raises(ReleaseError, match=r"v9\.9\.9 is not v"):
+        release.check_versions(project, "v9.9.9")
+    with pytest.raises(ReleaseError, match="YYYY-MM-DD"):
+        release.check_versions(project, f"v{version}")
+    change(project, "CHANGELOG.md", "## Unreleased", f"## {version} (2030-01-02)")
+    assert release.check_versions(project, f"v{version}") == version
+    assert release.check_versions(project) == version
+    change(project, "CHANGELOG.md", f"## {version}", "## 0.0.1")
+    with pytest.raises(ReleaseError, match="begins with neither"):
+        release.check_versions(project)
+
+
+def archive(path, names, mtime, user):
+    with tarfile.open(path, "w:gz") as made:
+        for name in names:
+            info = tarfile.TarInfo(name)
+            info.mtime, info.uname, info.uid, info.size = mtime, user, mtime, 3
+            info.mode = 0o600 + mtime % 8
+            made.addfile(info, io.BytesIO(b"abc"))
+
+
+def test_archives_say_nothing_of_their_maker(tmp_path):
+    archive(tmp_path / "1.gz", ["a/x", "a/y"], 1_000_000_001, "one")
+    archive(tmp_path / "2.gz", ["a/y", "a/x"], 1_000_000_002, "two")
+    for n in (1, 2):
+        release.normalise(tmp_path / f"{n}.gz", tmp_path / f"{n}.tar.gz")
+    made = (tmp_path / "1.tar.gz").read_bytes()
+    assert made == (tmp_path / "2.tar.gz").read_bytes()
+    with tarfile.open(tmp_path / "1.tar.gz") as found:
+        assert found.getnames() == ["a/x", "a/y"]
+        content = found.extractfile("a/y")
+        assert content is not None
+        assert content.read() == b"abc"
+
+
+def folder(path, **files):
+    path.mkdir()
+    for name, text in files.items():
+        (path / name).write_text(text)
+    sums = [f"{release.sha256(path / name)}  {name}\n" for name in sorted(files)]
+    (path / release.SUMS).write_text("".join(sums))
+    return path
+
+
+def test_other_bytes_are_found(tmp_path):
+    one = folder(tmp_path / "one", a="1", b="2")
+    release.compare(one, folder(tmp_path / "same", a="1", b="2"))
+    with pytest.raises(ReleaseError, match="other bytes: SHA256SUMS, b"):
+        release.compare(one, folder(tmp_path / "two", a="1", b="3"))
+    with pytest.raises(ReleaseError, match="'c'"):
+        release.compare(one, folder(tmp_path / "three", a="1", c="2"))
+    (one / "a").write_text("3")
+    with pytest.raises(ReleaseError, match="is not of the files"):
+        release.check_sums(one)
+
+
+def test_sources_are_all_told():
+    """An sdist has what is listed: a header that is missing there shows nowhere else."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (module,) = project["tool"]["setuptools"]["ext-modules"]
+    for key, ending in (("sources", "c"), ("depends", "h")):
+        files = sorted(f"wasm/{file.name}" for file in ROOT.glob(f"wasm/*.{ending}"))
+        assert module[key] == files
+
+
+def test_the_sbom_names_no_folder_and_no_moment():
+    told = json.dumps(release.sbom())
+    assert '"pkg:npm/dlpack-web@' in told
+    assert f'"name": "{ROOT.name}"' not in told or ROOT.name == "dlpack-web"
+    assert "timestamp" not in told
