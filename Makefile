@@ -55,7 +55,7 @@ TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
-.PHONY: release release-check
+.PHONY: address release release-check
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
 .PHONY: test-all test-bundlers test-desktop test-firefox test-webkit test-deno test-node-gpu fuzz fuzz-js
@@ -119,6 +119,9 @@ release-check: release ## a release can be made by anyone, and installed (TAG=v1
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py compare dist/release build/release/dist/release
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py install dist/release
 	rm -rf build/release
+
+address: $(VENV) ## says where the project is at home: ADDRESS=https://…
+	@$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py address "$(ADDRESS)"
 
 native: $(NATIVE) ## the extension for this machine's CPython, installed into build/venv
 
@@ -294,6 +297,7 @@ check-js: package
 	$(NODE_BIN)/biome check --error-on-warnings
 	$(NODE_BIN)/publint --strict
 	$(NODE_BIN)/attw --quiet --profile esm-only dist/*.tgz
+	node $(TOOLCHAIN)/check_workflows.mjs
 
 check-locks: $(VENV)
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/check_locks.py

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import tarfile
 import tomllib
 from pathlib import Path
@@ -11,7 +12,13 @@ import release
 from release import ReleaseError
 
 ROOT = Path(__file__).resolve().parents[2]
-PLACES = ["pyproject.toml", "package.json", "package-lock.json", "CHANGELOG.md"]
+PLACES = [
+    "pyproject.toml",
+    "package.json",
+    "package-lock.json",
+    "CITATION.cff",
+    "CHANGELOG.md",
+]
 
 
 @pytest.fixture
@@ -33,13 +40,12 @@ def test_this_project_has_one_version(project):
     assert release.check_versions(ROOT) == release.check_versions(project)
 
 
-@pytest.mark.parametrize("name", [*PLACES[:3], "py/dlpack_web/__init__.py"])
+@pytest.mark.parametrize("name", [*PLACES[:4], "py/dlpack_web/__init__.py"])
 def test_a_version_that_differs_is_named(project, name):
     version = release.check_versions(project)
-    # The lock says it twice: that of the package itself is the second.
-    change(project, name, f'"{version}"', '"9.9.9"')
-    if name == "package-lock.json":
-        change(project, name, f'"{version}"', '"9.9.9"')
+    change(project, name, version, "9.9.9")
+    if name == "package-lock.json":  # says it twice, at the end for the package itself
+        change(project, name, version, "9.9.9")
     with pytest.raises(ReleaseError, match=r"versions differ: .*9\.9\.9"):
         release.check_versions(project)
 
@@ -51,11 +57,29 @@ def test_a_tag_needs_its_own_section(project):
     with pytest.raises(ReleaseError, match="YYYY-MM-DD"):
         release.check_versions(project, f"v{version}")
     change(project, "CHANGELOG.md", "## Unreleased", f"## {version} (2030-01-02)")
+    with pytest.raises(ReleaseError, match=r"nobody's: make address"):
+        release.check_versions(project, f"v{version}")
+    change(project, "pyproject.toml", release.UNSETTLED, "https://example.com/a/b")
     assert release.check_versions(project, f"v{version}") == version
     assert release.check_versions(project) == version
     change(project, "CHANGELOG.md", f"## {version}", "## 0.0.1")
     with pytest.raises(ReleaseError, match="begins with neither"):
         release.check_versions(project)
+
+
+def test_every_place_has_the_one_address():
+    """In addresses, the part that is the project's is everywhere the same."""
+    here = release.address(ROOT)
+    package = json.loads((ROOT / "package.json").read_text())
+    places = [package["homepage"], package["bugs"], package["repository"]["url"]]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    places += project["urls"].values()
+    for name in ("CITATION.cff", "SECURITY.md", "SUPPORT.md"):
+        places += re.findall(r"https://[^\s>]+", (ROOT / name).read_text())
+    config = (ROOT / ".github/ISSUE_TEMPLATE/config.yml").read_text()
+    places += re.findall(r"https://\S+", config)
+    assert len(places) >= 13
+    assert all(place.removeprefix("git+").startswith(here) for place in places)
 
 
 def archive(path, names, mtime, user):

@@ -1,6 +1,7 @@
 """What is published, and whether anyone can make the same.
 
 release.py versions [--tag v1.2.3]   the version is one, wherever it stands
+release.py address ADDRESS           where the project is at home, from now on
 release.py build OUT                 all files of a release into OUT, from `make package`'s
 release.py compare A B               both folders hold the same bytes
 release.py install OUT               what is in OUT installs where nothing else is, and works
@@ -24,8 +25,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+SMOKE = Path(__file__).with_name("smoke.py")
 SUMS, SBOM = "SHA256SUMS", "sbom.cdx.json"
 # Of files in archives: whoever builds them, and whenever, gets the same bytes.
+# Of the project, as long as it is settled nowhere: this one is nobody's (RFC 2606).
+UNSETTLED = "https://example.org/dlpack-web"
 LONG_AGO = 315532800  # 1980-01-01, the oldest date that zip files can hold
 
 
@@ -42,12 +46,14 @@ def versions(root: Path) -> dict[str, str]:
     package = json.loads((root / "package.json").read_text())
     lock = json.loads((root / "package-lock.json").read_text())
     module = (root / "py/dlpack_web/__init__.py").read_text()
+    citation = (root / "CITATION.cff").read_text()
     found = re.search(r'^__version__ = "(.+)"$', module, re.MULTILINE)
     return {
         "pyproject.toml": project["version"],
         "package.json": package["version"],
         "package-lock.json": lock["packages"][""]["version"],
         "dlpack_web.__version__": found[1] if found else "none",
+        "CITATION.cff": "".join(re.findall(r"(?m)^version: (.+)$", citation)),
     }
 
 
@@ -75,7 +81,27 @@ def check_versions(root: Path, tag: str | None = None) -> str:
             f"CHANGELOG.md must begin with '## {version} (YYYY-MM-DD)', not with "
             f"'## {sections[0] if sections else ''}'"
         )
+    if address(root) == UNSETTLED:
+        raise ReleaseError(f"{UNSETTLED} is nobody's: make address ADDRESS=… first")
     return version
+
+
+def address(root: Path) -> str:
+    """Where the project is at home, by the one place that is asked."""
+    urls = tomllib.loads((root / "pyproject.toml").read_text())["project"]["urls"]
+    return str(urls["Homepage"])
+
+
+def move(new: str) -> None:
+    """Writes another address into every file that has the one of now."""
+    old = address(ROOT)
+    if not re.fullmatch(r"https://[\w.-]+(/[\w.-]+)+(?<!\.git)", new):
+        raise ReleaseError(f"{new} is no address like {old}")
+    for name in run("git", "grep", "-lIF", old).split():
+        if name != "wasm/toolchain/release.py":  # which knows that nobody's
+            file = ROOT / name
+            file.write_text(file.read_text().replace(old, new))
+            print(name)
 
 
 # --- building -----------------------------------------------------------------------------
@@ -214,18 +240,11 @@ def read_sums(out: Path) -> Iterator[tuple[str, str]]:
         yield name, digest
 
 
-PROGRAM = """
-import dlpack_web as dlw
-data = bytearray(range(24))
-with dlw.from_buffer(data) as tensor:
-    assert tensor.shape == (24,) and bytes(memoryview(tensor)) == bytes(data)
-print(dlw.__version__)
-"""
 SCRIPT = """
 import { Tensor } from "dlpack-web";
-import { isTensor } from "dlpack-web/core";
+import { Tensor as Same } from "dlpack-web/core";
 const tensor = Tensor.fromTypedArray(new Float32Array([1, 2, 3]));
-if (!isTensor(tensor) || tensor.data[2] !== 3) throw new Error("no tensor");
+if (Same !== Tensor || tensor.data[2] !== 3) throw new Error("no tensor");
 tensor.release();
 """
 
@@ -246,7 +265,7 @@ def install(out: Path) -> None:
             *("--disable-pip-version-check", native),
             cwd=fresh,
         )
-        told = run(python, "-c", PROGRAM, cwd=fresh).strip()
+        told = run(python, SMOKE, cwd=fresh).strip()
         if told != version:
             raise ReleaseError(f"{native.name} says that it is {told}")
         (fresh / "package.json").write_text('{"private": true, "type": "module"}')
@@ -264,6 +283,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("versions").add_argument("--tag")
+    commands.add_parser("address").add_argument("address")
     commands.add_parser("build").add_argument("out", type=Path)
     both = commands.add_parser("compare")
     both.add_argument("a", type=Path)
@@ -273,6 +293,8 @@ def main() -> None:
     try:
         if given.command == "versions":
             print(check_versions(ROOT, given.tag or None))
+        elif given.command == "address":
+            move(given.address)
         elif given.command == "build":
             build(given.out)
             print((given.out / SUMS).read_text(), end="")
