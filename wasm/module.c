@@ -1,4 +1,6 @@
 /* The module: its functions and its start. */
+#include "arrow_export.h"
+#include "arrow_import.h"
 #include "bridge.h"
 #include "desktop.h"
 
@@ -301,6 +303,9 @@ static PyMethodDef METHODS[] = {
     {"_bind", core_bind, METH_VARARGS, NULL},
     {"_take", dlw_bridge_take, METH_O, NULL},
     {"_arguments", dlw_bridge_arguments, METH_VARARGS, NULL},
+    {"_from_arrow_array", dlw_from_arrow_array, METH_VARARGS, NULL},
+    {"_from_arrow_stream", dlw_from_arrow_stream, METH_VARARGS, NULL},
+    {"_to_arrow", dlw_to_arrow, METH_VARARGS, NULL},
     {"_run", dlw_bridge_run, METH_VARARGS, NULL},
     {"_raise", dlw_bridge_raise_pending, METH_NOARGS, NULL},
 #ifndef __EMSCRIPTEN__

@@ -8,6 +8,7 @@ typedef struct tensor_object {
   dlw_tensor *root;   /* there while we have a hold, or views are out */
   struct tensor_object *previous, *next; /* of those that hold something */
   PyObject *js;                          /* the JavaScript twin, kept by Python code */
+  PyObject *validity;                    /* a Tensor, also kept by Python code */
   PyObject *weakrefs;
   PyObject *interrupt; /* the class of what ended a request for a buffer, or NULL */
   uint32_t views;      /* buffers that are out; each has a hold of its own */
@@ -172,10 +173,14 @@ static void let_go(PyObject *self) {
   as_tensor(self)->tensor = NULL;
   unlink_alive(as_tensor(self));
   dlw_release_quietly(tensor);
-  if (as_tensor(self)->js == NULL && as_tensor(self)->interrupt == NULL) return;
+  tensor_object *object = as_tensor(self);
+  if (object->js == NULL && object->validity == NULL && object->interrupt == NULL) {
+    return;
+  }
   PyObject *kept = dlw_put_aside();
-  dlw_set(&as_tensor(self)->js, NULL);
-  dlw_set(&as_tensor(self)->interrupt, NULL);
+  dlw_set(&object->js, NULL);
+  dlw_set(&object->validity, NULL);
+  dlw_set(&object->interrupt, NULL);
   dlw_put_back(kept);
 }
 
@@ -193,6 +198,7 @@ static PyObject *kept_alive(PyObject *self) {
 static int tensor_traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(as_tensor(self)->js);
+  Py_VISIT(as_tensor(self)->validity);
   Py_VISIT(as_tensor(self)->interrupt);
   Py_VISIT(kept_alive(self));
   return 0;
@@ -589,6 +595,7 @@ static PyMethodDef TENSOR_METHODS[] = {
 
 static PyMemberDef TENSOR_MEMBERS[] = {
     {"_js", Py_T_OBJECT_EX, offsetof(tensor_object, js), 0, NULL},
+    {"_validity", Py_T_OBJECT_EX, offsetof(tensor_object, validity), 0, NULL},
     {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(tensor_object, weakrefs),
      Py_READONLY, NULL},
     {NULL, 0, 0, 0, NULL},

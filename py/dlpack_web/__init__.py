@@ -20,6 +20,7 @@ except ImportError as error:
 
 from . import webgpu
 from ._adapter import Adapter, adapter
+from ._arrow import from_arrow, to_arrow
 from ._core import (
     CopyError,
     DeviceLostError,
@@ -58,12 +59,14 @@ __all__ = [
     "adapter",
     "empty",
     "features",
+    "from_arrow",
     "from_buffer",
     "from_dlpack",
     "from_gpu_buffer",
     "from_js",
     "inspect",
     "live_tensors",
+    "to_arrow",
     "to_host",
     "to_js",
     "webgpu",

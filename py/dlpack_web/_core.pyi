@@ -19,6 +19,7 @@ class KernelError(BufferError):
 class Tensor:
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     _js: object
+    _validity: Tensor
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
@@ -104,6 +105,17 @@ def _raise() -> None: ...
 
 # What a kernel is given: (device id, bits of those that are numbers, floats and addresses).
 def _arguments(*args: object) -> tuple[int, int, tuple[float, ...]]: ...
+
+# The elements, and which of them are valid where some are not.
+def _from_arrow_array(
+    schema: object, array: object, column: str | None, /
+) -> tuple[Tensor, Tensor | None]: ...
+def _from_arrow_stream(
+    stream: object, column: str | None, /
+) -> tuple[Tensor, Tensor | None]: ...
+def _to_arrow(
+    tensor: Tensor, validity: Tensor | None, /
+) -> tuple[CapsuleType, CapsuleType]: ...
 def _run(
     kernel: int, site: int, workgroups: tuple[int, ...], given: tuple[Any, ...], /
 ) -> bool: ...

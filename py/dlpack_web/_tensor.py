@@ -209,6 +209,26 @@ class Tensor(_core.Tensor, Hints):
     def __exit__(self, *exception: object) -> None:
         self.release()
 
+    # --- Arrow ----------------------------------------------------------------------------
+
+    @property
+    def validity(self) -> "Tensor | None":
+        """Of a Tensor that `from_arrow` made of an array with nulls: a Tensor of bool, False
+        where an element of axis 0 is null and whatever lies there has no meaning. None: there
+        are no nulls.
+
+        >>> dlw.empty(3).validity is None
+        True
+        """
+        return cast("Tensor | None", getattr(self, "_validity", None))
+
+    def __arrow_c_array__(
+        self, requested_schema: object = None
+    ) -> "tuple[CapsuleType, CapsuleType]":
+        """The capsules of Arrow's C data interface; see `to_arrow`. The type is the
+        Tensor's, whatever is requested."""
+        return _core._to_arrow(self, self.validity)
+
     # --- NumPy ----------------------------------------------------------------------------
 
     def numpy(self) -> "np.ndarray[Any, Any]":

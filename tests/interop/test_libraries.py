@@ -56,12 +56,16 @@ def test_pandas_takes_matrices_and_computes(t, matrix):
         pd.Series(matrix)
 
 
-def test_polars_takes_ndarrays_only(t, matrix):
-    """And says so at once. By its Arrow protocol others may come in."""
+def test_polars_takes_columns_and_ndarrays(t, matrix):
+    """By Arrow's protocol (test_arrow.py); what is no column, it refuses at once."""
     pl = wanted("polars")
-    uses = [lambda x: pl.Series("a", x), lambda x: pl.DataFrame({"a": x})]
-    for use in (*uses, pl.DataFrame, pl.lit):
-        with pytest.raises(TypeError, match="Tensor"):
+    for use in (lambda x: pl.Series("a", x), lambda x: pl.DataFrame({"a": x})["a"]):
+        for x in (t, t.numpy()):
+            assert use(x).to_list() == t.numpy().tolist()
+    for use in (pl.DataFrame, pl.lit):
+        with pytest.raises(
+            (TypeError, pl.exceptions.SchemaError), match=r"Tensor|Struct"
+        ):
             use(t)
         assert use(t.numpy()) is not None
     with pytest.raises(AttributeError, match=r"t\.numpy\(\)\.dtype has names"):

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "js" / "src"
 KIB = 1024
 BUDGETS = {
-    "core_wasm_gzip": 26 * KIB,
+    "core_wasm_gzip": 33 * KIB,  # 5 of them for Arrow's C data interface
     "wheel": 136 * KIB,
     "core_js_gzip": 13 * KIB,  # dlpack-web/core and dlpack-web/exchange, without WebGPU
     "js_gzip": 34 * KIB,  # what importing dlpack-web loads at once

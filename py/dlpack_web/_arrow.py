@@ -1,0 +1,104 @@
+"""Arrow's arrays as Tensors, and back, by the PyCapsule protocol that its libraries speak:
+pyarrow, polars, pandas, DuckDB, nanoarrow, arro3 and others."""
+
+from typing import Any, Literal
+
+from . import _core
+from ._tensor import Tensor
+
+_WAYS = "__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__"
+
+
+def from_arrow(
+    x: Any, *, column: str | None = None, nulls: Literal["keep", "refuse"] = "keep"
+) -> Tensor:
+    """A Tensor over the memory of an Arrow array or column; read-only, as Arrow's is.
+
+    x: what has `__arrow_c_array__`, `__arrow_c_stream__` (a column, a table, a result) or
+    `__arrow_c_device_array__` on the CPU. column: its name, in a table or struct of several.
+    No copy of one chunk of integers or floats; several chunks are joined, and bool, which
+    Arrow has as bits, becomes bytes, each by one copy. Fixed-size lists are further axes.
+    nulls: "keep" leaves whatever lies in their places and says in `Tensor.validity` where they
+    are; "refuse" raises BufferError for an array that has some.
+    BufferError: a type without a DLPack dtype (strings, decimals, dictionaries, ...), nulls
+    within lists, another device; TypeError: x does not speak the protocol.
+
+    >>> class Column:  # what pyarrow, polars, DuckDB, ... have
+    ...     def __arrow_c_array__(self, requested_schema=None):
+    ...         return dlw.from_dlpack(np.arange(3)).__arrow_c_array__()
+    >>> dlw.from_arrow(Column()).numpy().tolist()
+    [0, 1, 2]
+    """
+    if column is not None and not isinstance(column, str):
+        raise TypeError(f"column must be a name, not {column!r}")
+    if nulls not in ("keep", "refuse"):
+        raise ValueError(f"nulls must be 'keep' or 'refuse', not {nulls!r}")
+    tensor, validity = _imported(x, column)
+    if validity is None:
+        return tensor
+    if nulls == "refuse":
+        count = validity.shape[0] - bytes(memoryview(validity)).count(1)
+        raise BufferError(
+            f"{count} of {validity.shape[0]} elements are null: fill or drop them first, "
+            "or say nulls='keep' and look at Tensor.validity"
+        )
+    tensor._validity = validity
+    return tensor
+
+
+def _imported(x: Any, column: str | None) -> tuple[Tensor, Tensor | None]:
+    if hasattr(x, "__arrow_c_array__"):
+        made = _core._from_arrow_array(*_two(x.__arrow_c_array__()), column)
+    elif hasattr(x, "__arrow_c_stream__"):
+        made = _core._from_arrow_stream(x.__arrow_c_stream__(), column)
+    elif hasattr(x, "__arrow_c_device_array__"):
+        made = _core._from_arrow_array(*_two(x.__arrow_c_device_array__()), column)
+    else:
+        raise TypeError(
+            f"cannot take a {type(x).__qualname__} as Arrow's: it has none of "
+            f"{', '.join(_WAYS)}; what has __dlpack__ is taken by from_dlpack()"
+        )
+    values, validity = made
+    assert isinstance(values, Tensor)
+    assert validity is None or isinstance(validity, Tensor)
+    return values, validity
+
+
+def _two(capsules: Any) -> tuple[Any, Any]:
+    if isinstance(capsules, tuple) and len(capsules) == 2:
+        return capsules
+    raise TypeError(f"an Arrow array comes as two capsules, not as {capsules!r}")
+
+
+class ArrowArray:
+    """A Tensor as Arrow's libraries take it: `to_arrow` makes it."""
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
+        return self._tensor.__arrow_c_array__(requested_schema)
+
+
+def to_arrow(tensor: Tensor) -> ArrowArray:
+    """What Arrow's libraries make an array of, by no copy but where the elements do not lie
+    one after the other, or are bool.
+
+    `pyarrow.array`, `polars.Series`, `nanoarrow.array` and others take the result, or the
+    Tensor itself. Axes behind the first become fixed-size lists; `Tensor.validity` goes along.
+    The memory stays alive as long as the array; writing to it changes what is there to be
+    immutable. BufferError: a WebGPU tensor, no axes, a dtype that Arrow lacks.
+
+    >>> schema, array = dlw.to_arrow(dlw.empty((2, 3))).__arrow_c_array__()
+    >>> type(array).__name__
+    'PyCapsule'
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"to_arrow takes a Tensor, not a {type(tensor).__qualname__}: make one with "
+            "from_dlpack() or from_buffer()"
+        )
+    _core._to_arrow(tensor, tensor.validity)  # what is wrong with it is told here
+    return ArrowArray(tensor)

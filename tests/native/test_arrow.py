@@ -1,0 +1,482 @@
+"""Arrow's C data interface, against structs made by hand: what is right comes as it is,
+what is wrong is refused, and everything is released once."""
+
+import ctypes
+import gc
+import random
+
+import numpy as np
+import pytest
+from arrow_forge import Array, Forged, Schema, bitmap, inside, read_array, read_type
+
+import dlpack_web as dlw
+
+LETTERS = {
+    "int8": b"c",
+    "uint8": b"C",
+    "int16": b"s",
+    "uint16": b"S",
+    "int32": b"i",
+    "uint32": b"I",
+    "int64": b"l",
+    "uint64": b"L",
+    "float16": b"e",
+    "float32": b"f",
+    "float64": b"g",
+}
+SIX = np.arange(6, dtype="i4")
+
+
+@pytest.fixture(autouse=True)
+def producers():
+    yield
+    gc.collect()  # whoever took an array has released it
+    Forged.alive.clear()
+
+
+def plain(values=SIX, **changed):
+    return {"length": len(values), "buffers": [None, values], **changed}
+
+
+class TestImport:
+    @pytest.mark.parametrize("name", LETTERS)
+    def test_memory_is_shared_and_moved(self, name):
+        values = np.arange(7).astype(name)
+        producer = Forged(LETTERS[name], plain(values))
+        with dlw.from_arrow(producer) as t:
+            assert (t.dtype, t.shape, t.read_only, t.validity) == (
+                *(name, (7,), True),
+                None,
+            )
+            assert np.shares_memory(t.numpy(), values)
+            assert not producer.arrays[0].release  # ours now
+            assert producer.released["array"] == 0
+        gc.collect()
+        assert producer.released["array"] == 1
+
+    def test_who_holds_on(self):
+        producer = Forged(b"i", plain())
+        array = dlw.from_arrow(producer).numpy()
+        gc.collect()
+        assert producer.released["array"] == 0
+        assert array.tolist() == SIX.tolist()
+        del array
+        gc.collect()
+        assert producer.released["array"] == 1
+
+    @pytest.mark.parametrize("offset", [0, 1, 7, 8, 13])
+    def test_bits_at_any_offset(self, offset):
+        rng = np.random.default_rng(offset)
+        values, valid = rng.integers(0, 2, (2, 37)).astype(bool)
+        array = {
+            "length": 37,
+            "offset": offset,
+            "buffers": [bitmap(valid, offset), bitmap(values, offset)],
+        }
+        producer = Forged(b"b", array)
+        t = dlw.from_arrow(producer)
+        assert t.dtype == "bool"
+        assert (t.numpy() == values).all()
+        assert (t.validity.numpy() == valid).all()
+        assert producer.released["array"] == 0  # copied: it stays the capsule's
+        assert producer.arrays[0].release
+
+    def test_lists_are_axes(self):
+        """Each level has an offset, and nulls of the outermost are its own."""
+        values = np.arange(100, dtype="f4")
+        inner = {"length": 30, "offset": 2, "buffers": [None]}
+        inner["children"] = [plain(values, offset=4)]
+        outer = {"length": 5, "offset": 1, "children": [inner]}
+        outer["buffers"] = [bitmap([1, 0, 1, 1, 1], 1)]
+        lists = (b"+w:3", [(b"item", (b"+w:2", [(b"item", b"f")]))])
+        t = dlw.from_arrow(Forged(lists, outer))
+        assert t.shape == (5, 3, 2)
+        first = 4 + 2 * (2 + 3 * 1)
+        assert (t.numpy().ravel() == values[first : first + 30]).all()
+        assert t.validity.numpy().tolist() == [True, False, True, True, True]
+        t.release()
+        assert t.released
+
+    def test_nulls_within_lists(self):
+        child = plain(np.arange(6), null_count=2)
+        child["buffers"][0] = bitmap([1, 1, 0, 0, 1, 1])
+        outer = {"length": 3, "buffers": [None], "children": [child]}
+        lists = (b"+w:2", [(b"item", b"l")])
+        with pytest.raises(BufferError, match="2 elements of lists are null"):
+            dlw.from_arrow(Forged(lists, outer))
+        outer["buffers"] = [bitmap([1, 0, 1])]  # of a list that is null itself
+        assert dlw.from_arrow(Forged(lists, outer)).shape == (3, 2)
+
+    def test_binary_of_one_size(self):
+        raw = np.arange(24, dtype="u1")
+        t = dlw.from_arrow(Forged(b"w:4", {**plain(raw), "length": 5, "offset": 1}))
+        assert t.numpy().tolist() == raw[4:].reshape(5, 4).tolist()
+
+    def test_columns(self):
+        rows = {"length": 3, "offset": 2, "buffers": [None]}
+        rows["children"] = [plain(SIX), plain(np.arange(9.0), offset=3)]
+        table = (b"+s", [(b"a", b"i"), (b"b", b"g")])
+        t = dlw.from_arrow(Forged(table, rows), column="b")
+        assert t.numpy().tolist() == [5, 6, 7]
+        t = dlw.from_arrow(Forged(table, rows), column="a")
+        assert t.numpy().tolist() == [2, 3, 4]
+        with pytest.raises(BufferError, match="several columns: name one"):
+            dlw.from_arrow(Forged(table, rows))
+        with pytest.raises(BufferError, match="no column named 'c'"):
+            dlw.from_arrow(Forged(table, rows), column="c")
+        twice = (b"+s", [(b"a", b"i"), (b"a", b"g")])
+        with pytest.raises(BufferError, match="several columns named 'a'"):
+            dlw.from_arrow(Forged(twice, rows), column="a")
+        with pytest.raises(BufferError, match="it is an array"):
+            dlw.from_arrow(Forged(b"i", plain()), column="a")
+        rows["buffers"], rows["null_count"] = [bitmap([1, 1, 1, 0, 1])], 1
+        with pytest.raises(BufferError, match="1 whole rows are null"):
+            dlw.from_arrow(Forged(table, rows), column="a")
+
+    def test_nulls_refused(self):
+        array = {"length": 6, "buffers": [bitmap([1, 0, 1, 1, 0, 1]), SIX]}
+        with pytest.raises(BufferError, match="2 of 6 elements are null"):
+            dlw.from_arrow(Forged(b"i", array), nulls="refuse")
+        array["buffers"][0] = bitmap([1] * 6)  # a bitmap, and no nulls
+        assert dlw.from_arrow(Forged(b"i", array), nulls="refuse").validity is None
+
+    def test_no_elements(self):
+        assert dlw.from_arrow(Forged(b"i", plain(SIX[:0]))).shape == (0,)
+        nowhere = {"length": 0, "buffers": [None, None]}
+        assert dlw.from_arrow(Forged(b"f", nowhere)).shape == (0,)
+        assert dlw.from_arrow(Forged(b"b", nowhere)).shape == (0,)
+
+    def test_devices(self):
+        t = dlw.from_arrow(Forged(b"i", plain(), device=(1, None)))
+        assert t.numpy().tolist() == SIX.tolist()
+        for device in ((2, None), (1, 8)):
+            with pytest.raises(BufferError, match=f"device of type {device[0]}"):
+                dlw.from_arrow(Forged(b"i", plain(), device=device))
+
+    @pytest.mark.parametrize(
+        ("letters", "said"),
+        [
+            (b"u", "string"),
+            (b"vz", "binary view"),
+            (b"d:9,2", "decimal"),
+            (b"tdD", "date"),
+            (b"tsu:UTC", "timestamp.*int64"),
+            (b"+l", "list.*fixed-size"),
+            (b"+L", "list"),
+            (b"+ud:0", "union"),
+            (b"+r", "run-end"),
+            (b"n", "null"),
+            (b"?", "unknown"),
+            (b"", "unknown"),
+            (b"ii", "unknown"),
+            (b"+w:", "no number"),
+            (b"+w:-1", "no number"),
+            (b"w:99999999999999999999", "no number"),
+        ],
+    )
+    def test_types_without_a_dtype(self, letters, said):
+        producer = Forged(letters, plain())
+        with pytest.raises(BufferError, match=said):
+            dlw.from_arrow(producer)
+        assert producer.arrays[0].release  # not taken
+
+    def test_dictionaries(self):
+        producer = Forged(b"i", plain())
+        producer.schema.dictionary = ctypes.pointer(Schema())
+        with pytest.raises(BufferError, match="indices or its values"):
+            dlw.from_arrow(producer)
+
+    @pytest.mark.parametrize("x", [None, 3, "x", SIX, b"abc"])
+    def test_what_does_not_speak_it(self, x):
+        with pytest.raises(TypeError, match="__arrow_c_array__"):
+            dlw.from_arrow(x)
+
+    def test_nonsense(self):
+        with pytest.raises(TypeError, match="name"):
+            dlw.from_arrow(Forged(b"i", plain()), column=3)
+        with pytest.raises(ValueError, match="'drop'"):
+            dlw.from_arrow(Forged(b"i", plain()), nulls="drop")
+        producer = Forged(b"i", plain())
+        for wrong in (None, (1, 2), producer._give()[:1], producer._give()[::-1]):
+            producer.__arrow_c_array__ = lambda wrong=wrong: wrong
+            with pytest.raises((TypeError, ValueError)):
+                dlw.from_arrow(producer)
+
+
+class TestLies:
+    """Structs that cannot be: nothing is taken, nothing is read outside."""
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"length": -1},
+            {"offset": -1},
+            {"offset": 2**63 - 3},
+            {"length": 2**62},
+            {"null_count": -2},
+            {"null_count": 7},
+            {"null_count": 3},  # and no bitmap
+            {"n_buffers": 1},
+            {"n_buffers": 3},
+        ],
+        ids=str,
+    )
+    def test_numbers(self, changed):
+        producer = Forged(b"i", {**plain(), **changed})
+        with pytest.raises(BufferError):
+            dlw.from_arrow(producer)
+        assert producer.arrays[0].release
+        assert producer.released == {"schema": 0, "array": 0, "stream": 0}
+
+    @pytest.mark.parametrize(
+        "lie",
+        [
+            lambda s, a: setattr(a, "release", type(a.release)()),
+            lambda s, a: setattr(s, "release", type(s.release)()),
+            lambda s, a: setattr(s, "format", None),
+            lambda s, a: setattr(s, "n_children", -1),
+            lambda s, a: setattr(a, "buffers", type(a.buffers)()),
+            lambda s, a: setattr(a, "dictionary", ctypes.pointer(Array())),
+            lambda s, a: a.buffers.__setitem__(1, None),
+            lambda s, a: a.buffers.__setitem__(1, a.buffers[1] + 2),  # misaligned
+        ],
+    )
+    def test_pointers(self, lie):
+        producer = Forged(b"i", plain())
+        lie(producer.schema, producer.arrays[0])
+        with pytest.raises(BufferError):
+            dlw.from_arrow(producer)
+
+    @pytest.mark.parametrize(
+        "lie",
+        [
+            lambda s, a: setattr(s, "children", type(s.children)()),
+            lambda s, a: setattr(s, "n_children", 0),
+            lambda s, a: setattr(a, "children", type(a.children)()),
+            lambda s, a: setattr(a, "n_children", 0),
+            lambda s, a: setattr(a, "length", 4),  # more lists than elements
+            lambda s, a: setattr(a, "offset", 1),
+            lambda s, a: setattr(a.children[0].contents, "length", 5),
+            lambda s, a: setattr(a.children[0].contents, "offset", -1),
+            lambda s, a: s.children.__setitem__(0, type(s.children[0])()),
+            lambda s, a: a.children.__setitem__(0, type(a.children[0])()),
+            lambda s, a: setattr(
+                *(a.children[0].contents, "release"),
+                type(a.release)(),
+            ),
+        ],
+    )
+    def test_children(self, lie):
+        lists = (b"+w:2", [(b"item", b"i")])
+        array = {"length": 3, "buffers": [None], "children": [plain()]}
+        producer = Forged(lists, array)
+        lie(producer.schema, producer.arrays[0])
+        with pytest.raises(BufferError):
+            dlw.from_arrow(producer)
+
+    def test_lists_without_end(self):
+        type_ = b"c"
+        for _ in range(70):
+            type_ = (b"+w:1", [(b"item", type_)])
+        with pytest.raises(BufferError, match="fixed-size list"):
+            dlw.from_arrow(Forged(type_, plain()))
+
+    def test_lists_of_more_than_there_can_be(self):
+        type_, array = b"c", plain(SIX.view("i1"))
+        for _ in range(3):
+            type_ = (b"+w:2147483647", [(b"item", type_)])
+            array = {"length": 2**31, "buffers": [None], "children": [array]}
+        with pytest.raises(BufferError, match=r"too few|memory can hold"):
+            dlw.from_arrow(Forged(type_, array))
+
+
+class TestStreams:
+    def test_one_chunk_is_not_copied(self):
+        producer = Forged(b"i", plain(SIX[:0]), plain(), stream=True)
+        with dlw.from_arrow(producer) as t:
+            assert np.shares_memory(t.numpy(), SIX)
+            assert producer.released == {"schema": 1, "array": 1, "stream": 1}
+        gc.collect()
+        assert producer.released == {"schema": 1, "array": 2, "stream": 1}
+
+    def test_several_are_joined(self):
+        some = {"length": 3, "offset": 1, "buffers": [bitmap([1, 0, 1], 1), SIX]}
+        producer = Forged(b"i", plain(), some, plain(SIX[4:]), stream=True)
+        t = dlw.from_arrow(producer)
+        assert t.numpy().tolist() == [*range(6), 1, 2, 3, 4, 5]
+        assert t.validity.numpy().tolist() == [True] * 7 + [False] + [True] * 3
+        assert producer.released == {"schema": 1, "array": 3, "stream": 1}
+        assert not t.read_only
+
+    def test_none(self):
+        lists = (b"+w:2", [(b"item", b"b")])
+        producer = Forged(lists, stream=True)
+        t = dlw.from_arrow(producer)
+        assert (t.shape, t.dtype) == ((0, 2), "bool")
+        assert producer.released == {"schema": 2, "array": 0, "stream": 1}
+
+    def test_tables(self):
+        chunk = {"length": 6, "buffers": [None], "children": [plain(), plain(-SIX)]}
+        table = (b"+s", [(b"a", b"i"), (b"b", b"i")])
+        producer = Forged(table, chunk, chunk, stream=True)
+        t = dlw.from_arrow(producer, column="b")
+        assert t.numpy().tolist() == [*-SIX, *-SIX]
+        assert producer.released["array"] == 2 * 3
+
+    def test_a_chunk_that_lies(self):
+        lie = {**plain(), "length": -1}
+        producer = Forged(b"i", plain(), lie, plain(), stream=True)
+        with pytest.raises(BufferError, match="length"):
+            dlw.from_arrow(producer)
+        assert producer.released == {"schema": 1, "array": 2, "stream": 1}
+
+    @pytest.mark.parametrize("text", [b"the disk is gone", None])
+    @pytest.mark.parametrize("when", ["get_schema", "get_next"])
+    def test_errors(self, when, text):
+        producer = Forged(b"i", plain(), stream=True)
+        fail = type(getattr(producer.stream, when))(lambda *_: 5)
+        said = ctypes.c_char_p(text)
+        address = ctypes.cast(said, ctypes.c_void_p).value
+        last = type(producer.stream.get_last_error)(lambda _: address)
+        setattr(producer.stream, when, fail)
+        producer.stream.get_last_error = last
+        with pytest.raises(BufferError, match=r"\(5\): (the disk is gone|it does not)"):
+            dlw.from_arrow(producer)
+        assert producer.released["stream"] == 1
+
+    def test_one_that_was_released(self):
+        producer = Forged(b"i", plain(), stream=True)
+        producer.stream.release = type(producer.stream.release)()
+        with pytest.raises(BufferError, match="released"):
+            dlw.from_arrow(producer)
+
+
+class TestExport:
+    @pytest.mark.parametrize("name", [*LETTERS, "bool"])
+    @pytest.mark.parametrize("shape", [(5,), (0,), (3, 2), (2, 3, 4), (0, 3), (3, 0)])
+    def test_every_type(self, name, shape):
+        size = int(np.prod(shape))
+        values = (np.arange(size) % 5).astype(name).reshape(shape)
+        capsules = dlw.from_dlpack(values).__arrow_c_array__()
+        schema, array = (
+            inside(*each) for each in zip(capsules, (Schema, Array), strict=True)
+        )
+        letter = "b" if name == "bool" else LETTERS[name].decode()
+        assert read_type(schema) == [*(f"+w:{n}" for n in shape[1:]), letter]
+        found, validity = read_array(array, np.dtype(name))
+        assert validity is None
+        assert found.ravel().tolist() == values.ravel().tolist()
+        assert (array.null_count, array.offset, array.length) == (0, 0, shape[0])
+
+    def test_memory_is_shared(self):
+        values = np.arange(5)
+        t = dlw.from_dlpack(values)
+        capsules = t.__arrow_c_array__()
+        assert inside(capsules[1], Array).buffers[1] == values.ctypes.data
+
+    def test_strides_are_packed(self):
+        values = np.arange(24).reshape(4, 6)[::-1, ::2]
+        capsules = dlw.from_dlpack(values).__arrow_c_array__()
+        found, _ = read_array(inside(capsules[1], Array), values.dtype)
+        assert found.tolist() == values.tolist()
+
+    def test_a_child_may_be_moved_out(self):
+        """It outlives its list, and both are released once."""
+        values = np.arange(6.0).reshape(2, 3)
+        capsules = dlw.from_dlpack(values).__arrow_c_array__()
+        outer = inside(capsules[1], Array)
+        child = Array()
+        ctypes.pointer(child)[0] = outer.children[0].contents
+        outer.children[0].contents.release = type(outer.release)()
+        live = dlw.live_tensors()
+        del capsules, outer
+        gc.collect()
+        assert dlw.live_tensors() == live
+        assert read_array(child, np.dtype(float))[0].tolist() == [0, 1, 2, 3, 4, 5]
+        child.release(ctypes.pointer(child))
+        assert dlw.live_tensors() == live - 1
+        assert not child.release
+
+    def test_validity_goes_along(self):
+        array = {"length": 6, "buffers": [bitmap([1, 0, 1, 1, 0, 1]), SIX]}
+        t = dlw.from_arrow(Forged(b"i", array))
+        capsules = t.__arrow_c_array__()
+        found, validity = read_array(inside(capsules[1], Array), SIX.dtype)
+        assert validity.tolist() == [1, 0, 1, 1, 0, 1]
+        assert inside(capsules[1], Array).null_count == 2
+        again = dlw.from_arrow(dlw.to_arrow(t))
+        assert (again.validity.numpy() == t.validity.numpy()).all()
+        assert found.tolist() == again.numpy().tolist() == SIX.tolist()
+
+    @pytest.mark.parametrize(
+        ("name", "shape", "said"),
+        [
+            ("bfloat16", (3,), "no type for bfloat16"),
+            ("complex64", (3,), "no type for complex64"),
+            ("uint4", (4,), "no type for uint4"),
+            ("float32x4", (4,), "no type for float32x4"),
+            ("float32", (), "reshape"),
+        ],
+    )
+    def test_what_arrow_lacks(self, name, shape, said):
+        with pytest.raises(BufferError, match=said):
+            dlw.to_arrow(dlw.empty(shape, name))
+
+    def test_released_and_other_things(self):
+        t = dlw.empty(3)
+        t.release()
+        with pytest.raises(dlw.ReleasedError):
+            dlw.to_arrow(t)
+        with pytest.raises(TypeError, match="from_dlpack"):
+            dlw.to_arrow(SIX)
+
+
+def test_random_arrays_come_back():
+    """Made, taken, given and taken again: the same elements, and nulls in the same
+    places."""
+    rng = random.Random(7)
+    for _ in range(300):
+        dtype = rng.choice([*LETTERS, "bool"])
+        shape = [
+            rng.randrange(20),
+            *(rng.randrange(4) for _ in range(rng.randrange(3))),
+        ]
+        offsets = [rng.randrange(10) for _ in shape]
+        type_ = b"b" if dtype == "bool" else LETTERS[dtype]
+        # From the innermost level out: elements that there are, with those before them.
+        counts = [shape[0]]
+        starts = [offsets[0]]
+        for width, offset in zip(shape[1:], offsets[1:], strict=True):
+            counts.append((starts[-1] + counts[-1]) * width)
+            starts.append(offset)
+        total = starts[-1] + counts[-1]
+        raw = np.array([rng.randrange(2) for _ in range(total)]).astype(dtype)
+        used = raw[starts[-1] :]
+        for i in range(len(shape) - 1, 0, -1):
+            used = used.reshape(starts[i - 1] + counts[i - 1], *shape[i:])[
+                starts[i - 1] :
+            ]
+        data = bitmap(raw) if dtype == "bool" else raw
+        array = {"length": counts[-1], "offset": starts[-1], "buffers": [None, data]}
+        for width, count, start in list(zip(shape[1:], counts, starts, strict=False))[
+            ::-1
+        ]:
+            type_ = (b"+w:%d" % width, [(b"item", type_)])
+            array = {
+                "length": count,
+                "offset": start,
+                "buffers": [None],
+                "children": [array],
+            }
+        valid = [rng.random() < 0.8 for _ in range(shape[0])]
+        has_nulls = rng.random() < 0.5
+        if has_nulls:
+            array["buffers"][0] = bitmap(valid, offsets[0])
+        t = dlw.from_arrow(Forged(type_, array, stream=rng.random() < 0.3))
+        for tensor in (t, dlw.from_arrow(dlw.to_arrow(t))):
+            assert tensor.shape == tuple(shape)
+            assert tensor.numpy().ravel().tolist() == used.ravel().tolist()
+            if has_nulls and not all(valid):
+                assert tensor.validity.numpy().tolist() == valid
+            else:
+                assert tensor.validity is None

@@ -1,0 +1,274 @@
+#include "arrow_export.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "arrow.h"
+
+/* --- types --------------------------------------------------------------------------
+ */
+
+/* A level of a type: the list or, within it, what it is of. */
+typedef struct {
+  char format[24];
+  struct ArrowSchema child, *children[1];
+} schema_level;
+
+static void release_schema(struct ArrowSchema *schema) {
+  schema_level *level = schema->private_data;
+  if (schema->n_children > 0 && level->child.release != NULL) {
+    level->child.release(&level->child);
+  }
+  free(level);
+  schema->release = NULL;
+}
+
+/* Arrow's letter for a dtype; 0: there is none. */
+static char letter_of(DLDataType dtype) {
+  static const char letters[3][4] = {"csil", "CSIL", {0, 'e', 'f', 'g'}};
+  if (dtype.lanes != 1) return 0;
+  if (dtype.code == kDLBool) return dtype.bits == 8 ? 'b' : 0;
+  if (dtype.code > kDLFloat) return 0;
+  for (int i = 0; i < 4; i++) {
+    if (dtype.bits == 8 << i) return letters[dtype.code][i];
+  }
+  return 0;
+}
+
+static int fill_schema(struct ArrowSchema *out, const DLTensor *dl, int32_t axis) {
+  schema_level *level = calloc(1, sizeof *level);
+  if (level == NULL) return -1;
+  int is_list = axis < dl->ndim;
+  *out = (struct ArrowSchema){.format = level->format,
+                              .name = "",
+                              .flags = 2, /* may have nulls */
+                              .release = release_schema,
+                              .private_data = level};
+  if (!is_list) {
+    level->format[0] = letter_of(dl->dtype);
+    return 0;
+  }
+  PyOS_snprintf(level->format, sizeof level->format, "+w:%lld",
+                (long long)dl->shape[axis]);
+  level->children[0] = &level->child;
+  out->n_children = 1, out->children = level->children;
+  if (fill_schema(&level->child, dl, axis + 1) == 0) return 0;
+  out->release(out);
+  return -1;
+}
+
+/* --- arrays -------------------------------------------------------------------------
+ */
+
+/* A level of an array. A child may be moved out, so that each has holds of its own. */
+typedef struct {
+  const void *buffers[2];
+  struct ArrowArray child, *children[1];
+  dlw_tensor *values, *validity;
+} array_level;
+
+static void release_array(struct ArrowArray *array) {
+  array_level *level = array->private_data;
+  if (array->n_children > 0 && level->child.release != NULL) {
+    level->child.release(&level->child);
+  }
+  dlw_tensor_release(level->values);
+  dlw_tensor_release(level->validity);
+  free(level);
+  array->release = NULL;
+}
+
+/* Where no elements are: some consumers take NULL for a mistake. */
+static const uint64_t NOTHING[8];
+
+static int fill_array(struct ArrowArray *out, dlw_tensor *values, const DLTensor *dl,
+                      int32_t axis, int64_t length) {
+  array_level *level = calloc(1, sizeof *level);
+  if (level == NULL) return -1;
+  int is_list = axis < dl->ndim;
+  *out = (struct ArrowArray){.length = length,
+                             .n_buffers = is_list ? 1 : 2,
+                             .buffers = level->buffers,
+                             .release = release_array,
+                             .private_data = level};
+  if (!is_list) {
+    level->values = dlw_tensor_share(values, 0);
+    level->buffers[1] = dlw_size(dlw_dl(values)) > 0
+                            ? (const void *)dlw_first(dlw_dl(values))
+                            : NOTHING;
+    if (level->values != NULL) return 0;
+  } else {
+    level->children[0] = &level->child;
+    out->n_children = 1, out->children = level->children;
+    int64_t count = length * dl->shape[axis]; /* of elements that there are */
+    if (fill_array(&level->child, values, dl, axis + 1, count) == 0) return 0;
+  }
+  out->release(out);
+  return -1;
+}
+
+/* The bits of a row-major Tensor of bool, in fresh memory. */
+static dlw_tensor *pack_bits(dlw_tensor *bools, int64_t *zeros) {
+  int64_t size = dlw_size(dlw_dl(bools)), bytes = (size + 7) / 8;
+  const uint8_t *from = (const uint8_t *)dlw_first(dlw_dl(bools));
+  dlw_tensor *packed = dlw_empty(1, &bytes, (DLDataType){kDLUInt, 8, 1}, 0);
+  if (packed == NULL) return NULL;
+  uint8_t *bits = dlw_dl(packed)->data;
+  if (bytes > 0) memset(bits, 0, (size_t)bytes);
+  *zeros = size;
+  for (int64_t i = 0; i < size; i++) {
+    if (from[i] == 0) continue;
+    bits[i >> 3] |= (uint8_t)(1u << (i & 7));
+    --*zeros;
+  }
+  return packed;
+}
+
+/* --- both ---------------------------------------------------------------------------
+ */
+
+static void destroy_schema(PyObject *capsule) {
+  struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, DLW_ARROW_SCHEMA);
+  if (schema->release != NULL) schema->release(schema);
+  free(schema);
+}
+
+static void destroy_array(PyObject *capsule) {
+  struct ArrowArray *array = PyCapsule_GetPointer(capsule, DLW_ARROW_ARRAY);
+  PyObject *kept = dlw_put_aside();
+  if (array->release != NULL) array->release(array);
+  dlw_put_back(kept);
+  free(array);
+}
+
+static int check_arrow(const DLTensor *dl) {
+  char name[DLW_DTYPE_NAME];
+  if (!dlw_is_host(dl->device)) {
+    PyErr_SetString(PyExc_BufferError,
+                    "the tensor is on WebGPU, Arrow's arrays are on the CPU: use what "
+                    "`await t.to_host()` gives");
+    return -1;
+  }
+  if (dl->ndim == 0) {
+    PyErr_SetString(PyExc_BufferError,
+                    "a Tensor without axes is no Arrow array: use t.reshape(1)");
+    return -1;
+  }
+  for (int32_t i = 1; i < dl->ndim; i++) {
+    if (dl->shape[i] <= INT32_MAX) continue;
+    PyErr_Format(
+        PyExc_BufferError,
+        "axis %d has %lld elements; Arrow's fixed-size lists have at most 2^31-1", i,
+        (long long)dl->shape[i]);
+    return -1;
+  }
+  if (letter_of(dl->dtype) != 0) return 0;
+  PyErr_Format(PyExc_BufferError,
+               "Arrow has no type for %s: integers and floats of 8 to 64 bits and bool "
+               "have one",
+               dlw_dtype_name(dl->dtype, name));
+  return -1;
+}
+
+/* A hold on the elements in row-major order; a copy where they lie otherwise. */
+static dlw_tensor *in_order(dlw_tensor *tensor) {
+  return dlw_is_contiguous(dlw_dl(tensor)) ? dlw_share(tensor) : dlw_copy(tensor);
+}
+
+static PyObject *capsule_of(void *pointer, const char *name,
+                            void (*destroy)(PyObject *), void (*give_up)(void *)) {
+  PyObject *capsule = PyCapsule_New(pointer, name, destroy);
+  if (capsule == NULL) give_up(pointer);
+  return capsule;
+}
+
+static void give_up_schema(void *pointer) {
+  struct ArrowSchema *schema = pointer;
+  schema->release(schema);
+  free(schema);
+}
+
+static void give_up_array(void *pointer) {
+  struct ArrowArray *array = pointer;
+  array->release(array);
+  free(array);
+}
+
+static PyObject *schema_capsule(const DLTensor *dl) {
+  struct ArrowSchema *schema = calloc(1, sizeof *schema);
+  if (schema == NULL || fill_schema(schema, dl, 1) < 0) {
+    free(schema);
+    return PyErr_NoMemory();
+  }
+  return capsule_of(schema, DLW_ARROW_SCHEMA, destroy_schema, give_up_schema);
+}
+
+/* `values` and `validity` (or NULL) are as Arrow has them; borrowed. */
+static PyObject *array_capsule(const DLTensor *dl, dlw_tensor *values,
+                               dlw_tensor *validity, int64_t nulls) {
+  struct ArrowArray *array = calloc(1, sizeof *array);
+  if (array == NULL || fill_array(array, values, dl, 1, dl->shape[0]) < 0) {
+    free(array);
+    return PyErr_NoMemory();
+  }
+  if (validity != NULL) {
+    array_level *level = array->private_data;
+    level->validity = dlw_tensor_share(validity, 0);
+    if (level->validity == NULL) {
+      give_up_array(array);
+      return PyErr_NoMemory();
+    }
+    level->buffers[0] = dlw_dl(validity)->data;
+    array->null_count = nulls;
+  }
+  return capsule_of(array, DLW_ARROW_ARRAY, destroy_array, give_up_array);
+}
+
+/* The bits of the validity, which must be a bool for each element of axis 0. */
+static dlw_tensor *pack_validity(PyObject *object, const DLTensor *dl, int64_t *nulls) {
+  dlw_tensor *given = dlw_tensor_of(object);
+  if (given == NULL) return NULL;
+  const DLTensor *there = dlw_dl(given);
+  if (!dlw_is_host(there->device) || there->dtype.code != kDLBool || there->ndim != 1 ||
+      there->shape[0] != dl->shape[0]) {
+    PyErr_SetString(PyExc_BufferError,
+                    "a validity is a Tensor of bool on the CPU, with one for each "
+                    "element of axis 0");
+    return NULL;
+  }
+  dlw_tensor *ordered = in_order(given);
+  dlw_tensor *bits = ordered != NULL ? pack_bits(ordered, nulls) : NULL;
+  dlw_release_quietly(ordered);
+  return bits;
+}
+
+PyObject *dlw_to_arrow(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *object, *valid, *pair = NULL;
+  if (!PyArg_ParseTuple(args, "OO", &object, &valid)) return NULL;
+  dlw_tensor *tensor = dlw_tensor_of(object);
+  if (tensor == NULL || check_arrow(dlw_dl(tensor)) < 0) return NULL;
+  int64_t nulls = 0, zeros;
+  dlw_tensor *values = in_order(tensor), *bits = NULL;
+  if (values == NULL) return NULL;
+  if (dlw_dl(values)->dtype.code == kDLBool) {
+    dlw_tensor *packed = pack_bits(values, &zeros);
+    dlw_release_quietly(values);
+    values = packed;
+    if (values == NULL) return NULL;
+  }
+  if (valid != Py_None) bits = pack_validity(valid, dlw_dl(tensor), &nulls);
+  if (valid == Py_None || bits != NULL) {
+    PyObject *schema = schema_capsule(dlw_dl(tensor));
+    PyObject *array =
+        schema != NULL ? array_capsule(dlw_dl(tensor), values, bits, nulls) : NULL;
+    if (array != NULL) {
+      pair = Py_BuildValue("(NN)", schema, array);
+    } else {
+      Py_XDECREF(schema);
+    }
+  }
+  dlw_release_quietly(values);
+  dlw_release_quietly(bits);
+  return pair;
+}

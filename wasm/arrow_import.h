@@ -1,0 +1,17 @@
+/* Arrow's arrays, by their capsules, as Tensors: the memory of one chunk without a
+ * copy, read-only as Arrow's memory is; bitmaps (bool, validity) and several chunks
+ * copied. Every struct is checked before what it points to is used. */
+#ifndef DLW_ARROW_IMPORT_H_
+#define DLW_ARROW_IMPORT_H_
+
+#include "object.h"
+
+/* _from_arrow_array(schema, array, column) -> (Tensor, its validity or None). `array`
+ * is a capsule of an ArrowArray or of an ArrowDeviceArray, and is moved; `column` a
+ * name, or None. The validity is a Tensor of bool, one for each element of axis 0. */
+PyObject *dlw_from_arrow_array(PyObject *module, PyObject *args);
+/* _from_arrow_stream(stream, column) -> the same of all its arrays, one after the
+ * other. The stream is released. */
+PyObject *dlw_from_arrow_stream(PyObject *module, PyObject *args);
+
+#endif
