@@ -57,26 +57,34 @@ async function batchFor(way) {
  * Times every way against the others. A way is `{name, run | each, settle?, verify, maxBatch?}`:
  * `run` is synchronous and `each` is awaited one by one; `settle` waits for what a batch of
  * `run` has started; `verify` throws when the result is wrong.
+ *
+ * @param failed - is told of a way whose first result is wrong, or an error, and which is left out;
+ * without it that ends all
  */
-export async function compare(ways, { rounds }) {
+export async function compare(ways, { rounds, failed }) {
   // Once only: V8 shrinks its nursery after a full collection, which slows small things down.
   globalThis.gc?.();
   const samples = new Map();
   for (const way of ways) {
-    await way.verify();
+    try {
+      await way.verify();
+    } catch (error) {
+      if (!failed) throw error;
+      failed(way, error);
+      continue;
+    }
     samples.set(way, { batch: await batchFor(way), totals: [], blocked: [] });
   }
   for (let round = 0; round < rounds; round++) {
-    for (const way of shuffled(ways)) {
+    for (const way of shuffled([...samples.keys()])) {
       const into = samples.get(way);
       const { total, blocked } = await sample(way, into.batch);
       into.totals.push(total);
       into.blocked.push(blocked);
     }
   }
-  for (const way of ways) await way.verify();
-  return ways.map((way) => {
-    const { totals, blocked, batch } = samples.get(way);
+  for (const way of samples.keys()) await way.verify();
+  return [...samples].map(([way, { totals, blocked, batch }]) => {
     const { median, iqr } = spread(totals);
     const row = { way: way.name, median_ms: median, iqr_ms: iqr, n: totals.length, batch };
     if (way.settle) row.js_ms = spread(blocked).median;
