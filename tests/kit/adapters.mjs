@@ -23,7 +23,8 @@ export function isSoftware({ adapter, webgpu }) {
 /** The files that name Vulkan's drivers to its loader, where it looks for them. */
 function drivers() {
   const named = process.env.VK_DRIVER_FILES ?? process.env.VK_ICD_FILENAMES;
-  if (named) return named.split(":").map((file) => `${file}${existsSync(file) ? "" : " (missing)"}`);
+  if (named)
+    return named.split(":").map((file) => `${file}${existsSync(file) ? "" : " (missing)"}`);
   const folders = ["/etc", ...(process.env.XDG_DATA_DIRS ?? "").split(":")];
   return folders
     .map((folder) => `${folder}/vulkan/icd.d`)
@@ -42,7 +43,8 @@ export function advice(software) {
     "and permission to open /dev/nvidia* or /dev/dri/render*. VK_DRIVER_FILES=FILE.json names a driver",
     "by hand.",
   ];
-  if (software) lines.push("With --software the kit runs on software, and its figures mean nothing.");
+  if (software)
+    lines.push("With --software the kit runs on software, and its figures mean nothing.");
   return lines.join("\n");
 }
 

@@ -34,7 +34,7 @@ export function plan({ quick, sizes }) {
 
 function rounds(bytes, quick) {
   if (quick) return 5;
-  return bytes >= 256 * MB ? 7 : bytes >= 16 * MB ? 15 : 50;
+  return bytes >= 256 * MB ? 7 : 15;
 }
 
 /** Measures a step; its rows and what had to be left out go to `kept`. Whether results were right. */
@@ -48,8 +48,14 @@ async function measure(runtime, start, step, quick, kept) {
     return true;
   }
   try {
-    if (!runtime.running) await runtime.call(SECONDS, "start", start);
-    const options = { ...step, rounds: rounds(step.bytes, quick) };
+    if (!runtime.running) {
+      kept.implementations[runtime.implementation].wait_ms = await runtime.call(
+        SECONDS,
+        "start",
+        start,
+      );
+    }
+    const options = { ...step, rounds: rounds(step.bytes, quick), quick };
     const { rows, left_out, wrong } = await runtime.call(SECONDS, "measure", options);
     kept.rows.push(...rows.map((row) => ({ ...told, ...row })));
     kept.left_out.push(...left_out.map((each) => ({ ...told, ...each })));

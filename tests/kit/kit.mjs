@@ -1,7 +1,14 @@
 // The kit, once run.sh has found it a Deno: sees which implementations of WebGPU start, and runs the
 // suite and the measurements in them. Status: 0 all is well, 1 something failed, 2 it was called
 // wrongly, 3 there is no GPU, 130 it was interrupted.
-import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -17,6 +24,7 @@ const json = (path) => JSON.parse(readFileSync(join(SITE, path), "utf8"));
 const SECONDS = 120; // for an implementation to start
 
 function leave(status) {
+  Runtime.stopAll();
   rmSync(process.env.DENO_DIR, { recursive: true, force: true });
   process.exit(status);
 }
@@ -91,6 +99,8 @@ function end(state, status) {
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   process.on(signal, () => end("interrupted", 130));
 }
+process.on("uncaughtException", (error) => end(`failed: ${error.stack}`, 1));
+process.on("unhandledRejection", (error) => end(`failed: ${error?.stack ?? error}`, 1));
 
 const server = await serve(SITE);
 for (const name of options.webgpu) {

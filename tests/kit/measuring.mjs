@@ -1,14 +1,20 @@
 // What answers the kit's measurements, in a Deno of its own: Python, a device, and the ways of
 // tests/bench side by side with those that only a real GPU can tell the worth of.
-import { connect } from "/js/index.js";
+
 import * as library from "/js/index.js";
+import { connect } from "/js/index.js";
 import { useDevice } from "/js/webgpu/device.js";
-import { compare } from "/tests/bench/measure.mjs";
+import { compare, spread } from "/tests/bench/measure.mjs";
 import { dispatchWays, downloadWays, uploadWays } from "/tests/bench/paths.mjs";
 import { answer } from "/tests/runtimes/host.mjs";
 import { copyWay, downloadInPieces, gatherWays, handoverWays, uploadInPieces } from "./ways.mjs";
 
+const MOST_BYTES = 2 ** 30; // of a batch, which drivers may stage all at once
+const MOST = 20_000;
+const SETTLES = 5; // a batch takes at least so many times what waiting for it does
+
 let context = null;
+let waitMs = 0;
 
 async function requestDevice() {
   const adapter = await navigator.gpu.requestAdapter();
@@ -16,7 +22,21 @@ async function requestDevice() {
   return adapter.requestDevice({ requiredLimits: { maxBufferSize, maxStorageBufferBindingSize } });
 }
 
-/** `{pyodideDir, wheel, root}`, as for the harness of the pages. */
+/** How long it takes to learn that a queue is done which had next to nothing to do. Deno looks every 10 ms. */
+async function measureWait(device) {
+  const buffer = device.createBuffer({ size: 4, usage: GPUBufferUsage.COPY_DST });
+  const samples = [];
+  for (let i = 0; i < 10; i++) {
+    const start = performance.now();
+    device.queue.writeBuffer(buffer, 0, Uint32Array.of(i));
+    await device.queue.onSubmittedWorkDone();
+    samples.push(performance.now() - start);
+  }
+  buffer.destroy();
+  return spread(samples).median;
+}
+
+/** `{pyodideDir, wheel, root}`, as for the harness of the pages. Resolves to what waiting takes. */
 async function start({ pyodideDir, wheel, root }) {
   const { loadPyodide } = await import(`${pyodideDir}pyodide.mjs`);
   const pyodide = await loadPyodide({ indexURL: root + pyodideDir });
@@ -25,6 +45,8 @@ async function start({ pyodideDir, wheel, root }) {
   const device = await requestDevice();
   const { pool } = useDevice(device); // a private part, for what is cold
   context = { pyodide, bridge, device, pool, library };
+  waitMs = await measureWait(device);
+  return waitMs;
 }
 
 /** `{ways, done}` of all ways together. */
@@ -63,17 +85,19 @@ function waysFor(path, layout, bytes) {
 async function watched(device, work) {
   const filters = ["out-of-memory", "internal", "validation"];
   for (const filter of filters) device.pushErrorScope(filter);
-  try {
-    return await work();
-  } finally {
-    const errors = await Promise.all(filters.map(() => device.popErrorScope()));
-    const error = errors.find((each) => each);
-    if (error) throw new Error(`${error.constructor.name}: ${error.message}`);
-  }
+  const done = await work().then(
+    (value) => ({ value }),
+    (error) => ({ error }),
+  );
+  const told = await Promise.all(filters.map(() => device.popErrorScope()));
+  const error = told.find((each) => each);
+  if (error) throw new Error(`${error.constructor.name}: ${error.message}`);
+  if ("error" in done) throw done.error;
+  return done.value;
 }
 
 /** `{rows, left_out, wrong}`: ways that fail are left out, and told; those that lie are wrong. */
-async function measure({ path, layout, bytes, rounds }) {
+async function measure({ path, layout, bytes, rounds, quick }) {
   const { device, pool } = context;
   if (bytes > device.limits.maxBufferSize) {
     throw new Error(`this device has buffers of ${device.limits.maxBufferSize} bytes at most`);
@@ -85,8 +109,12 @@ async function measure({ path, layout, bytes, rounds }) {
   };
   const rows = await watched(device, async () => {
     const { ways, done } = waysFor(path, layout, bytes);
+    // Waiting is not what is measured: where it is long, so are the batches.
+    const maxBatch = Math.max(1, Math.min(MOST, MOST_BYTES / bytes));
+    const larger = (way) => (way.settle && !quick ? { ...way, maxBatch } : way);
+    const sampleMs = quick ? undefined : Math.max(5, SETTLES * waitMs);
     try {
-      return await compare(ways, { rounds, failed });
+      return await compare(ways.map(larger), { rounds, sampleMs, failed });
     } catch (error) {
       failed({ name: "one that was right at first" }, error);
       return [];

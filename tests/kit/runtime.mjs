@@ -19,6 +19,7 @@ export const IMPLEMENTATIONS = {
 export class NoAnswerError extends Error {}
 
 export class Runtime {
+  static #all = new Set();
   #child = null;
   #log = [];
   #answered = null;
@@ -32,12 +33,18 @@ export class Runtime {
     const options = ["--allow-all", "--no-prompt", "--no-lock", "--no-config", "--quiet"];
     const preloads = IMPLEMENTATIONS[this.implementation].map((path) => `--preload=${file(path)}`);
     const where = [`--location=${this.url}`, `${this.url}${this.entry}`];
+    const env = {
+      ...process.env,
+      DENO_WEBGPU_BACKEND: "vulkan", // or wgpu takes OpenGL, where Vulkan has no driver
+      KIT_DAWN: new URL("../../../lib/dawn/index.js", import.meta.url).href,
+    };
     const child = spawn(
       process.execPath,
       ["run", ...options, ...preloads, "--v8-flags=--expose-gc", ...where],
-      { env: { ...process.env, KIT_DAWN: new URL("../../../lib/dawn/index.js", import.meta.url).href } },
+      { env },
     );
     this.#child = child;
+    Runtime.#all.add(this);
     this.#log = [];
     const tell = (answer) => {
       if (this.#child === child) this.#answered?.(answer);
@@ -80,5 +87,10 @@ export class Runtime {
   stop() {
     this.#child?.kill("SIGKILL");
     this.#child = null;
+    Runtime.#all.delete(this);
+  }
+
+  static stopAll() {
+    for (const runtime of Runtime.#all) runtime.stop();
   }
 }

@@ -37,7 +37,8 @@ export async function runTests(implementation, { url, start, cases, say }) {
       const reports = await reportsOf(runtime, start, file);
       const seconds = ((performance.now() - begun) / 1000).toFixed(1);
       say(`  ${file}: ${counts(reports)} (${seconds} s)`);
-      for (const { id, detail } of by(reports, "failed")) say(`  FAILED ${id}\n${indented(detail)}`);
+      for (const { id, detail } of by(reports, "failed"))
+        say(`  FAILED ${id}\n${indented(detail)}`);
       for (const { id, detail } of by(reports, "skipped")) say(`    skipped ${id}: ${detail}`);
       all.push(...reports);
     }

@@ -42,9 +42,7 @@ export function copyWay({ bridge, device }, bytes) {
     expect(same(await words(device, to, bytes), expected), "copy");
   };
   return {
-    ways: [
-      { name: "device to device", run, verify, settle: settleOn(device), maxBatch: 64 },
-    ],
+    ways: [{ name: "device to device", run, verify, settle: settleOn(device), maxBatch: 64 }],
     done() {
       for (const buffer of [from, to]) buffer.destroy();
     },
@@ -116,7 +114,9 @@ export function uploadInPieces({ bridge, device }, bytes) {
     const each = async () => {
       await inPieces(slots, piece, bytes, async (slot, from) => {
         await slot.mapAsync(USAGE.WRITE); // as soon as its last copy is done
-        new Uint32Array(slot.getMappedRange()).set(host.data.subarray(from / 4, (from + piece) / 4));
+        new Uint32Array(slot.getMappedRange()).set(
+          host.data.subarray(from / 4, (from + piece) / 4),
+        );
         slot.unmap();
         copyPart(device, slot, 0, gpu, from, piece);
       });
