@@ -7,8 +7,8 @@ const [KB, MB] = [2 ** 10, 2 ** 20];
 const SIZES = [64, 4 * KB, 64 * KB, MB, 16 * MB, 64 * MB, 256 * MB, LARGEST];
 const QUICK = [64, MB];
 const SECONDS = 600; // for one step
-// NumPy's array, its copy to compare with, what is read back, and what drivers keep of both.
-const MEMORY = 8;
+// NumPy's array, its copies to compare with, and what drivers keep; all of it where GPUs have no memory of their own.
+const MEMORY = 12;
 
 /** `[path, layout, smallest, largest]` in bytes: below, calls alone would be measured. */
 const PATHS = [

@@ -2,7 +2,10 @@
 # The tests and measurements of dlpack-web on this machine's GPU: README.txt tells more.
 # Nothing is needed but a C library (glibc 2.34 or newer) and the GPU's driver for Vulkan.
 set -eu
-here=$(cd "${0%/*}" && pwd)
+case $0 in
+  */*) here=$(cd "${0%/*}" && pwd) ;;
+  *) here=$(pwd) ;; # sh run.sh
+esac
 machine=$(uname -s)/$(uname -m)
 if [ "$machine" != Linux/x86_64 ]; then
   echo "This is $machine: the kit's programs are for Linux/x86_64 alone." >&2
@@ -21,8 +24,8 @@ for library in "$here"/lib/*/*.so.*; do
     LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}${library%/*}
   fi
 done
-export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}"
 # Where machines that lend their GPU to a container put the driver.
+export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64"
 export XDG_DATA_DIRS="${XDG_DATA_DIRS:-/usr/local/share:/usr/share}:/usr/local/nvidia/share"
 export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-${TMPDIR:-/tmp}}" # Mesa wants it, or complains
 
@@ -31,6 +34,6 @@ if ! said=$("$here/bin/deno" --version 2>&1); then
   echo "$said" >&2
   exit 2
 fi
-export DENO_DIR="${TMPDIR:-/tmp}/dlpack-web-kit-$$" NO_COLOR=1
+export DENO_DIR="${TMPDIR:-/tmp}/dlpack-web-kit-$$" DENO_NO_UPDATE_CHECK=1 NO_COLOR=1
 exec "$here/bin/deno" run --allow-all --no-prompt --no-lock --no-config --quiet \
   "$here/site/tests/kit/kit.mjs" "$@"
