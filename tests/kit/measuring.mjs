@@ -57,8 +57,13 @@ function together(...parts) {
   };
 }
 
-function waysFor(path, layout, bytes) {
-  switch (path) {
+/** `least`: ours, today's and the floor alone, which need half the memory. */
+function waysFor(path, layout, bytes, least) {
+  switch (least ? `least ${path}` : path) {
+    case "least download":
+      return downloadWays(context, bytes);
+    case "least upload":
+      return uploadWays(context, bytes, layout);
     case "dispatch":
       return dispatchWays(context, bytes);
     case "handover":
@@ -90,14 +95,14 @@ async function watched(device, work) {
     (error) => ({ error }),
   );
   const told = await Promise.all(filters.map(() => device.popErrorScope()));
-  const error = told.find((each) => each);
+  const error = told.reverse().find((each) => each); // what was pushed first: the cause
   if (error) throw new Error(`${error.constructor.name}: ${error.message}`);
   if ("error" in done) throw done.error;
   return done.value;
 }
 
 /** `{rows, left_out, wrong}`: ways that fail are left out, and told; those that lie are wrong. */
-async function measure({ path, layout, bytes, rounds, quick }) {
+async function measure({ path, layout, bytes, rounds, quick, least }) {
   const { device, pool } = context;
   if (bytes > device.limits.maxBufferSize) {
     throw new Error(`this device has buffers of ${device.limits.maxBufferSize} bytes at most`);
@@ -108,7 +113,7 @@ async function measure({ path, layout, bytes, rounds, quick }) {
     list.push({ way, reason: error.message });
   };
   const rows = await watched(device, async () => {
-    const { ways, done } = waysFor(path, layout, bytes);
+    const { ways, done } = waysFor(path, layout, bytes, least);
     // Waiting is not what is measured: where it is long, so are the batches.
     const maxBatch = Math.max(1, Math.min(MOST, MOST_BYTES / bytes));
     const larger = (way) => (way.settle && !quick ? { ...way, maxBatch } : way);
