@@ -32,6 +32,7 @@ WHEEL := dist/wheel.json
 LIBRARIES := build/libraries/.done
 PATCHED := build/patched/.done
 RUNTIMES := build/runtimes/.done
+KIT := build/dlpack-web-gpu-kit.tar.xz
 MODEL := build/model/.done
 LITE := build/lite/.done
 EXAMPLE := build/example/example.wasm
@@ -58,7 +59,11 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 .PHONY: address release release-check
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
-.PHONY: test-all test-bundlers test-desktop test-firefox test-webkit test-deno test-node-gpu fuzz fuzz-js
+# What goes into the kit, beside what is built.
+KIT_FILES = $(shell find tests -name '*.mjs' -o -name '*.py' -o -name '*.json') \
+  tests/kit/run.sh tests/kit/README.txt js/EXCHANGE.md web/counters.mjs
+.PHONY: test-all test-bundlers test-desktop test-firefox test-webkit test-deno test-node-gpu
+.PHONY: gpu-kit test-gpu-kit fuzz fuzz-js
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
 help: ## this list
@@ -75,7 +80,7 @@ test: ## the tests, but for those of notebooks and other browsers
 	$(MAKE) --no-print-directory -j2 --output-sync=target \
 	  test-asan test-browser test-native test-js test-package test-desktop
 
-test-all: test test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu ## all tests: bundlers, notebooks, other browsers, Deno and Node, too
+test-all: test test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## all tests: bundlers, notebooks, other browsers, Deno and Node, too
 
 serve: $(LITE) site ## the site on http://localhost:8000
 	@$(PYTHON_BIN)/python web/serve.py --port 8000
@@ -206,6 +211,12 @@ test-deno: $(LIBRARIES) $(RUNTIMES) site
 test-node-gpu: $(LIBRARIES) $(RUNTIMES) site
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader
 	$(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or missing or refused"
+
+gpu-kit: $(KIT) ## what tests and measures on a machine with a GPU and nothing else: build/dlpack-web-gpu-kit.tar.xz
+
+test-gpu-kit: $(KIT)
+	@$(TOOLCHAIN)/need.sh swiftshader lavapipe
+	$(PYTHON_BIN)/python -m pytest tests/kit
 
 test-webkit: site
 	@$(TOOLCHAIN)/need.sh WebKitWebDriver Xvfb
@@ -373,6 +384,11 @@ $(RUNTIMES): $(addprefix tests/runtimes/package,.json -lock.json)
 	cd build/runtimes
 	$(NPM_CI)
 	touch .done
+
+$(KIT): $(LIBRARIES) $(RUNTIMES) $(JS) $(WHEEL) $(NUMPY) $(KIT_FILES) | site
+	@$(TOOLCHAIN)/need.sh libvulkan
+	echo "[build] the kit for machines with a GPU (a minute)"
+	$(PYTHON_BIN)/python tests/kit/build.py
 
 $(MODEL): requirements/model.txt web/digits.py $(MAKE_VENV)
 	@echo "[setup] scikit-learn and ONNX into build/model"

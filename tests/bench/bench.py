@@ -27,6 +27,7 @@ import exchange
 from browser import BrowserMissingError, open_browser, open_page
 from plot import OURS, panels, plot, summarise
 from serve import Server
+from words import human
 
 BUILD = ROOT / "build"
 
@@ -71,14 +72,6 @@ def measure_in_node(quick: bool, only: str | None) -> list[dict]:
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     rows: list[dict] = json.loads(done.stdout)
     return rows
-
-
-def human(ms: float) -> str:
-    """1.25e-4 -> '125 ns'."""
-    for unit, scale in (("ns", 1e6), ("µs", 1e3)):
-        if ms * scale < 1000:
-            return f"{ms * scale:.3g} {unit}"
-    return f"{ms:.3g} ms"
 
 
 def tables(rows: list[dict]) -> list[str]:

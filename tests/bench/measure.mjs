@@ -1,7 +1,8 @@
 // Timing of rival ways to do the same thing: one page, random order in every round, medians.
 
-const SAMPLE_MS = 2; // a sample is a batch this long: the clock ticks every 5 µs
+const SAMPLE_MS = 2; // a sample is a batch at least this long: the clock ticks every 5 µs
 const MAX_BATCH = 20_000;
+const EVEN = 4;
 const WARM_UP_MS = 100; // until the compilers are done with it
 
 const now = () => performance.now();
@@ -42,41 +43,58 @@ async function sample(way, count) {
 }
 
 /** Warms up; returns how many runs make a sample long enough to be timed. */
-async function batchFor(way) {
+async function batchFor(way, sampleMs) {
   const limit = way.maxBatch ?? MAX_BATCH;
   const end = now() + WARM_UP_MS;
   let count = 1;
   do {
     const { total } = await sample(way, count);
-    if (total * count < SAMPLE_MS) count = Math.min(limit, count * 4);
+    if (total * count < sampleMs) count = Math.min(limit, count * 4);
   } while (now() < end);
   return count;
+}
+
+function even(samples) {
+  const settled = [...samples].filter(([way]) => way.settle).map(([, sample]) => sample);
+  const largest = Math.max(...settled.map(({ batch }) => batch));
+  for (const sample of settled) sample.batch = Math.min(largest, EVEN * sample.batch);
 }
 
 /**
  * Times every way against the others. A way is `{name, run | each, settle?, verify, maxBatch?}`:
  * `run` is synchronous and `each` is awaited one by one; `settle` waits for what a batch of
  * `run` has started; `verify` throws when the result is wrong.
+ *
+ * @param sampleMs - of a batch, at least, where waiting is slow; batches that are settled are then
+ * as large as each other's, as far as that takes no more than EVEN times as long
+ * @param failed - is told of a way whose first result is wrong, or an error, and which is left out;
+ * without it that ends all
  */
-export async function compare(ways, { rounds }) {
+export async function compare(ways, { rounds, sampleMs = SAMPLE_MS, failed }) {
   // Once only: V8 shrinks its nursery after a full collection, which slows small things down.
   globalThis.gc?.();
   const samples = new Map();
   for (const way of ways) {
-    await way.verify();
-    samples.set(way, { batch: await batchFor(way), totals: [], blocked: [] });
+    try {
+      await way.verify();
+    } catch (error) {
+      if (!failed) throw error;
+      failed(way, error);
+      continue;
+    }
+    samples.set(way, { batch: await batchFor(way, sampleMs), totals: [], blocked: [] });
   }
+  if (sampleMs > SAMPLE_MS) even(samples);
   for (let round = 0; round < rounds; round++) {
-    for (const way of shuffled(ways)) {
+    for (const way of shuffled([...samples.keys()])) {
       const into = samples.get(way);
       const { total, blocked } = await sample(way, into.batch);
       into.totals.push(total);
       into.blocked.push(blocked);
     }
   }
-  for (const way of ways) await way.verify();
-  return ways.map((way) => {
-    const { totals, blocked, batch } = samples.get(way);
+  for (const way of samples.keys()) await way.verify();
+  return [...samples].map(([way, { totals, blocked, batch }]) => {
     const { median, iqr } = spread(totals);
     const row = { way: way.name, median_ms: median, iqr_ms: iqr, n: totals.length, batch };
     if (way.settle) row.js_ms = spread(blocked).median;

@@ -5,11 +5,16 @@ const PYBUF_FULL_RO = 0x11c; // strides and format, read-only accepted: what Num
 const USAGE = { STORAGE: 0x80, COPY_DST: 0x08, COPY_SRC: 0x04, MAP_READ: 0x01 };
 const TENSOR_USAGE = USAGE.STORAGE | USAGE.COPY_DST | USAGE.COPY_SRC;
 
-function expect(condition, what) {
+export function expect(condition, what) {
   if (!condition) throw new Error(`wrong result: ${what}`);
 }
 
-const same = (a, b) => a.length === b.length && a.every((value, i) => value === b[i]);
+/** Whether two typed arrays have the same values; a loop, as some have a gigabyte. */
+export function same(a, b) {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
 
 /** A float32 ndarray of so many bytes, as the PyProxy that JavaScript holds. */
 export function makeArray(pyodide, bytes) {
@@ -431,7 +436,7 @@ make`);
   };
 }
 
-function copyBuffer(device, from, to, bytes) {
+export function copyBuffer(device, from, to, bytes) {
   const encoder = device.createCommandEncoder();
   encoder.copyBufferToBuffer(from, 0, to, 0, bytes);
   device.queue.submit([encoder.finish()]);

@@ -9,6 +9,7 @@ from textwrap import fill
 
 import matplotlib
 from matplotlib.figure import Figure
+from words import size
 
 OURS = "dlpack-web"
 COLD = f"{OURS}, cold"
@@ -27,10 +28,6 @@ UNITS = (
     ("µs", 1e3),
     ("ns", 1e6),
 )  # the first in which the longest bar is >= 1
-
-
-def size(nbytes: int) -> str:
-    return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes} B"
 
 
 def colour(way: str) -> str:

@@ -29,10 +29,8 @@ DENO_OPTIONS = (
 )
 ARCH = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "?")
 VULKAN = Path("/usr/share/vulkan/icd.d")
-
-
-# What their compilers of WGSL say of "nonsense".
-COMPILERS = {"wgpu-core": "expected global item", "Dawn": "unexpected token"}
+# What runs, here and in the kit, and what the compilers of WGSL say of "nonsense".
+SUITE = json.loads((ROOT / HERE / "suite.json").read_text())
 
 
 class WrongRuntimeError(RuntimeError):
@@ -75,7 +73,7 @@ LAVAPIPE = Driver(
 class Wanted:
     """Where a suite must run."""
 
-    webgpu: str  # a key of COMPILERS
+    webgpu: str  # of SUITE["compilers"]
     driver: Driver
     agent: str  # all of `navigator.userAgent`
 
@@ -87,7 +85,7 @@ class Wanted:
         if (
             where["agent"] == self.agent
             and self.driver.described in where["webgpu"].lower()
-            and COMPILERS[self.webgpu] in where["compiler"]
+            and SUITE["compilers"][self.webgpu] in where["compiler"]
         ):
             return None
         return (

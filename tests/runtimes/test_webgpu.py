@@ -5,42 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from runtime import LAVAPIPE, Driver, Runtime, Wanted, WrongRuntimeError
-
-JAVASCRIPT = [
-    "arrow_cases.mjs",
-    "counter_cases.mjs",
-    "cpu_cases.mjs",
-    "exchange_cases.mjs",
-    "fault_cases.mjs",
-    "gpu_cases.mjs",
-    "image_cases.mjs",
-    "image_errors.mjs",
-    "kernels_cases.mjs",
-    "mishap_cases.mjs",
-    "realm_cases.mjs",
-    "shader_cases.mjs",
-]
-PYTHON = [
-    "docstring_cases.py",
-    "gpu_buffers.py",
-    "gpu_cases.py",
-    "gpu_errors.py",
-    "gpu_faults.py",
-    "gpu_interrupts.py",
-    "gpu_kernels.py",
-    "gpu_upload.py",
-    "image_cases.py",
-]
+from runtime import LAVAPIPE, SUITE, Driver, Runtime, Wanted, WrongRuntimeError
 
 
-@pytest.mark.parametrize("file", JAVASCRIPT)
+@pytest.mark.parametrize("file", SUITE["javascript"])
 def test_cases_in_javascript(file: str, runtime: Runtime) -> None:
     runtime.cases(f"/tests/browser/{file}").must_pass()
     assert runtime.call("complaints") == []
 
 
-@pytest.mark.parametrize("file", PYTHON)
+@pytest.mark.parametrize("file", SUITE["python"])
 def test_cases_in_python(file: str, runtime: Runtime) -> None:
     runtime.pytest([f"tests/browser/{file}"]).must_pass()
     assert runtime.call("complaints") == []

@@ -1,0 +1,50 @@
+// The suite: the cases of tests/browser in each implementation, told in tests.txt as they end.
+import { Runtime } from "./runtime.mjs";
+
+const SECONDS = 600; // for a file of cases; minutes only where the GPU is software
+const indented = (text) => `${text}`.replace(/^/gm, "    ");
+
+/** One file's reports; what is no report of a case becomes one. */
+async function reportsOf(runtime, start, file) {
+  const failed = (error) => ({ id: file, outcome: "failed", detail: error.stack ?? `${error}` });
+  try {
+    if (!runtime.running) await runtime.call(SECONDS, "start", start);
+    const { reports } = file.endsWith(".py")
+      ? await runtime.call(SECONDS, "pytest", "/bundle/tests.zip", [`tests/browser/${file}`])
+      : await runtime.call(SECONDS, "cases", `/tests/browser/${file}`, null);
+    const complaints = await runtime.call(SECONDS, "complaints");
+    if (reports.length === 0) return [failed(new Error("no case ran"))];
+    return [...reports, ...complaints.map((text) => failed(new Error(text)))];
+  } catch (error) {
+    runtime.stop(); // nothing is known of what is left in it
+    return [failed(error)];
+  }
+}
+
+const by = (reports, outcome) => reports.filter((report) => report.outcome === outcome);
+const counts = (reports) =>
+  ["passed", "failed", "skipped"]
+    .map((outcome) => `${by(reports, outcome).length} ${outcome}`)
+    .join(", ");
+
+/** Runs the files of cases; `say` gets lines. Resolves to whether all passed. */
+export async function runTests(implementation, { url, start, cases, say }) {
+  const runtime = new Runtime(implementation, url, "tests/runtimes/main.mjs");
+  const all = [];
+  try {
+    for (const file of cases) {
+      const begun = performance.now();
+      const reports = await reportsOf(runtime, start, file);
+      const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+      say(`  ${file}: ${counts(reports)} (${seconds} s)`);
+      for (const { id, detail } of by(reports, "failed"))
+        say(`  FAILED ${id}\n${indented(detail)}`);
+      for (const { id, detail } of by(reports, "skipped")) say(`    skipped ${id}: ${detail}`);
+      all.push(...reports);
+    }
+  } finally {
+    runtime.stop();
+  }
+  say(`${implementation}: ${counts(all)}`);
+  return by(all, "failed").length === 0;
+}
