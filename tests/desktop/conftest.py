@@ -29,7 +29,7 @@ if "VK_DRIVER_FILES" not in os.environ:
 os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
 
 # This folder first: its gpu_world and gpu_fixtures stand in the place of the page's.
-sys.path[:0] = [str(HERE), str(HERE.parent / "browser"), str(HERE.parent / "native")]
+sys.path[:0] = [str(HERE), *(str(HERE.parent / x) for x in ("browser", "native", "lite"))]
 pytest.register_assert_rewrite("gpu_world", "gpu_fixtures", *SHARED)
 
 from gpu_fixtures import device, gpu_features, nothing_leaks, run_async
