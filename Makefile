@@ -193,7 +193,7 @@ test-webkit: site
 	$(PYTHON_BIN)/python -m pytest tests/browser/webkit.py
 
 # The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/desktop/conftest.py).
-test-desktop: build/desktop/.done $(NATIVE) ## dlw.webgpu in CPython, over wgpu-py
+test-desktop: build/desktop/.done $(MODEL) $(NATIVE) ## dlw.webgpu in CPython, over wgpu-py
 	@$(TOOLCHAIN)/need.sh libvulkan lavapipe
 	echo "[test] tests/desktop"
 	PYTHONPATH=py build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider

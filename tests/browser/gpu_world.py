@@ -8,6 +8,7 @@ import gc
 from types import SimpleNamespace
 
 import js
+import pytest
 from js import harness
 from pyodide.ffi import create_proxy, run_sync, to_js
 
@@ -90,6 +91,15 @@ async def bytes_of(device, buffer, count):
     gpu.queue.submit(to_js([encoder.finish()]))
     await target.mapAsync(1)  # GPUMapMode.READ
     return target.getMappedRange().to_py().tobytes()
+
+
+def image_of(pixels):
+    """An image of RGBA bytes, as from_image takes it here."""
+    if not hasattr(js, "ImageData"):
+        pytest.skip("only pages have images")
+    height, width, _ = pixels.shape
+    data = js.Uint8ClampedArray.new(to_js(pixels.ravel()))
+    return js.ImageData.new(data, width, height)
 
 
 async def destroy(device):

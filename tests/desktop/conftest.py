@@ -19,7 +19,7 @@ DRIVERS = (
     "/usr/lib/chromium/vk_swiftshader_icd.json",
 )
 SHARED = ("gpu_buffers", "gpu_cases", "gpu_errors", "gpu_faults")
-SHARED += ("gpu_kernels", "gpu_upload")
+SHARED += ("gpu_kernels", "gpu_same_bytes", "gpu_upload")
 
 if "VK_DRIVER_FILES" not in os.environ:
     found = [driver for driver in DRIVERS if Path(driver).is_file()]
@@ -30,7 +30,7 @@ os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
 
 # This folder first: its gpu_world and gpu_fixtures stand in the place of the page's.
 sys.path[:0] = [str(HERE), *(str(HERE.parent / x) for x in ("browser", "native", "lite"))]
-pytest.register_assert_rewrite("gpu_world", "gpu_fixtures", *SHARED)
+pytest.register_assert_rewrite("gpu_world", "gpu_fixtures", "outputs", *SHARED)
 
 from gpu_fixtures import device, gpu_features, nothing_leaks, run_async
 

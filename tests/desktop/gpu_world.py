@@ -103,6 +103,11 @@ async def bytes_of(device, buffer, count):
     return bytes(device.gpu.queue.read_buffer(buffer, 0, count))
 
 
+def image_of(pixels):
+    """An image of RGBA bytes, as from_image takes it here."""
+    return pixels
+
+
 async def destroy(device):
     """Loses a device."""
     device.gpu.destroy()

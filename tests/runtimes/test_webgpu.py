@@ -29,6 +29,7 @@ PYTHON = [
     "gpu_faults.py",
     "gpu_interrupts.py",
     "gpu_kernels.py",
+    "gpu_same_bytes.py",
     "gpu_upload.py",
     "image_cases.py",
 ]
