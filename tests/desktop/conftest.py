@@ -18,8 +18,8 @@ DRIVERS = (
     "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json",
     "/usr/lib/chromium/vk_swiftshader_icd.json",
 )
-SHARED = ("gpu_buffers", "gpu_cases", "gpu_errors", "gpu_faults")
-SHARED += ("gpu_kernels", "gpu_same_bytes", "gpu_upload")
+SHARED = ("docstring_cases", "gpu_buffers", "gpu_cases", "gpu_errors", "gpu_faults")
+SHARED += ("gpu_kernels", "gpu_same_bytes", "gpu_upload", "image_cases")
 
 if "VK_DRIVER_FILES" not in os.environ:
     found = [driver for driver in DRIVERS if Path(driver).is_file()]
