@@ -55,6 +55,7 @@ TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
+.PHONY: where-it-runs
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
 .PHONY: test-all test-bundlers test-desktop test-firefox test-webkit test-deno test-node-gpu fuzz fuzz-js
@@ -98,6 +99,9 @@ fix: $(VENV) $(NPM) ## format and repair what tools can repair
 	$(PYTHON_BIN)/ruff format
 	$(PYTHON_BIN)/python tests/readme_table.py
 	$(NODE_BIN)/biome check --write
+
+where-it-runs: $(VENV) ## the table of web/RUNTIMES.md, of what the suites found
+	$(PYTHON_BIN)/python web/where_it_runs.py
 
 wheel: $(WHEEL) ## dist/*.whl for Pyodide
 
@@ -167,7 +171,8 @@ test-package: $(LIBRARIES) package site chromium
 	$(PYTHON_BIN)/python -m pytest tests/package
 
 test-bundlers: package site chromium
-	$(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/runtimes.py
+	$(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/nextjs.py \
+	  tests/package/runtimes.py
 
 test-browser: $(NEEDS_chain) $(PATCHED) site chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser

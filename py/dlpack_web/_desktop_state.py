@@ -250,7 +250,7 @@ def _drop_idle() -> bool:
 def _watch() -> None:
     while True:
         _given.get()
-        for record in list(records):
+        for record in records:
             record.pool.used = False
         time.sleep(_IDLE_S)
         while _drop_idle():

@@ -23,7 +23,22 @@ pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
 TABLE = json.loads((Path(__file__).parents[1] / "same_bytes.json").read_text())
 
-DTYPES = "?  i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split()
+DTYPES = [
+    "?",
+    "i1",
+    "i2",
+    "i4",
+    "i8",
+    "u1",
+    "u2",
+    "u4",
+    "u8",
+    "f2",
+    "f4",
+    "f8",
+    "c8",
+    "c16",
+]
 VIEWS = {
     "transposed": np.s_[...],
     "steps": np.s_[::2, 1::3],
@@ -109,7 +124,12 @@ async def written():
 async def viewed():
     array = numbers((6, 8, 3), "u1")
     with dlw.from_dlpack(array, device="webgpu") as tensor:
-        for view in (np.s_[1:5], np.s_[::2, ::-3], np.s_[:, 4, 1:], np.s_[None, ..., 0]):
+        for view in (
+            np.s_[1:5],
+            np.s_[::2, ::-3],
+            np.s_[:, 4, 1:],
+            np.s_[None, ..., 0],
+        ):
             with tensor[view] as part:
                 yield await part.to_host(), array[view]
         with tensor.permute_dims((2, 0, 1)) as turned:
@@ -120,7 +140,12 @@ async def viewed():
 
 async def smaller_than_bytes():
     """The packed bytes, of elements that share them."""
-    for name, count in (("int4", 9), ("uint2", 13), ("uint1", 21), ("float6_e2m3fn", 5)):
+    for name, count in (
+        ("int4", 9),
+        ("uint2", 13),
+        ("uint1", 21),
+        ("float6_e2m3fn", 5),
+    ):
         with dlw.empty(count, name) as host:
             set_bytes(host, bytes(i * 37 % 251 for i in range(int(host.nbytes))))
             expected = np.frombuffer(host.tobytes(), "u1")

@@ -29,9 +29,13 @@ if "VK_DRIVER_FILES" not in os.environ:
 os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
 
 # This folder first: its gpu_world and gpu_fixtures stand in the place of the page's.
-sys.path[:0] = [str(HERE), *(str(HERE.parent / x) for x in ("browser", "native", "lite"))]
+sys.path[:0] = [
+    str(HERE),
+    *(str(HERE.parent / x) for x in ("browser", "native", "lite")),
+]
 pytest.register_assert_rewrite("gpu_world", "gpu_fixtures", "outputs", *SHARED)
 
+import where_it_runs
 from gpu_fixtures import device, gpu_features, nothing_leaks, run_async
 
 __all__ = ["device", "gpu_features", "nothing_leaks"]
@@ -44,3 +48,13 @@ def pytest_pyfunc_call(pyfuncitem):
     names = pyfuncitem._fixtureinfo.argnames
     run_async(pyfuncitem.obj, {name: pyfuncitem.funcargs[name] for name in names})
     return True
+
+
+def pytest_terminal_summary(terminalreporter):
+    row = terminalreporter.config.stash.get(where_it_runs.ASKED, None)
+    if row and where_it_runs.is_whole(terminalreporter):
+        counts = {
+            kind: len(terminalreporter.stats.get(kind, []))
+            for kind in ("passed", "skipped")
+        }
+        where_it_runs.keep(row, counts)

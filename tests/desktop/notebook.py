@@ -52,7 +52,12 @@ def run(name: str, folder: Path) -> list[dict[str, Any]]:
         "PYTHONWARNINGS": "error::RuntimeWarning",
     }
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, env=environment, check=False
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     cells: list[dict[str, Any]] = json.loads(done.stdout)
@@ -83,7 +88,10 @@ async def run_here(name: str) -> list[dict[str, Any]]:
         if error is not None:
             told = {"ename": type(error).__name__, "evalue": str(error)}
             outputs.append({"output_type": "error"} | told)
-        cell["outputs"], cell["execution_count"] = outputs.copy(), result.execution_count
+        cell["outputs"], cell["execution_count"] = (
+            outputs.copy(),
+            result.execution_count,
+        )
         outputs.clear()
         if error is not None:
             break

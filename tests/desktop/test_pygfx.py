@@ -44,8 +44,14 @@ def drawn(file, amplitude):
     height, width, _ = pixels.shape
     assert (width, height) == (480, 380)
     row, column = np.mgrid[:16, :24]
-    x, y = 20 * column - 230, 20 * row - 150 + amplitude * np.sin((20 * column - 230) / 60)
-    right, down = np.floor(width / 2 + x).astype(int), np.floor(height / 2 - y).astype(int)
+    x, y = (
+        20 * column - 230,
+        20 * row - 150 + amplitude * np.sin((20 * column - 230) / 60),
+    )
+    right, down = (
+        np.floor(width / 2 + x).astype(int),
+        np.floor(height / 2 - y).astype(int),
+    )
     colour = np.stack([column / 23, row / 15, 1 - column / 23], axis=-1) * 255
     found = pixels[down, right, :3]
     between = pixels[down, right - 10, :3][:, 1:]  # a quarter of the picture is points

@@ -32,7 +32,10 @@ RULES = {
         r"data:image/png;base64,[\w+/=]+",
         "PICTURE",
     ),
-    "a histogram's bars, of what two onnxruntimes computed": (r"(?:<rect[^>]+>)+", "BARS"),
+    "a histogram's bars, of what two onnxruntimes computed": (
+        r"(?:<rect[^>]+>)+",
+        "BARS",
+    ),
     "whose memory it is: on the desktop onnxruntime's stays on the CPU": (
         r"(memory of</th><td align='left'>)(?:whoever made the GPUBuffer|dlpack_web, in its pool)",
         r"\1OWNER",
@@ -119,7 +122,9 @@ def smaller(picture: Image.Image, size: tuple[int, int]) -> Image.Image:
     picture = picture.convert("RGBA")
     page = Image.new("RGBA", picture.size, "white")
     return (
-        Image.alpha_composite(page, picture).convert("RGB").resize(size, Image.Resampling.BOX)
+        Image.alpha_composite(page, picture)
+        .convert("RGB")
+        .resize(size, Image.Resampling.BOX)
     )
 
 

@@ -5,34 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import where_it_runs
+from cases import JAVASCRIPT, PYTHON
 from runtime import LAVAPIPE, Driver, Runtime, Wanted, WrongRuntimeError
-
-JAVASCRIPT = [
-    "arrow_cases.mjs",
-    "counter_cases.mjs",
-    "cpu_cases.mjs",
-    "exchange_cases.mjs",
-    "fault_cases.mjs",
-    "gpu_cases.mjs",
-    "image_cases.mjs",
-    "image_errors.mjs",
-    "kernels_cases.mjs",
-    "mishap_cases.mjs",
-    "realm_cases.mjs",
-    "shader_cases.mjs",
-]
-PYTHON = [
-    "docstring_cases.py",
-    "gpu_buffers.py",
-    "gpu_cases.py",
-    "gpu_errors.py",
-    "gpu_faults.py",
-    "gpu_interrupts.py",
-    "gpu_kernels.py",
-    "gpu_same_bytes.py",
-    "gpu_upload.py",
-    "image_cases.py",
-]
 
 
 @pytest.mark.parametrize("file", JAVASCRIPT)
@@ -71,6 +46,12 @@ except BufferError as error:
 x.release(), y.release()
 str(told)
 """) == str([8.5, 6.5, 4.5, 2.5, 0.5] if "shader-f16" in runtime.features else True)
+
+
+def test_where_it_runs(runtime: Runtime, request: pytest.FixtureRequest) -> None:
+    row = request.node.callspec.params["runtime"]
+    version = runtime.name.split(",")[0].replace("/", " ").replace(".js", "")
+    where_it_runs.check(row, version, runtime.python(where_it_runs.FACTS))
 
 
 def test_a_missing_driver_is_named(tmp_path: Path) -> None:
