@@ -56,7 +56,7 @@ TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
-.PHONY: address release release-check
+.PHONY: address release release-check where-it-runs
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
 # What goes into the kit, beside what is built.
@@ -104,6 +104,9 @@ fix: $(VENV) $(NPM) ## format and repair what tools can repair
 	$(PYTHON_BIN)/ruff format
 	$(PYTHON_BIN)/python tests/readme_table.py
 	$(NODE_BIN)/biome check --write
+
+where-it-runs: $(VENV) ## the table of web/RUNTIMES.md, of what the suites found
+	$(PYTHON_BIN)/python web/where_it_runs.py
 
 wheel: $(WHEEL) ## dist/*.whl for Pyodide
 
@@ -191,7 +194,8 @@ test-package: $(LIBRARIES) package site chromium
 	$(PYTHON_BIN)/python -m pytest tests/package
 
 test-bundlers: package site chromium
-	$(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/runtimes.py
+	$(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/nextjs.py \
+	  tests/package/runtimes.py
 
 test-browser: $(NEEDS_chain) $(PATCHED) site chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser
@@ -223,7 +227,7 @@ test-webkit: site
 	$(PYTHON_BIN)/python -m pytest tests/browser/webkit.py
 
 # The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/desktop/conftest.py).
-test-desktop: build/desktop/.done $(NATIVE) ## dlw.webgpu in CPython, over wgpu-py
+test-desktop: build/desktop/.done $(MODEL) $(NATIVE) ## dlw.webgpu in CPython, over wgpu-py
 	@$(TOOLCHAIN)/need.sh libvulkan lavapipe
 	echo "[test] tests/desktop"
 	PYTHONPATH=py build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import Page
 from serve import ROOT
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 LITE = ROOT / "build" / "lite" / "site"
 TIMEOUT_S = 150

@@ -274,7 +274,8 @@ async def request_device(wanted: dict[str, Any]) -> int:
 
 
 def use_device(gpu: Any) -> int:
-    device_id: int = call("useDevice", gpu)
+    raw = gpu if is_js(gpu) else getattr(gpu, "_internal", None)  # wgpu-py's, of that
+    device_id: int = call("useDevice", raw if is_js(raw) else gpu)
     return device_id
 
 
@@ -342,7 +343,7 @@ def from_wgpu(buffer: Any) -> tuple[Any, int]:
             f"from_wgpu takes a GPUBuffer of the package wgpu, not {buffer!r}; one of "
             "JavaScript comes by from_gpu_buffer(buffer, shape, dtype, device=...)"
         )
-    return raw, use_device(gpu)
+    return raw, use_device(buffer._device)
 
 
 def to_wgpu(tensor: _core.Tensor) -> Any:

@@ -6,10 +6,12 @@ garbage; so what happens then waits for whoever is changing the table.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
+from queue import SimpleQueue
 from typing import Any
 
 from . import _core, _wgpu
@@ -28,6 +30,7 @@ USAGES = {
 DEFAULT_USAGE = STORAGE | UNIFORM | COPY_SRC | COPY_DST
 
 _POOL_BYTES = 256 << 20  # of idle buffers that a device keeps
+_IDLE_S = 10.0  # after so long without any use, all of them go
 
 
 class Record:
@@ -76,6 +79,7 @@ class Pool:
 
     def __init__(self) -> None:
         self.idle_bytes = self.created = self.reused = 0
+        self.used = False  # since `_drop_idle` looked
         self._idle: dict[tuple[int, int], list[tuple[Any, int]]] = {}
 
     def take(self, size: int, usage: int) -> tuple[Any, int] | None:
@@ -85,6 +89,7 @@ class Pool:
             return None
         self.reused += 1
         self.idle_bytes -= size
+        self.used = True
         return kind.pop()
 
     def give(self, buffer: Any, filled: int) -> None:
@@ -93,12 +98,23 @@ class Pool:
         kind.append((buffer, filled))
         self._idle[key] = kind
         self.idle_bytes += buffer.size
+        self.used = True
+        self.trim(_POOL_BYTES)
+        if not _waiting:
+            _waiting.append(True)
+            _given.put(None)
+
+    def trim(self, budget: int) -> None:
+        """Destroys buffers, those used longest ago first, down to so many bytes."""
         for key, kind in list(self._idle.items()):
-            while self.idle_bytes > _POOL_BYTES and kind:
+            while self.idle_bytes > budget and kind:
                 self.idle_bytes -= key[0]
                 kind.pop(0)[0].destroy()
+            if not kind:
+                del self._idle[key]
 
     def clear(self) -> None:
+        """The device is lost, and its buffers with it."""
         self._idle.clear()
         self.idle_bytes = 0
 
@@ -206,8 +222,54 @@ def slot_of(tensor: _core.Tensor) -> Slot:
     return slot
 
 
+# --- idle buffers -----------------------------------------------------------------------
+
+#: Wakes the thread that waits for pools to be idle. Buffers are given back wherever Python
+#: collects garbage, where no lock may be waited for and no thread started: putting into
+#: this is what the standard library has for that.
+_given: SimpleQueue[None] = SimpleQueue()
+_waiting: list[bool] = []  # not empty: it is awake
+_watcher: list[threading.Thread] = []
+
+
+def _drop_idle() -> bool:
+    """Destroys the idle buffers of devices that took and gave none since the last call.
+    Whether there are others; if not, the thread may sleep."""
+    with table():
+        for record in records:
+            if not record.pool.used and not record.is_lost():
+                with suppress(*_wgpu.failures()):
+                    record.pool.trim(0)
+            record.pool.used = False
+        if any(record.pool.idle_bytes for record in records):
+            return True
+        _waiting.clear()
+        return False
+
+
+def _watch() -> None:
+    while True:
+        _given.get()
+        for record in records:
+            record.pool.used = False
+        time.sleep(_IDLE_S)
+        while _drop_idle():
+            time.sleep(_IDLE_S)
+
+
+def _start_watcher() -> None:
+    if not _watcher:
+        thread = threading.Thread(target=_watch, name="dlpack_web idle", daemon=True)
+        _watcher.append(thread)
+        thread.start()
+
+
+# --- devices ------------------------------------------------------------------------------
+
+
 def register(gpu: Any, adapter_limits: Any = None) -> Record:
     """The record of a device. The same object has the same id."""
+    _start_watcher()
     with table():
         for record in records:
             if record.gpu is gpu:

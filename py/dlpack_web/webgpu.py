@@ -54,7 +54,7 @@ async def request_device(**limits: Any) -> Device:
 
 def use_device(gpu_device: Any) -> Device:
     """Registers a GPUDevice made elsewhere; the same device gets the same id. In the
-    browser it is a JsProxy, on the desktop a wgpu.GPUDevice.
+    browser it is a JsProxy, or wgpu-py's over one; on the desktop a wgpu.GPUDevice.
 
     It stays its maker's: it is never destroyed here.
 
@@ -209,9 +209,11 @@ def from_wgpu(
     """A Tensor over a wgpu.GPUBuffer; no copy. Its device is registered where it is not.
 
     The buffer stays its maker's, who neither maps nor destroys it while the Tensor is in
-    use; both are noticed. In the browser it is one of wgpu-py's backend there. byte_offset:
-    of element 0. BufferError: mapped or destroyed; ValueError: the elements do not fit;
-    TypeError: no such buffer. What needs a usage that the buffer lacks says so.
+    use; both are noticed: on the desktop at once, as a BufferError, in the browser as a
+    fault of what is read. There it is one of wgpu-py's backend for browsers, of which no
+    release has more than a stub (wgpu-py#753). byte_offset: of element 0. ValueError: the
+    elements do not fit; TypeError: no such buffer. What needs a usage that the buffer
+    lacks says so.
 
     >>> buffer = device.create_buffer(size=64, usage="STORAGE")  # doctest: +SKIP
     >>> dlw.webgpu.from_wgpu(buffer, (4, 4), "float32").shape  # doctest: +SKIP

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import where_it_runs
 from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,7 +24,7 @@ from browser import (
     open_page,
     where_it_should_be,
 )
-from pages import TestPage, inside, pack_tests
+from pages import TestPage, inside, outcomes, pack_tests
 from serve import SITE, Server
 
 PYODIDES = ("pyodide", "pyodide-0.29")  # folders of the site; both load the same wheel
@@ -102,5 +103,9 @@ def strict_page(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for line in inside(terminalreporter.config.stash.get(PAGES, [])):
+    pages = terminalreporter.config.stash.get(PAGES, [])
+    for line in inside(pages):
         terminalreporter.write_line(line)
+    row = terminalreporter.config.stash.get(where_it_runs.ASKED, None)
+    if row and where_it_runs.is_whole(terminalreporter):
+        where_it_runs.keep_counts(row, outcomes(page for _, page in pages))

@@ -1,4 +1,5 @@
-"""The examples of docstrings that need a browser, run as they stand there: with `await`."""
+"""The examples of docstrings that need WebGPU, run as they stand there: with `await`. On the
+desktop, too, where what is a page's own is skipped."""
 
 import ast
 import contextlib
@@ -12,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gpu_fixtures import has_canvases
-from js import harness
+from gpu_world import lacks, library_of
 
 import dlpack_web as dlw
 
@@ -64,20 +64,14 @@ def is_as_said(example, output, error):
     return error == example.exc_msg
 
 
-async def onnxruntime(name):
-    """A module of its own, which has no device yet."""
-    libraries = await harness.load("/tests/browser/libraries.mjs")
-    return await libraries.loadOrt(f"ort.webgpu.bundle.min.mjs?{name}")
-
-
 @pytest.mark.parametrize("name", NEEDING)
 async def test_example_is_true(name):
-    if "OffscreenCanvas" in NEEDING[name] and not has_canvases():
-        pytest.skip("only pages have canvases")
+    if missing := lacks(NEEDING[name]):
+        pytest.skip(missing)
     names = {"np": np, "dlw": dlw}
     examples = docstrings.examples(NEEDING[name])
     if re.search(r"\bort\b", NEEDING[name]):
-        names["ort"] = await onnxruntime(name)
+        names["ort"] = await library_of(name)
     for example in examples:
         if example.options.get(doctest.SKIP):
             continue

@@ -151,6 +151,50 @@ def test_a_bare_buffer_is_told_what_it_lacks(device):
         dlw.from_dlpack(buffer)
 
 
+class Wgpu:
+    """What wgpu-py's backend for browsers (its pull request 753) has of a GPUDevice or
+    GPUBuffer: a stand-in, no release of wgpu-py having that. The objects within are real."""
+
+    def __init__(self, internal, device=None):
+        self._internal, self._device = internal, device
+
+
+@only_in_a_page("tests/desktop/test_wgpu.py has the real wgpu")
+async def test_buffers_of_wgpu_in_the_browser(device):
+    raw = buffer_of(device, np.float32([1, 2, 3, 4]))
+    theirs = Wgpu(raw, Wgpu(device.gpu))
+    assert dlw.webgpu.use_device(theirs._device) == device
+    with dlw.webgpu.from_wgpu(theirs, 3, "float32", byte_offset=4) as tensor:
+        assert (tensor.device, tensor.shape) == (device, (3,))
+        assert same(tensor.gpu_buffer, raw)
+        assert (await tensor.to_host()).tolist() == [2, 3, 4]
+        with pytest.raises(BufferError, match=r"wgpu-py#753.*use t\.gpu_buffer"):
+            tensor.to_wgpu()
+    for wrong in (
+        raw,
+        Wgpu(None),
+        Wgpu(raw),
+        Wgpu(raw, Wgpu("no device")),
+        b"no buffer",
+    ):
+        with pytest.raises(
+            TypeError, match=r"takes a GPUBuffer of the package wgpu.*from_"
+        ):
+            dlw.webgpu.from_wgpu(wrong, 4, "float32")
+    with pytest.raises(TypeError, match="GPUDevice"):
+        dlw.webgpu.from_wgpu(Wgpu(raw, Wgpu(raw)), 4, "float32")
+    with pytest.raises(TypeError, match="GPUDevice"):
+        dlw.webgpu.use_device(Wgpu("no device"))
+    with pytest.raises(ValueError, match="the GPUBuffer has 16"):
+        dlw.webgpu.from_wgpu(theirs, 5, "float32")
+    raw.destroy()
+    with (
+        dlw.webgpu.from_wgpu(theirs, 3, "float32") as tensor,
+        pytest.raises(BufferError, match="destroyed"),
+    ):
+        await tensor.to_host()
+
+
 async def test_a_buffer_that_was_taken_outlives_its_tensor(device):
     array = np.arange(8, dtype="float32")
     before = taken(device)

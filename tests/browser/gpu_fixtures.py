@@ -3,20 +3,12 @@
 import gc
 import sys
 
-import js
 import pytest
-from gpu_world import live, run
+from gpu_world import has_canvases, live, run
 
 import dlpack_web as dlw
 
 __all__ = ["device", "gpu_features", "live", "nothing_leaks"]
-
-
-def has_canvases():
-    canvas = getattr(js, "OffscreenCanvas", None)
-    return canvas is not None and hasattr(
-        canvas.new(1, 1).getContext("2d"), "drawImage"
-    )
 
 
 needs_canvas = pytest.mark.skipif(not has_canvases(), reason="only pages have canvases")

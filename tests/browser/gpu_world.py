@@ -8,6 +8,8 @@ import gc
 from types import SimpleNamespace
 
 import js
+import numpy as np
+import pytest
 from js import harness
 from pyodide.ffi import create_proxy, run_sync, to_js
 
@@ -90,6 +92,56 @@ async def bytes_of(device, buffer, count):
     gpu.queue.submit(to_js([encoder.finish()]))
     await target.mapAsync(1)  # GPUMapMode.READ
     return target.getMappedRange().to_py().tobytes()
+
+
+def has_canvases():
+    canvas = getattr(js, "OffscreenCanvas", None)
+    return canvas is not None and hasattr(
+        canvas.new(1, 1).getContext("2d"), "drawImage"
+    )
+
+
+def image_of(pixels):
+    """An image of opaque RGBA bytes, as from_image takes it here."""
+    if not hasattr(js, "ImageData"):
+        pytest.skip("only pages have images")
+    height, width, _ = pixels.shape
+    data = js.Uint8ClampedArray.new(to_js(pixels.ravel()))
+    return js.ImageData.new(data, width, height)
+
+
+def canvas_of(width, height):
+    return js.OffscreenCanvas.new(width, height)
+
+
+def painted(pixels):
+    """An image that knows no bytes: here an OffscreenCanvas."""
+    height, width, _ = pixels.shape
+    canvas = canvas_of(width, height)
+    canvas.getContext("2d").putImageData(image_of(pixels), 0, 0)
+    return canvas
+
+
+def shown(canvas):
+    """The RGBA pixels of a canvas."""
+    width, height = canvas.width, canvas.height
+    context = canvas_of(width, height).getContext("2d")
+    context.drawImage(canvas, 0, 0)
+    data = context.getImageData(0, 0, width, height).data
+    return np.asarray(data.to_py()).reshape(height, width, 4)
+
+
+def lacks(example):
+    """What of an example's is not here; None: it runs."""
+    if "OffscreenCanvas" in example and not has_canvases():
+        return "only pages have canvases"
+    return None
+
+
+async def library_of(name):
+    """A module of onnxruntime-web of its own, which has no device yet."""
+    libraries = await harness.load("/tests/browser/libraries.mjs")
+    return await libraries.loadOrt(f"ort.webgpu.bundle.min.mjs?{name}")
 
 
 async def destroy(device):

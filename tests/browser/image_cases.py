@@ -1,11 +1,16 @@
-"""Images to tensors and back, from Python inside the page."""
+"""Images to tensors and back, from Python: canvases in a page, Pillow's on the desktop."""
 
-import js
 import numpy as np
 import pytest
 from gpu_fixtures import needs_canvas
-from js import harness
-from pyodide.ffi import to_js
+from gpu_world import (
+    canvas_of,
+    counted,
+    only_in_a_page,
+    painted,
+    shown,
+    start_counting,
+)
 
 import dlpack_web as dlw
 
@@ -18,24 +23,6 @@ def pattern(height, width):
     pixels = pixels.reshape(height, width, 4)
     pixels[..., 3] = 255
     return pixels
-
-
-def painted(pixels):
-    """An OffscreenCanvas with these pixels."""
-    height, width, _ = pixels.shape
-    data = js.Uint8ClampedArray.new(to_js(pixels.ravel()))
-    canvas = js.OffscreenCanvas.new(width, height)
-    canvas.getContext("2d").putImageData(js.ImageData.new(data, width, height), 0, 0)
-    return canvas
-
-
-def shown(canvas):
-    """The RGBA pixels of a canvas."""
-    width, height = canvas.width, canvas.height
-    context = js.OffscreenCanvas.new(width, height).getContext("2d")
-    context.drawImage(canvas, 0, 0)
-    data = context.getImageData(0, 0, width, height).data
-    return np.asarray(data.to_py()).reshape(height, width, 4)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (3, 257)], ids=str)
@@ -57,18 +44,29 @@ async def test_float32_is_between_0_and_1(device):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
+async def test_image_to_tensor_to_image(dtype):
+    pixels = pattern(3, 257)
+    with await dlw.webgpu.from_image(painted(pixels), dtype=dtype) as tensor:
+        assert (await dlw.webgpu.to_image(tensor) == pixels).all()
+
+
+@only_in_a_page("canvases")
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
 async def test_canvas_to_tensor_to_canvas(dtype):
-    pixels, canvas = pattern(3, 257), js.OffscreenCanvas.new(1, 1)
+    pixels, canvas = pattern(3, 257), canvas_of(1, 1)
     source = painted(pixels)
-    harness.counters.start()
+    start_counting()
     with await dlw.webgpu.from_image(source, dtype=dtype) as tensor:
         await dlw.webgpu.to_canvas(tensor, canvas)
-    counts = harness.counters.stop()
+    counts = counted()
     assert (counts.copies, counts.map_async) == (0, 0)
     assert (shown(canvas) == pixels).all()
 
 
+@only_in_a_page("canvases")
 async def test_array_on_a_canvas():
+    import js
+
     grey = np.arange(6, dtype=np.uint8).reshape(2, 3, 1) * 50
     canvas = js.document.createElement("canvas")
     with dlw.from_dlpack(grey, device="webgpu") as tensor:
@@ -76,9 +74,23 @@ async def test_array_on_a_canvas():
     assert (shown(canvas)[..., :3] == grey).all()
 
 
+async def test_what_images_are_not_made_into():
+    from_image, image = dlw.webgpu.from_image, painted(pattern(2, 2))
+    with pytest.raises(BufferError, match="use uint8"):
+        await from_image(image, dtype="int32")
+    with pytest.raises(ValueError, match="channels must be 4"):
+        await from_image(image, channels=2)
+    with pytest.raises(BufferError, match="comes to 'webgpu'"):
+        await from_image(image, "cpu")
+    with pytest.raises(BufferError, match="webgpu:99"):
+        await from_image(image, "webgpu:99")
+
+
+@only_in_a_page("images of JavaScript")
 async def test_sources_that_are_refused():
-    canvas = painted(pattern(2, 2))
-    bitmap = await js.createImageBitmap(canvas)
+    import js
+
+    bitmap = await js.createImageBitmap(painted(pattern(2, 2)))
     bitmap.close()
     from_image = dlw.webgpu.from_image
     with pytest.raises(BufferError, match="has no pixels"):
@@ -87,18 +99,13 @@ async def test_sources_that_are_refused():
         await from_image(js.Object.new())
     with pytest.raises(TypeError, match="an image of JavaScript, not a ndarray"):
         await from_image(np.zeros((2, 2, 4), np.uint8))
-    with pytest.raises(BufferError, match="use uint8"):
-        await from_image(canvas, dtype="int32")
-    with pytest.raises(ValueError, match="channels must be 4"):
-        await from_image(canvas, channels=2)
-    with pytest.raises(BufferError, match="comes to 'webgpu'"):
-        await from_image(canvas, "cpu")
-    with pytest.raises(BufferError, match="webgpu:99"):
-        await from_image(canvas, "webgpu:99")
 
 
+@only_in_a_page("canvases")
 async def test_tensors_and_canvases_that_are_refused():
-    to_canvas, canvas = dlw.webgpu.to_canvas, js.OffscreenCanvas.new(1, 1)
+    import js
+
+    to_canvas, canvas = dlw.webgpu.to_canvas, canvas_of(1, 1)
     with (
         dlw.empty((2, 2), device="webgpu") as flat,
         pytest.raises(BufferError, match="shape must be"),

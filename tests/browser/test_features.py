@@ -6,7 +6,10 @@ import json
 from collections.abc import Callable
 
 import pytest
+import where_it_runs
+from browser import is_firefox
 from pages import TestPage
+from playwright.sync_api import Browser
 
 FEATURES = "import json, dlpack_web as dlw\njson.dumps(dlw.features())"
 
@@ -29,6 +32,15 @@ def test_page_with_webgpu(
     assert found == told
     # Chromium tells the console that eval was tried where it is forbidden.
     assert all("unsafe-eval" in each for each in page.watch.complaints())
+
+
+def test_where_it_runs(
+    strict_page: TestPage, browser: Browser, request: pytest.FixtureRequest
+) -> None:
+    name = "firefox" if is_firefox() else "chromium"
+    request.config.stash[where_it_runs.ASKED] = name
+    version = f"{name.capitalize()} {browser.version.split('.')[0]}"
+    where_it_runs.check(name, version, strict_page.python(where_it_runs.FACTS))
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "gpu_faults.py",
         "gpu_interrupts.py",
         "gpu_kernels.py",
+        "gpu_same_bytes.py",
         "gpu_upload.py",
         "image_cases.py",
     ],

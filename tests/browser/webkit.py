@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import where_it_runs
 from browser import Watch, Where
 from conftest import PAGES
 from pages import TestPage
@@ -109,6 +110,15 @@ def strict_page(
     page.call("start", options)
     request.config.stash[PAGES].append((f"{request.param} in {where}", page))
     return page
+
+
+def test_where_it_runs(
+    strict_page: TestPage, driver: WebKitGTK, request: pytest.FixtureRequest
+) -> None:
+    request.config.stash[where_it_runs.ASKED] = "webkitgtk"
+    version = f"WebKitGTK {driver.capabilities['browserVersion']}"
+    told = strict_page.python(where_it_runs.FACTS)
+    where_it_runs.check("webkitgtk", version, told)
 
 
 def test_what_is_missing_is_told(strict_page: TestPage) -> None:

@@ -18,8 +18,8 @@ DRIVERS = (
     "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json",
     "/usr/lib/chromium/vk_swiftshader_icd.json",
 )
-SHARED = ("gpu_buffers", "gpu_cases", "gpu_errors", "gpu_faults")
-SHARED += ("gpu_kernels", "gpu_upload")
+SHARED = ("docstring_cases", "gpu_buffers", "gpu_cases", "gpu_errors", "gpu_faults")
+SHARED += ("gpu_kernels", "gpu_same_bytes", "gpu_upload", "image_cases")
 
 if "VK_DRIVER_FILES" not in os.environ:
     found = [driver for driver in DRIVERS if Path(driver).is_file()]
@@ -29,9 +29,13 @@ if "VK_DRIVER_FILES" not in os.environ:
 os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
 
 # This folder first: its gpu_world and gpu_fixtures stand in the place of the page's.
-sys.path[:0] = [str(HERE), str(HERE.parent / "browser"), str(HERE.parent / "native")]
-pytest.register_assert_rewrite("gpu_world", "gpu_fixtures", *SHARED)
+sys.path[:0] = [
+    str(HERE),
+    *(str(HERE.parent / x) for x in ("browser", "native", "lite")),
+]
+pytest.register_assert_rewrite("gpu_world", "gpu_fixtures", "outputs", *SHARED)
 
+import where_it_runs
 from gpu_fixtures import device, gpu_features, nothing_leaks, run_async
 
 __all__ = ["device", "gpu_features", "nothing_leaks"]
@@ -44,3 +48,13 @@ def pytest_pyfunc_call(pyfuncitem):
     names = pyfuncitem._fixtureinfo.argnames
     run_async(pyfuncitem.obj, {name: pyfuncitem.funcargs[name] for name in names})
     return True
+
+
+def pytest_terminal_summary(terminalreporter):
+    row = terminalreporter.config.stash.get(where_it_runs.ASKED, None)
+    if row and where_it_runs.is_whole(terminalreporter):
+        counts = {
+            kind: len(terminalreporter.stats.get(kind, []))
+            for kind in ("passed", "skipped")
+        }
+        where_it_runs.keep(row, counts)

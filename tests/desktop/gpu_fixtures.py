@@ -8,6 +8,8 @@ from gpu_world import live, run
 
 import dlpack_web as dlw
 
+needs_canvas = pytest.mark.skipif(False, reason="there are arrays")
+
 __all__ = ["device", "gpu_features", "live", "nothing_leaks"]
 
 

@@ -2,11 +2,13 @@
 
 import asyncio
 import gc
+import re
 import resource
 from types import SimpleNamespace
 
 import pytest
 import wgpu
+from PIL import Image
 from wgpu.backends.wgpu_native import GPUBuffer
 
 import dlpack_web as dlw
@@ -17,6 +19,13 @@ USAGE = {
     for name in ("STORAGE", "COPY_SRC", "COPY_DST", "MAP_READ")
 }
 _before = []
+
+
+def canvas_of(*_):
+    raise NotImplementedError("a canvas, in a case that runs on the desktop")
+
+
+shown = library_of = canvas_of
 
 
 def only_in_a_page(reason):
@@ -101,6 +110,37 @@ def write_buffer(device, buffer, raw):
 async def bytes_of(device, buffer, count):
     """What is in a buffer, by plain wgpu-py."""
     return bytes(device.gpu.queue.read_buffer(buffer, 0, count))
+
+
+def has_canvases():
+    """Whether there is what images are painted on: here that is any array."""
+    return True
+
+
+def image_of(pixels):
+    """An image of opaque RGBA bytes, as from_image takes it here."""
+    return pixels
+
+
+def painted(pixels):
+    """An image that is no array: here Pillow's."""
+    return Image.fromarray(pixels)
+
+
+# What docstrings show that only a page has, by the words for it.
+PAGES_OWN = {
+    r"\bjs\b|Tensor\.js|to_js|from_js|dlw\.adapter": "JavaScript",
+    r"share_device": "libraries of JavaScript",
+    r"\.gpu\.limits\.|\.createBuffer": "the names of JavaScript's GPUDevice",
+}
+
+
+def lacks(example):
+    """What of an example's is not here; None: it runs."""
+    for pattern, what in PAGES_OWN.items():
+        if re.search(pattern, example):
+            return f"in a page only: {what}"
+    return None
 
 
 async def destroy(device):

@@ -14,7 +14,7 @@ import wgpu
 from gpu_world import USAGE, make_buffer
 
 import dlpack_web as dlw
-from dlpack_web import _wgpu
+from dlpack_web import _desktop_state, _wgpu
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
@@ -292,6 +292,48 @@ def test_threads_share_a_device(device):
     for tensor in handed:
         tensor.release()
     assert errors == []
+
+
+def test_idle_buffers_go_when_nothing_was_used_for_a_while(device):
+    def idle():
+        return next(row for row in dlw.webgpu.stats() if row["device"] == str(device))[
+            "idleBytes"
+        ]
+
+    dlw.empty(1000, device=device).release()
+    _desktop_state._drop_idle()
+    assert idle() >= 4000  # it was used since the call before
+    dlw.empty(1000, device=device).release()
+    _desktop_state._drop_idle()
+    assert idle() >= 4000
+    assert not _desktop_state._drop_idle()
+    assert idle() == 0
+    with dlw.empty(1000, device=device) as tensor:
+        assert not np.asarray(tensor).any()
+
+
+def test_a_thread_looks_after_idle_buffers():
+    """That of its own accord, and the process ends without waiting for it."""
+    said = ask(f"""
+import asyncio, sys, time
+sys.path[:0] = {sys.path!r}
+import dlpack_web as dlw
+device = asyncio.run(dlw.webgpu.request_device())
+from dlpack_web import _desktop_state
+assert _desktop_state._IDLE_S == 10  # as in js/src/webgpu/pool.ts
+_desktop_state._IDLE_S = 0.01
+for _ in range(2):
+    dlw.empty(1000, device=device).release()
+    for _ in range(3000):
+        (row,) = dlw.webgpu.stats()
+        if not row["idleBytes"]:
+            break
+        time.sleep(0.01)
+    print(row["created"], row["idleBytes"])
+_desktop_state._IDLE_S = 1000
+dlw.empty(1000, device=device).release()
+""")
+    assert said.split() == ["1", "0", "2", "0"]
 
 
 def test_release_may_use_the_library(device):

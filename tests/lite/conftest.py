@@ -6,6 +6,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+
+pytest.register_assert_rewrite("outputs")
+
 from browser import open_browser, open_page, where_it_should_be
 from notebooks import LITE
 from playwright.sync_api import Browser

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import outputs
 import pytest
 from browser import Watch, is_firefox, open_page
 from playwright.sync_api import Browser, Page
 from serve import ROOT, Server
-from test_notebooks import check
 
 AXE = ROOT / "build" / "libraries" / "node_modules" / "axe-core" / "axe.min.js"
 PHONE = {"width": 390, "height": 844}
@@ -152,7 +152,8 @@ def test_examples_run(name: str, browser: Browser, site: Server) -> None:
         notebook.idle(START_MS)
         file, written = notebook.saved()
         assert file == f"{name}.ipynb"
-        check(name, [cell for cell in written["cells"] if cell["cell_type"] == "code"])
+        cells = [cell for cell in written["cells"] if cell["cell_type"] == "code"]
+        outputs.check(name, cells)
         assert notebook.problem() == ""
         assert notebook.watch.complaints() == []
 

@@ -11,11 +11,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import where_it_runs
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "browser"))  # pages.py
-from pages import inside, pack_tests
-from runtime import LAVAPIPE, SWIFTSHADER, Runtime, closing, deno, node
+from pages import inside, outcomes, pack_tests
+from runtime import LAVAPIPE, SUITE, SWIFTSHADER, Runtime, closing, deno, node
 from serve import SITE, Server
 
 SUITES = pytest.StashKey[list[str]]()
@@ -55,6 +56,8 @@ def runtime(
         kept = request.config.stash.setdefault(KEPT, [])
         kept.append((f"pyodide in {started.name}", started))
         yield started
+        if len(started.outcomes) == len(SUITE["javascript"]) + len(SUITE["python"]):
+            where_it_runs.keep_counts(request.param, outcomes([started]))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import where_it_runs
 from runtime import LAVAPIPE, SUITE, Driver, Runtime, Wanted, WrongRuntimeError
 
 
@@ -44,6 +45,12 @@ except BufferError as error:
 x.release(), y.release()
 str(told)
 """) == str([8.5, 6.5, 4.5, 2.5, 0.5] if "shader-f16" in runtime.features else True)
+
+
+def test_where_it_runs(runtime: Runtime, request: pytest.FixtureRequest) -> None:
+    row = request.node.callspec.params["runtime"]
+    version = runtime.name.split(",")[0].replace("/", " ").replace(".js", "")
+    where_it_runs.check(row, version, runtime.python(where_it_runs.FACTS))
 
 
 def test_a_missing_driver_is_named(tmp_path: Path) -> None:

@@ -4,9 +4,12 @@
 # a plot. Nothing is copied but once up and once down.
 
 # %%
-import micropip
+import sys
 
-await micropip.install(["dlpack-web", "matplotlib", "pillow"])  # as %pip install does
+if sys.platform == "emscripten":  # a page; on the desktop pip does it beforehand
+    import micropip
+
+    await micropip.install(["dlpack-web", "matplotlib", "pillow"])  # as %pip does
 
 # %%
 import matplotlib.pyplot as plt

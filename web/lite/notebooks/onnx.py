@@ -1,36 +1,54 @@
 # %% [markdown]
 # # onnxruntime-web, fed from Python
 # A network that knows handwritten digits runs in this kernel, on the same GPU device as our
-# tensors: what it is given and what it gives are `GPUBuffer`s that never leave the GPU.
+# tensors: what it is given and what it gives are `GPUBuffer`s that never leave the GPU. On the
+# desktop it is `onnxruntime`, which has no WebGPU: there they go by NumPy.
 
 # %%
 # %pip install dlpack-web pillow
-import js
 import numpy as np
 from PIL import Image
-from pyodide.code import run_js
-from pyodide.ffi import to_js
 
 import dlpack_web as dlw
 
-load = run_js("(url) => import(url)")
-SITE = (
-    js.location.origin
-)  # this site has onnxruntime-web and the model beside its notebooks
-ort = await load(f"{SITE}/libraries/ort/ort.webgpu.bundle.min.mjs")
-ort.env.wasm.numThreads = 1
-ort.env.wasm.wasmPaths = f"{SITE}/libraries/ort/"
-ort.env.logLevel = "error"
-ort.env.versions.web
+BROWSER = dlw.features()["browser"]
+if BROWSER:
+    import js
+    from pyodide.code import run_js
+    from pyodide.ffi import to_js
+
+    # This site has onnxruntime-web and the model beside its notebooks.
+    SITE = js.location.origin
+    load = run_js("(url) => import(url)")
+    ort = await load(f"{SITE}/libraries/ort/ort.webgpu.bundle.min.mjs")
+    ort.env.wasm.numThreads = 1
+    ort.env.wasm.wasmPaths = f"{SITE}/libraries/ort/"
+    ort.env.logLevel = "error"
+    version = ort.env.versions.web
+else:
+    import onnxruntime as ort
+
+    version = ort.__version__
+version
 
 # %%
 device = await dlw.webgpu.request_device()
-network = await dlw.adapter("ort", ort)
-await network.use_device(device)  # before its first session
-options = {"executionProviders": ["webgpu"], "preferredOutputLocation": "gpu-buffer"}
-options = to_js(options, dict_converter=js.Object.fromEntries)
-session = await ort.InferenceSession.create(f"{SITE}/model/digits.onnx", options)
-list(session.inputNames), list(session.outputNames)
+if BROWSER:
+    network = await dlw.adapter("ort", ort)
+    await network.use_device(device)  # before its first session
+    options = to_js(
+        {"executionProviders": ["webgpu"], "preferredOutputLocation": "gpu-buffer"},
+        dict_converter=js.Object.fromEntries,
+    )
+    session = await ort.InferenceSession.create(f"{SITE}/model/digits.onnx", options)
+    names = list(session.inputNames), list(session.outputNames)
+else:
+    session = ort.InferenceSession("digits.onnx")
+    names = (
+        [each.name for each in session.get_inputs()],
+        [each.name for each in session.get_outputs()],
+    )
+names
 
 # %% [markdown]
 # ## A photograph of digits, evened out by NumPy
@@ -45,14 +63,18 @@ digits = np.ascontiguousarray(digits.reshape(200, 64))
 digits.shape
 
 # %% [markdown]
-# ## Into the network and out of it, on the GPU
+# ## Into the network and out of it
 
 # %%
 x = dlw.from_dlpack(digits, device=device)
-feed = network.to_js(x, copy=False)
-feeds = to_js({"pixels": feed}, dict_converter=js.Object.fromEntries)
-result = (await session.run(feeds)).logits
-logits = network.from_js(result)
+if BROWSER:
+    feed = network.to_js(x, copy=False)
+    feeds = to_js({"pixels": feed}, dict_converter=js.Object.fromEntries)
+    result = (await session.run(feeds)).logits
+    logits = network.from_js(result)
+else:
+    (result,) = session.run(None, {"pixels": await x.to_host()})
+    logits = dlw.from_dlpack(result, device=device)
 logits
 
 # %%
@@ -60,8 +82,9 @@ labels = (await logits.to_host()).argmax(1)
 labels[:20].tolist()
 
 # %%
-for each in (feed, result):
-    each.dispose()
+if BROWSER:
+    for each in (feed, result):
+        each.dispose()
 for each in (x, logits):
     each.release()
 x.released, logits.released

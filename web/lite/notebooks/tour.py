@@ -1,6 +1,7 @@
 # %% [markdown]
 # # dlpack-web: the tour
-# NumPy, JavaScript and the GPU on the same memory. Everything here runs in this browser.
+# NumPy, JavaScript and the GPU on the same memory. Everything here runs in this browser; without
+# the JavaScript it also runs on the desktop, with `pip install 'dlpack-web[webgpu]'`.
 
 # %%
 # %pip install dlpack-web
@@ -20,7 +21,10 @@ t = dlw.from_dlpack(a)
 t
 
 # %%
-view = t.js.data  # a Float32Array over NumPy's own bytes
+if dlw.features()["browser"]:
+    view = t.js.data  # a Float32Array over NumPy's own bytes
+else:
+    view = np.asarray(t).reshape(-1)  # on the desktop another array over them
 view[4] = 40
 a
 
@@ -50,10 +54,11 @@ square(x, y)
 
 # %% [markdown]
 # ## GPU → NumPy: one copy
-# Where the browser has JSPI, Python waits by itself. `await y.to_host()` works everywhere.
+# On the desktop, and where the browser has JSPI, Python waits by itself. `await y.to_host()` works
+# everywhere.
 
 # %%
-np.asarray(y) if dlw.features()["jspi"] else await y.to_host()
+np.asarray(y) if dlw.features()["canBlock"] else await y.to_host()
 
 # %%
 bool((await y.to_host() == a * a).all())
