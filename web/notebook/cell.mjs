@@ -46,6 +46,7 @@ export class Cell {
   #text;
   #clearNext = false;
   #drawing = 0;
+  #shown = []; // { output, element }, as they are on the page
 
   /**
    * @param notebook - what the keys do: `key(name, cell)`, and `complete(code, position)`
@@ -146,8 +147,22 @@ export class Cell {
   showOutputs() {
     cancelAnimationFrame(this.#drawing);
     this.#drawing = 0;
-    this.area.replaceChildren(...this.outputs.map(outputElement));
-    for (const each of this.area.children) each.tabIndex = 0; // what is wide is scrolled by keys
+    const before = this.#shown;
+    this.#shown = this.outputs.map((output, i) => {
+      if (before[i]?.output === output) return before[i];
+      const element = outputElement(output, before[i]?.element);
+      element.tabIndex = 0; // what is wide is scrolled by keys
+      return { output, element };
+    });
+    // What is there stays there: a frame that is moved loads anew.
+    for (const [i, { element }] of this.#shown.entries()) {
+      const there = this.area.children[i];
+      if (there === element) continue;
+      if (there) there.replaceWith(element);
+      else this.area.append(element);
+      if (element.matches(".error")) element.scrollTop = element.scrollHeight; // what it is about
+    }
+    while (this.area.children.length > this.#shown.length) this.area.lastChild.remove();
   }
 
   /** Says where in the notebook it is. */

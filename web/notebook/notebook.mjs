@@ -1,12 +1,12 @@
 // The notebook page: cells, their order, the keys and the files. The kernel is in kernel.mjs.
-import { DOMPurify } from "../libraries/notebook.mjs";
 import { opensByItself, publish } from "../support.mjs";
 import { Cell } from "./cell.mjs";
 import { parse, serialize } from "./ipynb.mjs";
 import { Kernel } from "./kernel.mjs";
+import { textOf } from "./safe.mjs";
 
 const $ = (id) => document.querySelector(`#${id}`);
-const place = $("cells");
+const list = $("cells");
 const STATES = {
   starting: "Python is loading",
   idle: "Python is ready",
@@ -73,11 +73,15 @@ const dataOf = ({ type, source, outputs, count, metadata }) => {
   return { type, source, outputs: structuredClone(outputs), count, metadata };
 };
 
+function place(cell, index) {
+  cell.element.addEventListener("focusin", () => select(cell));
+  list.insertBefore(cell.element, cells[index]?.element ?? null);
+  cells.splice(index, 0, cell);
+}
+
 function insert(index, data) {
   const cell = new Cell(notebook, data);
-  cell.element.addEventListener("focusin", () => select(cell));
-  place.insertBefore(cell.element, cells[index]?.element ?? null);
-  cells.splice(index, 0, cell);
+  place(cell, index);
   renumber();
   return cell;
 }
@@ -230,7 +234,7 @@ const KEYS = {
   h: "help",
 };
 
-place.addEventListener("keydown", (event) => {
+list.addEventListener("keydown", (event) => {
   if (!event.target.classList.contains("cell")) return;
   const { key } = event;
   const modifier = ["Shift", "Control", "Meta", "Alt"].find((name) => event.getModifierState(name));
@@ -255,7 +259,7 @@ function interrupt() {
 // --- memory ---------------------------------------------------------------------------
 
 function showMemory({ html, left, count }) {
-  $("held").innerHTML = DOMPurify.sanitize(html);
+  $("held").replaceChildren(textOf(html));
   for (const text of left) {
     const item = document.createElement("li");
     item.textContent = `[${count}] ${text}`;
@@ -266,10 +270,12 @@ function showMemory({ html, left, count }) {
 // --- files ----------------------------------------------------------------------------
 
 function show(name, made) {
+  // All of the new ones before any of the old ones goes: if one fails, nothing has happened.
+  const fresh = (made.length ? made : [{}]).map((data) => new Cell(notebook, data));
   kernel.interrupt();
   for (const cell of cells.splice(0)) cell.remove();
-  for (const data of made) insert(cells.length, data);
-  if (cells.length === 0) insert(0);
+  for (const cell of fresh) place(cell, cells.length);
+  renumber();
   $("name").value = name;
   document.title = `${name} · dlpack-web`;
   deleted.length = 0;

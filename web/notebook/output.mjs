@@ -1,10 +1,12 @@
 // Outputs of cells, in the form of notebook files (nbformat 4), as elements of the page.
-import { AnsiUp, DOMPurify, marked } from "../libraries/notebook.mjs";
+import { AnsiUp, marked } from "../libraries/notebook.mjs";
+import { frameOf, reframe } from "./frame.mjs";
+import { guard, textOf } from "./safe.mjs";
 
 // The richest first.
 const SHOWN = {
-  "text/html": html,
-  "image/svg+xml": html,
+  "text/html": frameOf,
+  "image/svg+xml": drawing,
   "text/markdown": markdown,
   "image/png": (data) => image("image/png", data),
   "image/jpeg": (data) => image("image/jpeg", data),
@@ -12,14 +14,8 @@ const SHOWN = {
   "text/plain": plain,
 };
 
-DOMPurify.addHook("afterSanitizeAttributes", (node) => {
-  if (node.tagName !== "A") return;
-  node.setAttribute("target", "_blank");
-  node.setAttribute("rel", "noopener noreferrer");
-});
-
-/** An element for one output. HTML from outside is never trusted: scripts do not survive. */
-export function outputElement(output) {
+/** An element for one output, which may be the one that was in its place `before`. */
+export function outputElement(output, before) {
   switch (output.output_type) {
     case "stream":
       return Object.assign(plain(joined(output.text)), { className: `stream ${output.name}` });
@@ -27,18 +23,23 @@ export function outputElement(output) {
       return traceback(output);
     default: {
       const type = Object.keys(SHOWN).find((each) => output.data?.[each] !== undefined);
-      return type ? SHOWN[type](joined(output.data[type])) : plain("");
+      if (!type) return plain("");
+      const data = type === "application/json" ? output.data[type] : joined(output.data[type]);
+      if (type === "text/html" && before && reframe(before, data)) return before;
+      return SHOWN[type](data);
     }
   }
 }
 
-/** Adds a message of the kernel to the outputs of a cell. */
+/** Adds a message of the kernel to the outputs of a cell. Outputs do not change: others come. */
 export function addOutput(outputs, message, count) {
   const { type, name, text, data, metadata = {} } = message;
   const last = outputs.at(-1);
   if (type === "stream" && last?.output_type === "stream" && last.name === name) {
-    const whole = joined(last.text) + text;
-    last.text = /\r$/.test(last.text) || text.includes("\r") ? overwritten(whole) : whole;
+    const before = joined(last.text);
+    const whole = before + text;
+    const again = before.endsWith("\r") || text.includes("\r");
+    outputs.splice(-1, 1, { ...last, text: again ? overwritten(whole) : whole });
   } else if (type === "stream") {
     outputs.push({ output_type: "stream", name, text: overwritten(text) });
   } else if (type === "display") {
@@ -53,7 +54,10 @@ export function addOutput(outputs, message, count) {
 
 /** Markdown as a safe element. */
 export function markdown(source) {
-  return html(marked.parse(source, { async: false }));
+  const element = document.createElement("div");
+  element.className = "markdown";
+  element.append(textOf(marked.parse(source, { async: false })));
+  return element;
 }
 
 /** Lines in notebook files are lists, or one string. */
@@ -62,18 +66,19 @@ export const joined = (text) => (Array.isArray(text) ? text.join("") : text);
 /** What a terminal shows of a line that goes back to its beginning. */
 const overwritten = (text) => text.replace(/[^\n]*\r(?!\n|$)/g, "");
 
-function html(source) {
-  const element = document.createElement("div");
-  element.className = "rich";
-  element.innerHTML = DOMPurify.sanitize(source, { FORBID_TAGS: ["form", "input", "button"] });
-  return element;
-}
-
 function plain(text) {
   const element = document.createElement("pre");
   const colours = new AnsiUp();
   colours.use_classes = true;
   element.innerHTML = colours.ansi_to_html(text); // escapes all else
+  return guard(element); // terminals have links, too
+}
+
+/** As an image, a drawing runs no scripts, loads nothing and leads nowhere. */
+function drawing(source) {
+  const element = document.createElement("img");
+  element.src = `data:image/svg+xml,${encodeURIComponent(source)}`;
+  element.alt = "drawing of this cell";
   return element;
 }
 
