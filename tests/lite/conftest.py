@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from browser import open_browser, open_page, where_it_should_be
-from notebooks import LITE
 from playwright.sync_api import Browser
 from serve import Server
 
@@ -22,9 +21,9 @@ def browser(site: Server) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def lite() -> Iterator[Server]:
-    """The JupyterLite site."""
-    yield from serving(Server(LITE, strict=False))
+def lite(site: Server) -> str:
+    """The address of JupyterLite, as `make serve` has it."""
+    return f"{site.url}jupyterlite/"
 
 
 @pytest.fixture(scope="session")
