@@ -85,7 +85,7 @@ class Notebook:
         return self.finish()
 
     def problem(self) -> str:
-        return self.page.locator("#problem").inner_text()
+        return self.page.locator("#problem span").inner_text()
 
     def saved(self, by: Callable[[], object] | None = None) -> tuple[str, Any]:
         """Name and content of the file that saving makes."""

@@ -1,4 +1,5 @@
 // Notebook files: nbformat 4 in, 4.5 out.
+import { forFile } from "./live.mjs";
 import { joined } from "./output.mjs";
 
 const MOST = 5000; // cells, and outputs of one
@@ -87,7 +88,14 @@ function checked(output, what) {
 export function serialize(cells) {
   const written = cells.map(({ id, type, source, outputs, count, metadata }) =>
     type === "code"
-      ? { cell_type: "code", id, metadata, execution_count: count, outputs, source }
+      ? {
+          cell_type: "code",
+          id,
+          metadata,
+          execution_count: count,
+          outputs: outputs.map(forFile),
+          source,
+        }
       : { cell_type: "markdown", id, metadata, source },
   );
   const kernelspec = { display_name: "Python (Pyodide)", language: "python", name: "python" };

@@ -1,6 +1,7 @@
 // Outputs of cells, in the form of notebook files (nbformat 4), as elements of the page.
 import { AnsiUp, marked } from "../libraries/notebook.mjs";
 import { frameOf, reframe } from "./frame.mjs";
+import { enliven, forget, PICTURE, picture, SLIDER, slider } from "./live.mjs";
 import { guard, textOf } from "./safe.mjs";
 
 // The richest first.
@@ -14,6 +15,8 @@ const SHOWN = {
   "text/plain": plain,
 };
 
+const names = new WeakMap(); // output -> its display id
+
 /** An element for one output, which may be the one that was in its place `before`. */
 export function outputElement(output, before) {
   switch (output.output_type) {
@@ -22,6 +25,9 @@ export function outputElement(output, before) {
     case "error":
       return traceback(output);
     default: {
+      if (output.data?.[SLIDER]) return slider(output);
+      const drawn = output.data?.[PICTURE] && picture(output, before);
+      if (drawn) return drawn;
       const type = Object.keys(SHOWN).find((each) => output.data?.[each] !== undefined);
       if (!type) return plain("");
       const data = type === "application/json" ? output.data[type] : joined(output.data[type]);
@@ -43,13 +49,29 @@ export function addOutput(outputs, message, count) {
   } else if (type === "stream") {
     outputs.push({ output_type: "stream", name, text: overwritten(text) });
   } else if (type === "display") {
-    outputs.push({ output_type: "display_data", data, metadata });
+    const output = enliven({ output_type: "display_data", data, metadata });
+    if (message.display_id) names.set(output, message.display_id);
+    outputs.push(output);
   } else if (type === "result") {
-    outputs.push({ output_type: "execute_result", data, metadata, execution_count: count });
+    const output = { output_type: "execute_result", data, metadata, execution_count: count };
+    outputs.push(enliven(output));
   } else if (type === "error") {
     const { ename, evalue, traceback } = message;
     outputs.push({ output_type: "error", ename, evalue, traceback });
   }
+}
+
+/** Replaces what has the display id of a message; false where nothing does. */
+export function updateOutputs(outputs, { data, metadata, display_id }) {
+  let found = false;
+  for (const [i, output] of outputs.entries()) {
+    if (names.get(output) !== display_id) continue;
+    found = true;
+    forget([output]);
+    outputs[i] = enliven({ ...output, data, metadata });
+    names.set(outputs[i], display_id);
+  }
+  return found;
 }
 
 /** Markdown as a safe element. */
