@@ -389,10 +389,10 @@ def test_memory_is_shown(notebook: Notebook) -> None:
         "ours = [mine.to_device(d, dtype='float32')]"
     )
     panel = page.locator("#panel").inner_text()
-    assert "mine\tfloat64\t(3, 5)\tcpu\t120 B" in panel
+    assert "mine\tfloat64\t(3, 5)\tcpu\t120 B\tNumPy" in panel
     assert "ours[0]\tfloat32\t(3, 5)\twebgpu:" in panel
     left = page.locator("#left").inner_text()
-    assert "mine: float64 (3, 5) on cpu, 120 B" in left
+    assert "mine: float64 (3, 5) on cpu, 120 B, NumPy's memory" in left
     assert "ours[0]: float32 (3, 5) on webgpu:" in left
     notebook.run("mine.release(); ours[0].release()")
     assert "0 tensors alive" in page.locator("#held").inner_text()
@@ -413,8 +413,12 @@ def test_nothing_keeps_people_out(
         looks.append(lambda: notebook.idle(START_MS))
         looks.append(lambda: notebook.run("print(1); 1 / 0"))
         looks.append(lambda: notebook.run("import dlpack_web as d; d.empty(3)"))
+        looks.append(lambda: notebook.run("from dlw_page import *; slider(0, 1)"))
+        looks.append(lambda: notebook.run(PICTURE))
         looks.append(lambda: page.click("#memory"))
         looks.append(lambda: page.click("#help"))
+        looks.append(lambda: page.keyboard.press("Escape"))
+        looks.append(lambda: page.click("#share"))
         for look in looks:
             look()
             for scheme in ("light", "dark"):
@@ -422,6 +426,13 @@ def test_nothing_keeps_people_out(
                 assert serious(page) == [], scheme
             wide = "document.documentElement.scrollWidth - innerWidth"
             assert page.evaluate(wide) <= 0
+
+
+PICTURE = """
+import numpy as np, dlpack_web as dlw
+device = await dlw.webgpu.request_device()
+dlw.from_dlpack(np.ones((300, 900, 3), "f4"), device=device)
+"""
 
 
 def serious(page: Page) -> list[tuple[str, list[str]]]:

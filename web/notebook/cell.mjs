@@ -90,7 +90,7 @@ export class Cell {
       <span class="count"></span></div>
       <div class="main"><div class="acts" role="group" aria-label="This cell"></div>
       <div class="source"></div><div class="text" hidden></div>
-      <div class="help" role="status" hidden></div></div>
+      <div class="help" role="status" tabindex="0" hidden></div></div>
       <div class="outputs" role="group" aria-label="Output"></div>`;
     const find = (name) => this.element.querySelector(name);
     [this.run, this.gutter] = [find(".run"), find(".count")];
