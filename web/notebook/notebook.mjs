@@ -4,9 +4,11 @@ import { Cell } from "./cell.mjs";
 import { Drafts } from "./drafts.mjs";
 import { parse, serialize } from "./ipynb.mjs";
 import { Kernel } from "./kernel.mjs";
+import { commandOf } from "./keys.mjs";
 import { endAll, forFile, keepPicture } from "./live.mjs";
+import { offerDrafts, showLink } from "./offers.mjs";
 import { textOf } from "./safe.mjs";
-import { fromLink, isShared, toLink } from "./share.mjs";
+import { fromLink, isShared } from "./share.mjs";
 
 const $ = (id) => document.querySelector(`#${id}`);
 const list = $("cells");
@@ -28,7 +30,6 @@ let changed = false;
 let writing = 0; // a timer
 let stuck = 0; // a timer
 const drafts = new Drafts();
-let lastKey = { key: "", at: 0 };
 
 const kernel = new Kernel((message) => {
   switch (message.type) {
@@ -281,42 +282,9 @@ const commands = {
   help: () => $("keys").showModal(),
 };
 
-const KEYS = {
-  Enter: "edit",
-  "Shift+Enter": "run-next",
-  "Control+Enter": "run",
-  "Meta+Enter": "run",
-  "Alt+Enter": "run-insert",
-  "Control+s": "save",
-  "Meta+s": "save",
-  ArrowUp: "up",
-  ArrowDown: "down",
-  "Alt+ArrowUp": "move-up",
-  "Alt+ArrowDown": "move-down",
-  k: "up",
-  j: "down",
-  a: "above",
-  b: "below",
-  "d d": "delete",
-  z: "undo",
-  x: "cut",
-  c: "copy",
-  v: "paste",
-  m: "text",
-  y: "code",
-  "i i": "interrupt",
-  "0 0": "restart",
-  h: "help",
-};
-
 list.addEventListener("keydown", (event) => {
   if (!event.target.classList.contains("cell")) return;
-  const { key } = event;
-  const modifier = ["Shift", "Control", "Meta", "Alt"].find((name) => event.getModifierState(name));
-  const twice = lastKey.key === key && event.timeStamp - lastKey.at < 800;
-  const name =
-    KEYS[modifier ? `${modifier}+${key}` : key] ?? (twice && !modifier && KEYS[`${key} ${key}`]);
-  lastKey = { key: name ? "" : key, at: event.timeStamp };
+  const name = commandOf(event);
   if (!name) return;
   event.preventDefault();
   commands[name](selected);
@@ -396,16 +364,6 @@ function save() {
 
 // --- links and drafts -----------------------------------------------------------------
 
-async function share() {
-  const link = new URL(await toLink($("name").value, cells), location.href).href;
-  $("link").value = link;
-  $("link-size").textContent =
-    `${(link.length / 1000).toFixed(1)} KB, without outputs.` +
-    (link.length > 8000 ? " Some mail programs and chats cut links as long as that." : "");
-  $("shared").showModal();
-  $("link").select();
-}
-
 /** Opens what a link holds; says so where that is nothing, and leaves all as it is. */
 async function openShared(hash) {
   try {
@@ -420,42 +378,13 @@ async function openShared(hash) {
   }
 }
 
-/** Offers what tabs that have ended did not save. */
-async function offerDrafts() {
-  let left;
-  try {
-    left = await drafts.left();
-  } catch {
-    return; // a browser that keeps nothing
-  }
-  for (const draft of left.slice(0, 5)) {
-    const item = document.createElement("li");
-    const text = document.createElement("span");
-    text.textContent = `${draft.name} was not saved (${new Date(draft.at).toLocaleString()}).`;
-    const button = (label, does) => {
-      const made = Object.assign(document.createElement("button"), { type: "button" });
-      made.textContent = label;
-      made.onclick = does;
-      return made;
-    };
-    const gone = () => {
-      item.remove();
-      return drafts.remove(draft.id);
-    };
-    const restore = () => {
-      try {
-        const made = parse(draft.text, draft.name);
-        if (!mayLeave()) return;
-        show(draft.name, made);
-        touch();
-        gone();
-      } catch (error) {
-        tell(error.message);
-      }
-    };
-    item.append(text, button("Restore", restore), button("Discard", gone));
-    $("offers").append(item);
-  }
+/** Opens what another tab did not save; false where the reader would rather not. */
+function restore({ name, text }) {
+  const made = parse(text, name);
+  if (!mayLeave()) return false;
+  show(name, made);
+  touch();
+  return true;
 }
 
 // --- the page -------------------------------------------------------------------------
@@ -468,12 +397,7 @@ $("add-code").onclick = () => insert(below(selected)).edit();
 $("add-text").onclick = () => insert(below(selected), { type: "markdown" }).edit();
 $("open").onclick = () => $("file").click();
 $("save").onclick = save;
-$("share").onclick = share;
-$("copy").onclick = async () => {
-  $("link").select();
-  await navigator.clipboard.writeText($("link").value).catch(() => document.execCommand("copy"));
-  $("link-size").textContent = "Copied.";
-};
+$("share").onclick = () => showLink($("name").value, cells);
 $("problem").lastElementChild.onclick = () => tell();
 $("name").oninput = touch;
 $("help").onclick = commands.help;
@@ -510,7 +434,7 @@ const byLink = isShared(hash);
 if (!(byLink && (await openShared(hash)))) {
   await openExample(/^#(?!auto$)(\w+)$/.exec(hash)?.[1] ?? "tour");
 }
-await offerDrafts();
+await offerDrafts(drafts, restore, tell);
 document.body.dataset.ready = "";
 // Only what is this site's own.
 if (opensByItself() && !byLink) {
