@@ -32,6 +32,12 @@ def site() -> Iterator[Server]:
     yield from serving(Server())
 
 
+@pytest.fixture(scope="session")
+def open_site() -> Iterator[Server]:
+    """Our site, where Python may ask other hosts."""
+    yield from serving(Server(outside=True))
+
+
 def serving(server: Server) -> Iterator[Server]:
     with server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from attacks import book, text
 from playwright.sync_api import Browser, BrowserContext, Page
 from serve import Server
-from test_attacks import NO_PYTHON
+from test_attacks import NO_PYTHON, open_file
 from test_page import PHONE, Notebook, opened, serve_script
 
 KEPT = "() => document.querySelector('#draft').textContent === 'kept by this browser'"
@@ -44,8 +45,8 @@ def test_changes_of_tabs_that_ended_are_offered(
 ) -> None:
     first = notebook.page
     second = another_tab(first.context, site)
-    for page, text in ((first, "one = 1"), (second, "two = 2")):
-        add(page, text)
+    for page, code in ((first, "one = 1"), (second, "two = 2")):
+        add(page, code)
         page.wait_for_function(KEPT)
     third = another_tab(first.context, site)
     assert third.locator("#offers li").count() == 0  # both are alive
@@ -145,6 +146,16 @@ BOMB = """async (count) => {
   for (const byte of bytes) text += String.fromCharCode(byte);
   location.hash = "nb=" + btoa(text).replaceAll("+", "-").replaceAll("/", "_");
 }"""
+
+
+def test_what_is_not_shown_is_not_lost(notebook: Notebook) -> None:
+    raw = {"cell_type": "raw", "id": "r", "metadata": {}, "source": "x"}
+    image = {"a.png": {"image/png": "AAAA"}}
+    with_image = text("![](attachment:a.png)") | {"id": "m", "attachments": image}
+    open_file(notebook.page, book(raw, with_image), "both.ipynb")
+    notebook.page.wait_for_selector(".cell:nth-child(2):last-child")
+    _, written = notebook.saved()
+    assert written["cells"] == [raw, with_image]
 
 
 def test_small_link_to_something_endless_is_refused(notebook: Notebook) -> None:

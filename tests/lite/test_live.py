@@ -10,7 +10,6 @@ import zipfile
 from collections.abc import Iterator
 
 import pytest
-from conftest import serving
 from playwright.sync_api import Browser, Route
 from serve import Server
 from test_page import START_MS, Notebook, opened
@@ -211,7 +210,7 @@ def test_pip_says_that_nothing_may_be_asked(notebook: Notebook) -> None:
     notebook.watch.errors.clear()  # the refusals, as the browser tells them
 
 
-def test_pip_installs_where_it_may(browser: Browser) -> None:
+def test_pip_installs_where_it_may(browser: Browser, open_site: Server) -> None:
     file = wheel()
     name = "farpackage-1.0-py3-none-any.whl"
     listed = {
@@ -236,11 +235,10 @@ def test_pip_installs_where_it_may(browser: Browser) -> None:
             kind = "application/vnd.pypi.simple.v1+json"
             route.fulfill(body=json.dumps(listed), content_type=kind, headers=headers)
 
-    for open_one in serving(Server(outside=True)):
-        with opened(browser, open_one) as notebook:
-            notebook.page.context.route(re.compile("^https:"), answer)
-            notebook.idle(START_MS)
-            said = notebook.run(
-                "%pip install farpackage\nimport farpackage; farpackage.value"
-            )
-            assert said == "42"
+    with opened(browser, open_site) as notebook:
+        notebook.page.context.route(re.compile("^https:"), answer)
+        notebook.idle(START_MS)
+        said = notebook.run(
+            "%pip install farpackage\nimport farpackage; farpackage.value"
+        )
+        assert said == "42"

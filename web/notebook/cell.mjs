@@ -78,10 +78,11 @@ export class Cell {
       outputs = [],
       count = null,
       metadata = {},
+      kept = {},
     } = {},
   ) {
     this.notebook = notebook;
-    Object.assign(this, { id, type, outputs, count, metadata });
+    Object.assign(this, { id, type, outputs, count, metadata, kept });
     this.element = document.createElement("section");
     this.element.className = "cell";
     this.element.tabIndex = -1;

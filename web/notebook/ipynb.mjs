@@ -5,7 +5,7 @@ import { joined } from "./output.mjs";
 const MOST = 5000; // cells, and outputs of one
 
 /**
- * The cells of a notebook file: [{ id, type, source, outputs, count, metadata }]. All of it is
+ * The cells of a notebook file: [{ id, type, source, outputs, count, metadata, kept }]. All of it is
  * looked at before anything is shown.
  */
 export function parse(text, name) {
@@ -32,6 +32,11 @@ export function parse(text, name) {
       outputs: outputs.map((output, j) => checked(output, `output ${j + 1} of ${where}`)),
       count: Number.isInteger(cell.execution_count) ? cell.execution_count : null,
       metadata: isObject(cell.metadata) ? cell.metadata : {},
+      // Not shown, and not lost.
+      kept: {
+        ...(cell.cell_type === "raw" && { cell_type: "raw" }),
+        ...(isObject(cell.attachments) && { attachments: cell.attachments }),
+      },
     };
   });
 }
@@ -86,7 +91,7 @@ function checked(output, what) {
 
 /** A notebook file of cells. */
 export function serialize(cells) {
-  const written = cells.map(({ id, type, source, outputs, count, metadata }) =>
+  const written = cells.map(({ id, type, source, outputs, count, metadata, kept }) =>
     type === "code"
       ? {
           cell_type: "code",
@@ -96,7 +101,7 @@ export function serialize(cells) {
           outputs: outputs.map(forFile),
           source,
         }
-      : { cell_type: "markdown", id, metadata, source },
+      : { cell_type: "markdown", ...kept, id, metadata, source },
   );
   const kernelspec = { display_name: "Python (Pyodide)", language: "python", name: "python" };
   const metadata = { kernelspec, language_info: { name: "python" } };

@@ -123,8 +123,8 @@ const notebook = {
   },
 };
 
-const dataOf = ({ type, source, outputs, count, metadata }) => {
-  return { type, source, outputs: outputs.map(forFile), count, metadata };
+const dataOf = ({ type, source, outputs, count, metadata, kept }) => {
+  return { type, source, outputs: outputs.map(forFile), count, metadata, kept };
 };
 
 function place(cell, index) {
