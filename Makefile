@@ -82,8 +82,8 @@ test: ## the tests, but for those of notebooks and other browsers
 
 test-all: test test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## all tests: bundlers, notebooks, other browsers, Deno and Node, too
 
-serve: $(LITE) site ## the site on http://localhost:8000
-	@$(PYTHON_BIN)/python web/serve.py --port 8000
+serve: $(LITE) site ## the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
+	@$(PYTHON_BIN)/python web/serve.py --port 8000 $(if $(OUTSIDE),--outside)
 
 lite: $(LITE) ## a JupyterLite site with notebooks: build/lite/site
 

@@ -6,33 +6,73 @@
   or styles. WebAssembly needs `wasm-unsafe-eval`, nothing else does.
 - What has `.eval.` in its name may also use eval, and workers made of text: a worker
   that runs anybody's cells, pages of PyScript, and one that stands for a notebook host,
-  where a plain `import dlpack_web` runs the JavaScript inside the wheel.
-- The notebook page shows the HTML of cells, cleaned of scripts: styles and images in it
-  are allowed.
+  where a plain `import dlpack_web` runs the JavaScript inside the wheel. Names are asked
+  for as they are: with `..`, `//` or what is encoded twice there is nothing to be had.
+- The notebook page shows the HTML of cells in frames: styles and images in it are
+  allowed, and the frames lead nowhere.
+- JupyterLite, which is not ours, gets what it needs and is not isolated.
+- Nothing may be asked of other hosts. With --outside, Python may: %pip install needs it.
 
-Usage: python web/serve.py [--port 8000] [--root build/site]
+Usage: python web/serve.py [--port 8000] [--root build/site] [--outside]
 """
 
 from __future__ import annotations
 
 import argparse
 import errno
+import re
 import sys
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "build" / "site"
 EVAL_MARK = ".eval."
-POLICY = (
+LITE = "/jupyterlite/"
+REST = "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors "
+OUR_POLICY = (
     "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{eval}; "
     "style-src 'self'{styles}; img-src 'self' data:; worker-src 'self'{workers}; "
-    "object-src 'none'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "connect-src 'self'{outside}; " + REST + "'none'"
 )
+LITE_POLICY = (
+    "default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'unsafe-eval' "
+    "blob: data:; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; "
+    "connect-src 'self' data: blob:{outside}; " + REST + "'self'"
+)
+ISOLATED = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+}
+
+
+def plain_path(target: str) -> str | None:
+    """The path that a request asks for, decoded; None where it is not written plainly.
+
+    Only a path that has one way to be written can be told by its name what it may do.
+    """
+    path = unquote(re.split(r"[?#]", target, maxsplit=1)[0], errors="strict")
+    odd = re.search(r"[\\%\0?#]|//|/\.{1,2}(/|$)", path)
+    return None if odd or not path.startswith("/") else path
+
+
+def headers_of(path: str, *, outside: bool) -> dict[str, str]:
+    """Policy and isolation of what is at a path."""
+    more = " https:" if outside else ""
+    if path.startswith(LITE):
+        return {"Content-Security-Policy": LITE_POLICY.format(outside=more)}
+    evaluates = EVAL_MARK in path.rpartition("/")[2]
+    policy = OUR_POLICY.format(
+        eval=" 'unsafe-eval'" if evaluates else "",
+        workers=" blob:" if evaluates else "",
+        styles=" 'unsafe-inline'" if path.startswith("/notebook/") else "",
+        outside=more if evaluates else "",
+    )
+    return {"Content-Security-Policy": policy} | ISOLATED
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -49,10 +89,17 @@ class Handler(SimpleHTTPRequestHandler):
     }
 
     def __init__(
-        self, *args: object, mounts: dict[str, Path], strict: bool, **kwargs: object
+        self,
+        *args: object,
+        mounts: dict[str, Path],
+        strict: bool,
+        outside: bool = False,
+        **kwargs: object,
     ):
         self.mounts = mounts
         self.strict = strict
+        self.outside = outside
+        self.failed = False
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 
     def translate_path(self, path: str) -> str:
@@ -66,26 +113,42 @@ class Handler(SimpleHTTPRequestHandler):
         finally:
             self.directory = site  # this object answers all requests of a connection
 
+    def send_head(self) -> Any:
+        self.failed = False  # this object answers all requests of a connection
+        try:
+            plain = plain_path(self.path)
+        except UnicodeDecodeError:
+            plain = None
+        if plain is None:
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return None
+        return super().send_head()
+
+    def send_error(self, code: int, *rest: Any, **more: Any) -> None:
+        """Errors are as strict as can be; of 404 there is a page."""
+        self.failed = True
+        page = Path(self.directory) / "404.html"
+        if code != HTTPStatus.NOT_FOUND or not page.is_file():
+            super().send_error(code, *rest, **more)
+            return
+        body = page.read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
     def end_headers(self) -> None:
         if self.strict:
-            page = self.page()
-            evaluates = EVAL_MARK in page
-            allow = {
-                "eval": " 'unsafe-eval'" if evaluates else "",
-                "workers": " blob:" if evaluates else "",
-                "styles": " 'unsafe-inline'" if page.startswith("/notebook/") else "",
-            }
-            self.send_header("Content-Security-Policy", POLICY.format(**allow))
-            self.send_header("Cross-Origin-Opener-Policy", "same-origin")
-            self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+            # A malformed request line is answered before there is a path.
+            path = None if self.failed else plain_path(getattr(self, "path", ""))
+            for name, value in headers_of(path or "", outside=self.outside).items():
+                self.send_header(name, value)
             self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()
-
-    def page(self) -> str:
-        # A malformed request line is answered before there is a path.
-        return urlsplit(getattr(self, "path", "")).path
 
     def list_directory(self, path: object) -> None:
         self.send_error(HTTPStatus.NOT_FOUND)
@@ -97,7 +160,7 @@ class Handler(SimpleHTTPRequestHandler):
 class Server(ThreadingHTTPServer):
     """The site, with further folders mounted under URL prefixes such as "/tests/".
 
-    strict: with the headers above, which JupyterLite cannot live with.
+    strict: with the headers above. outside: Python may ask other hosts.
     """
 
     daemon_threads = True
@@ -109,9 +172,14 @@ class Server(ThreadingHTTPServer):
         mounts: dict[str, Path] | None = None,
         *,
         strict: bool = True,
+        outside: bool = False,
     ):
         handler = partial(
-            Handler, directory=str(root), mounts=mounts or {}, strict=strict
+            Handler,
+            directory=str(root),
+            mounts=mounts or {},
+            strict=strict,
+            outside=outside,
         )
         super().__init__(("127.0.0.1", port), handler)
 
@@ -129,12 +197,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Serve the built site.")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--root", type=Path, default=SITE)
+    parser.add_argument(
+        "--outside",
+        action="store_true",
+        help="Python in notebooks may ask other hosts (https): %%pip install",
+    )
     args = parser.parse_args()
     if not (args.root / "index.html").is_file():
         print(f"There is no site in {args.root}: build it with `make serve`.")
         return 1
     try:
-        server = Server(args.root, args.port)
+        server = Server(args.root, args.port, outside=args.outside)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise

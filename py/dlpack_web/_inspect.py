@@ -40,11 +40,14 @@ class Held:
     shape: tuple[int, ...]
     device: str
     nbytes: int
+    #: Whose the memory is: "NumPy", "dlpack_web", "another DLPack producer", …
+    memory_of: str
     ref: "weakref.ref[Tensor]" = field(repr=False)
 
     def __str__(self) -> str:
         what = f"{self.dtype} {self.shape} on {self.device}, {size_of(self.nbytes)}"
-        return f"{', '.join(self.holders) or 'nobody'}: {what}"
+        lent = ", NumPy's memory" if self.memory_of == "NumPy" else ""
+        return f"{', '.join(self.holders) or 'nobody'}: {what}{lent}"
 
 
 @dataclass(frozen=True)
@@ -99,10 +102,18 @@ class Report:
         html = f"<div><p>{escape(self._summary())}</p>"
         if self.tensors:
             rows = [
-                [", ".join(t.holders), t.dtype, t.shape, t.device, size_of(t.nbytes)]
+                [
+                    ", ".join(t.holders),
+                    t.dtype,
+                    t.shape,
+                    t.device,
+                    size_of(t.nbytes),
+                    t.memory_of.partition(",")[0],
+                ]
                 for t in self.tensors
             ]
-            html += _table(["held by", "dtype", "shape", "device", "size"], rows)
+            head = ["held by", "dtype", "shape", "device", "size", "memory of"]
+            html += _table(head, rows)
         if self.devices:
             numbers = ("buffers", "created", "reused", "copies")
             facts = [
@@ -168,6 +179,7 @@ def _held(tensor: Tensor, holders: Iterable[str]) -> Held:
         tensor.shape,
         str(tensor.device),
         tensor.nbytes,
+        "NumPy" if (owner := tensor._memory_of()).startswith("numpy.") else owner,
         weakref.ref(tensor),
     )
 

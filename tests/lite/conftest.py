@@ -10,7 +10,6 @@ import pytest
 pytest.register_assert_rewrite("outputs")
 
 from browser import open_browser, open_page, where_it_should_be
-from notebooks import LITE
 from playwright.sync_api import Browser
 from serve import Server
 
@@ -25,15 +24,21 @@ def browser(site: Server) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def lite() -> Iterator[Server]:
-    """The JupyterLite site."""
-    yield from serving(Server(LITE, strict=False))
+def lite(site: Server) -> str:
+    """The address of JupyterLite, as `make serve` has it."""
+    return f"{site.url}jupyterlite/"
 
 
 @pytest.fixture(scope="session")
 def site() -> Iterator[Server]:
     """Our site, with the notebook page."""
     yield from serving(Server())
+
+
+@pytest.fixture(scope="session")
+def open_site() -> Iterator[Server]:
+    """Our site, where Python may ask other hosts."""
+    yield from serving(Server(outside=True))
 
 
 def serving(server: Server) -> Iterator[Server]:

@@ -33,6 +33,19 @@ CATCH_DOWNLOAD = """() => {
 }"""
 
 
+# What an output says, with what its frame says.
+SAYS = """(area) => new Promise((resolve) => {
+  const frames = [...area.querySelectorAll("iframe")];
+  const ready = (each) => each.contentDocument?.readyState === "complete";
+  const tell = (left) => {
+    if (left && !frames.every(ready)) return setTimeout(tell, 20, left - 1);
+    const texts = frames.map((each) => each.contentDocument.body.innerText);
+    resolve([area.innerText, ...texts].filter(Boolean).join("\\n"));
+  };
+  tell(200);
+})"""
+
+
 class Notebook:
     """The page, and what one does with it."""
 
@@ -62,7 +75,8 @@ class Notebook:
             ".cell:last-child[data-state=idle]", timeout=120_000
         )
         self.idle()
-        return self.page.locator(".cell").last.locator(".outputs").inner_text()
+        said: str = self.page.locator(".cell").last.locator(".outputs").evaluate(SAYS)
+        return said
 
     def interrupt(self) -> str:
         self.page.wait_for_timeout(500)
@@ -71,7 +85,7 @@ class Notebook:
         return self.finish()
 
     def problem(self) -> str:
-        return self.page.locator("#problem").inner_text()
+        return self.page.locator("#problem span").inner_text()
 
     def saved(self, by: Callable[[], object] | None = None) -> tuple[str, Any]:
         """Name and content of the file that saving makes."""
@@ -142,7 +156,7 @@ def serve_script(page: Page, name: str, text: str, policy: str = "") -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["tour", "images", "onnx"])
+@pytest.mark.parametrize("name", ["tour", "images", "onnx", "by_hand"])
 def test_examples_run(name: str, browser: Browser, site: Server) -> None:
     with opened(browser, site, f"#{name}") as notebook:
         notebook.page.click("#run-all")
@@ -248,16 +262,24 @@ def test_errors_of_callbacks_do_not_end_the_kernel(notebook: Notebook) -> None:
     assert notebook.run("kept") == "42"
 
 
-def test_html_of_cells_runs_no_scripts(notebook: Notebook) -> None:
-    notebook.run(
+def test_html_of_cells_is_in_a_frame_without_scripts(notebook: Notebook) -> None:
+    said = notebook.run(
         "from IPython.display import HTML\n"
         "HTML('<b>kept</b><script>window.hit = 1</script>"
         '<img src=x onerror="window.hit = 1"><a href="javascript:hit=1">go</a>\')'
     )
-    area = notebook.page.locator(".cell:last-child .outputs")
-    assert area.inner_text() == "keptgo"
+    assert (
+        said
+        == "Left out: script. Outputs run no scripts and have no forms here.\nkeptgo"
+    )
     assert notebook.page.evaluate("() => window.hit") is None
-    assert "script" not in area.inner_html()
+    frame = notebook.page.locator(".cell:last-child .outputs iframe")
+    assert "allow-scripts" not in (frame.get_attribute("sandbox") or "")
+    high = notebook.run("HTML('<div style=\"height: 321px\">x</div>')")
+    assert high == "x"
+    notebook.page.wait_for_function(
+        "() => document.querySelector('.cell:last-child iframe').offsetHeight === 321"
+    )
 
 
 def test_keys(browser: Browser, site: Server) -> None:
@@ -352,7 +374,10 @@ def test_files_come_back_as_they_were(
         notebook.page.set_input_files("#file", file)
         notebook.page.wait_for_selector("#problem", state="hidden")
         assert notebook.saved() == (name, written)
-        assert notebook.page.locator(".outputs i").inner_text() == "shown"
+        assert (
+            notebook.page.frame_locator(".outputs iframe").locator("i").inner_text()
+            == "shown"
+        )
 
 
 def test_memory_is_shown(notebook: Notebook) -> None:
@@ -365,10 +390,10 @@ def test_memory_is_shown(notebook: Notebook) -> None:
         "ours = [mine.to_device(d, dtype='float32')]"
     )
     panel = page.locator("#panel").inner_text()
-    assert "mine\tfloat64\t(3, 5)\tcpu\t120 B" in panel
+    assert "mine\tfloat64\t(3, 5)\tcpu\t120 B\tNumPy" in panel
     assert "ours[0]\tfloat32\t(3, 5)\twebgpu:" in panel
     left = page.locator("#left").inner_text()
-    assert "mine: float64 (3, 5) on cpu, 120 B" in left
+    assert "mine: float64 (3, 5) on cpu, 120 B, NumPy's memory" in left
     assert "ours[0]: float32 (3, 5) on webgpu:" in left
     notebook.run("mine.release(); ours[0].release()")
     assert "0 tensors alive" in page.locator("#held").inner_text()
@@ -389,8 +414,12 @@ def test_nothing_keeps_people_out(
         looks.append(lambda: notebook.idle(START_MS))
         looks.append(lambda: notebook.run("print(1); 1 / 0"))
         looks.append(lambda: notebook.run("import dlpack_web as d; d.empty(3)"))
+        looks.append(lambda: notebook.run("from dlw_page import *; slider(0, 1)"))
+        looks.append(lambda: notebook.run(PICTURE))
         looks.append(lambda: page.click("#memory"))
         looks.append(lambda: page.click("#help"))
+        looks.append(lambda: page.keyboard.press("Escape"))
+        looks.append(lambda: page.click("#share"))
         for look in looks:
             look()
             for scheme in ("light", "dark"):
@@ -398,6 +427,13 @@ def test_nothing_keeps_people_out(
                 assert serious(page) == [], scheme
             wide = "document.documentElement.scrollWidth - innerWidth"
             assert page.evaluate(wide) <= 0
+
+
+PICTURE = """
+import numpy as np, dlpack_web as dlw
+device = await dlw.webgpu.request_device()
+dlw.from_dlpack(np.ones((300, 900, 3), "f4"), device=device)
+"""
 
 
 def serious(page: Page) -> list[tuple[str, list[str]]]:

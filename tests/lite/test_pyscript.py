@@ -19,8 +19,13 @@ STEPS = [
 @pytest.mark.parametrize(("name", "where"), PAGES.items())
 def test_page_runs(name: str, where: str, browser: Browser, site: Server) -> None:
     with open_page(browser, site.url, viewport=PHONE) as (page, watch):
-        page.goto(f"{site.url}{name}.eval.html")
+        page.goto(f"{site.url}{name}.eval.html", wait_until="commit")
+        waits = page.locator("#steps .waiting")
+        waits.wait_for()
+        mark = "(li) => getComputedStyle(li, '::before').content"
+        assert waits.evaluate(mark) == '"…"'  # no tick before something is done
         result = await_result(page, 60)
+        assert waits.count() == 0
         assert list(result["checks"]) == [*STEPS, f"this ran {where}"]
         assert result["ok"]
         assert page.locator("#steps li:not(.broken)").count() == 4

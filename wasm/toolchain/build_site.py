@@ -19,7 +19,7 @@ PYODIDES = ("pyodide", "pyodide-0.29")  # folder in node_modules and in the site
 def contents() -> dict[str, Path]:
     """Path in the site -> the file or folder that stands there."""
     parts = {entry.name: entry for entry in (ROOT / "web").iterdir()}
-    for name in ("__pycache__", "libraries"):
+    for name in ("__pycache__", "libraries", "lite"):
         parts.pop(name, None)
     parts["js"] = ROOT / "js" / "dist"
     parts["wheel"] = ROOT / "dist"
@@ -33,6 +33,7 @@ def contents() -> dict[str, Path]:
     lite = ROOT / "build" / "lite" / "site"
     parts["packages"] = lite / "static" / "pyodide"  # Pyodide with IPython and others
     parts["examples"] = lite / "files"
+    parts["jupyterlite"] = lite
     for name in PYODIDES:
         package = ROOT / "node_modules" / name
         runtime = [*package.glob("pyodide*"), package / "python_stdlib.zip"]

@@ -22,7 +22,8 @@ import {
   syntaxHighlighting,
   tags,
 } from "../libraries/notebook.mjs";
-import { addOutput, markdown, outputElement } from "./output.mjs";
+import { forget } from "./live.mjs";
+import { addOutput, markdown, outputElement, updateOutputs } from "./output.mjs";
 
 const COLOURS = HighlightStyle.define(
   [
@@ -40,15 +41,33 @@ const tab = (view) => {
   return main.empty && /[\w.]/.test(before) ? startCompletion(view) : indentMore(view);
 };
 
+const beginsLine = (view) => {
+  const { main } = view.state.selection;
+  const line = view.state.doc.lineAt(main.head);
+  return !main.empty || line.text.slice(0, main.head - line.from).trim() === "";
+};
+
+// What people without a keyboard need; each is a command of the notebook.
+const BUTTONS = [
+  ["edit", "✎", "Edit"],
+  ["move-up", "↑", "Move up"],
+  ["move-down", "↓", "Move down"],
+  ["kind", "", ""],
+  ["delete", "✕", "Delete"],
+];
+
 export class Cell {
   /** "idle", "waiting" or "running". */
   state = "idle";
   #text;
+  #help;
   #clearNext = false;
   #drawing = 0;
+  #shown = []; // { output, element }, as they are on the page
 
   /**
-   * @param notebook - what the keys do: `key(name, cell)`, and `complete(code, position)`
+   * @param notebook - what the keys do: `key(name, cell)`, and `complete(code, position)`,
+   * `help(code, position)`
    */
   constructor(
     notebook,
@@ -59,22 +78,35 @@ export class Cell {
       outputs = [],
       count = null,
       metadata = {},
+      kept = {},
     } = {},
   ) {
     this.notebook = notebook;
-    Object.assign(this, { id, type, outputs, count, metadata });
+    Object.assign(this, { id, type, outputs, count, metadata, kept });
     this.element = document.createElement("section");
     this.element.className = "cell";
     this.element.tabIndex = -1;
     this.element.innerHTML = `
       <div class="side"><button type="button" class="run" title="Run this cell (Ctrl+Enter)">▶</button>
       <span class="count"></span></div>
-      <div class="main"><div class="source"></div><div class="text" hidden></div></div>
+      <div class="main"><div class="acts" role="group" aria-label="This cell"></div>
+      <div class="source"></div><div class="text" hidden></div>
+      <div class="help" role="status" tabindex="0" hidden></div></div>
       <div class="outputs" role="group" aria-label="Output"></div>`;
     const find = (name) => this.element.querySelector(name);
     [this.run, this.gutter] = [find(".run"), find(".count")];
     [this.place, this.#text, this.area] = [find(".source"), find(".text"), find(".outputs")];
     this.run.addEventListener("click", () => notebook.key("run", this));
+    this.#help = find(".help");
+    for (const [name, sign, title] of BUTTONS) {
+      const button = Object.assign(document.createElement("button"), { type: "button" });
+      Object.assign(button, { textContent: sign, title, className: name });
+      button.addEventListener("click", () => notebook.key(name, this));
+      find(".acts").append(button);
+    }
+    const kind = type === "code" ? ["Text", "Make it text"] : ["Code", "Make it code"];
+    Object.assign(find(".kind"), { textContent: kind[0], title: kind[1] });
+    find(".edit").hidden = type === "code";
     this.#text.addEventListener("dblclick", () => this.edit());
     this.editor = new EditorView({
       parent: this.place,
@@ -103,7 +135,16 @@ export class Cell {
     this.place.hidden = true;
   }
 
+  /** Says what is known of the name at the cursor; nothing: no longer. */
+  async help(position) {
+    const text = position && (await this.notebook.help(this.source, position));
+    this.#help.hidden = position === undefined;
+    this.#help.textContent =
+      text === null ? "Python is busy: help comes when it is ready." : text || "No help on this.";
+  }
+
   clear() {
+    forget(this.outputs);
     this.outputs = [];
     this.count = null;
     this.showOutputs();
@@ -118,6 +159,7 @@ export class Cell {
 
   /** Takes it off the page. */
   remove() {
+    forget(this.outputs);
     cancelAnimationFrame(this.#drawing);
     this.element.remove();
     this.editor.destroy();
@@ -133,21 +175,49 @@ export class Cell {
     }
     if (message.type === "clear") {
       this.#clearNext = message.wait;
-      if (!message.wait) this.outputs = [];
+      if (!message.wait) this.#drop();
     } else {
-      if (this.#clearNext) this.outputs = [];
+      if (this.#clearNext) this.#drop();
       this.#clearNext = false;
       addOutput(this.outputs, message, this.count);
     }
-    // Once a frame, however much there is.
+    this.#showSoon();
+  }
+
+  /** What was shown with a display id is something else now. */
+  update(message) {
+    if (updateOutputs(this.outputs, message)) this.#showSoon();
+  }
+
+  /** Once a frame, however much there is. */
+  #showSoon() {
     this.#drawing ||= requestAnimationFrame(() => this.showOutputs());
+  }
+
+  #drop() {
+    forget(this.outputs);
+    this.outputs = [];
   }
 
   showOutputs() {
     cancelAnimationFrame(this.#drawing);
     this.#drawing = 0;
-    this.area.replaceChildren(...this.outputs.map(outputElement));
-    for (const each of this.area.children) each.tabIndex = 0; // what is wide is scrolled by keys
+    const before = this.#shown;
+    this.#shown = this.outputs.map((output, i) => {
+      if (before[i]?.output === output) return before[i];
+      const element = outputElement(output, before[i]?.element);
+      if (!element.matches(".slider")) element.tabIndex = 0; // what is wide is scrolled by keys
+      return { output, element };
+    });
+    // What is there stays there: a frame that is moved loads anew.
+    for (const [i, { element }] of this.#shown.entries()) {
+      const there = this.area.children[i];
+      if (there === element) continue;
+      if (there) there.replaceWith(element);
+      else this.area.append(element);
+      if (element.matches(".error")) element.scrollTop = element.scrollHeight; // what it is about
+    }
+    while (this.area.children.length > this.#shown.length) this.area.lastChild.remove();
   }
 
   /** Says where in the notebook it is. */
@@ -176,7 +246,8 @@ export class Cell {
       { key: "Mod-Enter", run: key("run") },
       { key: "Alt-Enter", run: key("run-insert") },
       { key: "Mod-s", run: key("save") },
-      { key: "Tab", run: (view) => acceptCompletion(view) || tab(view), shift: indentLess },
+      { key: "Tab", run: (view) => acceptCompletion(view) || tab(view) },
+      { key: "Shift-Tab", run: (view) => this.#askHelp(view) },
     ];
     const complete = async ({ state, pos }) => {
       if (this.type !== "code") return null;
@@ -187,7 +258,11 @@ export class Cell {
     };
     return [
       Prec.highest(keymap.of(keys)),
-      keymap.of([{ key: "Escape", run: key("command") }, ...defaultKeymap, ...historyKeymap]),
+      keymap.of([
+        { key: "Escape", run: () => this.#closeHelp() || key("command")() },
+        ...defaultKeymap,
+        ...historyKeymap,
+      ]),
       history(),
       drawSelection(),
       EditorView.lineWrapping,
@@ -200,8 +275,23 @@ export class Cell {
       this.type === "code" ? python() : [],
       syntaxHighlighting(COLOURS),
       EditorView.updateListener.of(({ docChanged }) => {
-        if (docChanged) this.notebook.key("changed", this);
+        if (!docChanged) return;
+        this.#closeHelp();
+        this.notebook.key("changed", this);
       }),
     ];
+  }
+
+  /** Where a line begins Shift+Tab takes the indent back. */
+  #askHelp(view) {
+    if (this.type !== "code" || beginsLine(view)) return indentLess(view);
+    this.help(view.state.selection.main.head);
+    return true;
+  }
+
+  #closeHelp() {
+    if (this.#help.hidden) return false;
+    this.help();
+    return true;
   }
 }

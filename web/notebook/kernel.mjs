@@ -3,7 +3,8 @@
 /**
  * Calls `on(message)` with what the worker tells outside of cells: progress, note (of a package that
  * is loaded), ready, memory, failed (to start), problem (an error that no cell raised); and with
- * { type: "state", state } - "starting", "idle", "busy" or "dead".
+ * { type: "state", state } - "starting", "idle", "busy", "interrupting" or "dead"; and with update
+ * (of an output that some cell has) and picture (which one of them is about to show).
  */
 export class Kernel {
   state = "dead";
@@ -13,7 +14,8 @@ export class Kernel {
   #worker = null;
   #signals = null;
   #queue = []; // { code, tell, resolve }; the first one is running
-  #asked = new Map(); // completions that were asked for
+  #asked = new Map(); // what was asked for while nothing runs
+  #last = null; // tells the cell that ran last: what callbacks say later is below it
 
   constructor(on) {
     this.#on = on;
@@ -23,6 +25,7 @@ export class Kernel {
   restart() {
     this.#worker?.terminate();
     this.#stop();
+    this.#last = null;
     this.#signals = this.canSignal ? new Uint8Array(new SharedArrayBuffer(1)) : null;
     this.#worker = new Worker(new URL("./worker.eval.mjs", import.meta.url), { type: "module" });
     this.#worker.onmessage = ({ data }) => this.#hear(data);
@@ -55,21 +58,39 @@ export class Kernel {
     if (!running) return;
     if (this.#signals) Atomics.store(this.#signals, 0, 2);
     this.#worker.postMessage({ type: "interrupt" });
+    this.#on({ type: "state", state: "interrupting" });
   }
 
   /** What may stand at a position: [{ text, start, type }]; nothing while a cell runs. */
-  complete(code, position) {
-    if (this.state !== "idle") return Promise.resolve([]);
+  async complete(code, position) {
+    return (await this.#ask("complete", { code, position })) ?? [];
+  }
+
+  /** What is known of the name at a position: text, or null while a cell runs. */
+  help(code, position) {
+    return this.#ask("help", { code, position });
+  }
+
+  /** A slider was moved. */
+  slide(number, value) {
+    if (["idle", "busy"].includes(this.state)) {
+      this.#worker.postMessage({ type: "slide", number, value });
+    }
+  }
+
+  #ask(type, question) {
+    if (this.state !== "idle") return Promise.resolve(null);
     const id = crypto.randomUUID();
     return new Promise((resolve) => {
       this.#asked.set(id, resolve);
-      this.#worker.postMessage({ type: "complete", id, code, position });
+      this.#worker.postMessage({ type, id, ...question });
     });
   }
 
   #next() {
     const [first] = this.#queue;
     if (first === undefined || !["idle", "busy"].includes(this.state)) return;
+    this.#last = first.tell;
     this.#become("busy");
     this.#worker.postMessage({ type: "execute", code: first.code });
   }
@@ -85,7 +106,7 @@ export class Kernel {
   /** Gives up the cells that wait, from the `first` on. */
   #stop(first = 0) {
     for (const { resolve } of this.#queue.splice(first)) resolve("stopped");
-    for (const resolve of this.#asked.values()) resolve([]);
+    for (const resolve of this.#asked.values()) resolve(null);
     this.#asked.clear();
   }
 
@@ -94,13 +115,18 @@ export class Kernel {
       case "progress":
       case "note":
       case "memory":
+      case "update":
+      case "picture":
         return this.#on(message);
+      case "quit":
+        this.#on(message);
+        return this.#end();
       case "ready":
         this.#on(message);
         this.#become("idle");
         return this.#next();
-      case "completions":
-        this.#asked.get(message.id)?.(message.matches);
+      case "answer":
+        this.#asked.get(message.id)?.(message.answer);
         return this.#asked.delete(message.id);
       case "done":
         return this.#done(message.ok ? "ok" : "error");
@@ -110,16 +136,21 @@ export class Kernel {
           this.#queue[0]?.tell({ type: "stream", name: "stderr", text: `${message.message}\n` });
           return this.#done("error");
         }
-        return this.#asked.get(message.id)?.([]);
+        this.#asked.get(message.id)?.(null);
+        return this.#asked.delete(message.id);
       default:
-        return this.#queue[0]?.tell(message); // outputs
+        return (this.#queue[0]?.tell ?? this.#last)?.(message); // outputs
     }
   }
 
   #fail(message) {
+    this.#on({ type: "failed", message });
+    this.#end();
+  }
+
+  #end() {
     this.#worker.terminate();
     this.#stop();
-    this.#on({ type: "failed", message });
     this.#become("dead");
   }
 

@@ -1,38 +1,51 @@
 // The notebook page: cells, their order, the keys and the files. The kernel is in kernel.mjs.
-import { DOMPurify } from "../libraries/notebook.mjs";
 import { opensByItself, publish } from "../support.mjs";
 import { Cell } from "./cell.mjs";
+import { Drafts } from "./drafts.mjs";
 import { parse, serialize } from "./ipynb.mjs";
 import { Kernel } from "./kernel.mjs";
+import { commandOf } from "./keys.mjs";
+import { endAll, forFile, keepPicture } from "./live.mjs";
+import { offerDrafts, showLink } from "./offers.mjs";
+import { textOf } from "./safe.mjs";
+import { fromLink, isShared } from "./share.mjs";
 
 const $ = (id) => document.querySelector(`#${id}`);
-const place = $("cells");
+const list = $("cells");
 const STATES = {
   starting: "Python is loading",
   idle: "Python is ready",
   busy: "Python is busy",
+  interrupting: "Interrupting… Restart ends it now",
   dead: "Python has stopped: Restart",
 };
 
+const DRAFT_MS = 800;
+const STUCK_MS = 3000;
 const cells = [];
 const deleted = []; // { data, index }, the last one at the end
 let selected = null;
 let clipboard = null;
 let changed = false;
-let lastKey = { key: "", at: 0 };
+let writing = 0; // a timer
+let stuck = 0; // a timer
+const drafts = new Drafts();
 
 const kernel = new Kernel((message) => {
   switch (message.type) {
     case "state":
       $("kernel").textContent = STATES[message.state];
       $("kernel").dataset.state = message.state;
-      $("interrupt").disabled = message.state !== "busy";
+      $("interrupt").disabled = !["busy", "interrupting"].includes(message.state);
       $("loading").hidden = message.state !== "starting";
+      if (message.state === "dead") endAll();
+      clearTimeout(stuck);
+      if (message.state === "interrupting") stuck = setTimeout(tellStuck, STUCK_MS);
       break;
     case "progress":
       Object.assign($("loading").querySelector("progress"), {
-        max: message.steps,
-        value: message.step,
+        max: 1,
+        value: message.part,
       });
       $("loading").querySelector("span").textContent = message.text;
       break;
@@ -40,7 +53,16 @@ const kernel = new Kernel((message) => {
       $("kernel").textContent = /^Loading/.test(message.text) ? message.text : STATES.busy;
       break;
     case "ready":
-      tell(message.problem);
+      if (message.problem) tell(message.problem);
+      break;
+    case "quit":
+      tell("quit() has ended Python, and with it all variables. Restart begins anew.");
+      break;
+    case "update":
+      for (const cell of cells) cell.update(message);
+      break;
+    case "picture":
+      keepPicture(message);
       break;
     case "failed":
       tell(`Python did not start: ${message.message}`);
@@ -55,13 +77,45 @@ const kernel = new Kernel((message) => {
 
 function tell(problem) {
   $("problem").hidden = !problem;
-  $("problem").textContent = problem ?? "";
+  $("problem").firstElementChild.textContent = problem ?? "";
+}
+
+function tellStuck() {
+  tell(
+    "Python does not stop: it is inside one long call (of NumPy, say, or of a GPU driver), and such " +
+      "calls cannot be interrupted. It stops when the call is over; Restart ends it now, with all variables.",
+  );
+}
+
+/** Something would be lost if the tab were closed now: soon the browser keeps it. */
+function touch() {
+  changed = true;
+  writing ||= setTimeout(async () => {
+    writing = 0;
+    if (!changed) return;
+    try {
+      await drafts.write($("name").value, serialize(cells));
+      $("draft").textContent = "kept by this browser";
+    } catch (error) {
+      $("draft").textContent = `not kept by this browser: ${error.message}`;
+    }
+  }, DRAFT_MS);
+}
+
+/** Nothing is left that is not in a file. */
+function untouch() {
+  changed = false;
+  clearTimeout(writing);
+  writing = 0;
+  $("draft").textContent = "";
+  drafts.clear().catch(() => {}); // then there is none
 }
 
 // --- cells ----------------------------------------------------------------------------
 
 const notebook = {
   complete: (code, position) => kernel.complete(code, position),
+  help: (code, position) => kernel.help(code, position),
   /** What the keys and buttons of one cell ask for. */
   key(name, cell) {
     if (name !== "changed") select(cell);
@@ -69,15 +123,19 @@ const notebook = {
   },
 };
 
-const dataOf = ({ type, source, outputs, count, metadata }) => {
-  return { type, source, outputs: structuredClone(outputs), count, metadata };
+const dataOf = ({ type, source, outputs, count, metadata, kept }) => {
+  return { type, source, outputs: outputs.map(forFile), count, metadata, kept };
 };
+
+function place(cell, index) {
+  cell.element.addEventListener("focusin", () => select(cell));
+  list.insertBefore(cell.element, cells[index]?.element ?? null);
+  cells.splice(index, 0, cell);
+}
 
 function insert(index, data) {
   const cell = new Cell(notebook, data);
-  cell.element.addEventListener("focusin", () => select(cell));
-  place.insertBefore(cell.element, cells[index]?.element ?? null);
-  cells.splice(index, 0, cell);
+  place(cell, index);
   renumber();
   return cell;
 }
@@ -89,7 +147,7 @@ function remove(cell) {
   cell.remove();
   if (cells.length === 0) insert(0);
   renumber();
-  changed = true;
+  touch();
   focus(cells[Math.min(index, cells.length - 1)]);
 }
 
@@ -120,27 +178,33 @@ function convert(cell, type) {
   cells.splice(index, 1);
   cell.remove();
   const made = insert(index, { type, source });
-  changed = true;
+  touch();
   focus(made);
   return made;
 }
 
 async function run(cell) {
+  if (kernel.state === "idle") tell(); // what it says is of an earlier cell
   if (cell.type !== "code") {
     cell.render();
     return "ok";
   }
   if (cell.state !== "idle") return "stopped";
+  if (kernel.state === "dead") {
+    tell("Python has stopped: press Restart, then run the cell.");
+    return "stopped";
+  }
   cell.clear();
   cell.become("waiting");
   renumber();
-  changed = true;
+  touch();
   const outcome = await kernel.run(cell.source, (message) => {
     cell.hear(message);
     if (message.type === "start") renumber();
   });
   cell.become("idle");
   renumber();
+  touch();
   return outcome;
 }
 
@@ -151,8 +215,21 @@ async function runAll() {
 
 function restart() {
   tell();
+  endAll();
   $("left").replaceChildren();
   kernel.restart();
+}
+
+/** Puts a cell one place on, or back. */
+function move(cell, by) {
+  const from = cells.indexOf(cell);
+  const to = from + by;
+  if (to < 0 || to >= cells.length) return;
+  cells.splice(to, 0, ...cells.splice(from, 1));
+  list.insertBefore(cell.element, cells[to + 1]?.element ?? null);
+  renumber();
+  touch();
+  focus(cell);
 }
 
 const below = (cell) => cells.indexOf(cell) + 1;
@@ -173,14 +250,15 @@ const commands = {
     insert(below(cell)).edit();
   },
   command: (cell) => focus(cell),
-  changed: () => {
-    changed = true;
-  },
+  changed: touch,
   edit: (cell) => cell.edit(),
   up: (cell) => focus(cells[Math.max(0, below(cell) - 2)]),
   down: (cell) => focus(cells[Math.min(cells.length - 1, below(cell))]),
   above: (cell) => focus(insert(below(cell) - 1)),
   below: (cell) => focus(insert(below(cell))),
+  "move-up": (cell) => move(cell, -1),
+  "move-down": (cell) => move(cell, 1),
+  kind: (cell) => convert(cell, cell.type === "code" ? "markdown" : "code"),
   delete: remove,
   undo: () => {
     const last = deleted.pop();
@@ -204,40 +282,9 @@ const commands = {
   help: () => $("keys").showModal(),
 };
 
-const KEYS = {
-  Enter: "edit",
-  "Shift+Enter": "run-next",
-  "Control+Enter": "run",
-  "Meta+Enter": "run",
-  "Alt+Enter": "run-insert",
-  "Control+s": "save",
-  "Meta+s": "save",
-  ArrowUp: "up",
-  ArrowDown: "down",
-  k: "up",
-  j: "down",
-  a: "above",
-  b: "below",
-  "d d": "delete",
-  z: "undo",
-  x: "cut",
-  c: "copy",
-  v: "paste",
-  m: "text",
-  y: "code",
-  "i i": "interrupt",
-  "0 0": "restart",
-  h: "help",
-};
-
-place.addEventListener("keydown", (event) => {
+list.addEventListener("keydown", (event) => {
   if (!event.target.classList.contains("cell")) return;
-  const { key } = event;
-  const modifier = ["Shift", "Control", "Meta", "Alt"].find((name) => event.getModifierState(name));
-  const twice = lastKey.key === key && event.timeStamp - lastKey.at < 800;
-  const name =
-    KEYS[modifier ? `${modifier}+${key}` : key] ?? (twice && !modifier && KEYS[`${key} ${key}`]);
-  lastKey = { key: name ? "" : key, at: event.timeStamp };
+  const name = commandOf(event);
   if (!name) return;
   event.preventDefault();
   commands[name](selected);
@@ -255,7 +302,7 @@ function interrupt() {
 // --- memory ---------------------------------------------------------------------------
 
 function showMemory({ html, left, count }) {
-  $("held").innerHTML = DOMPurify.sanitize(html);
+  $("held").replaceChildren(textOf(html));
   for (const text of left) {
     const item = document.createElement("li");
     item.textContent = `[${count}] ${text}`;
@@ -266,14 +313,16 @@ function showMemory({ html, left, count }) {
 // --- files ----------------------------------------------------------------------------
 
 function show(name, made) {
+  // All of the new ones before any of the old ones goes: if one fails, nothing has happened.
+  const fresh = (made.length ? made : [{}]).map((data) => new Cell(notebook, data));
   kernel.interrupt();
   for (const cell of cells.splice(0)) cell.remove();
-  for (const data of made) insert(cells.length, data);
-  if (cells.length === 0) insert(0);
+  for (const cell of fresh) place(cell, cells.length);
+  renumber();
   $("name").value = name;
   document.title = `${name} · dlpack-web`;
   deleted.length = 0;
-  changed = false;
+  untouch();
   select(cells[0]);
 }
 
@@ -282,7 +331,11 @@ const mayLeave = () => !changed || confirm("Leave the changes of this notebook?"
 async function openExample(name) {
   if (!mayLeave()) return;
   const answer = await fetch(new URL(`../examples/${name}.ipynb`, import.meta.url));
-  if (!answer.ok) throw new Error(`there is no example ${name}`);
+  if (!answer.ok) {
+    tell(`There is no example "${name}" on this site.`);
+    if (cells.length === 0) show("notebook.ipynb", []);
+    return;
+  }
   show(`${name}.ipynb`, parse(await answer.text(), name));
 }
 
@@ -306,7 +359,32 @@ function save() {
   link.download = $("name").value.replace(/(\.ipynb)?$/, ".ipynb");
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
-  changed = false;
+  untouch();
+}
+
+// --- links and drafts -----------------------------------------------------------------
+
+/** Opens what a link holds; says so where that is nothing, and leaves all as it is. */
+async function openShared(hash) {
+  try {
+    const { name, cells: made } = await fromLink(hash);
+    if (!mayLeave()) return true;
+    show(name, made);
+    tell("This notebook came by a link. None of it has run: look at it before you run it.");
+    return true;
+  } catch (error) {
+    tell(error.message);
+    return false;
+  }
+}
+
+/** Opens what another tab did not save; false where the reader would rather not. */
+function restore({ name, text }) {
+  const made = parse(text, name);
+  if (!mayLeave()) return false;
+  show(name, made);
+  touch();
+  return true;
 }
 
 // --- the page -------------------------------------------------------------------------
@@ -319,6 +397,9 @@ $("add-code").onclick = () => insert(below(selected)).edit();
 $("add-text").onclick = () => insert(below(selected), { type: "markdown" }).edit();
 $("open").onclick = () => $("file").click();
 $("save").onclick = save;
+$("share").onclick = () => showLink($("name").value, cells);
+$("problem").lastElementChild.onclick = () => tell();
+$("name").oninput = touch;
 $("help").onclick = commands.help;
 $("file").onchange = async ({ target }) => {
   if (target.files[0]) await openFile(target.files[0]);
@@ -337,6 +418,10 @@ $("memory").onclick = () => {
 addEventListener("beforeunload", (event) => {
   if (changed) event.preventDefault();
 });
+list.addEventListener("slide", ({ detail }) => kernel.slide(detail.number, detail.value));
+addEventListener("hashchange", () => {
+  if (isShared(location.hash)) openShared(location.hash);
+});
 addEventListener("dragover", (event) => event.preventDefault());
 addEventListener("drop", (event) => {
   event.preventDefault();
@@ -344,17 +429,23 @@ addEventListener("drop", (event) => {
 });
 
 restart();
-await openExample(/^#(\w+)$/.exec(location.hash)?.[1] ?? "tour");
+const { hash } = location;
+const byLink = isShared(hash);
+if (!(byLink && (await openShared(hash)))) {
+  await openExample(/^#(?!auto$)(\w+)$/.exec(hash)?.[1] ?? "tour");
+}
+await offerDrafts(drafts, restore, tell);
 document.body.dataset.ready = "";
-if (opensByItself()) {
+// Only what is this site's own.
+if (opensByItself() && !byLink) {
   const began = performance.now();
   const ok = await runAll();
-  changed = false;
+  untouch();
   publish({
     page: "notebook",
     ok,
     cells: cells.length,
     seconds: (performance.now() - began) / 1000,
-    problem: $("problem").textContent || null,
+    problem: $("problem").firstElementChild.textContent || null,
   });
 }

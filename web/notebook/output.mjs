@@ -1,10 +1,13 @@
 // Outputs of cells, in the form of notebook files (nbformat 4), as elements of the page.
-import { AnsiUp, DOMPurify, marked } from "../libraries/notebook.mjs";
+import { AnsiUp, marked } from "../libraries/notebook.mjs";
+import { frameOf, reframe } from "./frame.mjs";
+import { enliven, forget, PICTURE, picture, SLIDER, slider } from "./live.mjs";
+import { guard, textOf } from "./safe.mjs";
 
 // The richest first.
 const SHOWN = {
-  "text/html": html,
-  "image/svg+xml": html,
+  "text/html": frameOf,
+  "image/svg+xml": drawing,
   "text/markdown": markdown,
   "image/png": (data) => image("image/png", data),
   "image/jpeg": (data) => image("image/jpeg", data),
@@ -12,48 +15,71 @@ const SHOWN = {
   "text/plain": plain,
 };
 
-DOMPurify.addHook("afterSanitizeAttributes", (node) => {
-  if (node.tagName !== "A") return;
-  node.setAttribute("target", "_blank");
-  node.setAttribute("rel", "noopener noreferrer");
-});
+const names = new WeakMap(); // output -> its display id
 
-/** An element for one output. HTML from outside is never trusted: scripts do not survive. */
-export function outputElement(output) {
+/** An element for one output, which may be the one that was in its place `before`. */
+export function outputElement(output, before) {
   switch (output.output_type) {
     case "stream":
       return Object.assign(plain(joined(output.text)), { className: `stream ${output.name}` });
     case "error":
       return traceback(output);
     default: {
+      if (output.data?.[SLIDER]) return slider(output);
+      const drawn = output.data?.[PICTURE] && picture(output, before);
+      if (drawn) return drawn;
       const type = Object.keys(SHOWN).find((each) => output.data?.[each] !== undefined);
-      return type ? SHOWN[type](joined(output.data[type])) : plain("");
+      if (!type) return plain("");
+      const data = type === "application/json" ? output.data[type] : joined(output.data[type]);
+      if (type === "text/html" && before && reframe(before, data)) return before;
+      return SHOWN[type](data);
     }
   }
 }
 
-/** Adds a message of the kernel to the outputs of a cell. */
+/** Adds a message of the kernel to the outputs of a cell. Outputs do not change: others come. */
 export function addOutput(outputs, message, count) {
   const { type, name, text, data, metadata = {} } = message;
   const last = outputs.at(-1);
   if (type === "stream" && last?.output_type === "stream" && last.name === name) {
-    const whole = joined(last.text) + text;
-    last.text = /\r$/.test(last.text) || text.includes("\r") ? overwritten(whole) : whole;
+    const before = joined(last.text);
+    const whole = before + text;
+    const again = before.endsWith("\r") || text.includes("\r");
+    outputs.splice(-1, 1, { ...last, text: again ? overwritten(whole) : whole });
   } else if (type === "stream") {
     outputs.push({ output_type: "stream", name, text: overwritten(text) });
   } else if (type === "display") {
-    outputs.push({ output_type: "display_data", data, metadata });
+    const output = enliven({ output_type: "display_data", data, metadata });
+    if (message.display_id) names.set(output, message.display_id);
+    outputs.push(output);
   } else if (type === "result") {
-    outputs.push({ output_type: "execute_result", data, metadata, execution_count: count });
+    const output = { output_type: "execute_result", data, metadata, execution_count: count };
+    outputs.push(enliven(output));
   } else if (type === "error") {
     const { ename, evalue, traceback } = message;
     outputs.push({ output_type: "error", ename, evalue, traceback });
   }
 }
 
+/** Replaces what has the display id of a message; false where nothing does. */
+export function updateOutputs(outputs, { data, metadata, display_id }) {
+  let found = false;
+  for (const [i, output] of outputs.entries()) {
+    if (names.get(output) !== display_id) continue;
+    found = true;
+    forget([output]);
+    outputs[i] = enliven({ ...output, data, metadata });
+    names.set(outputs[i], display_id);
+  }
+  return found;
+}
+
 /** Markdown as a safe element. */
 export function markdown(source) {
-  return html(marked.parse(source, { async: false }));
+  const element = document.createElement("div");
+  element.className = "markdown";
+  element.append(textOf(marked.parse(source, { async: false })));
+  return element;
 }
 
 /** Lines in notebook files are lists, or one string. */
@@ -62,18 +88,19 @@ export const joined = (text) => (Array.isArray(text) ? text.join("") : text);
 /** What a terminal shows of a line that goes back to its beginning. */
 const overwritten = (text) => text.replace(/[^\n]*\r(?!\n|$)/g, "");
 
-function html(source) {
-  const element = document.createElement("div");
-  element.className = "rich";
-  element.innerHTML = DOMPurify.sanitize(source, { FORBID_TAGS: ["form", "input", "button"] });
-  return element;
-}
-
 function plain(text) {
   const element = document.createElement("pre");
   const colours = new AnsiUp();
   colours.use_classes = true;
   element.innerHTML = colours.ansi_to_html(text); // escapes all else
+  return guard(element); // terminals have links, too
+}
+
+/** As an image, a drawing runs no scripts, loads nothing and leads nowhere. */
+function drawing(source) {
+  const element = document.createElement("img");
+  element.src = `data:image/svg+xml,${encodeURIComponent(source)}`;
+  element.alt = "drawing of this cell";
   return element;
 }
 

@@ -4,11 +4,14 @@ import asyncio
 import base64
 import builtins
 import io
+import itertools
 import json
 import os
 import re
+import shlex
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +19,7 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.tokenutil import token_at_cursor
 from traitlets import Type
 from traitlets.config import Config
 
@@ -24,10 +28,15 @@ try:
 except ImportError:  # the worker has said why
     dlw = None
 
-# Set by worker.eval.mjs: sends a message to the page, as JSON.
+# Set by worker.eval.mjs: sends a message to the page, as JSON; sends it a picture; and the
+# hosts that the policy did not let Python ask.
 post: Callable[[str], None] = print
+send_picture: Callable[[int, Any], None] = print
+refused: list[str] = []
 
 PIP = re.compile(r"^(\s*)[%!]pip install +(.*)")
+PIP_OPTIONS = {"-q", "-qq", "--quiet", "-U", "--upgrade"}  # which change nothing here
+SLICE_S = 0.02
 CONFIG = Config()
 CONFIG.HistoryManager.enabled = False
 CONFIG.InteractiveShell.colors = "nocolor"  # no theme of it fits light and dark
@@ -74,8 +83,20 @@ class Stream(io.TextIOBase):
 class Publisher(DisplayPublisher):
     """What display(...) calls."""
 
-    def publish(self, data: Any, metadata: Any = None, **_: Any) -> None:
-        send("display", data=data, metadata=metadata or {})
+    def publish(
+        self,
+        data: Any,
+        metadata: Any = None,
+        *,
+        transient: Any = None,
+        update: bool = False,
+        **_: Any,
+    ) -> None:
+        kind, name = (
+            "update" if update else "display",
+            (transient or {}).get("display_id"),
+        )
+        send(kind, data=data, metadata=metadata or {}, display_id=name)
 
     def clear_output(self, wait: bool = False) -> None:
         send("clear", wait=wait)
@@ -97,6 +118,10 @@ class Shell(InteractiveShell):
     displayhook_class = Type(Hook)
     display_pub_class = Type(Publisher)
     task: asyncio.Task[Any] | None = None
+
+    def ask_exit(self) -> None:
+        """quit() and exit(): the page ends Python."""
+        send("quit")
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
         name, text = etype.__name__, str(evalue)
@@ -165,17 +190,130 @@ def complete(code: str, position: int) -> list[dict[str, Any]]:
     ]
 
 
+def help_at(code: str, position: int) -> str:
+    """What is known of the name at a position of a cell; "" for nothing."""
+    name = token_at_cursor(code, position)
+    try:
+        return str(shell.object_inspect_text(name)) if name else ""
+    except KeyError:
+        return ""
+
+
 def _pip(code: str) -> str:
     """`%pip install` as micropip does it, which can be awaited."""
 
     def instead(match: re.Match[str]) -> str:
-        names = [word for word in match[2].split() if not word.startswith("-")]
-        return f"{match[1]}import micropip; await micropip.install({names!r})"
+        words = shlex.split(match[2], comments=True)
+        return f"{match[1]}await __import__('shell').install({words!r})"
 
     return "\n".join(PIP.sub(instead, line) for line in code.split("\n"))
 
 
+async def install(words: list[str]) -> None:
+    """What `%pip install` says; an error names the host that may not be asked."""
+    import micropip
+
+    names = [word for word in words if word not in PIP_OPTIONS]
+    options = [word for word in names if word.startswith("-")]
+    if options:
+        raise ValueError(
+            f"%pip install has no {options[0]} here: give names, versions (name==1.0) or "
+            "addresses of wheels"
+        )
+    refused.clear()
+    try:
+        await micropip.install(names)
+    except Exception as error:
+        await asyncio.sleep(0.1)  # what the policy did is told a little later
+        if not refused:
+            raise
+        raise RuntimeError(
+            f"{' '.join(names)} would come from {refused[0]}, and this site lets nothing be "
+            "asked of other hosts. Its owner may: `make serve OUTSIDE=1` or `python "
+            "web/serve.py --outside`; or put a wheel on this site and install its address"
+        ) from error
+
+
+# --- pictures -------------------------------------------------------------------------
+
+PICTURE = "application/vnd.dlpack-web.picture+json"
+_pictures = itertools.count(1)
+_canvases: dict[str, Any] = {}  # by device: a canvas has a context for one
+
+
+def show_tensor(tensor: Any, **_: object) -> dict[str, Any]:
+    """A Tensor as the page shows it: an image on the GPU is drawn there, as large as it is."""
+    if not _is_drawable(tensor):
+        shown: dict[str, Any] = tensor._repr_mimebundle_()
+        return shown
+    number = next(_pictures)
+    _draw(tensor, number)
+    height, width, _channels = tensor.shape
+    facts = {"number": number, "width": width, "height": height}
+    return {"text/plain": repr(tensor), PICTURE: facts}
+
+
+def html_of_tensor(tensor: Any) -> str | None:
+    """None of what is drawn: a thumbnail would be read back."""
+    return None if _is_drawable(tensor) else tensor._repr_html_()
+
+
+def _is_drawable(tensor: Any) -> bool:
+    try:
+        shape, on_gpu = tensor.shape, not tensor.device.is_host
+    except dlw.ReleasedError:
+        return False
+    image = len(shape) == 3 and min(shape[:2]) >= 8 and shape[2] in (1, 3, 4)
+    return image and on_gpu and tensor.dtype in ("uint8", "float32")
+
+
+def _draw(tensor: Any, number: int) -> None:
+    """Draws it as it is now. Where Python can wait it does: no loop is ahead of the GPU."""
+    import js
+    from pyodide.ffi import can_run_sync, run_sync
+
+    from dlpack_web import _browser
+
+    name = str(tensor.device)
+    canvas = _canvases.get(name) or js.OffscreenCanvas.new(1, 1)
+    _canvases[name] = canvas
+    drawn = _browser.call("toCanvas", _browser.site(), id(tensor), canvas)
+    if can_run_sync():
+        run_sync(_browser.finish(drawn))
+    else:
+        drawing = asyncio.ensure_future(_browser.finish(drawn))
+        drawing.add_done_callback(_drawn)
+    send_picture(number, canvas.transferToImageBitmap())
+
+
+def _drawn(drawing: "asyncio.Future[Any]") -> None:
+    if not drawing.cancelled() and (error := drawing.exception()):
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+
+
+# --- what waits -----------------------------------------------------------------------
+
+_sleep = time.sleep
+
+
+def sleep(seconds: float, /) -> None:
+    """As time.sleep(), and an interrupt ends it."""
+    if not seconds > SLICE_S:
+        return _sleep(seconds)
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        _sleep(min(left, SLICE_S))
+        for _ in range(100):  # Python looks for signals every so many steps
+            pass
+    return None
+
+
 sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")  # type: ignore[assignment]
 builtins.input = no_input  # type: ignore[assignment]
+time.sleep = sleep
 shell = Shell.instance(config=CONFIG)
+if dlw:
+    formats = shell.display_formatter
+    formats.mimebundle_formatter.for_type(dlw.Tensor, show_tensor)
+    formats.formatters["text/html"].for_type(dlw.Tensor, html_of_tensor)
 signal.signal(signal.SIGINT, on_signal)

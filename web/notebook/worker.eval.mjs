@@ -4,17 +4,40 @@ import { connect } from "../js/index.js";
 
 const at = (path) => new URL(path, import.meta.url).href;
 const text = async (url) => (await fetch(url)).text();
+const MEGABYTES = 24; // all that is loaded, about
 const STEPS = ["Python", "NumPy and IPython", "dlpack-web", "the shell", "the examples' files"];
 
 let pyodide;
 let python; // shell.py
+let sliders; // dlw_page.py
 let interruptions; // shared with the page; element 0 is the signal, 2 for SIGINT
+let step = 0;
+let bytes = 0;
 
-function say(step) {
-  postMessage({ type: "progress", step, steps: STEPS.length, text: `Loading ${STEPS[step]}…` });
+function say(next = step) {
+  step = next;
+  const megabytes = bytes / 1e6;
+  const part = Math.max(step / 50, Math.min(megabytes / MEGABYTES, 0.95));
+  postMessage({
+    type: "progress",
+    part,
+    text: `Loading ${STEPS[step]}… ${megabytes.toFixed(1)} MB so far`,
+  });
 }
 
+const arrivals = new PerformanceObserver((list) => {
+  for (const { encodedBodySize } of list.getEntries()) bytes += encodedBodySize;
+  say();
+});
+
+// A request that the policy refuses looks like one that failed: Python is told which it was.
+addEventListener("securitypolicyviolation", ({ blockedURI, effectiveDirective }) => {
+  if (effectiveDirective !== "connect-src" || !URL.canParse(blockedURI)) return;
+  python?.refused.append(new URL(blockedURI).origin);
+});
+
 async function start({ signals }) {
+  arrivals.observe({ type: "resource", buffered: true });
   say(0);
   const { loadPyodide } = await import(at("../packages/pyodide.mjs"));
   pyodide = await loadPyodide({ indexURL: at("../packages/") });
@@ -34,14 +57,20 @@ async function start({ signals }) {
     problem = `dlpack-web is not to be had here: ${error.message}`;
   }
   say(3);
-  pyodide.FS.writeFile("/home/pyodide/shell.py", await text(at("./shell.py")));
+  for (const name of ["shell.py", "dlw_page.py"]) {
+    pyodide.FS.writeFile(`/home/pyodide/${name}`, await text(at(`./${name}`)));
+  }
   python = pyodide.pyimport("shell");
   python.post = (message) => postMessage(JSON.parse(message));
+  python.send_picture = (number, bitmap) =>
+    postMessage({ type: "picture", number, bitmap }, [bitmap]);
+  sliders = pyodide.pyimport("dlw_page");
   say(4);
   for (const name of ["photo.jpg", "digits.png"]) {
     const bytes = await (await fetch(at(`../examples/${name}`))).arrayBuffer();
     pyodide.FS.writeFile(name, new Uint8Array(bytes));
   }
+  arrivals.disconnect();
   postMessage({ type: "ready", problem });
 }
 
@@ -61,15 +90,20 @@ function interrupt() {
 
 function complete({ id, code, position }) {
   const matches = python.complete(code, position);
-  postMessage({
-    type: "completions",
-    id,
-    matches: matches.toJs({ dict_converter: Object.fromEntries }),
-  });
+  const answer = matches.toJs({ dict_converter: Object.fromEntries });
+  postMessage({ type: "answer", id, answer });
   matches.destroy();
 }
 
-const handlers = { start, execute, interrupt, complete };
+function help({ id, code, position }) {
+  postMessage({ type: "answer", id, answer: python.help_at(code, position) });
+}
+
+function slide({ number, value }) {
+  sliders?.moved(number, value);
+}
+
+const handlers = { start, execute, interrupt, complete, help, slide };
 
 addEventListener("message", async ({ data }) => {
   try {

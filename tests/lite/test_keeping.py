@@ -1,0 +1,218 @@
+"""What the notebook page keeps, shares and offers to those who have no keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from attacks import book, text
+from playwright.sync_api import Browser, BrowserContext, Page
+from serve import Server
+from test_attacks import NO_PYTHON, open_file
+from test_page import PHONE, Notebook, opened, serve_script
+
+KEPT = "() => document.querySelector('#draft').textContent === 'kept by this browser'"
+
+
+@pytest.fixture
+def notebook(browser: Browser, site: Server) -> Iterator[Notebook]:
+    """Python is not needed, and not waited for."""
+    with opened(browser, site, pyodide=NO_PYTHON) as made:
+        yield made
+
+
+def another_tab(context: BrowserContext, site: Server, at: str = "") -> Page:
+    page = context.new_page()
+    serve_script(page, "packages/pyodide.mjs", NO_PYTHON)
+    page.goto(f"{site.url}notebook/{at}")
+    page.wait_for_selector("body[data-ready]")
+    return page
+
+
+def add(page: Page, text: str) -> None:
+    page.locator(".cell").last.focus()
+    page.click("#add-code")
+    page.keyboard.insert_text(text)
+
+
+def sources(page: Page) -> list[str]:
+    found: list[str] = page.locator(".cell .cm-content").all_inner_texts()
+    return found
+
+
+def test_changes_of_tabs_that_ended_are_offered(
+    notebook: Notebook, site: Server
+) -> None:
+    first = notebook.page
+    second = another_tab(first.context, site)
+    for page, code in ((first, "one = 1"), (second, "two = 2")):
+        add(page, code)
+        page.wait_for_function(KEPT)
+    third = another_tab(first.context, site)
+    assert third.locator("#offers li").count() == 0  # both are alive
+    third.close()
+    first.close()
+    fourth = another_tab(second.context, site)
+    offers = fourth.locator("#offers li")
+    assert offers.count() == 1
+    assert "tour.ipynb was not saved" in offers.inner_text()
+    assert "one = 1" not in sources(fourth)  # only offered
+    offers.get_by_text("Restore").click()
+    assert sources(fourth)[-1] == "one = 1"
+    assert offers.count() == 0
+    fourth.wait_for_function(KEPT)  # it is this tab's now
+    assert sources(second)[-1] == "two = 2"
+    fourth.close()
+    fifth = another_tab(second.context, site)
+    assert fifth.locator("#offers li").count() == 1
+    fifth.get_by_text("Discard").click()
+    assert fifth.locator("#offers li").count() == 0
+    fifth.close()
+    sixth = another_tab(second.context, site)
+    assert sixth.locator("#offers li").count() == 0
+    with sixth.expect_download():
+        second.bring_to_front()
+        sixth.click("#save")
+    assert notebook.watch.complaints() == []
+
+
+def test_what_is_saved_is_not_offered(notebook: Notebook, site: Server) -> None:
+    page = notebook.page
+    add(page, "saved = 1")
+    page.wait_for_function(KEPT)
+    with page.expect_download():
+        page.click("#save")
+    assert page.locator("#draft").inner_text() == ""
+    other = another_tab(page.context, site)
+    page.close()
+    other.reload()
+    other.wait_for_selector("body[data-ready]")
+    assert other.locator("#offers li").count() == 0
+
+
+def test_browser_that_keeps_nothing_says_so(browser: Browser, site: Server) -> None:
+    with opened(browser, site, pyodide=NO_PYTHON) as notebook:
+        page = notebook.page
+        page.add_init_script("delete window.indexedDB; window.indexedDB = undefined")
+        page.add_init_script("IDBFactory.prototype.open = () => { throw Error('off') }")
+        page.reload()
+        page.wait_for_selector("body[data-ready]")
+        add(page, "x = 1")
+        page.wait_for_function(
+            "() => document.querySelector('#draft').textContent.startsWith('not kept')"
+        )
+
+
+def test_links_hold_the_notebook(notebook: Notebook, site: Server) -> None:
+    page = notebook.page
+    add(page, "mine = 'ü 🙂'")
+    page.fill("#name", "mine.ipynb")
+    page.click("#share")
+    link = page.locator("#link").input_value()
+    assert link.startswith(f"{site.url}notebook/#nb=")
+    assert "without outputs" in page.locator("#link-size").inner_text()
+    page.keyboard.press("Escape")
+    other = another_tab(page.context, site, link.split("notebook/")[1])
+    assert other.locator("#name").input_value() == "mine.ipynb"
+    assert sources(other) == sources(page)
+    assert "None of it has run" in other.locator("#problem").inner_text()
+    # Not even where a page is told to run by itself.
+    hasty = another_tab(page.context, site, "?auto" + link.split("notebook/")[1])
+    assert hasty.locator(".cell:not([data-state=idle])").count() == 0
+    hasty.close()
+    # A broken one leaves what is there.
+    for broken in (
+        link[:-30],
+        f"{link}AAAA",
+        link[:60] + "~" + link[60:],
+        link[:-40] + "x" * 40,
+    ):
+        other.evaluate("(hash) => { location.hash = hash; }", broken.split("#")[1])
+        other.wait_for_function(
+            "() => document.querySelector('#problem').textContent.includes('is broken')"
+        )
+        other.click("#problem button")
+        assert other.locator("#name").input_value() == "mine.ipynb"
+        assert sources(other) == sources(page)
+    assert notebook.watch.complaints() == []
+
+
+BOMB = """async (count) => {
+  const part = new Uint8Array(1 << 20);
+  const stream = new Blob(Array(count).fill(part)).stream();
+  const packed = stream.pipeThrough(new CompressionStream("deflate-raw"));
+  const bytes = new Uint8Array(await new Response(packed).arrayBuffer());
+  let text = "";
+  for (const byte of bytes) text += String.fromCharCode(byte);
+  location.hash = "nb=" + btoa(text).replaceAll("+", "-").replaceAll("/", "_");
+}"""
+
+
+def test_what_is_not_shown_is_not_lost(notebook: Notebook) -> None:
+    raw = {"cell_type": "raw", "id": "r", "metadata": {}, "source": "x"}
+    image = {"a.png": {"image/png": "AAAA"}}
+    with_image = text("![](attachment:a.png)") | {"id": "m", "attachments": image}
+    open_file(notebook.page, book(raw, with_image), "both.ipynb")
+    notebook.page.wait_for_selector(".cell:nth-child(2):last-child")
+    _, written = notebook.saved()
+    assert written["cells"] == [raw, with_image]
+
+
+def test_small_link_to_something_endless_is_refused(notebook: Notebook) -> None:
+    notebook.page.evaluate(BOMB, 64)
+    notebook.page.wait_for_function(
+        "() => document.querySelector('#problem').textContent.includes('more than 4 MB')"
+    )
+
+
+def test_buttons_do_what_keys_do(notebook: Notebook) -> None:
+    page = notebook.page
+    cells = page.locator(".cell")
+    before, count = sources(page), cells.count()
+
+    def press(index: int, name: str) -> None:
+        cells.nth(index).hover()
+        cells.nth(index).locator(f".{name}").click()
+
+    press(1, "move-down")
+    assert sources(page)[1:3] == [before[2], before[1]]
+    press(2, "move-up")
+    assert sources(page) == before
+    press(0, "move-up")  # it is the first one
+    assert sources(page) == before
+    press(1, "kind")
+    assert cells.nth(1).get_attribute("data-type") == "markdown"
+    press(1, "edit")
+    assert cells.nth(1).locator(".cm-content").is_visible()
+    press(1, "kind")
+    assert cells.nth(1).get_attribute("data-type") == "code"
+    press(1, "delete")
+    assert cells.count() == count - 1
+    page.keyboard.press("z")
+    assert sources(page) == before
+    cells.nth(1).focus()
+    page.keyboard.press("Alt+ArrowDown")
+    page.keyboard.press("Alt+ArrowDown")
+    page.keyboard.press("Alt+ArrowUp")
+    assert sources(page)[1:3] == [before[2], before[1]]
+    assert notebook.watch.complaints() == []
+
+
+def test_phone_reaches_everything(browser: Browser, site: Server) -> None:
+    with opened(browser, site, pyodide=NO_PYTHON, viewport=PHONE) as notebook:
+        page = notebook.page
+        for name in ("save", "share", "memory", "help", "open", "restart"):
+            box = page.locator(f"#{name}").bounding_box()
+            assert box is not None
+            assert box["x"] >= 0, name
+            assert box["x"] + box["width"] <= PHONE["width"], name
+        page.click("#memory")
+        assert page.locator("#panel").is_visible()
+        page.locator(".cell").nth(1).click()
+        assert page.locator(".cell .acts .delete").nth(1).is_visible()
+
+
+def test_missing_example_says_so(browser: Browser, site: Server) -> None:
+    with opened(browser, site, "#nothing", pyodide=NO_PYTHON) as notebook:
+        assert 'no example "nothing"' in notebook.problem()
+        assert notebook.page.locator(".cell").count() == 1

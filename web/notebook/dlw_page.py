@@ -1,0 +1,134 @@
+"""What the notebook page has for Python: sliders.
+
+>>> from dlw_page import interact, slider
+>>> gain = slider(0, 2, value=1, label="gain")  # shown by the cell; gain.value is where it stands
+>>> interact(lambda gain: gain**2, gain=(0.0, 2.0))
+"""
+
+import asyncio
+import inspect
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from IPython import get_ipython
+from IPython.display import display
+
+__all__ = ["Slider", "interact", "slider"]
+
+SLIDER = "application/vnd.dlpack-web.slider+json"
+_numbers = itertools.count(1)
+_sliders: "dict[int, Slider]" = {}
+
+
+class Slider:
+    """A number between two others, which the reader of the page moves.
+
+    minimum, maximum, step: ints make it an int; the step is else a hundredth of the way.
+    on_change: called with the value after each move, one call at a time; may be async.
+    """
+
+    def __init__(
+        self,
+        minimum: float,
+        maximum: float,
+        *,
+        value: float | None = None,
+        step: float | None = None,
+        label: str = "",
+        on_change: Callable[[float], Any] | None = None,
+    ) -> None:
+        if not minimum < maximum:
+            raise ValueError(
+                f"a slider from {minimum} to {maximum}: the minimum must be the smaller"
+            )
+        ints = all(isinstance(each, int) for each in (minimum, maximum, step or 0))
+        self.minimum, self.maximum = minimum, maximum
+        self.step = step or (1 if ints else (maximum - minimum) / 100)
+        if self.step < 0:
+            raise ValueError(f"a step of {step}: it must be more than 0")
+        self._type = int if ints else float
+        self.value = self._fit(minimum if value is None else value)
+        self.label, self.on_change = label, on_change
+        self._calling = self._again = False
+        self._id = next(_numbers)
+        _sliders[self._id] = self
+
+    def __repr__(self) -> str:
+        return f"slider {self.label or self._id}: {self.value}"
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        facts = {"id": self._id, "label": self.label, "value": self.value}
+        facts |= {"min": self.minimum, "max": self.maximum, "step": self.step}
+        return {"text/plain": repr(self), SLIDER: facts}
+
+    def _fit(self, value: float) -> float:
+        return self._type(min(max(value, self.minimum), self.maximum))
+
+    def _moved(self, value: float) -> None:
+        """The page says so. Of moves during a call the last one counts."""
+        self.value = self._fit(value)
+        if self.on_change is None:
+            return
+        self._again = True
+        if not self._calling:
+            self._calling = True
+            task = asyncio.ensure_future(self._call())
+            self._task = task  # or it might be collected
+
+    async def _call(self) -> None:
+        try:
+            while self._again:
+                self._again = False
+                result = self.on_change(self.value)  # type: ignore[misc]
+                if inspect.isawaitable(result):
+                    await result
+        except Exception:  # noqa: BLE001 - the reader's own; it is shown
+            get_ipython().showtraceback()
+        finally:
+            self._calling = False
+
+
+slider = Slider
+
+
+def moved(number: int, value: float) -> None:
+    """Called by the page's worker; a slider of an earlier Python is unknown here."""
+    if found := _sliders.get(number):
+        found._moved(value)
+
+
+def interact(function: Callable[..., Any], **sliders: Any) -> Any:
+    """Shows what function(name=value, ...) gives, anew after each move of a slider.
+
+    sliders: a Slider for each parameter, or (minimum, maximum) or (minimum, maximum, step).
+    An async function is awaited: `await interact(...)`.
+    """
+    made = {
+        name: each if isinstance(each, Slider) else Slider(*each[:2], step=_step(each))
+        for name, each in sliders.items()
+    }
+    for name, each in made.items():
+        each.label = each.label or name
+        each.on_change = lambda _: show()
+        display(each)
+    handle = display(None, display_id=True)
+
+    def call() -> Any:
+        return function(**{name: each.value for name, each in made.items()})
+
+    async def finish(result: Any) -> None:
+        handle.update(await result)
+
+    def show() -> Any:
+        result = call()
+        if inspect.isawaitable(result):
+            return finish(result)
+        handle.update(result)
+        return None
+
+    return show()
+
+
+def _step(given: Any) -> float | None:
+    return given[2] if len(given) > 2 else None
