@@ -27,6 +27,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "gpu_kernels.py",
         "gpu_upload.py",
         "image_cases.py",
+        "frames_cases.py",
     ],
 )
 def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
@@ -46,6 +47,7 @@ def test_wasm_memory_that_is_full(
     [
         "counter_cases.mjs",
         "fault_cases.mjs",
+        "frames_cases.mjs",
         "gpu_cases.mjs",
         "image_cases.mjs",
         "image_errors.mjs",

@@ -71,17 +71,35 @@ const FILTERS: readonly GPUErrorFilter[] = ["validation", "out-of-memory"];
 export async function fromImage(
   gpu: GPUDevice,
   source: ImageSource,
-  { dtype = "uint8", channels = 4 }: FromImageOptions = {},
+  options: FromImageOptions = {},
 ): Promise<Tensor> {
   // Up to the first `await`, which only Firefox's videos need, all of this is done at once.
   const record = useDevice(gpu);
   checkAlive(record);
-  checkDType(`an image as ${dtype}`, dtype);
-  if (channels !== 3 && channels !== 4) {
-    throw new RangeError(`channels must be 4 (with alpha) or 3 (without), not ${String(channels)}`);
+  checkOptions(options);
+  const scratch: Scratch = { texture: null };
+  try {
+    return await takeImage(record, source, options, scratch, "fromImage");
+  } finally {
+    scratch.texture?.destroy(); // the queue keeps it until its work is done
   }
-  const { what: image, width, height, texture } = describe(source);
-  const what = `fromImage of ${image}`;
+}
+
+/** The texture that an image goes through on its way, kept for the next of the same size. */
+export interface Scratch {
+  texture: GPUTexture | null;
+}
+
+/** What `fromImage` does once, and `frames` for each picture; the caller destroys the scratch. */
+export async function takeImage(
+  record: DeviceRecord,
+  source: ImageSource,
+  { dtype = "uint8", channels = 4 }: FromImageOptions,
+  scratch: Scratch,
+  verb: string,
+): Promise<Tensor> {
+  const { what: image, width, height, texture } = describe(source, verb);
+  const what = `${verb} of ${image}`;
   checkSize(record, image, width, height);
   const type = dtypeNamed(dtype);
   const handle = allocate(record, height * width * channels * type.step);
@@ -89,13 +107,9 @@ export async function fromImage(
   const take = (from: GPUCopyExternalImageSource) => {
     if (texture) return pull(record, what, texture, tensor, null);
     const { result: copy, outcome } = operate(record, { what, filters: FILTERS }, () =>
-      upload(record, from, image, tensor),
+      upload(record, from, image, tensor, scratch),
     );
-    try {
-      pull(record, what, copy, tensor, outcome);
-    } finally {
-      copy.destroy(); // the queue keeps it until its work is done
-    }
+    pull(record, what, copy, tensor, outcome);
   };
   try {
     try {
@@ -115,6 +129,14 @@ export async function fromImage(
     tensor.release();
     checkAlive(record);
     throw error;
+  }
+}
+
+/** Throws for a dtype and channels that no image has. */
+export function checkOptions({ dtype = "uint8", channels = 4 }: FromImageOptions): void {
+  checkDType(`an image as ${dtype}`, dtype);
+  if (channels !== 3 && channels !== 4) {
+    throw new RangeError(`channels must be 4 (with alpha) or 3 (without), not ${String(channels)}`);
   }
 }
 
@@ -198,7 +220,7 @@ function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContex
 }
 
 /** Size of a source and its name in messages; `texture` where it is one. */
-function describe(source: ImageSource) {
+function describe(source: ImageSource, verb: string) {
   const kind = tagOf(source).slice(8, -1);
   const texture = kind === "GPUTexture" ? (source as GPUTexture) : null;
   // An element's width is that of its box: these come first where they are.
@@ -212,7 +234,7 @@ function describe(source: ImageSource) {
   const height = sizes.displayHeight ?? sizes.videoHeight ?? sizes.naturalHeight ?? sizes.height;
   if (typeof width !== "number" || typeof height !== "number") {
     throw new TypeError(
-      "fromImage takes a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video> or GPUTexture, " +
+      `${verb} takes a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video> or GPUTexture, ` +
         `not ${kind === "Object" ? String(source) : kind}`,
     );
   }
@@ -286,12 +308,13 @@ function createTexture({ device }: DeviceRecord, tensor: Tensor, usage: number):
   return device.gpu.createTexture({ size: [width, height], format: "rgba8unorm", usage });
 }
 
-/** An image of the page as a texture. */
+/** An image of the page as a texture, which the scratch has. */
 function upload(
   record: DeviceRecord,
   source: GPUCopyExternalImageSource,
   what: string,
   tensor: Tensor,
+  scratch: Scratch,
 ): GPUTexture {
   const { queue } = record.device.gpu;
   const { data, colorSpace } = source as Partial<ImageData>;
@@ -305,8 +328,13 @@ function upload(
   }
   // copyExternalImageToTexture may draw, and wants the flag for it.
   const usage = COPY_DST | TEXTURE_BINDING | RENDER_ATTACHMENT;
-  const texture = createTexture(record, tensor, usage);
-  const { width, height } = texture;
+  const [height, width] = tensor.shape as [number, number];
+  const kept = scratch.texture;
+  if (kept?.width !== width || kept.height !== height) {
+    kept?.destroy();
+    scratch.texture = createTexture(record, tensor, usage);
+  }
+  const texture = scratch.texture as GPUTexture;
   try {
     if (bytes) {
       // These are the bytes already; Firefox takes them in no other way.
@@ -314,7 +342,6 @@ function upload(
     } else queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);
     return texture;
   } catch (cause) {
-    texture.destroy();
     if (cause instanceof TypeError) throw cause;
     const { message } = cause as Error;
     throw new UnsupportedError(`the browser gives no pixels of ${what}: ${message}`, { cause });
