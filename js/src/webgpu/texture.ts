@@ -18,9 +18,11 @@ export function pull(
   tensor: Tensor,
   after: Outcome | null,
 ): void {
-  const groups = Math.ceil(Math.ceil(tensor.nbytes / 4) / 64);
+  const channels = tensor.shape[2] as number;
+  const whole = tensor.dtype === "float32" && channels === 4;
+  const groups = Math.ceil(Math.ceil(tensor.nbytes / (whole ? 16 : 4)) / 64);
   const x = Math.min(groups, record.device.gpu.limits.maxComputeWorkgroupsPerDimension);
-  const code = fromTexture(tensor.dtype, tensor.shape[2] as number);
+  const code = whole ? PIXELS : fromTexture(tensor.dtype, channels);
   dispatch(record, what, code, tensor, "storage", texture, [x, Math.ceil(groups / x)], after);
 }
 
@@ -114,6 +116,19 @@ function pipelineOf(gpu: GPUDevice, code: string): GPUComputePipeline {
   kept.set(code, pipeline);
   return pipeline;
 }
+
+/** WGSL that writes a texture's pixels as they are, one each thread. */
+const PIXELS = `
+@group(0) @binding(0) var<storage, read_write> pixels: array<vec4f>;
+@group(0) @binding(1) var image: texture_2d<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) count: vec3u) {
+  let id = at.y * count.x * 64 + at.x;
+  if (id >= arrayLength(&pixels)) { return; }
+  let width = textureDimensions(image).x;
+  pixels[id] = textureLoad(image, vec2u(id % width, id / width), 0);
+}`;
 
 /** WGSL that writes a texture's elements, one word each thread; what is behind them is 0. */
 function fromTexture(dtype: string, channels: number): string {
