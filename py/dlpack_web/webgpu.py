@@ -8,7 +8,7 @@ array([0., 1., 2.])
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from . import _browser, _core
 from ._device import CPU, Device, parse_device, webgpu_device
@@ -197,7 +197,7 @@ class Frames:
         self._source = source
         self._last: Tensor | None = None
 
-    def __aiter__(self) -> "Frames":
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Tensor:
@@ -238,7 +238,7 @@ class Frames:
         """
         return self._source.stats()
 
-    def __enter__(self) -> "Frames":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,9 +1,9 @@
 """Blur: a Gaussian, along x and then along y; the weights are NumPy's."""
 
 import numpy as np
+from live import slider
 
 import dlpack_web as dlw
-from live import slider
 
 sigma = slider("sigma", 0.5, 6, 2.5)
 

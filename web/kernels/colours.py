@@ -1,9 +1,9 @@
 """Colour map: light becomes colour, by a table that NumPy computes."""
 
 import numpy as np
+from live import slider
 
 import dlpack_web as dlw
-from live import slider
 
 turns = slider("turns", 0.2, 3, 1)
 shift = slider("shift", 0, 1, 0)

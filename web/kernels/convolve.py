@@ -1,9 +1,9 @@
 """Convolution: any weights that NumPy can make, over any window."""
 
 import numpy as np
+from live import slider
 
 import dlpack_web as dlw
-from live import slider
 
 amount = slider("amount", 0, 2, 1)
 
@@ -44,6 +44,4 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 
 
 def frame(image, result):
-    convolve(
-        image, weights, result, image.shape[1], weights.shape[0], amount.value
-    )
+    convolve(image, weights, result, image.shape[1], weights.shape[0], amount.value)

@@ -1,7 +1,8 @@
 """Edges: how steep the picture is at each pixel (Sobel)."""
 
-import dlpack_web as dlw
 from live import slider
+
+import dlpack_web as dlw
 
 strength = slider("strength", 0, 4, 1.5)
 colour = slider("colour", 0, 1, 0.4)

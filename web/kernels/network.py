@@ -3,8 +3,9 @@
 Its input and output are tensors of this page's device, too: nothing is read back.
 """
 
-import dlpack_web as dlw
 from live import onnx, slider
+
+import dlpack_web as dlw
 
 left = slider("left", 0, 1, 0.84)
 top = slider("top", 0, 1, 0.5)

@@ -4,9 +4,9 @@ The picture feeds them: where it is bright, more of the second is stirred in.
 """
 
 import numpy as np
+from live import slider
 
 import dlpack_web as dlw
-from live import slider
 
 feed = slider("feed", 0.02, 0.07, 0.037)
 kill = slider("kill", 0.05, 0.07, 0.06)

@@ -62,11 +62,13 @@ export class Editor {
     this.#lay();
   }
 
-  /** As high as its text, so that the numbers stay beside their lines. */
+  /** As large as its text, so that the numbers stay beside their lines. */
   #lay() {
     const { area, gutter } = this.#parts;
-    const count = area.value.split("\n").length;
+    const lines = area.value.split("\n");
+    const count = lines.length;
     area.rows = count;
+    area.cols = Math.max(...lines.map((line) => line.length)) + 2; // the box around scrolls
     gutter.replaceChildren(
       ...Array.from({ length: count }, (_, i) =>
         Object.assign(document.createElement("span"), {

@@ -56,6 +56,11 @@ export class Player {
     return this.#show !== null;
   }
 
+  /** Number of frames that were shown. */
+  get shown() {
+    return this.#frames;
+  }
+
   // --- pausing ---
 
   paused = false;
