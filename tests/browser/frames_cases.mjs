@@ -230,9 +230,14 @@ export async function a_track_gives_its_pictures_and_ends_the_loop_with_it(conte
       while (!result.done) result = await last.next();
       return result;
     })();
+    const video = Object.assign(document.createElement("video"), { srcObject: stream });
+    const shown = frames(video, { device });
+    const nothing = shown.next();
     track.stop(); // says nothing, and no more pictures come
     track.dispatchEvent(new Event("ended")); // as when a camera is unplugged
     equal(await soon(next), { done: true });
+    await soon(nothing);
+    equal(await soon(shown.next()), { done: true });
     stop();
     equal(await frames(track, { device }).next(), { done: true });
   });

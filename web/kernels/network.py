@@ -36,9 +36,23 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 }
 """
 
+CHANCES = """
+@group(0) @binding(0) var<storage, read> scores: array<f32>;
+@group(0) @binding(1) var<storage, read_write> chances: array<f32>;
+
+@compute @workgroup_size(1)
+fn main() {
+  var best = scores[0];
+  for (var i = 1; i < 10; i++) { best = max(best, scores[i]); }
+  var sum = 0f;
+  for (var i = 0; i < 10; i++) { sum += exp(scores[i] - best); }
+  for (var i = 0; i < 10; i++) { chances[i] = exp(scores[i] - best) / sum; }
+}
+"""
+
 DRAW = """
 @group(0) @binding(0) var<storage, read> image: array<vec4f>;
-@group(0) @binding(1) var<storage, read> scores: array<f32>;
+@group(0) @binding(1) var<storage, read> chances: array<f32>;
 @group(0) @binding(2) var<storage, read_write> result: array<vec4f>;
 @group(0) @binding(3) var<uniform> width: u32;
 @group(0) @binding(4) var<uniform> left: f32;
@@ -55,12 +69,8 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
   var colour = image[id.x].rgb * 0.6;
   if (max(inside.x, inside.y) < 0) { colour = image[id.x].rgb; }
   if (abs(max(inside.x, inside.y)) < 1.5) { colour = vec3f(1, 0.75, 0.2); }
-  var best = scores[0];
-  for (var i = 1; i < 10; i++) { best = max(best, scores[i]); }
-  var sum = 0f;
-  for (var i = 0; i < 10; i++) { sum += exp(scores[i] - best); }
   let bar = u32(10 * at.x / size.x); // ten bars, 0 to 9, as high as the digit is likely
-  let p = exp(scores[bar] - best) / sum;
+  let p = chances[bar];
   let within = fract(10 * at.x / size.x);
   if (at.y > size.y * (1 - 0.35 * p) && within > 0.15 && within < 0.85) {
     colour = mix(vec3f(0.3, 0.8, 0.75), vec3f(1, 0.75, 0.2), p);
@@ -69,14 +79,15 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 }
 """
 
-look = dlw.webgpu.Kernel(LOOK)
-draw = dlw.webgpu.Kernel(DRAW)
+look, softmax, draw = map(dlw.webgpu.Kernel, (LOOK, CHANCES, DRAW))
 pixels = dlw.empty((1, 64), device="webgpu")
+chances = dlw.empty(10, device="webgpu")
 
 
 async def frame(image, result):
     where = image.shape[1], left.value, top.value, side.value
     look(image, pixels, *where)
     scores = await network(pixels=pixels)
-    draw(image, scores, result, *where)
+    softmax(scores, chances, workgroups=1)
+    draw(image, chances, result, *where)
     scores.release()

@@ -34,11 +34,14 @@ export class Player {
       slider: (name, low, high, start) => sliders.add(name, low, high, start),
       running: (stop) => {
         const kept = stop.copy();
-        this.#stop = () => kept();
+        this.#stop = () => {
+          this.#stop = () => {};
+          kept();
+          kept.destroy();
+        };
       },
       shown: (stats) => {
         const given = stats.toJs({ dict_converter: Object.fromEntries });
-        stats.destroy();
         this.#frames += 1;
         shown(given, true);
       },

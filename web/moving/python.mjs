@@ -13,17 +13,11 @@ async function textOf(path) {
 /** onnxruntime-web, loaded when a program first asks for it. */
 class Networks {
   #ort;
-  #device;
 
   ort = async () => {
     this.#ort ??= this.#load();
     return this.#ort;
   };
-
-  /** The device that sessions come to. */
-  set device(device) {
-    this.#device = device;
-  }
 
   async #load() {
     const folder = site("libraries/ort/");
@@ -48,14 +42,13 @@ class Networks {
     const response = await fetch(site(path));
     if (!response.ok) throw new Error(`${path} is missing: \`make demo PAGE=live\` makes it`);
     return ort.InferenceSession.create(new Uint8Array(await response.arrayBuffer()), {
-      executionProviders: [{ name: "webgpu", device: this.#device }],
+      executionProviders: ["webgpu"],
       preferredOutputLocation: "gpu-buffer",
     });
   };
 
   infer = async (session, feeds) => {
     const inputs = feeds.toJs({ dict_converter: Object.fromEntries, depth: 1 });
-    feeds.destroy?.();
     const outputs = await session.run(inputs);
     return outputs[session.outputNames[0]];
   };
@@ -94,7 +87,6 @@ json.dumps({"python": platform.python_version(), "numpy": numpy.__version__,
     measured,
     /** A player on a device. */
     show(device) {
-      networks.device = device;
       const show = Show(device);
       return {
         take: (text) => take(show, text),

@@ -47,6 +47,7 @@ async def onnx(path: str):
     """A network that takes tensors by name and resolves to its output, all on the GPU."""
     ort = await page.ort()
     adapter = await dlw.adapter("ort", ort)
+    await adapter.use_device("webgpu")
     session = await page.session(path)
 
     async def run(**tensors: dlw.Tensor) -> dlw.Tensor:
@@ -89,17 +90,15 @@ class Program:
     async def __call__(self, image: dlw.Tensor, result: dlw.Tensor) -> None:
         with patience():
             found = self.frame(image, result)
-        if inspect.isawaitable(found):
-            await found
+        if inspect.iscoroutine(found):
+            await Patiently(found)
 
 
 async def compiled(text: str, device: dlw.Device) -> Program:
     """The program in a text, whose kernels have compiled; BrokenError."""
     names = {"__name__": "program"}
     try:
-        with patience():
-            running = eval_code_async(text, names, filename=NAME)
-        await running
+        await Patiently(eval_code_async(text, names, filename=NAME))
         for kernel in kernels_in(names.values()):
             await kernel.ready(device)
         return Program(text, names)
@@ -138,6 +137,26 @@ class patience:  # noqa: N801, read as a word of the language
 
     def __exit__(self, *_):
         sys.settrace(None)
+
+
+class Patiently:
+    """Awaits a coroutine of the reader's, with patience for each of its steps."""
+
+    def __init__(self, coroutine) -> None:
+        self._coroutine = coroutine
+
+    def __await__(self):
+        step, value = self._coroutine.send, None
+        while True:
+            try:
+                with patience():
+                    waited_for = step(value)
+            except StopIteration as end:
+                return end.value
+            try:
+                step, value = self._coroutine.send, (yield waited_for)
+            except BaseException as error:
+                step, value = self._coroutine.throw, error
 
 
 def explained(error: BaseException, text: str) -> BrokenError:

@@ -77,7 +77,8 @@ export function animation([width, height]) {
 
 /** A <video> that plays; rejects with what is wrong with it. */
 async function playing(video) {
-  Object.assign(video, { muted: true, playsInline: true, loop: true });
+  // One that repeats would not say that its camera has gone.
+  Object.assign(video, { muted: true, playsInline: true, loop: !video.srcObject });
   await new Promise((resolve, reject) => {
     video.addEventListener("loadeddata", resolve, { once: true });
     video.addEventListener(

@@ -100,16 +100,23 @@ class Video extends Source {
   override start(wake: () => void, end: (error?: unknown) => void): void {
     super.start(wake, end);
     const video = this.image;
-    const ended = () => end();
     const failed = () => end(unplayable(video));
-    video.addEventListener("ended", ended);
+    // A <video> says nothing of a camera that was unplugged; its track does.
+    const tracks = video.srcObject instanceof MediaStream ? video.srcObject.getVideoTracks() : [];
+    const over = () => tracks.length > 0 && tracks.every((each) => each.readyState === "ended");
+    const ended = ({ target }: { target: unknown }) => {
+      if (target === video || over()) end();
+    };
+    for (const each of [video, ...tracks]) each.addEventListener("ended", ended);
     video.addEventListener("error", failed);
     this.#unlisten = () => {
-      video.removeEventListener("ended", ended);
+      for (const each of [video, ...tracks]) each.removeEventListener("ended", ended);
       video.removeEventListener("error", failed);
     };
-    this.fresh = video.readyState >= video.HAVE_CURRENT_DATA;
+    // A stream may say that it has a picture before it has one; the next is soon there.
+    this.fresh = !video.srcObject && video.readyState >= video.HAVE_CURRENT_DATA;
     if (video.error) failed();
+    else if (over()) end();
     else this.watch();
   }
 
@@ -146,9 +153,6 @@ function unplayable({ error, currentSrc }: HTMLVideoElement): UnsupportedError {
 
 /** A track, shown by a <video> of our own. */
 class Track extends Video {
-  readonly #track: MediaStreamTrack;
-  #deaf = () => {};
-
   constructor(track: MediaStreamTrack) {
     if (typeof document === "undefined") {
       throw new UnsupportedError(
@@ -159,30 +163,18 @@ class Track extends Video {
     if (track.kind !== "video") {
       throw new UnsupportedError(`frames needs a video track, not one of kind "${track.kind}"`);
     }
-    super(document.createElement("video"));
-    this.#track = track;
+    const video = document.createElement("video");
+    super(Object.assign(video, { muted: true, playsInline: true }));
+    video.srcObject = new MediaStream([track]);
   }
 
   override start(wake: () => void, end: (error?: unknown) => void): void {
     super.start(wake, end);
-    const track = this.#track;
-    const ended = () => end();
-    track.addEventListener("ended", ended);
-    this.#deaf = () => track.removeEventListener("ended", ended);
-    if (track.readyState === "ended") ended();
-    else this.#play(track);
-  }
-
-  #play(track: MediaStreamTrack): void {
-    const video = this.image;
-    Object.assign(video, { muted: true, playsInline: true });
-    video.srcObject = new MediaStream([track]);
-    video.play().catch(() => {}); // ended before it began
+    this.image.play().catch(() => {}); // ended before it began
   }
 
   override stop(): void {
     super.stop();
-    this.#deaf();
     this.image.srcObject = null;
   }
 }
