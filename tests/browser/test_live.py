@@ -124,6 +124,12 @@ def test_wgsl_that_does_not_compile_is_told_at_its_line(live: Live) -> None:
     assert live.page.inner_text("#fault") == ""
 
 
+def test_the_line_is_found_among_several_kernels(live: Live) -> None:
+    bad = program("reaction.py").replace("let v = saturate(", "let v = wrong(")
+    line = 1 + next(i for i, t in enumerate(bad.split("\n")) if "let v = wrong(" in t)
+    assert live.broken(bad).startswith(f"Line {line}: compiling kernel")
+
+
 # A kernel that is made when the page has looked for kernels already.
 LATE = """
 from dlpack_web.webgpu import Kernel

@@ -3,6 +3,7 @@ import * as counters from "../counters.mjs";
 import { formatBytes } from "../steps.mjs";
 
 const SHOW_MS = 250;
+const RECENT = 50; // frames, whose copies are shown
 
 export class Meter {
   frames = 0;
@@ -13,6 +14,7 @@ export class Meter {
   #began = 0;
   #ended = 0;
   #times = [];
+  #recent = [];
   #counting = false;
   #shownAt = 0;
   #elements;
@@ -26,6 +28,7 @@ export class Meter {
     this.pause();
     Object.assign(this, { frames: 0, copies: 0, copiedBytes: 0, mapAsync: 0 });
     this.#times = [];
+    this.#recent = [];
     this.least = bytes;
   }
 
@@ -40,12 +43,15 @@ export class Meter {
     const now = performance.now();
     if (!counting) this.pause();
     else if (this.#counting) {
-      const { copies, copied_bytes, map_async } = counters.stop();
+      const counted = counters.stop();
+      const { copied_bytes, map_async } = counted;
+      // What the device moved was a call as well, which was counted if it was large.
+      const copies = counted.copies || (moved >= this.least ? 1 : 0);
       this.frames += 1;
       this.copies += copies;
+      this.#recent.push(copies);
+      if (this.#recent.length > RECENT) this.#recent.shift();
       this.copiedBytes += copied_bytes;
-      // What the device moved was a call as well, which was counted if it was large.
-      if (moved >= this.least && copies === 0) this.copies += 1;
       this.mapAsync += map_async;
       this.#times.push(ms);
       if (this.#times.length > 200) this.#times.shift();
@@ -59,8 +65,9 @@ export class Meter {
     rate.textContent = fps ? fps.toFixed(0) : "–";
     time.textContent = ms ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : "–";
     size.textContent = formatBytes(bytes);
-    copies.textContent = Number(this.copiesPerFrame.toFixed(1));
-    copies.dataset.copies = this.copiesPerFrame === 0 ? 0 : 1;
+    const each = this.#recent.reduce((sum, one) => sum + one, 0) / (this.#recent.length || 1);
+    copies.textContent = Number(each.toFixed(1));
+    copies.dataset.copies = each === 0 ? 0 : 1;
   }
 
   get copiesPerFrame() {

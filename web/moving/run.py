@@ -180,7 +180,8 @@ def wgsl_line(error: dlw.KernelError, text: str) -> int | None:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             lines = node.value.split("\n")
-            if error.line <= len(lines) and lines[error.line - 1] in str(error):
+            said = lines[error.line - 1] if error.line <= len(lines) else ""
+            if said.strip() and f"\n{said}\n" in str(error):
                 return node.lineno + error.line - 1
     return None
 
