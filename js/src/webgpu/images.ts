@@ -17,7 +17,7 @@ import { allocate, slotOf, tensorOfSlot } from "./buffers.js";
 import { useDevice } from "./device.js";
 import { ask, checkAlive, nameOf, operate } from "./faults.js";
 import type { DeviceRecord } from "./state.js";
-import { draw, pull } from "./texture.js";
+import { draw, paint, pull } from "./texture.js";
 
 /**
  * What `webgpu.fromImage` takes: a canvas of either kind, `ImageBitmap`, `ImageData`, `VideoFrame`,
@@ -154,7 +154,7 @@ export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
     createTexture(record, tensor, usage),
   );
   try {
-    await ask(record, [draw(record, what, tensor, texture, false, outcome)]);
+    await ask(record, [draw(record, what, tensor, texture, outcome)]);
     return texture;
   } catch (error) {
     texture.destroy();
@@ -190,18 +190,19 @@ export async function toCanvas(
   const { result: texture, outcome } = operate(record, { what, filters: FILTERS }, () => {
     // Configuring anew would throw the canvas's textures away.
     const now = context.getConfiguration?.();
+    const format = navigator.gpu.getPreferredCanvasFormat();
     if (
       now?.device !== device ||
-      now.format !== "rgba8unorm" ||
+      now.format !== format ||
       now.alphaMode !== "premultiplied" ||
-      !((now.usage as number) & STORAGE_BINDING)
+      !((now.usage as number) & RENDER_ATTACHMENT)
     ) {
-      const usage = STORAGE_BINDING | COPY_SRC;
-      context.configure({ device, format: "rgba8unorm", usage, alphaMode: "premultiplied" });
+      const usage = RENDER_ATTACHMENT | COPY_SRC;
+      context.configure({ device, format, usage, alphaMode: "premultiplied" });
     }
     return context.getCurrentTexture();
   });
-  await ask(record, [draw(record, what, tensor, texture, true, outcome)]);
+  await ask(record, [paint(record, what, tensor, texture, outcome)]);
 }
 
 function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContext {

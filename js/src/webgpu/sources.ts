@@ -13,12 +13,13 @@ export type FrameSource = ImageSource | MediaStream | MediaStreamTrack;
 export function sourceOf(given: FrameSource): Source {
   const kind = tagOf(given).slice(8, -1);
   if (kind === "HTMLVideoElement") return new Video(given as HTMLVideoElement);
-  if (kind === "MediaStream") {
+  // A canvas's have names of their own in some browsers: CanvasCaptureMediaStream, …Track.
+  if (/MediaStream$/.test(kind)) {
     const [track] = (given as MediaStream).getVideoTracks();
     if (track) return new Track(track);
     throw new UnsupportedError("frames needs a video track, and the MediaStream has none");
   }
-  if (/^(MediaStreamTrack|CanvasCaptureMediaStreamTrack)$/.test(kind)) {
+  if (/MediaStreamTrack$/.test(kind)) {
     return new Track(given as MediaStreamTrack);
   }
   return new Drawn(given as ImageSource);
