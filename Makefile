@@ -38,6 +38,7 @@ LITE := build/lite/.done
 EXAMPLE := build/example/example.wasm
 # What single pages need besides the site.
 NEEDS_chain := $(LIBRARIES) $(MODEL)
+NEEDS_live := $(LIBRARIES) $(MODEL)
 NEEDS_lite := $(LITE)
 NEEDS_notebook := $(LITE)
 NEEDS_pyscript.eval := $(LITE)

@@ -39,6 +39,8 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # A camera that shows a pattern. Pages have to ask for it all the same.
+    "--use-fake-device-for-media-stream",
 )
 INSTALL = (
     "No Chromium was found. Install one (Debian, Ubuntu: `apt-get install chromium`; "
@@ -51,6 +53,7 @@ FIREFOX_PREFERENCES = {
     "dom.webgpu.enabled": True,
     "dom.webgpu.workers.enabled": True,
     "gfx.webgpu.ignore-blocklist": True,  # software drivers are on it
+    "media.navigator.streams.fake": True,  # a camera that shows a pattern
 }
 # The driver that makes a GPU of the CPU; Debian's Chromium brings one along.
 SOFTWARE_GPU = Path("/usr/lib/chromium/vk_swiftshader_icd.json")

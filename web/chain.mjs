@@ -1,9 +1,11 @@
 // The chain page: reads handwritten digits with four libraries on one device, on the page and in
 // a worker, and shows what was copied on the way.
 import { photograph, start } from "./chain_run.mjs"; // first: it counts copies
+import { drawDigits, wrongOnes } from "./digits.mjs";
 import { liveTensors, Tensor } from "./js/index.js";
-import { formatBytes, formatCopies, formatTime, Steps } from "./steps.mjs";
-import { opensByItself, publish, webgpuProblem } from "./support.mjs";
+import { Pad } from "./pad.mjs";
+import { formatBytes, formatCopies, formatTime, Steps, showChecks } from "./steps.mjs";
+import { opensByItself, publish, showMissing, webgpuProblem } from "./support.mjs";
 
 const $ = (id) => document.getElementById(id);
 const say = (text) => {
@@ -52,7 +54,7 @@ async function runOnce() {
   reading ??= start(say);
   const read = await reading;
   say("Reading the photograph…");
-  const { picture, facts } = await photograph();
+  const { picture, facts } = await photo;
   const here = await read(picture, facts);
   show(here, picture, facts);
   say("The same in a worker…");
@@ -64,7 +66,7 @@ async function runOnce() {
     { name: "the worker reads the same digits", held: same },
     { name: "no tensor is left", held: liveTensors() === 0 },
   ];
-  showChecks(checks);
+  showChecks($("checks-box"), checks);
   return {
     page: "chain",
     ok: checks.every(({ held }) => held),
@@ -97,43 +99,93 @@ function show({ steps, labels, scores, right, error }, picture, facts) {
       ),
     );
   });
-  draw(picture, facts, labels, scores);
+  drawDigits($("photo"), picture, facts, labels, scores);
+  showWrong(labels, facts);
   $("answer").textContent =
     `${Math.round(right * labels.length)} of ${labels.length} digits are read rightly; of all ` +
     `${facts.tested_on} that the network had not seen it knows ${(100 * facts.accuracy).toFixed(1)} %. ` +
     `GPU and NumPy differ by at most ${error.toExponential(1)}.`;
 }
 
-/** The photograph, and over each digit what was read; the surer, the stronger. */
-function draw({ pixels, width, height }, { rows, columns }, labels = [], scores = []) {
-  const context = Object.assign($("photo"), { width, height }).getContext("2d");
-  context.putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer), width, height), 0, 0);
-  const [w, h] = [width / columns, height / rows];
-  context.font = `700 ${0.36 * h}px system-ui, sans-serif`;
-  context.textAlign = "right";
-  context.textBaseline = "top";
-  labels.forEach((label, i) => {
-    const x = ((i % columns) + 1) * w - 2;
-    const y = Math.floor(i / columns) * h + 2;
-    context.globalAlpha = 0.35 + 0.65 * scores[i];
-    context.strokeStyle = "#fff";
-    context.lineWidth = 3;
-    context.strokeText(label, x, y);
-    context.fillStyle = "#b3261e";
-    context.fillText(label, x, y);
-  });
-  context.globalAlpha = 1;
-}
-
-function showChecks(checks) {
-  $("checks").replaceChildren(
-    ...checks.map(({ name, held }) =>
+/** The digits that were misread, in words. */
+function showWrong(labels, facts) {
+  const wrong = wrongOnes(labels, facts);
+  const box = $("wrong-ones");
+  box.hidden = false;
+  box.querySelector("summary").textContent =
+    wrong.length === 0 ? "None was misread" : `${wrong.length} misread`;
+  box.querySelector("ul").replaceChildren(
+    ...wrong.map(({ row, column, read, truth }) =>
       Object.assign(document.createElement("li"), {
-        className: held ? "held" : "broken",
-        textContent: name,
+        textContent: `Row ${row}, column ${column}: a ${truth}, read as ${read}`,
       }),
     ),
   );
+}
+
+// --- a digit of the reader's ---
+
+let sheet; // the photograph, once it was decoded
+const pad = new Pad($("pad"), () => reading && readOwn());
+
+async function readOwn() {
+  if ($("run").disabled) return;
+  const picture = pad.picture();
+  if (picture === null) {
+    $("own").textContent = "The paper is empty: draw a digit first.";
+    return;
+  }
+  busy(true);
+  $("problem").hidden = true;
+  try {
+    const problem = await webgpuProblem();
+    if (problem) throw new Error(problem);
+    if (!reading) $("own").textContent = "Loading Python and the libraries…";
+    reading ??= start(say);
+    const read = await reading;
+    const { labels, scores } = await read(picture, picture.sheet);
+    $("own").textContent = `A ${labels[0]}, with ${(100 * scores[0]).toFixed(0)} %.`;
+    $("own").dataset.read = labels[0];
+    say("Ready.");
+  } catch (error) {
+    reading = undefined;
+    showProblem(error);
+  }
+  busy(false);
+}
+
+function showSamples({ picture, facts }) {
+  sheet = { picture, facts };
+  const given = new Map();
+  $("samples").replaceChildren(
+    ...Array.from({ length: 10 }, (_, digit) => {
+      const button = Object.assign(document.createElement("button"), {
+        type: "button",
+        className: "small",
+        textContent: digit,
+      });
+      button.addEventListener("click", () => {
+        const those = facts.labels.flatMap((label, i) => (label === digit ? [i] : []));
+        const next = given.get(digit) ?? 0;
+        given.set(digit, next + 1);
+        pad.take(sheet.picture, facts, those[next % those.length]);
+        readOwn();
+      });
+      return button;
+    }),
+  );
+}
+
+$("read-own").addEventListener("click", readOwn);
+$("clear").addEventListener("click", () => {
+  pad.clear();
+  $("own").textContent = "";
+});
+
+function busy(now) {
+  $("run").disabled = now;
+  $("read-own").disabled = now;
+  $("progress").hidden = !now;
 }
 
 function showProblem(error) {
@@ -143,8 +195,7 @@ function showProblem(error) {
 }
 
 async function run() {
-  $("run").disabled = true;
-  $("progress").hidden = false;
+  busy(true);
   $("problem").hidden = true;
   try {
     const result = await runOnce();
@@ -155,17 +206,19 @@ async function run() {
     showProblem(error);
     publish({ page: "chain", ok: false, error: error.message });
   }
-  $("run").disabled = false;
-  $("progress").hidden = true;
+  busy(false);
 }
 
 $("controls").addEventListener("submit", (event) => {
   event.preventDefault();
   run();
 });
+const photo = photograph();
+photo.then(showSamples).catch(showProblem);
 if (opensByItself()) run();
 else {
-  photograph()
-    .then(({ picture, facts }) => draw(picture, facts))
+  photo
+    .then(({ picture, facts }) => drawDigits($("photo"), picture, facts))
+    .then(() => showMissing($("problem"), $("run")))
     .catch(showProblem);
 }

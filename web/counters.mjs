@@ -2,26 +2,33 @@
 // of promises. Import this before any module whose copies should be seen: constructors that a
 // module looked up earlier cannot be watched any more.
 //
-// Seen: queue.writeBuffer, TypedArray set/slice/copyWithin/from, typed arrays constructed from
-// other arrays, ArrayBuffer.slice; copies between GPU buffers; mapAsync.
+// Seen: queue.writeBuffer and writeTexture, TypedArray set/slice/copyWithin/from, typed arrays
+// constructed from other arrays, ArrayBuffer.slice, getImageData and putImageData; copies between
+// GPU buffers; mapAsync.
 // Not seen: element by element loops, and copies inside WebAssembly (NumPy's own). For those
 // the pages compare addresses.
 
 const zero = () => ({ copies: 0, copied_bytes: 0, gpu_copies: 0, map_async: 0 });
 
 let active = null;
+let least = 0;
 
 function copied(bytes) {
-  if (active) {
+  if (active && bytes >= least) {
     active.copies += 1;
     active.copied_bytes += bytes;
   }
 }
 
-/** Counts while `start()` … `stop()` encloses it; calls cannot be nested. */
-export function start() {
+/**
+ * Counts while `start()` … `stop()` encloses it; calls cannot be nested.
+ *
+ * @param bytes - copies of fewer, such as of uniforms, are not counted
+ */
+export function start(bytes = 0) {
   if (active) throw new Error("a step is already being counted");
   active = zero();
+  least = bytes;
 }
 
 /** Ends counting and returns `{copies, copied_bytes, gpu_copies, map_async}`. */
@@ -78,6 +85,14 @@ watch(ArrayBuffer.prototype, "slice", (result) => copied(result.byteLength));
 watch(globalThis.GPUQueue?.prototype, "writeBuffer", (_, __, [, , ...source]) =>
   copied(writtenBytes(...source)),
 );
+watch(globalThis.GPUQueue?.prototype, "writeTexture", (_, __, [, data]) => copied(data.byteLength));
+for (const Context of [
+  globalThis.CanvasRenderingContext2D,
+  globalThis.OffscreenCanvasRenderingContext2D,
+]) {
+  watch(Context?.prototype, "getImageData", (image) => copied(image.data.byteLength));
+  watch(Context?.prototype, "putImageData", (_, __, [image]) => copied(image.data.byteLength));
+}
 watch(globalThis.GPUBuffer?.prototype, "mapAsync", () => {
   if (active) active.map_async += 1;
 });

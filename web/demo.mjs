@@ -3,8 +3,8 @@ import "./counters.mjs"; // first, so that it sees what the library copies
 import { boot } from "./boot.mjs";
 import { highlight } from "./highlight.mjs";
 import { decode, draw } from "./picture.mjs";
-import { formatBytes, formatCopies, Steps } from "./steps.mjs";
-import { opensByItself, publish, webgpuProblem } from "./support.mjs";
+import { formatBytes, formatCopies, Steps, showChecks } from "./steps.mjs";
+import { opensByItself, publish, showMissing, webgpuProblem } from "./support.mjs";
 
 const $ = (id) => document.getElementById(id);
 const say = (text) => {
@@ -115,14 +115,7 @@ function showFlow() {
 function show(result) {
   steps.show($("steps"));
   showFlow();
-  $("checks").replaceChildren(
-    ...checks.map(({ name, held }) => {
-      const item = document.createElement("li");
-      item.className = held ? "held" : "broken";
-      item.textContent = name;
-      return item;
-    }),
-  );
+  showChecks($("checks-box"), checks);
   const error = result.max_abs_error.toExponential(1);
   say(result.ok ? `Done. GPU and NumPy differ by at most ${error}.` : "Done, but a check failed.");
 }
@@ -170,4 +163,8 @@ $("sigma").addEventListener("change", () => {
 $("file").addEventListener("change", () => preview().catch(showProblem));
 highlight($("code"), await source);
 if (opensByItself()) run();
-else preview().catch(showProblem);
+else {
+  preview()
+    .catch(showProblem)
+    .then(() => showMissing($("problem"), $("run")));
+}

@@ -131,6 +131,13 @@ def main() -> int:
     (build / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
     if result.get("steps"):
         print_steps(result)
+    if "fps" in result:
+        print(
+            f"{result['fps']:.1f} frames/s, {result['frames']} frames of which each took "
+            f"{result['frame_ms']:.0f} ms, {result['copies_per_frame']} copies of each; the "
+            f"first after {result['first_frame_ms'] / 1000:.1f} s, by Python after "
+            f"{result['python_frame_ms'] / 1000:.1f} s"
+        )
     if "cells" in result:
         seconds = f"{result['seconds']:.1f} s"
         print(f"{result['cells']} cells in {seconds}, with loading Python")

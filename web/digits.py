@@ -7,7 +7,7 @@ of them train a network with one hidden layer, the others test it. Written are
 - digits.png: a photograph, so to speak: 200 digits of the test half, written in ink on
   paper that light falls on from one side;
 - digits.npz: weights and labels, for the NumPy reference in the page;
-- digits.json: how well it does.
+- digits.json: how well it does, and which digits these are.
 
 The same versions give the same files: the seed is fixed. Usage: python digits.py FOLDER
 """
@@ -59,6 +59,7 @@ def main(folder: Path) -> None:
         "rows": ROWS,
         "columns": COLUMNS,
         "margin": PIXEL * MARGIN,
+        "labels": test_labels[:shown].tolist(),
     }
     (folder / "digits.json").write_text(json.dumps(facts, indent=2) + "\n")
     print(f"[model] {accuracy:.1%} of {len(test)} digits that it had not seen")

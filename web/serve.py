@@ -4,6 +4,7 @@
   resolution. dlpack-web itself does not need them.
 - Pages run under a strict content security policy: no `unsafe-eval`, no inline scripts
   or styles. WebAssembly needs `wasm-unsafe-eval`, nothing else does.
+- A video that a reader chooses is a blob of the page: media may come from those.
 - What has `.eval.` in its name may also use eval, and workers made of text: a worker
   that runs anybody's cells, pages of PyScript, and one that stands for a notebook host,
   where a plain `import dlpack_web` runs the JavaScript inside the wheel. Names are asked
@@ -36,8 +37,8 @@ LITE = "/jupyterlite/"
 REST = "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors "
 OUR_POLICY = (
     "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{eval}; "
-    "style-src 'self'{styles}; img-src 'self' data:; worker-src 'self'{workers}; "
-    "connect-src 'self'{outside}; " + REST + "'none'"
+    "style-src 'self'{styles}; img-src 'self' data:; media-src 'self' blob:; "
+    "worker-src 'self'{workers}; connect-src 'self'{outside}; " + REST + "'none'"
 )
 LITE_POLICY = (
     "default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'unsafe-eval' "

@@ -56,3 +56,21 @@ export class Steps {
     );
   }
 }
+
+/** Lists `{ name, held }` in a `<details>`, which opens by itself where one was broken. */
+export function showChecks(box, checks) {
+  const broken = checks.filter(({ held }) => !held).length;
+  box.hidden = false;
+  box.open = broken > 0;
+  box.querySelector("summary").textContent = broken
+    ? `${broken} of ${checks.length} checks failed`
+    : `All ${checks.length} checks held`;
+  box.querySelector("ul").replaceChildren(
+    ...checks.map(({ name, held }) =>
+      Object.assign(document.createElement("li"), {
+        className: held ? "held" : "broken",
+        textContent: name,
+      }),
+    ),
+  );
+}

@@ -32,3 +32,23 @@ export async function webgpuProblem() {
   }
   return null;
 }
+
+/**
+ * Says what is missing before anybody presses Run: the button stays off until it is there, and a
+ * press of "Look again" asks once more.
+ */
+export async function showMissing(box, button) {
+  button.disabled = true;
+  const problem = await webgpuProblem();
+  button.disabled = problem !== null;
+  box.hidden = problem === null;
+  if (problem === null) return true;
+  const again = Object.assign(document.createElement("button"), {
+    type: "button",
+    className: "small",
+    textContent: "Look again",
+  });
+  again.addEventListener("click", () => showMissing(box, button));
+  box.replaceChildren(`This page cannot run here. ${problem} `, again);
+  return false;
+}

@@ -391,3 +391,34 @@ async def from_image(
     make = method("fromImage")
     number = site()
     return await receive_later(make, number, source, device_id, wanted)
+
+
+class Frames:
+    """JavaScript's frames, stopped together with this."""
+
+    def __init__(self, source: Any, device_id: int, wanted: Any) -> None:
+        if not is_js(source):
+            what = type(source).__qualname__
+            raise TypeError(
+                f"frames takes a video, canvas or track of JavaScript, not a {what}"
+            )
+        self._made: list[Any] = []
+        make = method("frames")
+        # One step, so that nothing is made without being kept.
+        invoke(self._made.extend, map(make, [source], [device_id], [wanted]))
+
+    async def next(self) -> _core.Tensor | None:
+        found = await finish(call("nextFrame", self._made[0]))
+        return None if found is None else receive(method("fromJs"), found)
+
+    def stop(self) -> None:
+        for frames in self._made:
+            frames.stop()
+
+    def stats(self) -> dict[str, float]:
+        found: dict[str, float] = self._made[0].stats.to_py()
+        return found
+
+    def __del__(self) -> None:
+        if "_made" in self.__dict__:
+            self.stop()

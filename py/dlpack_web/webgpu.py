@@ -8,7 +8,7 @@ array([0., 1., 2.])
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from . import _browser, _core
 from ._device import CPU, Device, parse_device, webgpu_device
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
+    "Frames",
     "Kernel",
+    "frames",
     "from_image",
     "from_wgpu",
     "request_device",
@@ -133,13 +135,119 @@ async def from_image(
     >>> image.shape, image.dtype
     ((2, 4, 4), 'uint8')
     """
+    target, wanted = _target(device), parse_dtype(dtype)
+    return made(await home().from_image(source, target.id, wanted, channels))
+
+
+def _target(device: str | tuple[int, int]) -> Device:
+    """The device that an image comes to."""
     target = parse_device(device)
     if target == CPU:
         raise BufferError("an image comes to 'webgpu'; to_host() reads it from there")
-    if target is None:
-        target = default_device()
-    wanted = parse_dtype(dtype)
-    return made(await home().from_image(source, target.id, wanted, channels))
+    return default_device() if target is None else target
+
+
+def frames(
+    source: Any,
+    device: str | tuple[int, int] = "webgpu",
+    dtype: Any = "uint8",
+    channels: int = 4,
+) -> "Frames":
+    """A Tensor for each picture that a video, a camera or a canvas shows, at the
+    display's rate; the CPU sees no pixel. Only in a page.
+
+    source (JsProxy): what `from_image` takes, a MediaStreamTrack or MediaStream with video.
+    A video gives each new picture once, a canvas one for each frame of the display. Those
+    that come while the loop or the GPU is busy are left out, and none is taken before the
+    GPU is done with the one before the last. Hidden tabs have none; it goes on afterwards.
+
+    Each Tensor is as of `from_image` and is released when the next is asked for. What
+    ends the loop is the end of a video or track, or `stop()`, which a `with` block calls.
+    BufferError for what `from_image` refuses and a video that cannot be played,
+    DeviceLostError; TypeError and ValueError as there.
+
+    >>> import js
+    >>> canvas = js.OffscreenCanvas.new(4, 2)
+    >>> context = canvas.getContext("2d")
+    >>> device = await dlw.webgpu.request_device()
+    >>> with dlw.webgpu.frames(canvas, device) as frames:
+    ...     async for image in frames:
+    ...         break
+    >>> frames.stats["frames"], frames.stats["bytes"]
+    (1, 32)
+    """
+    target, wanted = _target(device), parse_dtype(dtype)
+    options = _browser.options({"dtype": str(wanted), "channels": channels})
+    return Frames(_browser.Frames(source, target.id, options))
+
+
+class Frames:
+    """What `frames` returns: an asynchronous iterator of Tensors.
+
+    >>> import js
+    >>> canvas = js.OffscreenCanvas.new(4, 2)
+    >>> context = canvas.getContext("2d")
+    >>> frames = dlw.webgpu.frames(canvas, await dlw.webgpu.request_device())
+    >>> (await anext(frames)).shape
+    (2, 4, 4)
+    >>> frames.stop()
+    """
+
+    def __init__(self, source: _browser.Frames) -> None:
+        self._source = source
+        self._last: Tensor | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Tensor:
+        self._let_go()
+        raw = await self._source.next()
+        if raw is None:
+            raise StopAsyncIteration
+        self._last = made(raw)
+        return self._last
+
+    def stop(self) -> None:
+        """Ends it, also while somebody waits for a frame.
+
+        >>> import js
+        >>> canvas = js.OffscreenCanvas.new(4, 2)
+        >>> frames = dlw.webgpu.frames(canvas, await dlw.webgpu.request_device())
+        >>> frames.stop()
+        >>> [image async for image in frames]
+        []
+        """
+        self._source.stop()
+        self._let_go()
+
+    @property
+    def stats(self) -> dict[str, float]:
+        """How it goes. frames: number of those given; skipped: pictures of a video that were
+        not taken; fps: over the last second; ms: from taking one until the GPU was done
+        with what was submitted; late: the most that it was not done with when another one
+        was taken, 1 at most; bytes of a frame; moved: bytes of tensors that the device
+        uploaded and read back during the last one.
+
+        >>> import js
+        >>> canvas = js.OffscreenCanvas.new(4, 2)
+        >>> frames = dlw.webgpu.frames(canvas, await dlw.webgpu.request_device())
+        >>> frames.stats["frames"]
+        0
+        >>> frames.stop()
+        """
+        return self._source.stats()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _let_go(self) -> None:
+        last, self._last = self._last, None
+        if last is not None:
+            last.release()
 
 
 async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:

@@ -13,6 +13,7 @@ WEB = Path(__file__).resolve().parents[2] / "web"
 # Those of PyScript need the packages of JupyterLite: tests/lite has them.
 PAGES = sorted(path.stem for path in WEB.glob("*.html") if ".eval" not in path.stem)
 PHONE = {"width": 390, "height": 844}
+AXE = WEB.parent / "build" / "libraries" / "node_modules" / "axe-core" / "axe.min.js"
 
 # Largest difference that float32 sums of some hundred products in 0..1 may show.
 TOLERANCE = 1e-5
@@ -24,6 +25,8 @@ COPIES = {
     "readback blurred image": 1,
     "readback edges (out=)": 1,
 }
+
+NO_ADAPTER = "if (globalThis.GPU) GPU.prototype.requestAdapter = async () => null"
 
 # Is a canvas drawn: how many different colours has a coarse grid over it?
 COLOURS = """(canvas) => {
@@ -107,15 +110,12 @@ def test_chain_hands_tensors_on_without_copies(
         assert_clean(watch)
 
 
-@pytest.mark.parametrize("name", ["chain", "demo"])
+@pytest.mark.parametrize("name", ["beside", "chain", "demo", "live"])
 @pytest.mark.parametrize(
     ("script", "advice"),
     [
         ("delete Navigator.prototype.gpu", "no WebGPU"),
-        (
-            "if (globalThis.GPU) GPU.prototype.requestAdapter = async () => null",
-            "no adapter",
-        ),
+        (NO_ADAPTER, "no adapter"),
     ],
     ids=["no navigator.gpu", "no adapter"],
 )
@@ -127,6 +127,103 @@ def test_page_without_webgpu_says_what_to_do(
         result = open_and_run(page, name, server)
         assert not result["ok"]
         assert advice in page.inner_text("#problem")
+        assert_clean(watch)
+
+
+@pytest.mark.parametrize("name", ["beside", "chain", "demo", "live"])
+def test_page_says_what_is_missing_before_anything_is_pressed(
+    name: str, browser: Browser, server: Server
+) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        page.add_init_script(NO_ADAPTER)
+        page.goto(f"{server.url}{name}.html")
+        page.wait_for_selector("#problem:has-text('no adapter')")
+        if name == "live":
+            assert page.is_disabled("#pause")
+            assert "def frame" in page.input_value("#program")
+            return
+        assert page.is_disabled("#run")
+        page.evaluate("delete GPU.prototype.requestAdapter")
+        page.evaluate("GPU.prototype.requestAdapter = async () => ({})")  # it came
+        page.click("#problem button")
+        page.wait_for_selector("#problem", state="hidden")
+        assert page.is_enabled("#run")
+        assert_clean(watch)
+
+
+@pytest.mark.parametrize("viewport", [None, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_keeps_people_out(
+    name: str, viewport: dict[str, int] | None, browser: Browser, server: Server
+) -> None:
+    """axe-core finds nothing serious, light or dark."""
+    options = {"viewport": viewport} if viewport else {}
+    with open_page(browser, server.url, **options) as (page, _):
+        page.goto(f"{server.url}{name}.html")
+        page.wait_for_load_state("networkidle")
+        page.evaluate(AXE.read_text())
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            found = page.evaluate("async () => (await axe.run()).violations")
+            serious = [
+                (each["id"], [node["html"][:120] for node in each["nodes"]])
+                for each in found
+                if each["impact"] in ("serious", "critical")
+            ]
+            assert serious == [], scheme
+
+
+def test_the_landing_page_leads_to_all_others(browser: Browser, server: Server) -> None:
+    with open_page(browser, server.url) as (page, _):
+        page.goto(server.url)
+        links = page.eval_on_selector_all(
+            "a", "(all) => all.map((a) => a.getAttribute('href'))"
+        )
+        pages = {f"{name}.html" for name in PAGES} - {"live.html"}
+        assert pages | {"notebook/", "pyscript.eval.html"} <= set(links)
+
+
+def test_both_ways_beside_each_other_give_the_same(
+    browser: Browser, server: Server
+) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        result = open_and_run(page, "beside", server)
+        hand, ours = result["steps"]
+        assert result["same"]
+        assert (hand["copies"], ours["copies"]) == (4, 2)
+        assert ours["lines"] < hand["lines"] / 2
+        assert "to the last bit" in page.inner_text("#verdict")
+        assert_clean(watch)
+
+
+def test_chain_reads_a_digit_of_ones_own(browser: Browser, server: Server) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        page.goto(f"{server.url}chain.html")
+        page.click("#read-own")
+        page.wait_for_selector("#own:has-text('empty')")
+        page.click("#samples button:text-is('3')")  # by keyboard, too: it is a button
+        page.wait_for_selector("#own[data-read='3']", timeout=90_000)
+        page.click("#clear")
+        x, y, width, height = page.locator("#pad").bounding_box().values()  # type: ignore[union-attr]
+        middle = x + width / 2
+        page.mouse.move(middle, y + 0.15 * height)  # a stroke downwards is a 1
+        page.mouse.down()
+        page.mouse.move(middle, y + 0.85 * height, steps=8)
+        page.mouse.up()
+        page.wait_for_selector("#own[data-read='1']", timeout=30_000)
+        assert_clean(watch)
+
+
+def test_misread_digits_are_told_and_checks_are_folded_away(
+    browser: Browser, server: Server
+) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        result = open_and_run(page, "chain", server)
+        wrong = round(200 * (1 - result["model"]["right_in_photograph"]))
+        assert page.locator("#wrong-ones li").count() == wrong > 0
+        assert f"{wrong} misread" in page.inner_text("#wrong-ones summary")
+        assert page.get_attribute("#checks-box", "open") is None
+        assert "checks held" in page.inner_text("#checks-box summary")
         assert_clean(watch)
 
 

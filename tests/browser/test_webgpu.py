@@ -28,6 +28,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "gpu_same_bytes.py",
         "gpu_upload.py",
         "image_cases.py",
+        "frames_cases.py",
     ],
 )
 def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
@@ -47,6 +48,7 @@ def test_wasm_memory_that_is_full(
     [
         "counter_cases.mjs",
         "fault_cases.mjs",
+        "frames_cases.mjs",
         "gpu_cases.mjs",
         "image_cases.mjs",
         "image_errors.mjs",

@@ -23,6 +23,7 @@ test("exported names", () => {
   ]);
   assert.deepEqual(Object.keys(library.webgpu).sort(), [
     "Kernel",
+    "frames",
     "fromImage",
     "listenForFaults",
     "pageDevice",

@@ -21,6 +21,9 @@ def contents() -> dict[str, Path]:
     parts = {entry.name: entry for entry in (ROOT / "web").iterdir()}
     for name in ("__pycache__", "libraries", "lite"):
         parts.pop(name, None)
+    parts["index.html"] = (
+        ROOT / "web" / "live.html"
+    )  # the page that a visitor sees first
     parts["js"] = ROOT / "js" / "dist"
     parts["wheel"] = ROOT / "dist"
     parts["EXCHANGE.md"] = ROOT / "js" / "EXCHANGE.md"

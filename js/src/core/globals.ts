@@ -66,6 +66,8 @@ export type HTMLImageElement = Known<"HTMLImageElement", never>;
 export type HTMLVideoElement = Known<"HTMLVideoElement", never>;
 export type ImageBitmap = Known<"ImageBitmap", never>;
 export type ImageData = Known<"ImageData", never>;
+export type MediaStream = Known<"MediaStream", never>;
+export type MediaStreamTrack = Known<"MediaStreamTrack", never>;
 export type OffscreenCanvas = Known<"OffscreenCanvas", never>;
 export type VideoFrame = Known<"VideoFrame", never>;
 

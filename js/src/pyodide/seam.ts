@@ -16,6 +16,7 @@ import { emptyOnDevice, releaseSlot, slotOf } from "../webgpu/buffers.js";
 import { type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
 import { calledAt, siteOf } from "../webgpu/faults.js";
 import { features, featuresAtOnce } from "../webgpu/features.js";
+import { type FrameSource, type Frames, frames } from "../webgpu/frames.js";
 import { type FromImageOptions, fromImage, type ImageSource, toCanvas } from "../webgpu/images.js";
 import { type Argument, Kernel } from "../webgpu/kernel.js";
 import type { RequestDeviceOptions } from "../webgpu/request.js";
@@ -238,6 +239,16 @@ export class PythonSeam {
         );
       },
     };
+  }
+
+  /** What `webgpu.frames` gives. */
+  frames(source: FrameSource, deviceId: number, options: FromImageOptions): Frames {
+    return frames(source, { ...options, device: this.device(deviceId) });
+  }
+
+  /** The next of them, or undefined; the tensor is let go by those frames. */
+  async nextFrame(given: Frames): Promise<Tensor | undefined> {
+    return (await given.next()).value;
   }
 
   /** Draws a tensor on a canvas. */

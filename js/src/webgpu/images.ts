@@ -17,7 +17,7 @@ import { allocate, slotOf, tensorOfSlot } from "./buffers.js";
 import { useDevice } from "./device.js";
 import { ask, checkAlive, nameOf, operate } from "./faults.js";
 import type { DeviceRecord } from "./state.js";
-import { draw, pull } from "./texture.js";
+import { draw, paint, pull } from "./texture.js";
 
 /**
  * What `webgpu.fromImage` takes: a canvas of either kind, `ImageBitmap`, `ImageData`, `VideoFrame`,
@@ -71,17 +71,35 @@ const FILTERS: readonly GPUErrorFilter[] = ["validation", "out-of-memory"];
 export async function fromImage(
   gpu: GPUDevice,
   source: ImageSource,
-  { dtype = "uint8", channels = 4 }: FromImageOptions = {},
+  options: FromImageOptions = {},
 ): Promise<Tensor> {
   // Up to the first `await`, which only Firefox's videos need, all of this is done at once.
   const record = useDevice(gpu);
   checkAlive(record);
-  checkDType(`an image as ${dtype}`, dtype);
-  if (channels !== 3 && channels !== 4) {
-    throw new RangeError(`channels must be 4 (with alpha) or 3 (without), not ${String(channels)}`);
+  checkOptions(options);
+  const scratch: Scratch = { texture: null };
+  try {
+    return await takeImage(record, source, options, scratch, "fromImage");
+  } finally {
+    scratch.texture?.destroy(); // the queue keeps it until its work is done
   }
-  const { what: image, width, height, texture } = describe(source);
-  const what = `fromImage of ${image}`;
+}
+
+/** The texture that an image goes through on its way, kept for the next of the same size. */
+export interface Scratch {
+  texture: GPUTexture | null;
+}
+
+/** What `fromImage` does once, and `frames` for each picture; the caller destroys the scratch. */
+export async function takeImage(
+  record: DeviceRecord,
+  source: ImageSource,
+  { dtype = "uint8", channels = 4 }: FromImageOptions,
+  scratch: Scratch,
+  verb: string,
+): Promise<Tensor> {
+  const { what: image, width, height, texture } = describe(source, verb);
+  const what = `${verb} of ${image}`;
   checkSize(record, image, width, height);
   const type = dtypeNamed(dtype);
   const handle = allocate(record, height * width * channels * type.step);
@@ -89,13 +107,9 @@ export async function fromImage(
   const take = (from: GPUCopyExternalImageSource) => {
     if (texture) return pull(record, what, texture, tensor, null);
     const { result: copy, outcome } = operate(record, { what, filters: FILTERS }, () =>
-      upload(record, from, image, tensor),
+      upload(record, from, image, tensor, scratch),
     );
-    try {
-      pull(record, what, copy, tensor, outcome);
-    } finally {
-      copy.destroy(); // the queue keeps it until its work is done
-    }
+    pull(record, what, copy, tensor, outcome);
   };
   try {
     try {
@@ -118,6 +132,14 @@ export async function fromImage(
   }
 }
 
+/** Throws for a dtype and channels that no image has. */
+export function checkOptions({ dtype = "uint8", channels = 4 }: FromImageOptions): void {
+  checkDType(`an image as ${dtype}`, dtype);
+  if (channels !== 3 && channels !== 4) {
+    throw new RangeError(`channels must be 4 (with alpha) or 3 (without), not ${String(channels)}`);
+  }
+}
+
 /**
  * A tensor as a texture of its device: rgba8unorm, for binding, rendering and copying. It takes
  * the same tensors as {@link toCanvas}, with the same errors.
@@ -132,7 +154,7 @@ export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
     createTexture(record, tensor, usage),
   );
   try {
-    await ask(record, [draw(record, what, tensor, texture, false, outcome)]);
+    await ask(record, [draw(record, what, tensor, texture, outcome)]);
     return texture;
   } catch (error) {
     texture.destroy();
@@ -168,18 +190,19 @@ export async function toCanvas(
   const { result: texture, outcome } = operate(record, { what, filters: FILTERS }, () => {
     // Configuring anew would throw the canvas's textures away.
     const now = context.getConfiguration?.();
+    const format = navigator.gpu.getPreferredCanvasFormat();
     if (
       now?.device !== device ||
-      now.format !== "rgba8unorm" ||
+      now.format !== format ||
       now.alphaMode !== "premultiplied" ||
-      !((now.usage as number) & STORAGE_BINDING)
+      !((now.usage as number) & RENDER_ATTACHMENT)
     ) {
-      const usage = STORAGE_BINDING | COPY_SRC;
-      context.configure({ device, format: "rgba8unorm", usage, alphaMode: "premultiplied" });
+      const usage = RENDER_ATTACHMENT | COPY_SRC;
+      context.configure({ device, format, usage, alphaMode: "premultiplied" });
     }
     return context.getCurrentTexture();
   });
-  await ask(record, [draw(record, what, tensor, texture, true, outcome)]);
+  await ask(record, [paint(record, what, tensor, texture, outcome)]);
 }
 
 function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContext {
@@ -198,7 +221,7 @@ function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContex
 }
 
 /** Size of a source and its name in messages; `texture` where it is one. */
-function describe(source: ImageSource) {
+function describe(source: ImageSource, verb: string) {
   const kind = tagOf(source).slice(8, -1);
   const texture = kind === "GPUTexture" ? (source as GPUTexture) : null;
   // An element's width is that of its box: these come first where they are.
@@ -212,7 +235,7 @@ function describe(source: ImageSource) {
   const height = sizes.displayHeight ?? sizes.videoHeight ?? sizes.naturalHeight ?? sizes.height;
   if (typeof width !== "number" || typeof height !== "number") {
     throw new TypeError(
-      "fromImage takes a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video> or GPUTexture, " +
+      `${verb} takes a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video> or GPUTexture, ` +
         `not ${kind === "Object" ? String(source) : kind}`,
     );
   }
@@ -286,12 +309,13 @@ function createTexture({ device }: DeviceRecord, tensor: Tensor, usage: number):
   return device.gpu.createTexture({ size: [width, height], format: "rgba8unorm", usage });
 }
 
-/** An image of the page as a texture. */
+/** An image of the page as a texture, which the scratch has. */
 function upload(
   record: DeviceRecord,
   source: GPUCopyExternalImageSource,
   what: string,
   tensor: Tensor,
+  scratch: Scratch,
 ): GPUTexture {
   const { queue } = record.device.gpu;
   const { data, colorSpace } = source as Partial<ImageData>;
@@ -305,8 +329,13 @@ function upload(
   }
   // copyExternalImageToTexture may draw, and wants the flag for it.
   const usage = COPY_DST | TEXTURE_BINDING | RENDER_ATTACHMENT;
-  const texture = createTexture(record, tensor, usage);
-  const { width, height } = texture;
+  const [height, width] = tensor.shape as [number, number];
+  const kept = scratch.texture;
+  if (kept?.width !== width || kept.height !== height) {
+    kept?.destroy();
+    scratch.texture = createTexture(record, tensor, usage);
+  }
+  const texture = scratch.texture as GPUTexture;
   try {
     if (bytes) {
       // These are the bytes already; Firefox takes them in no other way.
@@ -314,7 +343,6 @@ function upload(
     } else queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);
     return texture;
   } catch (cause) {
-    texture.destroy();
     if (cause instanceof TypeError) throw cause;
     const { message } = cause as Error;
     throw new UnsupportedError(`the browser gives no pixels of ${what}: ${message}`, { cause });

@@ -3,6 +3,13 @@ import type { RequestDeviceOptions } from "./request.js";
 
 export { type DeviceStats, listenForFaults, stats } from "./device.js";
 export {
+  type FrameSource,
+  type FrameStats,
+  type Frames,
+  type FramesOptions,
+  frames,
+} from "./frames.js";
+export {
   type FromImageOptions,
   fromImage,
   type ImageSource,

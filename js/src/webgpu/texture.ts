@@ -18,9 +18,11 @@ export function pull(
   tensor: Tensor,
   after: Outcome | null,
 ): void {
-  const groups = Math.ceil(Math.ceil(tensor.nbytes / 4) / 64);
+  const channels = tensor.shape[2] as number;
+  const whole = tensor.dtype === "float32" && channels === 4;
+  const groups = Math.ceil(Math.ceil(tensor.nbytes / (whole ? 16 : 4)) / 64);
   const x = Math.min(groups, record.device.gpu.limits.maxComputeWorkgroupsPerDimension);
-  const code = fromTexture(tensor.dtype, tensor.shape[2] as number);
+  const code = whole ? PIXELS : fromTexture(tensor.dtype, channels);
   dispatch(record, what, code, tensor, "storage", texture, [x, Math.ceil(groups / x)], after);
 }
 
@@ -34,12 +36,54 @@ export function draw(
   what: string,
   tensor: Tensor,
   texture: GPUTexture,
-  premultiplied: boolean,
   after: Outcome | null,
 ): Outcome | null {
-  const code = toStorageTexture(tensor.dtype, tensor.shape[2] as number, premultiplied);
+  const code = toStorageTexture(tensor.dtype, tensor.shape[2] as number);
   const groups = [Math.ceil(texture.width / 8), Math.ceil(texture.height / 8)] as const;
   return dispatch(record, what, code, tensor, "read-only-storage", texture, groups, after);
+}
+
+/**
+ * The same on what a canvas shows, premultiplied: by a render pass, which takes the format that the
+ * canvas is shown in. Firefox 153 dies of others, and few devices let shaders store to it.
+ */
+export function paint(
+  record: DeviceRecord,
+  what: string,
+  tensor: Tensor,
+  texture: GPUTexture,
+  after: Outcome | null,
+): Outcome | null {
+  const { gpu } = record.device;
+  const { format } = texture as { format: GPUTextureFormat };
+  const code = toFragments(tensor.dtype, tensor.shape[2] as number);
+  const key = `${format} ${code}`;
+  const { resource, slot, temporary } = bind(record, tensor, 0, READ_WORDS, false);
+  const operation = { what, reads: [slot], after: [after], filters: ["validation"] as const };
+  try {
+    const { outcome } = operate(record, operation, () => {
+      const pipeline = kept(gpu, key, () => {
+        const module = gpu.createShaderModule({ code });
+        const fragment = { module, targets: [{ format }] };
+        return gpu.createRenderPipeline({ layout: "auto", vertex: { module }, fragment });
+      });
+      const layout = pipeline.getBindGroupLayout(0);
+      const encoder = gpu.createCommandEncoder();
+      const view = texture.createView();
+      const pass = encoder.beginRenderPass({
+        colorAttachments: [{ view, loadOp: "clear", storeOp: "store" }],
+      });
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, gpu.createBindGroup({ layout, entries: [{ binding: 0, resource }] }));
+      pass.draw(3, 1, 0, texture.width); // "instance" number width, which the shader then knows
+      pass.end();
+      gpu.queue.submit([encoder.finish()]);
+    });
+    outcome?.done.then((fault) => fault && pipelines.get(gpu)?.delete(key));
+    return outcome;
+  } finally {
+    if (temporary) releaseSlot(temporary);
+  }
 }
 
 /** Runs a shader over a tensor, `@binding(0)`, and a texture, `@binding(1)`. */
@@ -66,7 +110,10 @@ function dispatch(
   };
   try {
     const { outcome } = operate(record, operation, () => {
-      const pipeline = pipelineOf(gpu, code);
+      const pipeline = kept(gpu, code, () => {
+        const module = gpu.createShaderModule({ code });
+        return gpu.createComputePipeline({ layout: "auto", compute: { module } });
+      });
       const view = texture.createView({ mipLevelCount: 1 });
       const layout = pipeline.getBindGroupLayout(0);
       const entries = [
@@ -101,19 +148,32 @@ const WORDS: Omit<Binding, "type"> = {
   runtime: true,
 };
 
-const pipelines = new WeakMap<GPUDevice, Map<string, GPUComputePipeline>>();
+const READ_WORDS: Binding = { ...WORDS, type: "read-only-storage" };
 
-/** The compiled shader, kept as long as the device. */
-function pipelineOf(gpu: GPUDevice, code: string): GPUComputePipeline {
-  const kept = pipelines.get(gpu) ?? new Map<string, GPUComputePipeline>();
-  pipelines.set(gpu, kept);
-  const found = kept.get(code);
-  if (found) return found;
-  const module = gpu.createShaderModule({ code });
-  const pipeline = gpu.createComputePipeline({ layout: "auto", compute: { module } });
-  kept.set(code, pipeline);
-  return pipeline;
+type Pipeline = GPUComputePipeline | GPURenderPipeline;
+const pipelines = new WeakMap<GPUDevice, Map<string, Pipeline>>();
+
+/** A compiled pipeline, kept as long as the device. */
+function kept<P extends Pipeline>(gpu: GPUDevice, key: string, make: () => P): P {
+  const all = pipelines.get(gpu) ?? new Map<string, Pipeline>();
+  pipelines.set(gpu, all);
+  const found = (all.get(key) as P | undefined) ?? make();
+  all.set(key, found);
+  return found;
 }
+
+/** WGSL that writes a texture's pixels as they are, one each thread. */
+const PIXELS = `
+@group(0) @binding(0) var<storage, read_write> pixels: array<vec4f>;
+@group(0) @binding(1) var image: texture_2d<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) count: vec3u) {
+  let id = at.y * count.x * 64 + at.x;
+  if (id >= arrayLength(&pixels)) { return; }
+  let width = textureDimensions(image).x;
+  pixels[id] = textureLoad(image, vec2u(id % width, id / width), 0);
+}`;
 
 /** WGSL that writes a texture's elements, one word each thread; what is behind them is 0. */
 function fromTexture(dtype: string, channels: number): string {
@@ -142,23 +202,49 @@ fn main(@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) count
 }`;
 }
 
-/** WGSL that draws a tensor's elements, one pixel each thread. */
-function toStorageTexture(dtype: string, channels: number, premultiplied: boolean): string {
+/** WGSL of a tensor's pixel number `i`. */
+function pixelOf(dtype: string, channels: number): string {
   const [g, b] = channels === 1 ? [0, 0] : [1, 2];
+  const value =
+    dtype === "uint8" ? "unpack4x8unorm(words[i / 4])[i % 4]" : "saturate(bitcast<f32>(words[i]))";
   return `
 @group(0) @binding(0) var<storage, read> words: array<u32>;
-@group(0) @binding(1) var image: texture_storage_2d<rgba8unorm, write>;
 
 fn element(i: u32) -> f32 {
-  return ${dtype === "uint8" ? "unpack4x8unorm(words[i / 4])[i % 4]" : "saturate(bitcast<f32>(words[i]))"};
+  return ${value};
 }
+fn pixel(number: u32) -> vec4f {
+  let i = number * ${channels};
+  let a = ${channels === 4 ? "element(i + 3)" : "1f"};
+  return vec4f(element(i), element(i + ${g}), element(i + ${b}), a);
+}`;
+}
+
+/** WGSL that draws a tensor's elements, one pixel each thread. */
+function toStorageTexture(dtype: string, channels: number): string {
+  return `${pixelOf(dtype, channels)}
+@group(0) @binding(1) var image: texture_storage_2d<rgba8unorm, write>;
+
 @compute @workgroup_size(8, 8)
 fn main(@builtin(global_invocation_id) id: vec3u) {
   let size = textureDimensions(image);
   if (any(id.xy >= size)) { return; }
-  let i = (id.y * size.x + id.x) * ${channels};
-  let rgb = vec3f(element(i), element(i + ${g}), element(i + ${b}));
-  let a = ${channels === 4 ? "element(i + 3)" : "1f"};
-  textureStore(image, id.xy, vec4f(rgb${premultiplied ? " * a" : ""}, a));
+  textureStore(image, id.xy, pixel(id.y * size.x + id.x));
+}`;
+}
+
+/** WGSL that draws them by a triangle over all of the canvas, whose width is the instance's number. */
+function toFragments(dtype: string, channels: number): string {
+  return `${pixelOf(dtype, channels)}
+struct Corner {
+  @builtin(position) at: vec4f,
+  @location(0) @interpolate(flat, either) width: u32,
+}
+@vertex fn corners(@builtin(vertex_index) i: u32, @builtin(instance_index) width: u32) -> Corner {
+  return Corner(vec4f(vec2f(f32(i & 1), f32(i >> 1)) * 4 - 1, 0, 1), width);
+}
+@fragment fn colours(corner: Corner) -> @location(0) vec4f {
+  let it = pixel(u32(corner.at.y) * corner.width + u32(corner.at.x));
+  return vec4f(it.rgb * it.a, it.a);
 }`;
 }

@@ -1,0 +1,248 @@
+/**
+ * A source that moves, as tensors: one for each picture that it shows. Nothing is made anew for a
+ * frame, and no frame is taken before the GPU is done with the one before the last: who is slow sees
+ * fewer frames, and never old ones.
+ */
+import type { AbortSignal, GPUDevice } from "../core/globals.js";
+import type { Tensor } from "../core/tensor.js";
+import { useDevice } from "./device.js";
+import { checkAlive } from "./faults.js";
+import { checkOptions, type FromImageOptions, type Scratch, takeImage } from "./images.js";
+import { type FrameSource, type Source, sourceOf } from "./sources.js";
+import type { DeviceRecord } from "./state.js";
+
+export type { FrameSource };
+
+/** Options of `webgpu.frames`. */
+export interface FramesOptions extends FromImageOptions {
+  device: GPUDevice;
+  /** Ends it: whoever waits for a frame then gets the signal's reason as an error. */
+  signal?: AbortSignal | undefined;
+}
+
+/** How `webgpu.frames` goes. */
+export interface FrameStats {
+  /** Number of frames that were given out. */
+  frames: number;
+  /** Pictures that a video showed and that were not taken, since the one before took too long. */
+  skipped: number;
+  /** Frames in a second, over the last second. */
+  fps: number;
+  /** Milliseconds from taking a frame until the GPU had done all that was submitted with it. */
+  ms: number;
+  /** The most frames that the GPU was not done with when another one was taken; 1 at most. */
+  late: number;
+  /** Bytes of a frame. */
+  bytes: number;
+  /** Bytes of tensors that this device uploaded and read back during the last frame. */
+  moved: number;
+}
+
+/** The frames of a source, one after the other; see `webgpu.frames`. */
+export interface Frames extends AsyncIterableIterator<Tensor> {
+  /** Ends it, quietly, also while somebody waits for a frame. */
+  stop(): void;
+  readonly stats: FrameStats;
+  return(): Promise<IteratorResult<Tensor>>;
+}
+
+/**
+ * A tensor for each picture that a video, a camera's track or a canvas shows, taken on the GPU at the
+ * display's rate. The CPU sees no pixel.
+ *
+ * ```js
+ * for await (const image of webgpu.frames(video, { device, dtype: "float32" })) {
+ *   edges.run([image, out]);
+ *   await webgpu.toCanvas(out, canvas);
+ * }
+ * ```
+ *
+ * Each tensor has shape [height, width, channels], as of `fromImage`, and is released when the next
+ * is asked for. A video gives each new picture once; a canvas one for each `requestAnimationFrame`,
+ * whether it was drawn on or not. Pictures that come while the loop or the GPU is busy are left out. In
+ * a tab that is hidden nothing comes; it goes on when it is seen again. A video or track that ends, ends
+ * the loop, as do `break` and `stop()`.
+ *
+ * @throws TypeError for other sources, RangeError for channels, UnsupportedError for dtypes. Asking for a frame
+ * throws what `fromImage` throws, UnsupportedError for a video that cannot be played,
+ * DeviceLostError, and the reason of an aborted signal; afterwards it is over
+ */
+export function frames(source: FrameSource, options: FramesOptions): Frames {
+  const { device, signal, ...image } = Object(options) as FramesOptions;
+  const record = useDevice(device);
+  checkOptions(image);
+  return new FramesOf(record, sourceOf(source), image, signal);
+}
+
+class FramesOf implements Frames {
+  readonly #record: DeviceRecord;
+  readonly #source: Source;
+  readonly #image: FromImageOptions;
+  readonly #scratch: Scratch = { texture: null };
+  /** Ends what a call of next() waits for. */
+  #wake: (() => void) | null = null;
+  #over = false;
+  /** Why it is over, until somebody was told. */
+  #error: { error: unknown } | null = null;
+  #unlisten = () => {};
+  /** The call of next() before: they come one after the other. */
+  #before: Promise<unknown> = Promise.resolve();
+  #tensor: Tensor | null = null;
+  /** Number of frames that the GPU is not done with. */
+  #pending = 0;
+  /** When the frames of the last second were taken. */
+  readonly #times: number[] = [];
+  #movedBefore = 0;
+  readonly #stats = { frames: 0, ms: 0, late: 0, bytes: 0, moved: 0 };
+
+  constructor(
+    record: DeviceRecord,
+    source: Source,
+    image: FromImageOptions,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#record = record;
+    this.#source = source;
+    this.#image = image;
+    const abort = () => this.#end({ error: signal?.reason });
+    const target = signal as EventTarget | undefined;
+    target?.addEventListener("abort", abort);
+    // The device's promise keeps what waits for it, as long as the device lives: not all of this.
+    const self: { frames: FramesOf | null } = { frames: this };
+    this.#unlisten = () => {
+      target?.removeEventListener("abort", abort);
+      self.frames = null;
+    };
+    record.device.gpu.lost.then(() => self.frames?.stir());
+    if (signal?.aborted) abort();
+    else {
+      source.start(
+        () => this.stir(),
+        (error) => this.#end(error === undefined ? null : { error }),
+      );
+    }
+  }
+
+  /** Has a waiting call of next() look again. */
+  stir(): void {
+    this.#wake?.();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<Tensor>> {
+    const next = this.#before.then(() => this.#next());
+    this.#before = next.catch(() => {});
+    return next;
+  }
+
+  async return(): Promise<IteratorResult<Tensor>> {
+    this.stop();
+    return { done: true, value: undefined };
+  }
+
+  stop(): void {
+    this.#end(null);
+  }
+
+  get stats(): FrameStats {
+    const times = this.#times;
+    const span = (times.at(-1) ?? 0) - (times[0] ?? 0);
+    const fps = span > 0 ? (1000 * (times.length - 1)) / span : 0;
+    return { ...this.#stats, fps, skipped: this.#source.skipped };
+  }
+
+  async #next(): Promise<IteratorResult<Tensor>> {
+    try {
+      this.#letGo();
+      await this.#until(() => this.#pending <= 1);
+      await this.#until(() => this.#source.fresh);
+      if (!this.#over) {
+        checkAlive(this.#record);
+        const tensor = await this.#take();
+        if (tensor !== null) return { done: false, value: tensor };
+      }
+    } catch (error) {
+      this.#end({ error });
+    }
+    const error = this.#error;
+    this.#error = null;
+    if (error !== null) throw error.error;
+    return { done: true, value: undefined };
+  }
+
+  /** Waits until that holds, or it is over; whatever may change it stirs. */
+  async #until(holds: () => boolean): Promise<void> {
+    while (!(this.#over || holds())) {
+      checkAlive(this.#record);
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /** The picture that is shown now; null if it was stopped meanwhile. */
+  async #take(): Promise<Tensor | null> {
+    const source = this.#source;
+    const taken = performance.now();
+    source.fresh = false;
+    source.watch();
+    const tensor = await takeImage(
+      this.#record,
+      source.image,
+      this.#image,
+      this.#scratch,
+      "frames",
+    );
+    if (this.#over) {
+      tensor.release();
+      this.#dropScratch();
+      return null;
+    }
+    this.#tensor = tensor;
+    const stats = this.#stats;
+    stats.frames++;
+    stats.bytes = tensor.nbytes;
+    stats.late = Math.max(stats.late, this.#pending);
+    const { up, down } = this.#record.moved;
+    stats.moved = stats.frames === 1 ? 0 : up + down - this.#movedBefore;
+    this.#movedBefore = up + down;
+    this.#times.push(taken);
+    while (taken - (this.#times[0] as number) > 1000) this.#times.shift();
+    return tensor;
+  }
+
+  /** Releases the frame before; what was submitted since it was taken is its work. */
+  #letGo(): void {
+    if (this.#tensor === null) return;
+    this.#tensor.release();
+    this.#tensor = null;
+    const taken = this.#times.at(-1) as number;
+    this.#pending++;
+    const done = () => {
+      this.#pending--;
+      this.#stats.ms = performance.now() - taken;
+      this.stir();
+    };
+    this.#record.device.gpu.queue.onSubmittedWorkDone().then(done, done);
+  }
+
+  #end(error: { error: unknown } | null): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#error = error;
+    this.#source.stop();
+    this.#unlisten();
+    this.#tensor?.release();
+    this.#tensor = null;
+    this.#dropScratch();
+    this.#wake?.();
+  }
+
+  #dropScratch(): void {
+    this.#scratch.texture?.destroy();
+    this.#scratch.texture = null;
+  }
+}

@@ -1,0 +1,98 @@
+// Python behind the page: loaded while the first frames run already, and what run.py sees of
+// the page as its module `page`.
+import { boot } from "../boot.mjs";
+
+const site = (path) => new URL(`../${path}`, import.meta.url).href;
+
+async function textOf(path) {
+  const response = await fetch(site(path));
+  if (response.ok) return response.text();
+  throw new Error(`${path} is missing (${response.status})`);
+}
+
+/** onnxruntime-web, loaded when a program first asks for it. */
+class Networks {
+  #ort;
+
+  ort = async () => {
+    this.#ort ??= this.#load();
+    return this.#ort;
+  };
+
+  async #load() {
+    const folder = site("libraries/ort/");
+    let ort;
+    try {
+      ort = await import(`${folder}ort.webgpu.bundle.min.mjs`);
+    } catch (cause) {
+      this.#ort = undefined;
+      throw new Error(
+        "onnxruntime-web is not on this site: `make demo PAGE=live` brings it and the model",
+        { cause },
+      );
+    }
+    ort.env.wasm.numThreads = 1;
+    ort.env.wasm.wasmPaths = folder;
+    ort.env.logLevel = "error";
+    return ort;
+  }
+
+  session = async (path) => {
+    const ort = await this.ort();
+    const response = await fetch(site(path));
+    if (!response.ok) throw new Error(`${path} is missing: \`make demo PAGE=live\` makes it`);
+    return ort.InferenceSession.create(new Uint8Array(await response.arrayBuffer()), {
+      executionProviders: ["webgpu"],
+      preferredOutputLocation: "gpu-buffer",
+    });
+  };
+
+  infer = async (session, feeds) => {
+    const inputs = feeds.toJs({ dict_converter: Object.fromEntries, depth: 1 });
+    const outputs = await session.run(inputs);
+    return outputs[session.outputNames[0]];
+  };
+}
+
+/**
+ * Loads Python and run.py.
+ *
+ * @param page - what run.py calls: see its uses of `page`
+ */
+export async function startPython(say, page) {
+  const networks = new Networks();
+  const [source, { pyodide, bridge }] = await Promise.all([textOf("moving/run.py"), boot(say)]);
+  pyodide.registerJsModule("page", {
+    ...page,
+    ort: networks.ort,
+    session: networks.session,
+    infer: networks.infer,
+    copied: (array) => array.toJs(),
+  });
+  const names = pyodide.toPy({ __name__: "run" });
+  pyodide.runPython(source, { globals: names, filename: "run.py" });
+  const [Show, take, measured, usual] = ["Show", "take", "measured", "usual_edges"].map((name) =>
+    names.get(name),
+  );
+  const versions = JSON.parse(
+    pyodide.runPython(`
+import json, platform, numpy, dlpack_web
+json.dumps({"python": platform.python_version(), "numpy": numpy.__version__,
+            "dlpack_web": dlpack_web.__version__})`),
+  );
+  return {
+    bridge,
+    versions: { ...versions, pyodide: pyodide.version },
+    usual,
+    measured,
+    /** A player on a device. */
+    show(device) {
+      const show = Show(device);
+      return {
+        take: (text) => take(show, text),
+        run: (from, canvas) => show.run(from, canvas),
+        close: () => show.destroy(),
+      };
+    },
+  };
+}

@@ -1,0 +1,292 @@
+"""What the live page runs in Python: the reader's program, for every frame.
+
+A program is a Python file with a function `frame(image, result)`. Both are tensors of
+float32 on the GPU, of shape (height, width, 4): it launches kernels that read the one and
+write the other. `live` is a module for it: `slider` and `onnx`.
+
+A program that does not work replaces none that does.
+"""
+
+import ast
+import inspect
+import sys
+import time
+import traceback
+import types
+
+import numpy as np
+import page
+from pyodide.code import eval_code_async
+
+import dlpack_web as dlw
+
+NAME = "program.py"  # of the reader's text, in tracebacks
+PATIENCE_S = 3  # for Python of the reader's that does not come to an end
+
+
+class Slider:
+    """A number that the reader of the page moves."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def value(self) -> float:
+        return page.value(self._name)
+
+
+def slider(name: str, low: float, high: float, start: float) -> Slider:
+    """A slider under the picture, which keeps its place when the program changes."""
+    if not low <= start <= high:
+        raise ValueError(f"slider {name!r}: {start} is not within {low} to {high}")
+    page.slider(name, low, high, start)
+    return Slider(name)
+
+
+async def onnx(path: str):
+    """A network that takes tensors by name and resolves to its output, all on the GPU."""
+    ort = await page.ort()
+    adapter = await dlw.adapter("ort", ort)
+    await adapter.use_device("webgpu")
+    session = await page.session(path)
+
+    async def run(**tensors: dlw.Tensor) -> dlw.Tensor:
+        feeds = {name: adapter.to_js(t, copy=False) for name, t in tensors.items()}
+        output = await page.infer(session, feeds)
+        scores = adapter.from_js(output)
+        for each in (*feeds.values(), output):
+            each.dispose()
+        return scores
+
+    return run
+
+
+live = types.ModuleType("live")
+live.slider, live.onnx = slider, onnx
+sys.modules["live"] = live
+
+
+class BrokenError(Exception):
+    """A program that does not work; `line` of it, from 1, where that is known."""
+
+    def __init__(self, message: str, line: int | None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Program:
+    """What a reader's text defines, once it was run."""
+
+    def __init__(self, text: str, names: dict) -> None:
+        self.text = text
+        self.frame = names.get("frame")
+        if not callable(self.frame):
+            raise BrokenError(
+                "the program has no function frame(image, result): the page calls it for "
+                "every frame",
+                None,
+            )
+
+    async def __call__(self, image: dlw.Tensor, result: dlw.Tensor) -> None:
+        with patience():
+            found = self.frame(image, result)
+        if inspect.iscoroutine(found):
+            await Patiently(found)
+
+
+async def compiled(text: str, device: dlw.Device) -> Program:
+    """The program in a text, whose kernels have compiled; BrokenError."""
+    names = {"__name__": "program"}
+    try:
+        await Patiently(eval_code_async(text, names, filename=NAME))
+        for kernel in kernels_in(names.values()):
+            await kernel.ready(device)
+        return Program(text, names)
+    except Exception as error:
+        raise explained(error, text) from None
+
+
+def kernels_in(values):
+    """The kernels among these, and in their lists, tuples and dicts."""
+    for value in values:
+        if isinstance(value, dlw.webgpu.Kernel):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from kernels_in(value)
+        elif isinstance(value, dict) and "__builtins__" not in value:
+            yield from kernels_in(value.values())
+
+
+class patience:  # noqa: N801, read as a word of the language
+    """Ends Python of the reader's that runs too long."""
+
+    def __enter__(self):
+        end = time.monotonic() + PATIENCE_S
+
+        def watch(frame, event, _):
+            if frame.f_code.co_filename != NAME:
+                return None
+            if time.monotonic() > end:
+                raise TimeoutError(
+                    f"it ran for more than {PATIENCE_S} s and was ended: a frame is drawn "
+                    "many times in a second"
+                )
+            return watch
+
+        sys.settrace(watch)
+
+    def __exit__(self, *_):
+        sys.settrace(None)
+
+
+class Patiently:
+    """Awaits a coroutine of the reader's, with patience for each of its steps."""
+
+    def __init__(self, coroutine) -> None:
+        self._coroutine = coroutine
+
+    def __await__(self):
+        step, value = self._coroutine.send, None
+        while True:
+            try:
+                with patience():
+                    waited_for = step(value)
+            except StopIteration as end:
+                return end.value
+            try:
+                step, value = self._coroutine.send, (yield waited_for)
+            except BaseException as error:
+                step, value = self._coroutine.throw, error
+
+
+def explained(error: BaseException, text: str) -> BrokenError:
+    """The same error in terms of the reader's text."""
+    if isinstance(error, BrokenError):
+        return error
+    if isinstance(error, dlw.KernelError) and error.line is not None:
+        return BrokenError(str(error).split("\ncalled at ")[0], wgsl_line(error, text))
+    if isinstance(error, SyntaxError):
+        return BrokenError(f"SyntaxError: {error.msg}", error.lineno)
+    lines = [
+        place.lineno
+        for place in traceback.extract_tb(error.__traceback__)
+        if place.filename == NAME
+    ]
+    return BrokenError(f"{type(error).__name__}: {error}", lines[-1] if lines else None)
+
+
+def wgsl_line(error: dlw.KernelError, text: str) -> int | None:
+    """The line of the program that a line of WGSL stands in, in a string of it."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            lines = node.value.split("\n")
+            said = lines[error.line - 1] if error.line <= len(lines) else ""
+            if said.strip() and f"\n{said}\n" in str(error):
+                return node.lineno + error.line - 1
+    return None
+
+
+class Show:
+    """One source after the other, through the program, to the canvas."""
+
+    def __init__(self, gpu) -> None:
+        self.device = dlw.webgpu.use_device(gpu)
+        self.program: Program | None = None
+        self.wanted: Program | None = None  # compiled; the next frame tries it
+        self.result: dlw.Tensor | None = None
+
+    async def take(self, text: str) -> None:
+        """Has a text run from the next frame on; BrokenError, and the old one goes on."""
+        self.wanted = await compiled(text, self.device)
+
+    async def run(self, source, canvas) -> None:
+        """Shows the frames of a source until they end, or the page stops them."""
+        with dlw.webgpu.frames(source, self.device, np.float32) as frames:
+            page.running(frames.stop)
+            async for image in frames:
+                await self.draw(image, canvas)
+                page.shown(frames.stats)
+                if page.paused():
+                    await page.resumed()
+
+    async def draw(self, image: dlw.Tensor, canvas) -> None:
+        if self.result is None or self.result.shape != image.shape:
+            self.result = dlw.empty(image.shape, device=self.device)
+        if self.wanted is not None:
+            await self.try_wanted(image)
+        if self.program is None:
+            return
+        try:
+            await self.program(image, self.result)
+            await dlw.webgpu.to_canvas(self.result, canvas)
+        except dlw.DeviceLostError:
+            raise
+        except Exception as error:
+            tell(explained(error, self.program.text))
+
+    async def try_wanted(self, image: dlw.Tensor) -> None:
+        """The new program draws a frame that nobody sees; if it can, it takes over."""
+        program, self.wanted = self.wanted, None
+        trial = dlw.empty(image.shape, device=self.device)
+        try:
+            await program(image, trial)
+            await trial[0, 0].to_host()  # a pixel, which has the faults of them all
+        except dlw.DeviceLostError:
+            raise
+        except Exception as error:
+            tell(explained(error, program.text))
+            return
+        self.program, self.result = program, trial
+        page.took(program.text)
+
+
+def tell(error: BrokenError) -> None:
+    page.broken(str(error), error.line)
+
+
+async def take(show: Show, text: str) -> None:
+    try:
+        await show.take(text)
+    except BrokenError as error:
+        tell(error)
+
+
+# --- the usual way, to compare with -----------------------------------------------------
+
+
+def usual_edges(pixels, height, width, strength, colour):
+    """The program edges.py in NumPy, on a copy of the pixels of a 2d canvas."""
+    image = np.asarray(pixels.to_py()).reshape(height, width, 4)
+    image = image[..., :3] * np.float32(1 / 255)
+    light = image @ np.array([0.2126, 0.7152, 0.0722], np.float32)
+    g = np.pad(light, 1, mode="edge")
+    x = g[:, 2:] - g[:, :-2]
+    y = g[2:] - g[:-2]
+    slope = np.hypot(
+        x[:-2] + 2 * x[1:-1] + x[2:], y[:, :-2] + 2 * y[:, 1:-1] + y[:, 2:]
+    )
+    line = strength * slope[..., None] * (1 - colour + colour * 1.6 * image)
+    result = np.full((height, width, 4), 255, np.uint8)
+    result[..., :3] = np.round(255 * line.clip(0, 1))
+    return page.copied(result.reshape(-1))
+
+
+async def measured(gpu, source, canvas, text: str, count: int) -> list[float]:
+    """The times of so many frames through a program, in ms."""
+    show = Show(gpu)
+    page.quiet(True)
+    try:
+        await show.take(text)
+    finally:
+        page.quiet(False)
+    times = []
+    queue = show.device.gpu.queue
+    with dlw.webgpu.frames(source, show.device, np.float32) as frames:
+        async for image in frames:
+            began = time.perf_counter()
+            await show.draw(image, canvas)
+            await queue.onSubmittedWorkDone()
+            times.append(1000 * (time.perf_counter() - began))
+            if len(times) > count:
+                break
+    return times[1:]  # the first compiles

@@ -1,0 +1,121 @@
+// A sheet of paper to draw a digit on, which comes out as the photograph's digits are: 8 x 8 cells
+// of ink, filled from top to bottom, with paper around.
+
+const CELL = 4; // pixels of a cell
+const MARGIN = 2 * CELL; // paper around, as in the photograph
+const INSIDE = 8 * CELL;
+const SIDE = INSIDE + 2 * MARGIN;
+const PAPER = "#f7f0de";
+const INK = "#14205a";
+
+export class Pad {
+  #canvas;
+  #context;
+  #drawn = false;
+  #last = null;
+  #sample = null;
+
+  /** @param done - called when a stroke is over */
+  constructor(canvas, done) {
+    this.#canvas = canvas;
+    this.#context = canvas.getContext("2d", { willReadFrequently: true });
+    this.clear();
+    canvas.addEventListener("pointerdown", (event) => {
+      event.preventDefault();
+      canvas.setPointerCapture(event.pointerId);
+      if (this.#sample) this.clear();
+      this.#last = this.#at(event);
+      this.#line(this.#last);
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      if (this.#last === null) return;
+      const at = this.#at(event);
+      this.#line(at);
+      this.#last = at;
+    });
+    for (const name of ["pointerup", "pointercancel"]) {
+      canvas.addEventListener(name, () => {
+        if (this.#last === null) return;
+        this.#last = null;
+        done();
+      });
+    }
+  }
+
+  clear() {
+    const { width, height } = this.#canvas;
+    this.#context.fillStyle = PAPER;
+    this.#context.fillRect(0, 0, width, height);
+    this.#drawn = false;
+    this.#sample = null;
+  }
+
+  /** Puts digit `i` of the photograph on the paper. */
+  take({ pixels, width, height }, { rows, columns }, i) {
+    const [w, h] = [width / columns, height / rows];
+    const sheet = new OffscreenCanvas(width, height);
+    const image = new ImageData(new Uint8ClampedArray(pixels), width, height);
+    sheet.getContext("2d").putImageData(image, 0, 0);
+    const [x, y] = [(i % columns) * w, Math.floor(i / columns) * h];
+    this.#context.drawImage(sheet, x, y, w, h, 0, 0, this.#canvas.width, this.#canvas.height);
+    this.#drawn = true;
+    this.#sample = { sheet, x, y, w, h };
+  }
+
+  /** `{ pixels, width, height, sheet }`, a photograph of one digit; null if there is none. */
+  picture() {
+    if (!this.#drawn) return null;
+    const small = new OffscreenCanvas(SIDE, SIDE);
+    const context = small.getContext("2d", { willReadFrequently: true });
+    context.fillStyle = PAPER;
+    context.fillRect(0, 0, SIDE, SIDE);
+    context.imageSmoothingQuality = "high";
+    if (this.#sample) {
+      const { sheet, x, y, w, h } = this.#sample;
+      context.drawImage(sheet, x, y, w, h, 0, 0, SIDE, SIDE);
+    } else {
+      const { x, y, w, h } = this.#inked();
+      const scale = INSIDE / Math.max(w, h);
+      const left = MARGIN + (INSIDE - scale * w) / 2;
+      const top = MARGIN + (INSIDE - scale * h) / 2;
+      context.drawImage(this.#canvas, x, y, w, h, left, top, scale * w, scale * h);
+    }
+    const { data } = context.getImageData(0, 0, SIDE, SIDE);
+    const sheet = { rows: 1, columns: 1, margin: MARGIN };
+    return { pixels: new Uint8Array(data.buffer), width: SIDE, height: SIDE, sheet };
+  }
+
+  /** The rectangle that has ink. */
+  #inked() {
+    const { width, height } = this.#canvas;
+    const { data } = this.#context.getImageData(0, 0, width, height);
+    let [left, top, right, bottom] = [width, height, 0, 0];
+    for (let i = 0; i < width * height; i++) {
+      if (data[4 * i] > 200) continue; // paper
+      const [x, y] = [i % width, Math.floor(i / width)];
+      left = Math.min(left, x);
+      right = Math.max(right, x + 1);
+      top = Math.min(top, y);
+      bottom = Math.max(bottom, y + 1);
+    }
+    return { x: left, y: top, w: Math.max(right - left, 1), h: Math.max(bottom - top, 1) };
+  }
+
+  #at({ offsetX, offsetY }) {
+    const { width, clientWidth } = this.#canvas;
+    return [(offsetX * width) / clientWidth, (offsetY * width) / clientWidth];
+  }
+
+  #line([x, y]) {
+    const context = this.#context;
+    context.strokeStyle = INK;
+    context.lineWidth = this.#canvas.width / 9;
+    context.lineCap = "round";
+    context.lineJoin = "round";
+    context.beginPath();
+    context.moveTo(...(this.#last ?? [x, y]));
+    context.lineTo(x, y);
+    context.stroke();
+    this.#drawn = true;
+  }
+}
