@@ -67,60 +67,63 @@ KIT_FILES = $(shell find tests -name '*.mjs' -o -name '*.py' -o -name '*.json') 
 .PHONY: gpu-kit test-gpu-kit fuzz fuzz-js
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
-help: ## this list
-	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
+help: ## Use: this list
+	@for group in Use Test Measure Build Tend Release; do
+	  echo "$$group"
+	  sed -nE "s/^([a-z-]+):.*## $$group: /  \\1\t/p" Makefile | expand -t 18
+	done
 
-demo: $(NEEDS_$(PAGE)) site chromium ## NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
+demo: $(NEEDS_$(PAGE)) site chromium ## Use: NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
 	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
 
 # Two at a time, the longest first. What they need comes before, or they would wait for it.
-test: ## the tests, but for those of notebooks and other browsers
+test: ## Test: the tests, but for those of notebooks and other browsers
 	@$(TOOLCHAIN)/need.sh cc npm emcc chromium libvulkan lavapipe
 	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(LIBRARIES) \
 	  $(PATCHED) $(EXAMPLE) build/desktop/.done package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target \
 	  test-asan test-browser test-native test-js test-package test-desktop
 
-test-all: test test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## all tests: bundlers, notebooks, other browsers, Deno and Node, too
+test-all: test test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
 
-serve: $(LITE) site ## the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
+serve: $(LITE) site ## Use: the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
 	@$(PYTHON_BIN)/python web/serve.py --port 8000 $(if $(OUTSIDE),--outside)
 
-lite: $(LITE) ## a JupyterLite site with notebooks: build/lite/site
+lite: $(LITE) ## Use: a JupyterLite site with notebooks: build/lite/site
 
-bench: $(NATIVE) $(LIBRARIES) site chromium ## measurements: build/bench.json, build/bench.md and plots
+bench: $(NATIVE) $(LIBRARIES) site chromium ## Measure: measurements: build/bench.json, build/bench.md and plots
 	@$(PYTHON_BIN)/python tests/bench/bench.py
 
-bench-quick: $(NATIVE) $(LIBRARIES) site chromium
+bench-quick: $(NATIVE) $(LIBRARIES) site chromium ## Measure: the same, to see whether it runs
 	@echo "[test] tests/bench --quick (figures that mean nothing)"
 	$(PYTHON_BIN)/python tests/bench/bench.py --quick >/dev/null
 
-interop: build/interop/.torch build/interop/.tensorflow interop-light ## NumPy, PyTorch, JAX, ... and their table
+interop: build/interop/.torch build/interop/.tensorflow interop-light ## Test: NumPy, PyTorch, JAX, ... and their table
 
-check: check-c check-python check-js check-imports check-locks check-sizes ## format, lint, types, imports, locks, sizes
+check: check-c check-python check-js check-imports check-locks check-sizes ## Tend: format, lint, types, imports, locks, sizes
 
-fix: $(VENV) $(NPM) ## format and repair what tools can repair
+fix: $(VENV) $(NPM) ## Tend: format and repair what tools can repair
 	$(PYTHON_BIN)/clang-format -i $(C_FILES) $(C_TESTS)
 	$(PYTHON_BIN)/ruff check --fix
 	$(PYTHON_BIN)/ruff format
 	$(PYTHON_BIN)/python tests/readme_table.py
 	$(NODE_BIN)/biome check --write
 
-where-it-runs: $(VENV) ## the table of web/RUNTIMES.md, of what the suites found
+where-it-runs: $(VENV) ## Tend: the table of web/RUNTIMES.md, of what the suites found
 	$(PYTHON_BIN)/python web/where_it_runs.py
 
-wheel: $(WHEEL) ## dist/*.whl for Pyodide
+wheel: $(WHEEL) ## Build: dist/*.whl for Pyodide
 
-package: $(JS) $(WHEEL) ## dist/*.tgz for npm
+package: $(JS) $(WHEEL) ## Build: dist/*.tgz for npm
 	npm pack --silent --pack-destination dist
 
 # The tag of a release, such as v1.2.3: then CHANGELOG.md must have its date, too.
 TAG ?=
-release: package $(VENV) ## dist/release: all files of a release, an SBOM and their sums
+release: package $(VENV) ## Release: dist/release: all files of a release, an SBOM and their sums
 	@$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py build dist/release
 
 # A clone gives the same bytes, and what was made installs where nothing else is.
-release-check: release ## a release can be made by anyone, and installed (TAG=v1.2.3)
+release-check: release ## Release: a release can be made by anyone, and installed (TAG=v1.2.3)
 	@$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py versions --tag=$(TAG)
 	rm -rf build/release
 	git clone --quiet . build/release
@@ -129,15 +132,15 @@ release-check: release ## a release can be made by anyone, and installed (TAG=v1
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py install dist/release
 	rm -rf build/release
 
-address: $(VENV) ## says where the project is at home: ADDRESS=https://…
+address: $(VENV) ## Release: says where the project is at home: ADDRESS=https://…
 	@$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py address "$(ADDRESS)"
 
-native: $(NATIVE) ## the extension for this machine's CPython, installed into build/venv
+native: $(NATIVE) ## Build: the extension for this machine's CPython, installed into build/venv
 
-asan: $(ASAN) ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: $(ASAN) ## Build: the same under AddressSanitizer and UndefinedBehaviorSanitizer
 
 # Those that the others follow (-c) come first. Old NumPys have no versions for all Pythons.
-locks: build/locks/.done ## requirements/*.txt anew from requirements/*.in, with the hashes of all files
+locks: build/locks/.done ## Tend: requirements/*.txt anew from requirements/*.in, with the hashes of all files
 	@for name in locks dev interop tensorflow model lite desktop $(OLD_NUMPYS:%=numpy-%); do
 	  echo "[locks] requirements/$$name.txt"
 	  case $$name in numpy-*) all= ;; *) all=--universal ;; esac
@@ -147,19 +150,19 @@ locks: build/locks/.done ## requirements/*.txt anew from requirements/*.in, with
 	    requirements/$$name.in --output-file requirements/$$name.txt
 	done
 
-clean: ## remove everything that was built; downloads stay in the cache
+clean: ## Build: remove everything that was built; downloads stay in the cache
 	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE)
 
 # --- parts of `make test` -------------------------------------------------------------
 
-test-native: $(NATIVE)
+test-native: $(NATIVE) ## Test: the C core and Python in this CPython, and the build's scripts
 	@$(TOOLCHAIN)/need.sh emcc
 	$(PYTHON_BIN)/python -m pytest tests/native tests/toolchain
 
 # Leaks are not looked for: CPython itself keeps memory until its end. The tests count
 # live tensors and references instead, and test-leaks looks. Memory does not stay flat
 # here, where freed blocks are kept. --capture=sys lets the sanitizers' reports through.
-test-asan: $(ASAN) $(NATIVE)
+test-asan: $(ASAN) $(NATIVE) ## Test: the same under sanitizers
 	@echo "[test] tests/native under ASan and UBSan"
 	export PYTHONPATH=build/asan PYTHONMALLOC=malloc
 	export ASAN_OPTIONS=detect_leaks=0:$${ASAN_OPTIONS:-}
@@ -171,7 +174,7 @@ test-asan: $(ASAN) $(NATIVE)
 # Every test but those of sheer numbers under valgrind. Memory errors anywhere fail; of
 # leaks, those that have our extension in their stack: CPython and others keep memory till
 # the end. What tests start (compilers, other Pythons) is not watched.
-test-leaks: $(NATIVE)
+test-leaks: $(NATIVE) ## Test: the same under valgrind (half an hour)
 	@$(TOOLCHAIN)/need.sh valgrind
 	echo "[test] tests/native under valgrind (log: build/valgrind.log)"
 	PYTHONMALLOC=malloc valgrind --log-file=build/valgrind.log --num-callers=40 \
@@ -182,26 +185,26 @@ test-leaks: $(NATIVE)
 	sed -E 's/^==[0-9]+== ?//' build/valgrind.log | awk -v RS= \
 	  "$$ours || $$error { print \$$0 \"\\n\"; bad = 1 } END { exit bad }"
 
-fuzz: $(FUZZERS) $(FUZZ)/hostile.so $(ASAN) $(FAULTS) ## tries to break it (SECONDS=n SEED=n): fuzzers, models, no memory
+fuzz: $(FUZZERS) $(FUZZ)/hostile.so $(ASAN) $(FAULTS) ## Test: tries to break it (SECONDS=n SEED=n): fuzzers, models, no memory
 	@$(PYTHON_BIN)/python tests/fuzz/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-fuzz-js: site chromium ## the same for JavaScript and WebGPU: calls that fail, a model, cycles
+fuzz-js: site chromium ## Test: the same for JavaScript and WebGPU: calls that fail, a model, cycles
 	@$(PYTHON_BIN)/python tests/fuzz/js/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-test-js: $(LIBRARIES) $(EXAMPLE) site
+test-js: $(LIBRARIES) $(EXAMPLE) site ## Test: TypeScript, in Node
 	node --test $(JS_TESTS)
 
-test-package: $(LIBRARIES) package site chromium
+test-package: $(LIBRARIES) package site chromium ## Test: the npm package, from its tarball
 	$(PYTHON_BIN)/python -m pytest tests/package
 
-test-bundlers: package site chromium
+test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Next.js, Deno, Bun
 	$(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/nextjs.py \
 	  tests/package/runtimes.py
 
-test-browser: $(NEEDS_chain) $(PATCHED) site chromium
+test-browser: $(NEEDS_chain) $(PATCHED) site chromium ## Test: pages, Pyodide and WebGPU in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser
 
-test-firefox: export BROWSER := firefox
+test-firefox: export BROWSER := firefox ## Test: test-browser and more, in Firefox
 test-firefox: $(NEEDS_chain) $(PATCHED) $(LITE) package site
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
 	$(PYTHON_BIN)/python -m pytest tests/browser
@@ -209,42 +212,42 @@ test-firefox: $(NEEDS_chain) $(PATCHED) $(LITE) package site
 	$(PYTHON_BIN)/python -m pytest tests/lite -k "tour or interrupted"
 
 # Deno's WebGPU is wgpu-core: a second implementation.
-test-deno: $(LIBRARIES) $(RUNTIMES) site
+test-deno: $(LIBRARIES) $(RUNTIMES) site ## Test: test-js and GPU cases in Deno
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader lavapipe
 	$(PYTHON_BIN)/python -m pytest tests/runtimes -k "deno or missing or refused"
 
-test-node-gpu: $(LIBRARIES) $(RUNTIMES) site
+test-node-gpu: $(LIBRARIES) $(RUNTIMES) site ## Test: the same in Node with Dawn
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader
 	$(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or missing or refused"
 
-gpu-kit: $(KIT) ## what tests and measures on a machine with a GPU and nothing else: build/dlpack-web-gpu-kit.tar.xz
+gpu-kit: $(KIT) ## Measure: what tests and measures on a machine with a GPU and nothing else: build/dlpack-web-gpu-kit.tar.xz
 
-test-gpu-kit: $(KIT)
+test-gpu-kit: $(KIT) ## Test: the kit, on software GPUs
 	@$(TOOLCHAIN)/need.sh swiftshader lavapipe
 	$(PYTHON_BIN)/python -m pytest tests/kit
 
-test-webkit: site
+test-webkit: site ## Test: CPU tensors in WebKitGTK
 	@$(TOOLCHAIN)/need.sh WebKitWebDriver Xvfb
 	$(PYTHON_BIN)/python -m pytest tests/browser/webkit.py
 
 # The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/desktop/conftest.py).
-test-desktop: build/desktop/.done $(MODEL) $(NATIVE) ## dlw.webgpu in CPython, over wgpu-py
+test-desktop: build/desktop/.done $(MODEL) $(NATIVE) ## Test: dlw.webgpu in CPython, over wgpu-py
 	@$(TOOLCHAIN)/need.sh libvulkan lavapipe
 	echo "[test] tests/desktop"
 	PYTHONPATH=py build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider
 
-test-lite: $(LITE) chromium
+test-lite: $(LITE) chromium ## Test: notebooks and PyScript, in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/lite
 
-bench-desktop: build/desktop/.done $(NATIVE)
+bench-desktop: build/desktop/.done $(NATIVE) ## Measure: dlw.webgpu against wgpu-py by hand
 	@build/desktop/bin/python tests/desktop/timing.py
 
-bench-lite: $(LITE) chromium
+bench-lite: $(LITE) chromium ## Measure: time to the first result of the GPU in JupyterLite
 	@$(PYTHON_BIN)/python tests/lite/timing.py
 
 # The same without PyTorch and TensorFlow (unless they are installed): a minute less, and
 # gigabytes.
-interop-light: build/interop/.done $(NATIVE) interop-numpy
+interop-light: build/interop/.done $(NATIVE) interop-numpy ## Test: the same without PyTorch and TensorFlow
 	@echo "[test] tests/interop"
 	table=; if [ -e build/interop/.torch ] && [ -e build/interop/.tensorflow ]; then
 	  table="--results=tests/interop/RESULTS.md $$(printf -- '--with-notes=%s ' \
@@ -254,7 +257,7 @@ interop-light: build/interop/.done $(NATIVE) interop-numpy
 
 # NumPy before 2.1, which speaks DLPack before 1.0; there is none for Python 3.13. It also
 # runs the native tests: the package's extra `numpy` allows it.
-interop-numpy: $(OLD_NUMPYS:%=build/numpy-%/.done) $(NATIVE)
+interop-numpy: $(OLD_NUMPYS:%=build/numpy-%/.done) $(NATIVE) ## Test: NumPy 1.26 and 2.0
 	@for numpy in $(OLD_NUMPYS); do
 	  venv=build/numpy-$$numpy
 	  if [ ! -x $$venv/bin/python ]; then
