@@ -183,24 +183,43 @@ class FramesOf implements Frames {
     }
   }
 
+  /**
+   * The source's picture; null if it was stopped meanwhile. It is not waited for alone: Firefox's bitmap
+   * of a video that shows nothing any more never comes.
+   */
+  async #picture(): Promise<Tensor | null> {
+    let found: { tensor: Tensor } | { error: unknown } | undefined;
+    const { image } = this.#source;
+    takeImage(this.#record, image, this.#image, this.#scratch, "frames").then(
+      (tensor) => {
+        found = { tensor };
+        if (this.#over) {
+          tensor.release();
+          this.#dropScratch();
+        } else this.stir();
+      },
+      (error) => {
+        found = { error };
+        this.stir();
+      },
+    );
+    await this.#until(() => found !== undefined);
+    const made = found as { tensor: Tensor } | { error: unknown } | undefined;
+    if (made && "tensor" in made && !this.#over) return made.tensor;
+    if (made && "tensor" in made)
+      made.tensor.release(); // stopped in this very moment
+    else if (made && !this.#over) throw made.error;
+    return null;
+  }
+
   /** The picture that is shown now; null if it was stopped meanwhile. */
   async #take(): Promise<Tensor | null> {
     const source = this.#source;
     const taken = performance.now();
     source.fresh = false;
     source.watch();
-    const tensor = await takeImage(
-      this.#record,
-      source.image,
-      this.#image,
-      this.#scratch,
-      "frames",
-    );
-    if (this.#over) {
-      tensor.release();
-      this.#dropScratch();
-      return null;
-    }
+    const tensor = await this.#picture();
+    if (tensor === null) return null;
     this.#tensor = tensor;
     const stats = this.#stats;
     stats.frames++;
