@@ -26,6 +26,9 @@ def collected(make):
 @pytest.fixture(autouse=True)
 def _thawed():
     gc.unfreeze()  # conftest froze what was there: cycles are looked for in the rest
+    yield
+    gc.collect()
+    gc.freeze()  # or every later test waits for a collection of it all
 
 
 def itself(owner):
