@@ -63,7 +63,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 # What goes into the kit, beside what is built.
 KIT_FILES = $(shell find tests -name '*.mjs' -o -name '*.py' -o -name '*.json') \
   tests/kit/run.sh tests/kit/README.txt js/EXCHANGE.md web/counters.mjs
-.PHONY: test-all test-bundlers test-desktop test-firefox test-webkit test-deno test-node-gpu
+.PHONY: test-all test-bundlers test-desktop test-live test-firefox test-webkit test-deno test-node-gpu
 .PHONY: gpu-kit test-gpu-kit fuzz fuzz-js
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
@@ -78,13 +78,13 @@ demo: $(NEEDS_$(PAGE)) site chromium ## Use: NumPy -> JS -> GPU -> NumPy in head
 
 # Two at a time, the longest first. What they need comes before, or they would wait for it.
 test: ## Test: the tests, but for those of notebooks and other browsers
-	@$(TOOLCHAIN)/need.sh cc npm emcc chromium libvulkan lavapipe
+	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
 	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(LIBRARIES) \
-	  $(PATCHED) $(EXAMPLE) build/desktop/.done package site
+	  $(PATCHED) $(EXAMPLE) package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target \
-	  test-asan test-browser test-native test-js test-package test-desktop
+	  test-asan test-browser test-native test-js test-package
 
-test-all: test test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
+test-all: test test-desktop test-live test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
 
 serve: $(LITE) site ## Use: the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
 	@$(PYTHON_BIN)/python web/serve.py --port 8000 $(if $(OUTSIDE),--outside)
@@ -202,7 +202,10 @@ test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Nex
 	  tests/package/runtimes.py
 
 test-browser: $(NEEDS_chain) $(PATCHED) site chromium ## Test: pages, Pyodide and WebGPU in Chromium
-	$(PYTHON_BIN)/python -m pytest tests/browser
+	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py
+
+test-live: site chromium ## Test: the landing page, in Chromium
+	$(PYTHON_BIN)/python -m pytest tests/browser/test_live.py
 
 test-firefox: export BROWSER := firefox ## Test: test-browser and more, in Firefox
 test-firefox: $(NEEDS_chain) $(PATCHED) $(LITE) package site
