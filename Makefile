@@ -204,7 +204,7 @@ test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Nex
 test-browser: $(NEEDS_chain) $(PATCHED) site chromium ## Test: pages, Pyodide and WebGPU in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py
 
-test-live: site chromium ## Test: the landing page, in Chromium
+test-live: $(NEEDS_live) site chromium ## Test: the landing page, in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser/test_live.py
 
 test-firefox: export BROWSER := firefox ## Test: test-browser and more, in Firefox
