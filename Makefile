@@ -76,12 +76,13 @@ help: ## Use: this list
 demo: $(NEEDS_$(PAGE)) site chromium ## Use: NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
 	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
 
-# Two at a time, the longest first. What they need comes before, or they would wait for it.
+# Two at a time, the longest first. What they need comes before (READY), or make would start
+# those first that wait for nothing.
 test: ## Test: the tests, but for those of notebooks and other browsers
 	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
 	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(LIBRARIES) \
 	  $(PATCHED) $(EXAMPLE) package site
-	$(MAKE) --no-print-directory -j2 --output-sync=target \
+	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
 	  test-asan test-browser test-native test-js test-package
 
 test-all: test test-desktop test-live test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
@@ -155,14 +156,14 @@ clean: ## Build: remove everything that was built; downloads stay in the cache
 
 # --- parts of `make test` -------------------------------------------------------------
 
-test-native: $(NATIVE) ## Test: the C core and Python in this CPython, and the build's scripts
+test-native: $(if $(READY),,$(NATIVE)) ## Test: the C core and Python in this CPython, and the build's scripts
 	@$(TOOLCHAIN)/need.sh emcc
 	$(PYTHON_BIN)/python -m pytest tests/native tests/toolchain
 
 # Leaks are not looked for: CPython itself keeps memory until its end. The tests count
 # live tensors and references instead, and test-leaks looks. Memory does not stay flat
 # here, where freed blocks are kept. --capture=sys lets the sanitizers' reports through.
-test-asan: $(ASAN) $(NATIVE) ## Test: the same under sanitizers
+test-asan: $(if $(READY),,$(ASAN) $(NATIVE)) ## Test: the same under sanitizers
 	@echo "[test] tests/native under ASan and UBSan"
 	export PYTHONPATH=build/asan PYTHONMALLOC=malloc
 	export ASAN_OPTIONS=detect_leaks=0:$${ASAN_OPTIONS:-}
@@ -191,17 +192,17 @@ fuzz: $(FUZZERS) $(FUZZ)/hostile.so $(ASAN) $(FAULTS) ## Test: tries to break it
 fuzz-js: site chromium ## Test: the same for JavaScript and WebGPU: calls that fail, a model, cycles
 	@$(PYTHON_BIN)/python tests/fuzz/js/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-test-js: $(LIBRARIES) $(EXAMPLE) site ## Test: TypeScript, in Node
+test-js: $(if $(READY),,$(LIBRARIES) $(EXAMPLE) site) ## Test: TypeScript, in Node
 	node --test $(JS_TESTS)
 
-test-package: $(LIBRARIES) package site chromium ## Test: the npm package, from its tarball
+test-package: $(if $(READY),,$(LIBRARIES) package site chromium) ## Test: the npm package, from its tarball
 	$(PYTHON_BIN)/python -m pytest tests/package
 
 test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Next.js, Deno, Bun
 	$(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/nextjs.py \
 	  tests/package/runtimes.py
 
-test-browser: $(NEEDS_chain) $(PATCHED) site chromium ## Test: pages, Pyodide and WebGPU in Chromium
+test-browser: $(if $(READY),,$(NEEDS_chain) $(PATCHED) site chromium) ## Test: pages, Pyodide and WebGPU in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py
 
 test-live: $(NEEDS_live) site chromium ## Test: the landing page, in Chromium
