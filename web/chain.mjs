@@ -177,6 +177,7 @@ function showSamples({ picture, facts }) {
 }
 
 $("read-own").addEventListener("click", readOwn);
+$("read-own").disabled = false; // nobody heard a click before
 $("clear").addEventListener("click", () => {
   pad.clear();
   $("own").textContent = "";
