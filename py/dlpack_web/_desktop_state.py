@@ -215,6 +215,7 @@ def slot_of(tensor: _core.Tensor) -> Slot:
     handle = _core._gpu(tensor)
     slot = slots.get(handle)
     if slot is None:
+        _wgpu.wgpu()  # what is missing first
         raise _core.ReleasedError(
             f"GPU handle 0x{handle:x} is of no GPUBuffer known here: WebGPU tensors are "
             "shared within one process and one dlpack_web"

@@ -30,6 +30,8 @@ def wgpu() -> Any:
             f"{sys.implementation.name} on {sys.platform}, where CPU tensors work"
         ) from None
     except (ImportError, OSError, RuntimeError) as error:
+        if "allocate lock" in str(error):  # CPython's words for memory that ran out
+            raise MemoryError from None
         raise BufferError(
             f"the package wgpu is there and does not load ({error}): {_INSTALL} "
             "--force-reinstall, or see pygfx's wgpu-py for this platform"

@@ -108,6 +108,7 @@ def test_links_hold_the_notebook(notebook: Notebook, site: Server) -> None:
     add(page, "mine = 'ü 🙂'")
     page.fill("#name", "mine.ipynb")
     page.click("#share")
+    page.wait_for_function("document.getElementById('link').value !== ''")
     link = page.locator("#link").input_value()
     assert link.startswith(f"{site.url}notebook/#nb=")
     assert "without outputs" in page.locator("#link-size").inner_text()
