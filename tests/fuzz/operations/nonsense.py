@@ -116,7 +116,6 @@ def call_with_junk(world: World, rng: random.Random) -> None:
         lambda: _core._hold(a),
         lambda: _core._arguments(tensor, a, b),
         lambda: _core._arguments(*[a] * 33),
-        lambda: _core._run(a, b, (a, b, c), (a, b, (b, c))),
         lambda: _core._from_dlpack_on(tensor, a, b, c),
         lambda: setattr(tensor, "_js", a),
         lambda: dlw.Tensor(a),
