@@ -219,6 +219,20 @@ static inline int bit_at(const uint8_t *bits, int64_t i) {
   return bits[i >> 3] >> (i & 7) & 1;
 }
 
+/* Whether there can be such a bitmap, up to bit `end` > 0; -1 with an exception. */
+static int check_bits(const void *bits, int64_t end) {
+  int64_t bytes = (end - 1) / 8 + 1;
+  DLTensor described = {.data = (void *)(uintptr_t)bits,
+                        .device = {kDLCPU, 0},
+                        .ndim = 1,
+                        .dtype = {kDLUInt, 8, 1},
+                        .shape = &bytes};
+  /* No machine of 64 bits has as much; how much there is, wasm alone can tell. */
+  dlw_status status = bytes >> 57 == 0 ? dlw_check(&described, 0) : DLW_TOO_LARGE;
+  if (status != DLW_OK) dlw_raise(status, &described);
+  return status == DLW_OK ? 0 : -1;
+}
+
 /* Nulls among `length` elements from `first` on (both without the array's own offset);
  * -1 with an exception. */
 static int64_t count_nulls(const struct ArrowArray *array, int64_t first,
@@ -229,6 +243,7 @@ static int64_t count_nulls(const struct ArrowArray *array, int64_t first,
     return array->null_count < 0 ? 0 : wrong("nulls, and does not say which they are");
   }
   int64_t at = array->offset + first, end = at + length, valid = 0;
+  if (check_bits(bits, end) < 0) return -1;
   for (; at < end && at % 8 != 0; at++) valid += bit_at(bits, at);
   for (; at + 8 <= end; at += 8) valid += __builtin_popcount(bits[at / 8]);
   for (; at < end; at++) valid += bit_at(bits, at);
@@ -350,9 +365,8 @@ static dlw_tensor *take_elements(struct ArrowArray *array, const arrow_type *typ
   if (type->bitmap) {
     dlw_tensor *tensor = dlw_empty(ndim, shape, type->dtype, 0);
     int64_t size = tensor != NULL ? dlw_size(dlw_dl(tensor)) : 0;
-    if (size > 0 && from->data == NULL) {
+    if (size > 0 && check_bits(from->data, from->first + size) < 0) {
       dlw_release_quietly(tensor);
-      wrong("no memory for its elements");
       return NULL;
     }
     if (size > 0) unpack_bits(from->data, from->first, size, dlw_dl(tensor)->data);

@@ -185,7 +185,9 @@ class Tensor(_core.Tensor, Hints):
         >>> t[0, ::-1].numpy().tolist()
         [2, 1, 0]
         """
-        return self._view(_views.select(self._layout(), key))
+        first = key[0] if isinstance(key, tuple) and key else key
+        rows = first if isinstance(first, slice) else None
+        return self._view(_views.select(self._layout(), key), rows)
 
     def __iter__(self) -> Iterator["Tensor"]:
         if not self.shape:
@@ -197,8 +199,19 @@ class Tensor(_core.Tensor, Hints):
     def _layout(self) -> _views.Layout:
         return _views.Layout(self.shape, self.strides)
 
-    def _view(self, layout: _views.Layout) -> "Tensor":
-        return made(_core._view(self, *layout))
+    def _view(self, layout: _views.Layout, rows: slice | None = None) -> "Tensor":
+        """rows: what is taken of axis 0, where it stays the first one."""
+        validity = self.validity
+        if validity is None:
+            return made(_core._view(self, *layout))
+        if rows is None:
+            raise BufferError(
+                "some elements are null, and this view would not say which: take slices "
+                "along axis 0, or the elements alone, t.numpy()"
+            )
+        view = made(_core._view(self, *layout))
+        view._validity = validity[rows]
+        return view
 
     # --- lifetime -----------------------------------------------------------------------
 
@@ -215,7 +228,8 @@ class Tensor(_core.Tensor, Hints):
     def validity(self) -> "Tensor | None":
         """Of a Tensor that `from_arrow` made of an array with nulls: a Tensor of bool, False
         where an element of axis 0 is null and whatever lies there has no meaning. None: there
-        are no nulls.
+        are no nulls. Slices along axis 0 and what Arrow gets have theirs; other views are
+        refused, and arrays, copies and other devices get the elements alone.
 
         >>> dlw.empty(3).validity is None
         True

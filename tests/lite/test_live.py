@@ -201,10 +201,8 @@ def wheel() -> bytes:
 
 def test_pip_says_that_nothing_may_be_asked(notebook: Notebook) -> None:
     said = notebook.run("%pip install -q farpackage")
-    assert (
-        "farpackage would come from https://pypi.org, and this site lets nothing"
-        in said
-    )
+    told = r"farpackage would come from https://\S+, and this site lets nothing"
+    assert re.search(told, said)
     assert "make serve OUTSIDE=1" in said
     assert "%pip install has no -r here" in notebook.run("%pip install -r x.txt")
     notebook.watch.errors.clear()  # the refusals, as the browser tells them
@@ -220,7 +218,7 @@ def test_pip_installs_where_it_may(browser: Browser, open_site: Server) -> None:
         "files": [
             {
                 "filename": name,
-                "url": f"https://files.pythonhosted.org/{name}",
+                "url": f"https://files.example.org/{name}",
                 "hashes": {"sha256": hashlib.sha256(file).hexdigest()},
                 "size": len(file),
             }

@@ -228,6 +228,18 @@ class TestLies:
         assert producer.arrays[0].release
         assert producer.released == {"schema": 0, "array": 0, "stream": 0}
 
+    @pytest.mark.parametrize("letters", [b"b", b"i"])
+    @pytest.mark.parametrize("null_count", [-1, 0, 1])
+    def test_bitmaps_beyond_all_memory(self, letters, null_count):
+        """They are read here and now: their end must be within what there is."""
+        bits = bitmap([1, 0] * 32)
+        array = {"length": 2**62, "buffers": [bits, bits], "null_count": null_count}
+        with pytest.raises((BufferError, MemoryError)):
+            dlw.from_arrow(Forged(letters, array))
+        array |= {"length": 8, "offset": 2**62}
+        with pytest.raises((BufferError, MemoryError)):
+            dlw.from_arrow(Forged(letters, array))
+
     @pytest.mark.parametrize(
         "lie",
         [
@@ -407,6 +419,28 @@ class TestExport:
         again = dlw.from_arrow(dlw.to_arrow(t))
         assert (again.validity.numpy() == t.validity.numpy()).all()
         assert found.tolist() == again.numpy().tolist() == SIX.tolist()
+
+    def test_views_do_not_forget_what_is_null(self):
+        array = {"length": 6, "buffers": [bitmap([1, 0, 1, 1, 0, 1]), SIX]}
+        t = dlw.from_arrow(Forged(b"i", array))
+        for part, rows in ((t[1:], slice(1, None)), (t[::-2], slice(None, None, -2))):
+            valid = np.array([1, 0, 1, 1, 0, 1])[rows]
+            assert part.validity.numpy().tolist() == valid.tolist()
+            capsules = part.__arrow_c_array__()
+            found, validity = read_array(inside(capsules[1], Array), SIX.dtype)
+            assert found.tolist() == SIX[rows].tolist()
+            assert validity.tolist() == valid.tolist()
+        for view in (
+            lambda: t[1],
+            lambda: t[None],
+            lambda: t[...],
+            lambda: t.reshape((2, 3)),
+            lambda: t.permute_dims((0,)),
+            lambda: next(iter(t)),
+        ):
+            with pytest.raises(BufferError, match="which: take slices"):
+                view()
+        assert t.numpy()[1] == 1
 
     @pytest.mark.parametrize(
         ("name", "shape", "said"),
