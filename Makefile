@@ -370,7 +370,9 @@ $(LIBRARIES): $(wildcard web/libraries/*.*) $(NPM)
 	../../$(NODE_BIN)/esbuild *.mjs --bundle --splitting --format=esm --minify \
 	  --target=es2022 --log-level=error --outdir=site --out-extension:.js=.mjs
 	ln -sfn ../node_modules/onnxruntime-web/dist site/ort
+	ln -sfn ../node_modules/@duckdb/duckdb-wasm/dist site/duckdb
 	ln -sfn ../node_modules/@pyscript/core/dist site/pyscript
+	ln -sfn ../node_modules/@techstark/opencv-js/dist site/opencv
 	ln -sfn ../node_modules/transformers-3/dist site/transformers-3
 	ln -sfn ../node_modules/@huggingface/transformers/node_modules/onnxruntime-web/dist \
 	  site/transformers-4

@@ -39,8 +39,11 @@ class Adapter:
         """
         if copy is not None:
             options["copy"] = copy
+        validity = x.validity if isinstance(x, Tensor) else None
+        more = [] if validity is None else [id(validity)]
         with share(x) as tensor:
-            return _browser.invoke(self._js.give, id(tensor), _browser.options(options))
+            given = _browser.options(options)
+            return _browser.invoke(self._js.give, id(tensor), given, *more)
 
     def from_js(self, value: Any, /, **options: Any) -> Tensor:
         """A Tensor over the memory of the library's own tensor, which stays valid.
@@ -54,7 +57,8 @@ class Adapter:
         (2, 3)
         >>> value.dispose()
         """
-        return made(_browser.receive(self._js.take, value, _browser.options(options)))
+        given = _browser.options(options)
+        return made(_browser.receive_whole(self._js.take, value, given))
 
     async def use_device(
         self, device: str | tuple[int, int] = "webgpu", *, renderer: Any = None

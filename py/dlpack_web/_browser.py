@@ -168,6 +168,14 @@ def receive(function: Any, *args: Any) -> _core.Tensor:
     return tensor
 
 
+def receive_whole(function: Any, *args: Any) -> _core.Tensor:
+    """The same with its validity, where the Tensor has some."""
+    tensor = receive(function, *args)
+    if _ready().hasNulls:
+        tensor._validity = receive(method("validity"), None)
+    return tensor
+
+
 async def receive_later(function: Any, *args: Any) -> _core.Tensor:
     """The same of a function that returns {promise, release}: the promise is of a
     JavaScript Tensor, and release() lets go of that, even before it is there."""

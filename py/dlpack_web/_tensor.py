@@ -228,8 +228,8 @@ class Tensor(_core.Tensor, Hints):
     def validity(self) -> "Tensor | None":
         """Of a Tensor that `from_arrow` made of an array with nulls: a Tensor of bool, False
         where an element of axis 0 is null and whatever lies there has no meaning. None: there
-        are no nulls. Slices along axis 0 and what Arrow gets have theirs; other views are
-        refused, and arrays, copies and other devices get the elements alone.
+        are no nulls. Slices along axis 0 and what Arrow and JavaScript get have theirs; other
+        views are refused, and arrays, copies and other devices get the elements alone.
 
         >>> dlw.empty(3).validity is None
         True
@@ -457,7 +457,10 @@ class Tensor(_core.Tensor, Hints):
         try:
             twin = self._js
         except AttributeError:
-            twin = self._js = _browser.Kept(_browser.method("tensorAt"), id(self))
+            validity = self.validity
+            more = [] if validity is None else [id(validity)]
+            tensor_at = _browser.method("tensorAt")
+            twin = self._js = _browser.Kept(tensor_at, id(self), *more)
         assert isinstance(twin, _browser.Kept)
         return twin.js
 
@@ -746,7 +749,7 @@ def from_js(obj: Any) -> Tensor:
     """
     if isinstance(obj, Tensor):
         return from_dlpack(obj)
-    return made(_browser.receive(_browser.method("fromJs"), obj))
+    return made(_browser.receive_whole(_browser.method("fromJs"), obj))
 
 
 def to_host(

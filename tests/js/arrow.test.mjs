@@ -204,29 +204,52 @@ test("a vector follows memory that grows, and holds it", () => {
   assert.equal(released, 0);
 });
 
-test("nulls and types that are no numbers are refused", () => {
-  const nulls = arrow.vectorFromArray([1, null, 3], new arrow.Float32());
-  assert.throws(() => fromArrow(arrow, nulls), { name: "UnsupportedError", message: /1 nulls/ });
-  const inner = new arrow.FixedSizeList(2, new arrow.Field("item", new arrow.Float32(), true));
-  const nullable = arrow.makeData({ type: inner, length: 1, nullCount: 0, child: nulls.data[0] });
-  const within = () => fromArrow(arrow, arrow.makeVector(nullable));
-  assert.throws(within, { name: "UnsupportedError", message: /nulls/ });
+test("types that are no numbers are refused", () => {
   const text = arrow.vectorFromArray(["a", "b"]);
   const refused = { name: "UnsupportedError", message: /Dictionary.*no tensor.*decode it/ };
   assert.throws(() => fromArrow(arrow, text), refused);
-  for (const type of [new arrow.Utf8(), new arrow.TimestampSecond(), new arrow.DateDay()]) {
-    const values = arrow.makeVector(arrow.makeData({ type, length: 0 }));
+  const item = new arrow.Field("item", new arrow.Int8(), true);
+  const others = [
+    [new arrow.Null(), /nothing in it/],
+    [new arrow.Utf8(), /encode it/],
+    [new arrow.LargeUtf8(), /encode it/],
+    [new arrow.Binary(), /cast it to FixedSizeBinary/],
+    [new arrow.Decimal(0, 38, 128), /float64/],
+    [new arrow.TimestampSecond(), /cast it to an integer/],
+    [new arrow.TimeMillisecond(), /cast it to an integer/],
+    [new arrow.DateDay(), /cast it to an integer/],
+    [new arrow.DurationSecond(), /cast it to an integer/],
+    [new arrow.IntervalYearMonth(), /its parts/],
+    [new arrow.List(item), /flatten it, or cast it/],
+  ];
+  for (const [type, way] of others) {
+    const values = new arrow.Vector([new arrow.Data(type, 0, 0, 0)]);
     const named = { name: "UnsupportedError", message: new RegExp(`type ${type.toString()[0]}`) };
     assert.throws(() => fromArrow(arrow, values), named);
+    assert.throws(() => fromArrow(arrow, values), { message: way });
   }
-  const structs = arrow.vectorFromArray([{ a: 1 }]);
-  assert.throws(() => fromArrow(arrow, structs), { message: /type Struct.*no tensor/ });
   const scalar = Tensor.fromTypedArray(Float32Array.of(1), { shape: [] });
   assert.throws(() => toArrow(arrow, scalar), { name: "UnsupportedError", message: /one axis/ });
   scalar.release();
   const complex = Tensor.fromTypedArray(new Float32Array(4), { dtype: "complex64" });
   assert.throws(() => toArrow(arrow, complex), { name: "UnsupportedError", message: /complex64/ });
   complex.release();
+});
+
+test("an object that says more than it has is no tensor", () => {
+  const lie = (given) => new arrow.Vector([Object.assign(arrow.makeData(given), { length: 100 })]);
+  const short = { name: "UnsupportedError", message: /made wrongly/ };
+  const numbers = { type: new arrow.Int8(), data: new Int8Array(9) };
+  assert.throws(() => fromArrow(arrow, lie(numbers)), short);
+  const flags = { type: new arrow.Bool(), length: 9, data: new Uint8Array(2) };
+  assert.throws(() => fromArrow(arrow, lie(flags)), short);
+  const nulls = { type: new arrow.Int8(), data: new Int8Array(100), nullCount: 1 };
+  const bitmap = { ...nulls, nullBitmap: new Uint8Array(12) };
+  assert.throws(() => fromArrow(arrow, lie(bitmap)), short);
+  assert.throws(() => fromArrow(arrow, {}), {
+    name: "TypeError",
+    message: /record batch or table/,
+  });
 });
 
 test("vectors are exchangeable once installed", () => {
@@ -237,5 +260,10 @@ test("vectors are exchangeable once installed", () => {
   const tensor = take(vector);
   assert.ok(same(tensor.data, vector.data[0].values));
   tensor.release();
+  const nulls = arrow.vectorFromArray([1, null], new arrow.Int8());
+  assert.throws(() => take(nulls), {
+    name: "UnsupportedError",
+    message: /1 of 2 elements are null/,
+  });
   assert.equal(liveTensors(), live);
 });

@@ -1,5 +1,5 @@
 /** All adapters, for Python: with one name for what each has its own for. */
-import { fromArrow, install as installArrow, toArrow } from "./arrow.js";
+import { type Arrow, fromArrow, install as installArrow, toArrow } from "./arrow.js";
 import { fromJax, install as installJax, toJax, useDevice as useJax } from "./jax.js";
 import { fromNdarray, toNdarray } from "./ndarray.js";
 import { fromMat, install as installOpencv, toMat } from "./opencv.js";
@@ -16,7 +16,12 @@ import {
 export { shareDevice } from "./devices.js";
 
 export const adapters = {
-  arrow: { give: toArrow, take: fromArrow, install: installArrow },
+  arrow: {
+    give: toArrow,
+    take: fromArrow,
+    // DuckDB-wasm keeps its own to itself: then nothing is given.
+    install: (arrow: Arrow | null | undefined) => arrow && installArrow(arrow),
+  },
   jax: { give: toJax, take: fromJax, install: installJax, use: useJax },
   ndarray: { give: toNdarray, take: fromNdarray },
   opencv: { give: toMat, take: fromMat, install: installOpencv },

@@ -1,7 +1,8 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
 /**
- * Apache Arrow: vectors of numbers share memory with tensors of one axis, nested FixedSizeLists
- * with tensors of several. Arrow's bools are single bits, and are copied.
+ * Apache Arrow, and what brings its own copy of it, as DuckDB-wasm does: columns of numbers share
+ * memory with tensors of one axis, FixedSizeLists with tensors of several. Arrow's bools are single
+ * bits, and are copied; which elements are null, `Tensor.validity` says.
  */
 import { type DType, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
@@ -39,6 +40,24 @@ export interface ArrowVector {
   readonly nullCount: number;
 }
 
+/** A `Table` or `RecordBatch`, of any copy of Arrow. */
+export interface ArrowTable {
+  readonly schema: any;
+  readonly numRows: number;
+  readonly nullCount: number;
+}
+
+/** Options of {@link fromArrow}. */
+export interface FromArrowOptions extends TakeOptions {
+  /** The name of a column, in a table, record batch or struct of several. */
+  column?: string | undefined;
+  /**
+   * "keep" leaves whatever lies in the places of nulls, and says in `Tensor.validity` where they are;
+   * "refuse" throws where there are some.
+   */
+  nulls?: "keep" | "refuse" | undefined;
+}
+
 /** Arrow's classes of types, by dtype. */
 const CLASSES: Record<string, string> = {
   bool: "Bool",
@@ -51,43 +70,61 @@ for (const bits of [8, 16, 32, 64]) {
   CLASSES[`uint${bits}`] = `Uint${bits}`;
 }
 
+const ENCODE = "encode it to numbers";
+const CAST = "cast it to an integer";
+/** What leads to a dtype from types without one, by their names' beginnings. */
+const WAYS: Record<string, string> = {
+  Null: "there is nothing in it to share",
+  Decimal: "cast it to float64, in SQL CAST(x AS DOUBLE)",
+  Date: CAST,
+  Time: CAST, // and Timestamp
+  Duration: CAST,
+  Interval: "take its parts as integers",
+  Utf8: ENCODE,
+  LargeUtf8: ENCODE,
+  Binary: "cast it to FixedSizeBinary",
+  LargeBinary: "cast it to FixedSizeBinary",
+  Dictionary: "share its indices, or decode it: vectorFromArray([...vector], type.dictionary)",
+  Struct: "take one of its fields",
+  Map: "take its keys or values",
+  Union: "take one of its fields",
+  List: "flatten it, or cast it to a FixedSizeList, in SQL CAST(x AS FLOAT[3])",
+};
+
 // --- from it ----------------------------------------------------------------------------------------
 
 /**
- * A tensor over the values of an Arrow `Vector` or `Data`, without a copy: one axis, and one more
- * for each FixedSizeList. Bools become bytes (one copy), and so does what lies in several chunks.
+ * A tensor over the values of an Arrow vector or column, without a copy: one axis, and one more for
+ * each FixedSizeList or FixedSizeBinary. Bools become bytes (one copy), and several chunks are joined
+ * (one copy).
  *
- * @param value - of any copy of the library: another package may have brought its own
- * @throws UnsupportedError for nulls and for types that are no numbers; CopyError
+ * ```js
+ * const table = await connection.query("SELECT price FROM sales"); // DuckDB-wasm's
+ * const prices = fromArrow(null, table, { column: "price" });
+ * ```
+ *
+ * @param arrow - not needed
+ * @param value - a Vector, Data, RecordBatch or Table of any copy of the library, DuckDB-wasm's
+ * results among them; of several columns `column` names one
+ * @throws UnsupportedError for types that are no numbers, nulls within lists, and any nulls with
+ * `nulls: "refuse"`; CopyError
  */
 export function fromArrow(
-  _arrow: Arrow,
-  value: ArrowVector | Exchangeable,
-  options: TakeOptions = {},
+  _arrow: Arrow | null,
+  value: ArrowVector | ArrowTable | Exchangeable,
+  options: FromArrowOptions = {},
 ): Tensor {
-  if (!isVector(value)) return takeOther(value, "a vector (of a table: getChild(name))", options);
-  const { copy } = options;
-  const { name, shape, parts } = leavesOf(value);
-  const type = dtypeNamed(name);
-  const [only = EMPTY, ...more] = parts.filter(({ count }) => count > 0);
-  if (more.length === 0 && (name !== "bool" || only.count === 0)) {
-    const { data, count } = only;
-    const ours = data?.length === count ? shareOf(data, shape) : undefined;
-    const made = () => Tensor.fromTypedArray(elementsOf(only, type), { dtype: name, shape });
-    return copiedIf(copy, ours ?? made());
+  const { column, nulls = "keep" } = options;
+  if (nulls !== "keep" && nulls !== "refuse") {
+    throw new TypeError(`nulls must be "keep" or "refuse", not ${String(nulls)}`);
   }
-  refuseCopy(
-    copy,
-    `this Arrow vector has ${parts.length} chunks of ${name} (a bool is one bit in Arrow): a copy is ` +
-      "needed",
-  );
-  const joined = new type.View(sizeOf(shape)) as any;
-  let at = 0;
-  for (const part of parts) {
-    joined.set(elementsOf(part, type), at);
-    at += part.count;
-  }
-  return Tensor.fromTypedArray(joined as TypedArray, { dtype: name, shape });
+  if (!isArrow(value)) return takeOther(value, "a vector, record batch or table", options);
+  const { type, rows } = columnOf(value, column);
+  const leaves = leavesOf(type, rows);
+  const valid = validityOf(rows, nulls);
+  const made = elementsOf(leaves, options.copy);
+  if (valid) made._validity = Tensor.fromTypedArray(valid, { dtype: "bool" });
+  return made;
 }
 
 /** Some elements of a vector: the first `count` of an Arrow `Data`. */
@@ -99,59 +136,174 @@ interface Part {
 /** What a vector without elements has: no chunks at all. */
 const EMPTY: Part = { data: undefined, count: 0 };
 
-function isVector(x: ArrowVector | Exchangeable): x is ArrowVector {
-  return typeof x === "object" && x !== null && "nullCount" in x && "type" in x;
+function isArrow(x: ArrowVector | ArrowTable | Exchangeable): x is ArrowVector | ArrowTable {
+  return typeof x === "object" && x !== null && "nullCount" in x && ("type" in x || "schema" in x);
 }
 
-/** The numbers below all FixedSizeLists; throws UnsupportedError where there are none, or nulls. */
-function leavesOf(value: ArrowVector): { name: DTypeName; shape: number[]; parts: Part[] } {
-  const { data } = value as { data?: unknown };
-  let parts: Part[] = (Array.isArray(data) ? data : [value]).map((one) => ({
+/** The chunks of a vector, or of a column of what has columns; their counts are rows. */
+function columnOf(
+  value: ArrowVector | ArrowTable,
+  column: string | undefined,
+): { type: any; rows: Part[] } {
+  const { data, schema } = value as any;
+  const rows: Part[] = (Array.isArray(data) ? data : [schema ? data : value]).map((one) => ({
     data: one,
     count: one.length,
   }));
-  let { type } = value;
-  const shape = [value.length];
-  checkNulls(parts);
+  const { type } = value as ArrowVector;
+  const fields: any[] | undefined = schema?.fields ?? (isStruct(type) ? type.children : undefined);
+  if (fields === undefined) {
+    if (column === undefined) return { type, rows };
+    throw new UnsupportedError(
+      `there are no columns, of which one is named ${JSON.stringify(column)}: it is a vector`,
+    );
+  }
+  const names = fields.map(({ name }) => name as string);
+  const found = names.flatMap((name, i) => (column === undefined || name === column ? [i] : []));
+  const [at = -1] = found;
+  if (found.length !== 1) {
+    const count = found.length === 0 ? "no column" : `${found.length} columns`;
+    throw new UnsupportedError(
+      `there are ${names.length} columns: ${JSON.stringify(names).slice(0, 200)}; ` +
+        (column === undefined
+          ? "name one, with column"
+          : `${count} has the name ${JSON.stringify(column)}`),
+      { given: column, needed: names },
+    );
+  }
+  const whole = rows.reduce((sum, one) => sum + one.data.nullCount, 0);
+  if (whole > 0) throw new UnsupportedError(`${whole} whole rows are null: drop them first`);
+  return {
+    type: fields[at].type,
+    rows: rows.map(({ data: struct, count }) => ({ data: struct.children[at], count })),
+  };
+}
+
+/** By its name: of another copy of the library the classes are others. */
+const isStruct = (type: any) => /^Struct\b/.test(`${type}`);
+
+/** The numbers below all lists. */
+interface Leaves {
+  readonly type: DType;
+  readonly shape: number[];
+  readonly parts: Part[];
+}
+
+/** Throws UnsupportedError where there are no numbers, or nulls within lists. */
+function leavesOf(given: any, rows: Part[]): Leaves {
+  let type = given;
+  let parts = rows;
+  const shape = [rows.reduce((sum, { count }) => sum + count, 0)];
   while (type.listSize !== undefined) {
     const size: number = type.listSize;
     shape.push(size);
     type = type.children[0].type;
     // The child of a slice is sliced as well.
     parts = parts.map(({ data, count }) => ({ data: data.children[0], count: count * size }));
-    checkNulls(parts);
+    checkInside(rows, parts, sizeOf(shape.slice(1)));
   }
-  // By its name: of another copy of the library the classes are others.
+  if (type.byteWidth !== undefined && /^FixedSizeBinary/.test(`${type}`)) {
+    shape.push(type.byteWidth);
+    parts = parts.map(({ data, count }) => ({ data, count: count * type.byteWidth }));
+    return { type: dtypeNamed("uint8"), shape, parts };
+  }
   const name = `${type}`.toLowerCase();
-  if (Object.hasOwn(CLASSES, name)) return { name: name as DTypeName, shape, parts };
+  if (Object.hasOwn(CLASSES, name)) return { type: dtypeNamed(name as DTypeName), shape, parts };
+  const way = Object.entries(WAYS).find(([start]) => `${type}`.startsWith(start))?.[1];
   throw new UnsupportedError(
-    `Arrow's type ${type} is no tensor: columns of numbers, bools and FixedSizeLists of them are` +
-      (type.dictionary ? "; decode it, e.g. vectorFromArray([...vector], type.dictionary)" : ""),
+    `Arrow's type ${type} is no tensor, as numbers, bools and FixedSizeLists of them are` +
+      (way === undefined ? "" : `: ${way}`),
     { given: `${type}` },
   );
 }
 
+/** Lists that are null may have nulls in them, others not. */
+function checkInside(rows: readonly Part[], parts: readonly Part[], each: number): void {
+  for (const [chunk, { data }] of parts.entries()) {
+    if (data.nullCount === 0) continue;
+    const { data: lists, count } = rows[chunk] as Part;
+    for (let i = 0; i < count * each; i++) {
+      if (isValid(data, i) || !isValid(lists, Math.floor(i / each))) continue;
+      throw new UnsupportedError("elements of lists are null: fill them first");
+    }
+  }
+}
+
+// --- elements -----------------------------------------------------------------------------------------
+
+function elementsOf({ type, shape, parts }: Leaves, copy: boolean | undefined): Tensor {
+  const { name: dtype, View } = type;
+  const filled = parts.filter(({ count }) => count > 0);
+  const [only = EMPTY, ...more] = filled;
+  if (more.length === 0 && (dtype !== "bool" || only.count === 0)) {
+    const { data, count } = only;
+    const ours = data?.length === count ? shareOf(data, shape) : undefined;
+    return copiedIf(copy, ours ?? Tensor.fromTypedArray(valuesOf(only, type), { dtype, shape }));
+  }
+  refuseCopy(
+    copy,
+    `this Arrow vector has ${filled.length} chunks of ${dtype} (a bool is one bit in Arrow): a copy ` +
+      "is needed",
+  );
+  const joined = new View(sizeOf(shape)) as any;
+  let at = 0;
+  for (const part of filled) {
+    joined.set(valuesOf(part, type), at);
+    at += part.count;
+  }
+  return Tensor.fromTypedArray(joined as TypedArray, { dtype, shape });
+}
+
 /** The elements themselves; bools as bytes. */
-function elementsOf({ data, count }: Part, { name, View }: DType): TypedArray {
+function valuesOf({ data, count }: Part, { name, View }: DType): TypedArray {
   if (data === undefined) return new View(0);
   // Arrow applies a slice's offset to values, but not to bits.
-  if (name === "bool") return bytesOf(data, count);
+  if (name === "bool") return bytesOf(data.values, data.offset, count);
+  if (data.values.length < count) throw tooFew(data.values.length, count);
   return viewAs<TypedArray>(View, data.values.subarray(0, count));
 }
 
-function bytesOf({ values, offset }: any, count: number): Uint8Array {
-  return Uint8Array.from({ length: count }, (_, i) => {
-    const bit = offset + i;
-    return ((values[bit >> 3] as number) >> (bit & 7)) & 1;
-  });
+/** A byte for each element of axis 0, 1 where it is no null; undefined where there are no nulls. */
+function validityOf(rows: readonly Part[], nulls: "keep" | "refuse"): Uint8Array | undefined {
+  if (rows.every(({ data }) => data.nullCount === 0)) return undefined;
+  const length = rows.reduce((sum, { count }) => sum + count, 0);
+  const valid = new Uint8Array(length).fill(1);
+  let at = 0;
+  let missing = 0;
+  for (const { data, count } of rows) {
+    if (data.nullCount !== 0) {
+      const bytes = bytesOf(data.nullBitmap, data.offset, count);
+      valid.set(bytes, at);
+      missing += bytes.reduce((sum, byte) => sum + 1 - byte, 0);
+    }
+    at += count;
+  }
+  if (missing === 0) return undefined;
+  if (nulls === "keep") return valid;
+  throw new UnsupportedError(
+    `${missing} of ${length} elements are null: fill or drop them first, or say nulls: "keep" and ` +
+      "look at Tensor.validity",
+    { given: missing, needed: 0 },
+  );
 }
 
-function checkNulls(parts: readonly Part[]): void {
-  const nulls = parts.reduce((sum, { data }) => sum + data.nullCount, 0);
-  if (nulls === 0) return;
-  throw new UnsupportedError(
-    `this Arrow vector has ${nulls} nulls, which tensors lack: fill or drop them first`,
-    { given: nulls, needed: 0 },
+function bytesOf(bits: Uint8Array, offset: number, count: number): Uint8Array {
+  const room = bits.length * 8 - offset;
+  if (room < count) throw tooFew(room, count);
+  const bytes = new Uint8Array(count);
+  for (let i = 0; i < count; i++) bytes[i] = bitAt(bits, offset + i);
+  return bytes;
+}
+
+const bitAt = (bits: Uint8Array, i: number) => ((bits[i >> 3] as number) >> (i & 7)) & 1;
+
+const isValid = ({ nullCount, nullBitmap, offset }: any, i: number) =>
+  nullCount === 0 || bitAt(nullBitmap, offset + i) === 1;
+
+function tooFew(has: number, count: number): UnsupportedError {
+  return new UnsupportedError(
+    `this Arrow vector says that it has ${count} elements, and has ${has}: it was made wrongly`,
+    { given: has, needed: count },
   );
 }
 
@@ -160,7 +312,7 @@ function checkNulls(parts: readonly Part[]): void {
 /**
  * An Arrow `Vector` over a tensor's memory: a tensor of several axes is a vector of nested
  * FixedSizeLists. It holds the memory until it is garbage-collected; slices of it do not. Strided
- * tensors and bools are copied.
+ * tensors and bools are copied. What is null by `Tensor.validity` is null in the vector.
  *
  * @throws CopyError; UnsupportedError for a WebGPU tensor, a dtype that Arrow lacks, or no axes
  */
@@ -178,13 +330,15 @@ export function toArrow<L extends Arrow>(
     }
     const bits = dtype === "bool";
     if (bits) refuseCopy(copy, "a bool is one bit in Arrow: a copy is needed");
+    const nulls = nullsOf(held);
+    const inner = shape.length > 1 ? { nullCount: 0 } : nulls;
     // Arrow has the raw bits of float16.
     const values = () => (dtype === "float16" ? viewAs(Uint16Array, held.data) : held.data);
     let type = new (arrow as any)[CLASSES[dtype] as string]();
     let data = arrow.makeData({
       type,
       length: size,
-      nullCount: 0,
+      ...inner,
       data: bits ? bitsOf(held.data as Uint8Array) : values(),
     });
     if (bits) held.release();
@@ -192,13 +346,27 @@ export function toArrow<L extends Arrow>(
     for (let axis = shape.length - 1; axis > 0; axis--) {
       type = new arrow.FixedSizeList(shape[axis] as number, new arrow.Field("item", type, false));
       const length = sizeOf(shape.slice(0, axis));
-      data = arrow.makeData({ type, length, nullCount: 0, child: data });
+      const outer = axis > 1 ? { nullCount: 0 } : nulls;
+      data = arrow.makeData({ type, length, ...outer, child: data });
     }
     return arrow.makeVector(data);
   } catch (error) {
     held.release();
     throw error;
   }
+}
+
+/** What Arrow is told of a tensor's nulls, by bits of its own: the tensor's go. */
+function nullsOf(held: Tensor): { nullCount: number; nullBitmap?: Uint8Array } {
+  const validity = held._validity;
+  if (validity === null) return { nullCount: 0 };
+  held._validity = null;
+  const packed = fit(validity);
+  const bytes = packed.data as Uint8Array;
+  const nullCount = bytes.reduce((sum, byte) => sum + (byte === 0 ? 1 : 0), 0);
+  const nullBitmap = bitsOf(bytes);
+  for (const each of [packed, validity]) each.release();
+  return { nullCount, nullBitmap };
 }
 
 function bitsOf(bytes: Uint8Array): Uint8Array {
@@ -209,7 +377,12 @@ function bitsOf(bytes: Uint8Array): Uint8Array {
   return bits;
 }
 
-/** Lets every consumer of the exchange protocol take Arrow's vectors, `bridge.tensor()` among them. */
+/**
+ * Lets every consumer of the exchange protocol take Arrow's vectors, `bridge.tensor()` among them; not
+ * those with nulls, of which the protocol knows nothing.
+ */
 export function install(arrow: Arrow): void {
-  makeExchangeable<ArrowVector>(arrow.Vector, (value, options) => fromArrow(arrow, value, options));
+  makeExchangeable<ArrowVector>(arrow.Vector, (value, options) =>
+    fromArrow(arrow, value, { ...options, nulls: "refuse" }),
+  );
 }

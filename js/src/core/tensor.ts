@@ -89,6 +89,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /** @internal What `data` was last. */ _view: TypedArray | null = null;
   /** @internal Its length, which a detached, shrunk or growing array no longer has. */ _count = 0;
   /** @internal See core/leaks.ts. */ _watcher: FinalizationRegistry<Hold> | null = null;
+  /** @internal See {@link Tensor.validity}. */ _validity: Tensor<"bool"> | null = null;
   readonly #ours = true;
 
   /** @internal */
@@ -271,6 +272,17 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return this.device.type === WEBGPU ? this._start : 0;
   }
 
+  /**
+   * Of a tensor that `fromArrow` made of a vector with nulls: a tensor of bool, false where an
+   * element of axis 0 is null and whatever lies there has no meaning. null: there are no nulls. It is
+   * released with this one. Slices along axis 0, further holds, packed copies, and what Arrow and
+   * Python get have theirs; other views are refused, and arrays, other devices and other libraries get
+   * the elements alone.
+   */
+  get validity(): Tensor<"bool"> | null {
+    return this._validity;
+  }
+
   /** Whether `release()` was called. */
   get released(): boolean {
     return this._handle === 0;
@@ -353,7 +365,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * The same elements in the same order with another shape, as a view: a hold of its own on the
    * same memory, which the caller releases. One extent may be -1.
    *
-   * @throws RangeError for another number of elements, UnsupportedError where only a copy would do
+   * @throws RangeError for another number of elements, UnsupportedError where only a copy would do, or
+   * some elements are null ({@link Tensor.validity})
    */
   reshape(shape: ArrayLike<number>): Tensor<D> {
     return this.#viewed(reshape(this.#layout, shape));
@@ -375,15 +388,23 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws RangeError for positions out of bounds
    */
   slice(...ranges: Range[]): Tensor<D> {
-    return this.#viewed(slice(this.#layout, ranges));
+    const [rows = null] = ranges;
+    return this.#viewed(slice(this.#layout, ranges), typeof rows === "number" ? undefined : rows);
   }
 
   get #layout(): Layout {
     return { shape: this._shape, strides: this.strides, offset: 0 };
   }
 
-  #viewed({ shape, strides, offset }: Layout): Tensor<D> {
+  /** @param rows - what is taken of axis 0, where it stays the first one */
+  #viewed({ shape, strides, offset }: Layout, rows?: Range): Tensor<D> {
     this._check();
+    if (this._validity !== null && rows === undefined) {
+      throw new UnsupportedError(
+        `some elements of ${this} are null, and this view would not say which: slice() along axis 0, ` +
+          "or take the elements alone, tensor.data",
+      );
+    }
     const dims = checkShape(shape);
     const steps = checkStrides(dims, strides);
     checkSubByte(this._type, steps, `a view of ${this}`);
@@ -391,7 +412,20 @@ export class Tensor<D extends DTypeName = DTypeName> {
       throw new UnsupportedError(`a view of ${this} would begin within a byte: copy it first`);
     }
     const place = this._storage.view(this, dims, steps, offset);
-    return this._at(place, dims, steps, this.readOnly);
+    const made = this._at(place, dims, steps, this.readOnly);
+    return this.#valid(made, (validity) => validity.slice(rows as Range));
+  }
+
+  /** `made` of the same elements, or some of them, with what of their validity `part` gives. */
+  #valid(made: Tensor<D>, part: (validity: Tensor<"bool">) => Tensor<"bool">): Tensor<D> {
+    if (this._validity === null) return made;
+    try {
+      made._validity = part(this._validity);
+      return made;
+    } catch (error) {
+      made.release();
+      throw error;
+    }
   }
 
   /**
@@ -582,6 +616,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
     const handle = this._handle;
     this._handle = 0;
     this._view = null;
+    this._validity?.release();
+    this._validity = null;
     counts.live--;
     if (net.registry !== null) net.registry.unregister(this);
     if (this._watcher !== null) this._watcher.unregister(this);
@@ -609,12 +645,14 @@ export class Tensor<D extends DTypeName = DTypeName> {
   _share(): Tensor<D> {
     const { _storage: storage, _start: start, _shape, _strides, readOnly } = this;
     const handle = storage.share(this);
-    return this._at({ storage, handle, start }, _shape, _strides, readOnly);
+    const made = this._at({ storage, handle, start }, _shape, _strides, readOnly);
+    return this.#valid(made, (validity) => validity._share());
   }
 
   /** @internal A fresh, row-major, aligned copy in the same kind of memory. */
   _packed(): Tensor<D> {
-    return this._at(this._storage.pack(this), this._shape, null, false);
+    const made = this._at(this._storage.pack(this), this._shape, null, false);
+    return this.#valid(made, (validity) => validity._share());
   }
 
   /** @internal A fresh array for all elements. */

@@ -127,13 +127,23 @@ export class Bridge {
    * @throws CopyError if `copy: false` and a copy is needed
    */
   toPython(tensor: Exchangeable, options: { copy?: boolean | undefined } = {}): PyProxy {
-    const handle = isTensor(tensor)
-      ? this.hold(tensor, options.copy)
-      : this.#holdForeign(tensor, options.copy);
+    if (!isTensor(tensor)) return this.#takenToPython(tensor, options);
+    const handle = this.hold(tensor, options.copy);
+    let made: PyProxy;
     try {
-      return this.#host.take(handle);
+      made = this.#host.take(handle);
     } catch (error) {
       this.#heap.release(handle);
+      throw error;
+    }
+    if (tensor.validity === null) return made;
+    try {
+      const validity = this.toPython(tensor.validity);
+      made["_validity"] = validity;
+      validity.destroy();
+      return made;
+    } catch (error) {
+      made.destroy();
       throw error;
     }
   }
@@ -146,10 +156,10 @@ export class Bridge {
     return (await read(tensors, [])) as CopyOf<D>[];
   }
 
-  #holdForeign(x: Exchangeable, copy: boolean | undefined): number {
+  #takenToPython(x: Exchangeable, options: { copy?: boolean | undefined }): PyProxy {
     const taken = take(x);
     try {
-      return this.hold(taken, copy);
+      return this.toPython(taken, options);
     } finally {
       taken.release();
     }

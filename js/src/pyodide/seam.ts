@@ -48,6 +48,8 @@ export class PythonSeam {
   /** Kernels that Python has, by the numbers that it runs them by. */
   readonly #kernels = new Map<number, WeakRef<Kernel>>();
   #lastKernel = 0;
+  /** A hold on the validity of the tensor that Python got last; 0: of none. */
+  #validity = 0;
   #failure: unknown;
 
   constructor(pyodide: Pyodide) {
@@ -56,16 +58,35 @@ export class PythonSeam {
     this.bridge = new Bridge(pyodide, host, this.#heap);
   }
 
-  /** The JS tensor for a Python one, with a hold of its own. */
-  tensorAt(address: number): Tensor {
-    return this.#heap.borrow(address, false);
+  /** The JS tensor for a Python one, with a hold of its own, and for its validity where it has one. */
+  tensorAt(address: number, validity = 0): Tensor {
+    const made = this.#heap.borrow(address, false);
+    try {
+      if (validity !== 0) made._validity = this.#heap.borrow(validity, false) as Tensor<"bool">;
+      return made;
+    } catch (error) {
+      made.release();
+      throw error;
+    }
   }
 
   /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
   fromJs(value: Exchangeable | TypedArray): number {
     // Of a tensor that was made for this call alone nobody can release the hold later.
     if (isTensor(value)) watchOver(value);
-    return this.#give(this.bridge.tensor(value as Exchangeable));
+    return this.#giveWhole(this.bridge.tensor(value as Exchangeable));
+  }
+
+  /** Whether the tensor that Python got last has nulls: then {@link validity} is asked for. */
+  get hasNulls(): boolean {
+    return this.#validity !== 0;
+  }
+
+  /** The validity of that tensor, once. */
+  validity(_: unknown): number {
+    const handle = this.#validity;
+    this.#validity = 0;
+    return handle;
   }
 
   /** A CPU tensor's elements, on a device; converted where `dtype` is given. */
@@ -278,15 +299,15 @@ export class PythonSeam {
     const { give, take, use, install } = adapters[name as keyof typeof adapters] as Adapter;
     install?.(library);
     return {
-      give: (address: number, options: object) => {
-        const tensor = this.tensorAt(address);
+      give: (address: number, options: object, validity = 0) => {
+        const tensor = this.tensorAt(address, validity);
         try {
           return give(library, tensor, options);
         } finally {
           tensor.release();
         }
       },
-      take: (value: unknown, options: object) => this.#give(take(library, value, options)),
+      take: (value: unknown, options: object) => this.#giveWhole(take(library, value, options)),
       useDevice: async (id: number, renderer: unknown) => {
         if (use === undefined) throw new TypeError(`${name} has no device to share`);
         await use(renderer ?? library, this.device(id));
@@ -352,6 +373,20 @@ export class PythonSeam {
     try {
       return this.bridge.hold(tensor);
     } finally {
+      tensor.release();
+    }
+  }
+
+  /** The same, and its validity is kept for Python to ask for next. */
+  #giveWhole(tensor: Tensor): number {
+    let kept = 0;
+    try {
+      if (tensor.validity !== null) kept = this.bridge.hold(tensor.validity);
+      const handle = this.bridge.hold(tensor);
+      [kept, this.#validity] = [this.#validity, kept];
+      return handle;
+    } finally {
+      if (kept !== 0) this.#heap.release(kept); // that nobody came for, or that of no tensor
       tensor.release();
     }
   }
