@@ -34,10 +34,13 @@ PATCHED := build/patched/.done
 RUNTIMES := build/runtimes/.done
 KIT := build/dlpack-web-gpu-kit.tar.xz
 MODEL := build/model/.done
+MEASUREMENTS := build/arrow/.done
+PYPI_WHEELS := build/wheels/.done
 LITE := build/lite/.done
 EXAMPLE := build/example/example.wasm
 # What single pages need besides the site.
 NEEDS_chain := $(LIBRARIES) $(MODEL)
+NEEDS_arrow := $(LIBRARIES) $(MEASUREMENTS)
 NEEDS_live := $(LIBRARIES) $(MODEL)
 NEEDS_lite := $(LITE)
 NEEDS_notebook := $(LITE)
@@ -80,8 +83,8 @@ demo: $(NEEDS_$(PAGE)) site chromium ## Use: NumPy -> JS -> GPU -> NumPy in head
 # those first that wait for nothing.
 test: ## Test: the tests, but for those of notebooks and other browsers
 	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
-	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(LIBRARIES) \
-	  $(PATCHED) $(EXAMPLE) package site
+	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(NEEDS_arrow) $(LIBRARIES) \
+	  $(PYPI_WHEELS) $(PATCHED) $(EXAMPLE) package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
 	  test-asan test-browser test-native test-js test-package
 
@@ -142,7 +145,7 @@ asan: $(ASAN) ## Build: the same under AddressSanitizer and UndefinedBehaviorSan
 
 # Those that the others follow (-c) come first. Old NumPys have no versions for all Pythons.
 locks: build/locks/.done ## Tend: requirements/*.txt anew from requirements/*.in, with the hashes of all files
-	@for name in locks dev interop tensorflow model lite desktop $(OLD_NUMPYS:%=numpy-%); do
+	@for name in locks dev interop tensorflow model lite desktop pyodide $(OLD_NUMPYS:%=numpy-%); do
 	  echo "[locks] requirements/$$name.txt"
 	  case $$name in numpy-*) all= ;; *) all=--universal ;; esac
 	  build/locks/bin/uv pip compile --quiet --no-config $$all --python-version 3.12 \
@@ -202,14 +205,14 @@ test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Nex
 	$(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/nextjs.py \
 	  tests/package/runtimes.py
 
-test-browser: $(if $(READY),,$(NEEDS_chain) $(PATCHED) site chromium) ## Test: pages, Pyodide and WebGPU in Chromium
+test-browser: $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) site chromium) ## Test: pages, Pyodide and WebGPU in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py
 
 test-live: $(NEEDS_live) site chromium ## Test: the landing page, in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser/test_live.py
 
 test-firefox: export BROWSER := firefox ## Test: test-browser and more, in Firefox
-test-firefox: $(NEEDS_chain) $(PATCHED) $(LITE) package site
+test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package site
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
 	$(PYTHON_BIN)/python -m pytest tests/browser
 	$(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
@@ -361,6 +364,11 @@ $(NUMPY): $(VENV) $(NPM) $(addprefix $(TOOLCHAIN)/,fetch_packages.py pyodide_fil
 	done
 	touch $@
 
+$(PYPI_WHEELS): requirements/pyodide.txt $(VENV) $(NPM) $(addprefix $(TOOLCHAIN)/,fetch_wheels.py pyodide_files.py)
+	@echo "[setup] wheels for Pyodide, from PyPI, into build/wheels"
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/fetch_wheels.py node_modules/pyodide build/wheels
+	touch $@
+
 # The libraries that tensors are exchanged with, for pages and tests: a file for each.
 $(LIBRARIES): $(wildcard web/libraries/*.*) $(NPM)
 	@echo "[setup] JavaScript libraries into build/libraries"
@@ -409,6 +417,12 @@ $(MODEL): requirements/model.txt web/digits.py $(MAKE_VENV)
 	rm -rf build/model
 	$(TOOLCHAIN)/make_venv.sh build/model/venv model
 	build/model/venv/bin/python web/digits.py build/model/site
+	touch $@
+
+# The file of columns that the arrow page reads, written by Apache Arrow for JavaScript.
+$(MEASUREMENTS): web/measurements.mjs $(LIBRARIES)
+	@echo "[build] measurements, an Arrow file, into build/arrow"
+	node web/measurements.mjs build/arrow/site
 	touch $@
 
 build/lite/venv/.done: requirements/lite.txt $(MAKE_VENV)

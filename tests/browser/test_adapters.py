@@ -43,6 +43,22 @@ def test_libraries_from_python(strict_page: TestPage) -> None:
     assert strict_page.watch.complaints() == []
 
 
+def test_arrow_libraries_in_pyodide(open_test_page: Callable[..., TestPage]) -> None:
+    """arro3 and nanoarrow; PyPI has wheels of them for the newest Pyodide alone."""
+    page = open_test_page()
+    page.python("""
+import json
+from pyodide.http import pyfetch
+from pyodide_js import loadPackage
+
+names = json.loads(await (await pyfetch("/wheels/wheels.json")).string())
+for file in names.values():
+    await loadPackage(f"/wheels/{file}")
+""")
+    page.pytest(["tests/browser/arrow_libraries.py"]).must_pass()
+    assert page.watch.complaints() == []
+
+
 SHARING = re.findall(
     r"^export async function (\w+)", CASES_FILE.read_text(), re.MULTILINE
 )

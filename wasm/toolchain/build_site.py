@@ -31,8 +31,10 @@ def contents() -> dict[str, Path]:
     parts["photo.jpg"] = Path(
         matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
     )
-    for name in ("libraries", "model"):  # made only where a page needs them
+    # Made only where a page needs them.
+    for name in ("libraries", "model", "arrow"):
         parts[name] = ROOT / "build" / name / "site"
+    parts["wheels"] = ROOT / "build" / "wheels"  # for Pyodide, from PyPI
     lite = ROOT / "build" / "lite" / "site"
     parts["packages"] = lite / "static" / "pyodide"  # Pyodide with IPython and others
     parts["examples"] = lite / "files"

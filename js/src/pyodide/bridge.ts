@@ -139,7 +139,7 @@ export class Bridge {
     if (tensor.validity === null) return made;
     try {
       const validity = this.toPython(tensor.validity);
-      made["_validity"] = validity;
+      made._validity = validity;
       validity.destroy();
       return made;
     } catch (error) {
