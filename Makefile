@@ -34,7 +34,7 @@ PATCHED := build/patched/.done
 RUNTIMES := build/runtimes/.done
 KIT := build/dlpack-web-gpu-kit.tar.xz
 MODEL := build/model/.done
-MEASUREMENTS := build/arrow/.done
+MEASUREMENTS := build/measurements/.done
 PYPI_WHEELS := build/wheels/.done
 LITE := build/lite/.done
 EXAMPLE := build/example/example.wasm
@@ -421,8 +421,8 @@ $(MODEL): requirements/model.txt web/digits.py $(MAKE_VENV)
 
 # The file of columns that the arrow page reads, written by Apache Arrow for JavaScript.
 $(MEASUREMENTS): web/measurements.mjs $(LIBRARIES)
-	@echo "[build] measurements, an Arrow file, into build/arrow"
-	node web/measurements.mjs build/arrow/site
+	@echo "[build] measurements, an Arrow file, into build/measurements"
+	node web/measurements.mjs build/measurements/site
 	touch $@
 
 build/lite/venv/.done: requirements/lite.txt $(MAKE_VENV)

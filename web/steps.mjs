@@ -23,10 +23,16 @@ export class Steps {
   rows = [];
   mapAsync = 0;
   #open = null;
+  #least;
+
+  /** @param least - copies of fewer bytes, such as of uniforms, are not counted */
+  constructor(least = 0) {
+    this.#least = least;
+  }
 
   begin(name, bytes) {
     this.#open = { name, bytes };
-    counters.start();
+    counters.start(this.#least);
     this.#open.at = performance.now();
   }
 

@@ -74,7 +74,9 @@ def test_they_take_tensors_in_place(name):
 def test_nulls_are_kept_or_refused():
     for array in (
         na.Array([None if i % 7 == 3 else i for i in range(70)], na.int32()),
-        arro3.Array([None if i % 7 == 3 else i for i in range(70)], arro3.DataType.int32()),
+        arro3.Array(
+            [None if i % 7 == 3 else i for i in range(70)], arro3.DataType.int32()
+        ),
     ):
         there = np.arange(70) % 7 != 3
         t = dlw.from_arrow(array)
@@ -108,7 +110,10 @@ def test_columns_chunks_and_lists():
 
 
 def test_what_has_no_dtype_is_refused():
-    for array in (na.Array(["a", "b"], na.string()), arro3.Array(["a"], arro3.DataType.utf8())):
+    for array in (
+        na.Array(["a", "b"], na.string()),
+        arro3.Array(["a"], arro3.DataType.utf8()),
+    ):
         with pytest.raises(BufferError, match="string"):
             dlw.from_arrow(array)
 

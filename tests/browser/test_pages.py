@@ -38,7 +38,9 @@ COLOURS = """(canvas) => {
 
 
 # The others are run by tests of their own, or have nothing to run.
-@pytest.mark.parametrize("name", sorted({*PAGES} - {"404", "beside", "chain", "live"}))
+@pytest.mark.parametrize(
+    "name", sorted({*PAGES} - {"404", "arrow", "beside", "chain", "live"})
+)
 def test_page_runs_without_complaint(
     name: str, browser: Browser, server: Server
 ) -> None:
@@ -121,7 +123,7 @@ def assert_misread_are_told(page: Page, right: float) -> None:
     assert f"{wrong} misread" in page.inner_text("#wrong-ones summary")
 
 
-@pytest.mark.parametrize("name", ["beside", "chain", "demo", "live"])
+@pytest.mark.parametrize("name", ["arrow", "beside", "chain", "demo", "live"])
 @pytest.mark.parametrize(
     ("script", "advice"),
     [
@@ -141,7 +143,7 @@ def test_page_without_webgpu_says_what_to_do(
         assert_clean(watch)
 
 
-@pytest.mark.parametrize("name", ["beside", "chain", "demo", "live"])
+@pytest.mark.parametrize("name", ["arrow", "beside", "chain", "demo", "live"])
 def test_page_says_what_is_missing_before_anything_is_pressed(
     name: str, browser: Browser, server: Server
 ) -> None:
@@ -206,6 +208,44 @@ def test_both_ways_beside_each_other_give_the_same(
         assert ours["lines"] < hand["lines"] / 2
         assert "to the last bit" in page.inner_text("#verdict")
         assert_clean(watch)
+
+
+def test_arrow_counts_a_column_by_one_copy(browser: Browser, server: Server) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        page.goto(f"{server.url}arrow.html")
+        page.click("#run")
+        result = await_result(page, 120)
+        assert result["ok"], result
+        steps = {step["name"]: step for step in result["steps"]}
+        copies = {name: step["copies"] for name, step in steps.items()}
+        assert copies["file to columns"] == copies["column to tensor"] == 0
+        assert copies["column to GPU"] == copies["which are null, to GPU"] == 1
+        assert steps["column to GPU"]["copied_bytes"] == 4 * result["rows"] == 8_000_000
+        assert result["counted"] == result["rows"] - result["nulls"] < result["rows"]
+        assert page.eval_on_selector("#histogram", COLOURS) > 1
+        assert "are null; most are from" in page.inner_text("#answer")
+        assert page.get_attribute("#checks-box", "open") is None
+
+        page.evaluate("globalThis.__result = undefined")
+        page.select_option("#column", "wind")  # which runs by itself now
+        result = await_result(page, 60)
+        assert result["ok"], result
+        assert (result["column"], result["nulls"]) == ("wind", 0)
+        assert "which are null, to GPU" not in [s["name"] for s in result["steps"]]
+
+        page.evaluate("globalThis.__result = undefined")
+        page.select_option("#coarseness", "4")
+        result = await_result(page, 60)
+        assert (result["ok"], result["bins"]) == (True, 32), result
+        assert_clean(watch)
+
+
+def test_arrow_says_that_its_file_is_missing(browser: Browser, server: Server) -> None:
+    with open_page(browser, server.url) as (page, _):
+        page.route("**/measurements.arrow", lambda route: route.fulfill(status=404))
+        result = open_and_run(page, "arrow", server)
+        assert not result["ok"]
+        assert "make demo PAGE=arrow" in page.inner_text("#problem")
 
 
 def test_chain_reads_a_digit_of_ones_own(browser: Browser, server: Server) -> None:

@@ -32,7 +32,7 @@ def contents() -> dict[str, Path]:
         matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
     )
     # Made only where a page needs them.
-    for name in ("libraries", "model", "arrow"):
+    for name in ("libraries", "model", "measurements"):
         parts[name] = ROOT / "build" / name / "site"
     parts["wheels"] = ROOT / "build" / "wheels"  # for Pyodide, from PyPI
     lite = ROOT / "build" / "lite" / "site"

@@ -258,7 +258,7 @@ function elementsOf({ type, shape, parts }: Leaves, copy: boolean | undefined): 
 function valuesOf({ data, count }: Part, { name, View }: DType): TypedArray {
   if (data === undefined) return new View(0);
   // Arrow applies a slice's offset to values, but not to bits.
-  if (name === "bool") return bytesOf(data.values, data.offset, count);
+  if (name === "bool") return unpack(data.values, data.offset, new Uint8Array(count));
   if (data.values.length < count) throw tooFew(data.values.length, count);
   return viewAs<TypedArray>(View, data.values.subarray(0, count));
 }
@@ -272,9 +272,8 @@ function validityOf(rows: readonly Part[], nulls: "keep" | "refuse"): Uint8Array
   let missing = 0;
   for (const { data, count } of rows) {
     if (data.nullCount !== 0) {
-      const bytes = bytesOf(data.nullBitmap, data.offset, count);
-      valid.set(bytes, at);
-      missing += bytes.reduce((sum, byte) => sum + 1 - byte, 0);
+      const bytes = unpack(data.nullBitmap, data.offset, valid.subarray(at, at + count));
+      for (const byte of bytes) missing += 1 - byte;
     }
     at += count;
   }
@@ -287,12 +286,12 @@ function validityOf(rows: readonly Part[], nulls: "keep" | "refuse"): Uint8Array
   );
 }
 
-function bytesOf(bits: Uint8Array, offset: number, count: number): Uint8Array {
+/** Bits from `offset` on as bytes of `out`. */
+function unpack(bits: Uint8Array, offset: number, out: Uint8Array): Uint8Array {
   const room = bits.length * 8 - offset;
-  if (room < count) throw tooFew(room, count);
-  const bytes = new Uint8Array(count);
-  for (let i = 0; i < count; i++) bytes[i] = bitAt(bits, offset + i);
-  return bytes;
+  if (room < out.length) throw tooFew(room, out.length);
+  for (let i = 0; i < out.length; i++) out[i] = bitAt(bits, offset + i);
+  return out;
 }
 
 const bitAt = (bits: Uint8Array, i: number) => ((bits[i >> 3] as number) >> (i & 7)) & 1;
