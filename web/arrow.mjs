@@ -111,7 +111,10 @@ async function runOnce() {
     const row = steps.find(each);
     if (!row) continue;
     const whole = copies === 0 || row.copied_bytes === row.bytes;
-    check(`${formatCopies(copies)}: ${each}`, row.copies === copies && row.gpu_copies <= 1 && whole);
+    check(
+      `${formatCopies(copies)}: ${each}`,
+      row.copies === copies && row.gpu_copies <= 1 && whole,
+    );
   }
   check("no tensor is left", liveTensors() === before);
   drawn = { counts: [...counts].map(Number), ...bins, unit };

@@ -41,6 +41,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "/tests/": ROOT / "tests",
         "/js-source/": ROOT / "js",
         "/patched/": ROOT / "build" / "patched" / "site",
+        "/example/": ROOT / "wasm" / "example",
+        "/example-built/": ROOT / "build" / "example",
         "/bundle/": bundle,
     }
     with Server(mounts=mounts) as running:

@@ -43,6 +43,17 @@ def test_libraries_from_python(strict_page: TestPage) -> None:
     assert strict_page.watch.complaints() == []
 
 
+def test_several_modules_hand_memory_on(
+    open_test_page: Callable[..., TestPage],
+) -> None:
+    """DuckDB-wasm, OpenCV.js, a module in C, and Python."""
+    page = open_test_page(
+        name="notebook.eval.html"
+    )  # OpenCV.js makes functions of text
+    page.cases(f"{CASES}modules_cases.mjs").must_pass()
+    assert page.watch.complaints() == []
+
+
 def test_arrow_libraries_in_pyodide(open_test_page: Callable[..., TestPage]) -> None:
     """arro3 and nanoarrow; PyPI has wheels of them for the newest Pyodide alone."""
     page = open_test_page()
