@@ -100,6 +100,50 @@ async def test_arrow_takes_and_gives_columns():
     vector.data[0].children[0].values = None  # lets go of the memory
 
 
+async def test_arrow_columns_keep_their_nulls():
+    library = await harness.load("/libraries/arrow.mjs")
+    arrow = await dlw.adapter("arrow", library)
+    vector = column_of(library, [1.5, 0, 2.5, 0], 0b0101)
+    table = library.Table.new(plain(x=vector, y=vector))
+    there = [True, False, True, False]
+    for _ in range(2):
+        with arrow.from_js(table, column="x") as t:
+            assert t.validity.numpy().tolist() == there
+            assert t.numpy()[[0, 2]].tolist() == [1.5, 2.5]
+            assert t[1:3].validity.numpy().tolist() == there[1:3]
+            assert [bool(each) for each in t.js.validity.data] == there
+            again = arrow.to_js(t)
+            assert (again.nullCount, again.at(2)) == (2, 2.5)
+            again.data[0].values = None  # lets go of the memory
+    with arrow.from_js(column_of(library, [1.5], 1)) as t:
+        assert t.validity is None
+    with pytest.raises(BufferError, match="2 columns"):
+        arrow.from_js(table)
+    with pytest.raises(BufferError, match="2 of 4 elements are null"):
+        arrow.from_js(table, column="x", nulls="refuse")
+    with pytest.raises(BufferError, match="2 of 4 elements are null"):
+        dlw.from_js(vector)  # the protocol knows of no nulls
+    alone = await dlw.adapter("arrow", None)  # DuckDB-wasm keeps its own to itself
+    with alone.from_js(table, column="y") as t:
+        assert t.validity.numpy().tolist() == there
+
+
+def plain(**fields):
+    return to_js(fields, dict_converter=js.Object.fromEntries)
+
+
+def column_of(library, values, bits):
+    """A vector of float32, of which those are null whose bit is 0."""
+    data = plain(
+        type=library.Float32.new(),
+        length=len(values),
+        data=js.Float32Array.new(to_js(values)),
+        nullCount=-1,
+        nullBitmap=js.Uint8Array.of(bits),
+    )
+    return library.makeVector(library.makeData(data))
+
+
 async def test_three_takes_gpu_tensors():
     all_of_them = await libraries()
     three = await dlw.adapter("three", all_of_them.THREE)

@@ -47,3 +47,37 @@ export async function float16_chunks_keep_their_numbers(context) {
   chunk.data = null;
   for (const each of [tensor, back]) each.release();
 }
+
+export async function nulls_go_to_python_and_come_back(context) {
+  const { bridge, pyodide } = context;
+  const data = Float32Array.of(1, 0, 3, 0);
+  const nulls = { nullCount: 2, nullBitmap: Uint8Array.of(0b0101) };
+  const vector = arrow.makeVector(
+    arrow.makeData({ type: new arrow.Float32(), length: 4, data, ...nulls }),
+  );
+  const tensor = fromArrow(arrow, vector);
+  const proxy = bridge.toPython(tensor);
+  tensor.release();
+  const seen = pyodide.runPython(
+    "lambda t: [t.validity.numpy().tolist(), t[1:].validity.numpy().tolist()]",
+  );
+  const lists = seen(proxy);
+  equal(lists.toJs(), [
+    [true, false, true, false],
+    [false, true, false],
+  ]);
+  const twin = proxy.js;
+  equal([...twin.validity], [true, false, true, false]);
+  const back = bridge.tensor(twin);
+  const again = toArrow(arrow, back);
+  equal([...again], [1, null, 3, null]);
+  const other = bridge.toPython(twin); // a tensor of the wheel's own JavaScript, or of ours
+  equal(other.validity.shape.toJs(), [4]);
+  again.data[0].values = null;
+  back.release();
+  for (const each of [proxy, other]) {
+    each.release();
+    each.destroy();
+  }
+  for (const each of [lists, seen]) each.destroy();
+}
