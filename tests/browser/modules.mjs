@@ -32,7 +32,7 @@ export const sumOf = (first) => COUNT * first + (COUNT * (COUNT - 1)) / 2;
 /** Numbers from `first` on. */
 const numbers = (first) => Float32Array.from({ length: COUNT }, (_, i) => first + i);
 
-class DuckDB {
+export class DuckDB {
   static async load() {
     const file = (name) => ({
       mainModule: `/libraries/duckdb/duckdb-${name}.wasm`,

@@ -1,5 +1,6 @@
 // The adapters with the libraries' own types: what goes in fits, and what comes out is theirs;
 // test_declarations.py checks that this has no errors.
+import type { AsyncDuckDBConnection } from "@duckdb/duckdb-wasm";
 import * as transformers from "@huggingface/transformers";
 import * as jax from "@jax-js/jax";
 import * as tf from "@tensorflow/tfjs-core";
@@ -18,7 +19,11 @@ import * as ort from "onnxruntime-web";
 import * as transformers3 from "transformers-3";
 import type { Chunk } from "zarrita";
 
-export async function all(tensor: Tensor<"float32">, device: GPUDevice): Promise<Tensor[]> {
+export async function all(
+  tensor: Tensor<"float32">,
+  device: GPUDevice,
+  connection: AsyncDuckDBConnection,
+): Promise<Tensor[]> {
   await shareDevice({ ort, tf, jax }, { device });
   await Promise.all([useJax(jax, device), useOrt(ort, device), useTfjs(tf, device)]);
   const vector: arrow.Vector = toArrow(arrow, tensor);
@@ -40,6 +45,8 @@ export async function all(tensor: Tensor<"float32">, device: GPUDevice): Promise
   await model({ value });
   return [
     fromArrow(arrow, vector, { copy: true }),
+    fromArrow(arrow, new arrow.Table({ x: vector }), { nulls: "refuse" }),
+    fromArrow(null, await connection.query("SELECT 1 AS x"), { column: "x" }),
     fromJax(jax, array),
     fromMat(cv, mat, { copy: false }),
     fromNdarray(null, chunk, { dtype: "bool" }),

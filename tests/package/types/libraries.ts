@@ -7,7 +7,13 @@ import {
   Tensor,
   webgpu,
 } from "dlpack-web";
-import { type Arrow, fromArrow, toArrow } from "dlpack-web/arrow";
+import {
+  type Arrow,
+  type ArrowTable,
+  type FromArrowOptions,
+  fromArrow,
+  toArrow,
+} from "dlpack-web/arrow";
 import { EXCHANGE, type Exchange, type Exchangeable, fit, take } from "dlpack-web/exchange";
 import { fromJax, type Jax, toJax } from "dlpack-web/jax";
 import { fromNdarray, toNdarray } from "dlpack-web/ndarray";
@@ -22,6 +28,7 @@ export async function all(
   pyodide: Parameters<typeof connect>[0],
   libraries: {
     arrow: Arrow;
+    table: ArrowTable;
     cv: OpenCV;
     jax: Jax;
     ort: Ort;
@@ -30,7 +37,7 @@ export async function all(
     transformers: Transformers;
   },
 ): Promise<void> {
-  const { arrow, cv, jax, ort, tf, three, transformers } = libraries;
+  const { arrow, table, cv, jax, ort, tf, three, transformers } = libraries;
   const bridge: Bridge = await connect(pyodide);
   const device = await shareDevice({ jax, ort, tf });
   const name: "webgpu" = (await useDevice(ort, device)).name;
@@ -44,8 +51,12 @@ export async function all(
   const message = tensor.transfer();
   const received: Tensor = Tensor.receive(message);
   const vector = toArrow(arrow, received, { copy: false });
+  const named: FromArrowOptions = { column: "x", nulls: "refuse", copy: false };
+  const validity: Tensor<"bool"> | null = received.validity;
+  const bools: Uint8Array | undefined = validity?.data;
   const tensors: Tensor[] = [
     fromArrow(arrow, vector),
+    fromArrow(null, table, named),
     fromJax(jax, toJax(jax, gpu, { dtype: "bool" })),
     fromNdarray(null, toNdarray(null, tensor)),
     fromMat(cv, toMat(cv, tensor)),
@@ -58,6 +69,8 @@ export async function all(
   toOrt(ort, gpu, { copies: true });
   // @ts-expect-error: not a tensor
   toOrt(ort, values);
+  // @ts-expect-error: "keep" or "refuse"
+  fromArrow(null, table, { nulls: "drop" });
   for (const each of [...tensors, fitted]) each.release();
-  if (new CopyError("") instanceof Error) void [webgpu.stats(), name, dtype, values, bytes];
+  if (new CopyError("") instanceof Error) void [webgpu.stats(), name, dtype, values, bytes, bools];
 }
