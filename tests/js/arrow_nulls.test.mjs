@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import * as arrow from "../../build/libraries/site/arrow.mjs";
 import { fromArrow, toArrow } from "../../js/dist/adapters/arrow.js";
+import { fromNdarray, toNdarray } from "../../js/dist/adapters/ndarray.js";
 import { adopt, EXCHANGE, fit, take } from "../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../js/dist/index.js";
 
@@ -98,6 +99,29 @@ test("views say which elements are null, or there are none", () => {
   const handed = adopt(copied[EXCHANGE]());
   assert.equal(handed.validity, null);
   for (const each of [part, all, second, copied, handed]) each.release();
+});
+
+test("nulls go to another thread", () => {
+  const tensor = fromArrow(arrow, numbers(holes(9)));
+  const message = tensor.slice([0, null, 2]).transfer();
+  tensor.release();
+  const posted = structuredClone(message, { transfer: [message.buffer] });
+  const received = Tensor.receive(posted);
+  assert.deepEqual(inArrow(received), [0, 2, null, 6, 8]);
+  received.release();
+  const wrong = { ...posted, validity: new Uint8Array(4) };
+  assert.throws(() => Tensor.receive(wrong), { name: "RangeError" });
+  const plain = Tensor.fromTypedArray(Float32Array.of(1));
+  assert.ok(!("validity" in plain.transfer()));
+});
+
+test("a library's object that comes back still has its nulls", () => {
+  const tensor = fromArrow(arrow, numbers(holes(4)));
+  const given = toNdarray(null, tensor);
+  const back = fromNdarray(null, given);
+  assert.deepEqual([...back.validity], [...tensor.validity]);
+  given.data = null;
+  for (const each of [tensor, back]) each.release();
 });
 
 test("lists are null as a whole", () => {

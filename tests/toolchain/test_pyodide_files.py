@@ -28,7 +28,9 @@ def package(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("script", ["make_xbuildenv.py", "fetch_packages.py"])
+@pytest.mark.parametrize(
+    "script", ["make_xbuildenv.py", "fetch_packages.py", "fetch_wheels.py"]
+)
 def test_changed_files_are_refused(script, package, tmp_path):
     out = tmp_path / "out"
     command = [sys.executable, SCRIPTS / script, package, out]

@@ -103,7 +103,7 @@ const WAYS: Record<string, string> = {
  * const prices = fromArrow(null, table, { column: "price" });
  * ```
  *
- * @param arrow - not needed
+ * @param _arrow - not needed
  * @param value - a Vector, Data, RecordBatch or Table of any copy of the library, DuckDB-wasm's
  * results among them; of several columns `column` names one
  * @throws UnsupportedError for types that are no numbers, nulls within lists, and any nulls with
@@ -123,7 +123,7 @@ export function fromArrow(
   const leaves = leavesOf(type, rows);
   const valid = validityOf(rows, nulls);
   const made = elementsOf(leaves, options.copy);
-  if (valid) made._validity = Tensor.fromTypedArray(valid, { dtype: "bool" });
+  if (valid) made._haveValidity(valid);
   return made;
 }
 
@@ -359,12 +359,12 @@ export function toArrow<L extends Arrow>(
 function nullsOf(held: Tensor): { nullCount: number; nullBitmap?: Uint8Array } {
   const validity = held._validity;
   if (validity === null) return { nullCount: 0 };
-  held._validity = null;
   const packed = fit(validity);
   const bytes = packed.data as Uint8Array;
   const nullCount = bytes.reduce((sum, byte) => sum + (byte === 0 ? 1 : 0), 0);
   const nullBitmap = bitsOf(bytes);
   for (const each of [packed, validity]) each.release();
+  held._validity = null;
   return { nullCount, nullBitmap };
 }
 

@@ -4,7 +4,7 @@ import { CPU_DEVICE } from "../core/device.js";
 import { classOf, type DTypeName, type TypedArray } from "../core/dtype.js";
 import { CopyError, DeviceError, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUAdapter, GPUDevice } from "../core/globals.js";
-import { sizeOf } from "../core/shape.js";
+import { sameShape, sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import { checkRequest } from "../exchange/produce.js";
@@ -66,7 +66,8 @@ export function shareOf(
 ): Tensor | undefined {
   const held = behind.get(owner);
   if (held === undefined || held.released || held.size !== sizeOf(shape)) return undefined;
-  const made = held.reshape(shape);
+  // A second hold knows which elements are null.
+  const made = sameShape(held._shape, shape) ? held._share() : held.reshape(shape);
   if (!readOnly || made.readOnly) return made;
   const { _storage: storage, _start: start, _shape, _strides } = made;
   const place = { storage, handle: made._detach(), start };

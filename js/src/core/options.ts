@@ -39,6 +39,8 @@ export interface TensorMessage {
   shape: number[];
   /** The elements in row-major order; belongs on the transfer list. */
   buffer: ArrayBuffer;
+  /** Where elements of axis 0 are null, 0 of a byte for each; absent where none are. */
+  validity?: Uint8Array;
 }
 
 /** Options of `tensor.to`. */

@@ -224,10 +224,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws TypeError, RangeError for anything else
    */
   static receive(message: TensorMessage): Tensor {
-    const { buffer, ...options } = Object(message) as Partial<TensorMessage>;
+    const { buffer, validity, ...options } = Object(message) as Partial<TensorMessage>;
     const isBuffer = /ArrayBuffer\]$/.test(Object.prototype.toString.call(buffer));
     if (options.dtype && isBuffer) {
-      return Tensor.fromTypedArray(new Uint8Array(buffer as ArrayBuffer), options);
+      const made = Tensor.fromTypedArray(new Uint8Array(buffer as ArrayBuffer), options);
+      if (validity !== undefined) made._haveValidity(validity);
+      return made;
     }
     throw new TypeError("receive() takes what transfer() made");
   }
@@ -275,9 +277,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /**
    * Of a tensor that `fromArrow` made of a vector with nulls: a tensor of bool, false where an
    * element of axis 0 is null and whatever lies there has no meaning. null: there are no nulls. It is
-   * released with this one. Slices along axis 0, further holds, packed copies, and what Arrow and
-   * Python get have theirs; other views are refused, and arrays, other devices and other libraries get
-   * the elements alone.
+   * released with this one. Slices along axis 0, further holds, packed copies, and what Arrow, Python and
+   * other threads get have theirs; other views are refused, and arrays, other devices and other
+   * libraries get the elements alone.
    */
   get validity(): Tensor<"bool"> | null {
     return this._validity;
@@ -538,9 +540,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
         `${this} cannot be posted, but what read() gives: await that, and post it`,
       );
     }
+    const valid = this._validity;
+    const validity = valid && (packedArray(valid, valid._storage.bytes(valid)) as Uint8Array);
     const buffer = _storage.yield?.(this) ?? packedArray(this, _storage.bytes(this)).buffer;
     this.release();
-    return { dtype, padded, shape: [..._shape], buffer: buffer as ArrayBuffer };
+    const message = { dtype, padded, shape: [..._shape], buffer: buffer as ArrayBuffer };
+    return validity ? { ...message, validity } : message;
   }
 
   /** Lets go of the memory. Further calls do nothing. */
@@ -639,6 +644,17 @@ export class Tensor<D extends DTypeName = DTypeName> {
   ): Tensor<D> {
     const { _type, device } = this;
     return new Tensor(storage, handle, start, _type, shape, strides, device, readOnly);
+  }
+
+  /** @internal Nulls are where these bytes are 0; this tensor is released where they do not fit. */
+  _haveValidity(bytes: Uint8Array): void {
+    try {
+      const [length = -1] = this._shape;
+      this._validity = Tensor.fromTypedArray(bytes, { dtype: "bool", shape: [length] });
+    } catch (error) {
+      this.release();
+      throw error;
+    }
   }
 
   /** @internal A second hold on the same memory. */

@@ -73,7 +73,10 @@ export class PythonSeam {
   /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
   fromJs(value: Exchangeable | TypedArray): number {
     // Of a tensor that was made for this call alone nobody can release the hold later.
-    if (isTensor(value)) watchOver(value);
+    if (isTensor(value)) {
+      watchOver(value);
+      if (value.validity !== null) watchOver(value.validity);
+    }
     return this.#giveWhole(this.bridge.tensor(value as Exchangeable));
   }
 
