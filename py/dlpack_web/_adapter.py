@@ -86,8 +86,9 @@ class Adapter:
 async def adapter(name: Name, library: Any) -> Adapter:
     """The adapter for a JavaScript library that the page has loaded.
 
-    name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "arrow", "ndarray" (library
-    may be None: plain objects as zarrita has them), "opencv" (OpenCV.js, whose cv.Mat is
+    name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "arrow" (library may be None:
+    DuckDB-wasm's results; `from_js` takes tables, with column="x" and nulls="refuse" as
+    `from_arrow` has them), "ndarray" (library may be None: plain objects as zarrita has them), "opencv" (OpenCV.js, whose cv.Mat is
     deleted by who asked for it), "three" or "transformers" (transformers.js). library: its module (JsProxy). From then on `from_js` takes the library's tensors, too.
 
     >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web

@@ -273,7 +273,7 @@ function validityOf(rows: readonly Part[], nulls: "keep" | "refuse"): Uint8Array
   for (const { data, count } of rows) {
     if (data.nullCount !== 0) {
       const bytes = unpack(data.nullBitmap, data.offset, valid.subarray(at, at + count));
-      for (const byte of bytes) missing += 1 - byte;
+      for (let i = 0; i < count; i++) missing += 1 - (bytes[i] as number);
     }
     at += count;
   }

@@ -415,14 +415,14 @@ export class Tensor<D extends DTypeName = DTypeName> {
     }
     const place = this._storage.view(this, dims, steps, offset);
     const made = this._at(place, dims, steps, this.readOnly);
+    if (this._validity === null) return made;
     return this.#valid(made, (validity) => validity.slice(rows as Range));
   }
 
   /** `made` of the same elements, or some of them, with what of their validity `part` gives. */
   #valid(made: Tensor<D>, part: (validity: Tensor<"bool">) => Tensor<"bool">): Tensor<D> {
-    if (this._validity === null) return made;
     try {
-      made._validity = part(this._validity);
+      made._validity = part(this._validity as Tensor<"bool">);
       return made;
     } catch (error) {
       made.release();
@@ -662,13 +662,13 @@ export class Tensor<D extends DTypeName = DTypeName> {
     const { _storage: storage, _start: start, _shape, _strides, readOnly } = this;
     const handle = storage.share(this);
     const made = this._at({ storage, handle, start }, _shape, _strides, readOnly);
-    return this.#valid(made, (validity) => validity._share());
+    return this._validity === null ? made : this.#valid(made, (validity) => validity._share());
   }
 
   /** @internal A fresh, row-major, aligned copy in the same kind of memory. */
   _packed(): Tensor<D> {
     const made = this._at(this._storage.pack(this), this._shape, null, false);
-    return this.#valid(made, (validity) => validity._share());
+    return this._validity === null ? made : this.#valid(made, (validity) => validity._share());
   }
 
   /** @internal A fresh array for all elements. */
