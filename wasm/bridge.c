@@ -86,6 +86,8 @@ static struct {
   int64_t shape[DLW_MAX_NDIM];
   int64_t strides[DLW_MAX_NDIM];
   uint64_t byte_offset;
+  /* Of what was borrowed last, or NULL; good until any other call. */
+  PyObject *validity;
 } scratch;
 
 DLW_EXPORT(dlw_bridge_scratch)
@@ -94,7 +96,8 @@ void *dlw_bridge_scratch(void) { return &scratch; }
 /* --- tensors
  * ---------------------------------------------------------------------------- */
 
-/* A hold on the memory of any object that shares some. */
+/* A hold on the memory of any object that shares some. The scratch area says where the
+ * Python Tensor is that tells which of its elements are null. */
 DLW_EXPORT(dlw_bridge_borrow)
 dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t writable) {
   dlw_tensor *tensor = dlw_borrow(obj, &DLW_ANY);
@@ -105,6 +108,7 @@ dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t writable) {
                     "the array is read-only and writable memory was asked for; copy it "
                     "first, for example with x.copy()");
   }
+  scratch.validity = tensor != NULL ? dlw_validity_of(obj) : NULL;
   return lend(tensor);
 }
 

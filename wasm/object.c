@@ -50,6 +50,10 @@ PyObject *dlw_tensors_alive(void) {
 
 int dlw_is_tensor(PyObject *obj) { return PyObject_TypeCheck(obj, base_type); }
 
+PyObject *dlw_validity_of(PyObject *obj) {
+  return dlw_is_tensor(obj) ? as_tensor(obj)->validity : NULL;
+}
+
 static dlw_tensor *held(PyObject *self) {
   dlw_tensor *tensor = as_tensor(self)->tensor;
   if (tensor != NULL) return tensor;

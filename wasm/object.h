@@ -18,6 +18,8 @@ PyObject *dlw_tensor_object(dlw_tensor *tensor);
 int dlw_is_tensor(PyObject *obj);
 /* The tensor of a Python Tensor; NULL with ReleasedError or TypeError. Borrowed. */
 dlw_tensor *dlw_tensor_of(PyObject *obj);
+/* What a Python Tensor has as its validity, or NULL, as of all else. Borrowed. */
+PyObject *dlw_validity_of(PyObject *obj);
 
 /* A list of the Tensors that are not released. */
 PyObject *dlw_tensors_alive(void);

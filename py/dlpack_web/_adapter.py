@@ -39,11 +39,11 @@ class Adapter:
         """
         if copy is not None:
             options["copy"] = copy
-        validity = x.validity if isinstance(x, Tensor) else None
-        more = [] if validity is None else [id(validity)]
+        given = _browser.options(options)
+        if isinstance(x, Tensor):  # a second hold would not know of nulls
+            return _browser.invoke(self._js.give, id(x), given)
         with share(x) as tensor:
-            given = _browser.options(options)
-            return _browser.invoke(self._js.give, id(tensor), given, *more)
+            return _browser.invoke(self._js.give, id(tensor), given)
 
     def from_js(self, value: Any, /, **options: Any) -> Tensor:
         """A Tensor over the memory of the library's own tensor, which stays valid.
@@ -86,10 +86,12 @@ class Adapter:
 async def adapter(name: Name, library: Any) -> Adapter:
     """The adapter for a JavaScript library that the page has loaded.
 
-    name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "arrow" (library may be None:
-    DuckDB-wasm's results; `from_js` takes tables, with column="x" and nulls="refuse" as
-    `from_arrow` has them), "ndarray" (library may be None: plain objects as zarrita has them), "opencv" (OpenCV.js, whose cv.Mat is
-    deleted by who asked for it), "three" or "transformers" (transformers.js). library: its module (JsProxy). From then on `from_js` takes the library's tensors, too.
+    name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "arrow" (library may be None, as
+    for DuckDB-wasm's results; its `from_js` has column= and nulls= as `from_arrow` has
+    them), "ndarray" (library may be None: plain objects as zarrita has them), "opencv"
+    (OpenCV.js, whose cv.Mat is deleted by who asked for it), "three" or "transformers"
+    (transformers.js). library: its module (JsProxy). From then on `from_js` takes the
+    library's tensors, too.
 
     >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
     >>> feed = tensors.to_js(np.arange(3.0, dtype="float32"))

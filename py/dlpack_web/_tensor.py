@@ -457,10 +457,7 @@ class Tensor(_core.Tensor, Hints):
         try:
             twin = self._js
         except AttributeError:
-            validity = self.validity
-            more = [] if validity is None else [id(validity)]
-            tensor_at = _browser.method("tensorAt")
-            twin = self._js = _browser.Kept(tensor_at, id(self), *more)
+            twin = self._js = _browser.Kept(_browser.method("tensorAt"), id(self))
         assert isinstance(twin, _browser.Kept)
         return twin.js
 

@@ -68,6 +68,9 @@ export async function nulls_go_to_python_and_come_back(context) {
   ]);
   const twin = proxy.js;
   equal([...twin.validity], [true, false, true, false]);
+  const direct = bridge.tensor(proxy);
+  equal([...direct.validity], [true, false, true, false]);
+  direct.release();
   const back = bridge.tensor(twin);
   const again = toArrow(arrow, back);
   equal([...again], [1, null, 3, null]);

@@ -84,7 +84,20 @@ export class HeapStorage implements Storage {
     } finally {
       suspender.value = saved;
     }
-    return this.adopt(address);
+    const validity = address === 0 ? 0 : host.memory.words[this.#scratch + L.SCRATCH_VALIDITY];
+    const made = this.adopt(address);
+    return validity === 0 ? made : this.#withValidity(made, validity as number);
+  }
+
+  /** Python's Tensor with nulls as ours: what says where they are is a Tensor there, too. */
+  #withValidity(made: Tensor, validity: number): Tensor {
+    try {
+      made._validity = this.borrow(validity, false) as Tensor<"bool">;
+      return made;
+    } catch (error) {
+      made.release();
+      throw error;
+    }
   }
 
   release(handle: number): void {

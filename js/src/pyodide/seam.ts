@@ -58,16 +58,9 @@ export class PythonSeam {
     this.bridge = new Bridge(pyodide, host, this.#heap);
   }
 
-  /** The JS tensor for a Python one, with a hold of its own, and for its validity where it has one. */
-  tensorAt(address: number, validity = 0): Tensor {
-    const made = this.#heap.borrow(address, false);
-    try {
-      if (validity !== 0) made._validity = this.#heap.borrow(validity, false) as Tensor<"bool">;
-      return made;
-    } catch (error) {
-      made.release();
-      throw error;
-    }
+  /** The JS tensor for a Python one, with a hold of its own. */
+  tensorAt(address: number): Tensor {
+    return this.#heap.borrow(address, false);
   }
 
   /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
@@ -302,8 +295,8 @@ export class PythonSeam {
     const { give, take, use, install } = adapters[name as keyof typeof adapters] as Adapter;
     install?.(library);
     return {
-      give: (address: number, options: object, validity = 0) => {
-        const tensor = this.tensorAt(address, validity);
+      give: (address: number, options: object) => {
+        const tensor = this.tensorAt(address);
         try {
           return give(library, tensor, options);
         } finally {
