@@ -33,6 +33,7 @@ def contents() -> dict[str, Path]:
     )
     for name in ("libraries", "model"):  # made only where a page needs them
         parts[name] = ROOT / "build" / name / "site"
+    parts["docs"] = ROOT / "build" / "docs" / "site"  # of sources in web/docs
     lite = ROOT / "build" / "lite" / "site"
     parts["packages"] = lite / "static" / "pyodide"  # Pyodide with IPython and others
     parts["examples"] = lite / "files"

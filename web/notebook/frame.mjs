@@ -4,8 +4,8 @@
 import { framedOf } from "./safe.mjs";
 
 const SANDBOX = "allow-same-origin allow-popups allow-popups-to-escape-sandbox";
-const POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-const STYLE = await (await fetch(new URL("./frame.css", import.meta.url))).text();
+const STYLE = new URL("./frame.css", import.meta.url).href;
+const POLICY = `default-src 'none'; style-src 'unsafe-inline' ${STYLE}; img-src data:`;
 const FITS = 60; // times that a frame takes the height of its content: styles can make that endless
 
 const parts = new WeakMap(); // element of frameOf() -> { frame, note }
@@ -58,7 +58,7 @@ function fill(element, source) {
 const pageOf = (html) =>
   '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>output</title>' +
   `<meta http-equiv="Content-Security-Policy" content="${POLICY}">` +
-  `<style>${STYLE}</style></head><body>${html}</body></html>`;
+  `<link rel="stylesheet" href="${STYLE}"></head><body>${html}</body></html>`;
 
 /** The body of what we put there; null if it is not there yet, or something else is. */
 function whatIsIn(frame) {
