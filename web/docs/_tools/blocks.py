@@ -14,11 +14,10 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 NOT_RUN = {"desktop", "shown"}
 BAR = """\
-<div class="python-bar" role="group" aria-label="Python on this page" data-packages="{up}../packages/">
-<span class="python-state" role="status">The blocks of this page run here, in one Python, and can be
-edited. It is loaded when you first run one.</span>
-<button type="button" class="run-all" disabled>Run all</button>
-<button type="button" class="restart" disabled>Restart</button>
+<div class="python-bar" role="group" aria-label="Python on this page">
+<span class="python-state" role="status">Blocks run here, in one Python for the page.</span>
+<span class="python-acts"><button type="button" class="run-all" disabled>Run all</button>
+<button type="button" class="restart" disabled>Restart</button></span>
 </div>
 """
 BEFORE = '<div class="block" data-source="{source}" data-line="{line}"{raises}>\n'
@@ -47,13 +46,12 @@ class Runnable(SphinxPostTransform):
 
     def run(self, **_: Any) -> None:
         blocks = [n for n in self.document.findall(nodes.literal_block) if is_run(n)]
-        up = "../" * self.env.docname.count("/")
         for i, block in enumerate(blocks):
             source, line = self._place(block)
             raises = " data-raises" if "raises" in block.get("classes", []) else ""
             before = BEFORE.format(source=escape(source), line=line, raises=raises)
             if i == 0:
-                before = BAR.format(up=up) + before
+                before = BAR + before
             block["classes"].append("python-block")
             parent, at = block.parent, block.parent.index(block)
             parent.insert(at, nodes.raw("", before, format="html"))

@@ -1,9 +1,11 @@
-"""{repo}`path`: a link to a file of the repository."""
+"""{repo}`path`: a link to a file of the repository. {site}`text <chain.html>`: a link to a
+page of the site that is not of the documentation."""
 
 from typing import Any
 
 from docutils import nodes
-from repository import address
+from repository import ROOT, address
+from sphinx.util.docutils import SphinxRole
 
 
 def repo_role(
@@ -18,6 +20,22 @@ def repo_role(
     return [link], []
 
 
+class SiteRole(SphinxRole):
+    """A page of web/, which the site has above docs/."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        shown, _, target = self.text.rstrip(">").rpartition("<")
+        file = target.split("#")[0].rstrip("/")
+        built = {"index.html", "jupyterlite/lab/index.html"}
+        if file not in built and not (ROOT / "web" / file).exists():
+            told = self.inliner.reporter.error(f"the site has no {file}", line=self.lineno)
+            return [self.inliner.problematic(self.rawtext, self.rawtext, told)], [told]
+        up = "../" * (self.env.docname.count("/") + 1)
+        link = nodes.reference(self.rawtext, shown.strip(), refuri=up + target)
+        return [link], []
+
+
 def setup(app: Any) -> dict[str, bool]:
     app.add_role("repo", repo_role)
+    app.add_role("site", SiteRole())
     return {"parallel_read_safe": True, "parallel_write_safe": True}
