@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = Path(os.environ["DOCS_ROOT"])  # of the repository: this file is a copy of its own
+ROOT = Path(
+    os.environ["DOCS_ROOT"]
+)  # of the repository: this file is a copy of its own
 sys.path[:0] = [str(ROOT / "py"), str(ROOT / "web" / "docs" / "_tools")]
 
-import dlpack_web  # noqa: E402
+import dlpack_web
 
 project = "dlpack-web"
 author = "the dlpack-web project"
@@ -44,7 +46,10 @@ html_title = "dlpack-web"
 html_favicon = "_static/icon.svg"
 html_static_path = ["_static"]
 html_css_files = ["docs.css"]
-html_js_files = [("run/page.mjs", {"type": "module"})]
+html_js_files = [
+    ("run/page.mjs", {"type": "module"}),
+    ("search-form.mjs", {"type": "module"}),
+]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False

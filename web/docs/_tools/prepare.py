@@ -24,7 +24,10 @@ PAGES = {
     "web/RUNTIMES.md": "reference/runtimes.md",
     "CHANGELOG.md": "reference/changelog.md",
 }
-PICTURES = {"tests/bench/results.svg": "_static/results.svg", "web/icon.svg": "_static/icon.svg"}
+PICTURES = {
+    "tests/bench/results.svg": "_static/results.svg",
+    "web/icon.svg": "_static/icon.svg",
+}
 LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)\s]+)(?=\))")
 
 
@@ -53,7 +56,9 @@ def taken_over(path: str, page: str) -> str:
 
     text = (ROOT / path).read_text("utf-8")
     head = WEB / "docs" / page.replace(".md", ".head.md")
-    if head.is_file():  # the title and words before; what follows is without its own title
+    if (
+        head.is_file()
+    ):  # the title and words before; what follows is without its own title
         text = head.read_text("utf-8") + re.sub(r"\A# .*\n", "", text)
     return LINK.sub(lead, text)
 

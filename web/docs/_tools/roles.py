@@ -28,7 +28,9 @@ class SiteRole(SphinxRole):
         file = target.split("#")[0].rstrip("/")
         built = {"index.html", "jupyterlite/lab/index.html"}
         if file not in built and not (ROOT / "web" / file).exists():
-            told = self.inliner.reporter.error(f"the site has no {file}", line=self.lineno)
+            told = self.inliner.reporter.error(
+                f"the site has no {file}", line=self.lineno
+            )
             return [self.inliner.problematic(self.rawtext, self.rawtext, told)], [told]
         up = "../" * (self.env.docname.count("/") + 1)
         link = nodes.reference(self.rawtext, shown.strip(), refuri=up + target)

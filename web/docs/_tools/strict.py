@@ -1,5 +1,6 @@
 """Makes built pages fit for the policy of web/serve.py: no scripts, styles or handlers inside
-of pages. What the theme has there is moved into files, unchanged and in its place."""
+of pages. What the theme has there is moved into files, unchanged and in its place. And fit
+for keyboards: what is wide can be scrolled by keys."""
 
 import hashlib
 import json
@@ -8,6 +9,9 @@ from pathlib import Path
 
 from bs4 import BeautifulSoup
 
+LEFT = re.compile(
+    r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=|<pre>|class=\"table-wrapper[^>]*\">"
+)
 DATA = {"application/json", "application/ld+json", "importmap"}
 
 
@@ -20,8 +24,8 @@ class Mover:
 
     def page(self, path: Path) -> None:
         text = path.read_text("utf-8")
-        if not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=", text):
-            return
+        if not LEFT.search(text):
+            return  # as it was left the last time
         soup = BeautifulSoup(text, "html.parser")
         up = "../" * (len(path.relative_to(self.site).parts) - 1)
         changed = False
@@ -44,8 +48,13 @@ class Mover:
         if self.styles and soup.find(class_=list(self.styles)) and soup.head:
             link = soup.new_tag("link", rel="stylesheet", href=f"{up}_static/moved.css")
             soup.head.append(link)
-        for element in soup.find_all(lambda each: any(k.startswith("on") for k in each.attrs)):
+        for element in soup.find_all(
+            lambda each: any(k.startswith("on") for k in each.attrs)
+        ):
             raise ValueError(f"{path}: {element.name} has a handler of events inline")
+        for element in soup.select("pre, .table-wrapper"):
+            element["tabindex"] = "0"
+            changed = True
         if changed:
             path.write_text(str(soup), "utf-8")
 

@@ -34,7 +34,9 @@ def write_typescript(target: Path) -> None:
     """Writes them anew where a source is newer than what was written."""
     done = target / "index.md"
     tools = Path(__file__).stat().st_mtime
-    if done.is_file() and done.stat().st_mtime > max(newest(ROOT / "js" / "src"), tools):
+    if done.is_file() and done.stat().st_mtime > max(
+        newest(ROOT / "js" / "src"), tools
+    ):
         return
     options = {
         "entryPoints": [str(ROOT / source) for source in entries().values()],
@@ -82,7 +84,9 @@ def page_of(source: str) -> str:
 
 def without_dead_links(text: str) -> str:
     """Rows of tables have no anchors in Sphinx: links to them are only their text."""
-    slugs = [re.sub(r"[^\w-]", "", h.lower()) for h in re.findall(r"(?m)^#+ (.+)$", text)]
+    slugs = [
+        re.sub(r"[^\w-]", "", h.lower()) for h in re.findall(r"(?m)^#+ (.+)$", text)
+    ]
 
     def kept(match: re.Match[str]) -> str:
         name, number = re.fullmatch(r"(.*?)(?:-(\d+))?", match[2]).groups()  # type: ignore[union-attr]
@@ -98,16 +102,23 @@ def name_pages(target: Path) -> None:
         file.write_text(without_dead_links(file.read_text("utf-8")), "utf-8")
     rows = []
     for name, source in entries().items():
-        page, shown = page_of(source), name if name == "dlpack-web" else f"dlpack-web/{name}"
+        page, shown = (
+            page_of(source),
+            name if name == "dlpack-web" else f"dlpack-web/{name}",
+        )
         file = target / f"{page}.md"
         text = file.read_text("utf-8")
         file.write_text(re.sub(r"\A# .*", f"# `{shown}`", text), "utf-8")
         rows.append((shown, page))
     inside = sorted((target / "index" / "namespaces").glob("*.md"))
     for file in inside:
-        text = re.sub(r"\A# .*", f"# `{file.stem}` of `dlpack-web`", file.read_text("utf-8"))
+        text = re.sub(
+            r"\A# .*", f"# `{file.stem}` of `dlpack-web`", file.read_text("utf-8")
+        )
         file.write_text(text, "utf-8")
-    rows[1:1] = [(f"{f.stem}, of dlpack-web", f"index/namespaces/{f.stem}") for f in inside]
+    rows[1:1] = [
+        (f"{f.stem}, of dlpack-web", f"index/namespaces/{f.stem}") for f in inside
+    ]
     listed = "\n".join(f"`{shown}` <{page}>" for shown, page in rows)
     toctree = f"```{{toctree}}\n:maxdepth: 1\n\n{listed.replace('`', '')}\n```\n"
     (target / "index.md").write_text(f"# TypeScript\n\n{FIRST}\n{toctree}", "utf-8")

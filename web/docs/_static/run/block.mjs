@@ -115,7 +115,11 @@ export class Block {
     const raises = "raises" in this.#element.dataset && !this.#editor;
     this.ran = code === this.code && outcome === (raises ? "error" : "ok");
     this.busy = false;
-    const words = { ok: "Done.", error: raises ? "It raised, as it should." : "It raised.", stopped: "Stopped." };
+    const words = {
+      ok: "Done.",
+      error: raises ? "It raised, as it should." : "It raised.",
+      stopped: "Stopped.",
+    };
     this.#show(this.ran ? "done" : "failed", words[outcome]);
     return this.ran;
   }

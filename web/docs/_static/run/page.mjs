@@ -13,16 +13,6 @@ const WORDS = {
   dead: "Python has stopped. Restart, or run a block, begins anew.",
 };
 
-/** The blocks of a document, this page or another one, as { code, source, line, raises }. */
-export function blocksOf(root) {
-  return Array.from(root.querySelectorAll(".block"), (element) => ({
-    code: element.querySelector("pre").textContent.replace(/\n$/, ""),
-    source: element.dataset.source,
-    line: Number(element.dataset.line),
-    raises: "raises" in element.dataset,
-  }));
-}
-
 /** Why a page's blocks cannot run here: { python, gpu }, each a sentence or null. */
 async function problems(codes) {
   const found = await fetch(PYTHON, { method: "HEAD" }).catch(() => null);
@@ -60,7 +50,9 @@ export class PagePython {
     if (python) this.#tell(python);
     const first = gpu ? this.#blocks.findIndex(({ code }) => GPU.test(code)) : Infinity;
     for (const [i, block] of this.#blocks.entries()) {
-      block.open(python ? "It cannot run here: Python is not on this site." : i >= first ? gpu : null);
+      block.open(
+        python ? "It cannot run here: Python is not on this site." : i >= first ? gpu : null,
+      );
     }
     this.#all.disabled = Boolean(python || gpu);
     document.documentElement.dataset.blocks = "open";
@@ -136,7 +128,8 @@ export class PagePython {
       case "state":
         this.#bar.dataset.state = message.state;
         this.#restart.disabled = false;
-        if (message.state !== "dead" || !this.#bar.dataset.problem) this.#tell(WORDS[message.state]);
+        if (message.state !== "dead" || !this.#bar.dataset.problem)
+          this.#tell(WORDS[message.state]);
         delete this.#bar.dataset.problem;
         if (message.state === "dead") for (const block of this.#blocks) block.forget();
         break;
