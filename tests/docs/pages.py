@@ -58,11 +58,13 @@ def dead_links(page: Path, site: Path) -> Iterator[str]:
         plain = Path(re.sub(r"(^|/)\./", r"\1", _normal(target)))
         if plain.is_dir():
             plain /= "index.html"
-        if not plain.exists():
+        page_of_ours = plain.suffix == ".html" and "docs" in plain.parts
+        if not plain.exists() or (
+            page_of_ours
+            and parts.fragment
+            and parts.fragment not in anchors(plain.resolve()).ids
+        ):
             yield link
-        elif parts.fragment and plain.suffix == ".html" and "docs" in plain.parts:
-            if parts.fragment not in anchors(plain.resolve()).ids:
-                yield link
 
 
 def _normal(path: Path) -> str:

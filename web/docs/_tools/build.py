@@ -20,7 +20,8 @@ def sphinx() -> int:
     command = [sys.executable, "-m", "sphinx", "--builder", "html", "--quiet"]
     command += [*strict, "--nitpicky", "--doctree-dir", str(BUILD / "doctrees")]
     environment = os.environ | {"DOCS_ROOT": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run([*command, SOURCE, SITE], env=environment).returncode
+    command += [str(SOURCE), str(SITE)]
+    return subprocess.run(command, check=False, env=environment).returncode
 
 
 def main() -> int:

@@ -3,6 +3,23 @@
 import type { Tensor } from "dlpack-web";
 
 declare global {
+  // Which TypeScript's own types of WebGPU lack; `@webgpu/types` has them.
+  const GPUBufferUsage: Readonly<
+    Record<
+      | "MAP_READ"
+      | "MAP_WRITE"
+      | "COPY_SRC"
+      | "COPY_DST"
+      | "INDEX"
+      | "VERTEX"
+      | "UNIFORM"
+      | "STORAGE"
+      | "INDIRECT"
+      | "QUERY_RESOLVE",
+      number
+    >
+  >;
+  const GPUMapMode: Readonly<Record<"READ" | "WRITE", number>>;
   /** Pyodide, as `loadPyodide()` gave it. */
   // biome-ignore lint/suspicious/noExplicitAny: connect() asks of it what it needs
   const pyodide: any;
