@@ -34,7 +34,7 @@ def test_by_keyboard_edited_wrong_and_anew(open_docs: Callable) -> None:
     page.keyboard.press("Enter")  # the listing has the keyboard still
     page.wait_for_selector(".block[data-edited] .editor")
     page.keyboard.press("Control+a")
-    page.keyboard.type("def deep(n):\n    return deep(n - 1) if n else 1 / 0")
+    page.keyboard.type("/ # of the editor, not of the theme's search")
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(
         "def deep(n): return deep(n - 1) if n else 1 / 0\ndeep(20)"

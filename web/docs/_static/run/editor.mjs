@@ -49,6 +49,21 @@ const LOOK = EditorView.theme({
   },
 });
 
+/**
+ * What is typed over a selection is ours to do: the browser would keep the style of what was there,
+ * in an attribute that the policy forbids. Brackets and quotes go around it (closeBrackets).
+ */
+const overwrite = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { inputType, data } = event;
+    if (inputType !== "insertText" || !data || view.composing) return false;
+    if (view.state.selection.main.empty || /^[([{'"]$/.test(data)) return false;
+    event.preventDefault();
+    view.dispatch(view.state.replaceSelection(data), { userEvent: "input.type" });
+    return true;
+  },
+});
+
 /** Completes names where a word begins; elsewhere Tab indents. */
 const tab = (view) => {
   const { main } = view.state.selection;
@@ -59,6 +74,8 @@ const tab = (view) => {
 /** An EditorView in `place`; `block` has run(), changed() and complete(code, position). */
 export function makeEditor(place, source, label, { run, changed, complete }) {
   const root = place.attachShadow({ mode: "open" });
+  // Keys are the editor's: the theme's, such as / for the search, would not see that it has them.
+  place.addEventListener("keydown", (event) => event.stopPropagation());
   const parent = root.appendChild(document.createElement("div"));
   const runs = () => {
     run();
@@ -95,6 +112,7 @@ export function makeEditor(place, source, label, { run, changed, complete }) {
     python(),
     syntaxHighlighting(COLOURS),
     LOOK,
+    overwrite,
     EditorView.contentAttributes.of({ "aria-label": label }),
     EditorView.updateListener.of(({ docChanged }) => docChanged && changed()),
   ];
