@@ -112,7 +112,6 @@ fix: $(VENV) $(NPM) ## Tend: format and repair what tools can repair
 	$(PYTHON_BIN)/clang-format -i $(C_FILES) $(C_TESTS)
 	$(PYTHON_BIN)/ruff check --fix
 	$(PYTHON_BIN)/ruff format
-	$(PYTHON_BIN)/python tests/readme_table.py
 	$(NODE_BIN)/biome check --write
 
 where-it-runs: $(VENV) ## Tend: the table of web/RUNTIMES.md, of what the suites found
@@ -245,7 +244,7 @@ test-desktop: build/desktop/.done $(MODEL) $(NATIVE) ## Test: dlw.webgpu in CPyt
 	echo "[test] tests/desktop"
 	PYTHONPATH=py build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider
 
-test-docs: docs $(LITE) $(LIBRARIES) chromium ## Test: every block of the documentation, its links, names, search
+test-docs: docs build/desktop/.done $(LITE) $(LIBRARIES) chromium ## Test: every block of the documentation, its links, names, search
 	$(PYTHON_BIN)/python -m pytest tests/docs
 
 test-lite: $(LITE) chromium ## Test: notebooks and PyScript, in Chromium

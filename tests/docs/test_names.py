@@ -92,3 +92,10 @@ def test_messages_of_the_index_of_errors_are_in_the_sources() -> None:
             quoted += 1
             assert part in text, f"errors.md:{number + 1}: no source says {part!r}"
     assert quoted > 40
+
+
+def test_the_table_of_dtypes_has_all_of_them() -> None:
+    rows = json.loads((ROOT / "tests" / "dtypes.json").read_text("utf-8"))
+    page = (SITE / "reference" / "dtypes.html").read_text("utf-8")
+    for row in rows:
+        assert f'<span class="pre">{row["name"]}</span></code></p></td>' in page, row
