@@ -69,3 +69,24 @@ def test_without_python_pages_say_so(browser: object, server: object) -> None:
     assert not page.is_visible(f"{FIRST} >> .run")
     assert page.is_enabled(f"{FIRST} >> .copy")
     page.close()
+
+
+def test_an_image_on_the_gpu_is_drawn(open_docs: Callable) -> None:
+    """An image on the GPU is a canvas of its own."""
+    page = begin(open_docs, "tutorials/images.html")
+    page.click(f"{FIRST} >> .run")
+    page.wait_for_selector(f"{FIRST} >> .outputs canvas.picture", timeout=WAIT)
+
+
+def test_outputs_are_as_dark_as_the_page(open_docs: Callable) -> None:
+    """Also where the reader chose it, and the system prefers the other."""
+    page = begin(open_docs, script="localStorage.theme = 'dark'", color_scheme="light")
+    page.click(f"{FIRST} >> .run")
+    page.wait_for_selector(".block[data-state=done]", timeout=WAIT)
+    frame = page.wait_for_selector(f"{FIRST} >> .outputs iframe")
+    assert frame
+    scheme = "(f) => getComputedStyle(f.contentDocument.documentElement).colorScheme"
+    assert frame.evaluate(scheme) == "dark"
+    page.evaluate("document.body.dataset.theme = 'light'")
+    assert page.evaluate("new Promise(requestAnimationFrame).then(() => 0)") == 0
+    assert frame.evaluate(scheme) == "light"

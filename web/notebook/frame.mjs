@@ -70,6 +70,7 @@ function loaded(element) {
   const { frame, note } = parts.get(element);
   const body = whatIsIn(frame);
   if (body) {
+    dress(frame);
     measured.observe(body);
     fits.get(frame)();
     return;
@@ -78,6 +79,16 @@ function loaded(element) {
   note.hidden = false;
   note.textContent = "This output was about to lead its frame to another page: it was taken away.";
 }
+
+/** Light or dark as the page is here, whatever the system prefers: a reader may choose. */
+function dress(frame) {
+  const body = whatIsIn(frame);
+  if (body) body.parentElement.style.colorScheme = getComputedStyle(frame).colorScheme;
+}
+
+new MutationObserver(() => {
+  for (const frame of document.querySelectorAll(".rich iframe")) dress(frame);
+}).observe(document.body, { attributes: true, attributeFilter: ["data-theme"] });
 
 function fit(frame) {
   const body = whatIsIn(frame);

@@ -45,6 +45,7 @@ def write_typescript(target: Path) -> None:
         "out": str(target),
         "readme": "none",
         "entryFileName": "index",
+        "groupOrder": ["Namespaces", "Functions", "Classes", "Interfaces", "*"],
         "hidePageHeader": True,
         "hideBreadcrumbs": True,
         "disableSources": True,
@@ -99,7 +100,10 @@ def without_dead_links(text: str) -> str:
 def name_pages(target: Path) -> None:
     """Pages are called what programs import; the first of them leads to all."""
     for file in target.rglob("*.md"):
-        file.write_text(without_dead_links(file.read_text("utf-8")), "utf-8")
+        text = without_dead_links(file.read_text("utf-8"))
+        # What is taken apart at once has no name of its own.
+        text = re.sub(r"(\\_\\_|__)namedParameters", "options", text)
+        file.write_text(text, "utf-8")
     rows = []
     for name, source in entries().items():
         page, shown = (
@@ -108,12 +112,12 @@ def name_pages(target: Path) -> None:
         )
         file = target / f"{page}.md"
         text = file.read_text("utf-8")
-        file.write_text(re.sub(r"\A# .*", f"# `{shown}`", text), "utf-8")
+        file.write_text(re.sub(r"\A# .*", f"# TypeScript: `{shown}`", text), "utf-8")
         rows.append((shown, page))
     inside = sorted((target / "index" / "namespaces").glob("*.md"))
     for file in inside:
         text = re.sub(
-            r"\A# .*", f"# `{file.stem}` of `dlpack-web`", file.read_text("utf-8")
+            r"\A# .*", f"# TypeScript: `{file.stem}` of `dlpack-web`", file.read_text("utf-8")
         )
         file.write_text(text, "utf-8")
     rows[1:1] = [

@@ -32,6 +32,7 @@ export class PagePython {
   #all;
   #restart;
   #loading = null;
+  #live = null; // ../../../notebook/live.mjs, once there is a kernel
 
   constructor(bar, elements) {
     this.#bar = bar;
@@ -91,8 +92,7 @@ export class PagePython {
   async restart() {
     for (const block of this.#blocks) block.forget();
     if (!this.kernel) return this.#start();
-    const { endAll } = await import("../../../notebook/live.mjs");
-    endAll();
+    this.#live.endAll();
     this.kernel.restart();
     return true;
   }
@@ -109,10 +109,12 @@ export class PagePython {
   async #load() {
     this.#tell(WORDS.starting);
     try {
-      const [{ Kernel }] = await Promise.all([
+      const [{ Kernel }, live] = await Promise.all([
         import("../../../notebook/kernel.mjs"),
+        import("../../../notebook/live.mjs"),
         import("../../../notebook/outputs.mjs"),
       ]);
+      this.#live = live;
       this.kernel ??= new Kernel((message) => this.#hear(message));
       this.kernel.restart();
       return true;
@@ -123,7 +125,7 @@ export class PagePython {
     }
   }
 
-  async #hear(message) {
+  #hear(message) {
     switch (message.type) {
       case "state":
         this.#bar.dataset.state = message.state;
@@ -146,11 +148,9 @@ export class PagePython {
       case "update":
         for (const block of this.#blocks) block.update(message);
         break;
-      case "picture": {
-        const { keepPicture } = await import("../../../notebook/live.mjs");
-        keepPicture(message);
+      case "picture": // before the output that shows it: nothing is awaited here
+        this.#live.keepPicture(message);
         break;
-      }
       case "failed":
         this.#bar.dataset.problem = "";
         this.#tell(`Python did not start: ${message.message}`);
