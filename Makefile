@@ -89,7 +89,7 @@ test: ## Test: the tests, but for those of notebooks and other browsers
 
 test-all: test test-desktop test-live test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
 
-serve: $(LITE) site ## Use: the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
+serve: $(LITE) docs ## Use: the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
 	@$(PYTHON_BIN)/python web/serve.py --port 8000 $(if $(OUTSIDE),--outside)
 
 lite: $(LITE) ## Use: a JupyterLite site with notebooks: build/lite/site
