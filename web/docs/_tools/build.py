@@ -24,6 +24,15 @@ def sphinx() -> int:
     return subprocess.run(command, check=False, env=environment).returncode
 
 
+def remove_stale() -> None:
+    """Pages whose sources are gone: Sphinx leaves them, and the search would not."""
+    for page in SITE.rglob("*.html"):
+        name = page.relative_to(SITE).with_suffix(".md")
+        made = name.stem in {"genindex", "py-modindex", "search"}  # by Sphinx itself
+        if not made and "_static" not in name.parts and not (SOURCE / name).is_file():
+            page.unlink()
+
+
 def main() -> int:
     began = time.monotonic()
     prepare()
@@ -31,6 +40,7 @@ def main() -> int:
     failed = sphinx()
     if failed:
         return failed
+    remove_stale()
     make_strict(SITE)
     pages = len(list(SITE.rglob("*.html")))
     where = SITE.relative_to(Path.cwd()) if SITE.is_relative_to(Path.cwd()) else SITE

@@ -117,7 +117,9 @@ def name_pages(target: Path) -> None:
     inside = sorted((target / "index" / "namespaces").glob("*.md"))
     for file in inside:
         text = re.sub(
-            r"\A# .*", f"# TypeScript: `{file.stem}` of `dlpack-web`", file.read_text("utf-8")
+            r"\A# .*",
+            f"# TypeScript: `{file.stem}` of `dlpack-web`",
+            file.read_text("utf-8"),
         )
         file.write_text(text, "utf-8")
     rows[1:1] = [
