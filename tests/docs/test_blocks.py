@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from browser import open_page
-from pages import ROOT, SITE, Fence, all_fences, built
+from documentation import ROOT, SITE, Fence, all_fences, built
 from playwright.sync_api import Browser, Page
 from serve import Server
 

@@ -9,7 +9,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 
-from pages import ROOT, SITE, SOURCE, sources
+from documentation import ROOT, SITE, SOURCE, sources
 
 import dlpack_web as dlw
 

@@ -21,6 +21,10 @@ def test_a_block_runs_those_before_it(open_docs: Callable) -> None:
     assert page.evaluate("performance.getEntriesByType('resource').length") < 40
     count = page.locator(".block").count()
     page.click(f".block >> nth={count - 1} >> .run")
+    # How far it is stands in the block: the page's bar may be out of sight.
+    page.wait_for_selector(
+        f".block >> nth={count - 1} >> .state:has-text('Loading')", timeout=WAIT
+    )
     last = f".block[data-state=done] >> nth={count - 1}"  # as many are done
     page.wait_for_selector(last, timeout=WAIT)
     assert page.inner_text(".python-state") == "Python is ready."
@@ -30,8 +34,11 @@ def test_by_keyboard_edited_wrong_and_anew(open_docs: Callable) -> None:
     page = begin(open_docs, "tutorials/first-tensor.html")
     page.focus(f"{FIRST} >> pre")
     page.keyboard.press("Control+Enter")
+    page.click(".block >> nth=1 >> .run")  # too early, and it says so
+    assert "again when" in page.inner_text(".block >> nth=1 >> .state")
     page.wait_for_selector(".block[data-state=done] >> nth=0", timeout=WAIT)
-    page.keyboard.press("Enter")  # the listing has the keyboard still
+    page.focus(f"{FIRST} >> pre")
+    page.keyboard.press("Enter")
     page.wait_for_selector(".block[data-edited] .editor")
     page.keyboard.press("Control+a")
     page.keyboard.type("/ # of the editor, not of the theme's search")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from pages import ROOT, SITE, built, dead_links
+from documentation import ROOT, SITE, built, dead_links
 from playwright.sync_api import Page
 
 PHONE = {"width": 390, "height": 844}

@@ -79,6 +79,11 @@ export class Block {
     this.#show("waiting", "Waiting for Python…");
   }
 
+  /** How far Python is, where somebody waits for it: the page's bar may be out of sight. */
+  tellLoading(text) {
+    if (this.#element.dataset.state === "waiting") this.#state.textContent = text;
+  }
+
   giveUp(why) {
     this.busy = false;
     this.#show("idle", why);

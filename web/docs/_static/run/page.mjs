@@ -63,7 +63,11 @@ export class PagePython {
   async runTo(last, anew = false) {
     const blocks = this.#blocks.slice(0, last + 1);
     const due = blocks.filter((block, i) => anew || i === last || !block.ran);
-    if (due.some(({ busy }) => busy)) return false;
+    if (due.some(({ busy }) => busy)) {
+      if (!blocks[last].busy)
+        blocks[last].giveUp("A block above it runs: again when that has ended.");
+      return false;
+    }
     for (const block of due) block.wait();
     if (!(await this.#start())) {
       for (const block of due) block.giveUp("Python did not start.");
@@ -71,7 +75,8 @@ export class PagePython {
     }
     for (const [i, block] of due.entries()) {
       if (await block.execute(this.kernel)) continue;
-      for (const later of due.slice(i + 1)) later.giveUp("A block above it failed.");
+      for (const later of due.slice(i + 1))
+        later.giveUp("A block above it did not run to its end.");
       return false;
     }
     return true;
@@ -138,6 +143,7 @@ export class PagePython {
       case "progress":
         this.#bar.style.setProperty("--part", `${100 * message.part}%`);
         this.#tell(message.text);
+        for (const block of this.#blocks) block.tellLoading(message.text);
         break;
       case "note":
         if (/^Loading/.test(message.text)) this.#tell(message.text);
