@@ -10,6 +10,7 @@ SHELL := /bin/bash
 
 PAGE ?= demo
 SECONDS ?= 60
+MINUTES ?= 10
 TOOLCHAIN := wasm/toolchain
 PYTHON_BIN := build/venv/bin
 NODE_BIN := node_modules/.bin
@@ -52,7 +53,7 @@ JS := js/dist/index.js
 C_FILES := $(wildcard wasm/*.c wasm/*.h)
 EXAMPLE_FILES := $(wildcard wasm/example/*.c wasm/example/*.h)
 FUZZ_FILES := $(wildcard tests/fuzz/core/*.c tests/fuzz/core/*.h)
-C_TESTS := $(wildcard tests/native/*.c tests/fuzz/*.c) $(FUZZ_FILES) $(EXAMPLE_FILES)
+C_TESTS := $(wildcard tests/native/*.c tests/fuzz/*.c wasm/toolchain/windows/*.h) $(FUZZ_FILES) $(EXAMPLE_FILES)
 PY_FILES := $(filter-out $(NATIVE) $(BRIDGE),$(wildcard py/dlpack_web/*.*))
 TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
@@ -65,7 +66,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 # What goes into the kit, beside what is built.
 KIT_FILES = $(shell find tests -name '*.mjs' -o -name '*.py' -o -name '*.json') \
   tests/kit/run.sh tests/kit/README.txt js/EXCHANGE.md web/counters.mjs
-.PHONY: test-all test-bundlers test-desktop test-live test-firefox test-webkit test-deno test-node-gpu
+.PHONY: soak test-all test-bundlers test-desktop test-live test-firefox test-webkit test-deno test-node-gpu
 .PHONY: gpu-kit test-gpu-kit fuzz fuzz-js
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
@@ -124,7 +125,7 @@ package: $(JS) $(WHEEL) ## Build: dist/*.tgz for npm
 
 # The tag of a release, such as v1.2.3: then CHANGELOG.md must have its date, too.
 TAG ?=
-release: package $(VENV) ## Release: dist/release: all files of a release, an SBOM and their sums
+release: package $(VENV) build/windows/.done ## Release: dist/release: all files of a release, an SBOM and their sums
 	@$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py build dist/release
 
 # A clone gives the same bytes, and what was made installs where nothing else is.
@@ -146,7 +147,7 @@ asan: $(ASAN) ## Build: the same under AddressSanitizer and UndefinedBehaviorSan
 
 # Those that the others follow (-c) come first. Old NumPys have no versions for all Pythons.
 locks: build/locks/.done ## Tend: requirements/*.txt anew from requirements/*.in, with the hashes of all files
-	@for name in locks dev docs interop tensorflow model lite desktop $(OLD_NUMPYS:%=numpy-%); do
+	@for name in locks dev docs interop tensorflow model lite desktop windows $(OLD_NUMPYS:%=numpy-%); do
 	  echo "[locks] requirements/$$name.txt"
 	  case $$name in numpy-*) all= ;; *) all=--universal ;; esac
 	  build/locks/bin/uv pip compile --quiet --no-config $$all --python-version 3.12 \
@@ -208,6 +209,9 @@ test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Nex
 
 test-browser: $(if $(READY),,$(NEEDS_chain) $(PATCHED) site chromium) ## Test: pages, Pyodide and WebGPU in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py
+
+soak: $(NEEDS_live) site chromium ## Test: the landing page for MINUTES=10: its memory has to stay flat
+	@$(PYTHON_BIN)/python tests/browser/soak.py --minutes $(MINUTES)
 
 test-live: $(NEEDS_live) site chromium ## Test: the landing page, in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser/test_live.py
@@ -311,6 +315,11 @@ build/docs/typedoc/.done: $(addprefix web/docs/_tools/typedoc/package,.json -loc
 build/desktop/.done: requirements/desktop.txt $(MAKE_VENV)
 	@echo "[setup] wgpu-py into build/desktop"
 	$(TOOLCHAIN)/make_venv.sh build/desktop desktop
+	touch $@
+
+build/windows/.done: requirements/windows.txt $(MAKE_VENV)
+	@echo "[setup] zig into build/windows"
+	$(TOOLCHAIN)/make_venv.sh build/windows windows
 	touch $@
 
 build/interop/.torch: build/interop/.done requirements/torch.txt

@@ -194,7 +194,15 @@ dlw_status dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source,
 
 /* --- memory of our own ----------------------------------------------------------- */
 
-static void drop_memory(dlw_tensor *root) { free(dlw_dl(root)->data); }
+#ifdef _WIN32 /* without aligned_alloc, because its free could not take that */
+#include <malloc.h>
+#define aligned_alloc(alignment, size) _aligned_malloc(size, alignment)
+#define free_aligned(data) _aligned_free(data)
+#else
+#define free_aligned(data) free(data)
+#endif
+
+static void drop_memory(dlw_tensor *root) { free_aligned(dlw_dl(root)->data); }
 
 dlw_status dlw_tensor_empty(int32_t ndim, const int64_t *shape, DLDataType dtype,
                             uint64_t flags, dlw_tensor **out) {
@@ -213,7 +221,7 @@ dlw_status dlw_tensor_empty(int32_t ndim, const int64_t *shape, DLDataType dtype
   if ((uint64_t)size * bits % 8 != 0) ((uint8_t *)data)[bytes - 1] = 0;
   dlw_tensor *tensor = dlw_tensor_new(ndim, 0);
   if (tensor == NULL) {
-    free(data);
+    free_aligned(data);
     return DLW_NO_MEMORY;
   }
   tensor->managed.flags = flags;

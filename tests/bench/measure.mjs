@@ -33,10 +33,12 @@ function shuffled(list) {
 /** Runs a batch of `count`; `{total, blocked}` in ms for each of them. */
 async function sample(way, count) {
   const start = now();
-  for (let i = 0; i < count; i++) {
-    if (way.each) await way.each();
-    else way.run();
-  }
+  if (way.loop) way.loop(count);
+  else
+    for (let i = 0; i < count; i++) {
+      if (way.each) await way.each();
+      else way.run();
+    }
   const blocked = now() - start;
   await way.settle?.();
   return { total: (now() - start) / count, blocked: blocked / count };

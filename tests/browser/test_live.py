@@ -178,6 +178,16 @@ UNPLUG = """() => {
 }"""
 
 
+def test_an_animation_that_is_over_gives_its_pixels_back(live: Live) -> None:
+    """Chromium keeps those of a canvas that is merely collected."""
+    source = live.page.evaluate_handle("live.player.source")
+    live.page.select_option("#size", "medium")
+    live.goes_on()
+    assert source.evaluate("({ source }) => [source.width, source.height]") == [0, 0]
+    live.page.select_option("#size", "small")
+    live.goes_on()
+
+
 def test_the_camera_is_shown_and_its_end_is_told(
     browser: Browser, server: Server
 ) -> None:

@@ -26,6 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SMOKE = Path(__file__).with_name("smoke.py")
+WINDOWS = Path(__file__).with_name("windows.py")
 SUMS, SBOM = "SHA256SUMS", "sbom.cdx.json"
 # Of files in archives: whoever builds them, and whenever, gets the same bytes.
 # Of the project, as long as it is settled nowhere: this one is nobody's (RFC 2606).
@@ -123,7 +124,7 @@ def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
 
 
 def build(out: Path) -> None:
-    """sdist, the wheels for Pyodide and for this machine, the npm package, an SBOM, sums."""
+    """sdist, the wheels for Pyodide, this machine and Windows, the npm package, an SBOM, sums."""
     version = check_versions(ROOT)
     changed = run("git", "status", "--porcelain").strip()
     if changed:
@@ -147,8 +148,9 @@ def build(out: Path) -> None:
             SOURCE_DATE_EPOCH=str(LONG_AGO),
             CFLAGS="-g0",  # the folder is another each time
         )
-        for made in (work / "wheels").iterdir():
-            shutil.copyfile(made, out / made.name)
+        (native,) = (work / "wheels").iterdir()
+        shutil.copyfile(native, out / native.name)
+        run(ROOT / "build/windows/bin/python", WINDOWS, native, out)
     (out / SBOM).write_text(json.dumps(sbom(), indent=2, sort_keys=True) + "\n")
     sums = [f"{sha256(file)}  {file.name}" for file in sorted(out.iterdir())]
     (out / SUMS).write_text("\n".join(sums) + "\n")
@@ -253,8 +255,11 @@ def install(out: Path) -> None:
     """pip and npm, each in an empty folder and without a network."""
     check_sums(out)
     version = check_versions(ROOT)
+    elsewhere = ("wasm32", "win_")
     (native,) = (
-        file for file in out.resolve().glob("*.whl") if "wasm32" not in file.name
+        file
+        for file in out.resolve().glob("*.whl")
+        if not any(part in file.name for part in elsewhere)
     )
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder)

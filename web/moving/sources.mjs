@@ -71,7 +71,10 @@ export function animation([width, height]) {
       asked = requestAnimationFrame(step);
     },
     pause,
-    close: pause,
+    close() {
+      pause();
+      canvas.width = canvas.height = 0; // Chromium keeps its pixels for good otherwise
+    },
   };
 }
 
