@@ -38,6 +38,7 @@ MODEL := build/model/.done
 MEASUREMENTS := build/measurements/.done
 PYPI_WHEELS := build/wheels/.done
 LITE := build/lite/.done
+DOCS := build/docs/venv/.done build/docs/typedoc/.done
 EXAMPLE := build/example/example.wasm
 # What single pages need besides the site.
 NEEDS_chain := $(LIBRARIES) $(MODEL)
@@ -62,6 +63,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
 .PHONY: address release release-check where-it-runs
+.PHONY: docs test-docs
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
 # What goes into the kit, beside what is built.
@@ -89,12 +91,15 @@ test: ## Test: the tests, but for those of notebooks and other browsers
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
 	  test-asan test-browser test-native test-js test-package
 
-test-all: test test-desktop test-live test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
+test-all: test test-desktop test-live test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
 
-serve: $(LITE) $(NEEDS_arrow) site ## Use: the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
+serve: $(LITE) $(NEEDS_arrow) docs ## Use: the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
 	@$(PYTHON_BIN)/python web/serve.py --port 8000 $(if $(OUTSIDE),--outside)
 
 lite: $(LITE) ## Use: a JupyterLite site with notebooks: build/lite/site
+
+docs: $(DOCS) $(NATIVE) site ## Use: the documentation: build/site/docs (offline; `make serve` shows it)
+	@build/docs/venv/bin/python web/docs/_tools/build.py
 
 bench: $(NATIVE) $(LIBRARIES) site chromium ## Measure: measurements: build/bench.json, build/bench.md and plots
 	@$(PYTHON_BIN)/python tests/bench/bench.py
@@ -111,7 +116,6 @@ fix: $(VENV) $(NPM) ## Tend: format and repair what tools can repair
 	$(PYTHON_BIN)/clang-format -i $(C_FILES) $(C_TESTS)
 	$(PYTHON_BIN)/ruff check --fix
 	$(PYTHON_BIN)/ruff format
-	$(PYTHON_BIN)/python tests/readme_table.py
 	$(NODE_BIN)/biome check --write
 
 where-it-runs: $(VENV) ## Tend: the table of web/RUNTIMES.md, of what the suites found
@@ -146,7 +150,7 @@ asan: $(ASAN) ## Build: the same under AddressSanitizer and UndefinedBehaviorSan
 
 # Those that the others follow (-c) come first. Old NumPys have no versions for all Pythons.
 locks: build/locks/.done ## Tend: requirements/*.txt anew from requirements/*.in, with the hashes of all files
-	@for name in locks dev interop tensorflow model lite desktop pyodide windows $(OLD_NUMPYS:%=numpy-%); do
+	@for name in locks dev docs interop tensorflow model lite desktop pyodide windows $(OLD_NUMPYS:%=numpy-%); do
 	  echo "[locks] requirements/$$name.txt"
 	  case $$name in numpy-*) all= ;; *) all=--universal ;; esac
 	  build/locks/bin/uv pip compile --quiet --no-config $$all --python-version 3.12 \
@@ -247,6 +251,9 @@ test-desktop: build/desktop/.done $(MODEL) $(NATIVE) ## Test: dlw.webgpu in CPyt
 	echo "[test] tests/desktop"
 	PYTHONPATH=py build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider
 
+test-docs: docs build/desktop/.done $(LITE) $(LIBRARIES) chromium ## Test: every block of the documentation, its links, names, search
+	$(PYTHON_BIN)/python -m pytest tests/docs
+
 test-lite: $(LITE) chromium ## Test: notebooks and PyScript, in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/lite
 
@@ -293,6 +300,20 @@ build/interop/.done: requirements/interop.txt $(MAKE_VENV)
 	@echo "[setup] frameworks into build/interop"
 	$(TOOLCHAIN)/make_venv.sh build/interop interop
 	touch $@
+
+build/docs/venv/.done: requirements/docs.txt $(MAKE_VENV)
+	@echo "[setup] Sphinx into build/docs"
+	$(TOOLCHAIN)/make_venv.sh build/docs/venv docs
+	touch $@
+
+# TypeDoc brings the TypeScript that it understands.
+build/docs/typedoc/.done: $(addprefix web/docs/_tools/typedoc/package,.json -lock.json)
+	@$(TOOLCHAIN)/need.sh npm
+	echo "[setup] TypeDoc into build/docs"
+	mkdir -p $(@D) && cp $^ $(@D)
+	cd $(@D)
+	$(NPM_CI)
+	touch .done
 
 build/desktop/.done: requirements/desktop.txt $(MAKE_VENV)
 	@echo "[setup] wgpu-py into build/desktop"

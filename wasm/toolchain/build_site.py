@@ -35,6 +35,7 @@ def contents() -> dict[str, Path]:
     for name in ("libraries", "model", "measurements"):
         parts[name] = ROOT / "build" / name / "site"
     parts["wheels"] = ROOT / "build" / "wheels"  # for Pyodide, from PyPI
+    parts["docs"] = ROOT / "build" / "docs" / "site"  # of sources in web/docs
     lite = ROOT / "build" / "lite" / "site"
     parts["packages"] = lite / "static" / "pyodide"  # Pyodide with IPython and others
     parts["examples"] = lite / "files"

@@ -22,8 +22,8 @@ import {
   syntaxHighlighting,
   tags,
 } from "../libraries/notebook.mjs";
-import { forget } from "./live.mjs";
-import { addOutput, markdown, outputElement, updateOutputs } from "./output.mjs";
+import { markdown } from "./output.mjs";
+import { Outputs } from "./outputs.mjs";
 
 const COLOURS = HighlightStyle.define(
   [
@@ -61,9 +61,7 @@ export class Cell {
   state = "idle";
   #text;
   #help;
-  #clearNext = false;
-  #drawing = 0;
-  #shown = []; // { output, element }, as they are on the page
+  #outputs;
 
   /**
    * @param notebook - what the keys do: `key(name, cell)`, and `complete(code, position)`,
@@ -82,7 +80,7 @@ export class Cell {
     } = {},
   ) {
     this.notebook = notebook;
-    Object.assign(this, { id, type, outputs, count, metadata, kept });
+    Object.assign(this, { id, type, count, metadata, kept });
     this.element = document.createElement("section");
     this.element.className = "cell";
     this.element.tabIndex = -1;
@@ -95,7 +93,8 @@ export class Cell {
       <div class="outputs" role="group" aria-label="Output"></div>`;
     const find = (name) => this.element.querySelector(name);
     [this.run, this.gutter] = [find(".run"), find(".count")];
-    [this.place, this.#text, this.area] = [find(".source"), find(".text"), find(".outputs")];
+    [this.place, this.#text] = [find(".source"), find(".text")];
+    this.#outputs = new Outputs(find(".outputs"), outputs);
     this.run.addEventListener("click", () => notebook.key("run", this));
     this.#help = find(".help");
     for (const [name, sign, title] of BUTTONS) {
@@ -113,8 +112,11 @@ export class Cell {
       state: EditorState.create({ doc: source, extensions: this.#extensions() }),
     });
     if (type === "markdown" && source) this.render();
-    this.showOutputs();
     this.#show();
+  }
+
+  get outputs() {
+    return this.#outputs.list;
   }
 
   get source() {
@@ -144,80 +146,35 @@ export class Cell {
   }
 
   clear() {
-    forget(this.outputs);
-    this.outputs = [];
+    this.#outputs.clear();
     this.count = null;
-    this.showOutputs();
     this.#show();
   }
 
   become(state) {
     this.state = state;
     this.#show();
-    if (state === "idle") this.showOutputs();
+    if (state === "idle") this.#outputs.show();
   }
 
   /** Takes it off the page. */
   remove() {
-    forget(this.outputs);
-    cancelAnimationFrame(this.#drawing);
+    this.#outputs.close();
     this.element.remove();
     this.editor.destroy();
   }
 
   /** One message of the kernel while the cell runs. */
   hear(message) {
-    if (message.type === "start") {
-      this.#clearNext = false;
-      this.count = message.count;
-      this.become("running");
-      return;
-    }
-    if (message.type === "clear") {
-      this.#clearNext = message.wait;
-      if (!message.wait) this.#drop();
-    } else {
-      if (this.#clearNext) this.#drop();
-      this.#clearNext = false;
-      addOutput(this.outputs, message, this.count);
-    }
-    this.#showSoon();
+    this.#outputs.hear(message, this.count);
+    if (message.type !== "start") return;
+    this.count = message.count;
+    this.become("running");
   }
 
   /** What was shown with a display id is something else now. */
   update(message) {
-    if (updateOutputs(this.outputs, message)) this.#showSoon();
-  }
-
-  /** Once a frame, however much there is. */
-  #showSoon() {
-    this.#drawing ||= requestAnimationFrame(() => this.showOutputs());
-  }
-
-  #drop() {
-    forget(this.outputs);
-    this.outputs = [];
-  }
-
-  showOutputs() {
-    cancelAnimationFrame(this.#drawing);
-    this.#drawing = 0;
-    const before = this.#shown;
-    this.#shown = this.outputs.map((output, i) => {
-      if (before[i]?.output === output) return before[i];
-      const element = outputElement(output, before[i]?.element);
-      if (!element.matches(".slider")) element.tabIndex = 0; // what is wide is scrolled by keys
-      return { output, element };
-    });
-    // What is there stays there: a frame that is moved loads anew.
-    for (const [i, { element }] of this.#shown.entries()) {
-      const there = this.area.children[i];
-      if (there === element) continue;
-      if (there) there.replaceWith(element);
-      else this.area.append(element);
-      if (element.matches(".error")) element.scrollTop = element.scrollHeight; // what it is about
-    }
-    while (this.area.children.length > this.#shown.length) this.area.lastChild.remove();
+    this.#outputs.update(message);
   }
 
   /** Says where in the notebook it is. */

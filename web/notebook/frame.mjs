@@ -4,8 +4,8 @@
 import { framedOf } from "./safe.mjs";
 
 const SANDBOX = "allow-same-origin allow-popups allow-popups-to-escape-sandbox";
-const POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-const STYLE = await (await fetch(new URL("./frame.css", import.meta.url))).text();
+const STYLE = new URL("./frame.css", import.meta.url).href;
+const POLICY = `default-src 'none'; style-src 'unsafe-inline' ${STYLE}; img-src data:`;
 const FITS = 60; // times that a frame takes the height of its content: styles can make that endless
 
 const parts = new WeakMap(); // element of frameOf() -> { frame, note }
@@ -58,7 +58,7 @@ function fill(element, source) {
 const pageOf = (html) =>
   '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>output</title>' +
   `<meta http-equiv="Content-Security-Policy" content="${POLICY}">` +
-  `<style>${STYLE}</style></head><body>${html}</body></html>`;
+  `<link rel="stylesheet" href="${STYLE}"></head><body>${html}</body></html>`;
 
 /** The body of what we put there; null if it is not there yet, or something else is. */
 function whatIsIn(frame) {
@@ -70,6 +70,7 @@ function loaded(element) {
   const { frame, note } = parts.get(element);
   const body = whatIsIn(frame);
   if (body) {
+    dress(frame);
     measured.observe(body);
     fits.get(frame)();
     return;
@@ -78,6 +79,16 @@ function loaded(element) {
   note.hidden = false;
   note.textContent = "This output was about to lead its frame to another page: it was taken away.";
 }
+
+/** Light or dark as the page is here, whatever the system prefers: a reader may choose. */
+function dress(frame) {
+  const body = whatIsIn(frame);
+  if (body) body.parentElement.style.colorScheme = getComputedStyle(frame).colorScheme;
+}
+
+new MutationObserver(() => {
+  for (const frame of document.querySelectorAll(".rich iframe")) dress(frame);
+}).observe(document.body, { attributes: true, attributeFilter: ["data-theme"] });
 
 function fit(frame) {
   const body = whatIsIn(frame);

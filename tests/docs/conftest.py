@@ -1,0 +1,58 @@
+"""One browser and one server for the tests of the documentation, which `make docs` has built."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from browser import Watch, open_browser, open_page
+from playwright.sync_api import Browser, Page
+from serve import SITE, Server
+
+sys.path.append(str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    if not (SITE / "docs" / "index.html").is_file():
+        pytest.fail(
+            "the documentation is not built: run `make test-docs`, which does it"
+        )
+    with Server() as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield running
+        running.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with open_browser() as running:
+        yield running
+
+
+@pytest.fixture
+def open_docs(
+    browser: Browser, server: Server
+) -> Iterator[Callable[..., tuple[Page, Watch]]]:
+    """Open a page of the documentation; it must not complain."""
+    with ExitStack() as stack:
+        watches = []
+
+        def start(
+            name: str = "index.html", script: str = "", **options: object
+        ) -> tuple[Page, Watch]:
+            page, watch = stack.enter_context(
+                open_page(browser, server.url, **options)  # type: ignore[arg-type]
+            )
+            if script:
+                page.add_init_script(script)
+            watches.append(watch)
+            page.goto(f"{server.url}docs/{name}")
+            return page, watch
+
+        yield start
+        assert [line for watch in watches for line in watch.complaints()] == []

@@ -1,0 +1,66 @@
+"""Adapters and dtypes stand in several places: a test fails and names the one that was forgotten.
+
+web/docs/howto/add-an-adapter.md and CONTRIBUTING.md tell what belongs there.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPORTS = json.loads((ROOT / "package.json").read_text())["exports"]
+NOT_ADAPTERS = {"./share"}  # devices.ts has no library of its own
+ADAPTERS = sorted(
+    name.removeprefix("./")
+    for name, target in EXPORTS.items()
+    if "/adapters/" in str(target) and name not in NOT_ADAPTERS
+)
+DTYPES = [row["name"] for row in json.loads((ROOT / "tests/dtypes.json").read_text())]
+
+# File -> what it must say of an adapter of that name.
+PLACES = {
+    "package.json": r'"\./{name}": "\./js/dist/adapters/{name}\.js",?(?s:.*)"alias"'
+    r'(?s:.*)"\./{name}": "\./js/dist/adapters/{name}\.js"',
+    "js/src/adapters/all.ts": r"(?m)^  {name}: \{{",
+    "js/src/exchange/take.ts": r'\w+: "{name}",',
+    "py/dlpack_web/_adapter.py": r'"{name}"',
+    "tests/js/surface.test.mjs": r'"\./{name}": \[',
+    "tests/package/types/libraries.ts": r'"dlpack-web/{name}"',
+    "web/docs/howto/javascript-libraries.md": r"(?m)^\| `{name}`: ",
+}
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_an_adapter_is_in_every_place(name):
+    lost = [
+        file
+        for file, pattern in PLACES.items()
+        if not re.search(
+            pattern.format(name=name), (ROOT / file).read_text("utf-8"), re.MULTILINE
+        )
+    ]
+    assert lost == [], f"{name} is missing in these: web/docs/howto/add-an-adapter.md"
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_an_adapter_has_tests(name):
+    """In Node or in a browser, by its name."""
+    files = [f"tests/js/{name}.test.mjs", f"tests/browser/{name}_cases.mjs"]
+    assert any((ROOT / file).is_file() for file in files), files
+
+
+def test_every_source_of_an_adapter_is_exported():
+    sources = {path.stem for path in (ROOT / "js/src/adapters").glob("*.ts")}
+    assert sources == {*ADAPTERS, "all", "common", "devices"}
+
+
+@pytest.mark.parametrize("place", ["wasm/dtype.c", "js/src/core/dtype.ts"])
+def test_a_dtype_is_in_every_place(place):
+    """Names whose bits are a number of their own are made of their kind's."""
+    text = (ROOT / place).read_text("utf-8")
+    named = [name for name in DTYPES if re.match(r"float[468]_", name)]
+    kinds = {re.match(r"[a-z]+", name)[0] for name in DTYPES if name not in named}
+    lost = [name for name in [*named, *sorted(kinds)] if f'"{name}' not in text]
+    assert lost == [], f"{place} lacks what tests/dtypes.json has"

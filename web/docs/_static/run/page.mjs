@@ -1,0 +1,181 @@
+// The Python of a page: finds its blocks and, when one is first run, loads a kernel for all of
+// them. Blocks are run in their order; who runs one runs those before it that have not run.
+import { Block } from "./block.mjs";
+
+const at = (path) => new URL(path, import.meta.url).href;
+const PYTHON = at("../../../packages/pyodide.mjs");
+const GPU = /\bwebgpu\b/;
+const WORDS = {
+  starting: "Python is loading…",
+  idle: "Python is ready.",
+  busy: "Python is busy.",
+  interrupting: "Interrupting… Restart ends it now.",
+  dead: "Python has stopped. Restart, or run a block, begins anew.",
+};
+
+/** Why a page's blocks cannot run here: { python, gpu }, each a sentence or null. */
+async function problems(codes) {
+  const found = await fetch(PYTHON, { method: "HEAD" }).catch(() => null);
+  const python = found?.ok
+    ? null
+    : "Python is not on this site: the blocks can be read and copied, and not run (`make lite` brings it).";
+  if (python || !codes.some((code) => GPU.test(code))) return { python, gpu: null };
+  const { webgpuProblem } = await import("../../../support.mjs");
+  return { python, gpu: await webgpuProblem() };
+}
+
+export class PagePython {
+  kernel = null;
+  #bar;
+  #blocks;
+  #say;
+  #all;
+  #restart;
+  #loading = null;
+  #live = null; // ../../../notebook/live.mjs, once there is a kernel
+
+  constructor(bar, elements) {
+    this.#bar = bar;
+    this.#say = bar.querySelector(".python-state");
+    this.#all = bar.querySelector(".run-all");
+    this.#restart = bar.querySelector(".restart");
+    this.#blocks = elements.map((element, i) => new Block(element, i, this));
+    this.#all.addEventListener("click", () => this.runTo(this.#blocks.length - 1, true));
+    this.#restart.addEventListener("click", () => this.restart());
+  }
+
+  /** Turns the buttons on, or says in their place what is missing. */
+  async open() {
+    const { python, gpu } = await problems(this.#blocks.map(({ code }) => code));
+    this.#bar.dataset.state = python ? "missing" : "off";
+    if (python) this.#tell(python);
+    const first = gpu ? this.#blocks.findIndex(({ code }) => GPU.test(code)) : Infinity;
+    for (const [i, block] of this.#blocks.entries()) {
+      block.open(
+        python ? "It cannot run here: Python is not on this site." : i >= first ? gpu : null,
+      );
+    }
+    this.#all.disabled = Boolean(python || gpu);
+    document.documentElement.dataset.blocks = "open";
+  }
+
+  /** Runs a block, after those before it that have not run; `anew`: those that have, too. */
+  async runTo(last, anew = false) {
+    const blocks = this.#blocks.slice(0, last + 1);
+    const due = blocks.filter((block, i) => anew || i === last || !block.ran);
+    if (due.some(({ busy }) => busy)) {
+      if (!blocks[last].busy)
+        blocks[last].giveUp("A block above it runs: again when that has ended.");
+      return false;
+    }
+    for (const block of due) block.wait();
+    if (!(await this.#start())) {
+      for (const block of due) block.giveUp("Python did not start.");
+      return false;
+    }
+    for (const [i, block] of due.entries()) {
+      if (await block.execute(this.kernel)) continue;
+      for (const later of due.slice(i + 1))
+        later.giveUp("A block above it did not run to its end.");
+      return false;
+    }
+    return true;
+  }
+
+  interrupt() {
+    this.kernel?.interrupt();
+  }
+
+  slide(detail) {
+    this.kernel?.slide(detail.number, detail.value);
+  }
+
+  complete(code, position) {
+    return this.kernel ? this.kernel.complete(code, position) : [];
+  }
+
+  async restart() {
+    for (const block of this.#blocks) block.forget();
+    if (!this.kernel) return this.#start();
+    this.#live.endAll();
+    this.kernel.restart();
+    return true;
+  }
+
+  /** Python, when it is there: true; a kernel that ended is started again. */
+  #start() {
+    if (this.kernel && this.kernel.state !== "dead") return Promise.resolve(true);
+    this.#loading ??= this.#load().finally(() => {
+      this.#loading = null;
+    });
+    return this.#loading;
+  }
+
+  async #load() {
+    this.#tell(WORDS.starting);
+    try {
+      const [{ Kernel }, live] = await Promise.all([
+        import("../../../notebook/kernel.mjs"),
+        import("../../../notebook/live.mjs"),
+        import("../../../notebook/outputs.mjs"),
+      ]);
+      this.#live = live;
+      this.kernel ??= new Kernel((message) => this.#hear(message));
+      this.kernel.restart();
+      return true;
+    } catch (error) {
+      this.#bar.dataset.state = "dead";
+      this.#tell(`Python did not start: ${error.message}`);
+      return false;
+    }
+  }
+
+  #hear(message) {
+    switch (message.type) {
+      case "state":
+        this.#bar.dataset.state = message.state;
+        this.#restart.disabled = false;
+        if (message.state !== "dead" || !this.#bar.dataset.problem)
+          this.#tell(WORDS[message.state]);
+        delete this.#bar.dataset.problem;
+        if (message.state === "dead") for (const block of this.#blocks) block.forget();
+        break;
+      case "progress":
+        this.#bar.style.setProperty("--part", `${100 * message.part}%`);
+        this.#tell(message.text);
+        for (const block of this.#blocks) block.tellLoading(message.text);
+        break;
+      case "note":
+        if (/^Loading/.test(message.text)) this.#tell(message.text);
+        break;
+      case "ready":
+        if (message.problem) this.#tell(message.problem);
+        break;
+      case "update":
+        for (const block of this.#blocks) block.update(message);
+        break;
+      case "picture": // before the output that shows it: nothing is awaited here
+        this.#live.keepPicture(message);
+        break;
+      case "failed":
+        this.#bar.dataset.problem = "";
+        this.#tell(`Python did not start: ${message.message}`);
+        break;
+      case "quit":
+      case "problem":
+        this.#bar.dataset.problem = "";
+        this.#tell(message.message ?? "quit() has ended Python: Restart begins anew.");
+    }
+  }
+
+  #tell(text) {
+    this.#say.textContent = text;
+  }
+}
+
+const bar = document.querySelector(".python-bar");
+if (bar) {
+  const python = new PagePython(bar, Array.from(document.querySelectorAll(".block")));
+  globalThis.__python = python; // for tests
+  python.open();
+}

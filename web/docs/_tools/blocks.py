@@ -1,0 +1,69 @@
+"""Python blocks of pages become blocks that can be run, for _static/run/page.mjs.
+
+A ```python fence is one, unless its class is `desktop` or `shown`. The page says of each
+where it stands in the source, so that a test that fails can say it, too.
+"""
+
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from repository import SOURCE
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+NOT_RUN = {"desktop", "shown"}
+BAR = """\
+<div class="python-bar" role="group" aria-label="Python on this page">
+<span class="python-state" role="status">Blocks run here, in one Python for the page.</span>
+<span class="python-acts"><button type="button" class="run-all" disabled>Run all</button>
+<button type="button" class="restart" disabled>Restart</button></span>
+</div>
+"""
+BEFORE = '<div class="block" data-source="{source}" data-line="{line}"{raises}>\n'
+AFTER = """\
+<div class="acts"><button type="button" class="run" disabled>Run</button>
+<button type="button" class="edit" disabled>Edit</button>
+<button type="button" class="copy" disabled>Copy</button>
+<span class="state" role="status"></span></div>
+<div class="outputs" role="group" aria-label="Output" hidden></div>
+</div>
+"""
+
+
+def is_run(node: nodes.literal_block) -> bool:
+    classes = set(node.get("classes", [])) | set(
+        node.parent.get("classes", []) if node.parent else []
+    )
+    return node.get("language") == "python" and not classes & NOT_RUN
+
+
+class Runnable(SphinxPostTransform):
+    """Puts the buttons around each block, and the bar of the page before the first."""
+
+    default_priority = 900
+    formats = ("html",)
+
+    def run(self, **_: Any) -> None:
+        blocks = [n for n in self.document.findall(nodes.literal_block) if is_run(n)]
+        for i, block in enumerate(blocks):
+            source, line = self._place(block)
+            raises = " data-raises" if "raises" in block.get("classes", []) else ""
+            before = BEFORE.format(source=escape(source), line=line, raises=raises)
+            if i == 0:
+                before = BAR + before
+            block["classes"].append("python-block")
+            parent, at = block.parent, block.parent.index(block)
+            parent.insert(at, nodes.raw("", before, format="html"))
+            parent.insert(at + 2, nodes.raw("", AFTER, format="html"))
+
+    def _place(self, block: nodes.literal_block) -> tuple[str, int]:
+        source = Path(block.source or self.env.doc2path(self.env.docname))
+        if source.is_relative_to(SOURCE):
+            source = source.relative_to(SOURCE)
+        return source.as_posix(), block.line or 0
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.add_post_transform(Runnable)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

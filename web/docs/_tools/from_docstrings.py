@@ -1,0 +1,30 @@
+"""Docstrings as reStructuredText: they are plain sentences, in which * and | mean nothing."""
+
+import re
+from typing import Any
+
+MARKS = re.compile(r"(?<!`)(\*|\||(?<=\w)_(?=\W|$))")
+CODE = re.compile(r"(`+[^`]+`+)")
+
+
+def escaped(line: str) -> str:
+    """A line whose marks are themselves, but for `code`."""
+    parts = CODE.split(line)
+    return "".join(
+        part if part.startswith("`") else MARKS.sub(r"\\\1", part) for part in parts
+    )
+
+
+def read(
+    _app: Any, _what: str, _name: str, _thing: object, _options: Any, lines: list[str]
+) -> None:
+    example = False
+    for i, line in enumerate(lines):
+        example = bool(line.strip()) and (example or line.lstrip().startswith(">>>"))
+        if not example:
+            lines[i] = escaped(line)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("autodoc-process-docstring", read)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,98 @@
+"""Lays out build/docs/source: the pages, and what they take from elsewhere in the repository.
+
+Files of the repository come in under their own text, with links that lead to a page of the
+documentation where there is one, and else to the repository. Only what changed is written:
+Sphinx reads anew what is newer.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import tables
+from repository import ROOT, SOURCE, address
+
+WEB = ROOT / "web"
+# File of the repository -> the page that it is.
+PAGES = {
+    "js/EXCHANGE.md": "reference/exchange.md",
+    "js/KERNELS.md": "reference/kernels.md",
+    "tests/bench/GPU.md": "reference/gpu-figures.md",
+    "tests/bench/RESULTS.md": "reference/benchmarks.md",
+    "tests/interop/RESULTS.md": "reference/interop.md",
+    "web/RUNTIMES.md": "reference/runtimes.md",
+    "CHANGELOG.md": "reference/changelog.md",
+}
+PICTURES = {
+    "tests/bench/results.svg": "_static/results.svg",
+    "web/icon.svg": "_static/icon.svg",
+}
+LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)\s]+)(?=\))")
+
+
+def relative(target: str, page: str) -> str:
+    """A link from one page to another file of the documentation."""
+    up = len(PurePosixPath(page).parts) - 1
+    return "../" * up + target
+
+
+def taken_over(path: str, page: str) -> str:
+    """The text of a file of the repository as it stands on a page."""
+
+    def lead(match: re.Match[str]) -> str:
+        target, _, heading = match[1].partition("#")
+        there = PurePosixPath(path).parent / target
+        file = Path(ROOT / there).resolve()
+        if not file.exists():
+            return match[1]  # code that looks like a link; a dead link fails later
+        whole = file.relative_to(ROOT).as_posix()
+        end = f"#{heading}" if heading else ""
+        if whole in PAGES:
+            return relative(PAGES[whole], page) + end
+        if whole in PICTURES:
+            return relative(PICTURES[whole], page)
+        return address(whole) + end
+
+    text = (ROOT / path).read_text("utf-8")
+    head = WEB / "docs" / page.replace(".md", ".head.md")
+    if (
+        head.is_file()
+    ):  # the title and words before; what follows is without its own title
+        text = head.read_text("utf-8") + re.sub(r"\A# .*\n", "", text)
+    return LINK.sub(lead, text)
+
+
+def wanted() -> Iterator[tuple[str, bytes]]:
+    """Path in the folder that Sphinx reads, and what stands there."""
+    for file in sorted((WEB / "docs").rglob("*")):
+        path = file.relative_to(WEB / "docs")
+        hidden = path.parts[0] == "_tools" or "__pycache__" in path.parts
+        if file.is_file() and not hidden and not path.name.endswith(".head.md"):
+            yield path.as_posix(), file.read_bytes()
+    for source, page in PAGES.items():
+        yield page, taken_over(source, page).encode()
+    for source, picture in PICTURES.items():
+        yield picture, (ROOT / source).read_bytes()
+    for page, text in tables.pages().items():
+        yield page, text.encode()
+
+
+def prepare() -> None:
+    """Makes build/docs/source what it should be; typescript/ is TypeDoc's (typescript.py)."""
+    there = {f for f in SOURCE.rglob("*") if f.is_file()}
+    there -= set((SOURCE / "reference" / "typescript").rglob("*"))
+    for path, content in wanted():
+        file = SOURCE / path
+        there.discard(file)
+        if file.is_file() and file.read_bytes() == content:
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    for file in there:
+        file.unlink()
+
+
+if __name__ == "__main__":
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    prepare()

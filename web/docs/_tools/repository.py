@@ -1,0 +1,25 @@
+"""Where things are: the repository here, and where the project is at home."""
+
+import os
+import tomllib
+from pathlib import Path
+
+ROOT = Path(os.environ.get("DOCS_ROOT") or Path(__file__).resolve().parents[3])
+BUILD = ROOT / "build" / "docs"
+SOURCE = BUILD / "source"  # what Sphinx reads
+SITE = BUILD / "site"
+
+
+def home() -> str:
+    """The address of the repository, which `make address` changes."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    return str(settings["project"]["urls"]["Source"]).removesuffix(".git")
+
+
+def address(path: str) -> str:
+    """Where a file or folder of the repository can be read."""
+    target = path.split("#", maxsplit=1)[0]
+    if not (ROOT / target).exists():
+        raise FileNotFoundError(f"the repository has no {target}")
+    kind = "tree" if (ROOT / target).is_dir() else "blob"
+    return f"{home()}/{kind}/main/{path}"

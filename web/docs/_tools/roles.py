@@ -1,0 +1,43 @@
+"""{repo}`path`: a link to a file of the repository. {site}`text <chain.html>`: a link to a
+page of the site that is not of the documentation."""
+
+from typing import Any
+
+from docutils import nodes
+from repository import ROOT, address
+from sphinx.util.docutils import SphinxRole
+
+
+def repo_role(
+    name: str, rawtext: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any
+) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+    try:
+        link = nodes.reference(rawtext, "", refuri=address(text))
+    except FileNotFoundError as error:
+        told = inliner.reporter.error(str(error), line=lineno)
+        return [inliner.problematic(rawtext, rawtext, told)], [told]
+    link += nodes.literal(text, text)
+    return [link], []
+
+
+class SiteRole(SphinxRole):
+    """A page of web/, which the site has above docs/."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        shown, _, target = self.text.rstrip(">").rpartition("<")
+        file = target.split("#")[0].rstrip("/")
+        built = {"index.html", "jupyterlite/lab/index.html"}
+        if file not in built and not (ROOT / "web" / file).exists():
+            told = self.inliner.reporter.error(
+                f"the site has no {file}", line=self.lineno
+            )
+            return [self.inliner.problematic(self.rawtext, self.rawtext, told)], [told]
+        up = "../" * (self.env.docname.count("/") + 1)
+        link = nodes.reference(self.rawtext, shown.strip(), refuri=up + target)
+        return [link], []
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.add_role("repo", repo_role)
+    app.add_role("site", SiteRole())
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,130 @@
+"""The reference of TypeScript, as pages of Markdown, by TypeDoc."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from repository import BUILD, ROOT
+
+TYPEDOC = BUILD / "typedoc"
+FIRST = """\
+What programs can import, by the name that they import it by. Types of browsers (`GPUDevice`,
+`ImageBitmap`, …) are taken from the program, with `@webgpu/types` or without.
+"""
+
+
+def entries() -> dict[str, str]:
+    """Name of each entry point of the npm package -> its source."""
+    exports = json.loads((ROOT / "package.json").read_text("utf-8"))["exports"]
+    found = {}
+    for name, target in exports.items():
+        file = target if isinstance(target, str) else target["types"]
+        if "/dist/" in file:
+            source = re.sub(r"(\.d\.ts|\.js)$", ".ts", file.replace("/dist/", "/src/"))
+            found[name.removeprefix("./").replace(".", "dlpack-web")] = source
+    return found
+
+
+def newest(folder: Path) -> float:
+    return max((f.stat().st_mtime for f in folder.rglob("*.ts")), default=0)
+
+
+def write_typescript(target: Path) -> None:
+    """Writes them anew where a source is newer than what was written."""
+    done = target / "index.md"
+    tools = Path(__file__).stat().st_mtime
+    if done.is_file() and done.stat().st_mtime > max(
+        newest(ROOT / "js" / "src"), tools
+    ):
+        return
+    options = {
+        "entryPoints": [str(ROOT / source) for source in entries().values()],
+        "tsconfig": str(TYPEDOC / "tsconfig.json"),
+        "plugin": ["typedoc-plugin-markdown"],
+        "out": str(target),
+        "readme": "none",
+        "entryFileName": "index",
+        "groupOrder": ["Namespaces", "Functions", "Classes", "Interfaces", "*"],
+        "hidePageHeader": True,
+        "hideBreadcrumbs": True,
+        "disableSources": True,
+        "excludeInternal": True,
+        "excludePrivate": True,
+        "excludeExternals": True,
+        "useCodeBlocks": True,
+        "router": "module",
+        "logLevel": "Error",  # it warns of types of browsers, and of those that stay inside
+        "name": "TypeScript",
+        "parametersFormat": "table",
+        "interfacePropertiesFormat": "table",
+        "classPropertiesFormat": "table",
+        "typeAliasPropertiesFormat": "table",
+        "propertyMembersFormat": "table",
+        "typeDeclarationFormat": "table",
+        "tableColumnSettings": {"hideSources": True, "hideModifiers": True},
+        "gitRevision": "main",
+    }
+    (TYPEDOC / "typedoc.json").write_text(json.dumps(options, indent=2), "utf-8")
+    settings = {
+        "extends": str(ROOT / "tsconfig.json"),
+        "compilerOptions": {"rootDir": str(ROOT / "js" / "src"), "skipLibCheck": True},
+        "include": [str(ROOT / "js" / "src")],
+    }
+    (TYPEDOC / "tsconfig.json").write_text(json.dumps(settings, indent=2), "utf-8")
+    command = ["node", "node_modules/typedoc/bin/typedoc", "--options", "typedoc.json"]
+    subprocess.run(command, cwd=TYPEDOC, check=True)
+    name_pages(target)
+
+
+def page_of(source: str) -> str:
+    """The page that TypeDoc makes of an entry point."""
+    path = source.removeprefix("./").removeprefix("js/src/").removesuffix(".ts")
+    return "index/index" if path == "index" else path.removesuffix("/index")
+
+
+def without_dead_links(text: str) -> str:
+    """Rows of tables have no anchors in Sphinx: links to them are only their text."""
+    slugs = [
+        re.sub(r"[^\w-]", "", h.lower()) for h in re.findall(r"(?m)^#+ (.+)$", text)
+    ]
+
+    def kept(match: re.Match[str]) -> str:
+        name, number = re.fullmatch(r"(.*?)(?:-(\d+))?", match[2]).groups()  # type: ignore[union-attr]
+        lost = number and slugs.count(name) <= int(number)
+        return match[1] if name.startswith("property-") or lost else match[0]
+
+    return re.sub(r"\[([^\]]+)\]\([^)#]*#([^)]+)\)", kept, text)
+
+
+def name_pages(target: Path) -> None:
+    """Pages are called what programs import; the first of them leads to all."""
+    for file in target.rglob("*.md"):
+        text = without_dead_links(file.read_text("utf-8"))
+        # What is taken apart at once has no name of its own.
+        text = re.sub(r"(\\_\\_|__)namedParameters", "options", text)
+        file.write_text(text, "utf-8")
+    rows = []
+    for name, source in entries().items():
+        page, shown = (
+            page_of(source),
+            name if name == "dlpack-web" else f"dlpack-web/{name}",
+        )
+        file = target / f"{page}.md"
+        text = file.read_text("utf-8")
+        file.write_text(re.sub(r"\A# .*", f"# TypeScript: `{shown}`", text), "utf-8")
+        rows.append((shown, page))
+    inside = sorted((target / "index" / "namespaces").glob("*.md"))
+    for file in inside:
+        text = re.sub(
+            r"\A# .*",
+            f"# TypeScript: `{file.stem}` of `dlpack-web`",
+            file.read_text("utf-8"),
+        )
+        file.write_text(text, "utf-8")
+    rows[1:1] = [
+        (f"{f.stem}, of dlpack-web", f"index/namespaces/{f.stem}") for f in inside
+    ]
+    listed = "\n".join(f"`{shown}` <{page}>" for shown, page in rows)
+    toctree = f"```{{toctree}}\n:maxdepth: 1\n\n{listed.replace('`', '')}\n```\n"
+    (target / "index.md").write_text(f"# TypeScript\n\n{FIRST}\n{toctree}", "utf-8")

@@ -1,0 +1,70 @@
+"""Settings of the documentation: Sphinx reads Markdown, and the package for its reference.
+
+`make docs` runs this over build/docs/source, which `_tools/prepare.py` lays out.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = Path(
+    os.environ["DOCS_ROOT"]
+)  # of the repository: this file is a copy of its own
+sys.path[:0] = [str(ROOT / "py"), str(ROOT / "web" / "docs" / "_tools")]
+
+import dlpack_web
+
+project = "dlpack-web"
+author = "the dlpack-web project"
+version = release = dlpack_web.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "blocks", "from_docstrings", "roles"]
+exclude_patterns = ["CONVENTIONS.md", "_*"]
+root_doc = "index"
+language = "en"
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 6
+highlight_language = "none"
+default_role = "code"  # `x` in docstrings
+
+nitpicky = True
+# What is not ours has no page here, and nothing is asked of other hosts.
+nitpick_ignore_regex = [(r"py:.*", r"(?!dlpack_web\.).*")]
+# TypeDoc's names of members are deeper than the headings that others link to.
+suppress_warnings = ["myst.header"]
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_class_signature = "mixed"
+python_use_unqualified_type_names = True
+add_module_names = False
+
+html_theme = "furo"
+html_title = "dlpack-web"
+html_favicon = "_static/icon.svg"
+html_static_path = ["_static"]
+html_css_files = ["docs.css"]
+html_js_files = [
+    ("run/page.mjs", {"type": "module"}),
+    ("search-form.mjs", {"type": "module"}),
+]
+html_copy_source = False
+html_show_sphinx = False
+html_show_copyright = False
+html_permalinks_icon = "#"
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#0b6e69",
+        "color-brand-content": "#0b6e69",
+        "color-brand-visited": "#0b6e69",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#4cc5bb",
+        "color-brand-content": "#4cc5bb",
+        "color-brand-visited": "#4cc5bb",
+    },
+}
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
