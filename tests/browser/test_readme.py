@@ -125,8 +125,7 @@ def with_transformers() -> str:
 @pytest.mark.parametrize("code", [*snippets("js"), with_transformers()])
 def test_js_snippet(open_test_page: Callable[..., TestPage], code: str) -> None:
     (name, *_) = re.findall(r'from "(.*)";', code)
-    # DuckDB-wasm makes functions of text.
-    page = open_test_page(name="notebook.eval.html" if "DuckDB" in code else "")
+    page = open_test_page()
     for entry, file in FILES.items():
         code = re.sub(
             rf'import (\{{.*\}}) from "dlpack-web{entry}";',
