@@ -117,6 +117,19 @@ def _fill(
     record.count("up", nbytes)
 
 
+async def settle(device_id: int) -> None:
+    """Waits until what was written has arrived: what wgpu keeps of it meanwhile is as
+    large."""
+    record = record_with(device_id)
+    queue = record.gpu.queue
+
+    def calls() -> None:
+        queue.submit([])
+        queue.on_submitted_work_done_sync()
+
+    attempt(record, "waiting for the device", calls)
+
+
 def _elements(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
     """The elements as `dtype`, in pieces, of which all but the last are whole words."""
     same = dtype == dtype_of(tensor._dtype)

@@ -1,0 +1,263 @@
+/** Where bytes come from: memory, a Blob, a file of OPFS, a stream; http.ts has URLs. */
+import { tagOf, UnsupportedError } from "../core/errors.js";
+import type {
+  Blob as AnyBlob,
+  FileSystemFileHandle as AnyFileHandle,
+  ReadableStream as AnyReadableStream,
+  Response as AnyResponse,
+  URL as AnyURL,
+  AbortSignal,
+} from "../core/globals.js";
+import { HttpSource } from "./http.js";
+
+/** A file of the origin's own file system that a worker has opened, as far as it is used here. */
+export interface SyncAccessHandle {
+  getSize(): number;
+  read(buffer: Uint8Array, options?: { at?: number }): number;
+}
+
+/** What `open` reads from. */
+export type OpenSource =
+  | string
+  | AnyURL
+  | AnyBlob
+  | AnyFileHandle
+  | SyncAccessHandle
+  | AnyResponse
+  | AnyReadableStream
+  | ArrayBufferLike
+  | ArrayBufferView;
+
+/** Bytes, from any place on or from the start on. */
+export interface Source {
+  /** Names it in messages. */
+  readonly name: string;
+  /** Bytes of all of it; undefined where nobody says. */
+  readonly size: number | undefined;
+  /**
+   * "any": reads from any place; "again": from the start, as often as is asked; "once": from the
+   * start, once.
+   */
+  readonly way: "any" | "again" | "once";
+  /** The bytes from `start` up to `end` (all that are left, where that is undefined), in chunks. */
+  read(
+    start: number,
+    end: number | undefined,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Uint8Array, void, undefined>;
+  /** Lets go of what is open. */
+  close(): void;
+}
+
+/** How a URL is asked for. */
+export interface FetchOptions {
+  /** Headers of requests, e.g. an Authorization. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** How often a read that broke off is taken up again; default 4. */
+  retries?: number | undefined;
+}
+
+/** Bytes of a chunk of a source that could give all at once. */
+const CHUNK = 4 << 20;
+
+/** The source for what a user gave; TypeError for anything else. */
+export async function sourceOf(
+  given: OpenSource,
+  options: FetchOptions,
+  signal?: AbortSignal,
+): Promise<Source> {
+  if (typeof given === "string") return HttpSource.open(given, options, signal);
+  if (ArrayBuffer.isView(given)) return new MemorySource(given);
+  switch (tagOf(given)) {
+    case "[object URL]":
+      return HttpSource.open((given as AnyURL).href, options, signal);
+    case "[object ArrayBuffer]":
+    case "[object SharedArrayBuffer]":
+      return new MemorySource(new Uint8Array(given as ArrayBuffer));
+    case "[object Blob]":
+    case "[object File]":
+      return new BlobSource(given as Blob);
+    case "[object FileSystemFileHandle]":
+      return new BlobSource(await (given as FileSystemFileHandle).getFile());
+    case "[object Response]":
+      return streamOfResponse(given as Response);
+    case "[object ReadableStream]":
+      return new StreamSource(given as ReadableStream, "the stream", undefined);
+  }
+  const { getSize, read } = Object(given) as Partial<SyncAccessHandle>;
+  if (typeof getSize === "function" && typeof read === "function") {
+    return new HandleSource(given as SyncAccessHandle);
+  }
+  throw new TypeError(
+    "open() takes a URL, File, Blob, file handle, Response, ReadableStream, ArrayBuffer or typed " +
+      `array, not ${tagOf(given)}`,
+  );
+}
+
+function streamOfResponse(response: Response): Source {
+  const { ok, status, statusText, url, body, bodyUsed } = response;
+  const name = url || "the response";
+  if (!ok) {
+    throw new UnsupportedError(`${name}: ${status} ${statusText}`.trim(), { given: status });
+  }
+  if (bodyUsed) throw new TypeError(`${name} was read already`);
+  const size = sizeOfResponse(response);
+  return new StreamSource(body ?? new Blob([]).stream(), name, size);
+}
+
+/** What a response says that it has; that of an encoded one counts other bytes. */
+export function sizeOfResponse({ headers }: Response): number | undefined {
+  const length = headers.get("content-length");
+  if (length === null || !/^\d{1,15}$/.test(length)) return undefined;
+  return headers.get("content-encoding") === null ? Number(length) : undefined;
+}
+
+class MemorySource implements Source {
+  readonly name = "the array";
+  readonly way = "any";
+  readonly size: number;
+  readonly #bytes: ArrayBufferView;
+
+  constructor(bytes: ArrayBufferView) {
+    this.#bytes = bytes;
+    this.size = bytes.byteLength;
+  }
+
+  async *read(start: number, end = this.size) {
+    const { buffer, byteOffset, byteLength } = this.#bytes;
+    if (byteLength < this.size) {
+      throw new UnsupportedError("the array was detached or shrank while it was read");
+    }
+    const stop = Math.min(end, this.size);
+    for (let at = start; at < stop; at += CHUNK) {
+      yield new Uint8Array(buffer, byteOffset + at, Math.min(CHUNK, stop - at));
+    }
+  }
+
+  close(): void {}
+}
+
+class BlobSource implements Source {
+  readonly name: string;
+  readonly way = "any";
+  readonly size: number;
+  readonly #blob: Blob;
+
+  constructor(blob: Blob, name = (blob as File).name || "the Blob") {
+    this.#blob = blob;
+    this.name = name;
+    this.size = blob.size;
+  }
+
+  async *read(start: number, end = this.size, signal?: AbortSignal) {
+    try {
+      yield* chunksOf(this.#blob.slice(start, end).stream(), signal);
+    } catch (error) {
+      if ((error as Error)?.name !== "NotReadableError") throw error;
+      throw new UnsupportedError(`${this.name} cannot be read: it changed, or is gone`, {
+        cause: error,
+      });
+    }
+  }
+
+  close(): void {}
+}
+
+class HandleSource implements Source {
+  readonly name = "the file";
+  readonly way = "any";
+  readonly size: number;
+  readonly #handle: SyncAccessHandle;
+
+  constructor(handle: SyncAccessHandle) {
+    this.#handle = handle;
+    this.size = handle.getSize();
+  }
+
+  async *read(start: number, end = this.size) {
+    const block = new Uint8Array(Math.min(CHUNK, Math.max(end - start, 0)));
+    for (let at = start; at < end; ) {
+      const count = this.#handle.read(block.subarray(0, Math.min(block.length, end - at)), { at });
+      if (count <= 0) return;
+      yield block.subarray(0, count);
+      at += count;
+    }
+  }
+
+  close(): void {}
+}
+
+/** A stream is read once, from its start. */
+export class StreamSource implements Source {
+  readonly name: string;
+  readonly way = "once";
+  readonly size: number | undefined;
+  readonly #stream: ReadableStream;
+
+  constructor(stream: ReadableStream, name: string, size: number | undefined) {
+    if (stream.locked) throw new TypeError(`${name} is being read by somebody else`);
+    this.#stream = stream;
+    this.name = name;
+    this.size = size;
+  }
+
+  read(_start: number, _end: number | undefined, signal?: AbortSignal) {
+    return chunksOf(this.#stream, signal);
+  }
+
+  close(): void {
+    if (!this.#stream.locked) this.#stream.cancel().catch(() => {});
+  }
+}
+
+/** What is left of a source, kept by the browser, so that any place of it can be read. */
+export async function spooled(
+  source: Source,
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<Source> {
+  const parts: Blob[] = [];
+  // Small Blobs, one after the other: the browser moves them out of memory where they are many.
+  let pending: Uint8Array<ArrayBuffer>[] = [];
+  let held = 0;
+  for await (const chunk of chunks) {
+    pending.push(chunk.slice());
+    held += chunk.length;
+    if (held < CHUNK) continue;
+    parts.push(new Blob(pending));
+    pending = [];
+    held = 0;
+  }
+  const blob = new Blob([...parts, ...pending]);
+  if (source.size !== undefined && blob.size !== source.size) {
+    throw new UnsupportedError(`${source.name} ends after ${blob.size} of ${source.size} bytes`);
+  }
+  source.close();
+  return new BlobSource(blob, source.name);
+}
+
+/** The chunks of a stream, which is cancelled when that ends, however it ends. */
+export async function* chunksOf(
+  stream: ReadableStream,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const reader = stream.getReader();
+  const stop = () => void reader.cancel(signal?.reason).catch(() => {});
+  signal?.addEventListener("abort", stop);
+  try {
+    for (;;) {
+      signal?.throwIfAborted();
+      const { done, value } = await reader.read();
+      signal?.throwIfAborted(); // which ends the stream as if that were its end
+      if (done) return;
+      if (!ArrayBuffer.isView(value)) {
+        throw new TypeError(`the stream gives ${tagOf(value)}, and not bytes`);
+      }
+      if (value.byteLength > 0) {
+        yield new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+      }
+    }
+  } finally {
+    signal?.removeEventListener("abort", stop);
+    stop();
+  }
+}
