@@ -145,7 +145,7 @@ def npy_preamble(head: bytes, what: str) -> tuple[int, int]:
 _PAIR = re.compile(
     r"""\s*(?:'(descr|fortran_order|shape)'|"(descr|fortran_order|shape)")\s*:\s*"""
     r"""(?:'([^'"\\]*)'|"([^'"\\]*)"|(True|False)|"""
-    r"""(\((?:\s*-?[0-9]+L?\s*,)*(?:\s*-?[0-9]+L?\s*)?\))|(\[))\s*"""
+    r"""(\((?:\s*-?[0-9]+L?\s*,)*\s*(?:-?[0-9]+L?\s*)?\))|(\[))\s*"""
 )
 
 
@@ -206,7 +206,8 @@ def _dict_of(text: str, what: str) -> dict[str, Any]:
 
 
 def _dtype_of_descr(descr: str, what: str) -> DType:
-    order, code = (descr[0], descr[1:]) if descr[:1] in "<>=|" else ("", descr)
+    order = descr[:1] if descr.startswith(tuple("<>=|")) else ""
+    code = descr.removeprefix(order)
     name = _NUMPY_NAMES.get(code)
     has = f"it has elements of dtype {descr!r:.100}, which"
     if name is None:

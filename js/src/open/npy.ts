@@ -36,11 +36,8 @@ export function parseNpy(header: Uint8Array, what: string): Described {
   }
   const found = dictOf(text, what);
   const { descr, fortran_order: columns, shape } = found;
-  if (typeof columns !== "boolean" || !Array.isArray(shape)) {
+  if (typeof descr !== "string" || typeof columns !== "boolean" || !Array.isArray(shape)) {
     throw malformed(what, `its header lacks descr, fortran_order or shape: ${shown(text)}`);
-  }
-  if (typeof descr !== "string") {
-    throw malformed(what, "its elements are structures: save each field by itself");
   }
   const type = dtypeOfDescr(descr, what);
   const dims = shapeOf(shape, what);
@@ -51,7 +48,7 @@ type Value = string | boolean | number[] | null;
 
 // What NumPy writes, and spaces where Python allows them. A list (null) is a structured dtype.
 const PAIR =
-  /\s*(?:'(descr|fortran_order|shape)'|"(descr|fortran_order|shape)")\s*:\s*(?:'([^'"\\]*)'|"([^'"\\]*)"|(True|False)|(\((?:\s*-?\d+L?\s*,)*(?:\s*-?\d+L?\s*)?\))|(\[))\s*/y;
+  /\s*(?:'(descr|fortran_order|shape)'|"(descr|fortran_order|shape)")\s*:\s*(?:'([^'"\\]*)'|"([^'"\\]*)"|(True|False)|(\((?:\s*-?\d+L?\s*,)*\s*(?:-?\d+L?\s*)?\))|(\[))\s*/y;
 
 function dictOf(text: string, what: string): Record<string, Value> {
   const found: Record<string, Value> = {};
