@@ -158,11 +158,11 @@ def parse_npy(header: bytes, what: str) -> tuple[DType, tuple[int, ...], bool]:
     found = _dict_of(text, what)
     descr, columns, shape = (found[k] for k in ("descr", "fortran_order", "shape"))
     if not (
-        isinstance(columns, bool)
-        and isinstance(descr, str)
-        and isinstance(shape, list)
+        isinstance(columns, bool) and isinstance(descr, str) and isinstance(shape, list)
     ):
-        malformed(what, f"its header lacks descr, fortran_order or shape: {text!r:.200}")
+        malformed(
+            what, f"its header lacks descr, fortran_order or shape: {text!r:.200}"
+        )
     dtype = _dtype_of_descr(descr, what)
     dims = check_shape(shape, what)
     return dtype, dims, columns and len(dims) > 1
@@ -227,9 +227,7 @@ def _dtype_of_descr(descr: str, what: str) -> DType:
     return dtype
 
 
-def npy_header(
-    dtype: DType, shape: tuple[int, ...], columns: bool, what: str
-) -> bytes:
+def npy_header(dtype: DType, shape: tuple[int, ...], columns: bool, what: str) -> bytes:
     """A header as NumPy writes it: the elements behind it begin at a multiple of 64."""
     code = _NUMPY.get(dtype)
     if code is None:
@@ -238,7 +236,9 @@ def npy_header(
             f".npy files have no {dtype}; save it as safetensors, if that has it",
         )
     order = "<" if dtype.itemsize > 1 else "|"
-    text = f"{{'descr': '{order}{code}', 'fortran_order': {columns}, 'shape': {shape}, }}"
+    text = (
+        f"{{'descr': '{order}{code}', 'fortran_order': {columns}, 'shape': {shape}, }}"
+    )
     padding = 63 - (10 + len(text)) % 64
     length = len(text) + padding + 1
     version = NPY_MAGIC + b"\x01\x00" + length.to_bytes(2, "little")

@@ -71,6 +71,10 @@ class Disk:
     def stream(self) -> Any:
         return self._file
 
+    def __del__(self) -> None:
+        if "_file" in self.__dict__:  # nothing where there is none
+            self._file.close()
+
 
 class Reading:
     """Takes elements out of a file, one piece after the other."""
@@ -184,7 +188,8 @@ def raw_entry(file: Local, dtype: DType, shape: Any) -> Entry:
     if shape is None:
         if file.size / step % 1:
             malformed(
-                file.name, f"its {file.size} bytes are no whole elements of {step} bytes"
+                file.name,
+                f"its {file.size} bytes are no whole elements of {step} bytes",
             )
         shape = (int(file.size / step),)
     dims = check_shape(shape, file.name)
@@ -237,7 +242,10 @@ class Archive:
 
     @contextmanager
     def _member(self, name: str) -> Iterator[Any]:
-        with self._trouble(self._what(name)), self._zip.open(self._infos[name]) as found:
+        with (
+            self._trouble(self._what(name)),
+            self._zip.open(self._infos[name]) as found,
+        ):
             yield found
 
     @staticmethod

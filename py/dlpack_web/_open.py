@@ -116,7 +116,9 @@ class TensorFile(Mapping[str, Tensor]):
         >>> b.shape, w.shape
         ((3,), (2, 3))
         """
-        how = self._how._replace(dtype=self._how.dtype if dtype is None else parse_dtype(dtype))
+        how = self._how._replace(
+            dtype=self._how.dtype if dtype is None else parse_dtype(dtype)
+        )
         for name in names:
             self.info(name)
         return tuple([await self._load(name, how) for name in names or self._infos])

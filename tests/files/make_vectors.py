@@ -58,7 +58,9 @@ def npy(header, data=b"", version=(1, 0), length=None, magic=b"\x93NUMPY"):
 
 
 def dict_of(descr="'<f4'", fortran_order="False", shape="(2,)"):
-    return f"{{'descr': {descr}, 'fortran_order': {fortran_order}, 'shape': {shape}, }}\n"
+    return (
+        f"{{'descr': {descr}, 'fortran_order': {fortran_order}, 'shape': {shape}, }}\n"
+    )
 
 
 def saved(array):
@@ -68,50 +70,118 @@ def saved(array):
 
 
 TWO = np.array([1.5, -2], "<f4")
-DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
+DTYPES = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
+)
 for dtype in [*DTYPES.split(), "complex64", "complex128"]:
     array = RNG.integers(0, 2, (3, 5)).astype(dtype)
     good(f"npy of {dtype}", saved(array), {"": described(array)})
 for shape in [(), (0,), (1,), (3, 0, 2), (2, 3), (1, 2, 3, 4), (1,) * 32]:
     array = RNG.random(shape).astype("f4")
-    good(f"npy of shape {len(shape)}: {shape[:4]}", saved(array), {"": described(array)})
+    good(
+        f"npy of shape {len(shape)}: {shape[:4]}", saved(array), {"": described(array)}
+    )
 for shape in [(2, 3), (2, 3, 4), (1, 5), (0, 3), (7,)]:
     array = np.asfortranarray(RNG.random(shape))
     good(f"npy by columns {shape}", saved(array), {"": described(array)})
 for version in [(1, 0), (2, 0), (3, 0)]:
     file = npy(dict_of(), TWO.tobytes(), version)
     good(f"npy of version {version}", file, {"": described(TWO)})
-good("npy, double quotes and spaces", npy(
-    '{ "shape" :( 2 , ) ,"descr": "<f4" , "fortran_order" : False}  \n', TWO.tobytes()
-), {"": described(TWO)})
-good("npy, long integers of Python 2", npy(dict_of(shape="(2L,)"), TWO.tobytes()), {"": described(TWO)})
-good("npy, a byte has no order", npy(dict_of("'>u1'"), b"ab"), {"": described(np.frombuffer(b"ab", "u1"))})
-good("npy narrowed", saved(np.array([1.5, 2**-30])), {"": described(np.array([1.5, 2**-30], "f4"))}, dtype="float32")
-good("npy narrowed by columns", saved(np.asfortranarray(np.arange(6.0).reshape(2, 3))),
-     {"": described(np.arange(6, dtype="f4").reshape(2, 3))}, dtype="float32")
-good("npy of int64 narrowed", saved(np.array([1, -2**31])), {"": described(np.array([1, -2**31], "i4"))}, dtype="int32")
+good(
+    "npy, double quotes and spaces",
+    npy(
+        '{ "shape" :( 2 , ) ,"descr": "<f4" , "fortran_order" : False}  \n',
+        TWO.tobytes(),
+    ),
+    {"": described(TWO)},
+)
+good(
+    "npy, long integers of Python 2",
+    npy(dict_of(shape="(2L,)"), TWO.tobytes()),
+    {"": described(TWO)},
+)
+good(
+    "npy, a byte has no order",
+    npy(dict_of("'>u1'"), b"ab"),
+    {"": described(np.frombuffer(b"ab", "u1"))},
+)
+good(
+    "npy narrowed",
+    saved(np.array([1.5, 2**-30])),
+    {"": described(np.array([1.5, 2**-30], "f4"))},
+    dtype="float32",
+)
+good(
+    "npy narrowed by columns",
+    saved(np.asfortranarray(np.arange(6.0).reshape(2, 3))),
+    {"": described(np.arange(6, dtype="f4").reshape(2, 3))},
+    dtype="float32",
+)
+good(
+    "npy of int64 narrowed",
+    saved(np.array([1, -(2**31)])),
+    {"": described(np.array([1, -(2**31)], "i4"))},
+    dtype="int32",
+)
 
 for descr, why in {
-    "'>f4'": "big-endian", "'=f4'": "little-endian", "'f4'": "little-endian", "'|f4'": "little-endian",
-    "'|O'": "pickled", "'<U3'": "strings", "'|S3'": "byte strings", "'<M8[s]'": "times",
-    "'<m8'": "time spans", "'|V4'": "structures", "[('a', '<f4')]": "structures", "'<f16'": "DLPack lacks",
-    "'<i3'": "DLPack lacks", "''": "DLPack lacks", "'<f4\\x27'": "not what NumPy writes", "'<g16'": "DLPack lacks",
-    "('<f4', (2,))": "not what NumPy writes", "None": "not what NumPy writes", "4": "not what NumPy writes",
+    "'>f4'": "big-endian",
+    "'=f4'": "little-endian",
+    "'f4'": "little-endian",
+    "'|f4'": "little-endian",
+    "'|O'": "pickled",
+    "'<U3'": "strings",
+    "'|S3'": "byte strings",
+    "'<M8[s]'": "times",
+    "'<m8'": "time spans",
+    "'|V4'": "structures",
+    "[('a', '<f4')]": "structures",
+    "'<f16'": "DLPack lacks",
+    "'<i3'": "DLPack lacks",
+    "''": "DLPack lacks",
+    "'<f4\\x27'": "not what NumPy writes",
+    "'<g16'": "DLPack lacks",
+    "('<f4', (2,))": "not what NumPy writes",
+    "None": "not what NumPy writes",
+    "4": "not what NumPy writes",
     "True": "lacks descr",
 }.items():
     bad(f"npy of dtype {descr}", npy(dict_of(descr), bytes(8)), why)
 for shape, why in {
-    "(-2,)": "-2", "(2, -1)": "-1", "(9223372036854775808,)": "shape", "(9223372036854775807, 2)": "shape",
-    "(4294967296, 4294967296)": "shape", "(9007199254740993, 0)": "shape", "(3,)": "cut off", "(1,)": "follow the elements",
-    "()": "follow the elements", "(0,)": "follow the elements", "(2)": "not what NumPy", "[2]": "structures", "(2.0,)": "not what NumPy",
-    "(1e1,)": "not what NumPy", "(0x2,)": "not what NumPy", "(True,)": "not what NumPy", "(2,,)": "not what NumPy",
-    "(,)": "not what NumPy", "2": "not what NumPy", "'(2,)'": "lacks descr", "(1+1,)": "not what NumPy", "((2,),)": "not what NumPy",
-    "(" + "1, " * 65 + ")": "dimensions", "(4611686018427387904, 2, 2)": "shape", "(" + "9" * 5000 + ",)": "",
+    "(-2,)": "-2",
+    "(2, -1)": "-1",
+    "(9223372036854775808,)": "shape",
+    "(9223372036854775807, 2)": "shape",
+    "(4294967296, 4294967296)": "shape",
+    "(9007199254740993, 0)": "shape",
+    "(3,)": "cut off",
+    "(1,)": "follow the elements",
+    "()": "follow the elements",
+    "(0,)": "follow the elements",
+    "(2)": "not what NumPy",
+    "[2]": "structures",
+    "(2.0,)": "not what NumPy",
+    "(1e1,)": "not what NumPy",
+    "(0x2,)": "not what NumPy",
+    "(True,)": "not what NumPy",
+    "(2,,)": "not what NumPy",
+    "(,)": "not what NumPy",
+    "2": "not what NumPy",
+    "'(2,)'": "lacks descr",
+    "(1+1,)": "not what NumPy",
+    "((2,),)": "not what NumPy",
+    "(" + "1, " * 65 + ")": "dimensions",
+    "(4611686018427387904, 2, 2)": "shape",
+    "(" + "9" * 5000 + ",)": "",
 }.items():
     bad(f"npy of shape {shape[:60]}", npy(dict_of(shape=shape), TWO.tobytes()), why)
 for header, why in {
-    "": "not what NumPy", "{": "not what NumPy", "{}": "not what NumPy", "[]": "not what NumPy",
-    "__import__('os').abort()": "not what NumPy", "{'descr': __import__('os').abort()}": "not what NumPy",
+    "": "not what NumPy",
+    "{": "not what NumPy",
+    "{}": "not what NumPy",
+    "[]": "not what NumPy",
+    "__import__('os').abort()": "not what NumPy",
+    "{'descr': __import__('os').abort()}": "not what NumPy",
     "{'descr': '<f4', 'fortran_order': False}": "not what NumPy",
     "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}": "not what NumPy",
     "{'descr': '<f4', 'descr': '<f4', 'shape': (2,)}": "not what NumPy",
@@ -124,19 +194,37 @@ for header, why in {
     "{descr: '<f4', 'fortran_order': False, 'shape': (2,)}": "not what NumPy",
     "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)": "not what NumPy",
     " {'descr': '<f4', 'fortran_order': False, 'shape': (2,)}": "not what NumPy",
-    "\x00" * 80: "not what NumPy", "\u00e9": "not what NumPy",
+    "\x00" * 80: "not what NumPy",
+    "\u00e9": "not what NumPy",
 }.items():
     bad(f"npy with header {header[:70]!r}", npy(header, TWO.tobytes()), why)
 bad("npy with a header of no text", npy(b"\xff\xfe{}", TWO.tobytes()), "no text")
 for version in [(0, 0), (4, 0), (1, 1), (255, 255)]:
     bad(f"npy of version {version}", npy(dict_of(), TWO.tobytes(), version), "version")
-bad("npy with a header beyond its end", npy(dict_of(), b"", length=60000), "(?i)ends after")
-bad("npy with a header of 4 GiB", npy(dict_of(), b"", (2, 0), length=2**32 - 1), "no more than 65536")
+bad(
+    "npy with a header beyond its end",
+    npy(dict_of(), b"", length=60000),
+    "(?i)ends after",
+)
+bad(
+    "npy with a header of 4 GiB",
+    npy(dict_of(), b"", (2, 0), length=2**32 - 1),
+    "no more than 65536",
+)
 WHOLE = saved(TWO)
 for end in [6, 7, 9, 10, 11, 12, 60, 127, 128, 129, 135]:
-    bad(f"npy cut off after {end} bytes", WHOLE[:end], "ends after|cut off|is there|are there")
+    bad(
+        f"npy cut off after {end} bytes",
+        WHOLE[:end],
+        "ends after|cut off|is there|are there",
+    )
 bad("npy with bytes behind it", WHOLE + b"\0", "1 bytes follow")
-bad("npy that does not fit into int32", saved(np.array([0, 2**31])), "2147483648", dtype="int32")
+bad(
+    "npy that does not fit into int32",
+    saved(np.array([0, 2**31])),
+    "2147483648",
+    dtype="int32",
+)
 bad("npy of float32 as int32", WHOLE, "(cannot|become)", dtype="int32")
 
 # --- safetensors -------------------------------------------------------------------------------
@@ -159,15 +247,37 @@ def of(facts, data=b""):
 a = described(TWO)
 good("safetensors", of({"a": fact()}, TWO.tobytes()), {"a": a})
 good("safetensors without tensors", of({}), {})
-good("safetensors, one without elements", of({"a": fact(shape=[3, 0], end=0)}), {"a": described(np.zeros((3, 0), "f4"))})
-good("safetensors, a scalar", of({"a": fact("I64", [], 0, 8)}, bytes(8)), {"a": described(np.int64(0))})
+good(
+    "safetensors, one without elements",
+    of({"a": fact(shape=[3, 0], end=0)}),
+    {"a": described(np.zeros((3, 0), "f4"))},
+)
+good(
+    "safetensors, a scalar",
+    of({"a": fact("I64", [], 0, 8)}, bytes(8)),
+    {"a": described(np.int64(0))},
+)
 for pad in range(1, 8):
     file = tensors(json.dumps({"a": fact()}) + " " * pad, TWO.tobytes())
     good(f"safetensors at an odd place, {pad}", file, {"a": a})
 TAGS = {
-    "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "U8": "uint8", "U16": "uint16",
-    "U32": "uint32", "U64": "uint64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
-    "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu", "C64": "complex64",
+    "BOOL": "bool",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "U8": "uint8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "C64": "complex64",
 }
 WIDTHS = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1, "BOOL": 1}
 header, data, expected = {}, b"", {}
@@ -178,15 +288,35 @@ for tag, dtype in TAGS.items():
     expected[tag] = {"dtype": dtype, "shape": [3], "values": coded(raw)}
     data += raw
 good("safetensors of every dtype", of(header, data), expected)
-good("safetensors of every dtype, the last one first", of(dict(reversed(header.items())), data), expected)
-odd = {"": 0, "1": 1, "0": 2, "__proto__": 3, "a.b/c": 4, "\u00e9\U0001f600": 5, "constructor": 6}
+good(
+    "safetensors of every dtype, the last one first",
+    of(dict(reversed(header.items())), data),
+    expected,
+)
+odd = {
+    "": 0,
+    "1": 1,
+    "0": 2,
+    "__proto__": 3,
+    "a.b/c": 4,
+    "\u00e9\U0001f600": 5,
+    "constructor": 6,
+}
 good(
     "safetensors with strange names",
     of({n: fact("U8", [1], i, i + 1) for n, i in odd.items()}, bytes(range(7))),
     {n: described(np.array([i], "u1")) for n, i in odd.items()},
 )
-good("safetensors with metadata", of({"__metadata__": {"by": "me", "__proto__": "x"}, "a": fact()}, TWO.tobytes()), {"a": a})
-good("safetensors with escapes", tensors('{"\\u0061":' + json.dumps(fact()) + "}", TWO.tobytes()), {"a": a})
+good(
+    "safetensors with metadata",
+    of({"__metadata__": {"by": "me", "__proto__": "x"}, "a": fact()}, TWO.tobytes()),
+    {"a": a},
+)
+good(
+    "safetensors with escapes",
+    tensors('{"\\u0061":' + json.dumps(fact()) + "}", TWO.tobytes()),
+    {"a": a},
+)
 
 two = {"a": fact(), "b": fact(begin=8, end=16)}
 for name, facts, why in [
@@ -205,12 +335,16 @@ for name, facts, why in [
     ("a hole at the start", {"a": fact(begin=4, end=12)}, "hole"),
     ("backwards", {"a": fact(begin=8, end=0)}, "data_offsets"),
     ("negative offsets", {"a": fact(begin=-8, end=0)}, "-8"),
-    ("offsets of 2**64", {"a": fact(begin=2**64, end=2**64 + 8)}, "size is needed|data_offsets"),
+    (
+        "offsets of 2**64",
+        {"a": fact(begin=2**64, end=2**64 + 8)},
+        "size is needed|data_offsets",
+    ),
     ("offsets beyond the end", {"a": fact(begin=2**40, end=2**40 + 8)}, "hole"),
     ("too many bytes", {"a": fact(end=12)}, "takes 8 bytes"),
     ("too few bytes", {"a": fact(end=4)}, "takes 8 bytes"),
     ("beyond the end", {"a": fact(shape=[2**40], end=2**42)}, "cut off"),
-    ("an unknown dtype", {"a": fact("F33")}, 'F33'),
+    ("an unknown dtype", {"a": fact("F33")}, "F33"),
     ("a dtype of less than a byte", {"a": fact("F4", [16])}, "F4"),
     ("a dtype of Object's", {"a": fact("constructor")}, "constructor"),
     ("no dtype", {"a": {"shape": [2], "data_offsets": [0, 8]}}, "needed"),
@@ -229,11 +363,19 @@ one = json.dumps(fact())
 for name, text, why in [
     ("a name twice", f'{{"a":{one},"a":{one}}}', "twice"),
     ("a name twice, escaped", f'{{"a":{one},"\\u0061":{one}}}', "twice"),
-    ("a fact twice", '{"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}}', "twice"),
+    (
+        "a fact twice",
+        '{"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}}',
+        "twice",
+    ),
     ("no JSON", "{'a': 1}", "no JSON"),
     ("NaN", '{"a":{"dtype":"F32","shape":[NaN],"data_offsets":[0,8]}}', "JSON|NaN"),
     ("an exponent", '{"a":{"dtype":"F32","shape":[2e0],"data_offsets":[0,8]}}', "2e0"),
-    ("a number of 5000 digits", '{"a":{"dtype":"F32","shape":[%s],"data_offsets":[0,8]}}' % ("9" * 5000), ""),
+    (
+        "a number of 5000 digits",
+        '{"a":{"dtype":"F32","shape":[%s],"data_offsets":[0,8]}}' % ("9" * 5000),
+        "",
+    ),
     ("cut off JSON", '{"a":', "no JSON"),
     ("deep", '{"a":' + "[" * 5000 + "]" * 5000 + "}", ""),
     ("not UTF-8", b'{"\xff":1}', "UTF-8"),
@@ -241,13 +383,32 @@ for name, text, why in [
 ]:
     bad(f"safetensors: {name}", tensors(text, TWO.tobytes()), why)
 bad("safetensors: a list", tensors("[]      "), "[Bb]egin", format="safetensors")
-bad("safetensors: a header of no bytes", tensors("", length=0), "0 bytes|begins like", format="safetensors")
-bad("safetensors: a header of 100 MB and one", tensors("{}", length=100_000_001), "100000001")
+bad(
+    "safetensors: a header of no bytes",
+    tensors("", length=0),
+    "0 bytes|begins like",
+    format="safetensors",
+)
+bad(
+    "safetensors: a header of 100 MB and one",
+    tensors("{}", length=100_000_001),
+    "100000001",
+)
 bad("safetensors: a header beyond the end", tensors("{}", length=1000), "cut off")
-bad("safetensors: a header of 2**63", tensors("{}", length=2**63), "bytes; safetensors has", format="safetensors")
+bad(
+    "safetensors: a header of 2**63",
+    tensors("{}", length=2**63),
+    "bytes; safetensors has",
+    format="safetensors",
+)
 bad("safetensors: bytes behind it", of({"a": fact()}, bytes(9)), "1 bytes follow")
 bad("safetensors: bytes missing", of({"a": fact()}, bytes(7)), "cut off")
-bad("safetensors: seven bytes", b"1234567", "ends after|begins like", format="safetensors")
+bad(
+    "safetensors: seven bytes",
+    b"1234567",
+    "ends after|begins like",
+    format="safetensors",
+)
 bad("nothing at all", b"", "begins like")
 bad("a page", b"<!doctype html><title>404</title>", "begins like")
 
@@ -282,10 +443,15 @@ for compressed in (False, True):
         bad(f"npz, {which}, cut off after {end} bytes", bytes(file[:end]), "")
 good("npz with a comment", zipped({"a.npy": WHOLE}, comment=b"hello"), {"a": a})
 looks = zipped({"a.npy": WHOLE}, comment=b"PK\5\6 hello, this is no end")
-VECTORS.append({
-    "name": "npz with a comment that looks like an end", "file": coded(looks), "options": {},
-    "tensors": {"a": a}, "stdlib": True,
-})
+VECTORS.append(
+    {
+        "name": "npz with a comment that looks like an end",
+        "file": coded(looks),
+        "options": {},
+        "tensors": {"a": a},
+        "stdlib": True,
+    }
+)
 good("npz with other files", zipped({"a.npy": WHOLE, "readme.txt": b"hello"}), {"a": a})
 good("npz in a folder", zipped({"b/a.npy": WHOLE}), {"b/a": a})
 good("npz without anything", zipped({}), {})
@@ -303,16 +469,30 @@ for which, file in [("stored", plain), ("deflated", packed)]:
     entry = file.index(b"PK\1\2")
     end = file.index(b"PK\5\6")
     start = 30 + 5 + 20  # its header, its name, zip64 sizes
-    bad(f"npz, {which}: a flipped byte", patched(file, start + 20, file[start + 20] ^ 0xFF, 1), "")
+    bad(
+        f"npz, {which}: a flipped byte",
+        patched(file, start + 20, file[start + 20] ^ 0xFF, 1),
+        "",
+    )
     bad(f"npz, {which}: another CRC", patched(file, entry + 16, 1), "(?i)crc|damaged")
-    bad(f"npz, {which}: encrypted", patched(file, entry + 8, 1, 2), "encrypted|password")
-    bad(f"npz, {which}: packed by another method", patched(file, entry + 10, 93, 2), "(?i)method|zstd|zstandard|compression")
+    bad(
+        f"npz, {which}: encrypted", patched(file, entry + 8, 1, 2), "encrypted|password"
+    )
+    bad(
+        f"npz, {which}: packed by another method",
+        patched(file, entry + 10, 93, 2),
+        "(?i)method|zstd|zstandard|compression",
+    )
     bad(f"npz, {which}: larger than it says", patched(file, entry + 24, 130), "")
     bad(f"npz, {which}: smaller than it says", patched(file, entry + 24, 2**31), "")
     bad(f"npz, {which}: more packed bytes", patched(file, entry + 20, 2**30), "")
     bad(f"npz, {which}: a header beyond its end", patched(file, entry + 42, 2**30), "")
     bad(f"npz, {which}: a header in the middle", patched(file, entry + 42, 3), "")
-    bad(f"npz, {which}: another name in the header", patched(file, 30, ord("b"), 1), "name|directory")
+    bad(
+        f"npz, {which}: another name in the header",
+        patched(file, 30, ord("b"), 1),
+        "name|directory",
+    )
     whole = {"a": a} if file is plain else {"a": described(np.zeros(5000, "f4"))}
     for what, made in [
         ("a directory before its start", patched(file, end + 16, 2**31 - 1)),
@@ -322,7 +502,11 @@ for which, file in [("stored", plain), ("deflated", packed)]:
         VECTORS[-1]["stdlib"] = whole
 overlapping = zipped({"a.npy": WHOLE, "b.npy": WHOLE})
 second = overlapping.index(b"PK\1\2", overlapping.index(b"PK\1\2") + 1)
-bad("npz: the same bytes twice", patched(patched(overlapping, second + 42, 0), second + 46, ord("a"), 1), "")
+bad(
+    "npz: the same bytes twice",
+    patched(patched(overlapping, second + 42, 0), second + 46, ord("a"), 1),
+    "",
+)
 bad("npz: one within the other", patched(overlapping, second + 42, 10), "")
 bad("npz: pickled", npz(False, a=np.array([None])), "pickled")
 bad("npz: no array", zipped({"a.npy": b"hello, who is this?"}), "does not begin")
@@ -330,22 +514,88 @@ bomb = zlib.compressobj(9, zlib.DEFLATED, -15)
 zeros = bomb.compress(saved(TWO) + bytes(4 << 20)) + bomb.flush()
 name = b"a.npy"
 crc = zlib.crc32(saved(TWO))
-local = struct.pack("<4s5H3L2H", b"PK\3\4", 20, 0, 8, 0, 33, crc, len(zeros), len(WHOLE), len(name), 0) + name
-central = struct.pack("<4s6H3L5H2L", b"PK\1\2", 20, 20, 0, 8, 0, 33, crc, len(zeros), len(WHOLE), len(name), 0, 0, 0, 0, 0, 0) + name
+local = (
+    struct.pack(
+        "<4s5H3L2H",
+        b"PK\3\4",
+        20,
+        0,
+        8,
+        0,
+        33,
+        crc,
+        len(zeros),
+        len(WHOLE),
+        len(name),
+        0,
+    )
+    + name
+)
+central = (
+    struct.pack(
+        "<4s6H3L5H2L",
+        b"PK\1\2",
+        20,
+        20,
+        0,
+        8,
+        0,
+        33,
+        crc,
+        len(zeros),
+        len(WHOLE),
+        len(name),
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    )
+    + name
+)
 at = len(local) + len(zeros)
 end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(central), at, 0)
-VECTORS.append({
-    "name": "npz: a bomb that says that it is small", "file": coded(local + zeros + central + end),
-    "options": {}, "stdlib": {"a": a}, "error": "unpacks to more",
-})
+VECTORS.append(
+    {
+        "name": "npz: a bomb that says that it is small",
+        "file": coded(local + zeros + central + end),
+        "options": {},
+        "stdlib": {"a": a},
+        "error": "unpacks to more",
+    }
+)
 
 # --- raw -----------------------------------------------------------------------------------------
 
 good("raw", TWO.tobytes(), {"": a}, dtype="float32")
-good("raw with a shape", TWO.tobytes(), {"": described(TWO.reshape(1, 2))}, dtype="float32", shape=[1, 2])
-good("raw that looks like something else", WHOLE, {"": described(np.frombuffer(WHOLE, "u1"))}, dtype="uint8", format="raw")
-good("raw of bfloat16", b"\x80\x3f\0\0", {"": {"dtype": "bfloat16", "shape": [2], "values": coded(b"\x80\x3f\0\0")}}, dtype="bfloat16")
-good("raw of uint4", b"\x21\x03", {"": {"dtype": "uint4", "shape": [3], "values": coded(b"\x21\x03")}}, dtype="uint4", shape=[3])
+good(
+    "raw with a shape",
+    TWO.tobytes(),
+    {"": described(TWO.reshape(1, 2))},
+    dtype="float32",
+    shape=[1, 2],
+)
+good(
+    "raw that looks like something else",
+    WHOLE,
+    {"": described(np.frombuffer(WHOLE, "u1"))},
+    dtype="uint8",
+    format="raw",
+)
+good(
+    "raw of bfloat16",
+    b"\x80\x3f\0\0",
+    {"": {"dtype": "bfloat16", "shape": [2], "values": coded(b"\x80\x3f\0\0")}},
+    dtype="bfloat16",
+)
+good(
+    "raw of uint4",
+    b"\x21\x03",
+    {"": {"dtype": "uint4", "shape": [3], "values": coded(b"\x21\x03")}},
+    dtype="uint4",
+    shape=[3],
+)
 bad("raw of odd length", b"12345", "no whole elements", dtype="float32")
 bad("raw, too short", bytes(8), "cut off", dtype="float32", shape=[3])
 bad("raw, too long", bytes(8), "follow", dtype="float32", shape=[1])

@@ -50,7 +50,8 @@ for (const { name, file, options, tensors, error } of VECTORS) {
     } else {
       await assert.rejects(
         () => contents(bytes, options),
-        (caught) => isOurs(caught) && new RegExp(error.replace("(?i)", ""), "i").test(caught.message),
+        (caught) =>
+          isOurs(caught) && new RegExp(error.replace("(?i)", ""), "i").test(caught.message),
       );
     }
     assert.equal(liveTensors(), before);
@@ -100,10 +101,13 @@ test("what is saved is what is opened", async () => {
   const before = liveTensors();
   for (const { file, options, tensors } of VECTORS) {
     const kept = Object.entries(tensors ?? {});
-    if (!tensors || kept.some(([, { dtype }]) => /^uint4|^bfloat16/.test(dtype) && !options)) continue;
+    if (!tensors || kept.some(([, { dtype }]) => /^uint4|^bfloat16/.test(dtype) && !options))
+      continue;
     const opened = await open(bytesOf(file), options);
     if (opened instanceof TensorFile) {
-      const held = await Promise.all(opened.names.map(async (name) => [name, await opened.get(name)]));
+      const held = await Promise.all(
+        opened.names.map(async (name) => [name, await opened.get(name)]),
+      );
       const blob = await save(held, { metadata: opened.metadata });
       const again = await open(blob);
       assert.deepEqual(again.metadata, opened.metadata);

@@ -231,7 +231,12 @@ def test_progress_is_told_and_may_end_it():
 def test_a_mapping_of_tensors_that_are_loaded_when_asked_for():
     data = saved({"a": np.arange(3.0), "b": np.zeros((2, 0), "i4")})
     file = opened(data)
-    assert (len(file), list(file), "a" in file, "c" in file) == (2, ["a", "b"], True, False)
+    assert (len(file), list(file), "a" in file, "c" in file) == (
+        2,
+        ["a", "b"],
+        True,
+        False,
+    )
     before = dlw.live_tensors()
     assert file["a"] is file["a"]
     assert dlw.live_tensors() == before + 1
@@ -267,7 +272,14 @@ def test_dtypes_on_the_way():
 
 def test_what_numpy_reads():
     array = np.asfortranarray(np.arange(24.0).reshape(2, 3, 4))
-    for given in (array, array[:, ::2], array.T, array[..., :0], np.array(3), array[::-1]):
+    for given in (
+        array,
+        array[:, ::2],
+        array.T,
+        array[..., :0],
+        np.array(3),
+        array[::-1],
+    ):
         back = np.load(io.BytesIO(saved(given)))
         assert back.tobytes() == given.tobytes()
         assert back.shape == given.shape
@@ -325,7 +337,9 @@ def test_a_disk_that_fails_leaves_what_was_there(failing, tmp_path, monkeypatch)
     def fails(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(*((_save, "_pieces") if failing == "write" else (os, "replace")), fails)
+    monkeypatch.setattr(
+        *((_save, "_pieces") if failing == "write" else (os, "replace")), fails
+    )
     with pytest.raises(OSError, match="No space"):
         run(dlw.save(path, {"a": np.ones(30)}))
     assert path.read_bytes() == before

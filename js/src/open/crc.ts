@@ -25,8 +25,14 @@ function makeTables(): Int32Array[] {
 export function crc32(bytes: Uint8Array, before = 0): number {
   tables ??= makeTables();
   const [t0, t1, t2, t3, t4, t5, t6, t7] = tables as [
-    Int32Array, Int32Array, Int32Array, Int32Array, // biome-ignore format: two lines
-    Int32Array, Int32Array, Int32Array, Int32Array,
+    Int32Array,
+    Int32Array,
+    Int32Array,
+    Int32Array, // biome-ignore format: two lines
+    Int32Array,
+    Int32Array,
+    Int32Array,
+    Int32Array,
   ];
   const at = (table: Int32Array, byte: number) => table[byte] as number;
   let crc = ~before;

@@ -1,5 +1,5 @@
-import type { Source } from "./source.js";
 import { malformed } from "./entry.js";
+import type { Source } from "./source.js";
 
 /** Reads chunks of any size as what is asked for, and knows where it is. */
 export class Cursor {
@@ -78,7 +78,7 @@ export class Cursor {
 
   /** Goes on to a place that is not before this one. */
   async skipTo(position: number, what: string): Promise<void> {
-    for await (const _ of this.chunks(position - this.position, what)) continue;
+    for await (const _ of this.chunks(position - this.position, what));
   }
 
   /** Whether nothing is left. */

@@ -184,9 +184,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     try {
       signal.throwIfAborted();
       cursor ??= await this.#cursorAt(from, to, what, signal);
-      const chunks = member
-        ? elementsIn(cursor, entry, what, signal)
-        : cursor.chunks(nbytes, what);
+      const chunks = member ? elementsIn(cursor, entry, what, signal) : cursor.chunks(nbytes, what);
       const coming = { what, type, shape, columns, total: nbytes };
       return await load(coming, chunks, options, signal);
     } catch (error) {

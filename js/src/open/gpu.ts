@@ -3,13 +3,7 @@ import { bytesOf, type DType } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import type { Tensor } from "../core/tensor.js";
-import {
-  allocate,
-  type LiveSlot,
-  releaseSlot,
-  slotOf,
-  tensorOfSlot,
-} from "../webgpu/buffers.js";
+import { allocate, type LiveSlot, releaseSlot, slotOf, tensorOfSlot } from "../webgpu/buffers.js";
 import { count, useDevice } from "../webgpu/device.js";
 import { ask, checkAlive } from "../webgpu/faults.js";
 import type { Sink } from "./sink.js";

@@ -59,7 +59,7 @@ export class HttpSource implements Source {
     const tries = new Tries(this.#options);
     for (let at = start; stop === undefined || at < stop; ) {
       try {
-        const answer = await this.#answer(at, stop, signal);
+        const answer = await this.#answer(at, stop, tries.count > 0, signal);
         // A server without ranges sends what was there before, too.
         let skip = at - answer.start;
         for await (const chunk of chunksOf(answer.body as ReadableStream, signal)) {
@@ -91,14 +91,19 @@ export class HttpSource implements Source {
   }
 
   /** An answer that begins at `start`, or before. */
-  async #answer(start: number, end: number | undefined, signal?: AbortSignal): Promise<Answer> {
+  async #answer(
+    start: number,
+    end: number | undefined,
+    again: boolean,
+    signal?: AbortSignal,
+  ): Promise<Answer> {
     const first = this.#first;
     this.#first = null;
     if (first !== null) {
       if (start === 0 || !first.ranges) return first;
       first.body?.cancel().catch(() => {});
     }
-    const answer = await ask(this.#url, start, end, this.#options, signal);
+    const answer = await ask(this.#url, start, end, this.#options, signal, again);
     const { version } = answer;
     const changed = (["etag", "modified", "size"] as const).find(
       (fact) => version[fact] !== this.#version[fact] && version[fact] != null,
@@ -120,8 +125,8 @@ class Broken extends DLPackError {}
 
 /** How often one read was taken up again. */
 class Tries {
+  count = 0;
   readonly #most: number;
-  #count = 0;
 
   constructor({ retries = RETRIES }: FetchOptions) {
     this.#most = retries;
@@ -133,13 +138,13 @@ class Tries {
     // What fetch() and its bodies throw where the network failed; all else here has other classes.
     const passing = error instanceof Broken || (error as Error)?.name === "TypeError";
     if (!passing) throw error;
-    if (this.#count++ >= this.#most) {
+    if (this.count++ >= this.#most) {
       const { message } = error as Error;
-      throw new DLPackError(`${name} could not be read (${message}), after ${this.#count} tries`, {
+      throw new DLPackError(`${name} could not be read (${message}), after ${this.count} tries`, {
         cause: error,
       });
     }
-    if (this.#count > 1) await pause(2 ** this.#count * 50, signal);
+    if (this.count > 1) await pause(2 ** this.count * 50, signal);
   }
 }
 
@@ -179,9 +184,12 @@ async function ask(
   end: number | undefined,
   options: FetchOptions,
   signal?: AbortSignal,
+  again = false,
 ): Promise<Answer> {
   const range = `bytes=${start}-${end === undefined ? "" : end - 1}`;
   const init: RequestInit = { headers: { ...options.headers, Range: range } };
+  // What a cache has of an answer that broke off is not to stand for what the server has now.
+  if (again) init.cache = "no-store";
   if (signal) init.signal = signal as globalThis.AbortSignal;
   const response = await fetch(url, init);
   const { status, statusText, headers, body } = response;
@@ -190,7 +198,8 @@ async function ask(
   const empty = /^bytes \*\/0$/.test(headers.get("content-range") ?? "");
   if (status === 206) {
     const found = rangeOf(headers.get("content-range"), start, size);
-    if (found !== null) return { body, start, ranges: true, version: { ...told, size: found.size } };
+    if (found !== null)
+      return { body, start, ranges: true, version: { ...told, size: found.size } };
     body?.cancel().catch(() => {});
     throw new UnsupportedError(
       `${url}: the server was asked for ${range} and says that it sends ` +

@@ -6,6 +6,6 @@ import "../webgpu/transfer.js";
 export { TensorFile, type TensorInfo } from "./file.js";
 export { open } from "./open.js";
 export type { Format, LoadOptions, OpenOptions } from "./options.js";
-export type { FetchOptions, OpenSource, SyncAccessHandle } from "./source.js";
 export { type NamedTensors, type SaveOptions, save } from "./save.js";
+export type { FetchOptions, OpenSource, SyncAccessHandle } from "./source.js";
 export type { SaveTarget, SyncWriteHandle } from "./targets.js";

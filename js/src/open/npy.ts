@@ -2,9 +2,10 @@
  * The header of a `.npy` file (NumPy's format 1.0 to 3.0): magic, version, length, and a literal of
  * Python, of which exactly what NumPy writes is taken. Nothing is evaluated.
  */
+
+import type { DType } from "../core/dtype.js";
 import { descrOf, dtypeOfDescr } from "./dtypes.js";
 import { type Described, malformed, shapeOf } from "./entry.js";
-import type { DType } from "../core/dtype.js";
 
 /** The first six bytes. */
 export const NPY_MAGIC: readonly number[] = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];

@@ -225,17 +225,15 @@ async function openSafetensors(
   const what = "the header of a safetensors file";
   const length = safetensorsLength(await cursor.take(8, what), name);
   if (size !== undefined && 8 + length > size) {
-    throw malformed(name, `it is cut off: its header has ${length} bytes, the file ${size}`, length);
+    throw malformed(
+      name,
+      `it is cut off: its header has ${length} bytes, the file ${size}`,
+      length,
+    );
   }
   const { entries, metadata, end } = parseSafetensors(await cursor.take(length, what), name);
   checkSize(name, size, 8 + length, end - 8 - length, "what its header lists");
-  return new TensorFile(
-    source,
-    source.way === "any" ? null : cursor,
-    entries,
-    metadata,
-    options,
-  );
+  return new TensorFile(source, source.way === "any" ? null : cursor, entries, metadata, options);
 }
 
 async function openNpz(

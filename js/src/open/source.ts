@@ -1,12 +1,12 @@
 /** Where bytes come from: memory, a Blob, a file of OPFS, a stream; http.ts has URLs. */
 import { tagOf, UnsupportedError } from "../core/errors.js";
 import type {
+  AbortSignal,
   Blob as AnyBlob,
   FileSystemFileHandle as AnyFileHandle,
   ReadableStream as AnyReadableStream,
   Response as AnyResponse,
   URL as AnyURL,
-  AbortSignal,
 } from "../core/globals.js";
 import { HttpSource } from "./http.js";
 
@@ -211,10 +211,7 @@ export class StreamSource implements Source {
 }
 
 /** What is left of a source, kept by the browser, so that any place of it can be read. */
-export async function spooled(
-  source: Source,
-  chunks: AsyncIterable<Uint8Array>,
-): Promise<Source> {
+export async function spooled(source: Source, chunks: AsyncIterable<Uint8Array>): Promise<Source> {
   const parts: Blob[] = [];
   // Small Blobs, one after the other: the browser moves them out of memory where they are many.
   let pending: Uint8Array<ArrayBuffer>[] = [];

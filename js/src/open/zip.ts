@@ -2,9 +2,10 @@
  * The directory of a zip file, as `np.savez` writes them: entries that are stored or deflated, with
  * or without the 64-bit fields. It is believed as far as entries lie in the file, one behind the other.
  */
+
+import { Cursor } from "./cursor.js";
 import { malformed } from "./entry.js";
 import type { Source } from "./source.js";
-import { Cursor } from "./cursor.js";
 
 /** One file within a zip file. */
 export interface Member {
