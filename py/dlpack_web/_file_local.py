@@ -158,12 +158,12 @@ def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool)
     suffix = file.name.rpartition(".")[2].lower()
     if suffix in ("npy", "npz", "safetensors"):
         malformed(file.name, f"it does not begin like a .{suffix} file")
-    if has_dtype:
-        return "raw"
-    malformed(
-        file.name,
-        "it begins like no .npy, .npz or safetensors file: raw elements need dtype",
-    )
+    if not has_dtype:
+        malformed(
+            file.name,
+            "it begins like no .npy, .npz or safetensors file: raw elements need dtype",
+        )
+    return "raw"
 
 
 def npy_entry(file: Local) -> Entry:

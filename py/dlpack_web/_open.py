@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from math import prod
 from os import PathLike
 from os.path import exists
-from typing import Any, NamedTuple, Protocol, SupportsIndex
+from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
 
 from . import _browser, _core, _file_local, _views
 from ._device import CPU, Device, parse_device
@@ -153,7 +153,7 @@ class TensorFile(Mapping[str, Tensor]):
     def __contains__(self, name: object) -> bool:
         return name in self._infos
 
-    def __enter__(self) -> "TensorFile":
+    def __enter__(self) -> Self:
         self._open()
         return self
 

@@ -48,8 +48,8 @@ async def save(
     """
     named = tensors if isinstance(tensors, Mapping) else {"": tensors}
     single = not isinstance(tensors, Mapping)
-    format = _format_of(target, format, single)
-    _check_metadata(metadata, format)
+    wanted = _format_of(target, format, single)
+    _check_metadata(metadata, wanted)
     held: dict[str, Tensor] = {}
     try:
         for name, tensor in named.items():
@@ -57,9 +57,9 @@ async def save(
                 raise TypeError(f"names of tensors are str, not {name!r}")
             held[name] = share(tensor)
         if _browser.is_js(target):
-            await _browser.save(target, held, format, dict(metadata or {}))
+            await _browser.save(target, held, wanted, dict(metadata or {}))
             return None
-        return await _save(target, held, format, metadata or {})
+        return await _save(target, held, wanted, metadata or {})
     finally:
         for tensor in held.values():
             tensor.release()

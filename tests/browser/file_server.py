@@ -50,7 +50,7 @@ class MakingHandler(Handler):
     asked: dict[str, int] = {}  # noqa: RUF012 - and asked for
     versions = count()
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - http.server's name
         url = urlsplit(self.path)
         if not url.path.startswith(MADE):
             super().do_GET()
