@@ -66,11 +66,11 @@ export async function sourceOf(
   options: FetchOptions,
   signal?: AbortSignal,
 ): Promise<Source> {
-  if (typeof given === "string") return HttpSource.open(given, options, signal);
+  if (typeof given === "string") return sourceOfURL(given, options, signal);
   if (ArrayBuffer.isView(given)) return new MemorySource(given);
   switch (tagOf(given)) {
     case "[object URL]":
-      return HttpSource.open((given as AnyURL).href, options, signal);
+      return sourceOfURL((given as AnyURL).href, options, signal);
     case "[object ArrayBuffer]":
     case "[object SharedArrayBuffer]":
       return new MemorySource(new Uint8Array(given as ArrayBuffer));
@@ -92,6 +92,13 @@ export async function sourceOf(
     "open() takes a URL, File, Blob, file handle, Response, ReadableStream, ArrayBuffer or typed " +
       `array, not ${tagOf(given)}`,
   );
+}
+
+/** What is in this program already is a Blob. */
+async function sourceOfURL(url: string, options: FetchOptions, signal?: AbortSignal) {
+  const [scheme] = /^(?:data|blob):/.exec(url) ?? [];
+  if (scheme === undefined) return HttpSource.open(url, options, signal);
+  return new BlobSource(await (await fetch(url)).blob(), `the ${scheme} URL`);
 }
 
 function streamOfResponse(response: Response): Source {
