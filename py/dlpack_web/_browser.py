@@ -8,6 +8,7 @@ Tensors cross as integers, in one step: Python may be interrupted (KeyboardInter
 between any two steps of its own, but not within one that runs in C.
 """
 
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -91,10 +92,17 @@ def _translated(error: Any) -> BaseException:
         "TypeError": TypeError,
         "RangeError": ValueError,
     }
-    made = classes.get(error.name, RuntimeError)(error.message)
+    made = classes.get(error.name, RuntimeError)(_in_python(error.message))
     if error.name in ("KernelError", "DeviceError"):
         _locate(made, error)
     return made
+
+
+def _in_python(message: str) -> str:
+    """Names what Python has where a message names what JavaScript calls it."""
+    return re.sub(
+        r"requestDevice\(\{ (\w+): (\d+) \}\)", r"request_device(\1=\2)", message
+    )
 
 
 def _locate(made: Any, error: Any) -> None:

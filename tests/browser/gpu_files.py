@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from gpu_world import memory, only_in_a_page
+from gpu_world import limit, memory, only_in_a_page
 
 import dlpack_web as dlw
 
@@ -138,11 +138,54 @@ async def test_what_fails_leaves_nothing(where, tmp_path):
     assert stats()["buffers"] == before
 
 
-async def test_more_than_one_buffer_holds(device):
-    most = device.gpu.limits
-    most = most["max-buffer-size"] if hasattr(most, "keys") else most.maxBufferSize
-    with pytest.raises(BufferError, match=r"request_?[dD]evice"):
-        dlw.empty(int(most) + 4, "uint8", device=device)
+# --- limits -----------------------------------------------------------------------------------
+
+SUM = """
+@group(0) @binding(0) var<storage, read> x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> y: array<u32>;
+@compute @workgroup_size(1) fn main() { y[0] = x[0] + x[arrayLength(&x) - 1]; }
+"""
+
+
+async def test_more_than_one_buffer_holds(device, tmp_path):
+    most = int(limit(device.gpu, "maxBufferSize"))
+    needed = -(-(most + 4) // 16) * 16
+    message = rf"{needed} bytes are needed.*no device of that has more: use several"
+    with pytest.raises(BufferError, match=message):
+        dlw.empty(most + 4, "uint8", device=device)
+    small = await dlw.webgpu.request_device(maxBufferSize=256 * MB)
+    ask = rf"{256 * MB + 16} bytes.*request_device\(maxBufferSize={256 * MB + 16}\)"
+    with pytest.raises(BufferError, match=ask):
+        dlw.empty(256 * MB + 1, "uint8", device=small)
+    path = tmp_path / "sparse.bin"
+    with path.open("wb") as file:
+        file.truncate(most + 4)  # no disk is taken, nor is anything of it read
+    if sys.platform != "emscripten":  # whose files are in memory
+        with pytest.raises(BufferError, match=message):
+            await dlw.open(path, device=device, dtype="uint8")
+
+
+async def test_more_than_a_kernel_sees():
+    """A tensor may be larger than what can be bound; its parts are bound then."""
+    device = await dlw.webgpu.request_device(maxStorageBufferBindingSize=128 * MB)
+    count = 32 * MB + 4
+    kernel = dlw.webgpu.Kernel(SUM)
+    with (
+        dlw.empty(count, "uint32", device=device) as large,
+        dlw.empty(1, "uint32", device=device) as y,
+    ):
+        assert int(limit(device.gpu, "maxStorageBufferBindingSize")) == 128 * MB
+        with pytest.raises(
+            BufferError,
+            match=rf"{4 * count} bytes, of which {128 * MB} can be bound.*"
+            r"request_device\(maxStorageBufferBindingSize=",
+        ):
+            kernel(large, y)
+        with large[count - 1 :] as last, large[64:128] as part:
+            last.write(np.array([7], "u4"))
+            part.write(np.full(64, 4, "u4"))
+            kernel(part, y)
+            assert (await y.to_host()).tolist() == [8]
 
 
 # --- what JavaScript has --------------------------------------------------------------------
