@@ -463,18 +463,29 @@ export class PythonSeam {
 
 type Progress = NonNullable<LoadOptions["progress"]>;
 
-/** Something that is loaded, and what ends that, or lets go of it. */
+/** Something that is loaded, and what ends that, or lets go of it at once. */
 function ending<T extends Tensor | TensorFile>(start: (signal: AbortSignal) => Promise<T>) {
   const controller = new AbortController();
+  let found: T | null = null;
+  const letGo = () => {
+    if (found === null) return;
+    if ("close" in found) found.close();
+    else found.release();
+    found = null;
+  };
   const promise = start(controller.signal);
+  promise.then(
+    (loaded) => {
+      found = loaded;
+      if (controller.signal.aborted) letGo();
+    },
+    () => {},
+  );
   return {
     promise,
     release() {
       controller.abort();
-      promise.then(
-        (found) => ("close" in found ? found.close() : found.release()),
-        () => {},
-      );
+      letGo();
     },
   };
 }
