@@ -4,7 +4,7 @@ servers do with them: the path /made/NAME of the test server.
 NAME.npy?count=n is an array of uint32, of which element i is i; NAME.safetensors?count=n&tensors=m
 has m of these, "0", "1", …, which go on counting. Further: ranges=0: the server has none; cut=n:
 the connection breaks after n bytes of each answer, at most times=n times (default 1); etag=new: another one each
-time; length=0: how long it is is not said.
+time; length=0: how long it is is not said; keep=1: it is made once and kept, as for measurements.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class MakingHandler(Handler):
 
     cuts: dict[str, int] = {}  # noqa: RUF012 - of the whole server: how often each was cut
     asked: dict[str, int] = {}  # noqa: RUF012 - and asked for
+    kept: dict[str, bytes] = {}  # noqa: RUF012
     versions = count()
 
     def do_GET(self) -> None:  # noqa: N802 - http.server's name
@@ -87,6 +88,11 @@ class MakingHandler(Handler):
         else:
             self.send_header("Content-Length", str(end - start))
         self.end_headers()
+        if options.get("keep") == "1":
+            if self.path not in self.kept:
+                self.kept[self.path] = self._bytes(header, 0, size)
+            self.wfile.write(memoryview(self.kept[self.path])[start:end])
+            return
         self._write(header, start, end, self._cut(options))
 
     def _cut(self, options: dict[str, str]) -> float:
@@ -112,7 +118,8 @@ class MakingHandler(Handler):
     @staticmethod
     def _bytes(header: bytes, start: int, end: int) -> bytes:
         if start < len(header):
-            return header[start:end]
+            rest = len(header), max(end, len(header))
+            return header[start:end] + MakingHandler._bytes(header, *rest)
         first, last = ((at - len(header)) // 4 for at in (start, end + 3))
         numbers = np.arange(first, last, dtype="<u4").tobytes()
         skip = (start - len(header)) % 4
