@@ -7,5 +7,6 @@ export { TensorFile, type TensorInfo } from "./file.js";
 export { open } from "./open.js";
 export type { Format, LoadOptions, OpenOptions } from "./options.js";
 export { type NamedTensors, type SaveOptions, save } from "./save.js";
-export type { FetchOptions, OpenSource, SyncAccessHandle } from "./source.js";
+export type { FetchOptions } from "./source.js";
+export type { OpenSource, SyncAccessHandle } from "./sources.js";
 export type { SaveTarget, SyncWriteHandle } from "./targets.js";

@@ -10,7 +10,8 @@ import { load } from "./load.js";
 import { NPY_MAGIC, npyPreamble, parseNpy } from "./npy.js";
 import type { Format, OpenOptions } from "./options.js";
 import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./safetensors.js";
-import { type OpenSource, type Source, sourceOf, spooled } from "./source.js";
+import type { Source } from "./source.js";
+import { type OpenSource, sourceOf, spooled } from "./sources.js";
 import { enter, type Member, zipMembers } from "./zip.js";
 
 const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
