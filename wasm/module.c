@@ -146,6 +146,15 @@ static PyObject *core_raw(PyObject *module, PyObject *obj) {
   return object != NULL ? Py_BuildValue("(NL)", object, (long long)offset) : NULL;
 }
 
+/* Bytes one after the other, as of a file, are elements of any width that divides them.
+ * Whether they are such bytes; their shape then counts elements. */
+static int join_bytes(DLTensor *dl, uint32_t width, uint32_t bits) {
+  if (width != 1 || bits <= 8 || bits % 8 != 0 || dl->ndim != 1) return 0;
+  if (dl->shape[0] % (bits / 8) != 0 || dl->strides[0] != 1) return 0;
+  dl->shape[0] /= bits / 8;
+  return 1;
+}
+
 static PyObject *core_typed(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *obj;
@@ -160,6 +169,7 @@ static PyObject *core_typed(PyObject *module, PyObject *args) {
   tensor->managed.flags |= padded_flag(padded);
   dlw_status status = dlw_check(dl, tensor->managed.flags);
   uint32_t bits = dlw_element_bits(dl->dtype, tensor->managed.flags);
+  if (status == DLW_OK && join_bytes(dl, width, bits)) width = bits / 8;
   if (status == DLW_OK && bits != width * 8) status = DLW_BAD_DTYPE;
   if (status == DLW_OK && !dlw_is_aligned(dl)) status = DLW_MISALIGNED;
   if (status == DLW_OK) return dlw_tensor_object(tensor);

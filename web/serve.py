@@ -161,7 +161,8 @@ class Handler(SimpleHTTPRequestHandler):
 class Server(ThreadingHTTPServer):
     """The site, with further folders mounted under URL prefixes such as "/tests/".
 
-    strict: with the headers above. outside: Python may ask other hosts.
+    strict: with the headers above. outside: Python may ask other hosts. handler: what
+    answers, where tests need more.
     """
 
     daemon_threads = True
@@ -174,15 +175,16 @@ class Server(ThreadingHTTPServer):
         *,
         strict: bool = True,
         outside: bool = False,
+        handler: type[Handler] = Handler,
     ):
-        handler = partial(
-            Handler,
+        handling = partial(
+            handler,
             directory=str(root),
             mounts=mounts or {},
             strict=strict,
             outside=outside,
         )
-        super().__init__(("127.0.0.1", port), handler)
+        super().__init__(("127.0.0.1", port), handling)
 
     @property
     def url(self) -> str:

@@ -32,6 +32,8 @@ from ._device import Device, DLDeviceType
 from ._dtype import DType
 from ._home import features
 from ._inspect import inspect
+from ._open import TensorFile, TensorInfo, open
+from ._save import save
 from ._tensor import (
     Tensor,
     empty,
@@ -55,6 +57,8 @@ __all__ = [
     "KernelError",
     "ReleasedError",
     "Tensor",
+    "TensorFile",
+    "TensorInfo",
     "__version__",
     "adapter",
     "empty",
@@ -66,6 +70,8 @@ __all__ = [
     "from_js",
     "inspect",
     "live_tensors",
+    "open",
+    "save",
     "to_arrow",
     "to_host",
     "to_js",

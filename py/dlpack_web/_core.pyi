@@ -77,7 +77,8 @@ def _view(
 # The memory as one axis of uint8, and where element 0 is in it, in bytes.
 def _raw(tensor: Tensor, /) -> tuple[Tensor, int]: ...
 
-# The buffer's memory with another dtype of its width.
+# The buffer's memory with another dtype of its width; bytes along one axis, of any width
+# that divides them.
 def _typed(buffer: object, dtype: int, padded: bool, /) -> Tensor: ...
 
 # A row-major copy as another dtype.

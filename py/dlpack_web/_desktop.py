@@ -24,7 +24,7 @@ from ._desktop_buffers import (
 from ._desktop_images import from_image as from_pixels
 from ._desktop_kernel import Kernel
 from ._desktop_state import record_with, records, register, slot_of, stats
-from ._desktop_transfer import read, read_blocking, upload, write
+from ._desktop_transfer import read, read_blocking, settle, upload, write
 from ._dtype import DType
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "read",
     "read_blocking",
     "request_device",
+    "settle",
     "stats",
     "to_wgpu",
     "upload",

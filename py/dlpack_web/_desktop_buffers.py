@@ -105,11 +105,14 @@ def allocate(
     size = max(round_up(nbytes, 16), 16)
     limit = record.limits["max-buffer-size"]
     if size > limit:
-        adapter = record.adapter_limits
-        of_adapter = f" and its adapter {adapter['max-buffer-size']}" if adapter else ""
+        most = record.adapter_limits and record.adapter_limits["max-buffer-size"]
+        of_adapter = f" and its adapter {most}" if most else ""
+        way = f"use a device from request_device(maxBufferSize={size})"
+        if most and size > most:
+            way = "no device of that has more: use several tensors"
         raise BufferError(
             f"{size} bytes are needed, {record} allows {limit} in one buffer{of_adapter}: "
-            f"use a device from request_device(maxBufferSize={size})"
+            f"{way}"
         )
     words = round_up(nbytes, 4)
     with table():

@@ -117,6 +117,24 @@ def _fill(
     record.count("up", nbytes)
 
 
+async def settle(device_id: int) -> None:
+    """Waits until what was written has arrived: what wgpu keeps of it meanwhile is as
+    large. By mapping a few bytes, as wgpu-py 0.32's on_submitted_work_done fails."""
+    record = record_with(device_id)
+    gpu, fence = record.gpu, _take_staging(record, 16)
+
+    def calls() -> None:
+        encoder = gpu.create_command_encoder()
+        encoder.clear_buffer(fence, 0, 16)
+        gpu.queue.submit([encoder.finish()])
+        fence.map_async("READ_NOSYNC", 0, 16).sync_wait()
+        fence.unmap()
+
+    attempt(record, "waiting for the device", calls)
+    with table():
+        record.pool.give(fence, 0)
+
+
 def _elements(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
     """The elements as `dtype`, in pieces, of which all but the last are whole words."""
     same = dtype == dtype_of(tensor._dtype)

@@ -57,6 +57,9 @@ class Home(Protocol):
         self, sources: Sequence[Tensor], targets: Sequence[Tensor], /
     ) -> None: ...
 
+    # Waits until what was written to a device has arrived.
+    def settle(self, device_id: int, /) -> Awaitable[None]: ...
+
     # --- GPUBuffers ---
     def from_gpu_buffer(
         self,

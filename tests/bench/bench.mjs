@@ -3,6 +3,7 @@ import { boot } from "/boot.mjs";
 import * as library from "/js/index.js";
 import { useDevice } from "/js/webgpu/device.js";
 import { libraries as loadLibraries } from "../browser/libraries.mjs";
+import { openWays } from "./files.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
 import { packWays } from "./pack.mjs";
@@ -36,6 +37,7 @@ function plan(quick) {
     ["empty", "contiguous", emptyWays, moved],
     ["download", "contiguous", downloadWays, moved],
     ["download of 32", "contiguous", manyWays, [4 * KB]],
+    ["open", "contiguous", openWays, quick ? [16 * MB] : [256 * MB]],
     ...["ort", "tfjs", "jax", "three"].map((name) => ["handover", name, handoverWays, [4 * MB]]),
   ];
 }
@@ -87,7 +89,10 @@ async function bench({ quick, only }) {
       );
       const measured = await compare(ways, { rounds: roundsFor(bytes, quick) });
       done();
-      for (const row of measured) rows.push({ path, layout, bytes, where: "page", ...row });
+      for (const row of measured) {
+        const { facts } = ways.find(({ name }) => name === row.way);
+        rows.push({ path, layout, bytes, where: "page", ...row, ...facts });
+      }
     }
   }
   const machine = {

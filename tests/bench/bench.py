@@ -21,10 +21,11 @@ import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "web"))
+sys.path[:0] = [str(ROOT / "web"), str(ROOT / "tests" / "browser")]
 
 import exchange
 from browser import BrowserMissingError, open_browser, open_page
+from file_server import MakingHandler
 from plot import OURS, panels, plot, summarise
 from serve import Server
 from words import human
@@ -41,7 +42,8 @@ def measure(quick: bool, only: str | None) -> dict:
     if only in (None, "view", "data", "pack", "convert"):
         print("  view, data, pack and convert, in Node", flush=True)
         native += measure_in_node(quick, only)
-    with Server(mounts={"/tests/": ROOT / "tests"}) as server:
+    mounts = {"/tests/": ROOT / "tests"}
+    with Server(mounts=mounts, handler=MakingHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with (
             open_browser(["--js-flags=--expose-gc"]) as browser,
@@ -103,7 +105,7 @@ make a buffer each time, and are to be compared with the cold rows where a page 
 once. The floor uploads into a buffer that is there already. The floor of both Python paths is `ndarray.__dlpack__()` alone; that of
 packing and converting copies as many bytes within wasm memory. Elements that are packed are
 float32 where nothing else is said; converting is that of float32 on its way to a GPU, without
-the GPU. A handover gives a GPU tensor to a library, takes it back and gives up both. Compare
+the GPU. A file is opened from a server of this machine, in the same two cores. A handover gives a GPU tensor to a library, takes it back and gives up both. Compare
 within this run only."""
 
 

@@ -443,7 +443,7 @@ export function copyBuffer(device, from, to, bytes) {
   device.queue.submit([encoder.finish()]);
 }
 
-async function readBuffer(device, buffer, bytes) {
+export async function readBuffer(device, buffer, bytes) {
   if (buffer.read) return buffer.read(); // a tensor of ours
   const staging = device.createBuffer({ size: bytes, usage: USAGE.MAP_READ | USAGE.COPY_DST });
   copyBuffer(device, buffer, staging, bytes);

@@ -24,6 +24,7 @@ from browser import (
     open_page,
     where_it_should_be,
 )
+from file_server import MakingHandler
 from pages import TestPage, inside, outcomes, pack_tests
 from serve import SITE, Server
 
@@ -45,7 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "/example-built/": ROOT / "build" / "example",
         "/bundle/": bundle,
     }
-    with Server(mounts=mounts) as running:
+    with Server(mounts=mounts, handler=MakingHandler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
         yield running
         running.shutdown()

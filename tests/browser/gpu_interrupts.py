@@ -109,6 +109,28 @@ async def library():
         return back.numpy().copy()
 
 
+async def file_of_python():
+    data = await dlw.save(None, {"a": dlw.from_dlpack(ARRAY, device="webgpu")})
+    with await dlw.open(data, device="webgpu") as file:
+        return await file["a"].to_host()
+
+
+async def file_of_javascript():
+    data = await dlw.save(None, ARRAY)
+    blob = js.Blob.new(to_js([to_js(data)]))
+    with await dlw.open(blob, device="webgpu", progress=lambda *_: None) as tensor:
+        return await tensor.to_host()
+
+
+async def mapping_of_javascript():
+    stream = js.TransformStream.new()
+    reading = js.Response.new(stream.readable).blob()
+    await dlw.save(stream.writable, {"a": ARRAY})
+    with await dlw.open(await reading) as file:
+        (tensor,) = await file.load("a")
+        return tensor.numpy().copy()
+
+
 OPERATIONS = [
     upload,
     upload_strided,
@@ -122,6 +144,9 @@ OPERATIONS = [
     pytest.param(draw, marks=needs_canvas),
     javascript,
     library,
+    file_of_python,
+    file_of_javascript,
+    mapping_of_javascript,
 ]
 
 

@@ -23,6 +23,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "gpu_cases.py",
         "gpu_errors.py",
         "gpu_faults.py",
+        "gpu_files.py",
         "gpu_interrupts.py",
         "gpu_kernels.py",
         "gpu_same_bytes.py",
@@ -48,6 +49,7 @@ def test_wasm_memory_that_is_full(
     [
         "counter_cases.mjs",
         "fault_cases.mjs",
+        "file_cases.mjs",
         "frames_cases.mjs",
         "gpu_cases.mjs",
         "image_cases.mjs",

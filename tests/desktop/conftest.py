@@ -19,7 +19,7 @@ DRIVERS = (
     "/usr/lib/chromium/vk_swiftshader_icd.json",
 )
 SHARED = ("docstring_cases", "gpu_buffers", "gpu_cases", "gpu_errors", "gpu_faults")
-SHARED += ("gpu_kernels", "gpu_same_bytes", "gpu_upload", "image_cases")
+SHARED += ("gpu_files", "gpu_kernels", "gpu_same_bytes", "gpu_upload", "image_cases")
 
 if "VK_DRIVER_FILES" not in os.environ:
     found = [driver for driver in DRIVERS if Path(driver).is_file()]

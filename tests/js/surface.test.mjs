@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import * as namespace from "../../js/dist/index.js";
+import { TensorFile } from "../../js/dist/open/index.js";
 import { Bridge } from "../../js/dist/pyodide/bridge.js";
 
 const library = { ...namespace };
@@ -63,6 +64,7 @@ test("exported names of the other entry points", async () => {
     "./features": ["features", "featuresAtOnce"],
     "./jax": ["fromJax", "install", "toJax", "useDevice"],
     "./ndarray": ["fromNdarray", "toNdarray"],
+    "./open": ["TensorFile", "open", "save"],
     "./opencv": ["fromMat", "install", "toMat"],
     "./ort": ["fromOrt", "install", "toOrt", "useDevice"],
     "./share": ["shareDevice"],
@@ -129,6 +131,7 @@ test("members of Tensor, Bridge and Kernel", () => {
   ]);
   assert.deepEqual(members(Bridge), ["empty", "hold", "readAll", "tensor", "toPython"]);
   assert.deepEqual(members(library.webgpu.Kernel), ["ready", "run"]);
+  assert.deepEqual(members(TensorFile), ["close", "closed", "get", "has", "info", "name", "size"]);
 });
 
 test("errors are told apart by class and by name", () => {

@@ -3,6 +3,8 @@
 Where a comment ignores an error, the error is expected: mypy tells of those that are gone.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, assert_type
 
 import numpy as np
@@ -55,6 +57,22 @@ def makers(a: Array) -> None:
     assert_type(dlw.from_dlpack(a, device="cpu", copy=False), dlw.Tensor)
     assert_type(dlw.from_buffer(b"abc"), dlw.Tensor)
     assert_type(dlw.live_tensors(), int)
+
+
+async def files(path: Path, t: dlw.Tensor) -> None:
+    opened = await dlw.open(path, device="webgpu", dtype="float32", progress=print)
+    assert_type(opened, dlw.Tensor | dlw.TensorFile)
+    if isinstance(opened, dlw.TensorFile):
+        with opened as weights:
+            assert_type(weights["bias"], dlw.Tensor)
+            assert_type(await weights.load("bias", "kernel"), tuple[dlw.Tensor, ...])
+            assert_type(weights.info("bias"), dlw.TensorInfo)
+            assert_type(weights.info("bias").shape, tuple[int, ...])
+            assert_type(weights.metadata, dict[str, str])
+            mapping: Mapping[str, dlw.Tensor] = weights
+            await dlw.save("copy.safetensors", mapping, metadata={"by": "me"})
+    assert_type(await dlw.save(None, t, format="npy"), bytes | None)
+    await dlw.open(b"", shape=(2, 3), format="raw", dtype=np.float32)
 
 
 def kernels(t: dlw.Tensor) -> None:

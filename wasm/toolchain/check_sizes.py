@@ -19,24 +19,27 @@ SOURCE = ROOT / "js" / "src"
 KIB = 1024
 BUDGETS = {
     "core_wasm_gzip": 33 * KIB,  # 5 of them for Arrow's C data interface
-    "wheel": 156 * KIB,
+    "wheel": 176 * KIB,  # 20 of them for files: dlpack_web.open() and save()
     "core_js_gzip": 13 * KIB,  # dlpack-web/core and dlpack-web/exchange, without WebGPU
     "js_gzip": 36 * KIB,  # what importing dlpack-web loads at once
     "late_js_gzip": 14 * KIB,  # what connect() and webgpu load when they need it
+    "open_gzip": 16 * KIB,  # dlpack-web/open beside dlpack-web, with what it loads late
     # dlpack-web/conformance, of which tests load what is for their side
     "conformance_producers_gzip": 10 * KIB,
     "conformance_consumers_gzip": 10 * KIB,
 }
 ADAPTER_BUDGET = 4 * KIB + 256  # beside dlpack-web, with what adapters share
+APART = ("adapters/all.ts", "open/index.ts", "open/gpu.ts")
 CONTENTS = {".py", ".pyi", ".typed", ".js", ".so"}  # the package's part of the wheel
 
 
 def bundle_sizes(main: Path, *more: Path) -> tuple[int, int]:
     """Bytes, gzipped, of entry points with all that they import, minified as ES modules:
     what is loaded at once, and what `import()` loads when it is needed, but for the
-    adapters, which have budgets of their own. With `more`: what the last of these loads at
+    adapters and files, which have budgets of their own. With `more`: what the last of these loads at
     once beside the others, which are loaded already."""
     entries = [str(main), *map(str, more)]
+    apart = tuple(name for name in APART if not entries[-1].endswith(name))
     esbuild = ROOT / "node_modules" / ".bin" / "esbuild"
     with tempfile.TemporaryDirectory() as folder:
         meta = Path(folder) / "meta.json"
@@ -49,7 +52,7 @@ def bundle_sizes(main: Path, *more: Path) -> tuple[int, int]:
         sizes = {
             name: len(gzip.compress((Path(folder) / name).read_bytes(), 9, mtime=0))
             for name, facts in files.items()
-            if not facts.get("entryPoint", "").endswith("adapters/all.ts")
+            if not facts.get("entryPoint", "").endswith(apart)
         }
 
     def loaded(entry: Path) -> set[str]:
@@ -97,6 +100,9 @@ def main() -> None:
         set(folder.glob("*.ts"))
         - {folder / "common.ts", folder / "devices.ts", folder / "all.ts"}
     )
+    files = SOURCE / "open" / "index.ts"
+    open_js = bundle_sizes(SOURCE / "index.ts", files)[0]
+    to_gpu = bundle_sizes(SOURCE / "index.ts", files, files.with_name("gpu.ts"))[0]
     sizes: dict[str, Any] = {
         "core_wasm": len(core),
         "core_wasm_gzip": len(gzip.compress(core, 9, mtime=0)),
@@ -104,6 +110,7 @@ def main() -> None:
         "core_js_gzip": core_js + exchange_beside,
         "js_gzip": at_once,
         "late_js_gzip": late,
+        "open_gzip": open_js + to_gpu,
         **{
             f"conformance_{side}_gzip": bundle_sizes(
                 SOURCE / "conformance" / f"{side}.ts"

@@ -76,6 +76,12 @@ export type AbortSignal = Known<
   { readonly aborted: boolean; readonly reason: unknown }
 >;
 
+export type Blob = Known<"Blob", { readonly size: number }>;
+export type FileSystemFileHandle = Known<"FileSystemFileHandle", never>;
+export type ReadableStream = Known<"ReadableStream", never>;
+export type Response = Known<"Response", never>;
+export type WritableStream = Known<"WritableStream", never>;
+
 export type URL = Known<"URL", { readonly href: string; toString(): string }>;
 
 /** Its elements are numbers; where TypeScript has no such class, their bits. */

@@ -12,9 +12,18 @@ import { shared } from "../core/realm.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import type { Exchangeable } from "../exchange/types.js";
+import type {
+  LoadOptions,
+  OpenOptions,
+  OpenSource,
+  SaveOptions,
+  SaveTarget,
+  TensorFile,
+} from "../open/index.js";
+import type { Place } from "../open/sink.js";
 import { emptyOnDevice, releaseSlot, slotOf } from "../webgpu/buffers.js";
 import { type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
-import { calledAt, siteOf } from "../webgpu/faults.js";
+import { calledAt, checkAlive, siteOf } from "../webgpu/faults.js";
 import { features, featuresAtOnce } from "../webgpu/features.js";
 import { type FrameSource, type Frames, frames } from "../webgpu/frames.js";
 import { type FromImageOptions, fromImage, type ImageSource, toCanvas } from "../webgpu/images.js";
@@ -36,6 +45,7 @@ interface Adapter {
 
 const all = () => import("../adapters/all.js");
 const later = () => import("../webgpu/late.js");
+const files = () => import("../open/index.js");
 
 /**
  * What `dlpack_web/_browser.py` calls. Tensors cross as numbers, in one step each, so that an
@@ -282,6 +292,88 @@ export class PythonSeam {
     }
   }
 
+  /**
+   * Opens a file: `promise` resolves to a Tensor or a TensorFile, which release() lets go of, then or
+   * later; before, it ends the loading.
+   *
+   * @param deviceId - -1: to Python's memory
+   */
+  open(source: OpenSource, deviceId: number, options: OpenOptions, progress?: Progress) {
+    return ending((signal) =>
+      files().then(({ open }) => open(source, this.#loading(deviceId, options, progress, signal))),
+    );
+  }
+
+  /** The same for a tensor of such a file. */
+  load(
+    file: TensorFile,
+    name: string,
+    deviceId: number,
+    options: LoadOptions,
+    progress?: Progress,
+  ) {
+    return ending((signal) =>
+      file.get(name, this.#loading(deviceId, options, progress, signal) as LoadOptions),
+    );
+  }
+
+  #loading(
+    deviceId: number,
+    options: OpenOptions,
+    progress: Progress | undefined,
+    signal: AbortSignal,
+  ): OpenOptions {
+    const device = deviceId < 0 ? undefined : this.device(deviceId);
+    const place: Place = (shape, type) => this.#heap.empty(shape, type);
+    const { format, dtype, shape } = options;
+    // What is None in Python is null in some Pyodides.
+    return {
+      ...(format && { format }),
+      ...(dtype && { dtype }),
+      ...(shape && { shape }),
+      ...(progress && { progress }),
+      device,
+      place,
+      signal,
+    };
+  }
+
+  /** Writes tensors to a stream or file handle; release() ends it. No name: a single one. */
+  save(target: SaveTarget, names: readonly string[], options: SaveOptions, ...addresses: number[]) {
+    const tensors = this.#tensorsAt(addresses);
+    const controller = new AbortController();
+    const { format, metadata } = options;
+    const signal = controller.signal;
+    const named = new Map(names.map((name, i) => [name, tensors[i] as Tensor]));
+    const what = format === "npy" ? (tensors[0] as Tensor) : named;
+    const wanted = format === "npy" ? { format, signal } : { format, metadata, signal };
+    const promise = files()
+      .then(({ save }) => save(what, { ...wanted, to: target }))
+      .finally(() => {
+        for (const tensor of tensors) tensor.release();
+      });
+    promise.catch(() => {});
+    return { promise, release: () => controller.abort() };
+  }
+
+  /** What a file says of its tensors: [name, dtype, shape, bytes] of each. */
+  factsOf(file: TensorFile) {
+    const infos = file.names.map((name) => {
+      const { dtype, shape, nbytes } = file.info(name);
+      return [name, dtype, [...shape], nbytes];
+    });
+    return { name: file.name, metadata: { ...file.metadata }, infos };
+  }
+
+  /** Waits until what was written to a device has arrived. */
+  async settle(deviceId: number): Promise<void> {
+    const record = deviceWithId(deviceId);
+    const { queue, lost } = record.device.gpu;
+    queue.submit([]);
+    await Promise.race([queue.onSubmittedWorkDone(), lost]);
+    checkAlive(record);
+  }
+
   /** What this host can do; `features()`, and what of it is known without waiting. */
   features = features;
   featuresAtOnce = featuresAtOnce;
@@ -398,6 +490,35 @@ export class PythonSeam {
       throw error;
     }
   }
+}
+
+type Progress = NonNullable<LoadOptions["progress"]>;
+
+/** Something that is loaded, and what ends that, or lets go of it at once. */
+function ending<T extends Tensor | TensorFile>(start: (signal: AbortSignal) => Promise<T>) {
+  const controller = new AbortController();
+  let found: T | null = null;
+  const letGo = () => {
+    if (found === null) return;
+    if ("close" in found) found.close();
+    else found.release();
+    found = null;
+  };
+  const promise = start(controller.signal);
+  promise.then(
+    (loaded) => {
+      found = loaded;
+      if (controller.signal.aborted) letGo();
+    },
+    () => {},
+  );
+  return {
+    promise,
+    release() {
+      controller.abort();
+      letGo();
+    },
+  };
 }
 
 /** Ends the use of tensors that hold nothing. */

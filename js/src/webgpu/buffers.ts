@@ -179,11 +179,14 @@ export function allocate(
   const size = Math.max(roundUp(nbytes, padTo), padTo);
   const limit = gpu.limits.maxBufferSize;
   if (size > limit) {
-    const adapter = record.adapterLimits;
+    const most = record.adapterLimits?.maxBufferSize;
+    const way =
+      most !== undefined && size > most
+        ? "no device of that has more: use several tensors"
+        : `use a device from requestDevice({ maxBufferSize: ${size} })`;
     throw new UnsupportedError(
       `${size} bytes are needed, ${nameOf(record)} allows ${limit} in one buffer` +
-        `${adapter ? ` and its adapter ${adapter.maxBufferSize}` : ""}: ` +
-        `use a device from requestDevice({ maxBufferSize: ${size} })`,
+        `${most === undefined ? "" : ` and its adapter ${most}`}: ${way}`,
       { given: size, needed: limit, device: record.device },
     );
   }

@@ -31,6 +31,15 @@ import {
   takeAsync,
 } from "dlpack-web/exchange";
 import { type Features, features } from "dlpack-web/features";
+import {
+  type LoadOptions,
+  open,
+  type OpenOptions,
+  type OpenSource,
+  save,
+  TensorFile,
+  type TensorInfo,
+} from "dlpack-web/open";
 import type * as protocol from "dlpack-web/types";
 import { same } from "./same.js";
 
@@ -226,6 +235,45 @@ export async function kernels(some: Tensor): Promise<void> {
   // @ts-expect-error: not a device either
   some.to({});
   void [ms, bytes, can];
+}
+
+// --- files ---------------------------------------------------------------------------------------
+
+export async function files(source: OpenSource, device: Device, some: Tensor): Promise<void> {
+  const opened = await open(source, { device, progress: (loaded, total) => [loaded + 1, total] });
+  same<typeof opened, Tensor | TensorFile>(true);
+  const array = await open("a.npy", { format: "npy", dtype: "float32" });
+  same<typeof array, Tensor<"float32">>(true);
+  const raw = await open(new Uint8Array(8), { format: "raw", dtype: "int32", shape: [2] });
+  same<typeof raw, Tensor<"int32">>(true);
+  const weights = await open("w.safetensors", { format: "safetensors", device: some.device });
+  same<typeof weights, TensorFile>(true);
+  const info: TensorInfo = weights.info(weights.names[0] ?? "");
+  const options: LoadOptions = { dtype: info.dtype, device: undefined, signal: undefined };
+  const others: OpenOptions = { ...options, headers: { Authorization: "" }, retries: 1 };
+  const bias = await weights.get("bias", { dtype: "float16" });
+  same<typeof bias, Tensor<"float16">>(true);
+  for await (const [name, tensor] of weights) {
+    same<typeof name, string>(true);
+    tensor.release();
+  }
+  const by: string | undefined = weights.metadata["by"];
+  weights.close();
+  const nothing = await save({ some, bias }, { to: null as never, metadata: { by: "me" } });
+  same<typeof nothing, undefined>(true);
+  const blob = await save([["some", some]]);
+  await open(blob, { format: "npz" });
+  // @ts-expect-error: no format
+  open(source, { format: "gguf" });
+  // @ts-expect-error: progress
+  open(source, { progres() {} });
+  // @ts-expect-error: no source
+  open(3);
+  // @ts-expect-error: no tensors
+  save({ a: 3 });
+  // @ts-expect-error: metadata is of strings
+  save({ some }, { metadata: { n: 1 } });
+  void [others, by];
 }
 
 // --- errors --------------------------------------------------------------------------------------

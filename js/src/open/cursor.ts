@@ -1,0 +1,113 @@
+import { malformed } from "./entry.js";
+import type { Source } from "./source.js";
+
+/** Reads chunks of any size as what is asked for, and knows where it is. */
+export class Cursor {
+  readonly name: string;
+  /** Bytes from the start of the source that were taken. */
+  position: number;
+  readonly #chunks: AsyncGenerator<Uint8Array, void, undefined>;
+  #left: Uint8Array = NOTHING;
+
+  constructor(name: string, position: number, chunks: AsyncGenerator<Uint8Array, void, undefined>) {
+    this.name = name;
+    this.position = position;
+    this.#chunks = chunks;
+  }
+
+  static at(source: Source, start: number, end?: number, signal?: AbortSignal): Cursor {
+    return new Cursor(source.name, start, source.read(start, end, signal));
+  }
+
+  /** So many of the next bytes, which stay the next; fewer where it ends before. */
+  async peek(count: number): Promise<Uint8Array> {
+    if (this.#left.length < count) {
+      const parts = [this.#left.slice()];
+      let length = this.#left.length;
+      while (length < count) {
+        const { done, value } = await this.#chunks.next();
+        if (done) break;
+        parts.push(value.slice()); // whoever gives chunks may use their memory again
+        length += value.length;
+      }
+      this.#left = joined(parts, length);
+    }
+    return this.#left.subarray(0, count);
+  }
+
+  /** So many bytes; UnsupportedError where it ends before. */
+  async take(count: number, what: string): Promise<Uint8Array> {
+    const found = await this.peek(count);
+    if (found.length < count) this.#ended(found.length, count, what);
+    this.#left = this.#left.subarray(count);
+    this.position += count;
+    return found;
+  }
+
+  /** The next bytes in chunks, so many in all; each is good until the next is asked for. */
+  async *chunks(count: number, what: string): AsyncGenerator<Uint8Array, void, undefined> {
+    for (let missing = count; missing > 0; ) {
+      let chunk = this.#left;
+      this.#left = NOTHING;
+      if (chunk.length === 0) {
+        const { done, value } = await this.#chunks.next();
+        if (done) this.#ended(count - missing, count, what);
+        chunk = value as Uint8Array;
+      }
+      if (chunk.length > missing) {
+        this.#left = chunk.subarray(missing);
+        chunk = chunk.subarray(0, missing);
+      }
+      missing -= chunk.length;
+      this.position += chunk.length;
+      yield chunk;
+    }
+  }
+
+  /** All that is left, in chunks. */
+  async *rest(): AsyncGenerator<Uint8Array, void, undefined> {
+    const left = this.#left;
+    this.#left = NOTHING;
+    this.position += left.length;
+    if (left.length > 0) yield left;
+    for await (const chunk of this.#chunks) {
+      this.position += chunk.length;
+      yield chunk;
+    }
+  }
+
+  /** Goes on to a place that is not before this one. */
+  async skipTo(position: number, what: string): Promise<void> {
+    for await (const _ of this.chunks(position - this.position, what));
+  }
+
+  /** Whether nothing is left. */
+  async atEnd(): Promise<boolean> {
+    return (await this.peek(1)).length === 0;
+  }
+
+  /** Lets go of what it reads from. */
+  async close(): Promise<void> {
+    this.#left = NOTHING;
+    await this.#chunks.return();
+  }
+
+  #ended(found: number, count: number, what: string): never {
+    throw malformed(
+      this.name,
+      `it ends after ${this.position + found} bytes, within ${what}, which needs ${count - found} more`,
+    );
+  }
+}
+
+const NOTHING = new Uint8Array(0);
+
+function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}

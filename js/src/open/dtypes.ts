@@ -1,0 +1,103 @@
+import { type DType, dtypeNamed } from "../core/dtype.js";
+import { UnsupportedError } from "../core/errors.js";
+
+/** NumPy's letters and widths, as `.npy` files have them, by the names of dtypes. */
+const NUMPY: Record<string, string> = {
+  bool: "b1",
+  int8: "i1",
+  int16: "i2",
+  int32: "i4",
+  int64: "i8",
+  uint8: "u1",
+  uint16: "u2",
+  uint32: "u4",
+  uint64: "u8",
+  float16: "f2",
+  float32: "f4",
+  float64: "f8",
+  complex64: "c8",
+  complex128: "c16",
+};
+
+/** What safetensors calls those that it has. */
+const SAFETENSORS: Record<string, string> = {
+  BOOL: "bool",
+  I8: "int8",
+  I16: "int16",
+  I32: "int32",
+  I64: "int64",
+  U8: "uint8",
+  U16: "uint16",
+  U32: "uint32",
+  U64: "uint64",
+  F8_E4M3: "float8_e4m3fn",
+  F8_E5M2: "float8_e5m2",
+  F8_E8M0: "float8_e8m0fnu",
+  F16: "float16",
+  BF16: "bfloat16",
+  F32: "float32",
+  F64: "float64",
+  C64: "complex64",
+};
+
+/** Kinds that `.npy` files have and DLPack lacks. */
+const KINDS: Record<string, string> = {
+  O: "Python objects, which are pickled: loading them runs code that came with the file",
+  S: "byte strings",
+  a: "byte strings",
+  U: "strings",
+  T: "strings",
+  M: "times: save their counts, x.view('int64')",
+  m: "time spans: save their counts, x.view('int64')",
+  V: "structures or raw bytes: save each field, or x.view('uint8')",
+};
+
+/** The dtype of a `descr` in the header of a `.npy` file: "<f4". */
+export function dtypeOfDescr(descr: string, what: string): DType {
+  const [, order = "", code = ""] = /^([<>=|]?)(.*)$/s.exec(descr) ?? [];
+  const found = Object.keys(NUMPY).find((name) => NUMPY[name] === code);
+  const fail = (why: string) => {
+    throw new UnsupportedError(`${what} has elements of dtype "${descr}", ${why}`, {
+      given: descr,
+    });
+  };
+  if (found === undefined) {
+    const kind = KINDS[code[0] as string];
+    return fail(kind ? `which are ${kind}` : "which DLPack lacks: save it with another one");
+  }
+  const type = dtypeNamed(found);
+  // One byte has no order; a file that says none for more does not say what they mean.
+  if (order === ">") {
+    if (type.step > 1) fail("which is big-endian: save x.astype(x.dtype.newbyteorder('<'))");
+  } else if (order !== "<" && type.step > 1) fail("which does not say that it is little-endian");
+  return type;
+}
+
+/** What a `.npy` file calls a dtype; UnsupportedError for those that it has no word for. */
+export function descrOf(type: DType, what: string): string {
+  const code = NUMPY[type.name];
+  if (code !== undefined) return `${type.step > 1 ? "<" : "|"}${code}`;
+  throw new UnsupportedError(
+    `${what}: .npy files have no ${type.name}; save it as safetensors, if that has it`,
+    { given: type.name, needed: Object.keys(NUMPY) },
+  );
+}
+
+/** The dtype by safetensors' name. */
+export function dtypeOfTag(tag: string, what: string): DType {
+  if (Object.hasOwn(SAFETENSORS, tag)) return dtypeNamed(SAFETENSORS[tag] as string);
+  throw new UnsupportedError(
+    `${what} has dtype "${tag}": ${Object.keys(SAFETENSORS).join(", ")} are supported`,
+    { given: tag, needed: Object.keys(SAFETENSORS) },
+  );
+}
+
+/** Safetensors' name of a dtype; UnsupportedError for those that it has no word for. */
+export function tagOfDType(type: DType, what: string): string {
+  const tag = Object.keys(SAFETENSORS).find((each) => SAFETENSORS[each] === type.name);
+  if (tag !== undefined) return tag;
+  throw new UnsupportedError(
+    `${what}: safetensors has no ${type.name}; it has ${Object.values(SAFETENSORS).join(", ")}`,
+    { given: type.name, needed: Object.values(SAFETENSORS) },
+  );
+}

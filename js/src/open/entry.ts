@@ -1,0 +1,39 @@
+import { bytesOf, type DType } from "../core/dtype.js";
+import { UnsupportedError } from "../core/errors.js";
+import { checkShape, sizeOf } from "../core/shape.js";
+
+/** What a file says of one of its tensors. */
+export interface Described {
+  readonly type: DType;
+  readonly shape: readonly number[];
+  /** Whether the first index varies fastest, as in Fortran. */
+  readonly columns: boolean;
+}
+
+/** A tensor in a file, and where. */
+export interface Entry extends Described {
+  readonly name: string;
+  /** Where its elements begin, in bytes from the start of the file; of a compressed one, of it. */
+  readonly start: number;
+  /** Bytes of its elements. */
+  readonly nbytes: number;
+}
+
+/** The shape that a file gives, checked like everything foreign. */
+export function shapeOf(given: readonly number[], what: string): number[] {
+  try {
+    return checkShape(given);
+  } catch (error) {
+    throw malformed(what, (error as Error).message, given);
+  }
+}
+
+/** Bytes of elements that lie one after the other. */
+export function nbytesOf({ type, shape }: Pick<Described, "type" | "shape">): number {
+  return bytesOf(type, sizeOf(shape));
+}
+
+/** The error for a file that is not what it says. */
+export function malformed(what: string, why: string, given?: unknown): UnsupportedError {
+  return new UnsupportedError(`${what}: ${why}`, given === undefined ? {} : { given });
+}

@@ -1,0 +1,263 @@
+import type { DTypeName } from "../core/dtype.js";
+import { DLPackError, ReleasedError } from "../core/errors.js";
+import type { AbortSignal } from "../core/globals.js";
+import type { Tensor } from "../core/tensor.js";
+import { Cursor } from "./cursor.js";
+import type { Entry } from "./entry.js";
+import { unpacked } from "./inflate.js";
+import { load } from "./load.js";
+import type { LoadOptions, OpenOptions } from "./options.js";
+import type { Source } from "./source.js";
+import { enter, type Member } from "./zip.js";
+
+// Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.
+const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");
+
+/** What a file says of one of its tensors, before it is loaded. */
+export interface TensorInfo {
+  readonly dtype: DTypeName;
+  readonly shape: readonly number[];
+  /** Bytes of its elements. */
+  readonly nbytes: number;
+}
+
+/** @internal A tensor of a file; of a zip file, the entry that it is in, from whose start `start` counts. */
+export interface Held extends Entry {
+  readonly member?: Member | undefined;
+}
+
+/**
+ * A file of several tensors (safetensors, npz), each of which is loaded when it is asked for.
+ *
+ * ```js
+ * using weights = await open("model.safetensors", { device });
+ * for (const name of weights.names) console.log(name, weights.info(name).shape);
+ * const bias = await weights.get("bias");   // a Tensor, which the caller releases
+ * for await (const [name, tensor] of weights) …   // all, with one request
+ * ```
+ *
+ * Tensors live on when the file is closed.
+ */
+export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]> {
+  /** The names of the tensors, in the order in which they lie in the file. */
+  readonly names: readonly string[];
+  /** What the file says of itself: `__metadata__` of safetensors. */
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly #source: Source;
+  readonly #entries: ReadonlyMap<string, Held>;
+  readonly #options: OpenOptions;
+  /** Ends what is under way when the file is closed. */
+  readonly #closing = new AbortController();
+  /** Where a source is that cannot be read from any place. */
+  #cursor: Cursor | null;
+  /** Such a source is read by one after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #closed = false;
+
+  /** @internal Takes over the source, and the cursor behind the header. */
+  constructor(
+    source: Source,
+    cursor: Cursor | null,
+    entries: readonly Held[],
+    metadata: Readonly<Record<string, string>>,
+    options: OpenOptions,
+  ) {
+    this.#source = source;
+    this.#cursor = cursor;
+    this.#entries = new Map(entries.map((entry) => [entry.name, entry]));
+    this.#options = options;
+    this.names = Object.freeze([...this.#entries.keys()]);
+    this.metadata = Object.freeze(metadata);
+  }
+
+  /** Of what it was opened from, for messages. */
+  get name(): string {
+    return this.#source.name;
+  }
+
+  /** Number of tensors. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Whether the file was closed. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Whether there is a tensor of that name. */
+  has(name: string): boolean {
+    return this.#entries.has(name);
+  }
+
+  /**
+   * What the file says of a tensor: no element is read.
+   *
+   * @throws RangeError for a name that it does not have
+   */
+  info(name: string): TensorInfo {
+    const { type, shape, nbytes } = this.#entry(name);
+    return { dtype: type.name, shape, nbytes };
+  }
+
+  /**
+   * Loads a tensor, which the caller releases: a new one each time.
+   *
+   * @param options - in place of those that the file was opened with
+   * @throws RangeError for a name that it does not have; ReleasedError once it is closed;
+   * UnsupportedError for what is not as the file says, and where a stream is past the tensor
+   */
+  async get<D extends DTypeName = DTypeName>(
+    name: string,
+    options: LoadOptions<D> = {},
+  ): Promise<Tensor<D>> {
+    const entry = this.#entry(name);
+    this.#check();
+    const all = { ...this.#options, ...options };
+    if (this.#source.way === "any") return this.#load(entry, all, null) as Promise<Tensor<D>>;
+    const mine = this.#turn.then(() => this.#load(entry, all, null));
+    this.#turn = mine.catch(() => {});
+    return mine as Promise<Tensor<D>>;
+  }
+
+  /** All tensors, in the order of `names`; whoever gets one releases it. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<[name: string, tensor: Tensor], void, undefined> {
+    const whole = this.#source.way === "any" && this.#whole();
+    if (!whole) {
+      for (const name of this.names) yield [name, await this.get(name)];
+      return;
+    }
+    const ending = new Ending([this.#closing.signal, this.#options.signal]);
+    const cursor = Cursor.at(this.#source, whole.start, whole.end, ending.signal);
+    try {
+      for (const entry of this.#entries.values()) {
+        this.#check();
+        yield [entry.name, await this.#load(entry, this.#options, cursor)];
+      }
+    } finally {
+      ending.stop();
+      await cursor.close();
+    }
+  }
+
+  /** Where all tensors lie, where they do so without gaps and unpacked. */
+  #whole(): { start: number; end: number } | null {
+    const entries = [...this.#entries.values()];
+    const [first, last] = [entries[0], entries.at(-1)];
+    if (!first || !last || first.member) return null;
+    return { start: first.start, end: last.start + last.nbytes };
+  }
+
+  /** Lets go of the file, and ends what is being loaded. Tensors live on. Further calls do nothing. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#closing.abort(new ReleasedError(`${this.#source.name} was closed`));
+    this.#cursor?.close().catch(() => {});
+    this.#source.close();
+  }
+
+  [dispose](): void {
+    this.close();
+  }
+
+  #check(): void {
+    if (this.#closed) throw new ReleasedError(`${this.#source.name} was closed`);
+  }
+
+  #entry(name: string): Held {
+    const entry = this.#entries.get(name);
+    if (entry) return entry;
+    const names = this.names.slice(0, 20).join(", ") + (this.size > 20 ? ", …" : "");
+    throw new RangeError(`${this.#source.name} has no tensor "${name}", but ${names || "none"}`);
+  }
+
+  /** @param shared - a cursor that is at the tensor, or before it; null: one is to be had */
+  async #load(entry: Held, options: OpenOptions, shared: Cursor | null): Promise<Tensor> {
+    this.#check();
+    const { name, start, nbytes, member, type, shape, columns } = entry;
+    const what = `tensor "${name}" of ${this.#source.name}`;
+    const ending = new Ending([this.#closing.signal, options.signal]);
+    const { signal } = ending;
+    const [from, to] = member ? [member.header, member.limit] : [start, start + nbytes];
+    let cursor = shared;
+    try {
+      signal.throwIfAborted();
+      cursor ??= await this.#cursorAt(from, to, what, signal);
+      const chunks = member ? elementsIn(cursor, entry, what, signal) : cursor.chunks(nbytes, what);
+      const coming = { what, type, shape, columns, total: nbytes };
+      return await load(coming, chunks, options, signal);
+    } catch (error) {
+      // What is left of a stream that was left in the middle belongs to nobody.
+      if (cursor !== null && cursor === this.#cursor) this.#spoil(error);
+      throw error;
+    } finally {
+      ending.stop();
+      if (cursor !== shared && cursor !== this.#cursor) await cursor?.close();
+    }
+  }
+
+  #spoil(error: unknown): void {
+    this.#cursor?.close().catch(() => {});
+    this.#cursor = null;
+    if (this.#source.way === "once" && !this.#closed) this.close();
+    void error;
+  }
+
+  async #cursorAt(from: number, to: number, what: string, signal: AbortSignal): Promise<Cursor> {
+    const source = this.#source;
+    if (source.way === "any") return Cursor.at(source, from, to, signal);
+    if (this.#cursor !== null && this.#cursor.position > from) {
+      if (source.way === "once") {
+        throw new DLPackError(
+          `${source.name} is past ${what}, and is read once: ask for tensors in the order of names, ` +
+            "or open its Blob (await response.blob())",
+        );
+      }
+      await this.#cursor.close();
+      this.#cursor = null;
+    }
+    this.#cursor ??= Cursor.at(source, 0, undefined, this.#closing.signal);
+    await this.#cursor.skipTo(from, what);
+    return this.#cursor;
+  }
+}
+
+/** The elements of a tensor in a zip file, behind its header; all of it is looked at. */
+async function* elementsIn(cursor: Cursor, entry: Held, what: string, signal: AbortSignal) {
+  const member = entry.member as Member;
+  await enter(cursor, member);
+  const inner = new Cursor(what, 0, unpacked(cursor, member, signal));
+  try {
+    await inner.skipTo(entry.start, what);
+    yield* inner.chunks(entry.nbytes, what);
+    await inner.atEnd(); // where sizes and sums are compared
+  } finally {
+    await inner.close();
+  }
+}
+
+/** One signal of several, which `AbortSignal.any` is in newer engines. */
+class Ending {
+  readonly #controller = new AbortController();
+  readonly #ends: (() => void)[] = [];
+
+  constructor(signals: readonly (AbortSignal | undefined)[]) {
+    for (const each of signals) {
+      if (each === undefined) continue;
+      const abort = () => this.#controller.abort(each.reason);
+      if (each.aborted) abort();
+      const target = each as unknown as EventTarget;
+      target.addEventListener("abort", abort);
+      this.#ends.push(() => target.removeEventListener("abort", abort));
+    }
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  stop(): void {
+    for (const end of this.#ends) end();
+  }
+}

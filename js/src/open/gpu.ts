@@ -1,0 +1,122 @@
+/** Elements of a file on their way to a GPUBuffer; loaded where one is asked for. */
+import { bytesOf, type DType } from "../core/dtype.js";
+import type { GPUDevice } from "../core/globals.js";
+import { sizeOf } from "../core/shape.js";
+import type { Tensor } from "../core/tensor.js";
+import { allocate, type LiveSlot, releaseSlot, slotOf, tensorOfSlot } from "../webgpu/buffers.js";
+import { count, useDevice } from "../webgpu/device.js";
+import { ask, checkAlive } from "../webgpu/faults.js";
+import type { Sink } from "./sink.js";
+
+/** Smaller chunks are gathered: each write has its price. */
+const LARGE = 1 << 17;
+/** Bytes that are written before it is asked how far the GPU's process is; twice that is under way. */
+const STRETCH = 16 << 20;
+
+export class GpuSink implements Sink {
+  readonly #slot: LiveSlot;
+  readonly #shape: readonly number[];
+  readonly #type: DType;
+  readonly #nbytes: number;
+  #handle: number;
+  /** Where the next word goes. */
+  #offset = 0;
+  /** Made where it is needed. */
+  #block: Uint8Array<ArrayBuffer> | null = null;
+  #filled = 0;
+  #written = 0;
+  /** Ends when the stretch before the last one has arrived. */
+  #before: Promise<unknown> = Promise.resolve();
+
+  private constructor(handle: number, shape: readonly number[], type: DType) {
+    this.#handle = handle;
+    this.#slot = slotOf(handle);
+    this.#shape = shape;
+    this.#type = type;
+    this.#nbytes = bytesOf(type, sizeOf(shape));
+  }
+
+  /** A sink whose buffer is there: what the GPU has no room for is told before anything is read. */
+  static async make(gpu: GPUDevice, shape: readonly number[], type: DType): Promise<GpuSink> {
+    const record = useDevice(gpu);
+    const size = sizeOf(shape);
+    const handle = allocate(record, bytesOf(type, size), { used: size * type.step });
+    const sink = new GpuSink(handle, shape, type);
+    try {
+      await ask(record, [sink.#slot.made]);
+      return sink;
+    } catch (error) {
+      sink.drop();
+      throw error;
+    }
+  }
+
+  async put(chunk: Uint8Array): Promise<void> {
+    let at = 0;
+    if (chunk.length >= LARGE) {
+      at = this.#gather(chunk.subarray(0, -this.#filled & 3));
+      this.#flush();
+      const words = (chunk.length - at) & ~3;
+      this.#write(chunk.subarray(at, at + words));
+      at += words;
+    }
+    while (at < chunk.length) {
+      at += this.#gather(chunk.subarray(at));
+      if (this.#filled === LARGE) this.#flush();
+    }
+    if (this.#written >= STRETCH) await this.#keepUp();
+  }
+
+  /** Takes what there is room for; returns how much. */
+  #gather(bytes: Uint8Array): number {
+    this.#block ??= new Uint8Array(LARGE);
+    const part = bytes.subarray(0, LARGE - this.#filled);
+    this.#block.set(part, this.#filled);
+    this.#filled += part.length;
+    return part.length;
+  }
+
+  /** Writes what was gathered: whole words. */
+  #flush(): void {
+    if (this.#filled > 0) this.#write((this.#block as Uint8Array).subarray(0, this.#filled));
+    this.#filled = 0;
+  }
+
+  // Nobody else has seen the buffer, which is there: writing cannot fail but by losing the device.
+  #write(words: Uint8Array): void {
+    const { record, buffer } = this.#slot;
+    const { buffer: memory, byteOffset, byteLength } = words;
+    record.device.gpu.queue.writeBuffer(buffer, this.#offset, memory, byteOffset, byteLength);
+    this.#offset += byteLength;
+    this.#written += byteLength;
+  }
+
+  /** Waits until no more than two stretches are under way. */
+  async #keepUp(): Promise<void> {
+    const { record } = this.#slot;
+    const { queue, lost } = record.device.gpu;
+    this.#written = 0;
+    queue.submit([]);
+    const before = this.#before;
+    this.#before = queue.onSubmittedWorkDone().catch(() => {});
+    await Promise.race([before, lost]);
+    checkAlive(record);
+  }
+
+  async finish(): Promise<Tensor> {
+    const { record } = this.#slot;
+    // The last word is padded with zeros.
+    if (this.#filled % 4 !== 0) this.#gather(new Uint8Array(-this.#filled & 3));
+    this.#flush();
+    checkAlive(record);
+    count(record, "up", this.#nbytes);
+    const tensor = tensorOfSlot(this.#handle, 0, this.#type, this.#shape, false);
+    this.#handle = 0;
+    return tensor;
+  }
+
+  drop(): void {
+    if (this.#handle !== 0) releaseSlot(this.#handle);
+    this.#handle = 0;
+  }
+}

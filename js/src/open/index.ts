@@ -1,0 +1,12 @@
+/** Files of tensors: to the CPU or, chunk by chunk, to a GPU, and back. */
+// Whoever imports this alone gets tensors that can do all: the layers register themselves.
+import "../exchange/index.js";
+import "../webgpu/transfer.js";
+
+export { TensorFile, type TensorInfo } from "./file.js";
+export { open } from "./open.js";
+export type { Format, LoadOptions, OpenOptions } from "./options.js";
+export { type NamedTensors, type SaveOptions, save } from "./save.js";
+export type { FetchOptions } from "./source.js";
+export type { OpenSource, SyncAccessHandle } from "./sources.js";
+export type { SaveTarget, SyncWriteHandle } from "./targets.js";

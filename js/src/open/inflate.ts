@@ -1,0 +1,61 @@
+import { crc32 } from "./crc.js";
+import type { Cursor } from "./cursor.js";
+import { malformed } from "./entry.js";
+import { chunksOf } from "./source.js";
+import type { Member } from "./zip.js";
+
+/**
+ * The bytes of an entry of a zip file, from a cursor that is at them: never more than the directory
+ * says, however much the packed ones would give. Their sum is compared at the end.
+ */
+export async function* unpacked(
+  cursor: Cursor,
+  member: Member,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const { name, size, packed, crc, deflated } = member;
+  const what = `"${name}"`;
+  const raw = cursor.chunks(packed, what);
+  let [count, sum] = [0, 0];
+  for await (const chunk of deflated ? inflated(raw, `${cursor.name}: ${what}`, signal) : raw) {
+    count += chunk.length;
+    if (count > size) break;
+    sum = crc32(chunk, sum);
+    yield chunk;
+  }
+  if (count !== size) {
+    const found = count > size ? "more" : `only ${count}`;
+    throw malformed(cursor.name, `${what} unpacks to ${found}, not to the ${size} bytes it claims`);
+  }
+  if (sum !== crc) throw malformed(cursor.name, `${what} is damaged: its CRC-32 does not match`);
+}
+
+async function* inflated(
+  raw: AsyncGenerator<Uint8Array, void, undefined>,
+  what: string,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let failure: { error: unknown } | undefined;
+  const packed = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(controller) {
+      try {
+        const { done, value } = await raw.next();
+        if (done) controller.close();
+        else controller.enqueue(value.slice()); // which it may hand to another thread
+      } catch (error) {
+        failure = { error };
+        controller.error(error);
+      }
+    },
+    async cancel() {
+      await raw.return();
+    },
+  });
+  try {
+    yield* chunksOf(packed.pipeThrough(new DecompressionStream("deflate-raw")), signal);
+  } catch (error) {
+    if (failure) throw failure.error;
+    signal?.throwIfAborted();
+    throw malformed(what, `its deflated bytes are damaged (${(error as Error).message})`);
+  }
+}

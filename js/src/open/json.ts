@@ -1,0 +1,35 @@
+import { malformed } from "./entry.js";
+
+/** A string, a number, or what structures JSON. */
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?[\d.][\d.eE+-]*|[{}[\],:]/g;
+
+/**
+ * Parses JSON in which nothing means two things: no key twice, of which readers take the first or
+ * the last, and no numbers but plain integers, which readers round in their own ways.
+ */
+export function strictJSON(text: string, what: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw malformed(what, `its header is no JSON (${(error as Error).message})`);
+  }
+  const objects: (Set<string> | null)[] = []; // null: an array
+  let key = true; // whether a string here is one
+  for (const [token] of text.matchAll(TOKEN)) {
+    const keys = objects.at(-1);
+    if (token === "{") objects.push(new Set());
+    else if (token === "[") objects.push(null);
+    else if (token === "}" || token === "]") objects.pop();
+    else if (token[0] === '"') {
+      if (!key || !keys) continue;
+      const name = JSON.parse(token) as string;
+      if (keys.has(name)) throw malformed(what, `its header has ${token} twice`, name);
+      keys.add(name);
+    } else if (token !== "," && token !== ":" && !/^\d{1,19}$/.test(token)) {
+      throw malformed(what, `its header has ${token} where a size is needed`, token);
+    }
+    key = token === "{" || token === ",";
+  }
+  return value;
+}

@@ -1,0 +1,87 @@
+import { checkConversion } from "../core/convert.js";
+import { type DType, dtypeNamed } from "../core/dtype.js";
+import type { AbortSignal } from "../core/globals.js";
+import type { Tensor } from "../core/tensor.js";
+import type { Described } from "./entry.js";
+import type { LoadOptions, OpenOptions } from "./options.js";
+import { ConvertingSink, GrowingSink, MemorySink, type Sink } from "./sink.js";
+
+/** Progress is told each time so many bytes have come, and at the end. */
+const STEP = 1 << 20;
+
+/** A tensor whose elements are still to come. */
+export interface Coming extends Omit<Described, "shape"> {
+  /** Names it in messages. */
+  readonly what: string;
+  /** null: as many as come, along one axis. */
+  readonly shape: readonly number[] | null;
+  /** Bytes of all elements, where they are known to be there; undefined where nobody says. */
+  readonly total: number | undefined;
+}
+
+/**
+ * Takes all chunks to where they belong and returns the tensor, which is the caller's. Whatever
+ * happens meanwhile, nothing is left half-made.
+ */
+export async function load(
+  coming: Coming,
+  chunks: AsyncIterable<Uint8Array>,
+  options: LoadOptions & Pick<OpenOptions, "place">,
+  signal?: AbortSignal,
+): Promise<Tensor> {
+  const sink = await sinkFor(coming, options);
+  try {
+    signal?.throwIfAborted();
+    await pour(chunks, sink, coming.total, options.progress, signal);
+    return turned(await sink.finish(), coming);
+  } catch (error) {
+    sink.drop();
+    throw error;
+  }
+}
+
+async function pour(
+  chunks: AsyncIterable<Uint8Array>,
+  sink: Sink,
+  total: number | undefined,
+  progress: LoadOptions["progress"],
+  signal?: AbortSignal,
+): Promise<void> {
+  let [loaded, told] = [0, 0];
+  for await (const chunk of chunks) {
+    await sink.put(chunk);
+    loaded += chunk.length;
+    signal?.throwIfAborted();
+    if (progress && loaded - told >= STEP) {
+      told = loaded;
+      progress(loaded, total);
+    }
+  }
+  if (progress && (told < loaded || loaded === 0)) progress(loaded, total);
+  signal?.throwIfAborted();
+}
+
+async function sinkFor(
+  { what, type, shape, columns, total }: Coming,
+  { device, dtype, place }: LoadOptions & Pick<OpenOptions, "place">,
+): Promise<Sink> {
+  const to: DType = dtype === undefined ? type : dtypeNamed(dtype);
+  if (to !== type) checkConversion(type, to, what);
+  const gpu = device && "gpu" in device ? device.gpu : device;
+  const dims = columns && shape ? [...shape].reverse() : shape;
+  let sink: Sink;
+  if (gpu && dims) sink = await (await import("./gpu.js")).GpuSink.make(gpu, dims, to);
+  else if (total === undefined || dims === null) sink = new GrowingSink(dims, to, place);
+  else sink = new MemorySink(dims, to, place);
+  return to === type ? sink : new ConvertingSink(sink, type, to, what);
+}
+
+/** Where the first index varies fastest, the axes are read the other way round: a view. */
+function turned(tensor: Tensor, { columns }: Coming): Tensor {
+  if (!columns) return tensor;
+  try {
+    return tensor.permute(tensor.shape.map((_, axis) => -1 - axis));
+  } finally {
+    tensor.release();
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * The header of a `.npy` file (NumPy's format 1.0 to 3.0): magic, version, length, and a literal of
+ * Python, of which exactly what NumPy writes is taken. Nothing is evaluated.
+ */
+
+import type { DType } from "../core/dtype.js";
+import { descrOf, dtypeOfDescr } from "./dtypes.js";
+import { type Described, malformed, shapeOf } from "./entry.js";
+
+/** The first six bytes. */
+export const NPY_MAGIC: readonly number[] = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
+
+/** NumPy writes less than 200 bytes; a header of 64 dimensions has less than 2000. */
+const MAX_HEADER = 1 << 16;
+
+/** Bytes before the header itself, by what the first ten of the file say. */
+export function npyPreamble(head: Uint8Array, what: string): { before: number; header: number } {
+  const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
+  const [major, minor] = [view.getUint8(6), view.getUint8(7)];
+  if (major < 1 || major > 3 || minor !== 0) {
+    throw malformed(what, `version ${major}.${minor} of .npy is not 1.0, 2.0 or 3.0`);
+  }
+  const header = major === 1 ? view.getUint16(8, true) : view.getUint32(8, true);
+  if (header > MAX_HEADER) {
+    throw malformed(what, `a header of ${header} bytes; no more than ${MAX_HEADER} are read`);
+  }
+  return { before: major === 1 ? 10 : 12, header };
+}
+
+/** What the header says. */
+export function parseNpy(header: Uint8Array, what: string): Described {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(header);
+  } catch {
+    throw malformed(what, "its header is no text");
+  }
+  const found = dictOf(text, what);
+  const { descr, fortran_order: columns, shape } = found;
+  if (typeof descr !== "string" || typeof columns !== "boolean" || !Array.isArray(shape)) {
+    throw malformed(what, `its header lacks descr, fortran_order or shape: ${shown(text)}`);
+  }
+  const type = dtypeOfDescr(descr, what);
+  const dims = shapeOf(shape, what);
+  return { type, shape: dims, columns: columns && dims.length > 1 };
+}
+
+type Value = string | boolean | number[] | null;
+
+// What NumPy writes, and spaces where Python allows them. A list (null) is a structured dtype.
+const PAIR =
+  /\s*(?:'(descr|fortran_order|shape)'|"(descr|fortran_order|shape)")\s*:\s*(?:'([^'"\\]*)'|"([^'"\\]*)"|(True|False)|(\((?:\s*-?\d+L?\s*,)*\s*(?:-?\d+L?\s*)?\))|(\[))\s*/y;
+
+function dictOf(text: string, what: string): Record<string, Value> {
+  const found: Record<string, Value> = {};
+  const wrong = () => malformed(what, `its header is not what NumPy writes: ${shown(text)}`);
+  if (text[0] !== "{") throw wrong();
+  PAIR.lastIndex = 1;
+  for (let at = 1; ; at = PAIR.lastIndex) {
+    PAIR.lastIndex = at;
+    const match = PAIR.exec(text);
+    if (match === null) {
+      if (/^\s*\}\s*$/.test(text.slice(at)) && Object.keys(found).length === 3) return found;
+      throw wrong();
+    }
+    const [, one, two, single, double, truth, tuple, list] = match;
+    const key = (one ?? two) as string;
+    if (Object.hasOwn(found, key)) throw wrong();
+    if (list !== undefined) {
+      throw malformed(what, "its elements are structures: save each field by itself");
+    }
+    if (tuple !== undefined) found[key] = tupleOf(tuple, wrong);
+    else found[key] = truth === undefined ? ((single ?? double) as string) : truth === "True";
+    if (text[PAIR.lastIndex] === ",") PAIR.lastIndex++;
+    else if (text[PAIR.lastIndex] !== "}") throw wrong();
+  }
+}
+
+/** "(3, 4)"; "(3)" is a number in Python, and no tuple. */
+function tupleOf(text: string, wrong: () => Error): number[] {
+  const inside = text.slice(1, -1).trim();
+  if (inside === "") return [];
+  if (!inside.includes(",")) throw wrong();
+  return inside
+    .replace(/,$/, "")
+    .split(",")
+    .map((part) => Number(part.trim().replace("L", "")));
+}
+
+function shown(text: string): string {
+  const line = JSON.stringify(text.trim());
+  return line.length > 200 ? `${line.slice(0, 200)}…` : line;
+}
+
+/** A header as NumPy writes it: the elements behind it begin at a multiple of 64. */
+export function npyHeader({ type, shape, columns }: Described, what: string): Uint8Array {
+  const sizes = shape.length === 1 ? `${shape[0]},` : shape.join(", ");
+  const order = columns ? "True" : "False";
+  const dict = `{'descr': '${descrOf(type as DType, what)}', 'fortran_order': ${order}, 'shape': (${sizes}), }`;
+  const padding = 63 - ((10 + dict.length) % 64);
+  const length = dict.length + padding + 1;
+  const bytes = new Uint8Array(10 + length).fill(0x20);
+  bytes.set([...NPY_MAGIC, 1, 0, length & 255, length >> 8]);
+  bytes.set(new TextEncoder().encode(dict), 10);
+  bytes[bytes.length - 1] = 0x0a;
+  return bytes;
+}

@@ -1,0 +1,291 @@
+import { type DTypeName, dtypeNamed } from "../core/dtype.js";
+import { UnsupportedError } from "../core/errors.js";
+import type { AbortSignal } from "../core/globals.js";
+import type { Tensor } from "../core/tensor.js";
+import { Cursor } from "./cursor.js";
+import { type Described, malformed, nbytesOf, shapeOf } from "./entry.js";
+import { type Held, TensorFile } from "./file.js";
+import { unpacked } from "./inflate.js";
+import { load } from "./load.js";
+import { NPY_MAGIC, npyPreamble, parseNpy } from "./npy.js";
+import type { Format, OpenOptions } from "./options.js";
+import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./safetensors.js";
+import type { Source } from "./source.js";
+import { type OpenSource, sourceOf, spooled } from "./sources.js";
+import { enter, type Member, zipMembers } from "./zip.js";
+
+const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
+
+/**
+ * Opens a file of tensors: `.npy`, `.npz`, safetensors, or raw elements.
+ *
+ * ```js
+ * import { open } from "dlpack-web/open";
+ *
+ * const image = await open("image.npy", { device });      // a Tensor on the GPU
+ * const host = await open(file.files[0]);                 // or on the CPU, of a File
+ * using weights = await open("model.safetensors", { device });
+ * const bias = await weights.get("bias");
+ * ```
+ *
+ * Elements go to the GPU chunk by chunk, with at most 32 MiB on their way: neither JavaScript's memory
+ * nor Python's grows with the file. What a file says is checked before anything is made for it.
+ *
+ * @param source - a URL (asked for by ranges, where the server has them, and taken up again where the
+ * connection breaks), `File`, `Blob`, file handle of the origin's file system, `Response`,
+ * `ReadableStream`, `ArrayBuffer` or typed array. A stream, and what a response still has, is used up
+ * @returns a Tensor, which the caller releases; of npz and safetensors a {@link TensorFile}, which the
+ * caller closes
+ * @throws UnsupportedError for files that are cut off, damaged, or not what they say, for dtypes that
+ * DLPack lacks, and what does not fit into one GPUBuffer; DLPackError for what a server refuses;
+ * DeviceLostError; the reason of an aborted `signal`
+ */
+export async function open<D extends DTypeName = DTypeName>(
+  source: OpenSource,
+  options: OpenOptions<D> & { format: "npy" | "raw" },
+): Promise<Tensor<D>>;
+export async function open(
+  source: OpenSource,
+  options: OpenOptions & { format: "npz" | "safetensors" },
+): Promise<TensorFile>;
+export async function open<D extends DTypeName = DTypeName>(
+  source: OpenSource,
+  options?: OpenOptions<D>,
+): Promise<Tensor<D> | TensorFile>;
+export async function open(
+  given: OpenSource,
+  options: OpenOptions = {},
+): Promise<Tensor | TensorFile> {
+  const { signal, format } = options;
+  if (format !== undefined && !FORMATS.includes(format)) {
+    throw new TypeError(`format "${format}" is not one of ${FORMATS.join(", ")}`);
+  }
+  if (options.dtype !== undefined) dtypeNamed(options.dtype); // an unknown one is told at once
+  signal?.throwIfAborted();
+  const source = await sourceOf(given, options, signal);
+  const cursor = Cursor.at(source, 0, undefined, signal);
+  let kept: Source | null = null;
+  try {
+    const opened = await read(source, cursor, options, signal);
+    if (opened instanceof TensorFile) kept = source;
+    return opened;
+  } finally {
+    // A file that is read from its start on goes on with the cursor.
+    if (kept === null || source.way === "any") await cursor.close();
+    if (kept === null) source.close();
+  }
+}
+
+async function read(
+  source: Source,
+  cursor: Cursor,
+  options: OpenOptions,
+  signal: AbortSignal | undefined,
+): Promise<Tensor | TensorFile> {
+  const format = await formatOf(source, cursor, options);
+  if (format !== "raw" && options.shape !== undefined) {
+    throw new TypeError(
+      `${source.name} is a file of format ${format}, which has its own shape; for its bytes as ` +
+        'they are, say format: "raw"',
+    );
+  }
+  switch (format) {
+    case "npy":
+      return openNpy(source, cursor, options, signal);
+    case "raw":
+      return openRaw(source, cursor, options, signal);
+    case "safetensors":
+      return openSafetensors(source, cursor, options);
+    case "npz":
+      return openNpz(source, cursor, options, signal);
+  }
+  return format satisfies never;
+}
+
+async function formatOf(
+  source: Source,
+  cursor: Cursor,
+  { format, dtype, shape }: OpenOptions,
+): Promise<Format> {
+  if (format !== undefined) return format;
+  const head = await cursor.peek(16);
+  const begins = (...magic: readonly number[]) => magic.every((byte, i) => head[i] === byte);
+  if (begins(...NPY_MAGIC)) return "npy";
+  if (begins(0x50, 0x4b, 3, 4) || begins(0x50, 0x4b, 5, 6)) return "npz";
+  const suffix = /\.(npy|npz|safetensors)$/i.exec(source.name)?.[1]?.toLowerCase();
+  if (looksLikeSafetensors(head) && shape === undefined) return "safetensors";
+  if (suffix === undefined && dtype !== undefined) return "raw";
+  throw malformed(
+    source.name,
+    suffix === undefined
+      ? "it begins like no .npy, .npz or safetensors file: raw elements need dtype"
+      : `it does not begin like a .${suffix} file; a server may have sent something else`,
+    String.fromCharCode(...head.slice(0, 8)),
+  );
+}
+
+/** The header of a `.npy` file, which the cursor is at, and how long it is. */
+async function headerOf(cursor: Cursor): Promise<Described & { bytes: number }> {
+  const { name, position } = cursor;
+  const what = "the header of a .npy file";
+  const head = await cursor.peek(12);
+  if (!NPY_MAGIC.every((byte, i) => head[i] === byte)) {
+    throw malformed(name, "it does not begin like a .npy file");
+  }
+  if (head.length < 12) await cursor.take(12, what); // which says that it ends here
+  const { before, header } = npyPreamble(head, name);
+  await cursor.take(before, what);
+  const described = parseNpy(await cursor.take(header, what), name);
+  return { ...described, bytes: cursor.position - position };
+}
+
+async function openNpy(
+  source: Source,
+  cursor: Cursor,
+  options: OpenOptions,
+  signal: AbortSignal | undefined,
+): Promise<Tensor> {
+  const { name, size } = source;
+  const { type, shape, columns, bytes } = await headerOf(cursor);
+  const nbytes = nbytesOf({ type, shape });
+  checkSize(name, size, bytes, nbytes, `shape [${shape}] of ${type.name}`);
+  const total = size === undefined ? undefined : nbytes;
+  const chunks = exactly(cursor, nbytes, "its elements");
+  return load({ what: name, type, shape, columns, total }, chunks, options, signal);
+}
+
+/** Throws unless so many bytes of elements are all that is behind the header. */
+function checkSize(
+  name: string,
+  size: number | undefined,
+  header: number,
+  nbytes: number,
+  what: string,
+): void {
+  if (size === undefined || size === header + nbytes) return;
+  const there = size - header;
+  throw malformed(
+    name,
+    there < nbytes
+      ? `it is cut off: ${what} takes ${nbytes} bytes, and ${Math.max(there, 0)} are there`
+      : `${there - nbytes} bytes follow the elements, which ${what} does not account for`,
+    size,
+  );
+}
+
+/** So many bytes, behind which nothing may be. */
+async function* exactly(cursor: Cursor, nbytes: number, what: string) {
+  yield* cursor.chunks(nbytes, what);
+  if (await cursor.atEnd()) return;
+  throw malformed(cursor.name, `more bytes follow ${what}`);
+}
+
+async function openRaw(
+  source: Source,
+  cursor: Cursor,
+  options: OpenOptions,
+  signal: AbortSignal | undefined,
+): Promise<Tensor> {
+  const { name, size } = source;
+  const { dtype, ...others } = options;
+  if (dtype === undefined) throw new TypeError("raw elements need their dtype");
+  const type = dtypeNamed(dtype);
+  const shape = rawShape(options.shape, type.step, size, name);
+  if (shape === null) {
+    if (options.device) {
+      throw new UnsupportedError(`${name} does not say how long it is: a GPUBuffer needs shape`);
+    }
+    const coming = { what: name, type, shape, columns: false, total: undefined };
+    return load(coming, cursor.rest(), others, signal);
+  }
+  const nbytes = nbytesOf({ type, shape });
+  checkSize(name, size, 0, nbytes, `shape [${shape}] of ${type.name}`);
+  const total = size === undefined ? undefined : nbytes;
+  const chunks = exactly(cursor, nbytes, "its elements");
+  return load({ what: name, type, shape, columns: false, total }, chunks, others, signal);
+}
+
+function rawShape(
+  given: ArrayLike<number> | undefined,
+  step: number,
+  size: number | undefined,
+  name: string,
+): number[] | null {
+  if (given !== undefined) return shapeOf(Array.from(given), name);
+  if (size === undefined) return null;
+  if ((size / step) % 1 === 0) return [size / step];
+  throw malformed(name, `its ${size} bytes are no whole elements of ${step} bytes`, size);
+}
+
+async function openSafetensors(
+  source: Source,
+  cursor: Cursor,
+  options: OpenOptions,
+): Promise<TensorFile> {
+  const { name, size } = source;
+  const what = "the header of a safetensors file";
+  const length = safetensorsLength(await cursor.take(8, what), name);
+  if (size !== undefined && 8 + length > size) {
+    throw malformed(
+      name,
+      `it is cut off: its header has ${length} bytes, the file ${size}`,
+      length,
+    );
+  }
+  const { entries, metadata, end } = parseSafetensors(await cursor.take(length, what), name);
+  checkSize(name, size, 8 + length, end - 8 - length, "what its header lists");
+  return new TensorFile(source, source.way === "any" ? null : cursor, entries, metadata, options);
+}
+
+async function openNpz(
+  given: Source,
+  cursor: Cursor,
+  options: OpenOptions,
+  signal: AbortSignal | undefined,
+): Promise<TensorFile> {
+  // Its directory is at the end: what cannot be read from there is kept by the browser.
+  const source = given.way === "any" ? given : await spooled(given, cursor.rest());
+  if (source.size === undefined) {
+    throw malformed(source.name, "the server does not say how long it is: open its Blob");
+  }
+  const members = await zipMembers(source, source.size, signal);
+  const held: Held[] = [];
+  for (const member of members) {
+    if (!member.name.endsWith(".npy")) continue; // no array
+    held.push(await heldIn(source, member, signal));
+  }
+  return new TensorFile(source, null, held, {}, options);
+}
+
+/** Most headers lie in so many bytes of an entry, packed or not. */
+const HEAD = 4096;
+
+/** What an entry of a zip file says of its array. */
+async function heldIn(source: Source, member: Member, signal?: AbortSignal): Promise<Held> {
+  const what = `"${member.name}" of ${source.name}`;
+  const few = Math.min(member.limit, member.header + 30 + 2 * member.name.length + HEAD);
+  let found: (Described & { bytes: number }) | undefined;
+  for (const end of [few, member.limit]) {
+    const cursor = Cursor.at(source, member.header, end, signal);
+    const inner = new Cursor(what, 0, entered(cursor, member, signal));
+    try {
+      found = await headerOf(inner);
+      break;
+    } catch (error) {
+      if (end === member.limit) throw error;
+    } finally {
+      await inner.close();
+      await cursor.close();
+    }
+  }
+  const { type, shape, columns, bytes } = found as Described & { bytes: number };
+  const nbytes = nbytesOf({ type, shape });
+  checkSize(what, member.size, bytes, nbytes, `shape [${shape}] of ${type.name}`);
+  const name = member.name.slice(0, -".npy".length);
+  return { name, type, shape, columns, start: bytes, nbytes, member };
+}
+
+async function* entered(cursor: Cursor, member: Member, signal?: AbortSignal) {
+  await enter(cursor, member);
+  yield* unpacked(cursor, member, signal);
+}

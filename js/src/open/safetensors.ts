@@ -1,0 +1,122 @@
+/**
+ * The header of a safetensors file: 8 bytes of length, then JSON. What its own reader checks is
+ * checked: tensors lie one behind the other, without holes, and fill the file to its end.
+ */
+import { dtypeOfTag, tagOfDType } from "./dtypes.js";
+import { type Described, type Entry, malformed, nbytesOf, shapeOf } from "./entry.js";
+import { strictJSON } from "./json.js";
+
+/** The largest header that its own reader takes, in bytes. */
+const MAX_HEADER = 100_000_000;
+
+/** Bytes of the header, from the first 8 of the file. */
+export function safetensorsLength(head: Uint8Array, what: string): number {
+  const view = new DataView(head.buffer, head.byteOffset, 8);
+  const [low, high] = [view.getUint32(0, true), view.getUint32(4, true)];
+  const length = high * 2 ** 32 + low;
+  if (length >= 2 && length <= MAX_HEADER) return length;
+  throw malformed(what, `a header of ${length} bytes; safetensors has 2 to ${MAX_HEADER}`, length);
+}
+
+/** Whether a file may be one: how long its header is, and the brace that begins it. */
+export function looksLikeSafetensors(head: Uint8Array): boolean {
+  if (head.length < 9 || head[8] !== 0x7b) return false;
+  return head[4] === 0 && head[5] === 0 && head[6] === 0 && head[7] === 0;
+}
+
+/** What a header says, in the order in which the tensors lie in the file. */
+export function parseSafetensors(
+  header: Uint8Array,
+  what: string,
+): { entries: Entry[]; metadata: Record<string, string>; end: number } {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header);
+  } catch {
+    throw malformed(what, "its header is not UTF-8");
+  }
+  if (text[0] !== "{") throw malformed(what, 'its header does not begin with "{"');
+  const all = strictJSON(text, what) as object;
+  const origin = 8 + header.length;
+  let metadata: Record<string, string> = {};
+  const entries: Entry[] = [];
+  for (const [name, facts] of Object.entries(all)) {
+    if (name === "__metadata__") metadata = metadataOf(facts, what);
+    else entries.push(entryOf(name, facts, origin, what));
+  }
+  entries.sort((a, b) => a.start - b.start || a.nbytes - b.nbytes);
+  let end = origin;
+  for (const { name, start, nbytes } of entries) {
+    if (start !== end) {
+      const how = start < end ? "overlaps the tensor before it" : "leaves a hole before it";
+      throw malformed(what, `tensor "${name}" ${how}, at byte ${start - origin}`);
+    }
+    end = start + nbytes;
+  }
+  return { entries, metadata, end };
+}
+
+function metadataOf(given: unknown, what: string): Record<string, string> {
+  const isPlain = typeof given === "object" && given !== null && !Array.isArray(given);
+  const entries = isPlain ? Object.entries(given) : [];
+  if (!isPlain || entries.some(([, value]) => typeof value !== "string")) {
+    throw malformed(what, "__metadata__ must be an object of strings");
+  }
+  return Object.fromEntries(entries);
+}
+
+function entryOf(name: string, facts: unknown, origin: number, what: string): Entry {
+  const which = `${what}: tensor "${name}"`;
+  const { dtype, shape, data_offsets: offsets, ...more } = Object(facts) as Record<string, unknown>;
+  if (typeof dtype !== "string" || !Array.isArray(shape) || !isPair(offsets)) {
+    throw malformed(which, "dtype, shape and data_offsets [begin, end] are needed");
+  }
+  const strange = Object.keys(more);
+  if (strange.length > 0) throw malformed(which, `unknown facts: ${strange.join(", ")}`);
+  const type = dtypeOfTag(dtype, which);
+  const described = { type, shape: shapeOf(shape, which), columns: false };
+  const nbytes = nbytesOf(described);
+  const [begin, end] = offsets;
+  if (end - begin !== nbytes) {
+    throw malformed(
+      which,
+      `shape [${shape}] of ${dtype} takes ${nbytes} bytes, data_offsets give it ${end - begin}`,
+    );
+  }
+  return { name, ...described, start: origin + begin, nbytes };
+}
+
+function isPair(given: unknown): given is [number, number] {
+  if (!Array.isArray(given) || given.length !== 2) return false;
+  const [begin, end] = given as [unknown, unknown];
+  // Of the size of a file at most: sums of them stay exact.
+  const fits = (n: unknown) => Number.isSafeInteger(n) && (n as number) <= 2 ** 52;
+  return fits(begin) && fits(end) && (begin as number) >= 0 && (begin as number) <= (end as number);
+}
+
+/** A header for tensors in that order, padded so that they begin at a multiple of 8. */
+export function safetensorsHeader(
+  tensors: readonly (Described & { name: string })[],
+  metadata: Readonly<Record<string, string>>,
+  what: string,
+): Uint8Array {
+  const facts: [string, unknown][] = [];
+  if (Object.keys(metadata).length > 0) facts.push(["__metadata__", metadata]);
+  let at = 0;
+  for (const { name, type, shape } of tensors) {
+    if (name === "__metadata__") throw malformed(what, "a tensor cannot be called __metadata__");
+    const end = at + nbytesOf({ type, shape });
+    const dtype = tagOfDType(type, `${what}: tensor "${name}"`);
+    facts.push([name, { dtype, shape, data_offsets: [at, end] }]);
+    at = end;
+  }
+  // Not JSON.stringify of an object, which would sort names that are numbers.
+  const pairs = facts.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`);
+  const json = new TextEncoder().encode(`{${pairs.join(",")}}`);
+  const length = Math.ceil(json.length / 8) * 8;
+  if (length > MAX_HEADER) throw malformed(what, `a header of ${length} bytes is too large`);
+  const bytes = new Uint8Array(8 + length).fill(0x20, 8);
+  new DataView(bytes.buffer).setUint32(0, length, true);
+  bytes.set(json, 8);
+  return bytes;
+}

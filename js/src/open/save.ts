@@ -1,0 +1,189 @@
+import { WEBGPU } from "../core/dlpack.js";
+import type { AbortSignal } from "../core/globals.js";
+import { sizeOf } from "../core/shape.js";
+import { isTensor, type Tensor } from "../core/tensor.js";
+import { malformed } from "./entry.js";
+import { npyHeader } from "./npy.js";
+import { safetensorsHeader } from "./safetensors.js";
+import { type SaveTarget, writerFor } from "./targets.js";
+
+/** Several tensors by their names, in the order in which they are written. */
+export type NamedTensors = Readonly<Record<string, Tensor>> | Iterable<readonly [string, Tensor]>;
+
+/** Options of `save`. */
+export interface SaveOptions {
+  /** Where to; default: a new `Blob`. */
+  to?: SaveTarget | undefined;
+  /** Default: npy for one tensor, safetensors for several. */
+  format?: "npy" | "safetensors" | undefined;
+  /** What a safetensors file says of itself. */
+  metadata?: Readonly<Record<string, string>> | undefined;
+  /** Ends it: `save` then throws the signal's reason, and what was written is discarded. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Bytes that are read back and written at once. */
+const PIECE = 8 << 20;
+
+/**
+ * Writes a tensor as a `.npy` file, or several as safetensors.
+ *
+ * ```js
+ * const blob = await save(tensor);                           // a Blob
+ * await save({ weight, bias }, { to: await folder.getFileHandle("model", { create: true }) });
+ * ```
+ *
+ * GPU tensors are read back in pieces of at most 8 MiB: there is never a copy of all of one. The
+ * tensors stay the caller's, who keeps them until this is done. A file handle's file is there whole or
+ * as it was before; a stream is closed, or aborted where something fails.
+ *
+ * @returns a Blob, unless `to` says where it goes
+ * @throws UnsupportedError for a dtype that the format lacks; what the target throws
+ */
+export async function save(
+  tensors: Tensor | NamedTensors,
+  options: SaveOptions & { to: SaveTarget },
+): Promise<undefined>;
+export async function save(
+  tensors: Tensor | NamedTensors,
+  options?: SaveOptions & { to?: undefined },
+): Promise<Blob>;
+export async function save(
+  tensors: Tensor | NamedTensors,
+  { to, format, metadata, signal }: SaveOptions = {},
+): Promise<Blob | undefined> {
+  const single = isTensor(tensors);
+  const wanted = format ?? (single ? "npy" : "safetensors");
+  if (wanted !== "npy" && wanted !== "safetensors") {
+    throw new TypeError(`format "${wanted}" is not "npy" or "safetensors"`);
+  }
+  if (single !== (wanted === "npy")) {
+    throw new TypeError(
+      single
+        ? "a safetensors file has names: give an object of tensors by their names"
+        : "a .npy file has one tensor: give it alone, or save as safetensors",
+    );
+  }
+  if (single && metadata) throw new TypeError("a .npy file has no metadata");
+  const { header, held } = single ? npyOf(tensors) : safetensorsOf(tensors, metadata ?? {});
+  try {
+    return await write(to, header, held, signal);
+  } finally {
+    for (const tensor of held) tensor.release();
+  }
+}
+
+async function write(
+  to: SaveTarget | undefined,
+  header: Uint8Array,
+  held: readonly Tensor[],
+  signal: AbortSignal | undefined,
+): Promise<Blob | undefined> {
+  signal?.throwIfAborted();
+  const writer = await writerFor(to);
+  try {
+    await writer.write(header);
+    for (const tensor of held) {
+      for (const part of partsOf(tensor)) {
+        const bytes = await bytesIn(part);
+        signal?.throwIfAborted();
+        await writer.write(bytes);
+      }
+    }
+    signal?.throwIfAborted();
+  } catch (error) {
+    await writer.abort(error);
+    throw error;
+  }
+  return writer.close();
+}
+
+/** A header, and the tensors as their elements are to be written: holds of our own. */
+function npyOf(tensor: Tensor) {
+  checkWhole(tensor);
+  const axes = tensor.shape.map((_, axis) => -1 - axis);
+  const turned = tensor.permute(axes);
+  const columns = turned._strides === null && tensor._strides !== null;
+  const held = columns ? turned : tensor._share();
+  if (!columns) turned.release();
+  try {
+    const { _type: type, shape } = tensor;
+    return { header: npyHeader({ type, shape, columns }, "the file"), held: [held] };
+  } catch (error) {
+    held.release();
+    throw error;
+  }
+}
+
+function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, string>>) {
+  const pairs: (readonly [string, Tensor])[] =
+    Symbol.iterator in named ? [...named] : Object.entries(named);
+  const facts = pairs.map(([name, tensor]) => {
+    if (!isTensor(tensor)) throw new TypeError(`"${name}" is no tensor of this library`);
+    checkWhole(tensor);
+    return { name, type: tensor._type, shape: tensor.shape, columns: false };
+  });
+  if (new Set(facts.map(({ name }) => name)).size < facts.length) {
+    throw new TypeError("two tensors have the same name");
+  }
+  for (const value of Object.values(metadata)) {
+    if (typeof value !== "string") throw new TypeError("metadata is an object of strings");
+  }
+  const header = safetensorsHeader(facts, metadata, "the file");
+  const held: Tensor[] = [];
+  try {
+    for (const [, tensor] of pairs) held.push(tensor._share());
+  } catch (error) {
+    for (const tensor of held) tensor.release();
+    throw error;
+  }
+  return { header, held };
+}
+
+function checkWhole(tensor: Tensor): void {
+  tensor._check();
+  if (tensor.padded || tensor._type.step % 1 !== 0) {
+    throw malformed("the file", `no format has elements of less than a byte: ${tensor}`);
+  }
+}
+
+/** Views of at most so many bytes, one behind the other; each is the caller's. */
+function* partsOf(tensor: Tensor): Generator<Tensor, void, undefined> {
+  const { size, itemsize, shape } = tensor;
+  if (size === 0) return;
+  if (tensor._strides === null) {
+    const flat = tensor.reshape([-1]);
+    const count = Math.max(Math.floor(PIECE / itemsize), 1);
+    try {
+      for (let first = 0; first < size; first += count) yield flat.slice([first, first + count]);
+    } finally {
+      flat.release();
+    }
+    return;
+  }
+  const length = shape[0] as number;
+  const rows = Math.floor(PIECE / (sizeOf(shape.slice(1)) * itemsize));
+  for (let first = 0; first < length; first += Math.max(rows, 1)) {
+    if (rows > 0) {
+      yield tensor.slice([first, first + rows]);
+      continue;
+    }
+    const row = tensor.slice(first);
+    try {
+      yield* partsOf(row);
+    } finally {
+      row.release();
+    }
+  }
+}
+
+/** A copy of the elements; lets go of the view. */
+async function bytesIn(part: Tensor): Promise<Uint8Array> {
+  try {
+    // Of a CPU tensor what its memory has now: who writes a stream may wait meanwhile.
+    const array = part.device.type === WEBGPU ? await part.read() : part._as(part._type).slice();
+    return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+  } finally {
+    part.release();
+  }
+}

@@ -1,0 +1,65 @@
+import { tagOf } from "../core/errors.js";
+import type { AbortSignal } from "../core/globals.js";
+
+/** Bytes, from any place on or from the start on. */
+export interface Source {
+  /** Names it in messages. */
+  readonly name: string;
+  /** Bytes of all of it; undefined where nobody says. */
+  readonly size: number | undefined;
+  /**
+   * "any": reads from any place; "again": from the start, as often as is asked; "once": from the
+   * start, once.
+   */
+  readonly way: "any" | "again" | "once";
+  /** The bytes from `start` up to `end` (all that are left, where that is undefined), in chunks. */
+  read(
+    start: number,
+    end: number | undefined,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Uint8Array, void, undefined>;
+  /** Lets go of what is open. */
+  close(): void;
+}
+
+/** How a URL is asked for. */
+export interface FetchOptions {
+  /** Headers of requests, e.g. an Authorization. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** How often a read that broke off is taken up again; default 4. */
+  retries?: number | undefined;
+}
+
+/** What a response says that it has; that of an encoded one counts other bytes. */
+export function sizeOfResponse({ headers }: Response): number | undefined {
+  const length = headers.get("content-length");
+  if (length === null || !/^\d{1,15}$/.test(length)) return undefined;
+  return headers.get("content-encoding") === null ? Number(length) : undefined;
+}
+
+/** The chunks of a stream, which is cancelled when that ends, however it ends. */
+export async function* chunksOf(
+  stream: ReadableStream,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const reader = stream.getReader();
+  const stop = () => void reader.cancel(signal?.reason).catch(() => {});
+  signal?.addEventListener("abort", stop);
+  try {
+    for (;;) {
+      signal?.throwIfAborted();
+      const { done, value } = await reader.read();
+      signal?.throwIfAborted(); // which ends the stream as if that were its end
+      if (done) return;
+      if (!ArrayBuffer.isView(value)) {
+        throw new TypeError(`the stream gives ${tagOf(value)}, and not bytes`);
+      }
+      if (value.byteLength > 0) {
+        yield new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+      }
+    }
+  } finally {
+    signal?.removeEventListener("abort", stop);
+    stop();
+  }
+}

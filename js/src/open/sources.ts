@@ -1,0 +1,205 @@
+/** Where bytes come from: memory, a Blob, a file of OPFS, a stream; http.ts has URLs. */
+import { tagOf, UnsupportedError } from "../core/errors.js";
+import type {
+  AbortSignal,
+  Blob as AnyBlob,
+  FileSystemFileHandle as AnyFileHandle,
+  ReadableStream as AnyReadableStream,
+  Response as AnyResponse,
+  URL as AnyURL,
+} from "../core/globals.js";
+import { HttpSource } from "./http.js";
+import { chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
+
+/** A file of the origin's own file system that a worker has opened, as far as it is used here. */
+export interface SyncAccessHandle {
+  getSize(): number;
+  read(buffer: Uint8Array, options?: { at?: number }): number;
+}
+
+/** What `open` reads from. */
+export type OpenSource =
+  | string
+  | AnyURL
+  | AnyBlob
+  | AnyFileHandle
+  | SyncAccessHandle
+  | AnyResponse
+  | AnyReadableStream
+  | ArrayBufferLike
+  | ArrayBufferView;
+
+/** Bytes of a chunk of a source that could give all at once. */
+const CHUNK = 4 << 20;
+
+/** The source for what a user gave; TypeError for anything else. */
+export async function sourceOf(
+  given: OpenSource,
+  options: FetchOptions,
+  signal?: AbortSignal,
+): Promise<Source> {
+  if (typeof given === "string") return sourceOfURL(given, options, signal);
+  if (ArrayBuffer.isView(given)) return new MemorySource(given);
+  switch (tagOf(given)) {
+    case "[object URL]":
+      return sourceOfURL((given as AnyURL).href, options, signal);
+    case "[object ArrayBuffer]":
+    case "[object SharedArrayBuffer]":
+      return new MemorySource(new Uint8Array(given as ArrayBuffer));
+    case "[object Blob]":
+    case "[object File]":
+      return new BlobSource(given as Blob);
+    case "[object FileSystemFileHandle]":
+      return new BlobSource(await (given as FileSystemFileHandle).getFile());
+    case "[object Response]":
+      return streamOfResponse(given as Response);
+    case "[object ReadableStream]":
+      return new StreamSource(given as ReadableStream, "the stream", undefined);
+  }
+  const { getSize, read } = Object(given) as Partial<SyncAccessHandle>;
+  if (typeof getSize === "function" && typeof read === "function") {
+    return new HandleSource(given as SyncAccessHandle);
+  }
+  throw new TypeError(
+    "open() takes a URL, File, Blob, file handle, Response, ReadableStream, ArrayBuffer or typed " +
+      `array, not ${tagOf(given)}`,
+  );
+}
+
+/** What is in this program already is a Blob. */
+async function sourceOfURL(url: string, options: FetchOptions, signal?: AbortSignal) {
+  const [scheme] = /^(?:data|blob):/.exec(url) ?? [];
+  if (scheme === undefined) return HttpSource.open(url, options, signal);
+  return new BlobSource(await (await fetch(url)).blob(), `the ${scheme} URL`);
+}
+
+function streamOfResponse(response: Response): Source {
+  const { ok, status, statusText, url, body, bodyUsed } = response;
+  const name = url || "the response";
+  if (!ok) {
+    throw new UnsupportedError(`${name}: ${status} ${statusText}`.trim(), { given: status });
+  }
+  if (bodyUsed) throw new TypeError(`${name} was read already`);
+  const size = sizeOfResponse(response);
+  return new StreamSource(body ?? new Blob([]).stream(), name, size);
+}
+
+class MemorySource implements Source {
+  readonly name = "the array";
+  readonly way = "any";
+  readonly size: number;
+  readonly #bytes: ArrayBufferView;
+
+  constructor(bytes: ArrayBufferView) {
+    this.#bytes = bytes;
+    this.size = bytes.byteLength;
+  }
+
+  async *read(start: number, end = this.size) {
+    const { buffer, byteOffset, byteLength } = this.#bytes;
+    if (byteLength < this.size) {
+      throw new UnsupportedError("the array was detached or shrank while it was read");
+    }
+    const stop = Math.min(end, this.size);
+    for (let at = start; at < stop; at += CHUNK) {
+      yield new Uint8Array(buffer, byteOffset + at, Math.min(CHUNK, stop - at));
+    }
+  }
+
+  close(): void {}
+}
+
+class BlobSource implements Source {
+  readonly name: string;
+  readonly way = "any";
+  readonly size: number;
+  readonly #blob: Blob;
+
+  constructor(blob: Blob, name = (blob as File).name || "the Blob") {
+    this.#blob = blob;
+    this.name = name;
+    this.size = blob.size;
+  }
+
+  async *read(start: number, end = this.size, signal?: AbortSignal) {
+    try {
+      yield* chunksOf(this.#blob.slice(start, end).stream(), signal);
+    } catch (error) {
+      if ((error as Error)?.name !== "NotReadableError") throw error;
+      throw new UnsupportedError(`${this.name} cannot be read: it changed, or is gone`, {
+        cause: error,
+      });
+    }
+  }
+
+  close(): void {}
+}
+
+class HandleSource implements Source {
+  readonly name = "the file";
+  readonly way = "any";
+  readonly size: number;
+  readonly #handle: SyncAccessHandle;
+
+  constructor(handle: SyncAccessHandle) {
+    this.#handle = handle;
+    this.size = handle.getSize();
+  }
+
+  async *read(start: number, end = this.size) {
+    const block = new Uint8Array(Math.min(CHUNK, Math.max(end - start, 0)));
+    for (let at = start; at < end; ) {
+      const count = this.#handle.read(block.subarray(0, Math.min(block.length, end - at)), { at });
+      if (count <= 0) return;
+      yield block.subarray(0, count);
+      at += count;
+    }
+  }
+
+  close(): void {}
+}
+
+/** A stream is read once, from its start. */
+export class StreamSource implements Source {
+  readonly name: string;
+  readonly way = "once";
+  readonly size: number | undefined;
+  readonly #stream: ReadableStream;
+
+  constructor(stream: ReadableStream, name: string, size: number | undefined) {
+    if (stream.locked) throw new TypeError(`${name} is being read by somebody else`);
+    this.#stream = stream;
+    this.name = name;
+    this.size = size;
+  }
+
+  read(_start: number, _end: number | undefined, signal?: AbortSignal) {
+    return chunksOf(this.#stream, signal);
+  }
+
+  close(): void {
+    if (!this.#stream.locked) this.#stream.cancel().catch(() => {});
+  }
+}
+
+/** What is left of a source, kept by the browser, so that any place of it can be read. */
+export async function spooled(source: Source, chunks: AsyncIterable<Uint8Array>): Promise<Source> {
+  const parts: Blob[] = [];
+  // Small Blobs, one after the other: the browser moves them out of memory where they are many.
+  let pending: Uint8Array<ArrayBuffer>[] = [];
+  let held = 0;
+  for await (const chunk of chunks) {
+    pending.push(chunk.slice());
+    held += chunk.length;
+    if (held < CHUNK) continue;
+    parts.push(new Blob(pending));
+    pending = [];
+    held = 0;
+  }
+  const blob = new Blob([...parts, ...pending]);
+  if (source.size !== undefined && blob.size !== source.size) {
+    throw new UnsupportedError(`${source.name} ends after ${blob.size} of ${source.size} bytes`);
+  }
+  source.close();
+  return new BlobSource(blob, source.name);
+}

@@ -1,0 +1,186 @@
+/**
+ * The directory of a zip file, as `np.savez` writes them: entries that are stored or deflated, with
+ * or without the 64-bit fields. It is believed as far as entries lie in the file, one behind the other.
+ */
+
+import { Cursor } from "./cursor.js";
+import { malformed } from "./entry.js";
+import type { Source } from "./source.js";
+
+/** One file within a zip file. */
+export interface Member {
+  readonly name: string;
+  /** Whether it is deflated. */
+  readonly deflated: boolean;
+  readonly crc: number;
+  /** Bytes as they are in the file, and as they come out. */
+  readonly packed: number;
+  readonly size: number;
+  /** Where its own header begins. */
+  readonly header: number;
+  /** Where something else begins. */
+  limit: number;
+}
+
+const END = 0x06054b50;
+const END_64 = 0x06064b50;
+const LOCATOR_64 = 0x07064b50;
+const MEMBER = 0x02014b50;
+const LOCAL = 0x04034b50;
+const LOCAL_BYTES = 30;
+/** The end has 22 bytes, and a comment of at most 65535; the locator before it 20. */
+const TAIL = 20 + 22 + 65535;
+/** A directory of so many bytes has half a million entries. */
+const MAX_DIRECTORY = 1 << 26;
+
+/** The entries of a zip file, in the order in which they lie there. */
+export async function zipMembers(
+  source: Source,
+  size: number,
+  signal?: AbortSignal,
+): Promise<Member[]> {
+  const { name } = source;
+  const from = Math.max(0, size - TAIL);
+  const tail = await bytesAt(source, from, size, signal);
+  const { at, bytes, count } = await findDirectory(source, tail, from, signal);
+  if (!(at >= 0 && at + bytes <= size) || bytes > MAX_DIRECTORY || count * 46 > bytes) {
+    throw malformed(name, `its directory of ${bytes} bytes at ${at} does not lie in the file`);
+  }
+  const directory = await bytesAt(source, at, at + bytes, signal);
+  const members = parseDirectory(directory, count, name);
+  return ordered(members, at, name);
+}
+
+async function bytesAt(source: Source, start: number, end: number, signal?: AbortSignal) {
+  const cursor = Cursor.at(source, start, end, signal);
+  try {
+    const bytes = await cursor.take(end - start, "the directory of the zip file");
+    return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  } finally {
+    await cursor.close();
+  }
+}
+
+async function findDirectory(source: Source, tail: DataView, from: number, signal?: AbortSignal) {
+  const { name } = source;
+  let end = tail.byteLength - 22;
+  // The comment behind the end may look like another one: it must reach to the end of the file.
+  const isEnd = (at: number) =>
+    tail.getUint32(at, true) === END && at + 22 + tail.getUint16(at + 20, true) === tail.byteLength;
+  while (end >= 0 && !isEnd(end)) end--;
+  if (end < 0) throw malformed(name, "no directory of a zip file at its end: it is cut off");
+  if (tail.getUint32(end + 4, true) !== 0) throw malformed(name, "a zip file of several parts");
+  const found = {
+    count: tail.getUint16(end + 10, true),
+    bytes: tail.getUint32(end + 12, true),
+    at: tail.getUint32(end + 16, true),
+  };
+  const locator = end - 20;
+  if (locator < 0 || tail.getUint32(locator, true) !== LOCATOR_64) return found;
+  const place = wide(tail, locator + 8);
+  const record = place - from >= 0 ? place - from : -1;
+  const view =
+    record >= 0 && record + 56 <= tail.byteLength
+      ? new DataView(tail.buffer, tail.byteOffset + record, 56)
+      : place + 56 <= from + end
+        ? await bytesAt(source, place, place + 56, signal)
+        : null;
+  if (view?.getUint32(0, true) !== END_64) {
+    throw malformed(name, "the 64-bit end of its directory is not where it should be");
+  }
+  return { count: wide(view, 32), bytes: wide(view, 40), at: wide(view, 48) };
+}
+
+/** 64 bits; what no file has, where they are more than a number holds. */
+function wide(view: DataView, at: number): number {
+  const value = view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true);
+  return Number.isSafeInteger(value) ? value : Number.MAX_SAFE_INTEGER;
+}
+
+function parseDirectory(view: DataView, count: number, name: string): Member[] {
+  const members: Member[] = [];
+  let at = 0;
+  for (let i = 0; i < count; i++) {
+    if (at + 46 > view.byteLength || view.getUint32(at, true) !== MEMBER) {
+      throw malformed(name, `entry ${i} of its directory is not there`);
+    }
+    const [nameBytes, extra, comment] = [28, 30, 32].map((o) => view.getUint16(at + o, true)) as [
+      number,
+      number,
+      number,
+    ];
+    const next = at + 46 + nameBytes + extra + comment;
+    if (next > view.byteLength) throw malformed(name, `entry ${i} of its directory is cut off`);
+    members.push(memberAt(view, at, nameBytes, extra, name));
+    at = next;
+  }
+  if (at !== view.byteLength) throw malformed(name, "its directory has more than its entries");
+  return members;
+}
+
+function memberAt(view: DataView, at: number, nameBytes: number, extra: number, file: string) {
+  const bytes = new Uint8Array(view.buffer, view.byteOffset + at + 46, nameBytes);
+  const name = new TextDecoder().decode(bytes);
+  const [flags, method] = [view.getUint16(at + 8, true), view.getUint16(at + 10, true)];
+  if (flags & 1) throw malformed(file, `"${name}" in it is encrypted`);
+  if (method !== 0 && method !== 8) {
+    throw malformed(file, `"${name}" in it is packed by method ${method}: 0 and 8 are supported`);
+  }
+  // What does not fit into 32 bits is in the extra field 1, in this order.
+  const sizes = [24, 20, 42].map((offset) => view.getUint32(at + offset, true));
+  const end = at + 46 + nameBytes + extra;
+  for (let field = at + 46 + nameBytes; field + 4 <= end; ) {
+    const stop = field + 4 + view.getUint16(field + 2, true);
+    if (stop > end) throw malformed(file, `the extra fields of "${name}" are cut off`);
+    if (view.getUint16(field, true) === 1) {
+      let place = field + 4;
+      sizes.forEach((value, i) => {
+        if (value !== 0xffffffff) return;
+        if (place + 8 > stop) throw malformed(file, `the sizes of "${name}" are cut off`);
+        sizes[i] = wide(view, place);
+        place += 8;
+      });
+    }
+    field = stop;
+  }
+  const [size, packed, header] = sizes as [number, number, number];
+  const crc = view.getUint32(at + 16, true);
+  if (method === 0 && size !== packed) {
+    throw malformed(file, `"${name}" is stored, and has sizes ${packed} and ${size}`);
+  }
+  return { name, deflated: method === 8, crc, packed, size, header, limit: 0 };
+}
+
+/** By place; two that share bytes are how a small file becomes endless. */
+function ordered(members: Member[], end: number, file: string): Member[] {
+  members.sort((a, b) => a.header - b.header);
+  const names = new Set<string>();
+  members.forEach((member, i) => {
+    const { name, header, packed } = member;
+    if (names.has(name)) throw malformed(file, `"${name}" is in it twice`);
+    names.add(name);
+    member.limit = members[i + 1]?.header ?? end;
+    if (header + LOCAL_BYTES + packed > member.limit) {
+      throw malformed(file, `"${name}" in it overlaps what follows it`);
+    }
+  });
+  return members;
+}
+
+/** Moves a cursor, which is at the header of an entry, to its bytes. */
+export async function enter(cursor: Cursor, member: Member): Promise<void> {
+  const what = `the header of "${member.name}"`;
+  const head = await cursor.take(LOCAL_BYTES, what);
+  const view = new DataView(head.buffer, head.byteOffset, LOCAL_BYTES);
+  if (view.getUint32(0, true) !== LOCAL || view.getUint16(8, true) !== (member.deflated ? 8 : 0)) {
+    throw malformed(cursor.name, `${what} is not where its directory says`);
+  }
+  const nameBytes = await cursor.take(view.getUint16(26, true), what);
+  if (new TextDecoder().decode(nameBytes) !== member.name) {
+    throw malformed(cursor.name, `${what} has another name than its directory`);
+  }
+  await cursor.take(view.getUint16(28, true), what);
+  if (cursor.position + member.packed > member.limit) {
+    throw malformed(cursor.name, `"${member.name}" in it overlaps what follows it`);
+  }
+}

@@ -1,0 +1,394 @@
+"""What files of tensors say of themselves: the headers of .npy and safetensors files, parsed
+strictly and written. Nothing is evaluated, and nothing is made before it was checked.
+
+js/src/open has the same rules; both are run against tests/files/vectors.json.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple, NoReturn
+
+from ._dtype import DType
+
+NPY_MAGIC = b"\x93NUMPY"
+# NumPy writes less than 200 bytes; a header of 64 dimensions has less than 2000.
+_MAX_NPY_HEADER = 1 << 16
+# The largest that safetensors' own reader takes.
+_MAX_SAFETENSORS_HEADER = 100_000_000
+# As JavaScript counts: exact as a double, in bytes, whatever the element.
+_MAX_EXTENT = 2**53 - 1
+_MAX_NDIM = 64
+
+_NUMPY = {
+    "bool": "b1",
+    "int8": "i1",
+    "int16": "i2",
+    "int32": "i4",
+    "int64": "i8",
+    "uint8": "u1",
+    "uint16": "u2",
+    "uint32": "u4",
+    "uint64": "u8",
+    "float16": "f2",
+    "float32": "f4",
+    "float64": "f8",
+    "complex64": "c8",
+    "complex128": "c16",
+}
+_NUMPY_NAMES = {code: name for name, code in _NUMPY.items()}
+_SAFETENSORS = {
+    "BOOL": "bool",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "U8": "uint8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "C64": "complex64",
+}
+_TAGS = {name: tag for tag, name in _SAFETENSORS.items()}
+# Kinds that .npy files have and DLPack lacks.
+_KINDS = {
+    "O": "Python objects, which are pickled: loading them runs code that came with the "
+    "file",
+    "S": "byte strings",
+    "a": "byte strings",
+    "U": "strings",
+    "T": "strings",
+    "M": "times: save their counts, x.view('int64')",
+    "m": "time spans: save their counts, x.view('int64')",
+    "V": "structures or raw bytes: save each field, or x.view('uint8')",
+}
+
+
+class Entry(NamedTuple):
+    """A tensor in a file. start: where its elements begin, in bytes from the start of the
+    file (of its own file, in an archive). columns: the first index varies fastest."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    columns: bool
+    start: int
+    nbytes: int
+
+
+def malformed(what: str, why: str) -> NoReturn:
+    raise BufferError(f"{what}: {why}")
+
+
+def nbytes_of(dtype: DType, shape: Sequence[int]) -> int:
+    """Bytes of elements that lie one after the other."""
+    return -(-prod(shape) * dtype.bits * dtype.lanes // 8)
+
+
+def check_shape(given: Sequence[Any], what: str) -> tuple[int, ...]:
+    """The shape that a file gives, checked like everything foreign."""
+    if len(given) > _MAX_NDIM:
+        malformed(what, f"shape has {len(given)} dimensions; the limit is {_MAX_NDIM}")
+    for extent in given:
+        if type(extent) is not int or not 0 <= extent <= _MAX_EXTENT:
+            malformed(what, f"shape {list(given)}: {extent} is not a size")
+    if prod(given) > _MAX_EXTENT // 16:
+        malformed(what, f"shape {list(given)} has too many elements")
+    return tuple(given)
+
+
+def check_size(what: str, size: int, header: int, nbytes: int, claim: str) -> None:
+    """BufferError unless so many bytes of elements are all that follows the header."""
+    there = size - header
+    if there < nbytes:
+        malformed(
+            what,
+            f"it is cut off: {claim} takes {nbytes} bytes, and {max(there, 0)} are there",
+        )
+    if there > nbytes:
+        malformed(
+            what,
+            f"{there - nbytes} bytes follow the elements, which {claim} does not "
+            "account for",
+        )
+
+
+# --- .npy ---------------------------------------------------------------------------------
+
+
+def npy_preamble(head: bytes, what: str) -> tuple[int, int]:
+    """Bytes before the header itself, and of it, by what the first 12 of the file say."""
+    if not head.startswith(NPY_MAGIC):
+        malformed(what, "it does not begin like a .npy file")
+    if len(head) < 12:
+        malformed(what, f"it ends after {len(head)} bytes, within its header")
+    major, minor = head[6], head[7]
+    if not 1 <= major <= 3 or minor != 0:
+        malformed(what, f"version {major}.{minor} of .npy is not 1.0, 2.0 or 3.0")
+    header = int.from_bytes(head[8 : 10 if major == 1 else 12], "little")
+    if header > _MAX_NPY_HEADER:
+        malformed(
+            what,
+            f"a header of {header} bytes; no more than {_MAX_NPY_HEADER} are read",
+        )
+    return 10 if major == 1 else 12, header
+
+
+_PAIR = re.compile(
+    r"""\s*(?:'(descr|fortran_order|shape)'|"(descr|fortran_order|shape)")\s*:\s*"""
+    r"""(?:'([^'"\\]*)'|"([^'"\\]*)"|(True|False)|"""
+    r"""(\((?:\s*-?[0-9]+L?\s*,)*\s*(?:-?[0-9]+L?\s*)?\))|(\[))\s*"""
+)
+
+
+def parse_npy(header: bytes, what: str) -> tuple[DType, tuple[int, ...], bool]:
+    """dtype, shape, and whether the first index varies fastest."""
+    try:
+        text = header.decode("utf-8")
+    except UnicodeDecodeError:
+        malformed(what, "its header is no text")
+    found = _dict_of(text, what)
+    descr, columns, shape = (found[k] for k in ("descr", "fortran_order", "shape"))
+    if not (
+        isinstance(columns, bool) and isinstance(descr, str) and isinstance(shape, list)
+    ):
+        malformed(
+            what, f"its header lacks descr, fortran_order or shape: {text!r:.200}"
+        )
+    dtype = _dtype_of_descr(descr, what)
+    dims = check_shape(shape, what)
+    return dtype, dims, columns and len(dims) > 1
+
+
+def _dict_of(text: str, what: str) -> dict[str, Any]:
+    def wrong() -> NoReturn:
+        malformed(what, f"its header is not what NumPy writes: {text!r:.200}")
+
+    found: dict[str, Any] = {}
+    if not text.startswith("{"):
+        wrong()
+    at = 1
+    while match := _PAIR.match(text, at):
+        one, two, single, double, truth, numbers, structure = match.groups()
+        key = one or two
+        if key in found:
+            wrong()
+        if structure is not None:
+            malformed(what, "its elements are structures: save each field by itself")
+        if numbers is not None:
+            inside = numbers[1:-1].strip()
+            if inside and "," not in inside:
+                wrong()  # "(3)" is a number in Python, and no tuple
+            parts = inside.removesuffix(",").split(",") if inside else []
+            if any(len(part) > 100 for part in parts):
+                wrong()
+            found[key] = [int(part.strip().removesuffix("L")) for part in parts]
+        elif truth is not None:
+            found[key] = truth == "True"
+        else:
+            found[key] = single if single is not None else double
+        at = match.end()
+        if text[at : at + 1] == ",":
+            at += 1
+        elif text[at : at + 1] != "}":
+            wrong()
+    if len(found) != 3 or not re.fullmatch(r"\s*\}\s*", text[at:]):
+        wrong()
+    return found
+
+
+def _dtype_of_descr(descr: str, what: str) -> DType:
+    order = descr[:1] if descr.startswith(tuple("<>=|")) else ""
+    code = descr.removeprefix(order)
+    name = _NUMPY_NAMES.get(code)
+    has = f"it has elements of dtype {descr!r:.100}, which"
+    if name is None:
+        kind = _KINDS.get(code[:1])
+        malformed(
+            what,
+            f"{has} are {kind}" if kind else f"{has} DLPack lacks: save another one",
+        )
+    dtype = DType(name)
+    if dtype.itemsize > 1 and order != "<":
+        malformed(
+            what,
+            f"{has} is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
+            if order == ">"
+            else f"{has} does not say that it is little-endian",
+        )
+    return dtype
+
+
+def npy_header(dtype: DType, shape: tuple[int, ...], columns: bool, what: str) -> bytes:
+    """A header as NumPy writes it: the elements behind it begin at a multiple of 64."""
+    code = _NUMPY.get(dtype)
+    if code is None:
+        malformed(
+            what,
+            f".npy files have no {dtype}; save it as safetensors, if that has it",
+        )
+    order = "<" if dtype.itemsize > 1 else "|"
+    text = (
+        f"{{'descr': '{order}{code}', 'fortran_order': {columns}, 'shape': {shape}, }}"
+    )
+    padding = 63 - (10 + len(text)) % 64
+    length = len(text) + padding + 1
+    version = NPY_MAGIC + b"\x01\x00" + length.to_bytes(2, "little")
+    return version + text.encode() + b" " * padding + b"\n"
+
+
+# --- safetensors --------------------------------------------------------------------------
+
+
+def looks_like_safetensors(head: bytes) -> bool:
+    """Whether a file may be one: how long its header is, and the brace that begins it."""
+    return len(head) > 8 and head[8:9] == b"{" and head[4:8] == bytes(4)
+
+
+def safetensors_length(head: bytes, size: int, what: str) -> int:
+    """Bytes of the header, from the first 8 of the file."""
+    if len(head) < 8:
+        malformed(what, f"it ends after {len(head)} bytes, within its header")
+    length = int.from_bytes(head[:8], "little")
+    if not 2 <= length <= _MAX_SAFETENSORS_HEADER:
+        malformed(
+            what,
+            f"a header of {length} bytes; safetensors has 2 to {_MAX_SAFETENSORS_HEADER}",
+        )
+    if 8 + length > size:
+        malformed(
+            what, f"it is cut off: its header has {length} bytes, the file {size}"
+        )
+    return length
+
+
+def parse_safetensors(
+    header: bytes, size: int, what: str
+) -> tuple[list[Entry], dict[str, str]]:
+    """The tensors, in the order in which they lie in a file of that size, and what it says
+    of itself. They lie one behind the other, without holes, and fill it to its end."""
+    found = _strict_json(header, what)
+    origin = 8 + len(header)
+    metadata = found.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or any(
+        not isinstance(value, str) for value in metadata.values()
+    ):
+        malformed(what, "__metadata__ must be an object of strings")
+    entries = [_entry_of(name, facts, origin, what) for name, facts in found.items()]
+    entries.sort(key=lambda entry: (entry.start, entry.nbytes))
+    end = origin
+    for entry in entries:
+        if entry.start != end:
+            how = "overlaps the tensor" if entry.start < end else "leaves a hole"
+            malformed(
+                what,
+                f"tensor {entry.name!r} {how} before it, at byte {entry.start - origin}",
+            )
+        end = entry.start + entry.nbytes
+    check_size(what, size, origin, end - origin, "what its header lists")
+    return entries, metadata
+
+
+def _strict_json(header: bytes, what: str) -> dict[str, Any]:
+    """JSON in which nothing means two things."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            malformed(what, f"its header has {json.dumps(twice)} twice")
+        return made
+
+    def plain(number: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,19}", number):
+            malformed(what, f"its header has {number:.100} where a size is needed")
+        return int(number)
+
+    try:
+        text = header.decode("utf-8")
+        if not text.startswith("{"):
+            malformed(what, 'its header does not begin with "{"')
+        found: dict[str, Any] = json.loads(
+            text,
+            object_pairs_hook=unique,
+            parse_int=plain,
+            parse_float=plain,
+            parse_constant=plain,
+        )
+    except UnicodeDecodeError:
+        malformed(what, "its header is not UTF-8")
+    except (ValueError, RecursionError) as error:
+        malformed(what, f"its header is no JSON ({error})")
+    return found
+
+
+def _entry_of(name: str, facts: Any, origin: int, what: str) -> Entry:
+    which = f"{what}: tensor {name!r}"
+    keys = {"dtype", "shape", "data_offsets"}
+    if not isinstance(facts, dict) or not keys <= facts.keys():
+        malformed(which, "dtype, shape and data_offsets [begin, end] are needed")
+    if strange := facts.keys() - keys:
+        malformed(which, f"unknown facts: {', '.join(sorted(strange))}")
+    tag, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
+    if not (isinstance(tag, str) and isinstance(shape, list) and _is_pair(offsets)):
+        malformed(which, "dtype, shape and data_offsets [begin, end] are needed")
+    if tag not in _SAFETENSORS:
+        malformed(which, f"dtype {tag!r:.100}: {', '.join(_SAFETENSORS)} are supported")
+    dtype = DType(_SAFETENSORS[tag])
+    dims = check_shape(shape, which)
+    nbytes = nbytes_of(dtype, dims)
+    begin, end = offsets
+    if end - begin != nbytes:
+        malformed(
+            which,
+            f"shape {shape} of {tag} takes {nbytes} bytes, data_offsets give it "
+            f"{end - begin}",
+        )
+    return Entry(name, dtype, dims, False, origin + begin, nbytes)
+
+
+def _is_pair(given: Any) -> bool:
+    if not isinstance(given, list) or len(given) != 2:
+        return False
+    begin, end = given
+    return type(begin) is type(end) is int and 0 <= begin <= end <= 2**52
+
+
+def safetensors_header(
+    tensors: Sequence[tuple[str, DType, tuple[int, ...]]],
+    metadata: Mapping[str, str],
+    what: str,
+) -> bytes:
+    """A header for tensors in that order; they begin at a multiple of 8."""
+    facts: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    at = 0
+    for name, dtype, shape in tensors:
+        if name == "__metadata__":
+            malformed(what, "a tensor cannot be called __metadata__")
+        if dtype not in _TAGS:
+            malformed(
+                f"{what}: tensor {name!r}",
+                f"safetensors has no {dtype}; it has {', '.join(_TAGS)}",
+            )
+        end = at + nbytes_of(dtype, shape)
+        offsets = [at, end]
+        facts[name] = {
+            "dtype": _TAGS[dtype],
+            "shape": list(shape),
+            "data_offsets": offsets,
+        }
+        at = end
+    text = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
+    padded = text.ljust(-(-len(text) // 8) * 8)
+    if len(padded) > _MAX_SAFETENSORS_HEADER:
+        malformed(what, f"a header of {len(padded)} bytes is too large")
+    return len(padded).to_bytes(8, "little") + padded

@@ -1,0 +1,334 @@
+"""Files that Python itself can see: bytes, and paths, which are mapped into memory on the
+desktop and read piece by piece in the browser."""
+
+import io
+import mmap
+import sys
+import zipfile
+import zlib
+from collections.abc import Buffer, Iterator
+from contextlib import contextmanager
+from math import prod
+from os import PathLike
+from typing import Any
+
+from . import _core
+from ._dtype import DType
+from ._file_headers import (
+    NPY_MAGIC,
+    Entry,
+    check_shape,
+    check_size,
+    looks_like_safetensors,
+    malformed,
+    nbytes_of,
+    npy_preamble,
+    parse_npy,
+    parse_safetensors,
+    safetensors_length,
+)
+from ._tensor import Tensor, made
+
+# Read, unpacked or uploaded at once.
+PIECE = 8 << 20
+
+_IN_BROWSER = bool(sys.platform == "emscripten")
+
+
+class Memory:
+    """A file that is in memory, or mapped: tensors are views of it."""
+
+    def __init__(self, memory: memoryview, name: str) -> None:
+        self.memory, self.name, self.size = memory, name, memory.nbytes
+
+    def read(self, start: int, count: int) -> bytes:
+        return bytes(self.memory[start : start + count])
+
+    def elements(self, start: int, count: int) -> memoryview:
+        return self.memory[start : start + count]
+
+    def stream(self) -> Any:
+        return _Reader(self.memory)
+
+
+class Disk:
+    """A file of Pyodide's file system, where mapping would copy it."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self._file = io.FileIO(path)
+        self.name = str(path)
+        self.size = self._file.seek(0, io.SEEK_END)
+
+    def read(self, start: int, count: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(count)
+
+    @contextmanager
+    def reading(self, start: int) -> Iterator["Reading"]:
+        self._file.seek(start)
+        yield Reading(self._file, self.name)
+
+    def stream(self) -> Any:
+        return self._file
+
+    def __del__(self) -> None:
+        if "_file" in self.__dict__:  # nothing where there is none
+            self._file.close()
+
+
+class Reading:
+    """Takes elements out of a file, one piece after the other."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        self._file, self._name = file, name
+
+    def into(self, memory: memoryview) -> None:
+        """Fills it; BufferError where the file ends before."""
+        at = 0
+        while at < memory.nbytes:
+            count = self._file.readinto(memory[at : at + PIECE])
+            if not count:
+                malformed(self._name, "it ended while it was read")
+            at += count
+
+
+Local = Memory | Disk
+
+
+def open_path(path: str | PathLike[str]) -> Local:
+    """A file by its path. OSError as `open` of Python raises it."""
+    if _IN_BROWSER:
+        return Disk(path)
+    with io.FileIO(path) as file:
+        if file.seek(0, io.SEEK_END) == 0:  # which cannot be mapped
+            return Memory(memoryview(b""), str(path))
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return Memory(memoryview(mapped), str(path))
+
+
+def open_buffer(buffer: Buffer) -> Local:
+    """Bytes, or any buffer whose bytes lie one after the other."""
+    view = memoryview(buffer)
+    if not view.c_contiguous:
+        raise BufferError("the bytes of a file must lie one after the other")
+    return Memory(view.cast("B"), f"the {type(buffer).__name__}")
+
+
+class _Reader(io.RawIOBase):
+    """A file object over memory, which no copy is made of."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self._memory, self._at = memory, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._memory.nbytes}
+        self._at = max(base[whence] + offset, 0)
+        return self._at
+
+    def readinto(self, into: Any) -> int:
+        part = self._memory[self._at : self._at + len(into)]
+        into[: part.nbytes] = part
+        self._at += part.nbytes
+        return part.nbytes
+
+
+# --- what is in a file --------------------------------------------------------------------
+
+
+def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool) -> str:
+    """ "npy", "npz", "safetensors" or "raw"."""
+    if wanted is not None:
+        return wanted
+    head = file.read(0, 16)
+    if head.startswith(NPY_MAGIC):
+        return "npy"
+    if head.startswith((b"PK\3\4", b"PK\5\6")):
+        return "npz"
+    if looks_like_safetensors(head) and not has_shape:
+        return "safetensors"
+    suffix = file.name.rpartition(".")[2].lower()
+    if suffix in ("npy", "npz", "safetensors"):
+        malformed(file.name, f"it does not begin like a .{suffix} file")
+    if not has_dtype:
+        malformed(
+            file.name,
+            "it begins like no .npy, .npz or safetensors file: raw elements need dtype",
+        )
+    return "raw"
+
+
+def npy_entry(file: Local) -> Entry:
+    """The one tensor of a .npy file."""
+    before, length = npy_preamble(file.read(0, 12), file.name)
+    header = file.read(before, length)
+    if len(header) < length:
+        malformed(file.name, f"it ends after {file.size} bytes, within its header")
+    return _of_npy("", header, before + length, file.size, file.name)
+
+
+def _of_npy(name: str, header: bytes, start: int, size: int, what: str) -> Entry:
+    dtype, shape, columns = parse_npy(header, what)
+    nbytes = nbytes_of(dtype, shape)
+    check_size(what, size, start, nbytes, f"shape {list(shape)} of {dtype}")
+    return Entry(name, dtype, shape, columns, start, nbytes)
+
+
+def raw_entry(file: Local, dtype: DType, shape: Any) -> Entry:
+    """Elements without a header; along one axis, unless a shape is given."""
+    step = dtype.bits * dtype.lanes / 8
+    if shape is None:
+        if file.size / step % 1:
+            malformed(
+                file.name,
+                f"its {file.size} bytes are no whole elements of {step} bytes",
+            )
+        shape = (int(file.size / step),)
+    dims = check_shape(shape, file.name)
+    nbytes = nbytes_of(dtype, dims)
+    check_size(file.name, file.size, 0, nbytes, f"shape {list(dims)} of {dtype}")
+    return Entry("", dtype, dims, False, 0, nbytes)
+
+
+def safetensors_entries(file: Local) -> tuple[list[Entry], dict[str, str]]:
+    length = safetensors_length(file.read(0, 8), file.size, file.name)
+    return parse_safetensors(file.read(8, length), file.size, file.name)
+
+
+class Archive:
+    """A .npz file: its directory, and the arrays in it, which are stored or deflated."""
+
+    def __init__(self, file: Local) -> None:
+        self.file = file
+        self.entries: list[Entry] = []
+        with self._trouble(file.name):
+            self._zip = zipfile.ZipFile(file.stream())
+        infos = sorted(self._zip.infolist(), key=lambda info: info.header_offset)
+        names = {info.filename for info in infos}
+        if len(names) < len(infos):
+            malformed(file.name, "a name is in it twice")
+        self._infos = {i.filename[:-4]: i for i in infos if i.filename.endswith(".npy")}
+        for name in self._infos:
+            with self._member(name) as member:
+                self.entries.append(self._entry(name, member))
+
+    def _entry(self, name: str, member: Any) -> Entry:
+        what = self._what(name)
+        head = member.read(12)
+        before, length = npy_preamble(head, what)
+        header = head[before:] + member.read(length - (len(head) - before))
+        if len(header) < length:
+            malformed(what, "it ends within its header")
+        size = self._infos[name].file_size
+        return _of_npy(name, header, before + length, size, what)
+
+    @contextmanager
+    def reading(self, entry: Entry) -> Iterator["Reading"]:
+        with self._member(entry.name) as member:
+            member.read(entry.start)
+            yield Reading(member, self._what(entry.name))
+            member.read(1)  # where its CRC is compared
+
+    def _what(self, name: str) -> str:
+        return f'"{name}.npy" of {self.file.name}'
+
+    @contextmanager
+    def _member(self, name: str) -> Iterator[Any]:
+        with (
+            self._trouble(self._what(name)),
+            self._zip.open(self._infos[name]) as found,
+        ):
+            yield found
+
+    @staticmethod
+    @contextmanager
+    def _trouble(what: str) -> Iterator[None]:
+        try:
+            yield
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+            malformed(what, f"it is damaged or cut off ({error})")
+        except (RuntimeError, OSError, ValueError) as error:
+            malformed(what, str(error))  # encrypted, for example
+
+
+# --- elements -----------------------------------------------------------------------------
+
+
+@contextmanager
+def reading(file: Local, entry: Entry, archive: Archive | None) -> Iterator[Reading]:
+    """What takes the elements of a tensor out of a file."""
+    if archive is not None:
+        with archive.reading(entry) as found:
+            yield found
+    elif isinstance(file, Disk):
+        with file.reading(entry.start) as found:
+            yield found
+    else:
+        part = file.elements(entry.start, entry.nbytes)
+        yield Reading(_Reader(part), file.name)
+
+
+def elements(file: Local, entry: Entry, archive: Archive | None) -> Tensor:
+    """The elements along one axis, on the CPU: a view where they are in memory and aligned,
+    else a copy."""
+    view = _view_of(file, entry) if archive is None else None
+    if view is not None:
+        return view
+    tensor = made(_core._empty((prod(entry.shape),), entry.dtype._packed, False))
+    with reading(file, entry, archive) as found:
+        if entry.nbytes:
+            found.into(memoryview(_core._raw(tensor)[0]))
+    return tensor
+
+
+def _view_of(file: Local, entry: Entry) -> Tensor | None:
+    """The elements where they are; None: they are not in memory, or misaligned there."""
+    if not isinstance(file, Memory) or entry.nbytes == 0 or entry.dtype.bits % 8:
+        return None
+    memory = file.elements(entry.start, entry.nbytes)
+    try:
+        return made(_core._typed(memory, entry.dtype._packed, False))
+    except BufferError as error:
+        if "align" in str(error):
+            return None
+        raise
+
+
+def pieces(file: Local, entry: Entry, archive: Archive | None) -> Iterator[Tensor]:
+    """The elements along one axis in pieces, of which all but the last are whole words of 4
+    bytes. Each is good until the next, and none is as large as the file."""
+    count = PIECE // entry.dtype.itemsize & ~15
+    size = prod(entry.shape)
+    view = _view_of(file, entry) if archive is None else None
+    if view is not None:
+        with view:
+            for first in range(0, size, count):
+                with view[first : first + count] as part:
+                    yield part
+        return
+    packed = entry.dtype._packed
+    with (
+        made(_core._empty((min(count, size),), packed, False)) as block,
+        reading(file, entry, archive) as found,
+    ):
+        for first in range(0, size, count):
+            with block[: min(count, size - first)] as part:
+                found.into(memoryview(_core._raw(part)[0]))
+                yield part
+
+
+def shaped(flat: Tensor, entry: Entry) -> Tensor:
+    """A view with the shape that the file says; the flat one is let go of."""
+    with flat:
+        if not entry.columns:
+            return flat.reshape(entry.shape)
+        with flat.reshape(entry.shape[::-1]) as turned:
+            return turned.permute_dims(tuple(reversed(range(len(entry.shape)))))

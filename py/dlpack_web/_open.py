@@ -1,0 +1,413 @@
+"""Files of tensors: .npy, .npz, safetensors and raw elements, to the CPU or to a GPU."""
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from math import prod
+from os import PathLike
+from os.path import exists
+from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
+
+from . import _browser, _core, _file_local, _views
+from ._device import CPU, Device, parse_device
+from ._dtype import DType, parse_dtype
+from ._file_headers import Entry
+from ._home import home
+from ._tensor import Tensor, default_device, empty, made
+
+_FORMATS = "npy", "npz", "safetensors", "raw"
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
+# Pieces that are on their way to a GPU, at most.
+_UNDER_WAY = 2
+
+Progress = Callable[[int, int | None], object]
+
+
+class TensorInfo(NamedTuple):
+    """What a file says of one of its tensors, before it is loaded.
+
+    >>> dlw.TensorInfo(dlw.DType("float32"), (2, 3), 24).shape
+    (2, 3)
+    """
+
+    dtype: DType
+    shape: tuple[int, ...]
+    nbytes: int
+
+
+class _How(NamedTuple):
+    """How tensors are loaded. device None: to the CPU."""
+
+    device: Device | None
+    dtype: DType | None
+    progress: Progress | None
+
+
+class _Inside(Protocol):
+    """The tensors of a file, wherever that is."""
+
+    infos: dict[str, TensorInfo]
+    metadata: dict[str, str]
+
+    def load(self, name: str, how: _How, /) -> Coroutine[Any, Any, Tensor]: ...
+    def can_block(self) -> bool: ...
+    def close(self) -> None: ...
+
+
+class TensorFile(Mapping[str, Tensor]):
+    """A file of several tensors (safetensors, npz): a mapping of their names to Tensors, of
+    which each is loaded when it is first asked for.
+
+    `await file.load("a", "b")` loads some, `await file.load()` all; `file["a"]` is then
+    there. On the desktop, and where Python may wait (JSPI), `file["a"]` loads by itself.
+    Tensors that somebody has live on when the file is closed.
+
+    >>> data = await dlw.save(None, {"w": dlw.from_buffer(b"abc")})
+    >>> with await dlw.open(data) as weights:
+    ...     list(weights), weights.info("w").shape
+    ...     await weights.load()
+    ...     weights["w"].tobytes()
+    (['w'], (3,))
+    (Tensor(shape=(3,), dtype='uint8', device='cpu', read_only),)
+    b'abc'
+    """
+
+    def __init__(self, inside: _Inside, name: str, how: _How) -> None:
+        self._inside: _Inside | None = inside
+        self._infos, self._metadata = inside.infos, inside.metadata
+        self._name, self._how = name, how
+        self._loaded: dict[str, Tensor] = {}
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the file says of itself: `__metadata__` of safetensors.
+
+        >>> data = await dlw.save(None, {"w": dlw.empty(3)}, metadata={"by": "me"})
+        >>> (await dlw.open(data)).metadata
+        {'by': 'me'}
+        """
+        return dict(self._metadata)
+
+    def info(self, name: str) -> TensorInfo:
+        """dtype, shape and bytes of a tensor, of which nothing is read. KeyError: there is
+        none of that name.
+
+        >>> data = await dlw.save(None, {"w": dlw.empty((2, 3))})
+        >>> (await dlw.open(data)).info("w")
+        TensorInfo(dtype='float32', shape=(2, 3), nbytes=24)
+        """
+        try:
+            return self._infos[name]
+        except KeyError:
+            names = ", ".join(list(self._infos)[:20])
+            raise KeyError(
+                f"{self._name} has no tensor {name!r}, but {names or 'none'}"
+            ) from None
+
+    async def load(self, *names: str, dtype: Any = None) -> tuple[Tensor, ...]:
+        """Loads tensors, all of them if none is named, and returns them; those that are
+        loaded stay as they are.
+
+        dtype: in place of the one that the file was opened with. An error, or a task that
+        is cancelled, leaves what was loaded before.
+
+        >>> data = await dlw.save(None, {"w": dlw.empty((2, 3)), "b": dlw.empty(3)})
+        >>> b, w = await (await dlw.open(data)).load("b", "w")
+        >>> b.shape, w.shape
+        ((3,), (2, 3))
+        """
+        how = self._how._replace(
+            dtype=self._how.dtype if dtype is None else parse_dtype(dtype)
+        )
+        for name in names:
+            self.info(name)
+        return tuple([await self._load(name, how) for name in names or self._infos])
+
+    async def _load(self, name: str, how: _How) -> Tensor:
+        found = self._loaded.get(name)
+        if found is not None and not found.released:
+            return found
+        tensor = await self._open().load(name, how)
+        self._loaded[name] = tensor
+        return tensor
+
+    def __getitem__(self, name: str) -> Tensor:
+        self.info(name)
+        found = self._loaded.get(name)
+        if found is not None and not found.released:
+            return found
+        inside = self._open()
+        if not inside.can_block():
+            raise BufferError(
+                f"tensor {name!r} is not loaded yet, and Python cannot wait for it here: "
+                f"`await file.load({name!r})` first"
+            )
+        return _wait(self._load(name, self._how))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._infos)
+
+    def __len__(self) -> int:
+        return len(self._infos)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._infos
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the file and of its tensors, which whoever has one keeps.
+
+        >>> weights = await dlw.open(await dlw.save(None, {"w": dlw.empty(3)}))
+        >>> weights.close()
+        """
+        inside, self._inside = self._inside, None
+        self._loaded.clear()
+        if inside is not None:
+            inside.close()
+
+    def _open(self) -> _Inside:
+        if self._inside is None:
+            raise _core.ReleasedError(f"{self._name} was closed")
+        return self._inside
+
+    def __repr__(self) -> str:
+        state = f"{len(self._loaded)} loaded" if self._inside else "closed"
+        return f"<TensorFile {self._name}: {len(self)} tensors, {state}>"
+
+
+async def open(
+    source: Any,
+    *,
+    device: str | tuple[int, int] = "cpu",
+    dtype: Any = None,
+    shape: SupportsIndex | Iterable[int] | None = None,
+    format: str | None = None,
+    progress: Progress | None = None,
+) -> Tensor | TensorFile:
+    """Opens a file of tensors: .npy, .npz, safetensors, or raw elements.
+
+    source: a URL (a str; in the browser), a path, bytes or any buffer; in the browser also
+    a File, Blob, Response, stream or file handle of JavaScript's. A str without "://" is a
+    path if there is such a file, else in the browser a URL from the page on.
+    device: to a WebGPU device elements go piece by piece, at most 32 MiB being under way: a
+    file may be larger than Python's memory. On the CPU what is in memory, or mapped from a
+    path on the desktop, is not copied; such a Tensor is read-only, and must not be used any
+    more if somebody else makes the file shorter.
+    dtype: what elements become on the way, as in `to_device`; of raw ones what they are.
+    shape: of raw elements; default: one axis. format: "npy", "npz", "safetensors" or "raw";
+    default: what the first bytes say, and raw where they say nothing and dtype is given.
+    progress: is called with the number of bytes of a tensor that have come, and of all of
+    them (None where nobody says); what it raises ends the loading.
+
+    Returns a Tensor; of npz and safetensors a `TensorFile`, a mapping of names to Tensors.
+    BufferError: a file that is cut off, damaged or not what it says, dtypes that DLPack
+    lacks (among them pickled objects), what does not fit into one GPUBuffer, a server that
+    refuses; OSError: a path. A task that is cancelled leaves nothing behind.
+
+    >>> data = await dlw.save(None, dlw.from_buffer(b"abc"), format="npy")
+    >>> (await dlw.open(data)).numpy()
+    array([97, 98, 99], dtype=uint8)
+    >>> (await dlw.open(bytes(8), dtype="float32", shape=(1, 2))).numpy()
+    array([[0., 0.]], dtype=float32)
+    """
+    if format is not None and format not in _FORMATS:
+        raise ValueError(f"format must be one of {', '.join(_FORMATS)}, not {format!r}")
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress must be a function, not {progress!r}")
+    target = parse_device(device)
+    if target is None:
+        target = default_device()
+    how = _How(
+        None if target == CPU else target,
+        None if dtype is None else parse_dtype(dtype),
+        progress,
+    )
+    sizes = None if shape is None else _views.extents(shape)
+    local = _local(source)
+    if local is not None:
+        return await _open_local(local, format, sizes, how)
+    return await _open_js(source, format, sizes, how)
+
+
+def _local(source: Any) -> _file_local.Local | None:
+    """The file, if it is one that Python sees; None: JavaScript does."""
+    if isinstance(source, str):
+        if _URL.match(source) or (_browser.IN_BROWSER and not exists(source)):
+            if not _browser.IN_BROWSER:
+                raise BufferError(
+                    f"{source[:200]!r} is a URL, and those are read in a browser: download "
+                    "it, for example with urllib.request.urlretrieve, and open its path"
+                )
+            return None
+        return _file_local.open_path(source)
+    if isinstance(source, PathLike):
+        return _file_local.open_path(source)
+    if _browser.is_js(source):
+        return None
+    try:
+        return _file_local.open_buffer(source)
+    except TypeError:
+        raise TypeError(
+            "open takes a URL, a path, bytes, or in the browser a File, Blob, Response or "
+            f"stream of JavaScript's, not a {type(source).__qualname__}"
+        ) from None
+
+
+# --- files that Python sees -----------------------------------------------------------------
+
+
+async def _open_local(
+    file: _file_local.Local, wanted: str | None, shape: Any, how: _How
+) -> Tensor | TensorFile:
+    format = _file_local.format_of(
+        file, wanted, how.dtype is not None, shape is not None
+    )
+    if format != "raw" and shape is not None:
+        raise TypeError(
+            f"{file.name} is a file of format {format}, which has its own shape; for its "
+            "bytes as they are, say format='raw'"
+        )
+    if format == "raw":
+        if how.dtype is None:
+            raise TypeError("raw elements need their dtype")
+        entry = _file_local.raw_entry(file, how.dtype, shape)
+        return await _load_local(file, entry, None, how)
+    if format == "npy":
+        return await _load_local(file, _file_local.npy_entry(file), None, how)
+    return TensorFile(_LocalInside(file, format), file.name, how)
+
+
+class _LocalInside:
+    """The tensors of a file that Python sees."""
+
+    def __init__(self, file: _file_local.Local, format: str) -> None:
+        self._file = file
+        self._archive = _file_local.Archive(file) if format == "npz" else None
+        self.metadata: dict[str, str] = {}
+        if self._archive is not None:
+            entries = self._archive.entries
+        else:
+            entries, self.metadata = _file_local.safetensors_entries(file)
+        self._entries = {entry.name: entry for entry in entries}
+        self.infos = {
+            entry.name: TensorInfo(entry.dtype, entry.shape, entry.nbytes)
+            for entry in entries
+        }
+
+    async def load(self, name: str, how: _How) -> Tensor:
+        return await _load_local(self._file, self._entries[name], self._archive, how)
+
+    def can_block(self) -> bool:
+        return home().can_block() if _browser.IN_BROWSER else True
+
+    def close(self) -> None:
+        del self._file, self._archive
+
+
+async def _load_local(
+    file: _file_local.Local,
+    entry: Entry,
+    archive: _file_local.Archive | None,
+    how: _How,
+) -> Tensor:
+    dtype = entry.dtype if how.dtype is None else how.dtype
+    if how.device is None or entry.dtype.bits % 8:
+        flat = _file_local.elements(file, entry, archive)
+        if dtype != entry.dtype or how.device is not None:
+            with flat:
+                flat = flat.to_device(how.device or CPU, dtype=dtype)
+        _tell(how, entry.nbytes, entry.nbytes)
+    else:
+        flat = await _to_gpu(file, entry, archive, dtype, how)
+    return _file_local.shaped(flat, entry)
+
+
+async def _to_gpu(
+    file: _file_local.Local,
+    entry: Entry,
+    archive: _file_local.Archive | None,
+    dtype: DType,
+    how: _How,
+) -> Tensor:
+    """The elements along one axis, piece by piece in a buffer on the device."""
+    assert how.device is not None
+    size = prod(entry.shape)
+    target = empty(size, dtype, device=how.device)
+    try:
+        first = 0
+        for number, piece in enumerate(_file_local.pieces(file, entry, archive)):
+            with target[first : first + len(piece)] as part:
+                part.write(piece, convert=True)
+            first += len(piece)
+            if number % _UNDER_WAY == _UNDER_WAY - 1:
+                await home().settle(how.device.id)
+            _tell(how, first * entry.dtype.itemsize, entry.nbytes)
+    except BaseException:
+        target.release()
+        raise
+    if size == 0:
+        _tell(how, 0, 0)
+    return target
+
+
+def _tell(how: _How, loaded: int, total: int | None) -> None:
+    if how.progress is not None:
+        how.progress(loaded, total)
+
+
+def _wait(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
+    """The result of a coroutine, waited for; only where that can be."""
+    if _browser.IN_BROWSER:
+        tensor: Tensor = _browser.block_on(asyncio.ensure_future(coroutine))
+        return tensor
+    try:
+        coroutine.send(None)  # on the desktop nothing here waits for a loop
+    except StopIteration as done:
+        return made(done.value)
+    raise AssertionError("what does not wait waited")
+
+
+# --- files that JavaScript sees ---------------------------------------------------------------
+
+
+async def _open_js(
+    source: Any, format: str | None, shape: Any, how: _How
+) -> Tensor | TensorFile:
+    opening = _browser.Opening(how.progress)
+    found = await opening.open(source, format, shape, *_for_js(how))
+    if isinstance(found, _core.Tensor):
+        return made(found)
+    return TensorFile(_JsInside(found), str(found.name), how)
+
+
+def _for_js(how: _How) -> tuple[int, str | None]:
+    """Device -1: the CPU."""
+    return -1 if how.device is None else how.device.id, how.dtype and str(how.dtype)
+
+
+class _JsInside:
+    """The tensors of a file that JavaScript has open."""
+
+    def __init__(self, file: "_browser.OpenFile") -> None:
+        self._file = file
+        self.metadata = file.metadata
+        self.infos = {
+            name: TensorInfo(parse_dtype(dtype), tuple(shape), nbytes)
+            for name, dtype, shape, nbytes in file.infos
+        }
+
+    async def load(self, name: str, how: _How) -> Tensor:
+        opening = _browser.Opening(how.progress)
+        return made(await opening.load(self._file, name, *_for_js(how)))
+
+    def can_block(self) -> bool:
+        return home().can_block()
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,305 @@
+"""Files of tensors to a GPU, from Python: in a page and on the desktop."""
+
+import asyncio
+import sys
+
+import numpy as np
+import pytest
+from gpu_world import limit, memory, only_in_a_page
+
+import dlpack_web as dlw
+
+pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
+
+MB = 1 << 20
+
+
+def stats():
+    """Of the device that the tests use: the first one that is not lost."""
+    return next(row for row in dlw.webgpu.stats() if row["lost"] is None)
+
+
+def written(path, array):
+    np.save(path, array)
+    return str(path)
+
+
+SOURCES = {
+    "bytes": lambda path: path.read_bytes(),
+    "bytearray": lambda path: bytearray(path.read_bytes()),
+    "a path": lambda path: path,
+    "a str": str,
+}
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize("size", [0, 1, 5, 3_000_001])
+async def test_what_python_has(source, size, tmp_path):
+    array = np.arange(size, dtype="u1")
+    np.save(tmp_path / "a.npy", array)
+    before = stats()["up"]
+    with await dlw.open(source(tmp_path / "a.npy"), device="webgpu") as tensor:
+        assert (tensor.dtype, tensor.shape) == ("uint8", (size,))
+        assert (await tensor.to_host() == array).all()
+    assert stats()["up"] - before == size
+
+
+@pytest.mark.parametrize("compressed", [False, True], ids=["stored", "deflated"])
+async def test_archives(compressed, tmp_path):
+    first, second = np.arange(3_000_000.0), np.asfortranarray(np.eye(3, 4, dtype="i4"))
+    path = tmp_path / "a.npz"
+    (np.savez_compressed if compressed else np.savez)(path, first=first, second=second)
+    with await dlw.open(path, device="webgpu") as file:
+        assert [file.info(name).shape for name in file] == [(3_000_000,), (3, 4)]
+        one, two = await file.load()
+        assert (await one.to_host() == first).all()
+        assert two.strides == (1, 3)
+        assert (await two.to_host() == second).all()
+        one.release()
+        (narrow,) = await file.load("first", dtype="float32")
+        assert (await narrow.to_host() == first.astype("f4")).all()
+        for tensor in (one, two, narrow):
+            tensor.release()
+
+
+async def test_a_file_takes_little_memory(tmp_path):
+    """Read, converted and written back piece by piece."""
+    array = np.arange(24 * MB, dtype="u4")
+    source = written(tmp_path / "a.npy", array)
+    del array
+    with await dlw.open(source, device="webgpu") as warm:
+        before = memory()
+        with await dlw.open(source, device="webgpu") as tensor:
+            await dlw.save(tmp_path / "b.npy", tensor)
+        if sys.platform == "emscripten":  # a GPU in software has its buffers there, too
+            assert memory() - before <= 32 * MB
+        last = warm[-3:]
+        assert (await last.to_host()).tolist() == [24 * MB - i for i in (3, 2, 1)]
+        last.release()
+    array = np.load(tmp_path / "b.npy", mmap_mode=None)
+    assert (array == np.arange(24 * MB, dtype="u4")).all()
+
+
+async def test_a_mapping_on_the_gpu():
+    data = await dlw.save(None, {"a": np.arange(3.0), "b": np.ones((2, 3), "f4")})
+    with await dlw.open(data, device="webgpu") as file:
+        assert (
+            file["a"].device.type == 15
+        )  # loaded when asked for, where Python may wait
+        assert (await file["a"].to_host()).tolist() == [0, 1, 2]
+        again = await dlw.save(None, file)
+        file["a"].release()
+        file["b"].release()
+    assert again == data
+
+
+async def test_views_are_saved_from_the_gpu():
+    array = np.arange(24, dtype="i2").reshape(2, 3, 4)
+    with dlw.from_dlpack(array, device="webgpu") as tensor:
+        for view in (
+            tensor[1],
+            tensor[:, ::2],
+            tensor.permute_dims((2, 1, 0)),
+            tensor[:, 1:, 1:3],
+        ):
+            data = await dlw.save(None, view)
+            expected = await view.to_host()
+            with await dlw.open(data) as back:
+                assert (back.numpy() == expected).all()
+            view.release()
+
+
+async def test_only_a_piece_is_read_back():
+    with dlw.from_dlpack(np.arange(1_000_000, dtype="f4"), device="webgpu") as tensor:
+        before = stats()
+        with tensor[1000:2000] as part:
+            assert (await part.to_host() == np.arange(1000, 2000)).all()
+        after = stats()
+        assert after["down"] - before["down"] == 4000
+        assert after["copied"] == before["copied"]
+        assert after["copies"] - before["copies"] == 1
+
+
+@pytest.mark.parametrize("where", ["elements", "progress"])
+async def test_what_fails_leaves_nothing(where, tmp_path):
+    array = np.zeros(5 * MB, np.int64)
+    array[-1] = 2**31
+    source = written(tmp_path / "a.npy", array)
+    before = stats()["buffers"]
+
+    def stop(loaded, total):
+        assert total == array.nbytes
+        if where == "progress" and loaded > total // 2:
+            raise ZeroDivisionError
+
+    wanted = "int32" if where == "elements" else None
+    with pytest.raises((BufferError, ZeroDivisionError)):
+        await dlw.open(source, device="webgpu", dtype=wanted, progress=stop)
+    assert stats()["buffers"] == before
+
+
+# --- limits -----------------------------------------------------------------------------------
+
+SUM = """
+@group(0) @binding(0) var<storage, read> x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> y: array<u32>;
+@compute @workgroup_size(1) fn main() { y[0] = x[0] + x[arrayLength(&x) - 1]; }
+"""
+
+
+async def test_more_than_one_buffer_holds(device, tmp_path):
+    most = int(limit(device.gpu, "maxBufferSize"))
+    needed = -(-(most + 4) // 16) * 16
+    message = rf"{needed} bytes are needed.*no device of that has more: use several"
+    with pytest.raises(BufferError, match=message):
+        dlw.empty(most + 4, "uint8", device=device)
+    small = await dlw.webgpu.request_device(maxBufferSize=256 * MB)
+    ask = rf"{256 * MB + 16} bytes.*request_device\(maxBufferSize={256 * MB + 16}\)"
+    with pytest.raises(BufferError, match=ask):
+        dlw.empty(256 * MB + 1, "uint8", device=small)
+    path = tmp_path / "sparse.bin"
+    with path.open("wb") as file:
+        file.truncate(most + 4)  # no disk is taken, nor is anything of it read
+    if sys.platform != "emscripten":  # whose files are in memory
+        with pytest.raises(BufferError, match=message):
+            await dlw.open(path, device=device, dtype="uint8")
+
+
+async def test_more_than_a_kernel_sees():
+    """A tensor may be larger than what can be bound; its parts are bound then."""
+    device = await dlw.webgpu.request_device(maxStorageBufferBindingSize=128 * MB)
+    count = 32 * MB + 4
+    kernel = dlw.webgpu.Kernel(SUM)
+    with (
+        dlw.empty(count, "uint32", device=device) as large,
+        dlw.empty(1, "uint32", device=device) as y,
+    ):
+        assert int(limit(device.gpu, "maxStorageBufferBindingSize")) == 128 * MB
+        with pytest.raises(
+            BufferError,
+            match=rf"{4 * count} bytes, of which {128 * MB} can be bound.*"
+            r"request_device\(maxStorageBufferBindingSize=",
+        ):
+            kernel(large, y)
+        with large[count - 1 :] as last, large[64:128] as part:
+            last.write(np.array([7], "u4"))
+            part.write(np.full(64, 4, "u4"))
+            kernel(part, y)
+            assert (await y.to_host()).tolist() == [8]
+
+
+# --- what JavaScript has --------------------------------------------------------------------
+
+
+def made(name, **options):
+    query = "&".join(f"{key}={value}" for key, value in options.items())
+    return f"/made/{name}?{query}"
+
+
+in_page = only_in_a_page("URLs")
+
+
+@in_page
+@pytest.mark.parametrize("where", ["cpu", "webgpu"])
+async def test_a_url(where):
+    told = []
+    options = {"device": where, "progress": lambda *args: told.append(args)}
+    for ranges in (0, 1):
+        url = made("a.npy", count=700_001, ranges=ranges)
+        with await dlw.open(url, **options) as tensor:
+            assert tensor.shape == (700_001,)
+            assert (await tensor.to_host() == np.arange(700_001)).all()
+        assert told[-1] == (2_800_004, 2_800_004)
+    whole = f"{__import__('js').location.origin}{url}"
+    with await dlw.open(whole, device=where, dtype=None) as tensor:
+        assert tensor.size == 700_001
+
+
+@in_page
+@pytest.mark.parametrize("where", ["cpu", "webgpu"])
+async def test_objects_of_javascript(where):
+    import js
+
+    response = await js.fetch(made("a.npy", count=1000))
+    copy = response.clone()
+    blob = await response.blob()
+    buffer = await blob.arrayBuffer()
+    for source in (copy, blob, buffer, js.Uint8Array.new(buffer), blob.stream()):
+        with await dlw.open(source, device=where) as tensor:
+            assert (await tensor.to_host() == np.arange(1000)).all()
+    with pytest.raises(TypeError, match="takes a URL"):
+        await dlw.open(js.Object.new())
+
+
+@in_page
+async def test_a_mapping_from_a_url():
+    url = made("m.safetensors", count=1001, tensors=5)
+    with await dlw.open(url, device="webgpu") as file:
+        assert [file.info(name) for name in file] == [("uint32", (1001,), 4004)] * 5
+        four, two = await file.load("4", "2")
+        assert (await four.to_host())[0] == 4004
+        assert file["2"] is two
+        assert (await file["3"].to_host())[0] == 3003
+        with pytest.raises(KeyError, match="has no tensor '5'"):
+            await file.load("5")
+        for name in "234":
+            file[name].release()
+    with pytest.raises(dlw.ReleasedError, match="was closed"):
+        await file.load("1")
+
+
+@in_page
+async def test_what_the_server_says():
+    with pytest.raises(BufferError, match="404"):
+        await dlw.open("/made-up.npy")
+    with pytest.raises(BufferError, match="begins like no"):
+        await dlw.open("/index.html")
+
+
+@in_page
+async def test_python_is_told_its_own_errors():
+    def stop(loaded, total):
+        raise ZeroDivisionError("mine")
+
+    before = stats()["buffers"]
+    for where in ("cpu", "webgpu"):
+        with pytest.raises(ZeroDivisionError, match="mine"):
+            await dlw.open(made("a.npy", count=700_001), device=where, progress=stop)
+    assert stats()["buffers"] == before
+
+
+@in_page
+@pytest.mark.parametrize("where", ["cpu", "webgpu"])
+async def test_a_task_that_is_cancelled(where):
+    before, buffers = dlw.live_tensors(), stats()["buffers"]
+    begun = asyncio.Event()
+
+    def told(loaded, total):
+        begun.set()
+
+    url = made("a.npy", count=40_000_000)
+    task = asyncio.ensure_future(dlw.open(url, device=where, progress=told))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    for _ in range(200):
+        if (dlw.live_tensors(), stats()["buffers"]) == (before, buffers):
+            break
+        await asyncio.sleep(0.01)
+    assert (dlw.live_tensors(), stats()["buffers"]) == (before, buffers)
+
+
+@in_page
+async def test_saved_to_javascript():
+    import js
+
+    stream = js.TransformStream.new()
+    reading = js.Response.new(stream.readable).arrayBuffer()
+    tensors = {"a": dlw.from_dlpack(np.arange(3.0), device="webgpu"), "b": np.ones(2)}
+    await dlw.save(stream.writable, tensors, metadata={"by": "me"})
+    with await dlw.open(await reading) as file:
+        assert file.metadata == {"by": "me"}
+        assert file["a"].numpy().tolist() == [0, 1, 2]
+        file["a"].release()
+    tensors["a"].release()

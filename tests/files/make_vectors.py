@@ -1,0 +1,616 @@
+"""Writes vectors.json: files of tensors, good ones and such as an attacker would make, for all
+parsers: tests/js/files.test.mjs and tests/native/test_files.py read them.
+
+A vector is {name, file (base64), options?, tensors? | error?}: what each tensor is, "" being the
+name of the only one, with its elements in row-major order (base64), or a pattern that what is said
+about it must match, in both languages. stdlib: what Python's zipfile may make of it as well, which
+reads more than its directory, or less (true: nothing).
+"""
+
+import base64
+import io
+import json
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+RNG = np.random.default_rng(17)
+VECTORS = []
+
+
+def coded(data):
+    return base64.b64encode(data).decode()
+
+
+def described(array, dtype=None):
+    array = np.asarray(array)
+    return {
+        "dtype": dtype or str(array.dtype),
+        "shape": list(array.shape),
+        "values": coded(array.tobytes()),
+    }
+
+
+def good(name, file, tensors, **options):
+    VECTORS.append(
+        {"name": name, "file": coded(file), "options": options, "tensors": tensors}
+    )
+
+
+def bad(name, file, error, **options):
+    VECTORS.append(
+        {"name": name, "file": coded(file), "options": options, "error": error}
+    )
+
+
+# --- .npy -----------------------------------------------------------------------------------
+
+
+def npy(header, data=b"", version=(1, 0), length=None, magic=b"\x93NUMPY"):
+    text = header if isinstance(header, bytes) else header.encode()
+    size = len(text) if length is None else length
+    width = 2 if version[0] == 1 else 4
+    return magic + bytes(version) + size.to_bytes(width, "little") + text + data
+
+
+def dict_of(descr="'<f4'", fortran_order="False", shape="(2,)"):
+    return (
+        f"{{'descr': {descr}, 'fortran_order': {fortran_order}, 'shape': {shape}, }}\n"
+    )
+
+
+def saved(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+TWO = np.array([1.5, -2], "<f4")
+DTYPES = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
+)
+for dtype in [*DTYPES.split(), "complex64", "complex128"]:
+    array = RNG.integers(0, 2, (3, 5)).astype(dtype)
+    good(f"npy of {dtype}", saved(array), {"": described(array)})
+for shape in [(), (0,), (1,), (3, 0, 2), (2, 3), (1, 2, 3, 4), (1,) * 32]:
+    array = RNG.random(shape).astype("f4")
+    good(
+        f"npy of shape {len(shape)}: {shape[:4]}", saved(array), {"": described(array)}
+    )
+for shape in [(2, 3), (2, 3, 4), (1, 5), (0, 3), (7,)]:
+    array = np.asfortranarray(RNG.random(shape))
+    good(f"npy by columns {shape}", saved(array), {"": described(array)})
+for version in [(1, 0), (2, 0), (3, 0)]:
+    file = npy(dict_of(), TWO.tobytes(), version)
+    good(f"npy of version {version}", file, {"": described(TWO)})
+good(
+    "npy, double quotes and spaces",
+    npy(
+        '{ "shape" :( 2 , ) ,"descr": "<f4" , "fortran_order" : False}  \n',
+        TWO.tobytes(),
+    ),
+    {"": described(TWO)},
+)
+good(
+    "npy, long integers of Python 2",
+    npy(dict_of(shape="(2L,)"), TWO.tobytes()),
+    {"": described(TWO)},
+)
+good(
+    "npy, a byte has no order",
+    npy(dict_of("'>u1'"), b"ab"),
+    {"": described(np.frombuffer(b"ab", "u1"))},
+)
+good(
+    "npy narrowed",
+    saved(np.array([1.5, 2**-30])),
+    {"": described(np.array([1.5, 2**-30], "f4"))},
+    dtype="float32",
+)
+good(
+    "npy narrowed by columns",
+    saved(np.asfortranarray(np.arange(6.0).reshape(2, 3))),
+    {"": described(np.arange(6, dtype="f4").reshape(2, 3))},
+    dtype="float32",
+)
+good(
+    "npy of int64 narrowed",
+    saved(np.array([1, -(2**31)])),
+    {"": described(np.array([1, -(2**31)], "i4"))},
+    dtype="int32",
+)
+
+for descr, why in {
+    "'>f4'": "big-endian",
+    "'=f4'": "little-endian",
+    "'f4'": "little-endian",
+    "'|f4'": "little-endian",
+    "'|O'": "pickled",
+    "'<U3'": "strings",
+    "'|S3'": "byte strings",
+    "'<M8[s]'": "times",
+    "'<m8'": "time spans",
+    "'|V4'": "structures",
+    "[('a', '<f4')]": "structures",
+    "'<f16'": "DLPack lacks",
+    "'<i3'": "DLPack lacks",
+    "''": "DLPack lacks",
+    "'<f4\\x27'": "not what NumPy writes",
+    "'<g16'": "DLPack lacks",
+    "('<f4', (2,))": "not what NumPy writes",
+    "None": "not what NumPy writes",
+    "4": "not what NumPy writes",
+    "True": "lacks descr",
+}.items():
+    bad(f"npy of dtype {descr}", npy(dict_of(descr), bytes(8)), why)
+for shape, why in {
+    "(-2,)": "-2",
+    "(2, -1)": "-1",
+    "(9223372036854775808,)": "shape",
+    "(9223372036854775807, 2)": "shape",
+    "(4294967296, 4294967296)": "shape",
+    "(9007199254740993, 0)": "shape",
+    "(3,)": "cut off",
+    "(1,)": "follow the elements",
+    "()": "follow the elements",
+    "(0,)": "follow the elements",
+    "(2)": "not what NumPy",
+    "[2]": "structures",
+    "(2.0,)": "not what NumPy",
+    "(1e1,)": "not what NumPy",
+    "(0x2,)": "not what NumPy",
+    "(True,)": "not what NumPy",
+    "(2,,)": "not what NumPy",
+    "(,)": "not what NumPy",
+    "2": "not what NumPy",
+    "'(2,)'": "lacks descr",
+    "(1+1,)": "not what NumPy",
+    "((2,),)": "not what NumPy",
+    "(" + "1, " * 65 + ")": "dimensions",
+    "(4611686018427387904, 2, 2)": "shape",
+    "(" + "9" * 5000 + ",)": "",
+}.items():
+    bad(f"npy of shape {shape[:60]}", npy(dict_of(shape=shape), TWO.tobytes()), why)
+for header, why in {
+    "": "not what NumPy",
+    "{": "not what NumPy",
+    "{}": "not what NumPy",
+    "[]": "not what NumPy",
+    "__import__('os').abort()": "not what NumPy",
+    "{'descr': __import__('os').abort()}": "not what NumPy",
+    "{'descr': '<f4', 'fortran_order': False}": "not what NumPy",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}": "not what NumPy",
+    "{'descr': '<f4', 'descr': '<f4', 'shape': (2,)}": "not what NumPy",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'shape': (2,)}": "not what NumPy",
+    "{'descr': '<f4', 'fortran_order': 0, 'shape': (2,)}": "not what NumPy",
+    "{'descr': '<f4', 'fortran_order': (2,), 'shape': (2,)}": "lacks descr",
+    "{'descr': '<f4' 'fortran_order': False, 'shape': (2,)}": "not what NumPy",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)} + 1": "not what NumPy",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}{}": "not what NumPy",
+    "{descr: '<f4', 'fortran_order': False, 'shape': (2,)}": "not what NumPy",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)": "not what NumPy",
+    " {'descr': '<f4', 'fortran_order': False, 'shape': (2,)}": "not what NumPy",
+    "\x00" * 80: "not what NumPy",
+    "\u00e9": "not what NumPy",
+}.items():
+    bad(f"npy with header {header[:70]!r}", npy(header, TWO.tobytes()), why)
+bad("npy with a header of no text", npy(b"\xff\xfe{}", TWO.tobytes()), "no text")
+for version in [(0, 0), (4, 0), (1, 1), (255, 255)]:
+    bad(f"npy of version {version}", npy(dict_of(), TWO.tobytes(), version), "version")
+bad(
+    "npy with a header beyond its end",
+    npy(dict_of(), b"", length=60000),
+    "(?i)ends after",
+)
+bad(
+    "npy with a header of 4 GiB",
+    npy(dict_of(), b"", (2, 0), length=2**32 - 1),
+    "no more than 65536",
+)
+WHOLE = saved(TWO)
+for end in [6, 7, 9, 10, 11, 12, 60, 127, 128, 129, 135]:
+    bad(
+        f"npy cut off after {end} bytes",
+        WHOLE[:end],
+        "ends after|cut off|is there|are there",
+    )
+bad("npy with bytes behind it", WHOLE + b"\0", "1 bytes follow")
+bad(
+    "npy that does not fit into int32",
+    saved(np.array([0, 2**31])),
+    "2147483648",
+    dtype="int32",
+)
+bad("npy of float32 as int32", WHOLE, "(cannot|become)", dtype="int32")
+
+# --- safetensors -------------------------------------------------------------------------------
+
+
+def tensors(header, data=b"", length=None):
+    text = header if isinstance(header, bytes) else header.encode()
+    size = len(text) if length is None else length
+    return struct.pack("<Q", size) + text + data
+
+
+def fact(dtype="F32", shape=(2,), begin=0, end=8):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
+
+
+def of(facts, data=b""):
+    return tensors(json.dumps(facts), data)
+
+
+a = described(TWO)
+good("safetensors", of({"a": fact()}, TWO.tobytes()), {"a": a})
+good("safetensors without tensors", of({}), {})
+good(
+    "safetensors, one without elements",
+    of({"a": fact(shape=[3, 0], end=0)}),
+    {"a": described(np.zeros((3, 0), "f4"))},
+)
+good(
+    "safetensors, a scalar",
+    of({"a": fact("I64", [], 0, 8)}, bytes(8)),
+    {"a": described(np.int64(0))},
+)
+for pad in range(1, 8):
+    file = tensors(json.dumps({"a": fact()}) + " " * pad, TWO.tobytes())
+    good(f"safetensors at an odd place, {pad}", file, {"a": a})
+TAGS = {
+    "BOOL": "bool",
+    "I8": "int8",
+    "I16": "int16",
+    "I32": "int32",
+    "I64": "int64",
+    "U8": "uint8",
+    "U16": "uint16",
+    "U32": "uint32",
+    "U64": "uint64",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F32": "float32",
+    "F64": "float64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "C64": "complex64",
+}
+WIDTHS = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1, "BOOL": 1}
+header, data, expected = {}, b"", {}
+for tag, dtype in TAGS.items():
+    width = WIDTHS.get(tag) or np.dtype(dtype).itemsize
+    raw = RNG.integers(0, 2, 3 * width, "u1").tobytes()
+    header[tag] = fact(tag, [3], len(data), len(data) + len(raw))
+    expected[tag] = {"dtype": dtype, "shape": [3], "values": coded(raw)}
+    data += raw
+good("safetensors of every dtype", of(header, data), expected)
+good(
+    "safetensors of every dtype, the last one first",
+    of(dict(reversed(header.items())), data),
+    expected,
+)
+odd = {
+    "": 0,
+    "1": 1,
+    "0": 2,
+    "__proto__": 3,
+    "a.b/c": 4,
+    "\u00e9\U0001f600": 5,
+    "constructor": 6,
+}
+good(
+    "safetensors with strange names",
+    of({n: fact("U8", [1], i, i + 1) for n, i in odd.items()}, bytes(range(7))),
+    {n: described(np.array([i], "u1")) for n, i in odd.items()},
+)
+good(
+    "safetensors with metadata",
+    of({"__metadata__": {"by": "me", "__proto__": "x"}, "a": fact()}, TWO.tobytes()),
+    {"a": a},
+)
+good(
+    "safetensors with escapes",
+    tensors('{"\\u0061":' + json.dumps(fact()) + "}", TWO.tobytes()),
+    {"a": a},
+)
+
+two = {"a": fact(), "b": fact(begin=8, end=16)}
+for name, facts, why in [
+    ("negative size", {"a": fact(shape=[-2])}, "-2"),
+    ("a size of 2**63", {"a": fact(shape=[2**63])}, "shape"),
+    ("sizes beyond 2**64", {"a": fact(shape=[2**32, 2**32, 2**32])}, "shape"),
+    ("2**53 + 1 by none", {"a": fact(shape=[2**53 + 1, 0], end=0)}, "shape"),
+    ("65 dimensions", {"a": fact(shape=[1] * 65)}, "dimensions"),
+    ("a fraction", {"a": fact(shape=[1.5])}, "1.5"),
+    ("2.0 elements", {"a": fact(shape=[2.0])}, "2.0"),
+    ("text for a size", {"a": fact(shape=["2"])}, "shape"),
+    ("true for a size", {"a": fact(shape=[True, 2])}, "shape"),
+    ("overlapping", {"a": fact(), "b": fact(begin=4, end=12)}, "overlaps"),
+    ("the same bytes twice", {"a": fact(), "b": fact()}, "overlaps"),
+    ("a hole", {"a": fact(), "b": fact(begin=12, end=20)}, "hole"),
+    ("a hole at the start", {"a": fact(begin=4, end=12)}, "hole"),
+    ("backwards", {"a": fact(begin=8, end=0)}, "data_offsets"),
+    ("negative offsets", {"a": fact(begin=-8, end=0)}, "-8"),
+    (
+        "offsets of 2**64",
+        {"a": fact(begin=2**64, end=2**64 + 8)},
+        "size is needed|data_offsets",
+    ),
+    ("offsets beyond the end", {"a": fact(begin=2**40, end=2**40 + 8)}, "hole"),
+    ("too many bytes", {"a": fact(end=12)}, "takes 8 bytes"),
+    ("too few bytes", {"a": fact(end=4)}, "takes 8 bytes"),
+    ("beyond the end", {"a": fact(shape=[2**40], end=2**42)}, "cut off"),
+    ("an unknown dtype", {"a": fact("F33")}, "F33"),
+    ("a dtype of less than a byte", {"a": fact("F4", [16])}, "F4"),
+    ("a dtype of Object's", {"a": fact("constructor")}, "constructor"),
+    ("no dtype", {"a": {"shape": [2], "data_offsets": [0, 8]}}, "needed"),
+    ("no shape", {"a": {"dtype": "F32", "data_offsets": [0, 8]}}, "needed"),
+    ("no offsets", {"a": {"dtype": "F32", "shape": [2]}}, "needed"),
+    ("three offsets", {"a": {**fact(), "data_offsets": [0, 8, 8]}}, "needed"),
+    ("more facts", {"a": {**fact(), "more": 1}}, "unknown facts|unknown"),
+    ("null", {"a": None}, "needed"),
+    ("a list for facts", {"a": [1]}, "needed"),
+    ("metadata of numbers", {"__metadata__": {"n": 1}, "a": fact()}, "__metadata__"),
+    ("metadata that is text", {"__metadata__": "x", "a": fact()}, "__metadata__"),
+    ("metadata that is null", {"__metadata__": None, "a": fact()}, "__metadata__"),
+]:
+    bad(f"safetensors: {name}", of(facts, TWO.tobytes()), why)
+one = json.dumps(fact())
+for name, text, why in [
+    ("a name twice", f'{{"a":{one},"a":{one}}}', "twice"),
+    ("a name twice, escaped", f'{{"a":{one},"\\u0061":{one}}}', "twice"),
+    (
+        "a fact twice",
+        '{"a":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}}',
+        "twice",
+    ),
+    ("no JSON", "{'a': 1}", "no JSON"),
+    ("NaN", '{"a":{"dtype":"F32","shape":[NaN],"data_offsets":[0,8]}}', "JSON|NaN"),
+    ("an exponent", '{"a":{"dtype":"F32","shape":[2e0],"data_offsets":[0,8]}}', "2e0"),
+    (
+        "a number of 5000 digits",
+        '{"a":{"dtype":"F32","shape":[%s],"data_offsets":[0,8]}}' % ("9" * 5000),
+        "",
+    ),
+    ("cut off JSON", '{"a":', "no JSON"),
+    ("deep", '{"a":' + "[" * 5000 + "]" * 5000 + "}", ""),
+    ("not UTF-8", b'{"\xff":1}', "UTF-8"),
+    ("two objects", "{}{}", "no JSON"),
+]:
+    bad(f"safetensors: {name}", tensors(text, TWO.tobytes()), why)
+bad("safetensors: a list", tensors("[]      "), "[Bb]egin", format="safetensors")
+bad(
+    "safetensors: a header of no bytes",
+    tensors("", length=0),
+    "0 bytes|begins like",
+    format="safetensors",
+)
+bad(
+    "safetensors: a header of 100 MB and one",
+    tensors("{}", length=100_000_001),
+    "100000001",
+)
+bad("safetensors: a header beyond the end", tensors("{}", length=1000), "cut off")
+bad(
+    "safetensors: a header of 2**63",
+    tensors("{}", length=2**63),
+    "bytes; safetensors has",
+    format="safetensors",
+)
+bad("safetensors: bytes behind it", of({"a": fact()}, bytes(9)), "1 bytes follow")
+bad("safetensors: bytes missing", of({"a": fact()}, bytes(7)), "cut off")
+bad(
+    "safetensors: seven bytes",
+    b"1234567",
+    "ends after|begins like",
+    format="safetensors",
+)
+bad("nothing at all", b"", "begins like")
+bad("a page", b"<!doctype html><title>404</title>", "begins like")
+
+# --- .npz ----------------------------------------------------------------------------------------
+
+
+def zipped(members, method=zipfile.ZIP_STORED, comment=b""):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name, data in members.items():
+            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
+                member.write(data)
+        archive.comment = comment
+    return bytearray(file.getvalue())
+
+
+def npz(compressed, **arrays):
+    file = io.BytesIO()
+    (np.savez_compressed if compressed else np.savez)(file, **arrays)
+    return bytearray(file.getvalue())
+
+
+grid = RNG.random((3, 4))
+ints = np.arange(1000, dtype="i4")
+both = {"grid": described(grid), "ints": described(ints)}
+for compressed in (False, True):
+    which = "deflated" if compressed else "stored"
+    good(f"npz, {which}", npz(compressed, grid=grid, ints=ints), both)
+    file = npz(compressed, grid=np.asfortranarray(grid))
+    good(f"npz by columns, {which}", file, {"grid": described(grid)})
+    for end in [4, 100, len(file) // 2, len(file) - 23, len(file) - 1]:
+        bad(f"npz, {which}, cut off after {end} bytes", bytes(file[:end]), "")
+good("npz with a comment", zipped({"a.npy": WHOLE}, comment=b"hello"), {"a": a})
+looks = zipped({"a.npy": WHOLE}, comment=b"PK\5\6 hello, this is no end")
+VECTORS.append(
+    {
+        "name": "npz with a comment that looks like an end",
+        "file": coded(looks),
+        "options": {},
+        "tensors": {"a": a},
+        "stdlib": True,
+    }
+)
+good("npz with other files", zipped({"a.npy": WHOLE, "readme.txt": b"hello"}), {"a": a})
+good("npz in a folder", zipped({"b/a.npy": WHOLE}), {"b/a": a})
+good("npz without anything", zipped({}), {})
+
+
+def patched(file, at, value, size=4):
+    made = bytearray(file)
+    made[at : at + size] = value.to_bytes(size, "little")
+    return bytes(made)
+
+
+plain = npz(False, a=TWO)
+packed = npz(True, a=np.zeros(5000, "f4"))
+for which, file in [("stored", plain), ("deflated", packed)]:
+    entry = file.index(b"PK\1\2")
+    end = file.index(b"PK\5\6")
+    start = 30 + 5 + 20  # its header, its name, zip64 sizes
+    bad(
+        f"npz, {which}: a flipped byte",
+        patched(file, start + 20, file[start + 20] ^ 0xFF, 1),
+        "",
+    )
+    bad(f"npz, {which}: another CRC", patched(file, entry + 16, 1), "(?i)crc|damaged")
+    bad(
+        f"npz, {which}: encrypted", patched(file, entry + 8, 1, 2), "encrypted|password"
+    )
+    bad(
+        f"npz, {which}: packed by another method",
+        patched(file, entry + 10, 93, 2),
+        "(?i)method|zstd|zstandard|compression",
+    )
+    bad(f"npz, {which}: larger than it says", patched(file, entry + 24, 130), "")
+    bad(f"npz, {which}: smaller than it says", patched(file, entry + 24, 2**31), "")
+    bad(f"npz, {which}: more packed bytes", patched(file, entry + 20, 2**30), "")
+    bad(f"npz, {which}: a header beyond its end", patched(file, entry + 42, 2**30), "")
+    bad(f"npz, {which}: a header in the middle", patched(file, entry + 42, 3), "")
+    bad(
+        f"npz, {which}: another name in the header",
+        patched(file, 30, ord("b"), 1),
+        "name|directory",
+    )
+    whole = {"a": a} if file is plain else {"a": described(np.zeros(5000, "f4"))}
+    for what, made in [
+        ("a directory before its start", patched(file, end + 16, 2**31 - 1)),
+        ("two entries said", patched(file, end + 10, 2, 2)),
+    ]:
+        bad(f"npz, {which}: {what}", made, "")
+        VECTORS[-1]["stdlib"] = whole
+overlapping = zipped({"a.npy": WHOLE, "b.npy": WHOLE})
+second = overlapping.index(b"PK\1\2", overlapping.index(b"PK\1\2") + 1)
+bad(
+    "npz: the same bytes twice",
+    patched(patched(overlapping, second + 42, 0), second + 46, ord("a"), 1),
+    "",
+)
+bad("npz: one within the other", patched(overlapping, second + 42, 10), "")
+bad("npz: pickled", npz(False, a=np.array([None])), "pickled")
+bad("npz: no array", zipped({"a.npy": b"hello, who is this?"}), "does not begin")
+bomb = zlib.compressobj(9, zlib.DEFLATED, -15)
+zeros = bomb.compress(saved(TWO) + bytes(4 << 20)) + bomb.flush()
+name = b"a.npy"
+crc = zlib.crc32(saved(TWO))
+local = (
+    struct.pack(
+        "<4s5H3L2H",
+        b"PK\3\4",
+        20,
+        0,
+        8,
+        0,
+        33,
+        crc,
+        len(zeros),
+        len(WHOLE),
+        len(name),
+        0,
+    )
+    + name
+)
+central = (
+    struct.pack(
+        "<4s6H3L5H2L",
+        b"PK\1\2",
+        20,
+        20,
+        0,
+        8,
+        0,
+        33,
+        crc,
+        len(zeros),
+        len(WHOLE),
+        len(name),
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    )
+    + name
+)
+at = len(local) + len(zeros)
+end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(central), at, 0)
+VECTORS.append(
+    {
+        "name": "npz: a bomb that says that it is small",
+        "file": coded(local + zeros + central + end),
+        "options": {},
+        "stdlib": {"a": a},
+        "error": "unpacks to more",
+    }
+)
+
+# --- raw -----------------------------------------------------------------------------------------
+
+good("raw", TWO.tobytes(), {"": a}, dtype="float32")
+good(
+    "raw with a shape",
+    TWO.tobytes(),
+    {"": described(TWO.reshape(1, 2))},
+    dtype="float32",
+    shape=[1, 2],
+)
+good(
+    "raw that looks like something else",
+    WHOLE,
+    {"": described(np.frombuffer(WHOLE, "u1"))},
+    dtype="uint8",
+    format="raw",
+)
+good(
+    "raw of bfloat16",
+    b"\x80\x3f\0\0",
+    {"": {"dtype": "bfloat16", "shape": [2], "values": coded(b"\x80\x3f\0\0")}},
+    dtype="bfloat16",
+)
+good(
+    "raw of uint4",
+    b"\x21\x03",
+    {"": {"dtype": "uint4", "shape": [3], "values": coded(b"\x21\x03")}},
+    dtype="uint4",
+    shape=[3],
+)
+bad("raw of odd length", b"12345", "no whole elements", dtype="float32")
+bad("raw, too short", bytes(8), "cut off", dtype="float32", shape=[3])
+bad("raw, too long", bytes(8), "follow", dtype="float32", shape=[1])
+
+
+def main():
+    for vector in VECTORS:
+        if not vector["options"]:
+            del vector["options"]
+    names = [vector["name"] for vector in VECTORS]
+    assert len(set(names)) == len(names), [n for n in names if names.count(n) > 1]
+    lines = ",\n".join(json.dumps(vector) for vector in VECTORS)
+    (HERE / "vectors.json").write_text(f"[\n{lines}\n]\n")
+    print(f"{len(VECTORS)} vectors")
+
+
+if __name__ == "__main__":
+    main()

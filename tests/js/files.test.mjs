@@ -1,0 +1,128 @@
+// Files of tensors, from memory: the vectors that all parsers share, and random damage to the good
+// ones, which is told by an error of ours or changes nothing but elements.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { liveTensors } from "../../js/dist/index.js";
+import { open, save, TensorFile } from "../../js/dist/open/index.js";
+
+const VECTORS = JSON.parse(readFileSync(new URL("../files/vectors.json", import.meta.url), "utf8"));
+const bytesOf = (text) => new Uint8Array(Buffer.from(text, "base64"));
+
+/** {name: {dtype, shape, values}} of all that is in a file. */
+async function contents(bytes, options) {
+  const opened = await open(bytes, options);
+  if (!(opened instanceof TensorFile)) return { "": taken(opened) };
+  const found = Object.create(null);
+  try {
+    for (const name of opened.names) {
+      const { dtype, shape } = opened.info(name);
+      const tensor = await opened.get(name);
+      assert.deepEqual([tensor.dtype, tensor.shape], [dtype, shape]);
+      found[name] = taken(tensor);
+    }
+  } finally {
+    opened.close();
+  }
+  return found;
+}
+
+function taken(tensor) {
+  const packed = tensor._as(tensor._type); // sub-byte elements, too
+  const values = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
+  tensor.release();
+  return { dtype: tensor.dtype, shape: [...tensor.shape], values: values.toString("base64") };
+}
+
+/** What an error must be that a bad file is told by. */
+function isOurs(error) {
+  assert.equal(error.name, "UnsupportedError", error.stack);
+  return true;
+}
+
+for (const { name, file, options, tensors, error } of VECTORS) {
+  test(name, async () => {
+    const before = liveTensors();
+    const bytes = bytesOf(file);
+    if (tensors) {
+      const found = await contents(bytes, options);
+      assert.deepEqual({ ...found }, { ...tensors });
+    } else {
+      await assert.rejects(
+        () => contents(bytes, options),
+        (caught) =>
+          isOurs(caught) && new RegExp(error.replace("(?i)", ""), "i").test(caught.message),
+      );
+    }
+    assert.equal(liveTensors(), before);
+  });
+}
+
+/** Numbers below n, the same ones for the same seed. */
+function randomFrom(seed) {
+  let state = seed;
+  return (n) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
+}
+
+function damaged(bytes, random) {
+  const made = bytes.slice(0, random(8) === 0 ? random(bytes.length + 1) : bytes.length);
+  for (let count = random(4) + 1; count > 0 && made.length > 0; count--) {
+    // Headers are at the start, directories at the end.
+    const near = Math.min(made.length, 300);
+    const at = random(2) ? random(near) : made.length - 1 - random(near);
+    made[at] = random(3) ? random(256) : made[at] ^ (1 << random(8));
+  }
+  return made;
+}
+
+test("random damage is told, or changes elements alone", async () => {
+  const random = randomFrom(17);
+  const before = liveTensors();
+  const good = VECTORS.filter(({ tensors }) => tensors);
+  let told = 0;
+  for (let i = 0; i < 4000; i++) {
+    const { file, options } = good[random(good.length)];
+    try {
+      const { dtype, ...rest } = options ?? {};
+      await contents(damaged(bytesOf(file), random), rest.format === "raw" ? options : rest);
+    } catch (error) {
+      isOurs(error);
+      told++;
+    }
+  }
+  assert.ok(told > 500, `${told} were told`);
+  assert.equal(liveTensors(), before);
+});
+
+test("what is saved is what is opened", async () => {
+  const before = liveTensors();
+  for (const { file, options, tensors } of VECTORS) {
+    const kept = Object.entries(tensors ?? {});
+    if (!tensors || kept.some(([, { dtype }]) => /^uint4|^bfloat16/.test(dtype) && !options))
+      continue;
+    const opened = await open(bytesOf(file), options);
+    if (opened instanceof TensorFile) {
+      const held = await Promise.all(
+        opened.names.map(async (name) => [name, await opened.get(name)]),
+      );
+      const blob = await save(held, { metadata: opened.metadata });
+      const again = await open(blob);
+      assert.deepEqual(again.metadata, opened.metadata);
+      again.close();
+      assert.deepEqual({ ...(await contents(blob)) }, { ...tensors });
+      for (const [, tensor] of held) tensor.release();
+      opened.close();
+    } else {
+      if (/^(uint4|bfloat16)/.test(opened.dtype)) {
+        await assert.rejects(save(opened), { name: "UnsupportedError" });
+      } else {
+        assert.deepEqual(await contents(await save(opened)), tensors);
+      }
+      opened.release();
+    }
+  }
+  assert.equal(liveTensors(), before);
+});
