@@ -62,7 +62,7 @@ TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
-.PHONY: address pack-docs publish-site release release-check where-it-runs
+.PHONY: address pack-docs publish-site social-preview release release-check where-it-runs
 .PHONY: docs test-docs
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
@@ -140,6 +140,9 @@ release-check: release ## Release: a release can be made by anyone, and installe
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py compare dist/release build/release/dist/release
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/release.py install dist/release
 	rm -rf build/release
+
+social-preview: $(VENV) chromium ## Release: build/social-preview.png, which links to the project show
+	@$(PYTHON_BIN)/python web/social_preview.py build/social-preview.png
 
 pack-docs: docs ## Release: build/docs-archives: the documentation of this version as a file
 	@$(PYTHON_BIN)/python $(TOOLCHAIN)/publish_site.py pack build/site build/docs-archives

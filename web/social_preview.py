@@ -1,0 +1,26 @@
+"""social_preview.py OUT.png: web/social.svg as the picture that links to the project show."""
+
+import sys
+from pathlib import Path
+
+from browser import open_browser
+from playwright.sync_api import Browser, Page, ViewportSize
+
+PICTURE = Path(__file__).with_name("social.svg")
+SIZE: ViewportSize = {
+    "width": 1280,
+    "height": 640,
+}  # what hosts of repositories ask for
+
+
+def draw_with(browser: Browser, out: Path) -> Page:
+    svg = PICTURE.read_text()
+    page = browser.new_page(viewport=SIZE)
+    page.set_content(f"<style>body{{margin:0}}svg{{display:block}}</style>{svg}")
+    page.screenshot(path=out)
+    return page
+
+
+if __name__ == "__main__":
+    with open_browser() as browser:
+        draw_with(browser, Path(sys.argv[1]))
