@@ -297,6 +297,10 @@ def parse_safetensors(
     return entries, metadata
 
 
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NESTED = re.compile(r"\[[^\]]*[\[{]|\{[^{}]*\{[^{}]*\{")
+
+
 def _strict_json(header: bytes, what: str) -> dict[str, Any]:
     """JSON in which nothing means two things."""
 
@@ -317,6 +321,9 @@ def _strict_json(header: bytes, what: str) -> dict[str, Any]:
         text = header.decode("utf-8")
         if not text.startswith("{"):
             malformed(what, 'its header does not begin with "{"')
+        # A parser that calls itself too deeply ends Pyodide.
+        if _NESTED.search(_STRING.sub("", text)):
+            malformed(what, "its header is nested, and no header of safetensors is")
         found: dict[str, Any] = json.loads(
             text,
             object_pairs_hook=unique,

@@ -6,7 +6,7 @@ import mmap
 import sys
 import zipfile
 import zlib
-from collections.abc import Buffer, Iterator
+from collections.abc import Buffer, Generator, Iterator
 from contextlib import contextmanager
 from math import prod
 from os import PathLike
@@ -242,6 +242,12 @@ class Archive:
 
     @contextmanager
     def _member(self, name: str) -> Iterator[Any]:
+        method = self._infos[name].compress_type
+        if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            malformed(
+                self._what(name),
+                f"it is packed by method {method}: 0 and 8 are supported",
+            )
         with (
             self._trouble(self._what(name)),
             self._zip.open(self._infos[name]) as found,
@@ -302,7 +308,7 @@ def _view_of(file: Local, entry: Entry) -> Tensor | None:
         raise
 
 
-def pieces(file: Local, entry: Entry, archive: Archive | None) -> Iterator[Tensor]:
+def pieces(file: Local, entry: Entry, archive: Archive | None) -> Generator[Tensor]:
     """The elements along one axis in pieces, of which all but the last are whole words of 4
     bytes. Each is good until the next, and none is as large as the file."""
     count = PIECE // entry.dtype.itemsize & ~15

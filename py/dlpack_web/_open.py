@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import closing
 from math import prod
 from os import PathLike
 from os.path import exists
@@ -50,7 +51,7 @@ class _Inside(Protocol):
     metadata: dict[str, str]
 
     def load(self, name: str, how: _How, /) -> Coroutine[Any, Any, Tensor]: ...
-    def can_block(self) -> bool: ...
+    def waits(self, how: _How, /) -> bool: ...
     def close(self) -> None: ...
 
 
@@ -136,13 +137,14 @@ class TensorFile(Mapping[str, Tensor]):
         found = self._loaded.get(name)
         if found is not None and not found.released:
             return found
-        inside = self._open()
-        if not inside.can_block():
+        waits = self._open().waits(self._how)
+        if waits and not home().can_block():
             raise BufferError(
                 f"tensor {name!r} is not loaded yet, and Python cannot wait for it here: "
                 f"`await file.load({name!r})` first"
             )
-        return _wait(self._load(name, self._how))
+        loading = self._load(name, self._how)
+        return _blocking(loading) if waits else _at_once(loading)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._infos)
@@ -303,8 +305,8 @@ class _LocalInside:
     async def load(self, name: str, how: _How) -> Tensor:
         return await _load_local(self._file, self._entries[name], self._archive, how)
 
-    def can_block(self) -> bool:
-        return home().can_block() if _browser.IN_BROWSER else True
+    def waits(self, how: _How) -> bool:
+        return _browser.IN_BROWSER and how.device is not None
 
     def close(self) -> None:
         del self._file, self._archive
@@ -341,13 +343,14 @@ async def _to_gpu(
     target = empty(size, dtype, device=how.device)
     try:
         first = 0
-        for number, piece in enumerate(_file_local.pieces(file, entry, archive)):
-            with target[first : first + len(piece)] as part:
-                part.write(piece, convert=True)
-            first += len(piece)
-            if number % _UNDER_WAY == _UNDER_WAY - 1:
-                await home().settle(how.device.id)
-            _tell(how, first * entry.dtype.itemsize, entry.nbytes)
+        with closing(_file_local.pieces(file, entry, archive)) as pieces:
+            for number, piece in enumerate(pieces):
+                with target[first : first + len(piece)] as part:
+                    part.write(piece, convert=True)
+                first += len(piece)
+                if number % _UNDER_WAY == _UNDER_WAY - 1:
+                    await home().settle(how.device.id)
+                _tell(how, first * entry.dtype.itemsize, entry.nbytes)
     except BaseException:
         target.release()
         raise
@@ -361,16 +364,19 @@ def _tell(how: _How, loaded: int, total: int | None) -> None:
         how.progress(loaded, total)
 
 
-def _wait(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
-    """The result of a coroutine, waited for; only where that can be."""
-    if _browser.IN_BROWSER:
-        tensor: Tensor = _browser.block_on(asyncio.ensure_future(coroutine))
-        return tensor
+def _at_once(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
+    """The result of a coroutine that waits for nothing."""
     try:
-        coroutine.send(None)  # on the desktop nothing here waits for a loop
+        coroutine.send(None)
     except StopIteration as done:
         return made(done.value)
     raise AssertionError("what does not wait waited")
+
+
+def _blocking(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
+    """The result of a coroutine, where Python may wait for a promise."""
+    tensor: Tensor = _browser.block_on(asyncio.ensure_future(coroutine))
+    return tensor
 
 
 # --- files that JavaScript sees ---------------------------------------------------------------
@@ -406,8 +412,8 @@ class _JsInside:
         opening = _browser.Opening(how.progress)
         return made(await opening.load(self._file, name, *_for_js(how)))
 
-    def can_block(self) -> bool:
-        return home().can_block()
+    def waits(self, how: _How) -> bool:
+        return True
 
     def close(self) -> None:
         self._file.close()

@@ -3,8 +3,8 @@
 import io
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
+from contextlib import aclosing, closing, contextmanager, suppress
 from math import prod
 from os import PathLike
 from stat import S_IMODE
@@ -105,8 +105,9 @@ async def _save(
         try:
             write(header)
             for tensor in order:
-                async for piece in _pieces(tensor):
-                    write(piece)
+                async with aclosing(_pieces(tensor)) as pieces:
+                    async for piece in pieces:
+                        write(piece)
         finally:
             for tensor in order:
                 tensor.release()
@@ -137,22 +138,23 @@ def _laid_out(
 # --- elements ------------------------------------------------------------------------------
 
 
-async def _pieces(tensor: Tensor) -> AsyncIterator[memoryview]:
+async def _pieces(tensor: Tensor) -> AsyncGenerator[memoryview]:
     """The bytes of all elements in row-major order, a piece at a time."""
-    for part in _parts(tensor):
-        with part:
-            if not part.device.is_host:
-                with made(_core._empty(part.shape, part._dtype, False)) as landing:
-                    await home().read([part], [landing])
-                    yield memoryview(_core._raw(landing)[0])
-            elif part._row_major():
-                yield memoryview(_core._raw(part)[0])
-            else:
-                with made(_core.from_dlpack(part, copy=True)) as packed:
-                    yield memoryview(_core._raw(packed)[0])
+    with closing(_parts(tensor)) as parts:
+        for part in parts:
+            with part:
+                if not part.device.is_host:
+                    with made(_core._empty(part.shape, part._dtype, False)) as landing:
+                        await home().read([part], [landing])
+                        yield memoryview(_core._raw(landing)[0])
+                elif part._row_major():
+                    yield memoryview(_core._raw(part)[0])
+                else:
+                    with made(_core.from_dlpack(part, copy=True)) as packed:
+                        yield memoryview(_core._raw(packed)[0])
 
 
-def _parts(tensor: Tensor) -> Iterator[Tensor]:
+def _parts(tensor: Tensor) -> Generator[Tensor]:
     """Views of at most so many bytes, one behind the other."""
     if tensor.size == 0:
         return

@@ -92,7 +92,7 @@ def test_vector(vector, place):
 def test_random_damage_is_told_or_changes_elements_alone():
     chance = random.Random(17)
     told = 0
-    for _ in range(4000):
+    for _ in range(1500):
         vector = chance.choice(GOOD)
         data = bytearray(base64.b64decode(vector["file"]))
         if chance.random() < 0.1:
@@ -110,7 +110,7 @@ def test_random_damage_is_told_or_changes_elements_alone():
             contents(bytes(data), **options)
         except BufferError:
             told += 1
-    assert told > 500
+    assert told > 200
 
 
 @pytest.mark.parametrize("vector", GOOD, ids=[vector["name"] for vector in GOOD])

@@ -54,7 +54,11 @@ export class HttpSource implements Source {
     return new HttpSource(url, options, first);
   }
 
-  async *read(start: number, end: number | undefined, signal?: AbortSignal) {
+  async *read(
+    start: number,
+    end: number | undefined,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
     const stop = end ?? this.size;
     const tries = new Tries(this.#options);
     for (let at = start; stop === undefined || at < stop; ) {

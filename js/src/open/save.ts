@@ -1,5 +1,5 @@
 import { WEBGPU } from "../core/dlpack.js";
-import type { AbortSignal } from "../core/globals.js";
+import type { AbortSignal, Blob } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import { malformed } from "./entry.js";

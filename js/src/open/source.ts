@@ -1,7 +1,7 @@
 import { tagOf } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 
-/** Bytes, from any place on or from the start on. */
+/** @internal Bytes, from any place on or from the start on. */
 export interface Source {
   /** Names it in messages. */
   readonly name: string;
@@ -30,14 +30,14 @@ export interface FetchOptions {
   retries?: number | undefined;
 }
 
-/** What a response says that it has; that of an encoded one counts other bytes. */
+/** @internal What a response says that it has; that of an encoded one counts other bytes. */
 export function sizeOfResponse({ headers }: Response): number | undefined {
   const length = headers.get("content-length");
   if (length === null || !/^\d{1,15}$/.test(length)) return undefined;
   return headers.get("content-encoding") === null ? Number(length) : undefined;
 }
 
-/** The chunks of a stream, which is cancelled when that ends, however it ends. */
+/** @internal The chunks of a stream, which is cancelled when that ends, however it ends. */
 export async function* chunksOf(
   stream: ReadableStream,
   signal?: AbortSignal,

@@ -32,7 +32,7 @@ export type OpenSource =
 /** Bytes of a chunk of a source that could give all at once. */
 const CHUNK = 4 << 20;
 
-/** The source for what a user gave; TypeError for anything else. */
+/** @internal The source for what a user gave; TypeError for anything else. */
 export async function sourceOf(
   given: OpenSource,
   options: FetchOptions,
@@ -84,6 +84,8 @@ function streamOfResponse(response: Response): Source {
   return new StreamSource(body ?? new Blob([]).stream(), name, size);
 }
 
+type Chunks = AsyncGenerator<Uint8Array, void, undefined>;
+
 class MemorySource implements Source {
   readonly name = "the array";
   readonly way = "any";
@@ -95,7 +97,7 @@ class MemorySource implements Source {
     this.size = bytes.byteLength;
   }
 
-  async *read(start: number, end = this.size) {
+  async *read(start: number, end = this.size): Chunks {
     const { buffer, byteOffset, byteLength } = this.#bytes;
     if (byteLength < this.size) {
       throw new UnsupportedError("the array was detached or shrank while it was read");
@@ -121,7 +123,7 @@ class BlobSource implements Source {
     this.size = blob.size;
   }
 
-  async *read(start: number, end = this.size, signal?: AbortSignal) {
+  async *read(start: number, end = this.size, signal?: AbortSignal): Chunks {
     try {
       yield* chunksOf(this.#blob.slice(start, end).stream(), signal);
     } catch (error) {
@@ -146,7 +148,7 @@ class HandleSource implements Source {
     this.size = handle.getSize();
   }
 
-  async *read(start: number, end = this.size) {
+  async *read(start: number, end = this.size): Chunks {
     const block = new Uint8Array(Math.min(CHUNK, Math.max(end - start, 0)));
     for (let at = start; at < end; ) {
       const count = this.#handle.read(block.subarray(0, Math.min(block.length, end - at)), { at });
@@ -160,7 +162,7 @@ class HandleSource implements Source {
 }
 
 /** A stream is read once, from its start. */
-export class StreamSource implements Source {
+class StreamSource implements Source {
   readonly name: string;
   readonly way = "once";
   readonly size: number | undefined;
@@ -173,7 +175,7 @@ export class StreamSource implements Source {
     this.size = size;
   }
 
-  read(_start: number, _end: number | undefined, signal?: AbortSignal) {
+  read(_start: number, _end: number | undefined, signal?: AbortSignal): Chunks {
     return chunksOf(this.#stream, signal);
   }
 
@@ -182,7 +184,7 @@ export class StreamSource implements Source {
   }
 }
 
-/** What is left of a source, kept by the browser, so that any place of it can be read. */
+/** @internal What is left of a source, kept by the browser, so that any place of it can be read. */
 export async function spooled(source: Source, chunks: AsyncIterable<Uint8Array>): Promise<Source> {
   const parts: Blob[] = [];
   // Small Blobs, one after the other: the browser moves them out of memory where they are many.

@@ -15,7 +15,7 @@ export interface SyncWriteHandle {
 /** What `save` writes to. */
 export type SaveTarget = AnyWritableStream | AnyFileHandle | SyncWriteHandle;
 
-/** Takes a file from its start to its end. */
+/** @internal Takes a file from its start to its end. */
 export interface Writer {
   write(bytes: Uint8Array): Promise<void>;
   /** Ends it well. */
@@ -24,7 +24,7 @@ export interface Writer {
   abort(reason: unknown): Promise<void>;
 }
 
-/** The writer for what a user gave; TypeError for anything else. */
+/** @internal The writer for what a user gave; TypeError for anything else. */
 export async function writerFor(target: SaveTarget | undefined): Promise<Writer> {
   if (target === undefined) return blobWriter();
   const tag = tagOf(target);
