@@ -33,7 +33,7 @@ export interface Held extends Entry {
  * using weights = await open("model.safetensors", { device });
  * for (const name of weights.names) console.log(name, weights.info(name).shape);
  * const bias = await weights.get("bias");   // a Tensor, which the caller releases
- * for await (const [name, tensor] of weights) …   // all, with one request
+ * for await (const [name, tensor] of weights) console.log(name, tensor.shape); // all, with one request
  * ```
  *
  * Tensors live on when the file is closed.
