@@ -42,6 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "/js-source/": ROOT / "js",
         "/patched/": ROOT / "build" / "patched" / "site",
         "/bundle/": bundle,
+        "/nodes/": ROOT / "build" / "nodes",
     }
     with Server(mounts=mounts) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()

@@ -1,0 +1,172 @@
+"""`import onnxruntime`: scripts that nobody changed, natively and in the page, and the node tests of
+the `onnx` package.
+
+Natively they run with PyPI's onnxruntime, in the environment that makes the models.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import open_page
+from pages import TestPage
+from playwright.sync_api import Browser
+from serve import Server
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = ROOT / "build" / "models"
+SCRIPTS = ROOT / "tests" / "models" / "scripts"
+PYTHON = ROOT / "build" / "model" / "venv" / "bin" / "python"
+NAMES = sorted(path.stem for path in SCRIPTS.glob("*.py"))
+PROVIDERS = {"cpu": "CPUExecutionProvider", "webgpu": "WebGpuExecutionProvider"}
+
+# How far results may be apart, absolutely and of the value, and why. Integers, bools and shapes are
+# the same everywhere.
+EXACT = (0.0, 0.0)
+# Sums of up to 128 float32 products of about 1, in another order, and other exp() and erf().
+FLOAT32 = (2e-5, 2e-5)
+# Sums of up to 64 products, of which one side rounds each to float16 (11 bits) and one only the sum.
+FLOAT16 = (3e-2, 1e-2)
+# A hidden value that lies on the edge between two of 256 steps goes to the other one.
+QUANTISED = (6e-2, 0.0)
+# Subtracted, squared and summed in order: the same operations of IEEE 754, but for GPUs, whose
+# square roots may be 3 units in the last place apart (WGSL, "Accuracy").
+ROOTS = (0.0, 1e-6)
+TOLERANCES = {
+    "convolution": FLOAT32,
+    "digits": FLOAT32,
+    "dynamic": ROOTS,
+    "external": FLOAT32,
+    "float16": FLOAT16,
+    "mistakes": FLOAT32,
+    "quantised": QUANTISED,
+    "several": EXACT,
+    "transformer": FLOAT32,
+    # Distances of distances, six times.
+    "values": (1e-5, 1e-5),
+}
+
+
+@dataclass
+class Said:
+    """What a script printed and saved."""
+
+    text: str
+    arrays: dict[str, np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Said]:
+    folder = tmp_path_factory.mktemp("models")
+    for file in MODELS.iterdir():
+        shutil.copy(file, folder)
+
+    def run(name: str) -> Said:
+        done = subprocess.run(
+            [str(PYTHON), str(SCRIPTS / f"{name}.py"), PROVIDERS["cpu"]],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            # Scripts are run as they are, and leave nothing behind.
+            env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        assert done.returncode == 0, done.stderr
+        with np.load(folder / "outputs.npz") as saved:
+            return Said(done.stdout, dict(saved))
+
+    return run
+
+
+RUN = """
+import contextlib, io, json, os, runpy, sys
+
+os.chdir("/models")
+sys.argv = ["script.py", *{arguments}]
+printed = io.StringIO()
+with contextlib.redirect_stdout(printed):
+    runpy.run_path("script.py", run_name="__main__")
+del sys.argv[1:]
+import base64
+json.dumps([printed.getvalue(), base64.b64encode(open("outputs.npz", "rb").read()).decode()])
+"""
+
+
+@pytest.fixture(scope="module")
+def page(open_test_page: Callable[..., TestPage]) -> TestPage:
+    """A page where `import onnxruntime` works, with the models in a folder."""
+    page = open_test_page()
+    files = {path.name: list(path.read_bytes()) for path in MODELS.iterdir()}
+    page.page.evaluate(
+        """(files) => {
+          const { FS } = harness.context.pyodide;
+          FS.mkdirTree("/models");
+          for (const [name, bytes] of Object.entries(files)) {
+            FS.writeFile(`/models/${name}`, Uint8Array.from(bytes));
+          }
+        }""",
+        files,
+    )
+    page.python("from dlpack_web import onnxruntime\nonnxruntime.install()")
+    return page
+
+
+def run_in(page: TestPage, name: str, provider: str) -> Said:
+    import base64
+    import io
+
+    source = (SCRIPTS / f"{name}.py").read_text()
+    page.page.evaluate(
+        "(text) => harness.context.pyodide.FS.writeFile('/models/script.py', text)",
+        source,
+    )
+    said = page.python(RUN.replace("{arguments}", repr([provider])))
+    text, encoded = json.loads(str(said))
+    with np.load(io.BytesIO(base64.b64decode(encoded))) as saved:
+        return Said(text, dict(saved))
+
+
+def test_every_script_has_a_tolerance() -> None:
+    assert set(NAMES) == set(TOLERANCES)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("name", NAMES)
+def test_script_says_what_it_says_natively(
+    name: str, provider: str, page: TestPage, native: Callable[[str], Said]
+) -> None:
+    expected = native(name)
+    said = run_in(page, name, PROVIDERS[provider])
+    assert said.text == expected.text
+    assert list(said.arrays) == list(expected.arrays)
+    absolute, relative = TOLERANCES[name]
+    for key, wanted in expected.arrays.items():
+        array = said.arrays[key]
+        assert (array.dtype, array.shape) == (wanted.dtype, wanted.shape), key
+        if wanted.dtype.kind == "f":
+            np.testing.assert_allclose(array, wanted, relative, absolute, err_msg=key)
+        elif name == "quantised":  # one of 256 steps
+            assert np.abs(array.astype(int) - wanted).max() <= 1, key
+        else:
+            np.testing.assert_array_equal(array, wanted, err_msg=key)
+    assert page.watch.complaints() == []
+
+
+def test_scripts_leave_no_tensor_behind(page: TestPage) -> None:
+    run_in(page, "values", PROVIDERS["webgpu"])
+    assert page.python("""
+import gc
+import dlpack_web as dlw
+gc.collect()
+dlw.live_tensors()
+""") == 0
