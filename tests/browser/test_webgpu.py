@@ -29,6 +29,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "gpu_upload.py",
         "image_cases.py",
         "frames_cases.py",
+        "onnxruntime_cases.py",
     ],
 )
 def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
