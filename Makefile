@@ -35,11 +35,14 @@ PATCHED := build/patched/.done
 RUNTIMES := build/runtimes/.done
 KIT := build/dlpack-web-gpu-kit.tar.xz
 MODEL := build/model/.done
+MODELS := build/models/.done
+NODES := build/nodes/index.json
 LITE := build/lite/.done
 EXAMPLE := build/example/example.wasm
 # What single pages need besides the site.
 NEEDS_chain := $(LIBRARIES) $(MODEL)
 NEEDS_live := $(LIBRARIES) $(MODEL)
+NEEDS_onnxruntime := $(LIBRARIES) $(MODEL)
 NEEDS_lite := $(LITE)
 NEEDS_notebook := $(LITE)
 NEEDS_pyscript.eval := $(LITE)
@@ -58,7 +61,7 @@ TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
-.PHONY: address release release-check where-it-runs
+.PHONY: address release release-check where-it-runs onnx-table
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
 # What goes into the kit, beside what is built.
@@ -82,7 +85,7 @@ demo: $(NEEDS_$(PAGE)) site chromium ## Use: NumPy -> JS -> GPU -> NumPy in head
 test: ## Test: the tests, but for those of notebooks and other browsers
 	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
 	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(LIBRARIES) \
-	  $(PATCHED) $(EXAMPLE) package site
+	  $(MODELS) $(NODES) $(PATCHED) $(EXAMPLE) package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
 	  test-asan test-browser test-native test-js test-package
 
@@ -140,6 +143,10 @@ address: $(VENV) ## Release: says where the project is at home: ADDRESS=https://
 native: $(NATIVE) ## Build: the extension for this machine's CPython, installed into build/venv
 
 asan: $(ASAN) ## Build: the same under AddressSanitizer and UndefinedBehaviorSanitizer
+
+# The tests that onnx itself has, of single operators: minutes, so the suites run a sample of them.
+onnx-table: $(NODES) $(LIBRARIES) site chromium ## Tend: tests/interop/ONNX.md, of the node tests of ONNX, natively and in a page (6 minutes)
+	@$(PYTHON_BIN)/python tests/models/node_table.py
 
 # Those that the others follow (-c) come first. Old NumPys have no versions for all Pythons.
 locks: build/locks/.done ## Tend: requirements/*.txt anew from requirements/*.in, with the hashes of all files
@@ -203,7 +210,7 @@ test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Nex
 	$(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/nextjs.py \
 	  tests/package/runtimes.py
 
-test-browser: $(if $(READY),,$(NEEDS_chain) $(PATCHED) site chromium) ## Test: pages, Pyodide and WebGPU in Chromium
+test-browser: $(if $(READY),,$(NEEDS_chain) $(MODELS) $(NODES) $(PATCHED) site chromium) ## Test: pages, Pyodide and WebGPU in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py
 
 soak: $(NEEDS_live) site chromium ## Test: the landing page for MINUTES=10: its memory has to stay flat
@@ -213,7 +220,7 @@ test-live: $(NEEDS_live) site chromium ## Test: the landing page, in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser/test_live.py
 
 test-firefox: export BROWSER := firefox ## Test: test-browser and more, in Firefox
-test-firefox: $(NEEDS_chain) $(PATCHED) $(LITE) package site
+test-firefox: $(NEEDS_chain) $(MODELS) $(NODES) $(PATCHED) $(LITE) package site
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
 	$(PYTHON_BIN)/python -m pytest tests/browser
 	$(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
@@ -412,11 +419,20 @@ $(KIT): $(LIBRARIES) $(RUNTIMES) $(JS) $(WHEEL) $(NUMPY) $(KIT_FILES) | site
 	$(PYTHON_BIN)/python tests/kit/build.py
 
 $(MODEL): requirements/model.txt web/digits.py $(MAKE_VENV)
-	@echo "[setup] scikit-learn and ONNX into build/model"
+	@echo "[setup] scikit-learn, ONNX and onnxruntime into build/model"
 	rm -rf build/model
 	$(TOOLCHAIN)/make_venv.sh build/model/venv model
 	build/model/venv/bin/python web/digits.py build/model/site
 	touch $@
+
+# What the scripts of tests/models run, and the node tests of the package onnx.
+$(MODELS): tests/models/make.py $(MODEL)
+	@build/model/venv/bin/python tests/models/make.py build/models
+	touch $@
+
+$(NODES): tests/models/node_files.py $(MODEL)
+	@rm -rf build/nodes
+	build/model/venv/bin/python tests/models/node_files.py build/nodes
 
 build/lite/venv/.done: requirements/lite.txt $(MAKE_VENV)
 	@echo "[setup] JupyterLite into build/lite"

@@ -1,12 +1,9 @@
 """Digits in a photograph are read twice: on the GPU, and on the CPU by NumPy."""
 
 import numpy as np
+import onnxruntime as ort
 
 import dlpack_web as dlw
-import dlpack_web.onnxruntime
-
-dlpack_web.onnxruntime.install()
-import onnxruntime as ort  # noqa: E402 - what the page is about
 
 CUT = """
 @group(0) @binding(0) var<storage, read> photo: array<u32>; // RGBA
@@ -58,36 +55,37 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 """
 
 
-def start(model):
+async def start(model):
     """The sessions and kernels that both ways take."""
+    create = ort.InferenceSession.create
     return {
-        "gpu": ort.InferenceSession(model, providers=["WebGpuExecutionProvider"]),
-        "cpu": ort.InferenceSession(model, providers=["CPUExecutionProvider"]),
+        "gpu": await create(model, providers=["WebGPUExecutionProvider"]),
+        "cpu": await create(model, providers=["CPUExecutionProvider"]),
         "cut": dlw.webgpu.Kernel(CUT),
         "best": dlw.webgpu.Kernel(BEST),
     }
 
 
-def on_gpu(made, photo):
+async def on_gpu(made, photo):
     """photo: RGBA, uint8 -> labels and scores, [N, 2]."""
     height, width, _ = photo.shape
     count = height // 48 * (width // 48)
     rgba = dlw.from_dlpack(photo, device="webgpu")
     pictures = dlw.empty((count, 1, 8, 8), device="webgpu")
     made["cut"](rgba, width // 48, pictures, workgroups=count)
-    binding = made["gpu"].io_binding()
-    binding.bind_ortvalue_input("pictures", ort.OrtValue.from_dlpack(pictures))
-    binding.bind_output("logits", "webgpu")
-    made["gpu"].run_with_iobinding(binding)
-    (logits,) = binding.get_outputs()
+
+    feeds = {"pictures": ort.OrtValue.from_dlpack(pictures)}
+    run = made["gpu"].run_with_ort_values_async
+    (logits,) = await run(["logits"], feeds)  # on the GPU, as its input is
+
     best = dlw.empty((count, 2), device="webgpu")
     made["best"](dlw.from_dlpack(logits), best)
-    return best.numpy()
+    return await best.to_host()
 
 
-def on_cpu(made, photo):
+async def on_cpu(made, photo):
     """The same with NumPy."""
-    (logits,) = made["cpu"].run(None, {"pictures": cut(photo)})
+    logits = await network(made["cpu"], cut(photo))
     label = logits.argmax(axis=1)
     score = 1 / np.exp(logits - logits.max(axis=1, keepdims=True)).sum(axis=1)
     return np.stack([label, score], axis=1).astype(np.float32)
@@ -104,6 +102,7 @@ def cut(photo):
     return np.ascontiguousarray(pictures[:, None, 2:-2, 2:-2])
 
 
-def network(session, pictures):
-    """The network alone, from NumPy to NumPy."""
-    return session.run(["logits"], {"pictures": pictures})[0]
+async def network(session, pictures):
+    """The network alone, from NumPy to NumPy. Where Python can wait: session.run(...)."""
+    (logits,) = await session.run_async(["logits"], {"pictures": pictures})
+    return logits

@@ -94,13 +94,13 @@ def invalid(message: str) -> Exception:
 
 
 @contextmanager
-def translated(passing: type[Exception] | tuple[()] = ()) -> Iterator[None]:
+def translated(passing: type[Exception] = ReleasedError) -> Iterator[None]:
     """Errors of JavaScript inside become onnxruntime's, but for those of `passing`."""
     try:
         yield
     except DeviceLostError as error:
         raise DeviceLost(f"[ONNXRuntimeError] : 11 : EP_FAIL : {error}") from None
-    except (ReleasedError, passing):  # type: ignore[misc]
+    except (ReleasedError, passing):
         raise
     except BufferError as error:  # what our own side refuses, in its words
         raise invalid(str(error)) from None

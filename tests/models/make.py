@@ -261,7 +261,7 @@ def dynamic() -> onnx.ModelProto:
 
 
 def several() -> onnx.ModelProto:
-    """Inputs and outputs of many dtypes, one of which the caller may leave out (a default)."""
+    """Inputs and outputs of many dtypes."""
     kinds = {
         "i64": INT64,
         "i32": TensorProto.INT32,
@@ -270,7 +270,6 @@ def several() -> onnx.ModelProto:
         "x": FLOAT,
     }
     inputs = [value(name, kind, [2, 3]) for name, kind in kinds.items()]
-    inputs.append(value("factor", FLOAT, []))
     nodes = [
         node("Add", "i64 big", "more"),
         node("Cast", "i32", "i32_f", to=FLOAT),

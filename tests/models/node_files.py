@@ -2,7 +2,7 @@
 
 Each is a .npz: the model, and the arrays that go in and must come out; `tree` says in JSON how
 they belong together. What NumPy has no dtype for is there as bytes, beside its name. index.json
-names them all, with the operator that each is about and the opset of its model.
+names them all, with the operator that each is about.
 
 Usage: build/model/venv/bin/python tests/models/node_files.py FOLDER
 """
@@ -10,6 +10,7 @@ Usage: build/model/venv/bin/python tests/models/node_files.py FOLDER
 from __future__ import annotations
 
 import json
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -30,6 +31,7 @@ def main(folder: Path) -> None:
         np.random.seed(0)  # of those cases that set none
         cases = collect_testcases(None)
     index = []
+    models = {case.name: case.model for case in cases}
     for case in sorted(cases, key=lambda each: each.name):
         model = case.model
         ((inputs, outputs),) = case.data_sets
@@ -47,20 +49,16 @@ def main(folder: Path) -> None:
             "atol": case.atol,
         }
         np.savez(folder / f"{case.name}.npz", tree=np.array(json.dumps(tree)), **arrays)
-        opset = max(each.version for each in model.opset_import)
-        index.append(
-            {"name": case.name, "operator": operator(case.name, model), "opset": opset}
-        )
+        index.append({"name": case.name, "operator": operator(case.name, models)})
     (folder / "index.json").write_text(json.dumps(index, indent=0) + "\n")
     print(f"[models] {len(index)} node tests in {folder}")
 
 
-def operator(name: str, model: Any) -> str:
-    """The operator that a case is about; its expansion into others is about the same."""
+def operator(name: str, models: dict[str, Any]) -> str:
+    """The operator that a case is about: its expansion into others is about the same."""
+    model = models.get(re.sub(r"_expanded.*", "", name), models[name])
     found: str = model.graph.node[0].op_type
-    if not name.endswith("_expanded"):
-        return found
-    return f"{model.graph.name.removesuffix('_expanded')}: {found}"
+    return found
 
 
 def encode(value: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:

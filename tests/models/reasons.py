@@ -16,11 +16,16 @@ REASONS = (
         "bfloat16, float8, float4, int4 or another dtype that NumPy has not",
         r"NumPy has no such dtype|can't be converted to MLDataType|Numpy_type|bfloat16|float8|float4|u?int[24]\b",
     ),
-    ("a sequence, a map or an optional", r"[Ss]equence|[Oo]ptional|seq\(|\bmap\b"),
+    ("float16 on a GPU without shader-f16", r"requires f16 but the device"),
+    (
+        "a sequence, a map or an optional",
+        r"[Ss]equence|[Oo]ptional|seq\(|\bmap\b|but received a tensor",
+    ),
     ("strings", r"\bstrings?\b|locale"),
     (
         "no kernel for the operator with this dtype",
-        r"NOT_IMPLEMENTED|Could not find an implementation|[Nn]o kernel|not implemented",
+        r"NOT_IMPLEMENTED|Could not find an implementation|[Nn]o kernel|not implemented"
+        r"|Provider type for",
     ),
     ("a dtype", r"dtype|[Dd]ata type|tensor\(\w+\)"),
 )
