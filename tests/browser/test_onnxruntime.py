@@ -6,21 +6,26 @@ Natively they run with PyPI's onnxruntime, in the environment that makes the mod
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import node_native
+import node_page
 import numpy as np
 import pytest
 from browser import open_page
+from node_table import FOLDER, SAMPLE
 from pages import TestPage
 from playwright.sync_api import Browser, Error
+from reasons import reason
 from serve import Server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,9 +128,6 @@ def page(open_test_page: Callable[..., TestPage]) -> TestPage:
 
 
 def run_in(page: TestPage, name: str, provider: str) -> Said:
-    import base64
-    import io
-
     source = (SCRIPTS / f"{name}.py").read_text()
     page.page.evaluate(
         "(text) => harness.context.pyodide.FS.writeFile('/models/script.py', text)",
@@ -149,7 +151,7 @@ def test_script_says_what_it_says_natively(
     expected = native(name)
     before = len(page.watch.complaints())
     if name == "float16" and provider == "webgpu" and not has_float16(page):
-        with pytest.raises(Error, match="Fail: .* requires f16 but the device does not"):
+        with pytest.raises(Error, match="requires f16 but the device does not"):
             run_in(page, name, PROVIDERS[provider])
         pytest.skip("this GPU has no shader-f16: the error said so")
     said = run_in(page, name, PROVIDERS[provider])
@@ -169,10 +171,12 @@ def test_script_says_what_it_says_natively(
 
 
 def has_float16(page: TestPage) -> bool:
-    return bool(page.python("""
+    return bool(
+        page.python("""
 import dlpack_web as dlw
 "shader-f16" in list((await dlw.webgpu.request_device()).gpu.features)
-"""))
+""")
+    )
 
 
 def complaints(page: TestPage, before: int, *, errors: bool) -> list[str]:
@@ -188,9 +192,48 @@ def complaints(page: TestPage, before: int, *, errors: bool) -> list[str]:
 
 def test_scripts_leave_no_tensor_behind(page: TestPage) -> None:
     run_in(page, "values", PROVIDERS["webgpu"])
-    assert page.python("""
+    assert (
+        page.python("""
 import gc
 import dlpack_web as dlw
 gc.collect()
 dlw.live_tensors()
-""") == 0
+""")
+        == 0
+    )
+
+
+# --- the node tests of the package onnx ---------------------------------------------------
+
+SAMPLED: dict[str, dict[str, str]] = json.loads(SAMPLE.read_text())
+SAMPLE_S = (
+    120  # a bound for each provider: where little else runs they take a sixth of it
+)
+
+
+def worse(outcomes: dict[str, list[str]], home: str) -> dict[str, str]:
+    """What passed when the table was written, and does not."""
+    return {
+        name: f"{reason(*outcome)}: {outcome[1]}"
+        for name, outcome in outcomes.items()
+        if SAMPLED[name][home] == "passed" and outcome[0] != "passed"
+    }
+
+
+def test_node_tests_pass_natively_as_the_table_says() -> None:
+    outcomes = dict(node_native.run(PYTHON, FOLDER, PROVIDERS["cpu"], SAMPLED))
+    assert worse(outcomes, "native") == {}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_node_tests_pass_in_the_page_as_the_table_says(
+    provider: str, browser: Browser, server: Server
+) -> None:
+    with open_page(browser, server.url) as (page, _):
+        run = node_page.run(
+            page, server.url, PROVIDERS[provider], list(SAMPLED), SAMPLE_S
+        )
+        outcomes = dict(run)
+    assert worse(outcomes, provider) == {}
+    # However slow the machine is, most of them were run.
+    assert len(outcomes) > len(SAMPLED) / 2

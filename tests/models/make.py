@@ -79,9 +79,7 @@ def model(
     return made
 
 
-def node(
-    kind: str, inputs: str, outputs: str, **attributes: object
-) -> onnx.NodeProto:
+def node(kind: str, inputs: str, outputs: str, **attributes: object) -> onnx.NodeProto:
     """`node("Add", "a b", "c")`"""
     return helper.make_node(kind, inputs.split(), outputs.split(), **attributes)
 
@@ -252,9 +250,7 @@ def dynamic() -> onnx.ModelProto:
         node("Sqrt", "sums", "distances"),
         node("Shape", "distances", "shape"),
     ]
-    weights = {
-        f"axis{axis}": np.array([axis], np.int64) for axis in range(3)
-    }
+    weights = {f"axis{axis}": np.array([axis], np.int64) for axis in range(3)}
     inputs = [value("a", FLOAT, ["N", "D"]), value("b", FLOAT, ["M", "D"])]
     outputs = [value("distances", FLOAT, ["N", "M"]), value("shape", INT64, [2])]
     return model("dynamic", nodes, inputs, outputs, weights)

@@ -54,9 +54,7 @@ def natively(names: Iterable[str]) -> Outcomes:
     return dict(node_native.run(PYTHON, FOLDER, "CPUExecutionProvider", names))
 
 
-def in_page(
-    names: list[str], seconds: float
-) -> tuple[dict[str, Outcomes], Where, str]:
+def in_page(names: list[str], seconds: float) -> tuple[dict[str, Outcomes], Where, str]:
     """What became of them by provider, where that was, and the version of onnxruntime-web."""
     mounts = {"/tests/": ROOT / "tests", "/nodes/": FOLDER}
     with Server(mounts=mounts) as server:
@@ -113,7 +111,7 @@ def table(found: dict[str, Outcomes], heads: dict[str, str], notes: str) -> str:
 
 
 def row(head: str, cells: Iterable[object]) -> str:
-    return f"| {head} | " + " | ".join(str(cell or "–") for cell in cells) + " |"
+    return f"| {head} | " + " | ".join(str(cell or "-") for cell in cells) + " |"
 
 
 def differences(native: Outcomes, page: Outcomes) -> list[str]:
@@ -173,7 +171,11 @@ def main() -> int:
     )
     TABLE.write_text(table(found, HEADS, notes))
     kept = {
-        name: {home: reason(*outcomes[name]) or "passed" for home, outcomes in found.items() if name in outcomes}
+        name: {
+            home: reason(*outcomes[name]) or "passed"
+            for home, outcomes in found.items()
+            if name in outcomes
+        }
         for name in sample
     }
     SAMPLE.write_text(json.dumps(kept, indent=1) + "\n")

@@ -6,7 +6,10 @@ import re
 
 # The first that is found in what was said, in this order.
 REASONS = (
-    ("the model's IR version is newer than this onnxruntime", r"[Uu]nsupported model IR"),
+    (
+        "the model's IR version is newer than this onnxruntime",
+        r"[Uu]nsupported model IR",
+    ),
     (
         "the opset is newer than this onnxruntime",
         r"under development|only \*?guarantees\*? support|ValidateOpsetForDomain|Unrecognized attribute",
@@ -24,8 +27,7 @@ REASONS = (
     ("strings", r"\bstrings?\b|locale"),
     (
         "no kernel for the operator with this dtype",
-        r"NOT_IMPLEMENTED|Could not find an implementation|[Nn]o kernel|not implemented"
-        r"|Provider type for",
+        r"NOT_IMPLEMENTED|Could not find|[Nn]o kernel|not implemented|Provider type for",
     ),
     ("a dtype", r"dtype|[Dd]ata type|tensor\(\w+\)"),
 )
@@ -40,7 +42,7 @@ BY_KIND = {
 
 
 def reason(kind: str, detail: str) -> str:
-    """"" for what passed."""
+    """ "" for what passed."""
     if kind == "passed":
         return ""
     if kind == "values":

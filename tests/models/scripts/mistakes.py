@@ -19,7 +19,13 @@ def kind(call, *kinds):
 
 
 run = session.run
-wrong = (state.InvalidArgument, state.Fail, state.NoSuchFile, state.InvalidProtobuf, ValueError)
+wrong = (
+    state.InvalidArgument,
+    state.Fail,
+    state.NoSuchFile,
+    state.InvalidProtobuf,
+    ValueError,
+)
 print("shape:", kind(lambda: run(None, {"pixels": good[:, :5]}), *wrong))
 print("rank:", kind(lambda: run(None, {"pixels": good[0]}), *wrong))
 print("dtype:", kind(lambda: run(None, {"pixels": good.astype(np.float64)}), *wrong))

@@ -12,11 +12,16 @@ for each in session.get_inputs() + session.get_outputs():
     print(each.name, each.type, each.shape)
 
 tokens = np.random.default_rng(2).integers(0, 64, (1, 12))
-hidden, logits, following = session.run(["hidden", "logits", "next"], {"tokens": tokens})
+hidden, logits, following = session.run(
+    ["hidden", "logits", "next"], {"tokens": tokens}
+)
 print(following.dtype, following.tolist())
 
 # Nothing that comes later changes what was said before.
 tokens[0, -1] = (tokens[0, -1] + 1) % 64
 (changed,) = session.run(["hidden"], {"tokens": tokens})
-print(np.abs(changed - hidden)[0, :-1].max() < 1e-5, np.abs(changed - hidden)[0, -1].max() > 0.1)
+print(
+    np.abs(changed - hidden)[0, :-1].max() < 1e-5,
+    np.abs(changed - hidden)[0, -1].max() > 0.1,
+)
 np.savez("outputs.npz", hidden=hidden, logits=logits, next=following)

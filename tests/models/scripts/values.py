@@ -9,7 +9,12 @@ session = ort.InferenceSession("dynamic.onnx", providers=sys.argv[1:])
 a = np.random.default_rng(4).random((6, 6), dtype=np.float32)
 
 value = ort.OrtValue.ortvalue_from_numpy(a)
-print(value.shape(), value.data_type(), value.is_tensor(), np.array_equal(value.numpy(), a))
+print(
+    value.shape(),
+    value.data_type(),
+    value.is_tensor(),
+    np.array_equal(value.numpy(), a),
+)
 
 (distances,) = session.run_with_ort_values(["distances"], {"a": value, "b": value})
 print(distances.shape(), distances.data_type())
@@ -23,5 +28,7 @@ session.run_with_iobinding(binding)
 print(np.array_equal(bound, distances.numpy()))
 
 for _ in range(5):
-    (distances,) = session.run_with_ort_values(["distances"], {"a": distances, "b": value})
+    (distances,) = session.run_with_ort_values(
+        ["distances"], {"a": distances, "b": value}
+    )
 np.savez("outputs.npz", bound=bound, last=distances.numpy())
