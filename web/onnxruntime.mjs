@@ -1,7 +1,8 @@
 // The page of onnxruntime: one program in Python that reads digits, on the GPU and on the CPU.
-import * as counters from "./counters.mjs"; // first: it sees what the libraries copy
+
 import { boot } from "./boot.mjs";
-import { photograph } from "./chain_run.mjs";
+import { photograph } from "./chain_run.mjs"; // counts copies from its begin
+import * as counters from "./counters.mjs";
 import { drawDigits } from "./digits.mjs";
 import { highlight } from "./highlight.mjs";
 import { Pad } from "./pad.mjs";
@@ -22,7 +23,9 @@ const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.l
 async function bytesOf(path) {
   const response = await fetch(path);
   if (response.ok) return new Uint8Array(await response.arrayBuffer());
-  throw new Error(`${path} is missing (${response.status}): \`make demo PAGE=onnxruntime\` makes it`);
+  throw new Error(
+    `${path} is missing (${response.status}): \`make demo PAGE=onnxruntime\` makes it`,
+  );
 }
 
 let python;
@@ -104,7 +107,12 @@ async function runOnce() {
   const labels = gpu.labels.subarray(0, facts.labels.length);
   const right = labels.filter((label, i) => label === facts.labels[i]).length / labels.length;
   const bytes = picture.pixels.length * times;
-  const steps = ways.map(({ name, counts, times }) => ({ name, bytes, ...counts, ms: median(times) }));
+  const steps = ways.map(({ name, counts, times }) => ({
+    name,
+    bytes,
+    ...counts,
+    ms: median(times),
+  }));
   const checks = [
     { name: "GPU and CPU read the same digits", held: same(gpu.labels, cpu.labels) },
     { name: `scores differ by less than ${TOLERANCE}`, held: error < TOLERANCE },

@@ -7,6 +7,7 @@ import queue
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -48,13 +49,15 @@ class Worker:
         self.stdin: IO[str] = self.process.stdin
         self.lines: queue.Queue[str] = queue.Queue()
         # A read that can be given up: of a pipe there is none on every system.
-        threading.Thread(
+        self.reader = threading.Thread(
             target=self.read, args=[self.process.stdout], daemon=True
-        ).start()
+        )
+        self.reader.start()
 
     def read(self, stdout: IO[str]) -> None:
-        for line in stdout:
-            self.lines.put(line)
+        with stdout:
+            for line in stdout:
+                self.lines.put(line)
         self.lines.put("")
 
     def ask(self, name: str) -> list[str]:
@@ -74,3 +77,6 @@ class Worker:
     def end(self) -> None:
         self.process.kill()
         self.process.wait()
+        self.reader.join()
+        with suppress(OSError):  # of what it did not read
+            self.stdin.close()

@@ -29,6 +29,7 @@ REASONS = (
         "no kernel for the operator with this dtype",
         r"NOT_IMPLEMENTED|Could not find|[Nn]o kernel|not implemented|Provider type for",
     ),
+    ("the model contradicts itself about shapes", r"ShapeInferenceError"),
     ("a dtype", r"dtype|[Dd]ata type|tensor\(\w+\)"),
 )
 BY_KIND = {

@@ -99,4 +99,4 @@ for feeds in mistakes:
         print(type(error).__name__)
 
 # %%
-session.run(["logits"], {"pictures": pictures[:1]})[0].argmax()
+session.run(["logits"], {"pictures": pictures[:3]})[0].argmax(axis=1).tolist()
