@@ -123,7 +123,7 @@ class InferenceSession:
         if providers.on_gpu:
             device = providers.device
             usual = _usual_device()
-        with translated(passing=BufferError):
+        with translated(BufferError):
             kept = _browser.Kept(
                 ort.open,
                 model,

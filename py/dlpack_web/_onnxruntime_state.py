@@ -94,13 +94,13 @@ def invalid(message: str) -> Exception:
 
 
 @contextmanager
-def translated(passing: type[Exception] = ReleasedError) -> Iterator[None]:
+def translated(*passing: type[Exception]) -> Iterator[None]:
     """Errors of JavaScript inside become onnxruntime's, but for those of `passing`."""
     try:
         yield
     except DeviceLostError as error:
         raise DeviceLost(f"[ONNXRuntimeError] : 11 : EP_FAIL : {error}") from None
-    except (ReleasedError, passing):
+    except (ReleasedError, *passing):
         raise
     except BufferError as error:  # what our own side refuses, in its words
         raise invalid(str(error)) from None
@@ -115,8 +115,13 @@ def _translated(message: str) -> Exception | None:
     """The exception for an error of onnxruntime-web's; None: it is not of those."""
     found = _CODE.search(message)
     if found is not None:
-        kind = _CLASSES.get(int(found[1]), _CLASSES[1])[0]
-        return worded(kind, found[2].strip())
+        detail = found[2].strip()
+        # Built without exceptions of its own, it has these by another code.
+        if detail.startswith("No Op registered for"):
+            return worded(InvalidGraph, f"This is an invalid model. Error {detail}")
+        if detail.startswith(("[ShapeInferenceError]", "[TypeInferenceError]")):
+            return worded(Fail, detail)
+        return worded(_CLASSES.get(int(found[1]), _CLASSES[1])[0], detail)
     if message.startswith("NO_SUCHFILE: "):
         detail = message.removeprefix("NO_SUCHFILE: ")
         return worded(NoSuchFile, f"Load model failed: {detail}")

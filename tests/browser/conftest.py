@@ -24,6 +24,7 @@ from browser import (
     open_page,
     where_it_should_be,
 )
+from onnx_models import OUTSIDE, WEIGHTS
 from pages import TestPage, inside, outcomes, pack_tests
 from serve import SITE, Server
 
@@ -37,6 +38,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         pytest.fail("build/site is not complete: run `make test`, which builds it")
     bundle = tmp_path_factory.mktemp("bundle")
     pack_tests(bundle / "tests.zip", Path(pytest.__file__).resolve().parents[1])
+    (bundle / "outside.onnx").write_bytes(OUTSIDE)
+    (bundle / "weights.bin").write_bytes(WEIGHTS)
     mounts = {
         "/tests/": ROOT / "tests",
         "/js-source/": ROOT / "js",

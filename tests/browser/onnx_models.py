@@ -1,9 +1,23 @@
 """ONNX models of a node or two, written by the field numbers of onnx.proto."""
 
+import struct
+
 TYPES = {
-    **{"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6},
-    **{"int64": 7, "string": 8, "bool": 9, "float16": 10, "float64": 11},
-    **{"uint32": 12, "uint64": 13, "uint4": 21, "int4": 22},
+    "float32": 1,
+    "uint8": 2,
+    "int8": 3,
+    "uint16": 4,
+    "int16": 5,
+    "int32": 6,
+    "int64": 7,
+    "string": 8,
+    "bool": 9,
+    "float16": 10,
+    "float64": 11,
+    "uint32": 12,
+    "uint64": 13,
+    "uint4": 21,
+    "int4": 22,
 }
 
 
@@ -69,12 +83,13 @@ def graph(nodes, inputs, outputs, *initializers, opset=21):
     )
 
 
-def one_node(op, dtype="float32", shape=("N", 3), inputs=("x",), **more):
+def one_node(op, dtype="float32", shape=("N", 3), inputs=("x",), opset=21):
     """`y = op(*inputs)`."""
     return graph(
-        [node(op, inputs, ("y",), **more)],
+        [node(op, inputs, ("y",))],
         [(name, dtype, shape) for name in dict.fromkeys(inputs)],
         [("y", dtype, shape)],
+        opset=opset,
     )
 
 
@@ -95,3 +110,13 @@ def external(name, dtype, shape, file, offset=0, length=None):
             number(14, 1),
         )
     )
+
+
+# Adds (1, 2, 3), which are in another file.
+OUTSIDE = graph(
+    [node("Add", ("x", "b"), ("y",))],
+    [("x", "float32", ("N", 3))],
+    [("y", "float32", ("N", 3))],
+    external("b", "float32", (3,), "weights.bin", offset=4, length=12),
+)
+WEIGHTS = struct.pack("<4f", 9, 1, 2, 3)

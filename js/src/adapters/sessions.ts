@@ -107,6 +107,7 @@ export class Session {
   readonly ready: Promise<void>;
   readonly #source: Source;
   #session: Promise<any> | undefined;
+  #current: any;
   #facts: ModelFacts | undefined;
   #gpu: GPUDevice | undefined;
   #inputs: Slot[] = [];
@@ -167,6 +168,7 @@ export class Session {
       await made?.release();
       throw error;
     }
+    this.#current = made;
     return made;
   }
 
@@ -199,6 +201,11 @@ export class Session {
     return this.#session;
   }
 
+  /** Whether this session of the library is still the one to run; none in between has failed. */
+  isCurrent(own: unknown): boolean {
+    return own === this.#current;
+  }
+
   /**
    * Lets the next run have a session of its own: after a failed one, onnxruntime-web computes with the
    * inputs of that once more, if outputs stay on the GPU.
@@ -207,6 +214,7 @@ export class Session {
     if (this.#gpu === undefined || this.#released) return;
     const before = this.#session;
     this.#session = undefined;
+    this.#current = undefined;
     this.#dispose(before);
   }
 
@@ -277,7 +285,7 @@ class Run {
       this.#letGo();
       throw error;
     }
-    this.promise = inTurn(session.ort, () => this.#run(options)).finally(() => this.#letGo());
+    this.promise = this.#wait(options).finally(() => this.#letGo());
   }
 
   #feed(index: number, address: number): void {
@@ -313,10 +321,21 @@ class Run {
     }
   }
 
-  async #run(options: object | undefined): Promise<void> {
-    if (this.#released) return;
+  /** Runs when it is its turn, with the session that there is by then. */
+  async #wait(options: object | undefined): Promise<void> {
     const session = this.#session;
-    const own = await session.opened();
+    for (let done = false; !done && !this.#released; ) {
+      const own = await session.opened();
+      done = await inTurn(session.ort, async () => {
+        if (!session.isCurrent(own)) return false;
+        if (!this.#released) await this.#run(own, options);
+        return true;
+      });
+    }
+  }
+
+  async #run(own: any, options: object | undefined): Promise<void> {
+    const session = this.#session;
     let results: Record<string, any>;
     try {
       results = await own.run(this.#feeds, this.#fetches, { ...options });
