@@ -135,7 +135,7 @@ def transformer() -> onnx.ModelProto:
         "heads": np.array([0, 0, 3, HEADS, depth], np.int64),
         "flat": np.array([0, 0, WIDTH], np.int64),
         "thirds": np.array([1, 1, 1], np.int64),
-        "third": np.array([2], np.int64),
+        "first": np.array([0], np.int64),
         "root": np.float32(1 / np.sqrt(depth)),
         "half": np.float32(0.5),
         "unit": np.float32(1),
@@ -178,8 +178,6 @@ def transformer() -> onnx.ModelProto:
         node("MatMul", "hidden words_t", "logits"),
         node("ArgMax", "logits", "next", axis=-1, keepdims=0),
     ]
-    weights["first"] = np.array([0], np.int64)
-    del weights["third"]
     inputs = [value("tokens", INT64, [1, TOKENS])]
     outputs = [
         value("hidden", FLOAT, [1, TOKENS, WIDTH]),
