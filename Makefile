@@ -37,6 +37,8 @@ KIT := build/dlpack-web-gpu-kit.tar.xz
 MODEL := build/model/.done
 MEASUREMENTS := build/measurements/.done
 PYPI_WHEELS := build/wheels/.done
+MODELS := build/models/.done
+NODES := build/nodes/index.json
 LITE := build/lite/.done
 DOCS := build/docs/venv/.done build/docs/typedoc/.done
 EXAMPLE := build/example/example.wasm
@@ -44,6 +46,7 @@ EXAMPLE := build/example/example.wasm
 NEEDS_chain := $(LIBRARIES) $(MODEL)
 NEEDS_arrow := $(LIBRARIES) $(MEASUREMENTS)
 NEEDS_live := $(LIBRARIES) $(MODEL)
+NEEDS_onnxruntime := $(LIBRARIES) $(MODEL)
 NEEDS_lite := $(LITE)
 NEEDS_notebook := $(LITE)
 NEEDS_pyscript.eval := $(LITE)
@@ -63,7 +66,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
 .PHONY: address pack-docs publish-site social-preview release release-check where-it-runs
-.PHONY: docs test-docs
+.PHONY: docs test-docs onnx-table test-onnxruntime
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
 # What goes into the kit, beside what is built.
@@ -91,7 +94,7 @@ test: ## Test: the tests, but for those of notebooks and other browsers
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
 	  test-asan test-browser test-native test-js test-package
 
-test-all: test test-desktop test-live test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
+test-all: test test-desktop test-live test-onnxruntime test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
 
 serve: $(LITE) $(NEEDS_arrow) docs ## Use: the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
 	@$(PYTHON_BIN)/python web/serve.py --port 8000 $(if $(OUTSIDE),--outside)
@@ -158,6 +161,10 @@ native: $(NATIVE) ## Build: the extension for this machine's CPython, installed 
 
 asan: $(ASAN) ## Build: the same under AddressSanitizer and UndefinedBehaviorSanitizer
 
+# The tests that onnx itself has, of single operators: minutes, so the suites run a sample of them.
+onnx-table: $(NODES) $(LIBRARIES) site chromium ## Tend: tests/interop/ONNX.md, of the node tests of ONNX, natively and in a page (6 minutes)
+	@$(PYTHON_BIN)/python tests/models/node_table.py
+
 # Those that the others follow (-c) come first. Old NumPys have no versions for all Pythons.
 locks: build/locks/.done ## Tend: requirements/*.txt anew from requirements/*.in, with the hashes of all files
 	@for name in locks dev docs interop tensorflow model lite desktop pyodide windows $(OLD_NUMPYS:%=numpy-%); do
@@ -221,7 +228,11 @@ test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Nex
 	  tests/package/runtimes.py
 
 test-browser: $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) site chromium) ## Test: pages, Pyodide and WebGPU in Chromium
-	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py
+	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py \
+	  --ignore tests/browser/test_onnxruntime.py
+
+test-onnxruntime: $(MODELS) $(NODES) $(LIBRARIES) site chromium ## Test: scripts for onnxruntime and ONNX's own tests, natively and in Chromium
+	$(PYTHON_BIN)/python -m pytest tests/browser/test_onnxruntime.py
 
 soak: $(NEEDS_live) site chromium ## Test: the landing page for MINUTES=10: its memory has to stay flat
 	@$(PYTHON_BIN)/python tests/browser/soak.py --minutes $(MINUTES)
@@ -230,7 +241,7 @@ test-live: $(NEEDS_live) site chromium ## Test: the landing page, in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser/test_live.py
 
 test-firefox: export BROWSER := firefox ## Test: test-browser and more, in Firefox
-test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package site
+test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(MODELS) $(NODES) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package site
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
 	$(PYTHON_BIN)/python -m pytest tests/browser
 	$(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
@@ -453,7 +464,7 @@ $(KIT): $(LIBRARIES) $(RUNTIMES) $(JS) $(WHEEL) $(NUMPY) $(KIT_FILES) | site
 	$(PYTHON_BIN)/python tests/kit/build.py
 
 $(MODEL): requirements/model.txt web/digits.py $(MAKE_VENV)
-	@echo "[setup] scikit-learn and ONNX into build/model"
+	@echo "[setup] scikit-learn, ONNX and onnxruntime into build/model"
 	rm -rf build/model
 	$(TOOLCHAIN)/make_venv.sh build/model/venv model
 	build/model/venv/bin/python web/digits.py build/model/site
@@ -464,6 +475,15 @@ $(MEASUREMENTS): web/measurements.mjs $(LIBRARIES)
 	@echo "[build] measurements, an Arrow file, into build/measurements"
 	node web/measurements.mjs build/measurements/site
 	touch $@
+
+# What the scripts of tests/models run, and the node tests of the package onnx.
+$(MODELS): tests/models/make.py $(MODEL)
+	@build/model/venv/bin/python tests/models/make.py build/models
+	touch $@
+
+$(NODES): tests/models/node_files.py $(MODEL)
+	@rm -rf build/nodes
+	build/model/venv/bin/python tests/models/node_files.py build/nodes
 
 build/lite/venv/.done: requirements/lite.txt $(MAKE_VENV)
 	@echo "[setup] JupyterLite into build/lite"

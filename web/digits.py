@@ -4,6 +4,7 @@ The data are the handwritten digits that scikit-learn ships (8 x 8 pixels, 0 to 
 of them train a network with one hidden layer, the others test it. Written are
 
 - digits.onnx: pixels [N, 64] (0 to 1, float32) -> logits [N, 10], opset 17;
+- pictures.onnx: a network with convolutions, pictures [N, 1, 8, 8] -> logits [N, 10];
 - digits.png: a photograph, so to speak: 200 digits of the test half, written in ink on
   paper that light falls on from one side;
 - digits.npz: weights and labels, for the NumPy reference in the page;
@@ -18,9 +19,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import helper, numpy_helper
 from PIL import Image
 from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
@@ -28,6 +31,7 @@ ROWS, COLUMNS = 10, 20  # digits in the photograph
 PIXEL = 4  # side of a pixel of a digit, in the photograph
 MARGIN = 2  # paper around a digit, in such pixels
 HIDDEN = 64
+FILTERS = 24  # of the network with convolutions
 SEED = 2026
 
 
@@ -50,12 +54,18 @@ def main(folder: Path) -> None:
     shown = ROWS * COLUMNS
     folder.mkdir(parents=True, exist_ok=True)
     onnx.save(model(weights), folder / "digits.onnx")
+    pictures = convolutions(train, train_labels)
+    onnx.save(pictures, folder / "pictures.onnx")
     photograph(test[:shown]).save(folder / "digits.png")
     np.savez(folder / "digits.npz", labels=test_labels[:shown], **weights)
+    session = onnxruntime.InferenceSession(pictures.SerializeToString())
+    seen = test.reshape(-1, 1, 8, 8).astype(np.float32)
+    (logits,) = session.run(None, {"pictures": seen})
     facts = {
         "trained_on": len(train),
         "tested_on": len(test),
         "accuracy": round(float(accuracy), 4),
+        "pictures_accuracy": round(float((logits.argmax(1) == test_labels).mean()), 4),
         "rows": ROWS,
         "columns": COLUMNS,
         "margin": PIXEL * MARGIN,
@@ -80,10 +90,50 @@ def model(weights: dict[str, np.ndarray]) -> onnx.ModelProto:
         [helper.make_tensor_value_info("logits", kind, ["N", 10])],
         [numpy_helper.from_array(array, name) for name, array in weights.items()],
     )
+    return checked(graph)
+
+
+def checked(graph: onnx.GraphProto) -> onnx.ModelProto:
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     made.ir_version = 8  # what older runtimes read, too
     onnx.checker.check_model(made)
     return made
+
+
+def convolutions(train: np.ndarray, labels: np.ndarray) -> onnx.ModelProto:
+    """Filters of 3 x 3 at random, of which the strongest answers in each 2 x 2 are kept; what
+    these mean is learnt."""
+    filters = np.random.default_rng(SEED).normal(0, 0.5, (FILTERS, 1, 3, 3))
+    padded = np.pad(train.reshape(-1, 8, 8), [(0, 0), (1, 1), (1, 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+    answers = np.einsum("nyxij,fij->nfyx", windows, filters[:, 0]).clip(0)
+    pooled = answers.reshape(-1, FILTERS, 4, 2, 4, 2).max(axis=(3, 5))
+    learnt = LogisticRegression(max_iter=2000, C=0.2)
+    learnt.fit(pooled.reshape(len(train), -1), labels)
+    nodes = [
+        helper.make_node(
+            "Conv", ["pictures", "filters"], ["answers"], pads=[1, 1, 1, 1]
+        ),
+        helper.make_node("Relu", ["answers"], ["strong"]),
+        helper.make_node(
+            "MaxPool", ["strong"], ["pooled"], kernel_shape=[2, 2], strides=[2, 2]
+        ),
+        helper.make_node("Flatten", ["pooled"], ["features"]),
+        helper.make_node("Gemm", ["features", "w", "b"], ["logits"]),
+    ]
+    weights = {"filters": filters, "w": learnt.coef_.T, "b": learnt.intercept_}
+    kind = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        "pictures",
+        [helper.make_tensor_value_info("pictures", kind, ["N", 1, 8, 8])],
+        [helper.make_tensor_value_info("logits", kind, ["N", 10])],
+        [
+            numpy_helper.from_array(np.ascontiguousarray(array, np.float32), name)
+            for name, array in weights.items()
+        ],
+    )
+    return checked(graph)
 
 
 def photograph(digits: np.ndarray) -> Image.Image:

@@ -211,6 +211,22 @@ def options(values: dict[str, Any]) -> Any:
     return to_js(values, dict_converter=js.Object.fromEntries)
 
 
+def js_bytes(data: bytes) -> Any:
+    """A Uint8Array of JavaScript's with a copy of bytes."""
+    _ready()
+    return to_js(data)
+
+
+def has_webgpu() -> bool:
+    """Whether the browser has WebGPU; an adapter is not asked for."""
+    return bool(getattr(getattr(js, "navigator", None), "gpu", None))
+
+
+def read_file(path: str) -> Any:
+    """The contents of a file, as a Uint8Array: Python's own memory need not grow for it."""
+    return pyodide_js.FS.readFile(path)
+
+
 @contextmanager
 def given_once(function: Callable[[], Any] | None) -> Iterator[Any]:
     """A function for JavaScript to call once, later; taken back if the block fails."""

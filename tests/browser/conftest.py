@@ -25,6 +25,7 @@ from browser import (
     where_it_should_be,
 )
 from file_server import MakingHandler
+from onnx_models import OUTSIDE, WEIGHTS
 from pages import TestPage, inside, outcomes, pack_tests
 from serve import SITE, Server
 
@@ -38,6 +39,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         pytest.fail("build/site is not complete: run `make test`, which builds it")
     bundle = tmp_path_factory.mktemp("bundle")
     pack_tests(bundle / "tests.zip", Path(pytest.__file__).resolve().parents[1])
+    (bundle / "outside.onnx").write_bytes(OUTSIDE)
+    (bundle / "weights.bin").write_bytes(WEIGHTS)
     mounts = {
         "/tests/": ROOT / "tests",
         "/js-source/": ROOT / "js",
@@ -45,6 +48,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "/example/": ROOT / "wasm" / "example",
         "/example-built/": ROOT / "build" / "example",
         "/bundle/": bundle,
+        "/nodes/": ROOT / "build" / "nodes",
     }
     with Server(mounts=mounts, handler=MakingHandler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()

@@ -39,7 +39,8 @@ COLOURS = """(canvas) => {
 
 # The others are run by tests of their own, or have nothing to run.
 @pytest.mark.parametrize(
-    "name", sorted({*PAGES} - {"404", "arrow", "beside", "chain", "live"})
+    "name",
+    sorted({*PAGES} - {"404", "arrow", "beside", "chain", "live", "onnxruntime"}),
 )
 def test_page_runs_without_complaint(
     name: str, browser: Browser, server: Server
@@ -123,7 +124,9 @@ def assert_misread_are_told(page: Page, right: float) -> None:
     assert f"{wrong} misread" in page.inner_text("#wrong-ones summary")
 
 
-@pytest.mark.parametrize("name", ["arrow", "beside", "chain", "demo", "live"])
+@pytest.mark.parametrize(
+    "name", ["arrow", "beside", "chain", "demo", "live", "onnxruntime"]
+)
 @pytest.mark.parametrize(
     ("script", "advice"),
     [
@@ -143,7 +146,9 @@ def test_page_without_webgpu_says_what_to_do(
         assert_clean(watch)
 
 
-@pytest.mark.parametrize("name", ["arrow", "beside", "chain", "demo", "live"])
+@pytest.mark.parametrize(
+    "name", ["arrow", "beside", "chain", "demo", "live", "onnxruntime"]
+)
 def test_page_says_what_is_missing_before_anything_is_pressed(
     name: str, browser: Browser, server: Server
 ) -> None:
@@ -248,9 +253,32 @@ def test_arrow_says_that_its_file_is_missing(browser: Browser, server: Server) -
         assert "make demo PAGE=arrow" in page.inner_text("#problem")
 
 
-def test_chain_reads_a_digit_of_ones_own(browser: Browser, server: Server) -> None:
+def test_onnxruntime_shares_the_device_with_kernels(
+    browser: Browser, server: Server
+) -> None:
     with open_page(browser, server.url) as (page, watch):
-        page.goto(f"{server.url}chain.html")
+        result = open_and_run(page, "onnxruntime", server)
+        assert result["ok"], result
+        gpu, cpu, gpu_network, cpu_network = result["steps"]
+        # Between the photograph and the answers nothing is copied or read back.
+        assert (gpu["copies"], gpu["copied_bytes"]) == (1, gpu["bytes"])
+        assert gpu["map_async"] == 1
+        assert gpu_network["map_async"] == 1
+        assert cpu["map_async"] == cpu_network["map_async"] == 0
+        assert result["right"] > 0.95
+        assert 0 < result["max_abs_error"] < 1e-4
+        assert page.eval_on_selector("#photo", COLOURS) > 100
+        assert page.locator("#ways tr").count() == 4
+        assert "checks held" in page.inner_text("#checks-box summary")
+        assert_clean(watch)
+
+
+@pytest.mark.parametrize("name", ["chain", "onnxruntime"])
+def test_page_reads_a_digit_of_ones_own(
+    name: str, browser: Browser, server: Server
+) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        page.goto(f"{server.url}{name}.html")
         page.click("#read-own")
         page.wait_for_selector("#own:has-text('empty')")
         page.click("#samples button:text-is('3')")  # by keyboard, too: it is a button

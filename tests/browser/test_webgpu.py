@@ -30,6 +30,9 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "gpu_upload.py",
         "image_cases.py",
         "frames_cases.py",
+        "onnxruntime_cases.py",
+        "onnxruntime_errors.py",
+        "onnxruntime_values.py",
     ],
 )
 def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
@@ -42,6 +45,27 @@ def test_wasm_memory_that_is_full(
 ) -> None:
     """A page of its own: memory that grew stays."""
     open_test_page(pyodide).pytest(["tests/browser/memory_full.py"]).must_pass()
+
+
+def test_sessions_that_lose_what_they_need(
+    open_test_page: Callable[..., TestPage],
+) -> None:
+    """A page of its own: onnxruntime-web has one device, and memory that grew stays."""
+    open_test_page().pytest(["tests/browser/onnxruntime_lost.py"]).must_pass()
+
+
+def test_synchronous_python_is_told_to_await_sessions(strict_page: TestPage) -> None:
+    message = strict_page.python_sync("""
+from dlpack_web import onnxruntime as ort
+
+try:
+    ort.InferenceSession(b"")
+    message = "nothing was raised"
+except RuntimeError as error:
+    message = str(error)
+message
+""")
+    assert "await InferenceSession.create(" in str(message)
 
 
 @pytest.mark.parametrize(

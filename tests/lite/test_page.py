@@ -156,7 +156,7 @@ def serve_script(page: Page, name: str, text: str, policy: str = "") -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["tour", "images", "onnx", "by_hand"])
+@pytest.mark.parametrize("name", ["tour", "images", "onnx", "onnxruntime", "by_hand"])
 def test_examples_run(name: str, browser: Browser, site: Server) -> None:
     with opened(browser, site, f"#{name}") as notebook:
         notebook.page.click("#run-all")

@@ -25,6 +25,7 @@ PACKAGES = LITE / "packages"  # made by wasm/toolchain/fetch_packages.py
 # What notebooks open: beside them in the file browser, and beside the pages.
 FILES = {
     "digits.png": ROOT / "build" / "model" / "site" / "digits.png",
+    "pictures.onnx": ROOT / "build" / "model" / "site" / "pictures.onnx",
     "photo.jpg": ROOT / "build" / "site" / "photo.jpg",
 }
 BESIDE = {

@@ -66,7 +66,7 @@ async function start({ signals }) {
     postMessage({ type: "picture", number, bitmap }, [bitmap]);
   sliders = pyodide.pyimport("dlw_page");
   say(4);
-  for (const name of ["photo.jpg", "digits.png"]) {
+  for (const name of ["photo.jpg", "digits.png", "pictures.onnx"]) {
     const bytes = await (await fetch(at(`../examples/${name}`))).arrayBuffer();
     pyodide.FS.writeFile(name, new Uint8Array(bytes));
   }

@@ -14,6 +14,8 @@ import {
 } from "./transformers.js";
 
 export { shareDevice } from "./devices.js";
+export { findOrt } from "./finding.js";
+export { Library } from "./sessions.js";
 
 export const adapters = {
   arrow: {

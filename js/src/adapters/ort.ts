@@ -54,7 +54,17 @@ export interface Provider {
   device: GPUDevice;
 }
 
-const ON_GPU = ["float32", "float16", "int32", "int64", "uint32", "uint8", "bool", "int4", "uint4"];
+export const ON_GPU = [
+  "float32",
+  "float16",
+  "int32",
+  "int64",
+  "uint32",
+  "uint8",
+  "bool",
+  "int4",
+  "uint4",
+];
 const ON_CPU = [...ON_GPU, "int8", "int16", "uint16", "uint64", "float64"];
 
 // --- devices ----------------------------------------------------------------------------------------

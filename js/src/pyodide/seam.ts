@@ -408,6 +408,16 @@ export class PythonSeam {
     return this.useDevice(await (await all()).shareDevice(libraries));
   }
 
+  /** A copy of onnxruntime-web, for Python's sessions: as `findOrt` of the adapters takes it. */
+  async onnxruntime(given: unknown, threads: number) {
+    const { findOrt, Library } = await all();
+    return new Library(await findOrt(given, threads), {
+      tensorAt: (address) => this.tensorAt(address),
+      empty: (shape, dtype) => this.bridge.empty(shape, dtype),
+      give: (tensor) => this.#give(tensor),
+    });
+  }
+
   /** Called by C with the address of what a kernel is to be run with. */
   #run(address: number): 0 | 1 {
     try {

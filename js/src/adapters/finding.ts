@@ -1,0 +1,76 @@
+// biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
+/** Where onnxruntime-web is: said, there already, or beside the page. */
+import type { Ort } from "./ort.js";
+
+const FILE = "libraries/ort/ort.webgpu.bundle.min.mjs";
+const NAMES = ["onnxruntime-web/webgpu", "onnxruntime-web"];
+
+const isOrt = (x: any): x is Ort => typeof x?.InferenceSession?.create === "function";
+
+/** A module of it by its URL, which has its WebAssembly beside it. */
+async function importFrom(url: string, threads: number): Promise<Ort> {
+  const { href } = new URL(url, globalThis.location?.href);
+  const module = await import(/* webpackIgnore: true */ /* @vite-ignore */ href);
+  const ort: any = isOrt(module) ? module : module.default;
+  if (!isOrt(ort)) throw new TypeError(`${url} is no module of onnxruntime-web`);
+  const { env } = ort as any;
+  env.wasm.wasmPaths ??= new URL(".", href).href;
+  env.wasm.numThreads ??= threads;
+  env.logLevel = "error";
+  return ort;
+}
+
+/** What a bundler, or an import map, has under the package's name. */
+async function importByName(): Promise<Ort | undefined> {
+  for (const name of NAMES) {
+    try {
+      return (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as Ort;
+    } catch {
+      // There is no import map that knows it.
+    }
+  }
+  return undefined;
+}
+
+/** Whether a file is there. */
+async function exists(url: string): Promise<boolean> {
+  return fetch(url, { method: "HEAD" }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+}
+
+/** Where pages of this project, and JupyterLite beside them, have it. */
+function* places(): Generator<string> {
+  const { origin, href } = globalThis.location;
+  if (!origin.startsWith("http")) return;
+  const { pathname } = new URL(href);
+  yield `${origin}/${FILE}`;
+  for (let folder = pathname; folder.length > 1; ) {
+    folder = folder.slice(0, folder.lastIndexOf("/", folder.length - 2) + 1);
+    if (folder.length > 1) yield `${origin}${folder}${FILE}`;
+  }
+}
+
+/**
+ * The module.
+ *
+ * @param given - it, or its URL; default: `globalThis.ort`, the package by name, or a file of a folder
+ * `libraries/ort` above the page
+ * @param threads - of its WebAssembly, where it is loaded here
+ */
+export async function findOrt(given: unknown, threads: number): Promise<Ort> {
+  if (typeof given === "string") return importFrom(given, threads);
+  if (isOrt(given)) return given;
+  if (given !== undefined && given !== null) {
+    throw new TypeError("this is neither a module of onnxruntime-web nor its URL");
+  }
+  const { ort } = globalThis as any;
+  const there = isOrt(ort) ? ort : await importByName();
+  if (there) return there;
+  for (const url of places()) if (await exists(url)) return importFrom(url, threads);
+  throw new Error(
+    `NO_LIBRARY: onnxruntime-web was not found: neither globalThis.ort, nor an import map's ` +
+      `"${NAMES[0]}", nor a folder libraries/ort above this page`,
+  );
+}

@@ -1,0 +1,116 @@
+/**
+ * What an ONNX file says of itself, as far as onnxruntime-web does not tell: read by the field numbers of
+ * onnx.proto. Of what is no model, nothing; to say so is ORT's.
+ */
+
+/** By the names that Python's `ModelMetadata` has. */
+export interface ModelFacts {
+  producer_name: string;
+  graph_name: string;
+  domain: string;
+  description: string;
+  graph_description: string;
+  version: number;
+  custom_metadata_map: Record<string, string>;
+}
+
+type Field = readonly [id: number, value: number | Uint8Array];
+
+/** The fields of a message, to where it is none. */
+function* fields(bytes: Uint8Array): Generator<Field> {
+  let at = 0;
+  const varint = () => {
+    let value = 0;
+    for (let scale = 1; at < bytes.length; scale *= 128) {
+      const byte = bytes[at++] as number;
+      value += (byte & 127) * scale;
+      if (byte < 128) return value;
+    }
+    return Number.NaN;
+  };
+  while (at < bytes.length) {
+    const tag = varint();
+    const [id, kind] = [Math.floor(tag / 8), tag % 8];
+    if (kind === 0) {
+      yield [id, varint()];
+    } else {
+      const length = kind === 2 ? varint() : kind === 5 ? 4 : kind === 1 ? 8 : Number.NaN;
+      if (!(at + length <= bytes.length)) return;
+      yield [id, bytes.subarray(at, at + length)];
+      at += length;
+    }
+  }
+}
+
+const isMessage = (value: Field[1]): value is Uint8Array => typeof value !== "number";
+const textOf = (value: Field[1]) => (isMessage(value) ? new TextDecoder().decode(value) : "");
+
+/** What the head of a model says. */
+export function modelFacts(model: Uint8Array): ModelFacts {
+  const facts: ModelFacts = {
+    producer_name: "",
+    graph_name: "",
+    domain: "",
+    description: "",
+    graph_description: "",
+    version: 0,
+    custom_metadata_map: {},
+  };
+  for (const [id, value] of fields(model)) {
+    if (id === 2) facts.producer_name = textOf(value);
+    else if (id === 4) facts.domain = textOf(value);
+    else if (id === 5) facts.version = Number(value);
+    else if (id === 6) facts.description = textOf(value);
+    else if (id === 7 && isMessage(value)) {
+      for (const [part, text] of fields(value)) {
+        if (part === 2) facts.graph_name = textOf(text);
+        else if (part === 10) facts.graph_description = textOf(text);
+      }
+    } else if (id === 14 && isMessage(value)) {
+      const [key, text] = pairOf(value);
+      facts.custom_metadata_map[key] = text;
+    }
+  }
+  return facts;
+}
+
+/** A StringStringEntryProto. */
+function pairOf(entry: Uint8Array): [string, string] {
+  const found: [string, string] = ["", ""];
+  for (const [id, value] of fields(entry)) if (id === 1 || id === 2) found[id - 1] = textOf(value);
+  return found;
+}
+
+/** The names of the files that tensors of a model are in. */
+export function externalFiles(model: Uint8Array): string[] {
+  const found = new Set<string>();
+  for (const [id, value] of fields(model)) if (id === 7 && isMessage(value)) inGraph(value, found);
+  return [...found];
+}
+
+function inGraph(graph: Uint8Array, found: Set<string>): void {
+  for (const [id, value] of fields(graph)) {
+    if (!isMessage(value)) continue;
+    if (id === 5) inTensor(value, found);
+    else if (id === 1) inNode(value, found);
+  }
+}
+
+function inNode(node: Uint8Array, found: Set<string>): void {
+  for (const [id, attribute] of fields(node)) {
+    if (id !== 5 || !isMessage(attribute)) continue;
+    for (const [part, value] of fields(attribute)) {
+      if (!isMessage(value)) continue;
+      if (part === 5 || part === 10) inTensor(value, found);
+      else if (part === 6 || part === 11) inGraph(value, found);
+    }
+  }
+}
+
+function inTensor(tensor: Uint8Array, found: Set<string>): void {
+  for (const [id, entry] of fields(tensor)) {
+    if (id !== 13 || !isMessage(entry)) continue;
+    const [key, value] = pairOf(entry);
+    if (key === "location") found.add(value);
+  }
+}

@@ -1,0 +1,441 @@
+// biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
+/**
+ * Sessions of onnxruntime-web as Python's `dlpack_web.onnxruntime` has them: feeds come as addresses
+ * of tensors, and results go as new holds or into tensors that are there.
+ *
+ * All that runs in one copy of the library runs one after the other: its WebAssembly can neither
+ * begin a second call while one waits for the GPU, nor mount two sessions' files at once.
+ */
+import { CopyError, ReleasedError } from "../core/errors.js";
+import type { GPUDevice } from "../core/globals.js";
+import type { Tensor } from "../core/tensor.js";
+import { useDevice as register } from "../webgpu/device.js";
+import { checkAlive } from "../webgpu/faults.js";
+import { read } from "../webgpu/transfer.js";
+import { inTurn, isUsable } from "./common.js";
+import { shareDevice } from "./devices.js";
+import { externalFiles, type ModelFacts, modelFacts } from "./onnx.js";
+import { fromOrt, ON_GPU, type Ort, toOrt } from "./ort.js";
+
+/** What of Pyodide's memory is needed here. */
+export interface Memory {
+  /** The tensor at an address, with a hold of its own. */
+  tensorAt(address: number): Tensor;
+  /** Fresh memory of Python's. */
+  empty(shape: readonly number[], dtype: any): Tensor;
+  /** Moves a tensor to Python: a hold for it to take over. */
+  give(tensor: Tensor): number;
+}
+
+/** What an input or output is; `shape` has names, numbers and, for what is not known, -1. */
+interface Slot {
+  name: string;
+  isTensor: boolean;
+  type?: string;
+  shape?: (number | string)[];
+}
+
+/** From this size on elements go to the GPU straight from Python's memory. */
+const UPLOADED_BYTES = 1 << 14;
+/** Those that a GPU computes with: others are mostly shapes and indices, which ORT wants itself. */
+const UPLOADED = ["float32", "float16", "uint8"];
+
+/** Where an output goes that stays on the device; 0 is Python's memory, others are addresses. */
+const ON_DEVICE = 1;
+
+/** One copy of onnxruntime-web. */
+export class Library {
+  readonly ort: Ort;
+  readonly #memory: Memory;
+
+  constructor(ort: Ort, memory: Memory) {
+    this.ort = ort;
+    this.#memory = memory;
+  }
+
+  /** The version of onnxruntime-web. */
+  get version(): string {
+    return (this.ort.env as any).versions?.web ?? "";
+  }
+
+  /** What of the library is told by how much it says, from 0 (all) to 4 (what is fatal). */
+  logFrom(severity: number): void {
+    Reflect.set(this.ort.env, "logLevel", LEVELS[severity]);
+  }
+
+  /** Names of the files that a model in memory has its weights in. */
+  filesOf(model: Uint8Array): string[] {
+    return externalFiles(model);
+  }
+
+  /**
+   * Begins to load a model.
+   *
+   * @param model - a copy of its bytes, which is kept, or its URL
+   * @param files - contents of files that it has its weights in, by their names in the model; those
+   * that are missing are looked for beside a URL
+   * @param usual - the device to use where `options` has the provider "webgpu" and the library runs on
+   * none yet; default: a new one
+   * @param device - the one to use in any case
+   */
+  open(
+    model: Uint8Array | string,
+    files: Record<string, Uint8Array>,
+    options: object,
+    usual?: GPUDevice,
+    device?: GPUDevice,
+  ): Session {
+    return new Session(this.ort, this.#memory, { model, files, options, usual, device });
+  }
+}
+
+const LEVELS = ["verbose", "info", "warning", "error", "fatal"];
+
+interface Source {
+  model: Uint8Array | string;
+  files: Record<string, Uint8Array>;
+  options: { executionProviders?: unknown[] };
+  usual: GPUDevice | undefined;
+  device: GPUDevice | undefined;
+}
+
+/** A session, and what it is made of once more after a run has failed; see {@link Session.renew}. */
+export class Session {
+  readonly ort: Ort;
+  readonly memory: Memory;
+  /** Resolves when the model is loaded. */
+  readonly ready: Promise<void>;
+  readonly #source: Source;
+  #session: Promise<any> | undefined;
+  #current: any;
+  #facts: ModelFacts | undefined;
+  #gpu: GPUDevice | undefined;
+  #inputs: Slot[] = [];
+  #outputs: Slot[] = [];
+  #released = false;
+
+  constructor(ort: Ort, memory: Memory, source: Source) {
+    this.ort = ort;
+    this.memory = memory;
+    this.#source = source;
+    this.#session = this.#open();
+    this.ready = this.#session.then(() => {});
+  }
+
+  /** The device that it runs on; undefined on the CPU. */
+  get device(): GPUDevice | undefined {
+    return this.#gpu;
+  }
+
+  /** What is known of the model. */
+  get facts(): { inputs: Slot[]; outputs: Slot[]; model: ModelFacts | undefined } {
+    return { inputs: this.#inputs, outputs: this.#outputs, model: this.#facts };
+  }
+
+  async #open(): Promise<any> {
+    const { options } = this.#source;
+    const onGPU = options.executionProviders?.includes("webgpu");
+    if (onGPU) this.#gpu = await this.#device();
+    const { model, files } = await this.#load();
+    this.#facts = modelFacts(model);
+    const externalData = Object.entries(files).map(([path, data]) => ({ path, data }));
+    const create = (locations: object) =>
+      inTurn(this.ort, () => {
+        const wanted = { ...options, ...locations };
+        return createSession(
+          this.ort,
+          model,
+          externalData.length ? { ...wanted, externalData } : wanted,
+        );
+      });
+    let made = await create(onGPU ? { preferredOutputLocation: "gpu-buffer" } : {});
+    try {
+      if (onGPU) {
+        const stays = (slot: Slot) => slot.isTensor && ON_GPU.includes(slot.type as string);
+        const outputs: Slot[] = made.outputMetadata;
+        // Only now it is known that a GPU has no room for some of them.
+        if (!outputs.every(stays)) {
+          const on = outputs.filter(stays).map(({ name }) => [name, "gpu-buffer"]);
+          const before = made;
+          made = undefined;
+          await before.release();
+          made = await create({ preferredOutputLocation: Object.fromEntries(on) });
+        }
+      }
+      this.#inputs = [...made.inputMetadata];
+      this.#outputs = [...made.outputMetadata];
+    } catch (error) {
+      await made?.release();
+      throw error;
+    }
+    this.#current = made;
+    return made;
+  }
+
+  async #device(): Promise<GPUDevice> {
+    const { ort } = this;
+    const { usual, device } = this.#source;
+    const started: GPUDevice | undefined = await ort.env.webgpu?.device;
+    const runs = started !== undefined && (await isUsable(started));
+    return shareDevice({ ort }, { device: device ?? (runs ? undefined : usual) });
+  }
+
+  /** The model and its files; what it lacks is fetched. */
+  async #load() {
+    const { model: given, files: known } = this.#source;
+    if (typeof given !== "string") return { model: given, files: known };
+    const model = await fetched(given);
+    const files = { ...known };
+    await Promise.all(
+      externalFiles(model).map(async (name) => {
+        files[name] ??= await fetched(new URL(name, new URL(given, location.href)).href);
+      }),
+    );
+    return { model, files };
+  }
+
+  /** The session of the library. */
+  async opened(): Promise<any> {
+    if (this.#released) throw new ReleasedError("this session was released");
+    this.#session ??= this.#open();
+    return this.#session;
+  }
+
+  /** Whether this session of the library is still the one to run; none in between has failed. */
+  isCurrent(own: unknown): boolean {
+    return own === this.#current;
+  }
+
+  /**
+   * Lets the next run have a session of its own: after a failed one, onnxruntime-web computes with the
+   * inputs of that once more, if outputs stay on the GPU.
+   */
+  renew(): void {
+    if (this.#gpu === undefined || this.#released) return;
+    const before = this.#session;
+    this.#session = undefined;
+    this.#current = undefined;
+    this.#dispose(before);
+  }
+
+  /**
+   * Begins a run; nothing else has to hold the tensors.
+   *
+   * @param options - of the run, if any
+   * @param strings - `{data, dims}` of inputs of strings, by their numbers
+   * @param count - number of the other feeds
+   * @param numbers - for each of those the number of the input and the address of the tensor, then for
+   * each output its number and where it goes: 0 Python's memory, 1 it stays on the device, or the address
+   * of a tensor to be written over
+   */
+  start(
+    options: object | undefined,
+    strings: Record<number, { data: string[]; dims: number[] }> | undefined,
+    count: number,
+    ...numbers: number[]
+  ): Run {
+    return new Run(this, options, strings, numbers.slice(0, 2 * count), numbers.slice(2 * count));
+  }
+
+  /** Ends it, when the runs that were begun are done. */
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    this.#dispose(this.#session);
+    this.#session = undefined;
+  }
+
+  #dispose(session: Promise<any> | undefined): void {
+    session?.then((made) => inTurn(this.ort, () => made.release())).catch(() => {}); // whoever waited for it was told
+  }
+}
+
+/** A run of a session, from its begin until all results were taken or let go of. */
+class Run {
+  /** Resolves when the results are there. */
+  readonly promise: Promise<void>;
+  readonly #session: Session;
+  readonly #outputs: { slot: Slot; to: number; target: Tensor | undefined }[] = [];
+  readonly #feeds: Record<string, any> = {};
+  readonly #fetches: Record<string, any> = {};
+  /** What there is of results: tensors, and strings. */
+  #values: (Tensor | { data: string[]; dims: number[] })[] = [];
+  #released = false;
+
+  constructor(
+    session: Session,
+    options: object | undefined,
+    strings: Record<number, { data: string[]; dims: number[] }> | undefined,
+    feeds: number[],
+    outputs: number[],
+  ) {
+    this.#session = session;
+    if (session.device) checkAlive(register(session.device));
+    try {
+      for (const [i, { data, dims }] of Object.entries(strings ?? {})) {
+        const { name } = session.facts.inputs[+i] as Slot;
+        this.#feeds[name] = new session.ort.Tensor("string", data, dims);
+      }
+      for (let i = 0; i < feeds.length; i += 2)
+        this.#feed(feeds[i] as number, feeds[i + 1] as number);
+      for (let i = 0; i < outputs.length; i += 2) {
+        this.#fetch(outputs[i] as number, outputs[i + 1] as number);
+      }
+    } catch (error) {
+      this.#letGo();
+      throw error;
+    }
+    this.promise = this.#wait(options).finally(() => this.#letGo());
+  }
+
+  #feed(index: number, address: number): void {
+    const { ort, memory, device, facts } = this.#session;
+    let tensor = memory.tensorAt(address);
+    try {
+      if (device && !tensor.device.gpu && isUploaded(tensor)) {
+        const host = tensor;
+        tensor = host.to(device);
+        host.release();
+      }
+      this.#feeds[(facts.inputs[index] as Slot).name] = toOrt(ort, tensor);
+    } finally {
+      tensor.release();
+    }
+  }
+
+  #fetch(index: number, to: number): void {
+    const { ort, memory, facts } = this.#session;
+    const slot = facts.outputs[index] as Slot;
+    const target = to > ON_DEVICE ? memory.tensorAt(to) : undefined;
+    this.#outputs.push({ slot, to, target });
+    this.#fetches[slot.name] = null;
+    // Its buffer cannot be read and written at once.
+    const isFed = Object.values(this.#feeds).some(
+      (feed) => feed.location === "gpu-buffer" && feed.gpuBuffer === target?.buffer,
+    );
+    if (!target?.device.gpu || isFed) return;
+    try {
+      this.#fetches[slot.name] = toOrt(ort, target, { copy: false });
+    } catch (error) {
+      if (!(error instanceof CopyError)) throw error; // it is written over afterwards
+    }
+  }
+
+  /** Runs when it is its turn, with the session that there is by then. */
+  async #wait(options: object | undefined): Promise<void> {
+    const session = this.#session;
+    for (let done = false; !done && !this.#released; ) {
+      const own = await session.opened();
+      done = await inTurn(session.ort, async () => {
+        if (!session.isCurrent(own)) return false;
+        if (!this.#released) await this.#run(own, options);
+        return true;
+      });
+    }
+  }
+
+  async #run(own: any, options: object | undefined): Promise<void> {
+    const session = this.#session;
+    let results: Record<string, any>;
+    try {
+      results = await own.run(this.#feeds, this.#fetches, { ...options });
+    } catch (error) {
+      session.renew();
+      if (session.device) checkAlive(register(session.device));
+      throw asError(error);
+    }
+    try {
+      await this.#take(results);
+      if (session.device) checkAlive(register(session.device));
+    } finally {
+      for (const value of Object.values(results)) value.dispose();
+      if (this.#released) this.release();
+    }
+  }
+
+  /** Takes the results to where they are to go. */
+  async #take(results: Record<string, any>): Promise<void> {
+    const { ort, memory } = this.#session;
+    const sources: Tensor[] = [];
+    const targets: Tensor[] = [];
+    const passing: Tensor[] = [];
+    try {
+      for (const { slot, to, target } of this.#outputs) {
+        const value = results[slot.name];
+        if (value.type === "string") {
+          this.#values.push({ data: value.data, dims: [...value.dims] });
+          continue;
+        }
+        if (value === this.#fetches[slot.name]) {
+          this.#values.push((target as Tensor).reshape((target as Tensor).shape));
+          continue;
+        }
+        const tensor = fromOrt(ort, value);
+        if (target && (target.device.gpu || !tensor.device.gpu)) {
+          passing.push(tensor);
+          target.write(tensor);
+          this.#values.push(target.reshape(target.shape));
+        } else if (tensor.device.gpu && to !== ON_DEVICE) {
+          passing.push(tensor);
+          const host = target?.reshape(target.shape) ?? memory.empty(tensor.shape, tensor.dtype);
+          this.#values.push(host);
+          sources.push(tensor);
+          targets.push(host);
+        } else {
+          this.#values.push(tensor);
+        }
+      }
+      if (sources.length > 0) await read(sources, targets);
+    } finally {
+      for (const tensor of passing) tensor.release();
+    }
+  }
+
+  /** The hold of a result for Python to take over. */
+  take(i: number): number {
+    const value = this.#values[i] as Tensor;
+    return this.#session.memory.give(value);
+  }
+
+  /** A result of strings. */
+  strings(i: number): unknown {
+    return this.#values[i];
+  }
+
+  /** Lets go of what was not taken; of what is not there yet, later. */
+  release(): void {
+    this.#released = true;
+    for (const value of this.#values) if ("release" in value) value.release();
+  }
+
+  /** Lets go of what was needed for the run. */
+  #letGo(): void {
+    for (const each of [...Object.values(this.#feeds), ...Object.values(this.#fetches)])
+      each?.dispose();
+    for (const { target } of this.#outputs) target?.release();
+  }
+}
+
+/** C++ throws numbers. */
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
+
+function isUploaded({ dtype, nbytes }: Tensor): boolean {
+  return nbytes >= UPLOADED_BYTES && UPLOADED.includes(dtype);
+}
+
+async function createSession(ort: Ort, model: Uint8Array, options: object): Promise<any> {
+  const { create } = ort.InferenceSession as NonNullable<Ort["InferenceSession"]>;
+  return create.call(ort.InferenceSession, model, options).catch((error) => {
+    throw asError(error);
+  });
+}
+
+async function fetched(url: string): Promise<Uint8Array> {
+  const response = await fetch(url).catch((cause) => {
+    throw new Error(`NO_SUCHFILE: ${url} cannot be fetched: ${cause.message}`, { cause });
+  });
+  if (!response.ok) throw new Error(`NO_SUCHFILE: ${url} gives ${response.status}`);
+  return new Uint8Array(await response.arrayBuffer());
+}

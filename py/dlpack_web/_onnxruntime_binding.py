@@ -1,0 +1,152 @@
+"""IOBinding: what goes in and where it comes out, said before the run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ._onnxruntime_state import NotImplemented as NotThere
+from ._onnxruntime_state import worded
+from ._onnxruntime_types import dtype_meant
+from ._onnxruntime_value import OrtValue, named_device
+from ._tensor import Tensor, from_gpu_buffer, to_host
+
+
+class IOBinding:
+    """Inputs and outputs of a session; made by `session.io_binding()`.
+
+    Outputs that are bound to "webgpu" stay on the GPU, and may be bound as inputs of the
+    next run: nothing is read back.
+
+    >>> from dlpack_web import onnxruntime as ort
+    >>> session = await ort.InferenceSession.create(model)
+    >>> binding = session.io_binding()
+    >>> binding.bind_cpu_input("x", np.ones(3, "float32"))
+    >>> binding.bind_output("y")
+    >>> await session.run_with_iobinding_async(binding)
+    >>> binding.get_outputs()[0].numpy()
+    array([2., 2., 2.], dtype=float32)
+    """
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._inputs: dict[str, Any] = {}
+        self._outputs: dict[str, Tensor | int] = {}
+        self._results: list[OrtValue] = []
+
+    def bind_cpu_input(self, name: str, arr_on_cpu: "np.ndarray[Any, Any]") -> None:
+        """Binds an array, which is read at every run."""
+        self._check_input(name)
+        self._inputs[name] = arr_on_cpu
+
+    def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
+        """Binds an OrtValue, on the CPU or on the session's device."""
+        self._check_input(name)
+        if not isinstance(ortvalue, OrtValue):
+            raise TypeError(f"ortvalue is an OrtValue, not {ortvalue!r}")
+        self._inputs[name] = ortvalue
+
+    def bind_input(
+        self,
+        name: str,
+        device_type: str,
+        device_id: int,
+        element_type: Any,
+        shape: Sequence[int],
+        buffer_ptr: Any,
+    ) -> None:
+        """Binds a GPUBuffer of the session's device; of addresses on the CPU there are arrays:
+        `bind_cpu_input`."""
+        self._check_input(name)
+        if device_type.lower() == "cpu":
+            raise worded(
+                NotThere, "addresses are not taken: use bind_cpu_input(name, array)"
+            )
+        named_device(device_type, device_id)
+        self._session.place(device_type)
+        dtype = dtype_meant(element_type)
+        device = self._session.device
+        self._inputs[name] = OrtValue(
+            from_gpu_buffer(buffer_ptr, shape, dtype, device=device)
+        )
+
+    def _check_input(self, name: str) -> None:
+        if name not in {arg.name for arg in self._session.get_inputs()}:
+            raise RuntimeError(
+                f"Failed to find NodeArg with name: {name} in the def list"
+            )
+
+    def bind_output(
+        self,
+        name: str,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        element_type: Any = None,
+        shape: Sequence[int] | None = None,
+        buffer_ptr: Any = None,
+    ) -> None:
+        """Where an output is to be: "cpu", "webgpu", or a GPUBuffer that is there."""
+        if buffer_ptr is None:
+            self._outputs[name] = self._session.place(device_type)
+            return
+        if element_type is None or shape is None:
+            raise ValueError(
+                "`element_type` and `shape` are to be provided if pre-allocated memory is "
+                "provided"
+            )
+        if device_type.lower() == "cpu":
+            raise worded(
+                NotThere,
+                "addresses are not taken: use bind_ortvalue_output(name, "
+                "OrtValue.ortvalue_from_numpy(array))",
+            )
+        self._session.place(device_type)
+        dtype = dtype_meant(element_type)
+        device = self._session.device
+        self._outputs[name] = from_gpu_buffer(buffer_ptr, shape, dtype, device=device)
+
+    def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
+        """Writes an output over an OrtValue, of the shape and dtype that it will have."""
+        if ortvalue.device_name() != "cpu":
+            self._session.place("webgpu")
+        self._outputs[name] = ortvalue.tensor
+
+    def synchronize_inputs(self) -> None:
+        """Nothing: WebGPU does all in the order in which it was said."""
+
+    synchronize_outputs = synchronize_inputs
+
+    def get_outputs(self) -> list[OrtValue]:
+        """The results of the last run, in the order in which outputs were bound."""
+        return self._results
+
+    get_outputs_as_ortvaluevector = get_outputs
+
+    def copy_outputs_to_cpu(self) -> "list[np.ndarray[Any, Any]]":
+        """The results as arrays; of a GPU read back, where Python can wait."""
+        return [value.numpy() for value in self._results]
+
+    async def copy_outputs_to_cpu_async(self) -> "list[np.ndarray[Any, Any]]":
+        """The same, to be awaited: all with one submit and one map."""
+        arrays = iter(
+            await to_host(
+                *(
+                    value.tensor
+                    for value in self._results
+                    if value.data_type() != "tensor(string)"
+                )
+            )
+        )
+        return [
+            value.numpy() if value.data_type() == "tensor(string)" else next(arrays)
+            for value in self._results
+        ]
+
+    def clear_binding_inputs(self) -> None:
+        """Lets go of all inputs."""
+        self._inputs.clear()
+
+    def clear_binding_outputs(self) -> None:
+        """Lets go of all outputs, and of the last results."""
+        self._outputs.clear()
+        self._results = []

@@ -1,0 +1,165 @@
+"""What a session is fed with, checked by what the model says of its inputs."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._device import Device
+from ._onnxruntime_state import invalid
+from ._onnxruntime_types import type_of
+from ._onnxruntime_value import OrtValue
+from ._tensor import Tensor, share
+
+
+class NodeArg(NamedTuple):
+    """An input or output of a model."""
+
+    name: str
+    type: str
+    shape: list[int | str | None]
+
+
+def node_arg(slot: Mapping[str, Any]) -> NodeArg:
+    """Of what JavaScript knows; the rank of what is no tensor is not known."""
+    if not slot["isTensor"]:
+        return NodeArg(slot["name"], "unknown", [])
+    shape = [
+        None if not isinstance(extent, str) and extent < 0 else extent
+        for extent in slot["shape"]
+    ]
+    return NodeArg(slot["name"], type_of(slot["type"]), shape)
+
+
+class Feeds:
+    """The inputs of one session."""
+
+    def __init__(self, inputs: list[NodeArg], device: Device | None) -> None:
+        self._inputs = {arg.name: (i, arg) for i, arg in enumerate(inputs)}
+        self._device = device
+
+    def check_names(self, feeds: Mapping[str, Any]) -> None:
+        """ValueError for inputs that are missing, InvalidArgument for names of none."""
+        if feeds.keys() == self._inputs.keys():
+            return
+        missing = [name for name in self._inputs if name not in feeds]
+        if missing:
+            raise ValueError(
+                f"Required inputs ({missing}) are missing from input feed ({list(feeds)})."
+            )
+        wrong = next(name for name in feeds if name not in self._inputs)
+        if not isinstance(wrong, str):
+            raise TypeError(f"names of inputs are str, not {wrong!r}")
+        raise invalid(f"Invalid input name: {wrong}")
+
+    def collected(
+        self, feeds: Mapping[str, Any]
+    ) -> tuple[list[tuple[int, Tensor]], dict[str, Any]]:
+        """Tensors by the numbers of their inputs, and what there is of strings."""
+        tensors: list[tuple[int, Tensor]] = []
+        strings: dict[str, Any] = {}
+        for name, given in feeds.items():
+            i, arg = self._inputs[name]
+            value = given._tensor if isinstance(given, OrtValue) else given
+            if arg.type == "tensor(string)":
+                strings[str(i)] = _strings(arg, value)
+            else:
+                tensors.append((i, self._tensor(arg, value)))
+        return tensors, strings
+
+    def _tensor(self, arg: NodeArg, value: Any) -> Tensor:
+        tensor = value if type(value) is Tensor else _shared(arg, value)
+        actual = type_of(tensor.dtype)
+        if actual != arg.type and arg.type != "unknown":
+            raise invalid(
+                f"Unexpected input data type. Actual: ({actual}) , expected: ({arg.type})"
+            )
+        _check_shape(arg, tensor.shape)
+        device = tensor.device
+        if device.is_host or device == self._device:
+            return tensor
+        runs = "on the CPU" if self._device is None else f"on {self._device}"
+        raise invalid(
+            f"input {arg.name} is on {device}, and this session runs {runs}: "
+            "`await tensor.to_host()` first, or make the session on that device"
+        )
+
+
+def _shared(arg: NodeArg, value: Any) -> Tensor:
+    """A hold on the memory of a feed; lists and what lies oddly are copied."""
+    if isinstance(value, list):
+        value = np.array(value, dtype=_dtype_for(arg))
+    elif not (hasattr(value, "__dlpack__") or hasattr(value, "__array__")):
+        raise RuntimeError(f"Unable to handle object of type {type(value)}")
+    array = value if isinstance(value, np.ndarray) else None
+    if array is None and not hasattr(value, "__dlpack__"):
+        array = value = np.asarray(value)
+    if array is not None and not array.dtype.isnative:
+        value = array.astype(array.dtype.newbyteorder("="))
+    try:
+        return share(value)
+    except BufferError as error:
+        if array is None or array.dtype.kind in "OUSMmV":
+            raise invalid(f"input {arg.name}: {error}") from None
+        return share(array.copy())  # it was not aligned
+
+
+_BY_TYPE = {
+    type_of(name): np.dtype(name)
+    for name in (
+        *("float32", "float64", "float16", "bool"),
+        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    )
+}
+
+
+def _dtype_for(arg: NodeArg) -> "np.dtype[Any] | None":
+    return _BY_TYPE.get(arg.type)
+
+
+def _strings(arg: NodeArg, value: Any) -> dict[str, Any]:
+    """Strings as JavaScript takes them."""
+    if isinstance(value, Tensor):
+        raise invalid(
+            f"Unexpected input data type. Actual: ({type_of(value.dtype)}) , expected: "
+            "(tensor(string))"
+        )
+    array = np.asarray(value)
+    if array.dtype.kind not in "OUS":
+        actual = type_of(array.dtype.name)
+        raise invalid(
+            f"Unexpected input data type. Actual: ({actual}) , expected: (tensor(string))"
+        )
+    _check_shape(arg, array.shape)
+    data = [
+        each.decode() if isinstance(each, bytes) else str(each) for each in array.flat
+    ]
+    return {"data": data, "dims": list(array.shape)}
+
+
+def _check_shape(arg: NodeArg, shape: tuple[int, ...]) -> None:
+    expected = arg.shape
+    if len(shape) != len(expected):
+        if not expected:
+            return  # of a scalar, or of what is not known: ORT sees which
+        raise invalid(
+            f"Invalid rank for input: {arg.name} Got: {len(shape)} Expected: "
+            f"{len(expected)} Please fix either the inputs/outputs or the model."
+        )
+    wrong = list(_differing(shape, expected))
+    if wrong:
+        raise invalid(
+            f"Got invalid dimensions for input: {arg.name} for the following indices\n"
+            + "".join(
+                f" index: {i} Got: {got} Expected: {want}\n" for i, got, want in wrong
+            )
+            + " Please fix either the inputs/outputs or the model."
+        )
+
+
+def _differing(
+    shape: tuple[int, ...], expected: list[int | str | None]
+) -> Iterable[tuple[int, int, int]]:
+    for i, (got, want) in enumerate(zip(shape, expected, strict=True)):
+        if isinstance(want, int) and got != want:
+            yield i, got, want

@@ -1,0 +1,99 @@
+"""onnxruntime-web: loaded once, when it is needed."""
+
+from typing import Any
+
+from . import _browser
+from ._onnxruntime_options import CPU_PROVIDER, WASM, WEBGPU
+from ._onnxruntime_state import translated
+
+_LEVELS = range(5)  # from verbose to fatal
+
+
+class _Wanted:
+    """What was said of the library before it was loaded."""
+
+    module: Any = None
+    threads = 1
+    severity: int | None = None
+    loaded: Any = None
+
+
+def is_loaded() -> bool:
+    """Whether the library is there."""
+    return _Wanted.loaded is not None
+
+
+async def load(module_or_url: Any = None, *, threads: int = 1) -> None:
+    """Loads onnxruntime-web, which the first session does by itself otherwise.
+
+    module_or_url: its module (JsProxy), or the URL of one that has its WebAssembly beside
+    it. Default: `globalThis.ort`, the package "onnxruntime-web" of an import map, or
+    `libraries/ort/` above the page, where this project's pages and JupyterLite have it.
+    threads: of the WebAssembly, where the page is cross-origin isolated and loads it here.
+    RuntimeError if another copy was loaded already; ImportError if there is none.
+
+    >>> from dlpack_web import onnxruntime
+    >>> await onnxruntime.load()
+    >>> onnxruntime.get_device()
+    'WEBGPU'
+    """
+    if _Wanted.loaded is not None:
+        if module_or_url is not None:
+            raise RuntimeError(
+                "onnxruntime-web was loaded already: call load() before the first session"
+            )
+        return
+    _Wanted.module, _Wanted.threads = module_or_url, threads
+    await library()
+
+
+async def library() -> Any:
+    """JavaScript's Library."""
+    if _Wanted.loaded is None:
+        with translated():
+            promise = _browser.call("onnxruntime", _Wanted.module, _Wanted.threads)
+            found = await _browser.finish(promise)
+        if _Wanted.loaded is None:
+            _Wanted.loaded = found
+            if _Wanted.severity is not None:
+                found.logFrom(_Wanted.severity)
+    return _Wanted.loaded
+
+
+def version() -> str:
+    """The version of onnxruntime-web; "" until it is loaded."""
+    return "" if _Wanted.loaded is None else str(_Wanted.loaded.version)
+
+
+def set_default_logger_severity(severity: int) -> None:
+    """What onnxruntime-web says on the console: from 0, all, to 4, what is fatal. As long as
+    nothing is said: 3. It takes effect before the first session.
+
+    >>> from dlpack_web import onnxruntime
+    >>> onnxruntime.set_default_logger_severity(3)
+    """
+    if severity not in _LEVELS:
+        raise RuntimeError(
+            "Invalid logging severity. Valid values are: 0:Verbose, 1:Info, 2:Warning. "
+            "3:Error, 4:Fatal."
+        )
+    _Wanted.severity = severity
+    if _Wanted.loaded is not None:
+        _Wanted.loaded.logFrom(severity)
+
+
+def get_available_providers() -> list[str]:
+    """Providers that sessions may have, the first one being the default: WebGPU where the
+    browser has it, and the CPU by WebAssembly, which has onnxruntime's name, too.
+
+    >>> from dlpack_web import onnxruntime
+    >>> onnxruntime.get_available_providers()[-1]
+    'CPUExecutionProvider'
+    """
+    on_cpu = [WASM, CPU_PROVIDER]
+    return [WEBGPU, *on_cpu] if _browser.has_webgpu() else on_cpu
+
+
+def get_device() -> str:
+    """ "WEBGPU" where the browser has that, else "CPU"."""
+    return "WEBGPU" if _browser.has_webgpu() else "CPU"

@@ -1,0 +1,494 @@
+"""InferenceSession over JavaScript's Session (js/src/adapters/sessions.ts)."""
+
+import os
+import posixpath
+import warnings
+from asyncio import ensure_future
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn, Self
+
+import numpy as np
+
+from . import _browser
+from ._device import Device, webgpu_device
+from ._onnxruntime_binding import IOBinding
+from ._onnxruntime_feeds import Feeds, NodeArg, node_arg
+from ._onnxruntime_library import get_available_providers, library
+from ._onnxruntime_options import Given, Providers, RunOptions, SessionOptions
+from ._onnxruntime_state import Fail, NoSuchFile, invalid, translated, worded
+from ._onnxruntime_value import OrtValue, array_of
+from ._tensor import Tensor, default_device, made
+
+# Where an output goes, to JavaScript.
+TO_CPU, ON_DEVICE = 0, 1
+
+
+class ModelMetadata(NamedTuple):
+    """What a model says of itself."""
+
+    producer_name: str = ""
+    graph_name: str = ""
+    domain: str = ""
+    description: str = ""
+    graph_description: str = ""
+    version: int = 0
+    custom_metadata_map: dict[str, str] = {}  # noqa: RUF012 - nobody writes to it
+
+
+class InferenceSession:
+    """A model, ready to run: onnxruntime's class, over onnxruntime-web.
+
+    path_or_bytes: a file of Pyodide's, the bytes of a model, or a URL; weights in files
+    beside it are found. providers: "WebGPUExecutionProvider", "WasmExecutionProvider" (or
+    onnxruntime's "CPUExecutionProvider"), the first that works; default: all of them. The
+    first may be `(name, {"device": device})` for a certain GPUDevice.
+
+    The constructor waits, which needs JSPI; where Python cannot wait,
+    `await InferenceSession.create(...)` is the same. The model's bytes are kept, as
+    onnxruntime does. Exceptions are onnxruntime's.
+
+    >>> from dlpack_web import onnxruntime as ort
+    >>> session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    >>> session.run(None, {"x": np.arange(3, dtype="float32")})
+    [array([0., 2., 4.], dtype=float32)]
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: Any,
+        sess_options: SessionOptions | None = None,
+        providers: Given = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not _browser.can_block():
+            raise RuntimeError(
+                "Python cannot wait here for a model to be loaded (that needs JSPI and an "
+                "entry through async Python): use `await InferenceSession.create(...)`"
+            )
+        opening = self._open(path_or_bytes, sess_options, providers, provider_options)
+        _browser.block_on(opening)
+
+    @classmethod
+    async def create(
+        cls,
+        path_or_bytes: Any,
+        sess_options: SessionOptions | None = None,
+        providers: Given = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """The same as `InferenceSession(...)`, to be awaited: also where Python cannot wait.
+
+        >>> from dlpack_web import onnxruntime as ort
+        >>> session = await ort.InferenceSession.create(model)
+        >>> [result] = await session.run_async(None, {"x": np.ones(3, "float32")})
+        >>> result
+        array([2., 2., 2.], dtype=float32)
+        """
+        made_one = cls.__new__(cls)
+        await made_one._open(path_or_bytes, sess_options, providers, provider_options)
+        return made_one
+
+    async def _open(
+        self,
+        source: Any,
+        options: SessionOptions | None,
+        providers: Given,
+        provider_options: Sequence[Mapping[str, Any]] | None,
+    ) -> None:
+        self._options = options or SessionOptions()
+        there = get_available_providers()
+        self._providers = Providers(providers, provider_options, there)
+        ort = await library()
+        model, files = _model(source, self._options, ort)
+        try:
+            await self._load(ort, model, files)
+        except BufferError as error:
+            # There is no WebGPU after all.
+            others = self._providers.without_gpu() if self._providers.on_gpu else None
+            if others is None:
+                raise Fail(f"[ONNXRuntimeError] : 1 : FAIL : {error}") from None
+            warnings.warn(
+                f"the session runs on {others.names}, not on WebGPU: {error}",
+                stacklevel=2,
+            )
+            self._providers = others
+            await self._load(ort, model, files)
+
+    async def _load(self, ort: Any, model: Any, files: dict[str, Any]) -> None:
+        providers = self._providers
+        wanted = self._options._to_js() | {"executionProviders": providers.kinds}
+        device = usual = None
+        if providers.on_gpu:
+            device = providers.device
+            usual = _usual_device()
+        with translated(BufferError):
+            kept = _browser.Kept(
+                ort.open,
+                model,
+                _browser.options(files),
+                _browser.options(wanted),
+                usual and usual.gpu,
+                device and device.gpu,
+            )
+            await _browser.finish(kept.js.ready)
+            self._kept = kept
+            facts = kept.js.facts.to_py()
+            gpu = kept.js.device
+            self._device = webgpu_device(_browser.use_device(gpu)) if gpu else None
+        self._inputs = [node_arg(slot) for slot in facts["inputs"]]
+        self._outputs = [node_arg(slot) for slot in facts["outputs"]]
+        self._meta = ModelMetadata(**(facts["model"] or {}))
+        self._feeds = Feeds(self._inputs, self._device)
+        self._places = {arg.name: i for i, arg in enumerate(self._outputs)}
+        self._start_run = kept.js.start
+
+    # --- facts ------------------------------------------------------------------------
+
+    def get_inputs(self) -> list[NodeArg]:
+        """The inputs: name, type, shape with names for symbolic dimensions."""
+        return self._inputs
+
+    def get_outputs(self) -> list[NodeArg]:
+        """The outputs, likewise."""
+        return self._outputs
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """None of them: onnxruntime-web does not tell."""
+        return []
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the model says of itself."""
+        return self._meta
+
+    def get_providers(self) -> list[str]:
+        """The providers, by the names that they were asked for by; the CPU is the last."""
+        return self._providers.names
+
+    def get_provider_options(self) -> dict[str, dict[str, Any]]:
+        """The options of each provider."""
+        return {
+            name: self._providers.options.get(name, {}) for name in self.get_providers()
+        }
+
+    def get_session_options(self) -> SessionOptions:
+        """The options that the session was made with."""
+        return self._options
+
+    @property
+    def device(self) -> Device | None:
+        """The WebGPU device that it runs on; None on the CPU."""
+        return self._device
+
+    def disable_fallback(self) -> None:
+        """Nothing: sessions never move to another provider by themselves."""
+
+    enable_fallback = disable_fallback
+
+    def end_profiling(self) -> NoReturn:
+        """Raises Fail: onnxruntime-web writes no profiles."""
+        raise worded(Fail, "onnxruntime-web writes no profiles")
+
+    # --- runs -------------------------------------------------------------------------
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> "list[np.ndarray[Any, Any]]":
+        """Results as arrays, in the order of `output_names` (default: all outputs).
+
+        input_feed: for each input an array, a Tensor on the CPU or on the session's device,
+        an OrtValue, anything that has `__dlpack__`, or a list. Waits, which needs JSPI;
+        elsewhere `await session.run_async(...)`.
+        """
+        pending = self._begin(output_names, input_feed, run_options)
+        pending.wait()
+        return pending.arrays()
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[Any, Any, str], object] | None = None,
+        user_data: Any = None,
+        run_options: RunOptions | None = None,
+    ) -> "Awaitable[list[np.ndarray[Any, Any]]]":
+        """The same as `run`, to be awaited. The feeds are taken at once, and read when it is
+        the run's turn: do not write to them before it is over.
+
+        With a callback it is onnxruntime's: `callback(results, user_data, "")` is called
+        when they are there, and with no results and the error's text if that fails.
+        """
+        pending = self._begin(output_names, input_feed, run_options)
+        results = pending.arrays_later()
+        if callback is None:
+            return results
+        return ensure_future(_told(results, callback, user_data))
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+        *,
+        device_type: str | None = None,
+    ) -> list[OrtValue]:
+        """Results as OrtValues. device_type: where they are to be, "cpu" or "webgpu";
+        default: on the GPU if an input is there. Results that stay on the GPU are neither
+        read back nor copied.
+        """
+        pending = self._begin_values(
+            output_names, input_dict_ort_values, run_options, device_type
+        )
+        pending.wait()
+        return pending.values()
+
+    async def run_with_ort_values_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+        *,
+        device_type: str | None = None,
+    ) -> list[OrtValue]:
+        """The same as `run_with_ort_values`, to be awaited."""
+        pending = self._begin_values(
+            output_names, input_dict_ort_values, run_options, device_type
+        )
+        await pending.later()
+        return pending.values()
+
+    def io_binding(self) -> IOBinding:
+        """Inputs and outputs that are bound before a run, and may stay on the GPU."""
+        return IOBinding(self)
+
+    def run_with_iobinding(
+        self, iobinding: IOBinding, run_options: RunOptions | None = None
+    ) -> None:
+        """Runs with what is bound; `iobinding.get_outputs()` are the results."""
+        pending = self._begin_bound(iobinding, run_options)
+        pending.wait()
+        iobinding._results = pending.values()
+
+    async def run_with_iobinding_async(
+        self, iobinding: IOBinding, run_options: RunOptions | None = None
+    ) -> None:
+        """The same as `run_with_iobinding`, to be awaited."""
+        pending = self._begin_bound(iobinding, run_options)
+        await pending.later()
+        iobinding._results = pending.values()
+
+    def release(self) -> None:
+        """Ends the session now, not when it is collected; runs that were begun are done
+        first. Runs raise ReleasedError then."""
+        self._kept.js.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.release()
+
+    # --- how --------------------------------------------------------------------------
+
+    def _begin(
+        self,
+        names: Sequence[str] | None,
+        feeds: Mapping[str, Any],
+        options: RunOptions | None,
+    ) -> "_Pending":
+        self._feeds.check_names(feeds)
+        outputs = self._indices(names)
+        return self._launch(feeds, [(i, TO_CPU) for i in outputs], options)
+
+    def _begin_values(
+        self,
+        names: Sequence[str] | None,
+        feeds: Mapping[str, OrtValue],
+        options: RunOptions | None,
+        device_type: str | None,
+    ) -> "_Pending":
+        self._feeds.check_names(feeds)
+        for name, value in feeds.items():
+            if not isinstance(value, OrtValue):
+                raise TypeError(
+                    f"input {name} is a {type(value).__qualname__}, not an OrtValue: use "
+                    "OrtValue.from_dlpack(), or run()"
+                )
+        if device_type is None:
+            kinds = {value.device_name() for value in feeds.values()}
+            device_type = "webgpu" if "webgpu" in kinds else "cpu"
+        to = self.place(device_type)
+        return self._launch(feeds, [(i, to) for i in self._indices(names)], options)
+
+    def _begin_bound(
+        self, binding: IOBinding, options: RunOptions | None
+    ) -> "_Pending":
+        if binding._session is not self:
+            raise ValueError("IOBinding must be used with the session that created it.")
+        if not binding._outputs:
+            raise RuntimeError(
+                "Error in execution: At least one output should be requested."
+            )
+        self._feeds.check_names(binding._inputs)
+        self._indices(list(binding._outputs))
+        outputs: list[tuple[int, Any]] = [
+            (self._places[name], target) for name, target in binding._outputs.items()
+        ]
+        pending: _Pending = self._launch(binding._inputs, outputs, options)
+        return pending
+
+    def place(self, device_type: str) -> int:
+        """What JavaScript calls a device of outputs."""
+        kind = device_type.lower()
+        if kind == "cpu":
+            return TO_CPU
+        if kind not in ("webgpu", "gpu"):
+            raise RuntimeError(f"Unsupported device type: {device_type}")
+        if self._device is None:
+            raise RuntimeError(
+                f"this session runs on {self.get_providers()}: outputs cannot be on "
+                "WebGPU; make one with providers=['WebGPUExecutionProvider']"
+            )
+        return ON_DEVICE
+
+    def _indices(self, names: Sequence[str] | None) -> list[int]:
+        if not names:
+            return list(range(len(self._outputs)))
+        if isinstance(names, str):
+            raise TypeError(f"output_names is a list of names: [{names!r}]")
+        try:
+            return [self._places[name] for name in names]
+        except (KeyError, TypeError):
+            wrong = next(name for name in names if name not in self._places)
+            raise invalid(f"Invalid output name:{wrong}") from None
+
+    def _launch(
+        self,
+        feeds: Mapping[str, Any],
+        outputs: list[tuple[int, Any]],
+        options: RunOptions | None,
+    ) -> "_Pending":
+        """outputs: number of each, and where it goes: a place, or a Tensor to write to."""
+        if options is not None and not isinstance(options, RunOptions):
+            raise TypeError(f"run_options is a RunOptions, not {options!r}")
+        tensors, strings = self._feeds.collected(feeds)
+        numbers: list[int] = []
+        for i, tensor in tensors:
+            numbers += (i, id(tensor))
+        unique = dict(outputs)
+        for i, target in unique.items():
+            numbers += (i, id(target) if isinstance(target, Tensor) else target)
+        with translated():
+            kept = _browser.Kept(
+                self._start_run,
+                None if options is None else _browser.options(options._to_js()),
+                _browser.options(strings) if strings else None,
+                len(tensors),
+                *numbers,
+            )
+        order = list(unique)
+        return _Pending(
+            kept,
+            [order.index(i) for i, _ in outputs],
+            [self._outputs[i].type == "tensor(string)" for i, _ in outputs],
+        )
+
+
+class _Pending:
+    """A run that was begun."""
+
+    def __init__(
+        self, kept: _browser.Kept, order: list[int], are_strings: list[bool]
+    ) -> None:
+        self._kept = kept
+        self._order = order
+        self._are_strings = are_strings
+
+    def wait(self) -> None:
+        if not _browser.can_block():
+            raise RuntimeError(
+                "Python cannot wait for results here (that needs JSPI and an entry through "
+                "async Python): use `await session.run_async(...)`"
+            )
+        with translated():
+            _browser.block_on(self._kept.js.promise)
+
+    async def later(self) -> None:
+        with translated():
+            await _browser.finish(self._kept.js.promise)
+
+    async def arrays_later(self) -> "list[np.ndarray[Any, Any]]":
+        await self.later()
+        return self.arrays()
+
+    def arrays(self) -> "list[np.ndarray[Any, Any]]":
+        return [value.numpy() for value in self.values()]
+
+    def values(self) -> list[OrtValue]:
+        found: dict[int, OrtValue] = {}
+        js = self._kept.js
+        for i, is_strings in zip(self._order, self._are_strings, strict=True):
+            if i in found:
+                continue
+            if is_strings:
+                found[i] = OrtValue(array_of(js.strings(i)))
+            else:
+                found[i] = OrtValue(made(_browser.receive(js.take, i)))
+        return [found[i] for i in self._order]
+
+
+async def _told(
+    results: "Awaitable[list[np.ndarray[Any, Any]]]",
+    callback: Callable[[Any, Any, str], object],
+    user_data: Any,
+) -> "list[np.ndarray[Any, Any]]":
+    try:
+        found = await results
+    except Exception as error:  # noqa: BLE001 - whatever it is, the callback is told
+        callback([], user_data, str(error))
+        return []
+    callback(found, user_data, "")
+    return found
+
+
+def _usual_device() -> Device | None:
+    """The device that tensors go to."""
+    try:
+        return default_device()
+    except BufferError:
+        return None
+
+
+# --- where models are ---------------------------------------------------------------------
+
+
+def _model(
+    source: Any, options: SessionOptions, ort: Any
+) -> tuple[Any, dict[str, Any]]:
+    """The model as JavaScript takes it, and the files that it has its weights in."""
+    files = {name: _browser.js_bytes(data) for name, data in options._files.items()}
+    if isinstance(source, bytes):
+        return _browser.js_bytes(source), files
+    if _browser.is_js(source) and getattr(source, "href", None):  # a URL of JavaScript
+        return str(source.href), files
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"Unable to load from type '{type(source)}'")
+    path = os.fspath(source)
+    if os.path.isfile(path):
+        model = _browser.read_file(path)
+        for name in ort.filesOf(model):
+            beside = posixpath.join(posixpath.dirname(path), name)
+            if name not in files and os.path.isfile(beside):
+                files[name] = _browser.read_file(beside)
+        return model, files
+    if "://" in path or path.startswith(("blob:", "data:")):
+        return path, files
+    raise worded(
+        NoSuchFile,
+        f"Load model from {path} failed:Load model {path} failed. File doesn't exist "
+        "among Pyodide's files; a URL is written in full, with https://",
+    )

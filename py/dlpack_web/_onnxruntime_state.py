@@ -1,0 +1,136 @@
+"""onnxruntime's exceptions, and how what onnxruntime-web says becomes one of them."""
+
+# ruff: noqa: N818 - the names are onnxruntime's
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ._core import DeviceLostError, ReleasedError
+
+_CODE = re.compile(r"ERROR_CODE: (\d+), ERROR_MESSAGE: (.*)", re.DOTALL)
+
+
+class Fail(Exception):
+    """Something failed while a model was loaded or run."""
+
+
+class InvalidArgument(Exception):
+    """A name, dtype or shape that the model does not have."""
+
+
+class NoSuchFile(Exception):
+    """A model that is not where it is said to be."""
+
+
+class NoModel(Exception):
+    """There is no model."""
+
+
+class EngineError(Exception):
+    """onnxruntime itself does not work."""
+
+
+class RuntimeException(Exception):
+    """An error while running, such as memory that is full."""
+
+
+class InvalidProtobuf(Exception):
+    """A file that is no model."""
+
+
+class ModelLoaded(Exception):
+    """The model was loaded already."""
+
+
+class NotImplemented(Exception):
+    """An operator that no provider of the session has for these dtypes."""
+
+
+class InvalidGraph(Exception):
+    """A model that breaks the rules of ONNX, or has an operator that is unknown."""
+
+
+class EPFail(Exception):
+    """An execution provider failed."""
+
+
+class NotFound(Exception):
+    """Something that was asked for by name is not there."""
+
+
+class DeviceLost(EPFail, DeviceLostError):
+    """The GPUDevice that the session runs on was lost: `EPFail` as onnxruntime has it, and
+    dlpack_web's `DeviceLostError`."""
+
+
+# By their codes, with the words for these in messages.
+_CLASSES: dict[int, tuple[type[Exception], str]] = {
+    1: (Fail, "FAIL"),
+    2: (InvalidArgument, "INVALID_ARGUMENT"),
+    3: (NoSuchFile, "NO_SUCHFILE"),
+    4: (NoModel, "NO_MODEL"),
+    5: (EngineError, "ENGINE_ERROR"),
+    6: (RuntimeException, "RUNTIME_EXCEPTION"),
+    7: (InvalidProtobuf, "INVALID_PROTOBUF"),
+    8: (ModelLoaded, "MODEL_LOADED"),
+    9: (NotImplemented, "NOT_IMPLEMENTED"),
+    10: (InvalidGraph, "INVALID_GRAPH"),
+    11: (EPFail, "EP_FAIL"),
+    14: (NotFound, "NOT_FOUND"),
+}
+_CODES = {kind: code for code, (kind, _) in _CLASSES.items()}
+
+
+def worded(kind: type[Exception], message: str) -> Exception:
+    """An exception in onnxruntime's words."""
+    code = _CODES[kind]
+    return kind(f"[ONNXRuntimeError] : {code} : {_CLASSES[code][1]} : {message}")
+
+
+def invalid(message: str) -> Exception:
+    """What most mistakes in a call are."""
+    return worded(InvalidArgument, message)
+
+
+@contextmanager
+def translated(*passing: type[Exception]) -> Iterator[None]:
+    """Errors of JavaScript inside become onnxruntime's, but for those of `passing`."""
+    try:
+        yield
+    except DeviceLostError as error:
+        raise DeviceLost(f"[ONNXRuntimeError] : 11 : EP_FAIL : {error}") from None
+    except (ReleasedError, *passing):
+        raise
+    except BufferError as error:  # what our own side refuses, in its words
+        raise invalid(str(error)) from None
+    except (RuntimeError, ValueError, TypeError) as error:
+        made = _translated(str(error))
+        if made is None:
+            raise
+        raise made from None
+
+
+def _translated(message: str) -> Exception | None:
+    """The exception for an error of onnxruntime-web's; None: it is not of those."""
+    found = _CODE.search(message)
+    if found is not None:
+        detail = found[2].strip()
+        # Built without exceptions of its own, it has these by another code.
+        if detail.startswith("No Op registered for"):
+            return worded(InvalidGraph, f"This is an invalid model. Error {detail}")
+        if detail.startswith(("[ShapeInferenceError]", "[TypeInferenceError]")):
+            return worded(Fail, detail)
+        return worded(_CLASSES.get(int(found[1]), _CLASSES[1])[0], detail)
+    if message.startswith("NO_SUCHFILE: "):
+        detail = message.removeprefix("NO_SUCHFILE: ")
+        return worded(NoSuchFile, f"Load model failed: {detail}")
+    if message.startswith("NO_LIBRARY: "):
+        detail = message.removeprefix("NO_LIBRARY: ")
+        return ImportError(f"{detail}; say dlpack_web.onnxruntime.load(url)")
+    if re.fullmatch(r"\d+", message) or "memory" in message.lower():
+        # Thrown by C++ without words, or by JavaScript: there was no memory.
+        return worded(RuntimeException, f"out of memory? onnxruntime-web: {message}")
+    if "no available backend found" in message:
+        return worded(EPFail, message)
+    return None

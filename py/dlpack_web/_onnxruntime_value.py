@@ -1,0 +1,173 @@
+"""OrtValue: a tensor of ours under onnxruntime's names."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ._device import parse_device
+from ._onnxruntime_types import dtype_meant, number_of, type_of
+from ._tensor import Tensor, empty, from_dlpack, share
+
+
+class OrtValue:
+    """A tensor on the CPU or on a GPU, as feeds and results of `run_with_ort_values` and
+    of an `IOBinding` are. Lets go of its memory when it is collected.
+
+    >>> from dlpack_web import onnxruntime as ort
+    >>> value = ort.OrtValue.ortvalue_from_numpy(np.arange(3.0))
+    >>> value.data_type(), value.shape(), value.device_name()
+    ('tensor(double)', [3], 'cpu')
+    """
+
+    def __init__(self, tensor: "Tensor | np.ndarray[Any, Any]") -> None:
+        self._tensor = tensor  # an array of objects where the elements are strings
+
+    @classmethod
+    def ortvalue_from_numpy(
+        cls,
+        numpy_obj: "np.ndarray[Any, Any]",
+        /,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        vendor_id: int = -1,
+    ) -> "OrtValue":
+        """Over the memory of an array, without a copy; device_type "webgpu": uploaded, one
+        copy. device_id: of the devices of `dlpack_web.webgpu`, and 0 for the first of them."""
+        if numpy_obj.dtype.kind in "OUS":
+            raise RuntimeError(
+                "Creation of OrtValues is currently only supported from non-string numpy "
+                "arrays"
+            )
+        tensor = share(np.asarray(numpy_obj))
+        number_of(tensor.dtype)
+        device = named_device(device_type, device_id)
+        return cls(tensor if device == "cpu" else tensor.to_device(device))
+
+    @classmethod
+    def ortvalue_from_shape_and_type(
+        cls,
+        shape: Sequence[int],
+        element_type: Any,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        vendor_id: int = -1,
+    ) -> "OrtValue":
+        """Fresh memory: undefined elements on the CPU, zeros on WebGPU. element_type: a type
+        of NumPy, or a number of ONNX's."""
+        dtype = dtype_meant(element_type)
+        return cls(empty(shape, dtype, device=named_device(device_type, device_id)))
+
+    @classmethod
+    def from_dlpack(cls, data: Any, /) -> "OrtValue":
+        """Over the memory of a Tensor, an array or whatever has `__dlpack__`; no copy."""
+        tensor = from_dlpack(data)
+        number_of(tensor.dtype)
+        return cls(tensor)
+
+    # --- facts ------------------------------------------------------------------------
+
+    @property
+    def tensor(self) -> Tensor:
+        """The Tensor of dlpack_web that it is; it stays this value's."""
+        if isinstance(self._tensor, Tensor):
+            return self._tensor
+        raise BufferError("an OrtValue of strings is no Tensor: use numpy()")
+
+    def shape(self) -> list[int]:
+        """Its extents."""
+        return list(self._tensor.shape)
+
+    def data_type(self) -> str:
+        """Such as "tensor(float)"."""
+        return type_of(self._dtype)
+
+    def element_type(self) -> int:
+        """ONNX's number for the dtype."""
+        return number_of(self._dtype)
+
+    @property
+    def _dtype(self) -> str:
+        return self._tensor.dtype if isinstance(self._tensor, Tensor) else "string"
+
+    def device_name(self) -> str:
+        """ "cpu" or "webgpu"."""
+        if isinstance(self._tensor, Tensor) and not self._tensor.device.is_host:
+            return "webgpu"
+        return "cpu"
+
+    def tensor_size_in_bytes(self) -> int:
+        """Bytes of all elements."""
+        return self.tensor.nbytes
+
+    def data_ptr(self) -> int:
+        """The address on the CPU; RuntimeError for a GPUBuffer, which has none."""
+        if self.device_name() != "cpu":
+            raise RuntimeError(
+                "a GPUBuffer has no address: use value.tensor.gpu_buffer"
+            )
+        return int(self.tensor.numpy().ctypes.data)
+
+    def has_value(self) -> bool:
+        """True."""
+        return True
+
+    def is_tensor(self) -> bool:
+        """True."""
+        return True
+
+    def is_sparse_tensor(self) -> bool:
+        """False: onnxruntime-web has none."""
+        return False
+
+    def is_tensor_sequence(self) -> bool:
+        """False: onnxruntime-web has none."""
+        return False
+
+    # --- elements ---------------------------------------------------------------------
+
+    def numpy(self) -> "np.ndarray[Any, Any]":
+        """An array over the same memory; of a GPU a copy, where Python can wait (else
+        `await value.tensor.to_host()`)."""
+        return (
+            self._tensor.numpy() if isinstance(self._tensor, Tensor) else self._tensor
+        )
+
+    def __array__(
+        self, dtype: Any = None, copy: bool | None = None
+    ) -> "np.ndarray[Any, Any]":
+        if isinstance(self._tensor, Tensor):
+            return self._tensor.__array__(dtype, copy=copy)
+        return np.array(self._tensor, dtype=dtype, copy=copy)
+
+    def update_inplace(self, data: Any) -> None:
+        """Writes the elements of an array or OrtValue over these; shape and dtype must be
+        the same."""
+        self.tensor.write(data.tensor if isinstance(data, OrtValue) else data)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.tensor.__dlpack_device__()
+
+    def __repr__(self) -> str:
+        return f"OrtValue({self.data_type()}, {self.shape()}, {self.device_name()})"
+
+
+def named_device(device_type: str, device_id: int = 0) -> str:
+    """The device by dlpack_web's name."""
+    kind = device_type.lower()
+    if kind == "cpu":
+        return "cpu"
+    if kind not in ("webgpu", "gpu"):
+        raise RuntimeError(f"Unsupported device type: {device_type}")
+    return "webgpu" if device_id == 0 else str(parse_device(f"webgpu:{device_id}"))
+
+
+def array_of(strings: Any) -> "np.ndarray[Any, Any]":
+    """The result of JavaScript's `strings`, as an array of objects."""
+    found = strings.to_py()
+    array = np.empty(len(found["data"]), object)
+    array[:] = found["data"]
+    return array.reshape(found["dims"])

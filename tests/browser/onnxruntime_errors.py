@@ -1,0 +1,295 @@
+"""What goes wrong with sessions: the exceptions are onnxruntime's, and nothing is left."""
+
+import asyncio
+import gc
+
+import numpy as np
+import pytest
+from gpu_interrupts import held, interrupted, settled
+from gpu_world import run
+from js import harness
+from onnx_models import cast_to, doubling, graph, node, one_node
+
+import dlpack_web as dlw
+from dlpack_web import onnxruntime as ort
+
+pytestmark = [
+    pytest.mark.usefixtures("nothing_leaks"),
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited"),
+]
+
+STATE = ort.capi.onnxruntime_pybind11_state
+CPU = ["CPUExecutionProvider"]
+GPU = ["WebGPUExecutionProvider"]
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture(params=[CPU, GPU], ids=["cpu", "gpu"])
+def providers(request):
+    return request.param
+
+
+def adding(providers, shape=("N", 3)):
+    return ort.InferenceSession(
+        one_node("Add", "float32", shape, ("x", "b")), providers=providers
+    )
+
+
+# --- models -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "message"),
+    [
+        (
+            b"junk junk",
+            "InvalidProtobuf",
+            "7 : INVALID_PROTOBUF : Failed to load model",
+        ),
+        (
+            one_node("Nope"),
+            "InvalidGraph",
+            "10 : INVALID_GRAPH : This is an .*No Op registered for Nope",
+        ),
+        (
+            one_node("Add", "bool", inputs=("x", "x")),
+            "InvalidGraph",
+            "Type 'tensor.bool.'",
+        ),
+        (one_node("Sin", "float16", opset=99), "Fail", "1 : FAIL : .*Opset 99"),
+        (
+            "nope.onnx",
+            "NoSuchFile",
+            "3 : NO_SUCHFILE : Load model from nope.onnx failed",
+        ),
+        ("http://127.0.0.1:1/nope.onnx", "NoSuchFile", "3 : NO_SUCHFILE"),
+    ],
+)
+def test_what_is_no_model(model, kind, message, providers):
+    with pytest.raises(getattr(STATE, kind), match=message):
+        ort.InferenceSession(model, providers=providers)
+    assert adding(providers).run(None, {"x": X, "b": X})[0].sum() == 30
+
+
+def test_an_empty_model(providers):
+    with pytest.raises((STATE.InvalidArgument, STATE.Fail, STATE.NoModel)):
+        ort.InferenceSession(b"", providers=providers)
+
+
+def test_an_operator_that_is_not_there():
+    model = graph(
+        [node("Cast", ("x",), ("y",), cast_to("float64"))],
+        [("x", "float32", ("N",))],
+        [("y", "float64", ("N",))],
+    )
+    with pytest.raises(STATE.NotImplemented, match="Could not find an implementation"):
+        ort.InferenceSession(model, providers=CPU)
+
+
+@pytest.mark.parametrize("given", [5, bytearray(b""), None])
+def test_what_cannot_be_a_model(given):
+    with pytest.raises(TypeError, match="Unable to load from type"):
+        ort.InferenceSession(given)
+
+
+def test_providers():
+    with pytest.warns(UserWarning, match="'CUDAExecutionProvider' is not in available"):
+        s = ort.InferenceSession(
+            doubling(), providers=["CUDAExecutionProvider", "CPUExecutionProvider"]
+        )
+    assert s.get_providers() == CPU
+    with (
+        pytest.warns(UserWarning, match="'NopeExecutionProvider' is not in available"),
+        pytest.raises(RuntimeError, match="none of the providers"),
+    ):
+        ort.InferenceSession(doubling(), providers=["NopeExecutionProvider"])
+    with pytest.raises(ValueError, match="should be the same length"):
+        ort.InferenceSession(doubling(), providers=CPU, provider_options=[{}, {}])
+    s = ort.InferenceSession(doubling())
+    assert s.get_providers() == ort.get_available_providers()
+
+
+def test_options():
+    options = ort.SessionOptions()
+    with pytest.raises(STATE.NotImplemented, match="writes no profiles"):
+        options.enable_profiling = True
+    with pytest.raises(TypeError, match="is a GraphOptimizationLevel, not 5"):
+        options.graph_optimization_level = 5
+    with pytest.raises(RuntimeError, match="does not have configuration with key: a"):
+        options.get_session_config_entry("a")
+    with pytest.raises(TypeError, match="run_options is a RunOptions, not 5"):
+        adding(CPU).run(None, {"x": X, "b": X}, 5)
+
+
+# --- feeds ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "feeds", "kind", "message"),
+    [
+        (
+            None,
+            {"x": X},
+            ValueError,
+            r"Required inputs \(\['b'\]\) are missing from input",
+        ),
+        (None, {"x": X, "b": X, "q": X}, "InvalidArgument", "Invalid input name: q"),
+        (["q"], {"x": X, "b": X}, "InvalidArgument", "Invalid output name:q"),
+        ("y", {"x": X, "b": X}, TypeError, "is a list of names"),
+        (
+            None,
+            {"x": X.astype("f8"), "b": X},
+            "InvalidArgument",
+            r"type. Actual: \(tensor\(double\)\) , expected: \(tensor\(float\)\)",
+        ),
+        (
+            None,
+            {"x": X[0], "b": X},
+            "InvalidArgument",
+            "Invalid rank for input: x Got: 1 Expected: 2 Please fix",
+        ),
+        (
+            None,
+            {"x": X.T, "b": X},
+            "InvalidArgument",
+            "input: x for the following indices\n index: 1 Got: 2 Expected: 3\n Please",
+        ),
+        (None, {"x": 1.0, "b": X}, RuntimeError, "Unable to handle object of type"),
+        (None, {"x": None, "b": X}, RuntimeError, "Unable to handle object of type"),
+        (None, {"x": X.astype("c8"), "b": X}, "InvalidArgument", "complex64"),
+        (None, {"x": X.astype("O"), "b": X}, "InvalidArgument", "input x"),
+        (None, {"x": np.array(["a"]), "b": X}, "InvalidArgument", "input x"),
+    ],
+)
+def test_feeds(names, feeds, kind, message, providers):
+    s = adding(providers)
+    wanted = getattr(STATE, kind) if isinstance(kind, str) else kind
+    with pytest.raises(wanted, match=message):
+        s.run(names, feeds)
+    assert (s.run(None, {"x": X, "b": X})[0] == 2 * X).all()
+
+
+def test_what_lies_oddly_is_fed_all_the_same(providers):
+    s = adding(providers)
+    raw = np.zeros(25, np.uint8)
+    odd = raw[1:].view("f4").reshape(2, 3)
+    odd[:] = X
+    for x in (odd, X.astype(">f4"), np.asfortranarray(X), X[:, ::-1][:, ::-1]):
+        assert (s.run(None, {"x": x, "b": X})[0] == 2 * X).all()
+    fixed = X.copy()
+    fixed.flags.writeable = False
+    assert (s.run(None, {"x": fixed, "b": X})[0] == 2 * X).all()
+
+
+def test_tensors_of_elsewhere():
+    run(dlw.webgpu.request_device())
+    s = adding(CPU)
+    with (
+        dlw.from_dlpack(X, device="webgpu") as x,
+        pytest.raises(STATE.InvalidArgument, match="runs on the CPU"),
+    ):
+        s.run(None, {"x": x, "b": X})
+    s = adding(GPU)
+    other = run(dlw.webgpu.request_device())
+    with (
+        dlw.from_dlpack(X, device=other) as x,
+        pytest.raises(STATE.InvalidArgument, match="and this session runs on webgpu:"),
+    ):
+        s.run(None, {"x": x, "b": X})
+    gone = dlw.from_dlpack(X)
+    gone.release()
+    with pytest.raises(dlw.ReleasedError):
+        s.run(None, {"x": gone, "b": X})
+
+
+def test_a_run_that_fails_is_not_remembered(providers):
+    """With outputs on the GPU onnxruntime-web would compute with its inputs once more."""
+    s = adding(providers, ("N", "M"))
+    wide = np.ones((2, 4), np.float32)
+    for i in range(3):
+        with pytest.raises((STATE.Fail, STATE.RuntimeException)):
+            s.run(None, {"x": X, "b": wide})
+        assert (s.run(None, {"x": X + i, "b": X})[0] == 2 * X + i).all()
+
+
+# --- at once ----------------------------------------------------------------------------------
+
+
+async def test_runs_take_turns(providers):
+    several = [
+        await ort.InferenceSession.create(doubling(), providers=each)
+        for each in (providers, CPU, providers)
+    ]
+    runs = [s.run_async(None, {"x": X[0] + i}) for i in range(4) for s in several]
+    results = await asyncio.gather(*runs)
+    for n, (y,) in enumerate(results):
+        assert (y == 2 * (X[0] + n // 3)).all()
+
+
+async def test_a_run_that_nobody_waits_for(providers):
+    s = await ort.InferenceSession.create(doubling(), providers=providers)
+    for _ in range(3):
+        forgotten = s.run_async(None, {"x": X[0]})
+        forgotten.close()
+        del forgotten
+    gc.collect()
+    (y,) = await s.run_async(None, {"x": X[0] + 1})
+    assert (y == 2 * X[0] + 2).all()
+
+
+async def test_released_sessions(providers):
+    s = await ort.InferenceSession.create(doubling(), providers=providers)
+    run_before = s.run_async(None, {"x": X[0]})
+    s.release()
+    s.release()
+    with pytest.raises(dlw.ReleasedError, match="this session was released"):
+        await s.run_async(None, {"x": X[0]})
+    run_before.close()
+
+
+async def test_collected_sessions_are_released(providers):
+    await ort.load()
+    spy = await (await harness.load("/tests/browser/ort_spy.mjs")).countSessions()
+    try:
+        for _ in range(3):
+            s = await ort.InferenceSession.create(doubling(), providers=providers)
+            await s.run_async(None, {"x": X[0]})
+            del s
+        gc.collect()
+        last = await ort.InferenceSession.create(doubling(), providers=CPU)
+        await last.run_async(None, {"x": X[0]})  # its turn comes after theirs
+        assert spy.count() == 1
+    finally:
+        spy.stop()
+
+
+# --- interrupts and losses ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["run", "create", "values"])
+def test_interrupted_anywhere(way, providers):
+    """Wherever one comes, nothing is left, and the session works."""
+    s = ort.InferenceSession(doubling(), providers=providers)
+
+    async def operation():
+        if way == "create":
+            made = await ort.InferenceSession.create(doubling(), providers=providers)
+            return await made.run_async(None, {"x": X[0]})
+        if way == "values":
+            value = ort.OrtValue.ortvalue_from_numpy(X[0])
+            return [each.numpy() for each in s.run_with_ort_values(None, {"x": value})]
+        return s.run(None, {"x": X[0]})
+
+    async def everywhere():
+        assert (await operation())[0].tolist() == [0, 2, 4]
+        before = held()
+        _, places = await interrupted(operation, 0)
+        assert places > 5
+        for at in range(1, places + 1):
+            came_out, _ = await interrupted(operation, at)
+            gc.collect(0)
+            assert (at, await settled(before)) == (at, before)
+            assert came_out
+        assert (await operation())[0].tolist() == [0, 2, 4]
+
+    run(everywhere())

@@ -1,0 +1,283 @@
+"""OrtValues and bindings: what stays on the GPU, and that nothing is copied."""
+
+import js
+import numpy as np
+import pytest
+from gpu_world import counted, run, same, start_counting
+from js import harness
+from onnx_models import OUTSIDE, WEIGHTS, doubling, one_node
+
+import dlpack_web as dlw
+from dlpack_web import onnxruntime as ort
+
+pytestmark = pytest.mark.usefixtures("nothing_leaks")
+
+CPU = ["WasmExecutionProvider"]
+GPU = ["WebGPUExecutionProvider"]
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+OUTSIDE_B = np.float32([1, 2, 3])
+
+
+@pytest.fixture(params=[CPU, GPU], ids=["cpu", "gpu"])
+def providers(request):
+    return request.param
+
+
+def one_added(shape=("N",)):
+    """`y = x + b`, of two inputs."""
+    return one_node("Add", "float32", shape, ("x", "b"))
+
+
+def on_gpu(session, array):
+    return ort.OrtValue(dlw.from_dlpack(array, device=session.device))
+
+
+# --- OrtValue ---------------------------------------------------------------------------------
+
+
+def test_values_share_memory():
+    x = X.copy()
+    value = ort.OrtValue.ortvalue_from_numpy(x)
+    assert (value.shape(), value.data_type(), value.element_type()) == (
+        [2, 3],
+        "tensor(float)",
+        1,
+    )
+    assert (value.device_name(), value.is_tensor(), value.has_value()) == (
+        "cpu",
+        True,
+        True,
+    )
+    assert value.data_ptr() == x.ctypes.data
+    assert value.__dlpack_device__() == (1, 0)
+    assert np.shares_memory(value.numpy(), x)
+    assert np.shares_memory(np.from_dlpack(value), x)
+    value.update_inplace(X + 1)
+    assert (x == X + 1).all()
+    again = ort.OrtValue.from_dlpack(value)
+    assert np.shares_memory(again.numpy(), x)
+    assert ort.OrtValue.from_dlpack(X > 2).data_type() == "tensor(bool)"
+
+
+def test_values_on_the_gpu():
+    run(dlw.webgpu.request_device())
+    value = ort.OrtValue.ortvalue_from_numpy(X, "webgpu")
+    assert (value.device_name(), value.shape()) == ("webgpu", [2, 3])
+    assert (value.numpy() == X).all()
+    value.update_inplace(X + 1)
+    assert (np.asarray(value) == X + 1).all()
+    fresh = ort.OrtValue.ortvalue_from_shape_and_type([2, 3], np.float16, "webgpu")
+    assert fresh.data_type() == "tensor(float16)"
+    assert not fresh.numpy().any()
+    with pytest.raises(RuntimeError, match="no address"):
+        fresh.data_ptr()
+
+
+def test_mistakes_with_values():
+    strings = np.array(["a", "b"])
+    with pytest.raises(RuntimeError, match="non-string numpy arrays"):
+        ort.OrtValue.ortvalue_from_numpy(strings)
+    with pytest.raises(RuntimeError, match="Unsupported device type: cuda"):
+        ort.OrtValue.ortvalue_from_numpy(X, "cuda")
+    with pytest.raises(RuntimeError, match="tensor type 99 is not supported"):
+        ort.OrtValue.ortvalue_from_shape_and_type([2], 99)
+    with pytest.raises(RuntimeError, match="no tensors of complex64"):
+        ort.OrtValue.ortvalue_from_numpy(X.astype("c8"))
+
+
+# --- copies -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def feeds_seen():
+    """What onnxruntime-web's own run() was given since: GPUBuffers, and addresses of what
+    is in Pyodide's memory (None: it is somewhere else)."""
+    spy = run(run(harness.load("/tests/browser/ort_spy.mjs")).watch(harness.context))
+    yield lambda: list(spy.take())
+    spy.stop()
+
+
+def test_arrays_reach_wasm_without_a_copy_of_ours(feeds_seen):
+    s = ort.InferenceSession(doubling(), providers=CPU)
+    x = np.arange(1 << 20, dtype=np.float32)
+    before = dlw.live_tensors()
+    start_counting()
+    s.run(None, {"x": x})
+    count = counted()
+    assert (count.copies, count.copied_bytes, count.map_async) == (0, 0, 0)
+    (address,) = feeds_seen()
+    assert address == x.ctypes.data
+    assert dlw.live_tensors() == before
+
+
+def test_gpu_tensors_are_fed_as_they_are(feeds_seen):
+    s = ort.InferenceSession(doubling(), providers=GPU)
+    with dlw.from_dlpack(X.ravel(), device=s.device) as x:
+        buffer = x.gpu_buffer
+        (y,) = s.run(None, {"x": x})
+        (seen,) = feeds_seen()
+        assert same(seen, buffer)
+    assert (y == 2 * X.ravel()).all()
+
+
+def test_a_loop_on_the_gpu_reads_nothing_back():
+    s = ort.InferenceSession(one_added(), providers=GPU)
+    state = on_gpu(s, np.zeros(1 << 12, np.float32))
+    step = on_gpu(s, np.ones(1 << 12, np.float32))
+    before = dlw.webgpu.stats()[s.device.id]
+    start_counting()
+    for _ in range(100):
+        (state,) = s.run_with_ort_values(None, {"x": state, "b": step})
+    count = counted()
+    after = dlw.webgpu.stats()[s.device.id]
+    assert count.map_async == 0
+    assert after["copies"] == before["copies"]
+    assert state.device_name() == "webgpu"
+    assert (state.numpy() == 100).all()
+
+
+def test_a_bound_loop_between_two_buffers():
+    s = ort.InferenceSession(one_added(("N", 4)), providers=GPU)
+    ones = np.ones((8, 4), np.float32)
+    values = [on_gpu(s, 0 * ones), on_gpu(s, 0 * ones)]
+    buffers = [value.tensor.gpu_buffer for value in values]
+    binding = s.io_binding()
+    binding.bind_cpu_input("b", ones)
+    start_counting()
+    for i in range(100):
+        binding.bind_ortvalue_input("x", values[i % 2])
+        binding.bind_ortvalue_output("y", values[1 - i % 2])
+        s.run_with_iobinding(binding)
+    assert counted().map_async == 0
+    (y,) = binding.get_outputs()
+    assert same(y.tensor.gpu_buffer, buffers[0])
+    assert (values[0].numpy() == 100).all()
+    assert (values[1].numpy() == 99).all()
+
+
+# --- IOBinding ------------------------------------------------------------------------------------
+
+
+def test_bindings(providers):
+    s = ort.InferenceSession(one_added((2, 3)), providers=providers)
+    binding = s.io_binding()
+    binding.bind_cpu_input("x", X)
+    binding.bind_ortvalue_input("b", ort.OrtValue.ortvalue_from_numpy(X))
+    binding.bind_output("y")
+    s.run_with_iobinding(binding)
+    (y,) = binding.get_outputs()
+    assert y.device_name() == "cpu"
+    assert (y.numpy() == 2 * X).all()
+    assert (binding.copy_outputs_to_cpu()[0] == 2 * X).all()
+    out = np.zeros((2, 3), np.float32)
+    binding.bind_ortvalue_output("y", ort.OrtValue.ortvalue_from_numpy(out))
+    s.run_with_iobinding(binding)
+    assert (out == 2 * X).all()
+    binding.clear_binding_inputs()
+    binding.clear_binding_outputs()
+    assert binding.get_outputs() == []
+
+
+async def test_outputs_left_on_the_gpu():
+    s = await ort.InferenceSession.create(one_added((2, 3)), providers=GPU)
+    binding = s.io_binding()
+    binding.bind_cpu_input("x", X)
+    binding.bind_ortvalue_input("b", on_gpu(s, X))
+    binding.bind_output("y", "webgpu")
+    start_counting()
+    await s.run_with_iobinding_async(binding)
+    assert counted().map_async == 0
+    (y,) = binding.get_outputs()
+    assert (y.device_name(), y.__dlpack_device__()) == ("webgpu", s.device)
+    (array,) = await binding.copy_outputs_to_cpu_async()
+    assert (array == 2 * X).all()
+    tensor = dlw.from_dlpack(y)
+    assert same(tensor.gpu_buffer, y.tensor.gpu_buffer)
+    tensor.release()
+
+
+def test_an_output_over_its_own_input():
+    s = ort.InferenceSession(one_added((2, 3)), providers=GPU)
+    x = on_gpu(s, X)
+    binding = s.io_binding()
+    binding.bind_ortvalue_input("x", x)
+    binding.bind_ortvalue_input("b", x)
+    binding.bind_ortvalue_output("y", x)
+    for _ in range(3):
+        s.run_with_iobinding(binding)
+    assert (x.numpy() == 8 * X).all()
+
+
+def test_an_output_in_the_middle_of_a_buffer():
+    s = ort.InferenceSession(one_added((4,)), providers=GPU)
+    whole = dlw.from_dlpack(np.zeros(12, np.float32), device=s.device)
+    binding = s.io_binding()
+    for name in ("x", "b"):
+        binding.bind_cpu_input(name, np.ones(4, np.float32))
+    binding.bind_ortvalue_output("y", ort.OrtValue(whole[4:8]))
+    s.run_with_iobinding(binding)
+    assert whole.numpy().tolist() == [0] * 4 + [2] * 4 + [0] * 4
+
+
+def test_mistakes_with_bindings():
+    s = ort.InferenceSession(one_added((2, 3)), providers=CPU)
+    binding = s.io_binding()
+    with pytest.raises(RuntimeError, match="Failed to find NodeArg with name: q"):
+        binding.bind_cpu_input("q", X)
+    binding.bind_cpu_input("x", X)
+    with pytest.raises(RuntimeError, match="At least one output should be requested"):
+        s.run_with_iobinding(binding)
+    with pytest.raises(RuntimeError, match="outputs cannot be on WebGPU"):
+        binding.bind_output("y", "webgpu")
+    binding.bind_output("y")
+    with pytest.raises(ValueError, match=r"Required inputs \(\['b'\]\) are missing"):
+        s.run_with_iobinding(binding)
+    other = ort.InferenceSession(doubling(), providers=CPU)
+    with pytest.raises(ValueError, match="must be used with the session"):
+        other.run_with_iobinding(binding)
+
+
+# --- weights in other files -----------------------------------------------------------------------
+
+
+def test_weights_beside_a_file(tmp_path, providers):
+    (tmp_path / "model.onnx").write_bytes(OUTSIDE)
+    (tmp_path / "weights.bin").write_bytes(WEIGHTS)
+    s = ort.InferenceSession(tmp_path / "model.onnx", providers=providers)
+    assert (s.run(None, {"x": X})[0] == X + OUTSIDE_B).all()
+    s = ort.InferenceSession(str(tmp_path / "model.onnx"), providers=providers)
+    assert (s.run(None, {"x": X})[0] == X + OUTSIDE_B).all()
+
+
+def test_weights_in_memory():
+    options = ort.SessionOptions()
+    options.add_external_initializers_from_files_in_memory(
+        ["weights.bin"], [WEIGHTS], [len(WEIGHTS)]
+    )
+    s = ort.InferenceSession(OUTSIDE, options, providers=CPU)
+    assert (s.run(None, {"x": X})[0] == X + OUTSIDE_B).all()
+
+
+def test_weights_that_are_missing():
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.Fail, match=r"weights\.bin"):
+        ort.InferenceSession(OUTSIDE, providers=CPU)
+
+
+def test_urls(providers):
+    """Those of files that conftest.py lets the server have."""
+    s = ort.InferenceSession(
+        f"{js.location.origin}/bundle/outside.onnx", providers=providers
+    )
+    assert (s.run(None, {"x": X})[0] == X + OUTSIDE_B).all()
+    url = js.URL.new("/bundle/outside.onnx", js.location.href)
+    s = ort.InferenceSession(url, providers=providers)
+    assert (s.run(None, {"x": X})[0] == X + OUTSIDE_B).all()
+
+
+def test_free_dimensions(providers):
+    options = ort.SessionOptions()
+    options.add_free_dimension_override_by_name("N", 2)
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    s = ort.InferenceSession(one_added(), options, providers=providers)
+    assert s.get_inputs()[0].shape == [2]
+    assert s.get_session_options() is options
