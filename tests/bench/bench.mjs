@@ -6,6 +6,7 @@ import { libraries as loadLibraries } from "../browser/libraries.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
 import { packWays } from "./pack.mjs";
+import { sessionWays } from "./sessions.mjs";
 import {
   dataWays,
   dispatchWays,
@@ -36,6 +37,8 @@ function plan(quick) {
     ["empty", "contiguous", emptyWays, moved],
     ["download", "contiguous", downloadWays, moved],
     ["download of 32", "contiguous", manyWays, [4 * KB]],
+    ["onnxruntime", "small", sessionWays, [64]],
+    ["onnxruntime", "large", sessionWays, [quick ? MB : 16 * MB]],
     ...["ort", "tfjs", "jax", "three"].map((name) => ["handover", name, handoverWays, [4 * MB]]),
   ];
 }
@@ -80,7 +83,7 @@ async function bench({ quick, only }) {
   for (const [path, layout, waysFor, sizes] of chosen) {
     for (const bytes of sizes) {
       console.log(`${path}, ${layout}, ${bytes} bytes`);
-      const { ways, done } = waysFor(
+      const { ways, done } = await waysFor(
         { pyodide, bridge, device, pool, library, libraries },
         bytes,
         layout,
