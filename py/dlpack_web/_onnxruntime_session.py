@@ -1,4 +1,4 @@
-"""InferenceSession over JavaScript's Session (js/src/adapters/sessions.ts)."""
+"""InferenceSession over JavaScript's Session (js/src/onnxruntime/sessions.ts)."""
 
 import os
 import posixpath

@@ -100,11 +100,13 @@ def translated(*passing: type[Exception]) -> Iterator[None]:
         yield
     except DeviceLostError as error:
         raise DeviceLost(f"[ONNXRuntimeError] : 11 : EP_FAIL : {error}") from None
-    except (ReleasedError, *passing):
-        raise
     except BufferError as error:  # what our own side refuses, in its words
+        if isinstance(error, (ReleasedError, *passing)):
+            raise
         raise invalid(str(error)) from None
     except (RuntimeError, ValueError, TypeError) as error:
+        if isinstance(error, (ReleasedError, *passing)):
+            raise
         made = _translated(str(error))
         if made is None:
             raise

@@ -7,6 +7,7 @@ import { openWays } from "./files.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
 import { packWays } from "./pack.mjs";
+import { sessionWays } from "./sessions.mjs";
 import {
   dataWays,
   dispatchWays,
@@ -38,6 +39,8 @@ function plan(quick) {
     ["download", "contiguous", downloadWays, moved],
     ["download of 32", "contiguous", manyWays, [4 * KB]],
     ["open", "contiguous", openWays, quick ? [16 * MB] : [256 * MB]],
+    ["onnxruntime", "small", sessionWays, [64]],
+    ["onnxruntime", "large", sessionWays, [quick ? MB : 16 * MB]],
     ...["ort", "tfjs", "jax", "three"].map((name) => ["handover", name, handoverWays, [4 * MB]]),
   ];
 }
@@ -82,7 +85,7 @@ async function bench({ quick, only }) {
   for (const [path, layout, waysFor, sizes] of chosen) {
     for (const bytes of sizes) {
       console.log(`${path}, ${layout}, ${bytes} bytes`);
-      const { ways, done } = waysFor(
+      const { ways, done } = await waysFor(
         { pyodide, bridge, device, pool, library, libraries },
         bytes,
         layout,
