@@ -6,7 +6,6 @@ import { libraries as loadLibraries } from "../browser/libraries.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
 import { packWays } from "./pack.mjs";
-import { sessionWays } from "./sessions.mjs";
 import {
   dataWays,
   dispatchWays,
@@ -16,6 +15,7 @@ import {
   uploadWays,
   viewWays,
 } from "./paths.mjs";
+import { sessionWays } from "./sessions.mjs";
 
 const KB = 1024;
 const MB = 1024 * KB;
