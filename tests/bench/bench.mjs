@@ -7,7 +7,6 @@ import { openWays } from "./files.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
 import { packWays } from "./pack.mjs";
-import { sessionWays } from "./sessions.mjs";
 import {
   dataWays,
   dispatchWays,
@@ -17,6 +16,7 @@ import {
   uploadWays,
   viewWays,
 } from "./paths.mjs";
+import { sessionWays } from "./sessions.mjs";
 
 const KB = 1024;
 const MB = 1024 * KB;

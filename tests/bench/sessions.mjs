@@ -24,8 +24,8 @@ export async function sessionWays({ pyodide }, bytes, layout) {
     layout === "small"
       ? await sessions.small.callPromising()
       : await sessions.large.callPromising(ort, bytes / 4);
-  const found = made.toJs({ depth: 1 });
-  const ways = [...found]
+  const found = made.toJs({ depth: 1, dict_converter: Object.fromEntries });
+  const ways = Object.entries(found)
     .filter(([name]) => name !== "model")
     .map(([name, run]) => ({
       name,
@@ -34,7 +34,7 @@ export async function sessionWays({ pyodide }, bytes, layout) {
         if ((await run.callPromising()) !== 2) throw new Error(`wrong result: ${name}`);
       },
     }));
-  if (layout === "small") ways.push(await ownWay(ort, found.get("model")));
+  if (layout === "small") ways.push(await ownWay(ort, found.model));
   return { ways, done: () => made.destroy() };
 }
 

@@ -56,7 +56,7 @@ def large(library, count):
         return float(session.run(None, {"x": feed})[0][0])
 
     return {
-        "dlpack-web, a GPU tensor": lambda: run(on_gpu),
+        "dlpack-web": lambda: run(on_gpu),
         "dlpack-web, a NumPy array": lambda: run(x),
         "to_js()": by_hand,
     }
