@@ -286,7 +286,7 @@ class Run {
       this.#letGo();
       throw error;
     }
-    this.promise = this.#wait(options).finally(() => this.#letGo());
+    this.promise = this.#wait(options);
   }
 
   #feed(index: number, address: number): void {
@@ -325,13 +325,17 @@ class Run {
   /** Runs when it is its turn, with the session that there is by then. */
   async #wait(options: object | undefined): Promise<void> {
     const session = this.#session;
-    for (let done = false; !done && !this.#released; ) {
-      const own = await session.opened();
-      done = await inTurn(session.ort, async () => {
-        if (!session.isCurrent(own)) return false;
-        if (!this.#released) await this.#run(own, options);
-        return true;
-      });
+    try {
+      for (let done = false; !done && !this.#released; ) {
+        const own = await session.opened();
+        done = await inTurn(session.ort, async () => {
+          if (!session.isCurrent(own)) return false;
+          if (!this.#released) await this.#run(own, options);
+          return true;
+        });
+      }
+    } finally {
+      this.#letGo();
     }
   }
 
