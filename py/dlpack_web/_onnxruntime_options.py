@@ -13,7 +13,8 @@ from ._onnxruntime_state import worded
 class GraphOptimizationLevel(IntEnum):
     """How far a graph is rewritten before it runs.
 
-    >>> GraphOptimizationLevel.ORT_ENABLE_ALL.value  # doctest: +SKIP
+    >>> from dlpack_web import onnxruntime as ort
+    >>> ort.GraphOptimizationLevel.ORT_ENABLE_ALL.value
     99
     """
 

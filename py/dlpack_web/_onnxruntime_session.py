@@ -1,4 +1,4 @@
-"""InferenceSession over JavaScript's Session (js/src/adapters/sessions.ts)."""
+"""InferenceSession over JavaScript's Session (js/src/onnxruntime/sessions.ts)."""
 
 import os
 import posixpath
@@ -17,7 +17,7 @@ from ._onnxruntime_library import get_available_providers, library
 from ._onnxruntime_options import Given, Providers, RunOptions, SessionOptions
 from ._onnxruntime_state import Fail, NoSuchFile, invalid, translated, worded
 from ._onnxruntime_value import OrtValue, array_of
-from ._tensor import Tensor, default_device, made
+from ._tensor import Tensor, default_device
 
 # Where an output goes, to JavaScript.
 TO_CPU, ON_DEVICE = 0, 1
@@ -426,18 +426,22 @@ class _Pending:
         return self.arrays()
 
     def arrays(self) -> "list[np.ndarray[Any, Any]]":
-        return [value.numpy() for value in self.values()]
+        found = self._taken()
+        return [each.numpy() if isinstance(each, Tensor) else each for each in found]
 
     def values(self) -> list[OrtValue]:
-        found: dict[int, OrtValue] = {}
+        return [OrtValue(each) for each in self._taken()]
+
+    def _taken(self) -> "list[Tensor | np.ndarray[Any, Any]]":
+        """The results, those of strings as arrays; one that was asked for twice is one."""
         js = self._kept.js
+        take = js.take
+        found: dict[int, Any] = {}
         for i, is_strings in zip(self._order, self._are_strings, strict=True):
-            if i in found:
-                continue
-            if is_strings:
-                found[i] = OrtValue(array_of(js.strings(i)))
-            else:
-                found[i] = OrtValue(made(_browser.receive(js.take, i)))
+            if i not in found:
+                found[i] = (
+                    array_of(js.strings(i)) if is_strings else _browser.receive(take, i)
+                )
         return [found[i] for i in self._order]
 
 

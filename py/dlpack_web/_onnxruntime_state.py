@@ -3,8 +3,6 @@
 # ruff: noqa: N818 - the names are onnxruntime's
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from ._core import DeviceLostError, ReleasedError
 
@@ -93,22 +91,28 @@ def invalid(message: str) -> Exception:
     return worded(InvalidArgument, message)
 
 
-@contextmanager
-def translated(*passing: type[Exception]) -> Iterator[None]:
-    """Errors of JavaScript inside become onnxruntime's, but for those of `passing`."""
-    try:
-        yield
-    except DeviceLostError as error:
-        raise DeviceLost(f"[ONNXRuntimeError] : 11 : EP_FAIL : {error}") from None
-    except (ReleasedError, *passing):
-        raise
-    except BufferError as error:  # what our own side refuses, in its words
-        raise invalid(str(error)) from None
-    except (RuntimeError, ValueError, TypeError) as error:
-        made = _translated(str(error))
-        if made is None:
-            raise
-        raise made from None
+class translated:  # noqa: N801 - used as a function
+    """Errors of JavaScript in its block become onnxruntime's, but for those of `passing`."""
+
+    def __init__(self, *passing: type[Exception]) -> None:
+        self._passing: tuple[type[Exception], ...] = (ReleasedError, *passing)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
+        if error is None or isinstance(error, DeviceLost):
+            return
+        if isinstance(error, DeviceLostError):
+            raise DeviceLost(f"[ONNXRuntimeError] : 11 : EP_FAIL : {error}") from None
+        if isinstance(error, self._passing):
+            return
+        if isinstance(error, BufferError):  # what our own side refuses, in its words
+            raise invalid(str(error)) from None
+        if isinstance(error, (RuntimeError, ValueError, TypeError)):
+            found = _translated(str(error))
+            if found is not None:
+                raise found from None
 
 
 def _translated(message: str) -> Exception | None:

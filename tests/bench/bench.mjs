@@ -15,6 +15,7 @@ import {
   uploadWays,
   viewWays,
 } from "./paths.mjs";
+import { sessionWays } from "./sessions.mjs";
 
 const KB = 1024;
 const MB = 1024 * KB;
@@ -36,6 +37,8 @@ function plan(quick) {
     ["empty", "contiguous", emptyWays, moved],
     ["download", "contiguous", downloadWays, moved],
     ["download of 32", "contiguous", manyWays, [4 * KB]],
+    ["onnxruntime", "small", sessionWays, [64]],
+    ["onnxruntime", "large", sessionWays, [quick ? MB : 16 * MB]],
     ...["ort", "tfjs", "jax", "three"].map((name) => ["handover", name, handoverWays, [4 * MB]]),
   ];
 }
@@ -80,7 +83,7 @@ async function bench({ quick, only }) {
   for (const [path, layout, waysFor, sizes] of chosen) {
     for (const bytes of sizes) {
       console.log(`${path}, ${layout}, ${bytes} bytes`);
-      const { ways, done } = waysFor(
+      const { ways, done } = await waysFor(
         { pyodide, bridge, device, pool, library, libraries },
         bytes,
         layout,

@@ -26,6 +26,15 @@ NEEDING = {
     name: doc for name, doc in docstrings.public() if docstrings.needs_browser(doc)
 }
 
+if sys.platform == "emscripten":  # elsewhere it is PyPI's
+    from onnx_models import doubling
+
+    NEEDING |= {
+        f"onnxruntime.{name}": doc
+        for name, doc in docstrings.members_of("onnxruntime")
+        if docstrings.examples(doc)
+    }
+
 
 def show(value):
     """As the prompt does, but nothing is kept in `_`."""
@@ -70,7 +79,9 @@ async def test_example_is_true(name):
         pytest.skip(missing)
     names = {"np": np, "dlw": dlw}
     examples = docstrings.examples(NEEDING[name])
-    if re.search(r"\bort\b", NEEDING[name]):
+    if name.startswith("onnxruntime."):
+        names["model"] = doubling()
+    elif re.search(r"\bort\b", NEEDING[name]):
         names["ort"] = await library_of(name)
     for example in examples:
         if example.options.get(doctest.SKIP):

@@ -28,17 +28,17 @@ def expanding():
 )
 def test_memory_that_is_full(providers):
     s = ort.InferenceSession(expanding(), providers=providers)
-    small = {"x": X, "shape": np.array([2, 3])}
+    small = {"x": X, "shape": np.int64([2, 3])}
     assert s.run(None, small)[0].tolist() == [[0, 1, 2]] * 2
     with pytest.raises((STATE.Fail, STATE.RuntimeException, STATE.EPFail)):
-        s.run(None, {"x": X, "shape": np.array([1 << 30, 3])})
+        s.run(None, {"x": X, "shape": np.int64([1 << 30, 3])})
     assert s.run(None, small)[0].tolist() == [[0, 1, 2]] * 2
 
 
 def test_a_device_that_is_lost():
-    device = run(dlw.webgpu.request_device())
+    run(dlw.webgpu.request_device())
     s = ort.InferenceSession(doubling(), providers=["WebGPUExecutionProvider"])
-    assert s.device == device
+    device = s.device
     (y,) = s.run_with_ort_values(
         None, {"x": ort.OrtValue.ortvalue_from_numpy(X)}, device_type="webgpu"
     )
@@ -51,7 +51,7 @@ def test_a_device_that_is_lost():
         y.numpy()
     on_cpu = ort.InferenceSession(doubling(), providers=["CPUExecutionProvider"])
     assert on_cpu.run(None, {"x": X})[0].tolist() == [0, 2, 4]
-    again = run(dlw.webgpu.request_device())
+    run(dlw.webgpu.request_device())
     s = ort.InferenceSession(doubling(), providers=["WebGPUExecutionProvider"])
-    assert s.device == again
+    assert s.device not in (None, device)
     assert s.run(None, {"x": X})[0].tolist() == [0, 2, 4]

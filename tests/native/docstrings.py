@@ -5,6 +5,7 @@ Those that need no browser run natively (test_docstrings.py), the others in one
 """
 
 import doctest
+import importlib
 import inspect
 import re
 
@@ -35,9 +36,20 @@ def _public():
         yield f"webgpu.{name}", getattr(dlw.webgpu, name)
 
 
+def members_of(module):
+    """(name, docstring) of the public names of a module that `_public` leaves out, as it is
+    not there everywhere."""
+    found = importlib.import_module(f"dlpack_web.{module}")
+    return _documented((name, getattr(found, name)) for name in found.__all__)
+
+
 def public():
     """(name, docstring) of every public name."""
-    for name, thing in _public():
+    return _documented(_public())
+
+
+def _documented(things):
+    for name, thing in things:
         if isinstance(thing, str):  # __version__
             continue
         yield name, thing.__doc__

@@ -13,9 +13,9 @@ import {
   useDevice as useTransformers,
 } from "./transformers.js";
 
+export { findOrt } from "../onnxruntime/finding.js";
+export { Library } from "../onnxruntime/sessions.js";
 export { shareDevice } from "./devices.js";
-export { findOrt } from "./finding.js";
-export { Library } from "./sessions.js";
 
 export const adapters = {
   arrow: { give: toArrow, take: fromArrow, install: installArrow },

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
 /** Where onnxruntime-web is: said, there already, or beside the page. */
-import type { Ort } from "./ort.js";
+import type { Ort } from "../adapters/ort.js";
 
 const FILE = "libraries/ort/ort.webgpu.bundle.min.mjs";
 const NAMES = ["onnxruntime-web/webgpu", "onnxruntime-web"];

@@ -6,16 +6,17 @@
  * All that runs in one copy of the library runs one after the other: its WebAssembly can neither
  * begin a second call while one waits for the GPU, nor mount two sessions' files at once.
  */
+
+import { inTurn, isUsable } from "../adapters/common.js";
+import { shareDevice } from "../adapters/devices.js";
+import { fromOrt, ON_GPU, type Ort, toOrt } from "../adapters/ort.js";
 import { CopyError, ReleasedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { useDevice as register } from "../webgpu/device.js";
 import { checkAlive } from "../webgpu/faults.js";
 import { read } from "../webgpu/transfer.js";
-import { inTurn, isUsable } from "./common.js";
-import { shareDevice } from "./devices.js";
 import { externalFiles, type ModelFacts, modelFacts } from "./onnx.js";
-import { fromOrt, ON_GPU, type Ort, toOrt } from "./ort.js";
 
 /** What of Pyodide's memory is needed here. */
 export interface Memory {
@@ -285,7 +286,7 @@ class Run {
       this.#letGo();
       throw error;
     }
-    this.promise = this.#wait(options).finally(() => this.#letGo());
+    this.promise = this.#wait(options);
   }
 
   #feed(index: number, address: number): void {
@@ -324,13 +325,17 @@ class Run {
   /** Runs when it is its turn, with the session that there is by then. */
   async #wait(options: object | undefined): Promise<void> {
     const session = this.#session;
-    for (let done = false; !done && !this.#released; ) {
-      const own = await session.opened();
-      done = await inTurn(session.ort, async () => {
-        if (!session.isCurrent(own)) return false;
-        if (!this.#released) await this.#run(own, options);
-        return true;
-      });
+    try {
+      for (let done = false; !done && !this.#released; ) {
+        const own = await session.opened();
+        done = await inTurn(session.ort, async () => {
+          if (!session.isCurrent(own)) return false;
+          if (!this.#released) await this.#run(own, options);
+          return true;
+        });
+      }
+    } finally {
+      this.#letGo();
     }
   }
 
