@@ -12,6 +12,7 @@ import { opensByItself, publish, showMissing, webgpuProblem } from "./support.mj
 const ROUNDS = 7;
 // Of a digit, what the network says of it: smaller copies, such as of uniforms, are not counted.
 const LOGITS_BYTES = 40;
+const PICTURE_BYTES = 8 * 8 * 4; // of a digit, what the network is given
 const TOLERANCE = 1e-3; // of a score: sums of 400 products in another order, and exp()
 
 const $ = (id) => document.getElementById(id);
@@ -38,9 +39,12 @@ async function start() {
   pyodide.runPython("from dlpack_web import onnxruntime; onnxruntime.install()");
   const names = pyodide.toPy({ __name__: "onnxruntime_page" });
   pyodide.runPython(await source, { globals: names, filename: "onnxruntime_page.py" });
-  const call = (name, ...args) => names.get(name)(...args);
-  const made = await call("start", "pictures.onnx");
-  return { pyodide, call, made };
+  const program = {};
+  for (const name of ["start", "on_gpu", "on_cpu", "cut", "network"]) {
+    program[name] = names.get(name);
+  }
+  const made = await program.start("pictures.onnx");
+  return { pyodide, program, made, gpu: made.get("gpu"), cpu: made.get("cpu") };
 }
 
 /** RGBA as an array of NumPy's, the picture so many times, one below the other. */
@@ -66,68 +70,97 @@ function found(result) {
   };
 }
 
+/** The ways that are compared, by what they are called. */
+function waysOf({ program, made, gpu, cpu }, photo, pictures) {
+  return {
+    "WebGPU: kernel, network, kernel": () => program.on_gpu(made, photo),
+    "CPU: NumPy, network, NumPy": () => program.on_cpu(made, photo),
+    "WebGPU: the network alone, of NumPy’s arrays": () => program.network(gpu, pictures),
+    "CPU: the network alone, of NumPy’s arrays": () => program.network(cpu, pictures),
+  };
+}
+
+/** Runs all of them by turns; for each `{ name, result, counts, ms }`. */
+async function measure(ways, least) {
+  const rows = Object.entries(ways).map(([name, run]) => ({ name, run, times: [] }));
+  try {
+    for (let round = 0; round <= ROUNDS; round++) {
+      for (const row of rows) {
+        row.result?.destroy();
+        row.result = undefined;
+        counters.start(least);
+        const at = performance.now();
+        try {
+          row.result = await row.run();
+        } finally {
+          row.counts = counters.stop();
+        }
+        if (round > 0) row.times.push(performance.now() - at); // the first compiles shaders
+      }
+    }
+  } catch (error) {
+    for (const { result } of rows) result?.destroy();
+    throw error;
+  }
+  return rows.map(({ name, result, counts, times }) => ({
+    name,
+    result,
+    counts,
+    ms: median(times),
+  }));
+}
+
 async function runOnce() {
   const problem = await webgpuProblem();
   if (problem) throw new Error(problem);
   python ??= start();
-  const { pyodide, call, made } = await python;
+  const started = await python;
   const { picture, facts } = await photo;
   const times = Number($("times").value);
-  const array = arrayOf(pyodide, picture, times);
-  const pictures = call("cut", array);
-  const ways = [
-    { name: "WebGPU: kernel, network, kernel", run: () => call("on_gpu", made, array) },
-    { name: "CPU: NumPy, network, NumPy", run: () => call("on_cpu", made, array) },
-    {
-      name: "WebGPU: the network alone, of NumPy’s arrays",
-      run: () => call("network", made.get("gpu"), pictures),
-    },
-    {
-      name: "CPU: the network alone, of NumPy’s arrays",
-      run: () => call("network", made.get("cpu"), pictures),
-    },
-  ].map((way) => ({ ...way, times: [] }));
+  const array = arrayOf(started.pyodide, picture, times);
+  const pictures = started.program.cut(array);
   say("Running, by turns…");
-  for (let round = 0; round <= ROUNDS; round++) {
-    for (const way of ways) {
-      way.result?.destroy();
-      counters.start(LOGITS_BYTES * facts.labels.length * times);
-      const at = performance.now();
-      try {
-        way.result = await way.run();
-      } finally {
-        way.counts = counters.stop();
-      }
-      if (round > 0) way.times.push(performance.now() - at); // the first compiles shaders
-    }
+  let rows;
+  try {
+    const least = LOGITS_BYTES * facts.labels.length * times;
+    rows = await measure(waysOf(started, array, pictures), least);
+  } finally {
+    array.destroy();
+    pictures.destroy();
   }
-  const [gpu, cpu] = ways.map(({ result }) => result).map(found);
-  for (const each of [array, pictures, ...ways.map(({ result }) => result)]) each.destroy();
+  const [gpu, cpu] = rows.map(({ result }) => result).map(found);
+  for (const { result } of rows) result.destroy();
+  const bytes = [picture.pixels.length * times, PICTURE_BYTES * facts.labels.length * times];
+  const steps = rows.map(({ name, counts, ms }, i) => ({
+    name,
+    bytes: bytes[i < 2 ? 0 : 1],
+    ...counts,
+    ms,
+  }));
+  return { steps, ...judged(steps[0], gpu, cpu, facts), picture, facts };
+}
+
+/** What the two ways read, and whether all that has to hold did. */
+function judged(way, gpu, cpu, facts) {
   const error = Math.max(...gpu.scores.map((score, i) => Math.abs(score - cpu.scores[i])));
   const labels = gpu.labels.subarray(0, facts.labels.length);
   const right = labels.filter((label, i) => label === facts.labels[i]).length / labels.length;
-  const bytes = picture.pixels.length * times;
-  const steps = ways.map(({ name, counts, times }) => ({
-    name,
-    bytes,
-    ...counts,
-    ms: median(times),
-  }));
+  const agree = same(gpu.labels, cpu.labels);
   const checks = [
-    { name: "GPU and CPU read the same digits", held: same(gpu.labels, cpu.labels) },
+    { name: "GPU and CPU read the same digits", held: agree },
     { name: `scores differ by less than ${TOLERANCE}`, held: error < TOLERANCE },
     {
       name: "1 copy on the GPU’s way: the photograph",
-      held: steps[0].copies === 1 && steps[0].copied_bytes === bytes,
+      held: way.copies === 1 && way.copied_bytes === way.bytes,
     },
-    { name: "1 read back on that way: the answers", held: steps[0].map_async === 1 },
+    { name: "1 read back on that way: the answers", held: way.map_async === 1 },
   ];
-  return { steps, checks, labels, scores: gpu.scores, right, error, picture, facts };
+  return { checks, labels, scores: gpu.scores, right, error, agree };
 }
 
 const same = (a, b) => a.length === b.length && a.every((value, i) => value === b[i]);
 
-function show({ steps, checks, labels, scores, right, error, picture, facts }) {
+function show({ steps, checks, labels, scores, right, error, agree, picture, facts }) {
   $("ways").replaceChildren(
     ...steps.map(({ name, copies, copied_bytes, map_async, ms }) => {
       const row = document.createElement("tr");
@@ -143,7 +176,8 @@ function show({ steps, checks, labels, scores, right, error, picture, facts }) {
     `${facts.tested_on} that the network had not seen it knows ` +
     `${(100 * facts.pictures_accuracy).toFixed(1)} %.`;
   $("verdict").textContent =
-    `GPU and CPU read the same digits; their scores differ by at most ${error.toExponential(1)}.`;
+    `GPU and CPU read ${agree ? "the same" : "different"} digits; their scores differ by at most ` +
+    `${error.toExponential(1)}.`;
   showChecks($("checks-box"), checks);
 }
 
@@ -221,11 +255,11 @@ async function readOwn() {
     if (problem) throw new Error(problem);
     if (!python) $("own").textContent = "Loading Python and onnxruntime-web…";
     python ??= start();
-    const { pyodide, call, made } = await python;
+    const { pyodide, program, made } = await python;
     const array = arrayOf(pyodide, picture);
-    const result = await call("on_gpu", made, array);
+    const result = await program.on_gpu(made, array).finally(() => array.destroy());
     const { labels, scores } = found(result);
-    for (const each of [array, result]) each.destroy();
+    result.destroy();
     $("own").textContent = `A ${labels[0]}, with ${(100 * scores[0]).toFixed(0)} %.`;
     $("own").dataset.read = labels[0];
     say("Ready.");

@@ -226,15 +226,44 @@ def test_node_tests_pass_natively_as_the_table_says() -> None:
     assert worse(outcomes, "native") == {}
 
 
+WORKER = """#!/bin/sh
+while read name; do
+  case $name in
+    dies) exit 3 ;;
+    hangs) exec cat >/dev/null ;;
+    *) echo '["passed", ""]' ;;
+  esac
+done
+"""
+
+
+def test_a_worker_that_dies_or_hangs_is_started_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "python"
+    fake.write_text(WORKER)
+    fake.chmod(0o755)
+    monkeypatch.setattr(node_native, "LIMIT_S", 1)
+    names = ["one", "dies", "two", "hangs", "three"]
+    assert dict(node_native.run(fake, tmp_path, "any", names)) == {
+        "one": ["passed", ""],
+        "dies": ["died", "exit status 3"],
+        "two": ["passed", ""],
+        "hangs": ["hung", "no answer within 1 s"],
+        "three": ["passed", ""],
+    }
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_node_tests_pass_in_the_page_as_the_table_says(
     provider: str, browser: Browser, server: Server
 ) -> None:
+    # The first of them ends its worker, and the next one has another.
+    names = ["there is none of this name", *SAMPLED]
     with open_page(browser, server.url) as (page, _):
-        run = node_page.run(
-            page, server.url, PROVIDERS[provider], list(SAMPLED), SAMPLE_S
-        )
+        run = node_page.run(page, server.url, PROVIDERS[provider], names, SAMPLE_S)
         outcomes = dict(run)
+    assert outcomes.pop(names[0])[0] == "died"
     assert worse(outcomes, provider) == {}
     # However slow the machine is, most of them were run.
     assert len(outcomes) > len(SAMPLED) / 2

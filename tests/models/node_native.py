@@ -70,7 +70,10 @@ class Worker:
         except OSError:
             line = ""
         if not line:
-            return ["died", f"exit status {self.process.wait()}"]
+            try:  # it may have closed its output and go on
+                return ["died", f"exit status {self.process.wait(LIMIT_S)}"]
+            except subprocess.TimeoutExpired:
+                return ["hung", f"no answer within {LIMIT_S} s"]
         found: list[str] = json.loads(line)
         return found
 
