@@ -9,6 +9,7 @@ import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
+import { ON_GPU } from "../onnxruntime/dtypes.js";
 import {
   adapterFor,
   alias,
@@ -54,17 +55,6 @@ export interface Provider {
   device: GPUDevice;
 }
 
-export const ON_GPU = [
-  "float32",
-  "float16",
-  "int32",
-  "int64",
-  "uint32",
-  "uint8",
-  "bool",
-  "int4",
-  "uint4",
-];
 const ON_CPU = [...ON_GPU, "int8", "int16", "uint16", "uint64", "float64"];
 
 // --- devices ----------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@
 
 import { inTurn, isUsable } from "../adapters/common.js";
 import { shareDevice } from "../adapters/devices.js";
-import { fromOrt, ON_GPU, type Ort, toOrt } from "../adapters/ort.js";
+import { fromOrt, type Ort, toOrt } from "../adapters/ort.js";
 import { CopyError, ReleasedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { useDevice as register } from "../webgpu/device.js";
 import { checkAlive } from "../webgpu/faults.js";
 import { read } from "../webgpu/transfer.js";
+import { ON_GPU } from "./dtypes.js";
 import { externalFiles, type ModelFacts, modelFacts } from "./onnx.js";
 
 /** What of Pyodide's memory is needed here. */
