@@ -111,7 +111,8 @@ def allocate(
         if most and size > most:
             way = "no device of that has more: use several tensors"
         raise BufferError(
-            f"{size} bytes are needed, {record} allows {limit} in one buffer{of_adapter}: "
+            f"{size} bytes are needed, {record} allows {limit} "
+            f"(maxBufferSize) in one buffer{of_adapter}: "
             f"{way}"
         )
     words = round_up(nbytes, 4)

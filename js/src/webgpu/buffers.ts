@@ -185,7 +185,7 @@ export function allocate(
         ? "no device of that has more: use several tensors"
         : `use a device from requestDevice({ maxBufferSize: ${size} })`;
     throw new UnsupportedError(
-      `${size} bytes are needed, ${nameOf(record)} allows ${limit} in one buffer` +
+      `${size} bytes are needed, ${nameOf(record)} allows ${limit} (maxBufferSize) in one buffer` +
         `${most === undefined ? "" : ` and its adapter ${most}`}: ${way}`,
       { given: size, needed: limit, device: record.device },
     );
