@@ -240,8 +240,9 @@ soak: $(NEEDS_live) site chromium ## Test: the landing page for MINUTES=10: its 
 test-live: $(NEEDS_live) site chromium ## Test: the landing page, in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser/test_live.py
 
-test-firefox: export BROWSER := firefox ## Test: test-browser and more, in Firefox
-test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package site
+# No comment behind that: make would take the blank before it for a part of the name.
+test-firefox: export BROWSER := firefox
+test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package site ## Test: test-browser and more, in Firefox
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
 	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_onnxruntime.py
 	$(PYTHON_BIN)/python -m pytest tests/package/test_pages.py

@@ -69,7 +69,13 @@ WHERE = """async () => {
 
 
 def is_firefox() -> bool:
-    return os.environ.get("BROWSER") == "firefox"
+    """What BROWSER says, which no suite may take for something else."""
+    named = os.environ.get("BROWSER", "")
+    if named not in ("", "chromium", "firefox"):
+        raise WrongBrowserError(
+            f"BROWSER={named!r} is neither 'firefox' nor 'chromium'"
+        )
+    return named == "firefox"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """web/browser.py: a suite that is for one browser does not run in another."""
 
 import pytest
-from browser import Where, WrongBrowserError
+from browser import Where, WrongBrowserError, is_firefox
 
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) {}Safari/537.36"
 
@@ -55,3 +55,11 @@ def test_the_wrong_place_is_an_error(browser, webgpu, wanted, words):
 )
 def test_the_right_place_is_none(browser, webgpu, wanted):
     Where(browser, webgpu).must_be(*wanted)
+
+
+@pytest.mark.parametrize("named", ["firefox ", "Firefox", "webkit"])
+def test_a_browser_that_is_none_is_an_error(named, monkeypatch):
+    """make once handed on a blank, and a suite for Firefox ran in Chromium."""
+    monkeypatch.setenv("BROWSER", named)
+    with pytest.raises(WrongBrowserError, match="neither"):
+        is_firefox()
