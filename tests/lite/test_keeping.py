@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from attacks import book, text
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from serve import Server
 from test_attacks import NO_PYTHON, open_file
 from test_page import PHONE, Notebook, opened, serve_script
@@ -49,27 +49,27 @@ def test_changes_of_tabs_that_ended_are_offered(
         add(page, code)
         page.wait_for_function(KEPT)
     third = another_tab(first.context, site)
-    assert third.locator("#offers li").count() == 0  # both are alive
+    expect(third.locator("#offers li")).to_have_count(0)  # both are alive
     third.close()
     first.close()
     fourth = another_tab(second.context, site)
     offers = fourth.locator("#offers li")
-    assert offers.count() == 1
+    expect(offers).to_have_count(1)
     assert "tour.ipynb was not saved" in offers.inner_text()
     assert "one = 1" not in sources(fourth)  # only offered
     offers.get_by_text("Restore").click()
     assert sources(fourth)[-1] == "one = 1"
-    assert offers.count() == 0
+    expect(offers).to_have_count(0)
     fourth.wait_for_function(KEPT)  # it is this tab's now
     assert sources(second)[-1] == "two = 2"
     fourth.close()
     fifth = another_tab(second.context, site)
-    assert fifth.locator("#offers li").count() == 1
+    expect(fifth.locator("#offers li")).to_have_count(1)
     fifth.get_by_text("Discard").click()
-    assert fifth.locator("#offers li").count() == 0
+    expect(fifth.locator("#offers li")).to_have_count(0)
     fifth.close()
     sixth = another_tab(second.context, site)
-    assert sixth.locator("#offers li").count() == 0
+    expect(sixth.locator("#offers li")).to_have_count(0)
     with sixth.expect_download():
         second.bring_to_front()
         sixth.click("#save")
@@ -108,7 +108,7 @@ def test_links_hold_the_notebook(notebook: Notebook, site: Server) -> None:
     add(page, "mine = 'ü 🙂'")
     page.fill("#name", "mine.ipynb")
     page.click("#share")
-    page.wait_for_function("document.getElementById('link').value !== ''")
+    page.wait_for_function("() => document.getElementById('link').value !== ''")
     link = page.locator("#link").input_value()
     assert link.startswith(f"{site.url}notebook/#nb=")
     assert "without outputs" in page.locator("#link-size").inner_text()

@@ -65,7 +65,12 @@ export class Drafts {
   #do(mode, what) {
     const done = this.#turn.then(async () => {
       const transaction = (await this.#database).transaction(STORE, mode);
-      return await finished(what(transaction.objectStore(STORE)));
+      const kept = new Promise((resolve, reject) => {
+        transaction.oncomplete = resolve;
+        transaction.onabort = () => reject(transaction.error);
+      });
+      const [result] = await Promise.all([finished(what(transaction.objectStore(STORE))), kept]);
+      return result;
     });
     this.#turn = done.catch(() => {});
     return done;
