@@ -242,11 +242,17 @@ class Archive:
 
     @contextmanager
     def _member(self, name: str) -> Iterator[Any]:
-        method = self._infos[name].compress_type
+        info = self._infos[name]
+        method, packed, size = info.compress_type, info.compress_size, info.file_size
         if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             malformed(
                 self._what(name),
                 f"it is packed by method {method}: 0 and 8 are supported",
+            )
+        if method == zipfile.ZIP_STORED and packed != size:  # Python 3.12 lets it pass
+            malformed(
+                self._what(name),
+                f"it is stored, and of its {size} bytes there are {packed}",
             )
         with (
             self._trouble(self._what(name)),

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from browser import is_firefox
+from conftest import PYODIDES
 from pages import TestPage
 
 CASES = "/tests/browser/"
@@ -38,9 +40,15 @@ def test_conformance(open_test_page: Callable[..., TestPage]) -> None:
     assert page.watch.complaints() == []
 
 
-def test_libraries_from_python(strict_page: TestPage) -> None:
-    strict_page.pytest(["tests/browser/adapter_cases.py"]).must_pass()
-    assert strict_page.watch.complaints() == []
+@pytest.mark.parametrize("pyodide", PYODIDES)
+def test_libraries_from_python(
+    pyodide: str, open_test_page: Callable[..., TestPage]
+) -> None:
+    page = open_test_page(pyodide)
+    page.pytest(["tests/browser/adapter_cases.py"]).must_pass()
+    # Libraries try eval and do without it, which Firefox tells, and some time later.
+    told = "blocked a JavaScript eval" if is_firefox() else "\0"
+    assert [each for each in page.watch.complaints() if told not in each] == []
 
 
 def test_several_modules_hand_memory_on(
