@@ -28,7 +28,7 @@ def colours(page: Page) -> int:
 
 def complaints(watch: Watch) -> list[str]:
     """Firefox logs what is wrong with a shader, and Playwright's style for a screenshot."""
-    usual = ("module", "inline style") if is_firefox() else ()
+    usual = ("module", "Shader '", "inline style") if is_firefox() else ()
     return [each for each in watch.complaints() if not any(s in each for s in usual)]
 
 
