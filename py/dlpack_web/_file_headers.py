@@ -6,6 +6,7 @@ js/src/open has the same rules; both are run against tests/files/vectors.json.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple, NoReturn
@@ -297,7 +298,8 @@ def parse_safetensors(
     return entries, metadata
 
 
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# Also one that does not end, or every quote in it would be tried as its beginning.
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _NESTED = re.compile(r"\[[^\]]*[\[{]|\{[^{}]*\{[^{}]*\{")
 
 
@@ -307,9 +309,8 @@ def _strict_json(header: bytes, what: str) -> dict[str, Any]:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            malformed(what, f"its header has {json.dumps(twice)} twice")
+            twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+            malformed(what, f"its header has {json.dumps(twice):.100} twice")
         return made
 
     def plain(number: str) -> int:

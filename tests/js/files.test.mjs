@@ -40,6 +40,27 @@ function isOurs(error) {
   return true;
 }
 
+/** The header of `count` empty tensors, without its end. */
+const entries = (count) =>
+  Array.from({ length: count }, (_, i) => `"${i}":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`);
+for (const [name, header, error] of [
+  ["no end", `{"${'\\"'.repeat(2_000_000)}`, /no JSON/],
+  ["quotes", `{${'"a'.repeat(1_000_000)}`, /no JSON/],
+  ["names", `{${entries(50_000)},"7":0}`, /"7" twice/],
+  ["nested", `{${"[".repeat(4_000_000)}`, /no JSON/],
+  ["digits", `{"a":${"9".repeat(4_000_000)}}`, /9 where a size is needed/],
+])
+  test(`a long header is read in linear time: ${name}`, { timeout: 60_000 }, async () => {
+    // Looked at again from each of its characters, one of these would take hours.
+    const data = new Uint8Array(8 + header.length);
+    new DataView(data.buffer).setUint32(0, header.length, true);
+    new TextEncoder().encodeInto(header, data.subarray(8));
+    await assert.rejects(
+      () => open(data, { format: "safetensors" }),
+      (caught) => isOurs(caught) && error.test(caught.message) && caught.message.length < 400,
+    );
+  });
+
 for (const { name, file, options, tensors, error } of VECTORS) {
   test(name, async () => {
     const before = liveTensors();

@@ -113,6 +113,30 @@ def test_random_damage_is_told_or_changes_elements_alone():
     assert told > 200
 
 
+def entries(count):
+    facts = '{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'
+    return ",".join(f'"{i}":{facts}' for i in range(count))
+
+
+@pytest.mark.parametrize(
+    ("header", "error"),
+    [
+        ('{"' + '\\"' * 2_000_000, "no JSON"),
+        ("{" + '"a' * 1_000_000, "no JSON"),
+        ("{" + entries(50_000) + ',"7":0}', '"7" twice'),
+        ("{" + "[" * 4_000_000, "nested"),
+        ('{"a":' + "9" * 4_000_000 + "}", "9 where a size is needed"),
+    ],
+    ids=["no end", "quotes", "names", "nested", "digits"],
+)
+def test_a_long_header_is_read_in_linear_time(header, error):
+    # Looked at again from each of its characters, one of these would take hours.
+    data = len(header).to_bytes(8, "little") + header.encode()
+    with pytest.raises(BufferError, match=error) as told:
+        opened(data, format="safetensors")
+    assert len(str(told.value)) < 400
+
+
 @pytest.mark.parametrize("vector", GOOD, ids=[vector["name"] for vector in GOOD])
 def test_what_is_saved_is_what_is_opened(vector):
     found = opened(base64.b64decode(vector["file"]), **vector.get("options", {}))

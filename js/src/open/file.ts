@@ -189,7 +189,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
       return await load(coming, chunks, options, signal);
     } catch (error) {
       // What is left of a stream that was left in the middle belongs to nobody.
-      if (cursor !== null && cursor === this.#cursor) this.#spoil(error);
+      if (cursor !== null && cursor === this.#cursor) this.#spoil();
       throw error;
     } finally {
       ending.stop();
@@ -197,11 +197,10 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     }
   }
 
-  #spoil(error: unknown): void {
+  #spoil(): void {
     this.#cursor?.close().catch(() => {});
     this.#cursor = null;
     if (this.#source.way === "once" && !this.#closed) this.close();
-    void error;
   }
 
   async #cursorAt(from: number, to: number, what: string, signal: AbortSignal): Promise<Cursor> {

@@ -24,10 +24,11 @@ export function strictJSON(text: string, what: string): unknown {
     else if (token[0] === '"') {
       if (!key || !keys) continue;
       const name = JSON.parse(token) as string;
-      if (keys.has(name)) throw malformed(what, `its header has ${token} twice`, name);
+      if (keys.has(name))
+        throw malformed(what, `its header has ${token.slice(0, 100)} twice`, name);
       keys.add(name);
     } else if (token !== "," && token !== ":" && !/^\d{1,19}$/.test(token)) {
-      throw malformed(what, `its header has ${token} where a size is needed`, token);
+      throw malformed(what, `its header has ${token.slice(0, 100)} where a size is needed`, token);
     }
     key = token === "{" || token === ",";
   }
