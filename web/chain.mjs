@@ -3,7 +3,7 @@
 import { photograph, start } from "./chain_run.mjs"; // first: it counts copies
 import { drawDigits, wrongOnes } from "./digits.mjs";
 import { liveTensors, Tensor } from "./js/index.js";
-import { Pad } from "./pad.mjs";
+import { offerSamples, Pad } from "./pad.mjs";
 import { formatBytes, formatCopies, formatTime, Steps, showChecks } from "./steps.mjs";
 import { opensByItself, publish, showMissing, webgpuProblem } from "./support.mjs";
 
@@ -125,11 +125,10 @@ function showWrong(labels, facts) {
 
 // --- a digit of the reader's ---
 
-let sheet; // the photograph, once it was decoded
 const pad = new Pad($("pad"), () => reading && readOwn());
 
 async function readOwn() {
-  if ($("run").disabled) return;
+  if (isBusy()) return;
   const picture = pad.picture();
   if (picture === null) {
     $("own").textContent = "The paper is empty: draw a digit first.";
@@ -154,34 +153,15 @@ async function readOwn() {
   busy(false);
 }
 
-function showSamples({ picture, facts }) {
-  sheet = { picture, facts };
-  const given = new Map();
-  $("samples").replaceChildren(
-    ...Array.from({ length: 10 }, (_, digit) => {
-      const button = Object.assign(document.createElement("button"), {
-        type: "button",
-        className: "small",
-        textContent: digit,
-      });
-      button.addEventListener("click", () => {
-        const those = facts.labels.flatMap((label, i) => (label === digit ? [i] : []));
-        const next = given.get(digit) ?? 0;
-        given.set(digit, next + 1);
-        pad.take(sheet.picture, facts, those[next % those.length]);
-        readOwn();
-      });
-      return button;
-    }),
-  );
-}
-
 $("read-own").addEventListener("click", readOwn);
 $("read-own").disabled = false; // nobody heard a click before
 $("clear").addEventListener("click", () => {
   pad.clear();
   $("own").textContent = "";
 });
+
+/** Whether something runs; that Run cannot be pressed may have other reasons. */
+const isBusy = () => !$("progress").hidden;
 
 function busy(now) {
   $("run").disabled = now;
@@ -196,6 +176,7 @@ function showProblem(error) {
 }
 
 async function run() {
+  if (isBusy()) return;
   busy(true);
   $("problem").hidden = true;
   try {
@@ -215,7 +196,7 @@ $("controls").addEventListener("submit", (event) => {
   run();
 });
 const photo = photograph();
-photo.then(showSamples).catch(showProblem);
+photo.then((there) => offerSamples($("samples"), pad, there, readOwn)).catch(showProblem);
 if (opensByItself()) run();
 else {
   photo

@@ -5,7 +5,7 @@ import { photograph } from "./chain_run.mjs"; // counts copies from its begin
 import * as counters from "./counters.mjs";
 import { drawDigits } from "./digits.mjs";
 import { highlight } from "./highlight.mjs";
-import { Pad } from "./pad.mjs";
+import { offerSamples, Pad } from "./pad.mjs";
 import { formatBytes, formatCopies, formatTime, showChecks } from "./steps.mjs";
 import { opensByItself, publish, showMissing, webgpuProblem } from "./support.mjs";
 
@@ -200,6 +200,7 @@ function showFlow({ bytes, copies, map_async }) {
 }
 
 async function run() {
+  if (isBusy()) return;
   busy(true);
   $("problem").hidden = true;
   try {
@@ -224,6 +225,9 @@ async function run() {
   busy(false);
 }
 
+/** Whether something runs; that Run cannot be pressed may have other reasons. */
+const isBusy = () => !$("progress").hidden;
+
 function busy(now) {
   $("run").disabled = now;
   $("read-own").disabled = now;
@@ -242,7 +246,7 @@ function showProblem(error) {
 const pad = new Pad($("pad"), () => python && readOwn());
 
 async function readOwn() {
-  if ($("run").disabled) return;
+  if (isBusy()) return;
   const picture = pad.picture();
   if (picture === null) {
     $("own").textContent = "The paper is empty: draw a digit first.";
@@ -269,28 +273,8 @@ async function readOwn() {
   busy(false);
 }
 
-function showSamples({ picture, facts }) {
-  const given = new Map();
-  $("samples").replaceChildren(
-    ...Array.from({ length: 10 }, (_, digit) => {
-      const button = Object.assign(document.createElement("button"), {
-        type: "button",
-        className: "small",
-        textContent: digit,
-      });
-      button.addEventListener("click", () => {
-        const those = facts.labels.flatMap((label, i) => (label === digit ? [i] : []));
-        const next = given.get(digit) ?? 0;
-        given.set(digit, next + 1);
-        pad.take(picture, facts, those[next % those.length]);
-        readOwn();
-      });
-      return button;
-    }),
-  );
-}
-
 $("read-own").addEventListener("click", readOwn);
+$("read-own").disabled = false; // nobody heard a click before
 $("clear").addEventListener("click", () => {
   pad.clear();
   $("own").textContent = "";
@@ -302,14 +286,11 @@ $("controls").addEventListener("submit", (event) => {
 const source = fetch("onnxruntime_page.py").then((response) => response.text());
 source.then((text) => highlight($("program"), text)).catch(showProblem);
 const photo = photograph();
-photo.then(showSamples).catch(showProblem);
+photo.then((there) => offerSamples($("samples"), pad, there, readOwn)).catch(showProblem);
 if (opensByItself()) run();
 else {
   photo
     .then(({ picture, facts }) => drawDigits($("photo"), picture, facts))
     .then(() => showMissing($("problem"), $("run")))
-    .then((there) => {
-      $("read-own").disabled = !there;
-    })
     .catch(showProblem);
 }

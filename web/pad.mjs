@@ -119,3 +119,28 @@ export class Pad {
     this.#drawn = true;
   }
 }
+
+/**
+ * Buttons in `place`, one for each digit, which put the photograph's next one of those on the paper;
+ * `done` is called then.
+ */
+export function offerSamples(place, pad, { picture, facts }, done) {
+  const given = new Map();
+  place.replaceChildren(
+    ...Array.from({ length: 10 }, (_, digit) => {
+      const button = Object.assign(document.createElement("button"), {
+        type: "button",
+        className: "small",
+        textContent: digit,
+      });
+      button.addEventListener("click", () => {
+        const those = facts.labels.flatMap((label, i) => (label === digit ? [i] : []));
+        const next = given.get(digit) ?? 0;
+        given.set(digit, next + 1);
+        pad.take(picture, facts, those[next % those.length]);
+        done();
+      });
+      return button;
+    }),
+  );
+}

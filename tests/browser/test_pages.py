@@ -294,6 +294,21 @@ def test_page_reads_a_digit_of_ones_own(
         assert_clean(watch)
 
 
+@pytest.mark.parametrize("name", ["chain", "onnxruntime"])
+def test_a_click_is_heard_while_webgpu_is_looked_for(
+    name: str, browser: Browser, server: Server
+) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        page.add_init_script(
+            "GPU.prototype.requestAdapter = () => new Promise(() => {})"
+        )
+        page.goto(f"{server.url}{name}.html")
+        page.wait_for_selector("#run:disabled")
+        page.click("#read-own")
+        page.wait_for_selector("#own:has-text('empty')")
+        assert_clean(watch)
+
+
 def open_and_run(page: Page, name: str, server: Server) -> dict:
     page.goto(f"{server.url}{name}.html#auto")
     return await_result(page, 120)
