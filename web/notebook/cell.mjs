@@ -1,45 +1,20 @@
 // One cell: an editor, or rendered Markdown, and what running it gave.
 import {
-  acceptCompletion,
-  autocompletion,
-  bracketMatching,
-  closeBrackets,
-  defaultKeymap,
-  drawSelection,
   EditorState,
   EditorView,
   HighlightStyle,
-  history,
-  historyKeymap,
   indentLess,
-  indentMore,
-  indentOnInput,
-  indentUnit,
   keymap,
-  Prec,
   python,
-  startCompletion,
   syntaxHighlighting,
-  tags,
 } from "../libraries/notebook.mjs";
+import { COLOURED, editing } from "./editing.mjs";
 import { markdown } from "./output.mjs";
 import { Outputs } from "./outputs.mjs";
 
 const COLOURS = HighlightStyle.define(
-  [
-    [[tags.comment], "comment"],
-    [[tags.string, tags.special(tags.string)], "string"],
-    [[tags.keyword, tags.operatorKeyword, tags.modifier, tags.self], "keyword"],
-    [[tags.number, tags.bool, tags.null], "number"],
-  ].map(([tag, name]) => ({ tag, class: name })),
+  Object.entries(COLOURED).map(([name, tag]) => ({ tag, class: name })),
 );
-
-/** Completes names where a word begins; elsewhere Tab indents. */
-const tab = (view) => {
-  const { main } = view.state.selection;
-  const before = view.state.sliceDoc(Math.max(0, main.from - 1), main.from);
-  return main.empty && /[\w.]/.test(before) ? startCompletion(view) : indentMore(view);
-};
 
 const beginsLine = (view) => {
   const { main } = view.state.selection;
@@ -203,32 +178,14 @@ export class Cell {
       { key: "Mod-Enter", run: key("run") },
       { key: "Alt-Enter", run: key("run-insert") },
       { key: "Mod-s", run: key("save") },
-      { key: "Tab", run: (view) => acceptCompletion(view) || tab(view) },
       { key: "Shift-Tab", run: (view) => this.#askHelp(view) },
     ];
-    const complete = async ({ state, pos }) => {
-      if (this.type !== "code") return null;
-      const found = await this.notebook.complete(state.doc.toString(), pos);
-      if (found.length === 0) return null;
-      const options = found.map(({ text, type }) => ({ label: text, type }));
-      return { from: found[0].start, options, validFor: /^\w*$/ };
-    };
+    const complete = (code, at) => (this.type === "code" ? this.notebook.complete(code, at) : []);
     return [
-      Prec.highest(keymap.of(keys)),
-      keymap.of([
-        { key: "Escape", run: () => this.#closeHelp() || key("command")() },
-        ...defaultKeymap,
-        ...historyKeymap,
-      ]),
-      history(),
-      drawSelection(),
+      keymap.of([{ key: "Escape", run: () => this.#closeHelp() || key("command")() }]),
+      editing(keys, complete),
       EditorView.lineWrapping,
       EditorState.allowMultipleSelections.of(true),
-      indentUnit.of("    "),
-      indentOnInput(),
-      bracketMatching(),
-      closeBrackets(),
-      autocompletion({ override: [complete], activateOnTyping: false, interactionDelay: 0 }),
       this.type === "code" ? python() : [],
       syntaxHighlighting(COLOURS),
       EditorView.updateListener.of(({ docChanged }) => {

@@ -1,39 +1,20 @@
 // The editor of a block, in a shadow tree: there its styles are sheets that the page's policy
 // allows, and none of the theme's reach it.
 import {
-  acceptCompletion,
-  autocompletion,
-  bracketMatching,
-  closeBrackets,
-  defaultKeymap,
-  drawSelection,
   EditorState,
   EditorView,
   HighlightStyle,
-  history,
-  historyKeymap,
   indentLess,
-  indentMore,
-  indentOnInput,
-  indentUnit,
   keymap,
-  Prec,
   python,
-  startCompletion,
   syntaxHighlighting,
-  tags,
 } from "../../../libraries/notebook.mjs";
+import { COLOURED, editing } from "../../../notebook/editing.mjs";
 
 // Colours are the page's (docs.css), which change with its theme.
-const COLOURS = HighlightStyle.define([
-  { tag: tags.comment, color: "var(--code-comment)" },
-  { tag: [tags.string, tags.special(tags.string)], color: "var(--code-string)" },
-  {
-    tag: [tags.keyword, tags.operatorKeyword, tags.modifier, tags.self],
-    color: "var(--code-keyword)",
-  },
-  { tag: [tags.number, tags.bool, tags.null], color: "var(--code-number)" },
-]);
+const COLOURS = HighlightStyle.define(
+  Object.entries(COLOURED).map(([name, tag]) => ({ tag, color: `var(--code-${name})` })),
+);
 const LOOK = EditorView.theme({
   "&": { font: "inherit", color: "var(--color-foreground-primary)", outline: "none" },
   ".cm-scroller": { font: "inherit", lineHeight: "inherit" },
@@ -64,13 +45,6 @@ const overwrite = EditorView.domEventHandlers({
   },
 });
 
-/** Completes names where a word begins; elsewhere Tab indents. */
-const tab = (view) => {
-  const { main } = view.state.selection;
-  const before = view.state.sliceDoc(Math.max(0, main.from - 1), main.from);
-  return main.empty && /[\w.]/.test(before) ? startCompletion(view) : indentMore(view);
-};
-
 /** An EditorView in `place`; `block` has run(), changed() and complete(code, position). */
 export function makeEditor(place, source, label, { run, changed, complete }) {
   const root = place.attachShadow({ mode: "open" });
@@ -81,34 +55,19 @@ export function makeEditor(place, source, label, { run, changed, complete }) {
     run();
     return true;
   };
-  const completing = async ({ state, pos }) => {
-    const found = await complete(state.doc.toString(), pos);
-    if (found.length === 0) return null;
-    const options = found.map(({ text, type }) => ({ label: text, type }));
-    return { from: found[0].start, options, validFor: /^\w*$/ };
-  };
   const leave = ({ contentDOM }) => {
     contentDOM.blur(); // then Tab goes on to the buttons
     place.parentElement.querySelector(".run").focus();
     return true;
   };
+  const keys = [
+    { key: "Mod-Enter", run: runs },
+    { key: "Shift-Enter", run: runs },
+    { key: "Shift-Tab", run: indentLess },
+  ];
   const extensions = [
-    Prec.highest(
-      keymap.of([
-        { key: "Mod-Enter", run: runs },
-        { key: "Shift-Enter", run: runs },
-        { key: "Tab", run: (view) => acceptCompletion(view) || tab(view) },
-        { key: "Shift-Tab", run: indentLess },
-      ]),
-    ),
-    keymap.of([...defaultKeymap, ...historyKeymap, { key: "Escape", run: leave }]),
-    history(),
-    drawSelection(),
-    indentUnit.of("    "),
-    indentOnInput(),
-    bracketMatching(),
-    closeBrackets(),
-    autocompletion({ override: [completing], activateOnTyping: false, interactionDelay: 0 }),
+    editing(keys, complete),
+    keymap.of([{ key: "Escape", run: leave }]),
     python(),
     syntaxHighlighting(COLOURS),
     LOOK,
