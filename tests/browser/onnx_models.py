@@ -112,11 +112,15 @@ def external(name, dtype, shape, file, offset=0, length=None):
     )
 
 
-# Adds (1, 2, 3), which are in another file.
-OUTSIDE = graph(
-    [node("Add", ("x", "b"), ("y",))],
-    [("x", "float32", ("N", 3))],
-    [("y", "float32", ("N", 3))],
-    external("b", "float32", (3,), "weights.bin", offset=4, length=12),
-)
+def outside(file):
+    """Adds (1, 2, 3), which are in another file."""
+    return graph(
+        [node("Add", ("x", "b"), ("y",))],
+        [("x", "float32", ("N", 3))],
+        [("y", "float32", ("N", 3))],
+        external("b", "float32", (3,), file, offset=4, length=12),
+    )
+
+
+OUTSIDE = outside("weights.bin")
 WEIGHTS = struct.pack("<4f", 9, 1, 2, 3)

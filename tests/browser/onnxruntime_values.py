@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gpu_world import counted, run, same, start_counting
 from js import harness
-from onnx_models import OUTSIDE, WEIGHTS, doubling, one_node
+from onnx_models import OUTSIDE, WEIGHTS, doubling, message, one_node, outside
 
 import dlpack_web as dlw
 from dlpack_web import onnxruntime as ort
@@ -262,6 +262,30 @@ def test_weights_in_memory():
 def test_weights_that_are_missing():
     with pytest.raises(ort.capi.onnxruntime_pybind11_state.Fail, match=r"weights\.bin"):
         ort.InferenceSession(OUTSIDE, providers=CPU)
+
+
+@pytest.mark.parametrize(
+    "place", ["../weights.bin", "{}/weights.bin", "a/../../weights.bin"]
+)
+def test_weights_outside_of_the_folder_are_not_read(place, tmp_path):
+    """A model says where its weights are, and may come from anybody."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "weights.bin").write_bytes(WEIGHTS)
+    model = tmp_path / "a" / "model.onnx"
+    model.write_bytes(outside(place.format(tmp_path)))
+    with pytest.raises(
+        ort.capi.onnxruntime_pybind11_state.Fail, match=r"weights\.bin|not allowed"
+    ):
+        ort.InferenceSession(model, providers=CPU)
+
+
+def test_a_model_that_is_nested_too_deeply():
+    """An If in an If, and so on: protobuf stops at a hundred messages, and so do we."""
+    inner = b""
+    for _ in range(20_000):
+        inner = message(1, message(5, message(6, inner)))
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidProtobuf):
+        ort.InferenceSession(message(7, inner), providers=CPU)
 
 
 def test_urls(providers):

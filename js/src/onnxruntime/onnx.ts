@@ -11,7 +11,7 @@ export interface ModelFacts {
   description: string;
   graph_description: string;
   version: number;
-  custom_metadata_map: Record<string, string>;
+  custom_metadata_map: Map<string, string>;
 }
 
 type Field = readonly [id: number, value: number | Uint8Array];
@@ -54,7 +54,7 @@ export function modelFacts(model: Uint8Array): ModelFacts {
     description: "",
     graph_description: "",
     version: 0,
-    custom_metadata_map: {},
+    custom_metadata_map: new Map(),
   };
   for (const [id, value] of fields(model)) {
     if (id === 2) facts.producer_name = textOf(value);
@@ -68,7 +68,7 @@ export function modelFacts(model: Uint8Array): ModelFacts {
       }
     } else if (id === 14 && isMessage(value)) {
       const [key, text] = pairOf(value);
-      facts.custom_metadata_map[key] = text;
+      facts.custom_metadata_map.set(key, text);
     }
   }
   return facts;
@@ -81,28 +81,34 @@ function pairOf(entry: Uint8Array): [string, string] {
   return found;
 }
 
-/** The names of the files that tensors of a model are in. */
+/** A graph is three messages deeper than that around it; protobuf reads a hundred, and ORT no more. */
+const DEEPEST = 100 / 3;
+
+/** The names of the files that tensors of a model are in, of those in its folder and below. */
 export function externalFiles(model: Uint8Array): string[] {
   const found = new Set<string>();
-  for (const [id, value] of fields(model)) if (id === 7 && isMessage(value)) inGraph(value, found);
-  return [...found];
+  for (const [id, value] of fields(model)) {
+    if (id === 7 && isMessage(value)) inGraph(value, found, 1);
+  }
+  return [...found].filter((name) => !/^$|^\/|\\|:|(^|\/)\.\.(\/|$)/.test(name));
 }
 
-function inGraph(graph: Uint8Array, found: Set<string>): void {
+function inGraph(graph: Uint8Array, found: Set<string>, depth: number): void {
+  if (depth > DEEPEST) return;
   for (const [id, value] of fields(graph)) {
     if (!isMessage(value)) continue;
     if (id === 5) inTensor(value, found);
-    else if (id === 1) inNode(value, found);
+    else if (id === 1) inNode(value, found, depth);
   }
 }
 
-function inNode(node: Uint8Array, found: Set<string>): void {
+function inNode(node: Uint8Array, found: Set<string>, depth: number): void {
   for (const [id, attribute] of fields(node)) {
     if (id !== 5 || !isMessage(attribute)) continue;
     for (const [part, value] of fields(attribute)) {
       if (!isMessage(value)) continue;
       if (part === 5 || part === 10) inTensor(value, found);
-      else if (part === 6 || part === 11) inGraph(value, found);
+      else if (part === 6 || part === 11) inGraph(value, found, depth + 1);
     }
   }
 }
