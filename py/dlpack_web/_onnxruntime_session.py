@@ -415,11 +415,11 @@ class _Pending:
                 "async Python): use `await session.run_async(...)`"
             )
         with translated():
-            _browser.block_on(self._kept.js.promise)
+            _browser.block_on(self._kept.js.done())
 
     async def later(self) -> None:
         with translated():
-            await _browser.finish(self._kept.js.promise)
+            await _browser.finish(self._kept.js.done())
 
     async def arrays_later(self) -> "list[np.ndarray[Any, Any]]":
         await self.later()

@@ -107,13 +107,13 @@ export class Session {
   readonly memory: Memory;
   /** Resolves when the model is loaded. */
   readonly ready: Promise<void>;
+  inputs: readonly Slot[] = [];
+  outputs: readonly Slot[] = [];
   readonly #source: Source;
   #session: Promise<any> | undefined;
   #current: any;
   #facts: ModelFacts | undefined;
   #gpu: GPUDevice | undefined;
-  #inputs: Slot[] = [];
-  #outputs: Slot[] = [];
   #released = false;
 
   constructor(ort: Ort, memory: Memory, source: Source) {
@@ -130,8 +130,12 @@ export class Session {
   }
 
   /** What is known of the model. */
-  get facts(): { inputs: Slot[]; outputs: Slot[]; model: ModelFacts | undefined } {
-    return { inputs: this.#inputs, outputs: this.#outputs, model: this.#facts };
+  get facts(): {
+    inputs: readonly Slot[];
+    outputs: readonly Slot[];
+    model: ModelFacts | undefined;
+  } {
+    return { inputs: this.inputs, outputs: this.outputs, model: this.#facts };
   }
 
   async #open(): Promise<any> {
@@ -164,8 +168,8 @@ export class Session {
           made = await create({ preferredOutputLocation: Object.fromEntries(on) });
         }
       }
-      this.#inputs = [...made.inputMetadata];
-      this.#outputs = [...made.outputMetadata];
+      this.inputs = [...made.inputMetadata];
+      this.outputs = [...made.outputMetadata];
     } catch (error) {
       await made?.release();
       throw error;
@@ -254,8 +258,7 @@ export class Session {
 
 /** A run of a session, from its begin until all results were taken or let go of. */
 class Run {
-  /** Resolves when the results are there. */
-  readonly promise: Promise<void>;
+  readonly #done: Promise<void>;
   readonly #session: Session;
   readonly #outputs: { slot: Slot; to: number; target: Tensor | undefined }[] = [];
   readonly #feeds: Record<string, any> = {};
@@ -275,7 +278,7 @@ class Run {
     if (session.device) checkAlive(register(session.device));
     try {
       for (const [i, { data, dims }] of Object.entries(strings ?? {})) {
-        const { name } = session.facts.inputs[+i] as Slot;
+        const { name } = session.inputs[+i] as Slot;
         this.#feeds[name] = new session.ort.Tensor("string", data, dims);
       }
       for (let i = 0; i < feeds.length; i += 2)
@@ -287,11 +290,11 @@ class Run {
       this.#letGo();
       throw error;
     }
-    this.promise = this.#wait(options);
+    this.#done = this.#wait(options);
   }
 
   #feed(index: number, address: number): void {
-    const { ort, memory, device, facts } = this.#session;
+    const { ort, memory, device, inputs } = this.#session;
     let tensor = memory.tensorAt(address);
     try {
       if (device && !tensor.device.gpu && isUploaded(tensor)) {
@@ -299,15 +302,15 @@ class Run {
         tensor = host.to(device);
         host.release();
       }
-      this.#feeds[(facts.inputs[index] as Slot).name] = toOrt(ort, tensor);
+      this.#feeds[(inputs[index] as Slot).name] = toOrt(ort, tensor);
     } finally {
       tensor.release();
     }
   }
 
   #fetch(index: number, to: number): void {
-    const { ort, memory, facts } = this.#session;
-    const slot = facts.outputs[index] as Slot;
+    const { ort, memory, outputs } = this.#session;
+    const slot = outputs[index] as Slot;
     const target = to > ON_DEVICE ? memory.tensorAt(to) : undefined;
     this.#outputs.push({ slot, to, target });
     this.#fetches[slot.name] = null;
@@ -395,6 +398,14 @@ class Run {
     } finally {
       for (const tensor of passing) tensor.release();
     }
+  }
+
+  /**
+   * Resolves when the results are there. A method, for what calls return is a future of Pyodide's, and
+   * what attributes have is only made into a task of its own that waits.
+   */
+  done(): Promise<void> {
+    return this.#done;
   }
 
   /** The hold of a result for Python to take over. */
