@@ -1,5 +1,7 @@
 """OrtValues and bindings: what stays on the GPU, and that nothing is copied."""
 
+import asyncio
+
 import js
 import numpy as np
 import pytest
@@ -135,6 +137,42 @@ def test_a_loop_on_the_gpu_reads_nothing_back():
     assert after["copies"] == before["copies"]
     assert state.device_name() == "webgpu"
     assert (state.numpy() == 100).all()
+
+
+def test_what_is_uploaded_for_a_run_is_uploaded_into_the_same_buffer():
+    s = ort.InferenceSession(doubling(), providers=GPU)
+    for i in range(10):
+        x = np.full(1 << 14, i, np.float32)
+        (y,) = s.run(None, {"x": x})
+        assert (y == 2 * i).all()
+        if i == 1:
+            before = dlw.webgpu.stats()[s.device.id]
+    after = dlw.webgpu.stats()[s.device.id]
+    assert (after["created"], after["taken"]) == (before["created"], before["taken"])
+
+
+@pytest.mark.parametrize("op", ["Identity", "Add"])
+def test_results_on_the_gpu_are_never_the_memory_of_the_next_feed(op):
+    s = ort.InferenceSession(
+        one_node(op, shape=("N",), inputs=("x",) * (1 + (op == "Add"))), providers=GPU
+    )
+    kept = []
+    for i in range(6):
+        x = ort.OrtValue.ortvalue_from_numpy(np.full(1 << 14, i, np.float32))
+        kept += s.run_with_ort_values(None, {"x": x}, device_type="webgpu")
+    times = 1 if op == "Identity" else 2
+    assert [set(y.numpy().tolist()) for y in kept] == [{i * times} for i in range(6)]
+
+
+def test_feeds_of_two_runs_at_once_have_buffers_of_their_own():
+    async def both():
+        feeds = [np.full(1 << 14, i, np.float32) for i in range(4)]
+        return await asyncio.gather(*(s.run_async(None, {"x": x}) for x in feeds))
+
+    s = ort.InferenceSession(doubling(), providers=GPU)
+    for _ in range(3):
+        results = run(both())
+        assert [set(y.tolist()) for (y,) in results] == [{0}, {2}, {4}, {6}]
 
 
 def test_a_bound_loop_between_two_buffers():

@@ -11,8 +11,9 @@ import { inTurn, isUsable } from "../adapters/common.js";
 import { shareDevice } from "../adapters/devices.js";
 import { fromOrt, type Ort, toOrt } from "../adapters/ort.js";
 import { CopyError, ReleasedError } from "../core/errors.js";
-import type { GPUDevice } from "../core/globals.js";
+import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
+import { lentBufferOf } from "../webgpu/buffers.js";
 import { useDevice as register } from "../webgpu/device.js";
 import { checkAlive } from "../webgpu/faults.js";
 import { read } from "../webgpu/transfer.js";
@@ -263,6 +264,7 @@ class Run {
   readonly #outputs: { slot: Slot; to: number; target: Tensor | undefined }[] = [];
   readonly #feeds: Record<string, any> = {};
   readonly #fetches: Record<string, any> = {};
+  readonly #uploaded: Tensor[] = [];
   /** What there is of results: tensors, and strings. */
   #values: (Tensor | { data: string[]; dims: number[] })[] = [];
   #released = false;
@@ -295,17 +297,30 @@ class Run {
 
   #feed(index: number, address: number): void {
     const { ort, memory, device, inputs } = this.#session;
-    let tensor = memory.tensorAt(address);
+    const tensor = memory.tensorAt(address);
+    const { name } = inputs[index] as Slot;
     try {
-      if (device && !tensor.device.gpu && isUploaded(tensor)) {
-        const host = tensor;
-        tensor = host.to(device);
-        host.release();
-      }
-      this.#feeds[(inputs[index] as Slot).name] = toOrt(ort, tensor);
+      this.#feeds[name] =
+        device && !tensor.device.gpu && isUploaded(tensor)
+          ? this.#upload(tensor.to(device))
+          : toOrt(ort, tensor);
     } finally {
       tensor.release();
     }
+  }
+
+  /** Over a buffer that is used again after this run: a fresh one costs more than what is written. */
+  #upload(tensor: Tensor): any {
+    this.#uploaded.push(tensor);
+    return this.#session.ort.Tensor.fromGpuBuffer(lentBufferOf(tensor), {
+      dataType: tensor.dtype,
+      dims: [...tensor.shape],
+    });
+  }
+
+  /** Whoever may still have a buffer of those keeps it. */
+  #giveUp(isKept: (buffer: GPUBuffer) => boolean): void {
+    for (const tensor of this.#uploaded) if (isKept(lentBufferOf(tensor))) void tensor.buffer;
   }
 
   #fetch(index: number, to: number): void {
@@ -349,10 +364,13 @@ class Run {
     try {
       results = await own.run(this.#feeds, this.#fetches, { ...options });
     } catch (error) {
+      this.#giveUp(() => true);
       session.renew();
       if (session.device) checkAlive(register(session.device));
       throw asError(error);
     }
+    const given = Object.values(results).filter(({ location }) => location === "gpu-buffer");
+    this.#giveUp((buffer) => given.some(({ gpuBuffer }) => gpuBuffer === buffer));
     try {
       await this.#take(results);
       if (session.device) checkAlive(register(session.device));
@@ -429,6 +447,7 @@ class Run {
   #letGo(): void {
     for (const each of [...Object.values(this.#feeds), ...Object.values(this.#fetches)])
       each?.dispose();
+    for (const tensor of this.#uploaded) tensor.release();
     for (const { target } of this.#outputs) target?.release();
   }
 }

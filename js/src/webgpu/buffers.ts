@@ -259,6 +259,11 @@ export function bufferOf(tensor: Tensor): GPUBuffer {
   return slot.buffer;
 }
 
+/** The same for those who only read it, and not any more once the tensor is released. */
+export function lentBufferOf(tensor: Tensor): GPUBuffer {
+  return slotOf(tensor._handle).buffer;
+}
+
 /** Implements the `capacity` of an exchange. What is behind a view may be elements of others. */
 export function capacityOf(tensor: Described): number {
   const { used, end } = slotOf(tensor._handle);
