@@ -39,6 +39,7 @@ MEASUREMENTS := build/measurements/.done
 PYPI_WHEELS := build/wheels/.done
 MODELS := build/models/.done
 NODES := build/nodes/index.json
+OLDER := build/older/.done
 LITE := build/lite/.done
 DOCS := build/docs/venv/.done build/docs/typedoc/.done
 EXAMPLE := build/example/example.wasm
@@ -231,7 +232,7 @@ test-browser: $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAM
 	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py \
 	  --ignore tests/browser/test_onnxruntime.py
 
-test-onnxruntime: $(MODELS) $(NODES) $(LIBRARIES) site chromium ## Test: scripts for onnxruntime and ONNX's own tests, natively and in Chromium
+test-onnxruntime: $(MODELS) $(NODES) $(OLDER) $(LIBRARIES) site chromium ## Test: scripts for onnxruntime and ONNX's own tests, natively and in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser/test_onnxruntime.py
 
 soak: $(NEEDS_live) site chromium ## Test: the landing page for MINUTES=10: its memory has to stay flat
@@ -451,6 +452,13 @@ $(PATCHED): $(LIBRARIES) $(wildcard web/libraries/patches/*.patch) $(TOOLCHAIN)/
 	touch .done
 
 # Deno, Node and Dawn, each a package of npm.
+$(OLDER): $(addprefix tests/browser/older/package,.json -lock.json)
+	@echo "[setup] older libraries into build/older"
+	mkdir -p build/older && cp $^ build/older
+	cd build/older
+	$(NPM_CI)
+	touch .done
+
 $(RUNTIMES): $(addprefix tests/runtimes/package,.json -lock.json)
 	@$(TOOLCHAIN)/need.sh npm
 	echo "[setup] Deno, Node and Dawn into build/runtimes"

@@ -135,6 +135,8 @@ def _translated(message: str) -> Exception | None:
     if re.fullmatch(r"\d+", message) or "memory" in message.lower():
         # Thrown by C++ without words, or by JavaScript: there was no memory.
         return worded(RuntimeException, f"out of memory? onnxruntime-web: {message}")
+    if message.startswith("[WebGPU] Kernel"):  # onnxruntime-web's older backend
+        return worded(Fail, message)
     if "no available backend found" in message:
         return worded(EPFail, message)
     return None

@@ -1,10 +1,12 @@
 // What onnxruntime-web is given by others, for Python's cases.
 
-const FILE = "/libraries/ort/ort.webgpu.bundle.min.mjs";
+/** The copy that Python's sessions run in. */
+const library = async () =>
+  globalThis.ort ?? (await import("/libraries/ort/ort.webgpu.bundle.min.mjs"));
 
 /** Notes the feeds of every run from now on. */
 export async function watch({ pyodide }) {
-  const { InferenceSession } = await import(FILE);
+  const { InferenceSession } = await library();
   const { run } = InferenceSession.prototype;
   let seen = [];
   InferenceSession.prototype.run = function (feeds, ...more) {
@@ -32,7 +34,7 @@ function placeOf(feed, { _module: { HEAPU8 } }) {
 
 /** Number of sessions of a copy of the library that can run: they are counted from `start` on. */
 export async function countSessions() {
-  const { InferenceSession } = await import(FILE);
+  const { InferenceSession } = await library();
   const { create } = InferenceSession;
   const { release } = InferenceSession.prototype;
   let count = 0;

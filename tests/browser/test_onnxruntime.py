@@ -30,6 +30,7 @@ from serve import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "build" / "models"
+OLDER = ROOT / "build" / "older"
 SCRIPTS = ROOT / "tests" / "models" / "scripts"
 PYTHON = ROOT / "build" / "model" / "venv" / "bin" / "python"
 NAMES = sorted(path.stem for path in SCRIPTS.glob("*.py"))
@@ -168,6 +169,40 @@ def test_script_says_what_it_says_natively(
         else:
             np.testing.assert_array_equal(array, wanted, err_msg=key)
     assert complaints(page, before, errors=name == "mistakes") == []
+
+
+CASES = [
+    f"tests/browser/onnxruntime_{name}.py" for name in ("cases", "errors", "values")
+]
+BUILDS = [
+    "/older/onnxruntime-web/dist/ort.webgpu.bundle.min.mjs",
+    "/older/onnxruntime-web/dist/ort.all.bundle.min.mjs",  # with the older WebGPU backend
+    "/libraries/ort/ort.all.bundle.min.mjs",
+    "/libraries/ort/ort.jspi.bundle.min.mjs",
+]
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_other_versions_and_builds(
+    build: str, open_test_page: Callable[..., TestPage]
+) -> None:
+    """The cases that test_webgpu.py has for the usual build of the newest version."""
+    page = open_test_page()
+    version = page.page.evaluate(
+        """async (url) => {
+          globalThis.ort = await import(url);
+          const wasmPaths = new URL(".", new URL(url, location.href)).href;
+          Object.assign(ort.env.wasm, { wasmPaths, numThreads: 1 });
+          ort.env.logLevel = "error";
+          return ort.env.versions.web;
+        }""",
+        build,
+    )
+    older = json.loads((OLDER / "package.json").read_text())["dependencies"]
+    assert (version == older["onnxruntime-web"]) == build.startswith("/older/")
+    # Those with the older backend have float64 on the CPU.
+    but = ["-k", "not operator_that_is_not_there"] if "ort.all" in build else []
+    page.pytest([*CASES, *but]).must_pass()
 
 
 def has_float16(page: TestPage) -> bool:

@@ -37,7 +37,7 @@ export interface Ort {
     fromGpuBuffer(buffer: any, options: any): any;
   };
   InferenceSession?: { create(...args: any[]): Promise<any> };
-  env: { webgpu?: any };
+  env: { webgpu?: any; versions?: { web?: string } };
 }
 
 /** An `ort.Tensor`, as far as it is used here. */
@@ -64,6 +64,8 @@ interface Told {
   device: GPUDevice;
   /** Whether sessions get the device by their options. */
   watched: boolean;
+  /** A session of a version that destroys its device with the last one; see {@link asksItself}. */
+  keeper?: unknown;
 }
 
 const told = new WeakMap<object, Told>();
@@ -85,7 +87,7 @@ export async function useDevice(ort: Ort, device: GPUDevice): Promise<Provider> 
     const before = told.get(webgpu);
     const state = before ?? { device, watched: false };
     if (ort.InferenceSession && !state.watched) {
-      watch(ort.InferenceSession, state);
+      watch(ort, ort.InferenceSession, state);
       state.watched = true;
     }
     if (before?.device !== device) {
@@ -93,6 +95,13 @@ export async function useDevice(ort: Ort, device: GPUDevice): Promise<Provider> 
     }
     // Later versions take it from here (onnxruntime#32227); these say here what they chose.
     Reflect.set(webgpu, "device", device);
+    if (asksItself(ort)) {
+      state.keeper ??= await inTurn(navigator.gpu, () =>
+        answering(device, () =>
+          ort.InferenceSession?.create(IDENTITY, { executionProviders: ["webgpu"] }),
+        ),
+      );
+    }
     state.device = device;
     told.set(webgpu, state);
     install(ort);
@@ -119,13 +128,50 @@ async function checkFree(webgpu: any, device: GPUDevice): Promise<void> {
   }
 }
 
-/** Puts the device into the options of all sessions. */
-function watch(sessions: NonNullable<Ort["InferenceSession"]>, state: Told): void {
+/** Puts the device into the options of all sessions, or lets them find it. */
+function watch(ort: Ort, sessions: NonNullable<Ort["InferenceSession"]>, state: Told): void {
   const { create } = sessions;
+  const asks = asksItself(ort);
   sessions.create = function (this: unknown, ...args: unknown[]) {
-    const provider = { name: "webgpu", device: state.device };
+    const provider = { name: "webgpu", device: asks ? undefined : state.device };
     return create.apply(this, args.map((arg) => withProvider(arg, provider)) as [unknown]);
   };
+}
+
+/**
+ * Whether a version has to ask for its device itself: before 1.30 one that it was given lacks what it
+ * waits with, and every run ends with "Failed to wait for the operation". The one that it has asked for
+ * it takes for its own, and destroys it with its last session: there is always one more.
+ */
+function asksItself({ env: { versions } }: Ort): boolean {
+  const [major, minor] = `${versions?.web ?? ""}`.split(".").map(Number);
+  return major === 1 && (minor as number) < 30;
+}
+
+/** The options by which its WebAssembly asks for an adapter, and nobody else. */
+const ASKED_BY = "featureLevel,powerPreference,forceFallbackAdapter";
+
+/** A model of ONNX, `y = Identity(x)` of one float32. */
+const IDENTITY = Uint8Array.from(
+  atob("CAg6NwoQCgF4EgF5IghJZGVudGl0eRIBZ1oPCgF4EgoKCAgBEgQKAggBYg8KAXkSCgoICAESBAoCCAFCAhAR"),
+  (byte) => byte.charCodeAt(0),
+);
+
+/** Runs `start`, and gives the device to the WebAssembly, which asks for it some time later. */
+async function answering(device: GPUDevice, start: () => unknown): Promise<unknown> {
+  const { gpu } = navigator;
+  const before = gpu.requestAdapter;
+  const own = Object.hasOwn(gpu, "requestAdapter");
+  gpu.requestAdapter = async (options) => {
+    const adapter = await before.call(gpu, options);
+    return Object.keys(options ?? {}).join() === ASKED_BY ? adapterFor(device, adapter) : adapter;
+  };
+  try {
+    return await start();
+  } finally {
+    delete (gpu as Partial<GPU>).requestAdapter;
+    if (own) gpu.requestAdapter = before;
+  }
 }
 
 function withProvider(arg: unknown, provider: object): unknown {
