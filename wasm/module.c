@@ -3,6 +3,7 @@
 #include "arrow_import.h"
 #include "bridge.h"
 #include "desktop.h"
+#include "wait.h"
 
 /* --- from other producers
  * ------------------------------------------------------------- */
@@ -353,6 +354,10 @@ static int module_exec(PyObject *module) {
   if (type == NULL) return -1;
   int result = PyModule_AddObjectRef(module, "Tensor", type);
   Py_DECREF(type);
+  PyObject *wait = result < 0 ? NULL : dlw_wait_type(module);
+  if (wait == NULL) return -1;
+  result = PyModule_AddObjectRef(module, "_Wait", wait);
+  Py_DECREF(wait);
   return result;
 }
 

@@ -264,6 +264,16 @@ def block_on(promise: Awaitable[Any]) -> Any:
     return invoke(run_sync, promise)
 
 
+def wait_for(wake: Any, *args: Any) -> None:
+    """Calls `wake(number, *args)`, and waits until JavaScript wakes the wait of that number,
+    with the errors of what it began; only where `can_block()`. A promise would be waited
+    for in turns of the event loop, which cost more than all of our own work."""
+    wait = _core._Wait()
+    invoke(wake, wait.number, *args)
+    if not run_sync(wait):
+        call("fail", wait.number)
+
+
 class Kept:
     """What a function of the JavaScript side made; released together with this."""
 
@@ -341,7 +351,7 @@ async def read(
 def read_blocking(
     sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
 ) -> None:
-    block_on(call_with("read", (*sources, *targets)))
+    wait_for(method("readThenWake"), *map(id, (*sources, *targets)))
 
 
 def from_gpu_buffer(

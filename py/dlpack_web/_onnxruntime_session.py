@@ -415,7 +415,7 @@ class _Pending:
                 "async Python): use `await session.run_async(...)`"
             )
         with translated():
-            _browser.block_on(self._kept.js.done())
+            _browser.wait_for(self._kept.js.wake)
 
     async def later(self) -> None:
         with translated():

@@ -1,5 +1,6 @@
 """WebGPU from Python, inside the page: what goes up must come down unchanged."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from gpu_world import (
     counted,
     get_bytes,
     only_in_a_page,
+    run,
     same,
     set_bytes,
     start_counting,
@@ -194,6 +196,27 @@ def test_asarray_blocks_where_python_may_wait():
     with dlw.from_dlpack(array).to_device("webgpu") as tensor:
         assert (np.asarray(tensor) == array).all()
         assert (np.from_dlpack(tensor, device="cpu") == array).all()
+
+
+def test_tasks_that_block_at_once_get_their_own():
+    """Each is suspended in the middle of Python, and woken when its own elements are there."""
+    tensors = [
+        dlw.from_dlpack(np.full(1 << (20 - 4 * (i % 5)), i, "f4"), device="webgpu")
+        for i in range(15)
+    ]
+
+    async def read(i):
+        await asyncio.sleep(0)
+        return np.asarray(tensors[i])
+
+    async def everything():
+        return await asyncio.gather(*map(read, range(15)))
+
+    for i, array in enumerate(run(everything())):
+        assert array.shape == tensors[i].shape
+        assert (array == i).all()
+    for tensor in tensors:
+        tensor.release()
 
 
 def test_upload_takes_a_snapshot():

@@ -28,6 +28,8 @@ export interface Memory {
   empty(shape: readonly number[], dtype: any): Tensor;
   /** Moves a tensor to Python: a hold for it to take over. */
   give(tensor: Tensor): number;
+  /** Wakes what Python waits for when a promise is settled. */
+  wake(wait: number, promise: Promise<unknown>): void;
 }
 
 /** What an input or output is; `shape` has names, numbers and, for what is not known, -1. */
@@ -424,6 +426,11 @@ class Run {
    */
   done(): Promise<void> {
     return this.#done;
+  }
+
+  /** Wakes what Python waits for when the results are there. */
+  wake(wait: number): void {
+    this.#session.memory.wake(wait, this.#done);
   }
 
   /** The hold of a result for Python to take over. */

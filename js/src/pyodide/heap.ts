@@ -36,6 +36,7 @@ export interface CoreExports {
   error_text(): number;
   on_drop(fn: number): void;
   on_run(fn: number): void;
+  wake(wait: number, ok: number): number;
 }
 
 /** Pyodide as the heap needs it; host.ts makes one and knows how. */

@@ -62,6 +62,7 @@ const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
   error_text: 1,
   on_drop: 1,
   on_run: 1,
+  wake: 1,
 };
 
 /** The Emscripten module of a Pyodide, or UnsupportedError saying what this one lacks. */

@@ -34,6 +34,7 @@ import { read } from "../webgpu/transfer.js";
 import { Bridge } from "./bridge.js";
 import { HeapStorage } from "./heap.js";
 import { moduleOf, type Pyodide, PyodideHost } from "./host.js";
+import { Waits } from "./waits.js";
 
 /** What is to be known of an adapter. */
 interface Adapter {
@@ -55,6 +56,7 @@ const files = () => import("../open/index.js");
 export class PythonSeam {
   readonly bridge: Bridge;
   readonly #heap: HeapStorage;
+  readonly #waits: Waits;
   /** Kernels that Python has, by the numbers that it runs them by. */
   readonly #kernels = new Map<number, WeakRef<Kernel>>();
   #lastKernel = 0;
@@ -65,6 +67,7 @@ export class PythonSeam {
   constructor(pyodide: Pyodide) {
     const host = new PyodideHost(pyodide, releaseSlot, (address) => this.#run(address));
     this.#heap = new HeapStorage(host);
+    this.#waits = new Waits(host);
     this.bridge = new Bridge(pyodide, host, this.#heap);
   }
 
@@ -166,6 +169,16 @@ export class PythonSeam {
     } finally {
       for (const tensor of tensors) tensor.release();
     }
+  }
+
+  /** The same, and wakes what Python waits for at its end. */
+  readThenWake(wait: number, ...addresses: number[]): void {
+    this.#waits.wake(wait, this.read(...addresses));
+  }
+
+  /** Throws what a wait ended with. */
+  fail(wait: number): never {
+    return this.#waits.fail(wait);
   }
 
   /** Asks for a device with these limits; returns its id. */
@@ -415,6 +428,7 @@ export class PythonSeam {
       tensorAt: (address) => this.tensorAt(address),
       empty: (shape, dtype) => this.bridge.empty(shape, dtype),
       give: (tensor) => this.#give(tensor),
+      wake: (wait, promise) => this.#waits.wake(wait, promise),
     });
   }
 
