@@ -451,7 +451,7 @@ $(PATCHED): $(LIBRARIES) $(wildcard web/libraries/patches/*.patch) $(TOOLCHAIN)/
 	ln -sfn ../node_modules/onnxruntime-web/dist/ort.webgpu.mjs site/ort.mjs
 	touch .done
 
-# Deno, Node and Dawn, each a package of npm.
+# The oldest version of onnxruntime-web that is tested.
 $(OLDER): $(addprefix tests/browser/older/package,.json -lock.json)
 	@echo "[setup] older libraries into build/older"
 	mkdir -p build/older && cp $^ build/older
@@ -459,6 +459,7 @@ $(OLDER): $(addprefix tests/browser/older/package,.json -lock.json)
 	$(NPM_CI)
 	touch .done
 
+# Deno, Node and Dawn, each a package of npm.
 $(RUNTIMES): $(addprefix tests/runtimes/package,.json -lock.json)
 	@$(TOOLCHAIN)/need.sh npm
 	echo "[setup] Deno, Node and Dawn into build/runtimes"
