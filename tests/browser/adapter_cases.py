@@ -104,9 +104,9 @@ async def test_sessions_kernels_and_libraries_on_one_device():
     t = tf.to_js(value.tensor)
     relu = every.tf.relu(t)
     a = jax.to_js(tf.from_js(relu))
-    sines = every.jax.numpy.square(a)
+    product = every.jax.numpy.square(a)
     state = dlw.empty((6,), device=device)
-    add_one(jax.from_js(sines), state)
+    add_one(jax.from_js(product), state)
     attribute = three.to_js(state, renderer=every.renderer)
     with three.from_js(attribute, renderer=every.renderer) as back:
         [value] = await squared.run_with_ort_values_async(None, {"x": OrtValue(back)})
@@ -116,7 +116,7 @@ async def test_sessions_kernels_and_libraries_on_one_device():
     found = await value.tensor.to_host()
     assert (found == (np.maximum(2 * VALUES.ravel(), 0) ** 2 + 1) ** 2).all()
     every.renderer.backend.destroyAttribute(attribute)
-    sines.dispose()
+    product.dispose()
     for each in (t, relu):
         each.dispose()
     for session in (doubled, squared):

@@ -317,13 +317,15 @@ def test_weights_outside_of_the_folder_are_not_read(place, tmp_path):
         ort.InferenceSession(model, providers=CPU)
 
 
-def test_a_model_that_is_nested_too_deeply():
+def test_a_model_that_is_nested_too_deeply(tmp_path):
     """An If in an If, and so on: protobuf stops at a hundred messages, and so do we."""
     inner = b""
     for _ in range(20_000):
         inner = message(1, message(5, message(6, inner)))
+    model = tmp_path / "model.onnx"  # beside which its weights are looked for
+    model.write_bytes(message(7, inner))
     with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidProtobuf):
-        ort.InferenceSession(message(7, inner), providers=CPU)
+        ort.InferenceSession(model, providers=CPU)
 
 
 def test_urls(providers):
