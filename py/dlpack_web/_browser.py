@@ -259,9 +259,16 @@ def can_block() -> bool:
     return IN_BROWSER and bool(can_run_sync())
 
 
+def _run_sync(awaitable: Awaitable[Any]) -> Any:
+    """run_sync(), which no interrupt ends before it waits: Pyodide does not look whether
+    asyncio made a future, and would convert what there is not."""
+    method("holdInterrupts")()
+    return run_sync(awaitable)
+
+
 def block_on(promise: Awaitable[Any]) -> Any:
     """Waits for what `call` returned, with the same errors; only where `can_block()`."""
-    return invoke(run_sync, promise)
+    return invoke(_run_sync, promise)
 
 
 def wait_for(wake: Any, *args: Any) -> None:
@@ -270,7 +277,7 @@ def wait_for(wake: Any, *args: Any) -> None:
     for in turns of the event loop, which cost more than all of our own work."""
     wait = _core._Wait()
     invoke(wake, wait.number, *args)
-    if not run_sync(wait):
+    if not _run_sync(wait):
         call("fail", wait.number)
 
 

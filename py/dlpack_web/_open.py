@@ -375,8 +375,14 @@ def _at_once(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
 
 def _blocking(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
     """The result of a coroutine, where Python may wait for a promise."""
-    tensor: Tensor = _browser.block_on(asyncio.ensure_future(coroutine))
-    return tensor
+    found: list[Tensor] = []
+
+    async def keep() -> None:
+        """Returns nothing: that would come through JavaScript."""
+        found.append(await coroutine)
+
+    _browser.block_on(asyncio.ensure_future(keep()))
+    return found[0]
 
 
 # --- files that JavaScript sees ---------------------------------------------------------------

@@ -8,6 +8,7 @@ import gc
 
 import js
 import numpy as np
+import pyodide_js
 import pytest
 from gpu_fixtures import live, needs_canvas
 from interrupting import Interrupt
@@ -189,3 +190,48 @@ def test_interrupted_anywhere(operation):
         assert (await operation() == ARRAY).all()
 
     run_sync(everywhere())
+
+
+def reading(tensor):
+    return lambda: np.asarray(tensor)
+
+
+def importing(tensor):
+    return lambda: np.from_dlpack(tensor, device="cpu")
+
+
+def loading(tensor):
+    data = run_sync(dlw.save(None, {"a": tensor}))
+    file = run_sync(dlw.open(js.Blob.new(to_js([to_js(data)]))))
+
+    def load():
+        with file["a"] as loaded:
+            return loaded.numpy().copy()
+
+    return load
+
+
+@pytest.mark.parametrize("begin", [reading, importing, loading])
+def test_interrupted_while_python_blocks(begin):
+    """By Pyodide's own buffer, into which CPython looks at every 50th place: each of ours is
+    hit, and each of asyncio's, whose errors Pyodide's run_sync does not look at."""
+    with dlw.from_dlpack(ARRAY, device="webgpu") as tensor:
+        block = begin(tensor)
+        assert (block() == ARRAY).all()
+        before = held()
+        buffer = js.Uint8Array.new(1)
+        for phase in range(100):
+            pyodide_js.setInterruptBuffer(buffer)
+            try:
+                for _ in range(phase):  # of the 50
+                    pass
+                buffer[0] = 2
+                for _ in range(50):
+                    block()
+                pytest.fail("the interrupt was lost")
+            except KeyboardInterrupt:
+                pass
+            finally:
+                pyodide_js.setInterruptBuffer(None)
+        assert (block() == ARRAY).all()
+        assert run_sync(settled(before)) == before

@@ -33,12 +33,14 @@ interface PyodideModule extends MemorySource {
   _check_gil(): void;
   PyProxy_getPtr(proxy: unknown): number;
   addFunction(fn: (arg: number) => unknown, signature: string): number;
+  /** Address of whether Python looks into the interrupt buffer from time to time, if it ever does. */
+  readonly _Py_EMSCRIPTEN_SIGNAL_HANDLING?: number;
 }
 
 /** The oldest Pyodide that the private parts below were tested on. */
 const OLDEST = "0.29";
 
-const NEEDED: Record<keyof PyodideModule, "function" | "object"> = {
+const NEEDED: Record<Exclude<keyof PyodideModule, `_Py_${string}`>, "function" | "object"> = {
   HEAPU8: "object",
   HEAP32: "object",
   LDSO: "object",
@@ -122,6 +124,16 @@ export class PyodideHost implements WasmHost {
     } finally {
       suspender.value = saved;
     }
+  }
+
+  /** Lets Python, which calls this, do without looking for interrupts until it waits or returns. */
+  holdInterrupts(): void {
+    const { HEAPU8: bytes, _Py_EMSCRIPTEN_SIGNAL_HANDLING: looks = 0 } = this.#module;
+    if (looks === 0 || bytes[looks] === 0) return;
+    bytes[looks] = 0;
+    queueMicrotask(() => {
+      this.#module.HEAPU8[looks] = 1;
+    });
   }
 
   /** A `dlpack_web.Tensor` that takes over a hold. */

@@ -56,6 +56,7 @@ const files = () => import("../open/index.js");
 export class PythonSeam {
   readonly bridge: Bridge;
   readonly #heap: HeapStorage;
+  readonly #host: PyodideHost;
   readonly #waits: Waits;
   /** Kernels that Python has, by the numbers that it runs them by. */
   readonly #kernels = new Map<number, WeakRef<Kernel>>();
@@ -66,6 +67,7 @@ export class PythonSeam {
 
   constructor(pyodide: Pyodide) {
     const host = new PyodideHost(pyodide, releaseSlot, (address) => this.#run(address));
+    this.#host = host;
     this.#heap = new HeapStorage(host);
     this.#waits = new Waits(host);
     this.bridge = new Bridge(pyodide, host, this.#heap);
@@ -169,6 +171,11 @@ export class PythonSeam {
     } finally {
       for (const tensor of tensors) tensor.release();
     }
+  }
+
+  /** Keeps interrupts from what Python does next: to begin to wait. */
+  holdInterrupts(): void {
+    this.#host.holdInterrupts();
   }
 
   /** The same, and wakes what Python waits for at its end. */
