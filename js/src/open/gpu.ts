@@ -8,8 +8,8 @@ import { count, useDevice } from "../webgpu/device.js";
 import { ask, checkAlive } from "../webgpu/faults.js";
 import type { Sink } from "./sink.js";
 
-/** Smaller chunks are gathered: each write has its price. */
-const LARGE = 1 << 17;
+/** Smaller chunks are gathered: each write has its price, which is that of copying megabytes. */
+const LARGE = 4 << 20;
 /** Bytes that are written before it is asked how far the GPU's process is; twice that is under way. */
 const STRETCH = 16 << 20;
 
@@ -69,7 +69,7 @@ export class GpuSink implements Sink {
 
   /** Takes what there is room for; returns how much. */
   #gather(bytes: Uint8Array): number {
-    this.#block ??= new Uint8Array(LARGE);
+    this.#block ??= new Uint8Array(Math.min(LARGE, (this.#nbytes + 3) & ~3));
     const part = bytes.subarray(0, LARGE - this.#filled);
     this.#block.set(part, this.#filled);
     this.#filled += part.length;

@@ -37,12 +37,37 @@ export function sizeOfResponse({ headers }: Response): number | undefined {
   return headers.get("content-encoding") === null ? Number(length) : undefined;
 }
 
-/** @internal The chunks of a stream, which is cancelled when that ends, however it ends. */
+/** Memory that a stream of bytes is read into. */
+const ROOM = 1 << 20;
+
+/** What is left to read of a stream; of one of bytes into the same memory again and again. */
+function readerOf(stream: ReadableStream) {
+  let reader: ReadableStreamBYOBReader;
+  try {
+    reader = stream.getReader({ mode: "byob" });
+  } catch {
+    return stream.getReader();
+  }
+  let memory = new ArrayBuffer(ROOM);
+  return {
+    async read() {
+      const { done, value } = await reader.read(new Uint8Array(memory));
+      if (value) memory = value.buffer;
+      return { done, value };
+    },
+    cancel: (reason?: unknown) => reader.cancel(reason),
+  };
+}
+
+/**
+ * @internal The chunks of a stream, each valid until the next one is asked for. The stream is cancelled
+ * when that ends, however it ends.
+ */
 export async function* chunksOf(
   stream: ReadableStream,
   signal?: AbortSignal,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const reader = stream.getReader();
+  const reader = readerOf(stream);
   const stop = () => void reader.cancel(signal?.reason).catch(() => {});
   signal?.addEventListener("abort", stop);
   try {
