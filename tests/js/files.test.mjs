@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { liveTensors } from "../../js/dist/index.js";
+import { liveTensors, Tensor } from "../../js/dist/index.js";
 import { open, save, TensorFile } from "../../js/dist/open/index.js";
 
 const VECTORS = JSON.parse(readFileSync(new URL("../files/vectors.json", import.meta.url), "utf8"));
@@ -116,6 +116,50 @@ test("random damage is told, or changes elements alone", async () => {
   }
   assert.ok(told > 500, `${told} were told`);
   assert.equal(liveTensors(), before);
+});
+
+/** Bytes in pieces of any size, of a stream that is read into the reader's memory ("bytes") or not. */
+function inPieces(bytes, type, random, largest) {
+  let at = 0;
+  return new ReadableStream({
+    type,
+    pull(controller) {
+      const piece = bytes.slice(at, at + 1 + random(largest));
+      at += piece.length;
+      if (piece.length > 0) controller.enqueue(piece);
+      if (at < bytes.length) return;
+      controller.close();
+      controller.byobRequest?.respond(0);
+    },
+  });
+}
+
+test("streams give the same files, in pieces of any size", async () => {
+  const before = liveTensors();
+  const random = randomFrom(3);
+  for (const { name, file, options, tensors } of VECTORS) {
+    if (name === "safetensors: bytes behind it") continue; // streams of these are read no further
+    const bytes = bytesOf(file);
+    for (const type of ["bytes", undefined]) {
+      const stream = inPieces(bytes, type, random, random(2) ? 7 : 700);
+      if (tensors) assert.deepEqual({ ...(await contents(stream, options)) }, { ...tensors });
+      else await assert.rejects(contents(stream, options), isOurs);
+      assert.equal(liveTensors(), before);
+    }
+  }
+});
+
+test("a large stream in pieces that fit into nothing", async () => {
+  const random = randomFrom(4);
+  const values = Uint32Array.from({ length: 1 << 20 }, () => random(2 ** 32));
+  const given = Tensor.fromTypedArray(values);
+  const bytes = new Uint8Array(await (await save(given)).arrayBuffer());
+  given.release();
+  for (const type of ["bytes", undefined]) {
+    const opened = await open(inPieces(bytes, type, random, 3_000_000));
+    assert.deepEqual(opened.data, values);
+    opened.release();
+  }
 });
 
 test("what is saved is what is opened", async () => {
