@@ -259,10 +259,15 @@ def can_block() -> bool:
     return IN_BROWSER and bool(can_run_sync())
 
 
+def hold_interrupts() -> None:
+    """Lets no interrupt in until Python waits, or returns to JavaScript."""
+    method("holdInterrupts")()
+
+
 def _run_sync(awaitable: Awaitable[Any]) -> Any:
     """run_sync(), which no interrupt ends before it waits: Pyodide does not look whether
     asyncio made a future, and would convert what there is not."""
-    method("holdInterrupts")()
+    hold_interrupts()
     return run_sync(awaitable)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from math import prod
 from os import PathLike
 from os.path import exists
@@ -143,8 +144,8 @@ class TensorFile(Mapping[str, Tensor]):
                 f"tensor {name!r} is not loaded yet, and Python cannot wait for it here: "
                 f"`await file.load({name!r})` first"
             )
-        loading = self._load(name, self._how)
-        return _blocking(loading) if waits else _at_once(loading)
+        load = partial(self._load, name, self._how)
+        return _blocking(load) if waits else _at_once(load())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._infos)
@@ -373,14 +374,15 @@ def _at_once(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
     raise AssertionError("what does not wait waited")
 
 
-def _blocking(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
-    """The result of a coroutine, where Python may wait for a promise."""
+def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:
+    """The result of a coroutine function, where Python may wait for a promise."""
     found: list[Tensor] = []
 
     async def keep() -> None:
         """Returns nothing: that would come through JavaScript."""
-        found.append(await coroutine)
+        found.append(await function())
 
+    _browser.hold_interrupts()  # which would leave a coroutine that never began
     _browser.block_on(asyncio.ensure_future(keep()))
     return found[0]
 
