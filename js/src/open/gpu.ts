@@ -69,7 +69,7 @@ export class GpuSink implements Sink {
 
   /** Takes what there is room for; returns how much. */
   #gather(bytes: Uint8Array): number {
-    this.#block ??= new Uint8Array(Math.min(LARGE, (this.#nbytes + 3) & ~3));
+    this.#block ??= new Uint8Array(Math.min(LARGE, this.#nbytes + 3));
     const part = bytes.subarray(0, LARGE - this.#filled);
     this.#block.set(part, this.#filled);
     this.#filled += part.length;
