@@ -162,6 +162,31 @@ test("a large stream in pieces that fit into nothing", async () => {
   }
 });
 
+/** As far as a file needs one on its way to the GPU. */
+const largeDevice = () => ({
+  [Symbol.toStringTag]: "GPUDevice",
+  limits: { maxBufferSize: 2 ** 33, maxStorageBufferBindingSize: 2 ** 32 },
+  features: new Set(),
+  lost: new Promise(() => {}),
+  queue: { writeBuffer() {}, submit() {}, onSubmittedWorkDone: async () => {} },
+  createBuffer: (descriptor) => ({ ...descriptor, destroy() {} }),
+  pushErrorScope() {},
+  popErrorScope: async () => null,
+  addEventListener() {},
+});
+
+test("a tensor of more bytes than 31 bits count begins to come, and where it ends is told", async () => {
+  const before = liveTensors();
+  for (const nbytes of [2 ** 31 + 4, 2 ** 32]) {
+    const options = { format: "raw", dtype: "float32", shape: [nbytes / 4], device: largeDevice() };
+    await assert.rejects(open(new Blob([new Uint8Array(64)]).stream(), options), {
+      name: "UnsupportedError",
+      message: new RegExp(`ends after 64 bytes.* needs ${nbytes - 64} more`),
+    });
+  }
+  assert.equal(liveTensors(), before);
+});
+
 test("what is saved is what is opened", async () => {
   const before = liveTensors();
   for (const { file, options, tensors } of VECTORS) {

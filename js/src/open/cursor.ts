@@ -51,7 +51,7 @@ export class Cursor {
       this.#left = NOTHING;
       if (chunk.length === 0) {
         const { done, value } = await this.#chunks.next();
-        if (done) this.#ended(count - missing, count, what);
+        if (done) this.#ended(0, missing, what);
         chunk = value as Uint8Array;
       }
       if (chunk.length > missing) {
