@@ -44,6 +44,9 @@ enum {
   kDLHexagon = 16,
   kDLMAIA = 17,
   kDLTrn = 18,
+  kDLTPU = 19, /* this and what follows: on the main branch, after 1.3 */
+  kDLTPUHost = 20,
+  kDLAscend = 21,
 };
 
 typedef struct {
@@ -71,6 +74,7 @@ enum {
   kDLFloat6_e2m3fn = 15,
   kDLFloat6_e3m2fn = 16,
   kDLFloat4_e2m1fn = 17,
+  kDLBcomplex = 18, /* two bfloat16, 32 bits; on the main branch, after 1.3 */
 };
 
 typedef struct {

@@ -24,6 +24,7 @@ static const struct {
     [kDLFloat6_e2m3fn] = {"float6_e2m3fn", 0, 0}, /* 6 bits, no power of two */
     [kDLFloat6_e3m2fn] = {"float6_e3m2fn", 0, 0},
     [kDLFloat4_e2m1fn] = {"float4_e2m1fn", 0, 0x04},
+    [kDLBcomplex] = {"bcomplex", 1, 0x20}, /* both parts: 32 */
 };
 
 int dlw_dtype_known(DLDataType dtype) {

@@ -1,5 +1,5 @@
-/* The dtypes of DLPack 1.3: which there are, how they are called, how large they are,
- * and their buffer formats. */
+/* The dtypes of DLPack 1.3, and bcomplex32 of its main branch: which there are, how
+ * they are called, how large they are, and their buffer formats. */
 #ifndef DLW_DTYPE_H_
 #define DLW_DTYPE_H_
 
@@ -31,6 +31,9 @@ static inline DLDataType dlw_dtype_unpack(uint32_t packed) {
                       (uint16_t)(packed >> 16)};
 }
 
+static inline int dlw_is_complex(DLDataType dtype) {
+  return dtype.code == kDLComplex || dtype.code == kDLBcomplex;
+}
 static inline int dlw_is_sub_byte(DLDataType dtype) { return dtype.bits < 8; }
 /* Bits from an element to the next. Sub-byte elements are packed without gaps, in
  * little bit-endian order, unless `flags` has IS_SUBBYTE_TYPE_PADDED: then each has a
@@ -45,7 +48,7 @@ static inline uint32_t dlw_itemsize(DLDataType dtype) {
 }
 /* Bytes that an element's address must be a multiple of: complex numbers are pairs. */
 static inline uint32_t dlw_alignment(DLDataType dtype) {
-  uint32_t bytes = dtype.code == kDLComplex ? dtype.bits / 16u : dtype.bits / 8u;
+  uint32_t bytes = dtype.bits / (dlw_is_complex(dtype) ? 16u : 8u);
   return bytes > 0 ? bytes : 1;
 }
 

@@ -80,6 +80,33 @@ static void *raise_dtype(DLDataType dtype) {
                       dlw_dtype_name(dtype, name));
 }
 
+/* DLPack's name for a kind of device. */
+static const char *device_name(int32_t kind) {
+  static const char NAMES[][16] = {
+      [kDLCPU] = "kDLCPU",
+      [kDLCUDA] = "kDLCUDA",
+      [kDLCUDAHost] = "kDLCUDAHost",
+      [kDLOpenCL] = "kDLOpenCL",
+      [kDLVulkan] = "kDLVulkan",
+      [kDLMetal] = "kDLMetal",
+      [kDLVPI] = "kDLVPI",
+      [kDLROCM] = "kDLROCM",
+      [kDLROCMHost] = "kDLROCMHost",
+      [kDLExtDev] = "kDLExtDev",
+      [kDLCUDAManaged] = "kDLCUDAManaged",
+      [kDLOneAPI] = "kDLOneAPI",
+      [kDLWebGPU] = "kDLWebGPU",
+      [kDLHexagon] = "kDLHexagon",
+      [kDLMAIA] = "kDLMAIA",
+      [kDLTrn] = "kDLTrn",
+      [kDLTPU] = "kDLTPU",
+      [kDLTPUHost] = "kDLTPUHost",
+      [kDLAscend] = "kDLAscend",
+  };
+  int named = kind >= 0 && kind < (int32_t)(sizeof NAMES / sizeof NAMES[0]);
+  return named && NAMES[kind][0] != '\0' ? NAMES[kind] : "unknown";
+}
+
 void *dlw_raise(dlw_status status, const DLTensor *tensor) {
   switch (status) {
     case DLW_NO_MEMORY:
@@ -97,9 +124,11 @@ void *dlw_raise(dlw_status status, const DLTensor *tensor) {
     case DLW_BAD_DEVICE:
       return PyErr_Format(
           PyExc_BufferError,
-          "unsupported device (type %d, id %d): memory of the CPU (types 1, 3, 11, 13) "
-          "and WebGPU's (15) are supported; move the data to one of them first",
-          tensor->device.device_type, tensor->device.device_id);
+          "unsupported device %s (type %d, id %d): memory of the CPU (types 1, 3, 11, "
+          "13, "
+          "20) and WebGPU's (15) are supported; move the data to one of them first",
+          device_name(tensor->device.device_type), tensor->device.device_type,
+          tensor->device.device_id);
     case DLW_TOO_LARGE:
       return PyErr_Format(PyExc_BufferError,
                           "shape, strides and byte_offset reach beyond the address "

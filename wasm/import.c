@@ -423,7 +423,7 @@ static int import_exchange(PyObject *obj, dlw_tensor **out) {
     }
     /* PyTorch's functions hand out a conjugated view as if it were not; its __dlpack__
      * refuses. */
-    if (*out != NULL && dlw_dl(*out)->dtype.code == kDLComplex) {
+    if (*out != NULL && dlw_is_complex(dlw_dl(*out)->dtype)) {
       dlw_release_quietly(*out);
       *out = NULL;
     }

@@ -23,11 +23,13 @@ typedef enum {
   DLW_MISFIT,        /* an integer that the dtype it was to become cannot hold */
 } dlw_status;
 
-/* Whether the CPU can read the memory: any kDLCPU device, and what CUDA and ROCm pin or
- * manage. */
+/* Whether the CPU can read the memory: any kDLCPU device, and what CUDA, ROCm and TPU
+ * runtimes pin or manage. */
 static inline int dlw_is_host(DLDevice device) {
-  return device.device_type == kDLCPU || device.device_type == kDLCUDAHost ||
-         device.device_type == kDLROCMHost || device.device_type == kDLCUDAManaged;
+  uint32_t kinds = 1u << kDLCPU | 1u << kDLCUDAHost | 1u << kDLROCMHost |
+                   1u << kDLCUDAManaged | 1u << kDLTPUHost;
+  return device.device_type >= 0 && device.device_type < 32 &&
+         (kinds >> device.device_type & 1);
 }
 
 /* The flags that say something about the memory, of those that a producer gave. */

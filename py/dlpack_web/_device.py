@@ -9,7 +9,8 @@ from ._home import home
 
 
 class DLDeviceType(IntEnum):
-    """Kinds of device, with the names and values of DLPack 1.3.
+    """Kinds of device, with the names and values of DLPack 1.3 and, from
+    kDLTPU on, of its main branch.
 
     >>> dlw.DLDeviceType.kDLWebGPU.value
     15
@@ -31,6 +32,9 @@ class DLDeviceType(IntEnum):
     kDLHexagon = 16
     kDLMAIA = 17
     kDLTrn = 18
+    kDLTPU = 19
+    kDLTPUHost = 20
+    kDLAscend = 21
 
 
 # Memory that the CPU can read, whoever it belongs to.
@@ -39,6 +43,7 @@ _HOST = {
     DLDeviceType.kDLCUDAHost,
     DLDeviceType.kDLROCMHost,
     DLDeviceType.kDLCUDAManaged,
+    DLDeviceType.kDLTPUHost,
 }
 
 

@@ -212,8 +212,8 @@ def _pack(name: str) -> int:
     hint = f"; did you mean {meant!r}?" if meant else ""
     raise TypeError(
         f"unknown dtype {name!r}: 'bool', 'int1' to 'int64', 'uint1' to 'uint64', "
-        "'float16' to 'float64', 'complex32' to 'complex128', 'bfloat16', DLPack's "
-        f"floats of 8, 6 and 4 bits, and vectors such as 'float32x4' are supported{hint}"
+        "'float16' to 'float64', 'complex32' to 'complex128', 'bfloat16', "
+        f"'bcomplex32', DLPack's floats of 8, 6 and 4 bits, and vectors such as 'float32x4' are supported{hint}"
     )
 
 

@@ -59,3 +59,30 @@ def test_cpp_sees_the_handle_of_a_webgpu_tensor(extension):
     with dlw.from_dlpack(producer) as tensor:
         assert extension.device(tensor) == (15, 2)
         assert extension.place(tensor) == (0x1234, 256)
+
+
+def test_const_arrays_are_asked_for_as_nanobind_asks(extension):
+    """nanobind 2.13 and newer ask for a legacy capsule first where the signature is const,
+    and for a versioned one where that is refused: read-only memory of ours takes two
+    calls, writable memory one."""
+    values = matrix()
+    read_only = values.copy()
+    read_only.flags.writeable = False
+    asked = []
+
+    class Recorder:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+        def __dlpack_device__(self):
+            return self.tensor.__dlpack_device__()
+
+        def __dlpack__(self, **keywords):
+            asked.append(keywords.get("max_version"))
+            return self.tensor.__dlpack__(**keywords)
+
+    for array, versions in ((values, [None]), (read_only, [None, (1, 1)])):
+        with dlw.from_dlpack(array) as tensor:
+            assert extension.sum(Recorder(tensor)) == array.sum()
+            assert asked == versions
+        asked.clear()

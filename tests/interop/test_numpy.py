@@ -43,3 +43,36 @@ def test_memory_on_disk_is_shared(tmp_path):
     with dlw.from_dlpack(mapped) as tensor:
         assert tensor.read_only
         assert tensor.numpy().ctypes.data == mapped.ctypes.data
+
+
+class Scalar(np.float32):
+    """A scalar as numpy#32029 has it: `__dlpack__` exports a read-only array of shape ()."""
+
+    def __dlpack__(self, **keywords):
+        array = np.asarray(np.float32(self))
+        array.flags.writeable = False
+        return array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+@pytest.mark.skipif(OLD_NUMPY, reason="NumPy before 2.1 exports no read-only array")
+@pytest.mark.parametrize("copy", [None, True, False])
+def test_scalars_with_dlpack_are_read_only_tensors(copy):
+    with dlw.from_dlpack(Scalar(2.5), copy=copy) as tensor:
+        assert (tensor.shape, tensor.dtype, float(tensor)) == ((), "float32", 2.5)
+        assert tensor.read_only == (copy is not True)
+
+
+def test_scalars_of_this_numpy():
+    """Shared where they export themselves, else refused with what to do."""
+    scalar = np.float32(2.5)
+    if hasattr(scalar, "__dlpack__"):
+        with dlw.from_dlpack(scalar) as tensor:
+            assert (tensor.shape, float(tensor), tensor.read_only) == ((), 2.5, True)
+        return
+    with pytest.raises(AttributeError, match=r"use from_buffer\(x\)"):
+        dlw.from_dlpack(scalar)
+    with dlw.from_buffer(scalar) as tensor:
+        assert (tensor.shape, float(tensor), tensor.read_only) == ((), 2.5, True)

@@ -50,6 +50,20 @@ def test_rule_029_complex_bits_count_both_parts():
     assert dlw.from_dlpack(Forged(code=5, bits=32)).dtype == "complex32"
 
 
+def test_rule_029_complex_of_bfloat16_is_a_kind_of_its_own():
+    """Code 18 of DLPack's main branch: two bfloat16, aligned as one of them."""
+    with dlw.from_dlpack(Forged(code=18, bits=32)) as tensor:
+        assert (tensor.dtype, triple(tensor)) == ("bcomplex32", (18, 32, 1))
+        assert dlw.DType("bcomplex32x4").__dlpack_data_type__() == (18, 32, 4)
+        assert tensor[0, 1:].tobytes() == np.array([1, 2], "f4").tobytes()
+    odd = Forged(code=18, bits=32, byte_offset=2, ndim=1, shape=[2], strides=[1])
+    with dlw.from_dlpack(odd) as tensor:
+        assert tensor.tobytes() == np.arange(3, dtype="f4").tobytes()[2:10]
+    for bits in (16, 64):
+        with pytest.raises(BufferError, match="code 18"):
+            dlw.from_dlpack(Forged(code=18, bits=bits))
+
+
 def test_rule_030_bfloat16_is_never_something_else():
     """NumPy takes it when it was told how; otherwise it refuses, and t.numpy() does."""
     with dlw.from_dlpack(Forged(code=4, bits=16)) as tensor:

@@ -229,6 +229,18 @@ def test_rule_099_what_we_refuse_is_deleted_once(fields):
 # --- ours, as a consumer in C calls them ----------------------------------------------
 
 
+@pytest.mark.parametrize(("code", "bits"), [(5, 32), (5, 64), (5, 128), (18, 32)])
+def test_rule_099_complex_numbers_are_asked_of_dlpack(code, bits):
+    """PyTorch's functions hand out conjugated views as if they were plain."""
+    Producer = producer_type()  # noqa: N806
+    producer = Producer(code=code, bits=bits, shape=[1, 1])
+    with dlw.from_dlpack(producer) as tensor:
+        assert tensor.dtype.code == code
+        assert (len(Producer.calls), producer.asked) == (1, 1)
+        assert producer.forged.deleted == 1, "what the functions gave"
+    assert producer.forged.deleted == 2
+
+
 def test_rule_099_from_object_is_a_hold_of_its_own(api):
     array = np.arange(6, dtype=np.float32)
     array.flags.writeable = False

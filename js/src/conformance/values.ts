@@ -6,12 +6,12 @@ type Value = number | bigint;
 const SMALL =
   "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 " +
   "float8_e5m2fnuz float8_e8m0fnu float6_e2m3fn float6_e3m2fn float4_e2m1fn";
-const CODES: Record<string, number> = { int: 0, uint: 1, float: 2, bfloat: 4, complex: 5 };
+const CODES: Record<string, number> = { int: 0, uint: 1, float: 2, bfloat: 4, complex: 5, bcomplex: 18 };
 
-/** The dtypes of DLPack 1.3, of one lane. */
+/** The dtypes of DLPack 1.3, and bcomplex32 of its main branch, of one lane. */
 export const DTYPES: readonly string[] = [
   "float32 int32 uint8 float64 float16 bfloat16 int8 int16 int64 uint16 uint32 uint64 bool",
-  `complex32 complex64 complex128 int1 int2 int4 uint1 uint2 uint4 ${SMALL}`,
+  `complex32 complex64 complex128 bcomplex32 int1 int2 int4 uint1 uint2 uint4 ${SMALL}`,
 ].flatMap((names) => names.split(" "));
 
 /** A dtype, as its name says. */
@@ -41,9 +41,9 @@ export function kindOf(name: string): Kind | undefined {
     return { name, code, bits, parts: 1, width: bits, float: [exponent, mantissa, bias] };
   }
   const code = CODES[name.replace(/\d+/, "")] as number;
-  const parts = code === 5 ? 2 : 1;
+  const parts = code === 5 || code === 18 ? 2 : 1;
   const width = bits / parts;
-  const float = code === 4 ? ([8, 7, 127] as const) : ([5, 10, 15] as const);
+  const float = code === 4 || code === 18 ? ([8, 7, 127] as const) : ([5, 10, 15] as const);
   return { name, code, bits, parts, width, float: code > 1 && width === 16 ? float : undefined };
 }
 

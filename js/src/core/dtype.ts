@@ -23,6 +23,8 @@ export interface DTypeArrays {
   /** Interleaved real and imaginary parts. */
   complex128: Float64Array;
   bfloat16: Uint8Array;
+  /** Two bfloat16, the real and the imaginary part. */
+  bcomplex32: Uint8Array;
   float8_e3m4: Uint8Array;
   float8_e4m3: Uint8Array;
   float8_e4m3b11fnuz: Uint8Array;
@@ -154,7 +156,7 @@ function makeTable(): Table {
   const Float16 = (globalThis as { Float16Array?: ViewConstructor }).Float16Array ?? Uint16Array;
 
   // DLDataTypeCode of DLPack 1.3: kDLInt 0, kDLUInt 1, kDLFloat 2, kDLBfloat 4, kDLComplex 5,
-  // kDLBool 6, the floats of 8, 6 and 4 bits 7 to 17. The same table as tests/dtypes.json; of the
+  // kDLBool 6, the floats of 8, 6 and 4 bits 7 to 17; kDLBcomplex 18 of its main branch. The same table as tests/dtypes.json; of the
   // dtypes with one View, an array of that class is taken for the first.
   add("uint8", 1, 8);
   add("uint16", 1, 16, Uint16Array);
@@ -172,6 +174,7 @@ function makeTable(): Table {
   add("complex128", 5, 128, Float64Array);
   add("bool", 6, 8);
   add("bfloat16", 4, 16);
+  add("bcomplex32", 18, 32);
   add("float8_e3m4", 7, 8);
   add("float8_e4m3", 8, 8);
   add("float8_e4m3b11fnuz", 9, 8);

@@ -51,7 +51,7 @@ DLDataType take_dtype(input *in) {
       {kDLBool, 8},          {kDLFloat8_e4m3fn, 8}, {kDLFloat6_e2m3fn, 6},
       {kDLFloat6_e3m2fn, 6}, {kDLInt, 4},           {kDLUInt, 4},
       {kDLFloat4_e2m1fn, 4}, {kDLInt, 2},           {kDLUInt, 2},
-      {kDLUInt, 1},          {kDLInt, 1},
+      {kDLUInt, 1},          {kDLInt, 1},           {kDLBcomplex, 32},
   };
   static const uint16_t LANES[] = {1, 1, 1, 1, 1, 2, 3, 4, 5, 7, 16, 65535};
   uint32_t how = take_byte(in);

@@ -19,6 +19,8 @@ int ref_dtype_known(DLDataType dtype) {
       return bits == 16 || bits == 32 || bits == 64;
     case kDLBfloat:
       return bits == 16;
+    case kDLBcomplex:
+      return bits == 32;
     case kDLComplex:
       return bits == 32 || bits == 64 || bits == 128;
     case kDLFloat6_e2m3fn:
