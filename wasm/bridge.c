@@ -213,10 +213,15 @@ PyObject *dlw_bridge_take(PyObject *module, PyObject *arg) {
 /* --- kernels
  * ----------------------------------------------------------- */
 
-/* A WebGPU tensor as the address of its struct, a number as a float; NULL with an
- * exception. `*device` is that of the tensors so far, -1 before the first. */
+/* Arrays of one element have a __float__, too, and are not meant; NumPy's scalars will
+ * have a __dlpack__ (numpy#32029), and no length. */
+static int is_array(PyObject *arg) {
+  return PyObject_HasAttrString(arg, "__dlpack__") &&
+         PyObject_HasAttrString((PyObject *)Py_TYPE(arg), "__len__");
+}
+
 static PyObject *to_number(PyObject *arg, Py_ssize_t position) {
-  if (!PyObject_HasAttrString(arg, "__dlpack__")) {
+  if (!is_array(arg)) {
     double number = PyFloat_AsDouble(arg);
     if (number != -1 || !PyErr_Occurred()) return PyFloat_FromDouble(number);
     if (!dlw_is_refusal()) return NULL;
@@ -232,6 +237,8 @@ static PyObject *to_number(PyObject *arg, Py_ssize_t position) {
   return NULL;
 }
 
+/* A WebGPU tensor as the address of its struct, a number as a float; NULL with an
+ * exception. `*device` is that of the tensors so far, -1 before the first. */
 static PyObject *to_argument(PyObject *arg, Py_ssize_t position, int64_t *device,
                              uint32_t *numbers) {
   if (!dlw_is_tensor(arg)) {
@@ -300,21 +307,34 @@ PyObject *dlw_bridge_run(PyObject *module, PyObject *args) {
   double *groups = call.workgroups;
   long long device;
   unsigned int numbers;
-  PyObject *values;
-  if (!PyArg_ParseTuple(args, "dd(ddd)(LIO!)", &call.kernel, &call.site, &groups[0],
+  PyObject *values, *objects;
+  if (!PyArg_ParseTuple(args, "dd(ddd)(LIO!)O!", &call.kernel, &call.site, &groups[0],
                         &groups[1], &groups[2], &device, &numbers, &PyTuple_Type,
-                        &values)) {
+                        &values, &PyTuple_Type, &objects)) {
     return NULL;
   }
   Py_ssize_t count = PyTuple_Size(values);
   if (run_kernel == NULL || count > MAX_ARGUMENTS) {
     return PyErr_Format(PyExc_RuntimeError, "there is no JavaScript that runs kernels");
   }
+  if (PyTuple_Size(objects) != count) {
+    return PyErr_Format(PyExc_TypeError, "%zd values of %zd arguments", count,
+                        PyTuple_Size(objects));
+  }
   call.numbers = numbers;
   call.count = (double)count;
   for (Py_ssize_t i = 0; i < count; i++) {
+    if (!(numbers >> i & 1)) continue;
     call.values[i] = PyFloat_AsDouble(PyTuple_GetItem(values, i));
     if (call.values[i] == -1 && PyErr_Occurred()) return NULL;
+  }
+  /* Only now, when nothing else runs any more: a __float__ among the arguments, a
+   * finalizer or another thread may have released one of the tensors since. */
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (numbers >> i & 1) continue;
+    dlw_tensor *tensor = dlw_tensor_of(PyTuple_GetItem(objects, i));
+    if (tensor == NULL) return NULL;
+    call.values[i] = (double)(size_t)tensor;
   }
   return PyBool_FromLong(run_kernel(&call));
 }

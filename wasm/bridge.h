@@ -15,12 +15,14 @@
 /* _take(handle) -> the Tensor that takes the hold over. */
 PyObject *dlw_bridge_take(PyObject *module, PyObject *handle);
 /* _arguments(*args) -> (device id, which of them are numbers as bits, what JavaScript
- * gets of each: a float, or the address of a WebGPU tensor's struct, which is good as
- * long as the caller holds the Tensor). */
+ * gets of each: a float, or the address of a WebGPU tensor's struct, which is good
+ * until that Tensor is released). Runs foreign code: the __float__ of a number. */
 PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args);
 /* _run(number of the kernel, number of the call, (x, y, z) workgroups, what _arguments
- * returned): has JavaScript run a kernel, past Pyodide's way of calling it, which costs
- * more than all of our own work. False: it failed, and JavaScript kept the error. */
+ * returned, its arguments): looks up the tensors' structs again, for any of them may
+ * have been released since, and has JavaScript run a kernel, past Pyodide's way of
+ * calling it, which costs more than all of our own work. False: it failed, and
+ * JavaScript kept the error. */
 PyObject *dlw_bridge_run(PyObject *module, PyObject *args);
 /* _raise(): raises the exception that the last failing function kept, if there is one.
  */

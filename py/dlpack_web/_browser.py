@@ -415,13 +415,13 @@ class Kernel:
         self._number = call("numberOf", js_kernel)
 
     def run(
-        self, counts: tuple[int, ...], args: Sequence[Any], given: tuple[Any, ...]
+        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
     ) -> None:
-        if not _core._run(self._number, site(2), counts, given):
+        if not _core._run(self._number, site(2), counts, given, args):
             call("failure")
 
     async def time(
-        self, counts: tuple[int, ...], args: Sequence[Any], given: tuple[Any, ...]
+        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
     ) -> float:
         device_id, bits, values = given
         promise = call("time", site(), device_id, self._js, *counts, bits, *values)

@@ -129,7 +129,12 @@ def _to_arrow(
     tensor: Tensor, validity: Tensor | None, /
 ) -> tuple[CapsuleType, CapsuleType]: ...
 def _run(
-    kernel: int, site: int, workgroups: tuple[int, ...], given: tuple[Any, ...], /
+    kernel: int,
+    site: int,
+    workgroups: tuple[int, ...],
+    given: tuple[Any, ...],
+    args: tuple[Any, ...],
+    /,
 ) -> bool: ...
 
 # Outside of a browser only, where _desktop.py has the GPUBuffers: a Tensor over a GPU

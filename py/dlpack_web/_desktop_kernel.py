@@ -67,12 +67,12 @@ class Kernel:
         ask(self._record, [self._fault])
 
     def run(
-        self, counts: tuple[int, ...], args: Sequence[Any], given: tuple[Any, ...]
+        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
     ) -> None:
         self._run(counts, args, given, None)
 
     async def time(
-        self, counts: tuple[int, ...], args: Sequence[Any], given: tuple[Any, ...]
+        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
     ) -> float:
         record = self._record
         record.check_alive()

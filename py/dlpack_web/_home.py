@@ -21,10 +21,10 @@ class HomeKernel(Protocol):
     by `_core._arguments`, which `given` is of; counts of workgroups: 0 for the usual."""
 
     def run(
-        self, counts: tuple[int, ...], args: Sequence[Any], given: tuple[Any, ...], /
+        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...], /
     ) -> None: ...
     def time(
-        self, counts: tuple[int, ...], args: Sequence[Any], given: tuple[Any, ...], /
+        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...], /
     ) -> Awaitable[float]: ...
     def ready(self) -> Awaitable[None]: ...
 

@@ -410,8 +410,17 @@ class Kernel:
         True
         """
         counts = _counts(workgroups)
-        given = _core._arguments(*args)
-        return await self._on(given[0]).time(counts, args, given)
+        # Of our own: the caller may release its tensors while this waits.
+        holds = tuple(
+            made(_core.from_dlpack(x)) if isinstance(x, Tensor) else x for x in args
+        )
+        try:
+            given = _core._arguments(*holds)
+            return await self._on(given[0]).time(counts, holds, given)
+        finally:
+            for hold in holds:
+                if isinstance(hold, Tensor):
+                    hold.release()
 
     async def ready(self, device: str | tuple[int, int] | None = None) -> None:
         """Returns once the shader has compiled for a device; default the usual one.

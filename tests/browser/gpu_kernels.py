@@ -1,5 +1,6 @@
 """Kernels from Python: numbers, offsets, bind groups, compile errors, times."""
 
+import asyncio
 import ctypes
 
 import numpy as np
@@ -29,6 +30,14 @@ ADD = """
 @compute @workgroup_size(1) fn main() {
   for (var i = 0u; i < arrayLength(&y); i++) { y[i] += x[i]; }
 }
+"""
+
+
+FILL = """
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@group(0) @binding(1) var<uniform> value: f32;
+@compute @workgroup_size(1)
+fn main(@builtin(global_invocation_id) id: vec3u) { x[id.x] = value; }
 """
 
 
@@ -143,6 +152,39 @@ async def test_time_of_a_kernel(gpu_features):
             ms = await kernel.time(x, y, 2.0, 0, 0, workgroups=16)
             assert 0 <= ms < 60_000
             assert (await y.to_host() == 2).all()
+
+
+async def test_tensors_released_while_a_kernel_is_timed(gpu_features):
+    """By whoever runs meanwhile; the one that was begun keeps them."""
+    if "timestamp-query" not in gpu_features:
+        pytest.skip("the adapter has no timestamp-query")
+    kernel = dlw.webgpu.Kernel(ADD)
+    x, y = upload(np.ones(1000)), upload(np.zeros(1000))
+    with dlw.from_dlpack(y) as kept:
+        timing = asyncio.ensure_future(kernel.time(x, y, workgroups=1))
+        await asyncio.sleep(0)
+        x.release()
+        y.release()
+        others = [upload(np.full(1000, 9.0)) for _ in range(8)]
+        assert await timing >= 0
+        assert (await kept.to_host() == 1).all()
+        for other in others:
+            other.release()
+
+
+def test_tensor_released_by_a_later_argument_is_refused():
+    class Number:
+        def __float__(self):
+            x.release()
+            other.append(upload(np.full(4, 9.0)))
+            return 2.0
+
+    other = []
+    x = upload(np.ones(4))
+    kernel = dlw.webgpu.Kernel(FILL)
+    with pytest.raises(dlw.ReleasedError):
+        kernel(x, Number(), workgroups=4)
+    other[0].release()
 
 
 async def test_default_device_has_the_adapters_limits():

@@ -293,26 +293,61 @@ class TestRun:
 
     def test_every_fact_comes_across(self, calls):
         largest = 2**53 - 1
-        given = 0, 5, (1.5, 2**32 - 4, float("inf"))
-        assert _core._run(3, largest, (65535, 2, 1), given) is True
-        facts = [3, largest, 65535, 2, 1, 5, 3]
-        assert calls == [[*facts, 1.5, 2**32 - 4, float("inf")]]
+        with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
+            args = 1.5, tensor, float("inf")
+            given = _core._arguments(*args)
+            assert _core._run(3, largest, (65535, 2, 1), given, args) is True
+            facts = [3, largest, 65535, 2, 1, 5, 3]
+            assert calls == [[*facts, 1.5, given[2][1], float("inf")]]
+
+    def test_a_tensor_released_meanwhile_is_refused(self, calls):
+        """By the __float__ of a later argument, or between the two functions: its struct
+        is freed, and JavaScript would read whatever is there now."""
+
+        class Number:
+            def __float__(self):
+                tensor.release()
+                return 2.0
+
+        tensor = dlw.from_dlpack(Forged(device_type=15, data=7))
+        args = tensor, Number()
+        given = _core._arguments(*args)
+        with pytest.raises(dlw.ReleasedError):
+            _core._run(1, 2, (3, 4, 5), given, args)
+        assert calls == []
+
+    def test_numpys_scalars_stay_numbers(self):
+        """NumPy gives its scalars a __dlpack__ (numpy#32029), as arrays have one."""
+
+        class Scalar(np.float32):
+            def __dlpack__(self, **keywords):
+                return np.asarray(np.float32(self)).__dlpack__(**keywords)
+
+        with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
+            given = _core._arguments(tensor, Scalar(2.5), np.int64(3), np.True_)
+            assert given[1:] == (0b1110, (given[2][0], 2.5, 3.0, 1.0))
+            for array in (np.ones(1), np.array(2.0), memoryview(b"a")):
+                with pytest.raises(TypeError, match="argument 1 is a"):
+                    _core._arguments(tensor, array)
 
     def test_as_many_as_there_are(self, calls):
-        _core._run(1, 2, (3, 4, 5), (0, 0, tuple(range(32))))
+        _core._run(1, 2, (3, 4, 5), (0, 2**32 - 1, tuple(range(32))), (0,) * 32)
         assert calls[0][7:] == list(range(32))
         with pytest.raises(RuntimeError, match="no JavaScript"):
-            _core._run(1, 2, (3, 4, 5), (0, 0, tuple(range(33))))
+            _core._run(1, 2, (3, 4, 5), (0, 2**32 - 1, tuple(range(33))), (0,) * 33)
         assert len(calls) == 1
 
     def test_a_failure_is_told(self, calls):
-        assert _core._run(0, 1, (1, 1, 1), (0, 0, ())) is False
+        assert _core._run(0, 1, (1, 1, 1), (0, 0, ()), ()) is False
         assert len(calls) == 1
 
     @pytest.mark.parametrize(
         "wrong",
         [
-            ("3", 1, (1, 1, 1), (0, 0, ())),
+            ("3", 1, (1, 1, 1), (0, 0, ()), ()),
+            (3, 1, (1, 1, 1), (0, 1, (1.5,)), ()),
+            (3, 1, (1, 1, 1), (0, 0, (1.5,)), (1.5,)),
+            (3, 1, (1, 1, 1), (0, 0, ()), []),
             (3, 1, (1, 1), (0, 0, ())),
             (3, 1, (1, 1, 1), (0, 0, [])),
             (3, 1, (1, 1, 1), (0, 0, ("x",))),
@@ -326,7 +361,7 @@ class TestRun:
 
     def test_nobody_who_runs(self):
         with pytest.raises(RuntimeError, match="no JavaScript"):
-            _core._run(1, 1, (1, 1, 1), (0, 0, ()))
+            _core._run(1, 1, (1, 1, 1), (0, 0, ()), ())
 
 
 @pytest.mark.skipif(
@@ -395,7 +430,7 @@ def test_tensors_without_elements_have_no_chunk():
 def test_webgpu_tensors_have_no_chunk():
     handle = lend(Forged(device_type=15, data=7))
     assert chunk(handle, FLOAT32, 0) == 0
-    assert "device (type 15" in failure()[1]
+    assert "kDLWebGPU (type 15" in failure()[1]
     assert pack(handle) == 0
     assert "host memory only" in failure()[1]
     release(handle)
