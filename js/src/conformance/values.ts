@@ -6,7 +6,14 @@ type Value = number | bigint;
 const SMALL =
   "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 " +
   "float8_e5m2fnuz float8_e8m0fnu float6_e2m3fn float6_e3m2fn float4_e2m1fn";
-const CODES: Record<string, number> = { int: 0, uint: 1, float: 2, bfloat: 4, complex: 5, bcomplex: 18 };
+const CODES: Record<string, number> = {
+  int: 0,
+  uint: 1,
+  float: 2,
+  bfloat: 4,
+  complex: 5,
+  bcomplex: 18,
+};
 
 /** The dtypes of DLPack 1.3, and bcomplex32 of its main branch, of one lane. */
 export const DTYPES: readonly string[] = [
