@@ -39,6 +39,9 @@ static void unlink_alive(tensor_object *object) {
 PyObject *dlw_tensors_alive(void) {
   PyObject *list = PyList_New(0);
   for (tensor_object *each = alive; list != NULL && each != NULL; each = each->next) {
+    /* One whose deallocation CPython put off, as it does at depth: a reference to it
+     * would be given up a second time. */
+    if (Py_REFCNT((PyObject *)each) == 0) continue;
     if (PyList_Append(list, (PyObject *)each) < 0) Py_CLEAR(list);
   }
   if (list != NULL && PyList_Reverse(list) < 0) Py_CLEAR(list); /* the oldest first */
