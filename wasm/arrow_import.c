@@ -3,71 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arrow.h"
-
-/* --- types --------------------------------------------------------------------------
- */
-
-/* What the elements of an Arrow type are. */
-typedef struct {
-  DLDataType dtype;
-  int bitmap;                  /* bool: a bit each */
-  int32_t ndim;                /* axes of one element: fixed-size lists */
-  int64_t shape[DLW_MAX_NDIM]; /* from axis 1 on */
-  int64_t column;              /* which child of a struct; -1: it is none */
-  int binary;                  /* the last axis is of fixed-size binary: no child */
-} arrow_type;
-
-static const struct {
-  char letter;
-  uint8_t code, bits;
-} SCALARS[] = {{'c', kDLInt, 8},    {'C', kDLUInt, 8},  {'s', kDLInt, 16},
-               {'S', kDLUInt, 16},  {'i', kDLInt, 32},  {'I', kDLUInt, 32},
-               {'l', kDLInt, 64},   {'L', kDLUInt, 64}, {'e', kDLFloat, 16},
-               {'f', kDLFloat, 32}, {'g', kDLFloat, 64}};
-
-/* Types without a DLPack dtype, by how their letters begin, and what leads to one. */
-static const struct {
-  const char *format, *name, *way;
-} OTHERS[] = {
-    {"n", "null", "there is nothing in it to share"},
-    {"d:", "decimal", "cast it to float64, or to int64 where its scale is 0"},
-    {"td", "date", "cast it to int32 or int64"},
-    {"tt", "time", "cast it to int32 or int64"},
-    {"ts", "timestamp", "cast it to int64"},
-    {"tD", "duration", "cast it to int64"},
-    {"ti", "interval", "take its parts as integers"},
-    {"u", "string", "encode it to numbers, for example by dictionary_encode()"},
-    {"U", "large string", "encode it to numbers, for example by dictionary_encode()"},
-    {"vu", "string view", "encode it to numbers, for example by dictionary_encode()"},
-    {"z", "binary", "cast it to fixed-size binary where all have one length"},
-    {"Z", "large binary", "cast it to fixed-size binary where all have one length"},
-    {"vz", "binary view", "cast it to fixed-size binary where all have one length"},
-    {"+w", "fixed-size list", "its length is no number"},
-    {"w:", "fixed-size binary", "its length is no number"},
-    {"+s", "struct", "take one of its fields"},
-    {"+m", "map", "take its keys or values, flattened"},
-    {"+u", "union", "take one of its fields"},
-    {"+r", "run-end encoded", "decode it first"},
-    {"+", "list", "flatten it, or cast it to a fixed-size list"},
-};
-
-static int refuse_type(const char *format) {
-  for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0]; i++) {
-    if (strncmp(format, OTHERS[i].format, strlen(OTHERS[i].format)) != 0) continue;
-    PyErr_Format(
-        PyExc_BufferError,
-        "cannot share an Arrow array of type %s ('%.40s'), which has no DLPack "
-        "dtype: %s",
-        OTHERS[i].name, format, OTHERS[i].way);
-    return -1;
-  }
-  PyErr_Format(PyExc_BufferError,
-               "cannot share an Arrow array of the unknown type '%.40s': integers, "
-               "floats, bool, and fixed-size lists of them are supported",
-               format);
-  return -1;
-}
+#include "arrow_type.h"
 
 /* Calls release of what holds something. It may be anybody's code, which must not see
  * a pending exception. */
@@ -78,140 +14,30 @@ static int refuse_type(const char *format) {
     dlw_put_back(kept);                                    \
   } while (0)
 
-static int wrong(const char *what) {
-  PyErr_Format(PyExc_BufferError,
-               "the Arrow producer gave %s: this is an error of its own", what);
-  return -1;
-}
-
-/* The number behind the colon of "+w:3" or "w:16"; -1 for what is none. */
-static int64_t parse_width(const char *format) {
-  const char *digits = strchr(format, ':');
-  int64_t width = 0;
-  if (digits == NULL || *++digits == 0) return -1;
-  for (; *digits != 0; digits++) {
-    if (*digits < '0' || *digits > '9') return -1;
-    width = 10 * width + (*digits - '0');
-    if (width > INT32_MAX) return -1;
-  }
-  return width;
-}
-
-static int check_schema(const struct ArrowSchema *schema) {
-  if (schema == NULL) return wrong("a type that is not there");
-  if (schema->release == NULL) return wrong("a type that was released");
-  if (schema->format == NULL) return wrong("a type without a format");
-  if (schema->n_children < 0) return wrong("a type with fewer than no children");
-  if (schema->n_children > 0 && schema->children == NULL) {
-    return wrong("a type whose children are not there");
-  }
-  return 0;
-}
-
-/* Which child of a struct is meant; -1 with an exception. */
-static int64_t find_column(const struct ArrowSchema *schema, const char *column) {
-  int64_t found = -1;
-  for (int64_t i = 0; i < schema->n_children; i++) {
-    if (check_schema(schema->children[i]) < 0) return -1;
-    const char *name = schema->children[i]->name;
-    if (column != NULL && strcmp(name != NULL ? name : "", column) != 0) continue;
-    if (found >= 0) {
-      PyErr_Format(PyExc_BufferError,
-                   column != NULL
-                       ? "there are several columns named '%.80s'"
-                       : "there are several columns: name one, with column='name'",
-                   column);
-      return -1;
-    }
-    found = i;
-  }
-  if (found < 0) {
-    PyErr_Format(PyExc_BufferError,
-                 column != NULL ? "there is no column named '%.80s'"
-                                : "there is no column to share",
-                 column);
-  }
-  return found;
-}
-
-static int parse_scalar(const char *format, arrow_type *type) {
-  if (strcmp(format, "b") == 0) {
-    type->bitmap = 1;
-    type->dtype = (DLDataType){kDLBool, 8, 1};
-    return 0;
-  }
-  for (size_t i = 0; i < sizeof SCALARS / sizeof SCALARS[0]; i++) {
-    if (format[0] == SCALARS[i].letter && format[1] == 0) {
-      type->dtype = (DLDataType){SCALARS[i].code, SCALARS[i].bits, 1};
-      return 0;
-    }
-  }
-  return refuse_type(format);
-}
-
-static int parse_type(const struct ArrowSchema *schema, const char *column,
-                      arrow_type *type) {
-  *type = (arrow_type){.column = -1};
-  if (check_schema(schema) < 0) return -1;
-  if (strcmp(schema->format, "+s") == 0) {
-    type->column = find_column(schema, column);
-    if (type->column < 0) return -1;
-    schema = schema->children[type->column];
-  } else if (column != NULL) {
-    PyErr_Format(PyExc_BufferError,
-                 "there are no columns, of which one is named '%.80s': it is an array",
-                 column);
-    return -1;
-  }
-  for (;;) {
-    if (schema->dictionary != NULL) {
-      PyErr_SetString(
-          PyExc_BufferError,
-          "cannot share a dictionary-encoded Arrow array, whose numbers mean "
-          "others: share its indices or its values");
-      return -1;
-    }
-    const char *format = schema->format;
-    int list = strncmp(format, "+w:", 3) == 0;
-    if (!list && strncmp(format, "w:", 2) != 0) return parse_scalar(format, type);
-    int64_t width = parse_width(format);
-    if (width < 0) return refuse_type(format);
-    if (type->ndim == DLW_MAX_NDIM - 1) return refuse_type("+w");
-    type->shape[type->ndim++] = width;
-    if (!list) {
-      type->binary = 1;
-      type->dtype = (DLDataType){kDLUInt, 8, 1};
-      return 0;
-    }
-    if (schema->n_children != 1) return wrong("a fixed-size list without its child");
-    schema = schema->children[0];
-    if (check_schema(schema) < 0) return -1;
-  }
-}
-
 /* --- arrays -------------------------------------------------------------------------
  */
 
 /* Whether the array has what its type needs, and enough elements: up to `end`. */
 static int check_array(const struct ArrowArray *array, int64_t buffers,
                        int64_t children, int64_t end) {
-  if (array == NULL) return wrong("an array that is not there");
-  if (array->release == NULL) return wrong("an array that was released");
+  if (array == NULL) return dlw_arrow_wrong("an array that is not there");
+  if (array->release == NULL) return dlw_arrow_wrong("an array that was released");
   if (array->length < 0 || array->offset < 0 ||
       array->offset > INT64_MAX - array->length) {
-    return wrong("a negative length or offset, or one beyond all memory");
+    return dlw_arrow_wrong("a negative length or offset, or one beyond all memory");
   }
   if (array->null_count < -1 || array->null_count > array->length) {
-    return wrong("a number of nulls that cannot be");
+    return dlw_arrow_wrong("a number of nulls that cannot be");
   }
   if (array->n_buffers != buffers || (buffers > 0 && array->buffers == NULL)) {
-    return wrong("another number of buffers than the type has");
+    return dlw_arrow_wrong("another number of buffers than the type has");
   }
   if (array->n_children < children || (children > 0 && array->children == NULL)) {
-    return wrong("fewer children than the type has");
+    return dlw_arrow_wrong("fewer children than the type has");
   }
-  if (array->dictionary != NULL) return wrong("a dictionary that the type has not");
-  if (end > array->length) return wrong("a child with too few elements");
+  if (array->dictionary != NULL)
+    return dlw_arrow_wrong("a dictionary that the type has not");
+  if (end > array->length) return dlw_arrow_wrong("a child with too few elements");
   return 0;
 }
 
@@ -240,7 +66,9 @@ static int64_t count_nulls(const struct ArrowArray *array, int64_t first,
   const uint8_t *bits = array->buffers[0];
   if (array->null_count == 0 || length == 0) return 0;
   if (bits == NULL) {
-    return array->null_count < 0 ? 0 : wrong("nulls, and does not say which they are");
+    return array->null_count < 0
+               ? 0
+               : dlw_arrow_wrong("nulls, and does not say which they are");
   }
   int64_t at = array->offset + first, end = at + length, valid = 0;
   if (check_bits(bits, end) < 0) return -1;
@@ -250,90 +78,125 @@ static int64_t count_nulls(const struct ArrowArray *array, int64_t first,
   return length - valid;
 }
 
+/* One level of an array: `count` elements from `first` on, without its own offset. */
+typedef struct {
+  const struct ArrowArray *array;
+  int64_t first, count;
+} arrow_level;
+
 /* The elements of an array, checked. */
 typedef struct {
   const void *data;
   int64_t first;  /* the element of `data` that is element 0 */
   int64_t length; /* of axis 0 */
-  const uint8_t *validity;
-  int64_t valid_from; /* the bit that is of element 0 */
-  int64_t nulls;
+  /* From the outermost on, `rows` of them of axis 0: the array and, before it, the
+   * struct that it is a column of. The others are in lists. */
+  arrow_level levels[DLW_MAX_NDIM + 1];
+  int rows, depth;
 } arrow_elements;
 
-static int refuse_nulls(int64_t nulls, const char *where) {
-  if (nulls > 0) {
-    PyErr_Format(PyExc_BufferError,
-                 "%lld %s null: fill them first, for example with fill_null(0)",
-                 (long long)nulls, where);
-  }
-  return nulls != 0 ? -1 : 0;
+static void add_level(arrow_elements *found, const struct ArrowArray *array,
+                      int64_t first, int64_t count) {
+  found->levels[found->depth++] = (arrow_level){array, first, count};
 }
 
-/* Nulls in lists of `width` elements, which begin at `first`, that are not null
- * themselves; -1 with an exception. */
-static int64_t count_nulls_inside(const arrow_elements *lists,
-                                  const struct ArrowArray *array, int64_t first,
-                                  int64_t width) {
-  if (lists->nulls == 0) return count_nulls(array, first, lists->length * width);
-  int64_t nulls = 0;
-  for (int64_t i = 0; i < lists->length; i++) {
-    if (!bit_at(lists->validity, lists->valid_from + i)) continue;
-    int64_t here = count_nulls(array, first + i * width, width);
+/* Checks all levels against each other, before any bitmap is looked into: its length is
+ * what they agree on. */
+static int find_elements(const struct ArrowArray *array, const arrow_type *type,
+                         arrow_elements *found) {
+  int64_t first = 0, end = 0, buffers = type->lists > 0 ? 1 : 2;
+  found->depth = 0;
+  if (array == NULL) return dlw_arrow_wrong("an array that is not there");
+  found->length = array->length;
+  if (type->column >= 0) {
+    if (check_array(array, 1, type->column + 1, 0) < 0) return -1;
+    add_level(found, array, 0, found->length);
+    first = array->offset, end = first + found->length;
+    array = array->children[type->column];
+  }
+  if (check_array(array, buffers, type->lists > 0, end) < 0) return -1;
+  add_level(found, array, first, found->length);
+  found->rows = found->depth;
+
+  int64_t count = found->length; /* of elements of this level from `first` on */
+  for (int i = 0; i < type->lists; i++) {
+    int64_t width = type->widths[i];
+    first += array->offset;
+    if (__builtin_mul_overflow(first, width, &first) ||
+        __builtin_mul_overflow(count, width, &count) ||
+        __builtin_add_overflow(first, count, &end)) {
+      return dlw_arrow_wrong("lists of more elements than memory can hold");
+    }
+    const struct ArrowArray *child = array->children[0];
+    int last = i == type->lists - 1;
+    if (check_array(child, last ? 2 : 1, !last, end) < 0) return -1;
+    add_level(found, child, first, count);
+    array = child;
+  }
+  first += array->offset;
+  if (type->binary &&
+      __builtin_mul_overflow(first, type->shape[type->ndim - 1], &first)) {
+    return dlw_arrow_wrong("more elements than memory can hold");
+  }
+  found->data = array->buffers[1];
+  found->first = first;
+  return 0;
+}
+
+/* --- nulls --------------------------------------------------------------------------
+ */
+
+/* Nulls of a level within lists, in those of the rows that are valid (NULL: all are);
+ * -1 with an exception. */
+static int64_t count_nulls_inside(const arrow_elements *from, const arrow_level *level,
+                                  const uint8_t *valid) {
+  if (valid == NULL) return count_nulls(level->array, level->first, level->count);
+  int64_t nulls = 0, width = level->count / from->length;
+  for (int64_t i = 0; i < from->length; i++) {
+    if (!valid[i]) continue;
+    int64_t here = count_nulls(level->array, level->first + i * width, width);
     if (here < 0) return -1;
     nulls += here;
   }
   return nulls;
 }
 
-static int find_elements(const struct ArrowArray *array, const arrow_type *type,
-                         arrow_elements *found) {
-  int lists = type->ndim - type->binary;
-  int64_t first = 0, length, buffers = lists > 0 ? 1 : 2;
-  if (array == NULL) return wrong("an array that is not there");
-  if (type->column >= 0) {
-    if (check_array(array, 1, type->column + 1, 0) < 0) return -1;
-    if (refuse_nulls(count_nulls(array, 0, array->length), "whole rows are") < 0) {
+/* Which elements of axis 0 are valid, in fresh memory: those that no level of theirs
+ * has as null. NULL where all are. -1 with an exception, also for nulls within lists.
+ */
+static int find_validity(const arrow_elements *from, dlw_tensor **out) {
+  uint8_t *valid = NULL;
+  *out = NULL;
+  for (int i = 0; i < from->depth; i++) {
+    const arrow_level *level = &from->levels[i];
+    int64_t nulls = i < from->rows
+                        ? count_nulls(level->array, level->first, level->count)
+                        : count_nulls_inside(from, level, valid);
+    if (nulls > 0 && i >= from->rows) {
+      PyErr_Format(PyExc_BufferError,
+                   "%lld elements of lists are null: fill them first, for example with "
+                   "fill_null(0)",
+                   (long long)nulls);
+      nulls = -1;
+    }
+    if (nulls > 0 && valid == NULL) {
+      *out = dlw_empty(1, &from->length, (DLDataType){kDLBool, 8, 1}, 0);
+      if (*out == NULL) return -1;
+      valid = dlw_dl(*out)->data;
+      memset(valid, 1, (size_t)from->length);
+    }
+    if (nulls > 0) {
+      const uint8_t *bits = level->array->buffers[0];
+      int64_t at = level->array->offset + level->first;
+      for (int64_t j = 0; j < from->length; j++)
+        valid[j] &= (uint8_t)bit_at(bits, at + j);
+    }
+    if (nulls < 0) {
+      dlw_release_quietly(*out);
+      *out = NULL;
       return -1;
     }
-    const struct ArrowArray *column = array->children[type->column];
-    first = array->offset, length = array->length;
-    if (check_array(column, buffers, lists > 0, first + length) < 0) return -1;
-    array = column;
-  } else {
-    if (check_array(array, buffers, lists > 0, 0) < 0) return -1;
-    length = array->length;
   }
-  found->length = length;
-  found->nulls = count_nulls(array, first, length);
-  if (found->nulls < 0) return -1;
-  found->validity = array->buffers[0];
-  found->valid_from = array->offset + first;
-
-  int64_t count = length; /* of elements of this level from `first` on */
-  int64_t per_list = 1;   /* of axis 0 */
-  for (int i = 0; i < lists; i++) {
-    int64_t width = type->shape[i], end;
-    first += array->offset;
-    if (__builtin_mul_overflow(first, width, &first) ||
-        __builtin_mul_overflow(count, width, &count) ||
-        __builtin_mul_overflow(per_list, width, &per_list) ||
-        __builtin_add_overflow(first, count, &end)) {
-      return wrong("lists of more elements than memory can hold");
-    }
-    const struct ArrowArray *child = array->children[0];
-    int last = i == lists - 1;
-    if (check_array(child, last ? 2 : 1, !last, end) < 0) return -1;
-    int64_t nulls = count_nulls_inside(found, child, first, per_list);
-    if (refuse_nulls(nulls, "elements of lists are") < 0) return -1;
-    array = child;
-  }
-  first += array->offset;
-  if (type->binary &&
-      __builtin_mul_overflow(first, type->shape[type->ndim - 1], &first)) {
-    return wrong("more elements than memory can hold");
-  }
-  found->data = array->buffers[1];
-  found->first = first;
   return 0;
 }
 
@@ -358,8 +221,8 @@ static void drop_arrow(dlw_tensor *root) {
 }
 
 /* A Tensor's memory: that of the array, which is moved, or for bitmaps a copy. */
-static dlw_tensor *take_elements(struct ArrowArray *array, const arrow_type *type,
-                                 const arrow_elements *from) {
+static dlw_tensor *share_elements(struct ArrowArray *array, const arrow_type *type,
+                                  const arrow_elements *from) {
   int64_t shape[DLW_MAX_NDIM];
   int32_t ndim = full_shape(type, from->length, shape);
   if (type->bitmap) {
@@ -396,6 +259,34 @@ static dlw_tensor *take_elements(struct ArrowArray *array, const arrow_type *typ
   return tensor;
 }
 
+/* Bytes of arrow.bool8 that are neither 0 nor 1 mean 1, and nothing else reads them so.
+ */
+static int has_other_bools(const DLTensor *dl) {
+  const uint8_t *bytes = (const uint8_t *)dlw_first(dl);
+  uint8_t all = 0;
+  for (int64_t i = 0, size = dlw_size(dl); i < size; i++) all |= bytes[i];
+  return all > 1;
+}
+
+/* A copy with 0 and 1 alone, in place of the hold. */
+static dlw_tensor *as_bools(dlw_tensor *tensor) {
+  dlw_tensor *copy = dlw_copy(tensor);
+  dlw_release_quietly(tensor);
+  if (copy == NULL) return NULL;
+  uint8_t *bytes = dlw_dl(copy)->data;
+  for (int64_t i = 0, size = dlw_size(dlw_dl(copy)); i < size; i++) {
+    bytes[i] = bytes[i] != 0;
+  }
+  return copy;
+}
+
+static dlw_tensor *take_elements(struct ArrowArray *array, const arrow_type *type,
+                                 const arrow_elements *from) {
+  dlw_tensor *tensor = share_elements(array, type, from);
+  int others = tensor != NULL && type->bool8 && has_other_bools(dlw_dl(tensor));
+  return others ? as_bools(tensor) : tensor;
+}
+
 /* One array as memory, and which of it is valid: NULL where all is. */
 typedef struct {
   dlw_tensor *values, *validity;
@@ -411,20 +302,38 @@ static int import_array(struct ArrowArray *array, const arrow_type *type, chunk 
   arrow_elements from;
   *out = (chunk){0};
   if (find_elements(array, type, &from) < 0) return -1;
-  if (from.nulls > 0) {
-    DLDataType boolean = {kDLBool, 8, 1};
-    out->validity = dlw_empty(1, &from.length, boolean, 0);
-    if (out->validity == NULL) return -1;
-    uint8_t *valid = dlw_dl(out->validity)->data;
-    unpack_bits(from.validity, from.valid_from, from.length, valid);
-  }
+  if (find_validity(&from, &out->validity) < 0) return -1;
   out->values = take_elements(array, type, &from);
   if (out->values != NULL) return 0;
   release_chunk(out);
   return -1;
 }
 
-static PyObject *to_python(chunk *given) {
+/* The axes in the order that the type says, in place of those of memory. */
+static int permute(const arrow_type *type, chunk *made) {
+  int64_t shape[DLW_MAX_NDIM], strides[DLW_MAX_NDIM];
+  const DLTensor *dl = dlw_dl(made->values);
+  dlw_tensor *view;
+  shape[0] = dl->shape[0], strides[0] = dl->strides[0];
+  for (int32_t i = 0; i < type->ndim; i++) {
+    shape[i + 1] = dl->shape[type->order[i] + 1];
+    strides[i + 1] = dl->strides[type->order[i] + 1];
+  }
+  dlw_status status = dlw_tensor_view(made->values, dl->ndim, shape, strides, 0, &view);
+  if (status != DLW_OK) {
+    dlw_raise(status, dl);
+    return -1;
+  }
+  dlw_release_quietly(made->values);
+  made->values = view;
+  return 0;
+}
+
+static PyObject *to_python(const arrow_type *type, chunk *given) {
+  if (type->permuted && permute(type, given) < 0) {
+    release_chunk(given);
+    return NULL;
+  }
   chunk taken = *given;
   *given = (chunk){0};
   PyObject *values = dlw_tensor_object(taken.values);
@@ -449,6 +358,33 @@ static const char *column_name(PyObject *column) {
   return column == Py_None ? NULL : PyUnicode_AsUTF8AndSize(column, NULL);
 }
 
+/* What a capsule holds is moved out in one step, before anything else runs: it has one
+ * owner, whatever is done with the capsule meanwhile. */
+static int taken_before(const char *what) {
+  PyErr_Format(
+      PyExc_BufferError,
+      "the Arrow capsule holds no %s: it was taken already, or was released; ask "
+      "its producer for another one",
+      what);
+  return -1;
+}
+
+static int take_schema(PyObject *capsule, struct ArrowSchema *out) {
+  struct ArrowSchema *there = PyCapsule_GetPointer(capsule, DLW_ARROW_SCHEMA);
+  if (there == NULL) return -1;
+  *out = *there;
+  there->release = NULL;
+  return out->release != NULL ? 0 : taken_before("type");
+}
+
+static int take_stream(PyObject *capsule, struct ArrowArrayStream *out) {
+  struct ArrowArrayStream *there = PyCapsule_GetPointer(capsule, DLW_ARROW_STREAM);
+  if (there == NULL) return -1;
+  *out = *there;
+  there->release = NULL;
+  return out->release != NULL ? 0 : taken_before("stream");
+}
+
 /* The array in a capsule of either kind; NULL with an exception. */
 static struct ArrowArray *array_in(PyObject *capsule) {
   if (!PyCapsule_IsValid(capsule, DLW_ARROW_DEVICE_ARRAY)) {
@@ -458,16 +394,27 @@ static struct ArrowArray *array_in(PyObject *capsule) {
       PyCapsule_GetPointer(capsule, DLW_ARROW_DEVICE_ARRAY);
   DLDevice device = {there->device_type, (int32_t)there->device_id};
   if (dlw_is_host(device) && there->sync_event == NULL) return &there->array;
-  PyErr_Format(PyExc_BufferError,
-               "the Arrow array is on a device of type %d, or not there yet: only the "
-               "CPU's, which nobody waits for, can be shared; copy it there first",
-               (int)there->device_type);
+  PyErr_Format(
+      PyExc_BufferError,
+      "the Arrow array is on a device of type %d, or not there yet: only arrays "
+      "on the CPU that need no waiting can be shared; copy it there first",
+      (int)there->device_type);
   return NULL;
+}
+
+static int take_array(PyObject *capsule, struct ArrowArray *out) {
+  struct ArrowArray *there = array_in(capsule);
+  if (there == NULL) return -1;
+  *out = *there;
+  there->release = NULL;
+  return out->release != NULL ? 0 : taken_before("array");
 }
 
 PyObject *dlw_from_arrow_array(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *schema_capsule, *array_capsule, *column;
+  struct ArrowSchema schema;
+  struct ArrowArray array = {0};
   arrow_type type;
   chunk made;
   if (!PyArg_ParseTuple(args, "OOO", &schema_capsule, &array_capsule, &column)) {
@@ -475,10 +422,13 @@ PyObject *dlw_from_arrow_array(PyObject *module, PyObject *args) {
   }
   const char *name = column_name(column);
   if (name == NULL && PyErr_Occurred()) return NULL;
-  struct ArrowSchema *schema = PyCapsule_GetPointer(schema_capsule, DLW_ARROW_SCHEMA);
-  struct ArrowArray *array = schema != NULL ? array_in(array_capsule) : NULL;
-  if (array == NULL || parse_type(schema, name, &type) < 0) return NULL;
-  return import_array(array, &type, &made) == 0 ? to_python(&made) : NULL;
+  if (take_schema(schema_capsule, &schema) < 0) return NULL;
+  int failed = take_array(array_capsule, &array) < 0 ||
+               dlw_parse_arrow(&schema, name, &type) < 0;
+  RELEASE(&schema);
+  failed = failed || import_array(&array, &type, &made) < 0;
+  RELEASE(&array); /* if it was not moved on */
+  return failed ? NULL : to_python(&type, &made);
 }
 
 /* --- streams ------------------------------------------------------------------------
@@ -560,7 +510,7 @@ static int join_chunks(const chunk_list *list, const arrow_type *type, chunk *ou
   for (size_t i = 0; i < list->count; i++) {
     int64_t here = dlw_dl(list->chunks[i].values)->shape[0];
     if (__builtin_add_overflow(length, here, &length)) {
-      return wrong("more elements than memory can hold");
+      return dlw_arrow_wrong("more elements than memory can hold");
     }
     nulls |= list->chunks[i].validity != NULL;
   }
@@ -592,24 +542,24 @@ static int join_chunks(const chunk_list *list, const arrow_type *type, chunk *ou
 }
 
 static int import_stream(struct ArrowArrayStream *stream, const char *name,
-                         chunk *out) {
+                         arrow_type *type, chunk *out) {
   struct ArrowSchema schema = {0};
-  arrow_type type;
   chunk_list list = {0};
-  if (stream->release == NULL) return wrong("a stream that was released");
+  if (stream->get_schema == NULL) return dlw_arrow_wrong("a stream without get_schema");
+  if (stream->get_next == NULL) return dlw_arrow_wrong("a stream without get_next");
   int code;
   Py_BEGIN_ALLOW_THREADS;
   code = stream->get_schema(stream, &schema);
   Py_END_ALLOW_THREADS;
   if (code != 0) return stream_failed(stream, code);
-  int failed = parse_type(&schema, name, &type) < 0;
+  int failed = dlw_parse_arrow(&schema, name, type) < 0;
   RELEASE(&schema);
-  failed = failed || read_stream(stream, &type, &list) < 0;
+  failed = failed || read_stream(stream, type, &list) < 0;
   if (!failed && list.count == 1) {
     *out = list.chunks[0];
     list.count = 0;
   } else if (!failed) {
-    failed = join_chunks(&list, &type, out) < 0;
+    failed = join_chunks(&list, type, out) < 0;
   }
   release_chunks(&list);
   return failed ? -1 : 0;
@@ -618,13 +568,14 @@ static int import_stream(struct ArrowArrayStream *stream, const char *name,
 PyObject *dlw_from_arrow_stream(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *capsule, *column;
+  struct ArrowArrayStream stream;
+  arrow_type type;
   chunk made;
   if (!PyArg_ParseTuple(args, "OO", &capsule, &column)) return NULL;
   const char *name = column_name(column);
   if (name == NULL && PyErr_Occurred()) return NULL;
-  struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, DLW_ARROW_STREAM);
-  if (stream == NULL) return NULL;
-  int failed = import_stream(stream, name, &made) < 0;
-  RELEASE(stream);
-  return failed ? NULL : to_python(&made);
+  if (take_stream(capsule, &stream) < 0) return NULL;
+  int failed = import_stream(&stream, name, &type, &made) < 0;
+  RELEASE(&stream);
+  return failed ? NULL : to_python(&type, &made);
 }

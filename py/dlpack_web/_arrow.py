@@ -18,8 +18,11 @@ def from_arrow(
     `__arrow_c_device_array__` on the CPU. column: its name, in a table or struct of several.
     No copy of one chunk of integers or floats; several chunks are joined, and bool, which
     Arrow has as bits, becomes bytes, each by one copy. Fixed-size lists are further axes.
-    nulls: "keep" leaves whatever lies in their places and says in `Tensor.validity` where they
-    are; "refuse" raises BufferError for an array that has some.
+    `arrow.fixed_shape_tensor` has its own shape and permutation, and `arrow.bool8` is bool,
+    without a copy where its bytes are 0 and 1; other extension types are their storage.
+    nulls: "keep" leaves the bytes in their places and says in `Tensor.validity` where they
+    are, also those of null rows of a struct; "refuse" raises BufferError for an array that
+    has some. An object whose `__arrow_c_array__` refuses is asked for its stream.
     BufferError: a type without a DLPack dtype (strings, decimals, dictionaries, ...), nulls
     within lists, another device; TypeError: x does not speak the protocol.
 
@@ -48,16 +51,26 @@ def from_arrow(
 
 def _imported(x: Any, column: str | None) -> tuple[Tensor, Tensor | None]:
     if hasattr(x, "__arrow_c_array__"):
-        made = _core._from_arrow_array(*_two(x.__arrow_c_array__()), column)
-    elif hasattr(x, "__arrow_c_stream__"):
-        made = _core._from_arrow_stream(x.__arrow_c_stream__(), column)
-    elif hasattr(x, "__arrow_c_device_array__"):
-        made = _core._from_arrow_array(*_two(x.__arrow_c_device_array__()), column)
-    else:
-        raise TypeError(
-            f"cannot take a {type(x).__qualname__} as Arrow's: it has none of "
-            f"{', '.join(_WAYS)}; what has __dlpack__ is taken by from_dlpack()"
-        )
+        try:
+            capsules = x.__arrow_c_array__()
+        except (BufferError, NotImplementedError, TypeError, ValueError):
+            # nanoarrow's Array has both methods, and of several chunks this one refuses.
+            if not hasattr(x, "__arrow_c_stream__"):
+                raise
+        else:
+            return _pair(_core._from_arrow_array(*_two(capsules), column))
+    if hasattr(x, "__arrow_c_stream__"):
+        return _pair(_core._from_arrow_stream(x.__arrow_c_stream__(), column))
+    if hasattr(x, "__arrow_c_device_array__"):
+        capsules = x.__arrow_c_device_array__()
+        return _pair(_core._from_arrow_array(*_two(capsules), column))
+    raise TypeError(
+        f"cannot take a {type(x).__qualname__} as Arrow's: it has none of "
+        f"{', '.join(_WAYS)}; what has __dlpack__ is taken by from_dlpack()"
+    )
+
+
+def _pair(made: Any) -> tuple[Tensor, Tensor | None]:
     values, validity = made
     assert isinstance(values, Tensor)
     assert validity is None or isinstance(validity, Tensor)

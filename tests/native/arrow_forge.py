@@ -2,6 +2,7 @@
 send and consumers get. The layout is ctypes' own, of the fields in Arrow's order."""
 
 import ctypes
+import struct
 from ctypes import (
     CFUNCTYPE,
     POINTER,
@@ -114,15 +115,33 @@ def pointers(kind, structs):
     return (POINTER(kind) * len(structs))(*map(ctypes.pointer, structs))
 
 
+def metadata(**pairs):
+    """Arrow's key-value metadata: all lengths are int32; ":" is written "__"."""
+    said = struct.pack("=i", len(pairs))
+    for key, value in pairs.items():
+        for each in (key.replace("__", ":").encode(), value):
+            said += struct.pack("=i", len(each)) + each
+    return said
+
+
+def extension(name, parameters=b""):
+    """The metadata of an extension type."""
+    return metadata(ARROW__extension__name=name, ARROW__extension__metadata=parameters)
+
+
 class Forged:
-    """A producer: `type` is letters, or (letters, [(name, type), ...]); `arrays` one for
-    each chunk, made by `array`. Counts its releases."""
+    """A producer: `type` is letters, or (letters, [(name, type), ...], metadata), the last
+    optional; `arrays` one for each chunk, made by `array`. Counts its releases.
+
+    `during(place)` is called in each of its callbacks: `place` is "get_schema",
+    "get_next", "get_last_error", or which struct is released."""
 
     #: Until a test is over: whoever took an array calls its release.
     alive: ClassVar[list] = []
 
     def __init__(self, type_, *arrays, device=None, stream=False):
         self.alive.append(self)
+        self.during = lambda place: None
         self.kept, self.released = [], {"schema": 0, "array": 0, "stream": 0}
         self.schema = self._schema(type_)
         self.arrays = [self._array(**array) for array in arrays]
@@ -151,23 +170,27 @@ class Forged:
     def _release(self, kind, what):
         def release(struct):
             assert struct.contents.release  # it holds something
-            for i in range(getattr(struct.contents, "n_children", 0)):
-                child = struct.contents.children[i]
+            children = getattr(struct.contents, "children", None)
+            for i in range(struct.contents.n_children if children else 0):
+                child = children[i]
                 if child and child.contents.release:
                     child.contents.release(child)
             self.released[what] += 1
             struct.contents.release = kind()
+            self.during(what)
 
         return self._keep(kind(release))
 
     def _schema(self, type_, name=b"x"):
-        letters, children = type_ if isinstance(type_, tuple) else (type_, [])
+        parts = type_ if isinstance(type_, tuple) else (type_, [])
+        letters, children, *said = parts
         made = [self._schema(inner, label) for label, inner in children]
         self._keep(made)
         return self._keep(
             Schema(
                 format=letters,
                 name=name,
+                metadata=said[0] if said else None,
                 n_children=len(made),
                 children=self._keep(pointers(Schema, made)),
                 release=self._release(RELEASE_SCHEMA, "schema"),
@@ -195,11 +218,13 @@ class Forged:
         waiting = list(self.arrays)
 
         def get_schema(_, out):
+            self.during("get_schema")
             ctypes.pointer(out.contents)[0] = self.schema
             self.schema.release = RELEASE_SCHEMA()
             return 0
 
         def get_next(_, out):
+            self.during("get_next")
             if waiting:
                 array = waiting.pop(0)
                 ctypes.pointer(out.contents)[0] = array

@@ -3,11 +3,24 @@ what is wrong is refused, and everything is released once."""
 
 import ctypes
 import gc
+import json
 import random
+from typing import ClassVar
 
 import numpy as np
 import pytest
-from arrow_forge import Array, Forged, Schema, bitmap, inside, read_array, read_type
+from arrow_forge import (
+    Array,
+    Forged,
+    Schema,
+    bitmap,
+    capsule,
+    extension,
+    inside,
+    metadata,
+    read_array,
+    read_type,
+)
 
 import dlpack_web as dlw
 
@@ -78,8 +91,7 @@ class TestImport:
         assert t.dtype == "bool"
         assert (t.numpy() == values).all()
         assert (t.validity.numpy() == valid).all()
-        assert producer.released["array"] == 0  # copied: it stays the capsule's
-        assert producer.arrays[0].release
+        assert producer.released["array"] == 1  # copied
 
     def test_lists_are_axes(self):
         """Each level has an offset, and nulls of the outermost are its own."""
@@ -129,9 +141,37 @@ class TestImport:
             dlw.from_arrow(Forged(twice, rows), column="a")
         with pytest.raises(BufferError, match="it is an array"):
             dlw.from_arrow(Forged(b"i", plain()), column="a")
-        rows["buffers"], rows["null_count"] = [bitmap([1, 1, 1, 0, 1])], 1
-        with pytest.raises(BufferError, match="1 whole rows are null"):
-            dlw.from_arrow(Forged(table, rows), column="a")
+
+    def test_rows_that_are_null(self):
+        """A struct has nulls of its own: an element is valid where both say so."""
+        table = (b"+s", [(b"a", b"i"), (b"b", (b"+w:2", [(b"item", b"g")]))])
+        twelve = np.arange(12.0)
+        pairs = {"length": 6, "buffers": [bitmap([1, 1, 1, 0, 1, 1])]}
+        inner = plain(twelve, null_count=2)
+        inner["buffers"][0] = bitmap([1] * 6 + [0, 0] + [1] * 4)
+        pairs["children"] = [inner]
+        rows = {"length": 3, "offset": 2, "buffers": [bitmap([0, 1, 0, 1, 1])]}
+        rows["children"] = [plain(), pairs]
+        for stream in (False, True):
+            t = dlw.from_arrow(Forged(table, rows, stream=stream), column="a")
+            assert t.numpy().tolist() == [2, 3, 4]
+            assert t.validity.numpy().tolist() == [False, True, True]
+            t = dlw.from_arrow(Forged(table, rows, stream=stream), column="b")
+            assert t.numpy().tolist() == twelve.reshape(6, 2)[2:5].tolist()
+            assert t.validity.numpy().tolist() == [False, False, True]
+        with pytest.raises(BufferError, match="2 of 3 elements are null"):
+            dlw.from_arrow(Forged(table, rows), column="b", nulls="refuse")
+        pairs["buffers"] = [
+            None
+        ]  # then element 3, whose row is there, has nulls within
+        with pytest.raises(BufferError, match="2 elements of lists are null"):
+            dlw.from_arrow(Forged(table, rows), column="b")
+        rows["buffers"] = [bitmap([0, 1, 0, 0, 1])]
+        t = dlw.from_arrow(Forged(table, rows), column="b")
+        assert t.validity.numpy().tolist() == [False, False, True]
+        rows["null_count"] = 0  # which says that there are none
+        t = dlw.from_arrow(Forged(table, rows), column="a")
+        assert t.validity is None
 
     def test_nulls_refused(self):
         array = {"length": 6, "buffers": [bitmap([1, 0, 1, 1, 0, 1]), SIX]}
@@ -178,7 +218,7 @@ class TestImport:
         producer = Forged(letters, plain())
         with pytest.raises(BufferError, match=said):
             dlw.from_arrow(producer)
-        assert producer.arrays[0].release  # not taken
+        assert producer.released == {"schema": 1, "array": 1, "stream": 0}
 
     def test_dictionaries(self):
         producer = Forged(b"i", plain())
@@ -203,6 +243,226 @@ class TestImport:
                 dlw.from_arrow(producer)
 
 
+def tensor_type(parameters, letters=b"+w:24", item=b"i"):
+    """A forged arrow.fixed_shape_tensor."""
+    if not isinstance(parameters, bytes):
+        parameters = json.dumps(parameters).encode()
+    said = extension(b"arrow.fixed_shape_tensor", parameters)
+    return (letters, [(b"item", item)], said)
+
+
+class TestExtensions:
+    """Types of Arrow's that are another type with a name: what the name means."""
+
+    FIFTY = np.arange(2 * 24 + 2, dtype="i4")
+    TWO: ClassVar = {"length": 2, "buffers": [None]}
+    TWO["children"] = [{"length": 48, "offset": 2, "buffers": [None, FIFTY]}]
+    PHYSICAL = FIFTY[2:].reshape(2, 2, 3, 4)
+
+    def taken(self, parameters, **more):
+        return dlw.from_arrow(Forged(tensor_type(parameters), self.TWO, **more))
+
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_tensors_have_their_shape(self, stream):
+        t = self.taken({"shape": [2, 3, 4]}, stream=stream)
+        assert (t.shape, t.strides) == ((2, 2, 3, 4), (24, 12, 4, 1))
+        assert np.shares_memory(t.numpy(), self.FIFTY)
+        assert (t.numpy() == self.PHYSICAL).all()
+
+    @pytest.mark.parametrize("stream", [False, True])
+    @pytest.mark.parametrize("word", ["permutation", "permutations"])
+    def test_tensors_have_their_permutation(self, word, stream):
+        """Axis i is the one that lies as number permutation[i]. arrow-rs writes the word
+        in the plural."""
+        t = self.taken({"shape": [2, 3, 4], word: [2, 0, 1]}, stream=stream)
+        assert (t.shape, t.strides) == ((2, 4, 2, 3), (24, 1, 12, 4))
+        assert t.read_only
+        assert np.shares_memory(t.numpy(), self.FIFTY)
+        assert (t.numpy() == self.PHYSICAL.transpose(0, 3, 1, 2)).all()
+
+    def test_tensors_in_chunks_have_their_permutation(self):
+        said = tensor_type({"shape": [2, 3, 4], "permutation": [1, 2, 0]})
+        t = dlw.from_arrow(Forged(said, self.TWO, self.TWO, stream=True))
+        both = np.concatenate([self.PHYSICAL] * 2).transpose(0, 2, 3, 1)
+        assert (t.numpy() == both).all()
+        back = dlw.from_arrow(dlw.to_arrow(t))
+        assert (back.numpy() == both).all()
+
+    def test_tensors_in_other_types(self):
+        """A column of a table, of lists, of bits, with nulls, with nothing in it."""
+        said = tensor_type({"shape": [2, 3, 4], "permutation": [2, 1, 0]})
+        logical = self.PHYSICAL.transpose(0, 3, 2, 1)
+        table = {"length": 2, "buffers": [None], "children": [self.TWO]}
+        t = dlw.from_arrow(Forged((b"+s", [(b"x", said)]), table), column="x")
+        assert (t.numpy() == logical).all()
+        lists = {"length": 1, "buffers": [None], "children": [self.TWO]}
+        t = dlw.from_arrow(Forged((b"+w:2", [(b"item", said)]), lists))
+        assert (t.numpy() == logical[None]).all()
+        nulls = {**self.TWO, "buffers": [bitmap([1, 0])]}
+        t = dlw.from_arrow(Forged(said, nulls))
+        assert t.validity.numpy().tolist() == [True, False]
+        nothing = {"length": 0, "buffers": [None], "children": [plain(SIX[:0])]}
+        assert dlw.from_arrow(Forged(said, nothing)).shape == (0, 4, 3, 2)
+        bits = {"length": 1, "buffers": [None]}
+        values = np.arange(6) % 3 == 0
+        bits["children"] = [{"length": 6, "buffers": [None, bitmap(values)]}]
+        said = tensor_type({"shape": [2, 3], "permutation": [1, 0]}, b"+w:6", b"b")
+        t = dlw.from_arrow(Forged(said, bits))
+        assert (t.numpy() == values.reshape(1, 2, 3).transpose(0, 2, 1)).all()
+
+    def test_tensors_without_axes_and_with_names(self):
+        one = {"length": 6, "buffers": [None], "children": [plain()]}
+        said = tensor_type({"shape": [], "dim_names": []}, b"+w:1")
+        assert dlw.from_arrow(Forged(said, one)).shape == (6,)
+        said = {"shape": [24, 1], "dim_names": ["a", "b"], "permutation": None}
+        assert self.taken(said).shape == (2, 24, 1)
+        none = {"length": 6, "buffers": [None], "children": [plain(SIX[:0])]}
+        said = tensor_type({"shape": [3, 0], "permutation": [1, 0]}, b"+w:0")
+        assert dlw.from_arrow(Forged(said, none)).shape == (6, 0, 3)
+
+    @pytest.mark.parametrize(
+        ("parameters", "said"),
+        [
+            (b"", "not an object of JSON: ''"),
+            (b"{", "not an object of JSON: '{'"),
+            (b"[24]", "not an object of JSON"),
+            (b'{"shape":[24]}\xff', "not an object of JSON"),
+            (b"[" * 100_000, "not an object of JSON"),
+            ({}, "no shape"),
+            ({"shape": 24}, "no shape"),
+            ({"shape": [24.0]}, "no shape"),
+            ({"shape": [-4, -6]}, "no shape"),
+            ({"shape": [True, 24]}, "no shape"),
+            ({"shape": [2**64, 24]}, "no shape"),
+            ({"shape": [1] * 63 + [24]}, "no shape"),
+            ({"shape": [2, 3]}, "another size"),
+            ({"shape": [2**32, 2**32, 24]}, "another size"),
+            ({"shape": []}, "another size"),
+            ({"shape": [4, 6], "permutation": [0]}, "permutation"),
+            ({"shape": [4, 6], "permutation": [0, 0]}, "permutation"),
+            ({"shape": [4, 6], "permutation": [1, 2]}, "permutation"),
+            ({"shape": [4, 6], "permutation": [1, 0, 0]}, "permutation"),
+            ({"shape": [4, 6], "permutation": [1, -1]}, "permutation"),
+            ({"shape": [4, 6], "permutation": [0, 2**63]}, "permutation"),
+            ({"shape": [4, 6], "permutation": "10"}, "permutation"),
+            ({"shape": [4, 6], "permutation": [0, 64]}, "permutation"),
+            ({"shape": [4, 6], "dim_names": ["a"]}, "dim_names"),
+            ({"shape": [4, 6], "dim_names": ["a", 3]}, "dim_names"),
+            ({"shape": [4, 6], "dim_names": "ab"}, "dim_names"),
+        ],
+    )
+    def test_tensors_whose_metadata_is_malformed(self, parameters, said):
+        producer = Forged(tensor_type(parameters), self.TWO)
+        with pytest.raises(BufferError, match=said):
+            dlw.from_arrow(producer)
+        assert producer.released == {"schema": 2, "array": 2, "stream": 0}
+
+    def test_metadata_that_cannot_be(self):
+        tensor = extension(b"arrow.fixed_shape_tensor", b'{"shape":[6]}')
+        with pytest.raises(BufferError, match="of no list"):
+            dlw.from_arrow(Forged((b"i", [], tensor), plain()))
+        with pytest.raises(BufferError, match="not of int8"):
+            dlw.from_arrow(Forged((b"i", [], extension(b"arrow.bool8")), plain()))
+        for lie in (b"\xff" * 4, metadata(a=b"b")[:4] + b"\xff" * 4):
+            with pytest.raises(BufferError, match="metadata of"):
+                dlw.from_arrow(Forged((b"i", [], lie), plain()))
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            metadata(),
+            metadata(a=b"b", ARROW__extension=b"arrow.bool8"),
+            extension(b"arrow.bool", b"8"),
+            extension(b"arrow.bool8x"),
+            extension(b"somebody.else's"),
+        ],
+    )
+    def test_what_we_do_not_know_is_its_storage(self, said):
+        bytes_ = np.array([0, 1, -2], "i1")
+        t = dlw.from_arrow(Forged((b"c", [], said), plain(bytes_)))
+        assert (t.dtype, t.numpy().tolist()) == ("int8", [0, 1, -2])
+
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_bytes_that_are_bools(self, stream):
+        """Any byte that is not 0 means true. Those that NumPy understands are shared."""
+        type_ = (b"c", [], extension(b"arrow.bool8"))
+        values = np.array([1, 0, 0, 1, 1, 0], "i1")
+        cut = {**plain(values), "length": 4, "offset": 2}
+        t = dlw.from_arrow(Forged(type_, cut, stream=stream))
+        assert (t.dtype, t.shape) == ("bool", (4,))
+        assert t.numpy().tolist() == [False, True, True, False]
+        assert np.shares_memory(t.numpy(), values)
+        values[3:5] = 2, -128
+        producer = Forged(type_, cut, stream=stream)
+        with dlw.from_arrow(producer) as t:
+            assert producer.released["array"] == 1  # copied
+            assert t.numpy().view("u1").tolist() == [0, 1, 1, 0]
+        assert values.tolist() == [1, 0, 0, 2, -128, 0]
+        values[0] = 77  # outside
+        cut["buffers"] = [bitmap([1, 1, 1, 0, 1, 1]), values]
+        t = dlw.from_arrow(Forged(type_, cut, stream=stream))
+        assert t.validity.numpy().tolist() == [True, False, True, True]
+        assert dlw.from_arrow(Forged(type_, plain(values[:0]))).shape == (0,)
+
+    def test_bytes_that_are_bools_in_lists(self):
+        type_ = (b"+w:3", [(b"item", (b"c", [], extension(b"arrow.bool8")))])
+        values = np.array([1, 0, 5, 1, 1, 0], "i1")
+        lists = {"length": 2, "buffers": [None], "children": [plain(values)]}
+        t = dlw.from_arrow(Forged(type_, lists))
+        assert t.numpy().tolist() == [[True, False, True], [True, True, False]]
+
+
+class Both:
+    """Has chunks: `__arrow_c_array__` takes one alone."""
+
+    def __init__(self, raised):
+        self.raised, self.asked = raised, []
+
+    def __arrow_c_array__(self, requested_schema=None):
+        self.asked.append("array")
+        raise self.raised
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        self.asked.append("stream")
+        return Forged(b"i", plain(), plain(), stream=True).__arrow_c_stream__()
+
+
+class TestBothWays:
+    @pytest.mark.parametrize(
+        "raised", [ValueError, TypeError, BufferError, NotImplementedError]
+    )
+    def test_what_is_no_array_is_a_stream(self, raised):
+        both = Both(raised("2 chunks"))
+        t = dlw.from_arrow(both)
+        assert t.numpy().tolist() == [*SIX, *SIX]
+        assert both.asked == ["array", "stream"]
+
+    @pytest.mark.parametrize(
+        "raised", [KeyboardInterrupt, MemoryError, ZeroDivisionError, SystemExit]
+    )
+    def test_what_is_no_refusal_comes_through(self, raised):
+        both = Both(raised())
+        with pytest.raises(raised):
+            dlw.from_arrow(both)
+        assert both.asked == ["array"]
+
+    def test_without_a_stream_the_refusal_is_the_producers(self):
+        class One:
+            def __arrow_c_array__(self, requested_schema=None):
+                raise ValueError("2 chunks")
+
+        with pytest.raises(ValueError, match="2 chunks"):
+            dlw.from_arrow(One())
+
+    def test_an_array_is_not_asked_for_its_stream(self):
+        """Where the array came, but cannot be shared."""
+        both = Both(None)
+        both.__arrow_c_array__ = Forged(b"u", plain())._give
+        with pytest.raises(BufferError, match="string"):
+            dlw.from_arrow(both)
+        assert both.asked == []
+
+
 class TestLies:
     """Structs that cannot be: nothing is taken, nothing is read outside."""
 
@@ -225,8 +485,7 @@ class TestLies:
         producer = Forged(b"i", {**plain(), **changed})
         with pytest.raises(BufferError):
             dlw.from_arrow(producer)
-        assert producer.arrays[0].release
-        assert producer.released == {"schema": 0, "array": 0, "stream": 0}
+        assert producer.released == {"schema": 1, "array": 1, "stream": 0}
 
     @pytest.mark.parametrize("letters", [b"b", b"i"])
     @pytest.mark.parametrize("null_count", [-1, 0, 1])
@@ -285,6 +544,21 @@ class TestLies:
         lie(producer.schema, producer.arrays[0])
         with pytest.raises(BufferError):
             dlw.from_arrow(producer)
+
+    @pytest.mark.parametrize("far", [2**20, 2**40])
+    def test_children_that_are_too_short_for_their_parents(self, far):
+        """That is found before a bitmap is looked into, which is as short."""
+        bits = bitmap([1, 0] * 4)
+        item = {"length": 6, "buffers": [bits, SIX]}
+        short = {"length": far, "buffers": [bits], "children": [item]}
+        with pytest.raises(BufferError, match="too few elements"):
+            dlw.from_arrow(Forged((b"+w:2", [(b"item", b"i")]), short))
+        with pytest.raises(BufferError, match="too few elements"):
+            dlw.from_arrow(Forged((b"+s", [(b"item", b"i")]), short))
+        lists = {"length": far, "buffers": [bits], "children": [short]}
+        within = (b"+w:1", [(b"item", (b"+w:2", [(b"item", b"i")]))])
+        with pytest.raises(BufferError, match="too few elements"):
+            dlw.from_arrow(Forged(within, lists))
 
     def test_lists_without_end(self):
         type_ = b"c"

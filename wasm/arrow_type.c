@@ -1,0 +1,353 @@
+#include "arrow_type.h"
+
+#include <string.h>
+
+/* --- types --------------------------------------------------------------------------
+ */
+
+static const struct {
+  char letter;
+  uint8_t code, bits;
+} SCALARS[] = {{'c', kDLInt, 8},    {'C', kDLUInt, 8},  {'s', kDLInt, 16},
+               {'S', kDLUInt, 16},  {'i', kDLInt, 32},  {'I', kDLUInt, 32},
+               {'l', kDLInt, 64},   {'L', kDLUInt, 64}, {'e', kDLFloat, 16},
+               {'f', kDLFloat, 32}, {'g', kDLFloat, 64}};
+
+/* Types without a DLPack dtype, by how their letters begin, and what leads to one. */
+static const struct {
+  const char *format, *name, *way;
+} OTHERS[] = {
+    {"n", "null", "there is nothing in it to share"},
+    {"d:", "decimal", "cast it to float64, or to int64 where its scale is 0"},
+    {"td", "date", "cast it to int32 or int64"},
+    {"tt", "time", "cast it to int32 or int64"},
+    {"ts", "timestamp", "cast it to int64"},
+    {"tD", "duration", "cast it to int64"},
+    {"ti", "interval", "take its parts as integers"},
+    {"u", "string", "encode it to numbers, for example by dictionary_encode()"},
+    {"U", "large string", "encode it to numbers, for example by dictionary_encode()"},
+    {"vu", "string view", "encode it to numbers, for example by dictionary_encode()"},
+    {"z", "binary", "cast it to fixed-size binary where all have one length"},
+    {"Z", "large binary", "cast it to fixed-size binary where all have one length"},
+    {"vz", "binary view", "cast it to fixed-size binary where all have one length"},
+    {"+w", "fixed-size list", "its length is no number"},
+    {"w:", "fixed-size binary", "its length is no number"},
+    {"+s", "struct", "take one of its fields"},
+    {"+m", "map", "take its keys or values, flattened"},
+    {"+u", "union", "take one of its fields"},
+    {"+r", "run-end encoded", "decode it first"},
+    {"+", "list", "flatten it, or cast it to a fixed-size list"},
+};
+
+static int refuse_type(const char *format) {
+  for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0]; i++) {
+    if (strncmp(format, OTHERS[i].format, strlen(OTHERS[i].format)) != 0) continue;
+    PyErr_Format(
+        PyExc_BufferError,
+        "cannot share an Arrow array of type %s ('%.40s'), which has no DLPack "
+        "dtype: %s",
+        OTHERS[i].name, format, OTHERS[i].way);
+    return -1;
+  }
+  PyErr_Format(PyExc_BufferError,
+               "cannot share an Arrow array of the unknown type '%.40s': integers, "
+               "floats, bool, and fixed-size lists of them are supported",
+               format);
+  return -1;
+}
+
+int dlw_arrow_wrong(const char *what) {
+  PyErr_Format(PyExc_BufferError,
+               "the Arrow producer gave %s: this is an error of its own", what);
+  return -1;
+}
+
+/* The number behind the colon of "+w:3" or "w:16"; -1 for what is none. */
+static int64_t parse_width(const char *format) {
+  const char *digits = strchr(format, ':');
+  int64_t width = 0;
+  if (digits == NULL || *++digits == 0) return -1;
+  for (; *digits != 0; digits++) {
+    if (*digits < '0' || *digits > '9') return -1;
+    width = 10 * width + (*digits - '0');
+    if (width > INT32_MAX) return -1;
+  }
+  return width;
+}
+
+static int check_schema(const struct ArrowSchema *schema) {
+  if (schema == NULL) return dlw_arrow_wrong("a type that is not there");
+  if (schema->release == NULL) return dlw_arrow_wrong("a type that was released");
+  if (schema->format == NULL) return dlw_arrow_wrong("a type without a format");
+  if (schema->n_children < 0)
+    return dlw_arrow_wrong("a type with fewer than no children");
+  if (schema->n_children > 0 && schema->children == NULL) {
+    return dlw_arrow_wrong("a type whose children are not there");
+  }
+  return 0;
+}
+
+/* Which child of a struct is meant; -1 with an exception. */
+static int64_t find_column(const struct ArrowSchema *schema, const char *column) {
+  int64_t found = -1;
+  for (int64_t i = 0; i < schema->n_children; i++) {
+    if (check_schema(schema->children[i]) < 0) return -1;
+    const char *name = schema->children[i]->name;
+    if (column != NULL && strcmp(name != NULL ? name : "", column) != 0) continue;
+    if (found >= 0) {
+      PyErr_Format(PyExc_BufferError,
+                   column != NULL
+                       ? "there are several columns named '%.80s'"
+                       : "there are several columns: name one, with column='name'",
+                   column);
+      return -1;
+    }
+    found = i;
+  }
+  if (found < 0) {
+    PyErr_Format(PyExc_BufferError,
+                 column != NULL ? "there is no column named '%.80s'"
+                                : "there is no column to share",
+                 column);
+  }
+  return found;
+}
+
+static int parse_scalar(const char *format, arrow_type *type) {
+  if (strcmp(format, "b") == 0) {
+    type->bitmap = 1;
+    type->dtype = (DLDataType){kDLBool, 8, 1};
+    return 0;
+  }
+  for (size_t i = 0; i < sizeof SCALARS / sizeof SCALARS[0]; i++) {
+    if (format[0] == SCALARS[i].letter && format[1] == 0) {
+      type->dtype = (DLDataType){SCALARS[i].code, SCALARS[i].bits, 1};
+      return 0;
+    }
+  }
+  return refuse_type(format);
+}
+
+/* --- extension types ----------------------------------------------------------------
+ */
+
+/* Bytes of metadata, without a 0 behind them; NULL: there are none. */
+typedef struct {
+  const char *bytes;
+  int32_t length;
+} text;
+
+static int32_t take_int(const char **at) {
+  int32_t value;
+  memcpy(&value, *at, sizeof value);
+  *at += sizeof value;
+  return value;
+}
+
+/* Arrow's metadata is a number of pairs, each a key and a value behind their lengths,
+ * all int32 of the machine's order. How long it is, nothing says. */
+static int find_metadata(const struct ArrowSchema *schema, const char *key,
+                         text *found) {
+  const char *at = schema->metadata;
+  *found = (text){0};
+  int32_t pairs = at != NULL ? take_int(&at) : 0;
+  if (pairs < 0) return dlw_arrow_wrong("metadata of fewer than no pairs");
+  for (int32_t i = 0; i < pairs; i++) {
+    text pair[2];
+    for (int j = 0; j < 2; j++) {
+      pair[j].length = take_int(&at), pair[j].bytes = at;
+      if (pair[j].length < 0) return dlw_arrow_wrong("metadata of a negative length");
+      at += pair[j].length;
+    }
+    if ((size_t)pair[0].length != strlen(key)) continue;
+    if (memcmp(pair[0].bytes, key, strlen(key)) == 0) *found = pair[1];
+  }
+  return 0;
+}
+
+static int is_named(text name, const char *wanted) {
+  return (size_t)name.length == strlen(wanted) &&
+         memcmp(name.bytes, wanted, strlen(wanted)) == 0;
+}
+
+int dlw_is_extension(const struct ArrowSchema *schema) {
+  text name;
+  if (find_metadata(schema, "ARROW:extension:name", &name) < 0) return -1;
+  return name.length > 0;
+}
+
+static int refuse_tensor(text json, const char *why) {
+  Py_ssize_t shown = json.length < 200 ? json.length : 200;
+  PyObject *said = PyUnicode_DecodeUTF8(json.bytes, shown, "replace");
+  if (said == NULL) return -1;
+  PyErr_Format(PyExc_BufferError,
+               "the Arrow producer gave an arrow.fixed_shape_tensor whose metadata %s: "
+               "%R",
+               why, said);
+  Py_DECREF(said);
+  return -1;
+}
+
+/* The object that JSON says; NULL with BufferError for what is none. */
+static PyObject *parse_json(text json) {
+  PyObject *module = PyImport_ImportModule("json"), *parsed = NULL;
+  if (module != NULL && json.bytes != NULL) {
+    parsed =
+        PyObject_CallMethod(module, "loads", "s#", json.bytes, (Py_ssize_t)json.length);
+  }
+  Py_XDECREF(module);
+  if (parsed != NULL && PyDict_Check(parsed)) return parsed;
+  Py_CLEAR(parsed);
+  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ValueError) &&
+      !PyErr_ExceptionMatches(PyExc_RecursionError)) {
+    return NULL;
+  }
+  PyErr_Clear();
+  refuse_tensor(json, "is not an object of JSON");
+  return NULL;
+}
+
+/* The value of a key; NULL where there is none, or null. Borrowed. */
+static PyObject *optional(PyObject *parsed, const char *key) {
+  PyObject *value = PyDict_GetItemString(parsed, key);
+  return value != Py_None ? value : NULL;
+}
+
+/* How many numbers from 0 on a list has, at most `room`; -1 for what is no such list.
+ */
+static int32_t read_numbers(PyObject *list, int64_t *out, int32_t room) {
+  if (list == NULL || !PyList_Check(list) || PyList_Size(list) > room) return -1;
+  int32_t count = (int32_t)PyList_Size(list);
+  for (int32_t i = 0; i < count; i++) {
+    PyObject *item = PyList_GetItem(list, i);
+    int overflow = 0;
+    if (!PyLong_CheckExact(item)) return -1;
+    out[i] = PyLong_AsLongLongAndOverflow(item, &overflow);
+    if (overflow != 0 || out[i] < 0) return -1;
+  }
+  return count;
+}
+
+static int are_names(PyObject *names, int32_t count) {
+  if (!PyList_Check(names) || PyList_Size(names) != count) return 0;
+  for (int32_t i = 0; i < count; i++) {
+    if (!PyUnicode_Check(PyList_GetItem(names, i))) return 0;
+  }
+  return 1;
+}
+
+/* What is wrong with the axes that the object describes, or NULL: then they are added,
+ * those of lists of `width` elements. */
+static const char *add_tensor(PyObject *parsed, int64_t width, arrow_type *type) {
+  int64_t *shape = type->shape + type->ndim, order[DLW_MAX_NDIM], size = 1;
+  int32_t room = DLW_MAX_NDIM - 1 - type->ndim, first = type->ndim;
+  int32_t count = read_numbers(optional(parsed, "shape"), shape, room);
+  if (count < 0) return "has no shape, a list of at most 63 extents";
+  for (int32_t i = 0; i < count; i++) {
+    if (__builtin_mul_overflow(size, shape[i], &size)) size = -1;
+  }
+  if (size != width) return "has a shape of another size than its lists";
+  PyObject *names = optional(parsed, "dim_names");
+  if (names != NULL && !are_names(names, count)) {
+    return "has dim_names that are not a name for each axis";
+  }
+  PyObject *permutation = optional(parsed, "permutation");
+  /* arrow-rs 58 writes the word in the plural. */
+  if (permutation == NULL) permutation = optional(parsed, "permutations");
+  for (int32_t i = 0; i < count; i++) type->order[first + i] = first + i;
+  type->ndim += count;
+  if (permutation == NULL) return NULL;
+  uint64_t seen = 0;
+  int32_t given = read_numbers(permutation, order, DLW_MAX_NDIM);
+  for (int32_t i = 0; i < given; i++) {
+    if (order[i] < count) seen |= (uint64_t)1 << order[i];
+  }
+  if (given != count || seen != ((uint64_t)1 << count) - 1) {
+    return "has a permutation that is not one of its axes";
+  }
+  for (int32_t i = 0; i < count; i++) {
+    type->order[first + i] = first + (int32_t)order[i];
+  }
+  type->permuted = 1;
+  return NULL;
+}
+
+/* Axes of arrow.fixed_shape_tensor, of which a list is one in row-major order: axis i
+ * is axis permutation[i] of `shape`. */
+static int parse_tensor(const struct ArrowSchema *schema, int64_t width,
+                        arrow_type *type) {
+  text json;
+  if (find_metadata(schema, "ARROW:extension:metadata", &json) < 0) return -1;
+  PyObject *parsed = parse_json(json);
+  if (parsed == NULL) return -1;
+  const char *why = add_tensor(parsed, width, type);
+  Py_DECREF(parsed);
+  return why != NULL ? refuse_tensor(json, why) : 0;
+}
+
+/* --- all of a type ------------------------------------------------------------------
+ */
+
+/* One level; 1: there is another one below. */
+static int parse_level(const struct ArrowSchema *schema, arrow_type *type) {
+  const char *format = schema->format;
+  text name;
+  if (schema->dictionary != NULL) {
+    PyErr_SetString(PyExc_BufferError,
+                    "cannot share a dictionary-encoded Arrow array, whose numbers mean "
+                    "others: share its indices or its values");
+    return -1;
+  }
+  if (find_metadata(schema, "ARROW:extension:name", &name) < 0) return -1;
+  int list = strncmp(format, "+w:", 3) == 0;
+  int tensor = is_named(name, "arrow.fixed_shape_tensor");
+  if (tensor && !list) return dlw_arrow_wrong("an arrow.fixed_shape_tensor of no list");
+  if (!list && strncmp(format, "w:", 2) != 0) {
+    if (parse_scalar(format, type) < 0) return -1;
+    type->bool8 = is_named(name, "arrow.bool8");
+    if (!type->bool8) return 0;
+    if (format[0] != 'c') return dlw_arrow_wrong("an arrow.bool8 that is not of int8");
+    type->dtype = (DLDataType){kDLBool, 8, 1};
+    return 0;
+  }
+  int64_t width = parse_width(format);
+  if (width < 0) return refuse_type(format);
+  if (type->lists == DLW_MAX_NDIM - 1) return refuse_type("+w");
+  if (list) type->widths[type->lists++] = width;
+  if (tensor) {
+    if (parse_tensor(schema, width, type) < 0) return -1;
+  } else {
+    if (type->ndim == DLW_MAX_NDIM - 1) return refuse_type("+w");
+    type->order[type->ndim] = type->ndim;
+    type->shape[type->ndim++] = width;
+  }
+  if (list) return 1;
+  type->binary = 1;
+  type->dtype = (DLDataType){kDLUInt, 8, 1};
+  return 0;
+}
+
+int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
+                    arrow_type *type) {
+  *type = (arrow_type){.column = -1};
+  if (check_schema(schema) < 0) return -1;
+  if (strcmp(schema->format, "+s") == 0) {
+    type->column = find_column(schema, column);
+    if (type->column < 0) return -1;
+    schema = schema->children[type->column];
+  } else if (column != NULL) {
+    PyErr_Format(PyExc_BufferError,
+                 "there are no columns, of which one is named '%.80s': it is an array",
+                 column);
+    return -1;
+  }
+  for (;;) {
+    int more = parse_level(schema, type);
+    if (more <= 0) return more;
+    if (schema->n_children != 1) {
+      return dlw_arrow_wrong("a fixed-size list without its child");
+    }
+    schema = schema->children[0];
+    if (check_schema(schema) < 0) return -1;
+  }
+}

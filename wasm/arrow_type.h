@@ -1,0 +1,36 @@
+/* The types of Arrow's arrays as dtypes and axes: what the letters of an ArrowSchema
+ * say, and its extension types that are tensors' (arrow.fixed_shape_tensor,
+ * arrow.bool8). */
+#ifndef DLW_ARROW_TYPE_H_
+#define DLW_ARROW_TYPE_H_
+
+#include "arrow.h"
+#include "errors.h"
+
+/* What the elements of an Arrow type are. */
+typedef struct {
+  DLDataType dtype;
+  int bitmap;                   /* bool: a bit each */
+  int bool8;                    /* bool: a byte each, true where it is not 0 */
+  int binary;                   /* the last axis is of fixed-size binary: no child */
+  int64_t column;               /* which child of a struct; -1: it is none */
+  int32_t lists;                /* levels of fixed-size lists */
+  int64_t widths[DLW_MAX_NDIM]; /* of the lists */
+  int32_t ndim;                 /* axes of one element */
+  int64_t shape[DLW_MAX_NDIM];  /* from axis 1 on, as memory has them: row-major */
+  int permuted;                 /* whether the axes have another order: */
+  int32_t order[DLW_MAX_NDIM];  /* which of `shape` each of them is */
+} arrow_type;
+
+/* -1 with BufferError for what has no dtype, or is malformed. `column`: the one of a
+ * struct that is meant, or NULL. Runs Python (its json) for fixed_shape_tensor. */
+int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
+                    arrow_type *type);
+
+/* Whether the type is an extension type; one without a name is none. */
+int dlw_is_extension(const struct ArrowSchema *schema);
+
+/* Raises BufferError for what no producer may give. Returns -1. */
+int dlw_arrow_wrong(const char *what);
+
+#endif
