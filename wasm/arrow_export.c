@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arrow.h"
+#include "arrow_type.h"
 
 /* --- types --------------------------------------------------------------------------
  */
@@ -242,32 +242,95 @@ static dlw_tensor *pack_validity(PyObject *object, const DLTensor *dl, int64_t *
   return bits;
 }
 
+/* --- what is requested --------------------------------------------------------------
+ */
+
+/* 1 where the types have the same elements, whatever the names of their fields; -1 with
+ * an exception. */
+static int is_same_type(const struct ArrowSchema *ours,
+                        const struct ArrowSchema *asked) {
+  if (dlw_check_arrow(asked) < 0) return -1;
+  int extension = dlw_is_extension(asked);
+  if (extension != 0) return extension < 0 ? -1 : 0;
+  if (asked->dictionary != NULL || strcmp(ours->format, asked->format) != 0) return 0;
+  if (ours->n_children != asked->n_children) return 0;
+  if (ours->n_children == 0) return 1;
+  return is_same_type(ours->children[0], asked->children[0]);
+}
+
+/* Names both types in the exception: 'g', or '+w:3' of '+w:2' of 'g'. */
+static int refuse_request(const struct ArrowSchema *ours,
+                          const struct ArrowSchema *asked) {
+  PyObject *words[2] = {NULL, NULL};
+  const struct ArrowSchema *types[2] = {asked, ours};
+  for (int i = 0; i < 2; i++) {
+    const struct ArrowSchema *each = types[i];
+    words[i] = PyUnicode_FromFormat("'%.40s'", each->format);
+    /* The innermost levels of a long one say nothing to anybody. */
+    for (int level = 1; words[i] != NULL && level < 8; level++) {
+      if (each->n_children != 1 || each->children == NULL) break;
+      each = each->children[0];
+      if (each == NULL || each->format == NULL) break;
+      dlw_set(&words[i], PyUnicode_FromFormat("%U of '%.40s'", words[i], each->format));
+    }
+  }
+  if (words[0] != NULL && words[1] != NULL) {
+    PyErr_Format(
+        PyExc_BufferError,
+        "requested_schema is Arrow's type %U%s, the Tensor is %U, and to_arrow "
+        "does not convert: request that type or none, and cast the result, or "
+        "convert the elements first, for example with t.numpy().astype()",
+        words[0], dlw_is_extension(asked) > 0 ? " with an extension" : "", words[1]);
+  }
+  Py_XDECREF(words[0]);
+  Py_XDECREF(words[1]);
+  return -1;
+}
+
+/* Whether what we give, in that capsule, is what was requested; borrowed. The request
+ * stays its owner's. */
+static int check_request(PyObject *given, PyObject *requested) {
+  if (requested == Py_None) return 0;
+  if (!PyCapsule_IsValid(requested, DLW_ARROW_SCHEMA)) {
+    PyErr_Format(PyExc_TypeError,
+                 "requested_schema must be None or a capsule named '" DLW_ARROW_SCHEMA
+                 "', not %R",
+                 requested);
+    return -1;
+  }
+  const struct ArrowSchema *asked = PyCapsule_GetPointer(requested, DLW_ARROW_SCHEMA);
+  const struct ArrowSchema *ours = PyCapsule_GetPointer(given, DLW_ARROW_SCHEMA);
+  int same = is_same_type(ours, asked);
+  if (same != 0) return same < 0 ? -1 : 0;
+  return refuse_request(ours, asked);
+}
+
 PyObject *dlw_to_arrow(PyObject *module, PyObject *args) {
   (void)module;
-  PyObject *object, *valid, *pair = NULL;
-  if (!PyArg_ParseTuple(args, "OO", &object, &valid)) return NULL;
+  PyObject *object, *valid, *requested, *pair = NULL;
+  if (!PyArg_ParseTuple(args, "OOO", &object, &valid, &requested)) return NULL;
   dlw_tensor *tensor = dlw_tensor_of(object);
   if (tensor == NULL || check_arrow(dlw_dl(tensor)) < 0) return NULL;
+  PyObject *schema = schema_capsule(dlw_dl(tensor));
+  if (schema == NULL || check_request(schema, requested) < 0) {
+    Py_XDECREF(schema);
+    return NULL;
+  }
   int64_t nulls = 0, zeros;
   dlw_tensor *values = in_order(tensor), *bits = NULL;
-  if (values == NULL) return NULL;
-  if (dlw_dl(values)->dtype.code == kDLBool) {
+  if (values != NULL && dlw_dl(values)->dtype.code == kDLBool) {
     dlw_tensor *packed = pack_bits(values, &zeros);
     dlw_release_quietly(values);
     values = packed;
-    if (values == NULL) return NULL;
   }
-  if (valid != Py_None) bits = pack_validity(valid, dlw_dl(tensor), &nulls);
-  if (valid == Py_None || bits != NULL) {
-    PyObject *schema = schema_capsule(dlw_dl(tensor));
-    PyObject *array =
-        schema != NULL ? array_capsule(dlw_dl(tensor), values, bits, nulls) : NULL;
-    if (array != NULL) {
-      pair = Py_BuildValue("(NN)", schema, array);
-    } else {
-      Py_XDECREF(schema);
-    }
+  if (values != NULL && valid != Py_None) {
+    bits = pack_validity(valid, dlw_dl(tensor), &nulls);
   }
+  if (values != NULL && (valid == Py_None || bits != NULL)) {
+    PyObject *array = array_capsule(dlw_dl(tensor), values, bits, nulls);
+    if (array != NULL) pair = Py_BuildValue("(ON)", schema, array);
+  }
+  Py_DECREF(schema);
   dlw_release_quietly(values);
   dlw_release_quietly(bits);
   return pair;

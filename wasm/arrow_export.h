@@ -5,8 +5,9 @@
 
 #include "object.h"
 
-/* _to_arrow(Tensor, its validity, a Tensor of bool, or None) -> (capsule of an
- * ArrowSchema, capsule of an ArrowArray). Axes behind the first are fixed-size lists.
+/* _to_arrow(Tensor, its validity, a Tensor of bool, or None, requested: a capsule of an
+ * ArrowSchema, or None) -> (capsule of an ArrowSchema, capsule of an ArrowArray). Axes
+ * behind the first are fixed-size lists. BufferError where another type is requested.
  */
 PyObject *dlw_to_arrow(PyObject *module, PyObject *args);
 

@@ -75,7 +75,7 @@ static int64_t parse_width(const char *format) {
   return width;
 }
 
-static int check_schema(const struct ArrowSchema *schema) {
+int dlw_check_arrow(const struct ArrowSchema *schema) {
   if (schema == NULL) return dlw_arrow_wrong("a type that is not there");
   if (schema->release == NULL) return dlw_arrow_wrong("a type that was released");
   if (schema->format == NULL) return dlw_arrow_wrong("a type without a format");
@@ -91,7 +91,7 @@ static int check_schema(const struct ArrowSchema *schema) {
 static int64_t find_column(const struct ArrowSchema *schema, const char *column) {
   int64_t found = -1;
   for (int64_t i = 0; i < schema->n_children; i++) {
-    if (check_schema(schema->children[i]) < 0) return -1;
+    if (dlw_check_arrow(schema->children[i]) < 0) return -1;
     const char *name = schema->children[i]->name;
     if (column != NULL && strcmp(name != NULL ? name : "", column) != 0) continue;
     if (found >= 0) {
@@ -330,7 +330,7 @@ static int parse_level(const struct ArrowSchema *schema, arrow_type *type) {
 int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
                     arrow_type *type) {
   *type = (arrow_type){.column = -1};
-  if (check_schema(schema) < 0) return -1;
+  if (dlw_check_arrow(schema) < 0) return -1;
   if (strcmp(schema->format, "+s") == 0) {
     type->column = find_column(schema, column);
     if (type->column < 0) return -1;
@@ -348,6 +348,6 @@ int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
       return dlw_arrow_wrong("a fixed-size list without its child");
     }
     schema = schema->children[0];
-    if (check_schema(schema) < 0) return -1;
+    if (dlw_check_arrow(schema) < 0) return -1;
   }
 }

@@ -27,7 +27,10 @@ typedef struct {
 int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
                     arrow_type *type);
 
-/* Whether the type is an extension type; one without a name is none. */
+/* -1 with BufferError for a struct that cannot be a type. */
+int dlw_check_arrow(const struct ArrowSchema *schema);
+
+/* Whether it is an extension type; -1 with BufferError. */
 int dlw_is_extension(const struct ArrowSchema *schema);
 
 /* Raises BufferError for what no producer may give. Returns -1. */

@@ -102,7 +102,8 @@ def to_arrow(tensor: Tensor) -> ArrowArray:
     `pyarrow.array`, `polars.Series`, `nanoarrow.array` and others take the result, or the
     Tensor itself. Axes behind the first become fixed-size lists; `Tensor.validity` goes along.
     The memory stays alive as long as the array; writing to it changes what is there to be
-    immutable. BufferError: a WebGPU tensor, no axes, a dtype that Arrow lacks.
+    immutable. BufferError: a WebGPU tensor, no axes, a dtype that Arrow lacks; and, when
+    a library requests a type that is not the Tensor's, since nothing is converted.
 
     >>> schema, array = dlw.to_arrow(dlw.empty((2, 3))).__arrow_c_array__()
     >>> type(array).__name__
@@ -113,5 +114,5 @@ def to_arrow(tensor: Tensor) -> ArrowArray:
             f"to_arrow takes a Tensor, not a {type(tensor).__qualname__}: make one with "
             "from_dlpack() or from_buffer()"
         )
-    _core._to_arrow(tensor, tensor.validity)  # what is wrong with it is told here
+    _core._to_arrow(tensor, tensor.validity, None)  # raises what is wrong with it
     return ArrowArray(tensor)

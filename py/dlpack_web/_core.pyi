@@ -126,7 +126,7 @@ def _from_arrow_stream(
     stream: object, column: str | None, /
 ) -> tuple[Tensor, Tensor | None]: ...
 def _to_arrow(
-    tensor: Tensor, validity: Tensor | None, /
+    tensor: Tensor, validity: Tensor | None, requested: object, /
 ) -> tuple[CapsuleType, CapsuleType]: ...
 def _run(
     kernel: int,

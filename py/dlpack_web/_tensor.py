@@ -239,9 +239,18 @@ class Tensor(_core.Tensor, Hints):
     def __arrow_c_array__(
         self, requested_schema: object = None
     ) -> "tuple[CapsuleType, CapsuleType]":
-        """The capsules of Arrow's C data interface; see `to_arrow`. The type is the
-        Tensor's, whatever is requested."""
-        return _core._to_arrow(self, self.validity)
+        """The capsules of Arrow's C data interface; see `to_arrow`.
+
+        requested_schema: None, or the capsule of an ArrowSchema of the Tensor's own type;
+        names of fields do not matter. Elements are not converted: BufferError for any
+        other type, extension types included.
+
+        >>> t = dlw.empty(3)
+        >>> schema, array = t.__arrow_c_array__()
+        >>> len(t.__arrow_c_array__(requested_schema=schema))
+        2
+        """
+        return _core._to_arrow(self, self.validity, requested_schema)
 
     # --- NumPy ----------------------------------------------------------------------------
 

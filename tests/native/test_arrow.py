@@ -255,8 +255,8 @@ class TestExtensions:
     """Types of Arrow's that are another type with a name: what the name means."""
 
     FIFTY = np.arange(2 * 24 + 2, dtype="i4")
-    TWO: ClassVar = {"length": 2, "buffers": [None]}
-    TWO["children"] = [{"length": 48, "offset": 2, "buffers": [None, FIFTY]}]
+    ITEMS: ClassVar = {"length": 48, "offset": 2, "buffers": [None, FIFTY]}
+    TWO: ClassVar = {"length": 2, "buffers": [None], "children": [ITEMS]}
     PHYSICAL = FIFTY[2:].reshape(2, 2, 3, 4)
 
     def taken(self, parameters, **more):
@@ -715,6 +715,62 @@ class TestExport:
             with pytest.raises(BufferError, match="which: take slices"):
                 view()
         assert t.numpy()[1] == 1
+
+    @pytest.mark.parametrize(
+        ("type_", "given"),
+        [
+            (b"i", SIX),
+            (b"b", SIX > 2),
+            ((b"+w:2", [(b"any name", b"i")]), SIX.reshape(3, 2)),
+            ((b"i", [], metadata(a=b"b")), SIX),
+        ],
+        ids=str,
+    )
+    def test_requests_for_the_type_that_it_has(self, type_, given):
+        asked = Forged(type_)
+        with dlw.from_dlpack(given) as t:
+            for each in (t, dlw.to_arrow(t)):
+                schema, _ = each.__arrow_c_array__(capsule(asked.schema))
+                letters = type_[0] if isinstance(type_, tuple) else type_
+                assert inside(schema, Schema).format == letters
+        assert asked.released["schema"] == 0  # it stays its owner's
+
+    @pytest.mark.parametrize(
+        ("type_", "said"),
+        [
+            (b"l", "type 'l', the Tensor is '.w:2' of 'i'"),
+            (b"i", "type 'i'"),
+            ((b"+w:3", [(b"x", b"i")]), "'.w:3' of 'i', the Tensor is '.w:2' of 'i'"),
+            ((b"+w:2", [(b"x", b"I")]), "'.w:2' of 'I', the Tensor"),
+            ((b"+w:2", []), "type '.w:2', the Tensor"),
+            ((b"+w:2", [(b"x", b"i"), (b"y", b"i")]), "type '.w:2', the Tensor"),
+            (tensor_type({"shape": [2]}, b"+w:2"), "'i' with an extension, the"),
+        ],
+        ids=str,
+    )
+    def test_requests_for_another_type_are_refused(self, type_, said):
+        asked = Forged(type_)
+        with (
+            dlw.from_dlpack(SIX.reshape(3, 2)) as t,
+            pytest.raises(BufferError, match=said),
+        ):
+            t.__arrow_c_array__(requested_schema=capsule(asked.schema))
+        assert asked.released["schema"] == 0
+
+    def test_requests_that_are_none(self):
+        t = dlw.from_dlpack(SIX)
+        for wrong in (3, "i", Forged(b"i", plain())._give()[1]):
+            with pytest.raises(TypeError, match="requested_schema must be None"):
+                t.__arrow_c_array__(wrong)
+        asked = Forged(b"l")
+        asked.schema.n_children = 1
+        asked.schema.children = type(asked.schema.children)()
+        with pytest.raises(BufferError, match="children are not there"):
+            t.__arrow_c_array__(capsule(asked.schema))
+        asked = Forged(b"i")
+        asked.schema.release = type(asked.schema.release)()
+        with pytest.raises(BufferError, match="released"):
+            t.__arrow_c_array__(capsule(asked.schema))
 
     @pytest.mark.parametrize(
         ("name", "shape", "said"),

@@ -137,33 +137,33 @@ class TestStreams:
         assert again.got == [SIX.tolist()]
         assert producer.released == {"schema": 1, "array": 1, "stream": 1}
 
-    def test_three_threads_take_one_stream(self, here):
-        for _ in range(20):
-            producer = Forged(b"i", CHUNK, {**CHUNK}, stream=True)
-            once = capsule(producer.stream)
-            producer.__arrow_c_stream__ = lambda *_, once=once: once
-            inside, got, refused = threading.Event(), [], []
-            together = threading.Barrier(3, timeout=60)
-            # The owner is in its callback while the others ask.
-            producer.during = lambda place, inside=inside: inside.wait(60)
+    @pytest.mark.parametrize("_", range(20))
+    def test_three_threads_take_one_stream(self, here, _):
+        """The owner is in its callback until the others were refused."""
+        producer = Forged(b"i", CHUNK, {**CHUNK}, stream=True)
+        once = capsule(producer.stream)
+        producer.__arrow_c_stream__ = lambda *_: once
+        others, got, refused = threading.Event(), [], []
+        together = threading.Barrier(3, timeout=60)
+        producer.during = lambda place: others.wait(60)
 
-            def take(producer=producer, got=got, refused=refused, start=together):
-                start.wait()
-                try:
-                    got.append(dlw.from_arrow(producer).numpy().tolist())
-                except BufferError as error:
-                    refused.append(str(error))
-                if len(refused) == 2:
-                    inside.set()
+        def take():
+            together.wait()
+            try:
+                got.append(dlw.from_arrow(producer).numpy().tolist())
+            except BufferError as error:
+                refused.append(str(error))
+            if len(refused) == 2:
+                others.set()
 
-            threads = [threading.Thread(target=take) for _ in range(3)]
-            for each in threads:
-                each.start()
-            for each in threads:
-                each.join(60)
-            assert got == [[*SIX, *SIX]]
-            assert len(refused) == 2
-            assert producer.released == {"schema": 1, "array": 2, "stream": 1}
+        threads = [threading.Thread(target=take) for _ in range(3)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(60)
+        assert got == [[*SIX, *SIX]]
+        assert len(refused) == 2
+        assert producer.released == {"schema": 1, "array": 2, "stream": 1}
 
     def test_streams_within_streams(self):
         """At depth, each with a capsule of its own."""
