@@ -190,12 +190,12 @@ static int refuse_tensor(text json, const char *why) {
 
 /* The object that JSON says; NULL with BufferError for what is none. */
 static PyObject *parse_json(text json) {
-  PyObject *module = PyImport_ImportModule("json"), *parsed = NULL;
-  if (module != NULL && json.bytes != NULL) {
-    parsed =
-        PyObject_CallMethod(module, "loads", "s#", json.bytes, (Py_ssize_t)json.length);
-  }
+  PyObject *letters = PyUnicode_DecodeUTF8(json.bytes, json.length, NULL);
+  PyObject *module = letters != NULL ? PyImport_ImportModule("json") : NULL;
+  PyObject *parsed =
+      module != NULL ? PyObject_CallMethod(module, "loads", "O", letters) : NULL;
   Py_XDECREF(module);
+  Py_XDECREF(letters);
   if (parsed != NULL && PyDict_Check(parsed)) return parsed;
   Py_CLEAR(parsed);
   if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_ValueError) &&

@@ -76,8 +76,115 @@ def test_lists_are_axes(pa):
     with dlw.from_arrow(array[1:3]) as part:
         np.testing.assert_array_equal(part.numpy(), values[1:3])
         assert address(part.numpy()) == address(values) + values[0].nbytes
-    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(values.astype("f4"))
-    assert dlw.from_arrow(tensors).shape == (4, 6)
+
+
+def test_tensors_have_their_shape(pa):
+    values = np.arange(24, dtype="f4").reshape(4, 3, 2)
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(values)
+    with dlw.from_arrow(tensors) as t:
+        np.testing.assert_array_equal(t.numpy(), values)
+        assert address(t.numpy()) == address(values)
+    with dlw.from_arrow(tensors[1:3]) as t:
+        np.testing.assert_array_equal(t.numpy(), values[1:3])
+
+
+@pytest.mark.parametrize("permutation", [(0, 1, 2), (2, 1, 0), (2, 0, 1), (1, 2, 0)])
+def test_tensors_have_their_permutation(pa, permutation):
+    """The same axes and strides as pyarrow's own ndarray has, for those permutations that
+    are their own inverse; for others the elements of pyarrow 26 overlap each other, and
+    the specification says what is right."""
+    kind = pa.fixed_shape_tensor(
+        pa.int16(), [2, 3, 4], permutation=permutation, dim_names=list("abc")
+    )
+    values = np.arange(48, dtype="i2").reshape(2, 24)
+    lists = pa.array(values.tolist(), pa.list_(pa.int16(), 24))
+    tensors = pa.ExtensionArray.from_storage(kind, lists)
+    logical = values.reshape(2, 2, 3, 4).transpose(0, *(1 + i for i in permutation))
+    with dlw.from_arrow(tensors) as t:
+        mine = t.numpy()
+        assert (mine.shape, mine.strides) == (logical.shape, logical.strides)
+        np.testing.assert_array_equal(mine, logical)
+        assert address(mine) == lists.values.buffers()[1].address
+    if permutation != (2, 0, 1) and permutation != (1, 2, 0):
+        np.testing.assert_array_equal(tensors.to_numpy_ndarray(), logical)
+    table = pa.table({"x": pa.chunked_array([tensors, tensors[1:]]), "n": [1, 2, 3]})
+    with dlw.from_arrow(table, column="x") as t:
+        both = np.concatenate([logical, logical[1:]])
+        np.testing.assert_array_equal(t.numpy(), both)
+    del mine
+
+
+def test_bools_of_a_byte(pa):
+    for values, shared in (([0, 1, 1, 0], True), ([0, 2, -1, 1, None], False)):
+        storage = pa.array(values, pa.int8())
+        with dlw.from_arrow(pa.ExtensionArray.from_storage(pa.bool8(), storage)) as t:
+            assert t.dtype == "bool"
+            here = [bool(x) for x in values if x is not None]
+            assert t.numpy()[: len(here)].tolist() == here
+            assert (t.validity is None) == shared
+            same = address(t.numpy()) == storage.buffers()[1].address
+            assert same == shared
+
+
+def test_rows_that_are_null(pa):
+    rows = pa.array([{"a": 1}, None, {"a": None}, {"a": 4}])
+    with dlw.from_arrow(rows, column="a") as t:
+        assert t.validity.numpy().tolist() == [True, False, False, True]
+        assert t.numpy()[[0, 3]].tolist() == [1, 4]
+    with pytest.raises(BufferError, match="2 of 4 elements are null"):
+        dlw.from_arrow(rows, column="a", nulls="refuse")
+
+
+def test_types_that_are_requested(pa):
+    with dlw.from_dlpack(np.arange(6, dtype="i2").reshape(3, 2)) as t:
+        assert pa.array(t, pa.list_(pa.int16(), 2)).to_pylist() == t.numpy().tolist()
+        for wrong in (pa.list_(pa.int32(), 2), pa.binary(4), pa.int16()):
+            with pytest.raises(BufferError, match="requested_schema is Arrow's type"):
+                pa.array(t, wrong)
+
+
+def test_nanoarrow_arrays_of_several_chunks(pa):
+    """Their `__arrow_c_array__` refuses, their `__arrow_c_stream__` does not."""
+    na = wanted("nanoarrow")
+    chunks = na.Array(pa.chunked_array([[1, 2], [], [3]], pa.int32()))
+    with dlw.from_arrow(chunks) as t:
+        assert t.numpy().tolist() == [1, 2, 3]
+    table = na.Array(pa.table({"x": pa.chunked_array([[1], [2]]), "y": [1, 2]}))
+    with dlw.from_arrow(table, column="x") as t:
+        assert t.numpy().tolist() == [1, 2]
+
+
+def test_requests_of_nanoarrow():
+    na = wanted("nanoarrow")
+    with dlw.from_dlpack(A) as t:
+        assert na.Array(t, na.float32()).to_pylist() == A.tolist()
+        # Its own words are before ours.
+        with pytest.raises(TypeError, match="type 'g', the Tensor is 'f'"):
+            na.Array(t, na.float64())
+
+
+def test_a_reader_is_read_once(pa):
+    """A generator behind a stream that takes the same stream again."""
+    schema = pa.schema({"x": pa.int32()})
+    refused = []
+
+    class Column:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return once
+
+    def batches():
+        for first in (1, 3):
+            try:
+                dlw.from_arrow(Column())
+            except BufferError as error:
+                refused.append(str(error))
+            yield pa.record_batch({"x": pa.array([first, first + 1], pa.int32())})
+
+    once = pa.RecordBatchReader.from_batches(schema, batches()).__arrow_c_stream__()
+    with dlw.from_arrow(Column()) as t:
+        assert t.numpy().tolist() == [1, 2, 3, 4]
+    assert len(refused) == 2
+    assert all("taken already" in text for text in refused)
 
 
 def test_chunks_and_tables(pa):
