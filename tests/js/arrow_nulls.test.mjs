@@ -202,7 +202,7 @@ test("columns go by their names", () => {
   assert.throws(columnless, unsupported(/there are no columns.*"x"/));
 });
 
-test("columns of one name, and rows that are null, are refused", () => {
+test("columns of one name are refused", () => {
   const { fields } = arrow.tableFromArrays({ x: Int8Array.of(1) }).schema;
   const type = new arrow.Struct([fields[0], fields[0]]);
   const children = [numbers([1, 2], arrow.Int8), numbers([3, 4], arrow.Int8)].map((v) => v.data[0]);
@@ -211,12 +211,56 @@ test("columns of one name, and rows that are null, are refused", () => {
     () => fromArrow(null, twice, { column: "x" }),
     unsupported(/2 columns has the name/),
   );
-  const one = { type: new arrow.Struct([fields[0]]), length: 2, children: children.slice(0, 1) };
-  const rows = arrow.makeData({ ...one, nullCount: 1, nullBitmap: Uint8Array.of(1) });
+});
+
+test("a row that is null is null in each of its columns", () => {
+  const type = new arrow.Struct([
+    new arrow.Field("x", new arrow.Int8(), true),
+    new arrow.Field(
+      "y",
+      new arrow.FixedSizeList(2, new arrow.Field("item", new arrow.Int8())),
+      true,
+    ),
+  ]);
+  const x = arrow.makeData({
+    type: new arrow.Int8(),
+    length: 4,
+    data: Int8Array.of(1, 2, 3, 4),
+    nullCount: 1,
+    nullBitmap: Uint8Array.of(0b1011),
+  });
+  const items = arrow.makeData({
+    type: new arrow.Int8(),
+    length: 8,
+    data: Int8Array.of(1, 2, 3, 4, 5, 6, 7, 8),
+    nullCount: 1,
+    nullBitmap: Uint8Array.of(0b11110111), // in row 1
+  });
+  const y = arrow.makeData({ type: type.children[1].type, length: 4, nullCount: 0, child: items });
+  const rows = {
+    type,
+    length: 4,
+    children: [x, y],
+    nullCount: 1,
+    nullBitmap: Uint8Array.of(0b1101),
+  };
+  const vector = arrow.makeVector(arrow.makeData(rows));
+  const validOf = (from, column) => {
+    const tensor = fromArrow(null, from, { column });
+    const valid = [...tensor.validity];
+    tensor.release();
+    return valid;
+  };
+  assert.deepEqual(validOf(vector, "x"), [true, false, false, true]);
+  assert.deepEqual(validOf(vector.slice(1), "x"), [false, false, true]);
+  assert.deepEqual(validOf(vector, "y"), [true, false, true, true]);
   assert.throws(
-    () => fromArrow(null, arrow.makeVector(rows)),
-    unsupported(/1 whole rows are null/),
+    () => fromArrow(null, vector, { column: "x", nulls: "refuse" }),
+    unsupported(/2 of 4 elements are null/),
   );
+  const there = arrow.makeVector(arrow.makeData({ ...rows, nullCount: 0, nullBitmap: undefined }));
+  const inLists = () => fromArrow(null, there, { column: "y" });
+  assert.throws(inLists, unsupported(/elements of lists are null/));
 });
 
 test("fixed-size binary is bytes, an axis of them", () => {

@@ -131,6 +131,8 @@ export function fromArrow(
 interface Part {
   readonly data: any;
   readonly count: number;
+  /** The struct whose column they are: an element is null where its row is. */
+  readonly struct?: any;
 }
 
 /** What a vector without elements has: no chunks at all. */
@@ -171,11 +173,9 @@ function columnOf(
       { given: column, needed: names },
     );
   }
-  const whole = rows.reduce((sum, one) => sum + one.data.nullCount, 0);
-  if (whole > 0) throw new UnsupportedError(`${whole} whole rows are null: drop them first`);
   return {
     type: fields[at].type,
-    rows: rows.map(({ data: struct, count }) => ({ data: struct.children[at], count })),
+    rows: rows.map(({ data: struct, count }) => ({ data: struct.children[at], count, struct })),
   };
 }
 
@@ -221,9 +221,9 @@ function leavesOf(given: any, rows: Part[]): Leaves {
 function checkInside(rows: readonly Part[], parts: readonly Part[], each: number): void {
   for (const [chunk, { data }] of parts.entries()) {
     if (data.nullCount === 0) continue;
-    const { data: lists, count } = rows[chunk] as Part;
-    for (let i = 0; i < count * each; i++) {
-      if (isValid(data, i) || !isValid(lists, Math.floor(i / each))) continue;
+    const lists = rows[chunk] as Part;
+    for (let i = 0; i < lists.count * each; i++) {
+      if (isValid(data, i) || !isValidRow(lists, Math.floor(i / each))) continue;
       throw new UnsupportedError("elements of lists are null: fill them first");
     }
   }
@@ -265,15 +265,17 @@ function valuesOf({ data, count }: Part, { name, View }: DType): TypedArray {
 
 /** A byte for each element of axis 0, 1 where it is no null; undefined where there are no nulls. */
 function validityOf(rows: readonly Part[], nulls: "keep" | "refuse"): Uint8Array | undefined {
-  if (rows.every(({ data }) => data.nullCount === 0)) return undefined;
+  if (rows.every(({ data, struct }) => data.nullCount === 0 && !struct?.nullCount))
+    return undefined;
   const length = rows.reduce((sum, { count }) => sum + count, 0);
   const valid = new Uint8Array(length).fill(1);
   let at = 0;
   let missing = 0;
-  for (const { data, count } of rows) {
-    if (data.nullCount !== 0) {
-      const bytes = unpack(data.nullBitmap, data.offset, valid.subarray(at, at + count));
-      for (let i = 0; i < count; i++) missing += 1 - (bytes[i] as number);
+  for (const { data, count, struct } of rows) {
+    if (data.nullCount !== 0) unpack(data.nullBitmap, data.offset, valid.subarray(at, at + count));
+    for (let i = 0; i < count; i++) {
+      if (struct?.nullCount && !isValid(struct, i)) valid[at + i] = 0;
+      missing += 1 - (valid[at + i] as number);
     }
     at += count;
   }
@@ -298,6 +300,9 @@ const bitAt = (bits: Uint8Array, i: number) => ((bits[i >> 3] as number) >> (i &
 
 const isValid = ({ nullCount, nullBitmap, offset }: any, i: number) =>
   nullCount === 0 || bitAt(nullBitmap, offset + i) === 1;
+
+const isValidRow = ({ data, struct }: Part, i: number) =>
+  isValid(data, i) && (struct === undefined || isValid(struct, i));
 
 function tooFew(has: number, count: number): UnsupportedError {
   return new UnsupportedError(
