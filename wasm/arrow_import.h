@@ -1,6 +1,8 @@
 /* Arrow's arrays, by their capsules, as Tensors: the memory of one chunk without a
  * copy, read-only as Arrow's memory is; bitmaps (bool, validity) and several chunks
- * copied. Every struct is checked before what it points to is used. */
+ * copied. Every struct is checked before what it points to is used. What capsules hold
+ * is moved out before any code of the producer runs, and released once, also on
+ * failure: a capsule that holds nothing any more is a BufferError. */
 #ifndef DLW_ARROW_IMPORT_H_
 #define DLW_ARROW_IMPORT_H_
 
