@@ -35,8 +35,9 @@ static int check_array(const struct ArrowArray *array, int64_t buffers,
   if (array->n_children < children || (children > 0 && array->children == NULL)) {
     return dlw_arrow_wrong("fewer children than the type has");
   }
-  if (array->dictionary != NULL)
+  if (array->dictionary != NULL) {
     return dlw_arrow_wrong("a dictionary that the type has not");
+  }
   if (end > array->length) return dlw_arrow_wrong("a child with too few elements");
   return 0;
 }
@@ -100,8 +101,8 @@ static void add_level(arrow_elements *found, const struct ArrowArray *array,
   found->levels[found->depth++] = (arrow_level){array, first, count};
 }
 
-/* Checks all levels against each other, before any bitmap is looked into: its length is
- * what they agree on. */
+/* Checks the levels against each other before any bitmap is read: nothing else says how
+ * long a bitmap is. */
 static int find_elements(const struct ArrowArray *array, const arrow_type *type,
                          arrow_elements *found) {
   int64_t first = 0, end = 0, buffers = type->lists > 0 ? 1 : 2;
@@ -161,9 +162,9 @@ static int64_t count_nulls_inside(const arrow_elements *from, const arrow_level 
   return nulls;
 }
 
-/* Which elements of axis 0 are valid, in fresh memory: those that no level of theirs
- * has as null. NULL where all are. -1 with an exception, also for nulls within lists.
- */
+/* Which elements of axis 0 are valid, as fresh bools: those that are null neither
+ * themselves nor as rows of the struct; NULL where all are valid. -1 with an exception,
+ * also for nulls within lists. */
 static int find_validity(const arrow_elements *from, dlw_tensor **out) {
   uint8_t *valid = NULL;
   *out = NULL;
@@ -188,8 +189,9 @@ static int find_validity(const arrow_elements *from, dlw_tensor **out) {
     if (nulls > 0) {
       const uint8_t *bits = level->array->buffers[0];
       int64_t at = level->array->offset + level->first;
-      for (int64_t j = 0; j < from->length; j++)
+      for (int64_t j = 0; j < from->length; j++) {
         valid[j] &= (uint8_t)bit_at(bits, at + j);
+      }
     }
     if (nulls < 0) {
       dlw_release_quietly(*out);

@@ -222,8 +222,8 @@ static int32_t read_numbers(PyObject *list, int64_t *out, int32_t room) {
     PyObject *item = PyList_GetItem(list, i);
     int overflow = 0;
     if (!PyLong_CheckExact(item)) return -1;
-    out[i] = PyLong_AsLongLongAndOverflow(item, &overflow);
-    if (overflow != 0 || out[i] < 0) return -1;
+    out[i] = PyLong_AsLongLongAndOverflow(item, &overflow); /* -1 if it does */
+    if (out[i] < 0) return -1;
   }
   return count;
 }

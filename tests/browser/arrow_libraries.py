@@ -109,6 +109,33 @@ def test_columns_chunks_and_lists():
         assert address(t.numpy()) == address(rows) + 16
 
 
+def test_nanoarrow_arrays_of_several_chunks():
+    """Their `__arrow_c_array__` refuses, their `__arrow_c_stream__` does not."""
+    chunks = arro3.ChunkedArray([arro3.Array.from_numpy(np.arange(3, dtype="i4"))] * 2)
+    with dlw.from_arrow(na.Array(chunks)) as t:
+        assert t.numpy().tolist() == [0, 1, 2] * 2
+
+
+def test_tensors_have_their_shape_and_permutation():
+    shape = b'{"shape": [2, 3], "permutation": [1, 0]}'
+    lists = arro3.DataType.list(arro3.Field("", arro3.DataType.int16()), 6)
+    field = arro3.Field(
+        "x",
+        lists,
+        metadata={
+            b"ARROW:extension:name": b"arrow.fixed_shape_tensor",
+            b"ARROW:extension:metadata": shape,
+        },
+    )
+    values = np.arange(12, dtype="i2").reshape(2, 6)
+    with dlw.from_dlpack(values) as t:
+        column = arro3.Array.from_arrow(t)
+    table = arro3.Table.from_arrays([column], schema=arro3.Schema([field]))
+    with dlw.from_arrow(table, column="x") as t:
+        logical = values.reshape(2, 2, 3).transpose(0, 2, 1)
+        np.testing.assert_array_equal(t.numpy(), logical)
+
+
 def test_what_has_no_dtype_is_refused():
     for array in (
         na.Array(["a", "b"], na.string()),

@@ -336,7 +336,8 @@ class TestExtensions:
             ({"shape": [2**64, 24]}, "no shape"),
             ({"shape": [1] * 63 + [24]}, "no shape"),
             ({"shape": [2, 3]}, "another size"),
-            ({"shape": [2**32, 2**32, 24]}, "another size"),
+            ({"shape": [2, 24]}, "another size"),
+            ({"shape": [8, 2**61 + 3]}, "another size"),  # 24, in 64 bits
             ({"shape": []}, "another size"),
             ({"shape": [4, 6], "permutation": [0]}, "permutation"),
             ({"shape": [4, 6], "permutation": [0, 0]}, "permutation"),
@@ -345,7 +346,7 @@ class TestExtensions:
             ({"shape": [4, 6], "permutation": [1, -1]}, "permutation"),
             ({"shape": [4, 6], "permutation": [0, 2**63]}, "permutation"),
             ({"shape": [4, 6], "permutation": "10"}, "permutation"),
-            ({"shape": [4, 6], "permutation": [0, 64]}, "permutation"),
+            ({"shape": [4, 6], "permutation": [0, 65]}, "permutation"),
             ({"shape": [4, 6], "dim_names": ["a"]}, "dim_names"),
             ({"shape": [4, 6], "dim_names": ["a", 3]}, "dim_names"),
             ({"shape": [4, 6], "dim_names": "ab"}, "dim_names"),
@@ -363,6 +364,9 @@ class TestExtensions:
             dlw.from_arrow(Forged((b"i", [], tensor), plain()))
         with pytest.raises(BufferError, match="not of int8"):
             dlw.from_arrow(Forged((b"i", [], extension(b"arrow.bool8")), plain()))
+        nameless = metadata(ARROW__extension__name=b"arrow.fixed_shape_tensor")
+        with pytest.raises(BufferError, match="not an object of JSON: ''"):
+            dlw.from_arrow(Forged((b"+w:24", [(b"x", b"i")], nameless), self.TWO))
         for lie in (b"\xff" * 4, metadata(a=b"b")[:4] + b"\xff" * 4):
             with pytest.raises(BufferError, match="metadata of"):
                 dlw.from_arrow(Forged((b"i", [], lie), plain()))
@@ -392,6 +396,8 @@ class TestExtensions:
         assert (t.dtype, t.shape) == ("bool", (4,))
         assert t.numpy().tolist() == [False, True, True, False]
         assert np.shares_memory(t.numpy(), values)
+        values[3] = 2
+        assert dlw.from_arrow(Forged(type_, cut)).numpy().view("u1").max() == 1
         values[3:5] = 2, -128
         producer = Forged(type_, cut, stream=stream)
         with dlw.from_arrow(producer) as t:

@@ -325,6 +325,20 @@ class TestArrays:
         with dlw.from_arrow(Twice()), pytest.raises(BufferError, match="taken already"):
             dlw.from_arrow(Twice())
 
+    def test_a_request_that_releases_the_tensor(self):
+        """What is no request is shown in the message, which runs its code."""
+        t = dlw.from_dlpack(SIX)
+
+        class Request:
+            def __repr__(self):
+                t.release()
+                gc.collect()
+                return "a request"
+
+        with pytest.raises(TypeError, match="not a request"):
+            t.__arrow_c_array__(Request())
+        assert t.released
+
 
 class TestInterrupts:
     """What is no refusal comes through, and nothing else is asked then."""
