@@ -1,5 +1,7 @@
 #include "dtype.h"
 
+#include <limits.h>
+
 /* By DLDataTypeCode: the name of one lane, to which the bits are added where there are
  * several widths of it; bit k of `widths` is set when elements of 2^k bits exist. */
 static const struct {
@@ -64,6 +66,20 @@ const char *dlw_dtype_name(DLDataType dtype, char name[DLW_DTYPE_NAME]) {
   return name;
 }
 
+/* np.int32 or np.int64 is C's long, whichever is as wide; int and long long of the same
+   width are other classes to NumPy, so that isinstance(array[0], np.int64) fails. */
+#if LONG_MAX == INT32_MAX
+#define INT32 "l"
+#define UINT32 "L"
+#define INT64 "q"
+#define UINT64 "Q"
+#else
+#define INT32 "i"
+#define UINT32 "I"
+#define INT64 "l"
+#define UINT64 "L"
+#endif
+
 const char *dlw_dtype_format(DLDataType dtype) {
   /* Characters, no pointers: on wasm each pointer in a table costs code to relocate. */
   static const struct {
@@ -72,8 +88,8 @@ const char *dlw_dtype_format(DLDataType dtype) {
   } FORMATS[] = {
       {kDLFloat, 32, "f"},    {kDLFloat, 64, "d"},     {kDLFloat, 16, "e"},
       {kDLBool, 8, "?"},      {kDLInt, 8, "b"},        {kDLInt, 16, "h"},
-      {kDLInt, 32, "i"},      {kDLInt, 64, "q"},       {kDLUInt, 8, "B"},
-      {kDLUInt, 16, "H"},     {kDLUInt, 32, "I"},      {kDLUInt, 64, "Q"},
+      {kDLInt, 32, INT32},    {kDLInt, 64, INT64},     {kDLUInt, 8, "B"},
+      {kDLUInt, 16, "H"},     {kDLUInt, 32, UINT32},   {kDLUInt, 64, UINT64},
       {kDLComplex, 64, "Zf"}, {kDLComplex, 128, "Zd"},
   };
   if (dtype.lanes != 1) return NULL;

@@ -82,6 +82,10 @@ int ref_dtype_format(DLDataType dtype, char format[3]) {
   for (size_t i = 0; i < sizeof ALL / sizeof ALL[0]; i++) {
     if (memcmp(&ALL[i].dtype, &dtype, sizeof dtype) != 0) continue;
     memcpy(format, ALL[i].format, 3);
+    /* NumPy's is C's long, of that width. */
+    if (dtype.code <= kDLUInt && dtype.bits == 8 * sizeof(long)) {
+      format[0] = dtype.code == kDLInt ? 'l' : 'L';
+    }
     return 1;
   }
   return 0;
