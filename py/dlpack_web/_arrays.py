@@ -7,21 +7,10 @@ they are raw bytes, void items whose `dtype.metadata["dlpack"]` is the name.
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._dtype import DType, dtype_of, is_scalar
+from ._dtype import DType, dtype_of, element_dtype, is_scalar, np_dtype
 
 if TYPE_CHECKING:
     import numpy as np
-
-
-def np_dtype(dtype: DType) -> "np.dtype[Any] | None":
-    """NumPy's own dtype of that name, or None; those of ml_dtypes do not count."""
-    import numpy as np
-
-    try:
-        found = np.dtype(str(dtype))
-    except TypeError:
-        return None
-    return found if found.isbuiltin == 1 else None
 
 
 def view_array(tensor: _core.Tensor) -> "np.ndarray[Any, Any]":
@@ -63,24 +52,6 @@ def byte_strides(tensor: _core.Tensor, step: int) -> tuple[int, ...]:
     nothing, and may be more than NumPy can hold."""
     axes = zip(tensor.shape, tensor.strides, strict=True)
     return tuple(stride * step if extent > 1 else step for extent, stride in axes)
-
-
-def element_dtype(dtype: DType) -> "np.dtype[Any]":
-    """The dtype of NumPy or ml_dtypes that one lane has; raw bytes with the name where
-    there is none."""
-    import numpy as np
-
-    scalar = DType(dtype.scalar)
-    own = np_dtype(scalar)
-    if own is not None:
-        return own
-    try:
-        import ml_dtypes
-
-        scalar_type: type[np.generic] = getattr(ml_dtypes, scalar)
-        return np.dtype(scalar_type)
-    except (ImportError, AttributeError):
-        return np.dtype(f"V{scalar.itemsize}", metadata={"dlpack": str(scalar)})
 
 
 def _unpack(tensor: _core.Tensor, dtype: DType) -> "np.ndarray[Any, Any]":

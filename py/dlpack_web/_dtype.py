@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from . import _core
 
+if TYPE_CHECKING:
+    import builtins
+
+    import numpy as np
+
 _PACKED = _core._dtypes()
 _NAMES = {packed: name for name, packed in _PACKED.items()}
 # Python's numbers as NumPy takes them, and what people try.
@@ -66,7 +71,7 @@ _KINDS = {0: ("i", 8), 1: ("u", 8), 2: ("f", 16), 5: ("c", 64), 6: ("b", 8)}
 _OF_NUMPY = {
     *("alignment", "base", "byteorder", "char", "descr", "fields", "flags"),
     *("hasobject", "isalignedstruct", "isbuiltin", "isnative", "metadata", "names"),
-    *("ndim", "newbyteorder", "num", "shape", "str", "subdtype", "type"),
+    *("ndim", "newbyteorder", "num", "shape", "str", "subdtype"),
 }
 
 
@@ -168,6 +173,16 @@ class DType(str):
         letter, least = _KINDS.get(self.code, ("V", 0))
         return letter if self.bits >= least else "V"
 
+    @property
+    def type(self) -> "builtins.type[np.generic]":
+        """NumPy's class of such numbers, or that of ml_dtypes; of one lane. It is np.void
+        for what neither has. Needs NumPy.
+
+        >>> dlw.empty(3).dtype.type
+        <class 'numpy.float32'>
+        """
+        return element_dtype(self).type
+
     def __dlpack_data_type__(self) -> tuple[int, int, int]:
         """(code, bits, lanes), as libraries ask for it that speak DLPack's dtypes.
 
@@ -248,3 +263,32 @@ def parse_dtype(dtype: Any) -> DType:
     if is_scalar(torch_name):
         return DType(torch_name)
     raise TypeError(f"dtype must be a name such as 'float32', not {dtype!r}")
+
+
+def np_dtype(dtype: DType) -> "np.dtype[Any] | None":
+    """NumPy's own dtype of that name, or None; those of ml_dtypes do not count."""
+    import numpy as np
+
+    try:
+        found = np.dtype(str(dtype))
+    except TypeError:
+        return None
+    return found if found.isbuiltin == 1 else None
+
+
+def element_dtype(dtype: DType) -> "np.dtype[Any]":
+    """The dtype of NumPy or ml_dtypes that one lane has; raw bytes with the name where
+    there is none."""
+    import numpy as np
+
+    scalar = DType(dtype.scalar)
+    own = np_dtype(scalar)
+    if own is not None:
+        return own
+    try:
+        import ml_dtypes
+
+        scalar_type: type[np.generic] = getattr(ml_dtypes, scalar)
+        return np.dtype(scalar_type)
+    except (ImportError, AttributeError):
+        return np.dtype(f"V{scalar.itemsize}", metadata={"dlpack": str(scalar)})

@@ -95,8 +95,7 @@ _ARITHMETIC = {
     *("dot", "round", "clip", "sort", "cumsum", "fill", "repeat", "nonzero", "abs"),
     *("argsort", "conj", "cumprod", "ptp", "trace"),
 }
-# What people compare elements with; all else is another object, and so unequal.
-_NUMBERS = (bool, int, float, complex, list, tuple)
+_SCALARS = (bool, int, float, complex)
 
 
 def _refuse_operator(symbol: str) -> Callable[..., NoReturn]:
@@ -166,17 +165,36 @@ class Hints:
         __gt__ = _refuse_operator(">")
         __ge__ = _refuse_operator(">=")
         __contains__ = _refuse_operator("in")
-        __hash__ = object.__hash__
+
+        def __hash__(self) -> int:
+            """Of its number, for a Tensor of shape (): sets and tables that libraries make
+            of the elements have to find it. Others have none, as ndarrays."""
+            if self.shape:
+                raise TypeError(
+                    "a Tensor has no hash, since its elements may change: use id(t) for "
+                    "the Tensor, or t.numpy().tolist() for the elements"
+                )
+            return hash(self._number())
 
         def __eq__(self, other: object) -> bool:
             if self is other:
                 return True
-            if isinstance(other, Hints) or type(other) in _NUMBERS:
+            ours = isinstance(other, Hints)
+            if not self.shape and (
+                type(other) in _SCALARS or (ours and not other.shape)
+            ):
+                return self._number() == (other._number() if ours else other)
+            # NumPy, pandas and others that have __array_ufunc__ compare the elements; the
+            # rest would say False.
+            alone = hasattr(other, "__dlpack__") and not hasattr(
+                other, "__array_ufunc__"
+            )
+            if alone or type(other) in (*_SCALARS, list, tuple):
                 raise TypeError(
                     "a Tensor does no arithmetic, so that == is not supported: use "
                     f"{_ARRAY}; `t is u` tells whether they are the same Tensor"
                 )
-            return NotImplemented  # ndarrays compare the elements
+            return NotImplemented
 
         def __dir__(self) -> list[str]:
             return [name for name in super().__dir__() if name not in _MISSING]

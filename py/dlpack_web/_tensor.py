@@ -15,10 +15,10 @@ from typing import (
 )
 
 from . import _browser, _core, _show, _views
-from ._arrays import byte_strides, element_dtype, np_dtype, view_array
+from ._arrays import byte_strides, view_array
 from ._core import CopyError, ReleasedError
 from ._device import CPU, Device, DLDeviceType, parse_device, webgpu_device
-from ._dtype import DType, dtype_of, parse_dtype
+from ._dtype import DType, dtype_of, element_dtype, np_dtype, parse_dtype
 from ._explain import explain
 from ._hints import Hints, Reading
 from ._home import home, is_loaded
@@ -112,7 +112,7 @@ class Tensor(_core.Tensor, Hints):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of a Tensor without dimensions")
+            raise TypeError("len() of a Tensor without dimensions: use t.numpy()")
         return self.shape[0]
 
     def __bool__(self) -> bool:
@@ -258,7 +258,8 @@ class Tensor(_core.Tensor, Hints):
         """An ndarray over the same memory; read-only if the tensor is.
 
         A WebGPU tensor is read back into a new array where Python may block (JSPI);
-        elsewhere BufferError names the way out. dtypes that NumPy lacks, such as
+        elsewhere BufferError names the way out. That array is read-only, since writes
+        would not reach the GPU; `to_host()` and np.array(t) give writable ones. dtypes that NumPy lacks, such as
         bfloat16, are those of ml_dtypes where it is installed; else raw bytes, void
         items with the name in `dtype.metadata["dlpack"]`. Lanes are a last axis. Packed
         sub-byte elements are the exception: NumPy gets a read-only, unpacked copy.
@@ -266,6 +267,12 @@ class Tensor(_core.Tensor, Hints):
         >>> dlw.from_buffer(b"abc").numpy()
         array([97, 98, 99], dtype=uint8)
         """
+        array = self._array()
+        if not self.device.is_host:
+            array.flags.writeable = False
+        return array
+
+    def _array(self) -> "np.ndarray[Any, Any]":
         return view_array(self if self.device.is_host else self._read_blocking())
 
     def to_numpy(self) -> "np.ndarray[Any, Any]":
@@ -285,12 +292,13 @@ class Tensor(_core.Tensor, Hints):
             raise interrupt
         if copy is False and not self.device.is_host:
             raise CopyError(f"reading {self.device} back makes a copy")
-        array = self.numpy()
+        array = self._array() if copy else self.numpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
                 raise CopyError(f"{array.dtype} to {dtype} makes a copy")
             return array.astype(dtype)
-        return array.copy() if copy and self.device.is_host else array
+        fresh = not self.device.is_host and array.flags.writeable
+        return array.copy() if copy and not fresh else array
 
     @property
     def __numpy_dtype__(self) -> "np.dtype[Any]":
@@ -305,7 +313,8 @@ class Tensor(_core.Tensor, Hints):
     def __array_interface__(self) -> dict[str, Any]:
         """For Pillow and others that look for it; of host memory alone.
 
-        The memory is given as a buffer, which holds it, not as a bare address.
+        There is no "data": an address would outlive `release()`. Pillow asks the Tensor
+        for a buffer, which holds the memory.
 
         >>> dlw.empty((2, 3), "uint8").__array_interface__["typestr"]
         '|u1'
@@ -313,14 +322,11 @@ class Tensor(_core.Tensor, Hints):
         dtype = np_dtype(self.dtype)
         if dtype is None or not self.device.is_host:
             raise AttributeError(f"{self!r} has no __array_interface__")
-        memory, offset = _core._raw(self)
         strides = byte_strides(self, dtype.itemsize)
         return {
             "version": 3,
             "shape": self.shape,
             "typestr": dtype.str,
-            "data": memoryview(memory),
-            "offset": offset,
             "strides": None if self._row_major() else strides,
         }
 
@@ -343,6 +349,7 @@ class Tensor(_core.Tensor, Hints):
         device: str | tuple[int, int],
         /,
         *,
+        stream: None = None,
         copy: bool | None = None,
         dtype: Any = None,
     ) -> "Tensor":
@@ -358,9 +365,16 @@ class Tensor(_core.Tensor, Hints):
         bfloat16 (rounded) and back, int64 to int32, uint64 to uint32 (BufferError if a
         value does not fit). Strided and converted uploads take at most 8 MiB of memory.
 
+        stream: the array API's; None alone, since a device has one queue (ValueError).
+
         >>> dlw.from_dlpack(np.arange(3.0)).to_device("cpu", dtype="float32").numpy()
         array([0., 1., 2.], dtype=float32)
         """
+        if stream is not None:
+            raise ValueError(
+                f"stream must be None, not {stream!r}: the CPU has no streams, and a "
+                "WebGPU device has one queue"
+            )
         wanted = self.dtype if dtype is None else parse_dtype(dtype)
         target, here = parse_device(device), self.device
         if target is None:

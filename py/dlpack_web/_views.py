@@ -185,9 +185,7 @@ def _item(key: Any) -> "int | slice | EllipsisType | None":
     if key is None or key is ... or isinstance(key, slice):
         item: slice | EllipsisType | None = key
         return item
-    # NumPy before 2.3 counts its bools as ints, with a warning.
-    kind = getattr(getattr(key, "dtype", None), "kind", "")
-    if not isinstance(key, bool) and kind != "b":
+    if _may_be_int(key):
         try:
             return index(key)
         except TypeError:
@@ -196,3 +194,11 @@ def _item(key: Any) -> "int | slice | EllipsisType | None":
         f"a Tensor is indexed by ints, slices, ... and None, which are views, and not by "
         f"{type(key).__qualname__}: for a copy use t.numpy()[...]"
     )
+
+
+def _may_be_int(key: Any) -> bool:
+    """False for bools and for arrays with axes. PyTorch and MLX turn some of them into
+    ints, and NumPy before 2.3 its own bools, but as keys they are masks and lists."""
+    if isinstance(key, bool) or "bool" in str(getattr(key, "dtype", None)):
+        return False
+    return not getattr(key, "shape", ())

@@ -192,8 +192,14 @@ def test_scikit_learn_keeps_float32():
         assert linear.Ridge().fit(x, y).coef_.dtype == np.float32
 
 
-def test_xarray_takes_tensors(t, matrix):
-    xr = wanted("xarray")
+@pytest.fixture(scope="module")
+def xr():
+    module = wanted("xarray")
+    module.DataArray(A)  # keeps the frames in which it first looks for other libraries
+    return module
+
+
+def test_xarray_takes_tensors(xr, t, matrix):
     assert isinstance(xr.DataArray(t).data, np.ndarray)
     assert float(xr.DataArray(matrix, dims=("x", "y")).mean()) == 2.5
     dataset = xr.Dataset({"a": ("x", t)}, coords={"x": t})

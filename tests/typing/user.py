@@ -33,6 +33,7 @@ def facts(t: dlw.Tensor) -> None:
     assert_type(t.strides, tuple[int, ...])
     assert_type(t.dtype, dlw.DType)
     assert_type(t.dtype.itemsize, int)
+    assert_type(t.dtype.type, type[np.generic])
     assert_type(t.device, dlw.Device)
     assert_type(t.numpy(), Array)
     assert_type(np.asarray(t), np.ndarray[tuple[Any, ...], np.dtype[Any]])
@@ -107,6 +108,7 @@ def mistakes(t: dlw.Tensor) -> None:
     t < 1  # type: ignore[operator]
     t == 1  # type: ignore[comparison-overlap]
     t[0] = 1  # type: ignore[index]
+    t.to_device("cpu", stream=1)  # type: ignore[arg-type]
     t.foo  # type: ignore[attr-defined]
     t.sum()  # type: ignore[attr-defined]
     t.shape = (3, 2)  # type: ignore[misc]
