@@ -216,6 +216,31 @@ def test_synchronous_forms_read_back():
             (ctypes.c_char * tensor.nbytes).from_buffer(tensor)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint4"])
+async def test_arrays_that_are_read_back_are_read_only(dtype):
+    """Writes would not reach the GPU, and nothing said so; copies are writable."""
+    with dlw.empty((2, 8), dtype) as host, host.to_device("webgpu") as tensor:
+        if home().can_block():
+            reads = [
+                np.asarray,
+                dlw.Tensor.numpy,
+                dlw.Tensor.to_numpy,
+                dlw.Tensor.__array__,
+            ]
+            for read in reads:
+                array = read(tensor)
+                assert not array.flags.writeable
+                with pytest.raises(ValueError, match="read-only"):
+                    array[0] = array[1]
+            for copy in (np.array, lambda t: t.__array__(copy=True)):
+                assert copy(tensor).flags.writeable
+            if dtype == "float32":
+                assert np.asarray(tensor, "float64").flags.writeable
+        if dtype != "uint4":  # which is unpacked, and read-only on the CPU, too
+            assert (await tensor.to_host()).flags.writeable
+            assert host.numpy().flags.writeable
+
+
 async def test_a_lost_device_takes_its_tensors_and_nothing_else():
     lost = await dlw.webgpu.request_device()
     values = np.arange(4, dtype=np.float32)
