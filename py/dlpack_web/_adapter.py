@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from . import _browser
 from ._device import CPU, Device, parse_device
-from ._tensor import Tensor, default_device, made, share
+from ._tensor import Tensor, await_default_device, made, share
 
 Name = Literal[
     "arrow", "jax", "ndarray", "opencv", "ort", "tfjs", "three", "transformers"
@@ -75,7 +75,7 @@ class Adapter:
         >>> await tensors.use_device(device) == device
         True
         """
-        target = parse_device(device) or default_device()
+        target = parse_device(device) or await await_default_device()
         if target == CPU:
             raise BufferError("only a WebGPU device can be shared, not 'cpu'")
         promise = _browser.invoke(self._js.useDevice, target.id, renderer)

@@ -327,6 +327,11 @@ async def request_device(wanted: dict[str, Any]) -> int:
     return device_id
 
 
+def request_device_blocking(wanted: dict[str, Any]) -> int:
+    device_id: int = block_on(call("requestDevice", options(wanted)))
+    return device_id
+
+
 def use_device(gpu: Any) -> int:
     raw = gpu if is_js(gpu) else getattr(gpu, "_internal", None)  # wgpu-py's, of that
     device_id: int = call("useDevice", raw if is_js(raw) else gpu)

@@ -23,7 +23,15 @@ from ._desktop_buffers import (
 )
 from ._desktop_images import from_image as from_pixels
 from ._desktop_kernel import Kernel
-from ._desktop_state import record_with, records, register, slot_of, stats
+from ._desktop_state import (
+    Record,
+    record_with,
+    records,
+    register,
+    requested,
+    slot_of,
+    stats,
+)
 from ._desktop_transfer import read, read_blocking, settle, upload, write
 from ._dtype import DType
 
@@ -43,6 +51,7 @@ __all__ = [
     "read",
     "read_blocking",
     "request_device",
+    "request_device_blocking",
     "settle",
     "stats",
     "to_wgpu",
@@ -92,10 +101,29 @@ _WANTED_FEATURES = ("shader-f16", "subgroups", "timestamp-query")
 
 
 async def request_device(options: dict[str, Any]) -> int:
+    return (await _request(options, blocking=False)).id
+
+
+def request_device_blocking(options: dict[str, Any]) -> int:
+    request = _request(options, blocking=True)
+    try:
+        request.send(None)
+    except StopIteration as done:
+        record: Record = done.value
+        return record.id
+    raise AssertionError("a blocking request awaited something")
+
+
+async def _request(options: dict[str, Any], *, blocking: bool) -> Record:
+    found = requested(options)
+    if found is not None:
+        return found
     limits = dict(options)
     features = limits.pop("features", None)
     label = limits.pop("label", "")
-    adapter = await _wgpu.adapter_of(limits.pop("powerPreference", None))
+    adapter = await _wgpu.adapter_of(
+        limits.pop("powerPreference", None), blocking=blocking
+    )
     allowed = _wgpu.limits(adapter)
     required = {}
     for name, asked in (dict.fromkeys(_WANTED_LIMITS, float("inf")) | limits).items():
@@ -114,8 +142,13 @@ async def request_device(options: dict[str, Any]) -> int:
         required[_wgpu.limit_name(name)] = wanted
     if features is None:
         features = [n for n in _WANTED_FEATURES if _wgpu.has_feature(adapter, n)]
-    gpu = await _wgpu.device_from(adapter, label, list(features), required)
-    return register(gpu, allowed).id
+    gpu = await _wgpu.device_from(
+        adapter, label, list(features), required, blocking=blocking
+    )
+    record = register(gpu, allowed, options)
+    if record.gpu is not gpu:  # another request was faster
+        gpu.destroy()
+    return record
 
 
 def use_device(gpu: Any) -> int:

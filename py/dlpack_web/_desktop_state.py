@@ -36,8 +36,16 @@ _IDLE_S = 10.0  # after so long without any use, all of them go
 class Record:
     """What is known of one registered GPUDevice. Ids stay valid: none is removed."""
 
-    def __init__(self, device_id: int, gpu: Any, adapter_limits: Any) -> None:
+    def __init__(
+        self,
+        device_id: int,
+        gpu: Any,
+        adapter_limits: Any,
+        options: dict[str, Any] | None,
+    ) -> None:
         self.id, self.gpu, self.adapter_limits = device_id, gpu, adapter_limits
+        #: Those that request_device() got; None for a device that was made elsewhere.
+        self.options = options
         self.limits = _wgpu.limits(gpu)
         self.lost: str | None = None
         self.pool = Pool()
@@ -268,16 +276,31 @@ def _start_watcher() -> None:
 # --- devices ------------------------------------------------------------------------------
 
 
-def register(gpu: Any, adapter_limits: Any = None) -> Record:
-    """The record of a device. The same object has the same id."""
+def register(
+    gpu: Any, adapter_limits: Any = None, options: dict[str, Any] | None = None
+) -> Record:
+    """The record of a device. The same object has the same id. options: those of a request;
+    the result is the record that another request with them made in the meantime, if any."""
     _start_watcher()
     with table():
         for record in records:
             if record.gpu is gpu:
                 return record
-        record = Record(len(records), gpu, adapter_limits)
+        known = None if options is None else requested(options)
+        if known is not None:
+            return known
+        record = Record(len(records), gpu, adapter_limits, options)
         records.append(record)
         return record
+
+
+def requested(options: dict[str, Any]) -> Record | None:
+    """The device that a request gives again: one that works and that the same options made;
+    without options the first one, the default of "webgpu". None: a new one is needed."""
+    for record in records:
+        if (not options or record.options == options) and not record.is_lost():
+            return record
+    return None
 
 
 def record_with(device_id: int) -> Record:

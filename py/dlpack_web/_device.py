@@ -48,25 +48,47 @@ _HOST = {
 
 
 class Device(NamedTuple):
-    """Where a tensor lives. Equal to the (type, id) pair of `__dlpack_device__`.
+    """Where a tensor lives. Equal to the (type, id) pair of `__dlpack_device__`, and to its
+    name.
 
     `type` is a `DLDeviceType`; `id` is the index of a registered GPUDevice for WebGPU,
     and 0 for the CPU (but where a producer counts several). str() gives "cpu" or
-    "webgpu:0".
+    "webgpu:0". A name without an index equals each device of that type. As a key of a
+    dict or set a Device is its (type, id) pair, never a name: use str(device) there.
 
     >>> device = dlw.empty(3).device
-    >>> str(device), device == (1, 0)
-    ('cpu', True)
+    >>> str(device), device == (1, 0), device == "cpu", device == "webgpu"
+    ('cpu', True, True, False)
     """
 
     type: int
     id: int
 
     def __str__(self) -> str:
-        if self.type == DLDeviceType.kDLCPU:
-            return "cpu" if self.id == 0 else f"cpu:{self.id}"
-        name = DLDeviceType(self.type).name.removeprefix("kDL").lower()
-        return f"{name}:{self.id}"
+        if self.type == DLDeviceType.kDLCPU and self.id == 0:
+            return "cpu"
+        return f"{self._type_name()}:{self.id}"
+
+    def __repr__(self) -> str:
+        return f"<Device {self}>"
+
+    def _type_name(self) -> str:
+        try:
+            return DLDeviceType(self.type).name.removeprefix("kDL").lower()
+        except ValueError:  # newer than this library
+            return f"type {self.type}"
+
+    # A name and a pair cannot have the same hash. NumPy's dtypes equal their names, too.
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return other in (str(self), self._type_name())
+        return tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
 
     @property
     def is_host(self) -> bool:
@@ -103,8 +125,8 @@ def webgpu_device(device_id: int) -> Device:
 def parse_device(device: str | tuple[int, int]) -> Device | None:
     """The device that is meant; None for "webgpu" without an index.
 
-    Raises TypeError for what is no device at all, BufferError for one that this library
-    does not know.
+    Raises TypeError for what is no device at all, ValueError for an unknown name, BufferError
+    for a device of DLPack's that this library does not serve.
     """
     if isinstance(device, str):
         if device == "cpu":
@@ -123,7 +145,15 @@ def parse_device(device: str | tuple[int, int]) -> Device | None:
         if isinstance(device, Device) and device.is_host:
             return CPU
     else:
-        raise TypeError(f"device must be a str or a Device, not {device!r}")
-    raise BufferError(
+        raise TypeError(f"device must be a str or a Device, not {_way_from(device)}")
+    kind_of_error = ValueError if isinstance(device, str) else BufferError
+    raise kind_of_error(
         f"unknown device {device!r}: 'cpu', 'webgpu' and 'webgpu:<index>' are supported"
     )
+
+
+def _way_from(given: Any) -> str:
+    """What was given in place of a device, and how to come to one."""
+    if hasattr(given, "createBuffer") or hasattr(given, "create_buffer"):
+        return "a GPUDevice: use the Device that dlw.webgpu.use_device(gpu) returns"
+    return repr(given)

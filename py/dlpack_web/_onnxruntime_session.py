@@ -17,7 +17,7 @@ from ._onnxruntime_library import get_available_providers, library
 from ._onnxruntime_options import Given, Providers, RunOptions, SessionOptions
 from ._onnxruntime_state import Fail, NoSuchFile, invalid, translated, worded
 from ._onnxruntime_value import OrtValue, array_of
-from ._tensor import Tensor, default_device
+from ._tensor import Tensor, first_device
 
 # Where an output goes, to JavaScript.
 TO_CPU, ON_DEVICE = 0, 1
@@ -462,7 +462,7 @@ async def _told(
 def _usual_device() -> Device | None:
     """The device that tensors go to."""
     try:
-        return default_device()
+        return first_device()
     except BufferError:
         return None
 

@@ -15,7 +15,7 @@ from ._device import CPU, Device, parse_device
 from ._dtype import DType, parse_dtype
 from ._file_headers import Entry
 from ._home import home
-from ._tensor import Tensor, default_device, empty, made
+from ._tensor import Tensor, await_default_device, empty, made
 
 _FORMATS = "npy", "npz", "safetensors", "raw"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
@@ -225,7 +225,7 @@ async def open(
         raise TypeError(f"progress must be a function, not {progress!r}")
     target = parse_device(device)
     if target is None:
-        target = default_device()
+        target = await await_default_device()
     how = _How(
         None if target == CPU else target,
         None if dtype is None else parse_dtype(dtype),

@@ -661,14 +661,29 @@ def _overwrite(target: memoryview, source: memoryview, bits: int) -> None:
     target[whole : whole + len(last)] = bytes(last)
 
 
-def default_device() -> Device:
+def first_device() -> Device | None:
     """The first registered WebGPU device that is not lost."""
     for device_id in home().device_ids():
         return webgpu_device(device_id)
-    raise BufferError(
-        "no WebGPU device yet: call `await dlpack_web.webgpu.request_device()`, or "
-        "`dlpack_web.webgpu.use_device(device)` with one that you have"
-    )
+    return None
+
+
+def default_device() -> Device:
+    """The same; requested here where there is none and Python can wait for it."""
+    device = first_device()
+    if device is not None:
+        return device
+    if not home().can_block():
+        raise BufferError(
+            "no WebGPU device yet, and Python cannot wait for one here: call `await "
+            "dlpack_web.webgpu.request_device()` first"
+        )
+    return webgpu_device(home().request_device_blocking({}))
+
+
+async def await_default_device() -> Device:
+    """The same for what is awaited: it can wait anywhere."""
+    return first_device() or webgpu_device(await home().request_device({}))
 
 
 def empty(
@@ -730,8 +745,11 @@ def from_gpu_buffer(
     wanted, target = parse_dtype(dtype), parse_device(device)
     if target == CPU:
         raise BufferError("a GPUBuffer is on a WebGPU device, not on 'cpu'")
-    if target is None:
-        target = default_device()
+    if target is None and (target := first_device()) is None:
+        raise BufferError(
+            "no WebGPU device yet, whose a GPUBuffer could be: register its device by "
+            "`dlpack_web.webgpu.use_device(gpu)`"
+        )
     sizes = _views.extents(shape)
     return made(
         home().from_gpu_buffer(buffer, sizes, wanted, target.id, byte_offset, release)

@@ -143,11 +143,13 @@ def feature_name(name: str) -> str:
 # --- devices ------------------------------------------------------------------------------
 
 
-async def adapter_of(power_preference: str | None) -> Any:
+async def adapter_of(power_preference: str | None, *, blocking: bool) -> Any:
     """An adapter; BufferError where there is none."""
     gpu = wgpu().gpu
     options = {"power_preference": power_preference} if power_preference else {}
     try:
+        if blocking:
+            return gpu.request_adapter_sync(**options)
         return await finish(gpu.request_adapter_async(**options))
     except failures() as error:
         raise BufferError(
@@ -158,17 +160,23 @@ async def adapter_of(power_preference: str | None) -> Any:
 
 
 async def device_from(
-    adapter: Any, label: str, features: list[str], required: dict[str, int]
+    adapter: Any,
+    label: str,
+    features: list[str],
+    required: dict[str, int],
+    *,
+    blocking: bool,
 ) -> Any:
     """A device; BufferError where the adapter gives none."""
+    descriptor = {
+        "label": label,
+        "required_features": list(map(feature_name, features)),
+        "required_limits": required,
+    }
     try:
-        return await finish(
-            adapter.request_device_async(
-                label=label,
-                required_features=list(map(feature_name, features)),
-                required_limits=required,
-            )
-        )
+        if blocking:
+            return adapter.request_device_sync(**descriptor)
+        return await finish(adapter.request_device_async(**descriptor))
     except KeyError as error:
         raise TypeError(f"no such feature: {error.args[0]}") from None
     except failures() as error:

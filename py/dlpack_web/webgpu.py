@@ -14,7 +14,7 @@ from . import _browser, _core
 from ._device import CPU, Device, parse_device, webgpu_device
 from ._dtype import parse_dtype
 from ._home import HomeKernel, home
-from ._tensor import Tensor, default_device, made
+from ._tensor import Tensor, await_default_device, default_device, made
 from ._views import extents
 
 if TYPE_CHECKING:
@@ -36,7 +36,12 @@ __all__ = [
 
 
 async def request_device(**limits: Any) -> Device:
-    """Asks the browser, or wgpu, for a GPUDevice and registers it for tensors.
+    """A GPUDevice of the browser, or of wgpu, registered for tensors.
+
+    Without options the default device, which "webgpu" means: the first one that is registered
+    and not lost; where there is none, a new one. With options the device that the same
+    options gave before, if it is not lost, else a new one. So a notebook's cell may run twice,
+    and label="second" asks for a device of its own.
 
     limits: WebGPU's names, for example maxBufferSize=2**30 (bytes); those not named are
     WebGPU's defaults, but for maxBufferSize and maxStorageBufferBindingSize, which are
@@ -136,15 +141,17 @@ async def from_image(
     ((2, 4, 4), 'uint8')
     """
     target, wanted = _target(device), parse_dtype(dtype)
+    if target is None:
+        target = await await_default_device()
     return made(await home().from_image(source, target.id, wanted, channels))
 
 
-def _target(device: str | tuple[int, int]) -> Device:
-    """The device that an image comes to."""
+def _target(device: str | tuple[int, int]) -> Device | None:
+    """The device that an image comes to; None: the default."""
     target = parse_device(device)
     if target == CPU:
         raise BufferError("an image comes to 'webgpu'; to_host() reads it from there")
-    return default_device() if target is None else target
+    return target
 
 
 def frames(
@@ -176,7 +183,7 @@ def frames(
     >>> frames.stats["frames"], frames.stats["bytes"]
     (1, 32)
     """
-    target, wanted = _target(device), parse_dtype(dtype)
+    target, wanted = _target(device) or default_device(), parse_dtype(dtype)
     options = _browser.options({"dtype": str(wanted), "channels": channels})
     return Frames(_browser.Frames(source, target.id, options))
 
@@ -439,7 +446,9 @@ class Kernel:
         target = None if device is None else parse_device(device)
         if target == CPU:
             raise BufferError("kernels run on WebGPU devices, not on 'cpu'")
-        await self._on((target or default_device()).id).ready()
+        if target is None:
+            target = await await_default_device()
+        await self._on(target.id).ready()
 
     def _on(self, device: int) -> HomeKernel:
         found = self._compiled.get(device)

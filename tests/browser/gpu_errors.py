@@ -47,7 +47,7 @@ async def test_readback_without_copy_src_usage(device):
 
 
 async def test_kernel_over_two_devices():
-    other = await dlw.webgpu.request_device()
+    other = await dlw.webgpu.request_device(label="other")
     with on_gpu() as a, dlw.empty(4, device=other) as b:
         with pytest.raises(BufferError, match="share a device"):
             dlw.webgpu.Kernel(IDLE)(a, b)
@@ -171,7 +171,7 @@ async def test_out_that_does_not_fit(out):
 
 async def test_lost_device():
     """Last: its tensors are gone, the CPU's are not, and a new device works."""
-    lost = await dlw.webgpu.request_device()
+    lost = await dlw.webgpu.request_device(label="lost")
     with dlw.empty(4, device=lost) as tensor, dlw.empty(4) as host:
         await destroy(lost)
         await asyncio.sleep(0)

@@ -189,7 +189,7 @@ def test_tensor_released_by_a_later_argument_is_refused():
 
 async def test_default_device_has_the_adapters_limits():
     offered = await adapter()
-    made = (await dlw.webgpu.request_device()).gpu
+    made = (await dlw.webgpu.request_device(label="fresh")).gpu
     for name in ("maxBufferSize", "maxStorageBufferBindingSize"):
         assert limit(made, name) == limit(offered, name)
     for name in ("shader-f16", "subgroups", "timestamp-query"):
@@ -242,7 +242,7 @@ async def test_arrays_that_are_read_back_are_read_only(dtype):
 
 
 async def test_a_lost_device_takes_its_tensors_and_nothing_else():
-    lost = await dlw.webgpu.request_device()
+    lost = await dlw.webgpu.request_device(label="lost")
     values = np.arange(4, dtype=np.float32)
     with (
         dlw.from_dlpack(values) as host,
@@ -266,6 +266,7 @@ async def test_a_lost_device_takes_its_tensors_and_nothing_else():
         assert row["idleBytes"] == 0
         assert (await other.to_host() == values).all()
         assert (host.numpy() == values).all()
-        again = await dlw.webgpu.request_device()
+        again = await dlw.webgpu.request_device(label="lost")
+        assert again != lost
         with host.to_device(again) as fresh:
             assert (await fresh.to_host() == values).all()

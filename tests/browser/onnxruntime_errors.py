@@ -190,7 +190,7 @@ def test_tensors_of_elsewhere():
     ):
         s.run(None, {"x": x, "b": X})
     s = adding(GPU)
-    other = run(dlw.webgpu.request_device())
+    other = run(dlw.webgpu.request_device(label="other"))
     with (
         dlw.from_dlpack(X, device=other) as x,
         pytest.raises(STATE.InvalidArgument, match="and this session runs on webgpu:"),

@@ -21,6 +21,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "docstring_cases.py",
         "gpu_buffers.py",
         "gpu_cases.py",
+        "gpu_devices.py",
         "gpu_errors.py",
         "gpu_faults.py",
         "gpu_files.py",
@@ -185,8 +186,7 @@ def test_a_chunk_that_does_not_load_spoils_nothing_else(
 
 
 def test_upload_before_any_device(open_test_page: Callable[..., TestPage]) -> None:
-    page = open_test_page()
-    message = page.python("""
+    upload = """
 import numpy as np
 import dlpack_web as dlw
 
@@ -197,5 +197,41 @@ with dlw.from_dlpack(np.zeros(3)) as tensor:
     except BufferError as error:
         message = str(error)
 message
-""")
-    assert "request_device()" in str(message)
+"""
+    page = open_test_page()
+    message = str(page.python_sync(upload))
+    assert "no WebGPU device yet" in message
+    assert "await dlpack_web.webgpu.request_device()" in message
+
+
+USE = """
+import numpy as np
+import js
+import dlpack_web as dlw
+
+{}
+[row["device"] for row in dlw.webgpu.stats()]
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        'dlw.from_dlpack(np.zeros(3), device="webgpu")',
+        'dlw.empty(3, device="webgpu")',
+        'await dlw.open(bytes(8), dtype="float32", device="webgpu")',
+        "await dlw.webgpu.from_image(js.ImageData.new(2, 2))",
+        'await dlw.webgpu.Kernel("@compute @workgroup_size(1) fn main() {}").ready()',
+        'await (await dlw.adapter("ndarray", None)).use_device()',
+    ],
+)
+def test_the_first_use_gets_a_device(
+    use: str, open_test_page: Callable[..., TestPage]
+) -> None:
+    page = open_test_page()
+    if "use_device" in use:  # zarrita's arrays are on no device, after one was found
+        use = f"try: {use}\nexcept TypeError: pass"
+    assert list(page.python(USE.format(use))) == ["webgpu:0"]
+    assert list(page.python(USE.format("await dlw.webgpu.request_device()"))) == [
+        "webgpu:0"
+    ]

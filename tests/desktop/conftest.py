@@ -18,8 +18,9 @@ DRIVERS = (
     "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json",
     "/usr/lib/chromium/vk_swiftshader_icd.json",
 )
-SHARED = ("docstring_cases", "gpu_buffers", "gpu_cases", "gpu_errors", "gpu_faults")
-SHARED += ("gpu_files", "gpu_kernels", "gpu_same_bytes", "gpu_upload", "image_cases")
+SHARED = ("docstring_cases", "gpu_buffers", "gpu_cases", "gpu_devices", "gpu_errors")
+SHARED += ("gpu_faults", "gpu_files", "gpu_kernels", "gpu_same_bytes", "gpu_upload")
+SHARED += ("image_cases",)
 
 if "VK_DRIVER_FILES" not in os.environ:
     found = [driver for driver in DRIVERS if Path(driver).is_file()]

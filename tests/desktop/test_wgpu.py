@@ -76,7 +76,7 @@ async def test_a_device_of_wgpu_is_registered_once(device):
 
 
 async def test_a_buffer_of_another_device_is_refused(device):
-    other = await dlw.webgpu.request_device()
+    other = await dlw.webgpu.request_device(label="other")
     buffer = lent(other, [1, 2, 3, 4])
     with pytest.raises(BufferError, match="another device"):
         dlw.from_gpu_buffer(buffer, 4, "float32", device=device)
@@ -133,7 +133,7 @@ def test_missing_usages_are_named(flag, use, device):
 
 
 async def test_a_device_that_is_lost_while_a_read_waits_for_it(monkeypatch):
-    lost = await dlw.webgpu.request_device()
+    lost = await dlw.webgpu.request_device(label="lost")
     with dlw.empty(4, device=lost) as tensor:
         never = asyncio.get_running_loop().create_future()
         monkeypatch.setattr(_wgpu, "finish", lambda promise: never)
@@ -350,6 +350,76 @@ def test_release_may_use_the_library(device):
     (tensor,) = made
     assert not np.asarray(tensor).any()
     tensor.release()
+
+
+USES = """
+import asyncio, sys
+sys.path[:0] = {path!r}
+import numpy as np
+import dlpack_web as dlw
+
+async def used_in(awaitable):
+    return await awaitable
+
+KERNEL = dlw.webgpu.Kernel({fill!r})
+DATA = asyncio.run(dlw.save(None, dlw.from_buffer(b"abc"), format="npy"))
+USES = [
+    lambda: dlw.from_dlpack(np.arange(3.0), device="webgpu").device,
+    lambda: dlw.from_buffer(b"abc").to_device("webgpu").device,
+    lambda: dlw.empty(3, device="webgpu").device,
+    lambda: asyncio.run(dlw.open(DATA, device="webgpu")).device,
+    lambda: asyncio.run(dlw.webgpu.from_image(np.zeros((2, 2, 4), "u1"))).device,
+    lambda: asyncio.run(KERNEL.ready()),
+]
+async def in_a_loop():
+    return dlw.empty(3, device="webgpu").device
+USES.append(lambda: asyncio.run(in_a_loop()))
+for i, use in enumerate(USES):
+    use()
+    rows = dlw.webgpu.stats()
+    assert len(rows) == i + 1, (i, rows)
+    assert str(asyncio.run(dlw.webgpu.request_device())) == rows[i]["device"]
+    dlw.Device(15, i).gpu.destroy()
+print("all")
+"""
+
+
+def test_a_program_that_asked_for_no_device_gets_one():
+    said = ask(USES.format(path=sys.path, fill=FILL))
+    assert said.split() == ["all"]
+
+
+def test_a_buffer_of_a_device_that_is_not_registered():
+    """No fresh device could be the buffer's."""
+    said = ask(f"""
+import sys
+sys.path[:0] = {sys.path!r}
+import dlpack_web as dlw
+try:
+    dlw.from_gpu_buffer(None, 3, "float32", device="webgpu")
+except BufferError as error:
+    print(error)
+print(dlw.webgpu.stats())
+""")
+    assert "use_device(gpu)" in said
+    assert said.endswith("[]\n")
+
+
+def test_two_threads_that_request_a_device_get_one():
+    said = ask(f"""
+import asyncio, sys, threading
+sys.path[:0] = {sys.path!r}
+import dlpack_web as dlw
+found, barrier = [], threading.Barrier(4)
+def request():
+    barrier.wait()
+    found.append(asyncio.run(dlw.webgpu.request_device()))
+threads = [threading.Thread(target=request) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(len(found), len(set(found)), len(dlw.webgpu.stats()))
+""")
+    assert said.split() == ["4", "1", "1"]
 
 
 def test_a_fault_that_nobody_reads_is_told_at_the_end():

@@ -188,9 +188,9 @@ export class PythonSeam {
     return this.#waits.fail(wait);
   }
 
-  /** Asks for a device with these limits; returns its id. */
+  /** The id of the device that these options asked for before, else of a new one. */
   async requestDevice(options: RequestDeviceOptions): Promise<number> {
-    return this.useDevice(await (await later()).requestDevice(options));
+    return this.useDevice(await (await later()).requestOnce(options));
   }
 
   /** The id of a device made elsewhere, which it keeps for ever. */

@@ -3,5 +3,5 @@
 import "./transfer.js";
 
 export { explain, runError } from "./compiling.js";
-export { registered, requestAll, requestDevice } from "./request.js";
+export { registered, requestAll, requestDevice, requestOnce } from "./request.js";
 export { timed } from "./timing.js";

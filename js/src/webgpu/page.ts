@@ -1,4 +1,5 @@
 import type { GPUDevice } from "../core/globals.js";
+import { isLost } from "./lost.js";
 import type { RequestDeviceOptions } from "./request.js";
 
 /**
@@ -43,9 +44,7 @@ function remove(found: unknown): void {
 async function settled(found: GPUDevice | Promise<GPUDevice>): Promise<GPUDevice | undefined> {
   try {
     const device = await found;
-    // A lost device has told so before this task is over.
-    const soon = new Promise<false>((resolve) => setTimeout(resolve, 0, false));
-    return (await Promise.race([device.lost, soon])) ? undefined : device;
+    return (await isLost(device)) ? undefined : device;
   } catch {
     return undefined;
   }

@@ -1,6 +1,9 @@
 import { DeviceError, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import { shared } from "../core/realm.js";
 import { useDevice } from "./device.js";
+import { isLost } from "./lost.js";
+import { state } from "./state.js";
 
 /** WebGPU's limits, by the names that `GPUSupportedLimits` has for them. */
 export type LimitName =
@@ -146,4 +149,27 @@ export async function requestDevice(options: RequestDeviceOptions): Promise<GPUD
   const wanted = features ?? WANTED_FEATURES.filter((name) => adapter.features.has(name));
   const requiredFeatures = [...wanted] as GPUFeatureName[];
   return make(adapter, { label, requiredFeatures, requiredLimits });
+}
+
+/** Requests of all copies of this library take turns: two at once find one device. */
+const requests = shared("requests", () => ({ last: Promise.resolve<unknown>(undefined) }));
+
+/**
+ * Implements Python's `request_device`: a device that works and that the same options made is given
+ * again; without options the first one, the default of "webgpu".
+ */
+export function requestOnce(options: RequestDeviceOptions): Promise<GPUDevice> {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  const asked = JSON.stringify(given.map(([name, value]) => [name, String(value)]).sort());
+  const request = requests.last.then(async () => {
+    for (const { lost, asked: before, device } of state.devices) {
+      const fits = lost === null && (given.length === 0 || before === asked);
+      if (fits && !(await isLost(device.gpu))) return device.gpu;
+    }
+    const device = await requestDevice(options);
+    useDevice(device).asked = asked;
+    return device;
+  });
+  requests.last = request.catch(() => {});
+  return request;
 }

@@ -25,6 +25,8 @@ export interface DeviceRecord {
   lost: string | null;
   /** What the adapter would have allowed, where we asked it ourselves. */
   readonly adapterLimits: GPUSupportedLimits | null;
+  /** What Python's request_device() asked for; undefined where it did not make the device. */
+  asked?: string;
   /** Who is told of faults that no reader asked for. */
   readonly listeners: Set<FaultListener>;
   /** Idle buffers that are used again. */
