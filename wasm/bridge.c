@@ -230,7 +230,7 @@ static PyObject *to_number(PyObject *arg, Py_ssize_t position) {
   PyObject *name = PyType_GetQualName(Py_TYPE(arg));
   if (name == NULL) return NULL;
   PyErr_Format(PyExc_TypeError,
-               "argument %zd is a %U; a kernel takes Tensors, for example "
+               "argument %zd has type %U; a kernel takes Tensors, for example "
                "dlpack_web.from_dlpack(x, device='webgpu'), and numbers",
                position, name);
   Py_DECREF(name);

@@ -293,7 +293,7 @@ static PyMethodDef METHODS[] = {
      "was made from it are gone. BufferError: format, strides or alignment do not "
      "fit.\n\n"
      ">>> dlw.from_buffer(b'abc')\n"
-     "Tensor(shape=(3,), dtype='uint8', device='cpu', read_only)"},
+     "Tensor([97, 98, 99], shape=(3,), dtype='uint8', device='cpu', read_only)"},
     {"live_tensors", core_live_tensors, METH_NOARGS,
      "live_tensors($module, /)\n--\n\n"
      "Managed tensors made by this library and not yet released, exports included.\n\n"

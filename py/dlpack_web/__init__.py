@@ -18,6 +18,8 @@ except ImportError as error:
         "from the source. In the browser that takes Pyodide 0.29 or newer"
     ) from None
 
+from typing import TYPE_CHECKING
+
 from . import webgpu
 from ._adapter import Adapter, adapter
 from ._arrow import from_arrow, to_arrow
@@ -30,6 +32,7 @@ from ._core import (
 )
 from ._device import Device, DLDeviceType
 from ._dtype import DType
+from ._hints import NAMES, missing_name
 from ._home import features
 from ._inspect import inspect
 from ._open import TensorFile, TensorInfo, open
@@ -77,3 +80,9 @@ __all__ = [
     "to_js",
     "webgpu",
 ]
+
+if not TYPE_CHECKING:  # which would find every name, with this
+
+    def __getattr__(name: str) -> object:
+        way = f"dlw.webgpu.{name}" if name in webgpu.__all__ else NAMES.get(name)
+        raise missing_name(__name__, name, way)

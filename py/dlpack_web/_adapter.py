@@ -1,6 +1,6 @@
 """Tensors for the libraries of JavaScript, and from them."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from . import _browser
 from ._device import CPU, Device, parse_device
@@ -9,6 +9,8 @@ from ._tensor import Tensor, await_default_device, made, share
 Name = Literal[
     "arrow", "jax", "ndarray", "opencv", "ort", "tfjs", "three", "transformers"
 ]
+# The others know what they take without its library.
+_NEEDED_LIBRARIES = {*get_args(Name)} - {"arrow", "ndarray"}
 
 
 class Adapter:
@@ -76,7 +78,7 @@ class Adapter:
         True
         """
         target = parse_device(device) or await await_default_device()
-        if target == CPU:
+        if target is CPU:
             raise BufferError("only a WebGPU device can be shared, not 'cpu'")
         promise = _browser.invoke(self._js.useDevice, target.id, renderer)
         await _browser.finish(promise)
@@ -99,5 +101,11 @@ async def adapter(name: Name, library: Any) -> Adapter:
     'float32'
     >>> feed.dispose()
     """
-    promise = _browser.call("adapter", name, library)
+    make = _browser.method("adapter")
+    if name in _NEEDED_LIBRARIES and not _browser.is_js(library):
+        raise TypeError(
+            f"adapter({name!r}, library) needs the library's module, an object of "
+            f"JavaScript such as js.{name}, not {library!r}"
+        )
+    promise = _browser.invoke(make, name, library)
     return Adapter(await _browser.finish(promise))

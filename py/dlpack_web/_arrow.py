@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from . import _core
 from ._tensor import Tensor
+from ._words import type_of
 
 _WAYS = "__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__"
 
@@ -65,7 +66,7 @@ def _imported(x: Any, column: str | None) -> tuple[Tensor, Tensor | None]:
         capsules = x.__arrow_c_device_array__()
         return _pair(_core._from_arrow_array(*_two(capsules), column))
     raise TypeError(
-        f"cannot take a {type(x).__qualname__} as Arrow's: it has none of "
+        f"cannot take {type_of(x)} as Arrow's: it has none of "
         f"{', '.join(_WAYS)}; what has __dlpack__ is taken by from_dlpack()"
     )
 
@@ -111,7 +112,7 @@ def to_arrow(tensor: Tensor) -> ArrowArray:
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(
-            f"to_arrow takes a Tensor, not a {type(tensor).__qualname__}: make one with "
+            f"to_arrow takes a Tensor, not {type_of(tensor)}: make one with "
             "from_dlpack() or from_buffer()"
         )
     _core._to_arrow(tensor, tensor.validity, None)  # raises what is wrong with it

@@ -18,6 +18,7 @@ from typing import Any
 from . import _core
 from ._calls import Call, calling, warn
 from ._dtype import DType
+from ._words import type_of
 
 IN_BROWSER = sys.platform == "emscripten"
 if IN_BROWSER:
@@ -55,8 +56,8 @@ def _ready() -> Any:
 def _load() -> Any:
     if not IN_BROWSER:
         raise BufferError(
-            "JavaScript and WebGPU need a browser, through Pyodide; this is "
-            f"{sys.implementation.name} on {sys.platform}, where CPU tensors work"
+            f"JavaScript needs a browser, through Pyodide; this is "
+            f"{sys.implementation.name} on {sys.platform}"
         )
     from importlib.resources import files
 
@@ -444,8 +445,9 @@ async def from_image(
     source: Any, device_id: int, dtype: DType, channels: int
 ) -> _core.Tensor:
     if not is_js(source):
-        what = type(source).__qualname__
-        raise TypeError(f"from_image takes an image of JavaScript, not a {what}")
+        raise TypeError(
+            f"from_image takes an image of JavaScript, not {type_of(source)}"
+        )
     wanted = options({"dtype": str(dtype), "channels": channels})
     make = method("fromImage")
     number = site()
@@ -457,9 +459,9 @@ class Frames:
 
     def __init__(self, source: Any, device_id: int, wanted: Any) -> None:
         if not is_js(source):
-            what = type(source).__qualname__
             raise TypeError(
-                f"frames takes a video, canvas or track of JavaScript, not a {what}"
+                "frames takes a video, canvas or track of JavaScript, not "
+                f"{type_of(source)}"
             )
         self._made: list[Any] = []
         make = method("frames")

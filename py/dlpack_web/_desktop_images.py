@@ -9,6 +9,7 @@ from ._desktop_state import Record
 from ._desktop_transfer import upload
 from ._desktop_work import attempt
 from ._dtype import DType
+from ._words import type_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,8 +58,8 @@ def _pixels(record: Record, source: Any) -> "np.ndarray[Any, Any]":
         return np.asarray(convert("RGBA"))
     if not isinstance(source, np.ndarray):
         raise TypeError(
-            "from_image takes an array, a Pillow image or a wgpu.GPUTexture, not a "
-            f"{type(source).__qualname__}"
+            "from_image takes an array, a Pillow image or a wgpu.GPUTexture, not "
+            f"{type_of(source)}"
         )
     array = source[..., None] if source.ndim == 2 else source
     if array.ndim != 3 or array.shape[2] not in (1, 3, 4) or array.dtype != np.uint8:

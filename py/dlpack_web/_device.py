@@ -79,7 +79,8 @@ class Device(NamedTuple):
             return f"type {self.type}"
 
     # A name and a pair cannot have the same hash. NumPy's dtypes equal their names, too.
-    __hash__ = tuple.__hash__
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, str):
@@ -138,7 +139,7 @@ def parse_device(device: str | tuple[int, int]) -> Device | None:
             return webgpu_device(int(index))
     elif isinstance(device, tuple) and len(device) == 2:
         kind_of, index_of = device
-        if (kind_of, index_of) == CPU:
+        if kind_of == DLDeviceType.kDLCPU and index_of == 0:
             return CPU
         if kind_of == DLDeviceType.kDLWebGPU and index_of >= 0:
             return webgpu_device(index_of)

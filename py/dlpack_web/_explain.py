@@ -5,6 +5,7 @@ from typing import Any
 
 from . import _core
 from ._arrays import adopt_array
+from ._words import type_of
 
 _KINDS = {
     "O": "object arrays hold references to Python objects, not numbers; convert them, "
@@ -76,10 +77,8 @@ def _read_only(x: Any) -> _core.Tensor | None:
 
 def _not_a_producer(x: Any, error: BaseException) -> Exception:
     """Words for what has no __dlpack__, and no buffer where one would do."""
-    name = type(x).__qualname__
-    article = "an" if name[0] in "AEIOUaeiou" else "a"
     lacks = "no __dlpack__" if _is_buffer(x) else "neither __dlpack__ nor a buffer"
-    what = f"cannot share {article} {name}, which has {lacks}: {_way(x)}"
+    what = f"cannot share {type_of(x)}, which has {lacks}: {_way(x)}"
     wanted = AttributeError if isinstance(error, AttributeError) else TypeError
     return _in_place_of(error, wanted(what))
 

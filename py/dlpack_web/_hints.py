@@ -1,12 +1,16 @@
-"""What people try on a tensor that is not there, and what to do instead.
+"""What people try on a tensor, or import, that is not there, and what to do instead.
 
 A Tensor shares memory; it computes nothing. All of these raise.
 """
 
+import sys
 from collections.abc import Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from . import _core
+
 _ARRAY = "np.asarray(t), which shares its memory"
+_ON_GPU = "`await t.to_host()`, which is an array, or a dlw.webgpu.Kernel on the GPU"
 _ATTRIBUTES = {
     "T": "t.permute_dims((1, 0)) is such a view",
     "mT": "t.permute_dims(...) is such a view",
@@ -98,11 +102,17 @@ _ARITHMETIC = {
 _SCALARS = (bool, int, float, complex)
 
 
+def _array_of(tensor: Any) -> str:
+    """What to compute with in place of a tensor; None: of a class."""
+    on_host = tensor is None or tensor.released or tensor.device.is_host
+    return _ARRAY if on_host else _ON_GPU
+
+
 def _refuse_operator(symbol: str) -> Callable[..., NoReturn]:
     def refuse(self: object, *_: object) -> NoReturn:
         raise TypeError(
-            f"a Tensor does no arithmetic, so that {symbol} is not supported: use "
-            f"{_ARRAY}"
+            f"a Tensor does no arithmetic: {symbol} is not supported; use "
+            f"{_array_of(self)}"
         )
 
     return refuse
@@ -114,19 +124,18 @@ class _Missing:
     NumPy asks a Tensor for to make an array of it.
     """
 
-    def __init__(self, name: str, hint: str) -> None:
-        self._name, self._hint = name, hint
+    def __init__(self, name: str, hint: str | None) -> None:
+        self._name, self._hint = name, hint  # None: of arithmetic
 
     def __get__(self, tensor: object, kind: type) -> NoReturn:
-        message = (
-            f"{kind.__name__!r} object has no attribute {self._name!r}: {self._hint}"
-        )
+        hint = self._hint or f"a Tensor does no arithmetic; use {_array_of(tensor)}"
+        message = f"{kind.__name__!r} object has no attribute {self._name!r}: {hint}"
         raise AttributeError(message, name=self._name, obj=tensor)
 
 
 _MISSING = (
     {name: f"use np.asarray(t).{name}" for name in _OF_ARRAYS}
-    | dict.fromkeys(_ARITHMETIC, f"a Tensor does no arithmetic; use {_ARRAY}")
+    | dict.fromkeys(_ARITHMETIC)
     | _ATTRIBUTES
 )
 
@@ -217,6 +226,47 @@ class Hints:
 
 for _name, _hint in _MISSING.items():
     setattr(Hints, _name, _Missing(_name, _hint))
+
+
+# What people look for in the package itself, and have in array libraries.
+NAMES = (
+    {name: f"the name {name!r}" for name in _core._dtypes()}
+    | dict.fromkeys(
+        ("zeros", "ones", "full", "arange", "linspace", "eye"),
+        "NumPy's, and dlw.from_dlpack(x); dlw.empty(shape) is memory to write to",
+    )
+    | dict.fromkeys(
+        ("array", "tensor", "as_tensor", "Array", "ndarray"),
+        "dlw.from_dlpack(np.array(x))",
+    )
+    | dict.fromkeys(
+        ("asarray", "from_numpy", "from_torch", "from_array", "from_tensor"),
+        "dlw.from_dlpack(x), which shares its memory",
+    )
+    | dict.fromkeys(("load", "read", "loads"), "await dlw.open(source)")
+    | {
+        "frombuffer": "dlw.from_buffer(x)",
+        "from_bytes": "dlw.from_buffer(x)",
+        "dump": "await dlw.save(target, x)",
+        "savez": "await dlw.save(target, x)",
+        "to_dlpack": "t.__dlpack__(), or give the Tensor itself",
+        "to_numpy": "t.numpy()",
+        "asnumpy": "t.numpy(), or await t.to_host()",
+        "to_device": "t.to_device(device)",
+        "device": "dlw.Device, or a name: 'cpu', 'webgpu', 'webgpu:0'",
+        "dtype": "dlw.DType, or a name: 'float32'",
+        "from_wgpu_buffer": "dlw.webgpu.from_wgpu",
+        "ElementwiseKernel": "dlw.webgpu.Kernel",
+        "RawKernel": "dlw.webgpu.Kernel",
+    }
+)
+
+
+def missing_name(module: str, name: str, way: str | None) -> AttributeError:
+    """The error for a name that a module does not have; way: what to use instead."""
+    text = f"module {module!r} has no attribute {name!r}"
+    hint = "" if way is None else f": use {way}"
+    return AttributeError(text + hint, name=name, obj=sys.modules[module])
 
 
 class Reading[T](Coroutine[Any, Any, T]):

@@ -115,7 +115,7 @@ class Report:
             head = ["held by", "dtype", "shape", "device", "size", "memory of"]
             html += _table(head, rows)
         if self.devices:
-            numbers = ("buffers", "created", "reused", "copies")
+            numbers = ("buffers", "created", "reused", "copies", "taken")
             facts = [
                 [
                     key,

@@ -18,6 +18,7 @@ from ._onnxruntime_options import Given, Providers, RunOptions, SessionOptions
 from ._onnxruntime_state import Fail, NoSuchFile, invalid, translated, worded
 from ._onnxruntime_value import OrtValue, array_of
 from ._tensor import Tensor, first_device
+from ._words import type_of
 
 # Where an output goes, to JavaScript.
 TO_CPU, ON_DEVICE = 0, 1
@@ -315,7 +316,7 @@ class InferenceSession:
         for name, value in feeds.items():
             if not isinstance(value, OrtValue):
                 raise TypeError(
-                    f"input {name} is a {type(value).__qualname__}, not an OrtValue: use "
+                    f"input {name} is {type_of(value)}, not an OrtValue: use "
                     "OrtValue.from_dlpack(), or run()"
                 )
         if device_type is None:

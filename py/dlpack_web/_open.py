@@ -16,6 +16,7 @@ from ._dtype import DType, parse_dtype
 from ._file_headers import Entry
 from ._home import home
 from ._tensor import Tensor, await_default_device, empty, made
+from ._words import type_of
 
 _FORMATS = "npy", "npz", "safetensors", "raw"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
@@ -70,7 +71,7 @@ class TensorFile(Mapping[str, Tensor]):
     ...     await weights.load()
     ...     weights["w"].tobytes()
     (['w'], (3,))
-    (Tensor(shape=(3,), dtype='uint8', device='cpu', read_only),)
+    (Tensor([97, 98, 99], shape=(3,), dtype='uint8', device='cpu', read_only),)
     b'abc'
     """
 
@@ -227,7 +228,7 @@ async def open(
     if target is None:
         target = await await_default_device()
     how = _How(
-        None if target == CPU else target,
+        None if target is CPU else target,
         None if dtype is None else parse_dtype(dtype),
         progress,
     )
@@ -258,7 +259,7 @@ def _local(source: Any) -> _file_local.Local | None:
     except TypeError:
         raise TypeError(
             "open takes a URL, a path, bytes, or in the browser a File, Blob, Response or "
-            f"stream of JavaScript's, not a {type(source).__qualname__}"
+            f"stream of JavaScript's, not {type_of(source)}"
         ) from None
 
 

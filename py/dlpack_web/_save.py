@@ -15,6 +15,7 @@ from ._file_headers import malformed, npy_header, safetensors_header
 from ._file_local import PIECE
 from ._home import home
 from ._tensor import Tensor, from_dlpack, made, share
+from ._words import type_of
 
 Write = Callable[[memoryview | bytes], Any]
 
@@ -120,7 +121,10 @@ def _laid_out(
     """The header, and the tensors as their elements are to be written: holds of our own."""
     for tensor in held.values():
         if tensor.padded or tensor.dtype.bits % 8:
-            malformed(what, f"no format has elements of less than a byte: {tensor!r}")
+            malformed(
+                what,
+                f"no format has elements of less than a byte: {tensor._facts_alone()}",
+            )
     if format == "safetensors":
         facts = [(name, t.dtype, t.shape) for name, t in held.items()]
         header = safetensors_header(facts, metadata, what)
@@ -191,7 +195,7 @@ def _opened(target: Any) -> Iterator[tuple[Write, Callable[[], bytes] | None]]:
     else:
         raise TypeError(
             "save takes a path, a file object, None, or in the browser a WritableStream or "
-            f"file handle of JavaScript's, not a {type(target).__qualname__}"
+            f"file handle of JavaScript's, not {type_of(target)}"
         )
 
 

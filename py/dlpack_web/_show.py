@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 SAMPLES = 1 << 16  # elements that a picture looks at
 SIDE = 96  # pixels of a thumbnail, at most
 BINS = 32
+SHOWN = 12  # elements that a repr shows, or less of each axis
 
 
 def html(
@@ -32,6 +33,21 @@ def html(
     return (
         f"<div><table cellpadding='4'><caption>{escape(title)}</caption>{rows}"
         f"<tr><td align='left' colspan='2'>{shown}</td></tr></table></div>"
+    )
+
+
+def elements(array: "np.ndarray[Any, Any]", prefix: str) -> str:
+    """The elements as NumPy's repr has them, the first and last ones of each axis where
+    there are many; "" where they are bytes without a meaning, or have too many axes."""
+    import numpy as np
+
+    if array.dtype.kind == "V" and not array.dtype.isbuiltin:
+        return ""
+    if array.ndim > 4 and array.size > SHOWN:
+        return ""
+    edge = 3 if array.ndim < 2 else 2 if array.ndim == 2 else 1
+    return np.array2string(
+        array, separator=", ", prefix=prefix, threshold=SHOWN, edgeitems=edge
     )
 
 

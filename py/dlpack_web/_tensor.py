@@ -22,6 +22,7 @@ from ._dtype import DType, dtype_of, element_dtype, np_dtype, parse_dtype
 from ._explain import explain
 from ._hints import Hints, Reading
 from ._home import home, is_loaded
+from ._words import type_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +43,8 @@ class Tensor(_core.Tensor, Hints):
 
     >>> t = dlw.from_dlpack(np.arange(6.0).reshape(2, 3))
     >>> t
-    Tensor(shape=(2, 3), dtype='float64', device='cpu')
+    Tensor([[0., 1., 2.],
+            [3., 4., 5.]], shape=(2, 3), dtype='float64', device='cpu')
     >>> np.asarray(t).tolist()
     [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     """
@@ -321,7 +323,7 @@ class Tensor(_core.Tensor, Hints):
         """
         dtype = np_dtype(self.dtype)
         if dtype is None or not self.device.is_host:
-            raise AttributeError(f"{self!r} has no __array_interface__")
+            raise AttributeError(f"{self._facts_alone()} has no __array_interface__")
         strides = byte_strides(self, dtype.itemsize)
         return {
             "version": 3,
@@ -379,7 +381,7 @@ class Tensor(_core.Tensor, Hints):
         target, here = parse_device(device), self.device
         if target is None:
             target = default_device() if here.is_host else here
-        if here.is_host and target == CPU:
+        if here.is_host and target is CPU:
             return self._on_host(wanted, copy)
         if not here.is_host and wanted != self.dtype:
             raise BufferError(
@@ -390,7 +392,7 @@ class Tensor(_core.Tensor, Hints):
             return made(_core.from_dlpack(self))
         if copy is False:
             raise CopyError(f"moving a tensor from {here} to {target} copies it")
-        if target == CPU:
+        if target is CPU:
             return self._read_blocking()
         if not here.is_host:
             raise BufferError(
@@ -437,15 +439,17 @@ class Tensor(_core.Tensor, Hints):
     def _check_write(self, source: "Tensor", convert: bool) -> None:
         same = source.dtype == self.dtype and source.padded == self.padded
         if source.shape != self.shape or not (same or convert):
-            way = "; convert=True converts" if source.shape == self.shape else ""
+            way = "; convert=True converts" if _converts(source, self) else ""
             raise BufferError(
-                f"{source!r} cannot be written over {self!r}: shape and dtype must be "
-                f"the same{way}"
+                f"{source._facts_alone()} cannot be written over {self._facts_alone()}: "
+                f"shape and dtype must be the same{way}"
             )
         if not source.device.is_host:
             raise BufferError(f"the source is on {source.device}: {_AWAIT} of it first")
         if self.read_only or not self._row_major():
-            raise BufferError(f"{self!r} cannot be written to: read-only or strided")
+            raise BufferError(
+                f"{self._facts_alone()} cannot be written to: read-only or strided"
+            )
 
     def _row_major(self) -> bool:
         """Whether the elements lie one after the other."""
@@ -537,10 +541,30 @@ class Tensor(_core.Tensor, Hints):
     # --- notebooks ------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        if self.released:
+        """The first and last elements where the CPU reads them at once, and the facts."""
+        try:
+            return f"Tensor({self._elements()}{self._said_facts()})"
+        except ReleasedError:
             return "Tensor(released)"
+
+    def _facts_alone(self) -> str:
+        """The repr without elements, for messages."""
+        return f"Tensor({self._said_facts()})"
+
+    def _said_facts(self) -> str:
         what = f"shape={self.shape}, dtype={self.dtype!r}, device='{self.device}'"
-        return f"Tensor({what}{', read_only' if self.read_only else ''})"
+        return f"{what}{', read_only' if self.read_only else ''}"
+
+    def _elements(self) -> str:
+        # Those that are null have no meaning, and packed ones are unpacked all together.
+        packed = self.dtype.bits < 8 and self.size > _show.SHOWN
+        if not self.device.is_host or self.validity is not None or packed:
+            return ""
+        try:
+            text = _show.elements(self.numpy(), "Tensor(")
+        except Exception:  # noqa: BLE001 - no NumPy, a dtype that it lacks: facts will do
+            text = ""
+        return text and f"{text}, "
 
     def _repr_html_(self) -> str:
         """For notebooks: facts, and a thumbnail of images or a histogram of numbers.
@@ -550,7 +574,7 @@ class Tensor(_core.Tensor, Hints):
         try:
             return _show.html("dlpack_web.Tensor", self._facts(), self._picture())
         except ReleasedError:
-            return f"<code>{self!r}</code>"
+            return "<code>Tensor(released)</code>"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -651,6 +675,17 @@ def _like(tensor: Tensor) -> Tensor:
     return made(_core._empty(tensor.shape, tensor._dtype, tensor.padded))
 
 
+def _converts(source: Tensor, target: Tensor) -> bool:
+    """Whether `target.write(source, convert=True)` knows these dtypes, and the shapes fit."""
+    if source.shape != target.shape:
+        return False
+    try:
+        _core._convert(_core._empty((0,), source._dtype, False), target._dtype)
+    except BufferError:
+        return False
+    return True
+
+
 def _overwrite(target: memoryview, source: memoryview, bits: int) -> None:
     """The first `bits` of the bytes; those behind them may be of other elements."""
     whole, rest = divmod(bits, 8)
@@ -713,7 +748,7 @@ def empty(
         )
     wanted = parse_dtype(dtype)
     target = parse_device(device)
-    if target == CPU:
+    if target is CPU:
         return made(_core._empty(sizes, wanted._packed, False))
     if target is None:
         target = default_device()
@@ -743,7 +778,7 @@ def from_gpu_buffer(
     (6,)
     """
     wanted, target = parse_dtype(dtype), parse_device(device)
-    if target == CPU:
+    if target is CPU:
         raise BufferError("a GPUBuffer is on a WebGPU device, not on 'cpu'")
     if target is None and (target := first_device()) is None:
         raise BufferError(
@@ -787,7 +822,16 @@ def from_js(obj: Any) -> Tensor:
     """
     if isinstance(obj, Tensor):
         return from_dlpack(obj)
-    return made(_browser.receive_whole(_browser.method("fromJs"), obj))
+    take = _browser.method("fromJs")
+    if _browser.is_js(obj):
+        return made(_browser.receive_whole(take, obj))
+    try:
+        return share(obj)
+    except TypeError:
+        raise TypeError(
+            f"from_js takes an object of JavaScript, not {type_of(obj)}: "
+            "dlw.from_dlpack(np.asarray(x)) shares the elements of Python's own"
+        ) from None
 
 
 def to_host(
@@ -866,8 +910,8 @@ def _place(x: Any, device: Any, copy: bool | None, dtype: Any) -> Tensor:
     """`from_dlpack(x, device=device, copy=copy, dtype=dtype)` where one of device and
     dtype is given: only a CPU copy is asked of x itself; to a GPU the consumer moves."""
     target = None if device is None else parse_device(device)
-    asked = CPU if target == CPU else None
-    uploads = device is not None and target != CPU
+    asked = CPU if target is CPU else None
+    uploads = device is not None and target is not CPU
     if dtype is None and not uploads:
         tensor = made(_core._from_dlpack_on(x, asked, copy, False))
         if tensor.device.is_host:
@@ -877,7 +921,7 @@ def _place(x: Any, device: Any, copy: bool | None, dtype: Any) -> Tensor:
     # What is only copied from may be misaligned.
     with made(_core._from_dlpack_on(x, asked, None, True)) as tensor:
         if not uploads and tensor.device.is_host and parse_dtype(dtype) == tensor.dtype:
-            here = CPU if target == CPU else tensor.device
+            here = CPU if target is CPU else tensor.device
             return made(_core._from_dlpack_on(tensor, here, copy, False))
         where = str(tensor.device) if device is None else device
         return tensor.to_device(where, copy=copy, dtype=dtype)

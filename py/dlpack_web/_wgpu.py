@@ -25,8 +25,7 @@ def wgpu() -> Any:
         if error.name != "wgpu":
             raise
         raise BufferError(
-            "JavaScript and WebGPU need a browser, through Pyodide, and WebGPU outside "
-            f"of one needs the package wgpu: {_INSTALL}; this is "
+            f"WebGPU outside of a browser needs the package wgpu: {_INSTALL}; this is "
             f"{sys.implementation.name} on {sys.platform}, where CPU tensors work"
         ) from None
     except (ImportError, OSError, RuntimeError) as error:

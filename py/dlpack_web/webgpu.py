@@ -7,15 +7,19 @@
 array([0., 1., 2.])
 """
 
+import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from . import _browser, _core
 from ._device import CPU, Device, parse_device, webgpu_device
 from ._dtype import parse_dtype
+from ._hints import missing_name
 from ._home import HomeKernel, home
 from ._tensor import Tensor, await_default_device, default_device, made
 from ._views import extents
+from ._words import type_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,7 +153,7 @@ async def from_image(
 def _target(device: str | tuple[int, int]) -> Device | None:
     """The device that an image comes to; None: the default."""
     target = parse_device(device)
-    if target == CPU:
+    if target is CPU:
         raise BufferError("an image comes to 'webgpu'; to_host() reads it from there")
     return target
 
@@ -276,7 +280,7 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
     (4, 2)
     """
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"to_canvas draws a Tensor, not a {type(tensor).__qualname__}")
+        raise TypeError(f"to_canvas draws a Tensor, not {type_of(tensor)}")
     promise = _browser.call("toCanvas", _browser.site(), id(tensor), js_canvas)
     await _browser.finish(promise)
 
@@ -295,14 +299,14 @@ async def to_image(tensor: Tensor) -> "np.ndarray[Any, Any]":
     [[128, 128, 128, 128], [128, 128, 128, 128]]
     """
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"to_image takes a Tensor, not a {type(tensor).__qualname__}")
+        raise TypeError(f"to_image takes a Tensor, not {type_of(tensor)}")
     if tensor.dtype not in ("uint8", "float32"):
         raise BufferError(
-            f"{tensor!r} is no image: use uint8 (0 to 255) or float32 (0 to 1)"
+            f"{tensor._facts_alone()} is no image: use uint8 (0 to 255) or float32 (0 to 1)"
         )
     if tensor.ndim != 3 or tensor.shape[2] not in (1, 3, 4):
         raise BufferError(
-            f"{tensor!r} is no image: its shape must be (height, width, channels), "
+            f"{tensor._facts_alone()} is no image: its shape must be (height, width, channels), "
             "channels being 1, 3 or 4"
         )
     import numpy as np
@@ -372,6 +376,7 @@ class Kernel:
         label: str | None = None,
         check: bool = True,
     ) -> None:
+        _check_source(wgsl, entry)
         self._source = wgsl, entry, entry if label is None else label, check
         self._compiled: dict[int, HomeKernel] = {}  # by device id
 
@@ -444,17 +449,43 @@ class Kernel:
         1
         """
         target = None if device is None else parse_device(device)
-        if target == CPU:
+        if target is CPU:
             raise BufferError("kernels run on WebGPU devices, not on 'cpu'")
         if target is None:
             target = await await_default_device()
         await self._on(target.id).ready()
+
+    def __repr__(self) -> str:
+        _, entry, label, _ = self._source
+        named = "" if label == entry else f", entry {entry!r}"
+        return f"<Kernel {label!r}{named}>"
 
     def _on(self, device: int) -> HomeKernel:
         found = self._compiled.get(device)
         if found is None:
             found = self._compiled[device] = home().kernel(*self._source, device)
         return found
+
+
+def _check_source(wgsl: Any, entry: Any) -> None:
+    """Raises for what is surely no shader with that entry point; the GPU says the rest."""
+    if not isinstance(wgsl, str):
+        raise TypeError(
+            f"Kernel takes the source of a shader, a str of WGSL, not {type_of(wgsl)}"
+        )
+    if not isinstance(entry, str):
+        raise TypeError(f"entry names a function of the WGSL, not {type_of(entry)}")
+    if not re.search(r"\bfn\b", wgsl):
+        start = wgsl if len(wgsl) < 40 else f"{wgsl[:40]}…"
+        raise ValueError(
+            f"Kernel takes WGSL, and {start!r} declares no function: a shader has "
+            "`@compute @workgroup_size(64) fn main() { … }`; that of a file is given as "
+            "open(path).read()"
+        )
+    if entry not in wgsl:
+        raise ValueError(
+            f"the WGSL has no function {entry!r}: entry= names one that it has"
+        )
 
 
 def _counts(workgroups: Any) -> tuple[int, ...]:
@@ -474,3 +505,10 @@ def _counts(workgroups: Any) -> tuple[int, ...]:
     if min(counts) < 1:
         raise ValueError(f"workgroups must be 1 or more, not {workgroups!r}")
     return (*counts, 1, 1)[:3]
+
+
+if not TYPE_CHECKING:  # which would find every name, with this
+
+    def __getattr__(name: str) -> object:
+        there = name in getattr(sys.modules[__package__], "__all__", ())
+        raise missing_name(__name__, name, f"dlw.{name}" if there else None)

@@ -2,6 +2,7 @@
 
 import array as python_array
 import ctypes
+import re
 import zlib
 
 import numpy as np
@@ -209,10 +210,73 @@ def test_ctypes_arrays_have_no_strides_and_are_row_major():
 def test_repr_says_what_it_is():
     array = np.arange(6.0).reshape(2, 3)
     assert repr(dlw.from_dlpack(array)) == (
-        "Tensor(shape=(2, 3), dtype='float64', device='cpu')"
+        "Tensor([[0., 1., 2.],\n"
+        "        [3., 4., 5.]], shape=(2, 3), dtype='float64', device='cpu')"
     )
     array.flags.writeable = False
     assert "read_only" in repr(dlw.from_dlpack(array))
+
+
+@pytest.mark.parametrize(
+    ("array", "shown"),
+    [
+        (np.arange(3), "[0, 1, 2], "),
+        (np.arange(1000), "[  0,   1,   2, ..., 997, 998, 999], "),
+        (np.arange(1000)[::-2], "[999, 997, 995, ...,   5,   3,   1], "),
+        (np.array(1.5), "1.5, "),
+        (np.array([True, False]), "[ True, False], "),
+        (np.array([1 + 2j]), "[1.+2.j], "),
+        (np.zeros((0, 3)), "[], "),
+        (np.zeros((2, 2, 2, 2, 2)), ""),
+        (np.zeros((1, 1, 1, 1, 2)), "[[[[[0., 0.]]]]], "),
+    ],
+    ids=lambda x: str(getattr(x, "shape", "")),
+)
+def test_a_repr_begins_with_the_elements(array, shown):
+    with dlw.from_dlpack(array) as tensor:
+        assert repr(tensor) == f"Tensor({shown}{tensor._said_facts()})"
+
+
+def test_a_repr_of_much_reads_little(monkeypatch):
+    """The corners of each axis alone, and of what is packed nothing."""
+    big = np.zeros((500, 400, 300), "u1")
+    big[0, 0, 0], big[-1, -1, -1] = 1, 9
+    with dlw.from_dlpack(big) as tensor:
+        said = repr(tensor)
+        assert said.startswith("Tensor([[[1, ..., 0],")
+        assert "..., 9]]], shape=(500, 400, 300)" in said
+        assert len(said) < 300
+    with dlw.empty(1 << 20, "uint4") as packed:
+        monkeypatch.setattr(dlw.Tensor, "numpy", lambda self: pytest.fail("read"))
+        assert repr(packed) == "Tensor(shape=(1048576,), dtype='uint4', device='cpu')"
+
+
+def test_a_repr_reads_nothing_of_a_gpu_nor_of_nulls(monkeypatch):
+    monkeypatch.setattr(dlw.Tensor, "numpy", lambda self: pytest.fail("read"))
+    with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
+        assert repr(tensor).startswith("Tensor(shape=")
+    with dlw.empty(3) as tensor, dlw.empty(3, bool) as validity:
+        tensor._validity = validity
+        assert repr(tensor).startswith("Tensor(shape=(3,)")
+
+
+def test_a_repr_never_raises(monkeypatch):
+    def fails(self):
+        raise RuntimeError("no array")
+
+    monkeypatch.setattr(dlw.Tensor, "numpy", fails)
+    with dlw.empty(3) as tensor:
+        assert repr(tensor) == "Tensor(shape=(3,), dtype='float32', device='cpu')"
+
+
+def test_a_repr_of_dtypes_that_numpy_lacks_shows_no_bytes():
+    with dlw.empty(3, "float32x4") as lanes:
+        assert repr(lanes).startswith("Tensor([[")
+    for name in "bfloat16", "float8_e5m2", "float4_e2m1fn":
+        with dlw.empty(3, name) as tensor:
+            assert not re.search(r"b'|\\x|V\d", repr(tensor))
+        with dlw.from_buffer(bytes(16)) as raw:
+            assert repr(raw).startswith("Tensor([0, 0, 0, ..., 0, 0, 0], ")
 
 
 def values(tensor):

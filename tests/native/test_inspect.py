@@ -1,5 +1,6 @@
 """Where memory is: what dlw.inspect() finds."""
 
+import re
 import sys
 import threading
 from types import ModuleType, SimpleNamespace
@@ -9,6 +10,7 @@ import pytest
 from conftest import IN_PYODIDE
 
 import dlpack_web as dlw
+from dlpack_web._inspect import DEVICE_FACTS, Report
 
 
 def holders(report):
@@ -35,6 +37,15 @@ def test_tensors_are_found_by_name():
     x.release()
     y.release()
     assert dlw.inspect(names).tensors == []
+
+
+def test_counts_of_a_device_are_not_shown_as_bytes():
+    facts = dict.fromkeys(DEVICE_FACTS, 7)
+    html = Report([], 0, 0, [{"device": "d"} | facts])._repr_html_()
+    shown = dict(re.findall(r"<td[^>]*>(\w+)</td><td[^>]*>([^<]*)</td>", html))
+    counts = {"buffers", "created", "reused", "copies", "taken"}
+    assert {name for name, text in shown.items() if text == "7"} == counts
+    assert {name for name, text in shown.items() if text == "7 B"} == {*facts} - counts
 
 
 class Model:

@@ -71,20 +71,35 @@ def test_explaining_never_hides_the_error():
     [
         lambda t: t.to_device("webgpu"),
         lambda t: t.to_device("webgpu:0"),
-        lambda t: t.js,
-        lambda t: dlw.to_js(t),
-        lambda t: dlw.from_js([1]),
         lambda t: dlw.empty(2, device="webgpu"),
         lambda t: dlw.webgpu.use_device(object()),
         lambda t: dlw.from_dlpack(t, device="webgpu"),
     ],
 )
-def test_cpython_says_that_it_is_no_browser(use):
+def test_cpython_says_what_webgpu_needs(use):
     with (
         dlw.empty(2) as tensor,
-        pytest.raises(BufferError, match=r"need a browser.*CPU tensors work"),
+        pytest.raises(BufferError, match=r"package wgpu.*CPU tensors work"),
     ):
         use(tensor)
+
+
+@pytest.mark.skipif(sys.platform == "emscripten", reason="there is a browser here")
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda t: t.js,
+        lambda t: dlw.to_js(t),
+        lambda t: dlw.from_js([1]),
+        lambda t: asyncio.run(dlw.adapter("tfjs", None)),
+        lambda t: asyncio.run(dlw.webgpu.share_device()),
+    ],
+)
+def test_only_javascript_needs_a_browser(use):
+    with dlw.empty(2) as tensor, pytest.raises(BufferError) as caught:
+        use(tensor)
+    assert str(caught.value).startswith("JavaScript needs a browser, through Pyodide; ")
+    assert "WebGPU" not in str(caught.value)
 
 
 def test_numpy_is_not_needed(host_python):
@@ -113,7 +128,8 @@ def test_cpu_tensor_has_no_gpu_buffer():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        (([1, 2],), TypeError, "argument 0 is a list"),
+        (([1, 2],), TypeError, "argument 0 has type list; a kernel takes Tensors"),
+        ((np.zeros(2),), TypeError, "argument 0 has type ndarray; a kernel"),
         ((), TypeError, "at least one tensor"),
     ],
 )
@@ -158,8 +174,6 @@ def test_features_without_a_browser(host_python):
     "use",
     [
         lambda: asyncio.run(dlw.webgpu.request_device()),
-        lambda: asyncio.run(dlw.webgpu.share_device()),
-        lambda: asyncio.run(dlw.adapter("ort", None)),
         lambda: asyncio.run(dlw.webgpu.from_image(None)),
         lambda: dlw.empty(3, device="webgpu:0"),
         lambda: dlw.from_gpu_buffer(None, 3, "float32", device="webgpu:0"),
@@ -167,9 +181,136 @@ def test_features_without_a_browser(host_python):
         dlw.webgpu.stats,
     ],
 )
-def test_whatever_needs_a_browser_says_so(use):
-    with pytest.raises(BufferError, match=r"need a browser"):
+def test_what_needs_webgpu_says_so(use):
+    with pytest.raises(
+        BufferError, match=r"^WebGPU outside of a browser needs the package"
+    ):
         use()
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("zeros", "dlw.empty(shape)"),
+        ("asarray", "dlw.from_dlpack(x)"),
+        ("array", "dlw.from_dlpack(np.array(x))"),
+        ("tensor", "dlw.from_dlpack(np.array(x))"),
+        ("from_numpy", "dlw.from_dlpack(x)"),
+        ("load", "await dlw.open(source)"),
+        ("Kernel", "dlw.webgpu.Kernel"),
+        ("request_device", "dlw.webgpu.request_device"),
+        ("stats", "dlw.webgpu.stats"),
+        ("float32", "'float32'"),
+        ("onnxruntime_", None),
+        ("_zeros", None),
+        ("nonsense", None),
+    ],
+)
+def test_names_of_other_libraries_have_hints(name, way):
+    assert not hasattr(dlw, name)
+    assert name not in dir(dlw)
+    with pytest.raises(AttributeError) as caught:
+        getattr(dlw, name)
+    said = f"module 'dlpack_web' has no attribute {name!r}"
+    if way is None:
+        assert str(caught.value) == said
+    else:
+        assert str(caught.value).startswith(f"{said}: use ")
+        assert way in str(caught.value)
+    assert (caught.value.name, caught.value.obj) == (name, dlw)
+
+
+@pytest.mark.parametrize("name", ["empty", "from_dlpack", "DType", "open"])
+def test_names_of_the_package_are_not_webgpus(name):
+    assert not hasattr(dlw.webgpu, name)
+    with pytest.raises(
+        AttributeError, match=rf"'dlpack_web\.webgpu'.*: use dlw\.{name}$"
+    ):
+        getattr(dlw.webgpu, name)
+
+
+def test_hints_are_no_names():
+    names = {}
+    exec("from dlpack_web import *", names)  # noqa: S102 - that is its meaning
+    assert set(names) - {"__builtins__"} == set(dlw.__all__)
+    with pytest.raises(ImportError, match="zeros"):
+        exec("from dlpack_web import zeros")  # noqa: S102
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda t: t + 1,
+        lambda t: 1 - t,
+        lambda t: -t,
+        lambda t: t < 1,
+        lambda t: t.sum,
+        lambda t: t.argmax,
+    ],
+)
+def test_arithmetic_on_a_gpu_names_what_is_there(use):
+    """An array of a GPU tensor is a copy: it shares no memory."""
+    gpu = dlw.from_dlpack(Forged(device_type=15, data=7))
+    with gpu, pytest.raises((TypeError, AttributeError)) as caught:
+        use(gpu)
+    assert "shares" not in str(caught.value)
+    assert "await t.to_host()" in str(caught.value)
+    assert "dlw.webgpu.Kernel" in str(caught.value)
+    with dlw.empty(3) as host:
+        for tensor in host, gpu:  # which is released by now
+            with pytest.raises(
+                (TypeError, AttributeError),
+                match=r"np\.asarray\(t\), which shares its memory",
+            ):
+                use(tensor)
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "words"),
+    [
+        (lambda x: x + 1, TypeError, "a str of WGSL, not a function"),
+        (np.zeros(3), TypeError, "a str of WGSL, not an ndarray"),
+        (b"fn main() {}", TypeError, "a str of WGSL, not a bytes"),
+        ("x + 1", ValueError, r"'x \+ 1' declares no function"),
+        ("", ValueError, "'' declares no function"),
+        ("kernel.wgsl", ValueError, r"open\(path\).read\(\)"),
+        ("__global__ void f(float* x) {}", ValueError, "declares no function"),
+        ("@compute fn go() {}", ValueError, r"no function 'main'.*entry="),
+    ],
+)
+def test_what_is_no_shader(source, error, words):
+    with pytest.raises(error, match=words):
+        dlw.webgpu.Kernel(source)
+
+
+def test_a_kernel_shows_what_it_is():
+    kernel = dlw.webgpu.Kernel("fn main() {}")
+    assert repr(kernel) == "<Kernel 'main'>"
+    named = dlw.webgpu.Kernel("fn go() {}", "go", label="double")
+    assert repr(named) == "<Kernel 'double', entry 'go'>"
+
+
+@pytest.mark.parametrize(
+    ("source", "converts"),
+    [
+        (np.zeros(2), True),
+        (np.zeros(2, "f2"), True),
+        (np.zeros(2, "i4"), False),
+        (np.zeros(2, "c8"), False),
+        (np.zeros(3), False),
+    ],
+    ids=str,
+)
+def test_writing_another_dtype_says_whether_it_can_be_converted(source, converts):
+    with dlw.empty(2) as tensor:
+        with pytest.raises(BufferError, match="cannot be written over") as caught:
+            tensor.write(source)
+        assert ("convert=True" in str(caught.value)) is converts
+        if converts:
+            tensor.write(source, convert=True)
+        else:
+            with pytest.raises(BufferError):
+                tensor.write(source, convert=True)
 
 
 @pytest.mark.parametrize(
