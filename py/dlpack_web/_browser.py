@@ -101,6 +101,7 @@ def _translated(error: Any) -> BaseException:
 
 def _in_python(message: str) -> str:
     """Names what Python has where a message names what JavaScript calls it."""
+    message = message.replace("; convert: true converts", "; convert=True converts")
     return re.sub(
         r"requestDevice\(\{ (\w+): (\d+) \}\)", r"request_device(\1=\2)", message
     )

@@ -142,10 +142,10 @@ class Kernel:
     def _check_count(self, views: Sequence[Any]) -> None:
         bindings = self._shader.bindings
         if bindings is not None and len(views) != len(bindings):
-            names = ",".join(binding.name for binding in bindings)
+            names = ", ".join(binding.name for binding in bindings) or "none"
             raise ValueError(
-                f'kernel "{self._label}" declares {len(bindings)} bindings ({names}); '
-                f"{len(views)} arguments were given"
+                f'kernel "{self._label}" takes an argument for each binding that it '
+                f"declares ({names}): {len(bindings)}, not {len(views)}"
             )
 
     def _checked_groups(

@@ -25,7 +25,7 @@ from ._desktop_buffers import (
 )
 from ._desktop_state import COPY_DST, MAP_READ, Record, Slot, record_with, table
 from ._desktop_work import ask, attempt, check_usable, operate
-from ._dtype import DType, dtype_of
+from ._dtype import DType, can_convert, dtype_of
 
 # C packs every piece into the same memory.
 _packing = threading.Lock()
@@ -51,7 +51,8 @@ def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
     there = dtype_of(source._dtype)
     same = there == view.dtype and source.padded == view.padded
     if source.shape != view.shape or not (same or convert):
-        way = "; convert=True converts" if source.shape == view.shape else ""
+        fits = source.shape == view.shape and can_convert(there, view.dtype)
+        way = "; convert=True converts" if fits else ""
         raise BufferError(
             f"{there} of shape {source.shape} cannot be written over {view}: shape and "
             f"dtype must be the same{way}"

@@ -210,6 +210,15 @@ def dtype_of(packed: int) -> DType:
     return DType(scalar if lanes == 1 else f"{scalar}x{lanes}")
 
 
+def can_convert(source: DType, target: DType) -> bool:
+    """Whether the C core converts between two dtypes: for messages alone, it makes a tensor."""
+    try:
+        _core._convert(_core._empty((0,), source._packed, False), target._packed)
+    except BufferError:
+        return False
+    return True
+
+
 def is_scalar(name: object) -> bool:
     """Whether DLPack has a dtype of one lane of that name."""
     return name in _PACKED

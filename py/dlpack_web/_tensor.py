@@ -18,7 +18,14 @@ from . import _browser, _core, _show, _views
 from ._arrays import byte_strides, view_array
 from ._core import CopyError, ReleasedError
 from ._device import CPU, Device, DLDeviceType, parse_device, webgpu_device
-from ._dtype import DType, dtype_of, element_dtype, np_dtype, parse_dtype
+from ._dtype import (
+    DType,
+    can_convert,
+    dtype_of,
+    element_dtype,
+    np_dtype,
+    parse_dtype,
+)
 from ._explain import explain
 from ._hints import Hints, Reading
 from ._home import home, is_loaded
@@ -439,7 +446,8 @@ class Tensor(_core.Tensor, Hints):
     def _check_write(self, source: "Tensor", convert: bool) -> None:
         same = source.dtype == self.dtype and source.padded == self.padded
         if source.shape != self.shape or not (same or convert):
-            way = "; convert=True converts" if _converts(source, self) else ""
+            fits = source.shape == self.shape and can_convert(source.dtype, self.dtype)
+            way = "; convert=True converts" if fits else ""
             raise BufferError(
                 f"{source._facts_alone()} cannot be written over {self._facts_alone()}: "
                 f"shape and dtype must be the same{way}"
@@ -673,17 +681,6 @@ def _hold(x: Any) -> Tensor:
 def _like(tensor: Tensor) -> Tensor:
     """Fresh CPU memory for the elements of a tensor."""
     return made(_core._empty(tensor.shape, tensor._dtype, tensor.padded))
-
-
-def _converts(source: Tensor, target: Tensor) -> bool:
-    """Whether `target.write(source, convert=True)` knows these dtypes, and the shapes fit."""
-    if source.shape != target.shape:
-        return False
-    try:
-        _core._convert(_core._empty((0,), source._dtype, False), target._dtype)
-    except BufferError:
-        return False
-    return True
 
 
 def _overwrite(target: memoryview, source: memoryview, bits: int) -> None:

@@ -2,10 +2,11 @@
 
 import asyncio
 import inspect
+import traceback
 
 import numpy as np
 import pytest
-from gpu_world import USAGE, destroy, make_buffer
+from gpu_world import USAGE, destroy, make_buffer, only_in_a_page
 
 import dlpack_web as dlw
 
@@ -116,8 +117,80 @@ async def test_wgsl_that_does_not_compile():
 
 
 def test_more_tensors_than_bindings():
-    with on_gpu() as a, on_gpu() as b, pytest.raises(ValueError, match="1 bindings"):
-        dlw.webgpu.Kernel(IDLE)(a, b)
+    with on_gpu() as a, on_gpu() as b:
+        with pytest.raises(ValueError, match=r"it declares \(x\): 1, not 2"):
+            dlw.webgpu.Kernel(IDLE)(a, b)
+        empty = dlw.webgpu.Kernel("@compute @workgroup_size(1) fn main() {}")
+        with pytest.raises(ValueError, match=r"it declares \(none\): 0, not 1"):
+            empty(a, workgroups=1)
+
+
+@pytest.mark.parametrize(
+    ("source", "converts"),
+    [
+        (np.zeros(4), True),
+        (np.zeros(4, "f2"), True),
+        (np.zeros(4, "i4"), False),
+        (np.zeros(3), False),
+    ],
+    ids=["float64", "float16", "int32", "shape"],
+)
+async def test_writing_another_dtype_says_whether_it_can_be_converted(source, converts):
+    with on_gpu() as tensor:
+        with pytest.raises(BufferError, match="cannot be written over") as caught:
+            tensor.write(source)
+        assert ("convert=True converts" in str(caught.value)) is converts
+        assert "convert: " not in str(caught.value)
+        if converts:
+            tensor.write(source + 1, convert=True)
+            assert (await tensor.to_host() == 1).all()
+
+
+@only_in_a_page("JavaScript")
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [([1], "a list"), (None, "a NoneType"), (1.5, "a float")],
+    ids=str,
+)
+def test_from_js_talks_python_about_what_is_pythons(given, name):
+    with pytest.raises(TypeError) as caught:
+        dlw.from_js(given)
+    assert str(caught.value).startswith(
+        f"from_js takes an object of JavaScript, not {name}: dlw.from_dlpack("
+    )
+    told = "".join(traceback.format_exception(caught.value))
+    assert told.count("Error: ") == 1
+    assert dlw.from_js(np.arange(3)).numpy().tolist() == [0, 1, 2]
+    assert dlw.from_js(b"abc").numpy().tolist() == [97, 98, 99]
+
+
+@only_in_a_page("JavaScript")
+@pytest.mark.parametrize("library", [None, 5, np], ids=["None", "int", "a module"])
+async def test_adapters_need_their_library(library):
+    for name in "tfjs", "ort", "jax", "opencv", "three", "transformers":
+        with pytest.raises(TypeError, match=rf"js\.{name}, not "):
+            await dlw.adapter(name, library)
+    with pytest.raises(TypeError, match='no adapter "tf"'):
+        await dlw.adapter("tf", library)
+
+
+@only_in_a_page("JavaScript")
+def test_javascripts_tensor_of_a_tensor_that_is_gone():
+    with pytest.raises(
+        Exception, match=r"keep it, and in Python the Tensor whose \.js it is"
+    ):
+        dlw.from_dlpack(np.arange(6.0)[::2]).js.data  # noqa: B018
+    tensor = dlw.from_dlpack(np.arange(6.0)[::2])
+    assert tensor.js.data.length == 5
+    tensor.release()
+
+
+def test_tensors_on_a_gpu_show_no_elements():
+    with on_gpu() as tensor:
+        assert repr(tensor) == (
+            f"Tensor(shape=(4,), dtype='float32', device='{tensor.device}')"
+        )
+        assert repr(tensor.device) == f"<Device {tensor.device}>"
 
 
 def test_released_tensor():

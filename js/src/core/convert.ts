@@ -16,14 +16,19 @@ const PAIRS = new Set([
 /** The name of a dtype's lanes, which are converted one by one. */
 const laneOf = ({ name }: DType) => laneName(name);
 
+/** Whether there is a conversion between two dtypes. */
+export function canConvert(from: DType, to: DType): boolean {
+  const lanes = from.packed >>> 16 === to.packed >>> 16;
+  return lanes && PAIRS.has(`${laneOf(from)} ${laneOf(to)}`);
+}
+
 /**
  * Throws UnsupportedError unless elements of `from` may become elements of `to`.
  *
  * @param what - names the tensor in the message
  */
 export function checkConversion(from: DType, to: DType, what: string): void {
-  const lanes = from.packed >>> 16 === to.packed >>> 16;
-  if (lanes && PAIRS.has(`${laneOf(from)} ${laneOf(to)}`)) return;
+  if (canConvert(from, to)) return;
   throw new UnsupportedError(
     `${what} cannot become ${to.name} on the way: float64, complex128, int64 and uint64 become half ` +
       "as wide, float32 becomes float16 or bfloat16 and back; convert the array itself",

@@ -8,7 +8,7 @@ import type {
   Needs,
 } from "../exchange/types.js";
 import { ArrayStorage, packedArray } from "./arrays.js";
-import { checkConversion, convertElements } from "./convert.js";
+import { canConvert, checkConversion, convertElements } from "./convert.js";
 import { CPU_DEVICE, type Device } from "./device.js";
 import { CPU, WEBGPU } from "./dlpack.js";
 import {
@@ -470,10 +470,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
       from._check();
       const same = from._type === this._type;
       if (!sameShape(from._shape, this._shape) || !(same || convert)) {
-        throw new UnsupportedError(`${from} cannot be written over ${this}`, {
-          given: from.dtype,
-          needed: this.dtype,
-        });
+        const fits = sameShape(from._shape, this._shape) && canConvert(from._type, this._type);
+        const way = fits ? "; convert: true converts" : "";
+        throw new UnsupportedError(
+          `${from} cannot be written over ${this}: shape and dtype must be the same${way}`,
+          { given: from.dtype, needed: this.dtype },
+        );
       }
       if (!same) checkConversion(from._type, this._type, `${from}`);
       if (this.readOnly || this._strides !== null) {
@@ -611,9 +613,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /** @internal Throws if released. */
   _check(): void {
     if (this._handle !== 0) return;
-    throw new ReleasedError(`${this} was released; release after the last use`, {
-      device: this.device,
-    });
+    throw new ReleasedError(
+      `${this} was released: keep it, and in Python the Tensor whose .js it is, until after the last use`,
+      {
+        device: this.device,
+      },
+    );
   }
 
   /** @internal Gives the hold up to the caller, who releases it; for this tensor it is over. */

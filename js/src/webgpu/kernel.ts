@@ -158,8 +158,9 @@ export class Kernel {
     const { bindings } = this.#shader;
     if (bindings === null || args.length === bindings.length) return;
     throw new RangeError(
-      `kernel "${this.#label}" declares ${bindings.length} bindings ` +
-        `(${bindings.map(({ name }) => name)}); ${args.length} arguments were given`,
+      `kernel "${this.#label}" takes an argument for each binding that it declares ` +
+        `(${bindings.map(({ name }) => name).join(", ") || "none"}): ${bindings.length}, not ` +
+        `${args.length}`,
     );
   }
 
