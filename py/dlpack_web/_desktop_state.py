@@ -197,7 +197,18 @@ def _let_go() -> None:
         finally:
             _lock.release()
         for call in calls:  # somebody else's code: not while the table is ours alone
-            call()
+            _Last(call)
+
+
+class _Last:
+    """Calls a function at once, from its own finalizer: what that raises is no error of the
+    operation that runs meanwhile, and goes to sys.unraisablehook."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+
+    def __del__(self) -> None:
+        self._call()
 
 
 _core._on_gpu_drop(_on_drop)

@@ -103,7 +103,7 @@ def stats() -> list[dict[str, Any]]:
     how many copies, one for each tensor; taken: buffers that others got by
     `gpu_buffer`, which the garbage collector frees.
 
-    >>> device = await dlw.webgpu.request_device()
+    >>> device = await dlw.webgpu.request_device(label="counted")
     >>> t = dlw.from_dlpack(np.arange(3.0), device=device)
     >>> [row["up"] for row in dlw.webgpu.stats() if row["device"] == str(device)]
     [24]

@@ -111,6 +111,72 @@ def test_release_is_called_once_after_the_last_view(views, device):
     forget(release)
 
 
+@pytest.mark.parametrize("how", ["release", "end", "garbage"])
+async def test_release_may_call_back_with_the_same_tensor_and_buffer(how, device):
+    """It is somebody else's code, and runs when nothing of the tensor is half done."""
+    buffer = buffer_of(device, np.arange(4, dtype="float32"))
+    told, lent, counts = [], [], [live()]
+
+    def on_release():
+        counts.append(live())
+        if kept:
+            kept[0].release()  # again
+        held = [row for row in dlw.inspect({}).tensors if row.device == str(device)]
+        told.append((len(held), [each.released for each in kept]))
+        if len(told) == 1:
+            lent.append(lend())
+
+    def lend():
+        options = {"device": device, "release": release}
+        return dlw.from_gpu_buffer(buffer, 4, "float32", **options)
+
+    release = callback(on_release)
+    tensor = lend()
+    kept = [tensor] if how == "release" else []
+    if how == "release":
+        tensor.release()
+    elif how == "garbage":
+        loop = [tensor]
+        loop.append(loop)
+        del loop
+    del tensor
+    gc.collect()
+    assert told == [(0, [True] * len(kept))]
+    assert counts[1] == counts[0]  # the hold was gone
+    (again,) = lent
+    assert (await again.to_host()).tolist() == [0, 1, 2, 3]
+    again.write(np.ones(4, "float32"))
+    again.release()
+    again.release()
+    assert len(told) == 2
+    assert (
+        np.frombuffer(await bytes_of(device, buffer, 16), "float32").tolist() == [1] * 4
+    )
+    forget(release)
+
+
+def test_release_may_request_kernels_and_uploads(device):
+    """The table of buffers is changed by what is called while it changes."""
+    made = []
+
+    def on_release():
+        with dlw.from_dlpack(np.arange(3.0), device=device) as tensor:
+            made.append(dlw.empty(4, device=device))
+            made.append(tensor[1:])
+
+    release = callback(on_release)
+    buffer = buffer_of(device, np.zeros(4, "float32"))
+    for _ in range(5):
+        dlw.from_gpu_buffer(
+            buffer, 4, "float32", device=device, release=release
+        ).release()
+    assert len(made) == 10
+    assert [tensor.shape for tensor in made] == [(4,), (2,)] * 5
+    for tensor in made:
+        tensor.release()
+    forget(release)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

@@ -352,6 +352,29 @@ def test_release_may_use_the_library(device):
     tensor.release()
 
 
+def test_a_release_that_raises_spoils_nothing_else(device, monkeypatch):
+    """What is dropped while the table is in use is let go afterwards, in somebody's call."""
+    seen, calls = [], []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: seen.append(what.exc_value))
+
+    def fails():
+        calls.append("fails")
+        raise ValueError("a release of others")
+
+    buffer = make_buffer(device, 16)
+    tensors = [
+        dlw.from_gpu_buffer(buffer, 4, "float32", device=device, release=release)
+        for release in (fails, lambda: calls.append("works"), fails)
+    ]
+    with _desktop_state.table():
+        for tensor in tensors:
+            tensor.release()
+        assert calls == []
+    assert calls == ["fails", "works", "fails"]
+    assert [str(error) for error in seen] == ["a release of others"] * 2
+    seen.clear()
+
+
 USES = """
 import asyncio, sys
 sys.path[:0] = {path!r}
