@@ -428,6 +428,18 @@ print(dlw.webgpu.stats())
     assert said.endswith("[]\n")
 
 
+def test_without_options_the_first_device_is_given_whoever_made_it():
+    said = ask(f"""
+import asyncio, sys, wgpu
+sys.path[:0] = {sys.path!r}
+import dlpack_web as dlw
+theirs = dlw.webgpu.use_device(wgpu.gpu.request_adapter_sync().request_device_sync())
+labelled = asyncio.run(dlw.webgpu.request_device(label="ours"))
+print(asyncio.run(dlw.webgpu.request_device()) == theirs != labelled)
+""")
+    assert said.split() == ["True"]
+
+
 def test_two_threads_that_request_a_device_get_one():
     said = ask(f"""
 import asyncio, sys, threading
