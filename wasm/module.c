@@ -147,8 +147,8 @@ static PyObject *core_raw(PyObject *module, PyObject *obj) {
   return object != NULL ? Py_BuildValue("(NL)", object, (long long)offset) : NULL;
 }
 
-/* Bytes one after the other, as of a file, are elements of any width that divides them.
- * Whether they are such bytes; their shape then counts elements. */
+/* Contiguous bytes, as of a file, are elements of any width that divides them. Whether
+ * they are such bytes; their shape then counts elements. */
 static int join_bytes(DLTensor *dl, uint32_t width, uint32_t bits) {
   if (width != 1 || bits <= 8 || bits % 8 != 0 || dl->ndim != 1) return 0;
   if (dl->shape[0] % (bits / 8) != 0 || dl->strides[0] != 1) return 0;
@@ -156,6 +156,8 @@ static int join_bytes(DLTensor *dl, uint32_t width, uint32_t bits) {
   return 1;
 }
 
+/* Another dtype of the same width, or of contiguous bytes. None: there the elements
+ * would be misaligned. */
 static PyObject *core_typed(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *obj;
@@ -168,15 +170,16 @@ static PyObject *core_typed(PyObject *module, PyObject *args) {
   uint32_t width = dlw_itemsize(dl->dtype);
   dl->dtype = dlw_dtype_unpack(packed);
   tensor->managed.flags |= padded_flag(padded);
-  dlw_status status = dlw_check(dl, tensor->managed.flags);
   uint32_t bits = dlw_element_bits(dl->dtype, tensor->managed.flags);
-  if (status == DLW_OK && join_bytes(dl, width, bits)) width = bits / 8;
+  if (join_bytes(dl, width, bits)) width = bits / 8;
+  /* Not before: as so many elements the bytes would reach beyond the heap. */
+  dlw_status status = dlw_check(dl, tensor->managed.flags);
   if (status == DLW_OK && bits != width * 8) status = DLW_BAD_DTYPE;
-  if (status == DLW_OK && !dlw_is_aligned(dl)) status = DLW_MISALIGNED;
-  if (status == DLW_OK) return dlw_tensor_object(tensor);
-  dlw_raise(status, dl);
+  if (status == DLW_OK && dlw_is_aligned(dl)) return dlw_tensor_object(tensor);
+  if (status != DLW_OK) dlw_raise(status, dl);
   dlw_release_quietly(tensor);
-  return NULL;
+  if (status != DLW_OK) return NULL;
+  Py_RETURN_NONE;
 }
 
 static PyObject *core_convert(PyObject *module, PyObject *args) {

@@ -306,12 +306,8 @@ def _view_of(file: Local, entry: Entry) -> Tensor | None:
     if not isinstance(file, Memory) or entry.nbytes == 0 or entry.dtype.bits % 8:
         return None
     memory = file.elements(entry.start, entry.nbytes)
-    try:
-        return made(_core._typed(memory, entry.dtype._packed, False))
-    except BufferError as error:
-        if "align" in str(error):
-            return None
-        raise
+    view = _core._typed(memory, entry.dtype._packed, False)
+    return None if view is None else made(view)
 
 
 def pieces(file: Local, entry: Entry, archive: Archive | None) -> Generator[Tensor]:
