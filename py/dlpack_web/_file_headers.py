@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, NoReturn
 from ._dtype import DType
 
 NPY_MAGIC = b"\x93NUMPY"
-# NumPy writes less than 200 bytes; a header of 64 dimensions has less than 2000.
-_MAX_NPY_HEADER = 1 << 16
+# As NumPy's reader; a header of 64 dimensions has less than 2000.
+_MAX_NPY_HEADER = 10_000
 # The largest that safetensors' own reader takes.
 _MAX_SAFETENSORS_HEADER = 100_000_000
 # As JavaScript counts: exact as a double, in bytes, whatever the element.
@@ -50,7 +50,9 @@ _SAFETENSORS = {
     "U32": "uint32",
     "U64": "uint64",
     "F8_E4M3": "float8_e4m3fn",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
     "F8_E5M2": "float8_e5m2",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
     "F8_E8M0": "float8_e8m0fnu",
     "F16": "float16",
     "BF16": "bfloat16",
@@ -59,6 +61,11 @@ _SAFETENSORS = {
     "C64": "complex64",
 }
 _TAGS = {name: tag for tag, name in _SAFETENSORS.items()}
+# Bits of dtypes that safetensors has and that cannot be loaded: the format does not say
+# in which order elements lie in a byte.
+_SUB_BYTE = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
+# What newer versions of safetensors may call other dtypes.
+_TAG = re.compile(r"[A-Z][A-Z0-9_]{0,31}")
 # Kinds that .npy files have and DLPack lacks.
 _KINDS = {
     "O": "Python objects, which are pickled: loading them runs code that came with the "
@@ -81,6 +88,16 @@ class Entry(NamedTuple):
     dtype: DType
     shape: tuple[int, ...]
     columns: bool
+    start: int
+    nbytes: int
+
+
+class Unreadable(NamedTuple):
+    """A tensor in a file that cannot be loaded. dtype: what the file calls it."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
     start: int
     nbytes: int
 
@@ -143,11 +160,16 @@ def npy_preamble(head: bytes, what: str) -> tuple[int, int]:
     return 10 if major == 1 else 12, header
 
 
+# Blanks and integers as Python's tokenizer takes them; L is of Python 2.
+_B = r"[ \t\r\n\f]*"
+_INT = rf"{_B}-?(?:0|[1-9][0-9]*)L?{_B}"
 _PAIR = re.compile(
-    r"""\s*(?:'(descr|fortran_order|shape)'|"(descr|fortran_order|shape)")\s*:\s*"""
+    rf"""{_B}(?:'(descr|fortran_order|shape)'|"(descr|fortran_order|shape)"){_B}:{_B}"""
     r"""(?:'([^'"\\]*)'|"([^'"\\]*)"|(True|False)|"""
-    r"""(\((?:\s*-?[0-9]+L?\s*,)*\s*(?:-?[0-9]+L?\s*)?\))|(\[))\s*"""
+    rf"""(\((?:{_INT},)*(?:{_INT}|{_B})\))|(\[)){_B}"""
 )
+# Python takes no blanks at the start of a line behind it.
+_NPY_END = re.compile(rf"{_B}\}}[ \t]*[\r\n]*")
 
 
 def parse_npy(header: bytes, what: str) -> tuple[DType, tuple[int, ...], bool]:
@@ -201,7 +223,7 @@ def _dict_of(text: str, what: str) -> dict[str, Any]:
             at += 1
         elif text[at : at + 1] != "}":
             wrong()
-    if len(found) != 3 or not re.fullmatch(r"\s*\}\s*", text[at:]):
+    if len(found) != 3 or not _NPY_END.fullmatch(text, at):
         wrong()
     return found
 
@@ -273,9 +295,9 @@ def safetensors_length(head: bytes, size: int, what: str) -> int:
 
 def parse_safetensors(
     header: bytes, size: int, what: str
-) -> tuple[list[Entry], dict[str, str]]:
-    """The tensors, in the order in which they lie in a file of that size, and what it says
-    of itself. They lie one behind the other, without holes, and fill it to its end."""
+) -> tuple[list[Entry | Unreadable], dict[str, str]]:
+    """The tensors, in the order in which they lie in a file of that size, and its
+    metadata. The tensors are contiguous and fill the file to its end."""
     found = _strict_json(header, what)
     origin = 8 + len(header)
     metadata = found.pop("__metadata__", {})
@@ -308,6 +330,12 @@ def _strict_json(header: bytes, what: str) -> dict[str, Any]:
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
+        for pair in pairs:
+            for each in pair:
+                if isinstance(each, str) and is_broken(each):
+                    malformed(
+                        what, f"its header has a lone surrogate, in {each!a:.100}"
+                    )
         if len(made) < len(pairs):
             twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
             malformed(what, f"its header has {json.dumps(twice):.100} twice")
@@ -339,7 +367,16 @@ def _strict_json(header: bytes, what: str) -> dict[str, Any]:
     return found
 
 
-def _entry_of(name: str, facts: Any, origin: int, what: str) -> Entry:
+def is_broken(text: str) -> bool:
+    """Whether there are lone surrogates, which UTF-8 cannot encode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _entry_of(name: str, facts: Any, origin: int, what: str) -> Entry | Unreadable:
     which = f"{what}: tensor {name!r}"
     keys = {"dtype", "shape", "data_offsets"}
     if not isinstance(facts, dict) or not keys <= facts.keys():
@@ -349,18 +386,25 @@ def _entry_of(name: str, facts: Any, origin: int, what: str) -> Entry:
     tag, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
     if not (isinstance(tag, str) and isinstance(shape, list) and _is_pair(offsets)):
         malformed(which, "dtype, shape and data_offsets [begin, end] are needed")
-    if tag not in _SAFETENSORS:
+    dtype = DType(_SAFETENSORS[tag]) if tag in _SAFETENSORS else None
+    bits = _SUB_BYTE.get(tag) if dtype is None else dtype.bits
+    if bits is None and not _TAG.fullmatch(tag):
         malformed(which, f"dtype {tag!r:.100}: {', '.join(_SAFETENSORS)} are supported")
-    dtype = DType(_SAFETENSORS[tag])
     dims = check_shape(shape, which)
-    nbytes = nbytes_of(dtype, dims)
     begin, end = offsets
-    if end - begin != nbytes:
-        malformed(
-            which,
-            f"shape {shape} of {tag} takes {nbytes} bytes, data_offsets give it "
-            f"{end - begin}",
-        )
+    nbytes = end - begin
+    if bits is not None:
+        needed, rest = divmod(prod(dims) * bits, 8)
+        if rest:
+            malformed(which, f"shape {shape} of {tag} ends within a byte")
+        if nbytes != needed:
+            malformed(
+                which,
+                f"shape {shape} of {tag} takes {needed} bytes, data_offsets give it "
+                f"{nbytes}",
+            )
+    if dtype is None:
+        return Unreadable(name, tag, dims, origin + begin, nbytes)
     return Entry(name, dtype, dims, False, origin + begin, nbytes)
 
 

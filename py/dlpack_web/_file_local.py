@@ -1,15 +1,17 @@
 """Files that Python itself can see: bytes, and paths, which are mapped into memory on the
 desktop and read piece by piece in the browser."""
 
+import errno
 import io
 import mmap
+import os
 import sys
 import zipfile
 import zlib
 from collections.abc import Buffer, Generator, Iterator
 from contextlib import contextmanager
 from math import prod
-from os import PathLike
+from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 from . import _core
@@ -17,6 +19,7 @@ from ._dtype import DType
 from ._file_headers import (
     NPY_MAGIC,
     Entry,
+    Unreadable,
     check_shape,
     check_size,
     looks_like_safetensors,
@@ -54,9 +57,9 @@ class Memory:
 class Disk:
     """A file of Pyodide's file system, where mapping would copy it."""
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str) -> None:
         self._file = io.FileIO(path)
-        self.name = str(path)
+        self.name = path
         self.size = self._file.seek(0, io.SEEK_END)
 
     def read(self, start: int, count: int) -> bytes:
@@ -65,8 +68,7 @@ class Disk:
 
     @contextmanager
     def reading(self, start: int) -> Iterator["Reading"]:
-        self._file.seek(start)
-        yield Reading(self._file, self.name)
+        yield Reading(self._file, self.name, start)
 
     def stream(self) -> Any:
         return self._file
@@ -77,33 +79,47 @@ class Disk:
 
 
 class Reading:
-    """Takes elements out of a file, one piece after the other."""
+    """Takes elements out of a file, one piece after the other. at: where they begin in a
+    file that others read from, too."""
 
-    def __init__(self, file: Any, name: str) -> None:
-        self._file, self._name = file, name
+    def __init__(self, file: Any, name: str, at: int | None = None) -> None:
+        self._file, self._name, self._at = file, name, at
 
     def into(self, memory: memoryview) -> None:
         """Fills it; BufferError where the file ends before."""
-        at = 0
-        while at < memory.nbytes:
-            count = self._file.readinto(memory[at : at + PIECE])
+        filled = 0
+        while filled < memory.nbytes:
+            if self._at is not None:
+                self._file.seek(self._at)
+            count = self._file.readinto(memory[filled : filled + PIECE])
             if not count:
                 malformed(self._name, "it ended while it was read")
-            at += count
+            filled += count
+            if self._at is not None:
+                self._at += count
 
 
 Local = Memory | Disk
 
 
-def open_path(path: str | PathLike[str]) -> Local:
-    """A file by its path. OSError as `open` of Python raises it."""
+def open_path(path: str) -> Local:
+    """A file by its path. OSError as `open` of Python raises it, and for what is no regular
+    file."""
+    mode = os.stat(path).st_mode
+    if not S_ISREG(mode) and not S_ISDIR(mode):  # of which `open` says that it is one
+        raise OSError(
+            errno.EINVAL,
+            "it is no regular file: read it, and open its bytes",
+            path,
+        )
     if _IN_BROWSER:
         return Disk(path)
     with io.FileIO(path) as file:
-        if file.seek(0, io.SEEK_END) == 0:  # which cannot be mapped
-            return Memory(memoryview(b""), str(path))
+        if file.seek(0, io.SEEK_END) == 0:  # which cannot be mapped, as those of /proc
+            file.seek(0)
+            return Memory(memoryview(file.readall()), path)
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return Memory(memoryview(mapped), str(path))
+    return Memory(memoryview(mapped), path)
 
 
 def open_buffer(buffer: Buffer) -> Local:
@@ -131,8 +147,11 @@ class _Reader(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._memory.nbytes}
-        self._at = max(base[whence] + offset, 0)
-        return self._at
+        at = base[whence] + offset
+        if at < 0:  # as of a file: a directory of a zip may say so
+            raise OSError(errno.EINVAL, "negative seek position")
+        self._at = at
+        return at
 
     def readinto(self, into: Any) -> int:
         part = self._memory[self._at : self._at + len(into)]
@@ -198,7 +217,9 @@ def raw_entry(file: Local, dtype: DType, shape: Any) -> Entry:
     return Entry("", dtype, dims, False, 0, nbytes)
 
 
-def safetensors_entries(file: Local) -> tuple[list[Entry], dict[str, str]]:
+def safetensors_entries(
+    file: Local,
+) -> tuple[list[Entry | Unreadable], dict[str, str]]:
     length = safetensors_length(file.read(0, 8), file.size, file.name)
     return parse_safetensors(file.read(8, length), file.size, file.name)
 

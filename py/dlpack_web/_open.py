@@ -2,18 +2,25 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import closing
 from functools import partial
 from math import prod
-from os import PathLike
+from os import PathLike, fsdecode
 from os.path import exists
 from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
 
 from . import _browser, _core, _file_local, _views
 from ._device import CPU, Device, parse_device
 from ._dtype import DType, parse_dtype
-from ._file_headers import Entry
+from ._file_headers import Entry, Unreadable, malformed
 from ._home import home
 from ._tensor import Tensor, await_default_device, empty, made
 from ._words import type_of
@@ -29,11 +36,14 @@ Progress = Callable[[int, int | None], object]
 class TensorInfo(NamedTuple):
     """What a file says of one of its tensors, before it is loaded.
 
+    dtype: a DType; a plain str, as the file writes it, of a tensor whose dtype is not
+    supported, such as "F4" of safetensors. That tensor cannot be loaded; the others can.
+
     >>> dlw.TensorInfo(dlw.DType("float32"), (2, 3), 24).shape
     (2, 3)
     """
 
-    dtype: DType
+    dtype: DType | str
     shape: tuple[int, ...]
     nbytes: int
 
@@ -112,7 +122,9 @@ class TensorFile(Mapping[str, Tensor]):
         loaded stay as they are.
 
         dtype: in place of the one that the file was opened with. An error, or a task that
-        is cancelled, leaves what was loaded before.
+        is cancelled, leaves what was loaded before. BufferError: a tensor has a dtype that
+        is not supported; nothing is loaded then, and the others load by their names.
+        ReleasedError: the file was closed, also while a tensor was on its way.
 
         >>> data = await dlw.save(None, {"w": dlw.empty((2, 3)), "b": dlw.empty(3)})
         >>> b, w = await (await dlw.open(data)).load("b", "w")
@@ -122,24 +134,53 @@ class TensorFile(Mapping[str, Tensor]):
         how = self._how._replace(
             dtype=self._how.dtype if dtype is None else parse_dtype(dtype)
         )
-        for name in names:
-            self.info(name)
+        for name in names or self._infos:
+            self._check(name)
         return tuple([await self._load(name, how) for name in names or self._infos])
 
-    async def _load(self, name: str, how: _How) -> Tensor:
+    def _check(self, name: str) -> None:
+        """BufferError where that tensor cannot be loaded, KeyError where there is none."""
+        tag = self.info(name).dtype
+        if isinstance(tag, DType):
+            return
+        others = [
+            repr(each)
+            for each, info in self._infos.items()
+            if isinstance(info.dtype, DType)
+        ]
+        named = ", ".join(others[:4] + ["..."] * (len(others) > 4))
+        helps = f"the others can: `await file.load({named})`" if others else ""
+        malformed(
+            self._name,
+            f"tensor {name!r} has dtype {tag}, which is not supported and cannot be "
+            f"loaded; {helps or 'it has no others'}",
+        )
+
+    def _there(self, name: str) -> Tensor | None:
         found = self._loaded.get(name)
-        if found is not None and not found.released:
+        return None if found is None or found.released else found
+
+    async def _load(self, name: str, how: _How) -> Tensor:
+        found = self._there(name)
+        if found is not None:
             return found
         tensor = await self._open().load(name, how)
-        self._loaded[name] = tensor
-        return tensor
+        # Meanwhile it may have been loaded once more, or the file closed.
+        found = self._there(name)
+        if self._inside is None or found is not None:
+            tensor.release()
+        self._open()
+        if found is None:
+            found = self._loaded[name] = tensor
+        return found
 
     def __getitem__(self, name: str) -> Tensor:
-        self.info(name)
-        found = self._loaded.get(name)
-        if found is not None and not found.released:
+        self._check(name)
+        inside = self._open()
+        found = self._there(name)
+        if found is not None:
             return found
-        waits = self._open().waits(self._how)
+        waits = inside.waits(self._how)
         if waits and not home().can_block():
             raise BufferError(
                 f"tensor {name!r} is not loaded yet, and Python cannot wait for it here: "
@@ -251,7 +292,7 @@ def _local(source: Any) -> _file_local.Local | None:
             return None
         return _file_local.open_path(source)
     if isinstance(source, PathLike):
-        return _file_local.open_path(source)
+        return _file_local.open_path(fsdecode(source))
     if _browser.is_js(source):
         return None
     try:
@@ -291,27 +332,34 @@ class _LocalInside:
     """The tensors of a file that Python sees."""
 
     def __init__(self, file: _file_local.Local, format: str) -> None:
-        self._file = file
-        self._archive = _file_local.Archive(file) if format == "npz" else None
+        archive = _file_local.Archive(file) if format == "npz" else None
+        self._file: tuple[_file_local.Local, _file_local.Archive | None] | None
+        self._file = file, archive
         self.metadata: dict[str, str] = {}
-        if self._archive is not None:
-            entries = self._archive.entries
+        entries: Sequence[Entry | Unreadable]
+        if archive is not None:
+            entries = archive.entries
         else:
             entries, self.metadata = _file_local.safetensors_entries(file)
-        self._entries = {entry.name: entry for entry in entries}
+        self._entries = {
+            entry.name: entry for entry in entries if isinstance(entry, Entry)
+        }
         self.infos = {
             entry.name: TensorInfo(entry.dtype, entry.shape, entry.nbytes)
             for entry in entries
         }
 
     async def load(self, name: str, how: _How) -> Tensor:
-        return await _load_local(self._file, self._entries[name], self._archive, how)
+        if self._file is None:
+            raise _core.ReleasedError("the file was closed")
+        file, archive = self._file
+        return await _load_local(file, self._entries[name], archive, how)
 
     def waits(self, how: _How) -> bool:
         return _browser.IN_BROWSER and how.device is not None
 
     def close(self) -> None:
-        del self._file, self._archive
+        self._file = None
 
 
 async def _load_local(
@@ -326,7 +374,11 @@ async def _load_local(
         if dtype != entry.dtype or how.device is not None:
             with flat:
                 flat = flat.to_device(how.device or CPU, dtype=dtype)
-        _tell(how, entry.nbytes, entry.nbytes)
+        try:
+            _tell(how, entry.nbytes, entry.nbytes)
+        except BaseException:
+            flat.release()
+            raise
     else:
         flat = await _to_gpu(file, entry, archive, dtype, how)
     return _file_local.shaped(flat, entry)
@@ -406,6 +458,11 @@ def _for_js(how: _How) -> tuple[int, str | None]:
     return -1 if how.device is None else how.device.id, how.dtype and str(how.dtype)
 
 
+def _dtype_of_js(name: str) -> DType | str:
+    """Dtypes that are not supported come as the file writes them: in capital letters."""
+    return name if name[:1].isupper() else parse_dtype(name)
+
+
 class _JsInside:
     """The tensors of a file that JavaScript has open."""
 
@@ -413,7 +470,7 @@ class _JsInside:
         self._file = file
         self.metadata = file.metadata
         self.infos = {
-            name: TensorInfo(parse_dtype(dtype), tuple(shape), nbytes)
+            name: TensorInfo(_dtype_of_js(dtype), tuple(shape), nbytes)
             for name, dtype, shape, nbytes in file.infos
         }
 

@@ -3,7 +3,8 @@ parsers: tests/js/files.test.mjs and tests/native/test_files.py read them.
 
 A vector is {name, file (base64), options?, tensors? | error?}: what each tensor is, "" being the
 name of the only one, with its elements in row-major order (base64), or a pattern that what is said
-about it must match, in both languages. stdlib: what Python's zipfile may make of it as well, which
+about it must match, in both languages. refused: tensors of the file that cannot be loaded, while the others
+can: what is known of each, and a pattern for the error. stdlib: what Python's zipfile may make of it as well, which
 reads more than its directory, or less (true: nothing).
 """
 
@@ -203,13 +204,13 @@ for version in [(0, 0), (4, 0), (1, 1), (255, 255)]:
     bad(f"npy of version {version}", npy(dict_of(), TWO.tobytes(), version), "version")
 bad(
     "npy with a header beyond its end",
-    npy(dict_of(), b"", length=60000),
+    npy(dict_of(), b"", length=6000),
     "(?i)ends after",
 )
 bad(
     "npy with a header of 4 GiB",
     npy(dict_of(), b"", (2, 0), length=2**32 - 1),
-    "no more than 65536",
+    "no more than 10000",
 )
 WHOLE = saved(TWO)
 for end in [6, 7, 9, 10, 11, 12, 60, 127, 128, 129, 135]:
@@ -219,6 +220,45 @@ for end in [6, 7, 9, 10, 11, 12, 60, 127, 128, 129, 135]:
         "ends after|cut off|is there|are there",
     )
 bad("npy with bytes behind it", WHOLE + b"\0", "1 bytes follow")
+# Blanks, and ends, as the tokenizer of Python takes them.
+TEXT = "{@'descr'@:@'<f4'@,@'fortran_order'@:@False@,@'shape'@:@(@2@,@)@}"
+for blank in " \t\f\r\n":
+    file = npy(TEXT.replace("@", blank) + "\n", TWO.tobytes())
+    good(f"npy with blanks {blank!r}", file, {"": described(TWO)})
+for blank in "\v\x1c\x1f\x85\xa0\u1680\u2003\u2028\u3000\ufeff":
+    for at in range(TEXT.count("@")):
+        parts = TEXT.split("@")
+        text = "".join(parts[: at + 1]) + blank + "".join(parts[at + 1 :])
+        bad(f"npy with a blank {blank!a} at {at}", npy(text), "not what NumPy")
+for end in ["", "\n", "\r\n", " \t\n", "   ", "\n\n"]:
+    file = npy(TEXT.replace("@", "") + end, TWO.tobytes())
+    good(f"npy with the end {end!r}", file, {"": described(TWO)})
+for end in ["\0", "\n\0", "\n ", " \n ", "\v\n", "\xa0\n", "\n\u2003", "#\n", ",", "}"]:
+    text = TEXT.replace("@", "") + end
+    bad(f"npy with the end {end!a}", npy(text, TWO.tobytes()), "not what NumPy")
+for shape in [
+    "(02,)",
+    "(00,)",
+    "(-02,)",
+    "(2, 01)",
+    "(+2,)",
+    "(2_0,)",
+    "(2l,)",
+    "(2 L,)",
+]:
+    bad(f"npy of shape {shape}", npy(dict_of(shape=shape), bytes(8)), "not what NumPy")
+good(
+    "npy of shape (-0,)",
+    npy(dict_of(shape="(-0,)")),
+    {"": described(np.zeros(0, "f4"))},
+)
+for length in (10_000, 10_001):
+    text = dict_of().rstrip("\n")
+    file = npy(text + " " * (length - 1 - len(text)) + "\n", TWO.tobytes())
+    if length == 10_000:
+        good("npy with a header of 10000 bytes", file, {"": described(TWO)})
+    else:
+        bad("npy with a header of 10001 bytes", file, "no more than 10000")
 bad(
     "npy that does not fit into int32",
     saved(np.array([0, 2**31])),
@@ -317,6 +357,81 @@ good(
     tensors('{"\\u0061":' + json.dumps(fact()) + "}", TWO.tobytes()),
     {"a": a},
 )
+
+FNUZ = {"F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz"}
+for tag, dtype in FNUZ.items():
+    raw = {"dtype": dtype, "shape": [8], "values": coded(TWO.tobytes())}
+    good(f"safetensors of {tag}", of({"a": fact(tag, [8])}, TWO.tobytes()), {"a": raw})
+
+
+def refused(name, facts, data):
+    """a can be loaded, and the others cannot."""
+    found = {
+        key: {
+            "dtype": each["dtype"],
+            "shape": each["shape"],
+            "nbytes": each["data_offsets"][1] - each["data_offsets"][0],
+            "error": each["dtype"],
+        }
+        for key, each in facts.items()
+        if key != "a"
+    }
+    good(name, of(facts, data), {"a": a})
+    VECTORS[-1]["refused"] = found
+
+
+for tag, count, nbytes in [
+    ("F4", 16, 8),
+    ("F6_E2M3", 4, 3),
+    ("F6_E3M2", 8, 6),
+    ("F8_E3M4", 8, 8),  # of no version yet
+    ("F4", 0, 0),
+]:
+    last = {"a": fact(), "b": fact(tag, [count], 8, 8 + nbytes)}
+    data = TWO.tobytes() + bytes(nbytes)
+    refused(f"safetensors, {count} of {tag} behind", last, data)
+    last = {
+        "b": fact(tag, [count], 0, nbytes),
+        "a": fact("F32", [2], nbytes, nbytes + 8),
+    }
+    refused(f"safetensors, {count} of {tag} before", last, data[8:] + data[:8])
+refused(
+    "safetensors, several that cannot be loaded",
+    {
+        "c": fact("F4", [2, 2], 0, 2),
+        "a": fact("F32", [2], 2, 10),
+        "b": fact("F6_E3M2", [4], 10, 13),
+    },
+    bytes(2) + TWO.tobytes() + bytes(3),
+)
+for name, facts, why in [
+    ("F4 within a byte", {"a": fact("F4", [15])}, "within a byte"),
+    ("F6 within a byte", {"a": fact("F6_E2M3", [11])}, "within a byte"),
+    ("F4 of too many bytes", {"a": fact("F4", [14])}, "takes 7 bytes"),
+    ("F6 of too few bytes", {"a": fact("F6_E3M2", [12])}, "takes 9 bytes"),
+    ("F4, overlapping", {"a": fact(), "b": fact("F4", [16], 4, 12)}, "overlaps"),
+    ("F4 behind a hole", {"a": fact(), "b": fact("F4", [16], 12, 20)}, "hole"),
+    ("F4 beyond the end", {"a": fact("F4", [32], 0, 16)}, "cut off"),
+    ("a new dtype beyond the end", {"a": fact("I128", [1], 0, 16)}, "cut off"),
+    ("a dtype in small letters", {"a": fact("f32")}, "f32"),
+    ("a dtype of 33 letters", {"a": fact("F" * 33)}, "FFF"),
+    ("a dtype without letters", {"a": fact("")}, "dtype"),
+    ("a dtype with a line", {"a": fact("F4\n", [16])}, "dtype"),
+]:
+    bad(f"safetensors: {name}", of(facts, TWO.tobytes()), why)
+lone = "\ud800"
+for name, facts in {
+    "a name with a lone surrogate": {f"a{lone}": fact()},
+    "a name with surrogates in the wrong order": {"\udc00\ud800": fact()},
+    "metadata with a lone surrogate": {"__metadata__": {"by": lone}, "a": fact()},
+    "a key of metadata with a lone surrogate": {
+        "__metadata__": {lone: ""},
+        "a": fact(),
+    },
+    "a dtype with a lone surrogate": {"a": fact(f"F{lone}")},
+    "a fact with a lone surrogate": {"a": {**fact(), lone: 1}},
+}.items():
+    bad(f"safetensors: {name}", of(facts, TWO.tobytes()), "surrogate")
 
 two = {"a": fact(), "b": fact(begin=8, end=16)}
 for name, facts, why in [
@@ -494,12 +609,13 @@ for which, file in [("stored", plain), ("deflated", packed)]:
         "name|directory",
     )
     whole = {"a": a} if file is plain else {"a": described(np.zeros(5000, "f4"))}
-    for what, made in [
-        ("a directory before its start", patched(file, end + 16, 2**31 - 1)),
-        ("two entries said", patched(file, end + 10, 2, 2)),
-    ]:
-        bad(f"npz, {which}: {what}", made, "")
-        VECTORS[-1]["stdlib"] = whole
+    for what, by in [("far", 2**31 - 1), ("one byte", file.index(b"PK\1\2") + 1)]:
+        made = patched(file, end + 16, by)
+        bad(f"npz, {which}: a directory said to be {what} behind its place", made, "")
+    made = patched(file, end + 12, len(file))
+    bad(f"npz, {which}: a directory larger than the file", made, "")
+    bad(f"npz, {which}: two entries said", patched(file, end + 10, 2, 2), "")
+    VECTORS[-1]["stdlib"] = whole
 overlapping = zipped({"a.npy": WHOLE, "b.npy": WHOLE})
 second = overlapping.index(b"PK\1\2", overlapping.index(b"PK\1\2") + 1)
 bad(

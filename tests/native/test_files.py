@@ -20,7 +20,11 @@ import dlpack_web as dlw
 VECTORS = json.loads(
     (Path(__file__).parents[1] / "files" / "vectors.json").read_text("utf-8")
 )
-GOOD = [each for each in VECTORS if "tensors" in each and "stdlib" not in each]
+GOOD = [
+    each
+    for each in VECTORS
+    if "tensors" in each and "stdlib" not in each and "refused" not in each
+]
 IDS = [vector["name"] for vector in VECTORS]
 
 
@@ -54,10 +58,14 @@ def contents(source, **options):
     if isinstance(found, dlw.Tensor):
         return {"": facts(found)}
     with found:
-        for name in found:
-            tensor = found[name]
-            assert found.info(name) == (tensor.dtype, tensor.shape, tensor.nbytes)
-        return {name: facts(tensor) for name, tensor in found.items()}
+        return all_of(found, found)
+
+
+def all_of(file, names):
+    for name in names:
+        tensor = file[name]
+        assert file.info(name) == (tensor.dtype, tensor.shape, tensor.nbytes)
+    return {name: facts(file[name]) for name in names}
 
 
 @pytest.fixture(params=["bytes", "a path"])
@@ -81,12 +89,40 @@ def test_vector(vector, place):
     if "stdlib" in vector:  # whose zipfile reads such archives in a way of its own
         with suppress(BufferError):
             assert contents(source, **options) == vector["stdlib"]
+    elif "refused" in vector:
+        with opened(source) as file:
+            check_refused(file, vector["refused"])
+            assert all_of(file, vector["tensors"]) == vector["tensors"]
     elif "tensors" in vector:
         assert contents(source, **options) == vector["tensors"]
     else:
         error = vector["error"].replace("(?i)", "")
         with pytest.raises(BufferError, match=f"(?i){error}"):
             contents(source, **options)
+
+
+def check_refused(file, refused):
+    """They are listed as all others, and asking for their elements is an error."""
+    for name, facts in refused.items():
+        dtype, shape, nbytes = file.info(name)
+        assert (dtype, list(shape), nbytes) == (
+            facts["dtype"],
+            facts["shape"],
+            facts["nbytes"],
+        )
+        assert not isinstance(dtype, dlw.DType)
+        message = rf"tensor {name!r} has dtype {facts['error']}, which is not supported"
+        for ask in (lambda: file[name], lambda: run(file.load("a", name))):  # noqa: B023
+            with pytest.raises(BufferError, match=message):
+                ask()
+    assert "0 loaded" in repr(file)
+    first = next(name for name in file if name in refused)
+    message = rf"tensor {first!r} .*the others can: `await file.load\('a'\)`"
+    with pytest.raises(BufferError, match=message):
+        run(file.load())
+    assert "0 loaded" in repr(file)  # not even those before it
+    assert set(file) == {"a", *refused}
+    assert len(file) == 1 + len(refused)
 
 
 def test_random_damage_is_told_or_changes_elements_alone():
