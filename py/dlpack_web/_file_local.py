@@ -115,8 +115,9 @@ def open_path(path: str) -> Local:
     if _IN_BROWSER:
         return Disk(path)
     with io.FileIO(path) as file:
-        if file.seek(0, io.SEEK_END) == 0:  # which cannot be mapped, as those of /proc
-            file.seek(0)
+        if (
+            os.fstat(file.fileno()).st_size == 0
+        ):  # cannot be mapped; also those of /proc
             return Memory(memoryview(file.readall()), path)
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return Memory(memoryview(mapped), path)

@@ -1,5 +1,6 @@
 """Tensors into files: .npy and safetensors, piece by piece, also from a GPU."""
 
+import errno
 import io
 import os
 import secrets
@@ -7,11 +8,11 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mappi
 from contextlib import aclosing, closing, contextmanager, suppress
 from math import prod
 from os import PathLike
-from stat import S_IMODE
+from stat import S_ISREG
 from typing import Any, Literal
 
 from . import _browser, _core
-from ._file_headers import malformed, npy_header, safetensors_header
+from ._file_headers import is_broken, malformed, npy_header, safetensors_header
 from ._file_local import PIECE
 from ._home import home
 from ._tensor import Tensor, from_dlpack, made, share
@@ -32,13 +33,17 @@ async def save(
 
     target: a path, a file object with `write`, in the browser a WritableStream or a file
     handle of JavaScript's; None: the bytes are returned. tensors: a Tensor, an array, or
-    whatever shares memory, or a mapping of names to such. format: default: what the suffix
-    of the path says, else npy for one and safetensors for a mapping. metadata: what a
-    safetensors file says of itself.
+    any object that shares memory, or a mapping of names to such. format: default: what the
+    suffix of the path says, else npy for one and safetensors for a mapping. metadata: a
+    mapping of str to str, for safetensors files.
 
     A GPU tensor is read back in pieces of at most 8 MiB: there is never a copy of all of it.
-    A file at a path is there whole or not at all: it is written beside it and moved there
-    at the end. BufferError: a dtype that the format lacks; OSError: a full disk.
+    A regular file is there whole or not at all: the new one is written beside it, with the
+    same permissions and, where the process may set it, owner, and takes its place at the
+    end. Links to it are followed; another hard link to the old file keeps the old
+    contents. Anything else, such as a FIFO or a device, is written to as `open(path, "wb")`
+    does. BufferError: a dtype that the format lacks; ValueError: names or metadata with
+    lone surrogates; OSError: as `open` raises it, or a full disk.
 
     >>> data = await dlw.save(None, np.arange(3, dtype="u1"))
     >>> data[:6], len(data)
@@ -47,20 +52,25 @@ async def save(
     >>> list(await dlw.open(data))
     ['w']
     """
-    named = tensors if isinstance(tensors, Mapping) else {"": tensors}
     single = not isinstance(tensors, Mapping)
+    named = {"": tensors} if single else tensors
+    if isinstance(target, PathLike):
+        target = os.fsdecode(target)
     wanted = _format_of(target, format, single)
-    _check_metadata(metadata, wanted)
+    said = _metadata_of(metadata, wanted)
     held: dict[str, Tensor] = {}
     try:
         for name, tensor in named.items():
             if not isinstance(name, str):
                 raise TypeError(f"names of tensors are str, not {name!r}")
+            if name in held:
+                raise ValueError(f"two tensors have the name {name!r}")
+            _check_text(name)
             held[name] = share(tensor)
         if _browser.is_js(target):
-            await _browser.save(target, held, wanted, dict(metadata or {}))
+            await _browser.save(target, held, wanted, said)
             return None
-        return await _save(target, held, wanted, metadata or {})
+        return await _save(target, held, wanted, said)
     finally:
         for tensor in held.values():
             tensor.release()
@@ -68,8 +78,8 @@ async def save(
 
 def _format_of(target: Any, format: str | None, single: bool) -> str:
     if format is None:
-        is_path = isinstance(target, str | PathLike)
-        suffix = os.path.splitext(os.fspath(target))[1].lower() if is_path else ""
+        is_path = isinstance(target, str)
+        suffix = os.path.splitext(target)[1].lower() if is_path else ""
         if suffix == ".npz":
             raise ValueError(
                 ".npz files are read and not written: save as .safetensors"
@@ -87,20 +97,38 @@ def _format_of(target: Any, format: str | None, single: bool) -> str:
     return format
 
 
-def _check_metadata(metadata: Any, format: str) -> None:
+def _metadata_of(metadata: Any, format: str) -> dict[str, str]:
+    """A copy, which stays as it was checked."""
     if metadata is None:
-        return
+        return {}
     if format == "npy":
         raise TypeError("a .npy file has no metadata; a safetensors file has")
-    for pair in metadata.items():
-        if not all(isinstance(each, str) for each in pair):
-            raise TypeError(f"metadata is of str to str, not {pair!r}")
+    if not isinstance(metadata, Mapping):
+        raise TypeError(
+            "metadata must be a mapping of str to str, such as a dict, not a "
+            f"{type(metadata).__qualname__}"
+        )
+    said = dict(metadata)
+    for pair in said.items():
+        for each in pair:
+            if not isinstance(each, str):
+                raise TypeError(f"metadata is of str to str, not {pair!r}: use str(x)")
+            _check_text(each)
+    return said
+
+
+def _check_text(text: str) -> None:
+    if is_broken(text):
+        raise ValueError(
+            f"{text!a:.100} has a lone surrogate, which UTF-8, and so safetensors, "
+            "cannot encode: use another name"
+        )
 
 
 async def _save(
     target: Any, held: Mapping[str, Tensor], format: str, metadata: Mapping[str, str]
 ) -> bytes | None:
-    what = str(target) if isinstance(target, str | PathLike) else "the file"
+    what = target if isinstance(target, str) else "the file"
     header, order = _laid_out(held, format, metadata, what)
     with _opened(target) as (write, result):
         try:
@@ -187,9 +215,9 @@ def _opened(target: Any) -> Iterator[tuple[Write, Callable[[], bytes] | None]]:
     if target is None:
         memory = io.BytesIO()
         yield memory.write, memory.getvalue
-    elif isinstance(target, str | PathLike):
-        with _beside(os.fspath(target)) as file:
-            yield file.write, None
+    elif isinstance(target, str):
+        with _at_path(target) as file:
+            yield lambda piece: _write_all(file, piece), None
     elif callable(getattr(target, "write", None)):
         yield lambda piece: _write_all(target, piece), None
     else:
@@ -204,27 +232,83 @@ def _write_all(file: Any, piece: memoryview | bytes) -> None:
     rest = memoryview(piece).cast("B")
     while rest.nbytes:
         count = file.write(rest)
+        if count is None and isinstance(file, io.RawIOBase):
+            raise BlockingIOError(
+                errno.EAGAIN, "the file does not block and takes no more bytes now"
+            )
         if not isinstance(count, int):  # as of files that take all
             return
-        if count <= 0:
-            raise OSError("the file takes no more bytes")
+        if not 0 < count <= rest.nbytes:
+            raise OSError(f"the file took {count} bytes of {rest.nbytes}")
         rest = rest[count:]
 
 
 @contextmanager
-def _beside(path: str) -> Iterator[Any]:
-    """A new file beside that one, which takes its place at the end; or is removed."""
-    path = os.path.realpath(path)
-    temporary = f"{path}.{secrets.token_hex(4)}.part"
+def _at_path(path: str) -> Iterator[Any]:
+    """What is written to a path: a new file beside a regular one, or where there is none;
+    else what is there."""
+    real = os.path.realpath(path)
+    there, behind = _state(path), _state(real)
+    folder, name = os.path.split(path)
+    if name and os.path.isdir(folder or ".") and _is_one_file(there, behind):
+        with _beside(real, behind) as file:
+            yield file
+    else:  # open raises the error of directories and of missing folders
+        with open(path, "wb", buffering=0) as file:
+            yield file
+
+
+def _state(path: str) -> os.stat_result | None:
     try:
-        with open(temporary, "xb") as file:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _is_one_file(one: os.stat_result | None, other: os.stat_result | None) -> bool:
+    """Whether both are one regular file, or none yet. What is in /proc/self/fd may have
+    lost its name."""
+    if one is None or other is None:
+        return one is other
+    return S_ISREG(one.st_mode) and os.path.samestat(one, other)
+
+
+@contextmanager
+def _beside(path: str, old: os.stat_result | None) -> Iterator[Any]:
+    """A new file beside that one, which takes its place at the end; or is removed."""
+    if old is not None and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    folder, name = os.path.split(path)
+    # Short enough beside a name of any length.
+    temporary = os.path.join(folder, f"{name[:40]}.{secrets.token_hex(4)}.part")
+
+    def create(name: str, flags: int) -> int:
+        """Never more open to others than the old file."""
+        return os.open(name, flags, 0o666 if old is None else old.st_mode & 0o777)
+
+    try:
+        with open(temporary, "xb", opener=create) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        with suppress(FileNotFoundError):
-            os.chmod(temporary, S_IMODE(os.stat(path).st_mode))
+        if old is not None:
+            _take_after(temporary, old)
+        now = os.lstat(path) if os.path.lexists(path) else None
+        if now is not None and not S_ISREG(now.st_mode):
+            raise FileExistsError(
+                errno.EEXIST, "another file, not a regular one, has come there", path
+            )
         os.replace(temporary, path)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def _take_after(path: str, old: os.stat_result) -> None:
+    """Owner and permissions."""
+    now = os.stat(path)
+    if hasattr(os, "chown") and (now.st_uid, now.st_gid) != (old.st_uid, old.st_gid):
+        with suppress(PermissionError):
+            os.chown(path, old.st_uid, old.st_gid)
+    os.chmod(path, old.st_mode & 0o777)
