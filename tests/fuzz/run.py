@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """run.py --seconds N [--seed N] [--only PART]: the C core without Python, as 64- and 32-bit code; the Python
-API; memory that runs out. They share the time. `make fuzz` has built what they need.
+API; damaged files, against the readers of others; memory that runs out. They share the time.
+`make fuzz` has built what they need.
 
 Each part prints its seed. What fails leaves build/fuzz/NAME.py, which does the same again.
 run.py --corpus --seconds N looks for inputs that reach more, and keeps as few as do.
@@ -22,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FUZZ = ROOT / "tests" / "fuzz"
 BUILD = ROOT / "build" / "fuzz"
-SHARES = {"core64": 0.25, "core32": 0.25, "driver": 0.4, "faults": 0.1}
+SHARES = {"core64": 0.2, "core32": 0.2, "driver": 0.4, "files": 0.1, "faults": 0.1}
 CHILD = 10.0  # seconds of one process of the driver: each ends with Python's own end
 PATIENCE = 300.0  # seconds more, until a process counts as hanging
 
@@ -232,6 +233,36 @@ def again_driver_seed(seed: int) -> int:
     return done.returncode
 
 
+# --- files ------------------------------------------------------------------------------------
+
+
+def run_files(seconds: float, seed: int) -> str:
+    """What we read of damaged files against what NumPy, zipfile and safetensors do."""
+    options = ["--seed", seed, "--seconds", max(1, seconds)]
+    done = _python("differential.py", "asan", *options, seconds=seconds)
+    lines = done.stdout.splitlines()
+    if done.returncode == 0:
+        return lines[-1].removeprefix("done: ")
+    found = [line.removeprefix("found ") for line in lines if line.startswith("found ")]
+    call = f"again_files({found[0]!r})" if found else f"again_files_seed({seed})"
+    raise report(f"files-{seed}", seed, _tail(done), call)
+
+
+def again_files(data: str) -> int:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(bytes.fromhex(data))
+        file.flush()
+        done = _python("differential.py", "asan", "--file", file.name)
+    print(_tail(done))
+    return done.returncode
+
+
+def again_files_seed(seed: int) -> int:
+    done = _python("differential.py", "asan", "--seed", seed, "--seconds", CHILD)
+    print(_tail(done))
+    return done.returncode
+
+
 # --- memory that runs out ------------------------------------------------------------------------
 
 
@@ -331,6 +362,7 @@ def main() -> int:
         "core64": lambda seconds, seed: run_core(64, seconds, seed),
         "core32": lambda seconds, seed: run_core(32, seconds, seed),
         "driver": run_driver,
+        "files": run_files,
         "faults": run_faults,
     }
     failed = 0
