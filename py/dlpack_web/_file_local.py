@@ -6,6 +6,7 @@ import io
 import mmap
 import os
 import sys
+import threading
 import zipfile
 import zlib
 from collections.abc import Buffer, Generator, Iterator
@@ -132,10 +133,11 @@ def open_buffer(buffer: Buffer) -> Local:
 
 
 class _Reader(io.RawIOBase):
-    """A file object over memory, which no copy is made of."""
+    """A file object over memory, which no copy is made of. Each thread has its own position:
+    zipfile asks for it while other threads read."""
 
     def __init__(self, memory: memoryview) -> None:
-        self._memory, self._at = memory, 0
+        self._memory, self._own = memory, threading.local()
 
     def readable(self) -> bool:
         return True
@@ -144,20 +146,26 @@ class _Reader(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._at
+        at: int = getattr(self._own, "at", 0)
+        return at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._memory.nbytes}
+        base = {
+            io.SEEK_SET: 0,
+            io.SEEK_CUR: self.tell(),
+            io.SEEK_END: self._memory.nbytes,
+        }
         at = base[whence] + offset
         if at < 0:  # as of a file: a directory of a zip may say so
             raise OSError(errno.EINVAL, "negative seek position")
-        self._at = at
+        self._own.at = at
         return at
 
     def readinto(self, into: Any) -> int:
-        part = self._memory[self._at : self._at + len(into)]
+        at = self.tell()
+        part = self._memory[at : at + len(into)]
         into[: part.nbytes] = part
-        self._at += part.nbytes
+        self._own.at = at + part.nbytes
         return part.nbytes
 
 
