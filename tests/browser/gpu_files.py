@@ -80,6 +80,33 @@ async def test_a_file_takes_little_memory(tmp_path):
     assert (array == np.arange(24 * MB, dtype="u4")).all()
 
 
+@pytest.mark.parametrize("size", [16, MB, 24 * MB])
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+async def test_wide_elements(source, size, tmp_path):
+    """Whose bytes, counted as elements, would reach beyond the heap."""
+    array = np.arange(size // 8, dtype="i8")
+    written(tmp_path / "a.npy", array)
+    with await dlw.open(source(tmp_path / "a.npy"), device="webgpu") as tensor:
+        assert (await tensor.to_host() == array).all()
+
+
+async def test_two_tensors_of_one_path_at_once(tmp_path):
+    """Each waits for the GPU between its pieces, while the other reads the same file."""
+    arrays = {
+        "a": np.arange(6 * MB, dtype="u4"),
+        "b": np.arange(6 * MB, dtype="u4") + 7,
+    }
+    path = tmp_path / "two.safetensors"
+    await dlw.save(path, arrays)
+    with await dlw.open(path, device="webgpu") as file:
+        loads = [file.load(name) for name in ("a", "b", "a")]
+        (a,), (b,), (again,) = await asyncio.gather(*loads)
+        assert a is again
+        for tensor, array in zip((a, b), arrays.values(), strict=True):
+            assert (await tensor.to_host() == array).all()
+            tensor.release()
+
+
 async def test_a_mapping_on_the_gpu():
     data = await dlw.save(None, {"a": np.arange(3.0), "b": np.ones((2, 3), "f4")})
     with await dlw.open(data, device="webgpu") as file:

@@ -2,6 +2,7 @@
 same objects: paths, progress, buffers, mappings, file objects; from other threads, too."""
 
 import asyncio
+import collections.abc
 import gc
 import io
 import os
@@ -210,9 +211,11 @@ def test_while_a_load_is_under_way(what, several, monkeypatch):
     if what == "close":
         file.close()
         for task in (first, second):
-            with pytest.raises(dlw.ReleasedError, match="was closed"):
+            with pytest.raises(dlw.ReleasedError, match="was closed") as kept:
                 task.send(None)
+            error = kept.value  # whose frames have the tensor
         assert dlw.live_tensors() == before
+        del error, kept
         return
     with pytest.raises(StopIteration) as one:
         second.send(None)
@@ -370,17 +373,23 @@ def test_a_mapping_with_a_name_twice():
 
 
 def test_metadata_is_read_once():
-    class Changing(dict):
+    class Changing(collections.abc.Mapping):
         reads = 0
+
+        def __len__(self):
+            return 1
+
+        def __iter__(self):
+            return iter(["by"])
 
         def __getitem__(self, key):
             self.reads += 1
-            return "good" if self.reads == 1 else b"bad"
+            return "me" if self.reads == 1 else b"\xff"
 
-    metadata = Changing(by="me")
+    metadata = Changing()
     with opened(save(None, ARRAYS, metadata=metadata)) as file:
-        assert file.metadata["by"] in ("good", "me")
-    assert metadata.reads <= 1
+        assert file.metadata == {"by": "me"}
+    assert metadata.reads == 1
 
 
 def test_write_releases_closes_and_saves_again():
