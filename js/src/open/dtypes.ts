@@ -31,7 +31,9 @@ const SAFETENSORS: Record<string, string> = {
   U32: "uint32",
   U64: "uint64",
   F8_E4M3: "float8_e4m3fn",
+  F8_E4M3FNUZ: "float8_e4m3fnuz",
   F8_E5M2: "float8_e5m2",
+  F8_E5M2FNUZ: "float8_e5m2fnuz",
   F8_E8M0: "float8_e8m0fnu",
   F16: "float16",
   BF16: "bfloat16",
@@ -39,6 +41,9 @@ const SAFETENSORS: Record<string, string> = {
   F64: "float64",
   C64: "complex64",
 };
+
+/** Bits of those of safetensors that this library lacks; there may be newer ones. */
+const LACKING: Record<string, number> = { F4: 4, F6_E2M3: 6, F6_E3M2: 6 };
 
 /** Kinds that `.npy` files have and DLPack lacks. */
 const KINDS: Record<string, string> = {
@@ -83,13 +88,23 @@ export function descrOf(type: DType, what: string): string {
   );
 }
 
-/** The dtype by safetensors' name. */
-export function dtypeOfTag(tag: string, what: string): DType {
+/** The dtype by safetensors' name, which stands for itself where this library lacks it. */
+export function dtypeOfTag(tag: string, what: string): DType | string {
   if (Object.hasOwn(SAFETENSORS, tag)) return dtypeNamed(SAFETENSORS[tag] as string);
-  throw new UnsupportedError(
-    `${what} has dtype "${tag}": ${Object.keys(SAFETENSORS).join(", ")} are supported`,
-    { given: tag, needed: Object.keys(SAFETENSORS) },
-  );
+  if (/^[A-Z][A-Z0-9_]{0,31}$/.test(tag)) return tag;
+  throw lacking(tag, what);
+}
+
+/** The error for a dtype that this library lacks. */
+export function lacking(tag: string, what: string, more = ""): UnsupportedError {
+  const needed = Object.keys(SAFETENSORS);
+  const which = `${what} has dtype "${tag}", which is not supported`;
+  return new UnsupportedError(`${which}: ${needed.join(", ")} are${more}`, { given: tag, needed });
+}
+
+/** Bits of an element; undefined for a name of which they are not known. */
+export function bitsOf(type: DType | string): number | undefined {
+  return typeof type === "string" ? LACKING[type] : 8 * type.step;
 }
 
 /** Safetensors' name of a dtype; UnsupportedError for those that it has no word for. */

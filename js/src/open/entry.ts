@@ -11,8 +11,10 @@ export interface Described {
 }
 
 /** A tensor in a file, and where. */
-export interface Entry extends Described {
+export interface Entry extends Omit<Described, "type"> {
   readonly name: string;
+  /** A string: the file's name for a dtype that this library lacks. Such a tensor is not loaded. */
+  readonly type: DType | string;
   /** Where its elements begin, in bytes from the start of the file; of a compressed one, of it. */
   readonly start: number;
   /** Bytes of its elements. */

@@ -1,8 +1,9 @@
-import type { DTypeName } from "../core/dtype.js";
+import type { DType, DTypeName } from "../core/dtype.js";
 import { DLPackError, ReleasedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { Cursor } from "./cursor.js";
+import { lacking } from "./dtypes.js";
 import type { Entry } from "./entry.js";
 import { unpacked } from "./inflate.js";
 import { load } from "./load.js";
@@ -15,7 +16,11 @@ const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.disp
 
 /** What a file says of one of its tensors, before it is loaded. */
 export interface TensorInfo {
-  readonly dtype: DTypeName;
+  /**
+   * Of a tensor whose dtype this library lacks, the file's name for it ("F4"): loading it throws, and
+   * the other tensors of the file are read as ever.
+   */
+  readonly dtype: DTypeName | (string & {});
   readonly shape: readonly number[];
   /** Bytes of its elements. */
   readonly nbytes: number;
@@ -97,7 +102,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
    */
   info(name: string): TensorInfo {
     const { type, shape, nbytes } = this.#entry(name);
-    return { dtype: type.name, shape, nbytes };
+    return { dtype: typeof type === "string" ? type : type.name, shape, nbytes };
   }
 
   /**
@@ -105,7 +110,8 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
    *
    * @param options - in place of those that the file was opened with
    * @throws RangeError for a name that it does not have; ReleasedError once it is closed;
-   * UnsupportedError for what is not as the file says, and where a stream is past the tensor
+   * UnsupportedError for a dtype that this library lacks, for what is not as the file says, and where
+   * a stream is past the tensor
    */
   async get<D extends DTypeName = DTypeName>(
     name: string,
@@ -120,8 +126,13 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     return mine as Promise<Tensor<D>>;
   }
 
-  /** All tensors, in the order of `names`; whoever gets one releases it. */
+  /**
+   * All tensors, in the order of `names`; the caller releases them.
+   *
+   * @throws UnsupportedError, before any is loaded, where one has a dtype that this library lacks
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<[name: string, tensor: Tensor], void, undefined> {
+    for (const entry of this.#entries.values()) this.#typeOf(entry);
     const whole = this.#source.way === "any" && this.#whole();
     if (!whole) {
       for (const name of this.names) yield [name, await this.get(name)];
@@ -172,11 +183,22 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     throw new RangeError(`${this.#source.name} has no tensor "${name}", but ${names || "none"}`);
   }
 
+  #whichIs({ name }: Held): string {
+    return `tensor "${name}" of ${this.#source.name}`;
+  }
+
+  #typeOf(entry: Held): DType {
+    const { type } = entry;
+    if (typeof type !== "string") return type;
+    throw lacking(type, this.#whichIs(entry), "; other tensors of the file can be loaded by name");
+  }
+
   /** @param shared - a cursor that is at the tensor, or before it; null: one is to be had */
   async #load(entry: Held, options: OpenOptions, shared: Cursor | null): Promise<Tensor> {
     this.#check();
-    const { name, start, nbytes, member, type, shape, columns } = entry;
-    const what = `tensor "${name}" of ${this.#source.name}`;
+    const { start, nbytes, member, shape, columns } = entry;
+    const type = this.#typeOf(entry);
+    const what = this.#whichIs(entry);
     const ending = new Ending([this.#closing.signal, options.signal]);
     const { signal } = ending;
     const [from, to] = member ? [member.header, member.limit] : [start, start + nbytes];

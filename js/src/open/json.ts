@@ -3,6 +3,13 @@ import { malformed } from "./entry.js";
 /** A string, a number, or what structures JSON. */
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?[\d.][\d.eE+-]*|[{}[\],:]/g;
 
+/** Throws for half of a surrogate pair, which is no character: no UTF-8 has it. */
+export function checkText(text: string, what: string): void {
+  if (!/\p{Surrogate}/u.test(text)) return;
+  const shown = JSON.stringify(text.slice(0, 100));
+  throw malformed(what, `${shown} has half of a surrogate pair, which is no character`, text);
+}
+
 /**
  * Parses JSON in which nothing means two things: no key twice, of which readers take the first or
  * the last, and no numbers but plain integers, which readers round in their own ways.
@@ -22,8 +29,11 @@ export function strictJSON(text: string, what: string): unknown {
     else if (token === "[") objects.push(null);
     else if (token === "}" || token === "]") objects.pop();
     else if (token[0] === '"') {
-      if (!key || !keys) continue;
+      const named = key && keys;
+      if (!named && !token.includes("\\u")) continue;
       const name = JSON.parse(token) as string;
+      checkText(name, what);
+      if (!named) continue;
       if (keys.has(name))
         throw malformed(what, `its header has ${token.slice(0, 100)} twice`, name);
       keys.add(name);

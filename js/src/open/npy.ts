@@ -10,11 +10,11 @@ import { type Described, malformed, shapeOf } from "./entry.js";
 /** The first six bytes. */
 export const NPY_MAGIC: readonly number[] = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
 
-/** NumPy writes less than 200 bytes; a header of 64 dimensions has less than 2000. */
-const MAX_HEADER = 1 << 16;
+/** What NumPy takes; it writes less than 200 bytes, and less than 2000 for 64 dimensions. */
+const MAX_HEADER = 10_000;
 
 /** Bytes before the header itself, by what the first ten of the file say. */
-export function npyPreamble(head: Uint8Array, what: string): { before: number; header: number } {
+export function npyPreamble(head: Uint8Array, what: string) {
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
   const [major, minor] = [view.getUint8(6), view.getUint8(7)];
   if (major < 1 || major > 3 || minor !== 0) {
@@ -24,18 +24,18 @@ export function npyPreamble(head: Uint8Array, what: string): { before: number; h
   if (header > MAX_HEADER) {
     throw malformed(what, `a header of ${header} bytes; no more than ${MAX_HEADER} are read`);
   }
-  return { before: major === 1 ? 10 : 12, header };
+  return { major, before: major === 1 ? 10 : 12, header };
 }
 
-/** What the header says. */
-export function parseNpy(header: Uint8Array, what: string): Described {
+/** What the header of a file of that version says. */
+export function parseNpy(header: Uint8Array, major: number, what: string): Described {
   let text: string;
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(header);
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header);
   } catch {
     throw malformed(what, "its header is no text");
   }
-  const found = dictOf(text, what);
+  const found = dictOf(text, major, what);
   const { descr, fortran_order: columns, shape } = found;
   if (typeof descr !== "string" || typeof columns !== "boolean" || !Array.isArray(shape)) {
     throw malformed(what, `its header lacks descr, fortran_order or shape: ${shown(text)}`);
@@ -47,11 +47,20 @@ export function parseNpy(header: Uint8Array, what: string): Described {
 
 type Value = string | boolean | number[] | null;
 
-// What NumPy writes, and spaces where Python allows them. A list (null) is a structured dtype.
-const PAIR =
-  /\s*(?:'(descr|fortran_order|shape)'|"(descr|fortran_order|shape)")\s*:\s*(?:'([^'"\\]*)'|"([^'"\\]*)"|(True|False)|(\((?:\s*-?\d+L?\s*,)*\s*(?:-?\d+L?\s*)?\))|(\[))\s*/y;
+// What NumPy writes, and blanks where Python allows them, which are fewer than those of \s. A list
+// (null) is a structured dtype. Python's integers have no zeros in front; "2L" is Python 2's.
+const BLANKS = "[ \\t\\n\\f\\r]*";
+const KEY = "descr|fortran_order|shape";
+const INTEGER = `-?(?:0|[1-9][0-9]*)L?${BLANKS}`;
+const TUPLE = `\\((?:${BLANKS}${INTEGER},)*${BLANKS}(?:${INTEGER})?\\)`;
+const VALUE = `'([^'"\\\\]*)'|"([^'"\\\\]*)"|(True|False)|(${TUPLE})|(\\[)`;
+const PAIR = new RegExp(
+  `${BLANKS}(?:'(${KEY})'|"(${KEY})")${BLANKS}:${BLANKS}(?:${VALUE})${BLANKS}`,
+  "y",
+);
+const CLOSED = new RegExp(`^${BLANKS}\\}[ \\t]*[\\r\\n]*$`);
 
-function dictOf(text: string, what: string): Record<string, Value> {
+function dictOf(text: string, major: number, what: string): Record<string, Value> {
   const found: Record<string, Value> = {};
   const wrong = () => malformed(what, `its header is not what NumPy writes: ${shown(text)}`);
   if (text[0] !== "{") throw wrong();
@@ -60,7 +69,7 @@ function dictOf(text: string, what: string): Record<string, Value> {
     PAIR.lastIndex = at;
     const match = PAIR.exec(text);
     if (match === null) {
-      if (/^\s*\}\s*$/.test(text.slice(at)) && Object.keys(found).length === 3) return found;
+      if (CLOSED.test(text.slice(at)) && Object.keys(found).length === 3) return found;
       throw wrong();
     }
     const [, one, two, single, double, truth, tuple, list] = match;
@@ -69,6 +78,7 @@ function dictOf(text: string, what: string): Record<string, Value> {
     if (list !== undefined) {
       throw malformed(what, "its elements are structures: save each field by itself");
     }
+    if (tuple?.includes("L") && major > 2) throw wrong(); // Python 2 knew no version 3
     if (tuple !== undefined) found[key] = tupleOf(tuple, wrong);
     else found[key] = truth === undefined ? ((single ?? double) as string) : truth === "True";
     if (text[PAIR.lastIndex] === ",") PAIR.lastIndex++;
@@ -84,7 +94,7 @@ function tupleOf(text: string, wrong: () => Error): number[] {
   return inside
     .replace(/,$/, "")
     .split(",")
-    .map((part) => Number(part.trim().replace("L", "")));
+    .map((part) => Number(part.trim().replace("L", "")) + 0); // and no -0
 }
 
 function shown(text: string): string {

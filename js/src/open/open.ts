@@ -133,9 +133,9 @@ async function headerOf(cursor: Cursor): Promise<Described & { bytes: number }> 
     throw malformed(name, "it does not begin like a .npy file");
   }
   if (head.length < 12) await cursor.take(12, what); // which says that it ends here
-  const { before, header } = npyPreamble(head, name);
+  const { major, before, header } = npyPreamble(head, name);
   await cursor.take(before, what);
-  const described = parseNpy(await cursor.take(header, what), name);
+  const described = parseNpy(await cursor.take(header, what), major, name);
   return { ...described, bytes: cursor.position - position };
 }
 

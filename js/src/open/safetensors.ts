@@ -2,9 +2,10 @@
  * The header of a safetensors file: 8 bytes of length, then JSON. What its own reader checks is
  * checked: tensors lie one behind the other, without holes, and fill the file to its end.
  */
-import { dtypeOfTag, tagOfDType } from "./dtypes.js";
+import { sizeOf } from "../core/shape.js";
+import { bitsOf, dtypeOfTag, tagOfDType } from "./dtypes.js";
 import { type Described, type Entry, malformed, nbytesOf, shapeOf } from "./entry.js";
-import { strictJSON } from "./json.js";
+import { checkText, strictJSON } from "./json.js";
 
 /** The largest header that its own reader takes, in bytes. */
 const MAX_HEADER = 100_000_000;
@@ -75,8 +76,9 @@ function entryOf(name: string, facts: unknown, origin: number, what: string): En
   if (strange.length > 0) throw malformed(which, `unknown facts: ${strange.join(", ")}`);
   const type = dtypeOfTag(dtype, which);
   const described = { type, shape: shapeOf(shape, which), columns: false };
-  const nbytes = nbytesOf(described);
   const [begin, end] = offsets;
+  const bits = bitsOf(type);
+  const nbytes = bits === undefined ? end - begin : (sizeOf(described.shape) * bits) / 8;
   if (end - begin !== nbytes) {
     throw malformed(
       which,
@@ -100,6 +102,9 @@ export function safetensorsHeader(
   metadata: Readonly<Record<string, string>>,
   what: string,
 ): Uint8Array {
+  for (const text of [...tensors.map(({ name }) => name), ...Object.entries(metadata).flat()]) {
+    checkText(text, what);
+  }
   const facts: [string, unknown][] = [];
   if (Object.keys(metadata).length > 0) facts.push(["__metadata__", metadata]);
   let at = 0;

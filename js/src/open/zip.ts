@@ -28,10 +28,20 @@ const LOCATOR_64 = 0x07064b50;
 const MEMBER = 0x02014b50;
 const LOCAL = 0x04034b50;
 const LOCAL_BYTES = 30;
-/** The end has 22 bytes, and a comment of at most 65535; the locator before it 20. */
-const TAIL = 20 + 22 + 65535;
+const RECORD_64_BYTES = 56;
+const LOCATOR_64_BYTES = 20;
+/** The end has 22 bytes, and a comment of at most 65535; before it are those of 64 bits. */
+const TAIL = RECORD_64_BYTES + LOCATOR_64_BYTES + 22 + 65535;
 /** A directory of so many bytes has half a million entries. */
 const MAX_DIRECTORY = 1 << 26;
+
+/** Where a directory is, in bytes from the start of the file. */
+interface Directory {
+  count: number;
+  bytes: number;
+  at: number;
+  end: number;
+}
 
 /** The entries of a zip file, in the order in which they lie there. */
 export async function zipMembers(
@@ -42,9 +52,16 @@ export async function zipMembers(
   const { name } = source;
   const from = Math.max(0, size - TAIL);
   const tail = await bytesAt(source, from, size, signal);
-  const { at, bytes, count } = await findDirectory(source, tail, from, signal);
-  if (!(at >= 0 && at + bytes <= size) || bytes > MAX_DIRECTORY || count * 46 > bytes) {
-    throw malformed(name, `its directory of ${bytes} bytes at ${at} does not lie in the file`);
+  const { at, bytes, count, end } = findDirectory(tail, from, name);
+  // Other readers take the bytes before the end for it, wherever it says that it is.
+  if (at + bytes !== end) {
+    throw malformed(
+      name,
+      `its directory of ${bytes} bytes at ${at} does not end at ${end}, where the record of it begins`,
+    );
+  }
+  if (bytes > MAX_DIRECTORY || count * 46 > bytes) {
+    throw malformed(name, `its directory of ${bytes} bytes for ${count} entries is not one`);
   }
   const directory = await bytesAt(source, at, at + bytes, signal);
   const members = parseDirectory(directory, count, name);
@@ -61,8 +78,8 @@ async function bytesAt(source: Source, start: number, end: number, signal?: Abor
   }
 }
 
-async function findDirectory(source: Source, tail: DataView, from: number, signal?: AbortSignal) {
-  const { name } = source;
+/** What the end of a file says of its directory, and where that ends. */
+function findDirectory(tail: DataView, from: number, name: string): Directory {
   let end = tail.byteLength - 22;
   // The comment behind the end may look like another one: it must reach to the end of the file.
   const isEnd = (at: number) =>
@@ -70,26 +87,32 @@ async function findDirectory(source: Source, tail: DataView, from: number, signa
   while (end >= 0 && !isEnd(end)) end--;
   if (end < 0) throw malformed(name, "no directory of a zip file at its end: it is cut off");
   if (tail.getUint32(end + 4, true) !== 0) throw malformed(name, "a zip file of several parts");
-  const found = {
-    count: tail.getUint16(end + 10, true),
-    bytes: tail.getUint32(end + 12, true),
-    at: tail.getUint32(end + 16, true),
-  };
-  const locator = end - 20;
-  if (locator < 0 || tail.getUint32(locator, true) !== LOCATOR_64) return found;
-  const place = wide(tail, locator + 8);
-  const record = place - from >= 0 ? place - from : -1;
-  const view =
-    record >= 0 && record + 56 <= tail.byteLength
-      ? new DataView(tail.buffer, tail.byteOffset + record, 56)
-      : place + 56 <= from + end
-        ? await bytesAt(source, place, place + 56, signal)
-        : null;
-  if (view?.getUint32(0, true) !== END_64) {
+  const locator = end - LOCATOR_64_BYTES;
+  if (locator < 0 || tail.getUint32(locator, true) !== LOCATOR_64) {
+    return {
+      count: tail.getUint16(end + 10, true),
+      bytes: tail.getUint32(end + 12, true),
+      at: tail.getUint32(end + 16, true),
+      end: from + end,
+    };
+  }
+  const record = locator - RECORD_64_BYTES;
+  if (
+    record < 0 ||
+    tail.getUint32(record, true) !== END_64 ||
+    wide(tail, locator + 8) !== from + record
+  ) {
     throw malformed(name, "the 64-bit end of its directory is not where it should be");
   }
-  return { count: wide(view, 32), bytes: wide(view, 40), at: wide(view, 48) };
+  if (tail.getUint32(locator + 4, true) !== 0 || tail.getUint32(locator + 16, true) > 1) {
+    throw malformed(name, "a zip file of several parts");
+  }
+  const [count, bytes, at] = [32, 40, 48].map((offset) => wide(tail, record + offset));
+  return { count, bytes, at, end: from + record } as Directory;
 }
+
+/** A name; it is no text with a byte order mark, which decoders drop. */
+const decoded = (bytes: Uint8Array) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 
 /** 64 bits; what no file has, where they are more than a number holds. */
 function wide(view: DataView, at: number): number {
@@ -120,7 +143,7 @@ function parseDirectory(view: DataView, count: number, name: string): Member[] {
 
 function memberAt(view: DataView, at: number, nameBytes: number, extra: number, file: string) {
   const bytes = new Uint8Array(view.buffer, view.byteOffset + at + 46, nameBytes);
-  const name = new TextDecoder().decode(bytes);
+  const name = decoded(bytes);
   const [flags, method] = [view.getUint16(at + 8, true), view.getUint16(at + 10, true)];
   if (flags & 1) throw malformed(file, `"${name}" in it is encrypted`);
   if (method !== 0 && method !== 8) {
@@ -176,7 +199,7 @@ export async function enter(cursor: Cursor, member: Member): Promise<void> {
     throw malformed(cursor.name, `${what} is not where its directory says`);
   }
   const nameBytes = await cursor.take(view.getUint16(26, true), what);
-  if (new TextDecoder().decode(nameBytes) !== member.name) {
+  if (decoded(nameBytes) !== member.name) {
     throw malformed(cursor.name, `${what} has another name than its directory`);
   }
   await cursor.take(view.getUint16(28, true), what);
