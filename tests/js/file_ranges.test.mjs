@@ -46,7 +46,7 @@ const LIVE = liveTensors();
 /** Where a request's range begins and ends in a file. */
 function rangeOf(request, bytes) {
   const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range);
-  return [Number(from), to ? Number(to) + 1 : bytes.length];
+  return [Number(from), to ? Math.min(Number(to) + 1, bytes.length) : bytes.length];
 }
 
 /** Answers as a good server does; `headers` in place of its own, undefined: without. */
@@ -83,7 +83,7 @@ async function isWhole(opening) {
 /** Opening it must fail so, and leave nothing. */
 async function fails(opening, name, message) {
   await assert.rejects(opening, (error) => {
-    assert.equal(error.name, name, error.stack);
+    assert.ok(name.split("|").includes(error.name), error.stack);
     assert.match(error.message, message);
     return true;
   });
@@ -238,15 +238,26 @@ test("a connection that breaks is taken up where it broke", async () => {
   assert.equal(told.at(-1), 4 * COUNT);
 });
 
-test("one that breaks for ever is given up", async () => {
-  const { url, asked } = served("for ever", (request, response) => {
-    cut(request, response, NPY, 1000, { etag: '"1"' });
+test("one that breaks for ever, and gives nothing, is given up", async () => {
+  const { url, asked } = served("for ever", (request, response, time) => {
+    cut(request, response, NPY, time === 1 ? 1000 : 0, { etag: '"1"' });
   });
-  await fails(open(url), "DLPackError", /could not be read.*after 5 tries/);
+  const named = new RegExp(`^${origin}/for%20ever could not be read, after 5 tries: `);
+  await fails(open(url), "DLPackError", named);
   assert.equal(asked.length, 5);
+  assert.deepEqual(new Set(asked.slice(1)), new Set([`bytes=1000-${NPY.length - 1}`]));
   asked.length = 0;
-  await fails(open(url, { retries: 0 }), "DLPackError", /after 1 tries/);
+  await fails(open(url, { retries: 0 }), "DLPackError", /after 1 try:/);
   assert.equal(asked.length, 1);
+});
+
+test("tries are counted from the last byte that came", async () => {
+  const { url, asked } = served("slow", (request, response, time) => {
+    // Of three answers one gives something: more breaks in all than there are retries.
+    cut(request, response, NPY, time % 3 === 1 ? 120_000 : 0, { etag: '"1"' });
+  });
+  await isWhole(open(url, { retries: 3 }));
+  assert.equal(asked.length, 3 * Math.floor(NPY.length / 120_000) + 1);
 });
 
 test("without ranges all is asked for again", async () => {
@@ -289,6 +300,31 @@ for (const [what, first, second] of [
   });
 }
 
+test("a weak ETag that becomes strong, or the other way, is the same version", async () => {
+  for (const [first, then] of [
+    ['W/"1"', '"1"'],
+    ['"1"', 'W/"1"'],
+    [undefined, '"1"'],
+  ]) {
+    const { url } = served(`weak ${first}`, (request, response, time) => {
+      if (time === 1) cut(request, response, NPY, 200_000, first && { etag: first });
+      else give(request, response, NPY, { etag: then });
+    });
+    await isWhole(open(url));
+  }
+  const { url } = served("weak, another", (request, response, time) => {
+    if (time === 1) cut(request, response, NPY, 200_000, { etag: 'W/"1"' });
+    else give(request, response, NPY, { etag: 'W/"2"' });
+  });
+  await fails(open(url), "UnsupportedError", /changed while it was read \(etag: "1", then "2"\)/);
+  const late = served("an ETag that comes late", (request, response, time) => {
+    const etag = [undefined, '"1"', '"2"'][time - 1];
+    if (time < 3) cut(request, response, NPY, 200_000, etag && { etag });
+    else give(request, response, NPY, { etag });
+  });
+  await fails(open(late.url), "UnsupportedError", /etag: "1", then "2"/);
+});
+
 test("a server that has no ranges any more", async () => {
   const { url } = served("no more", (request, response, time) => {
     if (time === 1) give(request, response, SAFETENSORS);
@@ -327,14 +363,158 @@ test("a Content-Range that is not to be seen", async () => {
   assert.equal(b.data.at(-1), COUNT - 1);
   b.release();
   opened.close();
+  const archive = await npz();
+  const zipped = served("hidden.npz", (...at) => give(...at.slice(0, 2), archive, hidden));
+  const found = await open(zipped.url);
+  const a = await found.get("a");
+  assert.deepEqual([...a.data], [1, 2, 3]);
+  a.release();
+  found.close();
 });
 
-test("more than was asked for", async () => {
-  const { url } = served("more", (request, response, time) => {
-    if (time === 1) return give(request, response, SAFETENSORS);
-    const [start, end] = rangeOf(request, SAFETENSORS);
-    response.writeHead(206, { "content-range": `bytes ${start}-${end - 1}/${SAFETENSORS.length}` });
-    response.end(SAFETENSORS.subarray(start)); // chunked, so that nobody notices
+const RAW = new Uint8Array(Uint32Array.from({ length: COUNT }, (_, i) => i).buffer);
+const raw = { dtype: "uint32" };
+/** What a server says of what it sends, and whether it can be right where it sends another thing. */
+const SAYS = {
+  "all that it can": {},
+  "no Content-Length": { "content-length": undefined },
+  "no Content-Range": { "content-range": undefined },
+  nothing: { "content-range": undefined, "content-length": undefined },
+};
+
+for (const [what, says] of Object.entries(SAYS)) {
+  /** Answers with some bytes of a file, whatever was asked for. */
+  const answer = (request, response, bytes, from, to) => {
+    const [start, end] = rangeOf(request, bytes);
+    const headers = {
+      "content-range": `bytes ${start}-${end - 1}/${bytes.length}`,
+      "content-length": to - from,
+      ...says,
+    };
+    const there = Object.entries(headers).filter(([, value]) => value !== undefined);
+    response.writeHead(206, Object.fromEntries(there));
+    response.end(bytes.subarray(from, to));
+  };
+
+  test(`a server that says ${what} reads right`, async () => {
+    const { url, asked } = served(`right, ${what}`, (request, response) => {
+      answer(request, response, SAFETENSORS, ...rangeOf(request, SAFETENSORS));
+    });
+    const opened = await open(url);
+    const b = await opened.get("b");
+    assert.ok(b.data.every((value, i) => value === COUNT / 2 + i));
+    b.release();
+    const most = "content-length" in says ? 3 : 2;
+    assert.ok(asked.length <= most, `${asked}`);
+    let next = 0;
+    for await (const [, tensor] of opened) {
+      assert.ok(tensor.data.every((value) => value === next++));
+      tensor.release();
+    }
+    opened.close();
+    await isWhole(
+      open(
+        served(`npy, ${what}`, (request, response) => {
+          answer(request, response, NPY, ...rangeOf(request, NPY));
+        }).url,
+      ),
+    );
+    const rows = served(`raw, ${what}`, (request, response) => {
+      answer(request, response, RAW, ...rangeOf(request, RAW));
+    });
+    await isWhole(open(rows.url, raw));
+    assert.ok(rows.asked.length <= ("content-range" in says ? 2 : 1), `${rows.asked}`);
+  });
+
+  test(`the whole file in place of a range, with ${what}`, async () => {
+    const { url, asked } = served(`whole, ${what}`, (request, response) => {
+      answer(request, response, SAFETENSORS, 0, SAFETENSORS.length);
+    });
+    const opened = await open(url);
+    const wrong = new RegExp(
+      `^${origin}/whole.*(sends more than|says that it sends .*${SAFETENSORS.length})`,
+    );
+    for (const name of ["b", "a"]) await fails(opened.get(name), "UnsupportedError", wrong);
+    await fails(
+      (async () => {
+        for await (const [, tensor] of opened) tensor.release();
+      })(),
+      "UnsupportedError",
+      wrong,
+    );
+    assert.ok(asked.length <= 5, `${asked}`);
+    opened.close();
+  });
+
+  test(`a byte more than the range, with ${what}`, async () => {
+    const { url } = served(`more, ${what}`, (request, response, time) => {
+      const [start, end] = rangeOf(request, SAFETENSORS);
+      answer(request, response, SAFETENSORS, start, time === 1 ? end : end + 1);
+    });
+    const opened = await open(url);
+    const wrong = /more than|says that it sends/;
+    await fails(opened.get("a"), "UnsupportedError", wrong);
+    opened.close();
+  });
+
+  test(`all of it again where it broke off, with ${what}`, async () => {
+    const { url } = served(`again, ${what}`, (request, response, time) => {
+      if (time === 1) return cut(request, response, NPY, 200_000);
+      answer(request, response, NPY, 0, NPY.length);
+    });
+    await fails(open(url), "UnsupportedError", /more than|says that it sends|broke off/);
+    const rows = served(`raw again, ${what}`, (request, response, time) => {
+      if (time === 1) return cut(request, response, RAW, 200_000);
+      answer(request, response, RAW, 0, RAW.length);
+    });
+    await fails(open(rows.url, raw), "UnsupportedError", /more than|says that it sends|broke off/);
+  });
+
+  test(`parts of 100 kB, with ${what}`, async () => {
+    const inParts = (bytes, total) => (request, response) => {
+      const [start, end] = rangeOf(request, bytes);
+      const stop = Math.min(start + 100_000, end);
+      const headers = {
+        "content-range": `bytes ${start}-${stop - 1}/${total ?? bytes.length}`,
+        "content-length": stop - start,
+        ...says,
+      };
+      const there = Object.entries(headers).filter(([, value]) => value !== undefined);
+      response.writeHead(206, Object.fromEntries(there));
+      response.end(bytes.subarray(start, stop));
+    };
+    const { url, asked } = served(`parts, ${what}`, inParts(NPY));
+    const rows = served(`raw parts, ${what}`, inParts(RAW));
+    const unknown = served(`unknown, ${what}`, inParts(RAW, "*"));
+    const several = served(`several parts, ${what}`, inParts(SAFETENSORS));
+    if ("content-range" in says) {
+      // Where the file ends cannot be known, but that this is no end can be.
+      const hides = /(cut off|ends after|sent in parts).*(Content-Range|needs \d+ more)/;
+      for (const [address, options] of [[url], [rows.url, raw], [unknown.url, raw]])
+        await fails(open(address, options), "UnsupportedError", /Access-Control-Expose-Headers/);
+      if (says["content-length"] !== undefined || !("content-length" in says))
+        await fails(open(several.url), "UnsupportedError", hides);
+      return;
+    }
+    await isWhole(open(url, { retries: 0 }));
+    assert.equal(asked.length, Math.ceil(NPY.length / 100_000), "each at once, and once");
+    assert.equal(asked[1].startsWith("bytes=100000-"), true);
+    await isWhole(open(rows.url, { ...raw, retries: 0 }));
+    await isWhole(open(unknown.url, { ...raw, retries: 0 }));
+    const opened = await open(several.url, { retries: 0 });
+    const b = await opened.get("b");
+    assert.ok(b.data.every((value, i) => value === COUNT / 2 + i));
+    b.release();
+    opened.close();
+  });
+}
+
+test("more than was asked for, which the headers say", async () => {
+  const { url } = served("more", (request, response) => {
+    const [start] = rangeOf(request, SAFETENSORS);
+    const range = `bytes ${start}-${SAFETENSORS.length - 1}/${SAFETENSORS.length}`;
+    response.writeHead(206, { "content-range": range });
+    response.end(SAFETENSORS.subarray(start));
   });
   const opened = await open(url);
   const a = await opened.get("a"); // the rest is not read
@@ -343,19 +523,15 @@ test("more than was asked for", async () => {
   opened.close();
 });
 
-test("less than was asked for", async () => {
-  const { url, asked } = served("less", (request, response) => {
-    const [start] = rangeOf(request, NPY);
-    const end = Math.min(start + 100_000, NPY.length);
-    const headers = {
-      "content-range": `bytes ${start}-${end - 1}/${NPY.length}`,
-      "content-length": end - start,
-    };
-    response.writeHead(206, headers);
-    response.end(NPY.subarray(start, end));
+test("an answer without a byte", async () => {
+  const { url, asked } = served("nothing at all", (request, response, time) => {
+    if (time === 1) return give(request, response, SAFETENSORS);
+    response.writeHead(206).end();
   });
-  await fails(open(url), "DLPackError", /the answer ended after byte \d+/);
-  assert.equal(asked.length, 5);
+  const opened = await open(url);
+  await fails(opened.get("b", {}), "DLPackError|UnsupportedError", /after 5 tries|0 bytes/);
+  assert.ok(asked.length <= 6);
+  opened.close();
 });
 
 test("a file that is shorter than it says", async () => {
@@ -403,11 +579,11 @@ test("errors of servers", async () => {
     else give(request, response, NPY);
   });
   await isWhole(open(soon.url));
-  await fails(
-    open("http://127.0.0.1:1/nobody", { retries: 0 }),
-    "DLPackError",
-    /could not be read/,
-  );
+  const nobody = open("http://127.0.0.1:1/nobody?secret", { retries: 0 });
+  const unreachable =
+    /^http:\/\/127.0.0.1:1\/nobody could not be read, after 1 try: .*cannot be reached$/;
+  await fails(nobody, "DLPackError", unreachable);
+  await fails(open("model.npy"), "TypeError", /"model.npy" is no URL.*openAsBlob/);
   await fails(open(await fetch(served("404r", answer(404)).url)), "UnsupportedError", /404/);
 });
 
@@ -427,9 +603,95 @@ test("what is encoded on its way", async () => {
     response.writeHead(200, { "content-encoding": "gzip", "content-length": packed.length });
     response.end(packed);
   });
-  if ("Deno" in globalThis) await fails(open(url), "UnsupportedError", /encoded \(gzip\).*Deno/);
+  if ("Deno" in globalThis) await fails(open(url), "UnsupportedError", /compressed .*gzip/);
   else await isWhole(open(url));
   await isWhole(open(await fetch(url)));
+});
+
+/** fetch() as pages have it, where a server of another origin hides headers. */
+async function withHidden(names, run) {
+  const { fetch } = globalThis;
+  globalThis.fetch = async (...args) => {
+    const { body, status, statusText, headers } = await fetch(...args);
+    const seen = new Headers(headers);
+    for (const name of names) seen.delete(name);
+    return new Response(body, { status, statusText, headers: seen });
+  };
+  try {
+    await run();
+  } finally {
+    globalThis.fetch = fetch;
+  }
+}
+
+for (const [status, smaller] of [
+  [200, true],
+  [200, false],
+  [206, true],
+  [206, false],
+]) {
+  const which = `${status}, of ${smaller ? "fewer" : "more"} bytes`;
+  test(`what is compressed on its way, and hides it: ${which}`, async (t) => {
+    if ("Deno" in globalThis) return t.skip("Deno does not decode it");
+    // What is random becomes larger.
+    const data = smaller ? RAW : Uint8Array.from({ length: 4000 }, (_, i) => (i * i * 251) >> 7);
+    const packed = smaller ? gzipSync(data) : gzipSync(data, { level: 0 });
+    assert.equal(packed.length < data.length, smaller);
+    const whole = packed.length - (packed.length % 4);
+    const { url } = served(`gzip ${which}`, (_, response) => {
+      const range = `bytes 0-${packed.length - 1}/${packed.length}`;
+      response.writeHead(status, {
+        "content-encoding": "gzip",
+        "content-length": packed.length,
+        ...(status === 206 && { "content-range": range }),
+      });
+      response.end(packed);
+    });
+    const hidden = ["content-encoding", "content-range"];
+    for (const names of [hidden, ["content-encoding"]]) {
+      await withHidden(names, async () => {
+        const opening = open(url, { dtype: "uint8", retries: 0 });
+        await fails(opening, "UnsupportedError|DLPackError", /gzip.*(more than|ended|sends)/);
+        const cutOff = open(url, { dtype: "uint8", shape: [whole], retries: 0 });
+        await fails(cutOff, "UnsupportedError|DLPackError", /gzip/);
+      });
+    }
+    if (status === 206) await fails(open(url, raw), "UnsupportedError", /Content-Encoding: gzip/);
+  });
+}
+
+test("what a server sends in place of a file", async () => {
+  const page = Buffer.from("\ufeff\n <!DOCTYPE html><html><title>Log in</title></html>    ");
+  const pointer = Buffer.from(
+    "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 12\n",
+  );
+  const sends = (name, bytes, type) =>
+    served(name, (_, response) => {
+      response.writeHead(200, { "content-type": type, "content-length": bytes.length });
+      response.end(bytes);
+    }).url;
+  for (const name of ["weights.npy", "weights.safetensors", "weights.npz", "weights.bin"]) {
+    const format = /npy|npz|safetensors/.exec(name)?.[0];
+    for (const [bytes, why] of [
+      [page, /begins like a web page.*log in.*raw/],
+      [pointer, /Git LFS.*git lfs pull/],
+    ]) {
+      const url = sends(name, bytes, "application/octet-stream");
+      await fails(open(url), "UnsupportedError", why);
+      await fails(open(url, { dtype: "uint8" }), "UnsupportedError", why);
+      if (format) await fails(open(url, { format }), "UnsupportedError", why);
+      await fails(open(await fetch(url), { dtype: "uint8" }), "UnsupportedError", why);
+      await fails(open(new Blob([bytes]), { dtype: "uint8" }), "UnsupportedError", why);
+      const tensor = await open(url, { dtype: "uint8", format: "raw" });
+      assert.deepEqual(Buffer.from(tensor.data), bytes);
+      tensor.release();
+    }
+  }
+  const strange = sends("typed.bin", RAW, "text/html; charset=utf-8");
+  await fails(open(strange, raw), "UnsupportedError", /says that it is a web page/);
+  await fails(open(await fetch(strange), raw), "UnsupportedError", /says that it is a web page/);
+  await isWhole(open(strange, { ...raw, format: "raw" }));
+  await isWhole(open(sends("typed.npy", NPY, "text/html"))); // its own bytes say more
 });
 
 test("headers go along", async () => {
@@ -497,7 +759,7 @@ test("a stream that fails, or gives no bytes", async () => {
   await fails(open(text), "TypeError", /and not bytes/);
   const locked = new Blob([NPY]).stream();
   locked.getReader();
-  await fails(open(locked), "TypeError", /by somebody else/);
+  await fails(open(locked), "TypeError", /is locked/);
   const response = new Response(NPY);
   await response.arrayBuffer();
   await fails(open(response), "TypeError", /was read already/);

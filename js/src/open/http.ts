@@ -1,57 +1,66 @@
 /**
- * A file behind a URL. The first request asks for all of it as a range, so that one answer says
- * whether there are ranges, how large the file is and which version: what is read from its start on,
- * as an array is, takes no other request. A read that breaks off goes on where it broke off.
+ * A file behind a URL. The first request asks for all of it as a range: its one answer says whether
+ * there are ranges, how large the file is and which version. What is read from its start on, as an
+ * array is, takes no other request. A read that breaks off goes on where it broke off, and so does one
+ * whose server sends less at a time than was asked for, which RFC 9110 (15.3.7) allows.
  *
  * Every later answer must be of the same version, by its ETag, date and size. No If-Range is sent:
  * where the file is another origin's, that header would have to be allowed first.
+ *
+ * No byte is handed out from a wrong place. A 206 is believed to be the range that was asked for if
+ * it begins at 0, or if Content-Length says that it has as many bytes as the range. Otherwise the
+ * body itself is counted before anything of it is used, in pieces of 4 MiB: a server that answers
+ * with the whole file sends too much.
  */
-import { DLPackError, UnsupportedError } from "../core/errors.js";
+import { UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
-import { chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
+import { type Answer, ask, bytesOf, HIDDEN, nameOf, type Version } from "./request.js";
+import { Broken, patiently, Tries } from "./retries.js";
+import type { FetchOptions, Source } from "./source.js";
 
-const RETRIES = 4;
-/** What may go better the next time. */
-const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
-
-/** What tells one version of a file from another, where the server lets it be seen. */
-interface Version {
-  readonly etag: string | null;
-  readonly modified: string | null;
-  readonly size: number | undefined;
-}
-
-/** An answer, and where its body begins. */
-interface Answer {
-  readonly body: ReadableStream | null;
-  readonly start: number;
-  readonly ranges: boolean;
-  readonly version: Version;
-}
+/** Bytes that are asked for at once where the server does not say how many it sends. */
+const PIECE = 4 << 20;
 
 export class HttpSource implements Source {
   readonly name: string;
   readonly way: "any" | "again";
   readonly size: number | undefined;
+  readonly contentType: string | null;
+  readonly doubt: string | undefined;
   readonly #url: string;
   readonly #options: FetchOptions;
-  readonly #version: Version;
+  /** What is known so far. */
+  #version: Version;
+  /** The size is a guess: Content-Range is hidden. */
+  readonly #guessed: boolean;
   /** The first answer, until it is read. */
   #first: Answer | null;
+  /** The server does not say how many bytes its ranges have. */
+  #inPieces = false;
 
   private constructor(url: string, options: FetchOptions, first: Answer) {
-    this.name = url.replace(/[?#].*$/s, "");
+    this.name = nameOf(url);
     this.#url = url;
     this.#options = options;
     this.#first = first;
     this.#version = first.version;
+    this.#guessed = !first.placed;
     this.size = first.version.size;
+    this.contentType = first.contentType;
+    this.doubt = first.doubt;
     this.way = first.ranges ? "any" : "again";
   }
 
   static async open(url: string, options: FetchOptions, signal?: AbortSignal): Promise<Source> {
-    const first = await patiently(options, signal, () => ask(url, 0, undefined, options, signal));
-    return new HttpSource(url, options, first);
+    const name = nameOf(url);
+    try {
+      new URL(url, globalThis.location?.href);
+    } catch (cause) {
+      const help = "open() reads files of the disk as a Blob, such as Node's fs.openAsBlob(path)";
+      throw new TypeError(`"${name}" is no URL: ${help}`, { cause });
+    }
+    const request = () => ask(url, 0, undefined, options, signal);
+    return new HttpSource(url, options, await patiently(name, options, signal, request));
   }
 
   async *read(
@@ -60,36 +69,62 @@ export class HttpSource implements Source {
     signal?: AbortSignal,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const stop = end ?? this.size;
-    const tries = new Tries(this.#options);
+    const tries = new Tries(this.name, this.#options);
     for (let at = start; stop === undefined || at < stop; ) {
+      const before = at;
       try {
-        const answer = await this.#answer(at, stop, tries.count > 0, signal);
-        // A server without ranges sends what was there before, too.
-        let skip = at - answer.start;
-        for await (const chunk of chunksOf(answer.body as ReadableStream, signal)) {
-          if (skip >= chunk.length) {
-            skip -= chunk.length;
-            continue;
-          }
-          const from = skip;
-          skip = 0;
-          // What a server sends beyond what was asked for is not read.
-          const count = Math.min(chunk.length - from, (stop ?? Number.POSITIVE_INFINITY) - at);
-          at += count;
-          yield chunk.subarray(from, from + count);
-          if (at === stop) return;
+        const most = this.#inPieces ? Math.min(stop ?? Infinity, at + PIECE) : stop;
+        const answer = await this.#answer(at, most, tries.count > 0, signal);
+        const placed = !answer.ranges || at === 0 || answer.counted;
+        if (!placed && (most === undefined || most - at > PIECE)) {
+          answer.body.cancel().catch(() => {});
+          this.#inPieces = true;
+          continue;
         }
-        if (stop === undefined) return;
-        if (at < stop) throw new Broken(`the answer ended after byte ${at} of ${stop}`);
+        let chunks = bytesOf(answer, at, most, this.name, signal);
+        if (!placed) chunks = atOnce(chunks);
+        for await (const chunk of chunks) {
+          const part = stop === undefined ? chunk : chunk.subarray(0, stop - at);
+          at += part.length;
+          tries.progress();
+          yield part;
+          // Of an answer that has more than was asked for, and says so, the rest is not read.
+          if (at === stop && (answer.end ?? stop) > stop) return;
+        }
+        if (stop === undefined) {
+          if (!answer.ranges || (await this.#endsAt(at, signal))) return;
+        } else if (at === before) {
+          throw new Broken(`the answer ended at byte ${at} of ${stop}`);
+        }
       } catch (error) {
-        await tries.again(error, this.name, signal);
+        await tries.again(error, signal);
       }
     }
   }
 
+  /** Throws unless the size is what was guessed. */
+  async confirmSize(signal?: AbortSignal): Promise<void> {
+    if (this.#guessed && this.size !== undefined) await this.#endsAt(this.size, signal);
+  }
+
   close(): void {
-    this.#first?.body?.cancel().catch(() => {});
+    this.#first?.body.cancel().catch(() => {});
     this.#first = null;
+  }
+
+  /** Whether the file ends there, where an answer did: of the bytes around it, one comes then. */
+  async #endsAt(at: number, signal?: AbortSignal): Promise<boolean> {
+    if (at === 0) return true;
+    return patiently(this.name, this.#options, signal, async () => {
+      const answer = await this.#answer(at - 1, at + 1, false, signal);
+      let count = 0;
+      for await (const chunk of bytesOf(answer, at - 1, at + 1, this.name, signal)) {
+        count += chunk.length;
+      }
+      if (count === 1) return true;
+      if (answer.placed) return false;
+      throw new UnsupportedError(`${this.name} is sent in parts; ${HIDDEN}`);
+    });
   }
 
   /** An answer that begins at `start`, or before. */
@@ -103,141 +138,47 @@ export class HttpSource implements Source {
     this.#first = null;
     if (first !== null) {
       if (start === 0 || !first.ranges) return first;
-      first.body?.cancel().catch(() => {});
+      first.body.cancel().catch(() => {});
     }
     const answer = await ask(this.#url, start, end, this.#options, signal, again);
     const { version } = answer;
+    const known = this.#version;
     const changed = (["etag", "modified", "size"] as const).find(
-      (fact) => version[fact] !== this.#version[fact] && version[fact] != null,
+      (fact) => (version[fact] ?? known[fact]) !== (known[fact] ?? version[fact]),
     );
-    if (changed === undefined && (answer.ranges || this.way === "again")) return answer;
-    answer.body?.cancel().catch(() => {});
-    throw new UnsupportedError(
-      changed === undefined
-        ? `${this.name}: the server has no ranges any more: open it again`
-        : `${this.name} changed while it was read (${changed}: ${this.#version[changed]}, then ` +
-            `${version[changed]}): open it again`,
-      { given: changed && version[changed], needed: changed && this.#version[changed] },
-    );
-  }
-}
-
-/** A connection that was lost, or a server that cannot just now. */
-class Broken extends DLPackError {}
-
-/** How often one read was taken up again. */
-class Tries {
-  count = 0;
-  readonly #most: number;
-
-  constructor({ retries = RETRIES }: FetchOptions) {
-    this.#most = retries;
-  }
-
-  /** Waits a moment, twice as long each time; throws what is no passing matter, or too much. */
-  async again(error: unknown, name: string, signal?: AbortSignal): Promise<void> {
-    signal?.throwIfAborted();
-    // What fetch() and its bodies throw where the network failed; all else here has other classes.
-    const passing = error instanceof Broken || (error as Error)?.name === "TypeError";
-    if (!passing) throw error;
-    if (this.count++ >= this.#most) {
-      const { message } = error as Error;
-      throw new DLPackError(`${name} could not be read (${message}), after ${this.count} tries`, {
-        cause: error,
-      });
+    let why: string | undefined;
+    if (changed !== undefined) {
+      why =
+        ` changed while it was read (${changed}: ${known[changed]}, then ${version[changed]}): ` +
+        "open it again";
+    } else if (!answer.ranges && this.way === "any") {
+      why = ": the server has no ranges any more: open it again";
+    } else if (!answer.placed && end === undefined && start > 0) {
+      why = ` broke off after ${start} bytes; ${HIDDEN}`; // which alone says where this one begins
     }
-    if (this.count > 1) await pause(2 ** this.count * 50, signal);
-  }
-}
-
-async function patiently<R>(
-  options: FetchOptions,
-  signal: AbortSignal | undefined,
-  request: () => Promise<R>,
-): Promise<R> {
-  const tries = new Tries(options);
-  for (;;) {
-    try {
-      return await request();
-    } catch (error) {
-      await tries.again(error, "the URL", signal);
+    if (why === undefined) {
+      const { etag, modified, size } = version;
+      this.#version = {
+        etag: known.etag ?? etag,
+        modified: known.modified ?? modified,
+        size: known.size ?? size,
+      };
+      return answer;
     }
+    answer.body.cancel().catch(() => {});
+    throw new UnsupportedError(this.name + why, {
+      given: changed && version[changed],
+      needed: changed && known[changed],
+    });
   }
 }
 
-function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((done, fail) => {
-    const stop = () => {
-      clearTimeout(timer);
-      fail(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", stop);
-      done();
-    }, ms);
-    signal?.addEventListener("abort", stop, { once: true });
-  });
-}
-
-/** One request for bytes from `start` up to `end`. */
-async function ask(
-  url: string,
-  start: number,
-  end: number | undefined,
-  options: FetchOptions,
-  signal?: AbortSignal,
-  again = false,
-): Promise<Answer> {
-  const range = `bytes=${start}-${end === undefined ? "" : end - 1}`;
-  const init: RequestInit = { headers: { ...options.headers, Range: range } };
-  // What a cache has of an answer that broke off is not to stand for what the server has now.
-  if (again) init.cache = "no-store";
-  if (signal) init.signal = signal as globalThis.AbortSignal;
-  const response = await fetch(url, init);
-  const { status, statusText, headers, body } = response;
-  const size = sizeOfResponse(response);
-  const encoding = headers.get("content-encoding");
-  if ("Deno" in globalThis && encoding !== null && encoding !== "identity") {
-    body?.cancel().catch(() => {});
-    throw new UnsupportedError(
-      `${url}: the server sends it encoded (${encoding}) where a range was asked for, which Deno does ` +
-        "not decode: open(await fetch(url)), or have the server send it as it is",
-      { given: encoding },
-    );
-  }
-  const told = { etag: headers.get("etag"), modified: headers.get("last-modified") };
-  const empty = /^bytes \*\/0$/.test(headers.get("content-range") ?? "");
-  if (status === 206) {
-    const found = rangeOf(headers.get("content-range"), start, size);
-    if (found !== null)
-      return { body, start, ranges: true, version: { ...told, size: found.size } };
-    body?.cancel().catch(() => {});
-    throw new UnsupportedError(
-      `${url}: the server was asked for ${range} and says that it sends ` +
-        `"${headers.get("content-range")}"`,
-    );
-  }
-  if (status === 200) return { body, start: 0, ranges: false, version: { ...told, size } };
-  body?.cancel().catch(() => {});
-  if (status === 416 && start === 0 && empty) {
-    return { body: new Blob([]).stream(), start, ranges: true, version: { ...told, size: 0 } };
-  }
-  const what = `${url}: ${status} ${statusText}`.trim();
-  throw PASSING.has(status) ? new Broken(what) : new DLPackError(what, { given: status });
-}
-
-/** What a Content-Range says of the file's size; null where it is not what was asked for. */
-function rangeOf(
-  given: string | null,
-  start: number,
-  length: number | undefined,
-): { size: number | undefined } | null {
-  // Another origin may keep it to itself; of its first answer the length is that of the file.
-  if (given === null) return { size: start === 0 ? length : undefined };
-  const [, from, to, total] = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)$/.exec(given) ?? [];
-  const [first, last] = [Number(from), Number(to)];
-  if (first !== start || !(last >= first)) return null;
-  if (length !== undefined && length !== last - first + 1) return null;
-  if (total === "*") return { size: undefined };
-  return Number(total) > last ? { size: Number(total) } : null;
+/** What came before it failed, in one chunk, or its error. */
+async function* atOnce(
+  chunks: AsyncGenerator<Uint8Array, void, undefined>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const parts: Uint8Array<ArrayBuffer>[] = [];
+  for await (const chunk of chunks) parts.push(chunk.slice());
+  const whole = new Uint8Array(await new Blob(parts).arrayBuffer());
+  if (whole.length > 0) yield whole;
 }

@@ -12,6 +12,7 @@ import type { Format, OpenOptions } from "./options.js";
 import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./safetensors.js";
 import type { Source } from "./source.js";
 import { type OpenSource, sourceOf, spooled } from "./sources.js";
+import { STRANGE, strangerOf } from "./strangers.js";
 import { enter, type Member, zipMembers } from "./zip.js";
 
 const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
@@ -107,13 +108,18 @@ async function formatOf(
   cursor: Cursor,
   { format, dtype, shape }: OpenOptions,
 ): Promise<Format> {
-  if (format !== undefined) return format;
-  const head = await cursor.peek(16);
+  if (format === "raw") return format;
+  const head = await cursor.peek(STRANGE);
   const begins = (...magic: readonly number[]) => magic.every((byte, i) => head[i] === byte);
-  if (begins(...NPY_MAGIC)) return "npy";
-  if (begins(0x50, 0x4b, 3, 4) || begins(0x50, 0x4b, 5, 6)) return "npz";
+  if (format === undefined) {
+    if (begins(...NPY_MAGIC)) return "npy";
+    if (begins(0x50, 0x4b, 3, 4) || begins(0x50, 0x4b, 5, 6)) return "npz";
+    if (looksLikeSafetensors(head) && shape === undefined) return "safetensors";
+  }
+  const stranger = strangerOf(head, format === undefined ? source.contentType : null);
+  if (stranger !== undefined) throw malformed(source.name, stranger);
+  if (format !== undefined) return format;
   const suffix = /\.(npy|npz|safetensors)$/i.exec(source.name)?.[1]?.toLowerCase();
-  if (looksLikeSafetensors(head) && shape === undefined) return "safetensors";
   if (suffix === undefined && dtype !== undefined) return "raw";
   throw malformed(
     source.name,
@@ -148,7 +154,7 @@ async function openNpy(
   const { name, size } = source;
   const { type, shape, columns, bytes } = await headerOf(cursor);
   const nbytes = nbytesOf({ type, shape });
-  checkSize(name, size, bytes, nbytes, `shape [${shape}] of ${type.name}`);
+  checkSize(source, bytes, nbytes, `shape [${shape}] of ${type.name}`);
   const total = size === undefined ? undefined : nbytes;
   const chunks = exactly(cursor, nbytes, "its elements");
   return load({ what: name, type, shape, columns, total }, chunks, options, signal);
@@ -156,21 +162,18 @@ async function openNpy(
 
 /** Throws unless so many bytes of elements are all that is behind the header. */
 function checkSize(
-  name: string,
-  size: number | undefined,
+  { name, size, doubt }: Pick<Source, "name" | "size" | "doubt">,
   header: number,
   nbytes: number,
   what: string,
 ): void {
   if (size === undefined || size === header + nbytes) return;
   const there = size - header;
-  throw malformed(
-    name,
+  const why =
     there < nbytes
       ? `it is cut off: ${what} takes ${nbytes} bytes, and ${Math.max(there, 0)} are there`
-      : `${there - nbytes} bytes follow the elements, which ${what} does not account for`,
-    size,
-  );
+      : `${there - nbytes} bytes follow the elements, which ${what} does not account for`;
+  throw malformed(name, why + (doubt ? `; or ${doubt}` : ""), size);
 }
 
 /** So many bytes, behind which nothing may be. */
@@ -190,6 +193,7 @@ async function openRaw(
   const { dtype, ...others } = options;
   if (dtype === undefined) throw new TypeError("raw elements need their dtype");
   const type = dtypeNamed(dtype);
+  if (options.shape === undefined) await source.confirmSize?.(signal);
   const shape = rawShape(options.shape, type.step, size, name);
   if (shape === null) {
     if (options.device) {
@@ -199,7 +203,7 @@ async function openRaw(
     return load(coming, cursor.rest(), others, signal);
   }
   const nbytes = nbytesOf({ type, shape });
-  checkSize(name, size, 0, nbytes, `shape [${shape}] of ${type.name}`);
+  checkSize(source, 0, nbytes, `shape [${shape}] of ${type.name}`);
   const total = size === undefined ? undefined : nbytes;
   const chunks = exactly(cursor, nbytes, "its elements");
   return load({ what: name, type, shape, columns: false, total }, chunks, others, signal);
@@ -233,7 +237,7 @@ async function openSafetensors(
     );
   }
   const { entries, metadata, end } = parseSafetensors(await cursor.take(length, what), name);
-  checkSize(name, size, 8 + length, end - 8 - length, "what its header lists");
+  checkSize(source, 8 + length, end - 8 - length, "what its header lists");
   return new TensorFile(source, source.way === "any" ? null : cursor, entries, metadata, options);
 }
 
@@ -280,7 +284,8 @@ async function heldIn(source: Source, member: Member, signal?: AbortSignal): Pro
   }
   const { type, shape, columns, bytes } = found as Described & { bytes: number };
   const nbytes = nbytesOf({ type, shape });
-  checkSize(what, member.size, bytes, nbytes, `shape [${shape}] of ${type.name}`);
+  const inside = { name: what, size: member.size };
+  checkSize(inside, bytes, nbytes, `shape [${shape}] of ${type.name}`);
   const name = member.name.slice(0, -".npy".length);
   return { name, type, shape, columns, start: bytes, nbytes, member };
 }

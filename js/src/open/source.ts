@@ -12,6 +12,12 @@ export interface Source {
    * start, once.
    */
   readonly way: "any" | "again" | "once";
+  /** The media type that a server gives it. */
+  readonly contentType?: string | null;
+  /** Why `size` may be wrong, for the message of a file that is not as long as its header says. */
+  readonly doubt?: string | undefined;
+  /** Makes sure of a size on which all depends; UnsupportedError where it is another. */
+  confirmSize?(signal?: AbortSignal): Promise<void>;
   /** The bytes from `start` up to `end` (all that are left, where that is undefined), in chunks. */
   read(
     start: number,
@@ -26,15 +32,21 @@ export interface Source {
 export interface FetchOptions {
   /** Headers of requests, e.g. an Authorization. */
   headers?: Readonly<Record<string, string>> | undefined;
-  /** How often a read that broke off is taken up again; default 4. */
+  /** How often a request is repeated that failed, or gave no byte; default 4. Bytes start the count again. */
   retries?: number | undefined;
 }
 
-/** @internal What a response says that it has; that of an encoded one counts other bytes. */
-export function sizeOfResponse({ headers }: Response): number | undefined {
-  const length = headers.get("content-length");
+/** @internal How a response is compressed, where that can be seen; null: it is not. */
+export function encodingOf({ headers }: Response): string | null {
+  const encoding = headers.get("content-encoding");
+  return encoding === "" || encoding?.toLowerCase() === "identity" ? null : encoding;
+}
+
+/** @internal The bytes that a response has; undefined where its length counts compressed ones. */
+export function sizeOfResponse(response: Response): number | undefined {
+  const length = response.headers.get("content-length");
   if (length === null || !/^\d{1,15}$/.test(length)) return undefined;
-  return headers.get("content-encoding") === null ? Number(length) : undefined;
+  return encodingOf(response) === null ? Number(length) : undefined;
 }
 
 /** Memory that a stream of bytes is read into. */

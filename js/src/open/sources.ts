@@ -9,6 +9,7 @@ import type {
   URL as AnyURL,
 } from "../core/globals.js";
 import { HttpSource } from "./http.js";
+import { nameOf } from "./request.js";
 import { chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
 
 /** A file of the origin's own file system that a worker has opened, as far as it is used here. */
@@ -50,7 +51,7 @@ export async function sourceOf(
     case "[object File]":
       return new BlobSource(given as Blob);
     case "[object FileSystemFileHandle]":
-      return new BlobSource(await (given as FileSystemFileHandle).getFile());
+      return new BlobSource(await fileOf(given as FileSystemFileHandle));
     case "[object Response]":
       return streamOfResponse(given as Response);
     case "[object ReadableStream]":
@@ -66,6 +67,22 @@ export async function sourceOf(
   );
 }
 
+async function fileOf(handle: FileSystemFileHandle): Promise<File> {
+  try {
+    return await handle.getFile();
+  } catch (cause) {
+    throw new UnsupportedError(`${handle.name} cannot be opened (${cause})`, { cause });
+  }
+}
+
+/** The error for a file that cannot be read any more; browsers throw different ones. */
+function unreadable(name: string, cause: unknown): UnsupportedError {
+  return new UnsupportedError(
+    `${name} cannot be read (${cause}): it changed since it was opened, or is gone; open it again`,
+    { cause },
+  );
+}
+
 /** What is in this program already is a Blob. */
 async function sourceOfURL(url: string, options: FetchOptions, signal?: AbortSignal) {
   const [scheme] = /^(?:data|blob):/.exec(url) ?? [];
@@ -74,14 +91,22 @@ async function sourceOfURL(url: string, options: FetchOptions, signal?: AbortSig
 }
 
 function streamOfResponse(response: Response): Source {
-  const { ok, status, statusText, url, body, bodyUsed } = response;
-  const name = url || "the response";
+  const { ok, status, statusText, url, body, bodyUsed, type } = response;
+  const name = nameOf(url) || "the response";
+  if (type === "opaque") {
+    throw new UnsupportedError(
+      `${name} is opaque, of a request with mode: "no-cors": its bytes cannot be read; its server has to ` +
+        "allow this page by CORS",
+      { given: type },
+    );
+  }
   if (!ok) {
     throw new UnsupportedError(`${name}: ${status} ${statusText}`.trim(), { given: status });
   }
   if (bodyUsed) throw new TypeError(`${name} was read already`);
   const size = sizeOfResponse(response);
-  return new StreamSource(body ?? new Blob([]).stream(), name, size);
+  const contentType = response.headers.get("content-type");
+  return new StreamSource(body ?? new Blob([]).stream(), name, size, contentType);
 }
 
 type Chunks = AsyncGenerator<Uint8Array, void, undefined>;
@@ -98,12 +123,12 @@ class MemorySource implements Source {
   }
 
   async *read(start: number, end = this.size): Chunks {
-    const { buffer, byteOffset, byteLength } = this.#bytes;
-    if (byteLength < this.size) {
-      throw new UnsupportedError("the array was detached or shrank while it was read");
-    }
     const stop = Math.min(end, this.size);
     for (let at = start; at < stop; at += CHUNK) {
+      const { buffer, byteOffset, byteLength } = this.#bytes;
+      if (byteLength < this.size) {
+        throw new UnsupportedError("the array was detached or shrank while it was read");
+      }
       yield new Uint8Array(buffer, byteOffset + at, Math.min(CHUNK, stop - at));
     }
   }
@@ -124,13 +149,19 @@ class BlobSource implements Source {
   }
 
   async *read(start: number, end = this.size, signal?: AbortSignal): Chunks {
+    let count = 0;
     try {
-      yield* chunksOf(this.#blob.slice(start, end).stream(), signal);
+      for await (const chunk of chunksOf(this.#blob.slice(start, end).stream(), signal)) {
+        count += chunk.length;
+        yield chunk;
+      }
     } catch (error) {
-      if ((error as Error)?.name !== "NotReadableError") throw error;
-      throw new UnsupportedError(`${this.name} cannot be read: it changed, or is gone`, {
-        cause: error,
-      });
+      signal?.throwIfAborted();
+      throw unreadable(this.name, error);
+    }
+    const needed = Math.max(Math.min(end, this.size) - start, 0);
+    if (count !== needed) {
+      throw unreadable(this.name, new RangeError(`${count} bytes came of ${needed}`));
     }
   }
 
@@ -150,11 +181,22 @@ class HandleSource implements Source {
 
   async *read(start: number, end = this.size): Chunks {
     const block = new Uint8Array(Math.min(CHUNK, Math.max(end - start, 0)));
-    for (let at = start; at < end; ) {
-      const count = this.#handle.read(block.subarray(0, Math.min(block.length, end - at)), { at });
-      if (count <= 0) return;
-      yield block.subarray(0, count);
-      at += count;
+    const stop = Math.min(end, this.size);
+    for (let at = start; at < stop; ) {
+      const part = block.subarray(0, Math.min(block.length, stop - at));
+      let count = 0;
+      try {
+        if (this.#handle.getSize() === this.size) count = this.#handle.read(part, { at });
+      } catch (cause) {
+        throw unreadable(this.name, cause); // it was closed
+      }
+      if (!(count > 0)) {
+        const size = this.#handle.getSize();
+        throw unreadable(this.name, new RangeError(`it has ${size} bytes, and had ${this.size}`));
+      }
+      const chunk = part.subarray(0, count);
+      yield chunk;
+      at += chunk.length;
     }
   }
 
@@ -166,13 +208,20 @@ class StreamSource implements Source {
   readonly name: string;
   readonly way = "once";
   readonly size: number | undefined;
+  readonly contentType: string | null;
   readonly #stream: ReadableStream;
 
-  constructor(stream: ReadableStream, name: string, size: number | undefined) {
-    if (stream.locked) throw new TypeError(`${name} is being read by somebody else`);
+  constructor(
+    stream: ReadableStream,
+    name: string,
+    size: number | undefined,
+    contentType: string | null = null,
+  ) {
+    if (stream.locked) throw new TypeError(`${name} is locked: something else reads it`);
     this.#stream = stream;
     this.name = name;
     this.size = size;
+    this.contentType = contentType;
   }
 
   read(_start: number, _end: number | undefined, signal?: AbortSignal): Chunks {

@@ -1,0 +1,191 @@
+/** One request for a range of a file, and what its answer says. */
+import { DLPackError, UnsupportedError } from "../core/errors.js";
+import type { AbortSignal } from "../core/globals.js";
+import { Broken } from "./retries.js";
+import { chunksOf, encodingOf, type FetchOptions, sizeOfResponse } from "./source.js";
+
+/** What may go better the next time. */
+const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
+
+/** What distinguishes one version of a file from another, where the server lets it be seen. */
+export interface Version {
+  readonly etag: string | null;
+  readonly modified: string | null;
+  readonly size: number | undefined;
+}
+
+/** An answer: bytes of a file from `start` on. */
+export interface Answer {
+  readonly body: ReadableStream;
+  readonly start: number;
+  /** Where its bytes end; undefined: no header says so. */
+  readonly end: number | undefined;
+  /** Whether these are a range of the file; otherwise all of it. */
+  readonly ranges: boolean;
+  /** Whether Content-Range says where they lie. Servers of other origins may hide it (CORS). */
+  readonly placed: boolean;
+  /** Whether Content-Length says how many bytes there are. */
+  readonly counted: boolean;
+  readonly version: Version;
+  readonly contentType: string | null;
+  /** Why the size may be another than `version` says. */
+  readonly doubt: string | undefined;
+}
+
+const EXPOSE =
+  "have the server send Access-Control-Expose-Headers: Content-Range, Content-Encoding";
+
+/** What helps where a server's headers hide from a page what it sends. */
+export const HIDDEN = `its server hides from this page what it sends: ${EXPOSE}`;
+
+/** A URL in messages: without its query, which may have a password. */
+export function nameOf(url: string): string {
+  return url.replace(/[?#].*$/s, "");
+}
+
+/**
+ * Asks for bytes from `start` up to `end`.
+ *
+ * @param again - asks the server, and not a cache, which may have an answer that broke off
+ */
+export async function ask(
+  url: string,
+  start: number,
+  end: number | undefined,
+  options: FetchOptions,
+  signal?: AbortSignal,
+  again = false,
+): Promise<Answer> {
+  const name = nameOf(url);
+  const range = `bytes=${start}-${end === undefined ? "" : end - 1}`;
+  const init: RequestInit = { headers: { ...options.headers, Range: range } };
+  if (again) init.cache = "no-store";
+  if (signal) init.signal = signal as globalThis.AbortSignal;
+  const response = await fetch(url, init).catch((error: unknown) => {
+    throw (error as Error)?.name === "TypeError" ? unreachable(url, options, error) : error;
+  });
+  const { status, statusText, headers, type } = response;
+  const body = response.body ?? new Blob([]).stream();
+  const refused = (error: Error) => {
+    body.cancel().catch(() => {});
+    return error;
+  };
+  const length = sizeOfResponse(response);
+  const encoding = encodingOf(response);
+  if (encoding !== null && (status === 206 || "Deno" in globalThis)) {
+    throw refused(
+      new UnsupportedError(
+        `${name}: the server sends it compressed (Content-Encoding: ${encoding}) where a range was ` +
+          "asked for: have it send the file as it is, or open the Response of fetch() without ranges",
+        { given: encoding },
+      ),
+    );
+  }
+  const told = {
+    etag: headers.get("etag")?.replace(/^W\//, "") ?? null,
+    modified: headers.get("last-modified"),
+  };
+  const counted = length !== undefined;
+  const common = { body, counted, contentType: headers.get("content-type") };
+  if (status === 200) {
+    // Of what another origin sends, the encoding may be hidden, and the length that of other bytes.
+    const doubt = type === "cors" && counted ? HIDDEN : undefined;
+    const version = { ...told, size: length };
+    return { ...common, start: 0, end: length, ranges: false, placed: true, version, doubt };
+  }
+  const given = headers.get("content-range");
+  if (status === 206) {
+    const found = rangeOf(given, start, end, length);
+    if (found === null) {
+      const sends = given === null ? `${length} bytes` : `"${given}"`;
+      const many = counted && given !== null ? `, in ${length} bytes` : "";
+      throw refused(
+        new UnsupportedError(
+          `${name}: the server was asked for ${range} and says that it sends ${sends}${many}`,
+          { given },
+        ),
+      );
+    }
+    const placed = given !== null;
+    const doubt = placed ? undefined : HIDDEN;
+    const version = { ...told, size: found.size };
+    return { ...common, start, end: found.end, ranges: true, placed, version, doubt };
+  }
+  refused(new Error());
+  if (status === 416 && start === 0 && given === "bytes */0") {
+    const version = { ...told, size: 0 };
+    const nothing = { body: new Blob([]).stream(), counted: true, contentType: null };
+    return { ...nothing, start, end: 0, ranges: true, placed: true, version, doubt: undefined };
+  }
+  const what = `${name}: ${status} ${statusText}`.trim();
+  throw PASSING.has(status) ? new Broken(what) : new DLPackError(what, { given: status });
+}
+
+/** Where a range ends, and what of; null where it is not what was asked for. */
+function rangeOf(
+  given: string | null,
+  start: number,
+  end: number | undefined,
+  length: number | undefined,
+): { end: number | undefined; size: number | undefined } | null {
+  if (given === null) {
+    if (length === undefined) return { end: undefined, size: undefined };
+    const last = start + length;
+    if (length === 0 || last > (end ?? last)) return null;
+    // Of all that was asked for from the start on, the length is that of the file.
+    return { end: last, size: start === 0 && end === undefined ? length : undefined };
+  }
+  const [, from, to, total] = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)$/.exec(given) ?? [];
+  const [first, last] = [Number(from), Number(to)];
+  if (first !== start || !(last >= first)) return null;
+  if (length !== undefined && length !== last - first + 1) return null;
+  if (total === "*") return { end: last + 1, size: undefined };
+  return Number(total) > last ? { end: last + 1, size: Number(total) } : null;
+}
+
+/** The error for a request without an answer, of which browsers do not say why. */
+function unreachable(url: string, { headers }: FetchOptions, error: unknown): Broken {
+  const { message, cause } = error as Error;
+  const why = (cause as Error | undefined)?.message ?? message;
+  const origin = globalThis.location?.origin;
+  let help = "";
+  if (origin !== undefined && new URL(url, location.href).origin !== origin) {
+    const more = Object.keys(headers ?? {}).map((name) => `${name}, `);
+    help =
+      `, or does not allow this page: have it send Access-Control-Allow-Origin: ${origin} and ` +
+      `Access-Control-Allow-Headers: ${more.join("")}Range, or copy the file to ${origin}`;
+  }
+  return new Broken(`${why}: the server cannot be reached${help}`, { cause: error });
+}
+
+/**
+ * The bytes of an answer from `at` on, which are as many as its headers say.
+ *
+ * @param most - where they end at the latest, where no header says so
+ * @throws UnsupportedError for more; Broken for less
+ */
+export async function* bytesOf(
+  answer: Answer,
+  at: number,
+  most: number | undefined,
+  name: string,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const { body, start, end = most } = answer;
+  let place = start;
+  for await (const chunk of chunksOf(body, signal)) {
+    const skip = Math.max(at - place, 0);
+    place += chunk.length;
+    if (end !== undefined && place > end) {
+      throw new UnsupportedError(
+        `${name}: the server sends more than the ${end - start} bytes from byte ${start} on that it was ` +
+          "asked for and announced: it ignores the range, or compresses the file; open the Response " +
+          "of fetch() instead, which needs no ranges",
+      );
+    }
+    if (skip < chunk.length) yield chunk.subarray(skip);
+  }
+  if (answer.end !== undefined && place < answer.end) {
+    throw new Broken(`the answer ended after byte ${place} of ${answer.end}`);
+  }
+}

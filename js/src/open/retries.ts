@@ -1,0 +1,77 @@
+/** How a read that broke off is taken up again. */
+import { DLPackError } from "../core/errors.js";
+import type { AbortSignal } from "../core/globals.js";
+import type { FetchOptions } from "./source.js";
+
+const RETRIES = 4;
+
+/** A connection that was lost, or a server that cannot answer at the moment. */
+export class Broken extends DLPackError {}
+
+/** How often something was tried since it last got on. */
+export class Tries {
+  count = 0;
+  readonly #most: number;
+  readonly #name: string;
+
+  constructor(name: string, { retries = RETRIES }: FetchOptions) {
+    this.#most = retries;
+    this.#name = name;
+  }
+
+  /** Bytes came. */
+  progress(): void {
+    this.count = 0;
+  }
+
+  /**
+   * Waits before the next try, twice as long each time, and not before the first.
+   *
+   * @throws the error, unless it is a passing one; DLPackError after too many tries
+   */
+  async again(error: unknown, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    // Bodies of fetch() throw a TypeError where the network failed; our errors have other classes.
+    const passing = error instanceof Broken || (error as Error)?.name === "TypeError";
+    if (!passing) throw error;
+    if (this.count++ >= this.#most) {
+      const tries = this.count === 1 ? "1 try" : `${this.count} tries`;
+      throw new DLPackError(
+        `${this.#name} could not be read, after ${tries}: ${(error as Error).message}`,
+        { cause: error },
+      );
+    }
+    if (this.count > 1) await pause(2 ** this.count * 50, signal);
+  }
+}
+
+/** The result of a request, which is repeated where it fails for a passing reason. */
+export async function patiently<R>(
+  name: string,
+  options: FetchOptions,
+  signal: AbortSignal | undefined,
+  request: () => Promise<R>,
+): Promise<R> {
+  const tries = new Tries(name, options);
+  for (;;) {
+    try {
+      return await request();
+    } catch (error) {
+      await tries.again(error, signal);
+    }
+  }
+}
+
+function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((done, fail) => {
+    const stop = () => {
+      clearTimeout(timer);
+      fail(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      done();
+    }, ms);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
