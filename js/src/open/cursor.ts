@@ -1,3 +1,5 @@
+import type { AbortSignal } from "../core/globals.js";
+import { Ending } from "./ending.js";
 import { malformed } from "./entry.js";
 import type { Source } from "./source.js";
 
@@ -7,16 +9,24 @@ export class Cursor {
   /** Bytes from the start of the source that were taken. */
   position: number;
   readonly #chunks: AsyncGenerator<Uint8Array, void, undefined>;
+  readonly #ending: Ending | undefined;
   #left: Uint8Array = NOTHING;
 
-  constructor(name: string, position: number, chunks: AsyncGenerator<Uint8Array, void, undefined>) {
+  constructor(
+    name: string,
+    position: number,
+    chunks: AsyncGenerator<Uint8Array, void, undefined>,
+    ending?: Ending,
+  ) {
     this.name = name;
     this.position = position;
     this.#chunks = chunks;
+    this.#ending = ending;
   }
 
   static at(source: Source, start: number, end?: number, signal?: AbortSignal): Cursor {
-    return new Cursor(source.name, start, source.read(start, end, signal));
+    const ending = new Ending([signal]);
+    return new Cursor(source.name, start, source.read(start, end, ending.signal), ending);
   }
 
   /** So many of the next bytes, which stay the next; fewer where it ends before. */
@@ -86,9 +96,16 @@ export class Cursor {
     return (await this.peek(1)).length === 0;
   }
 
+  /** Ends it for good: what waits for bytes of the source gets the reason as its error. */
+  abort(reason: unknown): void {
+    this.#ending?.abort(reason);
+    this.close().catch(() => {});
+  }
+
   /** Lets go of what it reads from. */
   async close(): Promise<void> {
     this.#left = NOTHING;
+    this.#ending?.stop();
     await this.#chunks.return();
   }
 

@@ -4,6 +4,7 @@ import type { AbortSignal } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { Cursor } from "./cursor.js";
 import { lacking } from "./dtypes.js";
+import { Ending } from "./ending.js";
 import type { Entry } from "./entry.js";
 import { unpacked } from "./inflate.js";
 import { load } from "./load.js";
@@ -163,8 +164,9 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#closing.abort(new ReleasedError(`${this.#source.name} was closed`));
-    this.#cursor?.close().catch(() => {});
+    const closed = new ReleasedError(`${this.#source.name} was closed`);
+    this.#closing.abort(closed);
+    this.#cursor?.abort(closed);
     this.#source.close();
   }
 
@@ -205,27 +207,31 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     let cursor = shared;
     try {
       signal.throwIfAborted();
-      cursor ??= await this.#cursorAt(from, to, what, signal);
+      cursor ??= this.#cursorFor(from, to, what, signal);
+      if (cursor === this.#cursor) await cursor.skipTo(from, what);
       const chunks = member ? elementsIn(cursor, entry, what, signal) : cursor.chunks(nbytes, what);
       const coming = { what, type, shape, columns, total: nbytes };
       return await load(coming, chunks, options, signal);
     } catch (error) {
+      // Where it was ended, it looks as if the file ended there.
+      const reason = signal.aborted ? signal.reason : error;
       // What is left of a stream that was left in the middle belongs to nobody.
-      if (cursor !== null && cursor === this.#cursor) this.#spoil();
-      throw error;
+      if (cursor !== null && cursor === this.#cursor) this.#spoil(reason);
+      throw reason;
     } finally {
       ending.stop();
       if (cursor !== shared && cursor !== this.#cursor) await cursor?.close();
     }
   }
 
-  #spoil(): void {
-    this.#cursor?.close().catch(() => {});
+  #spoil(reason: unknown): void {
+    this.#cursor?.abort(reason);
     this.#cursor = null;
-    if (this.#source.way === "once" && !this.#closed) this.close();
+    if (this.#source.way === "once") this.close();
   }
 
-  async #cursorAt(from: number, to: number, what: string, signal: AbortSignal): Promise<Cursor> {
+  /** A cursor that is at `from`, or before. */
+  #cursorFor(from: number, to: number, what: string, signal: AbortSignal): Cursor {
     const source = this.#source;
     if (source.way === "any") return Cursor.at(source, from, to, signal);
     if (this.#cursor !== null && this.#cursor.position > from) {
@@ -235,12 +241,14 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
             "or open its Blob (await response.blob())",
         );
       }
-      await this.#cursor.close();
+      this.#cursor.abort(undefined);
       this.#cursor = null;
     }
-    this.#cursor ??= Cursor.at(source, 0, undefined, this.#closing.signal);
-    await this.#cursor.skipTo(from, what);
-    return this.#cursor;
+    this.#cursor ??= Cursor.at(source, 0);
+    const cursor = this.#cursor;
+    // Loads take turns with it: it is this one's until it is done.
+    (signal as unknown as EventTarget).addEventListener("abort", () => cursor.abort(signal.reason));
+    return cursor;
   }
 }
 
@@ -255,30 +263,5 @@ async function* elementsIn(cursor: Cursor, entry: Held, what: string, signal: Ab
     await inner.atEnd(); // where sizes and sums are compared
   } finally {
     await inner.close();
-  }
-}
-
-/** One signal of several, which `AbortSignal.any` is in newer engines. */
-class Ending {
-  readonly #controller = new AbortController();
-  readonly #ends: (() => void)[] = [];
-
-  constructor(signals: readonly (AbortSignal | undefined)[]) {
-    for (const each of signals) {
-      if (each === undefined) continue;
-      const abort = () => this.#controller.abort(each.reason);
-      if (each.aborted) abort();
-      const target = each as unknown as EventTarget;
-      target.addEventListener("abort", abort);
-      this.#ends.push(() => target.removeEventListener("abort", abort));
-    }
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  stop(): void {
-    for (const end of this.#ends) end();
   }
 }

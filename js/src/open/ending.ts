@@ -1,0 +1,31 @@
+import type { AbortSignal } from "../core/globals.js";
+
+/** One signal of several, which `AbortSignal.any` is in newer engines. */
+export class Ending {
+  readonly #controller = new AbortController();
+  readonly #ends: (() => void)[] = [];
+
+  constructor(signals: readonly (AbortSignal | undefined)[]) {
+    for (const each of signals) {
+      if (each === undefined) continue;
+      const abort = () => this.#controller.abort(each.reason);
+      if (each.aborted) abort();
+      const target = each as unknown as EventTarget;
+      target.addEventListener("abort", abort);
+      this.#ends.push(() => target.removeEventListener("abort", abort));
+    }
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason);
+  }
+
+  /** Listens to the signals no longer. */
+  stop(): void {
+    for (const end of this.#ends) end();
+  }
+}
