@@ -79,6 +79,7 @@ function entryOf(name: string, facts: unknown, origin: number, what: string): En
   const [begin, end] = offsets;
   const bits = bitsOf(type);
   const nbytes = bits === undefined ? end - begin : (sizeOf(described.shape) * bits) / 8;
+  if (nbytes % 1 !== 0) throw malformed(which, `shape [${shape}] of ${dtype} ends within a byte`);
   if (end - begin !== nbytes) {
     throw malformed(
       which,

@@ -126,8 +126,11 @@ function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, st
   if (new Set(facts.map(({ name }) => name)).size < facts.length) {
     throw new TypeError("two tensors have the same name");
   }
-  for (const value of Object.values(metadata)) {
-    if (typeof value !== "string") throw new TypeError("metadata is an object of strings");
+  const isPlain = typeof metadata === "object" && !(Symbol.iterator in metadata);
+  if (!isPlain || Object.values(metadata).some((value) => typeof value !== "string")) {
+    throw new TypeError(
+      "metadata is an object of strings, as Object.fromEntries() makes it of pairs",
+    );
   }
   const header = safetensorsHeader(facts, metadata, "the file");
   const held: Tensor[] = [];
