@@ -279,8 +279,66 @@ async def test_a_mapping_from_a_url():
 async def test_what_the_server_says():
     with pytest.raises(BufferError, match="404"):
         await dlw.open("/made-up.npy")
-    with pytest.raises(BufferError, match="begins like no"):
+    with pytest.raises(BufferError, match=r"/index.html: it begins like a web page"):
         await dlw.open("/index.html")
+    with pytest.raises(BufferError, match=r"/index.html: it begins like a web page"):
+        await dlw.open("/index.html", dtype="uint8")
+
+
+async def of_the_origin(data, name):
+    """A file of the origin with such bytes: its handle, and how to write it again."""
+    import js
+
+    folder = await js.navigator.storage.getDirectory()
+    handle = await folder.getFileHandle(name, create=True)
+
+    async def write(content):
+        writable = await handle.createWritable()
+        await writable.write(js.Uint8Array.new(content))
+        await writable.close()
+
+    await write(data)
+    return handle, write, lambda: folder.removeEntry(name)
+
+
+@in_page
+@pytest.mark.parametrize("where", ["cpu", "webgpu"])
+@pytest.mark.parametrize("change", ["other elements", "shorter", "gone"])
+async def test_a_file_of_the_origin_that_changed(change, where):
+    import js
+
+    if not hasattr(js.navigator.storage, "getDirectory"):
+        pytest.skip("no file system of the origin here")
+    before, buffers = dlw.live_tensors(), stats()["buffers"]
+    data = await dlw.save(None, {"a": np.zeros(700_000, "f4")})
+    name = f"changed {change} {where}"
+    handle, write, remove = await of_the_origin(data, name)
+    with await dlw.open(handle, device=where) as file:
+        if change == "gone":
+            await remove()
+        else:
+            await write(data[:1000] if change == "shorter" else data[::-1])
+        with pytest.raises(BufferError, match=f"{name} cannot be read .*it changed"):
+            await file.load("a")
+    if change == "gone":
+        with pytest.raises(BufferError, match=f"{name} cannot be opened"):
+            await dlw.open(handle, device=where)
+    else:
+        await remove()
+    assert (dlw.live_tensors(), stats()["buffers"]) == (before, buffers)
+
+
+@in_page
+async def test_a_server_that_cannot_be_reached():
+    """Of another origin, where the page's policy, CORS or the network may be why."""
+    import js
+
+    other = js.location.origin.replace("127.0.0.1", "localhost")
+    with pytest.raises(BufferError) as told:
+        await dlw.open(f"{other}/made/a.npy?secret")
+    message = str(told.value)
+    assert message.startswith(f"{other}/made/a.npy could not be read, after 5 tries: ")
+    assert f"Access-Control-Allow-Origin: {js.location.origin}" in message
 
 
 @in_page
