@@ -76,7 +76,7 @@ export async function ask(
     throw refused(
       new UnsupportedError(
         `${name}: the server sends it compressed (Content-Encoding: ${encoding}) where a range was ` +
-          "asked for: have it send the file as it is, or open the Response of fetch() without ranges",
+          "asked for: have it send the file as it is, or open the body of a plain fetch()",
         { given: encoding },
       ),
     );
@@ -149,11 +149,16 @@ function unreachable(url: string, { headers }: FetchOptions, error: unknown): Br
   const why = (cause as Error | undefined)?.message ?? message;
   const origin = globalThis.location?.origin;
   let help = "";
-  if (origin !== undefined && new URL(url, location.href).origin !== origin) {
-    const more = Object.keys(headers ?? {}).map((name) => `${name}, `);
+  if (origin !== undefined) {
+    // Chromium refuses an encoding that it did not ask for.
     help =
-      `, or does not allow this page: have it send Access-Control-Allow-Origin: ${origin} and ` +
-      `Access-Control-Allow-Headers: ${more.join("")}Range, or copy the file to ${origin}`;
+      ", or compresses the file where a range was asked for: open the body of a plain fetch() then";
+    if (new URL(url, location.href).origin !== origin) {
+      const more = Object.keys(headers ?? {}).map((name) => `${name}, `);
+      help +=
+        `; or it does not allow this page: have it send Access-Control-Allow-Origin: ${origin} and ` +
+        `Access-Control-Allow-Headers: ${more.join("")}Range, or copy the file to ${origin}`;
+    }
   }
   return new Broken(`${why}: the server cannot be reached${help}`, { cause: error });
 }
@@ -179,8 +184,8 @@ export async function* bytesOf(
     if (end !== undefined && place > end) {
       throw new UnsupportedError(
         `${name}: the server sends more than the ${end - start} bytes from byte ${start} on that it was ` +
-          "asked for and announced: it ignores the range, or compresses the file; open the Response " +
-          "of fetch() instead, which needs no ranges",
+          "asked for and announced: it ignores the range, or compresses the file; open the " +
+          "body of a plain fetch() instead, which needs no ranges",
       );
     }
     if (skip < chunk.length) yield chunk.subarray(skip);
