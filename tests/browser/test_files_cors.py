@@ -38,7 +38,7 @@ class ForeignHandler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:  # noqa: N802 - http.server's name
+    def do_GET(self) -> None:
         how, which = self.path.strip("/").split("/")
         data = FILES[which]
         asked = self.headers.get("Range", "bytes=0-")
