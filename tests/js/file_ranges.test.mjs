@@ -437,7 +437,10 @@ for (const [what, says] of Object.entries(SAYS)) {
     for (const name of ["b", "a"]) await fails(opened.get(name), "UnsupportedError", wrong);
     await fails(
       (async () => {
-        for await (const [, tensor] of opened) tensor.release();
+        for await (const [name, tensor] of opened) {
+          tensor.release();
+          throw new Error(`${name} was handed out`); // before its bytes were counted
+        }
       })(),
       "UnsupportedError",
       wrong,
