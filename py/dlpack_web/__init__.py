@@ -32,7 +32,7 @@ from ._core import (
 )
 from ._device import Device, DLDeviceType
 from ._dtype import DType
-from ._hints import NAMES, missing_name
+from ._hints import NAMES, Absent
 from ._home import features
 from ._inspect import inspect
 from ._open import TensorFile, TensorInfo, open
@@ -81,8 +81,11 @@ __all__ = [
     "webgpu",
 ]
 
-if not TYPE_CHECKING:  # which would find every name, with this
+if not TYPE_CHECKING:  # which finds these mistakes by itself
+    globals().update(
+        (name, Absent(__name__, name))
+        for name in {*NAMES, *webgpu.__all__} - globals().keys()
+    )
 
-    def __getattr__(name: str) -> object:
-        way = f"dlw.webgpu.{name}" if name in webgpu.__all__ else NAMES.get(name)
-        raise missing_name(__name__, name, way)
+    def __dir__() -> list[str]:
+        return [name for name, x in globals().items() if type(x) is not Absent]

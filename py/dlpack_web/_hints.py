@@ -200,8 +200,8 @@ class Hints:
             )
             if alone or type(other) in (*_SCALARS, list, tuple):
                 raise TypeError(
-                    "a Tensor does no arithmetic, so that == is not supported: use "
-                    f"{_ARRAY}; `t is u` tells whether they are the same Tensor"
+                    "a Tensor does no arithmetic: == is not supported; use "
+                    f"{_array_of(self)}; `t is u` compares identity"
                 )
             return NotImplemented
 
@@ -260,6 +260,25 @@ NAMES = (
         "RawKernel": "dlw.webgpu.Kernel",
     }
 )
+
+
+class Absent:
+    """What stands in the package for a name of other libraries: it can be found, and
+    whatever is done with it raises what to use instead. A `__getattr__` of the module
+    would find nothing, but makes each lookup in it take 40 ns more, `dlw.from_dlpack` too.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self._given = module, name, NAMES.get(name, f"dlw.webgpu.{name}")
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        raise missing_name(*self._given)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise missing_name(*self._given)
+
+    def __repr__(self) -> str:
+        return f"<{missing_name(*self._given)}>"
 
 
 def missing_name(module: str, name: str, way: str | None) -> AttributeError:
