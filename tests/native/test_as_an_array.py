@@ -329,14 +329,14 @@ OPERATORS = {
 @pytest.mark.parametrize("symbol", OPERATORS)
 def test_operators_name_numpy(t, symbol):
     for use in OPERATORS[symbol]:
-        words = rf"{NO_ARITHMETIC}, so that {re.escape(symbol)} is not .* np\.asarray"
+        words = rf"{NO_ARITHMETIC}: {re.escape(symbol)} is not .* np\.asarray"
         with pytest.raises(TypeError, match=words):
             use(t)
 
 
 def test_tensors_are_not_compared_by_their_elements(t):
     """`t == 3` was False, whatever the elements, and nothing said so."""
-    with t[:] as same, pytest.raises(TypeError, match=r"`t is u` tells"):
+    with t[:] as same, pytest.raises(TypeError, match=r"`t is u` compares"):
         _ = t == same
     with pytest.raises(TypeError, match=NO_ARITHMETIC):
         _ = t != 3
@@ -380,7 +380,7 @@ def test_elements_are_written_in_other_ways(t):
         t[0] = 1
     with pytest.raises(TypeError, match="cannot be deleted"):
         del t[0]
-    with pytest.raises(BufferError, match=r"must be the same; convert=True converts$"):
+    with pytest.raises(BufferError, match=r"shape and dtype must be the same$"):
         t.write(A.astype("float32"))
     with pytest.raises(BufferError, match=r"must be the same$"):
         t.write(B)
