@@ -5,6 +5,7 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from ._desktop_buffers import (
@@ -36,6 +37,8 @@ class Bound:
     temporary: bool = False
     #: Where what the shader wrote goes after the pass: what was copied aside.
     back: View | None = None
+    #: Whether it cannot be bound where it is: `separate` binds a copy instead.
+    aside: bool = False
 
 
 # The scalars of WGSL by DLPack's code and bits of a lane; complex numbers are pairs.
@@ -81,13 +84,14 @@ def _way_out(dtype: DType, scalar: str) -> str:
     )
 
 
-def _bound_size(view: View, binding: Binding | None, what: str) -> int:
+def _bound_size(view: View, binding: Binding | None, check: bool, what: str) -> int:
     """Bytes that are bound; BufferError where the shader's type does not fit the size."""
     nbytes = view.nbytes
-    # No binding may be empty, and a uniform's size is a multiple of 16.
-    uniform = binding is not None and binding.type == "uniform"
-    usual = max(round_up(nbytes, 16 if uniform else 4), 4)
-    if binding is None or binding.stride == 0:
+    # No binding may be smaller than one element, and a uniform's size is a multiple of 16.
+    least = max(binding.stride, 4) if binding is not None and binding.runtime else 4
+    uniform = check and binding is not None and binding.type == "uniform"
+    usual = max(round_up(nbytes, 16 if uniform else 4), least)
+    if not check or binding is None or binding.stride == 0:
         return usual
     stride, size = binding.stride, binding.size
     if binding.runtime and size < stride and nbytes % stride != 0:
@@ -115,7 +119,8 @@ def count_of(view: View, binding: Binding) -> int | None:
 def bind(
     record: Record, view: Any, index: int, declared: Binding | None, check: bool
 ) -> Bound:
-    """The buffer range to bind, after all checks that give better errors here."""
+    """The buffer range to bind, after the checks of this argument alone; `separate` then
+    checks it against the others."""
     if not isinstance(view, View):
         return _bind_number(record, view, index, declared)
     check_on(record, view)
@@ -130,7 +135,7 @@ def bind(
         check_usage(view, flag, f"binding {index}")
     if view.read_only and kind == "storage":
         raise BufferError(f"{what} is read-only, the shader's binding is read_write")
-    size = _bound_size(view, declared if check else None, what)
+    size = _bound_size(view, declared, check, what)
     limits = record.limits
     space = "uniform" if kind == "uniform" else "storage"
     most = limits[f"max-{space}-buffer-binding-size"]
@@ -142,9 +147,8 @@ def bind(
         )
     bindable = view.start % limits[f"min-{space}-buffer-offset-alignment"] == 0
     written = kind in ("storage", None)
-    if bindable and size <= view.capacity():
-        return Bound(view.slot, view.start, size, written)
-    return _bind_aside(view, size, written, what)
+    aside = not bindable or size > view.capacity()
+    return Bound(view.slot, view.start, size, written, aside=aside)
 
 
 def _bind_aside(view: View, size: int, written: bool, what: str) -> Bound:
@@ -194,25 +198,32 @@ def _bind_number(
 
 
 def separate(record: Record, views: Sequence[Any], bound: list[Bound]) -> None:
-    """The arguments as WebGPU takes them together: what is bound for writing must overlap
-    nothing else, and cannot be read through another binding of the same buffer. That one
+    """The arguments as WebGPU takes them together. Two that are written must not overlap.
+    What cannot be bound where it is, or is read through a buffer that is bound for writing,
     is copied aside."""
+    written = [i for i, one in enumerate(bound) if one.written]
+    for j, i in combinations(written, 2):
+        if _overlap(bound[j], views[j], bound[i], views[i]):
+            raise BufferError(
+                f"arguments {j} and {i} of the kernel overlap, and both are read_write: "
+                "give one of them a copy"
+            )
+    direct = [bound[i].slot.buffer for i in written if not bound[i].aside]
     for i, one in enumerate(bound):
-        if not one.written:
-            continue
-        for j, other in enumerate(bound):
-            if i == j or other.slot.buffer is not one.slot.buffer:
-                continue
-            if other.written:
-                if j < i and _overlap(one, other):
-                    raise BufferError(
-                        f"arguments {j} and {i} of the kernel overlap, and both are "
-                        "read_write: give one of them a copy"
-                    )
-                continue
-            what = f"binding {j}: {views[j]}"
-            bound[j] = _bind_aside(views[j], other.size, False, what)
+        read_there = not one.written and one.slot.buffer in direct
+        if one.aside or read_there:
+            what = f"binding {i}: {views[i]}"
+            bound[i] = _bind_aside(views[i], one.size, one.written, what)
 
 
-def _overlap(a: Bound, b: Bound) -> bool:
-    return a.offset < b.offset + b.size and b.offset < a.offset + a.size
+def _overlap(a: Bound, a_view: View, b: Bound, b_view: View) -> bool:
+    a_end, b_end = _end(a, a_view), _end(b, b_view)
+    return (
+        a.slot.buffer is b.slot.buffer
+        and max(a.offset, b.offset) < min(a_end, b_end)
+    )
+
+
+def _end(one: Bound, view: View) -> int:
+    """Where what the shader writes ends: padding is written only where it is bound."""
+    return one.offset + (view.nbytes if one.aside else one.size)

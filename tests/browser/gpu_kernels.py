@@ -31,6 +31,11 @@ ADD = """
   for (var i = 0u; i < arrayLength(&y); i++) { y[i] += x[i]; }
 }
 """
+BOTH = """
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(1) fn main() { x[0] += 1; y[0] += 10; }
+"""
 
 
 FILL = """
@@ -108,6 +113,118 @@ async def test_offsets_that_cannot_be_bound_are_copied_on_the_gpu():
         expected = np.arange(32.0)
         expected[16:20] += expected[1:5]
         np.testing.assert_array_equal(await whole.to_host(), expected)
+
+
+def copied_tensors():
+    return sum(row["copies"] for row in dlw.webgpu.stats())
+
+
+def parts(whole, way, *ranges):
+    """Tensors over floats of one GPUBuffer: views, or each with a handle of its own."""
+    if way == "views":
+        return [whole[begin:end] for begin, end in ranges]
+    device, buffer = whole.device, whole.gpu_buffer
+    return [
+        dlw.from_gpu_buffer(
+            buffer, end - begin, "float32", device=device, byte_offset=4 * begin
+        )
+        for begin, end in ranges
+    ]
+
+
+WAYS = pytest.mark.parametrize("way", ["views", "one GPUBuffer"])
+
+
+# Elements 0, 64 and 128 can be bound where they are; the others are put aside.
+@WAYS
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((0, 4), (0, 4)),
+        ((0, 4), (1, 5)),
+        ((1, 5), (0, 4)),
+        ((1, 5), (1, 5)),
+        ((1, 5), (4, 8)),
+        ((4, 8), (1, 5)),
+        ((64, 128), (0, 65)),
+        ((0, 65), (64, 128)),
+        ((65, 66), (64, 128)),
+        ((127, 130), (64, 128)),
+    ],
+)
+async def test_written_arguments_that_overlap_are_refused(first, second, way):
+    kernel = dlw.webgpu.Kernel(BOTH)
+    with upload(np.arange(192)) as whole:
+        x, y = parts(whole, way, first, second)
+        before = copied_tensors()
+        with (
+            x,
+            y,
+            pytest.raises(BufferError, match="arguments 0 and 1 of the kernel overlap"),
+        ):
+            kernel(x, y, workgroups=1)
+        assert copied_tensors() == before, "something was put aside"
+        np.testing.assert_array_equal(await whole.to_host(), np.arange(192))
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((0, 4), (4, 8)),
+        ((4, 8), (0, 4)),
+        ((1, 5), (5, 9)),
+        ((5, 9), (1, 5)),
+        ((64, 128), (0, 64)),
+        ((63, 64), (64, 128)),
+        ((128, 129), (127, 128)),
+        ((2, 2), (0, 4)),
+        ((0, 4), (2, 2)),
+    ],
+)
+async def test_written_neighbours_are_both_written(first, second, way):
+    kernel = dlw.webgpu.Kernel(BOTH)
+    expected = np.arange(192, dtype=np.float32)
+    with upload(expected) as whole:
+        x, y = parts(whole, way, first, second)
+        with x, y:
+            kernel(x, y, workgroups=1)
+        for (begin, end), added in ((first, 1), (second, 10)):
+            expected[begin : min(begin + 1, end)] += added
+        np.testing.assert_array_equal(await whole.to_host(), expected)
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("read", "written"), [((0, 4), (1, 5)), ((1, 5), (0, 4)), ((1, 5), (1, 5))]
+)
+async def test_read_arguments_have_what_was_there_before(read, written, way):
+    kernel = dlw.webgpu.Kernel(ADD)
+    expected = np.arange(192, dtype=np.float32)
+    with upload(expected) as whole:
+        x, y = parts(whole, way, read, written)
+        with x, y:
+            kernel(x, y, workgroups=1)
+        expected[slice(*written)] += np.arange(192)[slice(*read)]
+        np.testing.assert_array_equal(await whole.to_host(), expected)
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("element", ["f32", "vec2f", "vec4f", "mat4x4f"])
+async def test_tensors_without_elements_are_bound(element, check):
+    """An array of a shader has one element at least."""
+    kernel = dlw.webgpu.Kernel(
+        f"@group(0) @binding(0) var<storage, read> x: array<{element}>;"
+        f"@group(0) @binding(1) var<storage, read_write> y: array<{element}>;"
+        "@compute @workgroup_size(1) fn main() { y[0] = x[0]; }",
+        check=check,
+    )
+    with dlw.empty((0, 4), device="webgpu") as x, upload([]) as y:
+        kernel(x, y, workgroups=1)
+        if check:
+            kernel(x, y)
+        assert len(await y.to_host()) == 0
+        assert (await x.to_host()).shape == (0, 4)
 
 
 async def test_kept_bind_groups_are_those_of_the_arguments():

@@ -151,9 +151,33 @@ export async function bindings_that_overlap_are_refused_or_copied(context) {
     Float32Array.from({ length: 256 }, (_, i) => i),
   );
   const [low, high] = [whole.slice([0, 64]), whole.slice([64, 128])];
-  for (const other of [whole, low]) {
-    await throws(() => two.run([low, other], { workgroups: 1 }), "UnsupportedError", /overlap/);
+  const buffer = whole.buffer;
+  const at = (first) =>
+    context.library.Tensor.fromGPUBuffer(buffer, {
+      device,
+      shape: [4],
+      dtype: "float32",
+      byteOffset: 4 * first,
+    });
+  // Also where one or both of them cannot be bound where they are.
+  const [head, second, fourth] = [whole.slice([0, 4]), whole.slice([1, 5]), at(4)];
+  const before = context.library.webgpu.stats().map(({ copies }) => copies);
+  for (const [one, other] of [
+    [low, whole],
+    [low, low],
+    [head, second],
+    [second, head],
+    [second, second],
+    [second, fourth],
+    [fourth, low],
+  ]) {
+    await throws(() => two.run([one, other], { workgroups: 1 }), "UnsupportedError", /overlap/);
   }
+  const counted = context.library.webgpu.stats().map(({ copies }) => copies);
+  equal(counted, before, "nothing was put aside");
+  two.run([head, fourth], { workgroups: 1 });
+  equal([...(await whole.read()).subarray(0, 5)], [1, 1, 2, 3, 14]);
+  whole.write(Float32Array.from({ length: 256 }, (_, i) => i));
   two.run([low, high], { workgroups: 1 });
   equal([...(await whole.read()).subarray(0, 2)], [1, 1]);
   equal((await high.read())[0], 74);
@@ -163,7 +187,7 @@ export async function bindings_that_overlap_are_refused_or_copied(context) {
   const after = await whole.read();
   equal([...after.subarray(0, 3)], [1, 2, 3]);
   equal([...after.subarray(62, 66)], [63, 74, 74, 65]);
-  releaseAll(odd, low, high, whole);
+  releaseAll(odd, low, high, whole, head, second, fourth);
 }
 
 export async function neighbours_keep_their_bytes(context) {

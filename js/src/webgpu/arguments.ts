@@ -37,6 +37,8 @@ export interface Bound {
   readonly written: boolean;
   /** Where what the shader wrote goes after the pass: the tensor that was copied aside. */
   readonly back: Tensor | null;
+  /** Whether it cannot be bound where it is: {@link separate} binds a copy instead. */
+  readonly aside: boolean;
 }
 
 /** The scalars of WGSL by DLPack's code and bits of a lane. */
@@ -89,11 +91,17 @@ function wayOut(dtype: string, scalar: Scalar): string {
 }
 
 /** Bytes that are bound for an argument; throws where the shader's type does not fit its size. */
-function boundSize(arg: Tensor, binding: Binding | undefined, what: string): number {
+function boundSize(
+  arg: Tensor,
+  binding: Binding | undefined,
+  check: boolean,
+  what: string,
+): number {
   const { nbytes } = arg;
-  // No binding may be empty, and a uniform's size is a multiple of 16.
-  const usual = Math.max(roundUp(nbytes, binding?.type === "uniform" ? 16 : 4), 4);
-  if (binding === undefined || binding.stride === 0) return usual;
+  // No binding may be smaller than one element, and a uniform's size is a multiple of 16.
+  const least = binding?.runtime ? Math.max(binding.stride, 4) : 4;
+  const usual = Math.max(roundUp(nbytes, check && binding?.type === "uniform" ? 16 : 4), least);
+  if (!check || binding === undefined || binding.stride === 0) return usual;
   const { stride, size, value, runtime } = binding;
   if (runtime && size < stride && nbytes % stride !== 0) {
     throw new UnsupportedError(
@@ -118,7 +126,10 @@ export function countOf(arg: Tensor, binding: Binding): number | null {
   return Math.ceil(arg.nbytes / binding.stride);
 }
 
-/** The buffer range to bind for an argument, after all checks that give better errors here. */
+/**
+ * The buffer range to bind for an argument, after the checks of this one alone; {@link separate}
+ * then checks it against the others.
+ */
 export function bind(
   record: DeviceRecord,
   arg: Argument,
@@ -140,18 +151,22 @@ export function bind(
   if (arg.readOnly && type === "storage") {
     throw new UnsupportedError(`${what} is read-only, the shader's binding is read_write`);
   }
-  const size = boundSize(arg, check ? declared : undefined, what);
+  const size = boundSize(arg, declared, check, what);
   checkLimit(record, size, type, what);
   const offset = arg._start;
   const { limits } = record.device.gpu;
   const kind = type === "uniform" ? "Uniform" : "Storage";
   const bindable = offset % limits[`min${kind}BufferOffsetAlignment`] === 0;
   const written = type === "storage" || type === undefined;
-  if (bindable && size <= capacityOf(arg)) {
-    const resource = { buffer: slot.buffer, offset, size };
-    return { resource, slot, temporary: 0, written, back: null };
-  }
-  return bindAside(record, arg, size, written, what);
+  const resource = { buffer: slot.buffer, offset, size };
+  const aside = !bindable || size > capacityOf(arg);
+  return { resource, slot, temporary: 0, written, back: null, aside };
+}
+
+/** The only tensor of a shader of our own, which declares no more than words. */
+export function bindAlone(record: DeviceRecord, tensor: Tensor, declared: Binding): Bound {
+  const bound = bind(record, tensor, 0, declared, false);
+  return bound.aside ? bindAside(record, tensor, bound, 0) : bound;
 }
 
 function checkLimit(
@@ -178,15 +193,15 @@ function checkLimit(
  * A copy, in a buffer of its own with zeros behind it: of a tensor at an offset that cannot be
  * bound, or whose last word or element others have a part in.
  */
-export function bindAside(
+function bindAside(
   record: DeviceRecord,
   arg: Tensor,
-  size: number,
-  written: boolean,
-  what: string,
+  { resource: { size }, written }: Bound,
+  index: number,
 ): Bound {
   checkCopySource(arg, "binding");
   if (written) {
+    const what = `binding ${index}: ${arg}`;
     checkUsage(arg, "COPY_DST", what);
     if (roundUp(arg.nbytes, 4) > capacityOf(arg)) {
       throw new UnsupportedError(
@@ -199,7 +214,7 @@ export function bindAside(
   const temporary = copyOf(arg, { padTo: roundUp(size, 16) });
   const slot = slotOf(temporary);
   const resource = { buffer: slot.buffer, offset: 0, size };
-  return { resource, slot, temporary, written, back: written ? arg : null };
+  return { resource, slot, temporary, written, back: written ? arg : null, aside: false };
 }
 
 /** A number for the uniform that the shader declares, in a buffer until the submit. */
@@ -232,33 +247,41 @@ function bindNumber(
     throw error;
   }
   const resource = { buffer: slot.buffer, offset: 0, size: 16 };
-  return { resource, slot, temporary, written: false, back: null };
+  return { resource, slot, temporary, written: false, back: null, aside: false };
 }
 
 /**
- * The arguments as WebGPU takes them together: what is bound for writing must overlap nothing else,
- * and cannot be read through another binding of the same buffer. That one is copied aside.
+ * The arguments as WebGPU takes them together. Two that are written must not overlap. What cannot
+ * be bound where it is, or is read through a buffer that is bound for writing, is copied aside.
  */
 export function separate(record: DeviceRecord, args: readonly Argument[], bound: Bound[]): void {
+  refuseOverlaps(args, bound);
   bound.forEach((one, i) => {
-    if (!one.written) return;
-    bound.forEach((other, j) => {
-      if (i === j || other.resource.buffer !== one.resource.buffer) return;
-      if (other.written) {
-        if (j < i && overlap(one.resource, other.resource)) {
-          throw new UnsupportedError(
-            `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
-              "them a copy",
-          );
-        }
-        return;
-      }
-      const arg = args[j] as Tensor;
-      bound[j] = bindAside(record, arg, other.resource.size, false, `binding ${j}: ${arg}`);
-    });
+    if (!one.aside && (one.written || !isWrittenThere(one, bound))) return;
+    bound[i] = bindAside(record, args[i] as Tensor, one, i);
   });
 }
 
-function overlap(a: Required<GPUBufferBinding>, b: Required<GPUBufferBinding>): boolean {
-  return a.offset < b.offset + b.size && b.offset < a.offset + a.size;
+/** Whether the buffer is bound for writing, too. */
+function isWrittenThere({ resource }: Bound, bound: readonly Bound[]): boolean {
+  return bound.some((b) => b.written && !b.aside && b.resource.buffer === resource.buffer);
+}
+
+function refuseOverlaps(args: readonly Argument[], bound: readonly Bound[]): void {
+  // Padding is written only where it is bound.
+  const end = (i: number, { resource, aside }: Bound) =>
+    resource.offset + (aside ? (args[i] as Tensor).nbytes : resource.size);
+  bound.forEach((a, j) => {
+    if (!a.written) return;
+    for (let i = j + 1; i < bound.length; i++) {
+      const b = bound[i] as Bound;
+      if (!b.written || a.resource.buffer !== b.resource.buffer) continue;
+      const start = Math.max(a.resource.offset, b.resource.offset);
+      if (start >= Math.min(end(j, a), end(i, b))) continue;
+      throw new UnsupportedError(
+        `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
+          "them a copy",
+      );
+    }
+  });
 }

@@ -1,6 +1,6 @@
 import type { GPUTexture } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
-import { bind } from "./arguments.js";
+import { bindAlone } from "./arguments.js";
 import { releaseSlot, slotOf } from "./buffers.js";
 import { operate } from "./faults.js";
 import type { DeviceRecord, Outcome } from "./state.js";
@@ -58,7 +58,7 @@ export function paint(
   const { format } = texture as { format: GPUTextureFormat };
   const code = toFragments(tensor.dtype, tensor.shape[2] as number);
   const key = `${format} ${code}`;
-  const { resource, slot, temporary } = bind(record, tensor, 0, READ_WORDS, false);
+  const { resource, slot, temporary } = bindAlone(record, tensor, READ_WORDS);
   const operation = { what, reads: [slot], after: [after], filters: ["validation"] as const };
   try {
     const { outcome } = operate(record, operation, () => {
@@ -99,7 +99,7 @@ function dispatch(
 ): Outcome | null {
   const { gpu } = record.device;
   const writes = type === "storage";
-  const { resource, slot, temporary } = bind(record, tensor, 0, { ...WORDS, type }, false);
+  const { resource, slot, temporary } = bindAlone(record, tensor, { ...WORDS, type });
   const operation = {
     what,
     reads: [slot],
