@@ -3,8 +3,14 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, describe, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { connect, liveTensors, Tensor } from "../../js/dist/index.js";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc");
 
 const SITE = new URL("../../build/site/", import.meta.url);
 const WHEEL = new URL(
@@ -115,6 +121,45 @@ told`);
       assert.equal(result, "(2, 4, 3) uint8 True");
       delete cv.Mat.prototype[Symbol.for("dlpack.exchange")];
       pyodide.globals.delete("cv");
+    });
+
+    test("a released tensor that Python is given loses no second hold", async () => {
+      const before = liveTensors();
+      let over = 0;
+      const held = Tensor.fromMemory(new WebAssembly.Memory({ initial: 1 }), 0, {
+        dtype: "uint8",
+        shape: [3],
+        release: () => over++,
+      });
+      const give = (tensor) => {
+        pyodide.globals.set("given", tensor);
+        return py(`
+try:
+    with dlw.from_js(given) as t:
+        found = t.shape[0]
+except dlw.ReleasedError:
+    found = "released"
+del given
+found`);
+      };
+      const collected = (() => {
+        const gone = held.slice();
+        gone.release();
+        assert.equal(give(gone), "released");
+        const forgotten = held.slice(); // what nobody can release is let go of, once
+        assert.equal(give(forgotten), 3);
+        return [new WeakRef(gone), new WeakRef(forgotten)];
+      })();
+      const waiting = () => collected.some((ref) => ref.deref()) || liveTensors() > before + 1;
+      for (let i = 0; i < 100 && waiting(); i++) {
+        py("import gc; gc.collect()");
+        collectGarbage();
+        await setTimeout(10);
+      }
+      assert.ok(!collected.some((ref) => ref.deref()), "both were collected");
+      assert.deepEqual([liveTensors(), over], [before + 1, 0]);
+      held.release();
+      assert.deepEqual([liveTensors(), over], [before, 1]);
     });
 
     test("NumPy's memory is seen and written", () =>

@@ -30,6 +30,8 @@ export function watchForLeaks(): void {
 interface Watched {
   /** What releases this tensor should nobody do it. */
   _watcher: FinalizationRegistry<Hold> | null;
+  /** 0 = released: there is nothing left to let go of. */
+  readonly _handle: number;
   _watch(registry: FinalizationRegistry<Hold>): void;
 }
 
@@ -40,7 +42,7 @@ let quiet: FinalizationRegistry<Hold> | undefined;
  * pass them on, of which nobody has a name to release them by.
  */
 export function watchOver(tensor: Watched): void {
-  if (net.registry !== null || tensor._watcher !== null) return;
+  if (net.registry !== null || tensor._watcher !== null || tensor._handle === 0) return;
   quiet ??= new FinalizationRegistry(({ storage, handle }) => {
     counts.live--;
     storage.release(handle);
