@@ -1,5 +1,5 @@
 // What the GPU finds wrong: told to the reader of what it spoiled, and to nobody else.
-import { equal, ok, throws } from "./pages/expect.mjs";
+import { equal, ok, Skip, throws } from "./pages/expect.mjs";
 
 const source = (body, more = "") => `
 @group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -248,4 +248,54 @@ export async function a_device_that_is_none_is_not_registered(context) {
     await throws(() => bridge.empty([1], "float32", { device }), "TypeError", /GPUDevice/);
   }
   equal(library.webgpu.stats().length, before);
+}
+
+export async function no_elements_are_not_read_from_a_device_that_goes({ library, bridge }) {
+  const read = async (shape, when) => {
+    const device = await library.webgpu.requestDevice();
+    const tensor = bridge.empty(shape, "float32", { device });
+    if (when === "before") device.destroy();
+    const reading = tensor.read();
+    if (when === "meanwhile") device.destroy();
+    tensor.release();
+    return reading;
+  };
+  for (const shape of [[0], [4]]) {
+    for (const when of ["before", "meanwhile"]) {
+      await throws(() => read(shape, when), "DeviceLostError", /is lost/);
+    }
+    equal((await read(shape, "never")).length, shape[0]);
+  }
+}
+
+export async function no_elements_at_the_end_of_a_buffer_are_read({ library }) {
+  const device = await library.webgpu.requestDevice();
+  const buffer = device.createBuffer({ size: 6, usage: 0x04 });
+  const options = { device, shape: [0], dtype: "uint8", byteOffset: 6 };
+  const tensor = library.Tensor.fromGPUBuffer(buffer, options);
+  equal((await tensor.read()).length, 0);
+  tensor.release();
+}
+
+export async function what_is_timed_is_submitted_before_it_returns(context) {
+  const { device, webgpu, kernel, upload } = await setUp(context);
+  if (!device.features.has("timestamp-query")) throw new Skip("the adapter has no timestamp-query");
+  const [x, y] = [upload(1), upload(0)];
+  const run = (timestampWrites) => kernel(COPY).run([x, y], { workgroups: 1, timestampWrites });
+  let ended = false;
+  const late = async (timestampWrites) => {
+    await device.queue.onSubmittedWorkDone();
+    run(timestampWrites); // which may still write its times
+    ended = true;
+  };
+  await throws(() => webgpu.timed(device, late), "TypeError", /async.*await what it needs first/);
+  equal(ended, true, "it was waited for");
+  const fails = async () => {
+    throw new RangeError("of its own");
+  };
+  await throws(() => webgpu.timed(device, fails), "RangeError", /of its own/);
+  await throws(() => webgpu.timed(device, async () => {}), "TypeError", /async/);
+  ok((await webgpu.timed(device, run)) >= 0);
+  equal(await y.read(), [1]);
+  releaseAll(x, y);
 }

@@ -43,7 +43,17 @@ export async function timed(
     });
     await ask(record, [making]); // or what runs would be spoilt by it
     const { writes, resolved, staging } = result;
-    const outcomes = collecting(() => run(writes));
+    let returned: unknown;
+    const outcomes = collecting(() => {
+      returned = run(writes);
+    });
+    if (typeof Object(returned).then === "function") {
+      await returned; // its own error is the better one
+      throw new TypeError(
+        "timed() measures what its function submits before it returns, and this one is async: await " +
+          "what it needs first, then call timed(device, (timestampWrites) => kernel.run(…))",
+      );
+    }
     const { outcome } = operate(record, { what, filters: ["validation"] }, () => {
       const encoder = gpu.createCommandEncoder();
       encoder.resolveQuerySet(writes.querySet, 0, 2, resolved, 0);

@@ -38,13 +38,18 @@ import {
   wordsOf,
 } from "./buffers.js";
 import { count, useDevice } from "./device.js";
-import { ask, checkAlive, mapAfter, openOutcome, operate, readMapped } from "./faults.js";
+import { checkAlive, mapAfter, openOutcome, operate, readMapped } from "./faults.js";
 import type { DeviceRecord, Outcome } from "./state.js";
 
 // --- to the GPU -------------------------------------------------------------------------------------
 
 /** Implements `Tensor.to`. */
 export function upload(tensor: Tensor, device: GPUDevice, options: ToOptions): Tensor {
+  if (typeof device !== "object") {
+    throw new TypeError(
+      `to() takes a GPUDevice, not ${String(device)}: await webgpu.requestDevice() gives one`,
+    );
+  }
   const record = useDevice(device);
   checkAlive(record);
   // The name does not tell whether elements are padded.
@@ -390,7 +395,7 @@ function plan(batches: Batch[], tensor: Tensor, target: Target): void {
   const span = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
   const skip = span.start % 4;
   const start = span.start - skip;
-  const length = roundUp(skip + span.bytes, 4);
+  const length = span.bytes && roundUp(skip + span.bytes, 4);
   if (start + length > buffer.size) {
     throw new UnsupportedError(
       `reading ${tensor} needs whole words of 4 bytes, ${start + length} bytes in its GPUBuffer, ` +
@@ -398,7 +403,8 @@ function plan(batches: Batch[], tensor: Tensor, target: Target): void {
       { given: buffer.size, needed: start + length, device: tensor.device },
     );
   }
-  const bytes = roundUp(length, 16);
+  // Of no elements, too: only the map says whether the device still works.
+  const bytes = Math.max(roundUp(length, 16), 16);
   const limit = record.device.gpu.limits.maxBufferSize;
   let batch = batches.find((b) => b.record === record && b.bytes + bytes <= limit);
   if (batch === undefined) {
@@ -413,8 +419,6 @@ function plan(batches: Batch[], tensor: Tensor, target: Target): void {
 
 /** Reads a batch; throws the fault of its first piece that has one. */
 async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
-  // Tensors without elements need no GPU, but what went wrong with them is told all the same.
-  if (bytes === 0) return ask(record, pieces.map(({ slot }) => openOutcome(slot))); // biome-ignore format: one line
   const { staging, made } = takeStaging(record, bytes);
   let used = false;
   try {
