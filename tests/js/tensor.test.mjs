@@ -136,3 +136,85 @@ for (const [what, array, options, error] of [
     assert.equal(liveTensors(), before);
   });
 }
+
+test("from an offset on, a tensor has the rest of the array", () => {
+  const array = Float32Array.of(0, 1, 2, 3);
+  for (const [options, expected] of [
+    [{ offset: 1 }, [1, 2, 3]],
+    [{ offset: 4 }, []],
+    [{ offset: 0 }, [0, 1, 2, 3]],
+    [{ offset: 1, shape: [2] }, [1, 2]],
+    [{ offset: 3, strides: [-1] }, [3, 2, 1, 0]],
+    [{ offset: 1, dtype: "complex64", array: Float32Array.of(0, 1, 2, 3) }, [[2, 3]]],
+    [{ offset: 2, dtype: "int16", array: new Uint8Array([0, 0, 0, 0, 7, 0]) }, [7]],
+  ]) {
+    const { array: given = array, ...rest } = options;
+    const tensor = Tensor.fromTypedArray(given, rest);
+    assert.deepEqual([...tensor], expected, JSON.stringify(options));
+    tensor.release();
+  }
+});
+
+test("offsets outside the array are refused", () => {
+  const before = liveTensors();
+  const array = new Float32Array(4);
+  const bytes = new Uint8Array(7);
+  for (const [given, options, message] of [
+    [array, { offset: 5 }, /offset 5 .*4 elements/],
+    [array, { offset: -1 }, /offset -1 .*4 elements/],
+    [array, { offset: 0.5 }, /offset 0.5 .*4 elements/],
+    [array, { offset: Number.NaN }, /offset NaN/],
+    [array, { offset: "1" }, /offset 1 .*4 elements/],
+    [array, { offset: 2, shape: [3] }, /needs 20 bytes; the array has 16/],
+    [bytes, { offset: 1, dtype: "float32" }, /the array has 7/],
+    [bytes, { dtype: "float32" }, /the array has 7/],
+  ]) {
+    assert.throws(() => Tensor.fromTypedArray(given, options), { name: "RangeError", message });
+  }
+  assert.equal(liveTensors(), before);
+});
+
+/** Arrays that have lost their memory, and look like empty ones. */
+function goneArrays() {
+  const posted = new Float32Array(3);
+  structuredClone(posted.buffer, { transfer: [posted.buffer] });
+  const memory = new WebAssembly.Memory({ initial: 1 });
+  const grown = new Float32Array(memory.buffer, 0, 3);
+  memory.grow(1);
+  const shrinking = new ArrayBuffer(16, { maxByteLength: 16 });
+  const shrunk = new Float32Array(shrinking, 0, 3);
+  shrinking.resize(4);
+  const behind = new Float32Array(shrinking, 4); // of all that is behind
+  shrinking.resize(0);
+  return { posted, grown, shrunk, behind };
+}
+
+test("an array without its memory is no empty tensor", () => {
+  const before = liveTensors();
+  for (const [how, array] of Object.entries(goneArrays())) {
+    for (const make of [
+      () => Tensor.fromTypedArray(array),
+      () => Tensor.fromTypedArray(array, { shape: [0] }),
+      () => Tensor.fromTypedArray(array, { shape: [3] }),
+      () => Tensor.fromTypedArray(array, { offset: 1 }),
+      () => Tensor.from(array),
+    ]) {
+      const message = /Float32Array .*(detached|shrank).*new array/;
+      assert.throws(make, { name: "UnsupportedError", message }, `${how}: ${make}`);
+    }
+  }
+  assert.equal(liveTensors(), before);
+  for (const array of [new Float32Array(0), new Uint8Array(new SharedArrayBuffer(0))]) {
+    const tensor = Tensor.fromTypedArray(array);
+    assert.deepEqual(tensor.shape, [0]);
+    tensor.release();
+  }
+});
+
+test("an empty tensor is not overwritten by an array without its memory", () => {
+  const tensor = Tensor.fromTypedArray(new Float32Array(0));
+  for (const array of Object.values(goneArrays())) {
+    assert.throws(() => tensor.write(array), { name: "UnsupportedError" });
+  }
+  tensor.release();
+});

@@ -1,3 +1,4 @@
+import { type AnyTypedArray, classOf } from "./dtype.js";
 import { gather, putBytes } from "./elements.js";
 import { UnsupportedError } from "./errors.js";
 import { spanOf } from "./shape.js";
@@ -33,10 +34,7 @@ export class ArrayStorage implements Storage {
     const { start, bytes } = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
     // Detached memory is empty, and resizable memory may have shrunk.
     if (start + bytes <= buffer.byteLength || bytes === 0) return buffer;
-    throw new UnsupportedError(
-      `${tensor}: the array behind it was detached (transferred, or its memory grew) or shrank; ` +
-        "make the tensor from the new array",
-    );
+    throw gone(`${tensor}: the array behind it`);
   }
 
   share(): number {
@@ -76,6 +74,24 @@ export class ArrayStorage implements Storage {
     } catch (error) {
       console.error(error);
     }
+  }
+}
+
+function gone(what: string, cause?: unknown) {
+  return new UnsupportedError(
+    `${what} was detached (transferred, or its memory grew) or shrank; make the tensor from the new ` +
+      "array",
+    { cause },
+  );
+}
+
+/** Throws UnsupportedError for an array that is empty because its memory was taken from it. */
+export function checkAttached(array: AnyTypedArray): void {
+  if (array.byteLength > 0) return;
+  try {
+    array.keys(); // which throws for such arrays alone
+  } catch (cause) {
+    throw gone(`this ${classOf(array)}`, cause);
   }
 }
 

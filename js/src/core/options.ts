@@ -1,9 +1,17 @@
 import type { DTypeName } from "./dtype.js";
 import type { GPUDevice } from "./globals.js";
 
+/** Throws TypeError for options that are none: a bare shape, say, which would be ignored. */
+export function checkOptions(options: unknown, of: string, example: string): void {
+  if (typeof options === "object" && options !== null && !Array.isArray(options)) return;
+  throw new TypeError(
+    `the options of ${of} are an object, such as { ${example} }, not ${String(options)}`,
+  );
+}
+
 /** Options of `Tensor.fromTypedArray`. */
 export interface FromTypedArrayOptions<D extends DTypeName = DTypeName> {
-  /** Default: one axis. */
+  /** Default: one axis, of all elements from `offset` on. */
   shape?: ArrayLike<number> | undefined;
   /**
    * Default: that of the array's class. Needed for what JS has no class for (bool, complex,

@@ -1,13 +1,21 @@
 import { MAX_NDIM } from "./dlpack.js";
 import { bytesOf, type DType } from "./dtype.js";
+import { tagOf } from "./errors.js";
+
+/**
+ * A copy of what must be an array. A string has a length too; `shape: 3` and `shape: "3"` are both
+ * mistakes.
+ */
+export function listOf(given: ArrayLike<number>, what: string): number[] {
+  if (typeof given === "object" && given !== null && typeof given.length === "number") {
+    return Array.from(given);
+  }
+  throw new TypeError(`${what} must be an array of integers, e.g. [2, 3], not ${String(given)}`);
+}
 
 /** A checked copy of a shape: at most 64 non-negative integers whose product stays exact. */
 export function checkShape(shape: ArrayLike<number>): number[] {
-  // A string has a length too; `shape: 3` and `shape: "3"` are both mistakes.
-  if (typeof shape !== "object" || shape === null || typeof shape.length !== "number") {
-    throw new TypeError(`shape must be an array of integers, e.g. [2, 3], not ${String(shape)}`);
-  }
-  const dims = Array.from(shape);
+  const dims = listOf(shape, "shape");
   if (dims.length > MAX_NDIM) {
     throw new RangeError(`shape has ${dims.length} dimensions; the limit is ${MAX_NDIM}`);
   }
@@ -29,7 +37,7 @@ export function checkStrides(
   strides: ArrayLike<number> | undefined,
 ): number[] | null {
   if (strides === undefined) return null;
-  const steps = Array.from(strides);
+  const steps = listOf(strides, "strides");
   if (steps.length !== shape.length || !steps.every(Number.isSafeInteger)) {
     throw new RangeError(`strides [${steps}] must be ${shape.length} integers, in elements`);
   }
@@ -86,13 +94,18 @@ export function positionOf(
   index: readonly number[],
 ): number {
   if (index.length !== shape.length) {
-    throw new TypeError(`shape [${shape}] needs ${shape.length} indices, not ${index.length}`);
+    throw new TypeError(
+      `shape [${shape}] needs ${shape.length} indices, not ${index.length}: one number for each axis`,
+    );
   }
   let position = 0;
   index.forEach((given, axis) => {
     const dim = shape[axis] as number;
     const i = given < 0 ? given + dim : given;
-    if (!Number.isInteger(given)) throw new TypeError(`index ${given} is not an integer`);
+    if (!Number.isInteger(given)) {
+      const shown = typeof given === "number" ? given : tagOf(given);
+      throw new TypeError(`index ${shown} is not an integer`);
+    }
     if (i < 0 || i >= dim) {
       throw new RangeError(`index ${given} is out of bounds for axis ${axis} with size ${dim}`);
     }

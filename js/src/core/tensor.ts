@@ -7,7 +7,7 @@ import type {
   ExchangeRequest,
   Needs,
 } from "../exchange/types.js";
-import { ArrayStorage, packedArray } from "./arrays.js";
+import { ArrayStorage, checkAttached, packedArray } from "./arrays.js";
 import { canConvert, checkConversion, convertElements } from "./convert.js";
 import { CPU_DEVICE, type Device } from "./device.js";
 import { CPU, WEBGPU } from "./dlpack.js";
@@ -26,15 +26,16 @@ import {
   type TypedArray,
 } from "./dtype.js";
 import { type Element, putBytes, readElement } from "./elements.js";
-import { ReleasedError, UnsupportedError } from "./errors.js";
+import { ReleasedError, tagOf, UnsupportedError } from "./errors.js";
 import type { GPUBuffer, GPUDevice } from "./globals.js";
 import { type Hold, net } from "./leaks.js";
-import type {
-  FromGPUBufferOptions,
-  FromMemoryOptions,
-  FromTypedArrayOptions,
-  TensorMessage,
-  ToOptions,
+import {
+  checkOptions,
+  type FromGPUBufferOptions,
+  type FromMemoryOptions,
+  type FromTypedArrayOptions,
+  type TensorMessage,
+  type ToOptions,
 } from "./options.js";
 import { counts } from "./realm.js";
 import {
@@ -103,6 +104,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
     device: Device,
     readOnly: boolean,
   ) {
+    if (type === undefined) {
+      throw new TypeError(
+        "tensors are not made by new: use Tensor.from(new Float32Array([…])), bridge.tensor(…) or bridge.empty(…)",
+      );
+    }
     this._storage = storage;
     this._handle = handle;
     this._start = start;
@@ -121,30 +127,46 @@ export class Tensor<D extends DTypeName = DTypeName> {
    *
    * @param array - the elements: all of them, in row-major order, unless `strides` or `offset` say
    * otherwise
-   * @throws TypeError for what is no typed array of that dtype, RangeError for sizes that do not fit
+   * @throws TypeError for what is no typed array of that dtype, RangeError for sizes that do not fit,
+   * UnsupportedError for an array that was detached
    */
   static fromTypedArray<A extends AnyTypedArray, D extends DTypeName = DTypeOf<A>>(
     array: A,
     options: FromTypedArrayOptions<D> = {},
   ): Tensor<D> {
     const own = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
-    if (own === undefined) throw new TypeError("fromTypedArray needs a typed array");
+    if (own === undefined) {
+      throw new TypeError(
+        `fromTypedArray needs a typed array, not ${tagOf(array)}: new Float32Array(…) makes one`,
+      );
+    }
+    checkOptions(options, "fromTypedArray()", "shape: [2, 3]");
+    checkAttached(array);
     const type = options.dtype === undefined ? own : dtypeNamed(options.dtype, options.padded);
     if (!arrayHolds(array, type)) {
       throw new TypeError(
         `a ${classOf(array)} does not hold ${type.name}: give a ${type.View.name} or raw bytes`,
       );
     }
-    const shape = checkShape(options.shape ?? [Math.floor(array.byteLength / type.step)]);
-    const strides = checkStrides(shape, options.strides);
+    const count = Math.floor(array.byteLength / type.step);
     const from = options.offset ?? 0;
-    const whole = options.strides === undefined && from === 0;
+    if (!Number.isInteger(from) || from < 0 || from > count) {
+      throw new RangeError(
+        `offset ${from} is not a position in this ${classOf(array)}, which has ${count} elements ` +
+          `of ${type.name}`,
+      );
+    }
+    const even = options.strides === undefined;
+    const shape = checkShape(options.shape ?? [even ? count - from : count]);
+    const strides = checkStrides(shape, options.strides);
+    const whole = even && from === 0;
     const { low, high } =
       strides && sizeOf(shape) > 0 ? extentOf(shape, strides) : { low: 0, high: sizeOf(shape) - 1 };
     const needed = bytesOf(type, from + high + 1);
-    const fits = whole ? needed === array.byteLength : needed <= array.byteLength;
+    const all = whole || (even && options.shape === undefined);
+    const fits = all ? needed === array.byteLength : needed <= array.byteLength;
     // Elements that share bytes cannot be stepped over.
-    if (!fits || !(whole || type.step % 1 === 0) || !(from + low >= 0) || from % 1 !== 0) {
+    if (!fits || !(whole || type.step % 1 === 0) || !(from + low >= 0)) {
       throw new RangeError(
         `shape [${shape}] of ${type.name}${strides ? ` with strides [${strides}]` : ""} from ` +
           `element ${from} on needs ${needed} bytes; the array has ${array.byteLength}`,
@@ -172,6 +194,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     ptr: number,
     options: FromMemoryOptions<D>,
   ): Tensor<D> {
+    checkOptions(options, "fromMemory()", 'shape: [2, 3], dtype: "float32"');
     const type = dtypeNamed(options.dtype, options.padded);
     const shape = checkShape(options.shape);
     const strides = checkStrides(shape, options.strides);

@@ -1,5 +1,5 @@
 import { UnsupportedError } from "./errors.js";
-import { rowMajorStrides, sizeOf } from "./shape.js";
+import { listOf, rowMajorStrides, sizeOf } from "./shape.js";
 
 /** How the elements of a view lie: strides and offset in elements of what it is a view of. */
 export interface Layout {
@@ -21,7 +21,7 @@ export type Range =
 /** The same elements in the same order; throws UnsupportedError where only a copy would do. */
 export function reshape(whole: Layout, wanted: ArrayLike<number>): Layout {
   const size = sizeOf(whole.shape);
-  const shape = complete(Array.from(wanted), size);
+  const shape = complete(listOf(wanted, "shape"), size);
   if (size === 0) return { shape, strides: rowMajorStrides(shape), offset: 0 };
   const strides = regroup(whole, shape);
   if (strides) return { shape, strides, offset: 0 };
@@ -72,7 +72,7 @@ function regroup({ shape: old, strides: steps }: Layout, shape: readonly number[
 /** The axes in another order. */
 export function permute({ shape, strides }: Layout, axes: ArrayLike<number>): Layout {
   const count = shape.length;
-  const order = Array.from(axes, (axis) => (axis < 0 ? axis + count : axis));
+  const order = listOf(axes, "axes").map((axis) => (axis < 0 ? axis + count : axis));
   const sorted = [...order].sort((a, b) => a - b);
   if (order.length !== count || sorted.some((axis, i) => axis !== i)) {
     throw new RangeError(`axes must be a permutation of 0 to ${count - 1}, not [${order}]`);
@@ -87,7 +87,9 @@ export function permute({ shape, strides }: Layout, axes: ArrayLike<number>): La
 /** Some positions of each axis; those of axes that are left out, all. */
 export function slice({ shape, strides }: Layout, ranges: readonly Range[]): Layout {
   if (ranges.length > shape.length) {
-    throw new RangeError(`${ranges.length} ranges for ${shape.length} axes`);
+    throw new RangeError(
+      `${ranges.length} ranges for ${shape.length} axes: that of one axis is [start, stop]`,
+    );
   }
   const made = { shape: [] as number[], strides: [] as number[], offset: 0 };
   shape.forEach((extent, axis) => {

@@ -139,7 +139,7 @@ export function bind(
 ): Bound {
   if (typeof arg === "number") return bindNumber(record, arg, index, declared);
   if (!isTensor(arg)) {
-    throw new TypeError(`binding ${index} takes a tensor, not ${tagOf(arg)}`);
+    throw new TypeError(`binding ${index} takes a tensor, not ${tagOf(arg)}${tensorOf(arg)}`);
   }
   const type = declared?.type;
   const slot = slotOn(record, arg);
@@ -161,6 +161,13 @@ export function bind(
   const resource = { buffer: slot.buffer, offset, size };
   const aside = !bindable || size > capacityOf(arg);
   return { resource, slot, temporary: 0, written, back: null, aside };
+}
+
+/** The end of a message: how to make a tensor of it. */
+function tensorOf(x: unknown): string {
+  if (ArrayBuffer.isView(x)) return ": Tensor.from(array).to(device) makes one";
+  const isBuffer = tagOf(x) === "[object GPUBuffer]";
+  return isBuffer ? ": Tensor.fromGPUBuffer(buffer, { device, shape, dtype }) makes one" : "";
 }
 
 /** The only tensor of a shader of our own, which declares no more than words. */

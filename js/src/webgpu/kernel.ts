@@ -1,6 +1,7 @@
-import { UnsupportedError } from "../core/errors.js";
+import { tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice, TimestampWrites } from "../core/globals.js";
-import type { Tensor } from "../core/tensor.js";
+import { checkOptions } from "../core/options.js";
+import { isTensor, type Tensor } from "../core/tensor.js";
 import { type Argument, type Bound, bind, countOf, separate } from "./arguments.js";
 import { markWritten, releaseSlot, roundUp, slotOf } from "./buffers.js";
 import { count, useDevice } from "./device.js";
@@ -74,10 +75,15 @@ export class Kernel {
    * reading what the kernel wrote
    */
   constructor(device: GPUDevice, wgsl: string, options: KernelOptions = {}) {
+    if (typeof wgsl !== "string") {
+      throw new TypeError(
+        `a kernel's source is a string of WGSL, not ${tagOf(wgsl)}: new Kernel(device, wgsl)`,
+      );
+    }
+    checkOptions(options, "a kernel", 'entry: "main"');
     const { entry = "main", label = entry, check = true } = options;
     const record = useDevice(device);
     checkAlive(record);
-    if (typeof wgsl !== "string") throw new TypeError("a kernel's source is a string of WGSL");
     this.#record = record;
     this.#label = label;
     this.#check = check;
@@ -139,6 +145,7 @@ export class Kernel {
   run(args: readonly Argument[], options: RunOptions = {}): void {
     const record = this.#record;
     checkAlive(record);
+    checkOptions(options, "run()", "workgroups: [4, 4]");
     const { workgroups, timestampWrites } = options;
     this.#checkCount(args);
     const groups = checkWorkgroups(record, workgroups ?? this.#usualGroups(args));
@@ -155,6 +162,10 @@ export class Kernel {
   }
 
   #checkCount(args: readonly Argument[]): void {
+    if (!Array.isArray(args)) {
+      const given = isTensor(args) ? String(args) : tagOf(args);
+      throw new TypeError(`run() takes an array of arguments, not ${given}: run([x, y])`);
+    }
     const { bindings } = this.#shader;
     if (bindings === null || args.length === bindings.length) return;
     throw new RangeError(
@@ -176,7 +187,9 @@ export class Kernel {
     const index = bindings.findIndex(({ type }) => type === "storage");
     const binding = bindings[index];
     if (binding === undefined) throw refuse("it writes to no binding");
-    const invocations = countOf(args[index] as Tensor, binding);
+    const arg = args[index];
+    if (!isTensor(arg)) return [1]; // which bind() refuses
+    const invocations = countOf(arg, binding);
     if (invocations === null) throw refuse(`its binding ${index} is no array<…> of known elements`);
     return [Math.max(1, Math.ceil(invocations / x))];
   }
