@@ -217,11 +217,9 @@ def separate(record: Record, views: Sequence[Any], bound: list[Bound]) -> None:
 
 
 def _overlap(a: Bound, a_view: View, b: Bound, b_view: View) -> bool:
-    a_end, b_end = _end(a, a_view), _end(b, b_view)
-    return (
-        a.slot.buffer is b.slot.buffer
-        and max(a.offset, b.offset) < min(a_end, b_end)
-    )
+    if a.slot.buffer is not b.slot.buffer:
+        return False
+    return max(a.offset, b.offset) < min(_end(a, a_view), _end(b, b_view))
 
 
 def _end(one: Bound, view: View) -> int:

@@ -42,8 +42,8 @@ export async function requestDevice(options: RequestDeviceOptions = {}): Promise
  * });
  * ```
  *
- * @param run - runs one kernel with the `timestampWrites` that it is given
- * @throws UnsupportedError if the device lacks "timestamp-query"
+ * @param run - runs one kernel with the `timestampWrites` that it is given, before it returns
+ * @throws UnsupportedError if the device lacks "timestamp-query"; TypeError for an async function
  */
 export async function timed(
   device: GPUDevice,
