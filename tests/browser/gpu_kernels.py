@@ -187,8 +187,12 @@ async def test_written_neighbours_are_both_written(first, second, way):
     expected = np.arange(192, dtype=np.float32)
     with upload(expected) as whole:
         x, y = parts(whole, way, first, second)
+        before = copied_tensors()
         with x, y:
             kernel(x, y, workgroups=1)
+        if first[1] > first[0] and second[1] > second[0]:  # there and back
+            aside = [begin for begin, _ in (first, second) if begin % 64]
+            assert copied_tensors() - before == 2 * len(aside)
         for (begin, end), added in ((first, 1), (second, 10)):
             expected[begin : min(begin + 1, end)] += added
         np.testing.assert_array_equal(await whole.to_host(), expected)
@@ -196,15 +200,23 @@ async def test_written_neighbours_are_both_written(first, second, way):
 
 @WAYS
 @pytest.mark.parametrize(
-    ("read", "written"), [((0, 4), (1, 5)), ((1, 5), (0, 4)), ((1, 5), (1, 5))]
+    ("read", "written", "copies"),
+    [
+        ((0, 4), (1, 5), 2),
+        ((1, 5), (0, 4), 1),
+        ((1, 5), (1, 5), 3),
+        ((0, 4), (0, 4), 1),
+    ],
 )
-async def test_read_arguments_have_what_was_there_before(read, written, way):
+async def test_read_arguments_have_what_was_there_before(read, written, copies, way):
     kernel = dlw.webgpu.Kernel(ADD)
     expected = np.arange(192, dtype=np.float32)
     with upload(expected) as whole:
         x, y = parts(whole, way, read, written)
+        before = copied_tensors()
         with x, y:
             kernel(x, y, workgroups=1)
+        assert copied_tensors() - before == copies
         expected[slice(*written)] += np.arange(192)[slice(*read)]
         np.testing.assert_array_equal(await whole.to_host(), expected)
 
