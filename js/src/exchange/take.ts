@@ -75,14 +75,10 @@ function copied(tensor: Tensor, copy: boolean | undefined, writes: boolean | und
 }
 
 function noTensor(x: unknown): TypeError {
-  if (Array.isArray(x)) {
-    return new TypeError(
-      "an Array is no tensor: give a typed array, as new Float32Array(…) makes it",
-    );
-  }
-  return new TypeError(
-    `${tagOf(x)} is no tensor: it lacks [Symbol.for("dlpack.exchange")]${adapterHint(x)}`,
-  );
+  const hint = Array.isArray(x)
+    ? "; give a typed array, as new Float32Array(…) makes it"
+    : adapterHint(x);
+  return new TypeError(`${tagOf(x)} is no tensor: it lacks [Symbol.for("dlpack.exchange")]${hint}`);
 }
 
 /** What tells the tensors of libraries apart, in the order in which to look for it. */
