@@ -327,7 +327,7 @@ class TestRun:
             given = _core._arguments(tensor, Scalar(2.5), np.int64(3), np.True_)
             assert given[1:] == (0b1110, (given[2][0], 2.5, 3.0, 1.0))
             for array in (np.ones(1), np.array(2.0), memoryview(b"a")):
-                with pytest.raises(TypeError, match="argument 1 is a"):
+                with pytest.raises(TypeError, match="argument 1 has type"):
                     _core._arguments(tensor, array)
 
     def test_as_many_as_there_are(self, calls):

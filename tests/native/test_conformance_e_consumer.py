@@ -120,7 +120,8 @@ def test_rule_084_the_producer_is_not_asked_for_another_device():
 
 @pytest.mark.parametrize("device", ["gpu", "webgpu:", "webgpu:-1", "cpu:1", (2, 0)])
 def test_rule_084_unknown_devices_are_refused(device):
-    with pytest.raises(BufferError, match="'cpu', 'webgpu' and 'webgpu:<index>'"):
+    wrong = ValueError if isinstance(device, str) else BufferError
+    with pytest.raises(wrong, match="'cpu', 'webgpu' and 'webgpu:<index>'"):
         dlw.from_dlpack(np.arange(3), device=device)
     with pytest.raises(TypeError, match="device must be a str or a Device"):
         dlw.from_dlpack(np.arange(3), device=1.5)
@@ -188,7 +189,7 @@ def test_rule_089_legacy_capsules_are_read_only():
 @pytest.mark.parametrize("kind", [2, 4, 7, 8, 14, -7, 0])
 def test_rule_090_other_devices_leave_the_capsule(kind):
     producer = Forged(device_type=kind)
-    with pytest.raises(BufferError, match=rf"device \(type {kind}, id 0\)"):
+    with pytest.raises(BufferError, match=rf"device \w+ \(type {kind}, id 0\)"):
         dlw.from_dlpack(producer)
     assert producer.deleted == 1
 
