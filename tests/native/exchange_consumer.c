@@ -243,6 +243,32 @@ static PyObject *stream(PyObject *module, PyObject *args) {
   return PyLong_FromVoidPtr(found);
 }
 
+/* --- no memory for objects -------------------------------------------------------- */
+
+static PyMemAllocatorEx usual;
+static int allowed;
+
+static void *allocate_few(void *context, size_t bytes) {
+  return allowed-- > 0 ? usual.malloc(context, bytes) : NULL;
+}
+
+/* without_memory(function, args, count): calls it while only `count` more objects find
+ * memory. */
+static PyObject *without_memory(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *function, *given;
+  if (!PyArg_ParseTuple(args, "OO!i", &function, &PyTuple_Type, &given, &allowed)) {
+    return NULL;
+  }
+  PyMem_GetAllocator(PYMEM_DOMAIN_OBJ, &usual);
+  PyMemAllocatorEx few = usual;
+  few.malloc = allocate_few;
+  PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, &few);
+  PyObject *result = PyObject_Call(function, given, NULL);
+  PyMem_SetAllocator(PYMEM_DOMAIN_OBJ, &usual);
+  return result;
+}
+
 /* --- the module ------------------------------------------------------------------ */
 
 static PyMethodDef METHODS[] = {
@@ -256,6 +282,7 @@ static PyMethodDef METHODS[] = {
     {"give", give, METH_VARARGS, NULL},
     {"allocate", allocate, METH_VARARGS, NULL},
     {"stream", stream, METH_VARARGS, NULL},
+    {"without_memory", without_memory, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

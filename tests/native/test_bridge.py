@@ -88,6 +88,24 @@ def test_rule_121_slots_are_used_again_as_late_as_possible():
     assert release(handles[0]) == -1
 
 
+def test_rule_121_a_stale_handle_does_not_reach_who_has_its_slot_now():
+    array = np.arange(3.0)
+    stale = handle = lend(np.zeros(2))
+    release(stale)
+    while handle == stale or handle & 0xFFFFF != stale & 0xFFFFF:
+        if handle != stale:
+            release(handle)
+        handle = lend(array)
+    assert handle != stale
+    assert release(stale) == -1
+    assert share(stale) == 0
+    assert failure()[0] == KINDS["released"]
+    with pytest.raises(dlw.ReleasedError, match=f"handle {stale} is stale"):
+        _core._take(stale)
+    with _core._take(handle) as tensor:
+        assert np.shares_memory(tensor.numpy(), array)
+
+
 def test_rule_121_stale_handles_are_refused_for_a_million_others():
     array = np.zeros(2)
     stale = lend(array)

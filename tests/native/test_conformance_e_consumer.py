@@ -145,6 +145,27 @@ def test_rule_085_a_producers_copy_is_not_copied_again():
         assert producer.deleted == 0
 
 
+@pytest.mark.parametrize("flags", [IS_COPIED, 0])
+def test_rule_085_a_producers_unaligned_copy_is_copied(flags):
+    """Where WebGPU and typed arrays need it to be."""
+    producer = Forged(flags=flags, byte_offset=2, ndim=1, shape=(2,), strides=(2,))
+    bytes_ = np.frombuffer(producer.memory, np.uint8).copy()
+    with dlw.from_dlpack(producer, copy=True) as tensor:
+        assert producer.deleted == 1
+        assert np.asarray(tensor).ctypes.data % 4 == 0
+        expected = bytes_[[2, 3, 4, 5, 10, 11, 12, 13]]
+        assert np.asarray(tensor).tobytes() == expected.tobytes()
+        assert not tensor.read_only
+
+
+def test_rule_085_what_a_gpu_has_is_aligned_by_its_own_rules():
+    """A producer's copy on a device is taken as it is: there is no address to align."""
+    producer = Forged(flags=IS_COPIED, device_type=15, data=7, byte_offset=2)
+    with dlw.from_dlpack(producer, copy=True) as tensor:
+        assert (tensor.byte_offset, producer.deleted) == (2, 0)
+    assert producer.deleted == 1
+
+
 def test_rule_086_copy_error_is_both():
     assert issubclass(dlw.CopyError, BufferError)
     assert issubclass(dlw.CopyError, ValueError)

@@ -1,6 +1,7 @@
 """`__dlpack_c_exchange_api__` in the hands of a consumer compiled in C."""
 
 import ctypes
+import gc
 import importlib.util
 import shlex
 import subprocess
@@ -12,10 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bridge import function, lend
 from forge import CPU, READ_ONLY, WEBGPU, Forged, Legacy, Versioned, consume
 from test_header import official_include
 
 import dlpack_web as dlw
+from dlpack_web import _core
 
 SOURCE = Path(__file__).with_name("exchange_consumer.c")
 FLOAT32 = (2, 32, 1)
@@ -246,4 +249,77 @@ def test_legacy_capsule_keeps_the_pending_exception(consumer, unraisable, make):
         last = [tensor.__dlpack__()]
     with pytest.raises(KeyError, match="pending"):
         consumer.drop_pending(last)
+    assert sys.getrefcount(array) == references
+
+
+# --- no memory for objects ------------------------------------------------------------
+
+
+def each_failure(consumer, call, *args):
+    """Calls it with memory for no object, for one, and so on: the number of each call
+    that raised MemoryError, and what the first did that succeeded."""
+    for count in range(100):
+        gc.collect()
+        live = dlw.live_tensors()
+        try:
+            yield None, consumer.without_memory(call, args, count)
+            return
+        except MemoryError:
+            pass
+        assert dlw.live_tensors() == live
+        yield count, None
+
+
+def test_what_finds_no_memory_stays_the_callers(consumer, tensor):
+    """DLPack: where to_object fails, the managed tensor is still the caller's."""
+    producer = Forged()
+    address = ctypes.addressof(producer.managed)
+    for failed, back in each_failure(consumer, consumer.give, tensor, address):
+        assert producer.deleted == 0
+        assert (failed is None) == (back is not None)
+    assert failed is None
+    with back:
+        assert back.numpy()[1, 2] == 5
+    assert producer.deleted == 1
+
+
+def test_a_gpu_buffer_that_finds_no_memory_stays_the_callers(consumer):
+    """Who gives it back then: twice would free somebody else's."""
+    dropped, nobody = [], function("on_drop", None, ctypes.c_void_p)
+    _core._on_gpu_drop(dropped.append)
+    args = 7, 0, (2, 3), None, 2 | 32 << 8 | 1 << 16, 0, 0, 0
+    tensor, failures = None, 0
+    for _, tensor in each_failure(consumer, _core._wrap, *args):
+        assert dropped == []
+        failures += tensor is None
+    assert failures > 0
+    tensor.release()
+    assert dropped == [7]
+    nobody(None)
+
+
+@pytest.mark.parametrize("what", ["view", "empty", "from_dlpack", "buffer", "take"])
+def test_nothing_is_lost_where_there_is_no_memory(consumer, tensor, array, what):
+    handle = lend(array) if what == "take" else 0
+    call, *args = {
+        "view": (_core._view, tensor, (1,), (1,), 0),
+        "empty": (_core._empty, (3,), 1 | 8 << 8 | 1 << 16, False),
+        "from_dlpack": (_core.from_dlpack, array),
+        "buffer": (_core.from_buffer, bytearray(3)),
+        "take": (_core._take, handle),
+    }[what]
+    references = sys.getrefcount(array)
+    failures = 0
+    if what == "take":  # the hold was JavaScript's, and is released either way
+        with pytest.raises(MemoryError):
+            consumer.without_memory(call, tuple(args), 0)
+        assert sys.getrefcount(array) == references - 1
+        return
+    for failed, made in each_failure(consumer, call, *args):
+        if failed is None:
+            made.release()
+        else:
+            failures += 1
+    del made
+    assert failures > 0
     assert sys.getrefcount(array) == references

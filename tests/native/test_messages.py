@@ -1,8 +1,11 @@
 """What users read when an array cannot be shared."""
 
 import asyncio
+import gc
+import io
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -392,6 +395,39 @@ def test_an_interrupt_of_a_readback_is_raised_once(monkeypatch):
     assert memoryview(tensor).tolist() == [0, 1, 2]  # and does not come later
     assert np.asarray(tensor).tolist() == [0, 1, 2]
     tensor.release()
+
+
+@pytest.mark.parametrize("end", ["released", "dropped", "asked", "asked again"])
+def test_the_class_of_an_interrupt_is_kept_no_longer_than_needed(monkeypatch, end):
+    kind = type("Interrupt", (BaseException,), {})
+
+    def interrupted(self, kind=kind):
+        raise kind
+
+    gone = weakref.ref(kind)
+    tensor = dlw.from_dlpack(Forged(device_type=15, data=7))
+    monkeypatch.setattr(dlw.Tensor, "_read_blocking", interrupted)
+    for _ in range(3):
+        with pytest.raises(kind):
+            memoryview(tensor)
+    monkeypatch.undo()
+    del interrupted
+    gc.collect()
+    assert gone() is not None
+    if end == "released":
+        tensor.release()
+    elif end == "asked":
+        assert tensor._interrupt() is kind
+        assert tensor._interrupt() is None
+    elif end == "asked again":
+        with pytest.raises(TypeError, match="read-write bytes-like"):
+            io.BytesIO(b"1").readinto(tensor)  # nothing is read back to be written
+        assert tensor._interrupt() is None
+    if end == "dropped":
+        del tensor
+    del kind
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_foreign_webgpu_tensor_is_shown():

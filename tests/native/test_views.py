@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from forge import Forged
 
 import dlpack_web as dlw
 from dlpack_web import _core
@@ -133,8 +134,6 @@ def test_views_of_packed_elements_begin_with_a_byte():
 
 
 def test_views_of_webgpu_tensors_are_metadata():
-    from forge import Forged
-
     producer = Forged(device_type=15, data=7, byte_offset=256)
     tensor = dlw.from_dlpack(producer)
     view = tensor[1, ::2]
@@ -216,6 +215,47 @@ def test_the_core_lets_no_view_out_of_its_tensor(view):
             _core._view(tensor, *view)
         with pytest.raises(ValueError, match="strides"):
             _core._view(tensor, (2,), (1, 1), 0)
+
+
+@pytest.mark.parametrize("step", [1, -1, 2, -3])
+def test_a_view_ends_with_the_byte_its_tensor_ends_with(step):
+    """Whatever way the tensor and the view go, and on a GPU as in memory."""
+    memory = np.arange(40, dtype=np.uint8)
+    array = memory[10:30][::step]
+    count = array.size
+    start = 0 if step > 0 else (count - 1) * step
+    length = (count - 1) * abs(step) + 1
+    on_gpu = Forged(
+        device_type=15, data=7, code=1, bits=8, ndim=1, byte_offset=100,
+        shape=(count,), strides=(step,),
+    )  # fmt: skip
+    with dlw.from_dlpack(array) as here, dlw.from_dlpack(on_gpu) as there:
+        for tensor in (here, there):
+            for way in (1, -1):
+                first = start if way == 1 else start + length - 1
+                whole = _core._view(tensor, (length,), (way,), first)
+                for offset, extent in [(-1, length), (1, length), (0, length + 1)]:
+                    with pytest.raises(BufferError, match="beyond its tensor"):
+                        _core._view(tensor, (extent,), (way,), first + offset)
+                if tensor is here:
+                    everything = np.asarray(whole)[::way]
+                    least = 10 if step > 0 else 30 - length
+                    assert (
+                        everything.tolist() == memory[least : least + length].tolist()
+                    )
+                else:
+                    assert whole.byte_offset == 100 + first
+                whole.release()
+
+
+def test_a_view_of_packed_elements_ends_with_the_last_byte():
+    with dlw.empty(16, "uint4") as tensor:
+        assert _core._view(tensor, (16,), (1,), 0).nbytes == 8
+        for extent, offset in [(17, 0), (15, 2), (16, -2), (16, 2)]:
+            with pytest.raises(BufferError, match="beyond its tensor"):
+                _core._view(tensor, (extent,), (1,), offset)
+        with pytest.raises(BufferError, match="beyond its tensor"):
+            _core._view(tensor, (1,), (1,), 2**61)  # in bits beyond 64 bits
 
 
 def test_views_without_elements_may_begin_anywhere():
