@@ -167,10 +167,8 @@ def test_bools_in_lists_begin_at_any_bit(around):
 
 
 def refuse(message, type_, **array):
-    producer = Forged(type_, array)
     with pytest.raises(BufferError, match=message):
-        dlw.from_arrow(producer)
-    assert producer.arrays[0].release  # it stays the capsule's
+        dlw.from_arrow(Forged(type_, array))
 
 
 @pytest.mark.skipif(sys.platform == "emscripten", reason="memory ends elsewhere there")

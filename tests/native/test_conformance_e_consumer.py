@@ -8,6 +8,7 @@ from conftest import arrays_of, needs_new_numpy
 from forge import IS_COPIED, READ_ONLY, Forged, Legacy, Recorder, Versioned
 
 import dlpack_web as dlw
+from dlpack_web import _core
 
 
 def test_rule_078_one_positional_argument_and_keywords():
@@ -156,6 +157,15 @@ def test_rule_085_a_producers_unaligned_copy_is_copied(flags):
         expected = bytes_[[2, 3, 4, 5, 10, 11, 12, 13]]
         assert np.asarray(tensor).tobytes() == expected.tobytes()
         assert not tensor.read_only
+
+
+def test_rule_085_unaligned_memory_is_shared_where_any_will_do():
+    """As for uploads, which pack it: no copy is made that nobody asked for."""
+    producer = Forged(byte_offset=2, ndim=1, shape=(2,), strides=(1,))
+    with _core._from_dlpack_on(producer, None, None, True) as tensor:
+        assert producer.deleted == 0
+        assert tensor.shape == (2,)
+    assert producer.deleted == 1
 
 
 def test_rule_085_what_a_gpu_has_is_aligned_by_its_own_rules():

@@ -26,7 +26,7 @@ host_memory = pytest.mark.skipif(
 
 def taken(**fields):
     """Whether the struct is taken, or refused as beyond the address space."""
-    producer, words = Forged(**UINT8, **fields), ""
+    producer, words = Forged(**(UINT8 | fields)), ""
     try:
         dlw.from_dlpack(producer).release()
     except BufferError as error:
@@ -43,6 +43,17 @@ def test_memory_may_reach_the_end_of_the_address_space():
         assert not taken(data=END - 5, **fields)
     assert taken(data=END - 6 - 100, byte_offset=100)
     assert not taken(data=END - 6 - 100, byte_offset=101)
+
+
+@host_memory
+def test_the_byte_of_a_part_of_elements_counts():
+    """Of 4 bits and of 6, of which the last ones end within a byte."""
+    for bits, code, count, size in [(4, 0, 5, 3), (6, 15, 3, 3), (6, 15, 4, 3)]:
+        for strides in ((1,), None):
+            fields = {"bits": bits, "code": code, "ndim": 1, "shape": (count,)}
+            fields["strides"] = strides
+            assert taken(data=END - size, **fields)
+            assert not taken(data=END - size + 1, **fields)
 
 
 @host_memory

@@ -430,6 +430,29 @@ def test_the_class_of_an_interrupt_is_kept_no_longer_than_needed(monkeypatch, en
     assert gone() is None
 
 
+def test_an_interrupt_within_an_interrupted_readback_is_kept_once(monkeypatch):
+    """Its class is, while the request that began first is still there."""
+    kind = type("Interrupt", (BaseException,), {})
+    asked = []
+
+    def interrupted(self, kind=kind):
+        asked.append(1)
+        if len(asked) == 1:
+            with pytest.raises(kind):
+                memoryview(self)
+        raise kind
+
+    gone = weakref.ref(kind)
+    monkeypatch.setattr(dlw.Tensor, "_read_blocking", interrupted)
+    with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
+        with pytest.raises(kind):
+            memoryview(tensor)
+        monkeypatch.undo()
+    del interrupted, kind
+    gc.collect()
+    assert (len(asked), gone()) == (2, None)
+
+
 def test_a_foreign_webgpu_tensor_is_shown():
     with dlw.from_dlpack(Forged(device_type=15, data=7, shape=(999, 999))) as tensor:
         html = tensor._repr_html_()

@@ -1,6 +1,7 @@
 """wasm/ndarray.c, which reads NumPy's arrays where they are, against their buffers."""
 
 import gc
+import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import OLD_NUMPY
+from conftest import OLD_NUMPY, needs_new_numpy
 
 import dlpack_web as dlw
 
@@ -61,6 +62,52 @@ def test_structs_are_those_of_numpys_header(tmp_path):
     includes = [OURS, np.get_include(), sysconfig.get_path("include")]
     command = ["cc", "-std=c11", "-fsyntax-only", *(f"-I{each}" for each in includes)]
     subprocess.run([*command, source], check=True, timeout=120)
+
+
+OTHER_NUMPY = """
+import ctypes, sys, types
+import numpy as np
+import dlpack_web as dlw
+from forge import DESTRUCTOR, new_capsule
+
+home, abi = sys.argv[1], int(sys.argv[2])
+version = ctypes.CFUNCTYPE(ctypes.c_uint)(lambda: abi)
+function = ctypes.cast(version, ctypes.c_void_p)
+table = (ctypes.c_void_p * 3)(function, None, id(np.ndarray))
+module = types.ModuleType(home)
+module._ARRAY_API = new_capsule(ctypes.addressof(table), None, DESTRUCTOR())
+for each in "numpy._core._multiarray_umath", "numpy.core._multiarray_umath":
+    sys.modules.pop(each, None)
+sys.modules[home] = module
+shared = np.broadcast_arrays(np.zeros(3), np.zeros((2, 3)))[0]
+print(dlw.from_dlpack(shared).read_only)
+"""
+
+
+@needs_new_numpy
+@pytest.mark.parametrize("home", ["numpy._core", "numpy.core"])
+@pytest.mark.parametrize(
+    ("abi", "known"),
+    [
+        (0x1000009, True),
+        (0x2000000, True),
+        (0x1000008, False),
+        (0x2000001, False),
+        (0x3000000, False),
+        (0, False),
+    ],
+)
+def test_arrays_of_an_unknown_abi_are_not_looked_into(host_python, home, abi, known):
+    """They are asked for __dlpack__, which calls elements that share memory writable."""
+    done = subprocess.run(
+        [host_python, "-c", OTHER_NUMPY, f"{home}._multiarray_umath", str(abi)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.stdout, done.stderr) == (f"{known}\n", "")
 
 
 # --- what is read ---------------------------------------------------------------------
