@@ -168,6 +168,14 @@ def test_rule_085_unaligned_memory_is_shared_where_any_will_do():
     assert producer.deleted == 1
 
 
+def test_rule_085_what_cannot_be_copied_stays_the_capsules():
+    """A producer that does not copy what a GPU has; we cannot either."""
+    producer = Forged(device_type=15, data=7)
+    with pytest.raises(BufferError, match="host memory only"):
+        dlw.from_dlpack(producer, copy=True)
+    assert producer.deleted == 1
+
+
 def test_rule_085_what_a_gpu_has_is_aligned_by_its_own_rules():
     """A producer's copy on a device is taken as it is: there is no address to align."""
     producer = Forged(flags=IS_COPIED, device_type=15, data=7, byte_offset=2)

@@ -1,10 +1,16 @@
 """Converting on the way to a GPU, against NumPy."""
 
+import gc
+import sys
+
 import numpy as np
 import pytest
 from conftest import IN_PYODIDE
 from forge import Forged
 from packing import BFLOAT16, chunks, converted, packed_dtype
+
+import dlpack_web as dlw
+from dlpack_web import _core
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -2.5, 65504, 65519.99, 65520, 1e-7]
 SPECIAL += [2**-14, 2**-24, 2**-25, 2**-25 * 1.001, 3e38, 1e-45, 5.96e-8, 6.1e-5, 1e40]
@@ -181,3 +187,19 @@ def test_vectors_are_converted_lane_by_lane():
     data = b"".join(chunks(producer, packed_dtype("f4") & 0xFFFF | 3 << 16, 12))
     result = np.frombuffer(data, np.float32).reshape(2, 2, 3)
     np.testing.assert_array_equal(result, array[::2, ::-1])
+
+
+@pytest.mark.skipif("sys.platform == 'emscripten'", reason="blocks are not counted")
+def test_an_element_that_does_not_fit_leaves_nothing_behind():
+    with dlw.from_dlpack(np.array([1, 2**40])) as tensor:
+
+        def misfits(times):
+            for _ in range(times):
+                with pytest.raises(BufferError, match="element 1 of the int64 tensor"):
+                    _core._convert(tensor, 0 | 32 << 8 | 1 << 16)
+            gc.collect()
+            return sys.getallocatedblocks()
+
+        misfits(20)
+        before = misfits(20)
+        assert misfits(500) < before + 100
