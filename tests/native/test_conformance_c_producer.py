@@ -226,3 +226,28 @@ def test_rule_061_re_exports_keep_the_device(on_gpu):
     assert again.__dlpack_device__() == (15, 3)
     struct = export(again).dl_tensor
     assert (struct.device_type, struct.device_id) == (15, 3)
+
+
+@pytest.mark.parametrize("beyond", [2**31, 2**32, 2**40, 2**100])
+def test_rule_037_numbers_beyond_32_bits_are_not_cut(tensor, beyond):
+    """A version of 2**32 is not 0, and 2**32 + 1 not the CPU."""
+    capsule = tensor.__dlpack__(max_version=(beyond, 0))
+    assert get_name(capsule) == b"dltensor_versioned"
+    assert get_name(tensor.__dlpack__(max_version=(-beyond, 0))) == b"dltensor"
+    for device in ((1 + beyond, 0), (1 - beyond, 0)):
+        with pytest.raises(BufferError, match="cannot export to device"):
+            tensor.__dlpack__(dl_device=device)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["shape", "strides", "byte_offset", "padded", "read_only", "_dtype", "_owner"],
+)
+def test_a_released_tensor_says_nothing_of_its_memory(name):
+    tensor = dlw.empty(3)
+    getattr(tensor, name)
+    tensor.release()
+    with pytest.raises(dlw.ReleasedError):
+        getattr(tensor, name)
+    with pytest.raises(dlw.ReleasedError):
+        tensor.__dlpack_device__()

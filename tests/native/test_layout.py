@@ -116,6 +116,24 @@ def test_sizes_are_elements_whose_bits_64_bits_can_count():
         assert taken(device_type=WEBGPU, data=7, **extents) == fits
 
 
+def test_every_extent_counts():
+    """2 as well: of as many of them there is less memory than elements."""
+    for extent, axes in [(2, 62), (3, 40), (2**31, 3)]:
+        with pytest.raises(BufferError, match="address space"):
+            _core._empty((extent,) * axes, UINT8_PACKED, False)
+
+
+def test_bits_behind_packed_elements_show_nothing_of_others():
+    """Memory that others filled is used again: the last byte of it, too."""
+    for count in (1, 3, 7):
+        for _ in range(20):
+            with dlw.empty(8, "uint8") as filled:
+                memoryview(filled)[:] = b"\xff" * 8
+            with dlw.empty(count, "uint4") as tensor:
+                last = memoryview(_core._raw(tensor)[0])[count // 2]
+                assert last >> 4 == 0
+
+
 # --- axes -----------------------------------------------------------------------------
 
 AXES = 64

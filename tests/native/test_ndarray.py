@@ -211,6 +211,21 @@ def test_an_array_says_what_its_buffer_or_capsule_says(array, make):
     assert told(make, array) == expected
 
 
+@pytest.mark.parametrize("letters", ["u1", "i2", "f4", "f8", "c16"])
+def test_steps_in_bytes_are_steps_in_elements_or_refused(letters):
+    memory = np.zeros(200, np.float64).view(letters)
+    for step in range(-40, 41):
+        first = memory[memory.size // 2 :]
+        array = np.lib.stride_tricks.as_strided(first, (2,), (step,))
+        whole, rest = divmod(step, array.itemsize)
+        if rest == 0:
+            with dlw.from_buffer(array) as tensor:
+                assert tensor.strides == (whole,)
+        else:
+            with pytest.raises(BufferError, match="no multiple of the item size"):
+                dlw.from_buffer(array)
+
+
 @pytest.mark.parametrize("make", [dlw.from_dlpack, dlw.from_buffer])
 def test_one_reference_is_held_for_as_long_as_the_tensor(make):
     array = np.arange(6.0)
