@@ -1,38 +1,16 @@
-"""Natural calls of Python's libraries with a Tensor where they want an array.
+"""Natural calls of Python's libraries with a Tensor where they want an array: the table.
 
 Each gives the same as with the ndarray, or an error: never another result. `SAME`, or what
-the error says; `WAY` where the words are ours. tests/interop/test_as_an_array.py runs them
-natively, tests/browser/array_libraries.py those of Pyodide's packages in a page.
+the error says; `WAY` where the words are ours. array_runs.py runs them.
 """
-
-import functools
-import importlib
-import io
-import re
-
-import numpy as np
-import pytest
-
-import dlpack_web as dlw
 
 SAME = "the same"
 WAY = r"t\.numpy\(\)|np\.asarray\(t\)"
-_NOT_MASK = (
-    r"None of \[.*\] are in the \[index\]"  # pandas' words for a mask it does not know
-)
+# pandas' words for a mask it does not know
+_NOT_MASK = r"None of \[.*\] are in the \[index\]"
+_FORMAT = "Buffer dtype mismatch"  # Cython's words
 
-VALUES = {
-    "t": np.arange(1, 7.0),
-    "m": np.arange(6.0).reshape(2, 3),
-    "f": np.arange(6, dtype="float32"),
-    "i": np.array([2, 0, 1]),
-    "mask": np.array([1, 0, 1, 0, 0, 1], bool),
-    "s": np.array(3),
-    "z": np.arange(3) + 1j,
-    "pixels": np.arange(60, dtype="uint8").reshape(4, 5, 3),
-}
-
-# By what is imported: (names of modules beside it, expressions and what comes of them).
+# By what is imported: expressions and what comes of them.
 CALLS = {
     "builtins": {
         "sum(t)": WAY,
@@ -279,6 +257,60 @@ CALLS = {
         "added(t), added(f)": SAME,
         "doubled(t)": SAME,
     },
+    "Cython": {
+        "ext.total(t), ext.total(t[::-2]), ext.total(t[3:3])": SAME,
+        "ext.total2(m), ext.total2(turned(m)), ext.total2(m[::-1, ::2])": SAME,
+        "ext.total(frozen(t)), ext.total(frozen(t)[::2])": SAME,
+        "ext.total_floating(t), ext.total_floating(f[::2])": SAME,
+        "ext.total_buffer(t), ext.total_buffer(t[1::2])": SAME,
+        "then(t, ext.double_it(t)), then(t, ext.double_it(t[::-2]))": SAME,
+        "then(t, ext.double_contiguous(t[2:]))": SAME,
+        "then(t, ext.double_buffer(t[::2]))": SAME,
+        "np.asarray(ext.view(t[::2])), ext.view(t[::2]).strides": SAME,
+        "np.asarray(ext.view(frozen(t)))": SAME,
+        "ext.flags(mask), ext.flags(mask[::-2])": SAME,
+        "ext.flags(pixels[0, ::-1, 1]), ext.conjugate(z[::2])": SAME,
+        "ext.scaled(t, t[1], s)": SAME,
+        "ext.double_it(frozen(t))": "read-only",
+        "ext.double_it(frozen(t)[::2])": "read-only",
+        "ext.double_buffer(frozen(t))": "read-only",
+        "ext.double_contiguous(t[::2])": "needs contiguous memory",
+        "ext.total(f)": _FORMAT,
+        "ext.total(i)": _FORMAT,
+        "ext.total_floating(i)": "No matching signature found",
+        "ext.total(m)": "wrong number of dimensions",
+        "ext.total(s)": "wrong number of dimensions",
+        "ext.total_buffer(m)": "wrong number of dimensions",
+        "ext.total_ndarray(t)": "expected numpy.ndarray, got Tensor",
+        "ext.total(released(t))": "released",
+    },
+    "pybind11": {
+        "ext.total(t), ext.total(t[::-2]), ext.total(t[3:3])": SAME,
+        "ext.total(f), ext.total(i[::-1]), ext.total(mask), ext.total(z)": SAME,
+        "ext.total(frozen(t)), ext.total(frozen(t)[::2])": SAME,
+        "ext.total_contiguous(t), ext.total_contiguous(t[::2])": SAME,
+        "then(t, ext.double_it(t)), then(t, ext.double_it(t[::-2]))": SAME,
+        "then(f, ext.double_it(f))": SAME,
+        "ext.total_buffer(t), ext.total_buffer(t[1::2])": SAME,
+        "ext.total_buffer(frozen(t)[::-1])": SAME,
+        "then(t, ext.double_buffer(t)), then(t, ext.double_buffer(t[::-2]))": SAME,
+        "ext.same(m), ext.same(turned(m)), ext.same(pixels[::-1, :, 0])": SAME,
+        "then(t, put(ext.same(t), 0, 9.0)), ext.same(frozen(t)).flags.writeable": SAME,
+        "ext.squared(m), ext.squared(f[::2]), ext.squared(s)": SAME,
+        "ext.reversed(t), ext.reversed(f[::2]), ext.reversed(i)": SAME,
+        "ext.conjugate(z), ext.conjugate(t)": SAME,
+        "ext.scaled(t, t[1], s)": SAME,
+        "ext.double_it(frozen(t))": "not writeable",
+        "ext.double_it(frozen(t)[::2])": "not writeable",
+        "ext.double_buffer(frozen(t))": "read-only",
+        "ext.total_buffer(f)": "double is supported, not f",
+        "ext.total(m)": "incorrect number of dimensions: 2",
+        "ext.total_ndarray(t)": "incompatible function arguments",
+        "ext.untyped(t)": "incompatible function arguments",
+        "ext.reversed(m)": "incompatible function arguments",
+        "ext.total(released(t))": "released",
+        "ext.total_buffer(released(t))": "released",
+    },
     "torch": {
         "torch.as_tensor(t), torch.asarray(t), torch.tensor(t)": SAME,
         "torch.from_dlpack(t), torch.tensor(s)": SAME,
@@ -304,97 +336,3 @@ CALLS = {
         "torch.utils.data.default_collate([t, t])": "found <class 'dlpack_web.Tensor'>",
     },
 }
-
-
-def calls(library):
-    """The expressions of a library and what comes of them: parameters of a test."""
-    return CALLS[library].items()
-
-
-def saved(write, x):
-    file = io.BytesIO()
-    write(file, x)
-    return file.getvalue()
-
-
-def put(target, key, x):
-    target[key] = x
-    return target[key]
-
-
-@functools.cache
-def modules(library):
-    """The names that the expressions of a library use beside the values."""
-    load = importlib.import_module
-    names = {"np": np, "saved": saved, "put": put}
-    if library == "scipy":
-        parts = (
-            "fft integrate interpolate linalg ndimage optimize signal sparse spatial"
-        )
-        for part in (*parts.split(), "special", "stats"):
-            load(f"scipy.{part}")
-        return names | {"sp": load("scipy")}
-    if library == "sklearn":
-        parts = "cluster decomposition metrics model_selection neighbors preprocessing"
-        for part in (*parts.split(), "utils"):
-            load(f"sklearn.{part}")
-        return names | {"sk": load("sklearn"), "lm": load("sklearn.linear_model")}
-    if library == "h5py":
-        file = load("h5py").File
-        names["h5"] = lambda: file("a", "w", driver="core", backing_store=False)
-    if library == "numba":
-        njit = load("numba").njit
-        names["added"] = njit(_added)
-        names["doubled"] = load("numba").vectorize(["float64(float64)"])(_doubled)
-    if library == "xarray":  # keeps the frames in which it first looks for others
-        load("xarray").DataArray(VALUES["t"])
-    short = {"pandas": "pd", "xarray": "xr", "polars": "pl"}
-    names[short.get(library, library)] = load(library)
-    beside = {"dask": "da=dask.array", "jax": "jnp=jax.numpy", "PIL": "Image=PIL.Image"}
-    if library == "matplotlib":
-        load("matplotlib").use("agg")
-        beside["matplotlib"] = "plt=matplotlib.pyplot"
-    if library in beside:
-        name, _, module = beside[library].partition("=")
-        names[name] = load(module)
-    return names
-
-
-def _added(x):
-    total = 0.0
-    for i in range(len(x)):
-        total += x[i]
-    return total
-
-
-def _doubled(x):
-    return 2 * x
-
-
-def seen(value):
-    """What a person sees of a result, with all digits: ndarrays with their class and dtype."""
-    if isinstance(value, (tuple, list)):
-        return [seen(each) for each in value]
-    if isinstance(value, (np.ndarray, np.generic)):
-        return (type(value), value.dtype, value.dtype.char, value.shape, value.tolist())
-    return re.sub(r" at 0x\w+", "", f"{type(value)} {value!r}")
-
-
-def _tensors():
-    return {name: dlw.from_dlpack(value.copy()) for name, value in VALUES.items()}
-
-
-def run(modules, expression, expected):
-    """AssertionError where a Tensor gives something else than the table says."""
-    if expected == SAME:
-        arrays = {name: value.copy() for name, value in VALUES.items()}
-        wanted = seen(eval(expression, modules | arrays))
-        found = eval(expression, modules | _tensors())
-        assert not isinstance(found, dlw.Tensor)
-        assert seen(found) == wanted
-        return
-    # Tables of errors by library would say less: each has classes of its own.
-    with pytest.raises(Exception) as caught:  # noqa: PT011
-        eval(expression, modules | _tensors())
-    text = " ".join(str(caught.value).split())
-    assert re.search(expected, text), f"{caught.typename}: {text}"

@@ -4,12 +4,10 @@ import ctypes
 import importlib
 import json
 import operator
-import shutil
-import subprocess
-import sysconfig
 from pathlib import Path
 from typing import ClassVar
 
+import compiled
 import numpy as np
 import pytest
 from forge import legacy, versioned
@@ -321,21 +319,12 @@ class Nanobind(Framework):
 
 def _build_extension(nanobind, folder):
     """The module of extension.cpp, compiled as nanobind's nb_combined.cpp says."""
-    compiler = shutil.which("c++")
-    if compiler is None:
-        pytest.skip("there is no C++ compiler")
-    name = "interop_extension"
-    output = folder / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
-    command = [compiler, "-std=c++17", "-shared", "-fPIC", "-fno-strict-aliasing"]
-    command += ["-fvisibility=hidden", f"-I{sysconfig.get_path('include')}"]
-    command += [f"-I{nanobind}/include", f"-I{nanobind}/ext/robin_map/include"]
-    command += [Path(__file__).with_name("extension.cpp")]
-    command += [nanobind / "src/nb_combined.cpp", "-o", output]
-    subprocess.run(command, check=True)
-    spec = importlib.util.spec_from_file_location(name, output)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sources = [
+        Path(__file__).with_name("extension.cpp"),
+        nanobind / "src/nb_combined.cpp",
+    ]
+    includes = [nanobind / "include", nanobind / "ext/robin_map/include"]
+    return compiled.extension("interop_extension", folder, sources, includes)
 
 
 ALL = [

@@ -1,23 +1,17 @@
 """A Tensor where libraries want an array: the same as with the ndarray, or an error."""
 
-import array_calls
+import array_runs
 import pytest
+from array_calls import CALLS
 
 # Warnings that libraries give of themselves, with ndarrays too.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.mark.parametrize(
-    ("library", "expression", "expected"),
-    [
-        pytest.param(library, *call, id=f"{library}: {call[0]}")
-        for library in array_calls.CALLS
-        for call in array_calls.calls(library)
-    ],
-)
-def test_a_tensor_is_the_array_or_an_error(library, expression, expected):
+@pytest.mark.parametrize(("library", "expression", "expected"), array_runs.calls(CALLS))
+def test_a_tensor_is_the_array_or_an_error(
+    library, expression, expected, tmp_path_factory
+):
     pytest.importorskip(library, reason=f"{library} is not installed")
-    modules = array_calls.modules(library)
-    array_calls.run(modules, expression, expected)
-    if library == "matplotlib":
-        modules["plt"].close("all")
+    folder = tmp_path_factory.getbasetemp()
+    array_runs.run(array_runs.modules(library, folder), expression, expected)
