@@ -41,6 +41,7 @@ MODELS := build/models/.done
 NODES := build/nodes/index.json
 OLDER := build/older/.done
 LITE := build/lite/.done
+ARRAYS := build/arrays/.done
 DOCS := build/docs/venv/.done build/docs/typedoc/.done
 EXAMPLE := build/example/example.wasm
 # What single pages need besides the site.
@@ -55,6 +56,9 @@ NEEDS_pyscript_worker.eval := $(LITE)
 # What the notebooks of JupyterLite import, of Pyodide's own packages.
 LITE_PACKAGES := numpy matplotlib pillow kiwisolver contourpy fonttools cycler pyparsing \
   python-dateutil pytz six packaging micropip
+# The libraries that test-lite calls with Tensors; NumPy is in the site.
+ARRAY_PACKAGES := $(filter-out numpy micropip,$(LITE_PACKAGES)) pandas scipy scikit-learn joblib \
+  threadpoolctl
 JS := js/dist/index.js
 
 C_FILES := $(wildcard wasm/*.c wasm/*.h)
@@ -230,7 +234,7 @@ test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Nex
 
 test-browser: $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) site chromium) ## Test: pages, Pyodide and WebGPU in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py \
-	  --ignore tests/browser/test_onnxruntime.py
+	  --ignore tests/browser/test_onnxruntime.py --ignore tests/browser/test_array_libraries.py
 
 test-onnxruntime: $(MODELS) $(NODES) $(OLDER) $(LIBRARIES) site chromium ## Test: scripts for onnxruntime and ONNX's own tests, natively and in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/browser/test_onnxruntime.py
@@ -245,7 +249,8 @@ test-live: $(NEEDS_live) site chromium ## Test: the landing page, in Chromium
 test-firefox: export BROWSER := firefox
 test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package site ## Test: test-browser and more, in Firefox
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
-	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_onnxruntime.py
+	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_onnxruntime.py \
+	  --ignore tests/browser/test_array_libraries.py
 	$(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
 	$(PYTHON_BIN)/python -m pytest tests/lite -k "tour or interrupted"
 
@@ -277,8 +282,9 @@ test-desktop: build/desktop/.done $(MODEL) $(NATIVE) ## Test: dlw.webgpu in CPyt
 test-docs: docs build/desktop/.done $(LITE) $(LIBRARIES) chromium ## Test: every block of the documentation, its links, names, search
 	$(PYTHON_BIN)/python -m pytest tests/docs
 
-test-lite: $(LITE) chromium ## Test: notebooks and PyScript, in Chromium
+test-lite: $(LITE) $(ARRAYS) chromium ## Test: notebooks, PyScript, libraries that take arrays, in Chromium
 	$(PYTHON_BIN)/python -m pytest tests/lite
+	$(PYTHON_BIN)/python -m pytest tests/browser/test_array_libraries.py
 
 bench-desktop: build/desktop/.done $(NATIVE) ## Measure: dlw.webgpu against wgpu-py by hand
 	@build/desktop/bin/python tests/desktop/timing.py
@@ -505,6 +511,11 @@ $(LITE): build/lite/venv/.done $(wildcard web/lite/* web/lite/notebooks/*) $(WHE
 	@$(PYTHON_BIN)/python $(TOOLCHAIN)/fetch_packages.py node_modules/pyodide \
 	  build/lite/packages $(LITE_PACKAGES)
 	build/lite/venv/bin/python web/lite/build.py
+	touch $@
+
+$(ARRAYS): $(VENV) $(NPM) $(addprefix $(TOOLCHAIN)/,fetch_packages.py pyodide_files.py)
+	@rm -rf build/arrays
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/fetch_packages.py node_modules/pyodide build/arrays $(ARRAY_PACKAGES)
 	touch $@
 
 chromium:

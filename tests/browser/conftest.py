@@ -45,6 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "/tests/": ROOT / "tests",
         "/js-source/": ROOT / "js",
         "/patched/": ROOT / "build" / "patched" / "site",
+        "/arrays/": ROOT / "build" / "arrays",
         "/example/": ROOT / "wasm" / "example",
         "/example-built/": ROOT / "build" / "example",
         "/bundle/": bundle,

@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 import pytest
-from array_calls import CALLS, SAME
+from array_calls import SAME
 
 import dlpack_web as dlw
 
@@ -26,12 +26,12 @@ VALUES = {
 }
 
 
-def calls(libraries):
+def calls(table):
     """(library, expression, what comes of it): parameters of a test."""
     return [
         pytest.param(library, *call, id=f"{library}: {call[0]}")
-        for library in libraries
-        for call in CALLS[library].items()
+        for library, rows in table.items()
+        for call in rows.items()
     ]
 
 
