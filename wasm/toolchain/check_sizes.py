@@ -18,12 +18,14 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "js" / "src"
 KIB = 1024
 BUDGETS = {
-    "core_wasm_gzip": 35 * KIB,  # 7 of them for Arrow, with its extension types and requests
+    "core_wasm_gzip": 35
+    * KIB,  # 7 of them for Arrow, with its extension types and requests
     "wheel": 225 * KIB,  # 25 of them for files, 36 for dlpack_web.onnxruntime
     "core_js_gzip": 13 * KIB,  # dlpack-web/core and dlpack-web/exchange, without WebGPU
     "js_gzip": 37 * KIB,  # what importing dlpack-web loads at once
     "late_js_gzip": 14 * KIB,  # what connect() and webgpu load when they need it
-    "open_gzip": 18 * KIB,  # dlpack-web/open beside dlpack-web, with what it loads late; 3 for HTTP
+    "open_gzip": 18
+    * KIB,  # dlpack-web/open beside dlpack-web, with what it loads late; 3 for HTTP
     # dlpack-web/conformance, of which tests load what is for their side
     "conformance_producers_gzip": 10 * KIB,
     "conformance_consumers_gzip": 10 * KIB,
