@@ -26,7 +26,7 @@ int dlw_errors_init(PyObject *module) {
   if (add_class(module, &dlw_DeviceLostError, "dlpack_web.DeviceLostError",
                 "DeviceLostError",
                 "The tensor's WebGPU device was lost.\n\n"
-                ">>> device = await dlw.webgpu.request_device()\n"
+                ">>> device = await dlw.webgpu.request_device(label='mine')\n"
                 ">>> t = dlw.empty(3, device=device)\n"
                 ">>> device.gpu.destroy()\n"
                 ">>> await t.to_host()  # doctest: +IGNORE_EXCEPTION_DETAIL\n"

@@ -14,8 +14,9 @@ __all__ = ["device", "gpu_features", "live", "nothing_leaks"]
 needs_canvas = pytest.mark.skipif(not has_canvases(), reason="only pages have canvases")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def device():
+    """The default device: another one where a test before lost it."""
     return run(dlw.webgpu.request_device())
 
 

@@ -97,7 +97,7 @@ async def test_sources_that_are_refused():
         await from_image(bitmap)
     with pytest.raises(TypeError, match="fromImage takes a canvas"):
         await from_image(js.Object.new())
-    with pytest.raises(TypeError, match="an image of JavaScript, not a ndarray"):
+    with pytest.raises(TypeError, match="an image of JavaScript, not an ndarray"):
         await from_image(np.zeros((2, 2, 4), np.uint8))
 
 

@@ -13,8 +13,9 @@ needs_canvas = pytest.mark.skipif(False, reason="there are arrays")
 __all__ = ["device", "gpu_features", "live", "nothing_leaks"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def device():
+    """The default device: another one where a test before lost it."""
     return run(dlw.webgpu.request_device())
 
 

@@ -15,7 +15,7 @@ import dlpack_web as dlw
 
 ARRAY = np.arange(3.0)
 on_linux = pytest.mark.skipif(
-    not Path("/proc/self/fd").exists() or sys.platform == "emscripten",
+    sys.platform == "emscripten" or not Path("/proc/self/fd").exists(),
     reason="needs Linux",
 )
 links = pytest.mark.skipif(not hasattr(os, "symlink"), reason="needs links")
