@@ -68,7 +68,11 @@ const LINES = [
   [(_, g, k) => k.run(g), TypeError, /array of arguments, not Tensor float32\[4\].*run\(\[/],
   [(_, g, k) => k.run(g, g), TypeError, /array of arguments, not Tensor float32\[4\].*run\(\[/],
   [(_, __, k) => k.run(), TypeError, /array of arguments, not \[object Undefined\]/],
-  [(_, __, k) => k.run([]), RangeError, /takes an argument for each binding that it declares \(x\): 1, not 0/],
+  [
+    (_, __, k) => k.run([]),
+    RangeError,
+    /takes an argument for each binding that it declares \(x\): 1, not 0/,
+  ],
   [(_, __, k) => k.run([new Float32Array(3)]), TypeError, /Float32Array.*Tensor\.from\(.*\.to\(/],
   [(_, __, k) => k.run([buffer]), TypeError, /binding 0 takes a tensor.*Tensor\.fromGPUBuffer\(/],
   [(_, __, k) => k.run([1]), TypeError, /binding 0 takes a tensor: numbers are for/],
