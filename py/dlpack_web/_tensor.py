@@ -570,6 +570,8 @@ class Tensor(_core.Tensor, Hints):
             return ""
         try:
             text = _show.elements(self.numpy(), "Tensor(")
+        except MemoryError:
+            raise
         except Exception:  # noqa: BLE001 - no NumPy, a dtype that it lacks: facts will do
             text = ""
         return text and f"{text}, "

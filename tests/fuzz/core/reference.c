@@ -53,6 +53,7 @@ int ref_dtype_name(DLDataType dtype, char *name, size_t room) {
       "float8_e5m2",    "float8_e5m2fnuz",
       "float8_e8m0fnu", "float6_e2m3fn",
       "float6_e3m2fn",  "float4_e2m1fn",
+      "bcomplex%d",
   };
   if (!ref_dtype_known(dtype)) {
     return snprintf(name, room, "(code %d, bits %d, lanes %d)", dtype.code, dtype.bits,
@@ -101,7 +102,7 @@ uint32_t ref_element_bits(DLDataType dtype, uint64_t flags) {
 
 int ref_is_host(DLDevice device) {
   int32_t type = device.device_type;
-  return type == 1 || type == 3 || type == 11 || type == 13;
+  return type == 1 || type == 3 || type == 11 || type == 13 || type == 20;
 }
 
 /* --- geometry --------------------------------------------------------------------- */

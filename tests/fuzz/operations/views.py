@@ -102,11 +102,6 @@ def reshape(world: World, rng: random.Random) -> None:
 # --- what Python makes of tensors ---------------------------------------------------------
 
 
-class Interface:
-    def __init__(self, described: dict[str, Any]) -> None:
-        self.__array_interface__ = described
-
-
 def _as_bytes(view: Any) -> bytes:
     return np.asarray(view).tobytes()
 
@@ -136,12 +131,7 @@ def view_as_array(world: World, rng: random.Random) -> None:
         lambda t: t.to_numpy(),
     ]
     if name in NUMPY:
-        ways += [
-            np.asarray,
-            memoryview,
-            np.from_dlpack,
-            lambda t: t.__array_interface__,
-        ]
+        ways += [np.asarray, memoryview, np.from_dlpack]
     way, before = rng.choice(ways), world.changes
     wanted = _expected_bytes(elements)
     crowded = elements.places.ndim == 64 and elements.dtype.lanes > 1
@@ -149,8 +139,6 @@ def view_as_array(world: World, rng: random.Random) -> None:
     view = world.attempt(lambda: way(held.tensor), *refuses)
     if view is None:
         return
-    if isinstance(view, dict):
-        view = np.asarray(Interface(view))
     if world.changes == before:
         found = _as_bytes(view)
         must(found == wanted, way, held.tensor, "gives", found, "and not", wanted)
@@ -230,9 +218,7 @@ def show(world: World, rng: random.Random) -> None:
     held = rng.choice(world.tensors) if world.tensors else None
     if held is None:
         return
-    call = rng.choice(
-        [repr, str, lambda t: t._repr_html_(), lambda t: t._facts(), hash]
-    )
+    call = rng.choice([repr, str, lambda t: t._repr_html_(), lambda t: t._facts()])
     world.attempt(lambda: call(held.tensor), dlw.ReleasedError)
 
 
