@@ -251,7 +251,7 @@ def test_lists_are_63_axes_at_most(depth):
     if depth == 63:
         with dlw.from_arrow(Forged(type_, array)) as tensor:
             assert tensor.shape == (1,) * 64
-            assert tensor.numpy().item() == 9
+            assert tensor.tobytes() == b"\x09"  # NumPy before 2 has 32 axes
     else:
         with pytest.raises(BufferError):
             dlw.from_arrow(Forged(type_, array))
