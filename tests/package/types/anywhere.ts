@@ -249,7 +249,9 @@ export async function files(source: OpenSource, device: Device, some: Tensor): P
   const weights = await open("w.safetensors", { format: "safetensors", device: some.device });
   same<typeof weights, TensorFile>(true);
   const info: TensorInfo = weights.info(weights.names[0] ?? "");
-  const options: LoadOptions = { dtype: info.dtype, device: undefined, signal: undefined };
+  const tag: string = info.dtype; // of a dtype that is not supported what the file calls it
+  same<typeof tag, string>(true);
+  const options: LoadOptions = { dtype: array.dtype, device: undefined, signal: undefined };
   const others: OpenOptions = { ...options, headers: { Authorization: "" }, retries: 1 };
   const bias = await weights.get("bias", { dtype: "float16" });
   same<typeof bias, Tensor<"float16">>(true);
