@@ -267,7 +267,7 @@ class Tensor(_core.Tensor, Hints):
         """An ndarray over the same memory; read-only if the tensor is.
 
         A WebGPU tensor is read back into a new array where Python may block (JSPI);
-        elsewhere BufferError names the way out. That array is read-only, since writes
+        elsewhere it raises BufferError. That array is read-only, since writes
         would not reach the GPU; `to_host()` and np.array(t) give writable ones. dtypes that NumPy lacks, such as
         bfloat16, are those of ml_dtypes where it is installed; else raw bytes, void
         items with the name in `dtype.metadata["dlpack"]`. Lanes are a last axis. Packed

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import run
 
 import dlpack_web as dlw
 
@@ -97,14 +98,6 @@ def file_of(format, dtype, size):
     with zipfile.ZipFile(packed, "w", method, compresslevel=1) as archive:
         archive.writestr("a.npy", file.getvalue())
     return packed.getvalue()
-
-
-def run(coroutine):
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value
-    raise AssertionError("it waits")
 
 
 def check(source, format, dtype, size):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import run
 
 import dlpack_web as dlw
 
@@ -26,15 +27,6 @@ GOOD = [
     if "tensors" in each and "stdlib" not in each and "refused" not in each
 ]
 IDS = [vector["name"] for vector in VECTORS]
-
-
-def run(coroutine):
-    """The result of a coroutine that never waits, which none does for what Python sees."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value
-    raise AssertionError("it waits")
 
 
 def opened(source, **options):

@@ -11,6 +11,7 @@ import threading
 
 import numpy as np
 import pytest
+from conftest import run
 
 import dlpack_web as dlw
 
@@ -18,14 +19,6 @@ ARRAYS = {"a": np.arange(5.0), "b": np.ones((2, 3), "f4")}
 needs_buffers = pytest.mark.skipif(
     sys.version_info < (3, 12), reason="__buffer__ of Python's own is of 3.12"
 )
-
-
-def run(coroutine):
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value
-    raise AssertionError("it waits")
 
 
 def save(target, tensors, **options):

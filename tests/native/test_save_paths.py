@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import run
 
 import dlpack_web as dlw
 
@@ -19,14 +20,6 @@ on_linux = pytest.mark.skipif(
     reason="needs Linux",
 )
 links = pytest.mark.skipif(not hasattr(os, "symlink"), reason="needs links")
-
-
-def run(coroutine):
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value
-    raise AssertionError("it waits")
 
 
 def save(target, tensors=ARRAY, **options):
