@@ -63,9 +63,8 @@ def _unpack(tensor: _core.Tensor, dtype: DType) -> "np.ndarray[Any, Any]":
     count = dtype.lanes
     for extent in tensor.shape:
         count *= extent
-    bits = np.unpackbits(
-        np.asarray(memory), bitorder="little", count=count * dtype.bits
-    )
+    octets = np.asarray(memoryview(memory))  # NumPy would drop the Tensor's own error
+    bits = np.unpackbits(octets, bitorder="little", count=count * dtype.bits)
     rows = bits.reshape(count, dtype.bits)
     array: np.ndarray[Any, Any]
     array = np.packbits(rows, axis=1, bitorder="little")[:, 0]

@@ -56,9 +56,12 @@ HOWS = ["once", "for good", "once, anywhere", "for good, anywhere"]
 
 def _is_out_of_memory(error: BaseException, how: int) -> bool:
     """Others have words of their own for it: ctypes; NumPy, which drops what a request for
-    a buffer raises and fails at what it tries next; CPython, which loses the exception."""
+    a buffer raises and fails at what it tries next, for a Tensor at an array interface
+    without an address; CPython, which loses the exception."""
     if isinstance(error, MemoryError):
         return True
+    if isinstance(error, ValueError):
+        return str(error) == "cannot coerce scalar to array with size > 1"
     return bool(how & ANYWHERE) or "MemoryError" in str(error)
 
 
@@ -91,7 +94,7 @@ class Trial:
             self.expected = self.expected or found
             must(found == self.expected, self.name, n, found, "and not", self.expected)
             del result
-        except OUT_OF_MEMORY as error:
+        except (*OUT_OF_MEMORY, ValueError) as error:
             failed = failures()
             must(failed > 0, self.name, "raised", type(error), "for nothing")
             must(_is_out_of_memory(error, how), self.name, n, HOWS[how], repr(error))
