@@ -67,9 +67,11 @@ def features() -> dict[str, Any]:
     found: dict[str, Any] = {"browser": False}
     where = f"this is {sys.implementation.name} on {sys.platform}, not a browser"
     try:
-        adapter = _wgpu.wgpu().gpu.request_adapter_sync()
+        wgpu = _wgpu.wgpu()
     except BufferError as error:
         return found | {"webgpu": {"available": False, "reason": f"{where}: {error}"}}
+    try:
+        adapter = wgpu.gpu.request_adapter_sync()
     except _wgpu.failures() as error:
         reason = f"{where}, and wgpu found no adapter: {error}"
         return found | {"webgpu": {"available": False, "reason": reason}}
