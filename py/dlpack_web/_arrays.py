@@ -63,7 +63,8 @@ def _unpack(tensor: _core.Tensor, dtype: DType) -> "np.ndarray[Any, Any]":
     count = dtype.lanes
     for extent in tensor.shape:
         count *= extent
-    octets = np.asarray(memoryview(memory))  # NumPy would drop the Tensor's own error
+    # A memoryview raises our own error; NumPy would drop that of a Tensor.
+    octets = np.asarray(memoryview(memory), np.uint8)
     bits = np.unpackbits(octets, bitorder="little", count=count * dtype.bits)
     rows = bits.reshape(count, dtype.bits)
     array: np.ndarray[Any, Any]
