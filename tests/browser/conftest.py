@@ -31,6 +31,7 @@ from serve import SITE, Server
 
 PYODIDES = ("pyodide", "pyodide-0.29")  # folders of the site; both load the same wheel
 PAGES = pytest.StashKey[list[tuple[str, TestPage]]]()
+type Opener = Callable[..., TestPage]
 
 
 @pytest.fixture(scope="session")
@@ -68,14 +69,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def open_test_page(
+def pages_in(
     browser: Browser, server: Server, request: pytest.FixtureRequest
-) -> Iterator[Callable[..., TestPage]]:
-    """Open a page with Pyodide and dlpack-web in it; it lives until the end."""
+) -> Callable[[ExitStack], Opener]:
+    """What opens pages with Pyodide and dlpack-web in them, until the stack ends."""
     wheel = json.loads((SITE / "wheel" / "wheel.json").read_text())["file"]
     kept = request.config.stash.setdefault(PAGES, [])
-    with ExitStack() as stack:
 
+    def opener(stack: ExitStack) -> Opener:
         def start(
             pyodide: str | None = "pyodide",
             *,
@@ -100,15 +101,32 @@ def open_test_page(
             kept.append((f"{pyodide or 'a page without Python'} in {where}", started))
             return started
 
-        yield start
+        return start
+
+    return opener
+
+
+@pytest.fixture
+def open_test_page(pages_in: Callable[[ExitStack], Opener]) -> Iterator[Opener]:
+    """Open pages that live until the test ends: 100 of them at once need 17 GB."""
+    with ExitStack() as stack:
+        yield pages_in(stack)
+
+
+@pytest.fixture(scope="module")
+def open_module_page(pages_in: Callable[[ExitStack], Opener]) -> Iterator[Opener]:
+    """The same for the pages that the tests of a module share."""
+    with ExitStack() as stack:
+        yield pages_in(stack)
 
 
 @pytest.fixture(scope="session", params=PYODIDES)
 def strict_page(
-    request: pytest.FixtureRequest, open_test_page: Callable[..., TestPage]
-) -> TestPage:
+    request: pytest.FixtureRequest, pages_in: Callable[[ExitStack], Opener]
+) -> Iterator[TestPage]:
     """A page under the strict policy, for each Pyodide, set up by connect()."""
-    return open_test_page(request.param)
+    with ExitStack() as stack:
+        yield pages_in(stack)(request.param)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -16,9 +16,9 @@ CASES_FILE = Path(__file__).parent / "share_cases.mjs"
 
 
 @pytest.fixture(scope="module")
-def shared_page(open_test_page: Callable[..., TestPage]) -> TestPage:
+def shared_page(open_module_page: Callable[..., TestPage]) -> TestPage:
     """One page, and so one device, for all libraries."""
-    return open_test_page()
+    return open_module_page()
 
 
 @pytest.mark.parametrize("library", ["ort", "tfjs", "jax", "three", "arrow", "worker"])

@@ -110,9 +110,9 @@ json.dumps([printed.getvalue(), base64.b64encode(open("outputs.npz", "rb").read(
 
 
 @pytest.fixture(scope="module")
-def page(open_test_page: Callable[..., TestPage]) -> TestPage:
+def page(open_module_page: Callable[..., TestPage]) -> TestPage:
     """A page where `import onnxruntime` works, with the models in a folder."""
-    page = open_test_page()
+    page = open_module_page()
     files = {path.name: list(path.read_bytes()) for path in MODELS.iterdir()}
     page.page.evaluate(
         """(files) => {
