@@ -14,6 +14,8 @@ MINUTES ?= 10
 TOOLCHAIN := wasm/toolchain
 PYTHON_BIN := build/venv/bin
 NODE_BIN := node_modules/.bin
+# Runs a suite, and prints its time and its peak of memory.
+SUITE = $(PYTHON_BIN)/python $(TOOLCHAIN)/measure.py $@
 MAKE_VENV := $(addprefix $(TOOLCHAIN)/,make_venv.sh find_python.sh)
 NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 # Files whose presence says that a step is done.
@@ -188,7 +190,7 @@ clean: ## Build: remove everything that was built; downloads stay in the cache
 
 test-native: $(if $(READY),,$(NATIVE)) ## Test: the C core and Python in this CPython, and the build's scripts
 	@$(TOOLCHAIN)/need.sh emcc
-	$(PYTHON_BIN)/python -m pytest tests/native tests/toolchain
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/native tests/toolchain
 
 # Leaks are not looked for: CPython itself keeps memory until its end. The tests count
 # live tensors and references instead, and test-leaks looks. Memory does not stay flat
@@ -199,7 +201,7 @@ test-asan: $(if $(READY),,$(ASAN) $(NATIVE)) ## Test: the same under sanitizers
 	export ASAN_OPTIONS=detect_leaks=0:$${ASAN_OPTIONS:-}
 	export LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)"
 	$(PYTHON_BIN)/python -c 'import dlpack_web._core as c; assert "/asan/" in c.__file__'
-	$(PYTHON_BIN)/python -m pytest tests/native -p no:cacheprovider --capture=sys \
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/native -p no:cacheprovider --capture=sys \
 	  -k "not million"
 
 # Every test but those of sheer numbers under valgrind. Memory errors anywhere fail; of
@@ -217,74 +219,74 @@ test-leaks: $(NATIVE) ## Test: the same under valgrind (half an hour)
 	  "$$ours || $$error { print \$$0 \"\\n\"; bad = 1 } END { exit bad }"
 
 fuzz: $(FUZZERS) $(FUZZ)/hostile.so $(ASAN) $(FAULTS) ## Test: tries to break it (SECONDS=n SEED=n): fuzzers, models, no memory
-	@$(PYTHON_BIN)/python tests/fuzz/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+	@$(SUITE) $(PYTHON_BIN)/python tests/fuzz/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 fuzz-js: site chromium ## Test: the same for JavaScript and WebGPU: calls that fail, a model, cycles
-	@$(PYTHON_BIN)/python tests/fuzz/js/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+	@$(SUITE) $(PYTHON_BIN)/python tests/fuzz/js/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 test-js: $(if $(READY),,$(LIBRARIES) $(EXAMPLE) site) ## Test: TypeScript, in Node
-	node --test $(JS_TESTS)
+	$(SUITE) node --test $(JS_TESTS)
 
 test-package: $(if $(READY),,$(LIBRARIES) package site chromium) ## Test: the npm package, from its tarball
-	$(PYTHON_BIN)/python -m pytest tests/package
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/package
 
 test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Next.js, Deno, Bun
-	$(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/nextjs.py \
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/nextjs.py \
 	  tests/package/runtimes.py
 
 test-browser: $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) site chromium) ## Test: pages, Pyodide and WebGPU in Chromium
-	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py \
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py \
 	  --ignore tests/browser/test_onnxruntime.py --ignore tests/browser/test_array_libraries.py
 
 test-onnxruntime: $(MODELS) $(NODES) $(OLDER) $(LIBRARIES) site chromium ## Test: scripts for onnxruntime and ONNX's own tests, natively and in Chromium
-	$(PYTHON_BIN)/python -m pytest tests/browser/test_onnxruntime.py
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser/test_onnxruntime.py
 
 soak: $(NEEDS_live) site chromium ## Test: the landing page for MINUTES=10: its memory has to stay flat
 	@$(PYTHON_BIN)/python tests/browser/soak.py --minutes $(MINUTES)
 
 test-live: $(NEEDS_live) site chromium ## Test: the landing page, in Chromium
-	$(PYTHON_BIN)/python -m pytest tests/browser/test_live.py
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser/test_live.py
 
 # No comment behind that: make would take the blank before it for a part of the name.
 test-firefox: export BROWSER := firefox
 test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package site ## Test: test-browser and more, in Firefox
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
-	$(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_onnxruntime.py \
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_onnxruntime.py \
 	  --ignore tests/browser/test_array_libraries.py
-	$(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
-	$(PYTHON_BIN)/python -m pytest tests/lite -k "tour or interrupted"
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/lite -k "tour or interrupted"
 
 # Deno's WebGPU is wgpu-core: a second implementation.
 test-deno: $(LIBRARIES) $(RUNTIMES) site ## Test: test-js and GPU cases in Deno
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader lavapipe
-	$(PYTHON_BIN)/python -m pytest tests/runtimes -k "deno or missing or refused"
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "deno or missing or refused"
 
 test-node-gpu: $(LIBRARIES) $(RUNTIMES) site ## Test: the same in Node with Dawn
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader
-	$(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or missing or refused"
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or missing or refused"
 
 gpu-kit: $(KIT) ## Measure: what tests and measures on a machine with a GPU and nothing else: build/dlpack-web-gpu-kit.tar.xz
 
 test-gpu-kit: $(KIT) ## Test: the kit, on software GPUs
 	@$(TOOLCHAIN)/need.sh swiftshader lavapipe
-	$(PYTHON_BIN)/python -m pytest tests/kit
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/kit
 
 test-webkit: site ## Test: CPU tensors in WebKitGTK
 	@$(TOOLCHAIN)/need.sh WebKitWebDriver Xvfb
-	$(PYTHON_BIN)/python -m pytest tests/browser/webkit.py
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser/webkit.py
 
 # The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/desktop/conftest.py).
 test-desktop: build/desktop/.done $(MODEL) $(NATIVE) ## Test: dlw.webgpu in CPython, over wgpu-py
 	@$(TOOLCHAIN)/need.sh libvulkan lavapipe
 	echo "[test] tests/desktop"
-	PYTHONPATH=py build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider
+	PYTHONPATH=py $(SUITE) build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider
 
 test-docs: docs build/desktop/.done $(LITE) $(LIBRARIES) chromium ## Test: every block of the documentation, its links, names, search
-	$(PYTHON_BIN)/python -m pytest tests/docs
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/docs
 
 test-lite: $(LITE) $(ARRAYS) chromium ## Test: notebooks, PyScript, libraries that take arrays, in Chromium
-	$(PYTHON_BIN)/python -m pytest tests/lite
-	$(PYTHON_BIN)/python -m pytest tests/browser/test_array_libraries.py
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/lite
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser/test_array_libraries.py
 
 bench-desktop: build/desktop/.done $(NATIVE) ## Measure: dlw.webgpu against wgpu-py by hand
 	@build/desktop/bin/python tests/desktop/timing.py
@@ -300,7 +302,7 @@ interop-light: build/interop/.done $(NATIVE) interop-numpy ## Test: the same wit
 	  table="--results=tests/interop/RESULTS.md $$(printf -- '--with-notes=%s ' \
 	    build/numpy-*/notes.json)"
 	fi
-	PYTHONPATH=py build/interop/bin/python -m pytest tests/interop $$table
+	PYTHONPATH=py $(SUITE) build/interop/bin/python -m pytest tests/interop $$table
 
 # NumPy before 2.1, which speaks DLPack before 1.0; there is none for Python 3.13. It also
 # runs the native tests: the package's extra `numpy` allows it.
