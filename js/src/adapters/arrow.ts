@@ -5,7 +5,7 @@
  * bits, and are copied; which elements are null, `Tensor.validity` says.
  */
 import { type DType, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
-import { UnsupportedError } from "../core/errors.js";
+import { textOf, UnsupportedError } from "../core/errors.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
@@ -116,7 +116,7 @@ export function fromArrow(
 ): Tensor {
   const { column, nulls = "keep" } = options;
   if (nulls !== "keep" && nulls !== "refuse") {
-    throw new TypeError(`nulls must be "keep" or "refuse", not ${String(nulls)}`);
+    throw new TypeError(`nulls must be "keep" or "refuse", not ${textOf(nulls)}`);
   }
   if (!isArrow(value)) return takeOther(value, "a vector, record batch or table", options);
   const { type, rows } = columnOf(value, column);

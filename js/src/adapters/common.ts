@@ -179,7 +179,7 @@ export function takeOther(x: unknown, needed: string, { copy }: TakeOptions): Te
 export function onCPU(library: string, held: Tensor): Tensor {
   if (!held.device.gpu) return held;
   held.release();
-  throw new UnsupportedError(`${library} has no GPU arrays: await read() ${held}`, {
+  throw new UnsupportedError(`${library} has no GPU arrays: await read() ${held.toString()}`, {
     device: held.device,
   });
 }
@@ -220,7 +220,7 @@ export function widened(bools: Tensor): Tensor {
 
 /** A copy of a CPU tensor's elements, for a library that does not share; releases the tensor. */
 export function ownCopy(library: string, held: Tensor, copy: boolean | undefined): TypedArray {
-  refuseCopy(copy, `${library} copies ${held} as it takes it`);
+  refuseCopy(copy, `${library} copies ${held.toString()} as it takes it`);
   const data = held.data.slice();
   held.release();
   return data;
@@ -241,7 +241,7 @@ export function refuseCopy(copy: boolean | undefined, why: string): void {
 export function storedName(library: string, tensor: Tensor, dtype?: "bool"): string {
   if (tensor.device.gpu && tensor.dtype === "bool") {
     throw new UnsupportedError(
-      `${library} has 4 bytes for each bool on a GPU, and ${tensor} has 1: upload it as int32, and ` +
+      `${library} has 4 bytes for each bool on a GPU, and ${tensor.toString()} has 1: upload it as int32, and ` +
         'pass dtype: "bool"',
       { given: "bool", needed: "int32" },
     );
@@ -266,8 +266,8 @@ export function checkDevice(library: string, tensor: Tensor, device: GPUDevice |
   if (device === tensor.device.gpu) return;
   throw new DeviceError(
     device
-      ? `${tensor} is on another GPUDevice than ${library}: useDevice() puts it on the tensor's`
-      : `${library} has no GPUDevice yet: await useDevice(), with that of ${tensor}, first`,
+      ? `${tensor.toString()} is on another GPUDevice than ${library}: useDevice() puts it on the tensor's`
+      : `${library} has no GPUDevice yet: await useDevice(), with that of ${tensor.toString()}, first`,
     { device: tensor.device },
   );
 }

@@ -184,7 +184,7 @@ export function toJax<L extends Jax>(
 function giveCPU(jax: Jax, held: Tensor, dtype: string, copy: boolean | undefined): any {
   const onGPU = jax.defaultDevice() === "webgpu";
   checkDType(`jax-js on ${jax.defaultDevice()}`, dtype, onGPU ? ON_GPU : ON_CPU);
-  refuseCopy(copy, `jax-js copies ${held} as it takes it`);
+  refuseCopy(copy, `jax-js copies ${held.toString()} as it takes it`);
   const { shape, size } = held;
   // jax-js has 4 bytes for a bool.
   const values = ownCopy("jax-js", held.dtype === "bool" ? widened(held) : held, copy);
@@ -202,7 +202,10 @@ function giveGPU(jax: Jax, held: Tensor, dtype: string, copy: boolean | undefine
   const backend = backendOf(jax);
   const made = backend && share(jax, backend, held, dtype, shape);
   if (made) return made;
-  refuseCopy(copy, `this version of jax-js cannot share ${held}: it copies it on the GPU`);
+  refuseCopy(
+    copy,
+    `this version of jax-js cannot share ${held.toString()}: it copies it on the GPU`,
+  );
   return copyToJax(jax, held, dtype, shape);
 }
 

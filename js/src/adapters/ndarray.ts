@@ -111,7 +111,7 @@ export function toNdarray<F extends Ndarray | null, X extends Exchangeable>(
   let held = onCPU("ndarray", take(x, { copy }));
   try {
     if (ndarray === null && held.dataOffset !== 0) {
-      refuseCopy(copy, `${held} does not begin with its first element`);
+      refuseCopy(copy, `${held.toString()} does not begin with its first element`);
       held = copiedIf(true, held);
     }
     const { data, dataOffset: offset } = held;

@@ -149,7 +149,7 @@ export function toMat<L extends OpenCV>(
   try {
     const shared = copy ? undefined : partOf(cv, held);
     if (shared) return shared;
-    refuseCopy(copy, `${held} is not in the memory of OpenCV.js: a copy is needed`);
+    refuseCopy(copy, `${held.toString()} is not in the memory of OpenCV.js: a copy is needed`);
     return copiedTo(cv, held);
   } finally {
     held.release();
@@ -206,7 +206,9 @@ function create(cv: OpenCV, args: readonly number[], held: Tensor): any {
     // C++ throws the address of an exception.
     const { exceptionFromPtr } = cv as any;
     const told = typeof cause === "number" ? exceptionFromPtr?.(cause).msg.trim() : cause;
-    throw new UnsupportedError(`OpenCV.js cannot make a Mat for ${held}: ${told}`, { cause });
+    throw new UnsupportedError(`OpenCV.js cannot make a Mat for ${held.toString()}: ${told}`, {
+      cause,
+    });
   }
 }
 

@@ -311,7 +311,9 @@ export function toOrt<L extends Ort>(
   const held = fit(x, { copy, needs: { offset: 0, padTo: 16 } });
   try {
     if (held.padded) {
-      throw new UnsupportedError(`onnxruntime-web packs ${held.dtype}; ${held} has bytes for it`);
+      throw new UnsupportedError(
+        `onnxruntime-web packs ${held.dtype}; ${held.toString()} has bytes for it`,
+      );
     }
     return held.device.gpu ? giveGPU(ort, held) : giveCPU(ort, held, copy);
   } catch (error) {

@@ -224,7 +224,7 @@ function fitFor(backend: any, x: Exchangeable, copy: boolean | undefined, dtype?
     let name = storedName("TensorFlow.js", taken, dtype);
     checkDType("TensorFlow.js", name, DTYPES);
     if (backend.device && taken.device.gpu === null && taken.dtype === "bool") {
-      refuseCopy(copy, `${taken} is not on that GPUDevice, where a bool has 4 bytes`);
+      refuseCopy(copy, `${taken.toString()} is not on that GPUDevice, where a bool has 4 bytes`);
       wide = widened(taken);
       name = "bool";
     }

@@ -200,7 +200,9 @@ export function toThree<L extends Three>(
     const { dtype, shape, size } = held;
     const itemSize = options.itemSize ?? (shape.length > 1 ? (shape.at(-1) as number) : 1);
     if (!(itemSize >= 1 && size % itemSize === 0)) {
-      throw new RangeError(`${held} has no whole number of items of ${itemSize} elements`);
+      throw new RangeError(
+        `${held.toString()} has no whole number of items of ${itemSize} elements`,
+      );
     }
     if (!held.device.gpu) {
       checkDType("three.js", dtype, ON_CPU);

@@ -34,7 +34,7 @@ export class ArrayStorage implements Storage {
     const { start, bytes } = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
     // Detached memory is empty, and resizable memory may have shrunk.
     if (start + bytes <= buffer.byteLength || bytes === 0) return buffer;
-    throw gone(`${tensor}: the array behind it`);
+    throw gone(`${tensor.toString()}: the array behind it`);
   }
 
   share(): number {

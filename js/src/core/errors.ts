@@ -7,6 +7,15 @@ export function tagOf(value: unknown): string {
   return /^GPU|Canvas$/.test(String(name)) ? `[object ${name}]` : tag;
 }
 
+/** A value as text for messages, whatever its own conversion does: a tensor's throws. */
+export function textOf(value: unknown): string {
+  try {
+    return typeof value === "object" && value !== null ? value.toString() : String(value);
+  } catch {
+    return tagOf(value);
+  }
+}
+
 /** What an error carries beside its message, where it is known. */
 export interface ErrorFields {
   /** What the caller passed: a dtype, a size in bytes, a list of flags, … */

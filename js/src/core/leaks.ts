@@ -7,8 +7,15 @@ export interface Hold {
   readonly label: string;
 }
 
-/** Releases forgotten tensors; only there after `connect(pyodide, { debug: true })`. */
-export const net = shared("net", () => ({ registry: null as FinalizationRegistry<Hold> | null }));
+/** What `connect(pyodide, { debug: true })` puts in place. */
+interface Net {
+  /** Releases forgotten tensors. */
+  registry: FinalizationRegistry<Hold> | null;
+  /** Is shown each new `tensor.data` over memory that has more than the tensor. */
+  onView?: (view: ArrayBufferView) => void;
+}
+
+export const net = shared<Net>("net", () => ({ registry: null }));
 
 let warned = false;
 

@@ -1,11 +1,12 @@
 import type { DTypeName } from "./dtype.js";
+import { textOf } from "./errors.js";
 import type { GPUDevice } from "./globals.js";
 
 /** Throws TypeError for options that are none: a bare shape, say, which would be ignored. */
 export function checkOptions(options: unknown, of: string, example: string): void {
   if (typeof options === "object" && options !== null && !Array.isArray(options)) return;
   throw new TypeError(
-    `the options of ${of} are an object, such as { ${example} }, not ${String(options)}`,
+    `the options of ${of} are an object, such as { ${example} }, not ${textOf(options)}`,
   );
 }
 

@@ -1,6 +1,6 @@
 import { MAX_NDIM } from "./dlpack.js";
 import { bytesOf, type DType } from "./dtype.js";
-import { tagOf } from "./errors.js";
+import { tagOf, textOf } from "./errors.js";
 
 /**
  * A copy of what must be an array. A string has a length too; `shape: 3` and `shape: "3"` are both
@@ -10,7 +10,7 @@ export function listOf(given: ArrayLike<number>, what: string): number[] {
   if (typeof given === "object" && given !== null && typeof given.length === "number") {
     return Array.from(given);
   }
-  throw new TypeError(`${what} must be an array of integers, e.g. [2, 3], not ${String(given)}`);
+  throw new TypeError(`${what} must be an array of integers, e.g. [2, 3], not ${textOf(given)}`);
 }
 
 /** A checked copy of a shape: at most 64 non-negative integers whose product stays exact. */

@@ -7,6 +7,7 @@ import type {
   ExchangeRequest,
   Needs,
 } from "../exchange/types.js";
+import { type NotArray, notArray, toPrimitive } from "./arraylike.js";
 import { ArrayStorage, checkAttached, packedArray } from "./arrays.js";
 import { canConvert, checkConversion, convertElements } from "./convert.js";
 import { CPU_DEVICE, type Device } from "./device.js";
@@ -69,6 +70,13 @@ export type Target = AnyTypedArray | Tensor;
  * @typeParam D - the dtype's name, e.g. `"float32"`, from which the class of `data` follows
  */
 export class Tensor<D extends DTypeName = DTypeName> {
+  /**
+   * Throws TypeError, as `byteLength` and `tensor[0]` do: a tensor is not an array. Where JavaScript or
+   * a library needs one, pass {@link Tensor.data}, or {@link Tensor.copy} if it keeps the array or reads
+   * its `buffer`.
+   */
+  declare readonly length: NotArray;
+
   /** @internal First: what copies a tensor property by property comes to its guard. */
   readonly _storage: Storage;
   /** Number of elements. */
@@ -347,6 +355,27 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return this._derive() as DataOf<D>;
   }
 
+  /**
+   * The elements of a CPU tensor in row-major order, as a new typed array of its own memory, which may
+   * be kept, posted, and given to any library: {@link Tensor.data} is a view of all of WebAssembly's
+   * memory, and `.buffer` of it is that.
+   *
+   * @throws ReleasedError; UnsupportedError on WebGPU (await `read()`), or if the memory is gone
+   */
+  copy(): CopyOf<D> {
+    this._check();
+    return packedArray(this, this._storage.bytes(this)) as CopyOf<D>;
+  }
+
+  /**
+   * Throws for messages, too: {@link Tensor.toString} describes a tensor.
+   *
+   * @throws TypeError where JavaScript needs a number or a string
+   */
+  [Symbol.toPrimitive](hint: string): never {
+    return toPrimitive(this, hint);
+  }
+
   /** Position of element 0 in `data`, in elements; not 0 where strides are negative. */
   get dataOffset(): number {
     const strides = this._strides;
@@ -426,15 +455,17 @@ export class Tensor<D extends DTypeName = DTypeName> {
     this._check();
     if (this._validity !== null && rows === undefined) {
       throw new UnsupportedError(
-        `some elements of ${this} are null, and this view would not say which: slice() along axis 0, ` +
+        `some elements of ${this.toString()} are null, and this view would not say which: slice() along axis 0, ` +
           "or take the elements alone, tensor.data",
       );
     }
     const dims = checkShape(shape);
     const steps = checkStrides(dims, strides);
-    checkSubByte(this._type, steps, `a view of ${this}`);
+    checkSubByte(this._type, steps, `a view of ${this.toString()}`);
     if ((offset * this._type.step) % 1 !== 0) {
-      throw new UnsupportedError(`a view of ${this} would begin within a byte: copy it first`);
+      throw new UnsupportedError(
+        `a view of ${this.toString()} would begin within a byte: copy it first`,
+      );
     }
     const place = this._storage.view(this, dims, steps, offset);
     const made = this._at(place, dims, steps, this.readOnly);
@@ -496,20 +527,24 @@ export class Tensor<D extends DTypeName = DTypeName> {
         const fits = sameShape(from._shape, this._shape) && canConvert(from._type, this._type);
         const way = fits ? "; convert: true converts" : "";
         throw new UnsupportedError(
-          `${from} cannot be written over ${this}: shape and dtype must be the same${way}`,
+          `${from.toString()} cannot be written over ${this.toString()}: shape and dtype must be the same${way}`,
           { given: from.dtype, needed: this.dtype },
         );
       }
-      if (!same) checkConversion(from._type, this._type, `${from}`);
+      if (!same) checkConversion(from._type, this._type, from.toString());
       if (this.readOnly || this._strides !== null) {
-        throw new UnsupportedError(`${this} cannot be written to: it is read-only or strided`);
+        throw new UnsupportedError(
+          `${this.toString()} cannot be written to: it is read-only or strided`,
+        );
       }
       if (this.device.type === WEBGPU) {
         deviceLayer().write(this, from);
         return;
       }
       if (from.device.type === WEBGPU) {
-        throw new UnsupportedError(`${from} is on a GPU: await its read(out) into this tensor`);
+        throw new UnsupportedError(
+          `${from.toString()} is on a GPU: await its read(out) into this tensor`,
+        );
       }
       putBytes(this._bytes(), from._as(this._type), this._exact);
     } finally {
@@ -562,7 +597,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     const { dtype, padded, _shape, _storage } = this;
     if (this.device.type === WEBGPU) {
       throw new UnsupportedError(
-        `${this} cannot be posted, but what read() gives: await that, and post it`,
+        `${this.toString()} cannot be posted, but what read() gives: await that, and post it`,
       );
     }
     const valid = this._validity;
@@ -617,9 +652,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
     options: object,
     inspect: (value: unknown, options: object) => string,
   ): string {
-    if (this._handle === 0) return `${this} (released)`;
+    if (this._handle === 0) return `${this.toString()} (released)`;
     const visible = this.device.type === CPU && this._plain;
-    return visible ? `${this} ${inspect(this.data, options)}` : `${this}`;
+    return visible ? `${this.toString()} ${inspect(this.data, options)}` : this.toString();
   }
 
   /** @internal Whether `x` is a tensor of this very copy of the library, in this realm. */
@@ -629,7 +664,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
 
   /** @internal Registering costs more than all the rest of a borrow, hence in debug mode alone. */
   _watch(registry: FinalizationRegistry<Hold>): void {
-    const hold = { storage: this._storage, handle: this._handle, label: `${this}` };
+    const hold = { storage: this._storage, handle: this._handle, label: this.toString() };
     registry.register(this, hold, this);
   }
 
@@ -637,7 +672,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   _check(): void {
     if (this._handle !== 0) return;
     throw new ReleasedError(
-      `${this} was released: keep it, and in Python the Tensor whose .js it is, until after the last use`,
+      `${this.toString()} was released: keep it, and in Python the Tensor whose .js it is, until after the last use`,
       {
         device: this.device,
       },
@@ -722,7 +757,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     if (type === this._type && this._strides === null && !shared) return this._bytes();
     const packed = packedArray(this, memory);
     const made =
-      type === this._type ? packed : convertElements(packed, this._type, type, `${this}`);
+      type === this._type ? packed : convertElements(packed, this._type, type, this.toString());
     return new Uint8Array(made.buffer, made.byteOffset, made.byteLength);
   }
 
@@ -741,14 +776,19 @@ export class Tensor<D extends DTypeName = DTypeName> {
     if (count === 0) from = 0;
     if (from % View.BYTES_PER_ELEMENT !== 0) {
       throw new UnsupportedError(
-        `${this} begins at byte ${from}, which ${View.name} cannot view: use contiguous()`,
+        `${this.toString()} begins at byte ${from}, which ${View.name} cannot view: use contiguous()`,
       );
     }
-    this._view = new View(memory, from, count);
+    const view = new View(memory, from, count);
+    // Where the memory may be replaced, `data` reads `buffer` itself.
+    if (net.onView && !this._storage.mayBeReplaced) net.onView(view);
+    this._view = view;
     this._count = count;
-    return this._view;
+    return view;
   }
 }
+
+Object.setPrototypeOf(Tensor.prototype, notArray);
 
 /** Whether `x` is a tensor of this copy of the library; others come in by the exchange protocol. */
 export function isTensor(x: unknown): x is Tensor {
@@ -773,12 +813,14 @@ export function checkTarget(source: Tensor, out: Target): void {
   if (!isArray && (out.device.type !== CPU || out._strides !== null || out.readOnly)) {
     throw new UnsupportedError(
       `out must be a writable, row-major CPU tensor, not ${out.readOnly ? "read-only " : ""}` +
-        `${out} with strides [${out.strides}]`,
+        `${out.toString()} with strides [${out.strides}]`,
     );
   }
   const nbytes = isArray ? out.byteLength : out.nbytes;
   if (nbytes !== source.nbytes) {
-    throw new RangeError(`out has ${nbytes} bytes (0: detached); ${source} needs ${source.nbytes}`);
+    throw new RangeError(
+      `out has ${nbytes} bytes (0: detached); ${source.toString()} needs ${source.nbytes}`,
+    );
   }
 }
 

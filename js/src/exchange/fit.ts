@@ -24,7 +24,7 @@ export function fit(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
     }
     if (device === null || held.device.gpu) {
       const where = device === null ? "the CPU" : "that GPUDevice";
-      const message = `${held} cannot be used on ${where}: await read() it, and hand that over`;
+      const message = `${held.toString()} cannot be used on ${where}: await read() it, and hand that over`;
       throw new DeviceError(message, { device: held.device });
     }
     needCopy(held, copy, "is not on that GPUDevice");
@@ -37,5 +37,5 @@ export function fit(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
 /** Throws CopyError where a copy is needed, and forbidden. */
 export function needCopy(tensor: Tensor, copy: boolean | undefined, why: string): void {
   if (copy !== false) return;
-  throw new CopyError(`${tensor} ${why}: a copy is needed, which copy: false forbids`);
+  throw new CopyError(`${tensor.toString()} ${why}: a copy is needed, which copy: false forbids`);
 }

@@ -1,5 +1,5 @@
 import { IS_COPIED, READ_ONLY } from "../core/dlpack.js";
-import { CopyError, DeviceError, UnsupportedError } from "../core/errors.js";
+import { CopyError, DeviceError, textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
 import { spanOf } from "../core/shape.js";
 import { deviceLayer, Tensor } from "../core/tensor.js";
@@ -15,14 +15,16 @@ export function produce(tensor: Tensor, request: ExchangeRequest = {}): Exchange
   const moves = device !== undefined && device !== gpu;
   if (moves && gpu !== null) {
     throw new DeviceError(
-      `${tensor} cannot be used on ${device ? "that GPUDevice" : "the CPU"}: await read() it`,
+      `${tensor.toString()} cannot be used on ${device ? "that GPUDevice" : "the CPU"}: await read() it`,
       { device: tensor.device },
     );
   }
   if (moves && copy === false) throw elsewhere(tensor, device);
   const fresh = copy || (writes && tensor.readOnly);
   if (fresh && copy === false) {
-    throw new UnsupportedError(`${tensor} is read-only, and copy: false forbids a copy of it`);
+    throw new UnsupportedError(
+      `${tensor.toString()} is read-only, and copy: false forbids a copy of it`,
+    );
   }
   const held = moves ? tensor.to(device as GPUDevice) : fresh ? tensor._packed() : tensor._share();
   return handOut(held, moves || fresh === true);
@@ -68,14 +70,14 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
 /** Throws what a request is refused with, whatever the tensor. */
 export function checkRequest(request: ExchangeRequest): ExchangeRequest {
   if (typeof request !== "object" || request === null) {
-    throw new TypeError(`the request is an object, not ${String(request)}`);
+    throw new TypeError(`the request is an object, not ${textOf(request)}`);
   }
   const { versions, device, copy, writes } = request;
   if (versions !== undefined && !Array.isArray(versions)) {
-    throw new TypeError(`versions is a list of major versions, e.g. [1], not ${String(versions)}`);
+    throw new TypeError(`versions is a list of major versions, e.g. [1], not ${textOf(versions)}`);
   }
   if (device !== undefined && typeof device !== "object") {
-    throw new TypeError(`device is a GPUDevice or null, not ${String(device)}`);
+    throw new TypeError(`device is a GPUDevice or null, not ${textOf(device)}`);
   }
   if (versions !== undefined && !versions.includes(VERSION[0])) {
     throw new UnsupportedError(`version ${VERSION} of the exchange protocol is what there is`, {
@@ -88,7 +90,9 @@ export function checkRequest(request: ExchangeRequest): ExchangeRequest {
 
 function elsewhere(tensor: Tensor, device: GPUDevice | null): CopyError {
   const where = device ? "that GPUDevice" : "the CPU";
-  return new CopyError(`${tensor} is not on ${where}: a copy is needed, which copy: false forbids`);
+  return new CopyError(
+    `${tensor.toString()} is not on ${where}: a copy is needed, which copy: false forbids`,
+  );
 }
 
 /** The queue knows all our work, and so does the CPU: one function does for all exchanges. */

@@ -71,7 +71,9 @@ export async function takeAsync(
 function copied(tensor: Tensor, copy: boolean | undefined, writes: boolean | undefined): boolean {
   const protects = writes === true && tensor.readOnly;
   if (!protects || copy !== false) return protects || copy === true;
-  throw new UnsupportedError(`${tensor} is read-only, and copy: false forbids a copy of it`);
+  throw new UnsupportedError(
+    `${tensor.toString()} is read-only, and copy: false forbids a copy of it`,
+  );
 }
 
 function noTensor(x: unknown): TypeError {

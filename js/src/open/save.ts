@@ -146,7 +146,7 @@ function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, st
 function checkWhole(tensor: Tensor): void {
   tensor._check();
   if (tensor.padded || tensor._type.step % 1 !== 0) {
-    throw malformed("the file", `no format has elements of less than a byte: ${tensor}`);
+    throw malformed("the file", `no format has elements of less than a byte: ${tensor.toString()}`);
   }
 }
 

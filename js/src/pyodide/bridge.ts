@@ -73,7 +73,9 @@ export class Bridge {
       const held = take(x, { copy });
       if (!writable || !held.readOnly) return held;
       held.release();
-      throw new UnsupportedError(`${held} is read-only: pass copy: true for one that is not`);
+      throw new UnsupportedError(
+        `${held.toString()} is read-only: pass copy: true for one that is not`,
+      );
     }
     if (ArrayBuffer.isView(x)) {
       const made = Tensor.fromTypedArray(x as AnyTypedArray);
@@ -188,7 +190,7 @@ export class Bridge {
     if (tensor._storage === this.#heap) return this.#heap.share(tensor);
     if (copy === false) {
       throw new CopyError(
-        `${tensor} is memory that Python cannot see: a copy is needed, which copy: false forbids; ` +
+        `${tensor.toString()} is memory that Python cannot see: a copy is needed, which copy: false forbids; ` +
           "fill a tensor from bridge.empty() instead",
       );
     }

@@ -1,6 +1,7 @@
 import { DLPackError } from "../core/errors.js";
 import type { URL as AnyURL } from "../core/globals.js";
 import { watchForLeaks } from "../core/leaks.js";
+import { watchForWholeBuffers } from "../core/viewwatch.js";
 import type { Bridge } from "./bridge.js";
 import { moduleOf, type Pyodide } from "./host.js";
 import { attach } from "./seam.js";
@@ -19,7 +20,10 @@ const connecting = new WeakMap<Pyodide, Promise<Bridge>>();
 /** Implements `connect`. */
 export async function load(pyodide: Pyodide, options: ConnectOptions): Promise<Bridge> {
   moduleOf(pyodide); // A Pyodide that is too old is refused before anything is loaded.
-  if (options.debug) watchForLeaks();
+  if (options.debug) {
+    watchForLeaks();
+    watchForWholeBuffers();
+  }
   const known = connecting.get(pyodide);
   if (known) return known;
   const made = join(pyodide, options);

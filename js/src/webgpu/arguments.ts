@@ -144,7 +144,7 @@ export function bind(
   const type = declared?.type;
   const slot = slotOn(record, arg);
   checkRowMajor(arg);
-  const what = `binding ${index}: ${arg}`;
+  const what = `binding ${index}: ${arg.toString()}`;
   if (check && declared) checkDType(arg._type, declared, what);
   // Without a parsed declaration it may be either; then WebGPU itself says what is missing.
   if (type) checkUsage(arg, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${index}`);
@@ -208,7 +208,7 @@ function bindAside(
 ): Bound {
   checkCopySource(arg, "binding");
   if (written) {
-    const what = `binding ${index}: ${arg}`;
+    const what = `binding ${index}: ${arg.toString()}`;
     checkUsage(arg, "COPY_DST", what);
     if (roundUp(arg.nbytes, 4) > capacityOf(arg)) {
       throw new UnsupportedError(

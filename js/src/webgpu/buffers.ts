@@ -366,7 +366,7 @@ export function checkUsage(tensor: Described, flag: keyof typeof Usage, what: st
   if (usage & Usage[flag]) return;
   const has = Object.entries(Usage).flatMap(([name, bit]) => (usage & bit ? [name] : []));
   throw new UnsupportedError(
-    `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${tensor} has ` +
+    `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${tensor.toString()} has ` +
       `${has.join(" | ") || "none of the flags needed here"}: create it with ${flag} too`,
     { given: usage, needed: Usage[flag], device: record.device },
   );
@@ -376,7 +376,7 @@ export function checkUsage(tensor: Described, flag: keyof typeof Usage, what: st
 export function checkRowMajor(tensor: Described): void {
   if (tensor._strides === null) return;
   throw new UnsupportedError(
-    `${tensor} has strides [${tensor._strides}]: on WebGPU it can be read, and nothing else; ` +
+    `${tensor.toString()} has strides [${tensor._strides}]: on WebGPU it can be read, and nothing else; ` +
       "upload what read() gives",
     { device: slotOf(tensor._handle).record.device },
   );
@@ -388,7 +388,7 @@ export const gpuStorage: Storage = {
   mayBeReplaced: false,
   bytes(tensor) {
     throw new UnsupportedError(
-      `${tensor} has no data that JS can see: use await tensor.read(), or tensor.buffer`,
+      `${tensor.toString()} has no data that JS can see: use await tensor.read(), or tensor.buffer`,
       { device: slotOf(tensor._handle).record.device },
     );
   },
@@ -416,7 +416,7 @@ export function checkCopySource(tensor: Described, what: string): void {
   const { buffer, record } = slotOf(tensor._handle);
   if (tensor._start % 4 === 0 && end <= buffer.size) return;
   throw new UnsupportedError(
-    `${what} ${tensor} needs a byteOffset that is a multiple of 4 (it is ${tensor._start}) and ` +
+    `${what} ${tensor.toString()} needs a byteOffset that is a multiple of 4 (it is ${tensor._start}) and ` +
       `${end} bytes in its GPUBuffer (it has ${buffer.size}): pad the buffer to a multiple of 16`,
     { given: buffer.size, needed: end, device: record.device },
   );
@@ -460,7 +460,7 @@ export function copyInto(tensor: Described, target: LiveSlot, offset: number): v
   const { outcome } = operate(
     record,
     {
-      what: `copying ${tensor}`,
+      what: `copying ${tensor.toString()}`,
       reads: [source],
       writes: [target],
       fresh: offset === 0 && tensor.size * tensor._type.step >= target.used,

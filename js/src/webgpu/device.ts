@@ -1,6 +1,6 @@
 import { NamedDevice } from "../core/device.js";
 import { WEBGPU } from "../core/dlpack.js";
-import { DeviceError } from "../core/errors.js";
+import { DeviceError, textOf } from "../core/errors.js";
 import type { GPUDevice, GPUSupportedLimits } from "../core/globals.js";
 import { Pool } from "./pool.js";
 import { type DeviceRecord, type FaultListener, state } from "./state.js";
@@ -12,7 +12,7 @@ export function useDevice(
 ): DeviceRecord {
   const known = state.devices.find((record) => record.device.gpu === gpu);
   if (known) return known;
-  if (!isDevice(gpu)) throw new TypeError(`a GPUDevice is needed, not ${String(gpu)}`);
+  if (!isDevice(gpu)) throw new TypeError(`a GPUDevice is needed, not ${textOf(gpu)}`);
   const id = state.devices.length;
   const record: DeviceRecord = {
     device: new NamedDevice(WEBGPU, id, gpu, `webgpu:${id}`),

@@ -1,6 +1,6 @@
 import { WEBGPU } from "../core/dlpack.js";
 import { dtypeNamed } from "../core/dtype.js";
-import { tagOf, UnsupportedError } from "../core/errors.js";
+import { tagOf, textOf, UnsupportedError } from "../core/errors.js";
 import type {
   GPUDevice,
   GPUTexture,
@@ -136,7 +136,7 @@ export async function takeImage(
 export function checkOptions({ dtype = "uint8", channels = 4 }: FromImageOptions): void {
   checkDType(`an image as ${dtype}`, dtype);
   if (channels !== 3 && channels !== 4) {
-    throw new RangeError(`channels must be 4 (with alpha) or 3 (without), not ${String(channels)}`);
+    throw new RangeError(`channels must be 4 (with alpha) or 3 (without), not ${textOf(channels)}`);
   }
 }
 
@@ -149,7 +149,7 @@ export function checkOptions({ dtype = "uint8", channels = 4 }: FromImageOptions
 export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
   const record = checkImage(tensor);
   const usage = COPY_SRC | COPY_DST | TEXTURE_BINDING | STORAGE_BINDING | RENDER_ATTACHMENT;
-  const what = `toTexture of ${tensor}`;
+  const what = `toTexture of ${tensor.toString()}`;
   const { result: texture, outcome } = operate(record, { what, filters: FILTERS }, () =>
     createTexture(record, tensor, usage),
   );
@@ -186,7 +186,7 @@ export async function toCanvas(
   if (canvas.width !== width) canvas.width = width;
   if (canvas.height !== height) canvas.height = height;
   const { gpu: device } = record.device;
-  const what = `toCanvas of ${tensor}`;
+  const what = `toCanvas of ${tensor.toString()}`;
   const { result: texture, outcome } = operate(record, { what, filters: FILTERS }, () => {
     // Configuring anew would throw the canvas's textures away.
     const now = context.getConfiguration?.();
@@ -236,7 +236,7 @@ function describe(source: ImageSource, verb: string) {
   if (typeof width !== "number" || typeof height !== "number") {
     throw new TypeError(
       `${verb} takes a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video> or GPUTexture, ` +
-        `not ${kind === "Object" ? String(source) : kind}`,
+        `not ${kind === "Object" ? textOf(source) : kind}`,
     );
   }
   if (texture) checkTexture(texture);
@@ -280,26 +280,29 @@ function checkSize(record: DeviceRecord, what: string, width: number, height: nu
 
 /** The record of the device that a tensor is on, if the tensor can be drawn. */
 function checkImage(tensor: Tensor): DeviceRecord {
-  if (!isTensor(tensor)) throw new TypeError(`a Tensor is needed, not ${String(tensor)}`);
+  if (!isTensor(tensor)) throw new TypeError(`a Tensor is needed, not ${textOf(tensor)}`);
   tensor._check();
   const { shape, dtype, device } = tensor;
   if (device.type !== WEBGPU) {
-    throw new UnsupportedError(`${tensor} is not on a GPU: upload it with to(gpuDevice)`, {
-      device,
-    });
+    throw new UnsupportedError(
+      `${tensor.toString()} is not on a GPU: upload it with to(gpuDevice)`,
+      {
+        device,
+      },
+    );
   }
-  checkDType(`${tensor} as an image`, dtype);
+  checkDType(`${tensor.toString()} as an image`, dtype);
   const [height = 0, width = 0, channels = 0] = shape;
   if (shape.length !== 3 || ![1, 3, 4].includes(channels)) {
     const needed = "[height, width, channels], channels being 1, 3 or 4";
-    throw new UnsupportedError(`${tensor} is no image: its shape must be ${needed}`, {
+    throw new UnsupportedError(`${tensor.toString()} is no image: its shape must be ${needed}`, {
       given: shape,
       needed,
     });
   }
   const { record } = slotOf(tensor._handle);
   checkAlive(record);
-  checkSize(record, `${tensor}`, width, height);
+  checkSize(record, tensor.toString(), width, height);
   return record;
 }
 

@@ -1,4 +1,4 @@
-import { tagOf, UnsupportedError } from "../core/errors.js";
+import { tagOf, textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import { checkOptions } from "../core/options.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
@@ -163,7 +163,7 @@ export class Kernel {
 
   #checkCount(args: readonly Argument[]): void {
     if (!Array.isArray(args)) {
-      const given = isTensor(args) ? String(args) : tagOf(args);
+      const given = isTensor(args) ? textOf(args) : tagOf(args);
       throw new TypeError(`run() takes an array of arguments, not ${given}: run([x, y])`);
     }
     const { bindings } = this.#shader;
@@ -287,6 +287,6 @@ function checkWorkgroups(record: DeviceRecord, given: RunOptions["workgroups"]):
   }
   throw new RangeError(
     `workgroups must be 1 to 3 integers from 1 to ${limit} (` +
-      `maxComputeWorkgroupsPerDimension), not ${String(given)}`,
+      `maxComputeWorkgroupsPerDimension), not ${textOf(given)}`,
   );
 }

@@ -1,7 +1,7 @@
 import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
 import { gather, putBytes } from "../core/elements.js";
-import { UnsupportedError } from "../core/errors.js";
+import { textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import type { ToOptions } from "../core/options.js";
 import { spanOf } from "../core/shape.js";
@@ -47,7 +47,7 @@ import type { DeviceRecord, Outcome } from "./state.js";
 export function upload(tensor: Tensor, device: GPUDevice, options: ToOptions): Tensor {
   if (typeof device !== "object") {
     throw new TypeError(
-      `to() takes a GPUDevice, not ${String(device)}: await webgpu.requestDevice() gives one`,
+      `to() takes a GPUDevice, not ${textOf(device)}: await webgpu.requestDevice() gives one`,
     );
   }
   const record = useDevice(device);
@@ -85,7 +85,7 @@ function uploadNew(
 function again(tensor: Tensor, record: DeviceRecord, dtype: DType, usage: number): Tensor {
   slotOn(record, tensor);
   if (dtype !== tensor._type) {
-    throw new UnsupportedError(`${tensor} is on the GPU: only uploads convert`, {
+    throw new UnsupportedError(`${tensor.toString()} is on the GPU: only uploads convert`, {
       given: dtype.name,
       needed: tensor.dtype,
     });
@@ -104,7 +104,7 @@ export function write(target: Tensor, source: Tensor): void {
   // Words are written: what shares the last one with the tensor must be padding.
   if (!wordsOf(target).own) {
     throw new UnsupportedError(
-      `${target} shares words of 4 bytes with its neighbours (byteOffset ${target._start}, ` +
+      `${target.toString()} shares words of 4 bytes with its neighbours (byteOffset ${target._start}, ` +
         `${target.nbytes} bytes): WebGPU writes whole words`,
       { device: target.device },
     );
@@ -123,7 +123,7 @@ function writeFromGPU(target: Tensor, source: Tensor): void {
   const to = slotOf(target._handle);
   const from = slotOn(to.record, source);
   if (source._type !== target._type) {
-    throw new UnsupportedError(`${source} is on the GPU: only uploads convert`, {
+    throw new UnsupportedError(`${source.toString()} is on the GPU: only uploads convert`, {
       given: source.dtype,
       needed: target.dtype,
     });
@@ -156,7 +156,7 @@ function fill(slot: LiveSlot, offset: number, tensor: Tensor, dtype: DType): voi
   operate(
     record,
     {
-      what: safe ? "uploading" : `uploading ${tensor}`,
+      what: safe ? "uploading" : `uploading ${tensor.toString()}`,
       writes: [slot],
       fresh: whole,
       after: whole ? afterMaking(slot) : [],
@@ -398,7 +398,7 @@ function plan(batches: Batch[], tensor: Tensor, target: Target): void {
   const length = span.bytes && roundUp(skip + span.bytes, 4);
   if (start + length > buffer.size) {
     throw new UnsupportedError(
-      `reading ${tensor} needs whole words of 4 bytes, ${start + length} bytes in its GPUBuffer, ` +
+      `reading ${tensor.toString()} needs whole words of 4 bytes, ${start + length} bytes in its GPUBuffer, ` +
         `which has ${buffer.size}: pad the buffer to a multiple of 16`,
       { given: buffer.size, needed: start + length, device: tensor.device },
     );
@@ -455,7 +455,7 @@ function submitCopies(
     const { outcome } = operate(
       record,
       {
-        what: `reading ${group.map(({ tensor }) => tensor)}`,
+        what: `reading ${group.map(({ tensor }) => tensor.toString())}`,
         // That of an invalid buffer fails as a consequence.
         reads: group === safe ? [] : group.map(({ slot }) => slot),
         after: [made],

@@ -1,0 +1,57 @@
+/**
+ * What JavaScript finds where it takes a tensor for an array, a number or a string: an error that names
+ * what to pass instead. Without it `array.set(tensor)` copies nothing, `tensor + 1` is a string, and
+ * `new Blob([tensor])` holds a name.
+ */
+import { CPU } from "./dlpack.js";
+
+interface Tensorlike {
+  readonly device?: { readonly type: number };
+  toString(): string;
+}
+
+/** What TypeScript takes `tensor.length` for, and shows where an array is needed. */
+export type NotArray = "a Tensor is not an array: use tensor.data or tensor.copy()";
+
+/** What is read of an array first. */
+const ARRAYS = /^(length|byteLength|0|[1-9]\d*)$/;
+
+/** Throws what to use in place of the tensor itself. */
+function refuse(tensor: Tensorlike, what: string): void {
+  const way =
+    tensor.device?.type === CPU
+      ? "Use .data, a view of its elements, or .copy(), an array of its own memory"
+      : "Use the array that await .read() gives, or .buffer";
+  const error = new TypeError(`${tensor.toString()} ${what}. ${way}`);
+  // Pyodide's bool() of a JsProxy reads `length`, and takes an error for false.
+  if (!/JsProxy_Bool/.test(`${error.stack}`)) throw error;
+}
+
+/** Implements `tensor[Symbol.toPrimitive]`. */
+export function toPrimitive(tensor: Tensorlike, hint: string): never {
+  const what = hint === "string" ? "is not a string; .toString() describes it" : "is not a number";
+  return refuse(tensor, what) as never;
+}
+
+/**
+ * The prototype of `Tensor.prototype`, which is asked for what tensors do not have. A getter `length`
+ * would be found by Pyodide, which then takes a tensor for a sequence, and by whatever copies or prints
+ * objects with all their getters.
+ */
+export const notArray: object = new Proxy(
+  {},
+  {
+    get(target, key, tensor) {
+      if (typeof key === "string" && ARRAYS.test(key) && tensor.device) {
+        refuse(tensor, `is not an array and has no ${key}`);
+      }
+      return Reflect.get(target, key, tensor);
+    },
+    set(target, key, value, tensor) {
+      if (typeof key === "string" && ARRAYS.test(key)) {
+        refuse(tensor, `is not an array and has no ${key}`);
+      }
+      return Reflect.set(target, key, value, tensor);
+    },
+  },
+);
