@@ -271,6 +271,34 @@ found`);
       assert.throws(() => bridge.tensor(proxy), { name: "ReleasedError", message: /destroyed/ });
     });
 
+    test("Python does not take a Tensor of JS's for a sequence, nor one with elements for false", () => {
+      const heap = bridge.empty([3]);
+      const [full, none] = [Tensor.fromTypedArray(new Float32Array(4)), bridge.empty([0])];
+      pyodide.globals.set("tensors", [heap, full, none]);
+      // Pyodide 314 takes what has `length` for a list; 1 added to such a proxy ends it.
+      const told = py(`
+from pyodide.ffi import to_js
+def of(t):
+    try:
+        return t + 1
+    except TypeError:
+        return [bool(t), len(t), hasattr(t, "__getitem__"), repr(t)[:6], len(list(t)), "copy" in dir(t)]
+to_js([of(t) for t in tensors])`);
+      const said = (size) => [size > 0, size, false, "Tensor", size, true];
+      assert.deepEqual(told, [said(3), said(4), said(0)]);
+      py("del tensors");
+      for (const each of [heap, full, none]) each.release();
+    });
+
+    test("copy() of Pyodide's memory outlives it", () =>
+      withProxy("np.arange(6, dtype='float32').reshape(2, 3).T", (proxy) => {
+        const tensor = bridge.tensor(proxy);
+        const copy = tensor.copy();
+        tensor.release();
+        assert.deepEqual(copy, Float32Array.of(0, 3, 1, 4, 2, 5));
+        assert.equal(copy.buffer.byteLength, 24);
+      }));
+
     test("empty() makes memory that Python shares", () => {
       const tensor = bridge.empty([2, 2], "int32");
       tensor.data.set([1, 2, 3, 4]);

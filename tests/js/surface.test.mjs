@@ -93,6 +93,7 @@ test("members of Tensor, Bridge and Kernel", () => {
     "buffer",
     "byteOffset",
     "contiguous",
+    "copy",
     "data",
     "dataOffset",
     "dtype",

@@ -25,7 +25,7 @@ test("a tensor describes its array", () => {
     },
   );
   assert.equal(`${tensor.device}`, "cpu");
-  assert.equal(`${tensor}`, "Tensor float32[2,3] on cpu");
+  assert.equal(tensor.toString(), "Tensor float32[2,3] on cpu");
   tensor.release();
 });
 
