@@ -19,7 +19,7 @@ test("an exchange describes the tensor in DLPack's words", () => {
   const tensor = matrix();
   const { flush, release, data, ...rest } = tensor[EXCHANGE]();
   assert.deepEqual(rest, {
-    version: [1, 0],
+    version: [1, 1],
     device: { type: 1, id: 0, gpu: null },
     dtype: { code: 2, bits: 32, lanes: 1 },
     shape: [2, 3],
@@ -27,6 +27,7 @@ test("an exchange describes the tensor in DLPack's words", () => {
     byteOffset: 0,
     capacity: 24,
     flags: 0,
+    fault: null,
   });
   assert.equal(data.buffer, tensor.data.buffer);
   flush();
@@ -130,6 +131,188 @@ test("an exchange that reaches out of its memory is refused and released", () =>
     assert.equal(released, 1);
     tensor.release();
   }
+});
+
+/** A producer of float32 [2, 3] whose exchanges say `fields` otherwise, and that counts their ends. */
+function saying(fields) {
+  const seen = { released: 0 };
+  seen[EXCHANGE] = () => ({
+    version: [1, 0],
+    device: { type: 1, id: 0, gpu: null },
+    dtype: { code: 2, bits: 32, lanes: 1 },
+    shape: [2, 3],
+    strides: null,
+    byteOffset: 0,
+    data: VALUES.slice(),
+    capacity: 24,
+    flags: 0,
+    flush() {},
+    release: () => void seen.released++,
+    ...fields,
+  });
+  return seen;
+}
+
+test("a version that is no pair of integers is refused, and nothing is touched (O6)", () => {
+  for (const version of [[1], [1, 0, 0], [1, "0"], [1, -1], [1, 0.5], ["1", 0], { 0: 1, 1: 0 }]) {
+    const x = saying({ version });
+    assert.throws(() => take(x), { name: "UnsupportedError", message: /version/ }, `${version}`);
+    assert.equal(x.released, 0);
+  }
+  for (const minor of [0, 1, 2, 99]) take(saying({ version: [1, minor] })).release();
+});
+
+test("an exchange without release() or flush() is refused by name (F10, F11)", () => {
+  for (const none of [undefined, null, 5, "release", {}]) {
+    const [endless, unready] = [saying({ release: none }), saying({ flush: none })];
+    assert.throws(() => take(endless), {
+      name: "UnsupportedError",
+      message: /release is .* function/,
+    });
+    assert.throws(() => take(unready), {
+      name: "UnsupportedError",
+      message: /flush is .* function/,
+    });
+    assert.equal(unready.released, 1);
+  }
+});
+
+test("flush and release are read once", () => {
+  const looks = { flush: 0, release: 0 };
+  const exchange = saying({})[EXCHANGE]();
+  for (const name of Object.keys(looks)) {
+    const get = () => {
+      looks[name]++;
+      return looks[name] === 1 ? () => {} : undefined;
+    };
+    Object.defineProperty(exchange, name, { get });
+  }
+  adopt(exchange).release();
+  assert.deepEqual(looks, { flush: 1, release: 1 });
+});
+
+test("a capacity that ends too early, or behind the data, is refused (S5)", () => {
+  const memory = new WebAssembly.Memory({ initial: 1 });
+  const view = { data: VALUES.slice() };
+  const moving = { data: { memory, ptr: 65536 - 24 } };
+  for (const place of [view, moving]) {
+    for (const capacity of [0, 23, 25, 1e9]) {
+      const x = saying({ ...place, capacity });
+      assert.throws(
+        () => take(x),
+        { name: "UnsupportedError", message: /capacity/ },
+        `${capacity}`,
+      );
+      assert.equal(x.released, 1);
+    }
+    take(saying({ ...place, capacity: 24 })).release();
+  }
+  const strided = { shape: [2], strides: [-4], byteOffset: 16 };
+  take(saying({ ...strided, capacity: 8 })).release(); // only element 0 and what is behind it
+  assert.throws(() => take(saying({ ...strided, capacity: 9 })), { message: /capacity/ });
+  assert.throws(() => take(saying({ ...strided, capacity: 3 })), { message: /capacity/ });
+});
+
+test("a tensor without elements lies nowhere: only its capacity is inside of data (S9)", () => {
+  const empty = { shape: [0, 3], data: new Float32Array(2) };
+  for (const place of [
+    { byteOffset: 0, capacity: 0 },
+    { byteOffset: 8, capacity: 0 },
+    { byteOffset: 4, capacity: 4 },
+    { byteOffset: 4096, capacity: 0 },
+    { byteOffset: 0, capacity: 0, data: new Uint8Array(0) },
+  ]) {
+    const tensor = take(saying({ ...empty, ...place }));
+    assert.deepEqual([tensor.shape, tensor.size, tensor.data.length], [[0, 3], 0, 0]);
+    tensor.release();
+  }
+  const beyond = saying({ ...empty, byteOffset: 4, capacity: 5 });
+  assert.throws(() => take(beyond), { name: "UnsupportedError", message: /capacity/ });
+});
+
+test("a CPU tensor with a gpu is refused (F2)", () => {
+  for (const gpu of [{}, 5, true]) {
+    const x = saying({ device: { type: 1, id: 0, gpu } });
+    assert.throws(() => take(x), { name: "UnsupportedError", message: /device\.gpu/ });
+    assert.equal(x.released, 1);
+  }
+  take(saying({ device: { type: 1, id: 0 } })).release();
+});
+
+test("elements of memory that moves may lie below ptr, and not below the memory (S1)", () => {
+  const memory = new WebAssembly.Memory({ initial: 1 });
+  new Float32Array(memory.buffer).set(VALUES, 4);
+  const reversed = { shape: [6], strides: [-1], capacity: 4 };
+  const x = take(saying({ ...reversed, data: { memory, ptr: 36 } }));
+  assert.deepEqual([...x], [5, 4, 3, 2, 1, 0]);
+  const again = x[EXCHANGE]();
+  assert.deepEqual([again.data.ptr, again.byteOffset, again.capacity], [36, 0, 4]);
+  again.release();
+  x.release();
+  const below = saying({ ...reversed, data: { memory, ptr: 16 } });
+  assert.throws(() => take(below), { name: "UnsupportedError", message: /-4 to 20/ });
+});
+
+test("flag 4 says nothing of elements of whole bytes (F9)", () => {
+  const x = take(saying({ flags: 4 }));
+  assert.deepEqual([x.padded, [...x]], [false, [...VALUES]]);
+  const exchange = x[EXCHANGE]();
+  assert.equal(exchange.flags, 0);
+  exchange.release();
+  x.release();
+});
+
+test("flush() and release() may come back into the consumer (O7)", () => {
+  const before = liveTensors();
+  const inner = saying({});
+  const seen = [];
+  const outer = saying({
+    flush: () => seen.push(take(inner)),
+    release: () => seen.pop()?.release(),
+  });
+  const tensor = take(outer);
+  assert.deepEqual([...tensor], [...VALUES]);
+  tensor.release();
+  assert.equal(inner.released, 1);
+  // A release that releases the tensor once more, which is over by then.
+  let calls = 0;
+  const again = take(
+    saying({
+      release() {
+        calls++;
+        again.release();
+      },
+    }),
+  );
+  again.release();
+  assert.equal(calls, 1);
+  assert.equal(liveTensors(), before);
+});
+
+/** A consumer as version 1.0 knew them, which reads float32 of a typed array. */
+function oldConsumer(x) {
+  const exchange = x[EXCHANGE]({ versions: [1], device: null });
+  if (exchange.version[0] !== 1) throw new Error("another version");
+  const { shape, strides, data, byteOffset, flush, release } = exchange;
+  try {
+    assert.equal(strides, null);
+    flush();
+    const size = shape.reduce((a, b) => a * b, 1);
+    return [...new Float32Array(data.buffer, data.byteOffset + byteOffset, size)];
+  } finally {
+    release();
+  }
+}
+
+test("consumers of version 1.0 are served, and its producers taken", () => {
+  const tensor = matrix();
+  assert.deepEqual(oldConsumer(tensor), [...VALUES]);
+  const old = saying({ version: [1, 0] });
+  const taken = take(old);
+  assert.deepEqual(oldConsumer(taken), [...VALUES]);
+  taken.release();
+  tensor.release();
+  assert.equal(old.released, 1);
 });
 
 test("what is no producer is refused", () => {

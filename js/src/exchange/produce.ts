@@ -5,7 +5,7 @@ import { spanOf } from "../core/shape.js";
 import { deviceLayer, Tensor } from "../core/tensor.js";
 import type { AsyncExchangeRequest, Exchange, ExchangeRequest } from "./types.js";
 
-const VERSION = [1, 0] as const;
+const VERSION = [1, 1] as const;
 
 /** Implements `tensor[EXCHANGE]`. */
 export function produce(tensor: Tensor, request: ExchangeRequest = {}): Exchange {
@@ -80,10 +80,13 @@ export function checkRequest(request: ExchangeRequest): ExchangeRequest {
     throw new TypeError(`device is a GPUDevice or null, not ${textOf(device)}`);
   }
   if (versions !== undefined && !versions.includes(VERSION[0])) {
-    throw new UnsupportedError(`version ${VERSION} of the exchange protocol is what there is`, {
-      given: versions,
-      needed: VERSION,
-    });
+    throw new UnsupportedError(
+      `version ${VERSION.join(".")} of the exchange protocol is what there is`,
+      {
+        given: versions,
+        needed: VERSION,
+      },
+    );
   }
   return { device, copy, writes };
 }
@@ -98,10 +101,11 @@ function elsewhere(tensor: Tensor, device: GPUDevice | null): CopyError {
 /** The queue knows all our work, and so does the CPU: one function does for all exchanges. */
 function flush(): void {}
 
-/** An exchange that takes the tensor over. */
+/** An exchange that takes the tensor over. @throws the fault of its elements, where it is known (E1) */
 function handOut(held: Tensor, copied: boolean): Exchange {
   try {
     const { type, id, gpu } = held.device;
+    const fault = gpu ? deviceLayer().faultOf(held) : null;
     const { packed, flags } = held._type;
     return {
       version: VERSION,
@@ -112,6 +116,7 @@ function handOut(held: Tensor, copied: boolean): Exchange {
       ...placeOf(held),
       flags: (held.readOnly ? READ_ONLY : 0) | (copied ? IS_COPIED : 0) | flags,
       flush,
+      fault,
       release: () => held.release(),
     };
   } catch (error) {

@@ -14,7 +14,7 @@ import type {
   ExchangeRequest,
   MovingMemory,
 } from "./types.js";
-import { type Checked, check, checkVersion, wrong } from "./validate.js";
+import { type Checked, check, checkVersion, releaseOf, wrong } from "./validate.js";
 
 /** Whether `x` can hand out a tensor by the protocol. */
 export function isExchangeable(x: unknown): x is Exchangeable {
@@ -113,17 +113,18 @@ export function adopt(exchange: Exchange): Tensor {
 }
 
 function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest): Tensor {
-  checkVersion(exchange); // where it is not ours, even `release` is not to be relied on
+  const minor = checkVersion(exchange); // where it is not ours, even `release` is not to be relied on
+  const end = releaseOf(exchange);
   let done = false;
   const release = () => {
     if (done) return;
     done = true;
-    exchange.release();
+    end.call(exchange);
   };
   let tensor: Tensor;
   let fresh: boolean;
   try {
-    const fields = check(exchange);
+    const fields = check(exchange, minor);
     if (device !== undefined && fields.gpu !== device) {
       throw new DeviceError("the producer gave a tensor on another device than it was asked for");
     }
@@ -131,8 +132,11 @@ function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest):
     if (fresh && copy === false) {
       throw new CopyError("the producer copied, which copy: false forbids");
     }
-    exchange.flush();
+    fields.flush.call(exchange);
+    const fault = fields.fault?.call(exchange) ?? null; // it counts what flush() submitted, too
     tensor = wrap(fields, release);
+    // E2: only the work of a GPU can fail after the call.
+    if (fault !== null && tensor.device.gpu) deviceLayer().joinFault(tensor, fault);
   } catch (error) {
     quietly(release); // or its own error would hide this one
     throw error;
@@ -159,6 +163,7 @@ export function quietly(release: () => void): void {
 function wrap(fields: Checked, release: () => void): Tensor {
   const { gpu, type, shape, strides, byteOffset, data, capacity, readOnly } = fields;
   if (gpu !== null) {
+    checkRoom(fields, (data as GPUBuffer).size);
     const options = {
       device: gpu,
       shape,
@@ -184,6 +189,7 @@ function wrap(fields: Checked, release: () => void): Tensor {
     if (bytes > 0 && !(start >= data.byteOffset && start + bytes <= end)) {
       throw outside(data.byteLength, start - data.byteOffset, bytes);
     }
+    checkRoom(fields, data.byteLength);
     const at = data.byteOffset + byteOffset;
     const storage = new ArrayStorage(data, release);
     return new Tensor(storage, 1, at, type, shape, strides, CPU_DEVICE, readOnly);
@@ -195,7 +201,9 @@ function wrap(fields: Checked, release: () => void): Tensor {
   const room = memory?.buffer?.byteLength;
   if (typeof room !== "number") throw wrong("data", data, "a GPUBuffer, a view, or memory");
   const { start, bytes } = spanOf(type, shape, strides, ptr + byteOffset);
+  // DLPack's `data` pointer is element 0's, below which negative strides reach: S1 allows it.
   if (bytes > 0 && !(start >= 0 && start + bytes <= room)) throw outside(room, start, bytes);
+  checkRoom(fields, room - ptr);
   return Tensor.fromMemory(memory, ptr + byteOffset, {
     shape,
     dtype: type.name,
@@ -204,6 +212,12 @@ function wrap(fields: Checked, release: () => void): Tensor {
     readOnly,
     release,
   });
+}
+
+/** Throws where `capacity` counts bytes behind the `size` ones that `data` has (S5). */
+function checkRoom({ byteOffset, capacity }: Checked, size: number): void {
+  if (capacity === 0 || !(byteOffset + capacity > size)) return;
+  throw wrong("capacity", capacity, `at most ${Math.max(0, size - byteOffset)} bytes of data`);
 }
 
 function outside(has: number, start: number, bytes: number) {

@@ -12,7 +12,10 @@ export declare const EXCHANGE_ASYNC: unique symbol;
 /** Memory that moves when it grows: a `WebAssembly.Memory`, or what has its `buffer` (S2). */
 export interface MovingMemory {
   readonly memory: { readonly buffer: ArrayBufferLike };
-  /** Where the tensor's bytes are in `memory.buffer`, which is read anew for every use. */
+  /**
+   * The byte of `memory.buffer`, which is read again for each use, from which `byteOffset` counts.
+   * With negative strides, elements may lie below it.
+   */
   readonly ptr: number;
 }
 
@@ -48,9 +51,12 @@ export interface Needs {
   exactUsage?: number | undefined;
 }
 
-/** What `[Symbol.for("dlpack.exchange")]()` returns: one hold on a tensor's memory (F1 to F14). */
+/** What `[Symbol.for("dlpack.exchange")]()` returns: one hold on a tensor's memory (F1 to F15). */
 export interface Exchange {
-  /** Version of the protocol, `[major, minor]`; another major version is not to be touched. */
+  /**
+   * Version of the protocol, `[major, minor]`: [1, 1], or [1, 0] of older producers. Another major
+   * version is not to be touched (O6).
+   */
   readonly version: readonly [number, number];
   /** `type`: 1 = CPU, 15 = WebGPU. Devices are the same if `gpu` is the same object. */
   readonly device: { readonly type: number; readonly id: number; readonly gpu: GPUDevice | null };
@@ -62,14 +68,21 @@ export interface Exchange {
   /** Bytes from the start of `data` to element 0. */
   readonly byteOffset: number;
   readonly data: GPUBuffer | ArrayBufferView | MovingMemory;
-  /** Bytes from element 0 on that are this tensor's alone, padding included. */
+  /** Bytes from element 0 on that are this tensor's alone, padding included; inside `data` (S5). */
   readonly capacity: number;
   /** 1 read-only, 2 copied for this call, 4 sub-byte elements are padded, 8 exclusive. */
   readonly flags: number;
   /** Submits the producer's pending work on the memory; queue order does the rest. */
   flush(): void;
   /**
-   * Ends the hold; called once, after the consumer's last use was submitted.
+   * Whether the work failed that the elements depend on (E2): null if it is known to have succeeded,
+   * or a promise of null or the error. The promise never rejects, and outlives the hold. Absent or
+   * null: the producer does not watch its work, has none, or speaks version 1.0.
+   */
+  readonly fault?: (() => Promise<Error | null> | null) | null | undefined;
+  /**
+   * Ends the hold, and with it every use of `data`; called once, after the consumer's last use was
+   * submitted.
    *
    * @param wrote - whether elements were changed; default whether the request said `writes`
    */

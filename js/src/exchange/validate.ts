@@ -2,7 +2,7 @@ import { CPU, MAX_NDIM, READ_ONLY, SUBBYTE_PADDED, WEBGPU } from "../core/dlpack
 import { type DType, dtypeOfTriple } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
-import { checkShape, checkStrides } from "../core/shape.js";
+import { checkShape, checkStrides, spanOf } from "../core/shape.js";
 import type { Exchange } from "./types.js";
 
 /** What an exchange says, each field read once and checked. */
@@ -17,16 +17,34 @@ export interface Checked {
   readonly capacity: number;
   readonly readOnly: boolean;
   readonly flags: number;
+  readonly flush: Exchange["flush"];
+  /** null: the producer watches no work. */
+  readonly fault: (() => unknown) | null;
 }
 
-/** Throws UnsupportedError for another major version, of which nothing else may be touched. */
-export function checkVersion(exchange: Exchange): void {
+/**
+ * The minor version.
+ *
+ * @throws UnsupportedError for another major version, of which nothing else may be touched
+ */
+export function checkVersion(exchange: Exchange): number {
   if (typeof exchange !== "object" || exchange === null) {
     throw new UnsupportedError(`an exchange is an object, not ${describe(exchange)}`);
   }
   const { version } = exchange;
-  if (version?.[0] === 1) return;
-  throw wrong("version", version, "[1, 0]");
+  const [major, minor] = Array.isArray(version) && version.length === 2 ? version : [];
+  if (major === 1 && isCount(minor)) return minor;
+  throw wrong("version", version, "a pair of integers, [1, 0] or newer with the same 1,");
+}
+
+/** The function that ends the hold. Without it there is nothing by which a hold could be ended. */
+export function releaseOf(exchange: Exchange): Exchange["release"] {
+  return functionOf("release", exchange.release);
+}
+
+function functionOf<F>(field: string, given: F): F {
+  if (typeof given === "function") return given;
+  throw wrong(field, given, "a function");
 }
 
 /**
@@ -35,9 +53,12 @@ export function checkVersion(exchange: Exchange): void {
  *
  * @throws UnsupportedError naming the field that cannot be
  */
-export function check(exchange: Exchange): Checked {
+export function check(exchange: Exchange, minor: number): Checked {
   const { device, dtype, strides, byteOffset, data, capacity, flags } = exchange;
   const given = exchange.shape;
+  const flush = functionOf("flush", exchange.flush);
+  const fault = minor > 0 ? (exchange.fault ?? null) : null; // version 1.0 had none
+  if (fault !== null) functionOf("fault", fault);
   if (!isCount(flags)) throw wrong("flags", flags, "a bit mask");
   const { code, bits, lanes } = Object(dtype) as Exchange["dtype"];
   const type = dtypeOfTriple(code, bits, lanes, (flags & SUBBYTE_PADDED) !== 0);
@@ -54,24 +75,36 @@ export function check(exchange: Exchange): Checked {
   }
   if (!isCount(byteOffset)) throw wrong("byteOffset", byteOffset, "a non-negative integer");
   if (!isCount(capacity)) throw wrong("capacity", capacity, "a non-negative integer");
+  const { start, bytes } = spanOf(type, shape, steps, 0);
+  if (bytes > 0 && capacity < start + bytes) {
+    throw wrong(
+      "capacity",
+      capacity,
+      `at least ${start + bytes} bytes, to the end of the elements,`,
+    );
+  }
   if (typeof data !== "object" || data === null) throw wrong("data", data, "an object");
   return {
     gpu: deviceOf(device),
     type,
     shape,
     strides: steps,
-    byteOffset,
+    // S9: without elements and padding it says nothing, and may lie outside of all memory.
+    byteOffset: capacity === 0 ? 0 : byteOffset,
     data,
     capacity,
     readOnly: (flags & READ_ONLY) !== 0,
     flags,
+    flush,
+    fault,
   };
 }
 
 /** The `GPUDevice`; null for the CPU. */
 function deviceOf(device: Exchange["device"]): GPUDevice | null {
   const { type, gpu } = Object(device) as Exchange["device"];
-  if (type === CPU) return null;
+  if (type === CPU && (gpu ?? null) === null) return null;
+  if (type === CPU) throw wrong("device.gpu", gpu, "null, as the type is 1 (CPU),");
   if (type !== WEBGPU) throw wrong("device.type", type, "1 (CPU) or 15 (WebGPU)");
   if (typeof gpu === "object" && gpu !== null) return gpu;
   throw wrong("device.gpu", gpu, "the GPUDevice");

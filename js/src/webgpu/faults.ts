@@ -10,7 +10,7 @@ import { type DeviceRecord, type Fault, type Outcome, type Slot, state } from ".
 /** How long a fault waits for a reader before it is told to a listener. */
 const GRACE_MS = 1000;
 
-class Settling implements Outcome {
+export class Settling implements Outcome {
   fault: Fault | null | undefined = undefined;
   readonly done: Promise<Fault | null>;
 
@@ -175,7 +175,7 @@ export function nameOf({ device }: DeviceRecord): string {
   return device.gpu.label ? `${device} ("${device.gpu.label}")` : `${device}`;
 }
 
-function tellLater(record: DeviceRecord, fault: Fault, calledAt: number | undefined): void {
+export function tellLater(record: DeviceRecord, fault: Fault, calledAt: number | undefined): void {
   const timer: unknown = setTimeout(() => {
     if (fault.told) return;
     fault.told = true;

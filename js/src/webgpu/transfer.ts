@@ -39,6 +39,7 @@ import {
 } from "./buffers.js";
 import { count, useDevice } from "./device.js";
 import { checkAlive, mapAfter, openOutcome, operate, readMapped } from "./faults.js";
+import { faultOf, joinFault } from "./handing.js";
 import type { DeviceRecord, Outcome } from "./state.js";
 
 // --- to the GPU -------------------------------------------------------------------------------------
@@ -504,4 +505,7 @@ function takeStaging(record: DeviceRecord, bytes: number) {
   return { staging, made };
 }
 
-registerDeviceLayer({ upload, write, read, fromBuffer, bufferOf, capacityOf, fit, fitUpload });
+registerDeviceLayer({
+  ...{ upload, write, read, fromBuffer, bufferOf, capacityOf },
+  ...{ faultOf, joinFault, fit, fitUpload },
+});

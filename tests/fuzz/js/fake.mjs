@@ -34,6 +34,7 @@ export const LIES = {
   device_elsewhere: () => ({ device: { type: 2, id: 0, gpu: null } }),
   flags_missing: () => ({ flags: undefined }),
   no_data: () => ({ data: null }),
+  capacity_beyond: () => ({ capacity: 1e9 }),
   throws_at_flush: () => ({
     flush() {
       throw new Error("the fake library cannot flush");
@@ -73,7 +74,7 @@ export class FakeTensor {
         if (how === "release_throws") throw new Error("the fake library cannot release");
       },
     };
-    if (how === "says_more") Object.assign(made, { colour: "green", capacity: 1e9 });
+    if (how === "says_more") Object.assign(made, { colour: "green", version: [1, 7] });
     return Object.assign(made, LIES[how]?.(made));
   }
 }
