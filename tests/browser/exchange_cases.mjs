@@ -64,13 +64,13 @@ export async function the_plain_producer_and_consumer_work_with_each_other_and_w
   const picture = new Picture(device, buffer, { height: 2, width: 3 });
 
   equal(
-    withBuffer(device, picture, (data, bytes) => [data === buffer, bytes]),
+    await withBuffer(device, picture, (data, bytes) => [data === buffer, bytes]),
     [true, 24],
   );
   const tensor = counted(context, () => take(picture), {});
   picture.release();
   equal([tensor.shape, tensor.dtype, [...(await tensor.read())]], [[2, 3], "float32", [...VALUES]]);
-  const seen = withBuffer(device, tensor, (data, bytes) => [data === buffer, bytes]);
+  const seen = await withBuffer(device, tensor, (data, bytes) => [data === buffer, bytes]);
   equal(seen, [true, 24]);
   await throws(
     () => withBuffer(other, tensor, () => 0),

@@ -126,9 +126,77 @@ class Pooled extends Right {
   }
 }
 
+/** As version 1.1 has it: watches its work, and knows after a while that all went well. */
+class Watched extends Right {
+  [EXCHANGE](request) {
+    const exchange = { ...super[EXCHANGE](request), version: [1, 1] };
+    let asked = 0;
+    const fault = () => (asked++ ? null : new Promise((resolve) => setTimeout(resolve, 1, null)));
+    return this.device ? { ...exchange, fault } : { ...exchange, fault: null };
+  }
+}
+
+/** Elements from the last one back, as memory of a module has them above and below `ptr`. */
+class Reversed extends Moving {
+  constructor(wanted) {
+    const { bytes, values, shape } = wanted;
+    const size = bytes.length / (values.length || 1);
+    super({
+      ...wanted,
+      bytes: bytes.map((_, i) => bytes[bytes.length - size - i + 2 * (i % size)]),
+    });
+    this.place.ptr = 64 + Math.max(bytes.length - size, 0);
+    const whole = shape.map((_, axis) => shape.slice(axis + 1).reduce((a, b) => a * b, 1));
+    this.strides = whole.map((step) => -step);
+    this.capacity = bytes.length ? size : 0;
+  }
+
+  drop() {
+    this.holds--;
+  }
+
+  [EXCHANGE](request) {
+    return { ...super[EXCHANGE](request), strides: this.strides };
+  }
+}
+
+/** Answers later, from the state that it is in by then. */
+class Slow extends Right {
+  async [ASYNC](request = {}) {
+    this.check(request);
+    request.signal?.throwIfAborted();
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    request.signal?.throwIfAborted();
+    return this[EXCHANGE](request);
+  }
+}
+
 /** Those of which there is only one for the CPU. */
-export const ON_CPU = ["Moving", "Pooled"];
-export const RIGHT = { Right, Able, Exclusive, Moving, Batched, Pooled };
+export const ON_CPU = ["Moving", "Pooled", "Reversed"];
+export const RIGHT = {
+  ...{ Right, Able, Exclusive, Moving, Batched, Pooled },
+  ...{ Watched, Reversed, Slow },
+};
+/** All tensors in one memory, `step` bytes at least apart. */
+const slabbed = (step, place) =>
+  class Slab extends Right {
+    static slab = new Uint8Array(65536);
+    static used = 0;
+    constructor(wanted) {
+      super(wanted);
+      const { bytes } = wanted;
+      this.data = Slab.slab;
+      this.at = Slab.used;
+      this.bytes = bytes.length;
+      Slab.slab.set(bytes, this.at);
+      Slab.used += Math.ceil(bytes.length / step) * step;
+    }
+    drop() {}
+    [EXCHANGE](request = {}) {
+      return { ...super[EXCHANGE](request), byteOffset: this.at, capacity: place(this, request) };
+    }
+  };
+const roundedUp = (bytes, step) => Math.ceil(bytes / step) * step;
 
 const said = (fields) => saying(() => fields);
 /** Elements with as much before and behind them, which `data` has all of. */
@@ -246,6 +314,88 @@ export const BREAKS = [
     },
     { timeoutMs: 100 },
   ],
+  [
+    "M3",
+    "a hold that an aborted request leaves",
+    class extends Right {
+      async [ASYNC](request = {}) {
+        const exchange = this[EXCHANGE](request);
+        request.signal?.throwIfAborted();
+        return exchange;
+      }
+    },
+  ],
+  [
+    "M3",
+    "a hold that a request leaves which is aborted meanwhile",
+    class extends Right {
+      async [ASYNC](request = {}) {
+        request.signal?.throwIfAborted();
+        const exchange = this[EXCHANGE](request);
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        request.signal?.throwIfAborted();
+        return exchange;
+      }
+    },
+  ],
+  [
+    "M3",
+    "a hold of a request that was given up, and goes on",
+    class extends Right {
+      async [ASYNC](request = {}) {
+        const { signal } = request;
+        signal?.throwIfAborted();
+        const answer = (async () => {
+          await null;
+          return this[EXCHANGE](request);
+        })();
+        const aborted = new Promise((_, reject) => {
+          signal?.addEventListener("abort", () => reject(signal.reason));
+        });
+        return Promise.race([answer, aborted]);
+      }
+    },
+  ],
+  [
+    "M3",
+    "exclusive for a request that was aborted",
+    class extends Exclusive {
+      async [ASYNC](request = {}) {
+        const exchange = this[EXCHANGE](request);
+        request.signal?.throwIfAborted();
+        return exchange;
+      }
+    },
+  ],
+  [
+    "M3",
+    "no copies where it may wait",
+    class extends Able {
+      async [ASYNC](request = {}) {
+        if (request.copy) throw refuse("UnsupportedError", "no copies are made");
+        return super[ASYNC](request);
+      }
+    },
+  ],
+  [
+    "M3",
+    "a copy is none where it may wait",
+    class extends Able {
+      async [ASYNC](request = {}) {
+        return super[ASYNC]({ ...request, copy: undefined });
+      }
+    },
+  ],
+  [
+    "M3",
+    "nothing to write to where it may wait",
+    class extends Right {
+      async [ASYNC](request = {}) {
+        if (request.writes) throw refuse("UnsupportedError", "it may not be written");
+        return super[ASYNC](request);
+      }
+    },
+  ],
   ["R1", "needs an argument", asking((request) => void request.copy)],
   [
     "R1",
@@ -351,6 +501,8 @@ export const BREAKS = [
     }),
   ],
   ["F1", "no list", said({ version: "1.0" })],
+  ["F1", "no pair", said({ version: [1] })],
+  ["F1", "three numbers", said({ version: [1, 1, 0] })],
   ["F1", "another version", said({ version: [2, 0] })],
   ["F2", "a type of its own", said({ device: { type: 2, id: 0, gpu: null } })],
   ["F2", "no id", said({ device: { type: 1, gpu: null } })],
@@ -370,8 +522,8 @@ export const BREAKS = [
   ["F7", "not where element 0 is", saying(() => ({ byteOffset: 0 }), Wide)],
   ["F8", "no capacity", said({ capacity: undefined })],
   ["F9", "a flag that there is not", said({ flags: 16 })],
+  ["F9", "a flag that 1.1 has not either", said({ version: [1, 1], flags: 16 })],
   ["F9", "a negative mask", said({ flags: -1 })],
-  ["F9", "padded, and a word wide", said({ flags: 4 })],
   ["F10", "no flush", said({ flush: undefined })],
   [
     "F10",
@@ -386,6 +538,7 @@ export const BREAKS = [
   ["F12", "a fraction", saying(({ capacity }) => ({ capacity: capacity + 0.5 }))],
   ["F12", "NaN", said({ byteOffset: Number.NaN })],
   ["F12", "too large", said({ strides: [2 ** 53, 1] })],
+  ["F13", "padded, and a word wide", said({ flags: 4 })],
   [
     "F13",
     "packed and strided",
@@ -426,6 +579,50 @@ export const BREAKS = [
       };
       return { shape: producer.shape };
     }),
+  ],
+  ["F15", "a fault that is no function", said({ fault: "none" })],
+  ["F15", "a fault on the CPU", said({ fault: () => null })],
+  [
+    "E2",
+    "a fault that needs this",
+    said({
+      fault() {
+        return this.flags ? null : null;
+      },
+    }),
+    { device: fakeDevice(), on: "gpu" },
+  ],
+  ...[
+    ["is undefined", () => Promise.resolve()],
+    ["is no promise", () => false],
+    ["rejects", () => Promise.reject(new Error("it failed"))],
+    ["is of elements that are well", async () => new Error("it failed")],
+    ["throws", () => JSON.parse("")],
+    ["never settles", () => new Promise(() => {}), { timeoutMs: 100 }],
+  ].map(([what, fault, options]) => [
+    "E2",
+    `a fault that ${what}`,
+    said({ fault }),
+    { device: fakeDevice(), on: "gpu", ...options },
+  ]),
+  [
+    "E2",
+    "a fault that nobody tells of after release()",
+    saying(({ release }) => {
+      let [settle, released] = [() => {}, false];
+      return {
+        fault: () =>
+          new Promise((resolve) => {
+            settle = () => resolve(null);
+            setTimeout(() => released || settle(), 5);
+          }),
+        release() {
+          released = true;
+          release();
+        },
+      };
+    }),
+    { device: fakeDevice(), on: "gpu", timeoutMs: 100 },
   ],
   ["S1", "elements behind the end", saying(({ capacity }) => ({ byteOffset: capacity }))],
   ["S1", "strides that leave the memory", saying(({ shape }) => ({ strides: shape.map(() => 9) }))],
@@ -476,6 +673,66 @@ export const BREAKS = [
       [EXCHANGE](request) {
         const place = { byteOffset: this.at, capacity: 65536 - this.at };
         return { ...super[EXCHANGE](request), ...place };
+      }
+    },
+  ],
+  [
+    "S5",
+    "capacity that is rounded up over the neighbour",
+    slabbed(4, ({ bytes }) => roundedUp(bytes, 16)),
+  ],
+  [
+    "S5",
+    "a neighbour counted because padTo asks for padding",
+    slabbed(16, ({ bytes }, { needs }) => roundedUp(bytes, needs?.padTo ?? 1)),
+  ],
+  [
+    "S9",
+    "capacity without elements behind the end",
+    saying(({ capacity, shape }) =>
+      shape.includes(0) ? { byteOffset: 99, capacity: 16 } : { capacity },
+    ),
+  ],
+  [
+    "S6",
+    "dirty padding of a pool that rounds up to 16",
+    class Rounding extends Right {
+      static pool = new Map();
+      constructor(wanted) {
+        super(wanted);
+        const { pool } = Rounding;
+        this.capacity = roundedUp(wanted.bytes.length, 16);
+        const idle = pool.get(this.capacity) ?? [];
+        pool.set(this.capacity, idle);
+        this.idle = idle;
+        this.data = idle.pop() ?? new Uint8Array(this.capacity);
+        this.data.set(wanted.bytes);
+      }
+      drop() {
+        if (--this.holds === 0) this.idle.push(this.data);
+      }
+    },
+  ],
+  [
+    "S6",
+    "dirty padding where padTo asks for some",
+    class Grown extends Right {
+      static old = [];
+      constructor(wanted) {
+        super(wanted);
+        this.dirt = Grown.old.findLast((bytes) => bytes.length >= 64);
+      }
+      drop() {
+        if (--this.holds === 0) Grown.old.push(this.data);
+      }
+      [EXCHANGE](request = {}) {
+        const exchange = super[EXCHANGE](request);
+        if (!request.needs?.padTo) return exchange;
+        const capacity = roundedUp(this.data.length, request.needs.padTo);
+        const data = new Uint8Array(capacity);
+        if (this.dirt) data.set(this.dirt.subarray(0, capacity));
+        data.set(this.data);
+        return { ...exchange, data, capacity, flags: 2 };
       }
     },
   ],
@@ -607,6 +864,32 @@ export const BREAKS = [
     }, Exclusive),
   ],
   [
+    "O7",
+    "holds that are counted before the request is read",
+    class extends Right {
+      [EXCHANGE](request = {}) {
+        const { holds } = this;
+        const { versions, device, copy } = request;
+        const exchange = super[EXCHANGE]({ versions, device, copy });
+        this.holds = holds + 1;
+        return exchange;
+      }
+    },
+  ],
+  [
+    "O7",
+    "a state that a second request overwrites",
+    class extends Right {
+      [EXCHANGE](request = {}) {
+        const { versions, device } = request;
+        this.now = super[EXCHANGE]({ versions, device });
+        if (!request.copy) return this.now;
+        this.now.release();
+        throw refuse("UnsupportedError", "no copies are made");
+      }
+    },
+  ],
+  [
     "D1",
     "a device that is another object",
     saying((exchange, request, { device }) =>
@@ -619,6 +902,15 @@ export const BREAKS = [
     "an error without a name",
     asking((_, { holds }) => {
       if (holds <= 0) throw new Error("gone");
+    }),
+  ],
+  [
+    "X3",
+    "the versions before a device without sense",
+    asking(({ versions, device } = {}) => {
+      if (Array.isArray(versions) && !versions.includes(1) && typeof device !== "object") {
+        throw refuse("UnsupportedError", "version 1 is what there is");
+      }
     }),
   ],
   [
@@ -637,6 +929,20 @@ export const BREAKS = [
     asking((_, { holds }) => {
       if (holds <= 0) throw refuse("ReleasedError", "it was released");
     }),
+  ],
+  [
+    "X2",
+    "a hold that was counted before the request was refused",
+    class extends Right {
+      check(request) {
+        try {
+          super.check(request);
+        } catch (error) {
+          if (error.name !== "ReleasedError") this.holds++;
+          throw error;
+        }
+      }
+    },
   ],
   [
     "X2",

@@ -27,10 +27,14 @@ export interface Fields {
   readonly from: number;
   readonly to: number;
   readonly flush: () => unknown;
+  /** null where there is none. */
+  readonly fault: (() => unknown) | null;
   readonly release: (wrote?: boolean) => unknown;
 }
 
 const MAX_NDIM = 64;
+/** The minor version of the text that this suite goes by. */
+const NEWEST = 1;
 
 /** Throws Broken("M2") for a promise, and M1 for what is no plain object. */
 export function checkObject(exchange: unknown): asserts exchange is Record<string, unknown> {
@@ -57,14 +61,15 @@ export function describe(
 ): Fields {
   checkObject(exchange);
   const { version, device, dtype, shape, strides, data, byteOffset, capacity, flags } = exchange;
-  const { flush, release } = exchange;
-  checkVersion(version);
+  const { flush, fault = null, release } = exchange;
+  const minor = checkVersion(version);
   if (typeof flush !== "function") broken("F10", `flush is ${show(flush)}`);
   if (typeof release !== "function") broken("F11", `release is ${show(release)}`);
   const gpu = deviceOf(device);
+  if (fault !== null && typeof fault !== "function") broken("F15", `fault is ${show(fault)}`);
+  if (fault !== null && !gpu) broken("F15", "fault() is there, though the tensor is on the CPU");
   const mask = whole("F9", "flags", flags, 0);
-  const newer = (version as number[])[1] !== 0;
-  if (mask > 15 && !newer) broken("F9", `flags are ${mask}: those above 8 mean nothing`);
+  if (mask > 15 && minor <= NEWEST) broken("F9", `flags are ${mask}: those above 8 mean nothing`);
   const kind = kindIn(dtype, wanted.kind);
   const dims = list("F4", "shape", shape, 0);
   if (dims.length > MAX_NDIM) broken("F4", `shape has ${dims.length} dimensions`);
@@ -75,9 +80,9 @@ export function describe(
   }
   const small = kind.bits < 8;
   const padded = (mask & 4) !== 0;
-  if (padded && !small) broken("F9", `flag 4 is set, though ${kind.name} has whole bytes`);
+  if (padded && !small) broken("F13", `flag 4 is set, though ${kind.name} has whole bytes`);
   if (small && !padded && steps) broken("F13", `packed ${kind.name} has strides ${show(steps)}`);
-  const bytes = bytesIn(data, gpu);
+  const { before, bytes } = bytesIn(data, gpu);
   const start = whole("F7", "byteOffset", byteOffset, 0);
   const own = whole("F8", "capacity", capacity, 0);
   const step = small && padded ? 8 : kind.bits;
@@ -86,17 +91,21 @@ export function describe(
   const most = places.reduce((a, b) => Math.max(a, b), -1);
   const from = start + Math.floor((least * step) / 8);
   const to = start + Math.ceil(((most + 1) * step) / 8);
-  if (places.length > 0 && (from < 0 || to > bytes)) {
+  if (places.length > 0 && (from < -before || to > bytes)) {
     broken("S1", `its elements are the bytes ${from} to ${to} of data, which has ${bytes}`);
   }
-  if (start + own < to) broken("S5", `capacity ${own} ends before the last element`);
-  if (places.length > 0 && start + own > bytes) {
-    broken("S5", `capacity ${own} from byte ${start} on leaves data, which has ${bytes}`);
+  if (places.length > 0 && start + own < to) {
+    broken("S5", `capacity ${own} ends before the last element`);
+  }
+  if (own > 0 && start + own > bytes) {
+    const rule = places.length > 0 ? "S5" : "S9";
+    broken(rule, `capacity ${own} from byte ${start} on leaves data, which has ${bytes}`);
   }
   return {
     ...{ kind, gpu, shape: dims, strides: steps, data: data as Fields["data"] },
     ...{ byteOffset: start, capacity: own, flags: mask, step, positions: places, from, to },
-    ...{ flush: flush as Fields["flush"], release: release as Fields["release"] },
+    ...{ flush: flush as Fields["flush"], fault: fault as Fields["fault"] },
+    release: release as Fields["release"],
   };
 }
 
@@ -140,11 +149,13 @@ export function overlap(a: Fields, b: Fields): boolean {
   return x.start + a.from < y.start + end(b) && y.start + b.from < x.start + end(a);
 }
 
-function checkVersion(version: unknown): void {
-  const [major, minor] = Array.isArray(version) ? version : [];
+/** The minor version. */
+function checkVersion(version: unknown): number {
+  const [major, minor] = Array.isArray(version) && version.length === 2 ? version : [];
   if (major !== 1 || !Number.isSafeInteger(minor) || minor < 0) {
-    broken("F1", `version is ${show(version)}, not [1, 0]`);
+    broken("F1", `version is ${show(version)}, not [1, ${NEWEST}]`);
   }
+  return minor;
 }
 
 function deviceOf(device: unknown): DeviceLike | null {
@@ -164,20 +175,24 @@ function kindIn(dtype: unknown, wanted: Kind): Kind {
   return kind ?? broken("F3", `dtype is ${said}, which is not ${wanted.name}`);
 }
 
-/** Bytes that `data` has. */
-function bytesIn(data: unknown, gpu: object | null): number {
+/** Bytes that `data` has from where `byteOffset` counts, and those before. */
+function bytesIn(data: unknown, gpu: object | null): { before: number; bytes: number } {
   if (typeof data !== "object" || data === null) broken("F6", `data is ${show(data)}`);
   if (gpu) {
     const { size } = data as BufferLike;
-    return typeof size === "number" ? size : broken("F6", "data is no GPUBuffer");
+    return {
+      before: 0,
+      bytes: typeof size === "number" ? size : broken("F6", "data is no GPUBuffer"),
+    };
   }
-  if (ArrayBuffer.isView(data)) return data.byteLength;
+  if (ArrayBuffer.isView(data)) return { before: 0, bytes: data.byteLength };
   const { memory, ptr } = data as Moving;
   const room = memory?.buffer?.byteLength;
   if (typeof room !== "number") {
     broken("F6", "data is no typed array, no DataView, and has no memory with a buffer");
   }
-  return room - whole("F6", "data.ptr", ptr, 0);
+  const before = whole("F6", "data.ptr", ptr, 0);
+  return { before, bytes: room - before };
 }
 
 function list(rule: string, field: string, value: unknown, least?: number): number[] {

@@ -4,13 +4,15 @@
  * | rules | why |
  * |---|---|
  * | M4 | a name |
- * | S4, T3 | what consumers may do, and must |
+ * | S4, T3, E3 | what consumers may do, and must |
+ * | E1, E4 | nobody can make another's work fail, or lose the device of a page |
  * | O3 | a producer that does not wait looks like one that does |
  * | O6, S7, N1 to N3 | what consumers do; tested in consumers.ts |
  * | D2 to D5 | what is not done, and the page's device |
  * | V1 | seen with R2 |
  */
 import * as holds from "./holds.js";
+import { later } from "./later.js";
 import { Book, Broken, broken, Ended, show, skip } from "./report.js";
 import * as requests from "./requests.js";
 import { EXCLUSIVE, expect, expectNow, type Held, type Subject, Trial } from "./trial.js";
@@ -19,11 +21,11 @@ import { DTYPES, type Kind, kindOf } from "./values.js";
 
 /** In the order of the text, which is that of the report. */
 const RULES = [
-  "M1 M2 M3 R1 R2 R3 R4 R5 R6 R7 F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14 S1 S2 S3 S5 S6 S8",
-  "T1 T2 T4 T5 O1 O2 O4 O5 D1 X1 X2 X3",
+  "M1 M2 M3 R1 R2 R3 R4 R5 R6 R7 F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14 F15 S1 S2 S3 S5 S6",
+  "S8 S9 T1 T2 T4 T5 E2 O1 O2 O4 O5 O7 D1 X1 X2 X3",
 ].flatMap((ids) => ids.split(" "));
 /** Those that one exchange shows, whose elements were read as it says. */
-const SEEN = "M2 F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 S1".split(" ");
+const SEEN = "M2 F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F15 S1".split(" ");
 
 type Check = (trial: Trial) => Promise<unknown>;
 
@@ -135,13 +137,16 @@ const CHECKS: readonly (readonly [string, Check, ...string[]])[] = [
   ["R4", requests.copies, "R1"],
   ["R5", requests.writing, "R1"],
   ["O4", holds.written, "R4", "R5", "T5"],
-  ["S5", holds.neighbours, "T5"],
-  ["S6", holds.padding],
+  ["S5", holds.neighbours, "T5", "R6"],
+  ["S6", holds.padding, "R6"],
   ["T4", holds.sharedFlush, "T5"],
   ["S2", holds.growing],
   ["X1", requests.afterRelease],
   ["X3", requests.order, "R2", "R3", "R7", "X1"],
-  ["M3", requests.later, "R1", "R2", "R3", "O1"],
+  ["X2", requests.nothingHeld, "X1", "X3"],
+  ["E2", holds.noFault],
+  ["O7", requests.reentered, "R1", "O1", "O2", "F14", "S3", "X2"],
+  ["M3", later, "R1", "R2", "R3", "R4", "R5", "O1", "X1", "X2"],
 ];
 
 /** What everything else is built on: exchanges, one after the other and at once, that are right. */

@@ -1,8 +1,8 @@
 /** What a producer makes of requests, one rule a function. */
 import { overlap } from "./fields.js";
-import { broken, isThenable, nameOf, show, skip } from "./report.js";
-import { EXCLUSIVE, expect, letGo, type Trial } from "./trial.js";
-import { EXCHANGE_ASYNC } from "./types.js";
+import { broken, nameOf, show, skip } from "./report.js";
+import { EXCLUSIVE, expect, letGo, type Subject, type Trial } from "./trial.js";
+import { EXCHANGE } from "./types.js";
 
 export async function optionalFields(trial: Trial): Promise<void> {
   const subject = await trial.make();
@@ -56,10 +56,12 @@ export async function usableAfterErrors(trial: Trial): Promise<void> {
   const hostile = ["versions", "device", "copy", "writes", "needs"].map((name) =>
     Object.defineProperty({}, name, { get, enumerable: true }),
   );
-  for (const request of [{ versions: [99] }, { versions: 1 }, { device: 5 }, ...hostile]) {
-    try {
-      trial.held(await trial.ask(subject, request), subject).release();
-    } catch {} // which error it is, is for other rules
+  const requests = [
+    ...[{ versions: [99] }, { versions: 1 }, { device: 5 }, { device: {} }, { copy: true }],
+    ...[{ copy: false, writes: true }, ...hostile],
+  ];
+  for (const request of requests) {
+    await tried(trial, subject, request);
     try {
       const held = await trial.hold(subject);
       await expect(held, subject, "X2");
@@ -68,6 +70,77 @@ export async function usableAfterErrors(trial: Trial): Promise<void> {
       broken("X2", `after a request that was refused, another one saw ${show(error)}`);
     }
   }
+}
+
+/** Asks, and releases what it gets; which error it is otherwise, is for other rules. */
+async function tried(trial: Trial, subject: Subject, request: object): Promise<void> {
+  try {
+    trial.held(await trial.ask(subject, request), subject).release(false);
+  } catch {}
+}
+
+/** A hold that an error left behind keeps a tensor alive that its user has let go of. */
+export async function nothingHeld(trial: Trial): Promise<void> {
+  if (!(await endsWithItsUser(trial, async () => {}))) skip("what was let go of cannot be told");
+  for (const request of [{ versions: [99] }, { versions: 1 }, { device: 5 }, { device: {} }]) {
+    const ends = await endsWithItsUser(trial, (subject) => tried(trial, subject, request));
+    if (!ends) broken("X2", "after a request that was refused, a hold is left");
+  }
+}
+
+/** Whether a tensor refuses requests once its user has let go of it, after `use`. */
+export async function endsWithItsUser(
+  trial: Trial,
+  use: (subject: Subject) => Promise<void>,
+): Promise<boolean> {
+  const subject = await trial.make();
+  (await trial.hold(subject)).release();
+  await use(subject);
+  if (!letGo(subject)) return false;
+  try {
+    const { release } = Object(await trial.ask(subject)) as { release?: () => void };
+    release?.();
+    return false;
+  } catch (error) {
+    return nameOf(error) === "ReleasedError";
+  }
+}
+
+/** A request whose getters ask the same producer in the middle of its answer. */
+export async function reentered(trial: Trial): Promise<void> {
+  const subject = await trial.make();
+  const plain = await trial.hold(subject);
+  const exclusive = plain.fields.flags & EXCLUSIVE;
+  plain.release();
+  for (const name of ["versions", "device", "copy", "writes", "needs"]) {
+    let inner: unknown;
+    const get = () => {
+      inner ??= subject.x[EXCHANGE]?.();
+      if (exclusive) (inner as { release(): void }).release();
+    };
+    if (typeof subject.x[EXCHANGE] !== "function") skip("it has only the method that may wait");
+    const request = Object.defineProperty({}, name, { get, enumerable: true });
+    const outer = await trial.hold(subject, request);
+    if (inner === outer.exchange) broken("O7", "two requests, one in the other, gave one object");
+    const first = inner && !exclusive ? trial.held(inner, subject) : undefined;
+    await expect(outer, subject, "O7");
+    first?.release();
+    await expect(outer, subject, "O7");
+    outer.release();
+  }
+  // Whoever lost count of the holds frees the memory with one of them.
+  if (exclusive) return;
+  let inner: unknown;
+  const request = {
+    get copy() {
+      inner ??= subject.x[EXCHANGE]?.();
+      return undefined;
+    },
+  };
+  const outer = await trial.hold(subject, request);
+  letGo(subject);
+  if (inner) trial.held(inner, subject).release();
+  await expect(outer, subject, "O7");
 }
 
 export async function needs(trial: Trial): Promise<void> {
@@ -136,50 +209,9 @@ export async function order(trial: Trial): Promise<void> {
   const device = {} as never; // of nobody
   const inOrder = async (rest: object) => {
     await trial.refused(subject, { ...rest, versions: "1" }, "TypeError");
+    await trial.refused(subject, { ...rest, versions: [99], device: 5 }, "TypeError");
     await trial.refused(subject, { ...rest, versions: [99] }, "UnsupportedError");
   };
   await inOrder({ device });
   if (letGo(subject)) await inOrder({});
-}
-
-export async function later(trial: Trial): Promise<void> {
-  const subject = await trial.make();
-  const { x } = subject;
-  if (typeof x[EXCHANGE_ASYNC] !== "function") skip("it has no method that may wait");
-  const ask = async (request?: unknown) => {
-    let promise: unknown;
-    try {
-      promise = x[EXCHANGE_ASYNC]?.(request);
-    } catch (error) {
-      broken("M3", `the method threw ${show(error)} and did not return a promise`);
-    }
-    return isThenable(promise) ? await promise : broken("M3", "the method returned no promise");
-  };
-  const rejected = async (request: unknown) => {
-    try {
-      const held = trial.held(await ask(request), subject);
-      held.release();
-    } catch (error) {
-      return error;
-    }
-    return broken("M3", "a promise that had to reject did not");
-  };
-  for (const request of [undefined, {}, { device: trial.device }, { versions: [99, 1] }]) {
-    const held = trial.held(await ask(request), subject);
-    await expect(held, subject, "M3");
-    held.release();
-  }
-  const refusal = nameOf(await rejected({ versions: [99] }));
-  if (refusal !== "UnsupportedError") broken("M3", `version 99 was refused by ${refusal}`);
-  const reason = new Error("no longer wanted");
-  if ((await rejected({ signal: AbortSignal.abort(reason) })) !== reason) {
-    broken("M3", "what was aborted is not rejected with the signal's reason");
-  }
-  if (!trial.device) return;
-  try {
-    const held = trial.held(await ask({ device: null }), subject);
-    await expect(held, subject, "M3");
-  } catch (error) {
-    if (nameOf(error) !== "DeviceError") throw error;
-  }
 }

@@ -168,6 +168,27 @@ export function flush({ fields }: Held): void {
   if (isThenable(result)) broken(gpu ? "T1" : "T2", "flush() returned a promise");
 }
 
+/**
+ * Whether an exchange says that all went well with its elements, as it must of those that the suite
+ * has made: the promise of it is awaited by the caller, after a release if it likes.
+ */
+export function well({ fields }: Held): Promise<void> {
+  const { fault } = fields; // F15: as a function, which needs no `this`
+  let result: unknown;
+  try {
+    result = fault ? fault() : null;
+  } catch (error) {
+    broken("E2", `fault() threw ${show(error)}`);
+  }
+  if (result !== null && !isThenable(result)) broken("E2", `fault() returned ${show(result)}`);
+  return Promise.resolve(result).then(
+    (error) => {
+      if (error !== null) broken("E2", `fault() gave ${show(error)} for elements that are well`);
+    },
+    (error) => broken("E2", `the promise of fault() was rejected with ${show(error)}`),
+  );
+}
+
 /** Flushes, reads and compares; `rule` is broken if they differ, by default as `blame` finds. */
 export async function expect(held: Held, { values }: Subject, rule?: string): Promise<void> {
   flush(held);
