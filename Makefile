@@ -97,7 +97,7 @@ demo: $(NEEDS_$(PAGE)) site chromium ## Use: NumPy -> JS -> GPU -> NumPy in head
 test: ## Test: the tests, but for those of notebooks and other browsers
 	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
 	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(NEEDS_arrow) $(LIBRARIES) \
-	  $(PYPI_WHEELS) $(PATCHED) $(EXAMPLE) package site
+	  $(PYPI_WHEELS) $(PATCHED) $(EXAMPLE) $(RUNTIMES) package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
 	  test-asan test-browser test-native test-js test-package
 
@@ -224,7 +224,9 @@ fuzz: $(FUZZERS) $(FUZZ)/hostile.so $(ASAN) $(FAULTS) ## Test: tries to break it
 fuzz-js: site chromium ## Test: the same for JavaScript and WebGPU: calls that fail, a model, cycles
 	@$(SUITE) $(PYTHON_BIN)/python tests/fuzz/js/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-test-js: $(if $(READY),,$(LIBRARIES) $(EXAMPLE) site) ## Test: TypeScript, in Node
+# Without a driver for Vulkan the cases for the GPU are skipped.
+test-js: $(if $(READY),,$(LIBRARIES) $(EXAMPLE) $(RUNTIMES) site) ## Test: TypeScript, and WebGPU on Dawn, in Node
+	@$(TOOLCHAIN)/need.sh libvulkan swiftshader && export WEBGPU=required || echo "[skip] GPU cases in Node"
 	$(SUITE) node --test $(JS_TESTS)
 
 test-package: $(if $(READY),,$(LIBRARIES) package site chromium) ## Test: the npm package, from its tarball

@@ -63,11 +63,17 @@ async function load() {
     import("/libraries/jax.mjs"),
     import("/libraries/three.mjs"),
   ]);
-  const renderer = new THREE.WebGPURenderer({ canvas: new OffscreenCanvas(8, 8) });
-  const device = await shareDevice({ ort, tf, jax, three: renderer });
+  const renderer = rendererOf(THREE);
+  const device = await shareDevice({ ort, tf, jax, ...(renderer && { three: renderer }) });
   const adapter = await navigator.gpu.requestAdapter();
   const foreign = await adapter.requestDevice({ label: "foreign" });
   return { device, ort, tf, jax, THREE, renderer, foreign };
+}
+
+/** null where no page is. */
+function rendererOf(THREE) {
+  if (!globalThis.OffscreenCanvas) return null;
+  return new THREE.WebGPURenderer({ canvas: new OffscreenCanvas(8, 8) });
 }
 
 /** A tensor of an array's elements on a device; `options` as for `fromTypedArray`. */

@@ -2,6 +2,7 @@
 // Answers are lines that begin with a mark; what else is printed is the log.
 import process from "node:process";
 import { createInterface } from "node:readline";
+import { where } from "./where.mjs";
 
 const MARK = "@answer ";
 
@@ -14,34 +15,7 @@ process.on("uncaughtException", complain);
 /** Those since the last call of it. */
 const complaints = () => caught.splice(0);
 
-/** What the compiler of shaders says of no shader: each implementation of WebGPU has its own. */
-async function compiler(adapter) {
-  const device = await adapter.requestDevice();
-  device.pushErrorScope("validation");
-  const module = device.createShaderModule({ code: "nonsense" });
-  const { messages } = await module.getCompilationInfo();
-  await device.popErrorScope();
-  device.destroy();
-  return messages.map(({ message }) => message).join("\n");
-}
-
-/** The runtime and its WebGPU, by their own words. */
-async function where() {
-  const adapter = await navigator.gpu?.requestAdapter();
-  const { vendor, architecture, device, description, isFallbackAdapter } = adapter?.info ?? {};
-  const limits = {};
-  for (const name in adapter?.limits) limits[name] = adapter.limits[name];
-  return {
-    agent: navigator.userAgent,
-    webgpu: [vendor, architecture, description].filter(Boolean).join(" "),
-    compiler: adapter ? await compiler(adapter) : "",
-    features: [...(adapter?.features ?? [])],
-    limits,
-    adapter: adapter ? { vendor, architecture, device, description, isFallbackAdapter } : null,
-  };
-}
-
-/** Answers calls of these functions, and of the two above, until nobody asks any more. */
+/** Answers calls of these functions, of `where` and of `complaints`, until nobody asks any more. */
 export async function answer(functions) {
   const offered = { ...functions, where, complaints };
   for await (const line of createInterface({ input: process.stdin })) {

@@ -1,33 +1,34 @@
 // What Node lacks of what the cases find in a page: WebGPU, which is Dawn's, paths from the site's
-// root, events of the global scope, and ImageData. `node --import`, with the environment of runtime.py.
-import { existsSync, realpathSync } from "node:fs";
-import { registerHooks } from "node:module";
-import { join } from "node:path";
+// root, events of the global scope, and ImageData. `node --import`, with the environment of
+// runtime.py; tests/js/webgpu.test.mjs imports it into `node --test`.
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import * as nodeModule from "node:module";
 import process from "node:process";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileOf, resolve } from "./paths.mjs";
 
-const { PAGE_URL, PAGE_ROOT, PAGE_WEBGPU } = process.env;
+const { PAGE_URL, PAGE_WEBGPU } = process.env;
 
-/** Where the server has a file; null for what is none of its. */
-function fileOf(path) {
-  const folder = path.startsWith("/tests/") ? PAGE_ROOT : join(PAGE_ROOT, "build", "site");
-  const file = join(folder, path.replace(/[?#].*/, ""));
-  return existsSync(file) ? realpathSync(file) : null;
-}
-
-registerHooks({
-  resolve(specifier, context, next) {
-    const path = specifier.startsWith(PAGE_URL) ? specifier.slice(PAGE_URL.length - 1) : specifier;
-    const file = path.startsWith("/") ? fileOf(path) : null;
-    if (file === null) return next(specifier, context);
-    return { url: pathToFileURL(file).href, format: "module", shortCircuit: true };
-  },
-});
+// Node 20 has only the hooks of threads, which newer Nodes give up.
+if (nodeModule.registerHooks) nodeModule.registerHooks({ resolve });
+else nodeModule.register("./paths.mjs", import.meta.url);
 
 globalThis.location = new URL(PAGE_URL);
 const { fetch } = globalThis;
-globalThis.fetch = (what, options) =>
-  fetch(typeof what === "string" ? new URL(what, PAGE_URL) : what, options);
+
+/** Files come without the server, where there is one; modules look for their own by file: URLs. */
+globalThis.fetch = async (what, options) => {
+  if (typeof what !== "string" && !(what instanceof URL)) return fetch(what, options);
+  const url = new URL(what, PAGE_URL);
+  const file =
+    url.protocol === "file:" && existsSync(url)
+      ? fileURLToPath(url)
+      : fileOf(url.href.replace("file://", ""));
+  if (file === null) return fetch(url, options);
+  const type = file.endsWith(".wasm") ? "application/wasm" : "application/octet-stream";
+  return new Response(await readFile(file), { headers: { "Content-Type": type } });
+};
 const events = new EventTarget();
 for (const name of ["addEventListener", "removeEventListener", "dispatchEvent"]) {
   globalThis[name] = events[name].bind(events);
@@ -48,4 +49,5 @@ globalThis.ImageData = class ImageData {
 
 const { create, globals } = await import(pathToFileURL(PAGE_WEBGPU).href);
 Object.assign(globalThis, globals);
+globalThis.navigator ??= { userAgent: `Node.js/${process.versions.node.split(".")[0]}` }; // Node 20
 Object.defineProperty(navigator, "gpu", { value: create([]), configurable: true });

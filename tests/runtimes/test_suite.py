@@ -11,7 +11,12 @@ import pytest
 from conftest import SUITES
 from runtime import DENO_OPTIONS, ROOT, SWIFTSHADER, deno_program, node_program
 
-FILES = sorted(str(path) for path in (ROOT / "tests" / "js").glob("*.test.mjs"))
+# Without those that bring a WebGPU of their own: the same cases are in test_webgpu.py.
+FILES = sorted(
+    str(path)
+    for path in (ROOT / "tests" / "js").glob("*.test.mjs")
+    if path.name != "webgpu.test.mjs"
+)
 
 
 def run(config: pytest.Config, name: str, *command: str | Path) -> list[int]:
