@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import dlpack_web as dlw
+from dlpack_web import _core
 
 DTYPES = json.loads((Path(__file__).parents[1] / "dtypes.json").read_text("utf-8"))
+UNDER_ASAN = "/asan/" in str(_core.__file__)
 IN_PYODIDE = sys.platform == "emscripten"
 # NumPy before 2.1 speaks DLPack before 1.0: no versions, no copy=, nothing read-only.
 OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.1.0"
@@ -31,6 +33,19 @@ def run(coroutine):
     except StopIteration as done:
         return done.value
     raise AssertionError("it waits")
+
+
+def settle(live):
+    """As many tensors live. A collection takes a second beside pandas under ASan, so that it
+    is for those in cycles."""
+    if dlw.live_tensors() != live:
+        gc.collect()
+    assert dlw.live_tensors() == live, "a managed tensor leaked"
+
+
+def examples(count):
+    """How many examples Hypothesis tries: under ASan each takes ten times as long."""
+    return count // 5 if UNDER_ASAN else count
 
 
 def pytest_generate_tests(metafunc):
@@ -58,8 +73,7 @@ def _nothing_leaks():
     """Every test leaves as many live tensors as it found."""
     before = dlw.live_tensors()
     yield
-    gc.collect()
-    assert dlw.live_tensors() == before, "a managed tensor leaked"
+    settle(before)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import OLD_NUMPY, needs_new_numpy
+from conftest import OLD_NUMPY, examples, needs_new_numpy, settle
 
 import dlpack_web as dlw
 
@@ -189,8 +189,7 @@ def told(make, array):
     try:
         tensor = make(array)
     except (BufferError, TypeError, ValueError) as error:
-        gc.collect()
-        assert dlw.live_tensors() == live
+        settle(live)
         text = re.sub(r"\bAsked\b|\bnumpy\.ndarray\b|\bndarray\b", "array", str(error))
         return type(error), text.replace("test_ndarray.array", "array")
     with tensor:
@@ -200,7 +199,7 @@ def told(make, array):
         return tensor.shape, steps, tensor.dtype, tensor.read_only, first
 
 
-@hypothesis.settings(max_examples=1500, deadline=None, derandomize=True)
+@hypothesis.settings(max_examples=examples(1500), deadline=None, derandomize=True)
 @hypothesis.given(arrays(), st.sampled_from([dlw.from_dlpack, dlw.from_buffer]))
 def test_an_array_says_what_its_buffer_or_capsule_says(array, make):
     assert type(array) is np.ndarray

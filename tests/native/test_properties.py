@@ -6,7 +6,7 @@ from ctypes import byref, c_void_p, py_object
 import numpy as np
 import pytest
 from bridge import lend
-from conftest import DTYPES, arrays_of
+from conftest import DTYPES, arrays_of, examples
 from forge import (
     READ_ONLY,
     SUBBYTE_PADDED,
@@ -23,7 +23,9 @@ from dlpack_web import _core
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis has a native part")
 st = hypothesis.strategies
-settings = hypothesis.settings(max_examples=300, deadline=None, derandomize=True)
+settings = hypothesis.settings(
+    max_examples=examples(300), deadline=None, derandomize=True
+)
 
 SUB_BYTE = [row for row in DTYPES if row["bits"] < 8]
 NUMPYS = [row["name"] for row in DTYPES if row["numpy"] == "numpy"]
@@ -181,7 +183,7 @@ def follow(tensor, way, said):
     return result, False, said
 
 
-@hypothesis.settings(settings, max_examples=1000)
+@hypothesis.settings(settings, max_examples=examples(1000))
 @hypothesis.given(producers(), WAYS, st.randoms(use_true_random=False))
 def test_any_tensor_means_the_same_by_any_way(producer, ways, random):
     flags = 0 if producer.flavour is Legacy else producer.managed.flags
