@@ -81,6 +81,7 @@ message
         "image_errors.mjs",
         "mishap_cases.mjs",
         "realm_cases.mjs",
+        "record_cases.mjs",
         "shader_cases.mjs",
     ],
 )

@@ -11,6 +11,7 @@ const CASES = [
   "fault_cases",
   "gpu_cases",
   "mishap_cases",
+  "record_cases",
   "shader_cases",
 ];
 /** Those of libraries, which take Node's `process` for a reason not to look for WebGPU. */

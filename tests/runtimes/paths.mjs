@@ -19,10 +19,18 @@ export function fileOf(specifier) {
   return existsSync(file) ? realpathSync(file) : null;
 }
 
+/** Marks the modules below /js-source/: the library once more, which a page has there by its URLs. */
+const AGAIN = "?again";
+
 /** A module hook of Node. A query makes another copy of a module, as it does in a page. */
 export function resolve(specifier, context, next) {
+  const { parentURL } = context;
+  if (specifier.startsWith(".") && parentURL?.endsWith(AGAIN)) {
+    const url = new URL(specifier, parentURL).href + AGAIN;
+    return { url, format: "module", shortCircuit: true };
+  }
   const file = fileOf(specifier);
   if (file === null) return next(specifier, context);
-  const [query = ""] = /\?.*/.exec(specifier) ?? [];
+  const [query = specifier.startsWith("/js-source/") ? AGAIN : ""] = /\?.*/.exec(specifier) ?? [];
   return { url: pathToFileURL(file).href + query, format: "module", shortCircuit: true };
 }

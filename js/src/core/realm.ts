@@ -1,7 +1,7 @@
 import { DLPackError } from "./errors.js";
 
 /** Of the layout of what copies share; another one's is not to be touched. */
-const VERSION = 2;
+const VERSION = 3;
 const KEY = Symbol.for("dlpack-web");
 
 interface Realm {

@@ -43,7 +43,7 @@ export class GpuSink implements Sink {
     const handle = allocate(record, bytesOf(type, size), { used: size * type.step });
     const sink = new GpuSink(handle, shape, type);
     try {
-      await ask(record, [sink.#slot.made]);
+      await ask(record, [sink.#slot.facts.making]);
       return sink;
     } catch (error) {
       sink.drop();

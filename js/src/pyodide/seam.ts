@@ -203,7 +203,8 @@ export class PythonSeam {
   isPooled(address: number): boolean {
     const tensor = this.tensorAt(address);
     try {
-      return slotOf(tensor._handle).own;
+      const { origin, taken } = slotOf(tensor._handle).facts;
+      return origin === "tensors" && !taken;
     } finally {
       tensor.release();
     }

@@ -10,12 +10,13 @@ import {
   checkRowMajor,
   checkUsage,
   copyOf,
-  type LiveSlot,
+  extentOf,
   releaseSlot,
   roundUp,
   slotOf,
   slotOn,
 } from "./buffers.js";
+import type { Extent } from "./record.js";
 import type { DeviceRecord } from "./state.js";
 import type { Binding, Scalar } from "./wgsl.js";
 
@@ -29,8 +30,8 @@ export interface Bound {
     readonly offset: number;
     readonly size: number;
   };
-  /** The slot that is bound. */
-  readonly slot: LiveSlot;
+  /** The elements that are bound. */
+  readonly extent: Extent;
   /** A slot to give back after the submit, 0 if there is none. */
   readonly temporary: number;
   /** Whether the shader may write to it. */
@@ -160,7 +161,8 @@ export function bind(
   const written = type === "storage" || type === undefined;
   const resource = { buffer: slot.buffer, offset, size };
   const aside = !bindable || size > capacityOf(arg);
-  return { resource, slot, temporary: 0, written, back: null, aside };
+  const extent = extentOf(arg);
+  return { resource, extent, temporary: 0, written, back: null, aside };
 }
 
 /** The end of a message: how to make a tensor of it. */
@@ -219,9 +221,10 @@ function bindAside(
     }
   }
   const temporary = copyOf(arg, { padTo: roundUp(size, 16) });
-  const slot = slotOf(temporary);
-  const resource = { buffer: slot.buffer, offset: 0, size };
-  return { resource, slot, temporary, written, back: written ? arg : null, aside: false };
+  const { facts } = slotOf(temporary);
+  const resource = { buffer: facts.buffer, offset: 0, size };
+  const extent = { facts, start: 0, end: arg.nbytes };
+  return { resource, extent, temporary, written, back: written ? arg : null, aside: false };
 }
 
 /** A number for the uniform that the shader declares, in a buffer until the submit. */
@@ -246,15 +249,16 @@ function bindNumber(
     throw new RangeError(`binding ${index}: ${value} is no ${declared.scalar}`);
   }
   const temporary = allocate(record, data.byteLength);
-  const slot = slotOf(temporary);
+  const { facts } = slotOf(temporary);
   try {
-    record.device.gpu.queue.writeBuffer(slot.buffer, 0, data);
+    record.device.gpu.queue.writeBuffer(facts.buffer, 0, data);
   } catch (error) {
     releaseSlot(temporary);
     throw error;
   }
-  const resource = { buffer: slot.buffer, offset: 0, size: 16 };
-  return { resource, slot, temporary, written: false, back: null, aside: false };
+  const resource = { buffer: facts.buffer, offset: 0, size: 16 };
+  const extent = { facts, start: 0, end: 16 };
+  return { resource, extent, temporary, written: false, back: null, aside: false };
 }
 
 /**

@@ -14,7 +14,8 @@ import { type Described, type Place, type Storage, unclonable } from "../core/st
 import { checkSubByte, Tensor } from "../core/tensor.js";
 import { count, useDevice } from "./device.js";
 import { checkAlive, nameOf, operate } from "./faults.js";
-import { type DeviceRecord, type Outcome, type Slot, state } from "./state.js";
+import { agree, type BufferRecord, type Extent, isSound, newRecord, recordOf } from "./record.js";
+import { type DeviceRecord, type Slot, state } from "./state.js";
 import { forgetMasks, maskTail } from "./tails.js";
 
 /** `GPUBufferUsage`, which is a global only where WebGPU is. */
@@ -50,41 +51,47 @@ function emptySlot(generation: number): Slot {
   return {
     buffer: null,
     record: null,
+    facts: null,
     refs: 0,
     generation,
     release: null,
-    own: false,
     used: 0,
     end: 0,
-    made: null,
-    outcome: null,
   };
 }
 
 /** Enters a buffer into the table, with one reference; returns its handle. */
 export function addSlot(
   record: DeviceRecord,
-  buffer: GPUBuffer,
-  facts: Partial<Pick<Slot, "release" | "own" | "used" | "end" | "made" | "outcome">> = {},
+  facts: BufferRecord,
+  more: Partial<Pick<Slot, "release" | "used" | "end">> = {},
 ): number {
   const { slots, freeSlots } = state;
   if (slots.length === 0) slots.push(emptySlot(0));
   const index = freeSlots.pop() ?? slots.length;
   if (index >= MAX_SLOTS) throw new DLPackError(`more than ${MAX_SLOTS} GPU tensors at once`);
   const generation = slots[index]?.generation ?? 0;
-  const { release = null, own = false, made = null, outcome = null } = facts;
-  const { used = buffer.size, end = buffer.size } = facts;
-  slots[index] = { buffer, record, refs: 1, generation, release, own, used, end, made, outcome };
+  const { buffer } = facts;
+  const { release = null, used = buffer.size, end = buffer.size } = more;
+  slots[index] = { buffer, record, facts, refs: 1, generation, release, used, end };
+  facts.holds++;
   return (index | (generation << SLOT_BITS)) >>> 0;
 }
 
 /** A slot that holds a buffer. */
-export type LiveSlot = Slot & { readonly buffer: GPUBuffer; readonly record: DeviceRecord };
+export type LiveSlot = Slot & {
+  readonly buffer: GPUBuffer;
+  readonly record: DeviceRecord;
+  readonly facts: BufferRecord;
+};
 
 /** The slot of a handle; throws ReleasedError for a stale or forged one. */
 export function slotOf(handle: number): LiveSlot {
   const slot = state.slots[handle & (MAX_SLOTS - 1)];
-  if (slot?.buffer && slot.generation === handle >>> SLOT_BITS) return slot as LiveSlot;
+  if (slot?.facts && slot.generation === handle >>> SLOT_BITS) {
+    agree(slot.facts);
+    return slot as LiveSlot;
+  }
   throw new ReleasedError(`GPU handle 0x${handle.toString(16)} is not (or no longer) in use`, {
     given: handle,
   });
@@ -102,55 +109,47 @@ export function releaseSlot(handle: number): void {
   try {
     const slot = slotOf(handle);
     if (--slot.refs > 0) return;
-    const { release, own, buffer, record, made } = slot;
+    const { release, record, facts } = slot;
     const index = handle & (MAX_SLOTS - 1);
     const generation = slot.generation + 1;
     state.slots[index] = emptySlot(generation);
     // A slot whose generations are used up is given up, so that no old handle is ever valid again.
     if (generation <= MAX_GENERATION) state.freeSlots.push(index);
-    if (own) giveBack(record, buffer, made);
-    else release?.();
+    if (--facts.holds === 0) letGo(record, facts);
+    release?.();
   } catch (error) {
     console.error(error);
   }
 }
 
-/** What is not known yet of making buffers that wait in a pool. */
-const making = new WeakMap<GPUBuffer, Outcome>();
-
-/** To the pool, unless it is known to be no buffer at all. */
-function giveBack(record: DeviceRecord, buffer: GPUBuffer, made: Outcome | null): void {
-  if (record.lost !== null) return;
-  if (made?.fault) {
-    buffer.destroy();
-    return;
+/** What becomes of a buffer that no tensor has any more. */
+function letGo(record: DeviceRecord, facts: BufferRecord): void {
+  const { buffer, origin, taken } = facts;
+  if (origin === "others")
+    facts.work = []; // its owner goes on with it
+  else if (origin === "single") buffer.destroy();
+  else if (record.lost !== null || taken) return;
+  else if (!isSound(facts)) buffer.destroy();
+  else {
+    facts.work = []; // the next tensor writes all that it shows
+    record.pool.give(facts);
   }
-  if (made !== null) making.set(buffer, made);
-  record.pool.give(buffer);
 }
 
-/** An idle buffer, and what is not known of it yet; none that could not be made. */
-function takeIdle(record: DeviceRecord, size: number, usage: number) {
+/** An idle buffer that is sound as far as is known. */
+function takeIdle(record: DeviceRecord, size: number): BufferRecord | undefined {
   for (;;) {
-    const buffer = record.pool.take(size, usage);
-    if (buffer === undefined) return undefined;
-    const made = making.get(buffer) ?? null;
-    if (!made?.fault) return { buffer, made: made?.fault === null ? null : made };
-    buffer.destroy();
+    const facts = record.pool.take(size, "tensors");
+    if (facts === undefined) return facts;
+    const { taken, buffer } = agree(facts);
+    if (isSound(facts) && !taken) return facts;
+    if (!taken) buffer.destroy();
   }
 }
 
 // --- making buffers --------------------------------------------------------------------------------
 
-/** How many bytes of a pooled buffer may be something else than 0. */
-const filled = new WeakMap<GPUBuffer, number>();
 const ZEROS = new Uint8Array(1 << 12);
-
-/** Somebody may have written up to that byte of a buffer. */
-export function markWritten(buffer: GPUBuffer, end: number): void {
-  const known = filled.get(buffer);
-  if (known !== undefined && known < end) filled.set(buffer, end);
-}
 
 /** Options of {@link allocate}. */
 export interface AllocateOptions {
@@ -191,35 +190,35 @@ export function allocate(
     );
   }
   const words = roundUp(nbytes, 4);
-  const idle = takeIdle(record, size, usage);
-  if (idle !== undefined) {
-    const { buffer, made } = idle;
-    const dirty = filled.get(buffer) as number;
-    try {
-      if (zeros && dirty > 0) clear(gpu, buffer);
-      else clearBehind(gpu, buffer, words, dirty);
-    } catch (error) {
-      buffer.destroy();
-      throw error;
-    }
-    filled.set(buffer, words);
-    return addSlot(record, buffer, { own: true, used, made, outcome: made });
-  }
-  const pooled = usage === DEFAULT_USAGE;
+  let facts = usage === DEFAULT_USAGE ? takeIdle(record, size) : undefined;
+  if (facts === undefined) facts = makeBuffer(record, size, usage);
+  else reset(gpu, facts, words, zeros);
+  facts.dirty = words;
+  return addSlot(record, facts, { used });
+}
+
+/** A fresh buffer, all zeros; that it cannot be had is told later. */
+function makeBuffer(record: DeviceRecord, size: number, usage: number): BufferRecord {
+  const { gpu } = record.device;
   const { result: buffer, outcome } = operate(
     record,
     { what: `createBuffer for ${size} bytes`, filters: isRisky(size, usage) ? MAKING : [] },
     () => gpu.createBuffer({ size, usage }),
   );
-  if (pooled) filled.set(buffer, words);
-  const handle = addSlot(
-    record,
-    buffer,
-    pooled ? { own: true, used } : { used, release: () => buffer.destroy() },
-  );
-  const slot = slotOf(handle);
-  slot.made = slot.outcome = outcome;
-  return handle;
+  record.pool.created++;
+  const origin = usage === DEFAULT_USAGE ? "tensors" : "single";
+  return newRecord(buffer, origin, { making: outcome });
+}
+
+/** Makes 0 what the last tensor left in an idle buffer: behind `words`, or all of it. */
+function reset(gpu: GPUDevice, { buffer, dirty }: BufferRecord, words: number, all: boolean): void {
+  try {
+    if (all && dirty > 0) clear(gpu, buffer);
+    else clearBehind(gpu, buffer, words, dirty);
+  } catch (error) {
+    buffer.destroy();
+    throw error;
+  }
 }
 
 /** All zeros; a command of its own costs more than to write a few. */
@@ -241,27 +240,33 @@ function clearBehind(gpu: GPUDevice, buffer: GPUBuffer, words: number, dirty: nu
   }
 }
 
-/** What is still to be known of the making of a buffer: nothing can be written into an invalid one. */
-export function afterMaking({ made }: Slot): readonly (Outcome | null)[] {
-  return made !== null && made.fault !== null ? [made] : [];
-}
-
 /**
  * The buffer of a tensor, for others. Who takes it may keep it, so that it is never used for
  * another tensor, nor destroyed: the garbage collector does that.
  */
 export function bufferOf(tensor: Tensor): GPUBuffer {
-  const slot = slotOf(tensor._handle);
-  if (slot.own) {
-    (slot as Slot).own = false;
-    slot.record.taken++;
+  const { facts, record } = slotOf(tensor._handle);
+  if (!facts.taken && facts.origin === "tensors") {
+    facts.taken = true;
+    record.taken++;
   }
-  return slot.buffer;
+  return facts.buffer;
 }
 
 /** The same for those who only read it, and not any more once the tensor is released. */
 export function lentBufferOf(tensor: Tensor): GPUBuffer {
   return slotOf(tensor._handle).buffer;
+}
+
+/** The bytes from a tensor's first element to its last. */
+export function extentOf(tensor: Described): Extent {
+  const { facts } = slotOf(tensor._handle);
+  const { _start, _strides } = tensor;
+  if (_strides === null) {
+    return { facts, start: Math.floor(_start), end: Math.floor(_start) + tensor.nbytes };
+  }
+  const { start, bytes } = spanOf(tensor._type, tensor._shape, _strides, _start);
+  return { facts, start, end: start + bytes };
 }
 
 /** Implements the `capacity` of an exchange. What is behind a view may be elements of others. */
@@ -337,7 +342,8 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Te
   const capacity = checkCount("capacity", options.capacity ?? padding);
   const used = strides === null ? start + sizeOf(shape) * dtype.step : start + bytes;
   const end = Math.max(start + bytes, byteOffset + Math.min(capacity, rest));
-  const handle = addSlot(record, buffer, { release: options.release ?? null, used, end });
+  const facts = recordOf(buffer);
+  const handle = addSlot(record, facts, { release: options.release ?? null, used, end });
   return tensorOfSlot(handle, byteOffset, dtype, shape, options.readOnly === true, strides);
 }
 
@@ -438,7 +444,7 @@ export function copyOf(tensor: Described, options: AllocateOptions): number {
   const used = tensor.size * tensor._type.step;
   const handle = allocate(record, tensor.nbytes, { ...options, usage, used });
   try {
-    copyInto(tensor, slotOf(handle), 0);
+    copyInto(tensor, slotOf(handle).facts, 0);
     return handle;
   } catch (error) {
     releaseSlot(handle);
@@ -450,27 +456,26 @@ export function copyOf(tensor: Described, options: AllocateOptions): number {
  * Copies a tensor's elements into a buffer of the same device, whose last word of them is padding
  * behind them. What else is in theirs comes along, and is made 0.
  */
-export function copyInto(tensor: Described, target: LiveSlot, offset: number): void {
+export function copyInto(tensor: Described, target: BufferRecord, offset: number): void {
   const { nbytes, _start } = tensor;
   if (nbytes === 0) return;
-  const source = slotOf(tensor._handle);
-  const { record } = source;
+  const { record, buffer: source } = slotOf(tensor._handle);
   const { gpu } = record.device;
+  const { buffer } = target;
   count(record, "copied", nbytes);
   const { outcome } = operate(
     record,
     {
       what: `copying ${tensor.toString()}`,
-      reads: [source],
-      writes: [target],
-      fresh: offset === 0 && tensor.size * tensor._type.step >= target.used,
-      after: afterMaking(target),
+      reads: [extentOf(tensor)],
+      writes: [{ facts: target, start: offset, end: offset + nbytes }],
+      fresh: true,
       filters: ["validation"],
     },
     () => {
       const encoder = gpu.createCommandEncoder();
-      encoder.copyBufferToBuffer(source.buffer, _start, target.buffer, offset, roundUp(nbytes, 4));
-      if (nbytes % 4 !== 0) maskTail(gpu, encoder, target.buffer, offset, nbytes);
+      encoder.copyBufferToBuffer(source, _start, buffer, offset, roundUp(nbytes, 4));
+      if (nbytes % 4 !== 0) maskTail(gpu, encoder, buffer, offset, nbytes);
       gpu.queue.submit([encoder.finish()]);
     },
   );

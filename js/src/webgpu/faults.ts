@@ -5,7 +5,15 @@
  */
 import { DeviceError, DeviceLostError } from "../core/errors.js";
 import type { GPUError } from "../core/globals.js";
-import { type DeviceRecord, type Fault, type Outcome, type Slot, state } from "./state.js";
+import {
+  type Extent,
+  type Fault,
+  isOpen,
+  type Outcome,
+  openOutcomes,
+  setOutcome,
+} from "./record.js";
+import { type DeviceRecord, state } from "./state.js";
 
 /** How long a fault waits for a reader before it is told to a listener. */
 const GRACE_MS = 1000;
@@ -44,10 +52,10 @@ export type ErrorFilter = "validation" | "out-of-memory" | "internal";
 export interface Operation {
   /** Names it in messages: `kernel "blur"`, `reading …`. */
   readonly what: string;
-  /** Whose elements it reads. */
-  readonly reads?: readonly Slot[];
-  /** Whose elements it writes; with `fresh` all of them, so that what was there is of no interest. */
-  readonly writes?: readonly Slot[];
+  /** What it reads. */
+  readonly reads?: readonly Extent[];
+  /** What it writes; with `fresh` all of it, so that what was there is of no interest. */
+  readonly writes?: readonly Extent[];
   readonly fresh?: boolean;
   /** What else it builds on: the compiling of its shader. */
   readonly after?: readonly (Outcome | null)[];
@@ -75,7 +83,7 @@ export function calledAt<R>(number: number | undefined, block: () => R): R {
 let collector: Outcome[] | null = null;
 
 /**
- * Runs WebGPU calls and keeps what the GPU says of them with the slots that they write.
+ * Runs WebGPU calls and keeps what the GPU says of them with the bytes that they write.
  *
  * @returns what `calls` returns, and the outcome; null where there is nothing that could go wrong
  */
@@ -97,7 +105,7 @@ export function operate<R>(
   // The last is asked first: want of memory comes before the invalid buffer that it left.
   const scopes = filters.map(() => gpu.popErrorScope());
   const outcome = join(record, operation, scopes, parentsOf(operation), site);
-  for (const slot of writes) slot.outcome = outcome;
+  for (const extent of writes) setOutcome(extent, outcome);
   if (outcome !== null) collector?.push(outcome);
   return { result, outcome };
 }
@@ -106,18 +114,16 @@ export function operate<R>(
 function parentsOf({ reads = [], writes = [], fresh, after = [] }: Operation): Outcome[] {
   const parents: Outcome[] = [];
   const add = (outcome: Outcome | null) => {
-    if (outcome && outcome.fault !== null && !parents.includes(outcome)) parents.push(outcome);
+    if (isOpen(outcome) && !parents.includes(outcome)) parents.push(outcome);
   };
-  for (const slot of reads) add(openOutcome(slot));
-  if (!fresh) for (const slot of writes) add(openOutcome(slot));
+  for (const extent of reads) openOutcomes(extent).forEach(add);
+  for (const extent of writes) {
+    // Nothing can be written into a buffer that was not made.
+    if (fresh) add(extent.facts.making);
+    else openOutcomes(extent).forEach(add);
+  }
   for (const outcome of after) add(outcome);
   return parents;
-}
-
-/** What is not known to be well about the elements of a slot. */
-export function openOutcome(slot: Slot): Outcome | null {
-  if (slot.outcome?.fault === null) slot.outcome = null;
-  return slot.outcome;
 }
 
 function join(

@@ -4,9 +4,10 @@
  */
 import { DeviceError } from "../core/errors.js";
 import type { Tensor } from "../core/tensor.js";
-import { slotOf } from "./buffers.js";
-import { checkAlive, openOutcome, Settling, tellLater } from "./faults.js";
-import type { DeviceRecord, Fault, Outcome } from "./state.js";
+import { extentOf, slotOf } from "./buffers.js";
+import { checkAlive, Settling, tellLater } from "./faults.js";
+import { type Fault, type Outcome, openOutcomes, setOutcome } from "./record.js";
+import type { DeviceRecord } from "./state.js";
 
 /**
  * The `fault` of an exchange. It may be called as long as the tensor is held.
@@ -14,19 +15,20 @@ import type { DeviceRecord, Fault, Outcome } from "./state.js";
  * @throws the fault of the elements, where it is known already; DeviceLostError
  */
 export function faultOf(tensor: Tensor): () => Promise<Error | null> | null {
-  const slot = slotOf(tensor._handle);
-  const { record } = slot;
+  const { record } = slotOf(tensor._handle);
   checkAlive(record);
-  const known = openOutcome(slot)?.fault;
+  const extent = extentOf(tensor);
+  const known = openOutcomes(extent).find(({ fault }) => fault)?.fault;
   if (known) throw told(known);
   return () => {
-    const outcome = openOutcome(slot);
-    return outcome === null && record.lost === null ? null : errorOf(record, outcome);
+    const open = openOutcomes(extent);
+    return open.length === 0 && record.lost === null ? null : errorOf(record, open);
   };
 }
 
-async function errorOf(record: DeviceRecord, outcome: Outcome | null): Promise<Error | null> {
-  const fault = outcome && (await outcome.done);
+async function errorOf(record: DeviceRecord, open: readonly Outcome[]): Promise<Error | null> {
+  let fault: Fault | null = null;
+  for (const outcome of open) fault ??= await outcome.done;
   try {
     checkAlive(record);
   } catch (lost) {
@@ -43,9 +45,9 @@ function told(fault: Fault): Error {
 
 /** The elements of a tensor that was taken also have the fault that its producer reports. */
 export function joinFault(tensor: Tensor, reported: unknown): void {
-  const slot = slotOf(tensor._handle);
-  const outcome = openOutcome(slot);
-  slot.outcome = new Settling(faultFrom(slot.record, reported), outcome ? [outcome] : []);
+  const { record } = slotOf(tensor._handle);
+  const extent = extentOf(tensor);
+  setOutcome(extent, new Settling(faultFrom(record, reported), openOutcomes(extent)));
 }
 
 async function faultFrom(record: DeviceRecord, reported: unknown): Promise<Fault | null> {

@@ -3,10 +3,11 @@ import type { GPUDevice, TimestampWrites } from "../core/globals.js";
 import { checkOptions } from "../core/options.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import { type Argument, type Bound, bind, countOf, separate } from "./arguments.js";
-import { markWritten, releaseSlot, roundUp, slotOf } from "./buffers.js";
+import { extentOf, releaseSlot, roundUp, slotOf } from "./buffers.js";
 import { count, useDevice } from "./device.js";
 import { ask, checkAlive, operate } from "./faults.js";
-import type { DeviceRecord, Outcome } from "./state.js";
+import { isPrivate, markWritten, type Outcome } from "./record.js";
+import type { DeviceRecord } from "./state.js";
 import { type Binding, parseShader, type Shader } from "./wgsl.js";
 
 export type { Argument };
@@ -37,10 +38,6 @@ export interface RunOptions {
 
 /** Bind groups that a kernel keeps, since making one costs as much as all the rest of a run. */
 const KEPT_GROUPS = 8;
-
-/** Numbers for buffers, to recognise those of an earlier run. */
-const numbers = new WeakMap<GPUBuffer, number>();
-let lastNumber = 0;
 
 /**
  * A compute shader whose buffers are tensors: argument `i` is bound at `@group(0) @binding(i)`.
@@ -203,15 +200,15 @@ export class Kernel {
     const { gpu } = record.device;
     const [x = 1, y = 1, z = 1] = groups;
     const written = bound.filter((one) => one.written);
-    for (const { resource } of written) {
-      markWritten(resource.buffer, resource.offset + resource.size);
+    for (const { resource, extent } of written) {
+      markWritten(extent.facts, resource.offset + resource.size);
     }
     operate(
       record,
       {
         what: `kernel "${this.#label}"`,
-        reads: bound.map(({ slot }) => slot),
-        writes: written.map(({ slot, back }) => (back ? slotOf(back._handle) : slot)),
+        reads: bound.map(({ extent }) => extent),
+        writes: written.map(({ extent, back }) => (back ? extentOf(back) : extent)),
         after: [this.#compiled],
         filters: ["validation"],
         explain: async (cause) => (await import("./late.js")).runError(record, this.#label, cause),
@@ -223,8 +220,8 @@ export class Kernel {
         pass.setBindGroup(0, this.#group(bound));
         pass.dispatchWorkgroups(x, y, z);
         pass.end();
-        for (const { slot, back } of written) {
-          if (back) copyBack(record, encoder, slot.buffer, back);
+        for (const { resource, back } of written) {
+          if (back) copyBack(record, encoder, resource.buffer, back);
         }
         gpu.queue.submit([encoder.finish()]);
       },
@@ -233,19 +230,14 @@ export class Kernel {
 
   #group(bound: readonly Bound[]): GPUBindGroup {
     const key = bound
-      .map(({ resource }) => {
-        const { buffer, offset, size } = resource;
-        const number = numbers.get(buffer) ?? ++lastNumber;
-        numbers.set(buffer, number);
-        return `${number}:${offset}:${size}`;
-      })
+      .map(({ resource, extent }) => `${extent.facts.id}:${resource.offset}:${resource.size}`)
       .join();
     const kept = this.#groups.get(key);
     if (kept) return kept;
     const entries = bound.map(({ resource }, binding) => ({ binding, resource }));
     const group = this.#record.device.gpu.createBindGroup({ layout: this.#layout, entries });
     // A borrowed buffer is its lender's to free, and a group would keep it.
-    if (bound.every(({ slot }) => slot.own)) this.#groups.set(key, group);
+    if (bound.every(({ extent }) => isPrivate(extent.facts))) this.#groups.set(key, group);
     for (const oldest of this.#groups.keys()) {
       if (this.#groups.size <= KEPT_GROUPS) break;
       this.#groups.delete(oldest);

@@ -1,46 +1,43 @@
-import type { GPUBuffer } from "../core/globals.js";
+import type { BufferRecord, Origin } from "./record.js";
 
 /** Bytes of idle buffers that a device keeps; beyond, those used longest ago go first. */
 const BUDGET = 256 << 20;
 /** After so long without any use, all of them go. */
 const IDLE_MS = 10_000;
 
-/** Usage flags are less than 2^12, and sizes below 2^41: exact as a number. */
-function kindOf(size: number, usage: number): number {
-  return size * 4096 + usage;
+/** Staging buffers are apart from those of tensors: what was read last is in them. */
+function kindOf(size: number, origin: Origin): number {
+  return origin === "staging" ? -size : size;
 }
 
-/** Idle buffers by usage and size, the kind used last at the end. */
+/** Idle buffers by what they are for and size, the kind used last at the end. */
 export class Pool {
   /** Bytes of the buffers that wait here. */
   idleBytes = 0;
   created = 0;
   reused = 0;
-  readonly #idle = new Map<number, GPUBuffer[]>();
+  readonly #idle = new Map<number, BufferRecord[]>();
   /** The one at the end. */
   #last: number | undefined;
   #used = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** A buffer of exactly this size and usage, with whatever is in it; undefined if none waits. */
-  take(size: number, usage: number): GPUBuffer | undefined {
-    const buffer = this.#idle.get(kindOf(size, usage))?.pop();
-    if (buffer === undefined) {
-      this.created++;
-      return buffer;
-    }
+  /** A buffer of exactly this size, with whatever is in it; undefined if none waits. */
+  take(size: number, origin: Origin): BufferRecord | undefined {
+    const facts = this.#idle.get(kindOf(size, origin))?.pop();
+    if (facts === undefined) return facts;
     this.reused++;
     this.idleBytes -= size;
     this.#used = true;
-    return buffer;
+    return facts;
   }
 
   /** Takes a buffer that nobody else will use, work in the queue apart: that keeps its order. */
-  give(buffer: GPUBuffer): void {
-    const { size } = buffer;
-    const key = kindOf(size, buffer.usage);
+  give(facts: BufferRecord): void {
+    const { size } = facts.buffer;
+    const key = kindOf(size, facts.origin);
     const kind = this.#idle.get(key) ?? [];
-    kind.push(buffer);
+    kind.push(facts);
     if (key !== this.#last || kind.length === 1) {
       this.#idle.delete(key);
       this.#idle.set(key, kind);
@@ -60,7 +57,7 @@ export class Pool {
   #trim(budget: number): void {
     for (const [key, kind] of this.#idle) {
       while (this.idleBytes > budget && kind.length > 0) {
-        const buffer = kind.shift() as GPUBuffer;
+        const { buffer } = kind.shift() as BufferRecord;
         this.idleBytes -= buffer.size;
         buffer.destroy();
       }

@@ -2,21 +2,7 @@ import type { Device } from "../core/device.js";
 import type { GPUBuffer, GPUDevice, GPUSupportedLimits } from "../core/globals.js";
 import { shared } from "../core/realm.js";
 import type { Pool } from "./pool.js";
-
-/** What went wrong, once: operations that build on it share it. */
-export interface Fault {
-  readonly error: Error;
-  /** Whether somebody was told: a reader, or else a listener. */
-  told: boolean;
-}
-
-/** What the GPU says of an operation, and of those that it builds on; faults.ts makes them. */
-export interface Outcome {
-  /** null: all is well; undefined: not known yet. */
-  fault: Fault | null | undefined;
-  /** Resolves to what `fault` is then; never rejects. */
-  readonly done: Promise<Fault | null>;
-}
+import type { BufferRecord } from "./record.js";
 
 /** What is known of one registered `GPUDevice`. Records are never removed: ids stay valid. */
 export interface DeviceRecord {
@@ -45,25 +31,21 @@ export interface DeviceRecord {
  */
 export type FaultListener = (error: Error, site: number | undefined) => boolean;
 
-/** One entry of the table of GPU buffers. */
+/** One entry of the table of GPU buffers: tensors that share a hold on one. */
 export interface Slot {
   buffer: GPUBuffer | null;
   record: DeviceRecord | null;
-  /** JS tensors and C managed tensors that hold the buffer. */
+  /** What is known of the buffer. */
+  facts: BufferRecord | null;
+  /** JS tensors and C managed tensors that hold the slot. */
   refs: number;
   generation: number;
-  /** Called once when the last reference goes: gives an owned buffer back, tells a lender. */
+  /** Called once when the last reference goes: tells a lender. */
   release: (() => void) | null;
-  /** Whether the buffer is ours and nobody else has seen it. */
-  own: boolean;
   /** Bytes from the start that elements of the whole tensor lie in, not whole where they end within one. */
   used: number;
   /** Bytes from the start of the buffer that are no other tensor's. */
   end: number;
-  /** What the GPU says, later, of making the buffer; null: nothing, it is there. */
-  made: Outcome | null;
-  /** What it says of the work that gave the elements their values; null: all is well. */
-  outcome: Outcome | null;
 }
 
 /** The devices and buffers of all copies of this library: C and Python know them by number. */

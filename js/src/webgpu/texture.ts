@@ -1,9 +1,10 @@
 import type { GPUTexture } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { bindAlone } from "./arguments.js";
-import { releaseSlot, slotOf } from "./buffers.js";
+import { extentOf, releaseSlot } from "./buffers.js";
 import { operate } from "./faults.js";
-import type { DeviceRecord, Outcome } from "./state.js";
+import type { Outcome } from "./record.js";
+import type { DeviceRecord } from "./state.js";
 import type { Binding } from "./wgsl.js";
 
 /**
@@ -58,8 +59,8 @@ export function paint(
   const { format } = texture as { format: GPUTextureFormat };
   const code = toFragments(tensor.dtype, tensor.shape[2] as number);
   const key = `${format} ${code}`;
-  const { resource, slot, temporary } = bindAlone(record, tensor, READ_WORDS);
-  const operation = { what, reads: [slot], after: [after], filters: ["validation"] as const };
+  const { resource, extent, temporary } = bindAlone(record, tensor, READ_WORDS);
+  const operation = { what, reads: [extent], after: [after], filters: ["validation"] as const };
   try {
     const { outcome } = operate(record, operation, () => {
       const pipeline = kept(gpu, key, () => {
@@ -99,11 +100,11 @@ function dispatch(
 ): Outcome | null {
   const { gpu } = record.device;
   const writes = type === "storage";
-  const { resource, slot, temporary } = bindAlone(record, tensor, { ...WORDS, type });
+  const { resource, extent, temporary } = bindAlone(record, tensor, { ...WORDS, type });
   const operation = {
     what,
-    reads: [slot],
-    writes: writes ? [slotOf(tensor._handle)] : [],
+    reads: writes ? [] : [extent],
+    writes: writes ? [extentOf(tensor)] : [],
     fresh: writes,
     after: [after],
     filters: ["validation"] as const,

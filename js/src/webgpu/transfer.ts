@@ -17,7 +17,6 @@ import { needCopy } from "../exchange/fit.js";
 import type { Needs } from "../exchange/types.js";
 import {
   type AllocateOptions,
-  afterMaking,
   allocate,
   bufferOf,
   capacityOf,
@@ -26,6 +25,7 @@ import {
   copyInto,
   copyOf,
   DEFAULT_USAGE,
+  extentOf,
   fromBuffer,
   isRisky,
   type LiveSlot,
@@ -38,9 +38,17 @@ import {
   wordsOf,
 } from "./buffers.js";
 import { count, useDevice } from "./device.js";
-import { checkAlive, mapAfter, openOutcome, operate, readMapped } from "./faults.js";
+import { checkAlive, mapAfter, operate, readMapped } from "./faults.js";
 import { faultOf, joinFault } from "./handing.js";
-import type { DeviceRecord, Outcome } from "./state.js";
+import {
+  type BufferRecord,
+  isOpen,
+  isPrivate,
+  newRecord,
+  type Outcome,
+  openOutcomes,
+} from "./record.js";
+import type { DeviceRecord } from "./state.js";
 
 // --- to the GPU -------------------------------------------------------------------------------------
 
@@ -131,13 +139,13 @@ function writeFromGPU(target: Tensor, source: Tensor): void {
   }
   checkCopySource(source, "copying");
   if (from.buffer !== to.buffer) {
-    copyInto(source, to, target._start);
+    copyInto(source, to.facts, target._start);
     return;
   }
   // WebGPU does not copy within a buffer: by way of another one.
   const aside = source._packed();
   try {
-    copyInto(aside, to, target._start);
+    copyInto(aside, to.facts, target._start);
   } finally {
     aside.release();
   }
@@ -148,22 +156,20 @@ function writeFromGPU(target: Tensor, source: Tensor): void {
  * are one after the other, else packed and converted in pieces of at most 8 MiB.
  */
 function fill(slot: LiveSlot, offset: number, tensor: Tensor, dtype: DType): void {
-  const { record, buffer } = slot;
+  const { record, facts } = slot;
   const { queue } = record.device.gpu;
   const nbytes = bytesOf(dtype, tensor.size);
-  const whole = offset === 0 && tensor.size * dtype.step >= slot.used;
   // What is pooled and small is known to be there, and writing it cannot fail.
-  const safe = slot.own && !isRisky(nbytes, DEFAULT_USAGE);
+  const safe = isPrivate(facts) && !isRisky(nbytes, DEFAULT_USAGE);
   operate(
     record,
     {
       what: safe ? "uploading" : `uploading ${tensor.toString()}`,
-      writes: [slot],
-      fresh: whole,
-      after: whole ? afterMaking(slot) : [],
+      writes: [{ facts, start: offset, end: offset + nbytes }],
+      fresh: true,
       filters: safe ? [] : ["validation"],
     },
-    () => writeElements(queue, buffer, offset, tensor, dtype),
+    () => writeElements(queue, facts.buffer, offset, tensor, dtype),
   );
   count(record, "up", nbytes);
 }
@@ -333,7 +339,7 @@ interface Piece {
   readonly offset: number;
   readonly skip: number;
   /** What was not known of its elements when they were copied. */
-  before: Outcome | null;
+  before: readonly Outcome[];
   /** What the GPU says of the copy itself. */
   copied: Outcome | null;
 }
@@ -414,25 +420,26 @@ function plan(batches: Batch[], tensor: Tensor, target: Target): void {
   }
   const offset = batch.bytes;
   const place = { tensor, target, slot, start, length, offset, skip };
-  batch.pieces.push({ ...place, before: null, copied: null });
+  batch.pieces.push({ ...place, before: [], copied: null });
   batch.bytes += bytes;
 }
 
 /** Reads a batch; throws the fault of its first piece that has one. */
 async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
-  const { staging, made } = takeStaging(record, bytes);
+  const facts = takeStaging(record, bytes);
+  const { buffer: staging, making } = facts;
   let used = false;
   try {
-    submitCopies(record, pieces, staging, made);
-    const outcomes = pieces.flatMap(({ before, copied }) => [before, copied]);
-    await mapAfter(record, "reading back", outcomes, staging, bytes, made);
+    submitCopies(record, pieces, facts);
+    const outcomes = pieces.flatMap(({ before, copied }) => [...before, copied]);
+    await mapAfter(record, "reading back", outcomes, staging, bytes, making);
     await readMapped(record, () => {
       for (const piece of pieces) take(record, piece, staging);
       staging.unmap(); // which Deno refuses once the device is lost
     });
     used = true;
   } finally {
-    if (used) record.pool.give(staging);
+    if (used) record.pool.give(facts);
     else staging.destroy();
   }
 }
@@ -441,32 +448,27 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
  * One submit for buffers that are ours, which cannot be invalid once they are made; one for each of
  * the others, so that a destroyed one spoils no other tensor's copy.
  */
-function submitCopies(
-  record: DeviceRecord,
-  pieces: readonly Piece[],
-  staging: GPUBuffer,
-  made: Outcome | null,
-): void {
+function submitCopies(record: DeviceRecord, pieces: readonly Piece[], staging: BufferRecord): void {
   const { gpu } = record.device;
-  const safe = pieces.filter(({ slot }) => slot.own && slot.made === null);
+  const safe = pieces.filter(({ slot: { facts } }) => isPrivate(facts) && !isOpen(facts.making));
   const groups = [safe, ...pieces.filter((p) => !safe.includes(p)).map((p) => [p])];
   for (const group of groups) {
     if (group.length === 0) continue;
-    for (const piece of group) piece.before = openOutcome(piece.slot);
+    for (const piece of group) piece.before = openOutcomes(extentOf(piece.tensor));
     const { outcome } = operate(
       record,
       {
         what: `reading ${group.map(({ tensor }) => tensor.toString())}`,
         // That of an invalid buffer fails as a consequence.
-        reads: group === safe ? [] : group.map(({ slot }) => slot),
-        after: [made],
+        reads: group === safe ? [] : group.map(({ tensor }) => extentOf(tensor)),
+        after: [staging.making],
         filters: ["validation"],
       },
       () => {
         const encoder = gpu.createCommandEncoder();
         for (const { slot, start, length, offset } of group) {
           if (length === 0) continue;
-          encoder.copyBufferToBuffer(slot.buffer, start, staging, offset, length);
+          encoder.copyBufferToBuffer(slot.buffer, start, staging.buffer, offset, length);
         }
         gpu.queue.submit([encoder.finish()]);
       },
@@ -488,21 +490,22 @@ function take(record: DeviceRecord, piece: Piece, staging: GPUBuffer): void {
 }
 
 // A power of two fits more reads, and nobody sees what is behind the bytes that are read.
-function takeStaging(record: DeviceRecord, bytes: number) {
-  const { gpu } = record.device;
+function takeStaging(record: DeviceRecord, bytes: number): BufferRecord {
+  const { pool, device } = record;
+  const { gpu } = device;
   const size = Math.min(2 ** Math.ceil(Math.log2(bytes)), gpu.limits.maxBufferSize);
-  const usage = Usage.MAP_READ | Usage.COPY_DST;
-  const idle = record.pool.take(size, usage);
-  if (idle) return { staging: idle, made: null };
-  const { result: staging, outcome: made } = operate(
+  const idle = pool.take(size, "staging");
+  if (idle) return idle;
+  pool.created++;
+  const { result: buffer, outcome } = operate(
     record,
     {
       what: `createBuffer for reading ${bytes} bytes`,
       filters: isRisky(size, DEFAULT_USAGE) ? ["validation", "out-of-memory"] : [],
     },
-    () => gpu.createBuffer({ size, usage }),
+    () => gpu.createBuffer({ size, usage: Usage.MAP_READ | Usage.COPY_DST }),
   );
-  return { staging, made };
+  return newRecord(buffer, "staging", { making: outcome });
 }
 
 registerDeviceLayer({

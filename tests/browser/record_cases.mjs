@@ -1,0 +1,227 @@
+// What is known of a GPUBuffer is known however the buffer comes back: as a view, by fromGPUBuffer,
+// by an exchange, from the pool, and in another copy of the library.
+import { equal, ok, Skip, throws } from "./pages/expect.mjs";
+
+const EXCHANGE = Symbol.for("dlpack.exchange");
+const MAP_READ = 1;
+const STORAGE_COPY = 0x80 | 0x04 | 0x08;
+const LEFT = 1234.5;
+const TWICE = `
+@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] *= 2; }`;
+
+const floats = (...values) => Float32Array.from(values);
+const releaseAll = (...tensors) => {
+  for (const tensor of tensors) tensor.release();
+};
+
+/** Another copy of the library, as a page has it that loads it from npm and from the wheel. */
+async function secondCopy({ library }) {
+  const root = "/js-source/dist";
+  const other = await import(`${root}/index.js`);
+  if (other.Tensor === library.Tensor) throw new Skip("modules are loaded once here");
+  const { emptyOnDevice } = await import(`${root}/webgpu/buffers.js`);
+  const { useDevice } = await import(`${root}/webgpu/device.js`);
+  const { dtypeNamed } = await import(`${root}/core/dtype.js`);
+  const { take } = await import(`${root}/exchange/index.js`);
+  const empty = (device, shape) => emptyOnDevice(useDevice(device), shape, dtypeNamed("float32"));
+  return { ...other, take, empty };
+}
+
+async function setUp({ library }) {
+  const { webgpu, Tensor } = library;
+  const device = await webgpu.requestDevice();
+  const upload = (array, options, maker = Tensor) => {
+    const host = maker.fromTypedArray(array);
+    const gpu = host.to(device, options);
+    host.release();
+    return gpu;
+  };
+  const first = upload(floats(0));
+  const { id } = first.device;
+  first.release();
+  return {
+    device,
+    upload,
+    stats: () => webgpu.stats()[id],
+    broken: () => new webgpu.Kernel(device, TWICE.replace("2;", "nothing;"), { label: "broken" }),
+    twice: () => new webgpu.Kernel(device, TWICE),
+  };
+}
+
+/** All bytes of a buffer, read by hand. */
+async function bytesOf(device, buffer, size = buffer.size) {
+  const staging = device.createBuffer({ size, usage: MAP_READ | 8 });
+  const encoder = device.createCommandEncoder();
+  encoder.copyBufferToBuffer(buffer, 0, staging, 0, size);
+  device.queue.submit([encoder.finish()]);
+  await staging.mapAsync(MAP_READ);
+  const bytes = new Uint8Array(staging.getMappedRange().slice(0));
+  staging.destroy();
+  return bytes;
+}
+
+/** A consumer of the protocol that is none of ours; returns what `use` does. */
+function lend(tensor, use, request) {
+  const exchange = tensor[EXCHANGE](request);
+  exchange.flush();
+  try {
+    return use(exchange.data, exchange);
+  } finally {
+    exchange.release();
+  }
+}
+
+// --- what is left in a buffer -------------------------------------------------------------------------
+
+export async function what_one_copy_left_the_other_does_not_show(context) {
+  const { device, upload } = await setUp(context);
+  const other = await secondCopy(context);
+  for (const [mine, theirs] of [
+    [context.library, other],
+    [other, context.library],
+  ]) {
+    upload(floats(LEFT, LEFT, LEFT, LEFT), {}, mine.Tensor).release();
+    const zeros = other.empty(device, [4]);
+    equal(await zeros.read(), [0, 0, 0, 0], "an empty tensor");
+    zeros.release();
+    upload(new Uint8Array(16).fill(255), {}, mine.Tensor).release();
+    const short = upload(new Uint8Array(5).fill(7), {}, theirs.Tensor);
+    const capacity = lend(short, (_, exchange) => exchange.capacity);
+    equal(capacity, 16);
+    equal([...(await bytesOf(device, short.buffer))], [7, 7, 7, 7, 7, ...Array(11).fill(0)]);
+    short.release();
+  }
+}
+
+export async function what_a_kernel_of_one_copy_wrote_the_other_clears(context) {
+  const { device, upload } = await setUp(context);
+  const other = await secondCopy(context);
+  const x = upload(floats(1), {}, other.Tensor);
+  const fill = new other.webgpu.Kernel(
+    device,
+    `@group(0) @binding(0) var<storage, read_write> y: array<vec4f>;
+     @compute @workgroup_size(1) fn main() { y[0] = vec4f(${LEFT}); }`,
+  );
+  fill.run([x], { workgroups: 1 });
+  x.release();
+  const y = upload(floats(3));
+  equal([...new Float32Array((await bytesOf(device, y.buffer)).buffer)], [3, 0, 0, 0]);
+  y.release();
+}
+
+export async function what_was_read_last_is_in_no_buffer_for_mapping(context) {
+  const { upload } = await setUp(context);
+  const x = upload(floats(LEFT, LEFT, LEFT, LEFT));
+  await x.read();
+  const mapped = upload(floats(1), { usage: MAP_READ });
+  await mapped.buffer.mapAsync(MAP_READ);
+  equal([...new Float32Array(mapped.buffer.getMappedRange())], [1, 0, 0, 0]);
+  mapped.buffer.unmap();
+  releaseAll(x, mapped);
+  // Nor does a read get what such a tensor had.
+  const y = upload(floats(5));
+  equal(await y.read(), [5]);
+  y.release();
+}
+
+// --- faults -----------------------------------------------------------------------------------------------
+
+export async function a_fault_comes_along_with_the_buffer(context) {
+  const { device, upload, broken, twice } = await setUp(context);
+  const { Tensor } = context.library;
+  const x = upload(floats(1, 2, 3, 4));
+  broken().run([x], { workgroups: 1 });
+  const taken = Tensor.from({ [EXCHANGE]: (request) => x[EXCHANGE](request) });
+  const again = Tensor.fromGPUBuffer(x.buffer, { device, shape: [4], dtype: "float32" });
+  const copy = upload(floats(0, 0, 0, 0));
+  copy.write(again);
+  twice().run([again], { workgroups: 4 });
+  for (const [what, tensor] of Object.entries({ x, taken, again, copy })) {
+    const error = await throws(() => tensor.read(), "KernelError", /nothing/);
+    equal([what, error.label], [what, "broken"]);
+  }
+  // Whoever has the buffer may write it over whole, for all.
+  again.write(floats(5, 6, 7, 8));
+  for (const tensor of [x, taken, again]) equal(await tensor.read(), [5, 6, 7, 8]);
+  await throws(() => copy.read(), "KernelError", /nothing/);
+  releaseAll(x, taken, again, copy);
+}
+
+export async function a_fault_comes_along_to_another_copy_of_the_library(context) {
+  const { device, upload, broken } = await setUp(context);
+  const other = await secondCopy(context);
+  const x = upload(floats(1, 2));
+  broken().run([x], { workgroups: 1 });
+  const taken = other.take(x);
+  const again = other.Tensor.fromGPUBuffer(x.buffer, { device, shape: [2], dtype: "float32" });
+  ok(!(taken instanceof context.library.Tensor), "a tensor of the other copy");
+  for (const tensor of [taken, again]) {
+    const error = await throws(() => tensor.read(), "KernelError", /nothing/);
+    ok(error instanceof context.library.DeviceError, "the error of the copy that found it");
+  }
+  // And back.
+  taken.write(floats(0, 0));
+  equal(await x.read(), [0, 0]);
+  const theirs = new other.webgpu.Kernel(device, TWICE.replace("2;", "none;"), { label: "theirs" });
+  theirs.run([taken], { workgroups: 1 });
+  equal((await throws(() => x.read(), "KernelError", /none/)).label, "theirs");
+  releaseAll(x, taken, again);
+}
+
+export async function a_fault_outlives_the_tensor_whose_buffer_was_taken(context) {
+  const { device, upload, broken } = await setUp(context);
+  const x = upload(floats(1, 2));
+  broken().run([x], { workgroups: 1 });
+  const { buffer } = x;
+  x.release();
+  const again = context.library.Tensor.fromGPUBuffer(buffer, {
+    device,
+    shape: [2],
+    dtype: "float32",
+  });
+  await throws(() => again.read(), "KernelError", /nothing/);
+  again.release();
+}
+
+export async function a_fault_ends_where_a_lender_has_its_buffer_back(context) {
+  const { device, broken } = await setUp(context);
+  const buffer = device.createBuffer({ size: 16, usage: STORAGE_COPY });
+  const borrow = () =>
+    context.library.Tensor.fromGPUBuffer(buffer, { device, shape: [4], dtype: "float32" });
+  const [x, second] = [borrow(), borrow()];
+  broken().run([x], { workgroups: 1 });
+  x.release();
+  await throws(() => second.read(), "KernelError", /nothing/);
+  second.release();
+  device.queue.writeBuffer(buffer, 0, floats(9, 8, 7, 6)); // its owner computes on
+  const later = borrow();
+  equal(await later.read(), [9, 8, 7, 6]);
+  later.release();
+  buffer.destroy();
+}
+
+export async function a_fault_of_one_view_leaves_disjoint_ones_alone(context) {
+  const { upload, broken, twice } = await setUp(context);
+  const x = upload(Float32Array.from({ length: 192 }, (_, i) => i));
+  const [a, b, c] = [0, 64, 128].map((start) => x.slice([start, start + 64]));
+  broken().run([b], { workgroups: 64 });
+  twice().run([a], { workgroups: 64 });
+  twice().run([c], { workgroups: 64 });
+  equal((await a.read())[63], 126);
+  equal((await c.read())[0], 256);
+  const overlapping = x.slice([63, 65]);
+  for (const spoilt of [b, x, overlapping]) {
+    await throws(() => spoilt.read(), "KernelError", /nothing/);
+  }
+  // Writing over a part of it leaves the rest as it is.
+  const half = x.slice([64, 96]);
+  half.write(new Float32Array(32).fill(5));
+  equal((await half.read())[31], 5);
+  await throws(() => b.read(), "KernelError", /nothing/);
+  const rest = x.slice([96, 128]);
+  await throws(() => rest.read(), "KernelError", /nothing/);
+  rest.write(new Float32Array(32).fill(6));
+  equal([...(await b.read())].slice(30, 34), [5, 5, 6, 6]);
+  releaseAll(x, a, b, c, overlapping, half, rest);
+}
