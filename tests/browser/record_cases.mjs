@@ -225,3 +225,57 @@ export async function a_fault_of_one_view_leaves_disjoint_ones_alone(context) {
   equal([...(await b.read())].slice(30, 34), [5, 5, 6, 6]);
   releaseAll(x, a, b, c, overlapping, half, rest);
 }
+
+// --- buffers that come back -----------------------------------------------------------------------------
+
+export async function a_buffer_comes_back_from_an_exchange(context) {
+  const { upload, stats } = await setUp(context);
+  const array = new Uint32Array(1 << 16);
+  const before = stats();
+  for (let turns = 0; turns < 50; turns++) {
+    array[0] = turns;
+    const x = upload(array);
+    const exchange = x[EXCHANGE]();
+    x.release();
+    exchange.flush();
+    exchange.release();
+    exchange.release();
+  }
+  const { created, taken, buffers } = stats();
+  ok(created - before.created <= 2, `${created - before.created} buffers were made`);
+  equal([taken - before.taken, buffers - before.buffers], [0, 0]);
+  // While it is out, it is not used again.
+  const x = upload(array);
+  const exchange = x[EXCHANGE]();
+  x.release();
+  const y = upload(array);
+  ok(exchange.data !== y.buffer, "a buffer that a consumer holds is not used again");
+  exchange.release();
+  y.release();
+}
+
+export async function what_a_consumer_left_in_a_buffer_is_not_shown(context) {
+  const { device, upload } = await setUp(context);
+  const x = upload(floats(1));
+  lend(x, (buffer) => device.queue.writeBuffer(buffer, 0, new Float32Array(4).fill(LEFT)));
+  const seen = lend(x, (buffer) => buffer);
+  x.release();
+  const y = upload(floats(2));
+  ok(lend(y, (buffer) => buffer) === seen, "the buffer is used again");
+  equal([...new Float32Array((await bytesOf(device, y.buffer)).buffer)], [2, 0, 0, 0]);
+  y.release();
+}
+
+export async function a_buffer_that_a_tensor_was_asked_for_does_not_come_back(context) {
+  const { upload, stats } = await setUp(context);
+  const other = await secondCopy(context);
+  const { taken: before } = stats();
+  const x = upload(floats(1, 2, 3));
+  const theirs = other.take(x);
+  const { buffer } = theirs; // of the other copy's tensor, which may be kept like ours
+  releaseAll(x, theirs);
+  const y = upload(floats(4, 5, 6));
+  ok(y.buffer !== buffer, "another buffer");
+  equal(stats().taken - before, 2);
+  y.release();
+}

@@ -839,6 +839,8 @@ export interface DeviceLayer {
   read(tensors: readonly Tensor[], outs: readonly (Target | undefined)[]): Promise<Target[]>;
   fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor;
   bufferOf(tensor: Tensor): GPUBuffer;
+  /** Its buffer for others, until the tensor is released. */
+  lend(tensor: Tensor): GPUBuffer;
   /** Bytes from element 0 on that are the tensor's alone. */
   capacityOf(tensor: Tensor): number;
   /** The `fault` of a tensor's exchange; throws the fault that is known already. */

@@ -127,8 +127,10 @@ function handOut(held: Tensor, copied: boolean): Exchange {
 function placeOf(tensor: Tensor): Pick<Exchange, "byteOffset" | "data" | "capacity"> {
   const { _storage, _start, _strides, _type, _shape } = tensor;
   if (tensor.device.gpu) {
-    const capacity = deviceLayer().capacityOf(tensor);
-    return { byteOffset: _start, data: tensor.buffer, capacity };
+    const layer = deviceLayer();
+    const capacity = layer.capacityOf(tensor);
+    // O2, O3: the consumer is through with it when it releases, and then it is used again.
+    return { byteOffset: _start, data: layer.lend(tensor), capacity };
   }
   const { start, bytes } = spanOf(_type, _shape, _strides, _start);
   const capacity = bytes > 0 ? start + bytes - _start : 0;

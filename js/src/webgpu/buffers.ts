@@ -14,7 +14,15 @@ import { type Described, type Place, type Storage, unclonable } from "../core/st
 import { checkSubByte, Tensor } from "../core/tensor.js";
 import { count, useDevice } from "./device.js";
 import { checkAlive, nameOf, operate } from "./faults.js";
-import { agree, type BufferRecord, type Extent, isSound, newRecord, recordOf } from "./record.js";
+import {
+  agree,
+  type BufferRecord,
+  type Extent,
+  isSound,
+  markSeen,
+  newRecord,
+  recordOf,
+} from "./record.js";
 import { type DeviceRecord, type Slot, state } from "./state.js";
 import { forgetMasks, maskTail } from "./tails.js";
 
@@ -256,6 +264,13 @@ export function bufferOf(tensor: Tensor): GPUBuffer {
 /** The same for those who only read it, and not any more once the tensor is released. */
 export function lentBufferOf(tensor: Tensor): GPUBuffer {
   return slotOf(tensor._handle).buffer;
+}
+
+/** The same for those who may write to it, until the tensor is released. */
+export function lend(tensor: Tensor): GPUBuffer {
+  const { facts } = slotOf(tensor._handle);
+  markSeen(facts);
+  return facts.buffer;
 }
 
 /** The bytes from a tensor's first element to its last. */

@@ -124,6 +124,12 @@ export function markWritten(record: BufferRecord, end: number): void {
   if (record.dirty < end) record.dirty = end;
 }
 
+/** Others get the buffer, to write in it what they like, until they give it back. */
+export function markSeen(record: BufferRecord): void {
+  record.seen = true;
+  record.dirty = record.buffer.size;
+}
+
 // --- what the GPU says of the bytes ------------------------------------------------------------------
 
 /** Bytes of a buffer. */

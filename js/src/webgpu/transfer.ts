@@ -29,6 +29,7 @@ import {
   fromBuffer,
   isRisky,
   type LiveSlot,
+  lend,
   releaseSlot,
   roundUp,
   slotOf,
@@ -509,6 +510,6 @@ function takeStaging(record: DeviceRecord, bytes: number): BufferRecord {
 }
 
 registerDeviceLayer({
-  ...{ upload, write, read, fromBuffer, bufferOf, capacityOf },
+  ...{ upload, write, read, fromBuffer, bufferOf, lend, capacityOf },
   ...{ faultOf, joinFault, fit, fitUpload },
 });
