@@ -11,6 +11,7 @@ const TWICE = `
 @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] *= 2; }`;
 
 const floats = (...values) => Float32Array.from(values);
+const turn = () => new Promise((done) => setTimeout(done));
 const releaseAll = (...tensors) => {
   for (const tensor of tensors) tensor.release();
 };
@@ -277,5 +278,75 @@ export async function a_buffer_that_a_tensor_was_asked_for_does_not_come_back(co
   const y = upload(floats(4, 5, 6));
   ok(y.buffer !== buffer, "another buffer");
   equal(stats().taken - before, 2);
+  y.release();
+}
+
+export async function a_buffer_that_a_consumer_destroyed_spoils_one_tensor_at_most(context) {
+  const { upload } = await setUp(context);
+  for (const size of [4, 1 << 16]) {
+    const array = new Float32Array(size).fill(3);
+    const x = upload(array);
+    lend(x, (buffer) => buffer.destroy());
+    await throws(() => x.read(), "DeviceError", /destroyed/);
+    x.release();
+    const y = upload(array);
+    equal((await y.read())[size - 1], 3, `${size} elements`);
+    y.release();
+  }
+}
+
+// --- buffers that could not be made ---------------------------------------------------------------------
+
+/** Has the device's next buffer be one that nothing can be done with. */
+function spoilNext(device) {
+  device.createBuffer = (descriptor) => {
+    delete device.createBuffer;
+    const buffer = device.createBuffer(descriptor);
+    buffer.destroy();
+    return buffer;
+  };
+}
+
+/** Keeps the errors that nobody takes off the console. */
+function hush(device) {
+  device.addEventListener("uncapturederror", (event) => event.preventDefault());
+}
+
+export async function an_invalid_small_buffer_spoils_its_tensor_alone(context) {
+  const { device, upload } = await setUp(context);
+  hush(device);
+  spoilNext(device);
+  const x = upload(floats(1, 2, 3, 4, 5));
+  await throws(() => x.read(), "DeviceError", /failed on/);
+  x.release();
+  const y = upload(floats(6, 7, 8, 9, 10));
+  equal(await y.read(), [6, 7, 8, 9, 10]);
+  y.release();
+}
+
+export async function an_invalid_small_buffer_that_nobody_read_is_not_used_again(context) {
+  const { device, upload } = await setUp(context);
+  hush(device);
+  spoilNext(device);
+  upload(floats(1, 2, 3, 4, 5)).release();
+  await device.queue.onSubmittedWorkDone();
+  await turn();
+  const y = upload(floats(6, 7, 8, 9, 10));
+  equal(await y.read(), [6, 7, 8, 9, 10]);
+  y.release();
+}
+
+export async function an_invalid_small_buffer_under_a_scope_of_the_page_is_found_out(context) {
+  const { device, upload } = await setUp(context);
+  spoilNext(device);
+  device.pushErrorScope("validation");
+  upload(floats(1, 2, 3, 4, 5)).release();
+  const taken = await device.popErrorScope();
+  ok(taken !== null, "the page's scope took the error");
+  const first = upload(floats(6, 7, 8, 9, 10));
+  await first.read().catch(() => {}); // that it fails cannot be known before
+  first.release();
+  const y = upload(floats(6, 7, 8, 9, 10));
+  equal(await y.read(), [6, 7, 8, 9, 10]);
   y.release();
 }

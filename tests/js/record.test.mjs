@@ -6,6 +6,7 @@ import { Tensor } from "../../js/dist/index.js";
 import { slotOf } from "../../js/dist/webgpu/buffers.js";
 import {
   agree,
+  isSound,
   newRecord,
   openOutcomes,
   recordOf,
@@ -160,4 +161,17 @@ test("a buffer goes when the last tensor over it goes, whichever that is", () =>
   held.release();
   assert.equal(alone.buffer.destroyed, 1);
   for (const each of [y, z]) each.release();
+});
+
+test("a buffer is sound while nothing speaks against it", () => {
+  const sound = (fields, troubles, now) =>
+    isSound({ ...newRecord(bufferOf(16), "tensors", { troubles }), ...fields }, now);
+  assert.equal(sound({}, 2, 2), true);
+  assert.equal(sound({}, 2, 3), false); // its making was not watched
+  assert.equal(sound({ making: outcome(null) }, 2, 3), true);
+  assert.equal(sound({ making: outcome(undefined) }, 2, 3), false);
+  assert.equal(sound({ making: outcome(null), seen: true }, 2, 3), false);
+  assert.equal(sound({ making: bad() }, 2, 2), false);
+  assert.equal(sound({ work: [{ start: 0, end: 4, outcome: bad() }] }, 2, 2), false);
+  assert.equal(sound({ work: [{ start: 0, end: 4, outcome: outcome(undefined) }] }, 2, 2), true);
 });

@@ -137,7 +137,7 @@ function letGo(record: DeviceRecord, facts: BufferRecord): void {
     facts.work = []; // its owner goes on with it
   else if (origin === "single") buffer.destroy();
   else if (record.lost !== null || taken) return;
-  else if (!isSound(facts)) buffer.destroy();
+  else if (!isSound(facts, record.troubles)) buffer.destroy();
   else {
     facts.work = []; // the next tensor writes all that it shows
     record.pool.give(facts);
@@ -150,7 +150,7 @@ function takeIdle(record: DeviceRecord, size: number): BufferRecord | undefined 
     const facts = record.pool.take(size, "tensors");
     if (facts === undefined) return facts;
     const { taken, buffer } = agree(facts);
-    if (isSound(facts) && !taken) return facts;
+    if (isSound(facts, record.troubles) && !taken) return facts;
     if (!taken) buffer.destroy();
   }
 }
@@ -215,7 +215,7 @@ function makeBuffer(record: DeviceRecord, size: number, usage: number): BufferRe
   );
   record.pool.created++;
   const origin = usage === DEFAULT_USAGE ? "tensors" : "single";
-  return newRecord(buffer, origin, { making: outcome });
+  return newRecord(buffer, origin, { making: outcome, troubles: record.troubles });
 }
 
 /** Makes 0 what the last tensor left in an idle buffer: behind `words`, or all of it. */

@@ -21,6 +21,7 @@ export function useDevice(
     listeners: new Set(),
     pool: new Pool(),
     moved: { up: 0, down: 0, copied: 0, copies: 0 },
+    troubles: 0,
     taken: 0,
   };
   const lost = (info: { reason?: unknown; message?: string }) => {
@@ -28,6 +29,8 @@ export function useDevice(
     record.pool.drop();
   };
   gpu.lost.then(lost);
+  // Small buffers are made and written without error scopes, whose errors come here.
+  gpu.addEventListener?.("uncapturederror", () => record.troubles++);
   state.devices.push(record);
   return record;
 }

@@ -148,6 +148,7 @@ async function ownFault(
   const found = await Promise.all(scopes.map((scope) => scope.catch(() => null)));
   const cause = found.find((error) => error !== null);
   if (!cause) return null;
+  record.troubles++;
   let error: Error;
   try {
     error = (await operation.explain?.(cause)) ?? failure(record, operation.what, cause);

@@ -60,6 +60,8 @@ export interface BufferRecord {
   dirty: number;
   /** What the GPU says, later, of making it; null where it was not asked. */
   readonly making: Outcome | null;
+  /** `troubles` of the device when it was made. */
+  readonly troubles: number;
   /** What is not known to be well of its bytes, in their order and without overlaps. */
   work: Written[];
 }
@@ -68,7 +70,7 @@ export interface BufferRecord {
 export function newRecord(
   buffer: GPUBuffer,
   origin: Origin,
-  { making = null }: { making?: Outcome | null } = {},
+  { making = null, troubles = 0 }: Partial<Pick<BufferRecord, "making" | "troubles">> = {},
 ): BufferRecord {
   const made = origin !== "others";
   const record: BufferRecord = {
@@ -81,6 +83,7 @@ export function newRecord(
     taken: !made,
     dirty: made ? 0 : buffer.size,
     making,
+    troubles,
     work: [],
   };
   known.records.set(buffer, record);
@@ -114,9 +117,13 @@ export function isPrivate({ origin, seen, taken }: BufferRecord): boolean {
   return (origin === "tensors" || origin === "single") && !seen && !taken;
 }
 
-/** Whether the buffer, idle by now, is there and works, as far as is known. */
-export function isSound({ making, work }: BufferRecord): boolean {
-  return !making?.fault && !work.some(({ outcome }) => outcome.fault);
+/**
+ * Whether the buffer, idle by now, is there and works, as far as is known. Where making it was not
+ * watched, or others have had it, any error of the device since then may be for want of it.
+ */
+export function isSound({ making, work, seen, troubles }: BufferRecord, now: number): boolean {
+  if (making?.fault || work.some(({ outcome }) => outcome.fault)) return false;
+  return troubles === now || (making?.fault === null && !seen);
 }
 
 /** Somebody may have written up to that byte. */

@@ -19,6 +19,8 @@ export interface DeviceRecord {
   readonly pool: Pool;
   /** Bytes uploaded, read back, and copied from one GPUBuffer to another; in how many copies. */
   readonly moved: { up: number; down: number; copied: number; copies: number };
+  /** Number of errors of the device, with or without a tensor that raises them. */
+  troubles: number;
   /** Buffers of ours that somebody took, so that they are left to the garbage collector. */
   taken: number;
 }
