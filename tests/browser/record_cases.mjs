@@ -291,8 +291,40 @@ export async function a_buffer_that_a_consumer_destroyed_spoils_one_tensor_at_mo
     x.release();
     const y = upload(array);
     equal((await y.read())[size - 1], 3, `${size} elements`);
+    // Nobody asked: the next one finds out.
+    lend(y, (buffer) => buffer.destroy());
     y.release();
+    const spoilt = upload(array);
+    await throws(() => spoilt.read(), "DeviceError", /destroyed/);
+    spoilt.release();
+    const z = upload(array);
+    equal((await z.read())[size - 1], 3, `${size} elements`);
+    z.release();
   }
+}
+
+export async function what_a_consumer_destroyed_spoils_no_other_tensor_s_read(context) {
+  const { upload } = await setUp(context);
+  const [x, y] = [upload(floats(1)), upload(floats(2, 3))];
+  const exchange = x[EXCHANGE]();
+  exchange.data.destroy();
+  const both = () => context.bridge.readAll([y, x]);
+  await throws(both, "DeviceError", /^reading Tensor float32\[1\] on webgpu:\d+ failed/);
+  exchange.release();
+  releaseAll(x, y);
+}
+
+export async function a_buffer_that_came_back_is_as_good_as_a_fresh_one(context) {
+  const { upload } = await setUp(context);
+  const x = upload(floats(1, 2));
+  const buffer = lend(x, (data) => data);
+  x.release();
+  const y = upload(floats(3, 4));
+  const exchange = y[EXCHANGE]();
+  ok(exchange.data === buffer, "it is used again");
+  equal(exchange.fault(), null, "faults that are pending");
+  exchange.release();
+  y.release();
 }
 
 // --- buffers that could not be made ---------------------------------------------------------------------

@@ -140,6 +140,7 @@ function letGo(record: DeviceRecord, facts: BufferRecord): void {
   else if (!isSound(facts, record.troubles)) buffer.destroy();
   else {
     facts.work = []; // the next tensor writes all that it shows
+    facts.lent = false;
     record.pool.give(facts);
   }
 }

@@ -52,8 +52,10 @@ export interface BufferRecord {
   readonly origin: Origin;
   /** Number of slots over it. */
   holds: number;
-  /** Whether code outside of this library has had it, who may have destroyed it. */
+  /** Whether code outside of this library has had it, and may have destroyed it. */
   seen: boolean;
+  /** Whether it has it now, by an exchange. */
+  lent: boolean;
   /** Whether it may be kept out there for ever, so that only the garbage collector frees it. */
   taken: boolean;
   /** Bytes from the start that may be something else than 0. */
@@ -80,6 +82,7 @@ export function newRecord(
     origin,
     holds: 0,
     seen: !made,
+    lent: false,
     taken: !made,
     dirty: made ? 0 : buffer.size,
     making,
@@ -105,6 +108,7 @@ export function agree(record: BufferRecord): BufferRecord {
   if (!(record.format > FORMAT)) {
     record.holds ??= 1;
     record.seen = record.taken = true;
+    record.lent ??= true;
     record.dirty = record.buffer.size;
     record.work ??= [];
   }
@@ -112,9 +116,9 @@ export function agree(record: BufferRecord): BufferRecord {
   return record;
 }
 
-/** Whether the buffer is ours and nobody else can have destroyed it. */
-export function isPrivate({ origin, seen, taken }: BufferRecord): boolean {
-  return (origin === "tensors" || origin === "single") && !seen && !taken;
+/** Whether the buffer is ours, and nobody else can destroy it who keeps to the protocol. */
+export function isPrivate({ origin, lent, taken }: BufferRecord): boolean {
+  return (origin === "tensors" || origin === "single") && !lent && !taken;
 }
 
 /**
@@ -133,7 +137,7 @@ export function markWritten(record: BufferRecord, end: number): void {
 
 /** Others get the buffer, to write in it what they like, until they give it back. */
 export function markSeen(record: BufferRecord): void {
-  record.seen = true;
+  record.seen = record.lent = true;
   record.dirty = record.buffer.size;
 }
 
