@@ -1,5 +1,6 @@
 // The suite of dlpack-web/conformance: right ones pass, and whoever breaks one rule is found by it.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { conformance, consumerConformance } from "../../js/dist/conformance/index.js";
 import { take } from "../../js/dist/exchange/index.js";
@@ -8,6 +9,8 @@ import { BAD_READERS } from "./conformance_consumers.mjs";
 import { EXCHANGE, fakeDevice, Reader, Right } from "./conformance_parts.mjs";
 import { BREAKS, ON_CPU, RIGHT } from "./conformance_producers.mjs";
 
+/** Rules for consumers that the CPU does not show. */
+const ONLY_GPU = ["F15", "E3", "E4", "N1"];
 const WHOLE = /^(u?int(8|16|32|64)|b?float\d+|complex\d+|bool)$/;
 const idsOf = ({ rules }, which) => rules.filter(which).map((rule) => rule.id);
 const broken = (report) => idsOf(report, (rule) => !rule.ok);
@@ -86,7 +89,7 @@ for (const device of [null, fakeDevice()]) {
       report.rules.filter((rule) => !rule.ok),
       [],
     );
-    assert.deepEqual(skipped(report), device ? [] : ["N1"]);
+    assert.deepEqual(skipped(report), device ? [] : ONLY_GPU);
   });
 }
 
@@ -200,6 +203,60 @@ test("one that never settles costs its own time, and others none", async () => {
   assert.ok(performance.now() - began < 10_000);
 });
 
+const text = await readFile(new URL("../../js/EXCHANGE.md", import.meta.url), "utf8");
+
+/** What a snippet of the text declares. */
+function snippet(kind, name) {
+  const [, code] = text.match(new RegExp(`\`\`\`js\n// ${kind}\n(.*?)\`\`\``, "s"));
+  return new Function(`${code}; return ${name};`)();
+}
+
+test("the producer of the text breaks nothing", async () => {
+  const Picture = snippet("producer", "Picture");
+  const make = ({ dtype, shape, bytes, device }) => {
+    if (!device || dtype !== "float32" || shape.length !== 2) return undefined;
+    const [height, width] = shape;
+    const buffer = device.createBuffer({ size: bytes.length + 16, usage: 128 | 4 | 8 });
+    device.queue.writeBuffer(buffer, 0, bytes);
+    return new Picture(device, buffer, { height, width });
+  };
+  const report = await conformance({ make, device: fakeDevice() });
+  assert.deepEqual(broken(report), []);
+  for (const id of ["T1", "R2", "R7", "O1", "O7", "X1", "X2", "X3"]) {
+    assert.ok(!skipped(report).includes(id), id);
+  }
+});
+
+test("the consumer of the text breaks nothing", async () => {
+  const withBuffer = snippet("consumer", "withBuffer");
+  const device = fakeDevice();
+  const read = (buffer, bytes) => new Float32Array(buffer.bytes.slice(0, bytes).buffer);
+  const consume = (x, { copy }) => withBuffer(device, x, read, copy);
+  const report = await consumerConformance({ consume, device, dtypes: ["float32"] });
+  assert.deepEqual(
+    report.rules.filter((rule) => !rule.ok),
+    [],
+  );
+  for (const id of ["M1", "S9", "E3", "E4", "O6", "O7", "X2"]) {
+    assert.ok(!skipped(report).includes(id), id);
+  }
+});
+
+test("every rule of the text is tested, or is one that nobody can see", async () => {
+  const ids = [...text.matchAll(/\*\*([A-Z]\d+)\*\*/g)].map(([, id]) => id);
+  assert.equal(new Set(ids).size, ids.length, "each has a number of its own");
+  const [made, taken] = [await producers(Right), await consumers(new Reader())];
+  const tested = new Set([...made.rules, ...taken.rules].map(({ id }) => id));
+  assert.deepEqual(
+    [...tested].filter((id) => !ids.includes(id)),
+    [],
+  );
+  assert.deepEqual(
+    ids.filter((id) => !tested.has(id)),
+    ["M4", "D2", "D3", "D4", "D5", "N2", "E1"].sort((a, b) => ids.indexOf(a) - ids.indexOf(b)),
+  );
+});
+
 test("this library's tensors break nothing, in all dtypes", async () => {
   const make = ({ dtype, shape, bytes }) => Tensor.fromTypedArray(bytes, { dtype, shape });
   const report = await conformance({ make });
@@ -226,5 +283,5 @@ test("this library's take() breaks nothing", async (context) => {
     report.rules.filter((rule) => !rule.ok),
     [],
   );
-  assert.deepEqual(skipped(report), ["N1"]);
+  assert.deepEqual(skipped(report), ONLY_GPU);
 });

@@ -18,6 +18,21 @@ const believing = (right) =>
 export const BAD_READERS = [
   ["M1", "gives no elements", but({ elements: () => 5 })],
   [
+    "M1",
+    "calls without this",
+    but({
+      ask(x, request) {
+        const { [EXCHANGE]: method } = x;
+        return method(request);
+      },
+    }),
+  ],
+  [
+    "R2",
+    "names 2, which it cannot read",
+    but({ ask: (x, request) => x[EXCHANGE]({ ...request, versions: [2, 1] }) }),
+  ],
+  [
     "R2",
     "asks for other versions",
     but({ ask: (x, { device }) => x[EXCHANGE]({ versions: [2], device }) }),
@@ -55,6 +70,16 @@ export const BAD_READERS = [
       check(fields, wanted, copy) {
         const { gpu } = fields.device;
         const device = gpu ? fields.device : { type: wanted ? 15 : 1, gpu: wanted };
+        check.call(this, { ...fields, device }, wanted, copy);
+      },
+    }),
+  ],
+  [
+    "F2",
+    "any gpu on the CPU",
+    but({
+      check(fields, wanted, copy) {
+        const device = fields.device.type === 1 ? { type: 1, gpu: null } : fields.device;
         check.call(this, { ...fields, device }, wanted, copy);
       },
     }),
@@ -163,6 +188,26 @@ export const BAD_READERS = [
     }),
   ],
   [
+    "F13",
+    "flag 4, whatever the width",
+    but({
+      check(fields, ...rest) {
+        check.call(this, fields, ...rest);
+        if (fields.flags & 4) this.unsupported("padded elements");
+      },
+    }),
+  ],
+  [
+    "F13",
+    "elements that flag 4 makes a byte wide, whatever the width",
+    but({
+      elements(view, fields) {
+        const dtype = fields.flags & 4 ? { ...fields.dtype, bits: 8, code: 1 } : fields.dtype;
+        return elements.call(this, view, { ...fields, dtype });
+      },
+    }),
+  ],
+  [
     "F14",
     "turns the shape round",
     but({
@@ -170,6 +215,29 @@ export const BAD_READERS = [
         const got = read.call(this, fields, device);
         fields.shape.push(1);
         return got;
+      },
+    }),
+  ],
+  [
+    "F15",
+    "needs a fault() that is a function",
+    but({ faultOf: ({ fault }) => (fault === null ? refuse("TypeError", "no fault") : fault?.()) }),
+    { device: fakeDevice() },
+  ],
+  [
+    "F15",
+    "needs a promise of fault()",
+    but({ faultOf: ({ fault }) => fault?.().then((error) => error) }),
+    { device: fakeDevice() },
+  ],
+  [
+    "S1",
+    "nothing below ptr",
+    but({
+      read(fields, device) {
+        const { data, strides } = fields;
+        const below = data.memory && strides?.some((step) => step < 0);
+        return read.call(this, below ? { ...fields, strides: [3, 1] } : fields, device);
       },
     }),
   ],
@@ -196,7 +264,7 @@ export const BAD_READERS = [
     but({
       ask(x, request) {
         const exchange = x[EXCHANGE](request);
-        if (exchange.version[0] === 1) void exchange.shape;
+        if (this.knows(exchange.version)) void exchange.shape;
         return exchange;
       },
     }),
@@ -229,8 +297,135 @@ export const BAD_READERS = [
     "writes next to the elements",
     but({
       elements(view, fields) {
-        if (fields.byteOffset >= 4 && !fields.strides) view.setUint8(fields.byteOffset - 1, 0);
+        if (fields.byteOffset >= 4 && fields.byteOffset < 99 && !fields.strides)
+          view.setUint8(fields.byteOffset - 1, 0);
         return elements.call(this, view, fields);
+      },
+    }),
+  ],
+  [
+    "S9",
+    "looks where elements begin that there are not",
+    but({
+      check(fields, wanted, copy) {
+        check.call(this, fields, wanted, copy);
+        if (fields.byteOffset > this.sizeOf(fields.data, wanted)) this.unsupported("byteOffset");
+      },
+    }),
+  ],
+  [
+    "T3",
+    "reads though flush() failed",
+    but({
+      read(fields, device) {
+        const flush = () => {
+          try {
+            fields.flush();
+          } catch {}
+        };
+        return read.call(this, { ...fields, flush }, device);
+      },
+    }),
+  ],
+  [
+    "T3",
+    "another error for that of flush()",
+    but({
+      read(fields, device) {
+        const flush = () => {
+          try {
+            fields.flush();
+          } catch {
+            this.unsupported("flush() failed");
+          }
+        };
+        return read.call(this, { ...fields, flush }, device);
+      },
+    }),
+  ],
+  ["E3", "does not look at faults", but({ faultOf: () => null }), { device: fakeDevice() }],
+  [
+    "E3",
+    "does not wait for faults",
+    but({ faultOf: ({ fault }) => void fault?.() }),
+    { device: fakeDevice() },
+  ],
+  [
+    "E3",
+    "asks before flush()",
+    but({
+      check(fields, ...rest) {
+        check.call(this, fields, ...rest);
+        fields.fault?.();
+      },
+    }),
+    { device: fakeDevice() },
+  ],
+  [
+    "E3",
+    "asks after release()",
+    but({
+      async readBuffer(fields, device) {
+        const got = await Reader.prototype.readBuffer.call(this, fields, device);
+        const error = await fields.fault?.();
+        if (error) throw error;
+        return got;
+      },
+      faultOf: () => null,
+    }),
+    { device: fakeDevice() },
+  ],
+  [
+    "E3",
+    "an error of its own for faults",
+    but({
+      failed: ({ name }) => refuse(name === "DeviceLostError" ? name : "DeviceError", "it failed"),
+    }),
+    { device: fakeDevice() },
+  ],
+  [
+    "E4",
+    "a name of its own for lost devices",
+    but({
+      failed: (cause) => Object.assign(refuse("DeviceError", "it failed"), { cause }),
+    }),
+    { device: fakeDevice() },
+  ],
+  [
+    "X1",
+    "a name of its own for lost devices that producers know of",
+    but({
+      ask(x, request) {
+        try {
+          return x[EXCHANGE](request);
+        } catch (error) {
+          throw error.name === "DeviceLostError" ? refuse("DeviceError", error.message) : error;
+        }
+      },
+    }),
+  ],
+  [
+    "O7",
+    "one exchange at a time",
+    but({
+      ask(x, request) {
+        this.exchange = x[EXCHANGE](request);
+        return this.exchange;
+      },
+      done() {
+        this.exchange.release();
+      },
+    }),
+  ],
+  [
+    "O7",
+    "one view for all",
+    but({
+      read(fields, device) {
+        const { data } = fields;
+        this.data = data;
+        fields.flush();
+        return read.call(this, { ...fields, data: this.data, flush() {} }, device);
       },
     }),
   ],
@@ -279,18 +474,16 @@ export const BAD_READERS = [
   ],
   ["O4", "says that it wrote", but({ done: (exchange) => exchange.release(true) })],
   ["O4", "passes something on", but({ done: (exchange) => exchange.release({}) })],
-  [
-    "O6",
-    "reads any version",
-    but({ ask: (x, request) => ({ ...x[EXCHANGE](request), version: [1, 0] }) }),
-  ],
+  ["O6", "reads any version", but({ knows: () => true })],
+  ["O6", "takes a version of one number", but({ knows: (version) => version?.[0] === 1 })],
+  ["O6", "takes a version by its digits", but({ knows: (version) => `${version}`[0] === "1" })],
   [
     "O6",
     "releases any version",
     but({
       ask(x, request) {
         const exchange = x[EXCHANGE](request);
-        if (exchange.version[0] !== 1) exchange.release();
+        if (!this.knows(exchange.version)) exchange.release();
         return exchange;
       },
     }),
@@ -301,7 +494,8 @@ export const BAD_READERS = [
     but({
       check(fields, wanted, copy) {
         const { gpu } = fields.device;
-        const device = gpu ? { type: wanted ? 15 : 1, gpu: wanted } : fields.device;
+        const other = gpu && fields.device.type === 15;
+        const device = other ? { type: wanted ? 15 : 1, gpu: wanted } : fields.device;
         check.call(this, { ...fields, device }, wanted, copy);
       },
     }),
@@ -356,10 +550,20 @@ export const BAD_READERS = [
   ],
   [
     "V1",
+    "no version 1.0 any more",
+    but({
+      check(fields, ...rest) {
+        if (fields.version[1] < 1) this.unsupported("minor version");
+        check.call(this, fields, ...rest);
+      },
+    }),
+  ],
+  [
+    "V1",
     "no newer minor version",
     but({
       check(fields, ...rest) {
-        if (fields.version[1] > 0) this.unsupported("minor version");
+        if (fields.version[1] > 1) this.unsupported("minor version");
         check.call(this, fields, ...rest);
       },
     }),

@@ -109,7 +109,9 @@ const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 export class Reader {
   consume(x, { device, copy }) {
     const exchange = this.ask(x, { versions: [1], device, copy });
-    if (exchange.version?.[0] !== 1) throw refuse("UnsupportedError", "version 1 is what is read");
+    if (!this.knows(exchange.version)) {
+      throw refuse("UnsupportedError", "version 1 is what is read");
+    }
     try {
       const fields = { ...exchange }; // reads each once
       this.check(fields, device, copy);
@@ -122,7 +124,11 @@ export class Reader {
     }
   }
 
+  knows = (version) => list(version, 0) && version.length === 2 && version[0] === 1;
   ask = (x, request) => x[EXCHANGE](request);
+  /** The fault, as an error or a promise of one. */
+  faultOf = ({ fault }) => fault?.();
+  failed = (error) => error;
   done = (exchange) => exchange.release();
 
   give(exchange) {
@@ -136,7 +142,8 @@ export class Reader {
   }
 
   check({ device, dtype, shape, strides, data, byteOffset, flags }, wanted, copy) {
-    if (device?.gpu !== wanted || device.type !== (wanted ? 15 : 1)) this.unsupported("device");
+    if ((device?.gpu ?? null) !== wanted || device.type !== (wanted ? 15 : 1))
+      this.unsupported("device");
     if (!READERS[`${dtype?.code},${dtype?.bits}`] || dtype.lanes !== 1) this.unsupported("dtype");
     if (!list(shape, 0)) this.unsupported("shape");
     if (strides !== null && !(list(strides, -Infinity) && strides.length === shape.length)) {
@@ -148,7 +155,8 @@ export class Reader {
     const [low, high] = [Math.min, Math.max].map((to) => sum(steps.map((step) => to(step, 0))));
     const at = (index) => byteOffset + (index * dtype.bits) / 8;
     const some = !shape.includes(0);
-    if (some && !(at(low) >= 0 && at(high + 1) <= size)) this.unsupported("elements");
+    const before = data?.memory ? data.ptr : 0;
+    if (some && !(at(low) >= -before && at(high + 1) <= size)) this.unsupported("elements");
     if (copy === false && flags & 2) throw refuse("CopyError", "it was copied");
   }
 
@@ -164,18 +172,22 @@ export class Reader {
   read(fields, device) {
     const { data, flush } = fields;
     flush();
-    if (device) return this.readBuffer(fields, device);
+    if (device) return this.readBuffer(fields, device, this.faultOf(fields));
     const { buffer } = data.memory ?? data;
-    return this.elements(new DataView(buffer, data.ptr ?? data.byteOffset), fields);
+    if (!data.memory) return this.elements(new DataView(buffer, data.byteOffset), fields);
+    const byteOffset = data.ptr + fields.byteOffset; // from the start, as elements may be below ptr
+    return this.elements(new DataView(buffer), { ...fields, byteOffset });
   }
 
-  async readBuffer(fields, device) {
+  async readBuffer(fields, device, fault) {
     const { size } = fields.data;
     const copy = device.createBuffer({ size, usage: 1 | 8 });
     const encoder = device.createCommandEncoder();
     encoder.copyBufferToBuffer(fields.data, 0, copy, 0, size);
     device.queue.submit([encoder.finish()]);
     await copy.mapAsync(1);
+    const error = await fault;
+    if (error) throw this.failed(error);
     return this.elements(new DataView(copy.getMappedRange()), fields);
   }
 

@@ -2,6 +2,7 @@
 // producer's work failed with reaches who reads the elements, from library to library.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { conformance, consumerConformance } from "../../js/dist/conformance/index.js";
 import { adopt, EXCHANGE, EXCHANGE_ASYNC, take, takeAsync } from "../../js/dist/exchange/index.js";
 import { liveTensors, Tensor, webgpu } from "../../js/dist/index.js";
 import { fakeDevice } from "./conformance_parts.mjs";
@@ -13,7 +14,10 @@ function device() {
     lose = resolve;
   });
   const made = fakeDevice();
-  const { createBuffer } = made;
+  const { createBuffer, queue } = made;
+  const { writeBuffer } = queue;
+  queue.writeBuffer = (buffer, at, data, ...part) =>
+    writeBuffer(buffer, at, ArrayBuffer.isView(data) ? data : new Uint8Array(data, ...part));
   const limits = { maxBufferSize: 1 << 20 };
   const scopes = [];
   return Object.assign(made, {
@@ -71,6 +75,42 @@ function foreign(gpu, fields = {}) {
   });
   return seen;
 }
+
+test("this library's tensors and take() break no rule on a GPU", async (context) => {
+  context.mock.method(console, "error", () => {}); // is told of errors of release()
+  const gpu = device();
+  const make = ({ dtype, shape, bytes, device }) => {
+    const host = Tensor.fromTypedArray(bytes, { dtype, shape });
+    if (!device) return undefined;
+    const made = host.to(device);
+    host.release();
+    return made;
+  };
+  const consume = async (x, options) => {
+    const tensor = take(x, options);
+    try {
+      return await tensor.read();
+    } finally {
+      tensor.release();
+    }
+  };
+  const dtypes = ["float32", "complex64"];
+  const reports = [
+    await conformance({ make, device: gpu, dtypes }),
+    await consumerConformance({ consume, device: gpu, dtypes }),
+  ];
+  for (const { rules } of reports) {
+    assert.deepEqual(
+      rules.filter((rule) => !rule.ok),
+      [],
+    );
+  }
+  const [made, taken] = reports.map(({ rules }) =>
+    rules.filter((rule) => !rule.skipped).map((rule) => rule.id),
+  );
+  for (const id of ["M3", "S5", "S6", "S9", "E2", "O7", "X2"]) assert.ok(made.includes(id), id);
+  for (const id of ["S9", "E3", "E4", "O6", "O7", "N1"]) assert.ok(taken.includes(id), id);
+});
 
 const readOf = async (tensor) => [...(await tensor.read())];
 

@@ -4,7 +4,8 @@
  * | rules | why |
  * |---|---|
  * | M3, M4 | what they should, and need not |
- * | M2, R1, R6, R7, F1, F10, F11, S5, S6, T4, O1, O5 | what producers do; tested in producers.ts |
+ * | M2, R1, R6, R7, F1, F10, F11, S5, S6, T4, E2, O1, O5 | what producers do; tested in producers.ts |
+ * | E1 | seen with X1 |
  * | S3, S8, T1, T2, T5 | seen with F3, F6 and T3 |
  * | D2 to D5, N2 | what is not done, and the page's device |
  *
@@ -12,17 +13,21 @@
  * not be stopped.
  */
 import { type Exchange, isList, named, Offer, type Plan } from "./offers.js";
-import { Book, broken, nameOf, show, skip } from "./report.js";
+import { Book, Broken, broken, nameOf, show, skip } from "./report.js";
 import type { ConsumerOptions, DeviceLike, Report } from "./types.js";
 import { DTYPES, type Kind, kindOf } from "./values.js";
 
 /** In the order of the text, which is that of the report. */
 const RULES = [
-  "M1 R2 R3 R4 R5 F2 F3 F4 F5 F6 F7 F8 F9 F12 F13 F14 S1 S2 S4 S7 T3 O2 O3 O4 O6 D1 N1 N3 X1 X2 V1",
+  "M1 R2 R3 R4 R5 F2 F3 F4 F5 F6 F7 F8 F9 F12 F13 F14 F15 S1 S2 S4 S7",
+  "S9 T3 E3 E4 O2 O3 O4 O6 O7 D1 N1 N3 X1 X2 V1",
 ].flatMap((ids) => ids.split(" "));
 /** Those that every exchange shows that was read rightly. */
 const SEEN = "R2 R3 R4 R5 F14 S7 T3 O2 O3 O4".split(" ");
-const NAMES = "BusyError CopyError DeviceError ReleasedError UnsupportedError TypeError".split(" ");
+const NAMES = [
+  ..."BusyError CopyError DeviceError DeviceLostError ReleasedError".split(" "),
+  ..."UnsupportedError TypeError".split(" "),
+];
 const REFUSALS = ["UnsupportedError", "DeviceError"];
 
 /** Layouts that a consumer reads, or refuses. */
@@ -30,7 +35,6 @@ const LAYOUTS: readonly (readonly [string, Plan])[] = [
   ["F7", { around: 4 }],
   ["F7", { data: "bytes", around: 4 }],
   ["F4", { shape: [] }],
-  ["F4", { shape: [0, 3] }],
   ["F4", { shape: [2, 1, 3] }],
   ["F5", { strides: [1, 2] }],
   ["F5", { strides: [4, 1] }],
@@ -43,6 +47,7 @@ const LAYOUTS: readonly (readonly [string, Plan])[] = [
   ["F9", { dtype: "int4", flags: 4 }],
   ["F13", { dtype: "int4", shape: [5] }],
   ["S2", { data: "memory", around: 4 }],
+  ["S1", { data: "memory", strides: [-3, -1], below: true }],
   ["S4", { data: "shared" }],
   ["S7", { around: 4, padding: 4 }],
   ["N1", { usage: 0, around: 4 }],
@@ -58,6 +63,10 @@ const LIES: readonly (readonly [string, (exchange: Exchange) => object, Plan?])[
   ["S1", ({ data }) => ({ data: { ...(data as object), ptr: 2 ** 31 } }), { data: "memory" }],
   ["F2", () => ({ device: { type: 7, id: 0, gpu: null } })],
   ["F2", () => ({ device: { type: 15, id: 0, gpu: null } })],
+  [
+    "F2",
+    ({ device }) => ({ device: { type: 1, id: 0, gpu: (device as { gpu: unknown }).gpu ?? {} } }),
+  ],
   ["F3", ({ dtype }) => ({ dtype: { ...(dtype as object), code: 99 } })],
   ["F3", ({ dtype }) => ({ dtype: { ...(dtype as object), bits: 7 } })],
   ["F3", ({ dtype }) => ({ dtype: { ...(dtype as object), lanes: 0 } })],
@@ -133,11 +142,23 @@ class Tests {
     if (!reads) return;
     for (const id of SEEN) book.pass(id);
     for (const [id, plan] of LAYOUTS) await this.#reads(id, plan);
+    if (await this.#reads("F4", { shape: [0, 3] })) {
+      const say = () => ({ byteOffset: 2 ** 40, capacity: 0 });
+      await this.#reads("S9", { shape: [0, 3], say }, true);
+    }
     const taken: string[] = [];
     for (const { name } of kinds) if (await this.#reads("F3", { dtype: name })) taken.push(name);
     book.pass("F3", `${this.#name}: taken were ${taken.join(", ")}`);
     await this.#reads("S1", { wrap: onlyOnce }, true);
-    await this.#reads("V1", { say: () => ({ version: [1, 9], flags: 16, later: 1 }) }, true);
+    for (const version of [
+      [1, 0],
+      [1, 9],
+    ]) {
+      await this.#reads("V1", { say: () => ({ version, flags: 16, later: 1 }) }, true);
+    }
+    if (this.#base.bits >= 8) await this.#reads("F13", { say: () => ({ flags: 4 }) }, true);
+    await this.#faults();
+    await this.#comesBack();
     for (const [id, say, plan] of LIES) {
       // A device that is none is not the one asked for, either.
       await this.#refuses(id, { ...plan, say }, id === "F2" ? { names: REFUSALS } : {});
@@ -148,13 +169,78 @@ class Tests {
     await this.#refuses("N3", copied, { names: ["CopyError"], copy: false, skips: true });
     const refusal = named("BusyError", "somebody else has it for himself");
     await this.#refuses("X1", { refusal }, { names: ["BusyError"] });
+    const lost = named("DeviceLostError", "the device is lost");
+    await this.#refuses("X1", { refusal: lost }, { names: ["DeviceLostError"] });
+    const unable = (exchange: Exchange) => {
+      const flush = () => {
+        throw new Error("flush() threw this");
+      };
+      return { ...exchange, flush };
+    };
+    await this.#test("X2", { wrap: unable }, async (offer, outcome) => {
+      await offer.audit(true);
+      if ("got" in outcome) broken("T3", "it read though flush() had thrown an error");
+      if (!causes(outcome.error).some((error) => /flush\(\) threw this/.test(error.message))) {
+        broken("T3", `an error of flush() led to ${show(outcome.error)}`);
+      }
+    });
     const releaseError = new Error("release() threw this");
     await this.#refuses("X2", { say: () => ({ shape: [3, 3] }), releaseError });
-    for (const version of [
-      [2, 0],
-      [0, 1],
-    ])
+    for (const version of [[2, 0], [0, 1], [1], [1, 0, 0], [1, -1], "1.0", ["1", 0], undefined]) {
       await this.#leavesAlone(version);
+    }
+  }
+
+  /** Only the work of a GPU fails after the call. */
+  async #faults(): Promise<void> {
+    if (this.device === null) return;
+    await this.#reads("F15", { fault: null }, true);
+    await this.#reads("F15", { say: () => ({ fault: null }) }, true);
+    await this.#reads("F15", { say: () => ({ fault: () => null }) }, true);
+    const fault = named("ShaderError", "the work failed that the elements depend on");
+    await this.#test("E3", { fault }, async (offer, outcome) => {
+      await offer.audit("error" in outcome);
+      if ("got" in outcome) {
+        broken("E3", `it gave elements of work that failed: ${show(outcome.got)}`);
+      }
+      if (causes(outcome.error).includes(fault)) return;
+      broken("E3", `fault() gave ${show(fault)}, and it threw ${show(outcome.error)}`);
+    });
+    const lost = named("DeviceLostError", "the device is lost");
+    await this.#test("E4", { fault: lost }, async (offer, outcome) => {
+      await offer.audit("error" in outcome);
+      if ("error" in outcome && nameOf(outcome.error) === "DeviceLostError") return;
+      broken(
+        "E4",
+        `after the loss of the device it ${"got" in outcome ? "gave elements" : `threw ${show(outcome.error)}`}`,
+      );
+    });
+  }
+
+  /** `flush()` and `release()` that call the same consumer with another tensor. */
+  async #comesBack(): Promise<void> {
+    const inner: { offer: Offer; outcome: Promise<Outcome> }[] = [];
+    const meanwhile = () => {
+      const plan: Plan = { shape: [5], ...(this.device ? {} : { data: "bytes" }) };
+      if (inner.length >= 2) return;
+      const offer = new Offer(plan, this.device, this.#base);
+      inner.push({ offer, outcome: this.#outcome(offer, undefined) });
+    };
+    try {
+      await this.#test("O7", { meanwhile }, async (offer, outcome) => {
+        try {
+          await this.#rightly("O7", offer, outcome, true);
+          for (const each of inner) {
+            await this.#rightly("O7", each.offer, await each.outcome, true);
+          }
+        } catch (error) {
+          // Each of them alone was seen to be right.
+          throw error instanceof Broken ? new Broken("O7", error.message) : error;
+        }
+      });
+    } finally {
+      for (const { offer } of inner) offer.free();
+    }
   }
 
   /** Whether the elements were read; what is refused is skipped unless it `must` be read. */
@@ -184,7 +270,9 @@ class Tests {
     }: { names?: string[]; copy?: boolean; skips?: boolean } = {},
   ): Promise<boolean> {
     const check = async (offer: Offer, outcome: Outcome) => {
-      const seen = offer.plan.say ? describe(offer.plan.say({ data: {}, dtype: {} })) : "it";
+      const seen = offer.plan.say
+        ? describe(offer.plan.say({ data: {}, dtype: {}, device: {} }))
+        : "it";
       if ("got" in outcome) broken(id, `${seen} was taken: ${show(outcome.got)}`);
       const { error } = outcome;
       if (error === plan.releaseError)
@@ -198,7 +286,7 @@ class Tests {
   }
 
   /** An exchange of another major version, of which only the version may be looked at. */
-  #leavesAlone(version: readonly number[]): Promise<boolean> {
+  #leavesAlone(version: unknown): Promise<boolean> {
     const touched: string[] = [];
     const note = (what: string) => (_: object, key?: string | symbol) => {
       touched.push(`${what} ${String(key ?? "")}`);
@@ -267,9 +355,17 @@ class Tests {
 }
 
 /** The rules without which another one cannot be told. */
-function rulesBefore(id: string, { around, strides, releaseError }: Plan): string[] {
+function rulesBefore(id: string, plan: Plan): string[] {
+  const { around, strides, releaseError, wrap, below, meanwhile } = plan;
   const offset = around || strides?.some((step) => step < 0);
-  return [...(offset && id !== "F7" ? ["F7"] : []), ...(releaseError ? ["S1"] : [])];
+  return [
+    ...(below ? ["F5", "S2"] : []),
+    ...(meanwhile ? SEEN : []),
+    ...(id === "E4" ? ["E3"] : []),
+    ...(offset && id !== "F7" ? ["F7"] : []),
+    ...(releaseError ? ["S1"] : []),
+    ...(id === "X2" && wrap ? ["X2"] : []),
+  ];
 }
 
 /** The exchange with fields that say something else from the second look on. */
@@ -286,6 +382,19 @@ function onlyOnce(exchange: Exchange): Exchange {
     Object.defineProperty(result, field, { get, enumerable: true });
   }
   return result;
+}
+
+/** An error, and those that it names as its `cause`. */
+function causes(error: unknown): Error[] {
+  const found: Error[] = [];
+  for (
+    let each = error;
+    each instanceof Object && found.length < 10;
+    each = (each as Error).cause
+  ) {
+    found.push(each as Error);
+  }
+  return found;
 }
 
 /** What a lie says, in words. */

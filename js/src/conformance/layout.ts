@@ -8,6 +8,8 @@ export interface Plan {
   readonly strides?: readonly number[];
   /** Elements of somebody else before the first one and behind the last. */
   readonly around?: number;
+  /** `data` begins at element 0, and others lie below it, as in memory with a `ptr`. */
+  readonly below?: boolean;
   /** Bytes of `capacity` behind the last element. */
   readonly padding?: number;
   /** An exchange's flags, of which 4 makes sub-byte elements a byte wide. */
@@ -48,6 +50,7 @@ export function layoutOf(plan: Plan, kind: Kind, guard: number): Layout {
   const first = guard + Math.ceil(((around - least) * step) / 8);
   const end = first + Math.ceil(((most + 1) * step) / 8) + padding;
   const stop = end + Math.ceil((around * step) / 8);
+  const start = plan.below ? first : guard;
   const size = stop + guard;
   const right = new Uint8Array(size + (-size & 3)).fill(STRANGE).fill(0, first, end);
   const parts = Array.from(right, (_, i): Part => (i < first || i >= end ? "other" : "padding"));
@@ -63,7 +66,7 @@ export function layoutOf(plan: Plan, kind: Kind, guard: number): Layout {
     const bit = bits[Math.floor(i / kind.parts)] as number;
     set(view, kind, bit + (i % kind.parts) * kind.width, value);
   });
-  return { values, right, parts, start: guard, first, end, stop };
+  return { values, right, parts, start, first, end, stop };
 }
 
 /** The same bytes with all elements overwritten. */

@@ -19,6 +19,10 @@ export interface Plan extends Lie {
   readonly releaseError?: Error;
   /** Thrown instead of an exchange. */
   readonly refusal?: Error;
+  /** What a promise of `fault()` gives, some time after it was asked for. */
+  readonly fault?: Error | null;
+  /** Runs in the middle of each `flush()`, and of `release()`. */
+  readonly meanwhile?: () => void;
 }
 
 interface Hold {
@@ -27,6 +31,8 @@ interface Hold {
   readonly writes: boolean;
   flushes: number;
   releases: number;
+  /** How often `fault()` was called while it was held. */
+  faults: number;
   /** All bytes, just before the memory was given back. */
   left?: Promise<Uint8Array>;
 }
@@ -56,12 +62,16 @@ export class Offer {
       ? deviceRoom(size, device, plan.usage ?? 128)
       : arrayRoom(size, plan.data ?? "array", this.kind);
     this.#room.write(overwritten(this.#layout, BEFORE));
-    const method = (request?: unknown) => this.#produce(request);
-    const later = async (request?: { signal?: AbortSignal }) => {
-      request?.signal?.throwIfAborted();
-      return method(request);
+    const offer = this;
+    this.producer = {
+      [EXCHANGE](this: unknown, request?: unknown) {
+        return offer.#produce(this, request);
+      },
+      async [EXCHANGE_ASYNC](this: unknown, request?: { signal?: AbortSignal }) {
+        request?.signal?.throwIfAborted();
+        return offer.#produce(this, request);
+      },
     };
-    this.producer = { [EXCHANGE]: method, [EXCHANGE_ASYNC]: later };
   }
 
   /** How many exchanges were given out, and how many of those released. */
@@ -80,6 +90,9 @@ export class Offer {
       if (releases < 1) broken("O2", "release() was not called");
       if (!failed && flushes < 1 && this.#layout.values.length > 0) {
         broken("T3", "flush() was not called");
+      }
+      if (!failed && this.plan.fault !== undefined && hold.faults < 1) {
+        broken("E3", "fault() was not called");
       }
       if (said !== told(exchange)) broken("F14", `the exchange said ${said}, and was changed`);
       if (left) this.#compare(await left, hold);
@@ -119,13 +132,19 @@ export class Offer {
     });
   }
 
-  #produce(request: unknown): Exchange {
+  #produce(self: unknown, request: unknown): Exchange {
     const { plan } = this;
+    if (self !== this.producer) {
+      this.#misuse ??= ["M1", "it called the method without its `this`"];
+      throw new TypeError("the method was called without its `this`");
+    }
     if (plan.refusal) throw plan.refusal;
     const { copy, writes } = this.#read(request);
     const exchange = this.#describe(copy);
-    const hold: Hold = { exchange, said: told(exchange), writes, flushes: 0, releases: 0 };
+    const counts = { flushes: 0, releases: 0, faults: 0 };
+    const hold: Hold = { exchange, said: told(exchange), writes, ...counts };
     exchange.flush = () => this.#flush(hold);
+    if (plan.fault !== undefined) exchange.fault = () => this.#fault(hold);
     exchange.release = (wrote?: unknown) => this.#release(hold, wrote);
     this.#holds.push(hold);
     return plan.wrap?.(exchange) ?? exchange;
@@ -140,8 +159,8 @@ export class Offer {
       this.#misuse ??= [rule, message];
       throw new TypeError(message);
     };
-    if (!Array.isArray(versions) || !versions.includes(1)) {
-      misuse("R2", `it asked for versions ${show(versions)}`);
+    if (!Array.isArray(versions) || !versions.includes(1) || versions.some((n) => n !== 1)) {
+      misuse("R2", `it asked for versions ${show(versions)}, of which there is only 1`);
     }
     if (typeof where !== "object") misuse("R3", `it asked for the device ${show(where)}`);
     if (copy !== undefined && typeof copy !== "boolean") misuse("R4", `copy was ${show(copy)}`);
@@ -155,7 +174,7 @@ export class Offer {
     const { device, plan, kind } = this;
     const { start, first, end, stop } = this.#layout;
     const exchange: Exchange = {
-      version: [1, 0],
+      version: [1, 1],
       device: { type: device ? 15 : 1, id: 0, gpu: device },
       dtype: { code: kind.code, bits: kind.bits, lanes: 1 },
       shape: [...(plan.shape ?? [2, 3])],
@@ -175,6 +194,19 @@ export class Offer {
     // Views made before this are empty, and those that are made now must not outlive an `await`.
     this.#room.grow();
     queueMicrotask(() => this.#room.grow());
+    this.plan.meanwhile?.();
+  }
+
+  async #fault(hold: Hold): Promise<Error | null> {
+    if (hold.releases > 0) {
+      this.#misuse ??= ["E3", "it called fault() after release()"];
+    } else if (hold.flushes < 1) {
+      this.#misuse ??= ["E3", "it called fault() before flush()"];
+    }
+    hold.faults++;
+    // A GPU tells later: one that does not wait has read by then.
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    return this.plan.fault ?? null;
   }
 
   #release(hold: Hold, wrote: unknown): void {
@@ -190,6 +222,7 @@ export class Offer {
       const { holds, released } = this.counts;
       if (holds === released) this.#room.write(overwritten(this.#layout, AFTER));
     }
+    this.plan.meanwhile?.();
     if (this.plan.releaseError) throw this.plan.releaseError;
   }
 }
