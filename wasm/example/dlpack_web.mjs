@@ -1,12 +1,22 @@
 /**
- * The exchange protocol (js/EXCHANGE.md) for any WebAssembly module that exports what dlpack_web.h
+ * The exchange protocol (js/EXCHANGE.md, version 1.1) for any WebAssembly module that exports what dlpack_web.h
  * says, about its own linear memory. No view of that is kept, as it may grow in each call.
  */
 const EXCHANGE = Symbol.for("dlpack.exchange");
 const READ_ONLY = 1;
 const COPIED = 2;
 const PADDED = 4;
-const WIDTHS = [1, 2, 4, 6, 8, 16, 32, 64, 128]; // bits of DLPack's dtypes
+/** Bits that DLPack's dtypes have, by their code. */
+const WIDTHS = new Map([
+  ...[0, 1].map((code) => [code, [1, 2, 4, 8, 16, 32, 64]]), // int, uint
+  [2, [16, 32, 64]], // float
+  [4, [16]], // bfloat
+  [5, [32, 64, 128]], // complex
+  [6, [8]], // bool
+  ...[7, 8, 9, 10, 11, 12, 13, 14].map((code) => [code, [8]]), // float8_e3m4 to float8_e8m0fnu
+  ...[15, 16].map((code) => [code, [6]]), // float6
+  [17, [4]], // float4_e2m1fn
+]);
 
 // --- layouts: { dtype, shape, strides, flags }, and what follows from that -----------------------
 
@@ -55,14 +65,16 @@ const listOf = (given) => (Array.isArray(given) && given.length <= 64 ? [...give
 
 /** What an exchange says, each field read once; `place()` looks where the elements are by now. */
 function checked(exchange) {
-  const { device, dtype, shape: extents, strides: steps, byteOffset, data, flags } = exchange;
-  const { type, gpu } = Object(device);
-  needs(type === 1 || (type === 15 && Object(gpu) === gpu), "the device is neither CPU nor WebGPU");
+  const { device, dtype, shape: extents, strides: steps, byteOffset, data, flags: mask } = exchange;
+  const { type, gpu = null } = Object(device);
+  needs(type === (gpu === null ? 1 : 15), "the device is neither CPU nor WebGPU");
   if (type !== 1) throw refuse("DeviceError", "only tensors on the CPU are taken");
   const { code, bits, lanes } = Object(dtype);
-  const known = isCount(code, 0, 17) && WIDTHS.includes(bits) && isCount(lanes, 1, 65535);
+  const known = WIDTHS.get(code)?.includes(bits) && isCount(lanes, 1, 65535);
   needs(known, "the dtype is none of DLPack's");
-  needs(isCount(flags) && isCount(byteOffset), "flags or byteOffset is no count");
+  needs(isCount(mask) && isCount(byteOffset), "flags or byteOffset is no count");
+  const flags = bits < 8 ? mask : mask & ~PADDED; // F13: it is about elements of less than a byte
+  needs(!(flags & PADDED && lanes > 1), "padded vectors have no meaning");
   const shape = listOf(extents);
   needs(Array.isArray(extents) && shape.length === extents.length, "the shape is no list");
   needs(
@@ -229,7 +241,9 @@ export async function loadModule(source) {
       const asked = copy === false ? false : undefined; // what is to be fresh is copied here, once
       const exchange = x[EXCHANGE]({ versions: [1], device: null, copy: asked, writes });
       const { version } = exchange;
-      needs(version?.[0] === 1, `version ${version} is unknown`); // and not to be touched (O6)
+      const pair =
+        Array.isArray(version) && version.length === 2 && version.every((n) => isCount(n));
+      needs(pair && version[0] === 1, `version ${version} is unknown`); // and not to be touched (O6)
       const { release } = exchange;
       needs(typeof release === "function", "release is no function");
       let [ended, changed] = [false, false];
@@ -241,6 +255,7 @@ export async function loadModule(source) {
       let made;
       try {
         const { flush: settle } = exchange;
+        needs(typeof settle === "function", "flush is no function");
         const given = checked(exchange);
         settle();
         needs(!(writes && given.flags & READ_ONLY), "what the producer gave may not be written to");
@@ -304,7 +319,7 @@ export async function loadModule(source) {
         this.#drop();
       };
       return {
-        version: [1, 0],
+        version: [1, 1],
         device: { type: 1, id: 0, gpu: null },
         dtype,
         shape,
