@@ -63,10 +63,7 @@ export async function the_plain_producer_and_consumer_work_with_each_other_and_w
   device.queue.writeBuffer(buffer, 0, VALUES);
   const picture = new Picture(device, buffer, { height: 2, width: 3 });
 
-  equal(
-    await withBuffer(device, picture, (data, bytes) => [data === buffer, bytes]),
-    [true, 24],
-  );
+  equal(await withBuffer(device, picture, (data, bytes) => [data === buffer, bytes]), [true, 24]);
   const tensor = counted(context, () => take(picture), {});
   picture.release();
   equal([tensor.shape, tensor.dtype, [...(await tensor.read())]], [[2, 3], "float32", [...VALUES]]);
@@ -271,6 +268,38 @@ export async function a_lie_is_found_out_and_released(context) {
   equal(released, 1, "not touched");
   release();
   x.release();
+}
+
+export async function faults_travel_by_the_protocol(context) {
+  const [device] = await twoDevices();
+  const withBuffer = await snippet("consumer", "withBuffer");
+  const source = `@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+    @compute @workgroup_size(1) fn main() { y[0] = origin; }`;
+  const spoil = () => {
+    const y = upload(context, VALUES, device);
+    new webgpu.Kernel(device, source, { label: "spoils" }).run([y], { workgroups: 1 });
+    return y;
+  };
+  /** As another library sees it: by the protocol alone. */
+  const foreign = (x) => ({ [EXCHANGE]: (request) => ({ ...x[EXCHANGE](request) }) });
+  const y = spoil();
+  const taken = take(foreign(y));
+  const copy = fit(taken, { copy: true });
+  const again = take(foreign(copy));
+  for (const each of [again, copy, taken, y]) {
+    await throws(() => each.read(), "KernelError", /origin/);
+    await throws(() => each[EXCHANGE](), "KernelError", /origin/);
+    await throws(() => each[EXCHANGE_ASYNC]({ device: null }), "KernelError", /origin/);
+    each.release();
+  }
+  const pending = spoil();
+  await throws(() => withBuffer(device, pending, () => 0), "KernelError", /origin/);
+  pending.release();
+  const other = upload(context, VALUES, device);
+  const fine = take(foreign(other));
+  equal([...(await fine.read())], [...VALUES], "others are unaffected");
+  fine.release();
+  other.release();
 }
 
 export async function a_gpu_tensor_cannot_be_posted(context) {
