@@ -69,7 +69,7 @@ await tensor[
 ]({ device: null, signal })`;
 
 $("exchange").textContent = `{
-  version: [1, 0],
+  version: [1, 1],
   device: { type: 15, id: 0, gpu },
   dtype: { code: 2, bits: 32, lanes: 1 },
   shape: [480, 640, 3],
@@ -80,6 +80,8 @@ $("exchange").textContent = `{
   capacity: 3686400,  // with padding
   flags: 0,           // 1 read-only, 2 copied
   flush() {},         // submit your work
+  fault() {},         // on a GPU: null, or a promise
+                      // of null or the error
   release() {},       // once
 }`;
 
@@ -110,7 +112,7 @@ class Matrix {
     const [code, bits] = KINDS[this.dtype];
     const data = copy ? this.data.slice() : this.data;
     return {
-      version: [1, 0],
+      version: [1, 1],
       device: { type: 1, id: 0, gpu: null },
       dtype: { code, bits, lanes: 1 },
       shape: [...this.shape],

@@ -171,7 +171,7 @@ class Constant implements protocol.Exchangeable {
     if (request.versions?.includes(1) === false) throw new Error("version 1 is what there is");
     const data = Float32Array.of(1);
     return {
-      version: [1, 0],
+      version: [1, 1],
       device: { type: 1, id: 0, gpu: null },
       dtype: { code: 2, bits: 32, lanes: 1 },
       shape: [],
@@ -189,6 +189,12 @@ class Constant implements protocol.Exchangeable {
 export async function waiting(floats: Tensor): Promise<void> {
   const held: protocol.Exchange = await floats[protocol_async]({ device: null });
   held.release(true);
+  const fault: Error | null = (await held.fault?.()) ?? null;
+  if (fault !== null) throw fault;
+  const watched: Pick<protocol.Exchange, "fault"> = { fault: async () => new Error("it failed") };
+  const unwatched: Pick<protocol.Exchange, "fault">[] = [{}, { fault: null }, { fault: () => null }, watched];
+  // @ts-expect-error it is a function
+  unwatched.push({ fault: Promise.resolve(null) });
   const producer: protocol.AsyncExchangeable = floats;
   for (const made of [await takeAsync(producer), await takeAsync(new Constant())]) made.release();
 }
