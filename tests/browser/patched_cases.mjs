@@ -343,6 +343,8 @@ export async function lies_are_found_out_and_released(context) {
     { dtype: { code: 99, bits: 32, lanes: 1 } },
     { dtype: { code: 2, bits: 32, lanes: 2 } },
     { device: { type: 2, id: 0, gpu: null } },
+    { device: { type: 1, id: 0, gpu: {} } },
+    { flush: undefined },
   ];
   for (const producer of [x, host]) {
     for (const lie of lies) {
@@ -372,6 +374,8 @@ export async function lies_are_found_out_and_released(context) {
   const later = { version: [2, 0], release: () => touched++ };
   for (const consume of consumers) {
     await throws(() => consume({ [EXCHANGE]: () => later }), "UnsupportedError", /ersion 2,0/);
+    const one = { ...later, version: [1] };
+    await throws(() => consume({ [EXCHANGE]: () => one }), "UnsupportedError", /ersion 1 /);
   }
   equal(touched, 0, "releases of a version that is not known");
   x.release();
@@ -405,6 +409,50 @@ export async function memory_that_moves_is_copied() {
     await throws(() => consume(x, { copy: false }), "CopyError", /copied|moves/);
   }
   equal([x.made, x.released], [5, 5]);
+}
+
+export async function faults_reach_who_reads_what_came_of_them(context) {
+  const { jax, ort, device } = await libraries();
+  const x = upload(context, range(8), device);
+  const fault = Object.assign(new Error("the shader of somebody"), { name: "ShaderError" });
+  const spoilt = (fields) => ({
+    [EXCHANGE]: (request) => ({ ...x[EXCHANGE](request), fault: later, ...fields }),
+  });
+  const later = () => new Promise((resolve) => setTimeout(resolve, 5, fault));
+
+  const a = jax.numpy.fromExchange(spoilt());
+  const b = jax.numpy.add(a.ref, 1);
+  const handed = b[EXCHANGE]();
+  ok((await handed.fault()) === fault, "handed on while it is pending");
+  handed.release();
+  await throws(() => b.ref.data(), "ShaderError", /of somebody/);
+  await throws(() => a.ref.data(), "ShaderError", /of somebody/);
+  await throws(() => b[EXCHANGE](), "ShaderError", /of somebody/);
+  for (const each of [a, b]) each.dispose();
+
+  const double = await session(ort, "Add", "float32");
+  const feed = ort.Tensor.fromExchange(spoilt());
+  const again = feed[EXCHANGE]();
+  ok((await again.fault()) === fault, "handed on by ORT");
+  again.release();
+  await throws(() => double.run({ x: feed }), "ShaderError", /of somebody/);
+  await throws(() => feed[EXCHANGE](), "ShaderError", /of somebody/);
+  await throws(() => feed.getData(), "ShaderError", /of somebody/);
+  feed.dispose();
+
+  // What version 1.0 said nothing of, and what is well.
+  for (const fields of [{ version: [1, 0] }, { fault: () => null }, { fault: async () => null }]) {
+    const c = jax.numpy.fromExchange(spoilt(fields));
+    equal(await c.data(), range(8));
+    const fine = ort.Tensor.fromExchange(spoilt(fields));
+    const { y } = await double.run({ x: fine });
+    equal(
+      await y.getData(true),
+      range(8).map((value) => 2 * value),
+    );
+    equal(await fine.getData(true), range(8));
+  }
+  x.release();
 }
 
 export async function producers_keep_every_rule() {
