@@ -89,7 +89,8 @@ test("a buffer has one record, whoever asks", () => {
 test("what an older copy did not keep is taken for the worst", () => {
   const buffer = bufferOf(64);
   const record = newRecord(buffer, "tensors");
-  for (const name of ["format", "seen", "lent", "taken", "dirty", "work", "holds"]) delete record[name];
+  for (const name of ["format", "seen", "lent", "taken", "dirty", "work", "holds"])
+    delete record[name];
   assert.equal(recordOf(buffer), record);
   const { seen, lent, taken, dirty, work, format } = record;
   assert.deepEqual([seen, lent, taken, dirty, work, format], [true, true, true, 64, [], 0]);

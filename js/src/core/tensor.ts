@@ -504,8 +504,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * device's `maxBufferSize`
    */
   to<N extends DTypeName = D>(device: GPUDevice, options: ToOptions<N> = {}): Tensor<N> {
-    this._check();
-    return deviceLayer().upload(this, device, options) as Tensor<N>;
+    if (this._handle === 0) this._check();
+    return (devices ?? deviceLayer()).upload(this, device, options) as Tensor<N>;
   }
 
   /**

@@ -18,6 +18,7 @@ import {
   agree,
   type BufferRecord,
   type Extent,
+  forget,
   isSound,
   markSeen,
   newRecord,
@@ -40,8 +41,11 @@ const MAKING: readonly GPUErrorFilter[] = ["validation", "out-of-memory"];
  * memory. The error scopes that would tell cost more than a small upload does.
  */
 export function isRisky(nbytes: number, usage: number): boolean {
-  return usage !== DEFAULT_USAGE || nbytes >= 1 << 16;
+  return usage !== DEFAULT_USAGE || nbytes >= WATCHED;
 }
+
+/** Bytes from which on making and writing a buffer is watched. */
+export const WATCHED: number = 1 << 16;
 
 /** The least multiple of `step` that is not below `n`. Exact beyond 2^32. */
 export function roundUp(n: number, step: number): number {
@@ -131,7 +135,7 @@ export function releaseSlot(handle: number): void {
 }
 
 /** What becomes of a buffer that no tensor has any more. */
-function letGo(record: DeviceRecord, facts: BufferRecord): void {
+export function letGo(record: DeviceRecord, facts: BufferRecord): void {
   const { buffer, origin, taken } = facts;
   if (origin === "others")
     facts.work = []; // its owner goes on with it
@@ -139,20 +143,9 @@ function letGo(record: DeviceRecord, facts: BufferRecord): void {
   else if (record.lost !== null || taken) return;
   else if (!isSound(facts, record.troubles)) buffer.destroy();
   else {
-    facts.work = []; // the next tensor writes all that it shows
+    forget(facts); // the next tensor writes all that it shows
     facts.lent = false;
     record.pool.give(facts);
-  }
-}
-
-/** An idle buffer that is sound as far as is known. */
-function takeIdle(record: DeviceRecord, size: number): BufferRecord | undefined {
-  for (;;) {
-    const facts = record.pool.take(size, "tensors");
-    if (facts === undefined) return facts;
-    const { taken, buffer } = agree(facts);
-    if (isSound(facts, record.troubles) && !taken) return facts;
-    if (!taken) buffer.destroy();
   }
 }
 
@@ -173,37 +166,50 @@ export interface AllocateOptions {
   zeros?: boolean;
 }
 
-/**
- * The handle of a buffer for `nbytes`, padded to a multiple of 16 bytes and never empty. What
- * lies behind `nbytes` is 0, and with `zeros` all of it is.
- */
+/** The handle of a buffer that {@link obtain} gives. */
 export function allocate(
   record: DeviceRecord,
   nbytes: number,
-  { usage = DEFAULT_USAGE, padTo = 16, zeros = false, used = nbytes }: AllocateOptions = {},
+  { usage = DEFAULT_USAGE, padTo, zeros, used = nbytes }: AllocateOptions = {},
 ): number {
+  return addSlot(record, obtain(record, nbytes, usage, padTo, zeros), { used });
+}
+
+/**
+ * A buffer for `nbytes`, padded to a multiple of 16 bytes and never empty. What lies behind `nbytes`
+ * is 0, and with `zeros` all of it is. The caller enters it into the table, or lets it go.
+ */
+export function obtain(
+  record: DeviceRecord,
+  nbytes: number,
+  usage: number,
+  padTo = 16,
+  zeros = false,
+): BufferRecord {
   checkAlive(record);
-  const { gpu } = record.device;
+  const { pool, troubles, device } = record;
   const size = Math.max(roundUp(nbytes, padTo), padTo);
-  const limit = gpu.limits.maxBufferSize;
-  if (size > limit) {
-    const most = record.adapterLimits?.maxBufferSize;
-    const way =
-      most !== undefined && size > most
-        ? "no device of that has more: use several tensors"
-        : `use a device from requestDevice({ maxBufferSize: ${size} })`;
-    throw new UnsupportedError(
-      `${size} bytes are needed, ${nameOf(record)} allows ${limit} (maxBufferSize) in one buffer` +
-        `${most === undefined ? "" : ` and its adapter ${most}`}: ${way}`,
-      { given: size, needed: limit, device: record.device },
-    );
-  }
-  const words = roundUp(nbytes, 4);
-  let facts = usage === DEFAULT_USAGE ? takeIdle(record, size) : undefined;
-  if (facts === undefined) facts = makeBuffer(record, size, usage);
-  else reset(gpu, facts, words, zeros);
+  if (size > device.gpu.limits.maxBufferSize) throw tooLarge(record, size);
+  const words = nbytes + (-nbytes & 3);
+  const idle = usage === DEFAULT_USAGE ? pool.take(size, "tensors", troubles) : undefined;
+  const facts = idle ?? makeBuffer(record, size, usage);
+  if (facts.dirty > (zeros ? 0 : words)) clear(device.gpu, facts, zeros ? 0 : words);
   facts.dirty = words;
-  return addSlot(record, facts, { used });
+  return facts;
+}
+
+function tooLarge(record: DeviceRecord, size: number): UnsupportedError {
+  const limit = record.device.gpu.limits.maxBufferSize;
+  const most = record.adapterLimits?.maxBufferSize;
+  const way =
+    most !== undefined && size > most
+      ? "no device of that has more: use several tensors"
+      : `use a device from requestDevice({ maxBufferSize: ${size} })`;
+  return new UnsupportedError(
+    `${size} bytes are needed, ${nameOf(record)} allows ${limit} (maxBufferSize) in one buffer` +
+      `${most === undefined ? "" : ` and its adapter ${most}`}: ${way}`,
+    { given: size, needed: limit, device: record.device },
+  );
 }
 
 /** A fresh buffer, all zeros; that it cannot be had is told later. */
@@ -219,33 +225,23 @@ function makeBuffer(record: DeviceRecord, size: number, usage: number): BufferRe
   return newRecord(buffer, origin, { making: outcome, troubles: record.troubles });
 }
 
-/** Makes 0 what the last tensor left in an idle buffer: behind `words`, or all of it. */
-function reset(gpu: GPUDevice, { buffer, dirty }: BufferRecord, words: number, all: boolean): void {
+/** Makes 0 what the last tensor left in an idle buffer from a word on. */
+function clear(gpu: GPUDevice, { buffer, dirty }: BufferRecord, from: number): void {
+  const end = Math.min(roundUp(dirty, 4), buffer.size);
   try {
-    if (all && dirty > 0) clear(gpu, buffer);
-    else clearBehind(gpu, buffer, words, dirty);
+    // A command of its own costs more than to write a few.
+    if (end - from <= 4 * ZEROS.length) {
+      for (let at = from; at < end; at += ZEROS.length) {
+        gpu.queue.writeBuffer(buffer, at, ZEROS, 0, Math.min(ZEROS.length, end - at));
+      }
+    } else {
+      const encoder = gpu.createCommandEncoder();
+      encoder.clearBuffer(buffer, from, end - from);
+      gpu.queue.submit([encoder.finish()]);
+    }
   } catch (error) {
     buffer.destroy();
     throw error;
-  }
-}
-
-/** All zeros; a command of its own costs more than to write a few. */
-function clear(gpu: GPUDevice, buffer: GPUBuffer): void {
-  if (buffer.size <= ZEROS.length) {
-    gpu.queue.writeBuffer(buffer, 0, ZEROS, 0, buffer.size);
-    return;
-  }
-  const encoder = gpu.createCommandEncoder();
-  encoder.clearBuffer(buffer);
-  gpu.queue.submit([encoder.finish()]);
-}
-
-/** Zeros from `words` to where earlier tensors may have left something. */
-function clearBehind(gpu: GPUDevice, buffer: GPUBuffer, words: number, dirty: number): void {
-  const end = Math.min(roundUp(dirty, 4), buffer.size);
-  for (let at = words; at < end; at += ZEROS.length) {
-    gpu.queue.writeBuffer(buffer, at, ZEROS, 0, Math.min(ZEROS.length, end - at));
   }
 }
 

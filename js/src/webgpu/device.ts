@@ -10,8 +10,7 @@ export function useDevice(
   gpu: GPUDevice,
   adapterLimits: GPUSupportedLimits | null = null,
 ): DeviceRecord {
-  const known = state.devices.find((record) => record.device.gpu === gpu);
-  if (known) return known;
+  for (const record of state.devices) if (record.device.gpu === gpu) return record;
   if (!isDevice(gpu)) throw new TypeError(`a GPUDevice is needed, not ${textOf(gpu)}`);
   const id = state.devices.length;
   const record: DeviceRecord = {

@@ -1,14 +1,9 @@
-import type { BufferRecord, Origin } from "./record.js";
+import { type BufferRecord, isSound, type Origin } from "./record.js";
 
 /** Bytes of idle buffers that a device keeps; beyond, those used longest ago go first. */
 const BUDGET = 256 << 20;
 /** After so long without any use, all of them go. */
 const IDLE_MS = 10_000;
-
-/** Staging buffers are apart from those of tensors: what was read last is in them. */
-function kindOf(size: number, origin: Origin): number {
-  return origin === "staging" ? -size : size;
-}
 
 /** Idle buffers by what they are for and size, the kind used last at the end. */
 export class Pool {
@@ -22,20 +17,30 @@ export class Pool {
   #used = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** A buffer of exactly this size, with whatever is in it; undefined if none waits. */
-  take(size: number, origin: Origin): BufferRecord | undefined {
-    const facts = this.#idle.get(kindOf(size, origin))?.pop();
-    if (facts === undefined) return facts;
-    this.reused++;
-    this.idleBytes -= size;
-    this.#used = true;
-    return facts;
+  /**
+   * A buffer of exactly this size, with whatever is in it; undefined if none waits.
+   *
+   * @param troubles - errors of the device so far: what may not have survived them is destroyed
+   */
+  take(size: number, origin: Origin, troubles: number): BufferRecord | undefined {
+    const kind = this.#idle.get(origin === "staging" ? -size : size);
+    for (let facts = kind?.pop(); facts !== undefined; facts = kind?.pop()) {
+      this.idleBytes -= size;
+      this.#used = true;
+      if (isSound(facts, troubles)) {
+        this.reused++;
+        return facts;
+      }
+      if (!facts.taken) facts.buffer.destroy();
+    }
+    return undefined;
   }
 
   /** Takes a buffer that nobody else will use, work in the queue apart: that keeps its order. */
   give(facts: BufferRecord): void {
     const { size } = facts.buffer;
-    const key = kindOf(size, facts.origin);
+    // Staging buffers are apart from those of tensors: what was read last is in them.
+    const key = facts.origin === "staging" ? -size : size;
     const kind = this.#idle.get(key) ?? [];
     kind.push(facts);
     if (key !== this.#last || kind.length === 1) {

@@ -125,7 +125,9 @@ export function isPrivate({ origin, lent, taken }: BufferRecord): boolean {
  * Whether the buffer, idle by now, is there and works, as far as is known. Where making it was not
  * watched, or others have had it, any error of the device since then may be for want of it.
  */
-export function isSound({ making, work, seen, troubles }: BufferRecord, now: number): boolean {
+export function isSound(record: BufferRecord, now: number): boolean {
+  if (record.format !== FORMAT && agree(record).taken) return false;
+  const { making, work, seen, troubles } = record;
   if (making?.fault || work.some(({ outcome }) => outcome.fault)) return false;
   return troubles === now || (making?.fault === null && !seen);
 }
@@ -193,6 +195,11 @@ export function setOutcome({ facts, start, end }: Extent, outcome: Outcome | nul
   if (length >= 64 && (length & (length - 1)) === 0) {
     facts.work = work.filter((written) => isOpen(written.outcome));
   }
+}
+
+/** What was written is of no interest any more. */
+export function forget(facts: BufferRecord): void {
+  if (facts.work.length > 0) facts.work = [];
 }
 
 /** The first that ends behind a byte. */

@@ -1,9 +1,7 @@
 import { CPU } from "../core/dlpack.js";
-import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
 import { gather, putBytes } from "../core/elements.js";
-import { textOf, UnsupportedError } from "../core/errors.js";
+import { UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
-import type { ToOptions } from "../core/options.js";
 import { spanOf } from "../core/shape.js";
 import {
   bytesOfTarget,
@@ -17,12 +15,9 @@ import { needCopy } from "../exchange/fit.js";
 import type { Needs } from "../exchange/types.js";
 import {
   type AllocateOptions,
-  allocate,
   bufferOf,
   capacityOf,
-  checkCopySource,
   checkUsage,
-  copyInto,
   copyOf,
   DEFAULT_USAGE,
   extentOf,
@@ -30,13 +25,10 @@ import {
   isRisky,
   type LiveSlot,
   lend,
-  releaseSlot,
   roundUp,
   slotOf,
-  slotOn,
   tensorOfSlot,
   Usage,
-  wordsOf,
 } from "./buffers.js";
 import { count, useDevice } from "./device.js";
 import { checkAlive, mapAfter, operate, readMapped } from "./faults.js";
@@ -50,228 +42,7 @@ import {
   openOutcomes,
 } from "./record.js";
 import type { DeviceRecord } from "./state.js";
-
-// --- to the GPU -------------------------------------------------------------------------------------
-
-/** Implements `Tensor.to`. */
-export function upload(tensor: Tensor, device: GPUDevice, options: ToOptions): Tensor {
-  if (typeof device !== "object") {
-    throw new TypeError(
-      `to() takes a GPUDevice, not ${textOf(device)}: await webgpu.requestDevice() gives one`,
-    );
-  }
-  const record = useDevice(device);
-  checkAlive(record);
-  // The name does not tell whether elements are padded.
-  const { dtype: name = tensor.dtype, usage } = options;
-  const dtype = name === tensor.dtype ? tensor._type : dtypeNamed(name);
-  if (tensor.device.type !== CPU) return again(tensor, record, dtype, usage ?? 0);
-  return uploadNew(tensor, record, dtype, usage === undefined ? {} : { usage });
-}
-
-function uploadNew(
-  tensor: Tensor,
-  record: DeviceRecord,
-  dtype: DType,
-  options: AllocateOptions,
-): Tensor {
-  const { exact, usage: asked = DEFAULT_USAGE } = options;
-  const usage = exact ? asked : asked | Usage.COPY_DST;
-  const handle = allocate(record, bytesOf(dtype, tensor.size), {
-    ...options,
-    usage,
-    used: tensor.size * dtype.step,
-  });
-  try {
-    fill(slotOf(handle), 0, tensor, dtype);
-    return tensorOfSlot(handle, 0, dtype, tensor._shape, false);
-  } catch (error) {
-    releaseSlot(handle);
-    throw error;
-  }
-}
-
-/** A second hold on a tensor that is on the device already. */
-function again(tensor: Tensor, record: DeviceRecord, dtype: DType, usage: number): Tensor {
-  slotOn(record, tensor);
-  if (dtype !== tensor._type) {
-    throw new UnsupportedError(`${tensor.toString()} is on the GPU: only uploads convert`, {
-      given: dtype.name,
-      needed: tensor.dtype,
-    });
-  }
-  for (const flag of Object.keys(Usage) as (keyof typeof Usage)[]) {
-    if (usage & Usage[flag]) checkUsage(tensor, flag, "to() with this usage");
-  }
-  return tensor._share();
-}
-
-/** Implements `Tensor.write` for a target on a GPU; shapes and conversion were checked. */
-export function write(target: Tensor, source: Tensor): void {
-  const slot = slotOf(target._handle);
-  checkAlive(slot.record);
-  checkUsage(target, "COPY_DST", "writing");
-  // Words are written: what shares the last one with the tensor must be padding.
-  if (!wordsOf(target).own) {
-    throw new UnsupportedError(
-      `${target.toString()} shares words of 4 bytes with its neighbours (byteOffset ${target._start}, ` +
-        `${target.nbytes} bytes): WebGPU writes whole words`,
-      { device: target.device },
-    );
-  }
-  if (source.device.type !== CPU) {
-    writeFromGPU(target, source);
-    return;
-  }
-  // Only integers can fail to fit.
-  const { _type: dtype } = target;
-  if (dtype !== source._type && (dtype.packed & 255) < 2) rehearse(source, dtype);
-  fill(slot, target._start, source, dtype);
-}
-
-function writeFromGPU(target: Tensor, source: Tensor): void {
-  const to = slotOf(target._handle);
-  const from = slotOn(to.record, source);
-  if (source._type !== target._type) {
-    throw new UnsupportedError(`${source.toString()} is on the GPU: only uploads convert`, {
-      given: source.dtype,
-      needed: target.dtype,
-    });
-  }
-  checkCopySource(source, "copying");
-  if (from.buffer !== to.buffer) {
-    copyInto(source, to.facts, target._start);
-    return;
-  }
-  // WebGPU does not copy within a buffer: by way of another one.
-  const aside = source._packed();
-  try {
-    copyInto(aside, to.facts, target._start);
-  } finally {
-    aside.release();
-  }
-}
-
-/**
- * The elements of a CPU tensor, as `dtype`, into a buffer: straight from its memory where they
- * are one after the other, else packed and converted in pieces of at most 8 MiB.
- */
-function fill(slot: LiveSlot, offset: number, tensor: Tensor, dtype: DType): void {
-  const { record, facts } = slot;
-  const { queue } = record.device.gpu;
-  const nbytes = bytesOf(dtype, tensor.size);
-  // What is pooled and small is known to be there, and writing it cannot fail.
-  const safe = isPrivate(facts) && !isRisky(nbytes, DEFAULT_USAGE);
-  operate(
-    record,
-    {
-      what: safe ? "uploading" : `uploading ${tensor.toString()}`,
-      writes: [{ facts, start: offset, end: offset + nbytes }],
-      fresh: true,
-      filters: safe ? [] : ["validation"],
-    },
-    () => writeElements(queue, facts.buffer, offset, tensor, dtype),
-  );
-  count(record, "up", nbytes);
-}
-
-function writeElements(
-  queue: GPUQueue,
-  target: GPUBuffer,
-  offset: number,
-  tensor: Tensor,
-  dtype: DType,
-): void {
-  const { _storage, _strides, _type } = tensor;
-  if (dtype === _type && _strides === null) {
-    writeBytes(queue, target, offset, tensor._as(dtype));
-  } else if (!_storage.chunk) {
-    writeBytes(queue, target, offset, tensor._as(dtype));
-  } else if (dtype.step % 1 !== 0 || !writePieces(queue, target, offset, tensor, dtype)) {
-    const packed = tensor._packed(); // its pieces would be no whole words
-    try {
-      writeBytes(queue, target, offset, packed._as(dtype));
-    } finally {
-      packed.release();
-    }
-  }
-}
-
-/** Whether it was possible: pieces must be whole words. */
-function writePieces(
-  queue: GPUQueue,
-  target: GPUBuffer,
-  offset: number,
-  tensor: Tensor,
-  dtype: DType,
-): boolean {
-  const slow = isTransposed(tensor);
-  for (let first = 0, at = offset; first < tensor.size; ) {
-    const { count: done, bytes } = chunkOf(tensor, dtype, first);
-    if (done < 0) return false;
-    writeBytes(queue, target, at, bytes);
-    // The GPU's process takes a piece over while the next one is packed, where that takes its time.
-    if (slow) queue.submit([]);
-    first += done;
-    at += bytes.length;
-  }
-  return true;
-}
-
-/** Whether neighbours in memory are no neighbours in a row: packing then takes more than copying. */
-function isTransposed({ _strides: strides }: Tensor): boolean {
-  const near = (stride: number | undefined) => Math.abs(stride ?? 1) === 1;
-  return strides?.some(near) === true && !near(strides.at(-1));
-}
-
-function chunkOf(tensor: Tensor, dtype: DType, first: number) {
-  const { _storage } = tensor;
-  return (_storage.chunk as NonNullable<typeof _storage.chunk>).call(
-    _storage,
-    tensor,
-    dtype,
-    first,
-  );
-}
-
-/** Throws what converting would throw, before anything is written over. */
-function rehearse(tensor: Tensor, dtype: DType): void {
-  if (!tensor._storage.chunk) {
-    tensor._as(dtype);
-    return;
-  }
-  for (let first = 0; first < tensor.size; ) {
-    const { count: done } = chunkOf(tensor, dtype, first);
-    if (done < 0) return;
-    first += done;
-  }
-}
-
-/** Writes bytes and, where they are no multiple of 4, a last word padded with zeros. */
-function writeBytes(queue: GPUQueue, target: GPUBuffer, offset: number, bytes: Uint8Array): void {
-  const words = bytes.byteLength - (bytes.byteLength % 4);
-  if (isResizable(bytes.buffer)) {
-    // writeBuffer refuses views of resizable memory, so they go through a fixed array.
-    const fixed = new Uint8Array(Math.min(words, 4 << 20));
-    for (let at = 0; at < words; at += fixed.length) {
-      const part = bytes.subarray(at, Math.min(at + fixed.length, words));
-      fixed.set(part);
-      queue.writeBuffer(target, offset + at, fixed, 0, part.length);
-    }
-  } else if (words > 0) {
-    queue.writeBuffer(target, offset, bytes.buffer, bytes.byteOffset, words);
-  }
-  if (words < bytes.byteLength) {
-    const tail = new Uint8Array(4);
-    tail.set(bytes.subarray(words));
-    queue.writeBuffer(target, offset + words, tail);
-  }
-}
-
-function isResizable(buffer: ArrayBufferLike): boolean {
-  const { resizable, growable } = buffer as { resizable?: boolean; growable?: boolean };
-  return (resizable || growable) === true;
-}
+import { upload, uploadNew, write } from "./upload.js";
 
 // --- for other consumers ----------------------------------------------------------------------------------
 
@@ -303,7 +74,8 @@ export function fit(held: Tensor, needs: Needs, copy: boolean | undefined): Tens
 export function fitUpload(tensor: Tensor, device: GPUDevice, needs: Needs): Tensor {
   const record = useDevice(device);
   checkAlive(record);
-  return uploadNew(tensor, record, tensor._type, allocateFor(needs));
+  const { usage = DEFAULT_USAGE, padTo } = allocateFor(needs);
+  return uploadNew(tensor, record, tensor._type, usage, padTo);
 }
 
 /** What a fresh buffer has to be; throws UnsupportedError for needs that none can meet. */
@@ -495,7 +267,7 @@ function takeStaging(record: DeviceRecord, bytes: number): BufferRecord {
   const { pool, device } = record;
   const { gpu } = device;
   const size = Math.min(2 ** Math.ceil(Math.log2(bytes)), gpu.limits.maxBufferSize);
-  const idle = pool.take(size, "staging");
+  const idle = pool.take(size, "staging", record.troubles);
   if (idle) return idle;
   pool.created++;
   const { result: buffer, outcome } = operate(

@@ -1,0 +1,263 @@
+/** Elements of the CPU on their way to a GPU: `Tensor.to` and `Tensor.write`. */
+import { CPU } from "../core/dlpack.js";
+import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
+import { textOf, UnsupportedError } from "../core/errors.js";
+import type { GPUDevice } from "../core/globals.js";
+import type { ToOptions } from "../core/options.js";
+import { Tensor } from "../core/tensor.js";
+import {
+  type AllocateOptions,
+  addSlot,
+  checkCopySource,
+  checkUsage,
+  copyInto,
+  DEFAULT_USAGE,
+  gpuStorage,
+  letGo,
+  obtain,
+  slotOf,
+  slotOn,
+  Usage,
+  WATCHED,
+  wordsOf,
+} from "./buffers.js";
+import { count, useDevice } from "./device.js";
+import { checkAlive, operate } from "./faults.js";
+import { type BufferRecord, isOpen, isPrivate, setOutcome } from "./record.js";
+import type { DeviceRecord } from "./state.js";
+
+const VALIDATION = ["validation"] as const;
+
+/** Implements `Tensor.to`. */
+export function upload(tensor: Tensor, device: GPUDevice, options: ToOptions): Tensor {
+  if (typeof device !== "object") {
+    throw new TypeError(
+      `to() takes a GPUDevice, not ${textOf(device)}: await webgpu.requestDevice() gives one`,
+    );
+  }
+  const record = useDevice(device);
+  const { _type } = tensor;
+  // The name does not tell whether elements are padded.
+  const { dtype: name = _type.name, usage = DEFAULT_USAGE } = options;
+  const dtype = name === _type.name ? _type : dtypeNamed(name);
+  if (tensor.device.type !== CPU) return again(tensor, record, dtype, options.usage ?? 0);
+  return uploadNew(tensor, record, dtype, usage | Usage.COPY_DST);
+}
+
+/** A tensor in a buffer that has these flags; `padTo` as for {@link AllocateOptions}. */
+export function uploadNew(
+  tensor: Tensor,
+  record: DeviceRecord,
+  dtype: DType,
+  usage: number,
+  padTo?: number,
+): Tensor {
+  const { size, _shape } = tensor;
+  const nbytes = bytesOf(dtype, size);
+  const facts = obtain(record, nbytes, usage, padTo);
+  try {
+    fill(record, facts, 0, nbytes, tensor, dtype);
+    const handle = addSlot(record, facts, { used: size * dtype.step });
+    const { device } = record;
+    return new Tensor(gpuStorage, handle, 0, dtype, _shape, null, device, false);
+  } catch (error) {
+    letGo(record, facts);
+    throw error;
+  }
+}
+
+/** A second hold on a tensor that is on the device already. */
+function again(tensor: Tensor, record: DeviceRecord, dtype: DType, usage: number): Tensor {
+  checkAlive(record);
+  slotOn(record, tensor);
+  if (dtype !== tensor._type) {
+    throw new UnsupportedError(`${tensor.toString()} is on the GPU: only uploads convert`, {
+      given: dtype.name,
+      needed: tensor.dtype,
+    });
+  }
+  for (const flag of Object.keys(Usage) as (keyof typeof Usage)[]) {
+    if (usage & Usage[flag]) checkUsage(tensor, flag, "to() with this usage");
+  }
+  return tensor._share();
+}
+
+/** Implements `Tensor.write` for a target on a GPU; shapes and conversion were checked. */
+export function write(target: Tensor, source: Tensor): void {
+  const slot = slotOf(target._handle);
+  checkAlive(slot.record);
+  checkUsage(target, "COPY_DST", "writing");
+  // Words are written: what shares the last one with the tensor must be padding.
+  if (!wordsOf(target).own) {
+    throw new UnsupportedError(
+      `${target.toString()} shares words of 4 bytes with its neighbours (byteOffset ${target._start}, ` +
+        `${target.nbytes} bytes): WebGPU writes whole words`,
+      { device: target.device },
+    );
+  }
+  if (source.device.type !== CPU) {
+    writeFromGPU(target, source);
+    return;
+  }
+  // Only integers can fail to fit.
+  const { _type: dtype } = target;
+  if (dtype !== source._type && (dtype.packed & 255) < 2) rehearse(source, dtype);
+  fill(slot.record, slot.facts, target._start, target.nbytes, source, dtype);
+}
+
+function writeFromGPU(target: Tensor, source: Tensor): void {
+  const to = slotOf(target._handle);
+  const from = slotOn(to.record, source);
+  if (source._type !== target._type) {
+    throw new UnsupportedError(`${source.toString()} is on the GPU: only uploads convert`, {
+      given: source.dtype,
+      needed: target.dtype,
+    });
+  }
+  checkCopySource(source, "copying");
+  if (from.buffer !== to.buffer) {
+    copyInto(source, to.facts, target._start);
+    return;
+  }
+  // WebGPU does not copy within a buffer: by way of another one.
+  const aside = source._packed();
+  try {
+    copyInto(aside, to.facts, target._start);
+  } finally {
+    aside.release();
+  }
+}
+
+/**
+ * The elements of a CPU tensor, as `dtype`, into a buffer: straight from its memory where they
+ * are one after the other, else packed and converted in pieces of at most 8 MiB.
+ */
+function fill(
+  record: DeviceRecord,
+  facts: BufferRecord,
+  start: number,
+  nbytes: number,
+  tensor: Tensor,
+  dtype: DType,
+): void {
+  const { queue } = record.device.gpu;
+  const extent = { facts, start, end: start + nbytes };
+  // What is ours and small is there as far as is known, and writing it cannot fail.
+  if (nbytes < WATCHED && isPrivate(facts) && !isOpen(facts.making)) {
+    writeElements(queue, facts.buffer, start, nbytes, tensor, dtype);
+    setOutcome(extent, null);
+  } else {
+    const what = `uploading ${tensor.toString()}`;
+    const operation = { what, writes: [extent], fresh: true, filters: VALIDATION };
+    operate(record, operation, () =>
+      writeElements(queue, facts.buffer, start, nbytes, tensor, dtype),
+    );
+  }
+  count(record, "up", nbytes);
+}
+
+function writeElements(
+  queue: GPUQueue,
+  target: GPUBuffer,
+  offset: number,
+  nbytes: number,
+  tensor: Tensor,
+  dtype: DType,
+): void {
+  const { _storage, _strides, _type, _start } = tensor;
+  if (dtype === _type && _strides === null && (tensor.size * dtype.step) % 1 === 0) {
+    writeMemory(queue, target, offset, _storage.bytes(tensor), _start, nbytes);
+  } else if (!_storage.chunk) {
+    writeBytes(queue, target, offset, tensor._as(dtype));
+  } else if (dtype.step % 1 !== 0 || !writePieces(queue, target, offset, tensor, dtype)) {
+    const packed = tensor._packed(); // its pieces would be no whole words
+    try {
+      writeBytes(queue, target, offset, packed._as(dtype));
+    } finally {
+      packed.release();
+    }
+  }
+}
+
+/** Whether it was possible: pieces must be whole words. */
+function writePieces(
+  queue: GPUQueue,
+  target: GPUBuffer,
+  offset: number,
+  tensor: Tensor,
+  dtype: DType,
+): boolean {
+  const slow = isTransposed(tensor);
+  for (let first = 0, at = offset; first < tensor.size; ) {
+    const { count: done, bytes } = chunkOf(tensor, dtype, first);
+    if (done < 0) return false;
+    writeBytes(queue, target, at, bytes);
+    // The GPU's process takes a piece over while the next one is packed, where that takes its time.
+    if (slow) queue.submit([]);
+    first += done;
+    at += bytes.length;
+  }
+  return true;
+}
+
+/** Whether neighbours in memory are no neighbours in a row: packing then takes more than copying. */
+function isTransposed({ _strides: strides }: Tensor): boolean {
+  const near = (stride: number | undefined) => Math.abs(stride ?? 1) === 1;
+  return strides?.some(near) === true && !near(strides.at(-1));
+}
+
+function chunkOf(tensor: Tensor, dtype: DType, first: number) {
+  const { _storage } = tensor;
+  return (_storage.chunk as NonNullable<typeof _storage.chunk>).call(
+    _storage,
+    tensor,
+    dtype,
+    first,
+  );
+}
+
+/** Throws what converting would throw, before anything is written over. */
+function rehearse(tensor: Tensor, dtype: DType): void {
+  if (!tensor._storage.chunk) {
+    tensor._as(dtype);
+    return;
+  }
+  for (let first = 0; first < tensor.size; ) {
+    const { count: done } = chunkOf(tensor, dtype, first);
+    if (done < 0) return;
+    first += done;
+  }
+}
+
+function writeBytes(queue: GPUQueue, target: GPUBuffer, offset: number, bytes: Uint8Array): void {
+  writeMemory(queue, target, offset, bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** Writes bytes and, where they are no multiple of 4, a last word padded with zeros. */
+function writeMemory(
+  queue: GPUQueue,
+  target: GPUBuffer,
+  offset: number,
+  memory: ArrayBufferLike,
+  from: number,
+  nbytes: number,
+): void {
+  const words = nbytes - (nbytes % 4);
+  const { resizable, growable } = memory as { resizable?: boolean; growable?: boolean };
+  if (resizable || growable) {
+    // writeBuffer refuses views of resizable memory, so they go through a fixed array.
+    const fixed = new Uint8Array(Math.min(words, 4 << 20));
+    for (let at = 0; at < words; at += fixed.length) {
+      const part = new Uint8Array(memory, from + at, Math.min(fixed.length, words - at));
+      fixed.set(part);
+      queue.writeBuffer(target, offset + at, fixed, 0, part.length);
+    }
+  } else if (words > 0) {
+    queue.writeBuffer(target, offset, memory, from, words);
+  }
+  if (words < nbytes) {
+    const tail = new Uint8Array(4);
+    tail.set(new Uint8Array(memory, from + words, nbytes - words));
+    queue.writeBuffer(target, offset + words, tail);
+  }
+}
