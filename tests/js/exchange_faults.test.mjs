@@ -16,8 +16,10 @@ function device() {
   const made = fakeDevice();
   const { createBuffer, queue } = made;
   const { writeBuffer } = queue;
-  queue.writeBuffer = (buffer, at, data, ...part) =>
-    writeBuffer(buffer, at, ArrayBuffer.isView(data) ? data : new Uint8Array(data, ...part));
+  queue.writeBuffer = (buffer, at, data, from = 0, size = undefined) => {
+    const array = ArrayBuffer.isView(data) ? data : new Uint8Array(data); // from and size: its elements
+    writeBuffer(buffer, at, array.subarray(from, size && from + size));
+  };
   const limits = { maxBufferSize: 1 << 20 };
   const scopes = [];
   return Object.assign(made, {
@@ -171,9 +173,11 @@ test("what a foreign producer reports is raised as it is", async () => {
     taken.release();
     assert.equal(x.released, 1);
   }
-  const odd = take(foreign(gpu, { fault: async () => "a text" }));
-  await assert.rejects(odd.read(), { name: "DeviceError", cause: "a text" });
-  odd.release();
+  for (const cause of ["a text", {}, 5, true, { message: 5 }]) {
+    const odd = take(foreign(gpu, { fault: async () => cause }));
+    await assert.rejects(odd.read(), { name: "DeviceError", cause });
+    odd.release();
+  }
 });
 
 test("a producer that reports none is read", async () => {
@@ -241,6 +245,87 @@ test("a fault is not lost where the consumer never reads", async (context) => {
   assert.deepEqual(heard, [error]);
   end();
   taken.release();
+});
+
+/** The faults that nobody read, a while after `use`. */
+async function unread(context, gpu, use) {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const heard = [];
+  const end = webgpu.listenForFaults(gpu, (each) => heard.push(each.message));
+  await use();
+  for (let i = 0; i < 30; i++) await null;
+  context.mock.timers.tick(1500);
+  end();
+  return heard;
+}
+
+test("a fault that went by an exchange, and that nobody reads, is told once", async (context) => {
+  const gpu = device();
+  const x = failing(gpu);
+  let taken;
+  const heard = await unread(context, gpu, () => {
+    taken = take({ [EXCHANGE]: (request) => ({ ...x[EXCHANGE](request) }) });
+  });
+  assert.equal(heard.length, 1);
+  assert.match(heard[0], /does not like it/);
+  for (const each of [x, taken]) each.release();
+});
+
+test("a fault that another library asked for is told by that alone", async (context) => {
+  const gpu = device();
+  const x = failing(gpu);
+  const heard = await unread(context, gpu, async () => {
+    const exchange = x[EXCHANGE]();
+    assert.match((await exchange.fault()).message, /does not like it/);
+    exchange.release();
+  });
+  assert.deepEqual(heard, []);
+  x.release();
+});
+
+test("a fault comes through a library that asks ours itself", async () => {
+  const gpu = device();
+  const x = failing(gpu);
+  const taken = take({
+    [EXCHANGE](request) {
+      const exchange = x[EXCHANGE](request);
+      const data = gpu.createBuffer({ size: 16, usage: 128 | 4 | 8 }); // its own buffer
+      return { ...exchange, data };
+    },
+  });
+  await assert.rejects(taken.read(), /does not like it/);
+  for (const each of [x, taken]) each.release();
+});
+
+test("what a producer reports ends with its next report, what we know does not", async () => {
+  const gpu = device();
+  const error = new Error("its shader");
+  let report = async () => error;
+  const x = foreign(gpu, { fault: () => report() });
+  const first = take(x);
+  await assert.rejects(first.read(), error);
+  report = () => null; // it has written its elements again
+  const second = take(x);
+  assert.deepEqual(await readOf(second), [...VALUES]);
+  const from = uploaded(gpu);
+  gpu.fails = BAD;
+  second.write(from);
+  report = async () => error;
+  const third = take(x);
+  report = () => null;
+  const fourth = take(x);
+  await assert.rejects(fourth.read(), /does not like it/);
+  for (const each of [first, second, third, fourth, from]) each.release();
+  assert.equal(x.released, 4);
+});
+
+test("a CPU tensor has no pending fault (F15)", () => {
+  const gpu = device();
+  const cpu = { device: { type: 1, id: 0, gpu: null }, data: VALUES.slice() };
+  const x = foreign(gpu, { ...cpu, fault: async () => null });
+  assert.throws(() => take(x), { name: "UnsupportedError", message: /fault/ });
+  assert.equal(x.released, 1);
+  take(foreign(gpu, { ...cpu, fault: () => null })).release();
 });
 
 test("requests of a lost device's tensors are DeviceLostError, and held exchanges end", async () => {

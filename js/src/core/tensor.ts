@@ -845,8 +845,8 @@ export interface DeviceLayer {
   capacityOf(tensor: Tensor): number;
   /** The `fault` of a tensor's exchange; throws the fault that is known already. */
   faultOf(tensor: Tensor): () => Promise<Error | null> | null;
-  /** Adds what a producer says of the elements of a tensor that was taken: a promise of its fault. */
-  joinFault(tensor: Tensor, reported: unknown): void;
+  /** Asks `fault` of an exchange, and adds what it says to the elements of the tensor that was taken. */
+  joinFault(tensor: Tensor, fault: () => unknown, exchange: object): void;
   /** A hold on a GPU tensor that meets the needs of a consumer: the same memory, or one copy. */
   fit(tensor: Tensor, needs: Needs, copy: boolean | undefined): Tensor;
   /** A CPU tensor's elements on a device, so that they meet those needs. */

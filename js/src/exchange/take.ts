@@ -121,7 +121,7 @@ function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest):
     done = true;
     end.call(exchange);
   };
-  let tensor: Tensor;
+  let tensor: Tensor | undefined;
   let fresh: boolean;
   try {
     const fields = check(exchange, minor);
@@ -133,12 +133,14 @@ function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest):
       throw new CopyError("the producer copied, which copy: false forbids");
     }
     fields.flush.call(exchange);
-    const fault = fields.fault?.call(exchange) ?? null; // it counts what flush() submitted, too
     tensor = wrap(fields, release);
-    // E2: only the work of a GPU can fail after the call.
-    if (fault !== null && tensor.device.gpu) deviceLayer().joinFault(tensor, fault);
+    const { fault, gpu } = fields; // asked after flush(), of whose work it tells too
+    if (fault !== null && gpu !== null) deviceLayer().joinFault(tensor, fault, exchange);
+    else if ((fault?.call(exchange) ?? null) !== null) {
+      throw wrong("fault", "a promise", "null, as the CPU's work is done,"); // F15
+    }
   } catch (error) {
-    quietly(release); // or its own error would hide this one
+    quietly(() => (tensor ?? { release }).release()); // or its own error would hide this one
     throw error;
   }
   let kept = false;

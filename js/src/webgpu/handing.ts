@@ -6,8 +6,11 @@ import { DeviceError } from "../core/errors.js";
 import type { Tensor } from "../core/tensor.js";
 import { extentOf, slotOf } from "./buffers.js";
 import { checkAlive, Settling, tellLater } from "./faults.js";
-import { type Fault, type Outcome, openOutcomes, setOutcome } from "./record.js";
+import { type Fault, isOpen, type Outcome, openOutcomes, setOutcome } from "./record.js";
 import type { DeviceRecord } from "./state.js";
+
+/** The buffer's record that a `fault` of this library, in whichever copy, goes by. */
+const FACTS = Symbol.for("dlpack-web.facts");
 
 /**
  * The `fault` of an exchange. It may be called as long as the tensor is held.
@@ -20,10 +23,11 @@ export function faultOf(tensor: Tensor): () => Promise<Error | null> | null {
   const extent = extentOf(tensor);
   const known = openOutcomes(extent).find(({ fault }) => fault)?.fault;
   if (known) throw told(known);
-  return () => {
+  const fault = () => {
     const open = openOutcomes(extent);
     return open.length === 0 && record.lost === null ? null : errorOf(record, open);
   };
+  return Object.assign(fault, { [FACTS]: extent.facts });
 }
 
 async function errorOf(record: DeviceRecord, open: readonly Outcome[]): Promise<Error | null> {
@@ -43,11 +47,42 @@ function told(fault: Fault): Error {
   return fault.error;
 }
 
-/** The elements of a tensor that was taken also have the fault that its producer reports. */
-export function joinFault(tensor: Tensor, reported: unknown): void {
+/** What a producer of others reports of its elements; it holds until the next report. */
+class Reported extends Settling {
+  constructor(
+    fault: Promise<Fault | null>,
+    /** What this library knows of the same bytes. */
+    readonly own: readonly Outcome[],
+  ) {
+    super(fault, own);
+  }
+}
+
+/** Whether it is a {@link Reported}, of whichever copy of the library. */
+function isReport(outcome: Outcome): outcome is Reported {
+  return "own" in outcome;
+}
+
+/**
+ * The elements of a tensor that was taken also have the fault that their producer reports. It is not
+ * asked where it is a copy of this library, which has the same record of the buffer: a fault that
+ * nobody reads would count as told.
+ *
+ * @throws what `fault` throws
+ */
+export function joinFault(tensor: Tensor, fault: () => unknown, exchange: object): void {
   const { record } = slotOf(tensor._handle);
   const extent = extentOf(tensor);
-  setOutcome(extent, new Settling(faultFrom(record, reported), openOutcomes(extent)));
+  if ((fault as { [FACTS]?: unknown })[FACTS] === extent.facts) return;
+  const reported = fault.call(exchange) ?? null;
+  const open = openOutcomes(extent);
+  const reports = open.filter(isReport);
+  const own = open.flatMap((each) => (isReport(each) ? each.own : each)).filter(isOpen);
+  if (reported !== null) {
+    setOutcome(extent, new Reported(faultFrom(record, reported), own));
+  } else if (reports.length > 0) {
+    setOutcome(extent, own.length > 0 ? new Settling(Promise.resolve(null), own) : null);
+  }
 }
 
 async function faultFrom(record: DeviceRecord, reported: unknown): Promise<Fault | null> {
