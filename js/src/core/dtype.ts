@@ -102,6 +102,48 @@ export type DTypeOf<A> = A extends Float32Array
                       ? "float16"
                       : DTypeName;
 
+/**
+ * The classes of arrays that elements of a dtype are taken from as they are, as {@link arrayHolds} knows
+ * them: that of `data`, bytes, and for elements of two bytes (which a vector's may be) a `Uint16Array`.
+ */
+export type ArrayOf<D extends DTypeName> =
+  | DataOf<D>
+  | Uint8Array
+  | Uint8ClampedArray
+  | (D extends "int16" | "uint16" | "float16" | "bfloat16" | `${ScalarName}x${number}`
+      ? Uint16Array
+      : never);
+
+/** `D` if an array of class `A` may hold it; else, for the error, the dtype that it does hold. */
+export type HeldBy<A, D extends DTypeName> = A extends Uint8Array | Uint8ClampedArray
+  ? D
+  : A extends ArrayOf<D>
+    ? D
+    : DTypeOf<A>;
+
+/** What elements become on the way, as {@link canConvert} of convert.ts knows it. */
+interface Conversions {
+  float64: "float32";
+  complex128: "complex64";
+  float32: "float16" | "bfloat16";
+  float16: "float32";
+  bfloat16: "float32";
+  int64: "int32";
+  uint64: "uint32";
+}
+
+type Converted<S extends ScalarName> = S extends keyof Conversions ? Conversions[S] : never;
+
+/**
+ * The dtypes that elements may have after `to(device, { dtype })`: their own, or what they become. A
+ * table, because TypeScript looks up in one what it does not know of a type parameter.
+ */
+export type Becomes = {
+  [S in ScalarName]: S | Converted<S>;
+} & {
+  [S in ScalarName as `${S}x${number}`]: `${S | Converted<S>}x${number}`;
+};
+
 /** Makes a view of `length` components at `byteOffset`. */
 type ViewConstructor = {
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): TypedArray;

@@ -14,7 +14,9 @@ import { CPU_DEVICE, type Device } from "./device.js";
 import { CPU, WEBGPU } from "./dlpack.js";
 import {
   type AnyTypedArray,
+  type ArrayOf,
   arrayHolds,
+  type Becomes,
   bytesOf,
   type CopyOf,
   classOf,
@@ -24,6 +26,7 @@ import {
   type DTypeOf,
   dtypeNamed,
   dtypeOfArray,
+  type HeldBy,
   type TypedArray,
 } from "./dtype.js";
 import { type Element, putBytes, readElement } from "./elements.js";
@@ -101,7 +104,19 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /** @internal See {@link Tensor.validity}. */ _validity: Tensor<"bool"> | null = null;
   readonly #ours = true;
 
+  /** Tensors are not made by `new`: `Tensor.from(new Float32Array(4))` makes one. */
+  constructor(...made: [never, ...never[]]);
   /** @internal */
+  constructor(
+    storage: Storage,
+    handle: number,
+    start: number,
+    type: DType,
+    shape: readonly number[],
+    strides: readonly number[] | null,
+    device: Device,
+    readOnly: boolean,
+  );
   constructor(
     storage: Storage,
     handle: number,
@@ -140,7 +155,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    */
   static fromTypedArray<A extends AnyTypedArray, D extends DTypeName = DTypeOf<A>>(
     array: A,
-    options: FromTypedArrayOptions<D> = {},
+    options: FromTypedArrayOptions<D> & { dtype?: HeldBy<A, D> | undefined } = {},
   ): Tensor<D> {
     const own = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
     if (own === undefined) {
@@ -503,7 +518,10 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws DeviceError for another device's tensor, DeviceLostError, UnsupportedError beyond the
    * device's `maxBufferSize`
    */
-  to<N extends DTypeName = D>(device: GPUDevice, options: ToOptions<N> = {}): Tensor<N> {
+  to<N extends DTypeName = D>(
+    device: GPUDevice,
+    options: ToOptions<N> & { dtype?: Becomes[D] | undefined } = {},
+  ): Tensor<N> {
     if (this._handle === 0) this._check();
     return (devices ?? deviceLayer()).upload(this, device, options) as Tensor<N>;
   }
@@ -517,7 +535,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * {@link Tensor.to} does it
    * @throws UnsupportedError for read-only or strided targets; nothing is written then
    */
-  write(source: AnyTypedArray | Exchangeable, { convert = false } = {}): void {
+  write(
+    ...[source, { convert = false } = {}]:
+      | [source: ArrayOf<D> | CopyOf<D> | Exchangeable]
+      | [source: AnyTypedArray | Exchangeable, options: { convert?: boolean | undefined }]
+  ): void {
     this._check();
     const from = this.#sourceOf(source, convert);
     try {

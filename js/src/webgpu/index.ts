@@ -33,6 +33,11 @@ export async function requestDevice(options: RequestDeviceOptions = {}): Promise
   return (await import("./late.js")).requestDevice(options);
 }
 
+/** What a function may return that is not async. */
+type Synchronous =
+  // biome-ignore lint/suspicious/noConfusingVoidType: what functions without a result return
+  void | string | number | bigint | boolean | symbol | null | (object & { then?: never });
+
 /**
  * The time that the GPU takes for one pass, in milliseconds.
  *
@@ -47,7 +52,7 @@ export async function requestDevice(options: RequestDeviceOptions = {}): Promise
  */
 export async function timed(
   device: GPUDevice,
-  run: (timestampWrites: TimestampWrites) => void,
+  run: (timestampWrites: TimestampWrites) => Synchronous,
 ): Promise<number> {
   return (await import("./late.js")).timed(device, run);
 }

@@ -25,13 +25,21 @@ export interface KernelOptions {
   check?: boolean | undefined;
 }
 
+/** One to three numbers; of an array whose length is not known, TypeScript accepts any. */
+export type Workgroups = readonly number[] & {
+  readonly 0?: number;
+  readonly 1?: number;
+  readonly 2?: number;
+  readonly 3?: never;
+};
+
 /** Options of {@link Kernel.run}. */
 export interface RunOptions {
   /**
    * Workgroups along x, y, z; what is left out is 1. A number is x. Default: one invocation for each
    * element of the array that the shader sees in the first argument that it may write to.
    */
-  workgroups?: number | readonly number[] | undefined;
+  workgroups?: number | Workgroups | undefined;
   /** Where the pass writes its times: see `webgpu.timed`. */
   timestampWrites?: TimestampWrites | undefined;
 }

@@ -56,7 +56,7 @@ export interface RequestDeviceOptions extends Limits {
    * `GPUFeatureName`s that the device must have, e.g. ["shader-f16"]. Without the list: shader-f16,
    * subgroups and timestamp-query, as far as the adapter has them.
    */
-  features?: Iterable<string> | undefined;
+  features?: (Iterable<string> & object) | undefined;
   powerPreference?: "low-power" | "high-performance" | undefined;
   /** Shown in error messages. */
   label?: string | undefined;

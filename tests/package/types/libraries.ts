@@ -45,7 +45,8 @@ export async function all(
   const tensor: Tensor<"float32"> = bridge.empty([2, 3]);
   const gpu: Tensor<"float32"> = tensor.to(device);
   const values: Float32Array = await gpu.read();
-  const bytes: Uint8Array = await tensor.to(device, { dtype: "uint8" }).read();
+  const halves: Tensor<"float16"> = tensor.to(device, { dtype: "float16" });
+  const bytes: Uint8Array = await tensor.to(device, { dtype: "bfloat16" }).read();
   const other: Exchangeable = { [EXCHANGE]: (request): Exchange => tensor[EXCHANGE](request) };
   const fitted: Tensor = fit(take(other), { device, copy: false, needs: { offset: 0, padTo: 16 } });
   const message = tensor.transfer();
@@ -72,5 +73,5 @@ export async function all(
   // @ts-expect-error: "keep" or "refuse"
   fromArrow(null, table, { nulls: "drop" });
   for (const each of [...tensors, fitted]) each.release();
-  if (new CopyError("") instanceof Error) void [webgpu.stats(), name, dtype, values, bytes, bools];
+  if (new CopyError("") instanceof Error) void [webgpu.stats(), name, dtype, values, halves, bytes, bools];
 }
