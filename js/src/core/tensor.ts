@@ -350,8 +350,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /**
    * The elements of a CPU tensor, as a typed array over the memory itself. Read it anew for every
    * use instead of keeping it: Pyodide's memory moves when it grows, and what was read before is
-   * then empty. Reading it again is cheap. For a view that has to last, as a chart's, copy it
-   * (`await tensor.read()`), or fill an array of JavaScript's own and give that to Python.
+   * then empty. Reading it again is cheap. Its `buffer` is all of that memory. Code that keeps an array, as a
+   * chart does, clones it, or reads its `buffer` gets {@link Tensor.copy}.
    *
    * Of a tensor that is row-major without gaps it has exactly the elements. Otherwise it is the
    * smallest range that holds them all: element (i, j) is at

@@ -125,6 +125,9 @@ async function make(adapter: GPUAdapter, descriptor: GPUDeviceDescriptor): Promi
 /** Implements `webgpu.requestDevice`. */
 export async function requestDevice(options: RequestDeviceOptions): Promise<GPUDevice> {
   const { features, powerPreference, label = "", ...limits } = options;
+  if (typeof features === "string") {
+    throw new TypeError(`features is a list of names: ["${features}"], not "${features}"`);
+  }
   const adapter = await requestAdapter(powerPreference);
   const requiredLimits: Record<string, number> = {};
   const given = Object.entries(limits).filter(([, asked]) => asked !== undefined);
