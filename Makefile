@@ -176,7 +176,11 @@ onnx-table: $(NODES) $(LIBRARIES) site chromium ## Tend: tests/interop/ONNX.md, 
 locks: build/locks/.done ## Tend: requirements/*.txt anew from requirements/*.in, with the hashes of all files
 	@for name in locks dev docs interop tensorflow model lite desktop pyodide windows $(OLD_NUMPYS:%=numpy-%); do
 	  echo "[locks] requirements/$$name.txt"
-	  case $$name in numpy-*) all= ;; *) all=--universal ;; esac
+	  case $$name in
+	  numpy-*) all= ;;
+	  pyodide) all="--universal --no-deps" ;; # the rest comes with Pyodide, or is not needed there
+	  *) all=--universal ;;
+	  esac
 	  build/locks/bin/uv pip compile --quiet --no-config $$all --python-version 3.12 \
 	    --generate-hashes --only-binary :all: --emit-build-options \
 	    --custom-compile-command "make locks" \

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from . import _core
+from . import _core, _webgpu
 from ._calls import Call, calling, warn
 from ._dtype import DType
 from ._words import type_of
@@ -335,7 +335,9 @@ def request_device_blocking(wanted: dict[str, Any]) -> int:
 
 
 def use_device(gpu: Any) -> int:
-    raw = gpu if is_js(gpu) else getattr(gpu, "_internal", None)  # wgpu-py's, of that
+    raw = gpu
+    if not is_js(gpu):  # wgpu-py's or webgpu's, of that
+        raw = getattr(gpu, "_internal", None) or _webgpu.handle_of(gpu)
     device_id: int = call("useDevice", raw if is_js(raw) else gpu)
     return device_id
 
@@ -396,15 +398,36 @@ def is_pooled(tensor: _core.Tensor) -> bool:
 
 
 def from_wgpu(buffer: Any) -> tuple[Any, int]:
-    """The GPUBuffer of wgpu-py's browser backend, and its device: JavaScript's own."""
+    """The GPUBuffer of wgpu-py's browser backend or of the package webgpu, and its device:
+    JavaScript's own."""
+    if _webgpu.is_buffer(buffer):
+        return _from_webgpu(buffer)
     raw = getattr(buffer, "_internal", None)
     gpu = getattr(getattr(buffer, "_device", None), "_internal", None)
     if not (is_js(raw) and is_js(gpu)):
         raise TypeError(
-            f"from_wgpu takes a GPUBuffer of the package wgpu, not {buffer!r}; one of "
-            "JavaScript comes by from_gpu_buffer(buffer, shape, dtype, device=...)"
+            f"from_wgpu takes a GPUBuffer of the package wgpu, or a Buffer of webgpu, not "
+            f"{buffer!r}; one of JavaScript comes by from_gpu_buffer(buffer, shape, dtype, "
+            "device=...)"
         )
     return raw, use_device(buffer._device)
+
+
+def _from_webgpu(buffer: Any) -> tuple[Any, int]:
+    raw, gpu = _webgpu.handle_of(buffer), _webgpu.device_of(buffer)
+    if not is_js(raw):
+        raise BufferError(
+            "the GPUBuffer of this webgpu.Buffer is in the page that the package's link "
+            "leads to, not in this interpreter: webgpu.utils.read_buffer(buffer) copies its "
+            "elements here"
+        )
+    if not is_js(gpu):
+        raise BufferError(
+            "the package webgpu does not say which GPUDevice this Buffer is of (its own was "
+            "lost, or the Buffer was not made by its createBuffer): use "
+            "dlw.from_gpu_buffer(buffer.handle, shape, dtype, device=...)"
+        )
+    return raw, use_device(gpu)
 
 
 def to_wgpu(tensor: _core.Tensor) -> Any:

@@ -65,7 +65,8 @@ async def request_device(**limits: Any) -> Device:
 
 def use_device(gpu_device: Any) -> Device:
     """Registers a GPUDevice made elsewhere; the same device gets the same id. In the
-    browser it is a JsProxy, or wgpu-py's over one; on the desktop a wgpu.GPUDevice.
+    browser it is a JsProxy, or wgpu-py's or webgpu's over one; on the desktop a
+    wgpu.GPUDevice.
 
     It stays its maker's: it is never destroyed here.
 
@@ -81,8 +82,8 @@ def use_device(gpu_device: Any) -> Device:
 async def share_device(**libraries: Any) -> Device:
     """One device for several JavaScript libraries that take it as they start.
 
-    libraries: ort=, tf=, jax= (their modules, JsProxy), three= (a WebGPURenderer that
-    has not started). The device is that of a library which has started already, else a
+    libraries: ort=, tf=, jax=, litert= (their modules, JsProxy; LiteRT.js is loaded
+    already), three= (a WebGPURenderer that has not started). The device is that of a library which has started already, else a
     new one with all that the adapter allows. From then on `from_js` takes the tensors
     of these libraries. BufferError if two run on different devices.
 
@@ -326,6 +327,7 @@ def from_wgpu(
     byte_offset: int = 0,
 ) -> Tensor:
     """A Tensor over a wgpu.GPUBuffer; no copy. Its device is registered where it is not.
+    In Pyodide also over a Buffer of the package webgpu, on that package's device.
 
     The buffer stays its maker's, who neither maps nor destroys it while the Tensor is in
     use; both are noticed: on the desktop at once, as a BufferError, in the browser as a
@@ -341,7 +343,9 @@ def from_wgpu(
     raw, device_id = home().from_wgpu(buffer)
     wanted, sizes = parse_dtype(dtype), extents(shape)
     adopt = home().from_gpu_buffer
-    return made(adopt(raw, sizes, wanted, device_id, byte_offset, None))
+    # The package webgpu destroys what Python has collected, so the buffer is kept.
+    keep = [buffer].clear
+    return made(adopt(raw, sizes, wanted, device_id, byte_offset, keep))
 
 
 class Kernel:

@@ -71,10 +71,24 @@ from pyodide.http import pyfetch
 from pyodide_js import loadPackage
 
 names = json.loads(await (await pyfetch("/wheels/wheels.json")).string())
-for file in names.values():
-    await loadPackage(f"/wheels/{file}")
+for name in "arro3_core", "nanoarrow":
+    await loadPackage(f"/wheels/{names[name]}")
 """)
     page.pytest(["tests/browser/arrow_libraries.py"]).must_pass()
+    assert page.watch.complaints() == []
+
+
+def test_the_package_webgpu(open_test_page: Callable[..., TestPage]) -> None:
+    page = open_test_page()
+    page.python("""
+import json
+from pyodide.http import pyfetch
+from pyodide_js import loadPackage
+
+names = json.loads(await (await pyfetch("/wheels/wheels.json")).string())
+await loadPackage(f"/wheels/{names['webgpu']}")
+""")
+    page.pytest(["tests/browser/webgpu_package.py"]).must_pass()
     assert page.watch.complaints() == []
 
 
