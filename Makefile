@@ -450,6 +450,7 @@ $(LIBRARIES): $(wildcard web/libraries/*.*) $(NPM)
 	  --target=es2022 --log-level=error --outdir=site --out-extension:.js=.mjs
 	ln -sfn ../node_modules/onnxruntime-web/dist site/ort
 	ln -sfn ../node_modules/@duckdb/duckdb-wasm/dist site/duckdb
+	ln -sfn ../node_modules/@litertjs/core/wasm site/litert
 	ln -sfn ../node_modules/@pyscript/core/dist site/pyscript
 	ln -sfn ../node_modules/@techstark/opencv-js/dist site/opencv
 	ln -sfn ../node_modules/transformers-3/dist site/transformers-3
@@ -491,7 +492,7 @@ $(KIT): $(LIBRARIES) $(RUNTIMES) $(JS) $(WHEEL) $(NUMPY) $(KIT_FILES) | site
 	echo "[build] the kit for machines with a GPU (a minute)"
 	$(PYTHON_BIN)/python tests/kit/build.py
 
-$(MODEL): requirements/model.txt web/digits.py $(MAKE_VENV)
+$(MODEL): requirements/model.txt web/digits.py web/tflite.py $(MAKE_VENV)
 	@echo "[setup] scikit-learn, ONNX and onnxruntime into build/model"
 	rm -rf build/model
 	$(TOOLCHAIN)/make_venv.sh build/model/venv model

@@ -8,6 +8,8 @@ of them train a network with one hidden layer, the others test it. Written are
 - digits.png: a photograph, so to speak: 200 digits of the test half, written in ink on
   paper that light falls on from one side;
 - digits.npz: weights and labels, for the NumPy reference in the page;
+- digits.tflite: the network of digits.onnx for the digits of the photograph, pixels [200, 64];
+- digits_tflite.npz: these pixels, and NumPy's logits of them;
 - digits.json: how well it does, and which digits these are.
 
 The same versions give the same files: the seed is fixed. Usage: python digits.py FOLDER
@@ -26,6 +28,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
+from tflite import dense
 
 ROWS, COLUMNS = 10, 20  # digits in the photograph
 PIXEL = 4  # side of a pixel of a digit, in the photograph
@@ -58,6 +61,7 @@ def main(folder: Path) -> None:
     onnx.save(pictures, folder / "pictures.onnx")
     photograph(test[:shown]).save(folder / "digits.png")
     np.savez(folder / "digits.npz", labels=test_labels[:shown], **weights)
+    save_tflite(weights, test[:shown].astype(np.float32), folder)
     session = onnxruntime.InferenceSession(pictures.SerializeToString())
     seen = test.reshape(-1, 1, 8, 8).astype(np.float32)
     (logits,) = session.run(None, {"pictures": seen})
@@ -91,6 +95,16 @@ def model(weights: dict[str, np.ndarray]) -> onnx.ModelProto:
         [numpy_helper.from_array(array, name) for name, array in weights.items()],
     )
     return checked(graph)
+
+
+def save_tflite(
+    weights: dict[str, np.ndarray], pixels: np.ndarray, folder: Path
+) -> None:
+    """The same network for LiteRT, and what NumPy makes of the same pixels."""
+    w1, w2, b1, b2 = (weights[name] for name in ("w1", "w2", "b1", "b2"))
+    (folder / "digits.tflite").write_bytes(dense([(w1, b1), (w2, b2)], len(pixels)))
+    logits = np.maximum(pixels @ w1 + b1, 0) @ w2 + b2
+    np.savez(folder / "digits_tflite.npz", pixels=pixels, logits=logits)
 
 
 def checked(graph: onnx.GraphProto) -> onnx.ModelProto:

@@ -7,7 +7,15 @@ from ._device import CPU, Device, parse_device
 from ._tensor import Tensor, await_default_device, made, share
 
 Name = Literal[
-    "arrow", "jax", "ndarray", "opencv", "ort", "tfjs", "three", "transformers"
+    "arrow",
+    "jax",
+    "litert",
+    "ndarray",
+    "opencv",
+    "ort",
+    "tfjs",
+    "three",
+    "transformers",
 ]
 # The others know what they take without its library.
 _NEEDED_LIBRARIES = {*get_args(Name)} - {"arrow", "ndarray"}
@@ -88,12 +96,12 @@ class Adapter:
 async def adapter(name: Name, library: Any) -> Adapter:
     """The adapter for a JavaScript library that the page has loaded.
 
-    name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "arrow" (library may be None, as
-    for DuckDB-wasm's results; its `from_js` has column= and nulls= as `from_arrow` has
-    them), "ndarray" (library may be None: plain objects as zarrita has them), "opencv"
-    (OpenCV.js, whose cv.Mat is deleted by who asked for it), "three" or "transformers"
-    (transformers.js). library: its module (JsProxy). From then on `from_js` takes the
-    library's tensors, too.
+    name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "litert" (LiteRT.js), "arrow"
+    (library may be None, as for DuckDB-wasm's results; its `from_js` has column= and
+    nulls= as `from_arrow` has them), "ndarray" (library may be None: plain objects as
+    zarrita has them), "opencv" (OpenCV.js, whose cv.Mat is deleted by who asked for it),
+    "three" or "transformers" (transformers.js). library: its module (JsProxy). From then
+    on `from_js` takes the library's tensors, too.
 
     >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
     >>> feed = tensors.to_js(np.arange(3.0, dtype="float32"))

@@ -167,7 +167,7 @@ def test_from_js_talks_python_about_what_is_pythons(given, name):
 @only_in_a_page("JavaScript")
 @pytest.mark.parametrize("library", [None, 5, np], ids=["None", "int", "a module"])
 async def test_adapters_need_their_library(library):
-    for name in "tfjs", "ort", "jax", "opencv", "three", "transformers":
+    for name in "tfjs", "ort", "jax", "litert", "opencv", "three", "transformers":
         with pytest.raises(TypeError, match=rf"js\.{name}, not "):
             await dlw.adapter(name, library)
     with pytest.raises(TypeError, match='no adapter "tf"'):

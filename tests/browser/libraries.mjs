@@ -48,6 +48,15 @@ export function doubling({ AutoModel }, session_options, device = "webgpu") {
   return AutoModel.from_pretrained("doubling", options);
 }
 
+/** LiteRT.js, whose log goes to the console's errors unless it is told where else. */
+export async function loadLiteRT() {
+  globalThis.Module = { print() {}, printErr() {} };
+  const litert = await import("/libraries/litert.mjs");
+  if (!litert.getGlobalLiteRtPromise()) await litert.loadLiteRt("/libraries/litert/");
+  await litert.getGlobalLiteRtPromise();
+  return litert;
+}
+
 let promise;
 
 /** `{device, ort, tf, jax, THREE, renderer, foreign}`; loaded once. */

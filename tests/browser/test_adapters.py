@@ -21,7 +21,9 @@ def shared_page(open_module_page: Callable[..., TestPage]) -> TestPage:
     return open_module_page()
 
 
-@pytest.mark.parametrize("library", ["ort", "tfjs", "jax", "three", "arrow", "worker"])
+@pytest.mark.parametrize(
+    "library", ["ort", "tfjs", "jax", "three", "litert", "arrow", "worker"]
+)
 def test_library(library: str, shared_page: TestPage) -> None:
     shared_page.cases(f"{CASES}{library}_cases.mjs").must_pass()
     assert shared_page.watch.complaints() == []

@@ -63,6 +63,7 @@ test("exported names of the other entry points", async () => {
     ],
     "./features": ["features", "featuresAtOnce"],
     "./jax": ["fromJax", "install", "toJax", "useDevice"],
+    "./litert": ["fromLiteRT", "install", "toLiteRT", "useDevice"],
     "./ndarray": ["fromNdarray", "toNdarray"],
     "./open": ["TensorFile", "open", "save"],
     "./opencv": ["fromMat", "install", "toMat"],

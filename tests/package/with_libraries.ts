@@ -4,11 +4,13 @@ import type { AsyncDuckDBConnection } from "@duckdb/duckdb-wasm";
 import * as transformers from "@huggingface/transformers";
 import * as jax from "@jax-js/jax";
 import * as tf from "@tensorflow/tfjs-core";
+import * as litert from "@litertjs/core";
 import * as cv from "@techstark/opencv-js";
 import * as arrow from "apache-arrow";
 import type { Tensor } from "dlpack-web";
 import { fromArrow, toArrow } from "dlpack-web/arrow";
 import { fromJax, toJax, useDevice as useJax } from "dlpack-web/jax";
+import { fromLiteRT, toLiteRT, useDevice as useLiteRT } from "dlpack-web/litert";
 import { fromNdarray, toNdarray } from "dlpack-web/ndarray";
 import { fromMat, toMat } from "dlpack-web/opencv";
 import { fromOrt, toOrt, useDevice as useOrt } from "dlpack-web/ort";
@@ -24,7 +26,7 @@ export async function all(
   device: GPUDevice,
   connection: AsyncDuckDBConnection,
 ): Promise<Tensor[]> {
-  await shareDevice({ ort, tf, jax }, { device });
+  await shareDevice({ ort, tf, jax, litert }, { device });
   await Promise.all([useJax(jax, device), useOrt(ort, device), useTfjs(tf, device)]);
   const vector: arrow.Vector = toArrow(arrow, tensor);
   const array: jax.Array = toJax(jax, tensor, { dtype: "bool" });
@@ -33,6 +35,11 @@ export async function all(
   const mat: cv.Mat = toMat(cv, tensor, { copy: true });
   const t: tf.Tensor = toTfjs(tf, tensor);
   const chunk: Chunk<"float32"> = toNdarray(null, tensor);
+  await useLiteRT(litert, device);
+  const environment = await litert.Environment.create({ webGpuDevice: device });
+  const input: litert.Tensor = toLiteRT(litert, tensor, { environment, copy: false });
+  const network = await litert.loadAndCompile("", { environment });
+  const [output] = await network.run([input]);
   const session_options = await useDevice(transformers, device);
   const options = { session_options, device: "webgpu" as const };
   const model = await transformers.AutoModel.from_pretrained("name", options);
@@ -48,6 +55,7 @@ export async function all(
     fromArrow(arrow, new arrow.Table({ x: vector }), { nulls: "refuse" }),
     fromArrow(null, await connection.query("SELECT 1 AS x"), { column: "x" }),
     fromJax(jax, array),
+    fromLiteRT(litert, output as litert.Tensor, { copy: true }),
     fromMat(cv, mat, { copy: false }),
     fromNdarray(null, chunk, { dtype: "bool" }),
     fromOrt(ort, results.y as ort.Tensor),
@@ -67,6 +75,7 @@ export function wrong(tensor: Tensor<"float32">): void {
   const made = [
     toArrow(arrow, tensor),
     toJax(jax, tensor),
+    toLiteRT(litert, tensor),
     toMat(cv, tensor),
     toOrt(ort, tensor),
     toTfjs(tf, tensor),

@@ -1,6 +1,12 @@
 /** All adapters, for Python: with one name for what each has its own for. */
 import { type Arrow, fromArrow, install as installArrow, toArrow } from "./arrow.js";
 import { fromJax, install as installJax, toJax, useDevice as useJax } from "./jax.js";
+import {
+  fromLiteRT,
+  install as installLiteRT,
+  toLiteRT,
+  useDevice as useLiteRT,
+} from "./litert.js";
 import { fromNdarray, toNdarray } from "./ndarray.js";
 import { fromMat, install as installOpencv, toMat } from "./opencv.js";
 import { fromOrt, install as installOrt, toOrt, useDevice as useOrt } from "./ort.js";
@@ -25,6 +31,7 @@ export const adapters = {
     install: (arrow: Arrow | null | undefined) => arrow && installArrow(arrow),
   },
   jax: { give: toJax, take: fromJax, install: installJax, use: useJax },
+  litert: { give: toLiteRT, take: fromLiteRT, install: installLiteRT, use: useLiteRT },
   ndarray: { give: toNdarray, take: fromNdarray },
   opencv: { give: toMat, take: fromMat, install: installOpencv },
   ort: { give: toOrt, take: fromOrt, install: installOrt, use: useOrt },

@@ -261,9 +261,12 @@ export function checkDType(library: string, given: string, supported: readonly s
 
 // --- devices -----------------------------------------------------------------------------------------
 
-/** Throws DeviceError for a tensor that is on another device than the library. */
+/** Throws DeviceError for a tensor that is on another device than the library, or on a lost one. */
 export function checkDevice(library: string, tensor: Tensor, device: GPUDevice | undefined): void {
-  if (device === tensor.device.gpu) return;
+  if (device && device === tensor.device.gpu) {
+    checkAlive(register(device));
+    return;
+  }
   throw new DeviceError(
     device
       ? `${tensor.toString()} is on another GPUDevice than ${library}: useDevice() puts it on the tensor's`

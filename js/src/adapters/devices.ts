@@ -2,6 +2,7 @@
 
 import type { GPUDevice } from "../core/globals.js";
 import { type Jax, useDevice as useJax } from "./jax.js";
+import { type LiteRT, useDevice as useLiteRT } from "./litert.js";
 import { type Ort, useDevice as useOrt } from "./ort.js";
 import { type Tf, useDevice as useTfjs } from "./tfjs.js";
 import { type Renderer, useDevice as useThree } from "./three.js";
@@ -11,6 +12,8 @@ export interface Libraries {
   ort?: Ort;
   tf?: Tf;
   jax?: Jax;
+  /** LiteRT.js, after its `loadLiteRt()`. */
+  litert?: LiteRT;
   /** A `WebGPURenderer` whose `init()` was not called. */
   three?: Renderer;
 }
@@ -41,11 +44,12 @@ export async function shareDevice(
   libraries: Libraries,
   options: { device?: GPUDevice | undefined } = {},
 ): Promise<GPUDevice> {
-  const { ort, tf, jax, three } = libraries;
+  const { ort, tf, jax, litert, three } = libraries;
   const device = options.device ?? (await startedOn(libraries)) ?? (await newDevice());
   if (jax) await useJax(jax, device);
   if (tf) await useTfjs(tf, device);
   if (ort) await useOrt(ort, device);
+  if (litert) await useLiteRT(litert, device);
   if (three) await useThree(three, device);
   return device;
 }

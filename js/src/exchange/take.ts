@@ -86,6 +86,7 @@ function noTensor(x: unknown): TypeError {
 /** What tells the tensors of libraries apart, in the order in which to look for it. */
 const ADAPTERS = {
   ort_tensor: "transformers",
+  liteRtTensorBuffer: "litert",
   dims: "ort",
   dataId: "tfjs",
   weakType: "jax",

@@ -29,9 +29,9 @@ declare global {
   const tensor: Tensor;
   const canvas: HTMLCanvasElement;
   const video: HTMLVideoElement;
-  /** Modules of other libraries: onnxruntime-web, TensorFlow.js, transformers.js, three.js. */
+  /** Modules of other libraries: onnxruntime-web, TensorFlow.js, transformers.js, LiteRT.js, three.js. */
   // biome-ignore lint/suspicious/noExplicitAny: their types are theirs
-  const ort: any, tf: any, transformers: any, three: any;
+  const ort: any, tf: any, transformers: any, litert: any, three: any;
   /** Bytes of an ONNX model. */
   const model: Uint8Array;
 }

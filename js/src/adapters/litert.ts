@@ -1,0 +1,232 @@
+// biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
+/**
+ * LiteRT.js: GPU tensors share the `GPUBuffer` both ways. On the CPU LiteRT.js copies what it takes
+ * and what it gives.
+ */
+import type { DTypeName, TypedArray } from "../core/dtype.js";
+import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
+import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { Tensor } from "../core/tensor.js";
+import { fit } from "../exchange/fit.js";
+import type { Exchangeable } from "../exchange/types.js";
+import {
+  checkDevice,
+  checkDType,
+  checkUsable,
+  copiedIf,
+  type GiveOptions,
+  inTurn,
+  lending,
+  makeExchangeable,
+  ownCopy,
+  refuseCopy,
+  releaseWith,
+  shareOf,
+  type TakeOptions,
+  takeOther,
+} from "./common.js";
+
+/** The part of `@litertjs/core` that is used here. */
+export interface LiteRT {
+  Tensor: { new (...args: any[]): any; prototype: any };
+  getDefaultEnvironment(): any;
+  getWebGpuDevice(): GPUDevice | null;
+  setWebGpuDevice(device: any): void;
+}
+
+/** A `Tensor` of LiteRT.js, as far as it is used here. */
+export interface LiteRTTensor {
+  readonly type: { dtype: string; layout: { dimensions: ArrayLike<number> } };
+  readonly accelerator: string;
+  readonly deleted: boolean;
+  readonly environment: { readonly webGpuDevice: unknown };
+  toGpuBuffer(): unknown;
+  toTypedArray(): unknown;
+}
+
+/** Options of {@link toLiteRT}. */
+export interface ToLiteRTOptions extends GiveOptions {
+  /** The `Environment` of the model that the tensor is for. Default: LiteRT's own default. */
+  environment?: { readonly webGpuDevice: unknown } | undefined;
+}
+
+const LIBRARY = "LiteRT.js";
+const DTYPES = ["float32", "int32", "uint8"];
+/** LiteRT.js copies from buffers, too: when their elements are read. */
+const STORAGE_COPY_SRC = 128 | 4;
+
+// --- devices ----------------------------------------------------------------------------------------
+
+/**
+ * Makes a device that of LiteRT's default environment: tensors are made and models compiled there
+ * from now on. Those of before stay where they are.
+ *
+ * @throws DeviceError if LiteRT.js was not loaded; DeviceLostError
+ */
+export async function useDevice(litert: LiteRT, device: GPUDevice): Promise<void> {
+  return inTurn(litert.Tensor, async () => {
+    await checkUsable(device);
+    if (deviceOf(defaultOf(litert)) !== device) litert.setWebGpuDevice(device);
+    install(litert);
+  });
+}
+
+function defaultOf(litert: LiteRT): LiteRTTensor["environment"] {
+  try {
+    return litert.getDefaultEnvironment();
+  } catch (cause) {
+    throw new DeviceError(`${LIBRARY} is not loaded: await its loadLiteRt() first`, { cause });
+  }
+}
+
+function deviceOf({ webGpuDevice }: LiteRTTensor["environment"]): GPUDevice | undefined {
+  return (webGpuDevice ?? undefined) as GPUDevice | undefined;
+}
+
+// --- from it ----------------------------------------------------------------------------------------
+
+/**
+ * A tensor over the memory of a `Tensor` of LiteRT.js on WebGPU, on the device of that one's
+ * environment, without a copy; it stays valid when that is deleted. A `Tensor` on the CPU is copied,
+ * by LiteRT.js.
+ *
+ * @throws ReleasedError for a deleted one; UnsupportedError for one whose GPUBuffer LiteRT.js does
+ * not hand out; CopyError
+ */
+export function fromLiteRT(
+  litert: LiteRT,
+  value: LiteRTTensor | Exchangeable,
+  options: TakeOptions = {},
+): Tensor {
+  if (!isLiteRTTensor(litert, value)) {
+    return takeOther(value, `a Tensor of this copy of ${LIBRARY}`, options);
+  }
+  if (value.deleted) throw new ReleasedError(`this Tensor of ${LIBRARY} was deleted`);
+  const { dtype, layout } = value.type;
+  checkDType("DLPack", dtype, DTYPES);
+  const shape = Array.from(layout.dimensions);
+  const ours = shareOf(value, shape);
+  if (ours) return copiedIf(options.copy, ours);
+  if (value.accelerator === "webgpu") {
+    return fromGPU(value, shape, dtype as DTypeName, options);
+  }
+  refuseCopy(options.copy, `${LIBRARY} copies what it has in its own memory`);
+  const values = value.toTypedArray() as TypedArray;
+  return Tensor.fromTypedArray(values, { shape, dtype: dtype as DTypeName });
+}
+
+function isLiteRTTensor(litert: LiteRT, x: unknown): x is LiteRTTensor {
+  return x instanceof litert.Tensor;
+}
+
+function fromGPU(
+  value: LiteRTTensor,
+  shape: readonly number[],
+  dtype: DTypeName,
+  { copy }: TakeOptions,
+): Tensor {
+  const device = deviceOf(value.environment);
+  if (!device) throw new DeviceError(`the environment of this Tensor has no GPUDevice`);
+  const buffer = bufferOf(value);
+  const known = canHold(value);
+  if (!known) refuseCopy(copy, `this version of ${LIBRARY} cannot share its tensors`);
+  const made = lending(known ? hold(value) : () => {}, (release) =>
+    Tensor.fromGPUBuffer(buffer, { device, shape, dtype, capacity: buffer.size, release }),
+  );
+  return copiedIf(copy || !known, made);
+}
+
+function bufferOf(value: LiteRTTensor): GPUBuffer {
+  try {
+    return value.toGpuBuffer() as GPUBuffer;
+  } catch (cause) {
+    throw new UnsupportedError(
+      `${LIBRARY} hands out only buffers as large as their elements: take the GPUBuffer that this ` +
+        "Tensor was made of, by Tensor.fromGPUBuffer()",
+      { cause },
+    );
+  }
+}
+
+// --- holds ------------------------------------------------------------------------------------------
+
+/** What keeps the memory of a `Tensor`: a second handle, and what it does when it is deleted. */
+interface Kept {
+  liteRtTensorBuffer: { clone(): { delete(): void } };
+  onDelete: (() => void) | undefined;
+}
+
+const counted = new WeakMap<object, () => () => void>();
+
+function canHold(value: object): value is Kept {
+  const { liteRtTensorBuffer } = value as Kept;
+  return "onDelete" in value && typeof liteRtTensorBuffer?.clone === "function";
+}
+
+/** Defers what `delete()` frees until our holds on it have ended, too; the value is deleted at once. */
+function hold(value: object): () => void {
+  let add = counted.get(value);
+  if (add === undefined) {
+    const own = value as Kept;
+    const { onDelete } = own;
+    const handle = own.liteRtTensorBuffer.clone();
+    let holds = 1;
+    const drop = () => {
+      if (--holds > 0) return;
+      try {
+        handle.delete();
+      } finally {
+        onDelete?.call(value);
+      }
+    };
+    own.onDelete = drop;
+    add = () => {
+      holds++;
+      return drop;
+    };
+    counted.set(value, add);
+  }
+  return add();
+}
+
+// --- to it ------------------------------------------------------------------------------------------
+
+/**
+ * A `Tensor` of LiteRT.js. On WebGPU it shares the tensor's memory, which it holds until its
+ * `delete()`; nothing is copied, but strided tensors, and those whose buffer begins elsewhere or
+ * lacks the usage STORAGE | COPY_SRC. Elements on the CPU are copied, by LiteRT.js. Its
+ * `toGpuBuffer()` refuses a buffer that is larger than the elements; models take it.
+ *
+ * @throws CopyError, UnsupportedError for other dtypes and tensors without elements, DeviceError for
+ * a tensor on another device than the environment
+ */
+export function toLiteRT<L extends LiteRT>(
+  litert: L,
+  x: Exchangeable,
+  { copy, environment = defaultOf(litert) }: ToLiteRTOptions = {},
+): InstanceType<L["Tensor"]> {
+  const held = fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } });
+  try {
+    checkDType(LIBRARY, held.dtype, DTYPES);
+    if (held.size === 0) throw new UnsupportedError(`${LIBRARY} has no tensors without elements`);
+    const shape = [...held.shape];
+    if (!held.device.gpu) {
+      return new litert.Tensor(ownCopy(LIBRARY, held, copy), shape, environment);
+    }
+    checkDevice(LIBRARY, held, deviceOf(environment));
+    const release = () => held.release();
+    const made = new litert.Tensor(held.buffer, shape, held.dtype, environment, release);
+    releaseWith(made, held);
+    return made;
+  } catch (error) {
+    held.release();
+    throw error;
+  }
+}
+
+/** Lets every consumer of the exchange protocol take its `Tensor`s, `bridge.tensor()` among them. */
+export function install(litert: LiteRT): void {
+  makeExchangeable<LiteRTTensor>(litert.Tensor, (value, options) =>
+    fromLiteRT(litert, value, options),
+  );
+}
