@@ -32,6 +32,11 @@ declare global {
   /** Modules of other libraries: onnxruntime-web, TensorFlow.js, transformers.js, LiteRT.js, three.js. */
   // biome-ignore lint/suspicious/noExplicitAny: their types are theirs
   const ort: any, tf: any, transformers: any, litert: any, three: any;
+  /** What TypeGPU, luma.gl and Babylon.js export. */
+  // biome-ignore lint/suspicious/noExplicitAny: their types are theirs
+  const tgpu: any, d: any, luma: any, webgpuAdapter: any, Buffer: any;
+  // biome-ignore lint/suspicious/noExplicitAny: their types are theirs
+  const WebGPUEngine: any, WebGPUDataBuffer: any, VertexBuffer: any, StorageBuffer: any;
   /** Bytes of an ONNX model. */
   const model: Uint8Array;
 }

@@ -1,0 +1,2 @@
+export { Buffer, luma } from "@luma.gl/core";
+export { webgpuAdapter } from "@luma.gl/webgpu";

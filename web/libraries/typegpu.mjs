@@ -1,0 +1,2 @@
+export { default as tgpu } from "typegpu";
+export * as d from "typegpu/data";
