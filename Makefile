@@ -79,7 +79,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 # What goes into the kit, beside what is built.
 KIT_FILES = $(shell find tests -name '*.mjs' -o -name '*.py' -o -name '*.json') \
   tests/kit/run.sh tests/kit/README.txt js/EXCHANGE.md web/counters.mjs
-.PHONY: soak test-all test-bundlers test-desktop test-live test-firefox test-webkit test-deno test-node-gpu
+.PHONY: soak test-all test-bundlers test-desktop test-dawn test-live test-firefox test-webkit test-deno test-node-gpu
 .PHONY: gpu-kit test-gpu-kit fuzz fuzz-js
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
@@ -101,7 +101,7 @@ test: ## Test: the tests, but for those of notebooks and other browsers
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
 	  test-asan test-browser test-native test-js test-package
 
-test-all: test test-desktop test-live test-onnxruntime test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
+test-all: test test-desktop test-dawn test-live test-onnxruntime test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
 
 serve: $(LITE) $(NEEDS_arrow) docs ## Use: the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
 	@$(PYTHON_BIN)/python web/serve.py --port 8000 $(if $(OUTSIDE),--outside)
@@ -286,6 +286,12 @@ test-desktop: build/desktop/.done $(MODEL) $(NATIVE) ## Test: dlw.webgpu in CPyt
 	@$(TOOLCHAIN)/need.sh libvulkan lavapipe
 	echo "[test] tests/desktop"
 	PYTHONPATH=py $(SUITE) build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider
+
+test-dawn: export BACKEND := dawn
+test-dawn: build/desktop/.done $(MODEL) $(NATIVE) ## Test: the same over wgpudawn
+	@$(TOOLCHAIN)/need.sh libvulkan swiftshader
+	echo "[test] tests/desktop over Dawn"
+	PYTHONPATH=py build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider
 
 test-docs: docs build/desktop/.done $(LITE) $(LIBRARIES) chromium ## Test: every block of the documentation, its links, names, search
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/docs

@@ -27,6 +27,7 @@ ROWS = {
     "node-swiftshader": "Node with Dawn (npm's `webgpu`)",
     "bun": "Bun",
     "cpython": "CPython with wgpu-py, on lavapipe",
+    "cpython-dawn": "CPython with wgpudawn (Dawn), on SwiftShader",
 }
 COLUMNS = {
     "cpu": "CPU tensors",

@@ -512,6 +512,18 @@ class Frames:
 # --- files ------------------------------------------------------------------------------
 
 
+def share(tensor: _core.Tensor, device_id: int) -> _core.Tensor:
+    raise _core.CopyError(
+        f"moving a tensor from cpu to webgpu:{device_id} copies it: in a browser the GPU "
+        "has memory of its own"
+    )
+
+
+def on_host(tensor: _core.Tensor) -> _core.Tensor:
+    device_id = tensor.__dlpack_device__()[1]
+    raise _core.CopyError(f"moving a tensor from webgpu:{device_id} to cpu copies it")
+
+
 async def settle(device_id: int) -> None:
     await finish(call("settle", device_id))
 

@@ -21,6 +21,7 @@ from ._desktop_buffers import (
     taken,
     tensor_over,
 )
+from ._desktop_host import on_host, share
 from ._desktop_images import from_image as from_pixels
 from ._desktop_kernel import Kernel
 from ._desktop_state import (
@@ -48,11 +49,13 @@ __all__ = [
     "is_loaded",
     "is_pooled",
     "kernel",
+    "on_host",
     "read",
     "read_blocking",
     "request_device",
     "request_device_blocking",
     "settle",
+    "share",
     "stats",
     "to_wgpu",
     "upload",
@@ -99,7 +102,7 @@ def can_block() -> bool:
 
 # All that the adapter has, unless told otherwise.
 _WANTED_LIMITS = ("maxBufferSize", "maxStorageBufferBindingSize")
-_WANTED_FEATURES = ("shader-f16", "subgroups", "timestamp-query")
+_WANTED_FEATURES = ("shader-f16", "subgroups", "timestamp-query", "host-mapped-pointer")
 
 
 async def request_device(options: dict[str, Any]) -> int:

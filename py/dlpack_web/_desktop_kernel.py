@@ -1,7 +1,6 @@
 """Compute shaders on the desktop: compiling, binding, running, timing
 (js/src/webgpu/kernel.ts)."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -257,22 +256,12 @@ def _copy_back(record: Record, encoder: Any, aside: Any, view: View) -> None:
     record.count("copied", view.nbytes)
 
 
-_PLACE = re.compile(r"wgsl:(\d+):(\d+)")
-
-
 def _explain(wgsl: str, error: Exception) -> tuple[str, int | None]:
     """What is wrong with a shader, with the line of its source below it, and that line."""
-    text = str(error)
-    place = _PLACE.search(text)
-    if place is None:
+    found = _wgpu.shader_error(error)
+    if found is None:
         return _wgpu.reason(error), None
-    line, column = int(place[1]), int(place[2])
-    told = [row.strip() for row in text[: place.start()].splitlines() if row.strip()]
-    drawn = [row for row in told if not re.match(r"[┌─│ ]*$", row)]
-    said = drawn[-1].partition("error: ")[2] or drawn[-1] if drawn else text
-    notes = re.findall(r"\^+ (.+)", text)
-    if notes:
-        said += f" ({notes[0]})"
+    line, column, said = found
     rows = wgsl.split("\n")
     source = rows[line - 1] if line <= len(rows) else ""
     caret = " " * max(column - 1, 0) + "^"

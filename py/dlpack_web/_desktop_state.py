@@ -48,6 +48,8 @@ class Record:
         self.options = options
         self.limits = _wgpu.limits(gpu)
         self.lost: str | None = None
+        #: A buffer over host memory is gone, whose memory the GPU may have to finish with.
+        self.frees = False
         self.pool = Pool()
         #: Pipelines that make the end of a last word 0, by the bytes of it that stay.
         self.masks: dict[int, Any] = {}
@@ -67,8 +69,15 @@ class Record:
             )
 
     def is_lost(self) -> bool:
-        if self.lost is None and _wgpu.is_destroyed(self.gpu):
-            self.lose("destroyed")
+        """Asks the device, which may run anybody's finalizers: not while the table is ours
+        alone, where `lost` says what is known."""
+        if self.frees and self.lost is None:
+            self.frees = False
+            with suppress(*_wgpu.failures()):
+                _wgpu.free_host_memory(self.gpu)
+        why = _wgpu.why_lost(self.gpu) if self.lost is None else None
+        if why is not None:
+            self.lose(why)
         return self.lost is not None
 
     def lose(self, why: str) -> None:
@@ -108,9 +117,7 @@ class Pool:
         self.idle_bytes += buffer.size
         self.used = True
         self.trim(_POOL_BYTES)
-        if not _waiting:
-            _waiting.append(True)
-            _given.put(None)
+        _wake()
 
     def trim(self, budget: int) -> None:
         """Destroys buffers, those used longest ago first, down to so many bytes."""
@@ -132,6 +139,7 @@ class Slot:
 
     __slots__ = (
         *("buffer", "record", "own", "used", "end", "filled", "release", "fault"),
+        "hosts",
         "__weakref__",
     )
 
@@ -157,6 +165,9 @@ class Slot:
         self.release = release
         #: What went wrong with the elements.
         self.fault: Fault | None = None
+        #: Of a buffer over host memory: the CPU tensors over it, by packed dtype and
+        #: whether it is padded.
+        self.hosts: dict[tuple[int, bool], _core.Tensor] | None = None
 
 
 records: list[Record] = []
@@ -190,6 +201,9 @@ def _let_go() -> None:
                 slot = slots.pop(_dropped.popleft(), None)
                 if slot is None:
                     continue
+                if slot.hosts is not None:
+                    slot.record.frees = True
+                    _wake()
                 if slot.release is not None:
                     calls.append(slot.release)
                 elif slot.own and slot.record.lost is None:
@@ -252,12 +266,20 @@ _waiting: list[bool] = []  # not empty: it is awake
 _watcher: list[threading.Thread] = []
 
 
+def _wake() -> None:
+    if not _waiting:
+        _waiting.append(True)
+        _given.put(None)
+
+
 def _drop_idle() -> bool:
     """Destroys the idle buffers of devices that took and gave none since the last call.
     Whether there are others; if not, the thread may sleep."""
+    for record in records:
+        record.is_lost()
     with table():
         for record in records:
-            if not record.pool.used and not record.is_lost():
+            if not record.pool.used and record.lost is None:
                 with suppress(*_wgpu.failures()):
                     record.pool.trim(0)
             record.pool.used = False
@@ -293,11 +315,13 @@ def register(
     """The record of a device. The same object has the same id. options: those of a request;
     the result is the record that another request with them made in the meantime, if any."""
     _start_watcher()
+    for record in records:
+        record.is_lost()
     with table():
         for record in records:
             if record.gpu is gpu:
                 return record
-        known = None if options is None else requested(options)
+        known = None if options is None else _known(options)
         if known is not None:
             return known
         record = Record(len(records), gpu, adapter_limits, options)
@@ -309,7 +333,13 @@ def requested(options: dict[str, Any]) -> Record | None:
     """The device that a request gives again: one that works and that the same options made;
     without options the first one, the default of "webgpu". None: a new one is needed."""
     for record in records:
-        if (not options or record.options == options) and not record.is_lost():
+        record.is_lost()
+    return _known(options)
+
+
+def _known(options: dict[str, Any]) -> Record | None:
+    for record in records:
+        if (not options or record.options == options) and record.lost is None:
             return record
     return None
 

@@ -120,8 +120,13 @@ def _fill(
 
 async def settle(device_id: int) -> None:
     """Waits until what was written has arrived: what wgpu keeps of it meanwhile is as
-    large. By mapping a few bytes, as wgpu-py 0.32's on_submitted_work_done fails."""
-    record = record_with(device_id)
+    large."""
+    settle_blocking(record_with(device_id))
+
+
+def settle_blocking(record: Record) -> None:
+    """Waits until the GPU has finished what it has been given. By mapping a few bytes, as
+    wgpu-py 0.32's on_submitted_work_done fails."""
     gpu, fence = record.gpu, _take_staging(record, 16)
 
     def calls() -> None:

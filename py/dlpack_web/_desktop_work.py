@@ -12,7 +12,8 @@ def attempt(record: Record, what: str, calls: Callable[[], Any]) -> Any:
     """What `calls` returns; BufferError for what the GPU finds wrong with them at once."""
     record.check_alive()
     try:
-        return calls()
+        with _wgpu.turn():
+            return calls()
     except _wgpu.errors() as error:
         raise refusal(record, what, error) from None
 
@@ -23,7 +24,7 @@ def refusal(record: Record, what: str, error: Exception) -> Exception:
     _wgpu.without_frames(error)
     if not _wgpu.is_lost(error):
         return BufferError(f"{what} failed on {record}: {_wgpu.reason(error)}")
-    record.lose("destroyed" if _wgpu.is_destroyed(record.gpu) else "unknown")
+    record.lose(_wgpu.why_lost(record.gpu) or "unknown")
     try:
         record.check_alive()
     except _core.DeviceLostError as lost:
@@ -35,7 +36,8 @@ def check_usable(record: Record, what: str, used: Iterable[Slot]) -> None:
     """BufferError where somebody's buffer was mapped or destroyed meanwhile."""
     for slot in used:
         if not slot.own:
-            why = _wgpu.unusable(record.gpu, slot.buffer)
+            with _wgpu.turn():
+                why = _wgpu.unusable(record.gpu, slot.buffer)
             if why is not None:
                 raise refusal(record, what, Exception(why))
 
@@ -65,7 +67,8 @@ def operate(
     fault = next((each for each in (after, *inherited) if each is not None), None)
     if fault is None:
         try:
-            calls()
+            with _wgpu.turn():
+                calls()
         except _wgpu.errors() as error:
             if _wgpu.is_lost(error):
                 raise refusal(record, what, error) from None

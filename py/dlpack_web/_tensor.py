@@ -369,6 +369,10 @@ class Tensor(_core.Tensor, Hints):
         blocks, so it needs JSPI; otherwise BufferError. copy=False raises CopyError
         where a copy is needed, copy=True copies in any case (CPU only).
 
+        On the desktop over wgpudawn, copy=False to "webgpu" shares writable host memory
+        with the GPU: whole pages, where the adapter has "host-mapped-pointer". copy=False
+        back to "cpu" waits for the GPU, and gives the same memory.
+
         dtype: what the elements become on the way from the CPU, where WGSL has no room
         for them: float64 to float32, complex128 to complex64, float32 to float16 or
         bfloat16 (rounded) and back, int64 to int32, uint64 to uint32 (BufferError if a
@@ -398,6 +402,12 @@ class Tensor(_core.Tensor, Hints):
         if target == here and not copy:
             return made(_core.from_dlpack(self))
         if copy is False:
+            if wanted != self.dtype:
+                raise CopyError(f"{self.dtype} to {wanted} makes a copy")
+            if here.is_host:
+                return made(home().share(self, target.id))
+            if target is CPU:
+                return made(home().on_host(self))
             raise CopyError(f"moving a tensor from {here} to {target} copies it")
         if target is CPU:
             return self._read_blocking()

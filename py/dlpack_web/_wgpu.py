@@ -1,16 +1,22 @@
 """The package wgpu (wgpu-py), the only file that imports it, once it is needed; and what
 of it is not WebGPU's: its names, its errors, and how it waits.
 
-wgpu-native tells of errors within the call, by exceptions, and has no error scopes. One
-kind it does not survive: a submit of commands over a buffer that is mapped or was destroyed,
-or on a device that is lost, ends the process. So `unusable` looks at buffers before.
+Two packages have its interface: wgpu-py itself, over wgpu-native, and wgpudawn, over Dawn,
+which takes its place after `wgpudawn.install_as_wgpu()`. What only Dawn has is in _dawn.py.
+
+Both report errors within the call, by exceptions. wgpu-native does not survive one kind: a
+submit of commands over a buffer that is mapped or was destroyed, or on a device that is
+lost, ends the process. So `unusable` looks at buffers before.
 """
 
 import re
 import sys
 from collections.abc import Awaitable
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
+
+from . import _dawn
 
 NEEDED = (0, 32)
 _INSTALL = "pip install 'dlpack-web[webgpu]'"
@@ -63,7 +69,7 @@ def without_frames(error: Exception) -> Exception:
 
 def is_lost(error: Exception) -> bool:
     """Whether an error of the GPU says that the device is lost."""
-    return "device is lost" in str(error).lower()
+    return re.search(r'device( ".*")?\]? is lost', str(error).lower()) is not None
 
 
 def reason(error: Exception) -> str:
@@ -74,9 +80,19 @@ def reason(error: Exception) -> str:
     return "; ".join(told) or str(error)
 
 
-def is_destroyed(gpu: Any) -> bool:
-    """Whether `gpu.destroy()` was called: then its thread that polls is gone."""
-    return getattr(gpu, "_poller", gpu) is None
+def why_lost(gpu: Any) -> str | None:
+    """WebGPU's reason why a device is lost, as far as it is known without using it.
+
+    wgpu-py knows of `gpu.destroy()` alone: the thread that polls is gone.
+    """
+    if _dawn.has(gpu):
+        return _dawn.why_lost(gpu)
+    return "destroyed" if getattr(gpu, "_poller", gpu) is None else None
+
+
+def turn() -> AbstractContextManager[Any]:
+    """Around calls whose errors are to be those of this thread."""
+    return _dawn.turn(wgpu())
 
 
 def device_of(thing: Any) -> Any:
@@ -94,16 +110,19 @@ def unusable(gpu: Any, buffer: Any) -> str | None:
         state = "mapped" if buffer.map_state == "mapped" else "being mapped"
         return f"the GPUBuffer is {state}: unmap() it first"
     try:
-        gpu.queue.write_buffer(buffer, 0, b"---")
+        if _dawn.has(gpu):
+            _dawn.write_nothing(gpu, buffer)
+        else:
+            gpu.queue.write_buffer(buffer, 0, b"---")
     except errors() as error:
         text = str(without_frames(error))
     else:
         text = ""
-    if "has been destroyed" in text:
+    if "has been destroyed" in text or "while destroyed" in text:
         return "the GPUBuffer was destroyed"
-    if "doesn't match" in text:
+    if "doesn't match" in text or "cannot be used with [" in text:
         return "the GPUBuffer is another device's"
-    if "unmapped" in text:
+    if "unmapped" in text or "while mapped" in text:
         return "the GPUBuffer is mapped: unmap() it first"
     return "Parent device is lost" if is_lost(Exception(text)) else None
 
@@ -111,9 +130,31 @@ def unusable(gpu: Any, buffer: Any) -> str | None:
 async def finish(promise: Any) -> Any:
     """Awaits a promise; blocks where there is no event loop that wgpu knows."""
     if sys.get_asyncgen_hooks()[0] is None:
-        return promise.sync_wait()
+        with turn():
+            return promise.sync_wait()
     awaited: Awaitable[Any] = promise
     return await awaited
+
+
+# --- host memory --------------------------------------------------------------------------
+
+
+def host_alignment(gpu: Any) -> int | None:
+    """What address and size of host memory have to be multiples of for a device to use it;
+    None: it cannot."""
+    return _dawn.host_alignment(gpu) if _dawn.has(gpu) else None
+
+
+def buffer_over(gpu: Any, memory: Any, usage: int) -> Any:
+    """A GPUBuffer whose memory is the host's. It holds `memory` until the GPU has finished
+    with it, and `free_host_memory` was called after its end."""
+    return _dawn.extras().create_buffer_from_host_memory(gpu, memory, usage=usage)
+
+
+def free_host_memory(gpu: Any) -> None:
+    """Lets go of what the GPU has finished with, now or when `why_lost` is next asked: that
+    may run anybody's finalizers."""
+    _dawn.free_host_memory(gpu)
 
 
 # --- names --------------------------------------------------------------------------------
@@ -135,8 +176,32 @@ def has_feature(holder: Any, name: str) -> bool:
 
 
 def feature_name(name: str) -> str:
-    """WebGPU's name of a feature as wgpu has it (wgpu-py#721)."""
-    return "subgroup" if name == "subgroups" else name
+    """WebGPU's name of a feature as wgpu-py has it (wgpu-py#721)."""
+    return "subgroup" if name == "subgroups" and not _dawn.is_it(wgpu()) else name
+
+
+# --- shaders ------------------------------------------------------------------------------
+
+_PLACE = re.compile(r"wgsl:(\d+):(\d+)")
+
+
+def shader_error(error: Exception) -> tuple[int, int, str] | None:
+    """What the compiler of shaders found: line, column (both from 1) and what; None where
+    it does not say where."""
+    text = str(error)
+    found = _dawn.shader_error(text)
+    if found is not None:
+        return found
+    place = _PLACE.search(text)
+    if place is None:
+        return None
+    told = [row.strip() for row in text[: place.start()].splitlines() if row.strip()]
+    drawn = [row for row in told if not re.match(r"[┌─│ ]*$", row)]
+    said = drawn[-1].partition("error: ")[2] or drawn[-1] if drawn else text
+    notes = re.findall(r"\^+ (.+)", text)
+    if notes:
+        said += f" ({notes[0]})"
+    return int(place[1]), int(place[2]), said
 
 
 # --- devices ------------------------------------------------------------------------------
@@ -148,7 +213,8 @@ async def adapter_of(power_preference: str | None, *, blocking: bool) -> Any:
     options = {"power_preference": power_preference} if power_preference else {}
     try:
         if blocking:
-            return gpu.request_adapter_sync(**options)
+            with turn():
+                return gpu.request_adapter_sync(**options)
         return await finish(gpu.request_adapter_async(**options))
     except failures() as error:
         raise BufferError(
@@ -169,12 +235,13 @@ async def device_from(
     """A device; BufferError where the adapter gives none."""
     descriptor = {
         "label": label,
-        "required_features": list(map(feature_name, features)),
+        "required_features": [*map(feature_name, features), *_dawn.needed(adapter)],
         "required_limits": required,
     }
     try:
         if blocking:
-            return adapter.request_device_sync(**descriptor)
+            with turn():
+                return adapter.request_device_sync(**descriptor)
         return await finish(adapter.request_device_async(**descriptor))
     except KeyError as error:
         raise TypeError(f"no such feature: {error.args[0]}") from None

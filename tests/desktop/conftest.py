@@ -1,4 +1,5 @@
-"""WebGPU in ordinary CPython, over wgpu-py, on a software driver for Vulkan.
+"""WebGPU in ordinary CPython, over wgpu-py or (BACKEND=dawn) wgpudawn, on a software driver
+for Vulkan.
 
 VK_DRIVER_FILES names the driver; without it that of Mesa's lavapipe is taken, else the one
 that Debian's Chromium brings along. A missing driver or wgpu fails the tests with what to
@@ -21,6 +22,15 @@ DRIVERS = (
 SHARED = ("docstring_cases", "gpu_buffers", "gpu_cases", "gpu_devices", "gpu_errors")
 SHARED += ("gpu_faults", "gpu_files", "gpu_kernels", "gpu_same_bytes", "gpu_upload")
 SHARED += ("image_cases",)
+
+#: "dawn": over wgpudawn, in this process and in those that it starts. Dawn refuses the
+#: lavapipe of Debian 12.
+DAWN = os.environ.get("BACKEND") == "dawn"
+if DAWN:
+    DRIVERS = DRIVERS[1:]
+    sys.path.insert(0, str(HERE / "dawn"))
+    paths = str(HERE / "dawn"), os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
 
 if "VK_DRIVER_FILES" not in os.environ:
     found = [driver for driver in DRIVERS if Path(driver).is_file()]

@@ -411,7 +411,8 @@ print("all")
 
 def test_a_program_that_asked_for_no_device_gets_one():
     said = ask(USES.format(path=sys.path, fill=FILL))
-    assert said.split() == ["all"]
+    # wgpudawn logs that the loop is closed in which a device was requested that is lost now.
+    assert said.splitlines()[0] == "all"
 
 
 def test_a_buffer_of_a_device_that_is_not_registered():

@@ -1,0 +1,82 @@
+"""What is Dawn's alone of the package wgpudawn, which has wgpu-py's interface (_wgpu.py).
+
+Dawn itself lets one thread at a time use a device, unless the device has the feature
+"implicit-device-synchronization", which devices made here have. The package keeps the
+errors of all threads in one list, and the next call that returns raises the first one: so
+our calls take turns, and each gets the errors that are its own.
+"""
+
+import re
+from contextlib import AbstractContextManager, nullcontext
+from threading import RLock
+from typing import Any
+
+_ONE_AT_A_TIME = RLock()  # again by a finalizer that runs within one of the calls
+_SYNCHRONIZED = "implicit-device-synchronization"
+
+
+def is_it(module: Any) -> bool:
+    """Whether the module that stands for wgpu is wgpudawn."""
+    return _is_of(module.GPUError)
+
+
+def has(gpu: Any) -> bool:
+    """Whether a device is Dawn's."""
+    return _is_of(type(gpu))
+
+
+def _is_of(kind: type) -> bool:
+    return kind.__module__.startswith("wgpudawn.")
+
+
+def turn(module: Any) -> AbstractContextManager[Any]:
+    return _ONE_AT_A_TIME if is_it(module) else nullcontext()
+
+
+def needed(adapter: Any) -> list[str]:
+    """Features that every device made here has."""
+    return [_SYNCHRONIZED] if _SYNCHRONIZED in adapter.features else []
+
+
+def extras() -> Any:
+    from wgpudawn.backends.dawn import extras as found
+
+    return found
+
+
+def why_lost(gpu: Any) -> str | None:
+    """WebGPU's reason; None: nothing is known of a loss. Dawn says so when it is asked for
+    events, which costs a few microseconds."""
+    lost = gpu._get_lost_async()
+    if lost._state == "pending":
+        extras().process_events()
+    if lost._state == "pending":
+        return None
+    why: str = lost.sync_wait().reason
+    return "destroyed" if why == "destroyed" else "unknown"
+
+
+def host_alignment(gpu: Any) -> int | None:
+    """Address and size of shared memory are multiples of this; None: none can be shared."""
+    if "host-mapped-pointer" not in gpu.features:
+        return None
+    step: int = extras().get_host_memory_alignment(gpu)
+    return step
+
+
+def free_host_memory(gpu: Any) -> None:
+    # Dawn looks for memory that nobody uses behind a submit, when it is asked for events.
+    gpu.queue.submit([])
+    extras().process_events()
+
+
+def write_nothing(gpu: Any, buffer: Any) -> None:
+    """Raises what Dawn finds wrong with a buffer that is used by the queue."""
+    # wgpudawn takes a size of 0 for "all there is", and int(0.5) for the size.
+    gpu.queue.write_buffer(buffer, 0, bytes(4), 0, 0.5)
+
+
+def shader_error(text: str) -> tuple[int, int, str] | None:
+    """Line, column and what Tint says of them."""
+    found = re.search(r":(\d+):(\d+) error: (.+)", text)
+    return (int(found[1]), int(found[2]), found[3]) if found else None

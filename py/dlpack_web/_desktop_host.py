@@ -1,0 +1,178 @@
+"""Host memory as the memory of GPUBuffers: no copy in either direction.
+
+Dawn can do that where the driver can (_dawn.py). A piece of memory has at most one
+GPUBuffer: WebGPU orders commands by the buffers that they use, and would not know that two
+are one memory. The buffer holds the memory until the GPU has finished with it. It goes with
+the last tensor over it, unless somebody took it by `to_wgpu()`.
+"""
+
+import ctypes
+import time
+import weakref
+from math import prod
+from typing import Any
+
+from . import _core, _views, _wgpu
+from ._core import CopyError
+from ._desktop_buffers import View, step_of, tensor_over
+from ._desktop_state import DEFAULT_USAGE, Record, Slot, record_with, table
+from ._desktop_transfer import settle_blocking
+from ._desktop_work import ask, attempt
+from ._dtype import dtype_of
+
+
+class _Piece:
+    """Host memory that a device uses."""
+
+    def __init__(self, record: Record, memory: Any) -> None:
+        self.record, self.nbytes = record, len(memory)
+        self.start = ctypes.addressof(memory)
+        #: Held by the GPUBuffer until the GPU has finished with it.
+        self.memory = weakref.ref(memory)
+        #: None: it is being made. Both refer to nothing once nobody uses it.
+        self.buffer: weakref.ref[Any] | None = None
+        self.slot: weakref.ref[Slot] | None = None
+
+    def overlaps(self, other: "_Piece") -> bool:
+        return (
+            self.start < other.start + other.nbytes
+            and other.start < self.start + self.nbytes
+        )
+
+    def is_gone(self) -> bool:
+        """Whether no GPUBuffer has it any more."""
+        return self.buffer is not None and self.buffer() is None
+
+    def is_of(self, other: "_Piece") -> bool:
+        """Whether both are the same memory for the same device."""
+        mine = self.record, self.start, self.nbytes
+        return mine == (other.record, other.start, other.nbytes)
+
+
+_pieces: list[_Piece] = []
+_TRIES, _WAIT_S = 10_000, 0.0005  # the GPU is idle then, and needs one of them
+
+
+def share(tensor: _core.Tensor, device_id: int) -> _core.Tensor:
+    """A WebGPU tensor over the memory of a CPU tensor; CopyError says what prevents it."""
+    record = record_with(device_id)
+    record.check_alive()
+    memory = _memory_of(record, tensor)
+    slot = _slot_over(_Piece(record, memory), memory)
+    assert slot.hosts is not None
+    dtype = tensor._dtype
+    slot.hosts.setdefault((dtype, tensor.padded), _core.from_dlpack(tensor))
+    return tensor_over(slot, tensor.shape, dtype_of(dtype), tensor.padded)
+
+
+def on_host(tensor: _core.Tensor) -> _core.Tensor:
+    """The CPU tensor over the memory of a shared one, once the GPU has finished with it."""
+    view = View(tensor)
+    host = (view.slot.hosts or {}).get((tensor._dtype, view.padded))
+    if host is None:
+        raise CopyError(
+            f"moving {view} to the CPU copies it: its memory is not shared host memory of "
+            "that dtype"
+        )
+    settle_blocking(view.record)
+    ask(view.record, [view.slot.fault])
+    return _core._view(host, view.shape, tensor.strides, int(view.start / view.step))
+
+
+def _memory_of(record: Record, tensor: _core.Tensor) -> Any:
+    """The bytes of a tensor that a device can use where they are, as a ctypes array."""
+    step = _wgpu.host_alignment(record.gpu)
+    what = f"moving a tensor from cpu to webgpu:{record.id} copies it"
+    if step is None:
+        raise CopyError(
+            f"{what}: only wgpudawn can share host memory, on a device with the feature "
+            '"host-mapped-pointer"'
+        )
+    if tensor.read_only:
+        raise CopyError(f"{what}: its memory is read-only, and a kernel could write it")
+    if not _views.is_row_major(tensor.shape, tensor.strides):
+        raise CopyError(f"{what}: its strides are {tensor.strides}")
+    size = prod(tensor.shape) * step_of(dtype_of(tensor._dtype), tensor.padded)
+    if size == 0 or size % step:
+        raise CopyError(
+            f"{what}: it has {size} bytes, and this device shares whole pages of {step}: "
+            f"{_WAY}"
+        )
+    memory = (ctypes.c_char * int(size)).from_buffer(memoryview(_core._raw(tensor)[0]))
+    off = ctypes.addressof(memory) % step
+    if off:
+        raise CopyError(
+            f"{what}: it begins {off} bytes after a multiple of {step}: {_WAY}"
+        )
+    return memory
+
+
+_WAY = "make the array with np.frombuffer(mmap.mmap(-1, nbytes), dtype)"
+
+
+def _slot_over(piece: _Piece, memory: Any) -> Slot:
+    """The slot of the one GPUBuffer over this memory."""
+    found = _claim(piece)
+    if found is not None and found.is_gone():
+        free(found.record)  # the GPU may still use what was released
+        found = _claim(piece)
+    if found is None:
+        return _make(piece, memory)
+    buffer = found.buffer() if found.buffer is not None else None
+    if buffer is None or not found.is_of(piece):
+        there = f"{found.nbytes} bytes from {found.start:#x} on {found.record}"
+        raise CopyError(
+            f"{piece.nbytes} bytes from {piece.start:#x} cannot be shared with "
+            f"{piece.record}: {there} are shared already, and overlapping memory is shared "
+            "once; take views of that tensor, or release it first"
+        )
+    slot = found.slot() if found.slot is not None else None
+    return slot if slot is not None else _slot_of(found, buffer)
+
+
+def free(record: Record) -> None:
+    """Waits until the GPU has let go of all memory whose buffers are gone; not for ever."""
+    settle_blocking(record)
+    gone = [each for each in _pieces if each.record is record and each.is_gone()]
+    attempt(record, "freeing memory", lambda: _wgpu.free_host_memory(record.gpu))
+    for _ in range(_TRIES):
+        if all(each.memory() is None for each in gone):
+            return
+        time.sleep(_WAIT_S)
+        record.check_alive()  # asks the device
+
+
+def _claim(piece: _Piece) -> _Piece | None:
+    """Enters a piece, unless one that overlaps it is in use, which is the result."""
+    with table():
+        _pieces[:] = [each for each in _pieces if each.memory() is not None]
+        for each in _pieces:
+            if each.overlaps(piece):
+                return each
+        _pieces.append(piece)
+        return None
+
+
+def _make(piece: _Piece, memory: Any) -> Slot:
+    record = piece.record
+    try:
+        buffer = attempt(
+            record,
+            f"sharing {piece.nbytes} bytes of host memory",
+            lambda: _wgpu.buffer_over(record.gpu, memory, DEFAULT_USAGE),
+        )
+    except BaseException as error:
+        with table():
+            _pieces.remove(piece)
+        if type(error) is BufferError:  # the driver does not take this memory
+            raise CopyError(str(error)) from None
+        raise
+    piece.buffer = weakref.ref(buffer)
+    return _slot_of(piece, buffer)
+
+
+def _slot_of(piece: _Piece, buffer: Any) -> Slot:
+    slot = Slot(piece.record, buffer, own=False, used=piece.nbytes)
+    slot.hosts = {}
+    piece.slot = weakref.ref(slot)
+    return slot
