@@ -212,7 +212,7 @@ async def adapter_of(power_preference: str | None, *, blocking: bool) -> Any:
     gpu = wgpu().gpu
     options = {"power_preference": power_preference} if power_preference else {}
     try:
-        if blocking:
+        if blocking or _dawn.is_it(wgpu()):  # its instance is for one thread at a time
             with turn():
                 return gpu.request_adapter_sync(**options)
         return await finish(gpu.request_adapter_async(**options))
@@ -239,7 +239,7 @@ async def device_from(
         "required_limits": required,
     }
     try:
-        if blocking:
+        if blocking or _dawn.is_it(wgpu()):
             with turn():
                 return adapter.request_device_sync(**descriptor)
         return await finish(adapter.request_device_async(**descriptor))
