@@ -38,6 +38,14 @@ def needed(adapter: Any) -> list[str]:
     return [_SYNCHRONIZED] if _SYNCHRONIZED in adapter.features else []
 
 
+def outlive_the_loop(gpu: Any) -> Any:
+    """A device, whose loss is no matter of the event loop that it was requested in: else
+    wgpudawn would log that this loop is closed."""
+    if has(gpu):
+        gpu._get_lost_async()._call_soon_threadsafe = None
+    return gpu
+
+
 def extras() -> Any:
     from wgpudawn.backends.dawn import extras as found
 

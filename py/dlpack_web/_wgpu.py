@@ -241,7 +241,7 @@ async def device_from(
     try:
         if blocking or _dawn.is_it(wgpu()):
             with turn():
-                return adapter.request_device_sync(**descriptor)
+                return _dawn.outlive_the_loop(adapter.request_device_sync(**descriptor))
         return await finish(adapter.request_device_async(**descriptor))
     except KeyError as error:
         raise TypeError(f"no such feature: {error.args[0]}") from None
