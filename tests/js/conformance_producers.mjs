@@ -369,6 +369,20 @@ export const BREAKS = [
   ],
   [
     "M3",
+    "exclusive for a request that was aborted meanwhile",
+    class extends Exclusive {
+      release = undefined;
+      async [ASYNC](request = {}) {
+        request.signal?.throwIfAborted();
+        const exchange = this[EXCHANGE](request);
+        await null;
+        request.signal?.throwIfAborted();
+        return exchange;
+      }
+    },
+  ],
+  [
+    "M3",
     "no copies where it may wait",
     class extends Able {
       async [ASYNC](request = {}) {

@@ -217,8 +217,9 @@ test("what fault() throws is passed on, and the hold ended", () => {
       throw error;
     },
   });
+  const before = liveTensors();
   assert.throws(() => take(x), error);
-  assert.equal(x.released, 1);
+  assert.deepEqual([x.released, liveTensors()], [1, before]);
 });
 
 test("a fault that is no function is refused; version 1.0 had none, whatever is there", async () => {
@@ -310,13 +311,17 @@ test("what a producer reports ends with its next report, what we know does not",
   const from = uploaded(gpu);
   gpu.fails = BAD;
   second.write(from);
+  report = async () => null;
+  const well = take(x);
+  await assert.rejects(well.read(), /does not like it/);
+  well.release();
   report = async () => error;
   const third = take(x);
   report = () => null;
   const fourth = take(x);
   await assert.rejects(fourth.read(), /does not like it/);
   for (const each of [first, second, third, fourth, from]) each.release();
-  assert.equal(x.released, 4);
+  assert.equal(x.released, 5);
 });
 
 test("a CPU tensor has no pending fault (F15)", () => {

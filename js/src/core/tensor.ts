@@ -868,7 +868,7 @@ export interface DeviceLayer {
   /** The `fault` of a tensor's exchange; throws the fault that is known already. */
   faultOf(tensor: Tensor): () => Promise<Error | null> | null;
   /** Asks `fault` of an exchange, and adds what it says to the elements of the tensor that was taken. */
-  joinFault(tensor: Tensor, fault: () => unknown, exchange: object): void;
+  joinFault(tensor: Tensor, fault: () => unknown): void;
   /** A hold on a GPU tensor that meets the needs of a consumer: the same memory, or one copy. */
   fit(tensor: Tensor, needs: Needs, copy: boolean | undefined): Tensor;
   /** A CPU tensor's elements on a device, so that they meet those needs. */

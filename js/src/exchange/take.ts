@@ -136,8 +136,8 @@ function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest):
     fields.flush.call(exchange);
     tensor = wrap(fields, release);
     const { fault, gpu } = fields; // asked after flush(), of whose work it tells too
-    if (fault !== null && gpu !== null) deviceLayer().joinFault(tensor, fault, exchange);
-    else if ((fault?.call(exchange) ?? null) !== null) {
+    if (fault !== null && gpu !== null) deviceLayer().joinFault(tensor, fault);
+    else if ((fault?.() ?? null) !== null) {
       throw wrong("fault", "a promise", "null, as the CPU's work is done,"); // F15
     }
   } catch (error) {

@@ -70,11 +70,11 @@ function isReport(outcome: Outcome): outcome is Reported {
  *
  * @throws what `fault` throws
  */
-export function joinFault(tensor: Tensor, fault: () => unknown, exchange: object): void {
+export function joinFault(tensor: Tensor, fault: () => unknown): void {
   const { record } = slotOf(tensor._handle);
   const extent = extentOf(tensor);
   if ((fault as { [FACTS]?: unknown })[FACTS] === extent.facts) return;
-  const reported = fault.call(exchange) ?? null;
+  const reported = fault() ?? null;
   const open = openOutcomes(extent);
   const reports = open.filter(isReport);
   const own = open.flatMap((each) => (isReport(each) ? each.own : each)).filter(isOpen);
@@ -100,9 +100,7 @@ async function faultFrom(record: DeviceRecord, reported: unknown): Promise<Fault
 
 function errorFor({ device }: DeviceRecord, error: unknown): Error {
   // An error of another realm is no instance of ours.
-  if (typeof error === "object" && typeof (error as Error).message === "string") {
-    return error as Error;
-  }
+  if (typeof (error as Error).message === "string") return error as Error;
   return new DeviceError(`the tensor's producer reports a fault on ${device}`, {
     device,
     cause: error,
