@@ -115,6 +115,7 @@ export async function what_was_read_last_is_in_no_buffer_for_mapping(context) {
   const { upload } = await setUp(context);
   const x = upload(floats(LEFT, LEFT, LEFT, LEFT));
   await x.read();
+  upload(floats(LEFT)).release(); // which is not for mapping either
   const mapped = upload(floats(1), { usage: MAP_READ });
   await mapped.buffer.mapAsync(MAP_READ);
   equal([...new Float32Array(mapped.buffer.getMappedRange())], [1, 0, 0, 0]);
@@ -227,6 +228,30 @@ export async function a_fault_of_one_view_leaves_disjoint_ones_alone(context) {
   releaseAll(x, a, b, c, overlapping, half, rest);
 }
 
+export async function a_fault_of_a_view_that_was_put_aside_is_that_of_its_bytes(context) {
+  const { upload, broken } = await setUp(context);
+  const x = upload(floats(0, 1, 2, 3, 4, 5, 6, 7));
+  const odd = x.slice([1, 5]); // at byte 4, where nothing is bound
+  broken().run([odd], { workgroups: 4 });
+  await throws(() => odd.read(), "KernelError", /nothing/);
+  await throws(() => x.read(), "KernelError", /nothing/);
+  const rest = x.slice([5, 8]);
+  equal(await rest.read(), [5, 6, 7]);
+  releaseAll(x, odd, rest);
+}
+
+export async function the_next_tensor_in_a_buffer_has_no_fault_of_the_last(context) {
+  const { device, upload, broken } = await setUp(context);
+  const x = upload(floats(1, 2, 3, 4));
+  const kernel = broken();
+  kernel.run([x], { workgroups: 1 });
+  x.release(); // before anything is known of it
+  const zeros = context.bridge.empty([4], "float32", { device });
+  await throws(() => kernel.ready, "KernelError", /nothing/);
+  equal(await zeros.read(), [0, 0, 0, 0]);
+  zeros.release();
+}
+
 // --- buffers that come back -----------------------------------------------------------------------------
 
 export async function a_buffer_comes_back_from_an_exchange(context) {
@@ -311,7 +336,12 @@ export async function what_a_consumer_destroyed_spoils_no_other_tensor_s_read(co
   const both = () => context.bridge.readAll([y, x]);
   await throws(both, "DeviceError", /^reading Tensor float32\[1\] on webgpu:\d+ failed/);
   exchange.release();
-  releaseAll(x, y);
+  // Nor what somebody took.
+  const z = upload(floats(4, 5, 6));
+  z.buffer.destroy();
+  const other = () => context.bridge.readAll([y, z]);
+  await throws(other, "DeviceError", /^reading Tensor float32\[3\] on webgpu:\d+ failed/);
+  releaseAll(x, y, z);
 }
 
 export async function a_buffer_that_came_back_is_as_good_as_a_fresh_one(context) {

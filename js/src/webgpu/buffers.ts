@@ -137,8 +137,8 @@ export function releaseSlot(handle: number): void {
 /** What becomes of a buffer that no tensor has any more. */
 export function letGo(record: DeviceRecord, facts: BufferRecord): void {
   const { buffer, origin, taken } = facts;
-  if (origin === "others")
-    facts.work = []; // its owner goes on with it
+  // Its owner goes on with it.
+  if (origin === "others") forget(facts);
   else if (origin === "single") buffer.destroy();
   else if (record.lost !== null || taken) return;
   else if (!isSound(facts, record.troubles)) buffer.destroy();
