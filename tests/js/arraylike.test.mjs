@@ -256,18 +256,27 @@ test("in debug mode, who takes .buffer of a view for its elements is warned, onc
   new Float32Array(4).set(c);
   asGifencDoes(unwatched);
   asGifencDoes(before.data);
+  const square = before.reshape([10, 10]);
+  const turned = square.permute([1, 0]);
+  const packed = turned.contiguous();
+  asGifencDoes(packed.data); // all of its buffer is its own
+  const moving = Tensor.fromMemory(new WebAssembly.Memory({ initial: 1 }), 0, {
+    shape: [2],
+    dtype: "float32",
+  });
+  assert.equal(moving.data, moving.data); // which compares buffers
   await null;
   assert.equal(warned.mock.callCount(), 0);
   assert.deepEqual(Object.keys(d), ["0", "1", "2", "3"]);
   assert.equal(views[3].data, d, "the same view as ever");
 
-  asGifencDoes(d);
+  asGifencDoes(a); // of which both were read before
   await null;
-  asGifencDoes(a);
+  asGifencDoes(d);
   asGifencDoes(views[0].data);
   await null;
   assert.equal(warned.mock.callCount(), 1);
   const [message] = warned.mock.calls[0].arguments;
   assert.match(message, /400 bytes, of which 16 .*tensor\.copy\(\)[\s\S]*asGifencDoes/);
-  for (const each of [before, early, ...views]) each.release();
+  for (const each of [before, early, square, turned, packed, moving, ...views]) each.release();
 });
