@@ -272,6 +272,7 @@ test("in debug mode, who takes .buffer of a view for its elements is warned, onc
 
   asGifencDoes(a); // of which both were read before
   await null;
+  assert.equal(warned.mock.callCount(), 1);
   asGifencDoes(d);
   asGifencDoes(views[0].data);
   await null;
