@@ -60,6 +60,11 @@ def test_js_kernels(open_test_page: Callable[..., TestPage]) -> None:
 
 
 CHECKS = {
+    "dlpack-web/litert": """
+        const shared = [litert.getWebGpuDevice() === device, input.deleted, output.deleted];
+        tensor.release();
+        return [...shared, ...held];
+        """,
     "dlpack-web/transformers": """
         const values = await scores.read();
         const shared = [feed.ort_tensor.gpuBuffer === tensor.buffer,
@@ -81,6 +86,15 @@ CHECKS = {
         """,
 }
 BEFORE = {
+    "dlpack-web/litert": """
+        globalThis.Module = { print() {}, printErr() {} };
+        const litert = await import("/libraries/litert.mjs");
+        const { upload } = await import("/tests/browser/libraries.mjs");
+        const { context } = harness;
+        const device = await context.library.webgpu.requestDevice();
+        const none = new Float32Array(200 * 64); // black pictures
+        const tensor = upload(context, none, device, { shape: [200, 64] });
+        """,
     "dlpack-web/transformers": """
         const { loadTransformers, upload } = await import("/tests/browser/libraries.mjs");
         const { context } = harness;
@@ -98,12 +112,14 @@ BEFORE = {
         """,
 }
 RESULTS = {
+    "dlpack-web/litert": [True, True, True, 2000, True],
     "dlpack-web/transformers": [True, True, 2, 4, 6],
     "dlpack-web": [True, True, 6, 42],
     "dlpack-web/ort": [True, 1_000_000, 4],
 }
 FILES = {
     "": "index",
+    "/litert": "adapters/litert",
     "/ort": "adapters/ort",
     "/tfjs": "adapters/tfjs",
     "/transformers": "adapters/transformers",
@@ -122,7 +138,22 @@ def with_transformers() -> str:
     return code.removesuffix("scores.release();\n")
 
 
-@pytest.mark.parametrize("code", [*snippets("js"), with_transformers()])
+def with_litert() -> str:
+    """The same of LiteRT.js, whose files lie elsewhere here."""
+    (code,) = [
+        code
+        for code in snippets("ts", "web/docs/howto/javascript-libraries.md")
+        if "dlpack-web/litert" in code
+    ]
+    code = code.replace('"/litert/"', '"/libraries/litert/"')
+    code = code.replace('"/digits', '"/model/digits')
+    # What is there when the result of LiteRT.js is gone.
+    held = "const values = await logits.read();\n"
+    held += "const held = [values.length, values.some((value) => value !== 0)];\n"
+    return code.replace("logits.release();\n", held + "logits.release();\n")
+
+
+@pytest.mark.parametrize("code", [*snippets("js"), with_transformers(), with_litert()])
 def test_js_snippet(open_test_page: Callable[..., TestPage], code: str) -> None:
     (name, *_) = re.findall(r'from "(.*)";', code)
     page = open_test_page()
