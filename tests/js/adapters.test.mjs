@@ -190,6 +190,7 @@ test("a library's tensor without its adapter: the message names that", () => {
   const array = ndarray(Float32Array.of(1), [1]);
   for (const [name, value] of [
     ["arrow", vector],
+    ["litert", { liteRtTensorBuffer: {} }],
     ["ndarray", array],
     ["ort", new ort.Tensor("float32", Float32Array.of(1), [1])],
     ["three", new THREE.BufferAttribute(Float32Array.of(1), 1)],
