@@ -357,6 +357,22 @@ export async function a_buffer_that_came_back_is_as_good_as_a_fresh_one(context)
   y.release();
 }
 
+export async function after_an_error_buffers_are_used_again_as_before(context) {
+  const { upload, broken, stats } = await setUp(context);
+  const x = upload(floats(1));
+  broken().run([x], { workgroups: 1 });
+  await throws(() => x.read(), "KernelError", /nothing/);
+  x.release();
+  let created;
+  for (let turns = 0; turns < 5; turns++) {
+    const y = upload(floats(turns));
+    equal(await y.read(), [turns]);
+    y.release();
+    created ??= stats().created; // one for the tensor and one to read into
+    equal(stats().created, created, `buffers by turn ${turns}`);
+  }
+}
+
 // --- buffers that could not be made ---------------------------------------------------------------------
 
 /** Has the device's next buffer be one that nothing can be done with. */

@@ -264,10 +264,10 @@ function take(record: DeviceRecord, piece: Piece, staging: GPUBuffer): void {
 
 // A power of two fits more reads, and nobody sees what is behind the bytes that are read.
 function takeStaging(record: DeviceRecord, bytes: number): BufferRecord {
-  const { pool, device } = record;
+  const { pool, device, troubles } = record;
   const { gpu } = device;
   const size = Math.min(2 ** Math.ceil(Math.log2(bytes)), gpu.limits.maxBufferSize);
-  const idle = pool.take(size, "staging", record.troubles);
+  const idle = pool.take(size, "staging", troubles);
   if (idle) return idle;
   pool.created++;
   const { result: buffer, outcome } = operate(
@@ -278,7 +278,7 @@ function takeStaging(record: DeviceRecord, bytes: number): BufferRecord {
     },
     () => gpu.createBuffer({ size, usage: Usage.MAP_READ | Usage.COPY_DST }),
   );
-  return newRecord(buffer, "staging", { making: outcome });
+  return newRecord(buffer, "staging", { making: outcome, troubles });
 }
 
 registerDeviceLayer({
