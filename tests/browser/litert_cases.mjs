@@ -207,7 +207,7 @@ export async function dtypes_and_shapes(context) {
       const x = upload(context, array, device, { shape });
       const feed = toLiteRT(litert, x);
       equal([feed.type.dtype, [...feed.type.layout.dimensions]], [x.dtype, shape]);
-      equal([...(await feed.data())], [...array], `${x}`);
+      equal([...(await feed.data())], [...array], x.toString());
       feed.delete();
       x.release();
     }
