@@ -262,3 +262,42 @@ export async function strided_gpu_tensors_are_read_in_their_order(context) {
   releaseAll(strided, out);
   buffer.destroy();
 }
+
+/** A buffer of somebody else's, with 4 (COPY_SRC), 8 (COPY_DST) and more. */
+const bufferOf = (device, size, usage) => device.createBuffer({ size, usage: usage | 4 | 8 });
+
+export async function parts_of_words_are_not_written_where_no_shader_can(context) {
+  const device = await deviceOf(context);
+  const { Tensor } = context.library;
+  const host = Tensor.fromTypedArray(Uint8Array.of(1, 2, 3));
+  const source = host.to(device);
+  const options = { device, shape: [3], dtype: "uint8" };
+  const plain = Tensor.fromGPUBuffer(bufferOf(device, 16, 0), options);
+  const storage = Tensor.fromGPUBuffer(bufferOf(device, 16, 128), options);
+  await throws(() => plain.write(source), "UnsupportedError", /part of a word.*STORAGE/);
+  equal([...(await plain.read())], [0, 0, 0]);
+  plain.write(host); // which needs none
+  storage.write(source);
+  equal(
+    [[...(await plain.read())], [...(await storage.read())]],
+    [
+      [1, 2, 3],
+      [1, 2, 3],
+    ],
+  );
+  releaseAll(host, source, plain, storage);
+}
+
+export async function the_rest_of_a_buffer_is_its_last_tensors(context) {
+  const device = await deviceOf(context);
+  const { Tensor } = context.library;
+  const buffer = bufferOf(device, 32, 128);
+  const over = (byteOffset, count) =>
+    Tensor.fromGPUBuffer(buffer, { device, shape: [count], dtype: "uint8", byteOffset });
+  const last = over(8, 9); // 15 bytes are behind it
+  last.write(Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8, 9));
+  equal([...(await last.read())], [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  const other = over(0, 5);
+  await throws(() => other.write(new Uint8Array(5)), "UnsupportedError", /neighbours/);
+  releaseAll(last, other);
+}

@@ -414,6 +414,24 @@ export async function an_invalid_small_buffer_that_nobody_read_is_not_used_again
   y.release();
 }
 
+export async function an_invalid_small_buffer_that_is_reported_at_once_is_not_used_again(context) {
+  const { device } = await setUp(context);
+  hush(device);
+  device.createBuffer = (descriptor) => {
+    delete device.createBuffer;
+    const [MAP_READ, STORAGE] = [1, 128]; // which do not go together
+    return device.createBuffer({ ...descriptor, usage: MAP_READ | STORAGE });
+  };
+  // Of a size that no other case has, so that it is not from the pool.
+  const empty = () => context.bridge.empty([777], "float32", { device });
+  empty().release();
+  await device.queue.onSubmittedWorkDone();
+  await turn();
+  const x = empty();
+  equal([...(await x.read())], Array(777).fill(0));
+  x.release();
+}
+
 export async function an_invalid_small_buffer_under_a_scope_of_the_page_is_found_out(context) {
   const { device, upload } = await setUp(context);
   spoilNext(device);

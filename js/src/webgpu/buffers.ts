@@ -214,6 +214,8 @@ function tooLarge(record: DeviceRecord, size: number): UnsupportedError {
 
 /** A fresh buffer, all zeros; that it cannot be had is told later. */
 function makeBuffer(record: DeviceRecord, size: number, usage: number): BufferRecord {
+  // Dawn in Node reports an invalid buffer before createBuffer returns.
+  const { troubles } = record;
   const { gpu } = record.device;
   const { result: buffer, outcome } = operate(
     record,
@@ -222,7 +224,7 @@ function makeBuffer(record: DeviceRecord, size: number, usage: number): BufferRe
   );
   record.pool.created++;
   const origin = usage === DEFAULT_USAGE ? "tensors" : "single";
-  return newRecord(buffer, origin, { making: outcome, troubles: record.troubles });
+  return newRecord(buffer, origin, { making: outcome, troubles });
 }
 
 /** Makes 0 what the last tensor left in an idle buffer from a word on. */
@@ -350,7 +352,7 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Te
     );
   }
   const rest = buffer.size - byteOffset;
-  const padding = rest <= roundUp(start + bytes - byteOffset, 16) ? rest : 0;
+  const padding = buffer.size - start - bytes < 16 ? rest : 0;
   const capacity = checkCount("capacity", options.capacity ?? padding);
   const used = strides === null ? start + sizeOf(shape) * dtype.step : start + bytes;
   const end = Math.max(start + bytes, byteOffset + Math.min(capacity, rest));

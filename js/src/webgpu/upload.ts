@@ -115,6 +115,8 @@ function writeFromGPU(target: Tensor, source: Tensor): void {
     });
   }
   checkCopySource(source, "copying");
+  // A shader clears what comes along behind the elements.
+  if (source.nbytes % 4 !== 0) checkUsage(target, "STORAGE", "writing a part of a word");
   if (from.buffer !== to.buffer) {
     copyInto(source, to.facts, target._start);
     return;
