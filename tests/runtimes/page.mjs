@@ -73,6 +73,7 @@ export async function openPage() {
     compiler,
     expected: { compiler: new RegExp(COMPILERS.Dawn), driver },
     names: async (url) => Object.keys(await import(url)),
+    context: harness.context,
     run: async (url, name) => (await harness.cases(url, name)).reports[0],
     withoutProcess,
   };

@@ -3,6 +3,7 @@
 import * as ndarray from "/js/adapters/ndarray.js";
 import { OPERATIONS } from "./operations.mjs";
 import { Random } from "./random.mjs";
+import { shrink } from "./shrink.mjs";
 import * as watch from "./watch.mjs";
 import { Found, World } from "./world.mjs";
 
@@ -98,28 +99,6 @@ async function tidy(world) {
   watch.heard();
 }
 
-/** The shortest sequence found in which something goes wrong, by leaving out halves and less. */
-async function shrink(context, steps, seconds) {
-  const end = performance.now() + 1000 * seconds;
-  let best = steps;
-  let problem = await play(context, steps);
-  if (problem === null) return { steps, problem, again: false };
-  for (let part = Math.ceil(best.length / 2); part >= 1; ) {
-    let shorter = false;
-    for (let at = 0; at < best.length && performance.now() < end; ) {
-      const less = best.toSpliced(at, part);
-      const other = less.length > 0 && (await play(context, less));
-      if (other) {
-        [best, problem, shorter] = [less, other, true];
-      } else at += part;
-    }
-    if (part === 1 && !shorter) break;
-    part = part === 1 ? 1 : Math.ceil(part / 2);
-    if (performance.now() > end) break;
-  }
-  return { steps: best, problem, again: true };
-}
-
 /**
  * Sequences from the `first` on, until the time is over or something goes wrong.
  *
@@ -136,7 +115,7 @@ export async function run(context, { seed, first, seconds, only }) {
     const problem = await play(context, all);
     steps += all.length;
     if (problem !== null) {
-      const less = await shrink(context, all, 90);
+      const less = await shrink((part) => play(context, part), all, 90);
       const failed = { number: number - 1, ...less, problem: less.problem ?? problem };
       return { sequences: number - first, steps, failed };
     }

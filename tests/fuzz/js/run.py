@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """run.py --seconds N [--seed N]: tries to break the JavaScript library and WebGPU, in Chromium.
 
-Three parts share the time: faults at every call of WebGPU, random sequences of operations of both
-languages against a model, and cycles after which all counts are what they were. What fails is
-printed with the command that does it again.
+Four parts share the time: faults at every call of WebGPU, random sequences of operations of both
+languages against a model, others on GPU buffers by two copies of the library against plain lists
+of bytes, and cycles after which all counts are what they were. What fails is printed with the
+command that does it again.
 """
 
 import argparse
@@ -24,9 +25,11 @@ sys.path.insert(0, str(ROOT / "web"))
 from browser import open_browser, open_page, where_it_should_be
 from serve import SITE, Server
 
-SHARES = {"faults": 0.4, "model": 0.45, "cycles": 0.15}
+SHARES = {"faults": 0.3, "model": 0.3, "pool": 0.3, "cycles": 0.1}
 SLICE = 20.0  # seconds that a page runs before it is asked what it found
 CYCLES = 100_000  # as many as time allows
+# The library once more is below /js-source/: by other URLs it is another copy.
+MOUNTS = {"/tests/": ROOT / "tests", "/js-source/": ROOT / "js"}
 COMMAND = "build/venv/bin/python tests/fuzz/js/run.py"
 
 
@@ -81,28 +84,39 @@ def faults(fuzz: Fuzz, seed: int, seconds: float, only: Any) -> list[str]:
 
 
 def model(fuzz: Fuzz, seed: int, seconds: float, only: Any) -> list[str]:
+    return _sequences("model", fuzz, seed, seconds, only)
+
+
+def pool(fuzz: Fuzz, seed: int, seconds: float, only: Any) -> list[str]:
+    return _sequences("pool", fuzz, seed, seconds, only)
+
+
+def _sequences(
+    part: str, fuzz: Fuzz, seed: int, seconds: float, only: Any
+) -> list[str]:
     end, sequences, steps = time.monotonic() + seconds, 0, 0
     while True:
         left = max(0.0, min(SLICE, end - time.monotonic()))
-        result = fuzz.run("model", seed=seed, first=sequences, seconds=left, only=only)
+        result = fuzz.run(part, seed=seed, first=sequences, seconds=left, only=only)
         if "problem" in result:
             problem = result["problem"]
             return [problem] if problem is not None else []
         sequences += result["sequences"]
         steps += result["steps"]
         if failed := result.get("failed"):
-            return [_told_sequence(failed, seed)]
+            return [_told_sequence(part, failed, seed)]
         if time.monotonic() >= end:
-            print(f"[fuzz-js] {sequences} sequences of {steps} operations", flush=True)
+            of = f"{sequences} sequences of {steps} operations"
+            print(f"[fuzz-js] {part}: {of}", flush=True)
             return []
 
 
-def _told_sequence(failed: dict[str, Any], seed: int) -> str:
+def _told_sequence(part: str, failed: dict[str, Any], seed: int) -> str:
     names = [name for name, _ in failed["steps"]]
     problem = f"sequence {failed['number']} of seed {seed}: {failed['problem']}"
     if failed["again"]:
-        return told("model", f"{problem}\n{names}", {"steps": failed["steps"]})
-    again = f"{COMMAND} --part model --seed {seed}"
+        return told(part, f"{problem}\n{names}", {"steps": failed["steps"]})
+    again = f"{COMMAND} --part {part} --seed {seed}"
     return f"{problem}\nonly after those before it: {again}"
 
 
@@ -114,7 +128,7 @@ def cycles(fuzz: Fuzz, _seed: int, seconds: float, _only: Any) -> list[str]:
     return []
 
 
-PARTS = {"faults": faults, "model": model, "cycles": cycles}
+PARTS = {"faults": faults, "model": model, "pool": pool, "cycles": cycles}
 
 
 def main() -> int:
@@ -128,7 +142,7 @@ def main() -> int:
     print(f"[fuzz-js] seed {seed}", flush=True)
     end, found = time.monotonic() + options.seconds, []
     with (
-        Server(mounts={"/tests/": ROOT / "tests"}) as server,
+        Server(mounts=MOUNTS) as server,
         open_browser() as browser,
     ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
