@@ -1,6 +1,6 @@
 // Random sequences of operations on two copies of the library, which share devices and buffers, and on
 // plain lists of bytes. A sequence that comes to something else is made as short as possible, and told.
-import { OPERATIONS } from "./pool_operations.mjs";
+import { expose_all, OPERATIONS } from "./pool_operations.mjs";
 import { Device, Found, World } from "./pool_world.mjs";
 import { Random } from "./random.mjs";
 import { shrink } from "./shrink.mjs";
@@ -75,6 +75,8 @@ async function play(pool, steps) {
       await inTime(BY_NAME.get(name)(world, new Random(seed)), step);
       await world.calm();
     }
+    step = "the last look at padding";
+    await inTime(expose_all(world), step);
     step = "the end";
     await inTime(world.end(new Random(steps.length)), step);
     await world.calm();
