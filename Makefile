@@ -42,6 +42,7 @@ PYPI_WHEELS := build/wheels/.done
 MODELS := build/models/.done
 NODES := build/nodes/index.json
 OLDER := build/older/.done
+MORE_PYODIDES := build/pyodides/.done
 LITE := build/lite/.done
 ARRAYS := build/arrays/.done
 DOCS := build/docs/venv/.done build/docs/typedoc/.done
@@ -79,7 +80,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 # What goes into the kit, beside what is built.
 KIT_FILES = $(shell find tests -name '*.mjs' -o -name '*.py' -o -name '*.json') \
   tests/kit/run.sh tests/kit/README.txt js/EXCHANGE.md web/counters.mjs
-.PHONY: soak test-all test-bundlers test-desktop test-dawn test-live test-firefox test-webkit test-deno test-node-gpu
+.PHONY: soak test-all test-bundlers test-desktop test-dawn test-pyodides test-live test-firefox test-webkit test-deno test-node-gpu
 .PHONY: gpu-kit test-gpu-kit fuzz fuzz-js
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
@@ -101,7 +102,7 @@ test: ## Test: the tests, but for those of notebooks and other browsers
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
 	  test-asan test-browser test-native test-js test-package
 
-test-all: test test-desktop test-dawn test-live test-onnxruntime test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
+test-all: test test-desktop test-dawn test-pyodides test-live test-onnxruntime test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
 
 serve: $(LITE) $(NEEDS_arrow) docs ## Use: the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
 	@$(PYTHON_BIN)/python web/serve.py --port 8000 $(if $(OUTSIDE),--outside)
@@ -242,7 +243,12 @@ test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Nex
 
 test-browser: $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) site chromium) ## Test: pages, Pyodide and WebGPU in Chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py \
-	  --ignore tests/browser/test_onnxruntime.py --ignore tests/browser/test_array_libraries.py
+	  --ignore tests/browser/test_onnxruntime.py --ignore tests/browser/test_array_libraries.py \
+	  --ignore tests/browser/test_pyodides.py
+
+# What we use of Pyodide's inside, in the versions that hosts bring (minutes).
+test-pyodides: $(MORE_PYODIDES) site chromium ## Test: imports, exchange, waiting, interrupts in other versions of Pyodide
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser/test_pyodides.py
 
 test-onnxruntime: $(MODELS) $(NODES) $(OLDER) $(LIBRARIES) site chromium ## Test: scripts for onnxruntime and ONNX's own tests, natively and in Chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser/test_onnxruntime.py
@@ -258,7 +264,7 @@ test-firefox: export BROWSER := firefox
 test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package site ## Test: test-browser and more, in Firefox
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_onnxruntime.py \
-	  --ignore tests/browser/test_array_libraries.py
+	  --ignore tests/browser/test_array_libraries.py --ignore tests/browser/test_pyodides.py
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/lite -k "tour or interrupted"
 
@@ -483,6 +489,17 @@ $(OLDER): $(addprefix tests/browser/older/package,.json -lock.json)
 	cd build/older
 	$(NPM_CI)
 	touch .done
+
+# With the NumPy wheel of 314.0.4, which has their ABI.
+$(MORE_PYODIDES): $(addprefix tests/browser/pyodides/package,.json -lock.json) $(VENV) $(addprefix $(TOOLCHAIN)/,fetch_packages.py pyodide_files.py)
+	@$(TOOLCHAIN)/need.sh npm
+	echo "[setup] other versions of Pyodide into build/pyodides"
+	mkdir -p build/pyodides && cp $(filter %.json,$^) build/pyodides
+	(cd build/pyodides && $(NPM_CI))
+	for folder in build/pyodides/node_modules/pyodide-*; do
+	  $(PYTHON_BIN)/python $(TOOLCHAIN)/fetch_packages.py $$folder build/pyodides/numpy/$${folder##*/}
+	done
+	touch $@
 
 # Deno, Node and Dawn, each a package of npm.
 $(RUNTIMES): $(addprefix tests/runtimes/package,.json -lock.json)

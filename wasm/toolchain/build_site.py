@@ -14,6 +14,8 @@ import matplotlib
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "site"
 PYODIDES = ("pyodide", "pyodide-0.29")  # folder in node_modules and in the site
+# Those of `make test-pyodides`, where they were made.
+MORE_PYODIDES = ROOT / "build" / "pyodides"
 
 
 def contents() -> dict[str, Path]:
@@ -40,11 +42,16 @@ def contents() -> dict[str, Path]:
     parts["packages"] = lite / "static" / "pyodide"  # Pyodide with IPython and others
     parts["examples"] = lite / "files"
     parts["jupyterlite"] = lite
-    for name in PYODIDES:
-        package = ROOT / "node_modules" / name
+    build = ROOT / "build"
+    found = [(ROOT / "node_modules" / name, build / "numpy") for name in PYODIDES]
+    if (MORE_PYODIDES / ".done").exists():
+        more = (MORE_PYODIDES / "node_modules").glob("pyodide-*")
+        found += [(package, MORE_PYODIDES / "numpy") for package in more]
+    for package, numpy in found:
+        name = package.name
         runtime = [*package.glob("pyodide*"), package / "python_stdlib.zip"]
         # After the package's own files: this lock names the NumPy wheel beside it.
-        for file in runtime + list((ROOT / "build" / "numpy" / name).iterdir()):
+        for file in runtime + list((numpy / name).iterdir()):
             parts[f"{name}/{file.name}"] = file
     return parts
 

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import urllib.request
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyodide_files
@@ -37,9 +37,16 @@ class Carrier:
     others: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
+# It has the very files of the lock of 314.0.4, whose ABI all of 314 have.
+PYODIDE_314 = Carrier("open-webui==0.12.4", "open_webui/frontend/pyodide")
+NUMPY_314 = (
+    "numpy-2.4.3-cp314-cp314-pyemscripten_2026_0_wasm32.whl",
+    "0cad9c1b91f0082e4f959bc0e0bf5835a2efbba6ab3b1e9d1fe6e7e564cca98e",
+)
 CARRIERS = {
-    # It has the very files of the lock.
-    "314.0.4": Carrier("open-webui==0.12.4", "open_webui/frontend/pyodide"),
+    "314.0.0": replace(PYODIDE_314, others={"numpy": NUMPY_314}),
+    "314.0.4": PYODIDE_314,
+    "314.0.7": replace(PYODIDE_314, others={"numpy": NUMPY_314}),
     "0.29.4": Carrier(
         "open-webui==0.10.0",
         "open_webui/frontend/pyodide",
@@ -58,11 +65,11 @@ def say(text: str) -> None:
     print(f"[setup] {text}", flush=True)
 
 
-def checked(path: Path, sha256: str) -> Path | None:
-    """`path` if it is there and has this hash. A damaged file is removed."""
+def checked(path: Path, sha256: set[str]) -> Path | None:
+    """`path` if it is there and has one of these hashes. A damaged file is removed."""
     if not path.is_file():
         return None
-    if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
+    if hashlib.sha256(path.read_bytes()).hexdigest() in sha256:
         return path
     say(f"{path} is not what it should be (sha256 differs): ignoring it")
     path.unlink()
@@ -116,7 +123,10 @@ def fetch(
     def look(folder: Path) -> list[str]:
         """Takes what is there into the cache; the packages that are missing still."""
         for name, own in wanted.items():
-            for file, sha256 in (own, carrier.others.get(name, own)):
+            known = own, carrier.others.get(name, own)
+            for file, _ in known:
+                # Builds of one version may differ: the cache has the other's, then.
+                sha256 = {each for named, each in known if named == file}
                 if name not in found and (path := checked(folder / file, sha256)):
                     found[name] = path if folder == cache else path.rename(cache / file)
         return [name for name in wanted if name not in found]

@@ -17,6 +17,12 @@ SHA256 = {
         "pyodide-lock.json": "c963d22858f6bcb8f41586a2142f03905ab370c88ea22a86a2736e95fac2a8f3",
         "python_stdlib.zip": "b5ca2308e9fa72eda319889a1ddf086389e9f1234ced279cc71267fe9ba56e54",
     },
+    "314.0.0": {
+        "pyodide-lock.json": "f545248ab161ead36adf7110a358334974e97b08f40c7219e97077d380f7247b",
+    },
+    "314.0.7": {
+        "pyodide-lock.json": "5dc2fc119108bc148c7457dc86e7675b5c87e1cafd420b9c34c1eaef7b36c010",
+    },
     "0.29.4": {
         "pyodide-lock.json": "14d2c2dba101277999e17135e653d8f15389ad1437f53eae213bf0c3cdff723d",
     },
