@@ -297,7 +297,7 @@ test-dawn: export BACKEND := dawn
 test-dawn: build/desktop/.done $(MODEL) $(NATIVE) ## Test: the same over wgpudawn
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader
 	echo "[test] tests/desktop over Dawn"
-	PYTHONPATH=py build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider
+	PYTHONPATH=py $(SUITE) build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider
 
 test-docs: docs build/desktop/.done $(LITE) $(LIBRARIES) chromium ## Test: every block of the documentation, its links, names, search
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/docs
