@@ -19,7 +19,7 @@ const someBytes = (r, count) => Uint8Array.from({ length: count }, () => 1 + r.b
 function someCount(r, dtype) {
   if (r.oneIn(30)) return 70_000 / SIZES[dtype] + r.below(3);
   // Buffers of few sizes, so that the pool has one that fits.
-  return r.oneIn(15) ? 0 : r.of([1, 3, 4, 5, 8, 8, 9, 16, 17, 40]);
+  return r.oneIn(15) ? 0 : r.of([1, 3, 4, 5, 8, 9, 15, 16, 17]);
 }
 
 const can = (entry, flags) => (entry.memory.usage & flags) === flags;
@@ -439,6 +439,7 @@ function destroy_foreign(world, r) {
 }
 
 async function lose(world, r) {
+  if (!r.oneIn(4)) return;
   const device = r.of(world.devices);
   device.gpu.destroy();
   device.lost = true;
@@ -458,10 +459,10 @@ const settle = (world) => world.settle();
 /** How often each comes. */
 export const OPERATIONS = new Map([
   [empty, 8],
-  [make_on_cpu, 5],
-  [upload, 8],
+  [make_on_cpu, 8],
+  [upload, 16],
   [make_from_buffer, 3],
-  [make_invalid, 3],
+  [make_invalid, 1],
   [view, 8],
   [share, 6],
   [lend, 2],
@@ -477,7 +478,7 @@ export const OPERATIONS = new Map([
   [expose, 5],
   [map, 3],
   [release, 10],
-  [release_many, 3],
+  [release_many, 6],
   [destroy_foreign, 1],
   [settle, 3],
   [lose, 1],
