@@ -60,7 +60,10 @@ export interface ToOptions<D extends DTypeName = DTypeName> {
    * and uint64 to uint32 (UnsupportedError for a value that does not fit).
    */
   dtype?: D | undefined;
-  /** `GPUBufferUsage` flags; default STORAGE | UNIFORM | COPY_SRC | COPY_DST. */
+  /**
+   * `GPUBufferUsage` flags; default STORAGE | UNIFORM | COPY_SRC | COPY_DST. A buffer with others is
+   * destroyed when the last tensor over it is released, even if `tensor.buffer` was kept.
+   */
   usage?: number | undefined;
 }
 

@@ -249,7 +249,8 @@ function clear(gpu: GPUDevice, { buffer, dirty }: BufferRecord, from: number): v
 
 /**
  * The buffer of a tensor, for others. Who takes it may keep it, so that it is never used for
- * another tensor, nor destroyed: the garbage collector does that.
+ * another tensor, nor destroyed: the garbage collector does that. A buffer of other usages than
+ * the default ends with its tensor all the same.
  */
 export function bufferOf(tensor: Tensor): GPUBuffer {
   const { facts, record } = slotOf(tensor._handle);
