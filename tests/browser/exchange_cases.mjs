@@ -217,6 +217,12 @@ export async function libraries_find_the_pages_device({ library }) {
   globalThis[PAGE] = Promise.reject(new Error("no adapter"));
   globalThis[PAGE].catch(() => {});
   ok((await pageDevice()) !== theirs, "after one that failed");
+  for (const none of [{}, null]) {
+    globalThis[PAGE] = none;
+    const made = await pageDevice();
+    ok(made.queue && (await globalThis[PAGE]) === made, "in the place of what is no device");
+    made.destroy();
+  }
   delete globalThis[PAGE];
 }
 

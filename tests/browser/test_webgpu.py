@@ -160,6 +160,14 @@ def test_a_chunk_that_does_not_load_spoils_nothing_else(
       const { webgpu, Tensor } = harness.context.library;
       const told = [];
       await webgpu.requestDevice().catch((error) => told.push(error.message));
+      const PAGE = Symbol.for("dlpack.device");
+      await webgpu.pageDevice().catch((error) => told.push(error.message));
+      const left = [typeof globalThis[PAGE]];
+      const theirs = await (await navigator.gpu.requestAdapter()).requestDevice();
+      globalThis[PAGE] = theirs;
+      await webgpu.pageDevice().catch((error) => told.push(error.message));
+      left.push(globalThis[PAGE] === theirs);
+      delete globalThis[PAGE];
       const device = await (await navigator.gpu.requestAdapter()).requestDevice();
       const host = Tensor.fromTypedArray(Float32Array.of(1, 2));
       const [good, bad] = [host.to(device), host.to(device)];
@@ -173,11 +181,13 @@ def test_a_chunk_that_does_not_load_spoils_nothing_else(
       const read = [];
       for (let i = 0; i < 2; i++) read.push([...(await good.read())]);
       for (const tensor of [host, good, bad]) tensor.release();
-      return { told, read };
+      return { told, read, left };
     }""")
     assert found["read"] == [[7, 2], [7, 2]]
-    asked, of_the_kernel = found["told"]
+    asked, *of_the_page, of_the_kernel = found["told"]
     assert "late.js" in asked
+    assert of_the_page == [asked, asked]
+    assert found["left"] == ["undefined", True]
     assert "spoilt" in of_the_kernel
     page.page.unroute("**/late.js")
     assert page.page.evaluate(

@@ -46,4 +46,5 @@ export const adapters = {
 };
 
 // Bundlers make one file of what has the same importers: so one of all that is there already.
+export { frames } from "../webgpu/frames.js";
 export { Kernel } from "../webgpu/kernel.js";

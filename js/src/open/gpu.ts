@@ -7,6 +7,8 @@ import { allocate, type LiveSlot, releaseSlot, slotOf, tensorOfSlot } from "../w
 import { count, useDevice } from "../webgpu/device.js";
 import { ask, checkAlive } from "../webgpu/faults.js";
 import type { Sink } from "./sink.js";
+// Bundlers make one file of what has the same importers: so one of all that is there already.
+import "../webgpu/transfer.js";
 
 /** Smaller chunks are gathered: each write has its price, which is that of copying megabytes. */
 const LARGE = 4 << 20;

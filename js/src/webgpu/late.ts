@@ -3,5 +3,11 @@
 import "./transfer.js";
 
 export { explain, runError } from "./compiling.js";
-export { registered, requestAll, requestDevice, requestOnce } from "./request.js";
+export {
+  fitting,
+  fittingIfAlive,
+  requestAll,
+  requestDevice,
+  requestOnce,
+} from "./request.js";
 export { timed } from "./timing.js";

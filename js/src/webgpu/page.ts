@@ -1,5 +1,4 @@
 import type { GPUDevice } from "../core/globals.js";
-import { isLost } from "./lost.js";
 import type { RequestDeviceOptions } from "./request.js";
 
 /**
@@ -27,12 +26,12 @@ export async function pageDevice(options: RequestDeviceOptions = {}): Promise<GP
       page[PAGE] = made;
       made.catch(() => remove(made)); // whoever waits for it is told as well
       const device = await made;
-      return suffices(device, options) ? device : (await late()).requestDevice(options);
+      return (await late()).fitting(device, options);
     }
     const device = await settled(found);
-    if (device === undefined) remove(found);
-    else if (suffices(device, options)) return (await late()).registered(device);
-    else return (await late()).requestDevice(options);
+    const chosen = device && (await (await late()).fittingIfAlive(device, options));
+    if (chosen) return chosen;
+    remove(found);
   }
 }
 
@@ -40,22 +39,11 @@ function remove(found: unknown): void {
   if (page[PAGE] === found) delete page[PAGE];
 }
 
-/** The device; undefined if there is none, or it was lost. */
+/** The device; undefined where its request failed. */
 async function settled(found: GPUDevice | Promise<GPUDevice>): Promise<GPUDevice | undefined> {
   try {
-    const device = await found;
-    return (await isLost(device)) ? undefined : device;
+    return await found;
   } catch {
     return undefined;
   }
-}
-
-function suffices(device: GPUDevice, options: RequestDeviceOptions): boolean {
-  const { features = [], powerPreference, label, ...limits } = options;
-  for (const name of features) if (!device.features.has(name)) return false;
-  return Object.entries(limits).every(([name, asked]) => {
-    const has = (device.limits as unknown as Record<string, number | undefined>)[name];
-    if (asked === undefined || asked === Number.POSITIVE_INFINITY) return true;
-    return has !== undefined && (name.startsWith("min") ? has <= asked : has >= asked);
-  });
 }

@@ -105,10 +105,33 @@ export async function requestAll(powerPreference: PowerPreference): Promise<GPUD
   return make(adapter, { requiredFeatures, requiredLimits });
 }
 
-/** A device that somebody else asked for. */
-export function registered(device: GPUDevice): GPUDevice {
+/** The page's device, registered, or one of the caller's own where that lacks an option. */
+export async function fitting(
+  device: GPUDevice,
+  options: RequestDeviceOptions,
+): Promise<GPUDevice> {
+  if (!suffices(device, options)) return requestDevice(options);
   useDevice(device);
   return device;
+}
+
+/** The same; undefined where the page's device is lost, or is none. */
+export async function fittingIfAlive(
+  device: GPUDevice,
+  options: RequestDeviceOptions,
+): Promise<GPUDevice | undefined> {
+  const lost = await isLost(device).catch(() => true);
+  return lost ? undefined : fitting(device, options);
+}
+
+function suffices(device: GPUDevice, options: RequestDeviceOptions): boolean {
+  const { features = [], powerPreference, label, ...limits } = options;
+  for (const name of features) if (!device.features.has(name)) return false;
+  return Object.entries(limits).every(([name, asked]) => {
+    const has = (device.limits as unknown as Record<string, number | undefined>)[name];
+    if (asked === undefined || asked === Number.POSITIVE_INFINITY) return true;
+    return has !== undefined && (name.startsWith("min") ? has <= asked : has >= asked);
+  });
 }
 
 async function make(adapter: GPUAdapter, descriptor: GPUDeviceDescriptor): Promise<GPUDevice> {
