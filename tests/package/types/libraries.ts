@@ -16,6 +16,7 @@ import {
 } from "dlpack-web/arrow";
 import { EXCHANGE, type Exchange, type Exchangeable, fit, take } from "dlpack-web/exchange";
 import { fromJax, type Jax, toJax } from "dlpack-web/jax";
+import { fromLiteRT, type LiteRT, toLiteRT } from "dlpack-web/litert";
 import { fromNdarray, toNdarray } from "dlpack-web/ndarray";
 import { fromMat, type OpenCV, toMat } from "dlpack-web/opencv";
 import { fromOrt, type Ort, toOrt, useDevice } from "dlpack-web/ort";
@@ -31,15 +32,16 @@ export async function all(
     table: ArrowTable;
     cv: OpenCV;
     jax: Jax;
+    litert: LiteRT;
     ort: Ort;
     tf: Tf;
     three: Three;
     transformers: Transformers;
   },
 ): Promise<void> {
-  const { arrow, table, cv, jax, ort, tf, three, transformers } = libraries;
+  const { arrow, table, cv, jax, litert, ort, tf, three, transformers } = libraries;
   const bridge: Bridge = await connect(pyodide);
-  const device = await shareDevice({ jax, ort, tf });
+  const device = await shareDevice({ jax, litert, ort, tf });
   const name: "webgpu" = (await useDevice(ort, device)).name;
   const dtype: DTypeName = "float32x4";
   const tensor: Tensor<"float32"> = bridge.empty([2, 3]);
@@ -59,6 +61,7 @@ export async function all(
     fromArrow(arrow, vector),
     fromArrow(null, table, named),
     fromJax(jax, toJax(jax, gpu, { dtype: "bool" })),
+    fromLiteRT(litert, toLiteRT(litert, gpu)),
     fromNdarray(null, toNdarray(null, tensor)),
     fromMat(cv, toMat(cv, tensor)),
     fromOrt(ort, toOrt(ort, gpu)),
