@@ -2,11 +2,12 @@
 """measure.py NAME COMMAND...: run a suite, and say how long it took and how much memory it and
 all that it started had at most. The line also goes to build/suites/NAME.txt.
 
-Memory is the sum of Pss (shared pages are divided among those that share them), looked at
+Memory is what processes do not share (of files, libraries and shared memory), looked at
 every other second; where there is no /proc, only the time is told.
 """
 
 import contextlib
+import resource
 import signal
 import subprocess
 import sys
@@ -35,13 +36,12 @@ def tree(pid: int) -> set[int]:
 
 def memory(pids: set[int]) -> int:
     """Bytes; processes that end meanwhile count nothing."""
-    total = 0
+    pages = 0
     for pid in pids:
         with contextlib.suppress(OSError):
-            for line in (PROC / str(pid) / "smaps_rollup").read_text().splitlines():
-                if line.startswith("Pss:"):
-                    total += int(line.split()[1]) << 10
-    return total
+            _, resident, shared, *_ = (PROC / str(pid) / "statm").read_text().split()
+            pages += int(resident) - int(shared)
+    return pages * resource.getpagesize()
 
 
 def main() -> int:
