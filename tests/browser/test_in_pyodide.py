@@ -24,8 +24,8 @@ def test_native_file_in_pyodide(path: str, strict_page: TestPage) -> None:
 
 
 @pytest.fixture(scope="module")
-def notebook(open_test_page: Callable[..., TestPage]) -> TestPage:
-    return open_test_page(notebook=True)
+def notebook(open_module_page: Callable[..., TestPage]) -> TestPage:
+    return open_module_page(notebook=True)
 
 
 def test_notebook_import_alone_shares_memory(notebook: TestPage) -> None:

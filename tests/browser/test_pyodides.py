@@ -17,12 +17,12 @@ CASES = "/tests/browser/"
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def page(
-    request: pytest.FixtureRequest, open_test_page: Callable[..., TestPage]
+    request: pytest.FixtureRequest, open_module_page: Callable[..., TestPage]
 ) -> Iterator[TestPage]:
     name = f"pyodide-{request.param}"
     if not (SITE / name).is_dir():
         pytest.fail(f"build/site has no {name}: `make test-pyodides` makes it")
-    page = open_test_page(name)
+    page = open_module_page(name)
     said = page.python("import pyodide\npyodide.__version__")
     assert said == request.param
     yield page
