@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,8 @@ RUNTIMES = {
     "deno-lavapipe": (deno, LAVAPIPE),
     "deno-swiftshader": (deno, SWIFTSHADER),
     # Dawn refuses Debian 12's lavapipe, which lacks a feature.
-    "node-swiftshader": (node, SWIFTSHADER),
+    "node-swiftshader": (partial(node, "24"), SWIFTSHADER),
+    "node-26-swiftshader": (partial(node, "26"), SWIFTSHADER),
 }
 
 

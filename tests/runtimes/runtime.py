@@ -28,6 +28,11 @@ DENO_OPTIONS = (
     f"--preload={ROOT / HERE / 'deno.mjs'}",
 )
 ARCH = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "?")
+# By Node's release: its package, and the flags that JSPI needs there.
+NODES = {
+    "24": ("node-linux-{arch}", ("--experimental-wasm-jspi",)),
+    "26": ("node-26-linux-{arch}", ()),
+}
 VULKAN = Path("/usr/share/vulkan/icd.d")
 # What runs, here and in the kit, and what the compilers of WGSL say of "nonsense".
 SUITE = json.loads((ROOT / HERE / "suite.json").read_text())
@@ -107,8 +112,9 @@ def deno_program() -> Path:
     return program("@deno/linux-{arch}-glibc/deno", "Deno")
 
 
-def node_program() -> Path:
-    return program("node-linux-{arch}/bin/node", "Node")
+def node_program(release: str) -> Path:
+    package, _ = NODES[release]
+    return program(f"{package}/bin/node", f"Node {release}")
 
 
 def versions() -> Mapping[str, str]:
@@ -129,19 +135,20 @@ def deno(driver: Driver, url: str, folder: Path) -> Runtime:
     return Runtime.start(Wanted("wgpu-core", driver, agent), command, environment)
 
 
-def node(driver: Driver, url: str, folder: Path) -> Runtime:
+def node(release: str, driver: Driver, url: str, folder: Path) -> Runtime:
+    _, flags = NODES[release]
     environment = driver.environment() | {
         "PAGE_URL": url,
         "PAGE_ROOT": str(ROOT),
         "PAGE_WEBGPU": str(PACKAGES / "webgpu" / "index.js"),
     }
     command = [
-        node_program(),
-        *("--experimental-wasm-jspi", "--expose-gc", "--no-warnings"),
+        node_program(release),
+        *(*flags, "--expose-gc", "--no-warnings"),
         *(f"--import={ROOT / HERE / 'node.mjs'}", ROOT / HERE / "main.mjs"),
     ]
-    agent = f"Node.js/{versions()['node-linux'].split('.')[0]}"
-    return Runtime.start(Wanted("Dawn", driver, agent), command, environment)
+    wanted = Wanted("Dawn", driver, f"Node.js/{release}")
+    return Runtime.start(wanted, command, environment)
 
 
 @dataclass
