@@ -97,6 +97,18 @@ export async function a_device_lost_while_memory_is_mapped_is_named(context) {
   x.release();
 }
 
+export async function a_webgpu_without_compilation_info_has_the_devices_words(context) {
+  const { device, upload } = await setUp(context);
+  const x = upload(new Float32Array(3));
+  await instead(GPUShaderModule.prototype, "getCompilationInfo", once(broken), async () => {
+    const kernel = new context.library.webgpu.Kernel(device, WORSE, { label: "worse" });
+    kernel.run([x], { workgroups: 1 });
+    const error = await throws(() => x.read(), "KernelError", /nothing_of_the_kind/);
+    equal([error.label, error.line ?? null], ["worse", null]);
+  });
+  x.release();
+}
+
 export async function error_scopes_that_reject_are_heard(context) {
   const { device, upload } = await setUp(context);
   const unheard = [];

@@ -12,14 +12,22 @@ export async function explain(
   cause: GPUError,
 ): Promise<KernelError> {
   const source = wgsl.split("\n");
-  const { messages } = await module.getCompilationInfo();
-  const errors = messages.filter(({ type }) => type === "error");
+  const errors = (await messagesOf(module)).filter(({ type }) => type === "error");
   const lines = errors.map(({ lineNum, linePos, message }) => {
     const caret = `${" ".repeat(Math.max(linePos - 1, 0))}^`;
     return `line ${lineNum}:${linePos}: ${message}\n${source[lineNum - 1] ?? ""}\n${caret}`;
   });
   const text = lines.length > 0 ? lines.join("\n") : cause.message;
   return kernelError(record, `compiling kernel "${label}"`, label, text, cause, errors[0]?.lineNum);
+}
+
+/** What the compiler says; nothing where a WebGPU cannot tell (bun-webgpu 0.1 throws). */
+async function messagesOf(module: GPUShaderModule): Promise<readonly GPUCompilationMessage[]> {
+  try {
+    return (await module.getCompilationInfo()).messages;
+  } catch {
+    return []; // the device's error says it, without lines
+  }
 }
 
 /** The error for a run that the GPU refused. */
