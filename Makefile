@@ -273,9 +273,9 @@ test-deno: $(LIBRARIES) $(RUNTIMES) site ## Test: test-js and GPU cases in Deno
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader lavapipe
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "deno or missing or refused"
 
-test-node-gpu: $(LIBRARIES) $(RUNTIMES) site ## Test: the same in Node with Dawn
+test-node-gpu: $(LIBRARIES) $(RUNTIMES) site ## Test: the same in Node with Dawn, GPU cases in Bun
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader
-	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or missing or refused"
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or bun or missing or refused"
 
 gpu-kit: $(KIT) ## Measure: what tests and measures on a machine with a GPU and nothing else: build/dlpack-web-gpu-kit.tar.xz
 
@@ -501,10 +501,10 @@ $(MORE_PYODIDES): $(addprefix tests/browser/pyodides/package,.json -lock.json) $
 	done
 	touch $@
 
-# Deno, Node and Dawn, each a package of npm.
+# Deno, Node, Bun and Dawn, each a package of npm.
 $(RUNTIMES): $(addprefix tests/runtimes/package,.json -lock.json)
 	@$(TOOLCHAIN)/need.sh npm
-	echo "[setup] Deno, Node and Dawn into build/runtimes"
+	echo "[setup] Deno, Node, Bun and Dawn into build/runtimes"
 	mkdir -p build/runtimes && cp $^ build/runtimes
 	cd build/runtimes
 	$(NPM_CI)

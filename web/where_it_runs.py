@@ -26,7 +26,7 @@ ROWS = {
     "deno-swiftshader": "Deno, on SwiftShader",
     "node-swiftshader": "Node 24 with Dawn (npm's `webgpu`)",
     "node-26-swiftshader": "Node 26 with Dawn (npm's `webgpu`)",
-    "bun": "Bun",
+    "bun-swiftshader": "Bun with Dawn (npm's `bun-webgpu`)",
     "cpython": "CPython with wgpu-py, on lavapipe",
     "cpython-dawn": "CPython with wgpudawn (Dawn), on SwiftShader",
 }

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import where_it_runs
 from projects import SITE, SOURCES, install, lay_out, run, unpack
 from suite import CLI, tells_right_from_wrong
 
@@ -58,13 +57,6 @@ def test_bridge_in_bun(project: Path, user: Path) -> None:
     bun = program(project, "bun", "@oven/bun-*/bin/bun")
     pyodide = str(SITE / "pyodide")
     assert run(bun, "run", "pyodide.js", pyodide, at=user).split() == ["xbc", "0"]
-
-
-def test_where_bun_runs(project: Path, user: Path) -> None:
-    bun = program(project, "bun", "@oven/bun-*/bin/bun")
-    facts = run(bun, "run", "where.js", str(SITE / "pyodide"), at=user)
-    version = run(bun, "--version", at=user).strip()
-    where_it_runs.check("bun", f"Bun {version}", facts)
 
 
 def test_bridge_in_deno(project: Path, user: Path) -> None:

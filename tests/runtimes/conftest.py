@@ -17,7 +17,17 @@ import where_it_runs
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "browser"))  # pages.py
 from pages import inside, outcomes, pack_tests
-from runtime import LAVAPIPE, SUITE, SWIFTSHADER, Runtime, closing, deno, node
+from runtime import (
+    ARCH,
+    LAVAPIPE,
+    SUITE,
+    SWIFTSHADER,
+    Runtime,
+    bun,
+    closing,
+    deno,
+    node,
+)
 from serve import SITE, Server
 
 SUITES = pytest.StashKey[list[str]]()
@@ -29,6 +39,8 @@ RUNTIMES = {
     "node-swiftshader": (partial(node, "24"), SWIFTSHADER),
     "node-26-swiftshader": (partial(node, "26"), SWIFTSHADER),
 }
+if ARCH == "x64":  # bun-webgpu has no other for Linux
+    RUNTIMES["bun-swiftshader"] = (bun, SWIFTSHADER)
 
 
 @pytest.fixture(scope="session")

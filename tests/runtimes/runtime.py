@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from browser import SOFTWARE_GPU
-from pages import Harness
+from pages import Harness, Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "build" / "runtimes" / "node_modules"
@@ -151,12 +151,27 @@ def node(release: str, driver: Driver, url: str, folder: Path) -> Runtime:
     return Runtime.start(wanted, command, environment)
 
 
+def bun(driver: Driver, url: str, folder: Path) -> Runtime:
+    environment = driver.environment() | {
+        "PAGE_URL": url,
+        "PAGE_ROOT": str(ROOT),
+        "PAGE_WEBGPU": str(PACKAGES / "bun-webgpu" / "index.js"),
+    }
+    command = [
+        program("@oven/bun-linux-{arch}/bin/bun", "Bun"),
+        *("--preload", ROOT / HERE / "bun.mjs", ROOT / HERE / "main.mjs"),
+    ]
+    wanted = Wanted("Dawn", driver, f"Bun/{versions()['@oven/bun-linux']}")
+    return Runtime.start(wanted, command, environment, SUITE["lacks"]["bun"])
+
+
 @dataclass
 class Runtime(Harness):
     """A process with Pyodide and dlpack-web in it."""
 
     process: subprocess.Popen[str]
     name: str
+    lacks: Mapping[str, str] = field(default_factory=dict)  # cases that fail, and why
     features: frozenset[str] = frozenset()
     answers: queue.Queue[str | None] = field(default_factory=queue.Queue)
     log: list[str] = field(default_factory=list)
@@ -168,6 +183,7 @@ class Runtime(Harness):
         wanted: Wanted,
         command: list[str | Path],
         environment: dict[str, str],
+        lacks: Mapping[str, str] | None = None,
     ) -> Runtime:
         """Started, and asked where it runs: nothing is tested anywhere else."""
         process = subprocess.Popen(
@@ -179,7 +195,7 @@ class Runtime(Harness):
             stderr=subprocess.STDOUT,
             text=True,
         )
-        runtime = cls("/bundle/tests.zip", process, str(wanted))
+        runtime = cls("/bundle/tests.zip", process, str(wanted), lacks or {})
         runtime.listener = threading.Thread(target=runtime._listen, daemon=True)
         runtime.listener.start()
         try:
@@ -223,6 +239,17 @@ class Runtime(Harness):
         if "problem" in told:
             raise RuntimeError(told["problem"])
         return told["result"]
+
+    def _keep(self, result: object) -> Outcome:
+        outcome = super()._keep(result)
+        for report in outcome.reports:
+            reason = self.lacks.get(report["id"])
+            if reason and report["outcome"] == "failed":
+                report |= {"outcome": "skipped", "detail": reason}
+            elif reason and report["outcome"] == "passed":
+                detail = f"passes, although suite.json says that it cannot: {reason}"
+                report |= {"outcome": "failed", "detail": detail}
+        return outcome
 
     def end(self) -> None:
         assert self.process.stdin

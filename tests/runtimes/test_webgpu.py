@@ -82,3 +82,18 @@ def test_another_runtime_or_driver_is_refused(wrong: dict[str, str]) -> None:
     assert "is for Deno/2.9.5, WebGPU: wgpu-core on lavapipe" in str(
         wanted.complaint(RIGHT | wrong)
     )
+
+
+def test_a_listed_case_that_passes_is_refused() -> None:
+    listed = Runtime("", None, "", {"case": "why"})  # type: ignore[arg-type]
+    told = []
+    for outcome in ("passed", "failed", "skipped"):
+        for each in ("case", "other"):
+            report = {"id": each, "outcome": outcome, "detail": ""}
+            [kept] = listed._keep({"reports": [report]}).reports
+            told.append((kept["outcome"], "why" in kept["detail"]))
+    assert told == [
+        *(("failed", True), ("passed", False)),
+        *(("skipped", True), ("failed", False)),
+        *(("skipped", False), ("skipped", False)),
+    ]
