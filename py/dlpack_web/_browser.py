@@ -82,6 +82,8 @@ def _translated(error: Any) -> BaseException:
     """The Python exception for an error that our JavaScript threw."""
     if getattr(getattr(error, "cause", None), "type", None) == "MemoryError":
         return MemoryError(error.message)
+    if getattr(error, "type", None) == "KeyboardInterrupt":
+        return KeyboardInterrupt()  # in a function of Python's that JavaScript called
     classes: dict[str, type[Exception]] = {
         "ReleasedError": _core.ReleasedError,
         "CopyError": _core.CopyError,
@@ -263,19 +265,24 @@ def can_block() -> bool:
 
 def hold_interrupts() -> None:
     """Lets no interrupt in until Python waits, or returns to JavaScript."""
-    method("holdInterrupts")()
+    method("holdInterruptsToWait")()
 
 
-def _run_sync(awaitable: Awaitable[Any]) -> Any:
-    """run_sync(), which no interrupt ends before it waits: Pyodide does not look whether
-    asyncio made a future, and would convert what there is not."""
-    hold_interrupts()
-    return run_sync(awaitable)
+def block_on(awaitable: Awaitable[Any]) -> Any:
+    """Waits for a promise that `call` returned, or for a coroutine, with the same errors;
+    only where `can_block()`.
 
-
-def block_on(promise: Awaitable[Any]) -> Any:
-    """Waits for what `call` returned, with the same errors; only where `can_block()`."""
-    return invoke(_run_sync, promise)
+    run_sync() makes a task of either. Pyodide does not look whether asyncio made it, and
+    its event loop loses a step of it that an interrupt hits before the step begins: the
+    wait would not end (from 314.0.5 on; before, no interrupt came while Python waited). So
+    interrupts come when the wait ends.
+    """
+    hold, let = method("holdInterrupts"), method("letInterrupts")
+    hold()
+    try:
+        return invoke(run_sync, awaitable)
+    finally:
+        let()
 
 
 def wait_for(wake: Any, *args: Any) -> None:
@@ -284,7 +291,8 @@ def wait_for(wake: Any, *args: Any) -> None:
     for in turns of the event loop, which cost more than all of our own work."""
     wait = _core._Wait()
     invoke(wake, wait.number, *args)
-    if not _run_sync(wait):
+    hold_interrupts()  # or Pyodide would convert a future that asyncio did not return
+    if not run_sync(wait):
         call("fail", wait.number)
 
 

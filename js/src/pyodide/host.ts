@@ -94,6 +94,9 @@ export class PyodideHost implements WasmHost {
   readonly addressOf: (proxy: unknown) => number;
   readonly #module: PyodideModule;
   readonly #python: PyProxy;
+  /** Calls of holdInterrupts() that have not ended, and whether CPython looked before them. */
+  #holds = 0;
+  #looked = false;
 
   /**
    * @param onDrop - called by C with each GPU slot of which it drops its reference
@@ -126,14 +129,18 @@ export class PyodideHost implements WasmHost {
     }
   }
 
-  /** Lets Python, which calls this, do without looking for interrupts until it waits or returns. */
+  /** Keeps CPython from looking for interrupts until {@link letInterrupts} is called as often. */
   holdInterrupts(): void {
+    if (this.#holds++ > 0) return;
     const { HEAPU8: bytes, _Py_EMSCRIPTEN_SIGNAL_HANDLING: looks = 0 } = this.#module;
-    if (looks === 0 || bytes[looks] === 0) return;
-    bytes[looks] = 0;
-    queueMicrotask(() => {
-      this.#module.HEAPU8[looks] = 1;
-    });
+    this.#looked = looks !== 0 && bytes[looks] !== 0;
+    if (this.#looked) bytes[looks] = 0;
+  }
+
+  letInterrupts(): void {
+    if (--this.#holds > 0 || !this.#looked) return;
+    const { HEAPU8: bytes, _Py_EMSCRIPTEN_SIGNAL_HANDLING: looks = 0 } = this.#module;
+    bytes[looks] = 1;
   }
 
   /** A `dlpack_web.Tensor` that takes over a hold. */

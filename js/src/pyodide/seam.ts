@@ -173,9 +173,22 @@ export class PythonSeam {
     }
   }
 
-  /** Keeps interrupts from what Python does next: to begin to wait. */
+  /** Keeps interrupts from Python until {@link letInterrupts}. */
   holdInterrupts(): void {
     this.#host.holdInterrupts();
+  }
+
+  letInterrupts(): void {
+    this.#host.letInterrupts();
+  }
+
+  /**
+   * Keeps interrupts from what Python does next: to begin to wait. The first microtask after that
+   * calls then() of what Python waits for, which is Python, too; the second lets interrupts in.
+   */
+  holdInterruptsToWait(): void {
+    this.#host.holdInterrupts();
+    queueMicrotask(() => queueMicrotask(() => this.#host.letInterrupts()));
   }
 
   /** The same, and wakes what Python waits for at its end. */
