@@ -23,6 +23,7 @@ from ._words import type_of
 IN_BROWSER = sys.platform == "emscripten"
 if IN_BROWSER:
     import js
+    import pyodide
     import pyodide_js
     from pyodide.code import run_js
     from pyodide.ffi import (
@@ -34,6 +35,10 @@ if IN_BROWSER:
         run_sync,
         to_js,
     )
+
+    _VERSION = tuple(map(int, re.findall(r"\d+", pyodide.__version__)[:3]))
+    # Whether code of the event loop can be interrupted while Python waits (pyodide#6421).
+    _INTERRUPTED_WAITS = _VERSION >= (314, 0, 5)
 
 _seam: Any = None
 
@@ -272,11 +277,14 @@ def block_on(awaitable: Awaitable[Any]) -> Any:
     """Waits for a promise that `call` returned, or for a coroutine, with the same errors;
     only where `can_block()`.
 
-    run_sync() makes a task of either. Pyodide does not look whether asyncio made it, and
-    its event loop loses a step of it that an interrupt hits before the step begins: the
-    wait would not end (from 314.0.5 on; before, no interrupt came while Python waited). So
-    interrupts come when the wait ends.
+    run_sync() makes a task of either. Pyodide does not look whether asyncio made it, so that
+    no interrupt comes before Python waits. Its event loop loses a step of the task that an
+    interrupt hits before the step begins: the wait would not end. Up to 314.0.4 no interrupt
+    comes while Python waits; from then on it is kept until the wait ends.
     """
+    if not _INTERRUPTED_WAITS:
+        hold_interrupts()
+        return invoke(run_sync, awaitable)
     hold, let = method("holdInterrupts"), method("letInterrupts")
     hold()
     try:
