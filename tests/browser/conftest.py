@@ -7,6 +7,8 @@ itself proves nothing. Missing WebGPU skips what needs it, with the reason.
 from __future__ import annotations
 
 import json
+import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -31,6 +33,7 @@ from serve import SITE, Server
 
 PYODIDES = ("pyodide", "pyodide-0.29")  # folders of the site; both load the same wheel
 PAGES = pytest.StashKey[list[tuple[str, TestPage]]]()
+AGAIN = r"\[pyodide-0\.29-.*/test_(file_matrix|files|save_paths|reentrance_files|pack)\.py\]"
 type Opener = Callable[..., TestPage]
 
 
@@ -127,6 +130,19 @@ def strict_page(
     """A page under the strict policy, for each Pyodide, set up by connect()."""
     with ExitStack() as stack:
         yield pages_in(stack)(request.param)
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """The second Pyodide runs the same wheel: what only reads files and packs elements, minutes
+    of it, runs there with WHOLE=1, as in `make test-all`."""
+    if os.environ.get("WHOLE"):
+        return
+    again = [item for item in items if re.search(AGAIN, item.nodeid)]
+    if again:
+        config.hook.pytest_deselected(items=again)
+        items[:] = [item for item in items if item not in again]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
