@@ -35,6 +35,7 @@ WHEEL := dist/wheel.json
 LIBRARIES := build/libraries/.done
 PATCHED := build/patched/.done
 RUNTIMES := build/runtimes/.done
+DAWN := build/dawn/.done
 KIT := build/dlpack-web-gpu-kit.tar.xz
 MODEL := build/model/.done
 MEASUREMENTS := build/measurements/.done
@@ -98,7 +99,7 @@ demo: $(NEEDS_$(PAGE)) site chromium ## Use: NumPy -> JS -> GPU -> NumPy in head
 test: ## Test: the tests, but for those of notebooks and other browsers
 	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
 	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(NEEDS_arrow) $(LIBRARIES) \
-	  $(PYPI_WHEELS) $(PATCHED) $(EXAMPLE) $(RUNTIMES) package site
+	  $(PYPI_WHEELS) $(PATCHED) $(EXAMPLE) $(DAWN) package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
 	  test-asan test-browser test-native test-js test-package
 
@@ -231,7 +232,7 @@ fuzz-js: site chromium ## Test: the same for JavaScript and WebGPU: calls that f
 	@$(SUITE) $(PYTHON_BIN)/python tests/fuzz/js/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 # Without a driver for Vulkan the cases for the GPU are skipped.
-test-js: $(if $(READY),,$(LIBRARIES) $(EXAMPLE) $(RUNTIMES) site) ## Test: TypeScript, and WebGPU on Dawn, in Node
+test-js: $(if $(READY),,$(LIBRARIES) $(EXAMPLE) $(DAWN) site) ## Test: TypeScript, and WebGPU on Dawn, in Node
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader && export WEBGPU=required || echo "[skip] GPU cases in Node"
 	$(SUITE) node --test $(JS_TESTS)
 
@@ -270,11 +271,11 @@ test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED)
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/lite -k "tour or interrupted"
 
 # Deno's WebGPU is wgpu-core: a second implementation.
-test-deno: $(LIBRARIES) $(RUNTIMES) site ## Test: test-js and GPU cases in Deno
+test-deno: $(LIBRARIES) $(RUNTIMES) $(DAWN) site ## Test: test-js and GPU cases in Deno
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader lavapipe
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "deno or missing or refused"
 
-test-node-gpu: $(LIBRARIES) $(RUNTIMES) site ## Test: the same in Node with Dawn, GPU cases in Bun
+test-node-gpu: $(LIBRARIES) $(RUNTIMES) $(DAWN) site ## Test: the same in Node with Dawn, GPU cases in Bun
 	@$(TOOLCHAIN)/need.sh libvulkan swiftshader
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or bun or missing or refused"
 
@@ -509,6 +510,15 @@ $(RUNTIMES): $(addprefix tests/runtimes/package,.json -lock.json)
 	mkdir -p build/runtimes && cp $^ build/runtimes
 	cd build/runtimes
 	$(NPM_CI)
+	touch .done
+
+# Without the runtimes, which are optional there and half a gigabyte.
+$(DAWN): $(addprefix tests/runtimes/package,.json -lock.json)
+	@$(TOOLCHAIN)/need.sh npm
+	echo "[setup] Dawn for Node into build/dawn"
+	mkdir -p build/dawn && cp $^ build/dawn
+	cd build/dawn
+	$(NPM_CI) --omit=optional
 	touch .done
 
 $(KIT): $(LIBRARIES) $(RUNTIMES) $(JS) $(WHEEL) $(NUMPY) $(KIT_FILES) | site

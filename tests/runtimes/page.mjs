@@ -8,7 +8,7 @@ import { runInNewContext } from "node:vm";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const SITE = `${ROOT}build/site/`;
-const DAWN = `${ROOT}build/runtimes/node_modules/webgpu/index.js`;
+const DAWN = `${ROOT}build/dawn/node_modules/webgpu/index.js`;
 /** The driver for tests, which Debian's package chromium brings along. */
 const SWIFTSHADER = "/usr/lib/chromium/vk_swiftshader_icd.json";
 const COMPILERS = JSON.parse(
@@ -26,7 +26,7 @@ function chooseDriver() {
 
 /** What is missing here, which `make test-js` would set up; null: nothing. */
 async function missing() {
-  if (!existsSync(DAWN)) return "build/runtimes has no Dawn: `make test-js` installs it";
+  if (!existsSync(DAWN)) return "build/dawn is missing: `make test-js` installs it";
   if (!existsSync(`${SITE}wheel/wheel.json`)) return "build/site is not complete: run `make site`";
   const problem = await import("./node.mjs").then(
     () => null,
