@@ -3,7 +3,7 @@
 import * as ndarray from "/js/adapters/ndarray.js";
 import { OPERATIONS } from "./operations.mjs";
 import { Random } from "./random.mjs";
-import { shrink } from "./shrink.mjs";
+import { playAll } from "./shrink.mjs";
 import * as watch from "./watch.mjs";
 import { Found, World } from "./world.mjs";
 
@@ -99,26 +99,9 @@ async function tidy(world) {
   watch.heard();
 }
 
-/**
- * Sequences from the `first` on, until the time is over or something goes wrong.
- *
- * @param only - `{ steps }`: this one alone
- */
-export async function run(context, { seed, first, seconds, only }) {
+/** Random sequences, as playAll() in shrink.mjs plays them. */
+export async function run(context, { seed, ...options }) {
   await prepare(context);
-  if (only) return { sequences: 1, steps: 0, problem: await play(context, only.steps) };
-  const end = performance.now() + 1000 * seconds;
-  let steps = 0;
-  let number = first;
-  do {
-    const all = sequence(seed, number++);
-    const problem = await play(context, all);
-    steps += all.length;
-    if (problem !== null) {
-      const less = await shrink((part) => play(context, part), all, 90);
-      const failed = { number: number - 1, ...less, problem: less.problem ?? problem };
-      return { sequences: number - first, steps, failed };
-    }
-  } while (performance.now() < end);
-  return { sequences: number - first, steps };
+  const sequences = (number) => sequence(seed, number);
+  return playAll((steps) => play(context, steps), sequences, { ...options, patience: 90 });
 }

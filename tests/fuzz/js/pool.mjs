@@ -3,7 +3,7 @@
 import { expose_all, OPERATIONS } from "./pool_operations.mjs";
 import { Device, Found, World } from "./pool_world.mjs";
 import { Random } from "./random.mjs";
-import { shrink } from "./shrink.mjs";
+import { playAll } from "./shrink.mjs";
 
 const BY_NAME = new Map([...OPERATIONS.keys()].map((operation) => [operation.name, operation]));
 const NAMES = [...OPERATIONS].flatMap(([{ name }, times]) => Array(times).fill(name));
@@ -103,26 +103,9 @@ async function tidy(world) {
   await Promise.allSettled(world.reads.map(({ settled }) => settled));
 }
 
-/**
- * Sequences from the `first` on, until the time is over or something goes wrong.
- *
- * @param only - `{ steps }`: this one alone
- */
-export async function run(context, { seed, first, seconds, only }) {
+/** Random sequences, as playAll() in shrink.mjs plays them. */
+export async function run(context, { seed, ...options }) {
   const pool = await prepare(context);
-  if (only) return { sequences: 1, steps: 0, problem: await play(pool, only.steps) };
-  const end = performance.now() + 1000 * seconds;
-  let steps = 0;
-  let number = first;
-  do {
-    const all = sequence(seed, number++);
-    const problem = await play(pool, all);
-    steps += all.length;
-    if (problem !== null) {
-      const less = await shrink((part) => play(pool, part), all, 60);
-      const failed = { number: number - 1, ...less, problem: less.problem ?? problem };
-      return { sequences: number - first, steps, failed };
-    }
-  } while (performance.now() < end);
-  return { sequences: number - first, steps };
+  const sequences = (number) => sequence(seed, number);
+  return playAll((steps) => play(pool, steps), sequences, { ...options, patience: 60 });
 }

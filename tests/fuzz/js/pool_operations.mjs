@@ -100,7 +100,7 @@ function make_from_buffer(world, r) {
   );
 }
 
-/** A buffer that cannot be made: whoever reads it is told, and nobody else. */
+/** An invalid buffer: reading it raises the error; other tensors are unaffected. */
 async function make_invalid(world, r) {
   const { copy, device } = world.somewhere(r);
   const dtype = r.of(NAMES);

@@ -1,4 +1,30 @@
 /**
+ * Plays the sequences from number `first` on, until the time is over or one goes wrong, which is
+ * then made as short as possible.
+ *
+ * @param play - resolves to what goes wrong with steps; null: nothing
+ * @param sequence - the steps of a sequence, by its number
+ * @param options - `only: { steps }` plays these alone; `patience`: seconds for making one shorter
+ */
+export async function playAll(play, sequence, { first, seconds, only, patience }) {
+  if (only) return { sequences: 1, steps: 0, problem: await play(only.steps) };
+  const end = performance.now() + 1000 * seconds;
+  let steps = 0;
+  let number = first;
+  do {
+    const all = sequence(number++);
+    const problem = await play(all);
+    steps += all.length;
+    if (problem !== null) {
+      const less = await shrink(play, all, patience);
+      const failed = { number: number - 1, ...less, problem: less.problem ?? problem };
+      return { sequences: number - first, steps, failed };
+    }
+  } while (performance.now() < end);
+  return { sequences: number - first, steps };
+}
+
+/**
  * The shortest sequence found in which something goes wrong, by leaving out halves and less.
  *
  * @param play - resolves to what goes wrong with steps; null: nothing
