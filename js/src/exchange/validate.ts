@@ -1,6 +1,6 @@
 import { CPU, MAX_NDIM, READ_ONLY, SUBBYTE_PADDED, WEBGPU } from "../core/dlpack.js";
 import { type DType, dtypeOfTriple } from "../core/dtype.js";
-import { UnsupportedError } from "../core/errors.js";
+import { textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import { checkShape, checkStrides, spanOf } from "../core/shape.js";
 import type { Exchange } from "./types.js";
@@ -29,7 +29,7 @@ export interface Checked {
  */
 export function checkVersion(exchange: Exchange): number {
   if (typeof exchange !== "object" || exchange === null) {
-    throw new UnsupportedError(`an exchange is an object, not ${describe(exchange)}`);
+    throw new UnsupportedError(`an exchange is an object, not ${textOf(exchange)}`);
   }
   const { version } = exchange;
   const [major, minor] = Array.isArray(version) && version.length === 2 ? version : [];
@@ -63,7 +63,7 @@ export function check(exchange: Exchange, minor: number): Checked {
   const { code, bits, lanes } = Object(dtype) as Exchange["dtype"];
   const type = dtypeOfTriple(code, bits, lanes, (flags & SUBBYTE_PADDED) !== 0);
   if (type === undefined) {
-    const told = `code ${describe(code)}, bits ${describe(bits)}, lanes ${describe(lanes)}`;
+    const told = `code ${textOf(code)}, bits ${textOf(bits)}, lanes ${textOf(lanes)}`;
     throw wrong("dtype", told, "a dtype of DLPack 1.3");
   }
   const shape = checked("shape", given, () => checkShape(listOf(given)));
@@ -128,7 +128,7 @@ function checked<T>(field: string, given: unknown, read: () => T): T {
     return read();
   } catch (cause) {
     const { message } = cause as Error;
-    throw new UnsupportedError(`this exchange's ${field} is ${describe(given)}: ${message}`, {
+    throw new UnsupportedError(`this exchange's ${field} is ${textOf(given)}: ${message}`, {
       given,
       cause,
     });
@@ -137,17 +137,8 @@ function checked<T>(field: string, given: unknown, read: () => T): T {
 
 /** The error for a field that cannot be. */
 export function wrong(field: string, given: unknown, needed: string): UnsupportedError {
-  return new UnsupportedError(
-    `this exchange's ${field} is ${describe(given)}; ${needed} is needed`,
-    { given, needed },
-  );
-}
-
-/** A value as text, whatever its own conversion does. */
-function describe(value: unknown): string {
-  try {
-    return String(value);
-  } catch {
-    return Object.prototype.toString.call(value);
-  }
+  return new UnsupportedError(`this exchange's ${field} is ${textOf(given)}; ${needed} is needed`, {
+    given,
+    needed,
+  });
 }
