@@ -277,8 +277,8 @@ def block_on(awaitable: Awaitable[Any]) -> Any:
     """Waits for a promise that `call` returned, or for a coroutine, with the same errors;
     only where `can_block()`.
 
-    run_sync() makes a task of either. Pyodide does not look whether asyncio made it, so that
-    no interrupt comes before Python waits. Its event loop loses a step of the task that an
+    run_sync() makes a task of either. Pyodide does not check that asyncio made it, so
+    interrupts are kept until Python waits. Its event loop loses a step of the task that an
     interrupt hits before the step begins: the wait would not end. Up to 314.0.4 no interrupt
     comes while Python waits; from then on it is kept until the wait ends.
     """

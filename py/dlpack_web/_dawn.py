@@ -73,7 +73,7 @@ def host_alignment(gpu: Any) -> int | None:
 
 
 def free_host_memory(gpu: Any) -> None:
-    # Dawn looks for memory that nobody uses behind a submit, when it is asked for events.
+    # Dawn frees unused host memory when it processes events after a submit.
     gpu.queue.submit([])
     extras().process_events()
 

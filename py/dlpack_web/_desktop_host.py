@@ -29,7 +29,7 @@ class _Piece:
         self.start = ctypes.addressof(memory)
         #: Held by the GPUBuffer until the GPU has finished with it.
         self.memory = weakref.ref(memory)
-        #: None: it is being made. Both refer to nothing once nobody uses it.
+        #: None while it is being made. Both references are dead once it is unused.
         self.buffer: weakref.ref[Any] | None = None
         self.slot: weakref.ref[Slot] | None = None
 

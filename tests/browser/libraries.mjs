@@ -48,7 +48,7 @@ export function doubling({ AutoModel }, session_options, device = "webgpu") {
   return AutoModel.from_pretrained("doubling", options);
 }
 
-/** LiteRT.js, whose log goes to the console's errors unless it is told where else. */
+/** LiteRT.js. It logs to console.error by default. */
 export async function loadLiteRT() {
   globalThis.Module = { print() {}, printErr() {} };
   const litert = await import("/libraries/litert.mjs");

@@ -1,5 +1,5 @@
 // A Tensor where JavaScript or a library wants an array, a number or a string: its elements, or an error
-// that names the way out.
+// that says what to do instead.
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { describe, test } from "node:test";

@@ -269,7 +269,7 @@ test("this library's tensors break nothing, in all dtypes", async () => {
 });
 
 test("this library's take() breaks nothing", async (context) => {
-  context.mock.method(console, "error", () => {}); // is told of errors of release()
+  context.mock.method(console, "error", () => {}); // errors of release() are reported there
   const consume = async (x, options) => {
     const tensor = take(x, options);
     try {

@@ -621,7 +621,7 @@ export const BREAKS = [
   ]),
   [
     "E2",
-    "a fault that nobody tells of after release()",
+    "a fault that is not reported after release()",
     saying(({ release }) => {
       let [settle, released] = [() => {}, false];
       return {

@@ -79,7 +79,7 @@ function foreign(gpu, fields = {}) {
 }
 
 test("this library's tensors and take() break no rule on a GPU", async (context) => {
-  context.mock.method(console, "error", () => {}); // is told of errors of release()
+  context.mock.method(console, "error", () => {}); // errors of release() are reported there
   const gpu = device();
   const make = ({ dtype, shape, bytes, device }) => {
     const host = Tensor.fromTypedArray(bytes, { dtype, shape });
@@ -260,7 +260,7 @@ async function unread(context, gpu, use) {
   return heard;
 }
 
-test("a fault that went by an exchange, and that nobody reads, is told once", async (context) => {
+test("an exchanged fault that is never read is reported once", async (context) => {
   const gpu = device();
   const x = failing(gpu);
   let taken;

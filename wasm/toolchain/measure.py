@@ -3,7 +3,7 @@
 all that it started had at most. The line also goes to build/suites/NAME.txt.
 
 Memory is what processes do not share (of files, libraries and shared memory), looked at
-every other second; where there is no /proc, only the time is told.
+every other second; without /proc, it prints the time only.
 """
 
 import contextlib

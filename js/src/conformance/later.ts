@@ -109,7 +109,7 @@ async function rightAfter(trial: Trial, subject: Subject): Promise<void> {
   }
 }
 
-/** A hold that nobody has shows in a tensor that outlives its user. */
+/** A tensor that outlives its user reveals a leaked hold. */
 async function nothingLeft(trial: Trial): Promise<void> {
   if (!(await endsWithItsUser(trial, async () => {}))) return;
   const after = async (what: string, use: (subject: Subject) => Promise<unknown>) => {

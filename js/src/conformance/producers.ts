@@ -5,7 +5,7 @@
  * |---|---|
  * | M4 | a name |
  * | S4, T3, E3 | what consumers may do, and must |
- * | E1, E4 | nobody can make another's work fail, or lose the device of a page |
+ * | E1, E4 | a test cannot make foreign work fail, or lose the device of a page |
  * | O3 | a producer that does not wait looks like one that does |
  * | O6, S7, N1 to N3 | what consumers do; tested in consumers.ts |
  * | D2 to D5 | what is not done, and the page's device |

@@ -128,7 +128,7 @@ export async function reentered(trial: Trial): Promise<void> {
     await expect(outer, subject, "O7");
     outer.release();
   }
-  // Whoever lost count of the holds frees the memory with one of them.
+  // A producer that miscounts its holds frees the memory with one of them.
   if (exclusive) return;
   let inner: unknown;
   const request = {

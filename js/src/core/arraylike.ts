@@ -34,9 +34,9 @@ export function toPrimitive(tensor: Tensorlike, hint: string): never {
 }
 
 /**
- * The prototype of `Tensor.prototype`, which is asked for what tensors do not have. A getter `length`
- * would be found by Pyodide, which then takes a tensor for a sequence, and by whatever copies or prints
- * objects with all their getters.
+ * The prototype of `Tensor.prototype`. JavaScript asks it for properties that tensors do not have. A
+ * getter `length` would not do: Pyodide would take a tensor for a sequence, and code that copies or
+ * prints objects with all their getters would throw.
  */
 export const notArray: object = new Proxy(
   {},

@@ -7,7 +7,7 @@ export function tagOf(value: unknown): string {
   return /^GPU|Canvas$/.test(String(name)) ? `[object ${name}]` : tag;
 }
 
-/** A value as text for messages, whatever its own conversion does: a tensor's throws. */
+/** A value as text for messages; its own conversion may throw, as a tensor's does. */
 export function textOf(value: unknown): string {
   try {
     return typeof value === "object" && value !== null ? value.toString() : String(value);

@@ -212,7 +212,7 @@ function tooLarge(record: DeviceRecord, size: number): UnsupportedError {
   );
 }
 
-/** A fresh buffer, all zeros; that it cannot be had is told later. */
+/** A fresh buffer, all zeros. WebGPU reports asynchronously when it cannot make one. */
 function makeBuffer(record: DeviceRecord, size: number, usage: number): BufferRecord {
   // Dawn in Node reports an invalid buffer before createBuffer returns.
   const { troubles } = record;

@@ -1,7 +1,7 @@
 /**
  * Faults travel with the data. WebGPU tells of errors later, and not where they arose: each
  * operation here has error scopes of its own, and what they say stays with the tensors that it
- * wrote. Whoever reads one of those is told, and nobody else.
+ * wrote. Reading one of those raises the fault; other tensors are unaffected.
  */
 import { DeviceError, DeviceLostError } from "../core/errors.js";
 import type { GPUError } from "../core/globals.js";
@@ -54,7 +54,7 @@ export interface Operation {
   readonly what: string;
   /** What it reads. */
   readonly reads?: readonly Extent[];
-  /** What it writes; with `fresh` all of it, so that what was there is of no interest. */
+  /** What it writes; with `fresh` all of it: earlier faults there no longer matter. */
   readonly writes?: readonly Extent[];
   readonly fresh?: boolean;
   /** What else it builds on: the compiling of its shader. */

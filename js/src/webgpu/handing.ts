@@ -41,7 +41,7 @@ async function errorOf(record: DeviceRecord, open: readonly Outcome[]): Promise<
   return fault && told(fault);
 }
 
-/** The consumer raises it from here on, and nobody else needs to. */
+/** From here on only the consumer has to raise it. */
 function told(fault: Fault): Error {
   fault.told = true;
   return fault.error;
@@ -64,9 +64,9 @@ function isReport(outcome: Outcome): outcome is Reported {
 }
 
 /**
- * The elements of a tensor that was taken also have the fault that their producer reports. It is not
- * asked where it is a copy of this library, which has the same record of the buffer: a fault that
- * nobody reads would count as told.
+ * The elements of a tensor that was taken also have the fault that their producer reports. A
+ * producer that is a copy of this library is not asked. It has the same record of the buffer, and
+ * asking would mark a fault as reported that no reader has seen.
  *
  * @throws what `fault` throws
  */

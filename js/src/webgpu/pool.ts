@@ -18,7 +18,7 @@ export class Pool {
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /**
-   * A buffer of exactly this size, with whatever is in it; undefined if none waits.
+   * An idle buffer of exactly this size, with its old contents; undefined if there is none.
    *
    * @param troubles - errors of the device so far: what may not have survived them is destroyed
    */

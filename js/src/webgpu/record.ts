@@ -1,6 +1,6 @@
 /**
  * All that is known about one `GPUBuffer`. The records lie in the state that all copies of this
- * library share, so that a fault or an old byte is known whichever copy, view or exchange the buffer
+ * library share, so faults and old bytes are known to every copy, view and exchange that the buffer
  * comes back by. Nothing else is kept by buffer.
  */
 import type { GPUBuffer } from "../core/globals.js";
@@ -56,7 +56,7 @@ export interface BufferRecord {
   seen: boolean;
   /** Whether it has it now, by an exchange. */
   lent: boolean;
-  /** Whether it may be kept out there for ever, so that only the garbage collector frees it. */
+  /** Whether foreign code may keep it for ever: then only the garbage collector frees it. */
   taken: boolean;
   /** Bytes from the start that may be something else than 0. */
   dirty: number;
@@ -116,14 +116,14 @@ export function agree(record: BufferRecord): BufferRecord {
   return record;
 }
 
-/** Whether the buffer is ours, and nobody else can destroy it who keeps to the protocol. */
+/** Whether we made the buffer, and no code that follows the protocol can destroy it. */
 export function isPrivate({ origin, lent, taken }: BufferRecord): boolean {
   return (origin === "tensors" || origin === "single") && !lent && !taken;
 }
 
 /**
- * Whether the buffer, idle by now, is there and works, as far as is known. Where making it was not
- * watched, or others have had it, any error of the device since then may be for want of it.
+ * Whether an idle buffer is usable, as far as is known. If no error scope watched its creation, or
+ * foreign code has had it, any later error of the device may mean that it is missing.
  */
 export function isSound(record: BufferRecord, now: number): boolean {
   if (record.format !== FORMAT && agree(record).taken) return false;
@@ -172,7 +172,7 @@ export function openOutcomes({ facts, start, end }: Extent): readonly Outcome[] 
   return open;
 }
 
-/** What is known from now on of some bytes, whatever was known before; null: all is well. */
+/** Replaces what is known of some bytes; null: all is well. */
 export function setOutcome({ facts, start, end }: Extent, outcome: Outcome | null): void {
   const { work } = facts;
   if (start >= end || (outcome === null && work.length === 0)) return;
@@ -190,7 +190,7 @@ export function setOutcome({ facts, start, end }: Extent, outcome: Outcome | nul
     parts.splice(at, 0, { start, end, outcome });
   }
   work.splice(first, last - first, ...parts);
-  // Now and then, so that it costs nothing: those that turned out well.
+  // Drops finished work without faults, rarely enough to cost nothing.
   const { length } = work;
   if (length >= 64 && (length & (length - 1)) === 0) {
     facts.work = work.filter((written) => isOpen(written.outcome));
