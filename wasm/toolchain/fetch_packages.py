@@ -47,7 +47,7 @@ CARRIERS = {
     "314.0.0": replace(PYODIDE_314, others={"numpy": NUMPY_314}),
     "314.0.4": PYODIDE_314,
     "314.0.7": replace(PYODIDE_314, others={"numpy": NUMPY_314}),
-    "0.29.4": Carrier(
+    "0.29.5": Carrier(
         "open-webui==0.10.0",
         "open_webui/frontend/pyodide",
         {

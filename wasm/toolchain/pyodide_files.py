@@ -23,7 +23,7 @@ SHA256 = {
     "314.0.7": {
         "pyodide-lock.json": "5dc2fc119108bc148c7457dc86e7675b5c87e1cafd420b9c34c1eaef7b36c010",
     },
-    "0.29.4": {
+    "0.29.5": {
         "pyodide-lock.json": "14d2c2dba101277999e17135e653d8f15389ad1437f53eae213bf0c3cdff723d",
     },
 }
