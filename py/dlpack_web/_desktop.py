@@ -18,7 +18,6 @@ from ._desktop_buffers import (
     check_row_major,
     round_up,
     step_of,
-    taken,
     tensor_over,
 )
 from ._desktop_host import on_host, share
@@ -32,6 +31,7 @@ from ._desktop_state import (
     requested,
     slot_of,
     stats,
+    taken,
 )
 from ._desktop_transfer import read, read_blocking, settle, upload, write
 from ._dtype import DType
@@ -197,7 +197,7 @@ def from_gpu_buffer(
 
 
 def gpu_buffer(tensor: _core.Tensor) -> Any:
-    return taken(tensor)
+    return taken(slot_of(tensor))
 
 
 def is_pooled(tensor: _core.Tensor) -> bool:
@@ -211,8 +211,9 @@ def from_wgpu(buffer: Any) -> tuple[Any, int]:
 
 
 def to_wgpu(tensor: _core.Tensor) -> Any:
-    check_row_major(View(tensor))
-    return taken(tensor)
+    view = View(tensor)
+    check_row_major(view)
+    return taken(view.slot)
 
 
 # --- work ---------------------------------------------------------------------------------

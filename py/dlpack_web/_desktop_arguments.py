@@ -19,7 +19,7 @@ from ._desktop_buffers import (
     round_up,
 )
 from ._desktop_state import Record, Slot
-from ._desktop_work import attempt
+from ._desktop_work import Part, attempt
 from ._dtype import DType
 from ._wgsl import Binding
 
@@ -39,6 +39,10 @@ class Bound:
     back: View | None = None
     #: Whether it cannot be bound where it is: `separate` binds a copy instead.
     aside: bool = False
+
+    def part(self) -> Part:
+        """What is bound."""
+        return Part(self.slot, self.offset, self.offset + self.size)
 
 
 # The scalars of WGSL by DLPack's code and bits of a lane; complex numbers are pairs.

@@ -11,12 +11,13 @@ from ._desktop_state import (
     USAGES,
     Record,
     Slot,
+    faults_of,
     new_handle,
     slot_of,
     slots,
     table,
 )
-from ._desktop_work import attempt, check_usable, operate
+from ._desktop_work import Part, attempt, check_usable, operate
 from ._dtype import DType, dtype_of
 
 
@@ -58,6 +59,11 @@ class View:
         highest ends."""
         return span_of(self.shape, self.strides, self.step, self.start)
 
+    def part(self) -> Part:
+        """The bytes of its elements, and what lies between them."""
+        start, length = self.span()
+        return Part(self.slot, start, start + length)
+
     def capacity(self) -> int:
         """Bytes from element 0 on that are no other tensor's."""
         start, length = self.span()
@@ -70,10 +76,6 @@ class View:
     def owns_words(self) -> bool:
         """Whether whole words of 4 bytes are its own."""
         return self.start % 4 == 0 and round_up(self.nbytes, 4) <= self.capacity()
-
-    def is_whole(self) -> bool:
-        """Whether there are no elements of others in the buffer."""
-        return self.start == 0 and self.size * self.step >= self.slot.used
 
 
 def span_of(
@@ -203,20 +205,17 @@ def adopt(
     padding = rest if rest <= round_up(start + length - byte_offset, 16) else 0
     used = start + prod(shape) * step_of(dtype, False)
     end = max(start + length, byte_offset + padding)
-    slot = Slot(record, buffer, own=False, used=used, end=end, release=release)
+    slot = Slot(
+        record,
+        buffer,
+        own=False,
+        used=used,
+        end=end,
+        release=release,
+        faults=faults_of(buffer),
+    )
     check_usable(record, "taking over a GPUBuffer", [slot])
     return tensor_over(slot, shape, dtype, byte_offset=byte_offset)
-
-
-def taken(tensor: _core.Tensor) -> Any:
-    """The buffer of a tensor, for others, who may keep it: it is never used for another
-    tensor, nor destroyed."""
-    slot = slot_of(tensor)
-    with table():
-        if slot.own:
-            slot.own = False
-            slot.record.taken += 1
-    return slot.buffer
 
 
 # --- checks ---------------------------------------------------------------------------------
@@ -302,9 +301,9 @@ def copy_into(view: View, target: Slot, offset: int) -> None:
         record,
         f"copying {view}",
         calls,
-        reads=[source],
-        writes=[target],
-        fresh=offset == 0 and view.size * view.step >= target.used,
+        reads=[view.part()],
+        writes=[Part(target, offset, offset + view.nbytes)],
+        fresh=True,
     )
 
 

@@ -8,6 +8,7 @@ else when nothing has it any more, or at the end.
 
 import asyncio
 import atexit
+import threading
 import weakref
 
 from . import _core
@@ -44,6 +45,49 @@ class Fault:
     def __del__(self) -> None:
         self.tell()
 
+
+class Faults:
+    """What went wrong with the bytes of one GPUBuffer, for all tensors over it."""
+
+    __slots__ = ("__weakref__", "_found")
+
+    def __init__(self) -> None:
+        # Replaced as a whole: it is read without the lock.
+        self._found: tuple[tuple[int, int, Fault], ...] = ()
+
+    def among(self, start: int, end: int) -> Fault | None:
+        """The first fault of the bytes from `start` to `end`."""
+        for low, high, fault in self._found:
+            if max(low, start) < min(high, end):
+                return fault
+        return None
+
+    def note(self, start: int, end: int, fault: Fault | None) -> None:
+        """These bytes were written, and `fault` went wrong then. What was wrong with them
+        before is over."""
+        if start >= end or (fault is None and not self._found):
+            return
+        with _noting:
+            while True:
+                before = self._found
+                rest = [part for each in before for part in _outside(each, start, end)]
+                after = (*rest, (start, end, fault)) if fault is not None else (*rest,)
+                if before is self._found:  # else a finalizer wrote here meanwhile
+                    self._found = after
+                    return
+
+
+def _outside(
+    piece: tuple[int, int, Fault], start: int, end: int
+) -> list[tuple[int, int, Fault]]:
+    """What is left of a piece without the bytes from `start` to `end`."""
+    low, high, fault = piece
+    rest = (low, min(high, start), fault), (max(low, end), high, fault)
+    return [each for each in rest if each[0] < each[1]]
+
+
+#: While bytes are noted, by one thread at a time.
+_noting = threading.RLock()
 
 _untold: "weakref.WeakSet[Fault]" = weakref.WeakSet()
 

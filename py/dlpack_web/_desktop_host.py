@@ -15,7 +15,7 @@ from typing import Any
 from . import _core, _views, _wgpu
 from ._core import CopyError
 from ._desktop_buffers import View, step_of, tensor_over
-from ._desktop_state import DEFAULT_USAGE, Record, Slot, record_with, table
+from ._desktop_state import DEFAULT_USAGE, Record, Slot, faults_of, record_with, table
 from ._desktop_transfer import settle_blocking
 from ._desktop_work import ask, attempt
 from ._dtype import dtype_of
@@ -75,7 +75,7 @@ def on_host(tensor: _core.Tensor) -> _core.Tensor:
             "that dtype"
         )
     settle_blocking(view.record)
-    ask(view.record, [view.slot.fault])
+    ask(view.record, [view.part().fault()])
     return _core._view(host, view.shape, tensor.strides, int(view.start / view.step))
 
 
@@ -172,7 +172,8 @@ def _make(piece: _Piece, memory: Any) -> Slot:
 
 
 def _slot_of(piece: _Piece, buffer: Any) -> Slot:
-    slot = Slot(piece.record, buffer, own=False, used=piece.nbytes)
+    faults = faults_of(buffer)
+    slot = Slot(piece.record, buffer, own=False, used=piece.nbytes, faults=faults)
     slot.hosts = {}
     piece.slot = weakref.ref(slot)
     return slot

@@ -197,7 +197,7 @@ class Kernel:
         written = [one for one in bound if one.written]
         for one in written:
             one.slot.filled = max(one.slot.filled, one.offset + one.size)
-        targets = [one.back.slot if one.back else one.slot for one in written]
+        targets = [one.back.part() if one.back else one.part() for one in written]
 
         def calls() -> None:
             encoder = gpu.create_command_encoder()
@@ -217,12 +217,13 @@ class Kernel:
             record,
             what,
             calls,
-            reads=[one.slot for one in bound],
+            reads=[one.part() for one in bound],
             writes=targets,
             after=self._fault,
             label=self._label,
         )
-        return next((slot.fault for slot in targets if slot.fault), None)
+        faults = (part.fault() for part in targets)
+        return next((fault for fault in faults if fault is not None), None)
 
     def _group(self, bound: Sequence[Bound]) -> Any:
         key = tuple((one.slot.buffer, one.offset, one.size) for one in bound)

@@ -13,9 +13,10 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from queue import SimpleQueue
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 from . import _core, _wgpu
-from ._desktop_faults import Fault
+from ._desktop_faults import Faults
 
 # GPUBufferUsage
 MAP_READ, COPY_SRC, COPY_DST, UNIFORM, STORAGE = 1, 4, 8, 64, 128
@@ -138,7 +139,7 @@ class Slot:
     """A GPUBuffer under tensors."""
 
     __slots__ = (
-        *("buffer", "record", "own", "used", "end", "filled", "release", "fault"),
+        *("buffer", "record", "own", "used", "end", "filled", "release", "faults"),
         "hosts",
         "__weakref__",
     )
@@ -153,6 +154,7 @@ class Slot:
         end: int | None = None,
         filled: int = 0,
         release: Callable[[], Any] | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self.record, self.buffer, self.own = record, buffer, own
         #: Bytes from the start that elements of the whole tensor lie in, not whole where
@@ -163,11 +165,40 @@ class Slot:
         #: Bytes from the start that may be something else than 0, of a buffer of ours.
         self.filled = filled
         self.release = release
-        #: What went wrong with the elements.
-        self.fault: Fault | None = None
+        self.faults = Faults() if faults is None else faults
         #: Of a buffer over host memory: the CPU tensors over it, by packed dtype and
         #: whether it is padded.
         self.hosts: dict[tuple[int, bool], _core.Tensor] | None = None
+
+
+#: Those of buffers that others have, and may bring back.
+_faults: WeakKeyDictionary[Any, ref[Faults]] = WeakKeyDictionary()
+#: Those of our own among these, which are not over when the last tensor is gone.
+_kept: WeakKeyDictionary[Any, Faults] = WeakKeyDictionary()
+
+
+def faults_of(buffer: Any) -> Faults:
+    """Those of somebody's buffer, the same for all tensors over it."""
+    with table():
+        kept = _faults.get(buffer)
+        found = None if kept is None else kept()
+        if found is None:
+            found = Faults()
+            _faults[buffer] = ref(found)
+        return found
+
+
+def taken(slot: Slot) -> Any:
+    """The buffer of a slot, for others, who may keep it: it is never used for another
+    tensor, nor destroyed."""
+    with table():
+        if slot.own:
+            slot.own = False
+            slot.record.taken += 1
+        if slot.buffer not in _faults:
+            _faults[slot.buffer] = ref(slot.faults)
+            _kept[slot.buffer] = slot.faults
+    return slot.buffer
 
 
 records: list[Record] = []

@@ -23,8 +23,8 @@ from ._desktop_buffers import (
     step_of,
     tensor_over,
 )
-from ._desktop_state import COPY_DST, MAP_READ, Record, Slot, record_with, table
-from ._desktop_work import ask, attempt, check_usable, operate
+from ._desktop_state import COPY_DST, MAP_READ, Record, record_with, table
+from ._desktop_work import Part, ask, attempt, check_usable, operate
 from ._dtype import DType, can_convert, dtype_of
 
 # C packs every piece into the same memory.
@@ -39,8 +39,9 @@ def upload(tensor: _core.Tensor, device_id: int, dtype: DType) -> _core.Tensor:
     padded = tensor.padded and dtype == dtype_of(tensor._dtype)
     step = step_of(dtype, padded)
     used = prod(tensor.shape) * step
-    slot = allocate(record, round_up(used, 1), used=used)
-    _fill(slot, 0, tensor, dtype, whole=True)
+    nbytes = round_up(used, 1)
+    slot = allocate(record, nbytes, used=used)
+    _fill(Part(slot, 0, nbytes), tensor, dtype)
     return tensor_over(slot, tensor.shape, dtype, padded)
 
 
@@ -77,7 +78,7 @@ def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
                 pass
     end = view.start + round_up(view.nbytes, 4)
     view.slot.filled = max(view.slot.filled, end)
-    _fill(view.slot, view.start, source, view.dtype, whole=view.is_whole())
+    _fill(view.part(), source, view.dtype)
 
 
 def _write_from_gpu(view: View, source: View) -> None:
@@ -100,21 +101,19 @@ def _write_from_gpu(view: View, source: View) -> None:
     copy_into(View(copied), view.slot, view.start)
 
 
-def _fill(
-    slot: Slot, offset: int, tensor: _core.Tensor, dtype: DType, *, whole: bool
-) -> None:
-    record = slot.record
-    nbytes = round_up(prod(tensor.shape) * step_of(dtype, tensor.padded), 1)
+def _fill(part: Part, tensor: _core.Tensor, dtype: DType) -> None:
+    slot, start, end = part
+    record, nbytes = slot.record, end - start
     if nbytes == 0:
         return
 
     def calls() -> None:
-        at = offset
+        at = start
         for memory in _elements(tensor, dtype):
             _write_bytes(record, slot.buffer, at, memory)
             at += memory.nbytes
 
-    operate(record, f"uploading {dtype}", calls, writes=[slot], fresh=whole)
+    operate(record, f"uploading {dtype}", calls, writes=[part], fresh=True)
     record.count("up", nbytes)
 
 
@@ -232,7 +231,7 @@ class _Batch:
     def submit(self) -> None:
         """Submits all copies, and begins to map what they go to."""
         record, gpu = self.record, self.record.gpu
-        faults = [piece.view.slot.fault for piece in self.pieces]
+        faults = [piece.view.part().fault() for piece in self.pieces]
         ask(record, faults)
         if self.bytes == 0:
             return

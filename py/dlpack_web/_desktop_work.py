@@ -1,11 +1,22 @@
 """Work for a device, in steps that each keep what goes wrong where it belongs."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _core, _wgpu
 from ._desktop_faults import Fault
 from ._desktop_state import Record, Slot
+
+
+class Part(NamedTuple):
+    """Bytes of a buffer."""
+
+    slot: Slot
+    start: int
+    end: int
+
+    def fault(self) -> Fault | None:
+        return self.slot.faults.among(self.start, self.end)
 
 
 def attempt(record: Record, what: str, calls: Callable[[], Any]) -> Any:
@@ -47,23 +58,23 @@ def operate(
     what: str,
     calls: Callable[[], Any],
     *,
-    reads: Iterable[Slot] = (),
-    writes: Iterable[Slot] = (),
+    reads: Iterable[Part] = (),
+    writes: Iterable[Part] = (),
     fresh: bool = False,
     after: Fault | None = None,
     label: str | None = None,
 ) -> None:
-    """Runs calls of WebGPU that submit, and keeps what goes wrong with the slots that they
-    write.
+    """Runs calls of WebGPU that submit, and keeps what goes wrong with the bytes that
+    they write.
 
-    fresh: all elements of these are written, so that what was there is of no interest.
+    fresh: all of these are written, so that what was there is of no interest.
     after: a fault that this builds on; it is not run then, nor where what it reads is
     faulty. label: of a kernel.
     """
     reads, writes = tuple(reads), tuple(writes)
     record.check_alive()
-    check_usable(record, what, {*reads, *writes})
-    inherited = [slot.fault for slot in (*reads, *(() if fresh else writes))]
+    check_usable(record, what, {part.slot for part in (*reads, *writes)})
+    inherited = [part.fault() for part in (*reads, *(() if fresh else writes))]
     fault = next((each for each in (after, *inherited) if each is not None), None)
     if fault is None:
         try:
@@ -75,8 +86,8 @@ def operate(
             why = _wgpu.reason(_wgpu.without_frames(error))
             text = f"{what} failed on {record}: {why}"
             fault = Fault(text, label)
-    for slot in writes:
-        slot.fault = fault
+    for slot, start, end in writes:
+        slot.faults.note(start, end, fault)
 
 
 def ask(record: Record, faults: Iterable[Fault | None]) -> None:

@@ -111,6 +111,39 @@ async def test_faults_are_handed_on_and_written_over():
             assert (await caught(view.to_host())).label == "origin"
 
 
+async def test_a_fault_belongs_to_bytes():
+    """Views of other elements are sound; a write mends what it covers, and no more."""
+    with on_gpu(192) as whole, whole[64:128] as bad, whole[128:] as sound:
+        kernel_of("wrong", label="middle")(bad, workgroups=64)
+        kernel_of("5")(sound, workgroups=64)
+        assert (await sound.to_host()).tolist() == [5] * 64
+        assert (await caught(whole.to_host())).label == "middle"
+        with whole[64:96] as half, whole[96:128] as other, whole[:64] as first:
+            half.write(np.arange(32, dtype="f4"))
+            assert (await half.to_host()).tolist() == list(range(32))
+            assert not (await first.to_host()).any()
+            assert (await caught(other.to_host())).label == "middle"
+            assert (await caught(bad.to_host())).label == "middle"
+        whole.write(np.ones(192, "f4"))
+        assert (await bad.to_host()).tolist() == [1] * 64
+
+
+async def test_a_fault_comes_along_with_the_buffer():
+    """To all tensors over it, those that are made later too, and back."""
+    bad = on_gpu(64)
+    again = dlw.from_gpu_buffer(bad.gpu_buffer, 32, "float32", device="webgpu")
+    kernel_of("wrong", label="first")(bad, workgroups=64)
+    assert (await caught(again.to_host())).label == "first"
+    buffer = bad.gpu_buffer
+    again.write(np.zeros(32, "f4"))
+    assert (await again.to_host()).tolist() == [0] * 32
+    assert (await caught(bad.to_host())).label == "first"
+    bad.release()
+    again.release()
+    with dlw.from_gpu_buffer(buffer, 64, "float32", device="webgpu") as late:
+        assert (await caught(late.to_host())).label == "first"
+
+
 async def test_timing_a_bad_kernel_raises(gpu_features):
     kernel = kernel_of("wrong", label="timed")
     with on_gpu() as tensor:
