@@ -77,7 +77,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 .PHONY: address pack-docs publish-site social-preview release release-check where-it-runs
 .PHONY: docs test-docs onnx-table test-onnxruntime
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
-.PHONY: test-native test-asan test-leaks test-js test-package test-browser test-lite
+.PHONY: test-native test-asan test-leaks test-js test-package test-browser test-in-pyodide test-lite
 # What goes into the kit, beside what is built.
 KIT_FILES = $(shell find tests -name '*.mjs' -o -name '*.py' -o -name '*.json') \
   tests/kit/run.sh tests/kit/README.txt js/EXCHANGE.md web/counters.mjs
@@ -96,15 +96,15 @@ demo: $(NEEDS_$(PAGE)) site chromium ## Use: NumPy -> JS -> GPU -> NumPy in head
 
 # Two at a time, the longest first. What they need comes before (READY), or make would start
 # those first that wait for nothing.
-test: ## Test: the tests, but for those of notebooks and other browsers
+test: ## Test: the tests, but for sanitizers, notebooks and other browsers
 	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
-	$(MAKE) --no-print-directory -j2 $(ASAN) $(NATIVE) $(NEEDS_chain) $(NEEDS_arrow) $(LIBRARIES) \
+	$(MAKE) --no-print-directory -j2 $(NATIVE) $(NEEDS_chain) $(NEEDS_arrow) $(LIBRARIES) \
 	  $(PYPI_WHEELS) $(PATCHED) $(EXAMPLE) $(DAWN) package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
-	  test-asan test-browser test-native test-js test-package
+	  test-browser test-in-pyodide test-package test-js test-native
 
 test-all: export WHOLE := 1
-test-all: test test-desktop test-dawn test-pyodides test-live test-onnxruntime test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
+test-all: test test-asan test-desktop test-dawn test-pyodides test-live test-onnxruntime test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
 
 serve: $(LITE) $(NEEDS_arrow) docs ## Use: the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
 	@$(PYTHON_BIN)/python web/serve.py --port 8000 $(if $(OUTSIDE),--outside)
@@ -243,10 +243,15 @@ test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Nex
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/nextjs.py \
 	  tests/package/runtimes.py
 
-test-browser: $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) site chromium) ## Test: pages, Pyodide and WebGPU in Chromium
-	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_live.py \
-	  --ignore tests/browser/test_onnxruntime.py --ignore tests/browser/test_array_libraries.py \
-	  --ignore tests/browser/test_pyodides.py
+# In test-all test-browser runs what test-in-pyodide else runs beside it: one run counts the cases.
+IN_PYODIDE := $(addprefix tests/browser/test_,in_pyodide.py webgpu.py)
+
+test-browser: $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) site chromium) ## Test: pages, adapters and libraries in Chromium
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser $(addprefix --ignore tests/browser/test_,\
+	  live.py onnxruntime.py array_libraries.py pyodides.py) $(if $(WHOLE),,$(IN_PYODIDE:%=--ignore %))
+
+test-in-pyodide: $(if $(READY),,$(PYPI_WHEELS) $(EXAMPLE) site chromium) ## Test: the native tests and WebGPU in Pyodide, in Chromium
+	$(if $(WHOLE),,$(SUITE) $(PYTHON_BIN)/python -m pytest $(IN_PYODIDE))
 
 # What we use of Pyodide's inside, in the versions that hosts bring (minutes).
 test-pyodides: $(MORE_PYODIDES) site chromium ## Test: imports, exchange, waiting, interrupts in other versions of Pyodide
