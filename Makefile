@@ -75,7 +75,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
 .PHONY: address pack-docs publish-site social-preview release release-check where-it-runs
-.PHONY: docs test-docs onnx-table test-onnxruntime
+.PHONY: docs test-docs onnx-table array-tables test-onnxruntime
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-in-pyodide test-lite
 # What goes into the kit, beside what is built.
@@ -174,6 +174,9 @@ asan: $(ASAN) ## Build: the same under AddressSanitizer and UndefinedBehaviorSan
 # The tests that onnx itself has, of single operators: minutes, so the suites run a sample of them.
 onnx-table: $(NODES) $(LIBRARIES) site chromium ## Tend: tests/interop/ONNX.md, of the node tests of ONNX, natively and in a page (6 minutes)
 	@$(PYTHON_BIN)/python tests/models/node_table.py
+
+array-tables: $(NATIVE) ## Tend: the tables of web/docs/reference/arrays.md: Tensor beside ndarray and the array API
+	@$(PYTHON_BIN)/python tests/native/attributes.py
 
 # Those that the others follow (-c) come first. Old NumPys have no versions for all Pythons.
 locks: build/locks/.done ## Tend: requirements/*.txt anew from requirements/*.in, with the hashes of all files

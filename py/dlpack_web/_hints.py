@@ -57,19 +57,26 @@ _ATTRIBUTES = {
     "element_size": "use t.itemsize",
     "dim": "use t.ndim",
     "stride": "use t.strides, which count elements",
+    "newbyteorder": "use np.asarray(t), whose elements are native-endian, as DLPack's",
+    # Where libraries look for it, a Tensor is no array of the array API.
+    "__array_namespace__": "a Tensor does no arithmetic; use np.asarray(t)",
 }
 # What ndarrays have that is neither a view nor arithmetic.
 _OF_ARRAYS = {
     *(
         "base",
         "byteswap",
+        "choose",
+        "compress",
         "ctypes",
         "diagonal",
         "dump",
         "dumps",
         "flags",
         "flat",
+        "getfield",
         "imag",
+        "itemset",
     ),
     *(
         "partition",
@@ -77,6 +84,8 @@ _OF_ARRAYS = {
         "real",
         "resize",
         "searchsorted",
+        "setfield",
+        "setflags",
         "take",
         "tofile",
         "tostring",
@@ -97,7 +106,7 @@ _ARITHMETIC = {
         "all",
     ),
     *("dot", "round", "clip", "sort", "cumsum", "fill", "repeat", "nonzero", "abs"),
-    *("argsort", "conj", "cumprod", "ptp", "trace"),
+    *("argpartition", "argsort", "conj", "conjugate", "cumprod", "ptp", "trace"),
 }
 _SCALARS = (bool, int, float, complex)
 
@@ -236,6 +245,10 @@ NAMES = (
         "NumPy's, and dlw.from_dlpack(x); dlw.empty(shape) is memory to write to",
     )
     | dict.fromkeys(
+        ("empty_like", "zeros_like", "ones_like", "full_like"),
+        "dlw.empty(t.shape, t.dtype, device=t.device), which is memory to write to",
+    )
+    | dict.fromkeys(
         ("array", "tensor", "as_tensor", "Array", "ndarray"),
         "dlw.from_dlpack(np.array(x))",
     )
@@ -253,6 +266,10 @@ NAMES = (
         "to_numpy": "t.numpy()",
         "asnumpy": "t.numpy(), or await t.to_host()",
         "to_device": "t.to_device(device)",
+        "reshape": "t.reshape(shape), a view",
+        "permute_dims": "t.permute_dims(axes), a view",
+        "astype": "t.to_device(device, dtype=...), which converts on the way; else "
+        "np.asarray(t).astype",
         "device": "dlw.Device, or a name: 'cpu', 'webgpu', 'webgpu:0'",
         "dtype": "dlw.DType, or a name: 'float32'",
         "from_wgpu_buffer": "dlw.webgpu.from_wgpu",
