@@ -11,6 +11,7 @@ SHELL := /bin/bash
 PAGE ?= demo
 SECONDS ?= 60
 MINUTES ?= 10
+ROOM ?=
 TOOLCHAIN := wasm/toolchain
 PYTHON_BIN := build/venv/bin
 NODE_BIN := node_modules/.bin
@@ -73,7 +74,7 @@ PY_FILES := $(filter-out $(NATIVE) $(BRIDGE),$(wildcard py/dlpack_web/*.*))
 TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
 JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
-.PHONY: help demo test serve lite bench check fix locks wheel package native asan clean
+.PHONY: help quick demo test serve lite bench check fix locks wheel package native asan clean
 .PHONY: address pack-docs publish-site social-preview release release-check where-it-runs
 .PHONY: docs test-docs onnx-table array-tables test-onnxruntime
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
@@ -93,6 +94,9 @@ help: ## Use: this list
 
 demo: $(NEEDS_$(PAGE)) site chromium ## Use: NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
 	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
+
+quick: $(VENV) ## Test: the tests of the rooms that changed since main, in a minute (ROOM=webgpu: one by name)
+	@$(PYTHON_BIN)/python $(TOOLCHAIN)/quick.py $(ROOM)
 
 # Two at a time, the longest first. What they need comes before (READY), or make would start
 # those first that wait for nothing.
