@@ -21,10 +21,14 @@ from playwright.sync_api import (
     BrowserContext,
     Page,
     Playwright,
+    expect,
     sync_playwright,
 )
 from playwright.sync_api import Error as PlaywrightError
 
+# How long anything in a page may take: a guard against what never comes, and no measurement.
+# A software GPU on a busy machine takes a minute for what else takes a second.
+PATIENT_S = 300
 FLAGS = (
     "--no-sandbox",  # containers and CI run as root
     "--enable-unsafe-webgpu",
@@ -172,6 +176,7 @@ def launch(playwright: Playwright, extra: Sequence[str]) -> Browser:
 @contextmanager
 def open_browser(extra: Sequence[str] = ()) -> Iterator[Browser]:
     """A running browser, closed on the way out; `extra` are further flags of Chromium."""
+    expect.set_options(timeout=1000 * PATIENT_S)
     with sync_playwright() as playwright:
         try:
             browser = launch(playwright, extra)
@@ -220,6 +225,7 @@ def open_page(
     """A fresh page in a context of its own; `options` go to Browser.new_context."""
     context = browser.new_context(**options)  # type: ignore[arg-type]
     try:
+        context.set_default_timeout(1000 * PATIENT_S)
         watch = Watch(origin)
         watch.attach(context)
         yield context.new_page(), watch
@@ -227,7 +233,7 @@ def open_page(
         context.close()
 
 
-def await_result(page: Page, timeout_s: float) -> dict[str, object]:
+def await_result(page: Page, timeout_s: float = PATIENT_S) -> dict[str, object]:
     """What the page publishes (web/support.mjs); TimeoutError if it does not."""
     # A promise instead of wait_for_function, which would need `unsafe-eval`.
     result = page.evaluate(

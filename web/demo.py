@@ -22,8 +22,6 @@ from browser import BrowserMissingError, await_result, open_browser, open_page
 from notebooks import LITE, failed, run_notebook
 from serve import ROOT, SITE, Server
 
-TIMEOUT_S = 180
-
 
 def address(name: str) -> str:
     """Where a page of the site is: a file, or a folder."""
@@ -39,7 +37,7 @@ def run_page(name: str, url: str, screenshot: Path) -> dict[str, object]:
     ):
         page.goto(f"{url}{address(name)}?auto")
         try:
-            result = await_result(page, TIMEOUT_S)
+            result = await_result(page)
         except TimeoutError as error:
             result = {"page": name, "ok": False, "error": str(error)}
         page.screenshot(path=screenshot, full_page=True)

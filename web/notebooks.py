@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 LITE = ROOT / "build" / "lite" / "site"
-TIMEOUT_S = 150
+TIMEOUT_S = 600
 
 RUN_ALL = """async (seconds) => {
   const { commands, shell } = globalThis.jupyterapp;
@@ -29,7 +29,7 @@ RUN_ALL = """async (seconds) => {
 def run_notebook(page: Page, url: str, name: str) -> list[dict[str, Any]]:
     """Open a notebook and run all of it; its code cells with their outputs."""
     page.goto(f"{url}notebooks/index.html?path={name}")
-    page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
+    page.wait_for_selector(".jp-Notebook .jp-CodeCell")
     page.wait_for_function("() => Boolean(globalThis.jupyterapp)")
     cells: list[dict[str, Any]] = page.evaluate(RUN_ALL, TIMEOUT_S)
     return cells

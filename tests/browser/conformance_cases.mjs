@@ -20,7 +20,7 @@ function ourDevice() {
 }
 
 /** A software GPU may have much to do. */
-const PATIENCE = { timeoutMs: 20_000 };
+const PATIENCE = { timeoutMs: 120_000 };
 const broken = ({ rules }) =>
   rules.filter((rule) => !rule.ok).map(({ id, message }) => `${id} ${message}`);
 const tested = ({ rules }) => rules.filter((rule) => !rule.skipped).map(({ id }) => id);

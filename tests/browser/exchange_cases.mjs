@@ -182,7 +182,7 @@ export async function who_waits_gets_tensors_from_wherever_they_are(context) {
   x.release();
   await throws(() => x[EXCHANGE_ASYNC]({ device: null }), "ReleasedError", /released/);
   // What was given up is read to its end, and then let go of.
-  for (let i = 0; i < 200 && context.library.liveTensors() >= live; i++) {
+  for (let i = 0; i < 6000 && context.library.liveTensors() >= live; i++) {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   equal(context.library.liveTensors(), live - 1);

@@ -39,7 +39,7 @@ def buffer_of(device, values):
 
 async def settled(before):
     """Waits for both garbage collectors, and for what the GPU has still to do."""
-    for _ in range(100):
+    for _ in range(3000):
         collect()
         await asyncio.sleep(0.02)
         if live() == before:

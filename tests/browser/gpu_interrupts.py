@@ -157,8 +157,8 @@ def held():
 
 
 async def settled(before):
-    """What is held, once nothing is under way any more; at most 2 s later."""
-    for _ in range(200):
+    """What is held, once nothing is under way any more; at most a minute later."""
+    for _ in range(6000):
         if held() == before:
             break
         await asyncio.sleep(0.01)

@@ -5,25 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from time import monotonic
 
 import pytest
-from browser import Watch, await_result, is_firefox, open_page
+from browser import PATIENT_S, Watch, await_result, is_firefox, open_page
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 from serve import Server
 
 KERNELS = Path(__file__).resolve().parents[2] / "web" / "kernels"
-START_MS = 90_000
-SOON_MS = 30_000
 
 
 def colours(page: Page) -> int:
-    """How many different colours the middle of the screen has."""
+    """How many different colours the middle of the screen has now."""
     png = page.locator("#canvas").screenshot()
     shown = Image.open(BytesIO(png)).convert("RGB")
     width, height = shown.size
     middle = shown.crop((width // 8, height // 8, width * 7 // 8, height * 7 // 8))
     return len(middle.getcolors(width * height) or [])
+
+
+def comes_to(page: Page, least: int, most: int = 1 << 24) -> None:
+    """Wait until the screen has so many colours: the frames before may be of another program,
+    or too few for one that begins with a plain picture."""
+    end = monotonic() + PATIENT_S
+    while not least <= (found := colours(page)) <= most:
+        assert monotonic() < end, f"the screen has {found} colours"
 
 
 def complaints(watch: Watch) -> list[str]:
@@ -45,27 +52,25 @@ class Live:
         """Write a program; its kernels are on the screen afterwards."""
         before = self.taken()
         self.page.fill("#program", text)
-        self.page.wait_for_selector(
-            f"#canvas[data-took='{before + 1}']", timeout=SOON_MS
-        )
+        self.page.wait_for_selector(f"#canvas[data-took='{before + 1}']")
 
     def broken(self, text: str) -> str:
         """Write a program that does not work; what the page says."""
         self.page.fill("#program", text)
-        self.page.wait_for_selector("#program[aria-invalid]", timeout=SOON_MS)
+        self.page.wait_for_selector("#program[aria-invalid]")
         self.goes_on()
         return self.page.inner_text("#fault")
 
     def goes_on(self, frames: int = 3) -> None:
         """Wait for more frames."""
         self.page.evaluate(
-            """(more) => new Promise((resolve, reject) => {
+            """([more, ms]) => new Promise((resolve, reject) => {
               const begin = live.shown();
               const timer = setInterval(() => live.shown() >= begin + more && done(resolve), 20);
-              const late = setTimeout(() => done(() => reject(new Error("no frames"))), 20000);
+              const late = setTimeout(() => done(() => reject(new Error("no frames"))), ms);
               const done = (then) => (clearInterval(timer), clearTimeout(late), then());
             })""",
-            frames,
+            [frames, 1000 * PATIENT_S],
         )
 
 
@@ -73,7 +78,7 @@ class Live:
 def live(browser: Browser, server: Server) -> Iterator[Live]:
     with open_page(browser, server.url) as (page, watch):
         page.goto(server.url)
-        page.wait_for_selector("#canvas[data-by=python]", timeout=START_MS)
+        page.wait_for_selector("#canvas[data-by=python]")
         yield Live(page, watch)
         assert complaints(watch) == []
 
@@ -87,14 +92,14 @@ def test_frames_come_without_a_copy_and_as_the_usual_way_computes_them(
 ) -> None:
     with open_page(browser, server.url) as (page, watch):
         page.goto(f"{server.url}live.html#auto")
-        result = await_result(page, 120)
+        result = await_result(page)
         assert result["ok"], result
         assert result["frames"] >= 120
         assert result["copies_per_frame"] == result["map_async"] == 0
         assert result["first_frame_ms"] < result["python_frame_ms"]
         ours, usual = result["comparison"]["ours"], result["comparison"]["usual"]
         assert (ours["copies"], ours["bytes"], usual["copies"]) == (0, 0, 4)
-        assert colours(page) > 100
+        comes_to(page, 100)
         assert complaints(watch) == []
 
 
@@ -103,18 +108,16 @@ def test_programs_of_the_gallery_run(file: str, live: Live) -> None:
     live.run(program(file))
     live.goes_on()
     assert live.page.inner_text("#fault") == ""
-    assert colours(live.page) > 50
+    comes_to(live.page, 50)
 
 
 def test_sliders_are_bound_to_uniforms(live: Live) -> None:
     live.run(program("edges.py"))
     slider = live.page.get_by_label("strength")
     slider.fill("0")  # nothing is left of the edges
-    live.goes_on()
-    assert colours(live.page) == 1
+    comes_to(live.page, 1, most=1)
     slider.fill("2")
-    live.goes_on()
-    assert colours(live.page) > 50
+    comes_to(live.page, 50)
 
 
 def test_wgsl_that_does_not_compile_is_told_at_its_line(live: Live) -> None:
@@ -167,7 +170,7 @@ def test_python_that_does_not_work_leaves_the_program_before(
 ) -> None:
     live.run(program("edges.py"))
     assert said in live.broken(text)
-    assert colours(live.page) > 50
+    comes_to(live.page, 50)
 
 
 # A track that is stopped says nothing; that of a camera that went does.
@@ -196,15 +199,15 @@ def test_the_camera_is_shown_and_its_end_is_told(
         if is_firefox():
             pytest.skip("its questions cannot be answered from here")
         page.goto(server.url)
-        page.wait_for_selector("#canvas[data-took='1']", timeout=START_MS)
+        page.wait_for_selector("#canvas[data-took='1']")
         page.select_option("#source", "camera")
         page.wait_for_selector("#source-status:has-text('Frames of the camera')")
         live = Live(page, watch)
         live.goes_on()
-        assert colours(page) > 5
+        comes_to(page, 5)
         page.evaluate(UNPLUG)
         told = "#source-status:has-text('unplugged')"
-        page.wait_for_selector(told, timeout=SOON_MS)
+        page.wait_for_selector(told)
         assert page.input_value("#source") == "animation"
         live.goes_on()
         assert complaints(watch) == []
@@ -231,7 +234,7 @@ def test_without_a_camera_the_page_says_why(name: str, said: str, live: Live) ->
 def test_a_video_is_recorded_and_played(live: Live) -> None:
     live.page.select_option("#source", "clip")
     told = "#source-status:has-text('recorded here as a video')"
-    live.page.wait_for_selector(told, timeout=SOON_MS)
+    live.page.wait_for_selector(told)
     assert live.page.locator("#input video").count() == 1
     live.goes_on()
     live.page.select_option("#source", "animation")
@@ -241,7 +244,7 @@ def test_a_video_is_recorded_and_played(live: Live) -> None:
 def test_a_file_that_is_no_video_is_told(live: Live) -> None:
     live.page.set_input_files("#file", KERNELS / "edges.py")
     told = "#source-status:has-text('edges.py is no video')"
-    live.page.wait_for_selector(told, timeout=SOON_MS)
+    live.page.wait_for_selector(told)
     live.goes_on()
 
 
@@ -251,19 +254,21 @@ def test_a_file_that_is_no_video_is_told(live: Live) -> None:
 def test_a_lost_device_is_asked_for_again(live: Live) -> None:
     live.run(program("reaction.py"))
     live.page.evaluate("live.player.device.destroy()")
-    live.page.wait_for_selector("#status:has-text('is back')", timeout=SOON_MS)
+    live.page.wait_for_selector("#status:has-text('is back')")
     live.goes_on()
-    assert colours(live.page) > 50
+    comes_to(live.page, 50)
 
 
 def test_pausing_by_keyboard(live: Live) -> None:
     live.page.focus("#pause")
     live.page.keyboard.press("Space")
     expect(live.page.locator("#pause")).to_have_text("Play")
-    live.page.wait_for_timeout(300)
-    before = live.page.evaluate("live.shown()")
-    live.page.wait_for_timeout(300)
-    assert live.page.evaluate("live.shown()") == before
+    paused = now = live.page.evaluate("live.shown()")
+    before = -1
+    while now != before:
+        live.page.wait_for_timeout(300)
+        before, now = now, live.page.evaluate("live.shown()")
+        assert now <= paused + 3, "more than the frames that were under way"
     live.page.keyboard.press("Space")
     live.goes_on()
 
@@ -274,9 +279,9 @@ def test_reduced_motion_begins_with_a_still(browser: Browser, server: Server) ->
     with open_page(browser, server.url, **options) as (page, watch):
         page.route("**/pyodide/pyodide.*", lambda route: route.abort())
         page.goto(server.url)
-        page.wait_for_selector("#canvas[data-took='1']", timeout=START_MS)
+        page.wait_for_selector("#canvas[data-took='1']")
         expect(page.locator("#pause")).to_have_text("Play")
-        assert colours(page) > 50
+        comes_to(page, 50)
         page.wait_for_timeout(300)
         assert page.evaluate("live.shown()") <= 2
         page.click("#pause")
@@ -291,4 +296,4 @@ def test_without_python_the_frames_go_on(browser: Browser, server: Server) -> No
         Live(page, watch).goes_on()
         bad = program("edges.py").replace("let y = i32", "let y = wrong")
         page.fill("#program", bad)
-        page.wait_for_selector("#fault:has-text('compiling kernel')", timeout=SOON_MS)
+        page.wait_for_selector("#fault:has-text('compiling kernel')")

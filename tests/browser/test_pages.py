@@ -81,7 +81,7 @@ def test_demo_runs_again_on_request(browser: Browser, server: Server) -> None:
         first = open_and_run(page, "demo", server)
         page.evaluate("globalThis.__result = undefined")
         page.click("#run")
-        second = await_result(page, 120)
+        second = await_result(page)
         assert second["ok"], second
         assert [s["copies"] for s in second["steps"]] == [
             s["copies"] for s in first["steps"]
@@ -219,7 +219,7 @@ def test_arrow_counts_a_column_by_one_copy(browser: Browser, server: Server) -> 
     with open_page(browser, server.url) as (page, watch):
         page.goto(f"{server.url}arrow.html")
         page.click("#run")
-        result = await_result(page, 120)
+        result = await_result(page)
         assert result["ok"], result
         steps = {step["name"]: step for step in result["steps"]}
         copies = {name: step["copies"] for name, step in steps.items()}
@@ -233,14 +233,14 @@ def test_arrow_counts_a_column_by_one_copy(browser: Browser, server: Server) -> 
 
         page.evaluate("globalThis.__result = undefined")
         page.select_option("#column", "wind")  # which runs by itself now
-        result = await_result(page, 60)
+        result = await_result(page)
         assert result["ok"], result
         assert (result["column"], result["nulls"]) == ("wind", 0)
         assert "which are null, to GPU" not in [s["name"] for s in result["steps"]]
 
         page.evaluate("globalThis.__result = undefined")
         page.select_option("#coarseness", "4")
-        result = await_result(page, 60)
+        result = await_result(page)
         assert (result["ok"], result["bins"]) == (True, 32), result
         assert_clean(watch)
 
@@ -282,7 +282,7 @@ def test_page_reads_a_digit_of_ones_own(
         page.click("#read-own")
         page.wait_for_selector("#own:has-text('empty')")
         page.click("#samples button:text-is('3')")  # by keyboard, too: it is a button
-        page.wait_for_selector("#own[data-read='3']", timeout=90_000)
+        page.wait_for_selector("#own[data-read='3']")
         page.click("#clear")
         x, y, width, height = page.locator("#pad").bounding_box().values()  # type: ignore[union-attr]
         middle = x + width / 2
@@ -290,7 +290,7 @@ def test_page_reads_a_digit_of_ones_own(
         page.mouse.down()
         page.mouse.move(middle, y + 0.85 * height, steps=8)
         page.mouse.up()
-        page.wait_for_selector("#own[data-read='1']", timeout=30_000)
+        page.wait_for_selector("#own[data-read='1']")
         assert_clean(watch)
 
 
@@ -311,7 +311,7 @@ def test_a_click_is_heard_while_webgpu_is_looked_for(
 
 def open_and_run(page: Page, name: str, server: Server) -> dict:
     page.goto(f"{server.url}{name}.html#auto")
-    return await_result(page, 120)
+    return await_result(page)
 
 
 def assert_clean(watch: Watch) -> None:
@@ -327,7 +327,7 @@ def test_authors_page_judges_what_the_reader_types(
 
         def broken(name: str) -> list[str]:
             page.click(f"#breaks button:text-is('{name}')")
-            page.wait_for_selector("#verdict[data-running=false]", timeout=15_000)
+            page.wait_for_selector("#verdict[data-running=false]")
             found = page.locator("#rules [data-state=broken]")
             return [str(each.get_attribute("data-rule")) for each in found.all()]
 

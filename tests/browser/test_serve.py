@@ -184,7 +184,7 @@ def test_taken_port_says_what_to_do(server: Server) -> None:
     port = str(server.server_port)
     command = [sys.executable, str(SERVE), "--port", port]
     done = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=30
+        command, check=False, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 1
     assert f"Port {port} is taken" in done.stdout

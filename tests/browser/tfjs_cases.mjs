@@ -129,7 +129,7 @@ export async function a_cpu_tensor_moved_to_another_backend_keeps_its_memory(con
   t = null;
   const { setTimeout } = globalThis;
   globalThis.setTimeout = (call) => setTimeout(call, 1); // a minute is long
-  for (let i = 0; i < 100 && context.library.liveTensors() > before; i++) {
+  for (let i = 0; i < 1000 && context.library.liveTensors() > before; i++) {
     await new Promise((resolve) => setTimeout(resolve, 10));
     globalThis.gc();
   }

@@ -41,7 +41,7 @@ RUNNABLE = [
     for page in built()
     if 'class="block"' in page.read_text("utf-8")
 ]
-SECONDS = 120  # for a page; a guard, not a measurement
+SECONDS = 600  # for a page; a guard, not a measurement
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def kernel_page(browser: Browser, server: Server) -> Iterator[Page]:
         page.goto(f"{server.url}docs/index.html")
         page.wait_for_selector("html[data-blocks]")
         page.evaluate("globalThis.__python.restart()")
-        page.wait_for_selector(".python-bar[data-state=idle]", timeout=120_000)
+        page.wait_for_selector(".python-bar[data-state=idle]")
         yield page
 
 
@@ -60,7 +60,7 @@ def test_python_runs_in_the_page(name: str, kernel_page: Page, server: Server) -
     count, failed = kernel_page.evaluate(RUN, [f"{server.url}docs/{name}", SECONDS])
     if failed:  # the next page begins with another Python
         kernel_page.evaluate("globalThis.__python.kernel.restart()")
-        kernel_page.wait_for_selector(".python-bar[data-state=idle]", timeout=120_000)
+        kernel_page.wait_for_selector(".python-bar[data-state=idle]")
     assert count > 0
     assert failed == [], "\n".join(failed)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from playwright.sync_api import Page
 
 FIRST = ".block >> nth=0"
-WAIT = 120_000  # a bound; on an idle machine it is a few seconds
 
 
 def begin(open_docs: Callable, name: str = "index.html", **options: object) -> Page:
@@ -22,11 +21,9 @@ def test_a_block_runs_those_before_it(open_docs: Callable) -> None:
     count = page.locator(".block").count()
     page.click(f".block >> nth={count - 1} >> .run")
     # How far it is stands in the block: the page's bar may be out of sight.
-    page.wait_for_selector(
-        f".block >> nth={count - 1} >> .state:has-text('Loading')", timeout=WAIT
-    )
+    page.wait_for_selector(f".block >> nth={count - 1} >> .state:has-text('Loading')")
     last = f".block[data-state=done] >> nth={count - 1}"  # as many are done
-    page.wait_for_selector(last, timeout=WAIT)
+    page.wait_for_selector(last)
     assert page.inner_text(".python-state") == "Python is ready."
 
 
@@ -36,7 +33,7 @@ def test_by_keyboard_edited_wrong_and_anew(open_docs: Callable) -> None:
     page.keyboard.press("Control+Enter")
     page.click(".block >> nth=1 >> .run")  # too early, and it says so
     assert "again when" in page.inner_text(".block >> nth=1 >> .state")
-    page.wait_for_selector(".block[data-state=done] >> nth=0", timeout=WAIT)
+    page.wait_for_selector(".block[data-state=done] >> nth=0")
     page.focus(f"{FIRST} >> pre")
     page.keyboard.press("Enter")
     page.wait_for_selector(".block[data-edited] .editor")
@@ -47,7 +44,7 @@ def test_by_keyboard_edited_wrong_and_anew(open_docs: Callable) -> None:
         "def deep(n): return deep(n - 1) if n else 1 / 0\ndeep(20)"
     )
     page.keyboard.press("Shift+Enter")
-    error = page.wait_for_selector(f"{FIRST} >> .outputs .error", timeout=WAIT)
+    error = page.wait_for_selector(f"{FIRST} >> .outputs .error")
     assert error
     assert "ZeroDivisionError" in error.inner_text()
     assert error.evaluate("(e) => e.scrollTop + e.clientHeight >= e.scrollHeight - 2")
@@ -56,9 +53,9 @@ def test_by_keyboard_edited_wrong_and_anew(open_docs: Callable) -> None:
     page.click(f"{FIRST} >> .edit")  # which is Reset now
     assert page.locator(".editor").count() == 0
     page.click(".restart")
-    page.wait_for_selector(".python-bar[data-state=idle]", timeout=WAIT)
+    page.wait_for_selector(".python-bar[data-state=idle]")
     page.click(f"{FIRST} >> .run")
-    page.wait_for_selector(".block[data-state=done] >> nth=0", timeout=WAIT)
+    page.wait_for_selector(".block[data-state=done] >> nth=0")
 
 
 def test_without_webgpu_pages_say_so(open_docs: Callable) -> None:
@@ -82,14 +79,14 @@ def test_an_image_on_the_gpu_is_drawn(open_docs: Callable) -> None:
     """An image on the GPU is a canvas of its own."""
     page = begin(open_docs, "tutorials/images.html")
     page.click(f"{FIRST} >> .run")
-    page.wait_for_selector(f"{FIRST} >> .outputs canvas.picture", timeout=WAIT)
+    page.wait_for_selector(f"{FIRST} >> .outputs canvas.picture")
 
 
 def test_outputs_are_as_dark_as_the_page(open_docs: Callable) -> None:
     """Also where the reader chose it, and the system prefers the other."""
     page = begin(open_docs, script="localStorage.theme = 'dark'", color_scheme="light")
     page.click(f"{FIRST} >> .run")
-    page.wait_for_selector(".block[data-state=done]", timeout=WAIT)
+    page.wait_for_selector(".block[data-state=done]")
     frame = page.wait_for_selector(f"{FIRST} >> .outputs iframe")
     assert frame
     scheme = "(f) => getComputedStyle(f.contentDocument.documentElement).colorScheme"

@@ -65,7 +65,7 @@ def test_search_finds(words: str, page: str, open_docs: Callable) -> None:
     opened, _ = open_docs("index.html")
     opened.fill("input[name=q]", words)
     opened.press("input[name=q]", "Enter")
-    opened.wait_for_selector("#search-results ul.search li", timeout=30_000)
+    opened.wait_for_selector("#search-results ul.search li")
     opened.wait_for_selector(".search-summary:has-text('found')")
     links = opened.eval_on_selector_all(
         "#search-results li a", "(all) => all.map((a) => a.href)"

@@ -200,7 +200,7 @@ test("hostile options do not reject the promise", async () => {
 test("one that never settles costs its own time, and others none", async () => {
   const began = performance.now();
   await Promise.all([producers(Right), consumers(new Reader())]);
-  assert.ok(performance.now() - began < 10_000);
+  assert.ok(performance.now() - began < 60_000);
 });
 
 const text = await readFile(new URL("../../js/EXCHANGE.md", import.meta.url), "utf8");

@@ -197,7 +197,7 @@ for (const type of ["bytes", undefined]) {
     ["before it", "b", START + 100],
   ]) {
     const which = `a stream (${type}) that waits ${what}`;
-    test(`${which} is left by an abort`, { timeout: 5000 }, async () => {
+    test(`${which} is left by an abort`, { timeout: 120_000 }, async () => {
       const { stream, told } = stalled(count, type);
       const file = await open(stream);
       const controller = new AbortController();
@@ -209,7 +209,7 @@ for (const type of ["bytes", undefined]) {
       assert.deepEqual([told.cancelled, told.reason.message], [1, "enough"]);
     });
 
-    test(`${which} is left by close()`, { timeout: 5000 }, async () => {
+    test(`${which} is left by close()`, { timeout: 120_000 }, async () => {
       const { stream, told } = stalled(count, type);
       const file = await open(stream);
       const loading = outcome(file.get(name));
@@ -220,7 +220,7 @@ for (const type of ["bytes", undefined]) {
   }
 }
 
-test("a stream whose pull() calls back", { timeout: 5000 }, async () => {
+test("a stream whose pull() calls back", { timeout: 120_000 }, async () => {
   let file;
   let at = 0;
   const told = [];

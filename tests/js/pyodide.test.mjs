@@ -153,7 +153,7 @@ found`);
       });
       // deref() keeps its object until the task ends, so each task collects before it looks.
       let collected = 0;
-      for (let i = 0; i < 100 && collected === 0; i++) {
+      for (let i = 0; i < 1000 && collected === 0; i++) {
         await setTimeout(10);
         py("import gc; gc.collect()");
         collectGarbage();

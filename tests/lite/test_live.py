@@ -10,9 +10,9 @@ import zipfile
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Route
+from playwright.sync_api import Browser, Route, expect
 from serve import Server
-from test_page import START_MS, Notebook, opened
+from test_page import Notebook, opened
 
 LAST = ".cell:last-child .outputs"
 # The colour of a pixel of a canvas, and its size.
@@ -34,7 +34,7 @@ def grey(value):
 @pytest.fixture(scope="module")
 def notebook(browser: Browser, site: Server) -> Iterator[Notebook]:
     with opened(browser, site) as made:
-        made.idle(START_MS)
+        made.idle()
         yield made
 
 
@@ -131,13 +131,13 @@ def test_long_call_is_said_to_be_one(notebook: Notebook) -> None:
     )
     notebook.page.wait_for_timeout(300)
     notebook.page.click("#interrupt")
-    assert "Restart ends it now" in notebook.page.locator("#kernel").inner_text()
-    notebook.page.wait_for_selector("#problem:visible", timeout=60_000)
+    expect(notebook.page.locator("#kernel")).to_contain_text("Restart ends it now")
+    notebook.page.wait_for_selector("#problem:visible")
     assert "inside one long call" in notebook.problem()
     notebook.page.click("#problem button")
     assert notebook.page.locator("#problem").is_hidden()
     notebook.page.click("#restart")
-    notebook.idle(START_MS)
+    notebook.idle()
     assert notebook.run("6 * 7") == "42"
 
 
@@ -146,7 +146,7 @@ def test_quit_ends_python(notebook: Notebook) -> None:
     notebook.page.wait_for_selector("#kernel[data-state=dead]")
     assert "quit() has ended Python" in notebook.problem()
     notebook.page.click("#restart")
-    notebook.page.wait_for_selector("#kernel[data-state=idle]", timeout=START_MS)
+    notebook.page.wait_for_selector("#kernel[data-state=idle]")
     assert notebook.problem() == ""
     assert notebook.run("6 * 7") == "42"
 
@@ -235,7 +235,7 @@ def test_pip_installs_where_it_may(browser: Browser, open_site: Server) -> None:
 
     with opened(browser, open_site) as notebook:
         notebook.page.context.route(re.compile("^https:"), answer)
-        notebook.idle(START_MS)
+        notebook.idle()
         said = notebook.run(
             "%pip install farpackage\nimport farpackage; farpackage.value"
         )

@@ -22,7 +22,7 @@ def test_index_leads_there(browser: Browser, site: Server) -> None:
     with open_page(browser, site.url) as (page, _):
         page.goto(site.url)
         page.click("text=JupyterLite")
-        page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
+        page.wait_for_selector(".jp-Notebook .jp-CodeCell")
 
 
 @pytest.mark.parametrize("name", outputs.EXPECTED)

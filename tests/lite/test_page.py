@@ -17,7 +17,6 @@ from serve import ROOT, Server
 
 AXE = ROOT / "build" / "libraries" / "node_modules" / "axe-core" / "axe.min.js"
 PHONE = {"width": 390, "height": 844}
-START_MS = 60_000
 
 
 CATCH_DOWNLOAD = """() => {
@@ -52,9 +51,9 @@ class Notebook:
     def __init__(self, page: Page, watch: Watch) -> None:
         self.page, self.watch = page, watch
 
-    def idle(self, timeout_ms: int = 30_000) -> None:
+    def idle(self) -> None:
         self.page.wait_for_selector(
-            "#kernel[data-state=idle], #kernel[data-state=dead]", timeout=timeout_ms
+            "#kernel[data-state=idle], #kernel[data-state=dead]"
         )
 
     def start(self, code: str) -> None:
@@ -71,9 +70,7 @@ class Notebook:
 
     def finish(self) -> str:
         # A software GPU works off what a loop has submitted.
-        self.page.wait_for_selector(
-            ".cell:last-child[data-state=idle]", timeout=120_000
-        )
+        self.page.wait_for_selector(".cell:last-child[data-state=idle]")
         self.idle()
         said: str = self.page.locator(".cell").last.locator(".outputs").evaluate(SAYS)
         return said
@@ -110,7 +107,7 @@ class Notebook:
 def notebook(browser: Browser, site: Server) -> Iterator[Notebook]:
     """One page with its kernel for all tests that leave it as it was."""
     with opened(browser, site) as made:
-        made.idle(START_MS)
+        made.idle()
         yield made
 
 
@@ -161,9 +158,9 @@ def test_examples_run(name: str, browser: Browser, site: Server) -> None:
     with opened(browser, site, f"#{name}") as notebook:
         notebook.page.click("#run-all")
         notebook.page.wait_for_selector(
-            ".cell[data-type=code][data-state=idle] >> nth=-1", timeout=START_MS
+            ".cell[data-type=code][data-state=idle] >> nth=-1"
         )
-        notebook.idle(START_MS)
+        notebook.idle()
         file, written = notebook.saved()
         assert file == f"{name}.ipynb"
         cells = [cell for cell in written["cells"] if cell["cell_type"] == "code"]
@@ -285,7 +282,7 @@ def test_html_of_cells_is_in_a_frame_without_scripts(notebook: Notebook) -> None
 def test_keys(browser: Browser, site: Server) -> None:
     with opened(browser, site) as notebook:
         page, keyboard = notebook.page, notebook.page.keyboard
-        notebook.idle(START_MS)
+        notebook.idle()
         page.locator(".cell").first.focus()
         assert page.locator(".cell").count() == 13
         keyboard.press("b")  # a cell below, which is edited then
@@ -342,7 +339,7 @@ def test_keys(browser: Browser, site: Server) -> None:
         keyboard.press("0")
         page.wait_for_selector("#kernel[data-state=starting]")
         assert page.locator("#loading").is_visible()
-        notebook.idle(START_MS)
+        notebook.idle()
         assert "NameError" in notebook.run("first")
         assert notebook.watch.complaints() == []
 
@@ -351,7 +348,7 @@ def test_files_come_back_as_they_were(
     browser: Browser, site: Server, tmp_path: Path
 ) -> None:
     with opened(browser, site, "#images") as notebook:
-        notebook.idle(START_MS)
+        notebook.idle()
         notebook.run("from IPython.display import HTML; HTML('<i>shown</i>')")
         notebook.run("1 / 0")
         notebook.page.fill("#name", "mine")
@@ -411,7 +408,7 @@ def test_nothing_keeps_people_out(
         page = notebook.page
         page.evaluate(AXE.read_text())
         looks = [lambda: None]  # while it loads
-        looks.append(lambda: notebook.idle(START_MS))
+        looks.append(lambda: notebook.idle())
         looks.append(lambda: notebook.run("print(1); 1 / 0"))
         looks.append(lambda: notebook.run("import dlpack_web as d; d.empty(3)"))
         looks.append(lambda: notebook.run("from dlw_page import *; slider(0, 1)"))
@@ -467,7 +464,7 @@ def test_without_a_gpu(
     script: str, reason: str, browser: Browser, site: Server
 ) -> None:
     with opened(browser, site, script=script) as notebook:
-        notebook.idle(START_MS)
+        notebook.idle()
         assert "BufferError: " in notebook.run(GPU)
         assert reason in notebook.run("print(dlw.features()['webgpu']['reason'])")
         assert notebook.run("t = dlw.from_dlpack(np.ones(3)); t.js.data.length") == "3"
@@ -477,7 +474,7 @@ def test_without_a_gpu(
 def test_without_jspi(browser: Browser, site: Server) -> None:
     script = "delete WebAssembly.Suspending; delete WebAssembly.promising"
     with opened(browser, site, script=script) as notebook:
-        notebook.idle(START_MS)
+        notebook.idle()
         assert notebook.run(GPU) == ""
         assert notebook.run("x = dlw.from_dlpack(np.ones(3, 'f4'), device=d)") == ""
         assert "use `await t.to_host()`" in notebook.run("x.numpy()")
@@ -490,7 +487,7 @@ def test_without_eval(browser: Browser, site: Server) -> None:
     """The page's connect() needs none; a cell that does says so."""
     policy = "script-src 'self' 'wasm-unsafe-eval'"
     with opened(browser, site, policy=policy) as notebook:
-        notebook.idle(START_MS)
+        notebook.idle()
         assert notebook.run(GPU) == ""
         assert notebook.run("dlw.features()['unsafeEval']") == "False"
         alone = "dlw._browser._seam = None\ndlw.from_dlpack(np.ones(3), device=d)"
@@ -507,7 +504,7 @@ def test_old_pyodide(browser: Browser, site: Server) -> None:
           return made;
         }"""
     with opened(browser, site, pyodide=pyodide) as notebook:
-        notebook.idle(START_MS)
+        notebook.idle()
         words = "lacks _module.validSuspender; dlpack-web needs Pyodide 0.29 or newer"
         assert words in notebook.problem()
         assert words in notebook.run(GPU)
@@ -525,7 +522,7 @@ def test_wheel_for_another_abi(browser: Browser, site: Server, tmp_path: Path) -
             suffix = "cpython-311-wasm32-emscripten.so"
             new.writestr(name.replace("abi3.so", suffix), old.read(name))
     with opened(browser, site, wheel=other) as notebook:
-        notebook.idle(START_MS)
+        notebook.idle()
         words = "the compiled part of this dlpack_web does not load on "
         assert words in notebook.problem()
         # Pyodide's own packages have one that fits.
@@ -540,6 +537,6 @@ def test_kernel_that_does_not_start(browser: Browser, site: Server) -> None:
         assert "Restart" in notebook.page.locator("#kernel").inner_text()
         notebook.page.unroute("**/packages/pyodide.mjs")
         notebook.page.click("#restart")
-        notebook.page.wait_for_selector("#kernel[data-state=idle]", timeout=START_MS)
+        notebook.page.wait_for_selector("#kernel[data-state=idle]")
         assert notebook.problem() == ""
         assert notebook.run("6 * 7") == "42"

@@ -24,7 +24,7 @@ def test_page_runs(name: str, where: str, browser: Browser, site: Server) -> Non
         waits.wait_for()
         mark = "(li) => getComputedStyle(li, '::before').content"
         assert waits.evaluate(mark) == '"…"'  # no tick before something is done
-        result = await_result(page, 60)
+        result = await_result(page)
         assert waits.count() == 0
         assert list(result["checks"]) == [*STEPS, f"this ran {where}"]
         assert result["ok"]
@@ -38,6 +38,6 @@ def test_page_says_what_is_missing(browser: Browser, site: Server) -> None:
     with open_page(browser, site.url) as (page, watch):
         page.add_init_script("delete Navigator.prototype.gpu")
         page.goto(f"{site.url}pyscript.eval.html")
-        assert not await_result(page, 60)["ok"]
+        assert not await_result(page)["ok"]
         assert "BufferError" in page.inner_text("#steps .broken")
         assert watch.complaints() == []

@@ -156,7 +156,7 @@ def test_rule_072_deleters_run_on_threads_without_the_gil(host_python, max_versi
     deleter, address = DELETER(struct.deleter), ctypes.addressof(struct)
     thread = threading.Thread(target=deleter, args=(address,))
     thread.start()
-    thread.join(timeout=30)
+    thread.join(timeout=120)
     assert alive() is None
 
 

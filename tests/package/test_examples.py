@@ -29,7 +29,7 @@ def laid_out(name: str, project: Path) -> Path:
 def says(browser: Browser, root: Path) -> str:
     with single_page_site(root) as url, open_page(browser, url) as (page, watch):
         page.goto(f"{url}index.html")
-        page.wait_for_selector("#out:not(:has-text('…'))", timeout=90_000)
+        page.wait_for_selector("#out:not(:has-text('…'))")
         assert watch.complaints() == []
         return page.inner_text("#out")
 
