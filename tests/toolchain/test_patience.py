@@ -18,6 +18,7 @@ OF_LIMITS = {
     "tests/js/conformance.test.mjs",
     "tests/js/conformance_consumers.mjs",
     "tests/js/conformance_producers.mjs",
+    "tests/toolchain/test_patience.py",
 }
 
 
