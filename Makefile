@@ -46,6 +46,7 @@ NODES := build/nodes/index.json
 OLDER := build/older/.done
 MORE_PYODIDES := build/pyodides/.done
 LITE := build/lite/.done
+MUTANTS := build/mutants/venv/.done
 ARRAYS := build/arrays/.done
 DOCS := build/docs/venv/.done build/docs/typedoc/.done
 EXAMPLE := build/example/example.wasm
@@ -83,7 +84,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 KIT_FILES = $(shell find tests -name '*.mjs' -o -name '*.py' -o -name '*.json') \
   tests/kit/run.sh tests/kit/README.txt js/EXCHANGE.md web/counters.mjs
 .PHONY: soak test-all test-bundlers test-desktop test-dawn test-pyodides test-live test-firefox test-webkit test-deno test-node-gpu
-.PHONY: gpu-kit test-gpu-kit fuzz fuzz-js
+.PHONY: gpu-kit test-gpu-kit fuzz fuzz-js mutants
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
 help: ## Use: this list
@@ -184,11 +185,11 @@ array-tables: $(NATIVE) ## Tend: the tables of web/docs/reference/arrays.md: Ten
 
 # Those that the others follow (-c) come first. Old NumPys have no versions for all Pythons.
 locks: build/locks/.done ## Tend: requirements/*.txt anew from requirements/*.in, with the hashes of all files
-	@for name in locks dev docs interop tensorflow model lite desktop pyodide windows $(OLD_NUMPYS:%=numpy-%); do
+	@for name in locks dev docs interop tensorflow model lite desktop mutants pyodide windows $(OLD_NUMPYS:%=numpy-%); do
 	  echo "[locks] requirements/$$name.txt"
 	  case $$name in
 	  numpy-*) all= ;;
-	  pyodide) all="--universal --no-deps" ;; # the rest comes with Pyodide, or is not needed there
+	  mutants | pyodide) all="--universal --no-deps" ;; # the rest is not needed, or comes with Pyodide
 	  *) all=--universal ;;
 	  esac
 	  build/locks/bin/uv pip compile --quiet --no-config $$all --python-version 3.12 \
@@ -237,6 +238,12 @@ fuzz: $(FUZZERS) $(FUZZ)/hostile.so $(ASAN) $(FAULTS) ## Test: tries to break it
 
 fuzz-js: site chromium ## Test: the same for JavaScript and WebGPU: calls that fail, a model, cycles
 	@$(SUITE) $(PYTHON_BIN)/python tests/fuzz/js/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+# It may be ended at any time, and goes on where it was.
+mutants: $(NATIVE) $(MUTANTS) ## Test: changes lines, and looks whether tests notice: build/mutants.md (PART=c KNOWN=1 SEED=n COUNT=n CHANGED=commit WORKERS=n)
+	@$(PYTHON_BIN)/python tests/mutants/run.py $(addprefix --part=,$(PART)) $(if $(KNOWN),--known) \
+	  $(addprefix --seed=,$(SEED)) $(addprefix --count=,$(COUNT)) $(addprefix --workers=,$(WORKERS)) \
+	  $(addprefix --changed=,$(CHANGED)) $(addprefix --budget=,$(BUDGET))
 
 # Without a driver for Vulkan the cases for the GPU are skipped.
 test-js: $(if $(READY),,$(LIBRARIES) $(EXAMPLE) $(DAWN) site) ## Test: TypeScript, and WebGPU on Dawn, in Node
@@ -385,6 +392,12 @@ build/docs/typedoc/.done: $(addprefix web/docs/_tools/typedoc/package,.json -loc
 build/desktop/.done: requirements/desktop.txt $(MAKE_VENV)
 	@echo "[setup] wgpu-py into build/desktop"
 	$(TOOLCHAIN)/make_venv.sh build/desktop desktop
+	touch $@
+
+# The one module that is used needs nothing else.
+$(MUTANTS): requirements/mutants.txt $(MAKE_VENV)
+	@echo "[setup] universalmutator into build/mutants"
+	PIP_NO_DEPS=1 $(TOOLCHAIN)/make_venv.sh build/mutants/venv mutants
 	touch $@
 
 build/windows/.done: requirements/windows.txt $(MAKE_VENV)

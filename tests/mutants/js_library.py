@@ -1,0 +1,182 @@
+"""The JavaScript library: its TypeScript is transpiled by esbuild, and tested by tests/js in
+Node. Chromium's and Pyodide's tests, which take minutes, are left out."""
+
+import json
+import os
+import queue
+import re
+import shutil
+import subprocess
+import time
+from functools import cached_property
+from pathlib import Path
+
+from limits import TIMED_OUT, run
+from model import (
+    BUILD,
+    EQUIVALENT,
+    HERE,
+    INVALID,
+    KILLED,
+    ROOT,
+    SURVIVED,
+    Mutant,
+    Outcome,
+    digest,
+)
+
+FOLDER = BUILD / "js"
+SOURCE = ROOT / "js" / "src"
+TESTS = ROOT / "tests" / "js"
+ESBUILD = ROOT / "node_modules" / ".bin" / "esbuild"
+ROOMS = ("core", "exchange", "webgpu", "pyodide")
+TRANSPILE = ["--format=esm", "--target=es2022", "--log-level=silent"]
+SLOWEST = 120.0  # seconds of a file of tests, without a mutant
+
+
+class JsLibrary:
+    name = "js"
+    rules = "universal.rules,c_like.rules,javascript.rules"
+
+    def __init__(self, budget: float):
+        self.budget = budget
+        self.trees: queue.SimpleQueue[Path] = queue.SimpleQueue()
+
+    def missing(self) -> str | None:
+        if not shutil.which("node") or not ESBUILD.exists():
+            return "Node.js with node_modules (`make js`)"
+        return None
+
+    def files(self) -> list[Path]:
+        return sorted(file for room in ROOMS for file in (SOURCE / room).glob("*.ts"))
+
+    @cached_property
+    def digest_of_tests(self) -> str:
+        return digest(*(file.read_bytes() for file in sorted(TESTS.glob("*.mjs"))))
+
+    def tests_digest(self) -> str:
+        return self.digest_of_tests
+
+    # --- which files of tests run which lines ---
+
+    def kept(self, test: Path) -> Path:
+        sources = digest(*(file.read_bytes() for file in sorted(SOURCE.rglob("*.ts"))))
+        return FOLDER / "map" / f"{test.name}-{digest(sources, test.read_bytes())}.json"
+
+    def prepare(self) -> None:
+        (FOLDER / "map").mkdir(parents=True, exist_ok=True)
+        stale = [
+            test
+            for test in sorted(TESTS.glob("*.test.mjs"))
+            if not self.kept(test).exists()
+        ]
+        if stale:
+            print(f"[mutants] which lines {len(stale)} files of tests run", flush=True)
+        for test in stale:
+            for old in (FOLDER / "map").glob(f"{test.name}-*.json"):
+                old.unlink()
+            self.kept(test).write_text(json.dumps(self.record(test)))
+
+    def record(self, test: Path) -> dict[str, object]:
+        """{"seconds": …, "lines": {file: [line]}}; without lines where the test fails."""
+        tree, found = self.tree(), FOLDER / "coverage"
+        shutil.rmtree(found, ignore_errors=True)
+        start = time.monotonic()
+        env = {**os.environ, "NODE_V8_COVERAGE": str(found)}
+        status = self.run_test(test.name, tree, SLOWEST, env)
+        seconds = time.monotonic() - start
+        self.trees.put(tree)
+        if status != 0:
+            print(f"[mutants] not used, because it fails without a mutant: {test.name}")
+            return {"seconds": 0, "lines": {}}
+        command = ["node", HERE / "js_lines.mjs", found, tree / "js" / "dist"]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        return {"seconds": round(seconds, 2), "lines": json.loads(done.stdout)}
+
+    @cached_property
+    def read(self) -> dict[str, tuple[float, dict[str, set[int]]]]:
+        tests = {}
+        for test in sorted(TESTS.glob("*.test.mjs")):
+            kept = json.loads(self.kept(test).read_text())
+            lines = {name: set(them) for name, them in kept["lines"].items()}
+            tests[test.name] = (kept["seconds"], lines)
+        return tests
+
+    def tests_of(self, mutant: Mutant) -> dict[str, float]:
+        name = str(Path(mutant.file).relative_to(SOURCE.relative_to(ROOT)))
+        return {
+            test: seconds
+            for test, (seconds, lines) in self.read.items()
+            if mutant.line in lines.get(name, ())
+        }
+
+    # --- a mutant ---
+
+    def tree(self) -> Path:
+        """A copy of what tests/js needs, which one mutant at a time has."""
+        try:
+            return self.trees.get_nowait()
+        except queue.Empty:
+            tree = FOLDER / f"tree-{time.monotonic_ns()}"
+        tree.mkdir(parents=True)
+        for entry in ROOT.iterdir():
+            if entry.name not in ("js", "tests", ".git"):
+                os.symlink(entry, tree / entry.name)
+        shutil.copytree(
+            ROOT / "tests", tree / "tests", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        shutil.copytree(ROOT / "js", tree / "js")
+        files = [str(file) for file in SOURCE.rglob("*.ts")]
+        out = [f"--outdir={tree / 'js' / 'dist'}", f"--outbase={SOURCE}", "--sourcemap"]
+        subprocess.run([ESBUILD, *files, *TRANSPILE, *out], check=True)
+        return tree
+
+    def transpile(self, source: str, *options: str) -> str | None:
+        command = [ESBUILD, "--loader=ts", *TRANSPILE, *options]
+        done = subprocess.run(
+            command, input=source, capture_output=True, text=True, check=False
+        )
+        return done.stdout if done.returncode == 0 else None
+
+    def run_test(
+        self, test: str, tree: Path, seconds: float, env: dict[str, str] | None = None
+    ) -> int | str:
+        command = ["node", "--max-old-space-size=3000", "--test", f"tests/js/{test}"]
+        log = tree.with_suffix(".txt")
+        # Wasm reserves much of the address space.
+        return run(command, seconds, env=env, cwd=tree, log=log, address_bytes=None)
+
+    def try_out(self, mutant: Mutant, folder: Path) -> Outcome:
+        source = (ROOT / mutant.file).read_text()
+        text = mutant.text_of(source)
+        small = self.transpile(text, "--minify")
+        if small is None:
+            return Outcome(INVALID)
+        if small == self.transpile(source, "--minify"):
+            return Outcome(EQUIVALENT, "the same code after esbuild --minify")
+        tests = self.tests_of(mutant)
+        if not tests:
+            return Outcome(SURVIVED, "no test runs it")
+        tree = self.tree()
+        name = re.sub(r"\.ts$", ".js", str(Path(mutant.file).relative_to("js/src")))
+        place = tree / "js" / "dist" / name
+        before = place.read_text()
+        try:
+            place.write_text(self.transpile(text) or "")
+            return self.run_tests(tests, tree)
+        finally:
+            place.write_text(before)
+            self.trees.put(tree)
+
+    def run_tests(self, tests: dict[str, float], tree: Path) -> Outcome:
+        spent = 0.0
+        for test in sorted(tests, key=lambda name: (tests[name], name)):
+            if spent and spent + tests[test] > self.budget:
+                break
+            spent += tests[test]
+            status = self.run_test(test, tree, 20 + 4 * tests[test])
+            if status == TIMED_OUT:
+                return Outcome(KILLED, f"{TIMED_OUT}: {test}")
+            if status != 0:
+                return Outcome(KILLED, test)
+        return Outcome(SURVIVED)

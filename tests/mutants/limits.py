@@ -1,0 +1,84 @@
+"""Runs commands that may hang, crash, or take all memory or disk, and ends what they started."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+GIB = 1 << 30
+FILE_BYTES = 1 * GIB
+TIMED_OUT = "time limit"
+
+_running: set[int] = set()  # process groups
+_lock = threading.RLock()  # a signal may come while it is held
+_ended = threading.Event()
+
+
+class EndedError(Exception):
+    """Everything was ended: how this command ended says nothing."""
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def end_all() -> None:
+    """Ends all commands; none starts any more."""
+    _ended.set()
+    with _lock:
+        for group in _running:
+            _kill(group)
+
+
+@contextlib.contextmanager
+def _group(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    with _lock:
+        _running.add(child.pid)
+    if _ended.is_set():  # end_all() may not have seen it
+        _kill(child.pid)
+    try:
+        yield
+    finally:
+        _kill(child.pid)  # what it started and left
+        child.wait()
+        with _lock:
+            _running.discard(child.pid)
+
+
+def run(
+    command: Sequence[str | Path],
+    seconds: float,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    log: Path,
+    address_bytes: int | None = 12 * GIB,
+) -> int | str:
+    """The exit status, negative for a signal, or TIMED_OUT. Output goes to `log`, which is
+    bounded like every file. `address_bytes`: None where a sanitizer reserves terabytes."""
+
+    limits = f"ulimit -c 0; ulimit -f {FILE_BYTES // 1024};"
+    if address_bytes:
+        limits += f" ulimit -v {address_bytes // 1024};"
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            ["bash", "-c", f'{limits} exec "$@"', "limited", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=dict(env) if env is not None else None,
+            cwd=cwd,
+            start_new_session=True,
+        )
+        with _group(child):
+            try:
+                status: int | str = child.wait(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                status = TIMED_OUT
+    if _ended.is_set():
+        raise EndedError
+    return status

@@ -1,0 +1,141 @@
+"""The Python package in ordinary CPython: tested by tests/native and tests/desktop. What runs
+in a browser alone is left out."""
+
+import ast
+import os
+from functools import cached_property
+from pathlib import Path
+
+from covering import Covering, Suite
+from limits import GIB
+from model import BUILD, EQUIVALENT, INVALID, ROOT, SURVIVED, Mutant, Outcome, digest
+from pytest_runs import environment, run_tests, within
+
+FOLDER = BUILD / "py"
+PACKAGE = ROOT / "py" / "dlpack_web"
+NATIVE, DESKTOP = ROOT / "tests" / "native", ROOT / "tests" / "desktop"
+PYTHONS = {
+    NATIVE: ROOT / "build" / "venv" / "bin" / "python",
+    DESKTOP: ROOT / "build" / "desktop" / "bin" / "python",
+}
+# They need JavaScript: tests/browser runs them, in minutes.
+IN_BROWSERS = ("_browser.py", "_onnxruntime_*.py", "onnxruntime.py")
+OTHERS = ("_dawn.py",)  # only `make test-dawn` runs it
+
+
+class PyPackage:
+    name = "py"
+    rules = "universal.rules,python.rules"
+
+    def __init__(self, budget: float):
+        self.budget = budget
+
+    def missing(self) -> str | None:
+        if not PYTHONS[NATIVE].exists():
+            return "build/venv (`make native`)"
+        if not PYTHONS[DESKTOP].exists():
+            return "build/desktop (`make build/desktop/.done`)"
+        return None
+
+    def files(self) -> list[Path]:
+        left_out = {it for glob in (*IN_BROWSERS, *OTHERS) for it in PACKAGE.glob(glob)}
+        print(
+            "[mutants] py: not "
+            + ", ".join(sorted(file.name for file in left_out))
+            + ", which run in a browser or over wgpudawn alone"
+        )
+        return sorted(set(PACKAGE.glob("*.py")) - left_out)
+
+    @cached_property
+    def digest_of_tests(self) -> str:
+        files = [*NATIVE.glob("*.[pc]*"), *DESKTOP.glob("*.py")]
+        files += [*(ROOT / "tests" / "browser").glob("*.py")]
+        return digest(*(file.read_bytes() for file in sorted(files)))
+
+    def tests_digest(self) -> str:
+        return self.digest_of_tests
+
+    @cached_property
+    def covering(self) -> Covering:
+        suites = [
+            Suite(python, sorted(folder.glob("test_*.py")))
+            for folder, python in PYTHONS.items()
+        ]
+        package = FOLDER / "package"
+        sources = digest(*(file.read_bytes() for file in sorted(PACKAGE.glob("*.py"))))
+        env = {"MUTANTS_ROOT": str(package)}
+        return Covering(
+            FOLDER, suites, sources, package, env, lambda them: {it: it for it in them}
+        )
+
+    def prepare(self) -> None:
+        lay_out(FOLDER / "package", {})
+        self.covering.record()
+
+    def try_out(self, mutant: Mutant, folder: Path) -> Outcome:
+        source = (ROOT / mutant.file).read_text()
+        text = mutant.text_of(source)
+        try:
+            if meaning(text) == meaning(source):
+                return Outcome(EQUIVALENT, "the same syntax tree")
+            compile(text, mutant.file, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):
+            return Outcome(INVALID)
+        name = Path(mutant.file).name
+        first, last = statement(source, mutant.line)
+        tests = self.covering.tests_of(
+            name, lambda known: [line for line in known if first <= line <= last]
+        )
+        if not tests:
+            return Outcome(SURVIVED, "no test runs it")
+        lay_out(folder / "package", {name: text})
+        outcome = Outcome(SURVIVED)
+        for suite, python in PYTHONS.items():
+            prefix = f"{suite.relative_to(ROOT)}/"
+            some = {it: took for it, took in tests.items() if it.startswith(prefix)}
+            if some and outcome.status == SURVIVED:
+                env = environment(folder / "package", folder)
+                env["PYTHONDONTWRITEBYTECODE"] = "1"  # of files that are soon gone
+                chosen = within(some, self.budget / 2)
+                outcome = run_tests(chosen, folder, python, env, address_bytes=64 * GIB)
+        return outcome
+
+
+def lay_out(package: Path, instead: dict[str, str]) -> None:
+    """The package, linked, but for those files."""
+    to = package / "dlpack_web"
+    to.mkdir(parents=True, exist_ok=True)
+    for file in PACKAGE.iterdir():
+        place = to / file.name
+        place.unlink(missing_ok=True)
+        if file.name in instead:
+            place.write_text(instead[file.name])
+        elif file.name != "__pycache__":
+            os.symlink(file, place)
+
+
+def meaning(source: str) -> str:
+    """The syntax tree without docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        ):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                node.body[0] = ast.Pass()
+    return ast.dump(tree)
+
+
+def statement(source: str, line: int) -> tuple[int, int]:
+    """Lines of the innermost statement there; of one with a body, those of its head."""
+    found = (0, 0)
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.stmt):
+            continue
+        body = getattr(node, "body", None)
+        last = body[0].lineno - 1 if body else node.end_lineno
+        last = max(last or 0, node.lineno)
+        if found[0] <= node.lineno <= line <= last:
+            found = (node.lineno, last)
+    return found if found[0] else (line, line)
