@@ -1,6 +1,7 @@
 """Which tests run which lines: made once for each file of tests, and kept."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,7 +10,7 @@ from typing import Any
 
 from limits import run
 from model import ROOT, digest
-from pytest_runs import command, environment
+from pytest_runs import environment, options
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,12 @@ class Covering:
         record.unlink(missing_ok=True)
         env = {**environment(self.package, self.folder), **suite.env, **self.env}
         env["MUTANTS_RECORD"] = str(record)
-        arguments = [
-            it for it in command(suite.python, names, self.folder) if it != "-x"
-        ]
+        given = [it for it in options(names, self.folder) if it != "-x"]
+        arguments = [suite.python, "-m", "pytest", *given]
         status = run(arguments, 3600, env=env, cwd=ROOT, log=log)
         if status not in (0, 1) or not record.exists():
             raise SystemExit(f"the tests fail without a mutant: {log}")
+        shutil.rmtree(self.folder / "pytest", ignore_errors=True)
         found = json.loads(record.read_text())
         failed = set(found.pop("failed", [0, []])[1])
         for name in sorted(failed):

@@ -1,6 +1,7 @@
 """Runs commands that may hang, crash, or take all memory or disk, and ends what they started."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -8,9 +9,20 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from model import ROOT
+
 GIB = 1 << 30
 FILE_BYTES = 1 * GIB
 TIMED_OUT = "time limit"
+# What tests import of others; what an environment lacks is left out.
+IMPORTED = (
+    "numpy",
+    "pytest",
+    "hypothesis",
+    "hypothesis.strategies",
+    "ml_dtypes",
+    "tvm_ffi",
+)
 
 _running: set[int] = set()  # process groups
 _lock = threading.RLock()  # a signal may come while it is held
@@ -82,3 +94,71 @@ def run(
     if _ended.is_set():
         raise EndedError
     return status
+
+
+class Warm:
+    """A process of warm.py, for one run at a time."""
+
+    def __init__(self, python: Path, env: Mapping[str, str]):
+        command = [python, Path(__file__).with_name("warm.py"), *IMPORTED]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=dict(env),
+            cwd=ROOT,
+            start_new_session=True,
+            text=True,
+        )
+        with _lock:
+            _running.add(self.process.pid)
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        seconds: float,
+        *,
+        path: Path,
+        env: Mapping[str, str],
+        log: Path,
+        address_bytes: int | None,
+    ) -> int | str:
+        """As run(), for pytest with these arguments."""
+        limits = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": FILE_BYTES}
+        if address_bytes:
+            limits["RLIMIT_AS"] = address_bytes
+        request = {
+            "path": str(path),
+            "arguments": list(arguments),
+            "env": dict(env),
+            "log": str(log),
+            "limits": limits,
+        }
+        started, answered = self.process.stdin, self.process.stdout
+        assert started is not None
+        assert answered is not None
+        try:
+            started.write(json.dumps(request) + "\n")
+            started.flush()
+            group = int(answered.readline())
+        except (OSError, ValueError):
+            if _ended.is_set():
+                raise EndedError from None
+            raise
+        with _lock:
+            _running.add(group)
+        if _ended.is_set():
+            _kill(group)
+        late = threading.Event()
+        timer = threading.Timer(seconds, lambda: (late.set(), _kill(group)))
+        timer.start()
+        try:
+            status = answered.readline()
+        finally:
+            timer.cancel()
+            _kill(group)  # what it started and left
+            with _lock:
+                _running.discard(group)
+        if _ended.is_set():
+            raise EndedError
+        return TIMED_OUT if late.is_set() else int(status)

@@ -9,7 +9,7 @@ from pathlib import Path
 from covering import Covering, Suite
 from limits import GIB
 from model import BUILD, EQUIVALENT, INVALID, ROOT, SURVIVED, Mutant, Outcome, digest
-from pytest_runs import environment, run_tests, within
+from pytest_runs import Pool, run_tests, within
 
 FOLDER = BUILD / "py"
 PACKAGE = ROOT / "py" / "dlpack_web"
@@ -72,6 +72,12 @@ class PyPackage:
         lay_out(FOLDER / "package", {})
         self.covering.record()
 
+    @cached_property
+    def pools(self) -> dict[Path, Pool]:
+        # Compiled files of a mutant are soon of no use.
+        env = {"PYTHONDONTWRITEBYTECODE": "1"}
+        return {suite: Pool(python, env) for suite, python in PYTHONS.items()}
+
     def try_out(self, mutant: Mutant, folder: Path) -> Outcome:
         source = (ROOT / mutant.file).read_text()
         text = mutant.text_of(source)
@@ -90,14 +96,15 @@ class PyPackage:
             return Outcome(SURVIVED, "no test runs it")
         lay_out(folder / "package", {name: text})
         outcome = Outcome(SURVIVED)
-        for suite, python in PYTHONS.items():
+        for suite in PYTHONS:
             prefix = f"{suite.relative_to(ROOT)}/"
             some = {it: took for it, took in tests.items() if it.startswith(prefix)}
             if some and outcome.status == SURVIVED:
-                env = environment(folder / "package", folder)
-                env["PYTHONDONTWRITEBYTECODE"] = "1"  # of files that are soon gone
                 chosen = within(some, self.budget / 2)
-                outcome = run_tests(chosen, folder, python, env, address_bytes=64 * GIB)
+                pool, package = self.pools[suite], folder / "package"
+                outcome = run_tests(
+                    chosen, folder, pool, package, address_bytes=64 * GIB
+                )
         return outcome
 
 

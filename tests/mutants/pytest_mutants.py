@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -65,6 +66,9 @@ class Recorder:
     def __init__(self):
         self.take = take_python if ROOT else take_c()
         self.found = {}
+        self.children = tempfile.TemporaryDirectory()
+        if not ROOT:
+            os.environ["MUTANTS_CHILDREN"] = self.children.name
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
@@ -75,7 +79,13 @@ class Recorder:
             return (yield)
         finally:
             seconds = time.perf_counter() - start
-            self.found[item.nodeid] = [round(seconds, 4), self.take()]
+            lines = {*self.take(), *self.take_from_children()}
+            self.found[item.nodeid] = [round(seconds, 4), sorted(lines)]
+
+    def take_from_children(self):
+        for file in Path(self.children.name).iterdir():
+            yield from json.loads(file.read_text())
+            file.unlink()
 
     def pytest_runtest_logreport(self, report):
         if report.failed:  # nothing is learnt from a test that fails without a mutant

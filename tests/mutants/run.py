@@ -149,6 +149,8 @@ def main() -> None:
         if not mutants:
             print(f"[mutants] {name}: no line to change")
             continue
+        # The repository's says that all JavaScript below it is modules.
+        (BUILD / "package.json").write_text("{}\n")
         part.prepare()
         tried = try_all(part, mutants, options.count, options.workers)
         text = report(name, how, tried)
@@ -162,3 +164,5 @@ if __name__ == "__main__":
         main()
     except (KeyboardInterrupt, EndedError):
         sys.exit(130)
+    finally:
+        end_all()
