@@ -140,16 +140,23 @@ class CCore:
                 places[address] = f"{place[1]}:{place[2]}"
         return places
 
-    def tests_of(self, mutant: Mutant) -> dict[str, float]:
-        """Tests that run the line's block; of a table or a macro, those that run the file."""
+    def tests_of(self, mutant: Mutant) -> tuple[dict[str, float], dict[str, float]]:
+        """Tests that run the line's block, and the others that run its function: the line may
+        be a label, or the end of an expression. Of a table or a macro, all that run the file."""
         first, last = around((ROOT / mutant.file).read_text(), mutant.line)
 
+        def function(known: list[int]) -> list[int]:
+            return [line for line in known if first <= line <= last]
+
         def block(known: list[int]) -> list[int]:
-            starts = [line for line in known if first <= line <= last]
+            starts = function(known)
             at = bisect.bisect_right(starts, mutant.line) - 1
             return starts[max(at, 0) :][:1]
 
-        return self.covering.tests_of(Path(mutant.file).name, block)
+        name = Path(mutant.file).name
+        near = self.covering.tests_of(name, block)
+        rest = self.covering.tests_of(name, function)
+        return near, {test: took for test, took in rest.items() if test not in near}
 
     # --- a mutant ---
 
@@ -161,15 +168,14 @@ class CCore:
             return Outcome(INVALID)
         if new.read_bytes() == (FOLDER / "plain" / new.name).read_bytes():
             return Outcome(EQUIVALENT, "the same object file")
-        tests = within(self.tests_of(mutant), self.budget)
-        if not tests:
+        near, rest = self.tests_of(mutant)
+        if not near:
             return Outcome(SURVIVED, "no test runs it")
-        self.link("plain", folder / "plain", new)
+        tests = within(near, self.budget)
         first = within(likeliest(tests, self.covering.read[0]), 3)
-        for some in (first, tests):
-            outcome = (
-                self.run_build("plain", some, folder) if some else Outcome(SURVIVED)
-            )
+        self.link("plain", folder / "plain", new)
+        for some in (first, tests, within(rest, self.budget / 2)):
+            outcome = self.run_build("plain", some, folder)
             if outcome.status != SURVIVED:
                 return outcome
         # Sanitizers make tests about ten times slower.
@@ -183,6 +189,8 @@ class CCore:
         return {"plain": Pool(PYTHON, {}), "asan": Pool(PYTHON, asan_environment())}
 
     def run_build(self, kind: str, tests: Seconds, folder: Path) -> Outcome:
+        if not tests:
+            return Outcome(SURVIVED)
         sanitized = kind == "asan"
         return run_tests(
             tests,

@@ -15,7 +15,7 @@ Seconds = Mapping[str, float]  # of each test, without a mutant
 
 
 def within(tests: Seconds, budget: float) -> dict[str, float]:
-    """The fastest, as many as the budget allows; one at least."""
+    """The fastest, as many as the budget allows; one at least, where there is any."""
     chosen: dict[str, float] = {}
     for name in sorted(tests, key=lambda name: (tests[name], name)):
         if chosen and sum(chosen.values()) + tests[name] > budget:
