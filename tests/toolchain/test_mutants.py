@@ -203,7 +203,7 @@ class Part:
     name, rules = "c", ""
     def tests_digest(self): return ""
     def try_out(self, mutant, folder):
-        print("begins", flush=True)
+        print("begins\\n", end="", flush=True)
         limits.run(["sleep", "{marker}"], 600, log=folder / "log")
         return model.Outcome(model.KILLED)
 signal.signal(signal.SIGINT, run.end)
@@ -213,18 +213,18 @@ try:
 except (KeyboardInterrupt, limits.EndedError):
     sys.exit(130)
 """
-    child = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
-    )
-    for _ in range(2):
-        assert child.stdout.readline() == "begins\n"
-    while not running(f"sleep {marker}"):
-        time.sleep(0.01)
-    child.send_signal(signal.SIGINT)
-    assert child.wait(60) == 130
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            for _ in range(2):
+                assert child.stdout.readline() == "begins\n"
+            while not running(f"sleep {marker}"):
+                time.sleep(0.01)
+        finally:
+            child.send_signal(signal.SIGINT)
+        assert child.wait(60) == 130
     assert not running(f"sleep {marker}")
     assert not (tmp_path / "results.jsonl").exists(), "how they ended says nothing"
-    child.stdout.close()
 
 
 def test_changed_lines_are_those_of_the_diff():
