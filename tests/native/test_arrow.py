@@ -23,6 +23,7 @@ from arrow_forge import (
 )
 
 import dlpack_web as dlw
+from dlpack_web import _core
 
 LETTERS = {
     "int8": b"c",
@@ -704,6 +705,28 @@ class TestExport:
         again = dlw.from_arrow(dlw.to_arrow(t))
         assert (again.validity.numpy() == t.validity.numpy()).all()
         assert found.tolist() == again.numpy().tolist() == SIX.tolist()
+
+    def test_lists_have_fewer_than_2_to_31_elements(self):
+        row = np.broadcast_to(np.zeros(1, np.uint8), (1, 2**31))
+        with (
+            dlw.from_dlpack(row) as t,
+            pytest.raises(BufferError, match="axis 1 has 2147483648 elements; Arrow's"),
+        ):
+            dlw.to_arrow(t)
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            pytest.param(np.ones(5, bool), id="shorter"),
+            pytest.param(np.ones(7, bool), id="longer"),
+            pytest.param(np.ones((6, 1), bool), id="of two axes"),
+            pytest.param(np.ones(6, np.uint8), id="of bytes"),
+        ],
+    )
+    def test_a_validity_is_a_bool_for_each_row(self, given):
+        with dlw.from_dlpack(SIX) as t, dlw.from_dlpack(given) as valid:
+            with pytest.raises(BufferError, match="one for each element of axis 0"):
+                _core._to_arrow(t, valid, None)
 
     def test_views_do_not_forget_what_is_null(self):
         array = {"length": 6, "buffers": [bitmap([1, 0, 1, 1, 0, 1]), SIX]}

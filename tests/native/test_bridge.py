@@ -141,6 +141,29 @@ def test_rule_121_stale_handles_are_refused_for_a_million_others():
     assert [release(handle) for handle in kept] == [0] * len(kept)
 
 
+def test_a_million_handles_are_all_that_there_are(dropped):
+    """What finds no slot is refused, and nothing of it is lost or given back."""
+    if sys.platform == "emscripten":
+        pytest.skip("a million calls through Pyodide's ctypes take minutes")
+    array, live = np.zeros(2), dlw.live_tensors()
+    handles = [lend(array)]
+    while (made := share(handles[0])) != 0:
+        handles.append(struct_of(made)[1])
+    assert failure()[0] == KINDS["memory"]
+    assert (1 << 20) - 256 <= len(handles) < 1 << 20
+    assert dlw.live_tensors() - live == len(handles)
+    set_shape(1)
+    assert wrap(7, 0, 1, FLOAT32, 0, 0) == 0
+    assert failure()[0] == KINDS["memory"]
+    assert dropped == [], "the reference stays the caller's"
+    assert borrow(array, 0) == 0
+    assert failure()[0] == KINDS["memory"]
+    assert [release(handle) for handle in handles] == [0] * len(handles)
+    assert dlw.live_tensors() == live
+    release(struct_of(wrap(7, 0, 1, FLOAT32, 0, 0))[1])
+    assert dropped == [7]
+
+
 @pytest.mark.parametrize("handle", [0, 1, 5, 0xFFFFF, 0x100000, 2**32 - 1])
 def test_forged_handle_is_refused(handle):
     assert release(handle) == -1

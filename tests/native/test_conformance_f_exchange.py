@@ -98,6 +98,37 @@ def test_rule_093_the_functions_of_the_type_are_used():
     assert producer.forged.deleted == 1
 
 
+def test_rule_093_a_type_may_say_anything_of_its_bases():
+    """Python lets a metaclass define __mro__: what it gives is not believed."""
+
+    class Meta(type):
+        __mro__ = property(lambda cls: [cls])
+
+    Producer = producer_type()  # noqa: N806
+    producer = Meta("Odd", (Producer,), {})()
+    dlw.from_dlpack(producer).release()
+    assert (Producer.calls, producer.asked) == ([], 1)
+
+
+def test_rule_093_what_looking_for_the_method_raises_comes_through():
+    class Meta(type):
+        broken = False
+
+        def __getattribute__(cls, name):
+            if name == "__dlpack__" and Meta.broken:
+                raise ZeroDivisionError(name)
+            return super().__getattribute__(name)
+
+    Producer = producer_type()  # noqa: N806
+    producer = Meta("Watched", (Producer,), {})()
+    dlw.from_dlpack(producer).release()
+    assert len(Producer.calls) == 1
+    Meta.broken = True
+    with pytest.raises(ZeroDivisionError):
+        dlw.from_dlpack(producer)
+    assert (len(Producer.calls), producer.asked) == (1, 0)
+
+
 def test_rule_093_an_attribute_of_the_object_is_not():
     class Producer(Forged):
         pass

@@ -296,7 +296,9 @@ def test_a_gpu_buffer_that_finds_no_memory_stays_the_callers(consumer):
     nobody(None)
 
 
-@pytest.mark.parametrize("what", ["view", "empty", "from_dlpack", "buffer", "take"])
+@pytest.mark.parametrize(
+    "what", ["view", "empty", "from_dlpack", "buffer", "take", "wait"]
+)
 def test_nothing_is_lost_where_there_is_no_memory(consumer, tensor, array, what):
     handle = lend(array) if what == "take" else 0
     call, *args = {
@@ -305,6 +307,7 @@ def test_nothing_is_lost_where_there_is_no_memory(consumer, tensor, array, what)
         "from_dlpack": (_core.from_dlpack, array),
         "buffer": (_core.from_buffer, bytearray(3)),
         "take": (_core._take, handle),
+        "wait": (_core._Wait,),
     }[what]
     references = sys.getrefcount(array)
     failures = 0
@@ -314,10 +317,10 @@ def test_nothing_is_lost_where_there_is_no_memory(consumer, tensor, array, what)
         assert sys.getrefcount(array) == references - 1
         return
     for failed, made in each_failure(consumer, call, *args):
-        if failed is None:
-            made.release()
-        else:
+        if failed is not None:
             failures += 1
+        elif what != "wait":
+            made.release()
     del made
     assert failures > 0
     assert sys.getrefcount(array) == references

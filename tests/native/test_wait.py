@@ -89,6 +89,15 @@ def test_the_last_who_holds_it_lets_go_of_it_when_told():
     assert wake(number, 1) == 0
 
 
+def test_waits_that_are_gone_hold_their_type_no_longer():
+    gc.collect()
+    before = sys.getrefcount(_core._Wait)
+    waits = [_core._Wait() for _ in range(100)]
+    assert sys.getrefcount(_core._Wait) == before + 100
+    del waits
+    assert sys.getrefcount(_core._Wait) == before
+
+
 def test_many_at_once_in_any_order():
     chance = random.Random(12)
     waits = {wait.number: wait for wait in (_core._Wait() for _ in range(500))}
