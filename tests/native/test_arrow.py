@@ -724,9 +724,12 @@ class TestExport:
         ],
     )
     def test_a_validity_is_a_bool_for_each_row(self, given):
-        with dlw.from_dlpack(SIX) as t, dlw.from_dlpack(given) as valid:
-            with pytest.raises(BufferError, match="one for each element of axis 0"):
-                _core._to_arrow(t, valid, None)
+        with (
+            dlw.from_dlpack(SIX) as t,
+            dlw.from_dlpack(given) as valid,
+            pytest.raises(BufferError, match="one for each element of axis 0"),
+        ):
+            _core._to_arrow(t, valid, None)
 
     def test_views_do_not_forget_what_is_null(self):
         array = {"length": 6, "buffers": [bitmap([1, 0, 1, 1, 0, 1]), SIX]}

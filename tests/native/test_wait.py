@@ -93,9 +93,10 @@ def test_waits_that_are_gone_hold_their_type_no_longer():
     gc.collect()
     before = sys.getrefcount(_core._Wait)
     waits = [_core._Wait() for _ in range(100)]
-    assert sys.getrefcount(_core._Wait) == before + 100
+    with_them = sys.getrefcount(_core._Wait)
     del waits
-    assert sys.getrefcount(_core._Wait) == before
+    after = sys.getrefcount(_core._Wait)
+    assert (with_them, after) == (before + 100, before)
 
 
 def test_many_at_once_in_any_order():
