@@ -126,7 +126,7 @@ def run_tests(
         failed := re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
     ):
         return Outcome(KILLED, failed[1])
-    if status == 2:
+    if status == 2 or "while loading conftest" in said:
         return Outcome(KILLED, "import or collection")
     if isinstance(status, int) and (status < 0 or status == 1 or status > 5):
         return Outcome(KILLED, f"exit status {status}")

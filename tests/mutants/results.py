@@ -1,12 +1,11 @@
 """What became of each mutant, in build/mutants/results.jsonl, and the report on it."""
 
 import json
-import tomllib
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from model import BUILD, EQUIVALENT, HERE, INVALID, KILLED, SURVIVED, Mutant, Outcome
+from model import BUILD, EQUIVALENT, INVALID, KILLED, SURVIVED, Mutant, Outcome
 
 
 class Results:
@@ -36,22 +35,6 @@ class Results:
         entry = {"key": key, "mutant": vars(mutant), "outcome": outcome.as_dict()}
         with self.file.open("a") as file:
             file.write(json.dumps(entry) + "\n")
-
-
-def listed_equivalents(
-    file: Path = HERE / "equivalent.toml",
-) -> dict[tuple[str, str], list[str]]:
-    """{(file, line before): [line after]}, blanks at both ends aside."""
-    listed: dict[tuple[str, str], list[str]] = {}
-    for entry in tomllib.loads(file.read_text()).get("mutant", []):
-        place = (entry["file"], entry["before"].strip())
-        listed.setdefault(place, []).append(entry["after"].strip())
-    return listed
-
-
-def is_listed(mutant: Mutant, listed: dict[tuple[str, str], list[str]]) -> bool:
-    after = listed.get((mutant.file, mutant.before.strip()), [])
-    return mutant.after.strip() in after
 
 
 def score(counts: Counter[str]) -> str:

@@ -72,28 +72,43 @@ def lines_of_diff(diff: str) -> Lines:
     return lines
 
 
-def known(part: str, read: Callable[[Path], str] = Path.read_text) -> list[Mutant]:
-    """Those of known.toml; it is an error when a line is not in its file, or is there twice."""
+def find_line(
+    entry: dict[str, str], read: Callable[[Path], str] = Path.read_text
+) -> int:
+    """Where the line of a list's entry is, from 1; it is an error when it is not there, or is
+    there twice. `under`: the first one behind the line that begins so."""
+    lines = read(ROOT / entry["file"]).splitlines()
+    places = [
+        at
+        for at, line in enumerate(lines, 1)
+        if line.strip() == entry["before"].strip()
+    ]
+    if under := entry.get("under"):
+        starts = [at for at, line in enumerate(lines, 1) if line.startswith(under)]
+        places = [at for at in places if starts and at > starts[0]][:1]
+    if len(places) != 1:
+        raise SystemExit(
+            f"a list of tests/mutants names a line that {entry['file']} has"
+            f" {len(places)} times: {entry['before']!r}"
+        )
+    return places[0]
+
+
+def known(part: str) -> list[Mutant]:
+    """Those of known.toml."""
     found = []
     for entry in tomllib.loads((HERE / "known.toml").read_text())["mutant"]:
-        if entry["part"] != part:
-            continue
-        lines = read(ROOT / entry["file"]).splitlines()
-        places = [
-            at for at, line in enumerate(lines) if line.strip() == entry["before"]
-        ]
-        # `under`: the last line before it that begins so, where the line is there more often
-        if under := entry.get("under"):
-            starts = [at for at, line in enumerate(lines) if line.startswith(under)]
-            places = [at for at in places if starts and at > starts[0]][:1]
-        if len(places) != 1:
-            raise SystemExit(
-                f"tests/mutants/known.toml: {entry['what']}: {entry['file']} has"
-                f" {len(places)} lines {entry['before']!r}"
+        if entry["part"] == part:
+            line = find_line(entry)
+            before = (ROOT / entry["file"]).read_text().splitlines()[line - 1]
+            indent = before[: len(before) - len(before.lstrip())]
+            found.append(
+                Mutant(part, entry["file"], line, before, indent + entry["after"])
             )
-        before = lines[places[0]]
-        indent = before[: len(before) - len(before.lstrip())]
-        found.append(
-            Mutant(part, entry["file"], places[0] + 1, before, indent + entry["after"])
-        )
     return found
+
+
+def equivalent() -> set[tuple[str, int, str]]:
+    """File, line and what it becomes, of each of equivalent.toml."""
+    listed = tomllib.loads((HERE / "equivalent.toml").read_text()).get("mutant", [])
+    return {(it["file"], find_line(it), it["after"].strip()) for it in listed}

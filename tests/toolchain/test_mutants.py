@@ -19,7 +19,7 @@ import model
 import results
 import run
 import sampling
-from model import INVALID, KILLED, ROOT, SURVIVED, Mutant, Outcome
+from model import INVALID, KILLED, SURVIVED, Mutant, Outcome
 
 FILE = "tests/toolchain/test_mutants.py"
 LINES = Path(__file__).read_text().splitlines()
@@ -257,12 +257,21 @@ def test_known_mutants_are_of_lines_that_are_there(part):
 
 def test_equivalent_mutants_are_of_lines_that_are_there():
     listed = tomllib.loads((MUTANTS / "equivalent.toml").read_text()).get("mutant", [])
-    for entry in listed:
-        lines = [
-            line.strip() for line in (ROOT / entry["file"]).read_text().splitlines()
-        ]
-        assert entry["before"].strip() in lines, entry
-        assert entry["why"]
+    assert len(sampling.equivalent()) == len(listed)
+    assert all(entry["why"] for entry in listed)
+
+
+@pytest.mark.parametrize("before", ["return;", "no such line"])
+def test_a_list_names_one_line(before):
+    entry = {"file": "a.c", "before": before}
+    with pytest.raises(SystemExit, match="a.c has . times"):
+        sampling.find_line(entry, lambda file: "f {\n  return;\n}\ng {\n  return;\n}")
+
+
+def test_the_same_line_is_told_apart_by_its_function():
+    entry = {"file": "a.c", "before": "return;", "under": "g "}
+    source = "f {\n  return;\n}\ng {\n  return;\n}"
+    assert sampling.find_line(entry, lambda file: source) == 5
 
 
 def test_parts_say_what_they_lack(monkeypatch):
