@@ -2,9 +2,11 @@
 
 import array as python_array
 import ctypes
+import itertools
 
 import numpy as np
 import pytest
+from conftest import DTYPES
 from forge import Forged, versioned
 
 import dlpack_web as dlw
@@ -33,6 +35,19 @@ def test_rule_027_other_widths_are_refused(code, bits):
     with pytest.raises(BufferError, match=rf"dtype \(code {code}, bits {bits}"):
         dlw.from_dlpack(producer)
     assert producer.deleted == 1
+
+
+def test_rule_027_a_width_is_that_of_one_kind():
+    """All kinds, and a few that are none, with all widths: those of the table alone."""
+    table = {(row["code"], row["bits"]) for row in DTYPES}
+    taken = set()
+    for code, bits in itertools.product(range(24), range(1, 256)):
+        try:
+            dlw.from_dlpack(Forged(code=code, bits=bits)).release()
+            taken.add((code, bits))
+        except BufferError:
+            pass
+    assert taken == table
 
 
 def test_rule_028_bool_is_a_kind_of_its_own():

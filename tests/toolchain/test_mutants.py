@@ -264,7 +264,7 @@ def test_equivalent_mutants_are_of_lines_that_are_there():
 @pytest.mark.parametrize("before", ["return;", "no such line"])
 def test_a_list_names_one_line(before):
     entry = {"file": "a.c", "before": before}
-    with pytest.raises(SystemExit, match="a.c has . times"):
+    with pytest.raises(SystemExit, match=r"a\.c has [02] times"):
         sampling.find_line(entry, lambda file: "f {\n  return;\n}\ng {\n  return;\n}")
 
 
