@@ -64,6 +64,8 @@ class JsLibrary:
         return FOLDER / "map" / f"{test.name}-{digest(sources, test.read_bytes())}.json"
 
     def prepare(self) -> None:
+        for tree in FOLDER.glob("tree-*"):  # of a run that was ended
+            shutil.rmtree(tree) if tree.is_dir() else tree.unlink()
         (FOLDER / "map").mkdir(parents=True, exist_ok=True)
         stale = [
             test

@@ -5,6 +5,7 @@ import ast
 import os
 from functools import cached_property
 from pathlib import Path
+from types import CodeType
 
 from covering import Covering, Suite
 from limits import GIB
@@ -12,6 +13,7 @@ from model import BUILD, EQUIVALENT, INVALID, ROOT, SURVIVED, Mutant, Outcome, d
 from pytest_runs import Pool, run_tests, within
 
 FOLDER = BUILD / "py"
+Meaning = tuple[object, ...]
 PACKAGE = ROOT / "py" / "dlpack_web"
 NATIVE, DESKTOP = ROOT / "tests" / "native", ROOT / "tests" / "desktop"
 PYTHONS = {
@@ -83,8 +85,7 @@ class PyPackage:
         text = mutant.text_of(source)
         try:
             if meaning(text) == meaning(source):
-                return Outcome(EQUIVALENT, "the same syntax tree")
-            compile(text, mutant.file, "exec", dont_inherit=True)
+                return Outcome(EQUIVALENT, "the same bytecode")
         except (SyntaxError, ValueError):
             return Outcome(INVALID)
         name = Path(mutant.file).name
@@ -121,8 +122,8 @@ def lay_out(package: Path, instead: dict[str, str]) -> None:
             os.symlink(file, place)
 
 
-def meaning(source: str) -> str:
-    """The syntax tree without docstrings."""
+def meaning(source: str) -> Meaning:
+    """The bytecode, without docstrings and line numbers."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(
@@ -130,8 +131,30 @@ def meaning(source: str) -> str:
         ):
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                node.body[0] = ast.Pass()
-    return ast.dump(tree)
+                node.body[0] = ast.copy_location(ast.Pass(), first)
+    return of_code(compile(tree, "a mutant", "exec", dont_inherit=True))
+
+
+def of_code(code: CodeType) -> Meaning:
+    constants = tuple(
+        of_code(it) if isinstance(it, CodeType) else (type(it), repr(it))
+        for it in code.co_consts
+    )
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    counts = (
+        code.co_argcount,
+        code.co_kwonlyargcount,
+        code.co_posonlyargcount,
+        code.co_flags,
+    )
+    return (
+        code.co_name,
+        code.co_code,
+        code.co_exceptiontable,
+        constants,
+        names,
+        counts,
+    )
 
 
 def statement(source: str, line: int) -> tuple[int, int]:

@@ -16,6 +16,7 @@ sys.path.append(str(MUTANTS))
 
 import limits
 import model
+import py_package
 import results
 import run
 import sampling
@@ -272,6 +273,22 @@ def test_the_same_line_is_told_apart_by_its_function():
     entry = {"file": "a.c", "before": "return;", "under": "g "}
     source = "f {\n  return;\n}\ng {\n  return;\n}"
     assert sampling.find_line(entry, lambda file: source) == 5
+
+
+@pytest.mark.parametrize(
+    ("after", "same"),
+    [
+        ("def f(x):\n    'words'\n    return x + 1  # a note", True),
+        ("def f(x):\n    'other words'\n    return (x +\n            1)", True),
+        ("def f(x):\n    'words'\n    return x + 1\n    x += 1", True),
+        ("def f(x):\n    'words'\n    return x + 1.0", False),
+        ("def f(x, /):\n    'words'\n    return x + 1", False),
+        ("def f(x):\n    'words'\n    return x - 1", False),
+    ],
+)
+def test_python_that_does_the_same_does_not_count(after, same):
+    before = "def f(x):\n    'words'\n    return x + 1"
+    assert (py_package.meaning(before) == py_package.meaning(after)) == same
 
 
 def test_parts_say_what_they_lack(monkeypatch):
