@@ -206,9 +206,19 @@ class OnnxRuntime(Framework):
         ["transposed", "every other", "reversed", "broadcast"], "refused"
     )
 
+    makes = (*(n for n in NUMPYS if not n.startswith("complex")), "bfloat16")
+    # ONNX's float8e4m3fn is DLPack's float8_e4m3fn, and so on.
+    names: ClassVar = {
+        "float": "float32",
+        "double": "float64",
+        **{name.replace("_", ""): name for name in FLOAT8},
+        "float8e8m0": "float8_e8m0fnu",
+        "float4e2m1": "float4_e2m1fn",
+    }
     takes = (
-        *(n for n in NUMPYS if n != "bool" and not n.startswith("complex")),
-        "bfloat16",
+        *makes,
+        *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
+        *("float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", "uint4"),
     )
 
     def from_dlpack(self, x, **keywords):
@@ -223,7 +233,7 @@ class OnnxRuntime(Framework):
 
     def dtype_name(self, array):
         name = array.data_type().removeprefix("tensor(").removesuffix(")")
-        return {"float": "float32", "double": "float64"}.get(name, name)
+        return self.names.get(name, name)
 
     def address(self, array):
         return array.data_ptr()
