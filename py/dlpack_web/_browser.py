@@ -231,6 +231,11 @@ def has_webgpu() -> bool:
     return bool(getattr(getattr(js, "navigator", None), "gpu", None))
 
 
+def memory_size() -> int:
+    """Bytes of Python's memory: its addresses are below."""
+    return int(pyodide_js._module.HEAPU8.length)
+
+
 def read_file(path: str) -> Any:
     """The contents of a file, as a Uint8Array: Python's own memory need not grow for it."""
     return pyodide_js.FS.readFile(path)

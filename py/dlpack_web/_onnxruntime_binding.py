@@ -1,15 +1,16 @@
 """IOBinding: what goes in and where it comes out, said before the run."""
 
+import ctypes
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ._onnxruntime_state import NotImplemented as NotThere
-from ._onnxruntime_state import worded
+from . import _browser
 from ._onnxruntime_types import dtype_meant
 from ._onnxruntime_value import OrtValue, named_device
-from ._tensor import Tensor, from_gpu_buffer, to_host
+from ._tensor import Tensor, from_gpu_buffer, share, to_host
 
 
 class IOBinding:
@@ -37,11 +38,17 @@ class IOBinding:
     def bind_cpu_input(self, name: str, arr_on_cpu: "np.ndarray[Any, Any]") -> None:
         """Binds an array, which is read at every run."""
         self._check_input(name)
+        if not hasattr(arr_on_cpu, "__array__"):
+            raise RuntimeError("Unable to create OrtValue from the given python object")
         self._inputs[name] = arr_on_cpu
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Binds an OrtValue, on the CPU or on the session's device."""
-        self._check_input(name)
+        if not self._session._feeds.has(name):
+            raise RuntimeError(
+                "Error when binding input: Failed to find input name in the mapping: "
+                f"{name}"
+            )
         if not isinstance(ortvalue, OrtValue):
             raise TypeError(f"ortvalue is an OrtValue, not {ortvalue!r}")
         self._inputs[name] = ortvalue
@@ -55,13 +62,13 @@ class IOBinding:
         shape: Sequence[int],
         buffer_ptr: Any,
     ) -> None:
-        """Binds a GPUBuffer of the session's device; of addresses on the CPU there are arrays:
-        `bind_cpu_input`."""
+        """Binds elements at an address, such as `value.data_ptr()` or `array.ctypes.data`, which
+        have to be there as long as the binding is used; for "webgpu" a GPUBuffer of the session's
+        device."""
         self._check_input(name)
         if device_type.lower() == "cpu":
-            raise worded(
-                NotThere, "addresses are not taken: use bind_cpu_input(name, array)"
-            )
+            self._inputs[name] = _at(buffer_ptr, shape, element_type)
+            return
         named_device(device_type, device_id)
         self._session.place(device_type)
         dtype = dtype_meant(element_type)
@@ -85,7 +92,8 @@ class IOBinding:
         shape: Sequence[int] | None = None,
         buffer_ptr: Any = None,
     ) -> None:
-        """Where an output is to be: "cpu", "webgpu", or a GPUBuffer that is there."""
+        """Where an output is to be: "cpu", "webgpu", or memory that is there: an address on the
+        CPU, a GPUBuffer."""
         if buffer_ptr is None:
             self._outputs[name] = self._session.place(device_type)
             return
@@ -95,11 +103,8 @@ class IOBinding:
                 "provided"
             )
         if device_type.lower() == "cpu":
-            raise worded(
-                NotThere,
-                "addresses are not taken: use bind_ortvalue_output(name, "
-                "OrtValue.ortvalue_from_numpy(array))",
-            )
+            self._outputs[name] = share(_at(buffer_ptr, shape, element_type))
+            return
         self._session.place(device_type)
         dtype = dtype_meant(element_type)
         device = self._session.device
@@ -150,3 +155,19 @@ class IOBinding:
         """Lets go of all outputs, and of the last results."""
         self._outputs.clear()
         self._results = []
+
+
+def _at(
+    address: Any, shape: Sequence[int], element_type: Any
+) -> "np.ndarray[Any, Any]":
+    """The array over elements at an address of Python's memory."""
+    if not hasattr(type(address), "__index__"):
+        raise TypeError(f"buffer_ptr is an address (int) on the CPU, not {address!r}")
+    dtype = np.dtype(str(dtype_meant(element_type)))
+    start, size = int(address), math.prod(shape) * dtype.itemsize
+    if size < 0 or start < 0 or start + size > _browser.memory_size():
+        raise RuntimeError(f"there are no {size} bytes at the address {start}")
+    if size == 0:
+        return np.empty(shape, dtype)
+    memory = (ctypes.c_char * size).from_address(start)
+    return np.frombuffer(memory, dtype).reshape(shape)

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._device import Device
-from ._onnxruntime_state import invalid
+from ._onnxruntime_state import NotImplemented as NotThere
+from ._onnxruntime_state import invalid, worded
 from ._onnxruntime_types import type_of
 from ._onnxruntime_value import OrtValue
 from ._tensor import Tensor, share
@@ -20,37 +21,68 @@ class NodeArg(NamedTuple):
     shape: list[int | str | None]
 
 
-def node_arg(slot: Mapping[str, Any]) -> NodeArg:
-    """Of what JavaScript knows; the rank of what is no tensor is not known."""
+# What onnxruntime-web has for an extent without a name: -1 without its sign.
+_UNNAMED = (1 << 32) - 1
+
+
+def node_arg(slot: Mapping[str, Any], types: Mapping[str, str]) -> NodeArg:
+    """Of what JavaScript knows; types: by the names, as the model itself says them."""
     if not slot["isTensor"]:
-        return NodeArg(slot["name"], "unknown", [])
-    shape = [
-        None if not isinstance(extent, str) and extent < 0 else extent
-        for extent in slot["shape"]
+        return NodeArg(slot["name"], types.get(slot["name"], "unknown"), [])
+    return NodeArg(slot["name"], type_of(slot["type"]), shape_of(slot["shape"]))
+
+
+def shape_of(extents: Iterable[int | str]) -> list[int | str | None]:
+    """None for an extent that is free and has no name."""
+    return [
+        (extent or None)
+        if isinstance(extent, str)
+        else (extent if 0 <= extent < _UNNAMED else None)
+        for extent in extents
     ]
-    return NodeArg(slot["name"], type_of(slot["type"]), shape)
 
 
 class Feeds:
     """The inputs of one session."""
 
-    def __init__(self, inputs: list[NodeArg], device: Device | None) -> None:
-        self._inputs = {arg.name: (i, arg) for i, arg in enumerate(inputs)}
+    def __init__(
+        self,
+        inputs: list[NodeArg],
+        overridable: list[NodeArg],
+        device: Device | None,
+    ) -> None:
+        self._required = {arg.name for arg in inputs}
+        self._inputs = {
+            arg.name: (i, arg) for i, arg in enumerate([*inputs, *overridable])
+        }
         self._device = device
 
     def check_names(self, feeds: Mapping[str, Any]) -> None:
         """ValueError for inputs that are missing, InvalidArgument for names of none."""
-        if feeds.keys() == self._inputs.keys():
+        if feeds.keys() == self._required:
             return
-        missing = [name for name in self._inputs if name not in feeds]
+        missing = self.missing(feeds)
         if missing:
             raise ValueError(
                 f"Required inputs ({missing}) are missing from input feed ({list(feeds)})."
             )
-        wrong = next(name for name in feeds if name not in self._inputs)
-        if not isinstance(wrong, str):
-            raise TypeError(f"names of inputs are str, not {wrong!r}")
-        raise invalid(f"Invalid input name: {wrong}")
+        for name in feeds:
+            if not isinstance(name, str):
+                raise TypeError(f"names of inputs are str, not {name!r}")
+            if name not in self._inputs:
+                raise invalid(f"Invalid input name: {name}")
+
+    def missing(self, feeds: Mapping[str, Any]) -> list[str]:
+        """The names that feeds lack."""
+        return [
+            name
+            for name in self._inputs
+            if name in self._required and name not in feeds
+        ]
+
+    def has(self, name: str) -> bool:
+        """Whether there is such an input."""
+        return name in self._inputs
 
     def collected(
         self, feeds: Mapping[str, Any]
@@ -61,6 +93,11 @@ class Feeds:
         for name, given in feeds.items():
             i, arg = self._inputs[name]
             value = given._tensor if isinstance(given, OrtValue) else given
+            if not arg.type.startswith("tensor("):
+                raise worded(
+                    NotThere,
+                    f"input {name} is {arg.type}, and onnxruntime-web takes tensors alone",
+                )
             if arg.type == "tensor(string)":
                 strings[str(i)] = _strings(arg, value)
             else:
@@ -70,7 +107,10 @@ class Feeds:
     def _tensor(self, arg: NodeArg, value: Any) -> Tensor:
         tensor = value if type(value) is Tensor else _shared(arg, value)
         actual = type_of(tensor.dtype)
-        if actual != arg.type and arg.type != "unknown":
+        if actual == _NARROW.get(arg.type) and tensor.device.is_host:
+            tensor = share(tensor.numpy().astype(_BY_TYPE[arg.type]))
+            actual = arg.type
+        if actual != arg.type:
             raise invalid(
                 f"Unexpected input data type. Actual: ({actual}) , expected: ({arg.type})"
             )
@@ -111,6 +151,15 @@ _BY_TYPE = {
         *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     )
 }
+
+# NumPy's default integer has 32 bits in WebAssembly, and 64 where scripts were written: what
+# np.array([1, 2]), arange() and argmax() make there is int64. Elements are the same, so nobody is
+# warned. An int32 array that a script asked for cannot be told from those.
+_NARROW = (
+    {"tensor(int64)": "tensor(int32)", "tensor(uint64)": "tensor(uint32)"}
+    if np.dtype(int).itemsize == 4
+    else {}
+)
 
 
 def _dtype_for(arg: NodeArg) -> "np.dtype[Any] | None":

@@ -15,12 +15,13 @@ class _Wanted:
     module: Any = None
     threads = 1
     severity: int | None = None
-    loaded: Any = None
+    # The builds that were loaded: whether it is the one for the CPU alone -> JavaScript's Library.
+    loaded: dict[bool, Any] = {}  # noqa: RUF012 - there is one for all sessions
 
 
 def is_loaded() -> bool:
     """Whether the library is there."""
-    return _Wanted.loaded is not None
+    return bool(_Wanted.loaded)
 
 
 async def load(module_or_url: Any = None, *, threads: int = 1) -> None:
@@ -30,6 +31,8 @@ async def load(module_or_url: Any = None, *, threads: int = 1) -> None:
     it. Default: `globalThis.ort`, the package "onnxruntime-web" of an import map, or
     `libraries/ort/` above the page, where this project's pages and JupyterLite have it.
     threads: of the WebAssembly, where the page is cross-origin isolated and loads it here.
+    Without it sessions on the CPU alone take the build `ort.wasm.bundle.min.mjs` where that is
+    beside, which has operators and dtypes that the one with WebGPU lacks.
     RuntimeError if another copy was loaded already; ImportError if there is none.
 
     >>> from dlpack_web import onnxruntime
@@ -37,7 +40,7 @@ async def load(module_or_url: Any = None, *, threads: int = 1) -> None:
     >>> onnxruntime.get_device()
     'WEBGPU'
     """
-    if _Wanted.loaded is not None:
+    if _Wanted.loaded:
         if module_or_url is not None:
             raise RuntimeError(
                 "onnxruntime-web was loaded already: call load() before the first session"
@@ -47,22 +50,30 @@ async def load(module_or_url: Any = None, *, threads: int = 1) -> None:
     await library()
 
 
-async def library() -> Any:
-    """JavaScript's Library."""
-    if _Wanted.loaded is None:
+async def library(*, on_cpu: bool = False) -> Any:
+    """JavaScript's Library. on_cpu: of the build for sessions that are on the CPU alone."""
+    alone = on_cpu and not was_said()
+    if alone not in _Wanted.loaded:
         with translated():
-            promise = _browser.call("onnxruntime", _Wanted.module, _Wanted.threads)
+            promise = _browser.call(
+                "onnxruntime", _Wanted.module, _Wanted.threads, alone
+            )
             found = await _browser.finish(promise)
-        if _Wanted.loaded is None:
-            _Wanted.loaded = found
+        if alone not in _Wanted.loaded:
+            _Wanted.loaded[alone] = found
             if _Wanted.severity is not None:
                 found.logFrom(_Wanted.severity)
-    return _Wanted.loaded
+    return _Wanted.loaded[alone]
+
+
+def was_said() -> bool:
+    """Whether `load()` was given a module or URL, which all sessions use then."""
+    return _Wanted.module is not None
 
 
 def version() -> str:
     """The version of onnxruntime-web; "" until it is loaded."""
-    return "" if _Wanted.loaded is None else str(_Wanted.loaded.version)
+    return next((str(each.version) for each in _Wanted.loaded.values()), "")
 
 
 def set_default_logger_severity(severity: int) -> None:
@@ -78,8 +89,8 @@ def set_default_logger_severity(severity: int) -> None:
             "3:Error, 4:Fatal."
         )
     _Wanted.severity = severity
-    if _Wanted.loaded is not None:
-        _Wanted.loaded.logFrom(severity)
+    for each in _Wanted.loaded.values():
+        each.logFrom(severity)
 
 
 def get_available_providers() -> list[str]:

@@ -1,98 +1,144 @@
 """Options of sessions and runs, by onnxruntime's names, as onnxruntime-web takes them."""
 
+import difflib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
 from ._device import CPU, Device, parse_device
+from ._onnxruntime_enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
 from ._onnxruntime_state import NotImplemented as NotThere
 from ._onnxruntime_state import worded
-
-
-class GraphOptimizationLevel(IntEnum):
-    """How far a graph is rewritten before it runs.
-
-    >>> from dlpack_web import onnxruntime as ort
-    >>> ort.GraphOptimizationLevel.ORT_ENABLE_ALL.value
-    99
-    """
-
-    ORT_DISABLE_ALL = 0
-    ORT_ENABLE_BASIC = 1
-    ORT_ENABLE_EXTENDED = 2
-    ORT_ENABLE_LAYOUT = 3
-    ORT_ENABLE_ALL = 99
-
-
-class ExecutionMode(IntEnum):
-    """Whether independent nodes may run at once; in a page they do not."""
-
-    ORT_SEQUENTIAL = 0
-    ORT_PARALLEL = 1
-
 
 _LEVELS = {0: "disabled", 1: "basic", 2: "extended", 3: "layout", 99: "all"}
 _MODES = {0: "sequential", 1: "parallel"}
 
 
-class SessionOptions:
+class _Option[T]:
+    """An option that takes what pybind11 takes for its type."""
+
+    def __init__(self, default: T, take: Callable[[Any], T]) -> None:
+        self._default, self._take = default, take
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, options: Any, owner: Any = None) -> Any:
+        if options is None:
+            return self
+        return vars(options).get(f"_{self._name}", self._default)
+
+    def __set__(self, options: Any, value: Any) -> None:
+        try:
+            taken = self._take(value)
+        except TypeError as error:
+            raise TypeError(f"{self._name} is {error}, not {value!r}") from None
+        vars(options)[f"_{self._name}"] = taken
+
+
+class _Options:
+    """Refuses names that are no options."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and not hasattr(type(self), name):
+            near = difflib.get_close_matches(name, dir(type(self)), 1)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+                + (f": did you mean {near[0]!r}?" if near else ""),
+                name=name,
+                obj=self,
+            )
+        super().__setattr__(name, value)
+
+
+def _flag(value: Any) -> bool:
+    if value is None or hasattr(type(value), "__bool__"):
+        return bool(value)
+    raise TypeError("True or False")
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, float) or not hasattr(type(value), "__int__"):
+        raise TypeError("an int")
+    return int(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, str):
+        return value
+    raise TypeError("a str")
+
+
+def _member[E: IntEnum](kind: type[E]) -> Callable[[Any], E]:
+    def take(value: Any) -> E:
+        if isinstance(value, kind):
+            return value
+        article = "an" if kind.__name__[0] in "AEIO" else "a"
+        raise TypeError(f"{article} {kind.__name__}")
+
+    return take
+
+
+def _no_profiles(value: Any) -> bool:
+    if _flag(value):
+        raise worded(
+            NotThere,
+            "onnxruntime-web writes no profiles: look at the browser's own profiler",
+        )
+    return False
+
+
+def _no_file(value: Any) -> str:
+    if _text(value):
+        raise worded(
+            NotThere,
+            "onnxruntime-web writes no optimized models: make the file on the desktop",
+        )
+    return ""
+
+
+class SessionOptions(_Options):
     """Options of an `InferenceSession`, with onnxruntime's names and defaults.
 
     Those that a page has no use for (numbers of threads, arenas) are kept and passed over;
-    profiling, which needs files, raises NotImplemented.
+    those that need files (profiles, optimized models) raise NotImplemented. A name that is no
+    option raises AttributeError, a value of another type TypeError.
     """
 
+    enable_cpu_mem_arena = _Option(True, _flag)
+    enable_mem_pattern = _Option(True, _flag)
+    enable_mem_reuse = _Option(True, _flag)
+    enable_profiling = _Option(False, _no_profiles)
+    execution_mode = _Option(ExecutionMode.ORT_SEQUENTIAL, _member(ExecutionMode))
+    execution_order = _Option(ExecutionOrder.DEFAULT, _member(ExecutionOrder))
+    graph_optimization_level = _Option(
+        GraphOptimizationLevel.ORT_ENABLE_ALL, _member(GraphOptimizationLevel)
+    )
+    inter_op_num_threads = _Option(0, _integer)
+    intra_op_num_threads = _Option(0, _integer)
+    log_severity_level = _Option(-1, _integer)
+    log_verbosity_level = _Option(0, _integer)
+    logid = _Option("", _text)
+    optimized_model_filepath = _Option("", _no_file)
+    profile_file_prefix = _Option("onnxruntime_profile_", _text)
+    use_deterministic_compute = _Option(False, _flag)
+    use_per_session_threads = _Option(True, _flag)
+
     def __init__(self) -> None:
-        self.enable_cpu_mem_arena = True
-        self.enable_mem_pattern = True
-        self.enable_mem_reuse = True
-        self.execution_mode = ExecutionMode.ORT_SEQUENTIAL
-        self.inter_op_num_threads = 0
-        self.intra_op_num_threads = 0
-        self.log_severity_level = -1
-        self.log_verbosity_level = 0
-        self.logid = ""
-        self.optimized_model_filepath = ""
-        self.use_deterministic_compute = False
-        self._level = GraphOptimizationLevel.ORT_ENABLE_ALL
         self._entries: dict[str, str] = {}
         self._dimensions: dict[str, int] = {}
         self._files: dict[str, bytes] = {}
 
-    @property
-    def graph_optimization_level(self) -> GraphOptimizationLevel:
-        """How far the graph is rewritten."""
-        return self._level
-
-    @graph_optimization_level.setter
-    def graph_optimization_level(self, level: GraphOptimizationLevel) -> None:
-        if not isinstance(level, GraphOptimizationLevel):
-            raise TypeError(
-                f"graph_optimization_level is a GraphOptimizationLevel, not {level!r}"
-            )
-        self._level = level
-
-    @property
-    def enable_profiling(self) -> bool:
-        """False: profiles are files, which onnxruntime-web does not write."""
-        return False
-
-    @enable_profiling.setter
-    def enable_profiling(self, on: bool) -> None:
-        if on:
-            raise worded(
-                NotThere,
-                "onnxruntime-web writes no profiles: look at the browser's own profiler",
-            )
-
     def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
         """Fixes a symbolic dimension, such as "batch"."""
-        if not isinstance(name, str) or not isinstance(value, int) or value < 0:
+        if not isinstance(name, str) or not hasattr(type(value), "__index__"):
             raise TypeError(
                 f"a name and an extent are needed, not {name!r} and {value!r}"
             )
-        self._dimensions[name] = value
+        self._dimensions[name] = int(value)
 
     def add_free_dimension_override_by_denotation(self, name: str, value: int) -> None:
         """Raises NotImplemented: onnxruntime-web fixes dimensions by their names."""
@@ -104,7 +150,7 @@ class SessionOptions:
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Sets one of the many options that have a key alone, "session.…"."""
-        self._entries[str(key)] = str(value)
+        self._entries[_entry(key)] = _entry(value)
 
     def get_session_config_entry(self, key: str) -> str:
         """What was set; RuntimeError if nothing was."""
@@ -134,10 +180,50 @@ class SessionOptions:
         """False: providers are given to the session."""
         return False
 
+    def add_initializer(self, name: str, ortvalue: Any) -> None:
+        """Raises NotImplemented: a model's own values stay."""
+        raise worded(
+            NotThere,
+            "onnxruntime-web takes the values of a model from its file: feed an input, or use "
+            "add_external_initializers_from_files_in_memory()",
+        )
+
+    add_external_initializers = add_initializer
+
+    def add_provider(self, name: str, options: Mapping[str, str]) -> None:
+        """Raises NotImplemented: `InferenceSession(..., providers=...)` takes providers."""
+        raise worded(NotThere, "give providers=[...] to the InferenceSession")
+
+    def add_provider_for_devices(self, devices: Any, options: Any) -> None:
+        """Raises NotImplemented: `InferenceSession(..., providers=...)` takes providers."""
+        raise worded(NotThere, "give providers=[...] to the InferenceSession")
+
+    def set_provider_selection_policy(self, policy: Any) -> None:
+        """Nothing where there is one device of each kind; `providers=` chooses."""
+
+    def set_provider_selection_policy_delegate(self, delegate: Any) -> None:
+        """Raises NotImplemented: `InferenceSession(..., providers=...)` takes providers."""
+        raise worded(NotThere, "give providers=[...] to the InferenceSession")
+
+    def register_custom_ops_library(self, path: str) -> None:
+        """Raises NotImplemented: a page loads no native libraries."""
+        raise worded(NotThere, f"a page loads no native libraries, such as {path}")
+
+    def set_load_cancellation_flag(self, cancel: bool) -> None:
+        """Raises NotImplemented: release the session instead."""
+        raise worded(NotThere, "loading cannot be cancelled: release() the session")
+
+    def set_ep_context_data_read_func(self, function: Any) -> None:
+        """Raises NotImplemented: compiled models are of native providers."""
+        raise worded(NotThere, "onnxruntime-web reads no compiled models")
+
+    def clear_ep_context_data_read_func(self) -> None:
+        """Nothing: there is none."""
+
     def _to_js(self) -> dict[str, Any]:
         """The options that onnxruntime-web has."""
         found: dict[str, Any] = {
-            "graphOptimizationLevel": _LEVELS[self._level],
+            "graphOptimizationLevel": _LEVELS[self.graph_optimization_level],
             "executionMode": _MODES[self.execution_mode],
         }
         if not self.enable_mem_pattern:
@@ -154,20 +240,31 @@ class SessionOptions:
         return found
 
 
-class RunOptions:
+def _entry(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"keys and values of entries are str, not {value!r}")
+    return value
+
+
+class RunOptions(_Options):
     """Options of one run, with onnxruntime's names and defaults."""
 
+    log_severity_level = _Option(-1, _integer)
+    log_verbosity_level = _Option(0, _integer)
+    logid = _Option("", _text)
+    terminate = _Option(False, _flag)
+    only_execute_path_to_fetches = _Option(False, _flag)
+
     def __init__(self) -> None:
-        self.log_severity_level = 2
-        self.log_verbosity_level = 0
-        self.logid = ""
-        self.terminate = False
-        self.only_execute_path_to_fetches = False
         self._entries: dict[str, str] = {}
+
+    def add_active_adapter(self, adapter: Any) -> None:
+        """Raises NotImplemented: onnxruntime-web has no LoRA adapters."""
+        raise worded(NotThere, "onnxruntime-web has no LoRA adapters")
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Sets one of the options that have a key alone."""
-        self._entries[str(key)] = str(value)
+        self._entries[_entry(key)] = _entry(value)
 
     def get_run_config_entry(self, key: str) -> str:
         """What was set; RuntimeError if nothing was."""
@@ -180,10 +277,11 @@ class RunOptions:
 
     def _to_js(self) -> dict[str, Any]:
         found: dict[str, Any] = {
-            "logSeverityLevel": self.log_severity_level,
-            "logVerbosityLevel": self.log_verbosity_level,
             "terminate": self.terminate,
         }
+        if self.log_severity_level >= 0:
+            found["logSeverityLevel"] = self.log_severity_level
+            found["logVerbosityLevel"] = self.log_verbosity_level
         if self.logid:
             found["tag"] = self.logid
         if self._entries:
@@ -223,7 +321,7 @@ class Providers:
         for name, values in pairs:
             if name not in _KINDS or (_KINDS[name] == "webgpu" and WEBGPU not in there):
                 warnings.warn(
-                    f"Specified provider '{name}' is not in available provider names. "
+                    f"Specified provider '{name}' is not in available provider names."
                     f"Available providers: '{', '.join(there)}'",
                     stacklevel=4,
                 )
@@ -234,10 +332,7 @@ class Providers:
             else:
                 self.options[name] = dict(values)
         if not self.options:
-            raise RuntimeError(
-                f"none of the providers {[name for name, _ in pairs]} is here: there are "
-                f"{there}"
-            )
+            self.options[CPU_PROVIDER] = {}
 
     @property
     def on_gpu(self) -> bool:
@@ -280,6 +375,13 @@ def _pairs(
     if isinstance(given, str):
         raise TypeError(f"providers is a list of names: [{given!r}]")
     listed = list(given)
+    for one in listed:
+        is_pair = isinstance(one, tuple) and len(one) == 2
+        name, values = one if is_pair else (one, {})
+        if not isinstance(name, str) or not isinstance(values, Mapping):
+            raise ValueError(  # noqa: TRY004 - onnxruntime's
+                "'providers' values must be either strings or (string, dict) tuples."
+            )
     if options is not None and len(options) != len(listed):
         raise ValueError(
             "'providers' and 'provider_options' should be the same length if both are "

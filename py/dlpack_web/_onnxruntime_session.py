@@ -2,22 +2,36 @@
 
 import os
 import posixpath
+import re
 import warnings
 from asyncio import ensure_future
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn, Self
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from . import _browser
 from ._device import Device, webgpu_device
 from ._onnxruntime_binding import IOBinding
-from ._onnxruntime_feeds import Feeds, NodeArg, node_arg
-from ._onnxruntime_library import get_available_providers, library
+from ._onnxruntime_feeds import Feeds, NodeArg, node_arg, shape_of
+from ._onnxruntime_library import get_available_providers, library, was_said
 from ._onnxruntime_options import Given, Providers, RunOptions, SessionOptions
-from ._onnxruntime_state import Fail, NoSuchFile, invalid, translated, worded
+from ._onnxruntime_state import (
+    Fail,
+    InvalidArgument,
+    InvalidGraph,
+    NoSuchFile,
+    RuntimeException,
+    detail_of,
+    invalid,
+    translated,
+    worded,
+)
+from ._onnxruntime_state import NotImplemented as NotThere
+from ._onnxruntime_types import dtype_meant
 from ._onnxruntime_value import OrtValue, array_of
-from ._tensor import Tensor, first_device
+from ._tensor import Tensor, empty, first_device
 from ._words import type_of
 
 # Where an output goes, to JavaScript.
@@ -32,7 +46,7 @@ class ModelMetadata(NamedTuple):
     domain: str = ""
     description: str = ""
     graph_description: str = ""
-    version: int = 0
+    version: int = (1 << 63) - 1  # what onnxruntime says where the file does not
     custom_metadata_map: dict[str, str] = {}  # noqa: RUF012 - nobody writes to it
 
 
@@ -42,7 +56,8 @@ class InferenceSession:
     path_or_bytes: a file of Pyodide's, the bytes of a model, or a URL; weights in files
     beside it are found. providers: "WebGPUExecutionProvider", "WasmExecutionProvider" (or
     onnxruntime's "CPUExecutionProvider"), the first that works; default: all of them. The
-    first may be `(name, {"device": device})` for a certain GPUDevice.
+    first may be `(name, {"device": device})` for a certain GPUDevice. Where all are of the CPU,
+    onnxruntime-web's build without WebGPU is loaded, which has more operators and dtypes.
 
     The constructor waits, which needs JSPI; where Python cannot wait,
     `await InferenceSession.create(...)` is the same. The model's bytes are kept, as
@@ -98,27 +113,44 @@ class InferenceSession:
         providers: Given,
         provider_options: Sequence[Mapping[str, Any]] | None,
     ) -> None:
+        if options is not None and not isinstance(options, SessionOptions):
+            raise TypeError(f"sess_options is a SessionOptions, not {options!r}")
         self._options = options or SessionOptions()
-        there = get_available_providers()
-        self._providers = Providers(providers, provider_options, there)
-        ort = await library()
-        model, files = _model(source, self._options, ort)
+        self._source = source
+        await self._reopen(providers, provider_options)
+
+    async def _reopen(
+        self,
+        given: Given,
+        provider_options: Sequence[Mapping[str, Any]] | None,
+    ) -> None:
+        providers = Providers(given, provider_options, get_available_providers())
         try:
-            await self._load(ort, model, files)
-        except BufferError as error:
-            # There is no WebGPU after all.
-            others = self._providers.without_gpu() if self._providers.on_gpu else None
-            if others is None:
+            await self._open_with(providers)
+        except (BufferError, NotThere, InvalidGraph) as error:
+            # There is no WebGPU after all, or its build lacks an operator.
+            others = _instead(providers, error)
+            if others is None and isinstance(error, BufferError):
                 raise Fail(f"[ONNXRuntimeError] : 1 : FAIL : {error}") from None
+            if others is None:
+                raise _advised(error, providers) from None
+            try:
+                await self._open_with(others)
+            except (NotThere, InvalidGraph):
+                raise error from None
             warnings.warn(
                 f"the session runs on {others.names}, not on WebGPU: {error}",
                 stacklevel=2,
             )
-            self._providers = others
-            await self._load(ort, model, files)
 
-    async def _load(self, ort: Any, model: Any, files: dict[str, Any]) -> None:
-        providers = self._providers
+    async def _open_with(self, providers: Providers) -> None:
+        ort = await library(on_cpu=not providers.on_gpu)
+        model, files = _model(self._source, self._options, ort)
+        await self._load(ort, model, files, providers)
+
+    async def _load(
+        self, ort: Any, model: Any, files: dict[str, Any], providers: Providers
+    ) -> None:
         wanted = self._options._to_js() | {"executionProviders": providers.kinds}
         device = usual = None
         if providers.on_gpu:
@@ -134,16 +166,36 @@ class InferenceSession:
                 device and device.gpu,
             )
             await _browser.finish(kept.js.ready)
-            self._kept = kept
             facts = kept.js.facts.to_py()
             gpu = kept.js.device
-            self._device = webgpu_device(_browser.use_device(gpu)) if gpu else None
-        self._inputs = [node_arg(slot) for slot in facts["inputs"]]
-        self._outputs = [node_arg(slot) for slot in facts["outputs"]]
-        self._meta = ModelMetadata(**(facts["model"] or {}))
-        self._feeds = Feeds(self._inputs, self._device)
-        self._places = {arg.name: i for i, arg in enumerate(self._outputs)}
+            used = webgpu_device(_browser.use_device(gpu)) if gpu else None
+        self._kept, self._device, self._providers = kept, used, providers
+        self._tell(facts)
         self._start_run = kept.js.start
+
+    def _tell(self, facts: dict[str, Any]) -> None:
+        """Keeps what is known of the model."""
+        graph = facts["graph"]
+        slots = [*graph["inputs"], *graph["outputs"]]
+        types = {slot["name"]: slot["type"] for slot in slots}
+        self._zipped: dict[str, list[Any]] = facts["zipped"]
+        self._inputs = [node_arg(slot, types) for slot in facts["inputs"]]
+        self._outputs = [
+            NodeArg(slot["name"], types[slot["name"]], [])
+            if slot["name"] in self._zipped
+            else node_arg(slot, types)
+            for slot in facts["outputs"]
+        ]
+        self._overridable = [
+            NodeArg(slot["name"], slot["type"], shape_of(slot["shape"]))
+            for slot in graph["overridable"]
+        ]
+        known = {
+            key: value for key, value in facts["model"].items() if value is not None
+        }
+        self._meta = ModelMetadata(**known)
+        self._feeds = Feeds(self._inputs, self._overridable, self._device)
+        self._places = {arg.name: i for i, arg in enumerate(self._outputs)}
 
     # --- facts ------------------------------------------------------------------------
 
@@ -156,8 +208,9 @@ class InferenceSession:
         return self._outputs
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """None of them: onnxruntime-web does not tell."""
-        return []
+        """Inputs that have a value in the model. A run that feeds some of them has a session of
+        its own, which is loaded with the first such run."""
+        return self._overridable
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the model says of itself."""
@@ -187,9 +240,56 @@ class InferenceSession:
 
     enable_fallback = disable_fallback
 
-    def end_profiling(self) -> NoReturn:
-        """Raises Fail: onnxruntime-web writes no profiles."""
-        raise worded(Fail, "onnxruntime-web writes no profiles")
+    def set_providers(
+        self,
+        providers: Given = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Loads the model once more, for other providers. Waits, which needs JSPI; elsewhere
+        make another session."""
+        if not _browser.can_block():
+            raise RuntimeError(
+                "Python cannot wait here for a model to be loaded: use "
+                "`await InferenceSession.create(..., providers=...)`"
+            )
+        before = self._kept
+        _browser.block_on(self._reopen(providers, provider_options))
+        before.js.release()
+
+    def end_profiling(self) -> str:
+        """ "", the name of no file: onnxruntime-web writes no profiles."""
+        return ""
+
+    def get_profiling_start_time_ns(self) -> int:
+        """0: nothing is profiled."""
+        return 0
+
+    def get_tuning_results(self) -> list[Any]:
+        """None: kernels of a page are not tuned."""
+        return []
+
+    def set_tuning_results(
+        self, results: list[Any], *, error_on_invalid: bool = False
+    ) -> None:
+        """Nothing: kernels of a page are not tuned."""
+
+    def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
+        """Nothing: no graphs are captured."""
+
+    def create_ortvalue_from_shape_and_type(
+        self,
+        shape: Sequence[int],
+        element_type: Any,
+        device_type: str,
+        device_id: int = 0,
+        vendor_id: int = -1,
+    ) -> OrtValue:
+        """Fresh memory, as `OrtValue.ortvalue_from_shape_and_type` makes it; on the session's
+        device where that is WebGPU."""
+        if self.place(device_type) == TO_CPU or self._device is None:
+            return OrtValue.ortvalue_from_shape_and_type(shape, element_type)
+        dtype = dtype_meant(element_type)
+        return OrtValue(empty(shape, dtype, device=self._device))
 
     # --- runs -------------------------------------------------------------------------
 
@@ -221,13 +321,34 @@ class InferenceSession:
         the run's turn: do not write to them before it is over.
 
         With a callback it is onnxruntime's: `callback(results, user_data, "")` is called
-        when they are there, and with no results and the error's text if that fails.
+        when they are there, and with no results and the error's text if that fails. There are
+        no threads in a page: where Python can wait, it is called before this returns, so that
+        it arrives however the script waits for it.
         """
-        pending = self._begin(output_names, input_feed, run_options)
-        results = pending.arrays_later()
         if callback is None:
-            return results
-        return ensure_future(_told(results, callback, user_data))
+            return self._begin(output_names, input_feed, run_options).arrays_later()
+        self._feeds.check_names(input_feed)
+        told = self._told(output_names, input_feed, callback, user_data, run_options)
+        if not _browser.can_block():
+            return ensure_future(told)
+        return _arrived(_browser.block_on(told))
+
+    async def _told(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[Any, Any, str], object],
+        user_data: Any,
+        run_options: RunOptions | None,
+    ) -> "list[np.ndarray[Any, Any]]":
+        try:
+            pending = self._begin(output_names, input_feed, run_options)
+            found = await pending.arrays_later()
+        except Exception as error:  # noqa: BLE001 - the callback gets each of them
+            callback([], user_data, detail_of(error))
+            return []
+        callback(found, user_data, "")
+        return found
 
     def run_with_ort_values(
         self,
@@ -270,17 +391,40 @@ class InferenceSession:
         self, iobinding: IOBinding, run_options: RunOptions | None = None
     ) -> None:
         """Runs with what is bound; `iobinding.get_outputs()` are the results."""
-        pending = self._begin_bound(iobinding, run_options)
-        pending.wait()
+        with _bound():
+            pending = self._begin_bound(iobinding, run_options)
+            pending.wait()
         iobinding._results = pending.values()
 
     async def run_with_iobinding_async(
         self, iobinding: IOBinding, run_options: RunOptions | None = None
     ) -> None:
         """The same as `run_with_iobinding`, to be awaited."""
-        pending = self._begin_bound(iobinding, run_options)
-        await pending.later()
+        with _bound():
+            pending = self._begin_bound(iobinding, run_options)
+            await pending.later()
         iobinding._results = pending.values()
+
+    def run_with_ortvaluevector(
+        self,
+        run_options: RunOptions,
+        feed_names: Sequence[str],
+        feeds: Sequence[OrtValue],
+        fetch_names: Sequence[str],
+        fetches: list[OrtValue],
+        fetch_devices: Sequence[Any],
+    ) -> None:
+        """Runs with OrtValues, and appends the results to `fetches`. fetch_devices: an OrtDevice
+        for each of them."""
+        given = dict(zip(feed_names, feeds, strict=True))
+        kinds = {
+            "cpu" if each.device_type() == 0 else "webgpu" for each in fetch_devices
+        }
+        if len(kinds) > 1:
+            raise worded(NotThere, "results go to one device: use an IOBinding")
+        fetches += self.run_with_ort_values(
+            fetch_names, given, run_options, device_type=next(iter(kinds), None)
+        )
 
     def release(self) -> None:
         """Ends the session now, not when it is collected; runs that were begun are done
@@ -334,6 +478,9 @@ class InferenceSession:
             raise RuntimeError(
                 "Error in execution: At least one output should be requested."
             )
+        missing = self._feeds.missing(binding._inputs)
+        if missing:
+            raise RuntimeError(f"Error in execution: Missing Input: {missing[0]}")
         self._feeds.check_names(binding._inputs)
         self._indices(list(binding._outputs))
         outputs: list[tuple[int, Any]] = [
@@ -396,6 +543,7 @@ class InferenceSession:
             kept,
             [order.index(i) for i, _ in outputs],
             [self._outputs[i].type == "tensor(string)" for i, _ in outputs],
+            [self._zipped.get(self._outputs[i].name) for i, _ in outputs],
         )
 
 
@@ -403,11 +551,16 @@ class _Pending:
     """A run that was begun."""
 
     def __init__(
-        self, kept: _browser.Kept, order: list[int], are_strings: list[bool]
+        self,
+        kept: _browser.Kept,
+        order: list[int],
+        are_strings: list[bool],
+        zipped: list[list[Any] | None],
     ) -> None:
         self._kept = kept
         self._order = order
         self._are_strings = are_strings
+        self._zipped = zipped  # the keys of results that are lists of dicts
 
     def wait(self) -> None:
         if not _browser.can_block():
@@ -428,9 +581,15 @@ class _Pending:
 
     def arrays(self) -> "list[np.ndarray[Any, Any]]":
         found = self._taken()
-        return [each.numpy() if isinstance(each, Tensor) else each for each in found]
+        arrays = [each.numpy() if isinstance(each, Tensor) else each for each in found]
+        return [
+            array if keys is None else _dicts(keys, array)
+            for array, keys in zip(arrays, self._zipped, strict=True)
+        ]
 
     def values(self) -> list[OrtValue]:
+        if any(keys is not None for keys in self._zipped):
+            raise worded(NotThere, "lists of dicts are no OrtValues here: use run()")
         return [OrtValue(each) for each in self._taken()]
 
     def _taken(self) -> "list[Tensor | np.ndarray[Any, Any]]":
@@ -446,18 +605,56 @@ class _Pending:
         return [found[i] for i in self._order]
 
 
-async def _told(
-    results: "Awaitable[list[np.ndarray[Any, Any]]]",
-    callback: Callable[[Any, Any, str], object],
-    user_data: Any,
+async def _arrived(
+    results: "list[np.ndarray[Any, Any]]",
 ) -> "list[np.ndarray[Any, Any]]":
+    """Results that are there, for those who await them."""
+    return results
+
+
+def _dicts(keys: list[Any], rows: "np.ndarray[Any, Any]") -> Any:
+    """What ZipMap makes of a row for each key."""
+    return [dict(zip(keys, row, strict=True)) for row in rows.tolist()]
+
+
+@contextmanager
+def _bound() -> Iterator[None]:
+    """Errors of a run with an IOBinding, as onnxruntime raises those."""
     try:
-        found = await results
-    except Exception as error:  # noqa: BLE001 - whatever it is, the callback is told
-        callback([], user_data, str(error))
-        return []
-    callback(found, user_data, "")
-    return found
+        yield
+    except (Fail, InvalidArgument, RuntimeException, NotThere) as error:
+        raise RuntimeError(f"Error in execution: {detail_of(error)}") from None
+
+
+# What onnxruntime-web says of operators and dtypes that a build lacks.
+_LACKING = re.compile(
+    "Could not find an implementation|is not a registered function/op|No Op registered"
+)
+
+
+def _instead(providers: Providers, error: Exception) -> Providers | None:
+    """The providers to try after those on WebGPU failed; None: there are none."""
+    if not providers.on_gpu:
+        return None
+    if isinstance(error, BufferError):
+        return providers.without_gpu()
+    lacks = _LACKING.search(str(error)) and not was_said()
+    return providers.without_gpu() if lacks else None
+
+
+def _advised(error: Exception, providers: Providers) -> Exception:
+    """The error for what a build lacks, with what helps."""
+    if not _LACKING.search(str(error)):
+        return error
+    if was_said():
+        helps = (
+            "load() was given this build: ort.wasm.bundle.min.mjs and ort.all have more"
+        )
+    elif providers.on_gpu:
+        helps = "providers=['CPUExecutionProvider'] takes a build that has more"
+    else:
+        return error
+    return type(error)(f"{error}\n{helps}")
 
 
 def _usual_device() -> Device | None:

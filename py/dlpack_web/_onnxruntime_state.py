@@ -91,6 +91,12 @@ def invalid(message: str) -> Exception:
     return worded(InvalidArgument, message)
 
 
+def detail_of(error: Exception) -> str:
+    """The words of an exception, without its class and code."""
+    found = re.match(r"\[ONNXRuntimeError\] : \d+ : \w+ : ", str(error))
+    return str(error)[found.end() :] if found else str(error)
+
+
 class translated:  # noqa: N801 - used as a function
     """Errors of JavaScript in its block become onnxruntime's, but for those of `passing`."""
 

@@ -1,13 +1,16 @@
 """OrtValue: a tensor of ours under onnxruntime's names."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ._device import parse_device
+from ._onnxruntime_state import NotImplemented as NotThere
+from ._onnxruntime_state import worded
 from ._onnxruntime_types import dtype_meant, number_of, type_of
 from ._tensor import Tensor, empty, from_dlpack, share
+from ._words import type_of as kind_of
 
 
 class OrtValue:
@@ -21,6 +24,11 @@ class OrtValue:
     """
 
     def __init__(self, tensor: "Tensor | np.ndarray[Any, Any]") -> None:
+        if not isinstance(tensor, Tensor) and not _has_strings(tensor):
+            raise ValueError(
+                f"an OrtValue is made of a Tensor, or of an array of strings, not of "
+                f"{kind_of(tensor)}: use OrtValue.ortvalue_from_numpy()"
+            )
         self._tensor = tensor  # an array of objects where the elements are strings
 
     @classmethod
@@ -34,7 +42,7 @@ class OrtValue:
     ) -> "OrtValue":
         """Over the memory of an array, without a copy; device_type "webgpu": uploaded, one
         copy. device_id: of the devices of `dlpack_web.webgpu`, and 0 for the first of them."""
-        if numpy_obj.dtype.kind in "OUS":
+        if not isinstance(numpy_obj, np.ndarray) or numpy_obj.dtype.kind in "OUS":
             raise RuntimeError(
                 "Creation of OrtValues is currently only supported from non-string numpy "
                 "arrays"
@@ -43,6 +51,25 @@ class OrtValue:
         number_of(tensor.dtype)
         device = named_device(device_type, device_id)
         return cls(tensor if device == "cpu" else tensor.to_device(device))
+
+    @classmethod
+    def ortvalue_from_numpy_with_onnx_type(
+        cls, data: "np.ndarray[Any, Any]", onnx_element_type: int
+    ) -> "OrtValue":
+        """Over the memory of an array, whose bytes are elements of another type: a number of
+        ONNX's, of elements as large."""
+        dtype = np.dtype(str(dtype_meant(onnx_element_type)))
+        if data.dtype.itemsize != dtype.itemsize:
+            raise RuntimeError(
+                f"Items size in the incoming array: {data.dtype.itemsize} specified by "
+                f"onnxtype: {dtype.itemsize}"
+            )
+        return cls(share(data.view(dtype)))
+
+    @classmethod
+    def ort_value_from_sparse_tensor(cls, sparse_tensor: Any) -> "OrtValue":
+        """Raises NotImplemented: onnxruntime-web has no sparse tensors."""
+        raise worded(NotThere, "onnxruntime-web has no sparse tensors")
 
     @classmethod
     def ortvalue_from_shape_and_type(
@@ -120,6 +147,12 @@ class OrtValue:
         """False: onnxruntime-web has none."""
         return False
 
+    def as_sparse_tensor(self) -> NoReturn:
+        """Raises RuntimeError: it is a dense one."""
+        raise RuntimeError(
+            "This OrtValue does not contain SparseTensor. Check data_type() value."
+        )
+
     def is_tensor_sequence(self) -> bool:
         """False: onnxruntime-web has none."""
         return False
@@ -143,7 +176,14 @@ class OrtValue:
     def update_inplace(self, data: Any) -> None:
         """Writes the elements of an array or OrtValue over these; shape and dtype must be
         the same."""
-        self.tensor.write(data.tensor if isinstance(data, OrtValue) else data)
+        given = data.tensor if isinstance(data, OrtValue) else data
+        if not isinstance(given, (np.ndarray, Tensor)):
+            raise TypeError("data must be a numpy.ndarray or an OrtValue.")
+        if given.nbytes != self.tensor.nbytes:
+            raise RuntimeError(
+                "The input size of numpy arrays does not match the size of the OrtValue."
+            )
+        self.tensor.write(given)
 
     def __dlpack__(self, **options: Any) -> Any:
         return self.tensor.__dlpack__(**options)
@@ -153,6 +193,10 @@ class OrtValue:
 
     def __repr__(self) -> str:
         return f"OrtValue({self.data_type()}, {self.shape()}, {self.device_name()})"
+
+
+def _has_strings(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype.kind in "OUS"
 
 
 def named_device(device_type: str, device_id: int = 0) -> str:

@@ -19,8 +19,35 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or sys.platform == "emscripten":
+    from . import _onnxruntime_backend as _backend
     from . import _onnxruntime_state as _state
     from ._onnxruntime_binding import IOBinding
+    from ._onnxruntime_device import (
+        OrtDevice,
+        OrtValueVector,
+        copy_tensors,
+        disable_telemetry_events,
+        enable_telemetry_events,
+        has_collective_ops,
+        preload_dlls,
+        set_default_logger_verbosity,
+        set_global_thread_pool_sizes,
+        set_seed,
+    )
+    from ._onnxruntime_enums import (
+        ExecutionMode,
+        ExecutionOrder,
+        GraphOptimizationLevel,
+        OrtAllocatorType,
+        OrtCompileApiFlags,
+        OrtDeviceMemoryType,
+        OrtDeviceVendorId,
+        OrtExecutionProviderDevicePolicy,
+        OrtHardwareDeviceType,
+        OrtMemoryInfoDeviceType,
+        OrtMemType,
+        OrtSparseFormat,
+    )
     from ._onnxruntime_feeds import NodeArg
     from ._onnxruntime_library import (
         get_available_providers,
@@ -29,39 +56,63 @@ if TYPE_CHECKING or sys.platform == "emscripten":
         set_default_logger_severity,
         version,
     )
-    from ._onnxruntime_options import (
-        ExecutionMode,
-        GraphOptimizationLevel,
-        RunOptions,
-        SessionOptions,
-    )
+    from ._onnxruntime_options import RunOptions, SessionOptions
+    from ._onnxruntime_refused import REFUSED as _REFUSED
     from ._onnxruntime_session import InferenceSession, ModelMetadata
     from ._onnxruntime_value import OrtValue
 
     get_all_providers = get_available_providers
+    get_version_string = version
+    package_name = "onnxruntime"
+    cuda_version = ""
+    __path__: list[str] = []  # modules in it are those that install() names
+    __author__ = "Microsoft"
 
-    def _module(name: str, **contents: Any) -> ModuleType:
-        made = ModuleType(f"{__name__}.{name}")
+    def get_build_info() -> str:
+        """onnxruntime-web's version in a sentence."""
+        return f"ORT Build Info: onnxruntime-web {version() or '(not loaded yet)'}"
+
+    def print_debug_info() -> None:
+        """Prints the version, the providers and the device."""
+        print(get_build_info())
+        print(
+            f"providers: {', '.join(get_available_providers())}; device: {get_device()}"
+        )
+
+    globals().update(_REFUSED)
+
+    def _package(name: str, **contents: Any) -> ModuleType:
+        made = ModuleType(f"onnxruntime.{name}")
+        made.__path__ = []  # what is in it is in sys.modules
         vars(made).update(contents)
         return made
 
+    _public = {
+        name: value for name, value in globals().items() if not name.startswith("_")
+    }
     _classes = {
         name: value for name, value in vars(_state).items() if isinstance(value, type)
     }
-    capi: Any = _module(
+    _all = {**_public, **_classes, "OrtValueVector": OrtValueVector}
+    capi: Any = _package(
         "capi",
-        onnxruntime_pybind11_state=_module(
-            "capi.onnxruntime_pybind11_state",
-            **_classes,
-            GraphOptimizationLevel=GraphOptimizationLevel,
-            SessionOptions=SessionOptions,
-            RunOptions=RunOptions,
+        onnxruntime_pybind11_state=_package("capi.onnxruntime_pybind11_state", **_all),
+        _pybind_state=_package("capi._pybind_state", **_all),
+        onnxruntime_inference_collection=_package(
+            "capi.onnxruntime_inference_collection", **_public
         ),
-        onnxruntime_inference_collection=_module(
-            "capi.onnxruntime_inference_collection",
-            InferenceSession=InferenceSession,
-            IOBinding=IOBinding,
-            OrtValue=OrtValue,
+    )
+    backend: Any = _package(
+        "backend",
+        **{
+            name: getattr(_backend, name)
+            for name in ("is_compatible", "prepare", "run", "supports_device")
+        },
+        backend=_package(
+            "backend.backend", OnnxRuntimeBackend=_backend.OnnxRuntimeBackend
+        ),
+        backend_rep=_package(
+            "backend.backend_rep", OnnxRuntimeBackendRep=_backend.OnnxRuntimeBackendRep
         ),
     )
 
@@ -88,15 +139,12 @@ if TYPE_CHECKING or sys.platform == "emscripten":
         here = sys.modules[__name__]
         if sys.modules.get("onnxruntime", here) is not here:
             raise RuntimeError("another onnxruntime was imported already")
-        names = {"": here, ".capi": capi}
-        names |= {
-            f".capi.{name}": value
-            for name, value in vars(capi).items()
-            if isinstance(value, ModuleType)
-        }
-        sys.modules.update(
-            {f"onnxruntime{name}": value for name, value in names.items()}
-        )
+        sys.modules["onnxruntime"] = here
+        for package in (capi, backend):
+            sys.modules[package.__name__] = package
+            for part in vars(package).values():
+                if isinstance(part, ModuleType):
+                    sys.modules[part.__name__] = part
 
 else:
     try:
@@ -120,19 +168,41 @@ else:
 
 __all__ = [
     "ExecutionMode",
+    "ExecutionOrder",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
     "ModelMetadata",
     "NodeArg",
+    "OrtAllocatorType",
+    "OrtCompileApiFlags",
+    "OrtDevice",
+    "OrtDeviceMemoryType",
+    "OrtDeviceVendorId",
+    "OrtExecutionProviderDevicePolicy",
+    "OrtHardwareDeviceType",
+    "OrtMemType",
+    "OrtMemoryInfoDeviceType",
+    "OrtSparseFormat",
     "OrtValue",
     "RunOptions",
     "SessionOptions",
     "capi",
+    "copy_tensors",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
     "get_all_providers",
     "get_available_providers",
+    "get_build_info",
     "get_device",
+    "get_version_string",
+    "has_collective_ops",
     "install",
     "load",
+    "preload_dlls",
+    "print_debug_info",
     "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_global_thread_pool_sizes",
+    "set_seed",
 ]

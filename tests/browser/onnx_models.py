@@ -40,7 +40,8 @@ def text(field, value):
 
 def value(name, dtype, shape):
     extents = (
-        message(1, text(2, n) if isinstance(n, str) else number(1, n)) for n in shape
+        message(1, text(2, n) if isinstance(n, str) else number(1, n % 2**64))
+        for n in shape
     )
     tensor = message(1, number(1, TYPES[dtype]), message(2, *extents))
     return text(1, name) + message(2, tensor)

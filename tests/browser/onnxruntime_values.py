@@ -77,6 +77,8 @@ def test_values_on_the_gpu():
 
 def test_mistakes_with_values():
     strings = np.array(["a", "b"])
+    with pytest.raises(ValueError, match="made of a Tensor, or of an array of strings"):
+        ort.OrtValue(X)
     with pytest.raises(RuntimeError, match="non-string numpy arrays"):
         ort.OrtValue.ortvalue_from_numpy(strings)
     with pytest.raises(RuntimeError, match="Unsupported device type: cuda"):
@@ -217,6 +219,34 @@ def test_bindings(providers):
     assert binding.get_outputs() == []
 
 
+def test_addresses_are_bound(providers):
+    s = ort.InferenceSession(one_added((2, 3)), providers=providers)
+    value, out = ort.OrtValue.ortvalue_from_numpy(X), np.zeros((2, 3), np.float32)
+    binding = s.io_binding()
+    binding.bind_input("x", "cpu", 0, np.float32, value.shape(), value.data_ptr())
+    binding.bind_input("b", "cpu", 0, 1, (2, 3), X.ctypes.data)
+    binding.bind_output("y", "cpu", 0, np.float32, (2, 3), out.ctypes.data)
+    s.run_with_iobinding(binding)
+    assert (out == 2 * X).all()
+    for address in (-4, 1 << 32, (1 << 32) - 8):
+        with pytest.raises(RuntimeError, match="there are no 24 bytes at the address"):
+            binding.bind_input("x", "cpu", 0, np.float32, (2, 3), address)
+    with pytest.raises(TypeError, match="buffer_ptr is an address"):
+        binding.bind_input("x", "cpu", 0, np.float32, (2, 3), X)
+
+
+def test_vectors_of_values(providers):
+    s = ort.InferenceSession(one_added((2, 3)), providers=providers)
+    vector = ort.capi.onnxruntime_pybind11_state.OrtValueVector
+    feeds, results = vector(), vector()
+    for _ in range(2):
+        feeds.push_back(ort.OrtValue.ortvalue_from_numpy(X))
+    cpu = [ort.OrtDevice.make("cpu", 0)]
+    options = ort.RunOptions()
+    s.run_with_ortvaluevector(options, ["x", "b"], feeds, ["y"], results, cpu)
+    assert [(y.numpy() == 2 * X).all() for y in results] == [True]
+
+
 async def test_outputs_left_on_the_gpu():
     s = await ort.InferenceSession.create(one_added((2, 3)), providers=GPU)
     binding = s.io_binding()
@@ -269,7 +299,13 @@ def test_mistakes_with_bindings():
     with pytest.raises(RuntimeError, match="outputs cannot be on WebGPU"):
         binding.bind_output("y", "webgpu")
     binding.bind_output("y")
-    with pytest.raises(ValueError, match=r"Required inputs \(\['b'\]\) are missing"):
+    with pytest.raises(RuntimeError, match="Error in execution: Missing Input: b"):
+        s.run_with_iobinding(binding)
+    binding.bind_cpu_input("b", X.astype("f8"))
+    with pytest.raises(RuntimeError, match="Error in execution: Unexpected input data"):
+        s.run_with_iobinding(binding)
+    binding.bind_output("q")
+    with pytest.raises(RuntimeError, match="Error in execution: Invalid output name:q"):
         s.run_with_iobinding(binding)
     other = ort.InferenceSession(doubling(), providers=CPU)
     with pytest.raises(ValueError, match="must be used with the session"):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import estimators
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -37,13 +38,16 @@ def main(folder: Path) -> None:
         "quantised": quantised(trained),
         "dynamic": dynamic(),
         "several": several(),
+        "overridable": overridable(),
+        "unnamed": unnamed(),
     }
     for name, model in made.items():
         onnx.save(model, folder / f"{name}.onnx")
     onnx.save(onnx.load(TRAINED / "digits.onnx"), folder / "digits.onnx")
     save_outside(trained, folder / "external.onnx")
     np.savez(folder / "digits.npz", pixels=test_pixels())
-    print(f"[models] {len(made) + 2} models in {folder}")
+    fitted = estimators.save(folder)
+    print(f"[models] {len(made) + 2 + fitted} models in {folder}")
 
 
 def test_pixels() -> np.ndarray:
@@ -59,7 +63,7 @@ def chance(name: str) -> np.random.Generator:
     return np.random.default_rng(list(name.encode()))
 
 
-def value(name: str, kind: int, shape: list[int | str]) -> onnx.ValueInfoProto:
+def value(name: str, kind: int, shape: list[int | str | None]) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, kind, shape)
 
 
@@ -285,6 +289,23 @@ def several() -> onnx.ModelProto:
     # Beyond what a float64, or 32 bits, can hold: none of it may be lost on the way.
     weights = {"big": np.int64(1 << 60), "factor": np.float32(0.5)}
     return model("several", nodes, inputs, outputs, weights)
+
+
+def overridable() -> onnx.ModelProto:
+    """Sums with values of the model that a run may replace, and with one that it may not."""
+    nodes = [node("Add", "x b", "s"), node("Mul", "s factor", "y")]
+    inputs = [value("x", FLOAT, ["N", 3]), value("b", FLOAT, [3])]
+    outputs = [value("y", FLOAT, ["N", 3])]
+    weights = {"b": np.arange(3, dtype=np.float32), "factor": np.float32(2)}
+    return model("overridable", nodes, inputs, outputs, weights)
+
+
+def unnamed() -> onnx.ModelProto:
+    """Extents that are free, with no name for them or an empty one."""
+    nodes = [node("Add", "x x", "y"), node("Shape", "y", "shape")]
+    inputs = [value("x", FLOAT, [None, "", 3])]
+    outputs = [value("y", FLOAT, [None, "", 3]), value("shape", INT64, [3])]
+    return model("unnamed", nodes, inputs, outputs, {})
 
 
 def save_outside(trained: Weights, file: Path) -> None:

@@ -2,8 +2,15 @@
 /** Where onnxruntime-web is: said, there already, or beside the page. */
 import type { Ort } from "../adapters/ort.js";
 
-const FILE = "libraries/ort/ort.webgpu.bundle.min.mjs";
+const FOLDER = "libraries/ort/";
+const FILE = "ort.webgpu.bundle.min.mjs";
 const NAMES = ["onnxruntime-web/webgpu", "onnxruntime-web"];
+/**
+ * The build without WebGPU. It has what the other one lacks (ai.onnx.ml, float64, strings), and is half
+ * as large.
+ */
+const CPU_FILE = "ort.wasm.bundle.min.mjs";
+const CPU_NAME = "onnxruntime-web/wasm";
 
 const isOrt = (x: any): x is Ort => typeof x?.InferenceSession?.create === "function";
 
@@ -21,8 +28,8 @@ async function importFrom(url: string, threads: number): Promise<Ort> {
 }
 
 /** What a bundler, or an import map, has under the package's name. */
-async function importByName(): Promise<Ort | undefined> {
-  for (const name of NAMES) {
+async function importByName(onCPU: boolean): Promise<Ort | undefined> {
+  for (const name of onCPU ? [CPU_NAME, ...NAMES] : NAMES) {
     try {
       return (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as Ort;
     } catch {
@@ -40,15 +47,15 @@ async function exists(url: string): Promise<boolean> {
   );
 }
 
-/** Where pages of this project, and JupyterLite beside them, have it. */
+/** Folders where pages of this project, and JupyterLite beside them, have it. */
 function* places(): Generator<string> {
   const { origin, href } = globalThis.location;
   if (!origin.startsWith("http")) return;
   const { pathname } = new URL(href);
-  yield `${origin}/${FILE}`;
+  yield `${origin}/${FOLDER}`;
   for (let folder = pathname; folder.length > 1; ) {
     folder = folder.slice(0, folder.lastIndexOf("/", folder.length - 2) + 1);
-    if (folder.length > 1) yield `${origin}${folder}${FILE}`;
+    if (folder.length > 1) yield `${origin}${folder}${FOLDER}`;
   }
 }
 
@@ -58,17 +65,22 @@ function* places(): Generator<string> {
  * @param given - it, or its URL; default: `globalThis.ort`, the package by name, or a file of a folder
  * `libraries/ort` above the page
  * @param threads - of its WebAssembly, where it is loaded here
+ * @param onCPU - prefers the build without WebGPU where this module chooses
  */
-export async function findOrt(given: unknown, threads: number): Promise<Ort> {
+export async function findOrt(given: unknown, threads: number, onCPU = false): Promise<Ort> {
   if (typeof given === "string") return importFrom(given, threads);
   if (isOrt(given)) return given;
   if (given !== undefined && given !== null) {
     throw new TypeError("this is neither a module of onnxruntime-web nor its URL");
   }
   const { ort } = globalThis as any;
-  const there = isOrt(ort) ? ort : await importByName();
+  const there = isOrt(ort) ? ort : await importByName(onCPU);
   if (there) return there;
-  for (const url of places()) if (await exists(url)) return importFrom(url, threads);
+  for (const folder of places()) {
+    for (const file of onCPU ? [CPU_FILE, FILE] : [FILE]) {
+      if (await exists(folder + file)) return importFrom(folder + file, threads);
+    }
+  }
   throw new Error(
     `NO_LIBRARY: onnxruntime-web was not found: neither globalThis.ort, nor an import map's ` +
       `"${NAMES[0]}", nor a folder libraries/ort above this page`,

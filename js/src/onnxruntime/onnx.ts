@@ -10,14 +10,16 @@ export interface ModelFacts {
   domain: string;
   description: string;
   graph_description: string;
-  version: number;
+  /** undefined: the file does not say. */
+  version: number | undefined;
   custom_metadata_map: Map<string, string>;
 }
 
-type Field = readonly [id: number, value: number | Uint8Array];
+/** What a field is, and its own bytes, tag included. */
+export type Field = readonly [id: number, value: number | Uint8Array, whole: Uint8Array];
 
 /** The fields of a message, to where it is none. */
-function* fields(bytes: Uint8Array): Generator<Field> {
+export function* fields(bytes: Uint8Array): Generator<Field> {
   let at = 0;
   const varint = () => {
     let value = 0;
@@ -29,21 +31,35 @@ function* fields(bytes: Uint8Array): Generator<Field> {
     return Number.NaN;
   };
   while (at < bytes.length) {
+    const start = at;
     const tag = varint();
     const [id, kind] = [Math.floor(tag / 8), tag % 8];
     if (kind === 0) {
-      yield [id, varint()];
+      yield [id, varint(), bytes.subarray(start, at)];
     } else {
       const length = kind === 2 ? varint() : kind === 5 ? 4 : kind === 1 ? 8 : Number.NaN;
       if (!(at + length <= bytes.length)) return;
-      yield [id, bytes.subarray(at, at + length)];
+      const from = at;
       at += length;
+      yield [id, bytes.subarray(from, at), bytes.subarray(start, at)];
     }
   }
 }
 
-const isMessage = (value: Field[1]): value is Uint8Array => typeof value !== "number";
-const textOf = (value: Field[1]) => (isMessage(value) ? new TextDecoder().decode(value) : "");
+export const isMessage = (value: Field[1]): value is Uint8Array => typeof value !== "number";
+export const textOf = (value: Field[1]): string =>
+  isMessage(value) ? new TextDecoder().decode(value) : "";
+/** The last field of a number, as protobuf reads those that are there once. */
+export function fieldOf(message: Uint8Array, wanted: number): Field[1] | undefined {
+  let found: Field[1] | undefined;
+  for (const [id, value] of fields(message)) if (id === wanted) found = value;
+  return found;
+}
+/** A message in a message; empty if it is not there. */
+export function partOf(message: Uint8Array, wanted: number): Uint8Array {
+  const found = fieldOf(message, wanted);
+  return found !== undefined && isMessage(found) ? found : new Uint8Array();
+}
 
 /** What the head of a model says. */
 export function modelFacts(model: Uint8Array): ModelFacts {
@@ -53,7 +69,7 @@ export function modelFacts(model: Uint8Array): ModelFacts {
     domain: "",
     description: "",
     graph_description: "",
-    version: 0,
+    version: undefined,
     custom_metadata_map: new Map(),
   };
   for (const [id, value] of fields(model)) {

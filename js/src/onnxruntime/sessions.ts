@@ -18,7 +18,9 @@ import { useDevice as register } from "../webgpu/device.js";
 import { checkAlive } from "../webgpu/faults.js";
 import { read } from "../webgpu/transfer.js";
 import { ON_GPU } from "./dtypes.js";
+import { type GraphFacts, graphFacts } from "./graph.js";
 import { externalFiles, type ModelFacts, modelFacts } from "./onnx.js";
+import { type Labels, withoutValues, withoutZipMaps } from "./rewrite.js";
 
 /** What of Pyodide's memory is needed here. */
 export interface Memory {
@@ -32,7 +34,7 @@ export interface Memory {
   wake(wait: number, promise: Promise<unknown>): void;
 }
 
-/** What an input or output is; `shape` has names, numbers and, for what is not known, -1. */
+/** What an input or output is; `shape` has names, numbers and, for what is not known, 2 ** 32 - 1. */
 interface Slot {
   name: string;
   isTensor: boolean;
@@ -102,6 +104,8 @@ interface Source {
   options: { executionProviders?: unknown[] };
   usual: GPUDevice | undefined;
   device: GPUDevice | undefined;
+  /** Gives the model where it is that of another session, changed. */
+  load?: () => Promise<{ model: Uint8Array; files: Record<string, Uint8Array> }>;
 }
 
 /** A session, and what it is made of once more after a run has failed; see {@link Session.renew}. */
@@ -110,12 +114,17 @@ export class Session {
   readonly memory: Memory;
   /** Resolves when the model is loaded. */
   readonly ready: Promise<void>;
+  /** Those that have to be fed, then those that have a value in the model. */
   inputs: readonly Slot[] = [];
   outputs: readonly Slot[] = [];
   readonly #source: Source;
+  /** Sessions in which values of the model are fed, by the names of these. */
+  readonly #overriding = new Map<string, Session>();
   #session: Promise<any> | undefined;
   #current: any;
   #facts: ModelFacts | undefined;
+  #graph: GraphFacts | undefined;
+  #zipped = new Map<string, Labels>();
   #gpu: GPUDevice | undefined;
   #released = false;
 
@@ -137,16 +146,32 @@ export class Session {
     inputs: readonly Slot[];
     outputs: readonly Slot[];
     model: ModelFacts | undefined;
+    graph: GraphFacts | undefined;
+    /** The labels of outputs that are lists of dicts, and come as a tensor. */
+    zipped: Map<string, Labels>;
   } {
-    return { inputs: this.inputs, outputs: this.outputs, model: this.#facts };
+    return {
+      inputs: this.#required(),
+      outputs: this.outputs,
+      model: this.#facts,
+      graph: this.#graph,
+      zipped: this.#zipped,
+    };
+  }
+
+  #required(): readonly Slot[] {
+    return this.inputs.slice(0, this.inputs.length - (this.#graph?.overridable.length ?? 0));
   }
 
   async #open(): Promise<any> {
     const { options } = this.#source;
     const onGPU = options.executionProviders?.includes("webgpu");
     if (onGPU) this.#gpu = await this.#device();
-    const { model, files } = await this.#load();
-    this.#facts = modelFacts(model);
+    const { model: written, files } = await this.#load();
+    this.#facts = modelFacts(written);
+    this.#graph = graphFacts(written);
+    const { model, zipped } = withoutZipMaps(written);
+    this.#zipped = zipped;
     const externalData = Object.entries(files).map(([path, data]) => ({ path, data }));
     const create = (locations: object) =>
       inTurn(this.ort, () => {
@@ -171,7 +196,9 @@ export class Session {
           made = await create({ preferredOutputLocation: Object.fromEntries(on) });
         }
       }
-      this.inputs = [...made.inputMetadata];
+      const { overridable } = this.#graph;
+      const replaced = overridable.map(({ name }) => ({ name, isTensor: true }));
+      this.inputs = [...made.inputMetadata, ...replaced];
       this.outputs = [...made.outputMetadata];
     } catch (error) {
       await made?.release();
@@ -190,8 +217,9 @@ export class Session {
   }
 
   /** The model and its files; what it lacks is fetched. */
-  async #load() {
-    const { model: given, files: known } = this.#source;
+  async #load(): Promise<{ model: Uint8Array; files: Record<string, Uint8Array> }> {
+    const { model: given, files: known, load } = this.#source;
+    if (load) return load();
     if (typeof given !== "string") return { model: given, files: known };
     const model = await fetched(given);
     const files = { ...known };
@@ -227,6 +255,29 @@ export class Session {
     this.#dispose(before);
   }
 
+  /** The session for a run, by the numbers of what it is fed with: another one if values of the model are. */
+  #engineFor(strings: object, feeds: readonly number[]): Session {
+    const required = this.#required().length;
+    const names = [...Object.keys(strings).map(Number), ...feeds.filter((_, i) => i % 2 === 0)]
+      .filter((i) => i >= required)
+      .map((i) => (this.inputs[i] as Slot).name)
+      .sort();
+    if (names.length === 0) return this;
+    const key = JSON.stringify(names);
+    let found = this.#overriding.get(key);
+    if (found === undefined) {
+      const load = async () => {
+        const { model, files } = await this.#load();
+        return { model: withoutValues(model, names), files };
+      };
+      const source = { ...this.#source, load, device: this.#gpu };
+      found = new Session(this.ort, this.memory, source);
+      found.ready.catch(() => this.#overriding.delete(key)); // the run raises it
+      this.#overriding.set(key, found);
+    }
+    return found;
+  }
+
   /**
    * Begins a run; nothing else has to hold the tensors.
    *
@@ -243,7 +294,9 @@ export class Session {
     count: number,
     ...numbers: number[]
   ): Run {
-    return new Run(this, options, strings, numbers.slice(0, 2 * count), numbers.slice(2 * count));
+    const [feeds, outputs] = [numbers.slice(0, 2 * count), numbers.slice(2 * count)];
+    const engine = this.#graph?.overridable.length ? this.#engineFor(strings ?? {}, feeds) : this;
+    return new Run(this, engine, options, strings, feeds, outputs);
   }
 
   /** Ends it, when the runs that were begun are done. */
@@ -252,6 +305,8 @@ export class Session {
     this.#released = true;
     this.#dispose(this.#session);
     this.#session = undefined;
+    for (const session of this.#overriding.values()) session.release();
+    this.#overriding.clear();
   }
 
   #dispose(session: Promise<any> | undefined): void {
@@ -263,6 +318,8 @@ export class Session {
 class Run {
   readonly #done: Promise<void>;
   readonly #session: Session;
+  /** The session that computes: another one where values of the model are fed. */
+  readonly #engine: Session;
   readonly #outputs: { slot: Slot; to: number; target: Tensor | undefined }[] = [];
   readonly #feeds: Record<string, any> = {};
   readonly #fetches: Record<string, any> = {};
@@ -273,12 +330,14 @@ class Run {
 
   constructor(
     session: Session,
+    engine: Session,
     options: object | undefined,
     strings: Record<number, { data: string[]; dims: number[] }> | undefined,
     feeds: number[],
     outputs: number[],
   ) {
     this.#session = session;
+    this.#engine = engine;
     if (session.device) checkAlive(register(session.device));
     try {
       for (const [i, { data, dims }] of Object.entries(strings ?? {})) {
@@ -345,7 +404,7 @@ class Run {
 
   /** Runs when it is its turn, with the session that there is by then. */
   async #wait(options: object | undefined): Promise<void> {
-    const session = this.#session;
+    const session = this.#engine;
     try {
       for (let done = false; !done && !this.#released; ) {
         const own = await session.opened();
@@ -367,7 +426,7 @@ class Run {
       results = await own.run(this.#feeds, this.#fetches, { ...options });
     } catch (error) {
       this.#giveUp(() => true);
-      session.renew();
+      this.#engine.renew();
       if (session.device) checkAlive(register(session.device));
       throw asError(error);
     }

@@ -443,9 +443,9 @@ export class PythonSeam {
   }
 
   /** A copy of onnxruntime-web, for Python's sessions: as `findOrt` of the adapters takes it. */
-  async onnxruntime(given: unknown, threads: number) {
+  async onnxruntime(given: unknown, threads: number, onCPU: boolean) {
     const { findOrt, Library } = await all();
-    return new Library(await findOrt(given, threads), {
+    return new Library(await findOrt(given, threads, onCPU), {
       tensorAt: (address) => this.tensorAt(address),
       empty: (shape, dtype) => this.bridge.empty(shape, dtype),
       give: (tensor) => this.#give(tensor),

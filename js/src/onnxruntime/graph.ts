@@ -1,0 +1,104 @@
+/** Inputs and outputs of a model's graph, as far as onnxruntime-web does not tell. */
+import { fieldOf, fields, isMessage, partOf, textOf } from "./onnx.js";
+
+/** An input or output; `type` in onnxruntime's words, such as "seq(map(int64,tensor(float)))". */
+export interface GraphSlot {
+  name: string;
+  type: string;
+  /** Extents, names of free ones, and -1 for those that have no name. */
+  shape: (number | string)[];
+}
+
+export interface GraphFacts {
+  inputs: GraphSlot[];
+  outputs: GraphSlot[];
+  /** Inputs that have a value in the model, which a run may replace. */
+  overridable: GraphSlot[];
+}
+
+/** onnxruntime's words for TensorProto.DataType. */
+const ELEMENTS: Record<number, string> = {
+  1: "float",
+  2: "uint8",
+  3: "int8",
+  4: "uint16",
+  5: "int16",
+  6: "int32",
+  7: "int64",
+  8: "string",
+  9: "bool",
+  10: "float16",
+  11: "double",
+  12: "uint32",
+  13: "uint64",
+  14: "complex64",
+  15: "complex128",
+  16: "bfloat16",
+  17: "float8e4m3fn",
+  18: "float8e4m3fnuz",
+  19: "float8e5m2",
+  20: "float8e5m2fnuz",
+  21: "uint4",
+  22: "int4",
+  23: "float4e2m1",
+};
+/** A graph's inputs have values that may be replaced from this version of the file format on. */
+const OVERRIDABLE_FROM = 4;
+
+/** What onnxruntime-web has for an extent that is not known: -1, without its sign. */
+const UNKNOWN = 2 ** 32 - 1;
+
+const elementOf = (number: unknown) => ELEMENTS[number as number] ?? "undefined";
+
+/** The type that a TypeProto says. */
+function typeOf(proto: Uint8Array): string {
+  for (const [id, value] of fields(proto)) {
+    if (!isMessage(value)) continue;
+    if (id === 1) return `tensor(${elementOf(fieldOf(value, 1))})`;
+    if (id === 4) return `seq(${typeOf(partOf(value, 1))})`;
+    if (id === 5) return `map(${elementOf(fieldOf(value, 1))},${typeOf(partOf(value, 2))})`;
+    if (id === 8) return `sparse_tensor(${elementOf(fieldOf(value, 1))})`;
+    if (id === 9) return `optional(${typeOf(partOf(value, 1))})`;
+  }
+  return "unknown";
+}
+
+/** The extents that a TypeProto says; none where there is no shape. */
+function shapeOf(proto: Uint8Array): (number | string)[] {
+  const shape: (number | string)[] = [];
+  for (const [id, dimension] of fields(partOf(partOf(proto, 1), 2))) {
+    if (id !== 1 || !isMessage(dimension)) continue;
+    let extent: number | string = -1;
+    for (const [part, value] of fields(dimension)) {
+      if (part === 1) extent = Number(value) < UNKNOWN ? Number(value) : -1;
+      else if (part === 2) extent = textOf(value) || -1;
+    }
+    shape.push(extent);
+  }
+  return shape;
+}
+
+function slotOf(info: Uint8Array): GraphSlot {
+  const proto = partOf(info, 2);
+  return { name: textOf(partOf(info, 1)), type: typeOf(proto), shape: shapeOf(proto) };
+}
+
+/** What a model's graph takes and gives. */
+export function graphFacts(model: Uint8Array): GraphFacts {
+  const inputs: GraphSlot[] = [];
+  const outputs: GraphSlot[] = [];
+  const values = new Set<string>();
+  for (const [id, value] of fields(partOf(model, 7))) {
+    if (!isMessage(value)) continue;
+    if (id === 11) inputs.push(slotOf(value));
+    else if (id === 12) outputs.push(slotOf(value));
+    else if (id === 5) values.add(textOf(partOf(value, 8)));
+  }
+  const has = ({ name }: GraphSlot) => values.has(name);
+  const version = Number(fieldOf(model, 1) ?? 0);
+  return {
+    inputs: inputs.filter((slot) => !has(slot)),
+    outputs,
+    overridable: version < OVERRIDABLE_FROM ? [] : inputs.filter(has),
+  };
+}

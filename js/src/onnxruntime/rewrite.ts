@@ -1,0 +1,129 @@
+/** Models changed where onnxruntime-web cannot do what onnxruntime does with them. */
+import { type Field, fields, isMessage, partOf, textOf } from "./onnx.js";
+
+/** The labels of an output that is a list of dicts, one for each row. */
+export type Labels = (string | bigint)[];
+
+const encoder = new TextEncoder();
+
+function varint(value: number): number[] {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
+  return [...bytes, rest];
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+/** A field that is a message. */
+function message(id: number, ...parts: Uint8Array[]): Uint8Array {
+  const body = joined(parts);
+  return joined([Uint8Array.from([...varint(id * 8 + 2), ...varint(body.length)]), body]);
+}
+
+const text = (id: number, value: string) => message(id, encoder.encode(value));
+
+/** A message with other fields in place of its own; `change` returns the bytes of each. */
+const changed = (whole: Uint8Array, change: (field: Field) => Uint8Array) =>
+  joined([...fields(whole)].map(change));
+
+const changeGraph = (model: Uint8Array, change: (field: Field) => Uint8Array) =>
+  changed(model, ([id, value, whole]) =>
+    id === 7 && isMessage(value) ? message(7, changed(value, change)) : whole,
+  );
+
+/** A model in which the values of some inputs have to be fed. */
+export function withoutValues(model: Uint8Array, names: readonly string[]): Uint8Array {
+  return changeGraph(model, ([id, value, whole]) =>
+    id === 5 && isMessage(value) && names.includes(textOf(partOf(value, 8)))
+      ? new Uint8Array()
+      : whole,
+  );
+}
+
+/**
+ * A model whose outputs of `ZipMap`, lists of dicts, are the tensors that those are made of, with the
+ * labels of each by the output's name.
+ */
+export function withoutZipMaps(model: Uint8Array): {
+  model: Uint8Array;
+  zipped: Map<string, Labels>;
+} {
+  const zipped = new Map<string, Labels>();
+  const graph = partOf(model, 7);
+  const outputs = new Set<string>();
+  for (const [id, value] of fields(graph)) {
+    if (id === 12 && isMessage(value)) outputs.add(textOf(partOf(value, 1)));
+  }
+  for (const [id, node] of fields(graph)) {
+    if (id !== 1 || !isMessage(node) || textOf(partOf(node, 4)) !== "ZipMap") continue;
+    const name = textOf(partOf(node, 2));
+    if (outputs.has(name)) zipped.set(name, labelsOf(node));
+  }
+  if (zipped.size === 0) return { model, zipped };
+  const changedGraph = changeGraph(model, ([id, value, whole]) => {
+    if (!isMessage(value)) return whole;
+    if (id === 1 && zipped.has(textOf(partOf(value, 2)))) return identity(value);
+    const name = textOf(partOf(value, 1));
+    return id === 12 && zipped.has(name) ? tensorOutput(name) : whole;
+  });
+  return { model: withIdentity(changedGraph), zipped };
+}
+
+/** A node that gives what the given one takes. */
+function identity(node: Uint8Array): Uint8Array {
+  const kept = [...fields(node)].filter(([id]) => id <= 3).map(([, , whole]) => whole);
+  return message(1, ...kept, text(4, "Identity"));
+}
+
+/** An output of floats, one row for each dict. */
+function tensorOutput(name: string): Uint8Array {
+  const shape = message(2, message(1), message(1));
+  const tensor = message(1, Uint8Array.of(8, 1), shape);
+  return message(12, text(1, name), message(2, tensor));
+}
+
+/** ONNX's own operators, where a model has those of ai.onnx.ml alone. */
+function withIdentity(model: Uint8Array): Uint8Array {
+  for (const [id, value] of fields(model)) {
+    const domain = id === 8 && isMessage(value) ? textOf(partOf(value, 1)) : undefined;
+    if (domain === "" || domain === "ai.onnx") return model;
+  }
+  return joined([model, message(8, Uint8Array.of(16, 13))]);
+}
+
+/** The attribute of a ZipMap, one of two. */
+function labelsOf(node: Uint8Array): Labels {
+  const labels: Labels = [];
+  for (const [id, attribute] of fields(node)) {
+    if (id !== 5 || !isMessage(attribute)) continue;
+    for (const [part, value, whole] of fields(attribute)) {
+      if (part === 9) labels.push(textOf(value));
+      else if (part === 8) labels.push(...integersOf(isMessage(value) ? value : whole.subarray(1)));
+    }
+  }
+  return labels;
+}
+
+/** The int64 numbers that are packed in these bytes. */
+function integersOf(bytes: Uint8Array): bigint[] {
+  const found: bigint[] = [];
+  let [number, shift] = [0n, 0n];
+  for (const byte of bytes) {
+    number |= BigInt(byte & 127) << shift;
+    shift += 7n;
+    if (byte < 128) {
+      found.push(BigInt.asIntN(64, number));
+      [number, shift] = [0n, 0n];
+    }
+  }
+  return found;
+}

@@ -1,0 +1,89 @@
+"""`onnxruntime.backend`: ONNX's interface of backends, over sessions of a page."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._onnxruntime_library import get_device
+from ._onnxruntime_options import RunOptions, SessionOptions
+from ._onnxruntime_session import InferenceSession
+
+
+class OnnxRuntimeBackendRep:
+    """A model that is ready to run."""
+
+    def __init__(self, session: InferenceSession) -> None:
+        self._session = session
+
+    def run(self, inputs: Any, **options: Any) -> Any:
+        """inputs: an array for a model of one input, a list of arrays, or a dict of them by their
+        names. options: those of RunOptions. A list of results; of lists given, one for each
+        output."""
+        chosen = RunOptions()
+        for name, value in options.items():
+            if hasattr(RunOptions, name):
+                setattr(chosen, name, value)
+        arguments = self._session.get_inputs()
+        if isinstance(inputs, Mapping):
+            feeds = dict(inputs)
+        elif isinstance(inputs, list):
+            feeds = {arg.name: x for arg, x in zip(arguments, inputs, strict=False)}
+        else:
+            if len(arguments) != 1:
+                raise RuntimeError(f"Model expect {len(arguments)} inputs")
+            feeds = {arguments[0].name: inputs}
+        names = [each.name for each in self._session.get_outputs()]
+        return self._session.run(names, feeds, chosen)
+
+
+class OnnxRuntimeBackend:
+    """ONNX's interface of backends."""
+
+    @classmethod
+    def is_compatible(cls, model: Any, device: str | None = None, **more: Any) -> bool:
+        """Whether the device is here; the model is not looked at."""
+        return cls.supports_device(device or get_device())
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether "CPU" or "WEBGPU" is here."""
+        return device in ("CPU", get_device())
+
+    @classmethod
+    def prepare(cls, model: Any, device: str | None = None, **options: Any) -> Any:
+        """A model that is ready to run. model: a path, bytes, a ModelProto or a session.
+        options: those of SessionOptions."""
+        if isinstance(model, OnnxRuntimeBackendRep):
+            return model
+        if isinstance(model, InferenceSession):
+            return OnnxRuntimeBackendRep(model)
+        if device is not None and not cls.supports_device(device):
+            raise RuntimeError(
+                f"Incompatible device expected '{device}', got '{get_device()}'"
+            )
+        chosen = SessionOptions()
+        for name, value in options.items():
+            if hasattr(SessionOptions, name):
+                setattr(chosen, name, value)
+        source = model if isinstance(model, (str, bytes)) else model.SerializeToString()
+        providers = ["CPUExecutionProvider"] if device == "CPU" else None
+        return OnnxRuntimeBackendRep(InferenceSession(source, chosen, providers))
+
+    @classmethod
+    def run_model(
+        cls, model: Any, inputs: Sequence[Any], device: str | None = None, **more: Any
+    ) -> Any:
+        """Prepares a model and runs it."""
+        return cls.prepare(model, device, **more).run(inputs, **more)
+
+    @classmethod
+    def run_node(cls, *args: Any, **options: Any) -> Any:
+        """Raises NotImplementedError, as onnxruntime's own does."""
+        raise NotImplementedError(
+            "It is much more efficient to run a whole model than every node independently."
+        )
+
+
+is_compatible = OnnxRuntimeBackend.is_compatible
+prepare = OnnxRuntimeBackend.prepare
+run = OnnxRuntimeBackend.run_model
+supports_device = OnnxRuntimeBackend.supports_device

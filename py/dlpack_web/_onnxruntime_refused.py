@@ -1,0 +1,89 @@
+"""Names of onnxruntime that a page has nothing for: they import, and say why when they are used."""
+
+from typing import Any, NoReturn
+
+from ._onnxruntime_state import NotImplemented as NotThere
+from ._onnxruntime_state import worded
+
+_NATIVE = (
+    "it is about native execution providers, and a page has WebGPU and WebAssembly"
+)
+# name -> why.
+REASONS = {
+    "AdapterFormat": "onnxruntime-web has no LoRA adapters",
+    "LoraAdapter": "onnxruntime-web has no LoRA adapters",
+    "ModelCompiler": "onnxruntime-web compiles no models: compile them on the desktop",
+    "OrtArenaCfg": "the memory of a page has no arenas to configure",
+    "OrtEpAssignedNode": _NATIVE,
+    "OrtEpAssignedSubgraph": _NATIVE,
+    "OrtEpContextData": _NATIVE,
+    "OrtEpContextDataBuffer": _NATIVE,
+    "OrtEpDevice": _NATIVE,
+    "OrtExternalInitializerInfo": "onnxruntime-web compiles no models",
+    "OrtHardwareDevice": _NATIVE,
+    "OrtMemoryInfo": "the memory of a page has no allocators to choose from",
+    "OrtSyncStream": "WebGPU has one queue, which runs all in order",
+    "SessionIOBinding": "use session.io_binding()",
+    "SparseTensor": "onnxruntime-web has no sparse tensors: feed a dense array",
+    "create_and_register_allocator": "the memory of a page has no allocators to choose from",
+    "create_and_register_allocator_v2": "the memory of a page has no allocators to choose from",
+    "get_ep_devices": _NATIVE,
+    "register_execution_provider_library": "a page loads no native libraries",
+    "unregister_execution_provider_library": "a page loads no native libraries",
+}
+# Methods of InferenceSession.
+METHODS = {
+    "get_input_epdevices": _NATIVE,
+    "get_input_memory_infos": "the memory of a page has no allocators to choose from",
+    "get_output_memory_infos": "the memory of a page has no allocators to choose from",
+    "get_provider_graph_assignment_info": "onnxruntime-web does not tell which nodes run where",
+    "set_ep_dynamic_options": "the providers of a page have no options that change",
+}
+
+
+def refuse(name: str, why: str) -> NoReturn:
+    """Raises NotImplemented with the reason."""
+    raise worded(NotThere, f"{name} is not in a page: {why}")
+
+
+class _Refused(type):
+    """A class whose calls and members say why it is not there."""
+
+    def __call__(cls, *args: Any, **options: Any) -> NoReturn:
+        refuse(cls.__name__, REASONS[cls.__name__])
+
+    def __getattr__(cls, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        refuse(f"{cls.__name__}.{name}", REASONS[cls.__name__])
+
+
+def _function(name: str) -> Any:
+    def refused(*args: Any, **options: Any) -> NoReturn:
+        refuse(name, REASONS[name])
+
+    refused.__name__ = refused.__qualname__ = name
+    refused.__doc__ = f"Raises NotImplemented: {REASONS[name]}."
+    return refused
+
+
+def _class(name: str) -> Any:
+    return _Refused(name, (), {"__doc__": f"Not in a page: {REASONS[name]}."})
+
+
+REFUSED = {
+    name: _class(name) if name[0].isupper() else _function(name) for name in REASONS
+}
+
+
+class RefusedMethods:
+    """The methods of a session that a page has nothing for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in METHODS:
+            return lambda *args, **options: refuse(name, METHODS[name])
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}",
+            name=name,
+            obj=self,
+        )
