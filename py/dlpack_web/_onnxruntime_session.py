@@ -127,7 +127,7 @@ class InferenceSession:
         providers = Providers(given, provider_options, get_available_providers())
         try:
             await self._open_with(providers)
-        except (BufferError, NotThere, InvalidGraph) as error:
+        except (BufferError, NotThere, InvalidGraph, Fail) as error:
             # There is no WebGPU after all, or its build lacks an operator.
             others = _instead(providers, error)
             if others is None and isinstance(error, BufferError):
@@ -136,7 +136,7 @@ class InferenceSession:
                 raise _advised(error, providers) from None
             try:
                 await self._open_with(others)
-            except (NotThere, InvalidGraph):
+            except (NotThere, InvalidGraph, Fail):
                 raise error from None
             warnings.warn(
                 f"the session runs on {others.names}, not on WebGPU: {error}",
@@ -629,6 +629,7 @@ def _bound() -> Iterator[None]:
 # What onnxruntime-web says of operators and dtypes that a build lacks.
 _LACKING = re.compile(
     "Could not find an implementation|is not a registered function/op|No Op registered"
+    r"|Provider type for \w+ node .* is not set"
 )
 
 

@@ -262,7 +262,7 @@ export class Session {
       .filter((i) => i >= required)
       .map((i) => (this.inputs[i] as Slot).name)
       .sort();
-    if (names.length === 0) return this;
+    if (names.length === 0 || this.#released) return this;
     const key = JSON.stringify(names);
     let found = this.#overriding.get(key);
     if (found === undefined) {
