@@ -3,6 +3,7 @@
 import ctypes
 import math
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from . import _browser
 from ._onnxruntime_types import dtype_meant
 from ._onnxruntime_value import OrtValue, named_device
 from ._tensor import Tensor, from_gpu_buffer, share, to_host
+from ._words import type_of
 
 
 class IOBinding:
@@ -161,10 +163,14 @@ def _at(
     address: Any, shape: Sequence[int], element_type: Any
 ) -> "np.ndarray[Any, Any]":
     """The array over elements at an address of Python's memory."""
-    if not hasattr(type(address), "__index__"):
-        raise TypeError(f"buffer_ptr is an address (int) on the CPU, not {address!r}")
+    try:
+        start = index(address)
+    except TypeError:
+        raise TypeError(
+            f"buffer_ptr is an address (int) on the CPU, not {type_of(address)}"
+        ) from None
     dtype = np.dtype(str(dtype_meant(element_type)))
-    start, size = int(address), math.prod(shape) * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     if size < 0 or start < 0 or start + size > _browser.memory_size():
         raise RuntimeError(f"there are no {size} bytes at the address {start}")
     if size == 0:

@@ -257,7 +257,7 @@ async def test_collected_sessions_are_released(providers):
             await s.run_async(None, {"x": X[0]})
             del s
         gc.collect()
-        last = await ort.InferenceSession.create(doubling(), providers=CPU)
+        last = await ort.InferenceSession.create(doubling(), providers=providers)
         await last.run_async(None, {"x": X[0]})  # its turn comes after theirs
         assert spy.count() == 1
     finally:

@@ -1,18 +1,25 @@
 // What onnxruntime-web is given by others, for Python's cases.
 
-/** The copy that Python's sessions run in. */
-const library = async () =>
-  globalThis.ort ?? (await import("/libraries/ort/ort.webgpu.bundle.min.mjs"));
+/** The classes of the copies that Python's sessions run in: with WebGPU, and for the CPU alone. */
+async function classes() {
+  const builds = ["ort.webgpu.bundle.min.mjs", "ort.wasm.bundle.min.mjs"];
+  const found = globalThis.ort
+    ? [globalThis.ort]
+    : await Promise.all(builds.map((file) => import(`/libraries/ort/${file}`)));
+  return found.map(({ InferenceSession }) => InferenceSession);
+}
 
 /** Notes the feeds of every run from now on. */
 export async function watch({ pyodide }) {
-  const { InferenceSession } = await library();
-  const { run } = InferenceSession.prototype;
   let seen = [];
-  InferenceSession.prototype.run = function (feeds, ...more) {
-    seen.push(...Object.values(feeds).map((feed) => placeOf(feed, pyodide)));
-    return run.call(this, feeds, ...more);
-  };
+  const watched = (await classes()).map(({ prototype }) => {
+    const { run } = prototype;
+    prototype.run = function (feeds, ...more) {
+      seen.push(...Object.values(feeds).map((feed) => placeOf(feed, pyodide)));
+      return run.call(this, feeds, ...more);
+    };
+    return () => Object.assign(prototype, { run });
+  });
   return {
     /** GPUBuffers, addresses in Pyodide's memory, and null for memory that is elsewhere. */
     take() {
@@ -21,7 +28,7 @@ export async function watch({ pyodide }) {
       return found;
     },
     stop() {
-      InferenceSession.prototype.run = run;
+      for (const restore of watched) restore();
     },
   };
 }
@@ -32,26 +39,30 @@ function placeOf(feed, { _module: { HEAPU8 } }) {
   return buffer === HEAPU8.buffer ? byteOffset : null;
 }
 
-/** Number of sessions of a copy of the library that can run: they are counted from `start` on. */
+/** Number of sessions of these copies that can run: they are counted from `start` on. */
 export async function countSessions() {
-  const { InferenceSession } = await library();
-  const { create } = InferenceSession;
-  const { release } = InferenceSession.prototype;
   let count = 0;
-  InferenceSession.create = async function (...args) {
-    const made = await create.apply(this, args);
-    count++;
-    return made;
-  };
-  InferenceSession.prototype.release = async function () {
-    count--;
-    return release.call(this);
-  };
+  const watched = (await classes()).map((sessions) => {
+    const { create, prototype } = sessions;
+    const { release } = prototype;
+    sessions.create = async function (...args) {
+      const made = await create.apply(this, args);
+      count++;
+      return made;
+    };
+    prototype.release = async function () {
+      count--;
+      return release.call(this);
+    };
+    return () => {
+      Object.assign(sessions, { create });
+      Object.assign(prototype, { release });
+    };
+  });
   return {
     count: () => count,
     stop() {
-      InferenceSession.create = create;
-      InferenceSession.prototype.release = release;
+      for (const restore of watched) restore();
     },
   };
 }
