@@ -77,7 +77,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help quick demo test serve lite bench check fix locks wheel package native asan clean
 .PHONY: address pack-docs publish-site social-preview release release-check where-it-runs
-.PHONY: docs test-docs onnx-table array-tables test-onnxruntime
+.PHONY: docs test-docs onnx-table onnxruntime-names array-tables test-onnxruntime
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-in-pyodide test-lite
 # What goes into the kit, beside what is built.
@@ -270,6 +270,9 @@ test-in-pyodide: $(if $(READY),,$(PYPI_WHEELS) $(EXAMPLE) site chromium) ## Test
 # What we use of Pyodide's inside, in the versions that hosts bring (minutes).
 test-pyodides: $(MORE_PYODIDES) site chromium ## Test: imports, exchange, waiting, interrupts in other versions of Pyodide
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser/test_pyodides.py
+
+onnxruntime-names: $(MODELS) $(LIBRARIES) site chromium ## Tend: web/docs/reference/onnxruntime.md: what each name of onnxruntime is in a page
+	NAMES=write $(PYTHON_BIN)/python -m pytest -q tests/browser/test_onnxruntime.py -k every_name
 
 test-onnxruntime: $(MODELS) $(NODES) $(OLDER) $(LIBRARIES) site chromium ## Test: scripts for onnxruntime and ONNX's own tests, natively and in Chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser/test_onnxruntime.py

@@ -76,7 +76,7 @@ def copy_tensors(
 
 
 def set_seed(seed: int) -> None:
-    """Nothing but a check: onnxruntime-web chooses seeds itself. An operator such as
+    """Nothing: onnxruntime-web chooses seeds itself, and the number is only checked. An operator such as
     RandomNormal takes one as an attribute."""
     index(seed)
 

@@ -8,11 +8,17 @@ from ._onnxruntime_state import worded
 _NATIVE = (
     "it is about native execution providers, and a page has WebGPU and WebAssembly"
 )
+_PACKAGES = "onnxruntime-web reads no packages of models: load the .onnx file in it"
 # name -> why.
 REASONS = {
     "AdapterFormat": "onnxruntime-web has no LoRA adapters",
     "LoraAdapter": "onnxruntime-web has no LoRA adapters",
     "ModelCompiler": "onnxruntime-web compiles no models: compile them on the desktop",
+    "ModelPackage": _PACKAGES,
+    "ModelPackageComponentContext": _PACKAGES,
+    "ModelPackageContext": _PACKAGES,
+    "ModelPackageOptions": _PACKAGES,
+    "ModelPackageWriteMode": _PACKAGES,
     "OrtArenaCfg": "the memory of a page has no arenas to configure",
     "OrtEpAssignedNode": _NATIVE,
     "OrtEpAssignedSubgraph": _NATIVE,
@@ -29,6 +35,7 @@ REASONS = {
     "create_and_register_allocator_v2": "the memory of a page has no allocators to choose from",
     "get_ep_devices": _NATIVE,
     "register_execution_provider_library": "a page loads no native libraries",
+    "set_default_logger_callback": "onnxruntime-web logs to the page's console",
     "unregister_execution_provider_library": "a page loads no native libraries",
 }
 # Methods of InferenceSession.

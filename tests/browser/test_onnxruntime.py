@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import names
 import node_native
 import node_page
 import numpy as np
@@ -307,3 +308,22 @@ def test_node_tests_pass_in_the_page_as_the_table_says(
     assert worse(outcomes, provider) == {}
     # However slow the machine is, most of them were run.
     assert len(outcomes) > len(SAMPLED) / 2
+
+
+def test_every_name_of_onnxruntime_is_decided(
+    open_test_page: Callable[..., TestPage],
+) -> None:
+    """There, without effect, refused in words, or absent for a reason; the page of the
+    documentation says so (NAMES=write writes it)."""
+    command = [PYTHON, ROOT / "tests" / "models" / "names.py"]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    page = open_test_page()
+    asked = json.loads(str(page.python(f"NAMES = {told['names']!r}\n{names.ASK}")))
+    kinds = {kind for _, _, kind, _ in asked}
+    assert kinds == {"there", "nothing", "refused", "absent"}
+    absent = {name for _, name, kind, _ in asked if kind == "absent"}
+    assert absent == {*names.ABSENT}
+    text = names.page(told["version"], asked)
+    if os.environ.get("NAMES") == "write":
+        names.PAGE.write_text(text)
+    assert names.PAGE.read_text() == text, "`make onnxruntime-names` writes it"

@@ -1,0 +1,122 @@
+"""The public names of onnxruntime, and web/docs/reference/onnxruntime.md: what each is in a page.
+
+`python names.py`, where PyPI's onnxruntime is installed, prints the names of the module and of the
+classes that scripts use, as JSON.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+PAGE = (
+    Path(__file__).resolve().parents[2]
+    / "web"
+    / "docs"
+    / "reference"
+    / "onnxruntime.md"
+)
+CLASSES = (
+    *("InferenceSession", "IOBinding", "ModelMetadata", "NodeArg", "OrtDevice"),
+    *("OrtValue", "RunOptions", "SessionOptions"),
+)
+
+
+# Names that onnxruntime has by the way: no script uses them.
+ABSENT = {
+    "contextlib": "a module that onnxruntime imports",
+    "import_capi_exception": "None, or why onnxruntime could not be loaded",
+    "onnxruntime_validation": "a module that looks for the parts of onnxruntime",
+}
+
+# Asks in a page, with NAMES as `found` below: [kind, words] of each name.
+ASK = """
+import json
+import dlpack_web.onnxruntime as ort
+from dlpack_web import _onnxruntime_refused as refused
+
+def asked(owner, name):
+    whole = owner == "onnxruntime"
+    thing = ort if whole else getattr(ort, owner)
+    if owner in ("SessionOptions", "RunOptions"):
+        thing = thing()
+    if why := {"onnxruntime": refused.REASONS, "InferenceSession": refused.METHODS}.get(
+        owner, {}
+    ).get(name):
+        try:
+            getattr(thing, name)(*[]) if whole else refused.RefusedMethods.__getattr__(None, name)()
+        except ort.capi.onnxruntime_pybind11_state.NotImplemented as error:
+            return ["refused", why] if why in str(error) else ["other words", str(error)]
+        return ["not refused", ""]
+    if not hasattr(thing, name):
+        return ["absent", ""]
+    words = getattr(getattr(thing, name), "__doc__", None) or ""
+    return ["nothing", words] if words.lstrip().startswith("Nothing") else ["there", ""]
+
+json.dumps([[owner, name, *asked(owner, name)] for owner, names in NAMES.items() for name in names])
+"""
+
+
+def public(owner: object) -> list[str]:
+    return sorted(name for name in dir(owner) if not name.startswith("_"))
+
+
+def page(version: str, asked: Iterable[tuple[str, str, str, str]]) -> str:
+    """The text of PAGE. asked: owner, name, kind and words of each name."""
+    rows: dict[str, dict[str, list[str]]] = {
+        "there": {},
+        "nothing": {},
+        "refused": {},
+        "absent": {},
+    }
+    for owner, name, kind, words in asked:
+        full = name if owner == "onnxruntime" else f"{owner}.{name}"
+        why = {"there": owner, "nothing": _said(words), "refused": words}.get(
+            kind, ABSENT.get(full, "")
+        )
+        rows[kind].setdefault(why, []).append(full)
+    tables = "\n\n".join(
+        f"## {title}\n\n{_table(head, rows[kind])}"
+        for kind, (title, head) in _PARTS.items()
+    )
+    return f"""# Names of onnxruntime
+
+What each public name of PyPI's onnxruntime {version} is in a page, after `onnxruntime.install()`.
+`make onnxruntime-names` writes the tables of what the page itself says, and a test fails for a name
+that is not in them.
+
+{tables}
+"""
+
+
+_PARTS = {
+    "there": ("Names that are there", "of | names"),
+    "nothing": ("Names that do nothing", "why | names"),
+    "refused": ("Names that raise NotImplemented", "with | names"),
+    "absent": ("Names that are not there", "what it is | names"),
+}
+
+
+def _said(words: str) -> str:
+    """Why nothing is done: the first sentence, without that word."""
+    sentence = " ".join(words.split()).split(". ")[0].rstrip(".")
+    return (
+        sentence.removeprefix("Nothing").removeprefix(":").strip()
+        or "there is nothing to do"
+    )
+
+
+def _table(head: str, rows: Mapping[str, list[str]]) -> str:
+    cells = [
+        (why, ", ".join(f"`{name}`" for name in names)) for why, names in rows.items()
+    ]
+    return "\n".join(
+        [f"| {head} |", "|---|---|", *(f"| {why} | {names} |" for why, names in cells)]
+    )
+
+
+if __name__ == "__main__":
+    import onnxruntime
+
+    found = {"onnxruntime": public(onnxruntime)}
+    found |= {name: public(getattr(onnxruntime, name)) for name in CLASSES}
+    print(json.dumps({"version": onnxruntime.__version__, "names": found}))
