@@ -33,9 +33,13 @@ from serve import SITE, Server
 
 PYODIDES = ("pyodide", "pyodide-0.29")  # folders of the site; both load the same wheel
 PAGES = pytest.StashKey[list[tuple[str, TestPage]]]()
+# What the second Pyodide runs with WHOLE=1 alone, as `make test-all` does: it loads the same wheel and
+# the same JavaScript, and these are not about Python's version, NumPy's, or how Python waits.
 AGAIN = re.compile(
-    r"\[pyodide-0\.29-.*/test_(million|cycles|file_matrix|files|save_paths|pack|pack_memory|arrow"
-    r"|arrow_bits|reentrance_\w+|as_an_array|docstrings|properties|messages)\.py\]"
+    r"pyodide-0\.29-(tests/native/test_(million|cycles|file_matrix|files|save_paths|pack"
+    r"|pack_memory|arrow|arrow_bits|reentrance_\w+|as_an_array|docstrings|properties|messages)"
+    r"|(gpu_(files|upload|kernels|same_bytes)|onnxruntime_\w+|docstring_cases|image_cases"
+    r"|frames_cases)\.py|(?!gpu_cases)\w+\.mjs)"
 )
 type Opener = Callable[..., TestPage]
 
@@ -138,8 +142,7 @@ def strict_page(
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """The second Pyodide runs the same wheel. Tests that its Python and NumPy have little part in
-    run there with WHOLE=1, as in `make test-all`."""
+    """Leave out what the second Pyodide need not run again."""
     if os.environ.get("WHOLE"):
         return
     again = [item for item in items if AGAIN.search(item.nodeid)]
