@@ -74,7 +74,7 @@ ROOMS = {
     "desktop": Room(
         "py/dlpack_web/_desktop*.py py/dlpack_web/_wgpu.py py/dlpack_web/_dawn.py "
         "py/dlpack_web/_webgpu.py py/dlpack_web/webgpu.py py/dlpack_web/_wgsl.py",
-        "tests/native/test_desktop_calls.py tests/native/test_desktop_faults.py "
+        "tests/native/test_desktop_calls.py tests/desktop/test_fault_bytes.py "
         "tests/desktop/test_gpu_cases.py tests/desktop/test_gpu_faults.py "
         "tests/desktop/test_gpu_kernels.py tests/desktop/test_wgsl.py",
     ),
