@@ -19,6 +19,9 @@ COUNT = 100_000
 RAW = np.arange(COUNT, dtype="u4").tobytes()
 FILES = {"raw": RAW, "npy": npy_header(COUNT) + RAW}
 
+# Chromium refuses an encoding that it did not ask for. Firefox decodes it, and tells its length.
+COMPRESSED = r"compresses the file.*open the body of a plain fetch\(\)|Content-Encoding"
+
 OPEN = """
 async ([url, options]) => {
   const { open } = await import("/js/open/index.js");
@@ -93,8 +96,8 @@ def foreign() -> Iterator[str]:
         ("ranges/raw", "right"),
         ("plain/npy", "right"),
         ("plain/raw", "right"),
-        ("gzip/npy", r"or compresses the file .*open the body of a plain fetch\(\)"),
-        ("gzip/raw", r"or compresses the file .*open the body of a plain fetch\(\)"),
+        ("gzip/npy", COMPRESSED),
+        ("gzip/raw", COMPRESSED),
         ("parts/npy", r"cut off.*Access-Control-Expose-Headers: Content-Range"),
         ("parts/raw", r"sent in parts.*Access-Control-Expose-Headers: Content-Range"),
         ("closed/npy", r"cannot be reached.*Access-Control-Allow-Origin: http://"),

@@ -194,7 +194,7 @@ async function openRaw(
   if (dtype === undefined) throw new TypeError("raw elements need their dtype");
   const type = dtypeNamed(dtype);
   if (options.shape === undefined) await source.confirmSize?.(signal);
-  const shape = rawShape(options.shape, type.step, size, name);
+  const shape = rawShape(options.shape, type.step, source);
   if (shape === null) {
     if (options.device) {
       throw new UnsupportedError(`${name} does not say how long it is: a GPUBuffer needs shape`);
@@ -212,13 +212,16 @@ async function openRaw(
 function rawShape(
   given: ArrayLike<number> | undefined,
   step: number,
-  size: number | undefined,
-  name: string,
+  { name, size, confirmSize }: Source,
 ): number[] | null {
   if (given !== undefined) return shapeOf(Array.from(given), name);
   if (size === undefined) return null;
   if ((size / step) % 1 === 0) return [size / step];
-  throw malformed(name, `its ${size} bytes are no whole elements of ${step} bytes`, size);
+  const said = confirmSize
+    ? "; the server announced them, and announces fewer where it compresses the file: open the body " +
+      "of a plain fetch() then"
+    : "";
+  throw malformed(name, `its ${size} bytes are no whole elements of ${step} bytes${said}`, size);
 }
 
 async function openSafetensors(
