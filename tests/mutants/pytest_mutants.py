@@ -119,7 +119,7 @@ def take_python():
 
 
 def watch_python():
-    """Each line tells of itself once, until the next restart_events()."""
+    """Record lines. Each one reports only its first run after sys.monitoring.restart_events()."""
     monitoring, tool = sys.monitoring, sys.monitoring.COVERAGE_ID
 
     def on_line(code, line):

@@ -1,4 +1,4 @@
-"""Extents that are free and have no name, as skl2onnx writes them unless it is told otherwise."""
+"""Runs a model whose inputs have extents without names, as skl2onnx writes them by default."""
 
 import sys
 
