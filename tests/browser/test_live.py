@@ -253,10 +253,14 @@ def test_a_file_that_is_no_video_is_told(live: Live) -> None:
 )
 def test_a_lost_device_is_asked_for_again(live: Live) -> None:
     live.run(program("reaction.py"))
+    taken = live.taken()
     live.page.evaluate("live.player.device.destroy()")
-    live.page.wait_for_selector("#status:has-text('is back')")
+    live.page.wait_for_selector(f"#canvas[data-took='{taken + 1}']")
     live.goes_on()
+    assert "is back" in live.page.inner_text("#status")
     comes_to(live.page, 50)
+    live.run(program("edges.py"))
+    assert live.page.inner_text("#status") == "Python runs it."
 
 
 def test_pausing_by_keyboard(live: Live) -> None:

@@ -52,7 +52,10 @@ const player = new Player({
     dataset.took = Number(dataset.took ?? 0) + 1; // for the tests
     dataset.by = player.inPython ? "python" : "javascript";
     if (text === editor.text) editor.clear();
-    say(player.inPython ? "Python runs it." : "Running; Python is loading, and takes over.");
+    const runs = player.inPython
+      ? "Python runs it."
+      : "Running; Python is loading, and takes over.";
+    say(player.lost || runs);
   },
   broken(message, line) {
     sliders.keep();

@@ -19,6 +19,7 @@ export class Player {
   #gate = null;
   #busy = null;
   #frames = 0;
+  #lost = ""; // what is said of the GPU's loss, until there is another program
   #page;
 
   /** @param page - `{ canvas, sliders, shown, took, broken, say, problem, ended }` */
@@ -62,6 +63,10 @@ export class Player {
   /** Number of frames that were shown. */
   get shown() {
     return this.#frames;
+  }
+
+  get lost() {
+    return this.#lost;
   }
 
   // --- pausing ---
@@ -109,6 +114,7 @@ export class Player {
   /** Another program. */
   async program(text) {
     this.#program = text;
+    this.#lost = "";
     const { sliders } = this.#page;
     if (this.#show === null) {
       this.#again();
@@ -250,7 +256,8 @@ export class Player {
     this.device = await webgpu.requestDevice();
     await this.#startShow();
     const slow = this.#program === this.#good ? "" : " The program that ran last may be why.";
-    say(`The GPU was lost (${/\((.*?)\)/.exec(message)?.[1] ?? message}) and is back.${slow}`);
+    this.#lost = `The GPU was lost (${/\((.*?)\)/.exec(message)?.[1] ?? message}) and is back.${slow}`;
+    say(this.#lost);
   }
 
   #failed(error) {
