@@ -171,7 +171,8 @@ def _at(
         ) from None
     dtype = np.dtype(str(dtype_meant(element_type)))
     size = math.prod(shape) * dtype.itemsize
-    if size < 0 or start < 0 or start + size > _browser.memory_size():
+    first = 1 if size else 0  # NULL is the address of no elements
+    if size < 0 or start < first or start + size > _browser.memory_size():
         raise RuntimeError(f"there are no {size} bytes at the address {start}")
     if size == 0:
         return np.empty(shape, dtype)

@@ -199,7 +199,7 @@ class SessionOptions(_Options):
         raise worded(NotThere, "give providers=[...] to the InferenceSession")
 
     def set_provider_selection_policy(self, policy: Any) -> None:
-        """Nothing where there is one device of each kind; `providers=` chooses."""
+        """Nothing: a page has one device of each kind, and `providers=` chooses."""
 
     def set_provider_selection_policy_delegate(self, delegate: Any) -> None:
         """Raises NotImplemented: `InferenceSession(..., providers=...)` takes providers."""

@@ -228,7 +228,7 @@ def test_addresses_are_bound(providers):
     binding.bind_output("y", "cpu", 0, np.float32, (2, 3), out.ctypes.data)
     s.run_with_iobinding(binding)
     assert (out == 2 * X).all()
-    for address in (-4, 1 << 32, (1 << 32) - 8):
+    for address in (0, -4, 1 << 32, (1 << 32) - 8):
         with pytest.raises(RuntimeError, match="there are no 24 bytes at the address"):
             binding.bind_input("x", "cpu", 0, np.float32, (2, 3), address)
     with pytest.raises(TypeError, match="buffer_ptr is an address"):

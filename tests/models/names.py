@@ -49,8 +49,11 @@ def asked(owner, name):
         return ["not refused", ""]
     if not hasattr(thing, name):
         return ["absent", ""]
-    words = getattr(getattr(thing, name), "__doc__", None) or ""
-    return ["nothing", words] if words.lstrip().startswith("Nothing") else ["there", ""]
+    words = " ".join((getattr(getattr(thing, name), "__doc__", None) or "").split())
+    for kind, begin in {"nothing": "Nothing", "refused": "Raises NotImplemented: "}.items():
+        if words.startswith(begin):
+            return [kind, words.removeprefix(begin).split(". ")[0].rstrip(".")]
+    return ["there", ""]
 
 json.dumps([[owner, name, *asked(owner, name)] for owner, names in NAMES.items() for name in names])
 """
@@ -97,12 +100,8 @@ _PARTS = {
 
 
 def _said(words: str) -> str:
-    """Why nothing is done: the first sentence, without that word."""
-    sentence = " ".join(words.split()).split(". ")[0].rstrip(".")
-    return (
-        sentence.removeprefix("Nothing").removeprefix(":").strip()
-        or "there is nothing to do"
-    )
+    """Why nothing is done."""
+    return words.removeprefix(":").strip()
 
 
 def _table(head: str, rows: Mapping[str, list[str]]) -> str:
