@@ -59,6 +59,8 @@ FIREFOX_PREFERENCES = {
     "gfx.webgpu.ignore-blocklist": True,  # software drivers are on it
     "media.navigator.streams.fake": True,  # a camera that shows a pattern
 }
+# What Firefox logs by itself: faults of shaders, of which pages are told, and Playwright's style for screenshots.
+FIREFOX_LOGS = ("shader module", "Shader '", "inline style")
 # The driver that makes a GPU of the CPU; Debian's Chromium brings one along.
 SOFTWARE_GPU = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 
@@ -204,7 +206,8 @@ class Watch:
         context.on("request", lambda request: self._request(request.url))
 
     def _console(self, kind: str, text: str) -> None:
-        if kind == "error":
+        usual = is_firefox() and any(words in text for words in FIREFOX_LOGS)
+        if kind == "error" and not usual:
             self.errors.append(text)
 
     def _request(self, url: str) -> None:

@@ -33,12 +33,6 @@ def comes_to(page: Page, least: int, most: int = 1 << 24) -> None:
         assert monotonic() < end, f"the screen has {found} colours"
 
 
-def complaints(watch: Watch) -> list[str]:
-    """Firefox logs what is wrong with a shader, and Playwright's style for a screenshot."""
-    usual = ("module", "Shader '", "inline style") if is_firefox() else ()
-    return [each for each in watch.complaints() if not any(s in each for s in usual)]
-
-
 class Live:
     """The page, with Python in it."""
 
@@ -80,7 +74,7 @@ def live(browser: Browser, server: Server) -> Iterator[Live]:
         page.goto(server.url)
         page.wait_for_selector("#canvas[data-by=python]")
         yield Live(page, watch)
-        assert complaints(watch) == []
+        assert watch.complaints() == []
 
 
 def program(name: str) -> str:
@@ -100,7 +94,7 @@ def test_frames_come_without_a_copy_and_as_the_usual_way_computes_them(
         ours, usual = result["comparison"]["ours"], result["comparison"]["usual"]
         assert (ours["copies"], ours["bytes"], usual["copies"]) == (0, 0, 4)
         comes_to(page, 100)
-        assert complaints(watch) == []
+        assert watch.complaints() == []
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in KERNELS.glob("*.py")))
@@ -210,7 +204,7 @@ def test_the_camera_is_shown_and_its_end_is_told(
         page.wait_for_selector(told)
         assert page.input_value("#source") == "animation"
         live.goes_on()
-        assert complaints(watch) == []
+        assert watch.complaints() == []
 
 
 @pytest.mark.parametrize(
