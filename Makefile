@@ -83,7 +83,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 # What goes into the kit, beside what is built.
 KIT_FILES = $(shell find tests -name '*.mjs' -o -name '*.py' -o -name '*.json') \
   tests/kit/run.sh tests/kit/README.txt js/EXCHANGE.md web/counters.mjs
-.PHONY: soak test-all test-bundlers test-desktop test-dawn test-pyodides test-live test-firefox test-webkit test-deno test-node-gpu
+.PHONY: soak test-all test-in-older-pyodide test-pages test-adapters test-bundlers test-desktop test-dawn test-pyodides test-live test-firefox test-webkit test-deno test-node-gpu
 .PHONY: gpu-kit test-gpu-kit fuzz fuzz-js mutants
 .PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
 
@@ -101,12 +101,12 @@ quick: $(VENV) ## Test: the tests of the rooms that changed since main, in a min
 
 # Two at a time, the longest first. What they need comes before (READY), or make would start
 # those first that wait for nothing.
-test: ## Test: the tests, but for sanitizers, notebooks and other browsers
+test: ## Test: the tests, but for pages, adapters, sanitizers, notebooks and other browsers
 	@$(TOOLCHAIN)/need.sh cc npm emcc chromium
 	$(MAKE) --no-print-directory -j2 $(NATIVE) $(NEEDS_chain) $(NEEDS_arrow) $(LIBRARIES) \
 	  $(PYPI_WHEELS) $(PATCHED) $(EXAMPLE) $(DAWN) package site
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
-	  test-browser test-in-pyodide test-package test-js test-native
+	  test-in-pyodide test-browser test-package test-js test-native
 
 test-all: export WHOLE := 1
 test-all: test test-asan test-desktop test-dawn test-pyodides test-live test-onnxruntime test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node, too
@@ -257,15 +257,28 @@ test-bundlers: package site chromium ## Test: Vite, webpack, Rollup, Parcel, Nex
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/nextjs.py \
 	  tests/package/runtimes.py
 
-# In test-all test-browser runs what test-in-pyodide else runs beside it: one run counts the cases.
+# Four suites of tests/browser. In test-all test-browser runs all of it: one run counts the cases.
 IN_PYODIDE := $(addprefix tests/browser/test_,in_pyodide.py webgpu.py)
+PAGES := $(addprefix tests/browser/test_,pages.py renderers.py)
+ADAPTERS := tests/browser/test_adapters.py
+IN_CHROMIUM := $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) site chromium)
 
-test-browser: $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) site chromium) ## Test: pages, adapters and libraries in Chromium
+test-browser: $(IN_CHROMIUM) ## Test: the README's snippets, files, content security policies, in Chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser $(addprefix --ignore tests/browser/test_,\
-	  live.py onnxruntime.py array_libraries.py pyodides.py) $(if $(WHOLE),,$(IN_PYODIDE:%=--ignore %))
+	  live.py onnxruntime.py array_libraries.py pyodides.py) \
+	  $(if $(WHOLE),,$(patsubst %,--ignore %,$(IN_PYODIDE) $(PAGES) $(ADAPTERS)))
 
-test-in-pyodide: $(if $(READY),,$(PYPI_WHEELS) $(EXAMPLE) site chromium) ## Test: the native tests and WebGPU in Pyodide, in Chromium
-	$(if $(WHOLE),,$(SUITE) $(PYTHON_BIN)/python -m pytest $(IN_PYODIDE))
+test-in-pyodide: $(IN_CHROMIUM) ## Test: the native tests and WebGPU in Pyodide, in Chromium
+	$(if $(WHOLE),,$(SUITE) $(PYTHON_BIN)/python -m pytest $(IN_PYODIDE) -k "not pyodide-0.29")
+
+test-in-older-pyodide: $(IN_CHROMIUM) ## Test: the same in Pyodide 0.29
+	$(if $(WHOLE),,$(SUITE) $(PYTHON_BIN)/python -m pytest $(IN_PYODIDE) -k pyodide-0.29)
+
+test-pages: $(IN_CHROMIUM) ## Test: the site's pages but for the landing page, in Chromium
+	$(if $(WHOLE),,$(SUITE) $(PYTHON_BIN)/python -m pytest $(PAGES))
+
+test-adapters: $(IN_CHROMIUM) ## Test: the adapters and other libraries, in Chromium
+	$(if $(WHOLE),,$(SUITE) $(PYTHON_BIN)/python -m pytest $(ADAPTERS))
 
 # What we use of Pyodide's inside, in the versions that hosts bring (minutes).
 test-pyodides: $(MORE_PYODIDES) site chromium ## Test: imports, exchange, waiting, interrupts in other versions of Pyodide
@@ -285,7 +298,7 @@ test-live: $(NEEDS_live) site chromium ## Test: the landing page, in Chromium
 
 # No comment behind that: make would take the blank before it for a part of the name.
 test-firefox: export BROWSER := firefox
-test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package site ## Test: test-browser and more, in Firefox
+test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package site ## Test: all of tests/browser and more, in Firefox
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_onnxruntime.py \
 	  --ignore tests/browser/test_array_libraries.py --ignore tests/browser/test_pyodides.py
