@@ -4,7 +4,7 @@ import { conformance, consumerConformance } from "/js/conformance/index.js";
 import { take } from "/js/exchange/index.js";
 import { webgpu } from "/js/index.js";
 import { Reader, Right } from "/tests/js/conformance_parts.mjs";
-import { equal, ok } from "./pages/expect.mjs";
+import { equal, ok, PATIENCE } from "./pages/expect.mjs";
 
 /** What the first or the second snippet of js/EXCHANGE.md declares. */
 async function snippet(kind, name) {
@@ -19,8 +19,6 @@ function ourDevice() {
   return requested;
 }
 
-/** A software GPU may have much to do. */
-const PATIENCE = { timeoutMs: 120_000 };
 const broken = ({ rules }) =>
   rules.filter((rule) => !rule.ok).map(({ id, message }) => `${id} ${message}`);
 const tested = ({ rules }) => rules.filter((rule) => !rule.skipped).map(({ id }) => id);

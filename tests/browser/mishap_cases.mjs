@@ -103,7 +103,9 @@ export async function a_webgpu_without_compilation_info_has_the_devices_words(co
   await instead(GPUShaderModule.prototype, "getCompilationInfo", once(broken), async () => {
     const kernel = new context.library.webgpu.Kernel(device, WORSE, { label: "worse" });
     kernel.run([x], { workgroups: 1 });
-    const error = await throws(() => x.read(), "KernelError", /nothing_of_the_kind/);
+    // Firefox's device says no more than that.
+    const words = /nothing_of_the_kind|Parsing error/;
+    const error = await throws(() => x.read(), "KernelError", words);
     equal([error.label, error.line ?? null], ["worse", null]);
   });
   x.release();

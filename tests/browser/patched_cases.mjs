@@ -2,7 +2,7 @@
 // each function is a test.
 import { fit, take } from "/js/exchange/index.js";
 import { session, upload } from "./libraries.mjs";
-import { counted, equal, ok, throws } from "./pages/expect.mjs";
+import { counted, equal, ok, PATIENCE, throws } from "./pages/expect.mjs";
 
 const EXCHANGE = Symbol.for("dlpack.exchange");
 const EXCHANGE_ASYNC = Symbol.for("dlpack.exchange.async");
@@ -481,7 +481,7 @@ export async function producers_keep_every_rule() {
   const all = [...ours, ..."bool int8 int16 int64 uint8 uint16 uint64".split(" ")];
   const dtypes = { jax: ours, ort: [...all, "int4", "uint4"], zarrita: all };
   for (const [name, make] of Object.entries(makers)) {
-    const { rules } = await conformance({ make, device, dtypes: dtypes[name] });
+    const { rules } = await conformance({ make, device, dtypes: dtypes[name], ...PATIENCE });
     const broken = rules.filter((rule) => !rule.ok);
     equal(broken, [], `broken rules of ${name}`);
     ok(rules.filter((rule) => !rule.skipped).length > 30, `rules of ${name} were tested`);

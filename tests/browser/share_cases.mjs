@@ -12,7 +12,7 @@ import {
 } from "/js/adapters/transformers.js";
 import { webgpu } from "/js/index.js";
 import { doubling, loadOrt, loadTransformers, session, upload } from "./libraries.mjs";
-import { equal, ok, throws } from "./pages/expect.mjs";
+import { equal, ok, PATIENCE, throws } from "./pages/expect.mjs";
 
 const load = (name) => import(`/libraries/${name}.mjs`);
 
@@ -250,7 +250,7 @@ export async function the_adapters_producers_keep_every_rule(context) {
     transformers: [given((held) => toTransformers(transformers, held), disposing), "float32 int32"],
   };
   for (const [name, [make, dtypes]] of Object.entries(makers)) {
-    const { rules } = await conformance({ make, device, dtypes: dtypes.split(" ") });
+    const { rules } = await conformance({ make, device, dtypes: dtypes.split(" "), ...PATIENCE });
     equal(
       rules.filter((rule) => !rule.ok).map(({ id, message }) => `${id}: ${message}`),
       [],

@@ -98,7 +98,12 @@ type Outcome = { got: unknown } | { error: unknown };
  * @returns an entry for each rule that a program can test
  */
 export async function consumerConformance(options: ConsumerOptions): Promise<Report> {
-  const { consume, device, dtypes = DTYPES, timeoutMs = 1000 } = Object(options) as ConsumerOptions;
+  const {
+    consume,
+    device,
+    dtypes = DTYPES,
+    timeoutMs = 10_000,
+  } = Object(options) as ConsumerOptions;
   const book = new Book(RULES, timeoutMs);
   const kinds = dtypes.map(kindOf).filter((kind) => kind !== undefined);
   if (kinds.length < dtypes.length) {

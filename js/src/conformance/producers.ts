@@ -36,7 +36,7 @@ type Check = (trial: Trial) => Promise<unknown>;
  * @returns an entry for each rule that a program can test
  */
 export async function conformance(options: ProducerOptions): Promise<Report> {
-  const { make, device, dtypes = DTYPES, timeoutMs = 1000 } = Object(options) as ProducerOptions;
+  const { make, device, dtypes = DTYPES, timeoutMs = 10_000 } = Object(options) as ProducerOptions;
   const book = new Book(RULES, timeoutMs);
   if (typeof make !== "function") {
     await book.check("M1", "options", () => broken("M1", `make is ${show(make)}, not a function`));

@@ -64,7 +64,7 @@ export interface ProducerOptions {
   device?: DeviceLike | null | undefined;
   /** Default: all of DLPack 1.3 with one lane. */
   dtypes?: readonly string[] | undefined;
-  /** How long one rule, on one device, may take; default 1000. */
+  /** How long one rule, on one device, may take; default 10,000: for machines that are busy, too. */
   timeoutMs?: number | undefined;
 }
 

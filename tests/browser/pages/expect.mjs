@@ -7,6 +7,9 @@ const shown = (value) =>
 
 export const isFirefox = /Firefox/.test(navigator.userAgent);
 
+/** Of the conformance suite's rules: a software GPU may have much to do. */
+export const PATIENCE = { timeoutMs: 120_000 };
+
 /** Thrown to skip a case: what the browser lacks. */
 export class Skip extends Error {}
 
