@@ -287,6 +287,15 @@ async def test_time_of_a_kernel(gpu_features):
             assert (await y.to_host() == 2).all()
 
 
+async def test_a_timing_that_fails_keeps_no_tensors():
+    kernel = dlw.webgpu.Kernel(ADD)
+    with upload(np.ones(4)) as x, upload(np.zeros(4)) as y:
+        before = dlw.live_tensors()
+        with pytest.raises((ValueError, BufferError)) as told:
+            await kernel.time(x, y, workgroups=0)
+        assert dlw.live_tensors() == before, told  # whose traceback has the frames
+
+
 async def test_tensors_released_while_a_kernel_is_timed(gpu_features):
     """By whoever runs meanwhile; the one that was begun keeps them."""
     if "timestamp-query" not in gpu_features:

@@ -296,6 +296,26 @@ def test_threads_share_a_device(device):
     assert errors == []
 
 
+def test_a_read_that_fails_keeps_no_holds(device):
+    with dlw.empty(4, device=device) as tensor:
+        dlw.webgpu.Kernel(FILL.replace("7", "nonsense"))(tensor, workgroups=1)
+        before = dlw.live_tensors()
+        with pytest.raises(dlw.KernelError) as told:
+            tensor.numpy()
+        # The traceback has the frames, and with them what would have been returned.
+        assert dlw.live_tensors() <= before + 1, told
+        del told
+
+
+def test_a_buffer_that_ends_within_a_word_says_how_to_mend_it(device):
+    buffer = make_buffer(device, 6)
+    with (
+        dlw.from_gpu_buffer(buffer, 6, "uint8", device=device) as tensor,
+        pytest.raises(BufferError, match="8 bytes.*which has 6: .*multiple of 16"),
+    ):
+        tensor.numpy()
+
+
 def test_idle_buffers_go_when_nothing_was_used_for_a_while(device):
     def idle():
         return next(row for row in dlw.webgpu.stats() if row["device"] == str(device))[
