@@ -59,8 +59,15 @@ FIREFOX_PREFERENCES = {
     "gfx.webgpu.ignore-blocklist": True,  # software drivers are on it
     "media.navigator.streams.fake": True,  # a camera that shows a pattern
 }
-# What Firefox logs by itself: faults of shaders, of which pages are told, and Playwright's style for screenshots.
-FIREFOX_LOGS = ("shader module", "Shader '", "inline style")
+# What Firefox logs by itself: faults of shaders, of which pages are told, Playwright's style for
+# screenshots, and libraries that look whether they may call eval().
+FIREFOX_LOGS = (
+    "shader module",
+    "Shader '",
+    "Shader validation error",
+    "inline style",
+    "blocked a JavaScript eval",
+)
 # The driver that makes a GPU of the CPU; Debian's Chromium brings one along.
 SOFTWARE_GPU = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 
@@ -206,8 +213,7 @@ class Watch:
         context.on("request", lambda request: self._request(request.url))
 
     def _console(self, kind: str, text: str) -> None:
-        usual = is_firefox() and any(words in text for words in FIREFOX_LOGS)
-        if kind == "error" and not usual:
+        if kind == "error":
             self.errors.append(text)
 
     def _request(self, url: str) -> None:
@@ -215,8 +221,13 @@ class Watch:
             self.external.append(url)
 
     def complaints(self) -> list[str]:
+        usual = FIREFOX_LOGS if is_firefox() else ()
         return [
-            *self.errors,
+            *(
+                each
+                for each in self.errors
+                if not any(words in each for words in usual)
+            ),
             *(f"request to another host: {url}" for url in self.external),
         ]
 

@@ -1,5 +1,5 @@
 // WebGPU from JavaScript; each function is a test (pages/harness.mjs).
-import { equal, ok, throws } from "./pages/expect.mjs";
+import { equal, ok, Skip, throws } from "./pages/expect.mjs";
 
 const DOUBLE = `
 @group(0) @binding(0) var<storage, read> src: array<f32>;
@@ -300,4 +300,24 @@ export async function the_rest_of_a_buffer_is_its_last_tensors(context) {
   const other = over(0, 5);
   await throws(() => other.write(new Uint8Array(5)), "UnsupportedError", /neighbours/);
   releaseAll(last, other);
+}
+
+export async function memory_of_more_than_2_GiB_is_uploaded(context) {
+  const device = await deviceOf(context);
+  const { Tensor } = context.library;
+  let memory;
+  try {
+    memory = new WebAssembly.Memory({ initial: 2 ** 15 + 1 });
+  } catch {
+    throw new Skip("there is no memory of 2 GiB to be had");
+  }
+  for (const from of [64, 2 ** 31 + 64]) {
+    for (const shape of [[7], [8]]) {
+      new Uint8Array(memory.buffer, from, 8).set(pattern(8));
+      const host = Tensor.fromMemory(memory, from, { shape, dtype: "uint8" });
+      const gpu = host.to(device);
+      equal([...(await gpu.read())], [...pattern(shape[0])]);
+      releaseAll(gpu, host);
+    }
+  }
 }

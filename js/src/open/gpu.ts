@@ -6,6 +6,7 @@ import type { Tensor } from "../core/tensor.js";
 import { allocate, type LiveSlot, releaseSlot, slotOf, tensorOfSlot } from "../webgpu/buffers.js";
 import { count, useDevice } from "../webgpu/device.js";
 import { ask, checkAlive } from "../webgpu/faults.js";
+import { writeWords } from "../webgpu/upload.js";
 import type { Sink } from "./sink.js";
 // Bundlers make one file of what has the same importers: so one of all that is there already.
 import "../webgpu/transfer.js";
@@ -88,7 +89,7 @@ export class GpuSink implements Sink {
   #write(words: Uint8Array): void {
     const { record, buffer } = this.#slot;
     const { buffer: memory, byteOffset, byteLength } = words;
-    record.device.gpu.queue.writeBuffer(buffer, this.#offset, memory, byteOffset, byteLength);
+    writeWords(record.device.gpu.queue, buffer, this.#offset, memory, byteOffset, byteLength);
     this.#offset += byteLength;
     this.#written += byteLength;
   }

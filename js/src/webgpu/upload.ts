@@ -235,6 +235,22 @@ function writeBytes(queue: GPUQueue, target: GPUBuffer, offset: number, bytes: U
   writeMemory(queue, target, offset, bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
+/** Firefox refuses memory of 2 GiB and more, and takes views of a part of it. */
+const MOST = 2 ** 31 - 1;
+
+/** Writes words of 4 bytes, of memory that is not resizable. */
+export function writeWords(
+  queue: GPUQueue,
+  target: GPUBuffer,
+  offset: number,
+  memory: ArrayBufferLike,
+  from: number,
+  nbytes: number,
+): void {
+  if (memory.byteLength <= MOST) queue.writeBuffer(target, offset, memory, from, nbytes);
+  else queue.writeBuffer(target, offset, new Uint8Array(memory, from, nbytes));
+}
+
 /** Writes bytes and, where they are no multiple of 4, a last word padded with zeros. */
 function writeMemory(
   queue: GPUQueue,
@@ -254,9 +270,7 @@ function writeMemory(
       fixed.set(part);
       queue.writeBuffer(target, offset + at, fixed, 0, part.length);
     }
-  } else if (words > 0) {
-    queue.writeBuffer(target, offset, memory, from, words);
-  }
+  } else if (words > 0) writeWords(queue, target, offset, memory, from, words);
   if (words < nbytes) {
     const tail = new Uint8Array(4);
     tail.set(new Uint8Array(memory, from + words, nbytes - words));
