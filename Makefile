@@ -580,7 +580,7 @@ $(MEASUREMENTS): web/measurements.mjs $(LIBRARIES)
 	node web/measurements.mjs build/measurements/site
 	touch $@
 
-# What the scripts of tests/models run, and the node tests of the package onnx.
+# What the programs of tests/foreign/onnxruntime run, and the node tests of the package onnx.
 $(MODELS): tests/models/make.py $(MODEL)
 	@build/model/venv/bin/python tests/models/make.py build/models
 	touch $@

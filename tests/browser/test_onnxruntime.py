@@ -32,7 +32,7 @@ from serve import Server
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "build" / "models"
 OLDER = ROOT / "build" / "older"
-SCRIPTS = ROOT / "tests" / "models" / "scripts"
+SCRIPTS = ROOT / "tests" / "foreign" / "onnxruntime"
 PYTHON = ROOT / "build" / "model" / "venv" / "bin" / "python"
 NAMES = sorted(path.stem for path in SCRIPTS.glob("*.py"))
 PROVIDERS = {"cpu": "CPUExecutionProvider", "webgpu": "WebGpuExecutionProvider"}
