@@ -77,7 +77,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help quick demo test serve lite bench check fix locks wheel package native asan clean
 .PHONY: address pack-docs publish-site social-preview release release-check where-it-runs
-.PHONY: docs test-docs onnx-table onnxruntime-names array-tables test-onnxruntime
+.PHONY: docs test-docs onnx-table onnxruntime-names foreign-results array-tables test-onnxruntime
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-in-pyodide test-lite
 # What goes into the kit, beside what is built.
@@ -265,7 +265,7 @@ IN_CHROMIUM := $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXA
 
 test-browser: $(IN_CHROMIUM) ## Test: the README's snippets, files, content security policies, in Chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser $(addprefix --ignore tests/browser/test_,\
-	  live.py onnxruntime.py array_libraries.py pyodides.py) \
+	  live.py onnxruntime.py foreign_onnxruntime.py array_libraries.py pyodides.py) \
 	  $(if $(WHOLE),,$(patsubst %,--ignore %,$(IN_PYODIDE) $(PAGES) $(ADAPTERS)))
 
 test-in-pyodide: $(IN_CHROMIUM) ## Test: the native tests and WebGPU in Pyodide, in Chromium
@@ -287,8 +287,13 @@ test-pyodides: $(MORE_PYODIDES) site chromium ## Test: imports, exchange, waitin
 onnxruntime-names: $(MODELS) $(LIBRARIES) site chromium ## Tend: web/docs/reference/onnxruntime.md: what each name of onnxruntime is in a page
 	NAMES=write $(PYTHON_BIN)/python -m pytest -q tests/browser/test_onnxruntime.py -k every_name
 
-test-onnxruntime: $(MODELS) $(NODES) $(OLDER) $(LIBRARIES) site chromium ## Test: scripts for onnxruntime and ONNX's own tests, natively and in Chromium
-	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser/test_onnxruntime.py
+test-onnxruntime: $(MODELS) $(NODES) $(OLDER) $(LIBRARIES) $(ARRAYS) site chromium ## Test: programs for onnxruntime and ONNX's own tests, natively and in Chromium
+	$(SUITE) $(PYTHON_BIN)/python -m pytest $(FOREIGN_ORT) tests/browser/test_onnxruntime.py
+
+FOREIGN_ORT := tests/browser/test_foreign_onnxruntime.py
+
+foreign-results: $(MODELS) $(LIBRARIES) $(ARRAYS) site chromium ## Tend: tests/foreign/RESULTS.md: how programs of others do in a page
+	FOREIGN=write $(PYTHON_BIN)/python -m pytest -q $(FOREIGN_ORT)
 
 soak: $(NEEDS_live) site chromium ## Test: the landing page for MINUTES=10: its memory has to stay flat
 	@$(PYTHON_BIN)/python tests/browser/soak.py --minutes $(MINUTES)
@@ -301,7 +306,7 @@ test-firefox: export BROWSER := firefox
 test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package site ## Test: all of tests/browser and more, in Firefox
 	@$(TOOLCHAIN)/need.sh firefox-esr chromium # of which the software GPU is
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser --ignore tests/browser/test_onnxruntime.py \
-	  --ignore tests/browser/test_array_libraries.py --ignore tests/browser/test_pyodides.py
+	  --ignore $(FOREIGN_ORT) --ignore tests/browser/test_array_libraries.py --ignore tests/browser/test_pyodides.py
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/lite -k "tour or interrupted"
 
