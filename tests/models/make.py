@@ -16,15 +16,12 @@ from pathlib import Path
 import estimators
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from building import FLOAT, FLOAT16, INT64, Weights, chance, model, node, scaled, value
+from onnx import TensorProto
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAINED = ROOT / "build" / "model" / "site"
-OPSET = 17
-FLOAT, FLOAT16, INT64 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT64
 TOKENS, WIDTH, HEADS, WORDS = 12, 32, 4, 64
-
-Weights = dict[str, np.ndarray]
 
 
 def main(folder: Path) -> None:
@@ -41,8 +38,8 @@ def main(folder: Path) -> None:
         "overridable": overridable(),
         "unnamed": unnamed(),
     }
-    for name, model in made.items():
-        onnx.save(model, folder / f"{name}.onnx")
+    for name, built in made.items():
+        onnx.save(built, folder / f"{name}.onnx")
     onnx.save(onnx.load(TRAINED / "digits.onnx"), folder / "digits.onnx")
     save_outside(trained, folder / "external.onnx")
     np.savez(folder / "digits.npz", pixels=test_pixels())
@@ -56,36 +53,6 @@ def test_pixels() -> np.ndarray:
 
     pixels, _ = load_digits(return_X_y=True)
     return (pixels[:8] / 16).astype(np.float32)
-
-
-def chance(name: str) -> np.random.Generator:
-    """Numbers of a model's own, so that a change of one leaves the others as they are."""
-    return np.random.default_rng(list(name.encode()))
-
-
-def value(name: str, kind: int, shape: list[int | str | None]) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, kind, shape)
-
-
-def model(
-    name: str,
-    nodes: list[onnx.NodeProto],
-    inputs: list[onnx.ValueInfoProto],
-    outputs: list[onnx.ValueInfoProto],
-    weights: Weights,
-) -> onnx.ModelProto:
-    """A model of these nodes that the checker of ONNX has nothing against."""
-    constants = [numpy_helper.from_array(a, key) for key, a in weights.items()]
-    graph = helper.make_graph(nodes, name, inputs, outputs, constants)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
-    made.ir_version = 8  # what older runtimes read, too
-    onnx.checker.check_model(made, full_check=True)
-    return made
-
-
-def node(kind: str, inputs: str, outputs: str, **attributes: object) -> onnx.NodeProto:
-    """`node("Add", "a b", "c")`"""
-    return helper.make_node(kind, inputs.split(), outputs.split(), **attributes)
 
 
 def convolution() -> onnx.ModelProto:
@@ -115,12 +82,6 @@ def convolution() -> onnx.ModelProto:
     inputs = [value("image", FLOAT, [2, 3, 16, 16])]
     outputs = [value("f", FLOAT, [2, 8, 8, 8]), value("scores", FLOAT, [2, 10])]
     return model("convolution", nodes, inputs, outputs, weights)
-
-
-def scaled(random: np.random.Generator, shape: tuple[int, ...], fan: int) -> np.ndarray:
-    """Numbers of both signs, so small that sums of `fan` products stay about 1."""
-    spread = random.random(shape, dtype=np.float32) - np.float32(0.5)
-    return spread * np.float32(2 / np.sqrt(fan))
 
 
 def transformer() -> onnx.ModelProto:
