@@ -1,13 +1,11 @@
 """InferenceSession over JavaScript's Session (js/src/onnxruntime/sessions.ts)."""
 
-import os
-import posixpath
 import re
 import warnings
 from asyncio import ensure_future
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,12 +14,12 @@ from ._device import Device, webgpu_device
 from ._onnxruntime_binding import IOBinding
 from ._onnxruntime_feeds import Feeds, NodeArg, node_arg, shape_of
 from ._onnxruntime_library import get_available_providers, library, was_said
+from ._onnxruntime_models import ModelMetadata, model_of
 from ._onnxruntime_options import Given, Providers, RunOptions, SessionOptions
 from ._onnxruntime_state import (
     Fail,
     InvalidArgument,
     InvalidGraph,
-    NoSuchFile,
     RuntimeException,
     detail_of,
     invalid,
@@ -36,18 +34,6 @@ from ._words import type_of
 
 # Where an output goes, to JavaScript.
 TO_CPU, ON_DEVICE = 0, 1
-
-
-class ModelMetadata(NamedTuple):
-    """What a model says of itself."""
-
-    producer_name: str = ""
-    graph_name: str = ""
-    domain: str = ""
-    description: str = ""
-    graph_description: str = ""
-    version: int = (1 << 63) - 1  # what onnxruntime says where the file does not
-    custom_metadata_map: dict[str, str] = {}  # noqa: RUF012 - nobody writes to it
 
 
 class InferenceSession:
@@ -145,7 +131,7 @@ class InferenceSession:
 
     async def _open_with(self, providers: Providers) -> None:
         ort = await library(on_cpu=not providers.on_gpu)
-        model, files = _model(self._source, self._options, ort)
+        model, files = model_of(self._source, self._options, ort)
         await self._load(ort, model, files, providers)
 
     async def _load(
@@ -664,34 +650,3 @@ def _usual_device() -> Device | None:
         return first_device()
     except BufferError:
         return None
-
-
-# --- where models are ---------------------------------------------------------------------
-
-
-def _model(
-    source: Any, options: SessionOptions, ort: Any
-) -> tuple[Any, dict[str, Any]]:
-    """The model as JavaScript takes it, and the files that it has its weights in."""
-    files = {name: _browser.js_bytes(data) for name, data in options._files.items()}
-    if isinstance(source, bytes):
-        return _browser.js_bytes(source), files
-    if _browser.is_js(source) and getattr(source, "href", None):  # a URL of JavaScript
-        return str(source.href), files
-    if not isinstance(source, (str, os.PathLike)):
-        raise TypeError(f"Unable to load from type '{type(source)}'")
-    path = os.fspath(source)
-    if os.path.isfile(path):
-        model = _browser.read_file(path)
-        for name in ort.filesOf(model):
-            beside = posixpath.join(posixpath.dirname(path), name)
-            if name not in files and os.path.isfile(beside):
-                files[name] = _browser.read_file(beside)
-        return model, files
-    if "://" in path or path.startswith(("blob:", "data:")):
-        return path, files
-    raise worded(
-        NoSuchFile,
-        f"Load model from {path} failed:Load model {path} failed. File doesn't exist "
-        "among Pyodide's files; a URL is written in full, with https://",
-    )

@@ -56,9 +56,10 @@ if TYPE_CHECKING or sys.platform == "emscripten":
         set_default_logger_severity,
         version,
     )
+    from ._onnxruntime_models import ModelMetadata
     from ._onnxruntime_options import RunOptions, SessionOptions
     from ._onnxruntime_refused import REFUSED as _REFUSED
-    from ._onnxruntime_session import InferenceSession, ModelMetadata
+    from ._onnxruntime_session import InferenceSession
     from ._onnxruntime_value import OrtValue
 
     get_all_providers = get_available_providers
