@@ -1,6 +1,6 @@
 """`onnxruntime.backend`: ONNX's interface of backends, over sessions of a page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ._onnxruntime_library import get_device
@@ -15,18 +15,15 @@ class OnnxRuntimeBackendRep:
         self._session = session
 
     def run(self, inputs: Any, **options: Any) -> Any:
-        """inputs: an array for a model of one input, a list of arrays, or a dict of them by their
-        names. options: those of RunOptions. A list of results; of lists given, one for each
-        output."""
+        """inputs: an array for a model of one input, or a list of arrays. options: those of
+        RunOptions. A list of results; of lists given, one for each output."""
         chosen = RunOptions()
         for name, value in options.items():
             if hasattr(RunOptions, name):
                 setattr(chosen, name, value)
         arguments = self._session.get_inputs()
-        if isinstance(inputs, Mapping):
-            feeds = dict(inputs)
-        elif isinstance(inputs, list):
-            feeds = {arg.name: x for arg, x in zip(arguments, inputs, strict=False)}
+        if isinstance(inputs, list):
+            feeds = {arg.name: inputs[i] for i, arg in enumerate(arguments)}
         else:
             if len(arguments) != 1:
                 raise RuntimeError(f"Model expect {len(arguments)} inputs")

@@ -42,6 +42,8 @@ class IOBinding:
         self._check_input(name)
         if not hasattr(arr_on_cpu, "__array__"):
             raise RuntimeError("Unable to create OrtValue from the given python object")
+        if getattr(arr_on_cpu, "dtype", np.dtype(float)).kind in "OUST":
+            raise RuntimeError("Only binding non-string Tensors is currently supported")
         self._inputs[name] = arr_on_cpu
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:

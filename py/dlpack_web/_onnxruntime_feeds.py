@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._device import Device
+from ._onnxruntime_state import Fail, invalid, worded
 from ._onnxruntime_state import NotImplemented as NotThere
-from ._onnxruntime_state import invalid, worded
 from ._onnxruntime_types import type_of
 from ._onnxruntime_value import OrtValue
 from ._tensor import Tensor, share
@@ -19,6 +19,9 @@ class NodeArg(NamedTuple):
     name: str
     type: str
     shape: list[int | str | None]
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle 'NodeArg' object")  # as natively
 
 
 # What onnxruntime-web has for an extent without a name: -1 without its sign.
@@ -50,12 +53,16 @@ class Feeds:
         inputs: list[NodeArg],
         overridable: list[NodeArg],
         device: Device | None,
+        indices: Mapping[str, int],
     ) -> None:
+        """indices: inputs that are indices into a value of the model, and its extent."""
         self._required = {arg.name for arg in inputs}
         self._inputs = {
             arg.name: (i, arg) for i, arg in enumerate([*inputs, *overridable])
         }
         self._device = device
+        # A CPU raises this itself.
+        self._indices = indices if device else {}
 
     def check_names(self, feeds: Mapping[str, Any]) -> None:
         """ValueError for inputs that are missing, InvalidArgument for names of none."""
@@ -116,6 +123,8 @@ class Feeds:
             )
         _check_shape(arg, tensor.shape)
         device = tensor.device
+        if arg.name in self._indices and device.is_host:
+            _check_indices(arg, tensor, self._indices[arg.name])
         if device.is_host or device == self._device:
             return tensor
         runs = "on the CPU" if self._device is None else f"on {self._device}"
@@ -128,10 +137,16 @@ class Feeds:
 def _shared(arg: NodeArg, value: Any) -> Tensor:
     """A hold on the memory of a feed; lists and what lies oddly are copied."""
     if isinstance(value, list):
-        value = np.array(value, dtype=_dtype_for(arg))
-    elif not (hasattr(value, "__dlpack__") or hasattr(value, "__array__")):
-        raise RuntimeError(f"Unable to handle object of type {type(value)}")
+        value = _listed(arg, value)
+    elif isinstance(value, np.generic) or not (
+        hasattr(value, "__dlpack__") or hasattr(value, "__array__")
+    ):
+        raise _not_an_array(arg, value)
     array = value if isinstance(value, np.ndarray) else None
+    if array is not None and array.dtype.kind not in "fiubOUSV":
+        raise _no_such_type(array)
+    if array is not None and array.dtype.char == "g":
+        raise _no_such_type(array)
     if array is None and not hasattr(value, "__dlpack__"):
         array = value = np.asarray(value)
     if array is not None and not array.dtype.isnative:
@@ -142,6 +157,37 @@ def _shared(arg: NodeArg, value: Any) -> Tensor:
         if array is None or array.dtype.kind in "OUSMmV":
             raise invalid(f"input {arg.name}: {error}") from None
         return share(array.copy())  # it was not aligned
+
+
+def _listed(arg: NodeArg, values: list[Any]) -> "np.ndarray[Any, Any]":
+    try:
+        return np.array(values, dtype=_dtype_for(arg))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise RuntimeError(
+            f"Could not create tensor from given input list: input {arg.name}: {error}"
+        ) from None
+
+
+def _no_such_type(array: "np.ndarray[Any, Any]") -> Exception:
+    return RuntimeError(
+        f"Numpy_type {array.dtype.num} ({array.dtype}) can't be converted to MLDataType."
+    )
+
+
+def _not_an_array(arg: NodeArg, value: Any) -> Exception:
+    """As onnxruntime takes None for an optional value, and a dict for a map."""
+    if value is None:
+        return worded(Fail, f"Missing Input: {arg.name}")
+    if isinstance(value, Mapping):
+        try:
+            for each in value.values():
+                float(each)
+        except (TypeError, ValueError) as error:
+            return worded(Fail, str(error))
+        return invalid(
+            f"Unexpected input data type. Actual: (map) , expected: ({arg.type})"
+        )
+    return RuntimeError(f"Unable to handle object of type {type(value)}")
 
 
 _BY_TYPE = {
@@ -173,7 +219,13 @@ def _strings(arg: NodeArg, value: Any) -> dict[str, Any]:
             f"Unexpected input data type. Actual: ({type_of(value.dtype)}) , expected: "
             "(tensor(string))"
         )
+    if isinstance(value, (str, bytes)):
+        raise RuntimeError(  # noqa: TRY004 - onnxruntime's
+            f"input {arg.name} is a list or an array of strings"
+        )
     array = np.asarray(value)
+    if array.dtype.kind == "T":
+        raise _no_such_type(array)
     if array.dtype.kind not in "OUS":
         actual = type_of(array.dtype.name)
         raise invalid(
@@ -184,6 +236,19 @@ def _strings(arg: NodeArg, value: Any) -> dict[str, Any]:
         each.decode() if isinstance(each, bytes) else str(each) for each in array.flat
     ]
     return {"data": data, "dims": list(array.shape)}
+
+
+def _check_indices(arg: NodeArg, tensor: Tensor, extent: int) -> None:
+    """InvalidArgument where a GPU would read something else."""
+    indices = tensor.numpy()
+    if indices.size == 0:
+        return
+    for index in (int(indices.min()), int(indices.max())):
+        if not -extent <= index < extent:
+            raise invalid(
+                f"input {arg.name}: indices element out of data bounds, idx={index} must be "
+                f"within the inclusive range [{-extent},{extent - 1}]"
+            )
 
 
 def _check_shape(arg: NodeArg, shape: tuple[int, ...]) -> None:

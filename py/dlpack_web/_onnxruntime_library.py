@@ -1,5 +1,6 @@
 """onnxruntime-web: loaded once, when it is needed."""
 
+from operator import index
 from typing import Any
 
 from . import _browser
@@ -83,6 +84,7 @@ def set_default_logger_severity(severity: int) -> None:
     >>> from dlpack_web import onnxruntime
     >>> onnxruntime.set_default_logger_severity(3)
     """
+    severity = index(severity)
     if severity not in _LEVELS:
         raise RuntimeError(
             "Invalid logging severity. Valid values are: 0:Verbose, 1:Info, 2:Warning. "

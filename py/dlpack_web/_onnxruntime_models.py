@@ -2,23 +2,33 @@
 
 import os
 import posixpath
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import _browser
 from ._onnxruntime_options import SessionOptions
-from ._onnxruntime_state import NoSuchFile, worded
+from ._onnxruntime_state import InvalidProtobuf, NoSuchFile, worded
 
 
-class ModelMetadata(NamedTuple):
+class ModelMetadata:
     """What a model says of itself."""
 
-    producer_name: str = ""
-    graph_name: str = ""
-    domain: str = ""
-    description: str = ""
-    graph_description: str = ""
-    version: int = (1 << 63) - 1  # what onnxruntime says where the file does not
-    custom_metadata_map: dict[str, str] = {}  # noqa: RUF012 - nobody writes to it
+    producer_name = ""
+    graph_name = ""
+    domain = ""
+    description = ""
+    graph_description = ""
+    version = (1 << 63) - 1  # what onnxruntime says where the file does not
+
+    def __init__(
+        self, custom_metadata_map: dict[str, str] | None = None, **facts: Any
+    ) -> None:
+        self._map = dict(custom_metadata_map or {})
+        vars(self).update(facts)
+
+    @property
+    def custom_metadata_map(self) -> dict[str, str]:
+        """A copy of the keys and values that its maker added."""
+        return dict(self._map)
 
 
 def model_of(
@@ -33,6 +43,10 @@ def model_of(
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(f"Unable to load from type '{type(source)}'")
     path = os.fspath(source)
+    if not path:
+        raise TypeError("the path of the model is empty")
+    if os.path.isdir(path):
+        raise worded(InvalidProtobuf, f"Load model from {path} failed: it is a folder")
     if os.path.isfile(path):
         model = _browser.read_file(path)
         for name in ort.filesOf(model):

@@ -38,7 +38,10 @@ class _Option[T]:
 
 
 class _Options:
-    """Refuses names that are no options."""
+    """Refuses names that are no options, and is not pickled, as natively."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and not hasattr(type(self), name):
@@ -306,6 +309,10 @@ _KINDS = {
 Given = Sequence[str | tuple[str, Mapping[str, Any]]] | None
 
 
+class ProvidersError(ValueError):
+    """Providers, or their options, that are none."""
+
+
 class Providers:
     """The providers of a session: names and options in order, and what they come to."""
 
@@ -373,20 +380,23 @@ def _pairs(
     given: Iterable[Any], options: Sequence[Mapping[str, Any]] | None
 ) -> Iterable[tuple[str, Mapping[str, Any]]]:
     if isinstance(given, str):
-        raise TypeError(f"providers is a list of names: [{given!r}]")
+        warnings.warn(f"providers is a list of names: [{given!r}]", stacklevel=5)
+        given = [given]
     listed = list(given)
     for one in listed:
         is_pair = isinstance(one, tuple) and len(one) == 2
         name, values = one if is_pair else (one, {})
         if not isinstance(name, str) or not isinstance(values, Mapping):
-            raise ValueError(  # noqa: TRY004 - onnxruntime's
+            raise ProvidersError(
                 "'providers' values must be either strings or (string, dict) tuples."
             )
     if options is not None and len(options) != len(listed):
-        raise ValueError(
+        raise ProvidersError(
             "'providers' and 'provider_options' should be the same length if both are "
             "given."
         )
+    if not all(isinstance(each, Mapping) for each in options or ()):
+        raise ProvidersError("'provider_options' values must be dicts.")
     for i, one in enumerate(listed):
         if isinstance(one, tuple):
             yield one

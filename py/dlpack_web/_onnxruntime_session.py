@@ -3,7 +3,7 @@
 import re
 import warnings
 from asyncio import ensure_future
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -15,7 +15,14 @@ from ._onnxruntime_binding import IOBinding
 from ._onnxruntime_feeds import Feeds, NodeArg, node_arg, shape_of
 from ._onnxruntime_library import get_available_providers, library, was_said
 from ._onnxruntime_models import ModelMetadata, model_of
-from ._onnxruntime_options import Given, Providers, RunOptions, SessionOptions
+from ._onnxruntime_options import (
+    CPU_PROVIDER,
+    Given,
+    Providers,
+    ProvidersError,
+    RunOptions,
+    SessionOptions,
+)
 from ._onnxruntime_state import (
     Fail,
     InvalidArgument,
@@ -100,10 +107,17 @@ class InferenceSession:
         provider_options: Sequence[Mapping[str, Any]] | None,
     ) -> None:
         if options is not None and not isinstance(options, SessionOptions):
-            raise TypeError(f"sess_options is a SessionOptions, not {options!r}")
+            # As natively, where it is looked at without a check.
+            raise AttributeError(f"sess_options is a SessionOptions, not {options!r}")
         self._options = options or SessionOptions()
         self._source = source
-        await self._reopen(providers, provider_options)
+        try:
+            await self._reopen(providers, provider_options)
+        except ProvidersError as error:
+            # onnxruntime's words, which it prints, too.
+            print(f"EP Error {error} when using {providers}")
+            print(f"Falling back to ['{CPU_PROVIDER}'] and retrying.")
+            await self._reopen([CPU_PROVIDER], None)
 
     async def _reopen(
         self,
@@ -164,7 +178,10 @@ class InferenceSession:
         graph = facts["graph"]
         slots = [*graph["inputs"], *graph["outputs"]]
         types = {slot["name"]: slot["type"] for slot in slots}
-        self._zipped: dict[str, list[Any]] = facts["zipped"]
+        self._zipped: dict[str, list[Any]] = {
+            name: [int(key) if isinstance(key, int) else key for key in keys]
+            for name, keys in facts["zipped"].items()  # ints are JavaScript's BigInts
+        }
         self._inputs = [node_arg(slot, types) for slot in facts["inputs"]]
         self._outputs = [
             NodeArg(slot["name"], types[slot["name"]], [])
@@ -180,7 +197,9 @@ class InferenceSession:
             key: value for key, value in facts["model"].items() if value is not None
         }
         self._meta = ModelMetadata(**known)
-        self._feeds = Feeds(self._inputs, self._overridable, self._device)
+        self._feeds = Feeds(
+            self._inputs, self._overridable, self._device, graph["indices"]
+        )
         self._places = {arg.name: i for i, arg in enumerate(self._outputs)}
 
     # --- facts ------------------------------------------------------------------------
@@ -208,8 +227,11 @@ class InferenceSession:
 
     def get_provider_options(self) -> dict[str, dict[str, Any]]:
         """The options of each provider."""
+        known = self._providers.options
+        # Those of the CPU are taken without effect, and not listed, as natively.
         return {
-            name: self._providers.options.get(name, {}) for name in self.get_providers()
+            name: {} if name == CPU_PROVIDER else known.get(name, {})
+            for name in self.get_providers()
         }
 
     def get_session_options(self) -> SessionOptions:
@@ -317,7 +339,7 @@ class InferenceSession:
         told = self._told(output_names, input_feed, callback, user_data, run_options)
         if not _browser.can_block():
             return ensure_future(told)
-        return _arrived(_browser.block_on(told))
+        return _Arrived(_browser.block_on(told))
 
     async def _told(
         self,
@@ -445,7 +467,7 @@ class InferenceSession:
         self._feeds.check_names(feeds)
         for name, value in feeds.items():
             if not isinstance(value, OrtValue):
-                raise TypeError(
+                raise AttributeError(  # noqa: TRY004 - onnxruntime's
                     f"input {name} is {type_of(value)}, not an OrtValue: use "
                     "OrtValue.from_dlpack(), or run()"
                 )
@@ -498,7 +520,19 @@ class InferenceSession:
             return [self._places[name] for name in names]
         except (KeyError, TypeError):
             wrong = next(name for name in names if name not in self._places)
+            if not isinstance(wrong, str):
+                raise TypeError(f"names of outputs are str, not {wrong!r}") from None
             raise invalid(f"Invalid output name:{wrong}") from None
+
+    def _check_output(self, arg: NodeArg) -> None:
+        """NotImplemented for what is neither a tensor nor a list of dicts."""
+        if arg.type.startswith("tensor(") or arg.name in self._zipped:
+            return
+        raise worded(
+            NotThere,
+            f"output {arg.name} is {arg.type}, and onnxruntime-web gives tensors alone: ask "
+            "for other outputs by their names",
+        )
 
     def _launch(
         self,
@@ -509,6 +543,8 @@ class InferenceSession:
         """outputs: number of each, and where it goes: a place, or a Tensor to write to."""
         if options is not None and not isinstance(options, RunOptions):
             raise TypeError(f"run_options is a RunOptions, not {options!r}")
+        for i, _ in outputs:
+            self._check_output(self._outputs[i])
         tensors, strings = self._feeds.collected(feeds)
         numbers: list[int] = []
         for i, tensor in tensors:
@@ -591,11 +627,15 @@ class _Pending:
         return [found[i] for i in self._order]
 
 
-async def _arrived(
-    results: "list[np.ndarray[Any, Any]]",
-) -> "list[np.ndarray[Any, Any]]":
-    """Results that are there, for those who await them."""
-    return results
+class _Arrived:
+    """Results that are there, for those who await them; nobody has to."""
+
+    def __init__(self, results: "list[np.ndarray[Any, Any]]") -> None:
+        self._results = results
+
+    def __await__(self) -> "Generator[Any, Any, list[np.ndarray[Any, Any]]]":
+        return self._results
+        yield  # a generator
 
 
 def _dicts(keys: list[Any], rows: "np.ndarray[Any, Any]") -> Any:

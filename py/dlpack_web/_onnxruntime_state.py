@@ -129,6 +129,14 @@ def _translated(message: str) -> Exception | None:
         # Built without exceptions of its own, it has these by another code.
         if detail.startswith("No Op registered for"):
             return worded(InvalidGraph, f"This is an invalid model. Error {detail}")
+        if detail.startswith("Unrecognized attribute"):
+            return worded(InvalidGraph, f"This is an invalid model. Error {detail}")
+        if "Invalid dispatch group size" in detail:
+            return worded(
+                NotImplemented,
+                "onnxruntime-web's WebGPU does not compute results without elements: use "
+                "providers=['CPUExecutionProvider']",
+            )
         if detail.startswith(("[ShapeInferenceError]", "[TypeInferenceError]")):
             return worded(Fail, detail)
         return worded(_CLASSES.get(int(found[1]), _CLASSES[1])[0], detail)

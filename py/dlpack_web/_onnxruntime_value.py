@@ -1,6 +1,7 @@
 """OrtValue: a tensor of ours under onnxruntime's names."""
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,7 +43,7 @@ class OrtValue:
     ) -> "OrtValue":
         """Over the memory of an array, without a copy; device_type "webgpu": uploaded, one
         copy. device_id: of the devices of `dlpack_web.webgpu`, and 0 for the first of them."""
-        if not isinstance(numpy_obj, np.ndarray) or numpy_obj.dtype.kind in "OUS":
+        if not isinstance(numpy_obj, np.ndarray) or numpy_obj.dtype.kind in "OUSMmT":
             raise RuntimeError(
                 "Creation of OrtValues is currently only supported from non-string numpy "
                 "arrays"
@@ -83,7 +84,8 @@ class OrtValue:
         """Fresh memory: undefined elements on the CPU, zeros on WebGPU. element_type: a type
         of NumPy, or a number of ONNX's."""
         dtype = dtype_meant(element_type)
-        return cls(empty(shape, dtype, device=named_device(device_type, device_id)))
+        extents = _extents(shape)
+        return cls(empty(extents, dtype, device=named_device(device_type, device_id)))
 
     @classmethod
     def from_dlpack(cls, data: Any, /) -> "OrtValue":
@@ -174,8 +176,8 @@ class OrtValue:
         return np.array(self._tensor, dtype=dtype, copy=copy)
 
     def update_inplace(self, data: Any) -> None:
-        """Writes the elements of an array or OrtValue over these; shape and dtype must be
-        the same."""
+        """Writes the elements of an array or OrtValue over these, in their order; there must be
+        as many of the same dtype."""
         given = data.tensor if isinstance(data, OrtValue) else data
         if not isinstance(given, (np.ndarray, Tensor)):
             raise TypeError("data must be a numpy.ndarray or an OrtValue.")
@@ -183,7 +185,10 @@ class OrtValue:
             raise RuntimeError(
                 "The input size of numpy arrays does not match the size of the OrtValue."
             )
-        self.tensor.write(given)
+        mine = self.tensor
+        if given.shape != mine.shape and given.dtype == mine.dtype:
+            given = _in_order(given, mine.shape)
+        mine.write(given)
 
     def __dlpack__(self, **options: Any) -> Any:
         return self.tensor.__dlpack__(**options)
@@ -197,6 +202,20 @@ class OrtValue:
 
 def _has_strings(array: Any) -> bool:
     return isinstance(array, np.ndarray) and array.dtype.kind in "OUS"
+
+
+def _extents(shape: Any) -> tuple[int, ...]:
+    extents = tuple(index(each) for each in shape)  # TypeError of what is none
+    if any(each < 0 for each in extents):
+        raise RuntimeError(f"Tensor shape.Size() must be >= 0: {extents}")
+    return extents
+
+
+def _in_order(given: Any, shape: tuple[int, ...]) -> Any:
+    """The elements in another shape."""
+    if isinstance(given, np.ndarray):
+        return np.ascontiguousarray(given).reshape(shape)
+    return given.reshape(shape)
 
 
 def named_device(device_type: str, device_id: int = 0) -> str:

@@ -89,6 +89,32 @@ def test_mistakes_with_values():
         ort.OrtValue.ortvalue_from_numpy(X.astype("c8"))
 
 
+def test_update_of_another_shape():
+    value = ort.OrtValue.ortvalue_from_numpy(np.zeros((2, 3), np.float32))
+    for given in (X.reshape(3, 2), X.reshape(2, 3).T, X.ravel()):
+        value.update_inplace(given)
+        assert (value.numpy().ravel() == given.ravel()).all()
+    other = ort.OrtValue.ortvalue_from_numpy(X.reshape(6, 1) + 1)
+    value.update_inplace(other)
+    assert (value.numpy().ravel() == X.ravel() + 1).all()
+    with pytest.raises(BufferError):  # the bytes of another dtype are no such elements
+        value.update_inplace(X.reshape(3, 2).view(np.int32))
+
+
+def test_extents_that_are_none():
+    make = ort.OrtValue.ortvalue_from_shape_and_type
+    with pytest.raises(RuntimeError, match="must be >= 0"):
+        make([2, -1], np.float32)
+    for wrong in (3, [1.5], "3"):
+        with pytest.raises(TypeError):
+            make(wrong, np.float32)
+    with pytest.raises(RuntimeError, match="non-string numpy arrays"):
+        ort.OrtValue.ortvalue_from_numpy(np.array(["2020"], "M8[Y]"))
+    strings = ort.InferenceSession(one_node("Identity", "string"), providers=CPU)
+    with pytest.raises(RuntimeError, match="non-string Tensors"):
+        strings.io_binding().bind_cpu_input("x", np.array([["a", "b", "c"]]))
+
+
 # --- copies -------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,5 @@
 /** Inputs and outputs of a model's graph, as far as onnxruntime-web does not tell. */
-import { fieldOf, fields, isMessage, partOf, textOf } from "./onnx.js";
+import { fieldOf, fields, isMessage, partOf, textOf, varints } from "./onnx.js";
 
 /** An input or output; `type` in onnxruntime's words, such as "seq(map(int64,tensor(float)))". */
 export interface GraphSlot {
@@ -14,6 +14,11 @@ export interface GraphFacts {
   outputs: GraphSlot[];
   /** Inputs that have a value in the model, which a run may replace. */
   overridable: GraphSlot[];
+  /**
+   * Inputs that are indices into a value of the model, and how many there are to choose from. GPUs read
+   * something for an index that is out of bounds, where a CPU raises an error.
+   */
+  indices: Record<string, number>;
 }
 
 /** onnxruntime's words for TensorProto.DataType. */
@@ -87,12 +92,14 @@ function slotOf(info: Uint8Array): GraphSlot {
 export function graphFacts(model: Uint8Array): GraphFacts {
   const inputs: GraphSlot[] = [];
   const outputs: GraphSlot[] = [];
-  const values = new Set<string>();
+  const values = new Map<string, Uint8Array>();
+  const gathers: Uint8Array[] = [];
   for (const [id, value] of fields(partOf(model, 7))) {
     if (!isMessage(value)) continue;
     if (id === 11) inputs.push(slotOf(value));
     else if (id === 12) outputs.push(slotOf(value));
-    else if (id === 5) values.add(textOf(partOf(value, 8)));
+    else if (id === 5) values.set(textOf(partOf(value, 8)), value);
+    else if (id === 1 && textOf(partOf(value, 4)) === "Gather") gathers.push(value);
   }
   const has = ({ name }: GraphSlot) => values.has(name);
   const version = Number(fieldOf(model, 1) ?? 0);
@@ -100,5 +107,41 @@ export function graphFacts(model: Uint8Array): GraphFacts {
     inputs: inputs.filter((slot) => !has(slot)),
     outputs,
     overridable: version < OVERRIDABLE_FROM ? [] : inputs.filter(has),
+    indices: indicesOf(gathers, inputs, values),
   };
+}
+
+/** Of nodes `Gather(value of the model, input)`; the smallest extent where there are several. */
+function indicesOf(
+  gathers: readonly Uint8Array[],
+  inputs: readonly GraphSlot[],
+  values: ReadonlyMap<string, Uint8Array>,
+): Record<string, number> {
+  const found: Record<string, number> = {};
+  for (const node of gathers) {
+    const [data, name] = [...fields(node)].filter(([id]) => id === 1).map(([, x]) => textOf(x));
+    const tensor = values.get(data as string);
+    if (name === undefined || !tensor || !inputs.some((slot) => slot.name === name)) continue;
+    const extent = dimsOf(tensor)[axisOf(node)];
+    if (extent !== undefined) found[name] = Math.min(extent, found[name] ?? extent);
+  }
+  return found;
+}
+
+/** The extents of a TensorProto, which may be packed into one field. */
+function dimsOf(tensor: Uint8Array): number[] {
+  const dims: number[] = [];
+  for (const [id, value] of fields(tensor)) {
+    if (id === 1) dims.push(...(isMessage(value) ? varints(value) : [value]));
+  }
+  return dims;
+}
+
+/** The attribute `axis`: 0 where there is none; large for a negative one, whose digits are not read. */
+function axisOf(node: Uint8Array): number {
+  for (const [id, attribute] of fields(node)) {
+    if (id !== 5 || !isMessage(attribute) || textOf(partOf(attribute, 1)) !== "axis") continue;
+    return Number(fieldOf(attribute, 3) ?? 0);
+  }
+  return 0;
 }

@@ -46,6 +46,21 @@ export function* fields(bytes: Uint8Array): Generator<Field> {
   }
 }
 
+/** The numbers of a packed field. */
+export function varints(bytes: Uint8Array): number[] {
+  const found: number[] = [];
+  let [value, scale] = [0, 1];
+  for (const byte of bytes) {
+    value += (byte & 127) * scale;
+    scale *= 128;
+    if (byte < 128) {
+      found.push(value);
+      [value, scale] = [0, 1];
+    }
+  }
+  return found;
+}
+
 export const isMessage = (value: Field[1]): value is Uint8Array => typeof value !== "number";
 export const textOf = (value: Field[1]): string =>
   isMessage(value) ? new TextDecoder().decode(value) : "";
