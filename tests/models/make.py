@@ -16,6 +16,7 @@ from pathlib import Path
 import estimators
 import numpy as np
 import onnx
+import programs
 from building import FLOAT, FLOAT16, INT64, Weights, chance, model, node, scaled, value
 from onnx import TensorProto
 
@@ -37,12 +38,14 @@ def main(folder: Path) -> None:
         "several": several(),
         "overridable": overridable(),
         "unnamed": unnamed(),
+        **programs.made(),
     }
     for name, built in made.items():
         onnx.save(built, folder / f"{name}.onnx")
     onnx.save(onnx.load(TRAINED / "digits.onnx"), folder / "digits.onnx")
     save_outside(trained, folder / "external.onnx")
     np.savez(folder / "digits.npz", pixels=test_pixels())
+    programs.save(folder)
     fitted = estimators.save(folder)
     print(f"[models] {len(made) + 2 + fitted} models in {folder}")
 

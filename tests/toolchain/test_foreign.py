@@ -33,7 +33,7 @@ def array(dtype: str, *values: float) -> dict[str, Any]:
 
 
 def raised(kind: str, words: str = "there is no such thing here") -> dict[str, Any]:
-    return {"raised": kind, "words": words}
+    return {"raised": kind, "kinds": [kind, "Parent", "Exception"], "words": words}
 
 
 ONE = {"type": "int", "value": 1}
@@ -55,8 +55,15 @@ ONE = {"type": "int", "value": 1}
         (array("float32", float("inf")), array("float32", 1.0), DIFFERENT),
         (array("float32", 1.0), array("float32", float("nan")), DIFFERENT),
         (array("int64", 1), array("int64", 2), DIFFERENT),
+        (array("object", True), array("object", 1), DIFFERENT),
+        (array("object", 1), array("object", True), DIFFERENT),
+        ({"type": "A"}, {"type": "A", "value": 1}, DIFFERENT),
+        ({"type": "A", "items": [ONE]}, {"type": "A", "items": [ONE] * 2}, DIFFERENT),
+        ({"type": "A", "items": [ONE] * 2}, {"type": "A", "items": [ONE]}, DIFFERENT),
         (raised("ValueError"), raised("ValueError", "other words"), SAME),
         (raised("ValueError"), raised("TypeError"), DIFFERENT),
+        (raised("Parent"), raised("ValueError"), SAME),
+        (raised("ValueError"), raised("Parent"), DIFFERENT),
         (raised("ValueError"), ONE, DIFFERENT),
         (ONE, raised("ValueError"), DIFFERENT),
         (ONE, raised("NotImplemented"), REFUSED),
@@ -82,6 +89,10 @@ def test_checks_of_one_side_differ() -> None:
     nothing = said(ended="Traceback: …")
     (missing,) = comparing.compare(said(ONE), nothing, NEAR)
     assert (missing.outcome, missing.why) == (DIFFERENT, "not reached: Traceback: …")
+    page = json.loads(said(ONE, ONE))
+    page["checks"][1]["name"] = "y"
+    both = comparing.compare(said(ONE), json.dumps(page), NEAR)
+    assert [each.outcome for each in both] == [SAME, DIFFERENT]
     (more,) = comparing.compare(said(), said(ONE), NEAR)
     assert (more.outcome, more.why) == (DIFFERENT, "only in the page")
 

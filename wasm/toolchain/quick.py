@@ -121,6 +121,7 @@ ROOMS = {
         "tests/browser/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_cases.py] "
         "tests/browser/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_values.py]",
     ),
+    "foreign": Room("tests/foreign/*", "tests/toolchain/test_foreign.py"),
     "documentation": Room(
         "web/docs/* *.md",
         "tests/docs/test_blocks.py::test_what_is_only_shown_is_python "

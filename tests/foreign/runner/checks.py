@@ -17,7 +17,9 @@ def check(name, thing, close=None):
     try:
         found = encoded(thing() if callable(thing) else thing)
     except Exception as error:  # noqa: BLE001 - which one is what is compared
-        found = {"raised": type(error).__name__, "words": str(error)}
+        kinds = [kind.__name__ for kind in type(error).__mro__]
+        kinds = kinds[: kinds.index("Exception") + 1]
+        found = {"raised": kinds[0], "kinds": kinds, "words": str(error)}
         # The frames of the traceback hold what the program wants to release.
         error.__traceback__ = None
         vars(sys).pop("last_exc", None)

@@ -1,0 +1,173 @@
+"""Options of sessions and runs: each as scripts set it, its default, and typing errors."""
+
+import os
+
+import numpy as np
+import onnxruntime as ort
+from checks import check
+
+CPU = ["CPUExecutionProvider"]
+x = np.ones((2, 2), np.float32)
+
+
+def ran(options):
+    return ort.InferenceSession("named.onnx", options, providers=CPU).run(
+        ["sum"], {"a": x, "b": x}
+    )[0]
+
+
+SETTINGS = {
+    "enable_cpu_mem_arena": False,
+    "enable_mem_pattern": False,
+    "enable_mem_reuse": False,
+    "execution_mode": ort.ExecutionMode.ORT_PARALLEL,
+    "execution_order": ort.ExecutionOrder.PRIORITY_BASED,
+    "graph_optimization_level": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "inter_op_num_threads": 2,
+    "intra_op_num_threads": 2,
+    "log_severity_level": 4,
+    "log_verbosity_level": 1,
+    "logid": "mine",
+    "use_deterministic_compute": True,
+    "use_per_session_threads": True,
+    "profile_file_prefix": "mine_",
+}
+for name, value in SETTINGS.items():
+    options = ort.SessionOptions()
+    check(f"{name}: default", getattr(options, name))
+
+    def changed():
+        setattr(options, name, value)
+        return getattr(options, name)
+
+    check(f"{name}: set", changed)
+    check(f"{name}: used", lambda: ran(options))
+
+for name in (
+    *(
+        "intra_op_threads",
+        "num_threads",
+        "graph_optimisation_level",
+        "enable_profile",
+        "log_level",
+    ),
+    *("execution_providers", "Enable_profiling", "optimized_model_path"),
+):
+    check(f"no option {name}", lambda: setattr(ort.SessionOptions(), name, 1))
+    check(f"no option {name} to read", lambda: getattr(ort.SessionOptions(), name))
+for name, value in {
+    "intra_op_num_threads": "4",
+    "inter_op_num_threads": None,
+    "graph_optimization_level": "ORT_ENABLE_ALL",
+    "execution_mode": "parallel",
+    "logid": None,
+    "log_severity_level": 1.5,
+    "enable_mem_pattern": "no",
+}.items():
+    check(f"{name} of another type", lambda: setattr(ort.SessionOptions(), name, value))
+
+options = ort.SessionOptions()
+check(
+    "an entry",
+    lambda: options.add_session_config_entry("session.set_denormal_as_zero", "1"),
+)
+check(
+    "an entry again",
+    lambda: options.get_session_config_entry("session.set_denormal_as_zero"),
+)
+check("used with an entry", lambda: ran(options))
+check("no such entry", lambda: options.get_session_config_entry("nothing"))
+check("an entry that is no string", lambda: options.add_session_config_entry("a", 1))
+check("an entry without a value", lambda: options.add_session_config_entry("a"))
+
+
+def fixed(extents):
+    chosen = ort.SessionOptions()
+    for name, extent in extents.items():
+        chosen.add_free_dimension_override_by_name(name, extent)
+    session = ort.InferenceSession("named.onnx", chosen, providers=CPU)
+    return session.get_inputs()[0].shape, session.run(["sum"], {"a": x, "b": x})[0]
+
+
+check("a fixed extent", lambda: fixed({"n": 2}))
+check("a fixed extent that differs", lambda: fixed({"n": 5}))
+check("an extent that is not there", lambda: fixed({"q": 5}))
+check(
+    "an extent by denotation",
+    lambda: ort.SessionOptions().add_free_dimension_override_by_denotation(
+        "DATA_BATCH", 1
+    ),
+)
+
+
+def optimized():
+    chosen = ort.SessionOptions()
+    chosen.optimized_model_filepath = "optimized.onnx"
+    ort.InferenceSession("named.onnx", chosen, providers=CPU)
+    return os.path.exists("optimized.onnx")
+
+
+check("an optimized model", optimized)
+
+
+def profiled():
+    chosen = ort.SessionOptions()
+    chosen.enable_profiling = True
+    session = ort.InferenceSession("named.onnx", chosen, providers=CPU)
+    session.run(None, {"a": x, "b": x})
+    return session.end_profiling().endswith(".json")
+
+
+check("a profile", profiled)
+check(
+    "no profile",
+    lambda: ort.InferenceSession("named.onnx", providers=CPU).end_profiling(),
+)
+check("copied options", lambda: __import__("copy").copy(ort.SessionOptions()))
+check("pickled options", lambda: __import__("pickle").dumps(ort.SessionOptions()))
+check("the level as an int", lambda: int(ort.GraphOptimizationLevel.ORT_ENABLE_ALL))
+check("the level's name", lambda: ort.GraphOptimizationLevel.ORT_ENABLE_ALL.name)
+check("level of a number", lambda: str(ort.GraphOptimizationLevel(99)))
+check("members", lambda: sorted(ort.GraphOptimizationLevel.__members__))
+check(
+    "levels compare",
+    lambda: (
+        ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+        == ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    ),
+)
+
+session = ort.InferenceSession("named.onnx", providers=CPU)
+for name, value in {
+    "log_severity_level": 3,
+    "log_verbosity_level": 1,
+    "logid": "run 1",
+    "only_execute_path_to_fetches": True,
+}.items():
+    run_options = ort.RunOptions()
+    check(f"run: {name}: default", getattr(run_options, name))
+
+    def changed():
+        setattr(run_options, name, value)
+        return getattr(run_options, name), session.run(
+            ["sum"], {"a": x, "b": x}, run_options
+        )[0]
+
+    check(f"run: {name}: set", changed)
+check("run: no option", lambda: setattr(ort.RunOptions(), "timeout", 5))
+check(
+    "run: an entry",
+    lambda: (lambda o: (o.add_run_config_entry("a", "b"), o.get_run_config_entry("a")))(
+        ort.RunOptions()
+    ),
+)
+
+
+def terminated():
+    chosen = ort.RunOptions()
+    chosen.terminate = True
+    return session.run(None, {"a": x, "b": x}, chosen)
+
+
+check("run: terminated", terminated)
+check("run: afterwards", lambda: session.run(["sum"], {"a": x, "b": x})[0])
