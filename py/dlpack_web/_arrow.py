@@ -95,6 +95,9 @@ class ArrowArray:
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
         return self._tensor.__arrow_c_array__(requested_schema)
 
+    def __arrow_array__(self, type: Any = None) -> Any:
+        return self._tensor.__arrow_array__(type)
+
 
 def to_arrow(tensor: Tensor) -> ArrowArray:
     """What Arrow's libraries make an array of, by no copy but where the elements do not lie

@@ -23,7 +23,7 @@ _ATTRIBUTES = {
     "squeeze": "t.reshape(shape) is such a view",
     "unsqueeze": "t[..., None] is such a view",
     "expand_dims": "t[None] is such a view",
-    "astype": "t.to_device(device, dtype=...) converts on the way; else np.asarray(t).astype",
+    "astype": "t.to_device(device, dtype=...) converts on the way",
     "to": "use t.to_device(device)",
     "cuda": "use t.to_device('webgpu')",
     "gpu": "use t.to_device('webgpu'); the GPUBuffer is t.gpu_buffer",
@@ -58,7 +58,8 @@ _ATTRIBUTES = {
     "dim": "use t.ndim",
     "stride": "use t.strides, which count elements",
     "newbyteorder": "use np.asarray(t), whose elements are native-endian, as DLPack's",
-    # Where libraries look for it, a Tensor is no array of the array API.
+    # Where libraries look for it, a Tensor is no array of the array API, or of pandas.
+    "_hasna": "pandas wants an array here; use np.asarray(t)",
     "__array_namespace__": "a Tensor does no arithmetic; use np.asarray(t)",
 }
 # What ndarrays have that is neither a view nor arithmetic.
@@ -91,6 +92,11 @@ _OF_ARRAYS = {
         "tostring",
     ),
 }
+# Those that ndarrays have, too: a library that asks for them needs an array, not advice about views.
+_ALSO_OF_ARRAYS = {
+    *("T", "mT", "transpose", "swapaxes", "view", "flatten", "ravel", "squeeze"),
+    *("astype", "copy"),
+}
 _ARITHMETIC = {
     *(
         "sum",
@@ -113,8 +119,11 @@ _SCALARS = (bool, int, float, complex)
 
 def _array_of(tensor: Any) -> str:
     """What to compute with in place of a tensor; None: of a class."""
-    on_host = tensor is None or tensor.released or tensor.device.is_host
-    return _ARRAY if on_host else _ON_GPU
+    return _ARRAY if _is_host(tensor) else _ON_GPU
+
+
+def _is_host(tensor: Any) -> bool:
+    return tensor is None or tensor.released or tensor.device.is_host
 
 
 def _refuse_operator(symbol: str) -> Callable[..., NoReturn]:
@@ -138,6 +147,9 @@ class _Missing:
 
     def __get__(self, tensor: object, kind: type) -> NoReturn:
         hint = self._hint or f"a Tensor does no arithmetic; use {_array_of(tensor)}"
+        if self._name in _ALSO_OF_ARRAYS:
+            array = "np.asarray(t)" if _is_host(tensor) else "(await t.to_host())"
+            hint += f"; an array has it: {array}.{self._name}"
         message = f"{kind.__name__!r} object has no attribute {self._name!r}: {hint}"
         raise AttributeError(message, name=self._name, obj=tensor)
 

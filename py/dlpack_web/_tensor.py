@@ -29,6 +29,7 @@ from ._dtype import (
 from ._explain import explain
 from ._hints import Hints, Reading
 from ._home import home, is_loaded
+from ._pyarrow import pyarrow_array
 from ._words import type_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import CapsuleType
 
 _AWAIT = "use `await t.to_host()`"
+
 # What a picture of a tensor may read back from a GPU.
 _PICTURE_BYTES = 256 << 10
 
@@ -78,6 +80,16 @@ class Tensor(_core.Tensor, Hints):
         'uint8'
         """
         return dtype_of(self._dtype)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Steps between neighbours in elements, a tuple of ints. NumPy's count bytes: making
+        an array of these raises TypeError.
+
+        >>> dlw.empty((2, 3)).strides
+        (3, 1)
+        """
+        return _views.Strides(super().strides)
 
     @property
     def ndim(self) -> int:
@@ -260,6 +272,12 @@ class Tensor(_core.Tensor, Hints):
         2
         """
         return _core._to_arrow(self, self.validity, requested_schema)
+
+    def __arrow_array__(self, type: Any = None) -> Any:
+        """A pyarrow.Array of the elements: pyarrow asks for it first. It ignores `mask` and
+        `size` for objects that have only `__arrow_c_array__`; for this it raises ValueError.
+        """
+        return pyarrow_array(self.__arrow_c_array__, type)
 
     # --- NumPy ----------------------------------------------------------------------------
 

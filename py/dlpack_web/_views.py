@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from operator import index
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 
 class Layout(NamedTuple):
@@ -17,6 +17,19 @@ class Layout(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int = 0
+
+
+class Strides(tuple[int, ...]):
+    """The strides that a Tensor shows. Code for ndarrays computes with theirs, which count bytes:
+    with these it would read other elements and see no error (skimage.util.view_as_blocks)."""
+
+    __slots__ = ()
+
+    def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
+        raise TypeError(
+            "the strides of a Tensor count elements, and NumPy's bytes: use "
+            "np.asarray(t).strides, or tuple(t.strides) for numbers of elements"
+        )
 
 
 def is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:

@@ -143,6 +143,21 @@ def test_types_that_are_requested(pa):
                 pa.array(t, wrong)
 
 
+@pytest.mark.parametrize("make", [lambda t: t, dlw.to_arrow], ids=["t", "to_arrow"])
+def test_pyarrow_loses_no_mask(pa, make):
+    """Of what speaks only the PyCapsule protocol pyarrow ignores `mask` and `size`."""
+    with dlw.from_dlpack(np.arange(3)) as t:
+        x = make(t)
+        for given in ({"mask": np.array([True, False, True])}, {"size": 2}):
+            with pytest.raises(ValueError, match="Cannot specify a mask or a size"):
+                pa.array(x, **given)
+        assert pa.array(x).to_pylist() == [0, 1, 2]
+        assert pa.array(x, pa.int64()).type == pa.int64()
+        assert address(t.numpy()) == pa.array(x).buffers()[1].address
+        with pytest.raises(BufferError, match="requested_schema is Arrow's type"):
+            pa.array(x, pa.int8())
+
+
 def test_nanoarrow_arrays_of_several_chunks(pa):
     """Their `__arrow_c_array__` refuses, their `__arrow_c_stream__` does not."""
     na = wanted("nanoarrow")

@@ -407,6 +407,7 @@ def test_one_tuple_is_taken(t, matrix):
         ("cpu", r"to_device\('cpu'\)"),
         ("requires_grad", "no gradient"),
         ("close", r"t\.release\(\)"),
+        ("_hasna", r"pandas .* np\.asarray\(t\)"),
         ("foo", r"no attribute 'foo'$"),
     ],
 )
@@ -414,6 +415,27 @@ def test_attributes_of_arrays_name_the_way(t, name, words):
     with pytest.raises(AttributeError, match=words):
         getattr(t, name)
     assert not hasattr(t, name)
+
+
+@pytest.mark.parametrize("name", ["copy", "flatten", "ravel", "T", "astype", "view"])
+def test_what_libraries_call_on_arrays_names_the_array(t, name):
+    """Where a library calls it, a view is of no use."""
+    with pytest.raises(AttributeError, match=rf"np\.asarray\(t\)\.{name}$"):
+        getattr(t, name)
+
+
+def test_strides_are_no_array_of_bytes(matrix):
+    """ndarray.strides count bytes: what is computed with ours would be of other elements."""
+    strides = matrix.strides
+    assert isinstance(strides, tuple)
+    assert strides == (3, 1)
+    assert repr(strides) == "(3, 1)"
+    assert hash(strides) == hash((3, 1))
+    words = r"count elements, and NumPy's bytes: use np\.asarray\(t\)\.strides"
+    for use in (np.array, np.asarray, lambda x: x * np.array([2, 2]), np.prod):
+        with pytest.raises(TypeError, match=words):
+            use(strides)
+    assert np.array(tuple(strides)).tolist() == [3, 1]
 
 
 def test_what_is_only_a_hint_is_not_there(t):
