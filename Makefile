@@ -62,7 +62,7 @@ NEEDS_pyscript_worker.eval := $(LITE)
 # What the notebooks of JupyterLite import, of Pyodide's own packages.
 LITE_PACKAGES := numpy matplotlib pillow kiwisolver contourpy fonttools cycler pyparsing \
   python-dateutil pytz six packaging micropip
-# The libraries that test-lite calls with Tensors; NumPy is in the site.
+# The libraries that test-lite calls with Tensors, beside those of $(PYPI_WHEELS); NumPy is in the site.
 ARRAY_PACKAGES := $(filter-out numpy micropip,$(LITE_PACKAGES)) pandas scipy scikit-learn joblib \
   threadpoolctl
 JS := js/dist/index.js
@@ -77,7 +77,7 @@ JS_TESTS = $(shell find tests/js -name '*.test.mjs')
 
 .PHONY: help quick demo test serve lite bench check fix locks wheel package native asan clean
 .PHONY: address pack-docs publish-site social-preview release release-check where-it-runs
-.PHONY: docs test-docs onnx-table onnxruntime-names foreign-results array-tables test-onnxruntime
+.PHONY: docs test-docs onnx-table onnxruntime-names foreign-results array-tables foreign-arrays test-onnxruntime
 .PHONY: interop interop-light interop-numpy bench-quick bench-lite bench-desktop
 .PHONY: test-native test-asan test-leaks test-js test-package test-browser test-in-pyodide test-lite
 # What goes into the kit, beside what is built.
@@ -197,6 +197,13 @@ locks: build/locks/.done ## Tend: requirements/*.txt anew from requirements/*.in
 	    --custom-compile-command "make locks" \
 	    requirements/$$name.in --output-file requirements/$$name.txt
 	done
+
+foreign-arrays: export PROGRAMS := write
+foreign-arrays: build/interop/.done build/desktop/.done $(ARRAYS) $(PYPI_WHEELS) $(NATIVE) site chromium ## Tend: tests/foreign/ARRAYS.md: programs of array libraries with Tensors (4 minutes)
+	@rm -f tests/foreign/arrays/outcomes.json
+	PYTHONPATH=py build/interop/bin/python -m pytest -q tests/interop/test_programs.py
+	PYTHONPATH=py build/desktop/bin/python -m pytest -q tests/desktop/test_array_programs.py
+	$(PYTHON_BIN)/python -m pytest -q tests/browser/test_array_libraries.py -k program
 
 clean: ## Build: remove everything that was built; downloads stay in the cache
 	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE)
@@ -344,7 +351,7 @@ test-dawn: build/desktop/.done $(MODEL) $(NATIVE) ## Test: the same over wgpudaw
 test-docs: docs build/desktop/.done $(LITE) $(LIBRARIES) chromium ## Test: every block of the documentation, its links, names, search
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/docs
 
-test-lite: $(LITE) $(ARRAYS) chromium ## Test: notebooks, PyScript, libraries that take arrays, in Chromium
+test-lite: $(LITE) $(ARRAYS) $(PYPI_WHEELS) chromium ## Test: notebooks, PyScript, libraries that take arrays, in Chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/lite
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser/test_array_libraries.py
 

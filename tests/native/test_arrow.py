@@ -5,6 +5,8 @@ import ctypes
 import gc
 import json
 import random
+import sys
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -422,6 +424,21 @@ class TestExtensions:
         lists = {"length": 2, "buffers": [None], "children": [plain(values)]}
         t = dlw.from_arrow(Forged(type_, lists))
         assert t.numpy().tolist() == [[True, False, True], [True, True, False]]
+
+
+@pytest.mark.parametrize("make", [lambda t: t, dlw.to_arrow], ids=["t", "to_arrow"])
+@pytest.mark.parametrize("type_", [None, "a type"])
+def test_pyarrow_gets_the_capsules_by_its_own_protocol(monkeypatch, make, type_):
+    """Of objects that lack it, pyarrow ignores `mask` and `size`."""
+
+    def array(x, type):
+        assert not hasattr(x, "__arrow_array__")
+        return [each is not None for each in x.__arrow_c_array__()], type
+
+    monkeypatch.setitem(sys.modules, "pyarrow", SimpleNamespace(array=array))
+    with dlw.empty(3) as t:
+        found = make(t).__arrow_array__(type=type_)
+        assert found == ([True, True], type_)
 
 
 class Both:

@@ -280,6 +280,14 @@ def test_arithmetic_on_a_gpu_names_what_is_there(use):
                 use(tensor)
 
 
+@pytest.mark.parametrize("name", ["copy", "flatten", "T"])
+def test_views_of_a_gpu_tensor_name_the_array_that_is_read(name):
+    gpu = dlw.from_dlpack(Forged(device_type=15, data=7))
+    with gpu, pytest.raises(AttributeError) as caught:
+        getattr(gpu, name)
+    assert str(caught.value).endswith(f"an array has it: (await t.to_host()).{name}")
+
+
 @pytest.mark.parametrize(
     ("source", "error", "words"),
     [

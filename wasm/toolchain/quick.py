@@ -50,7 +50,7 @@ ROOMS = {
         "tests/native/test_reentrance_arrays.py tests/native/test_desktop_calls.py",
     ),
     "arrow": Room(
-        "wasm/arrow*.? py/dlpack_web/_arrow.py",
+        "wasm/arrow*.? py/dlpack_web/_arrow.py py/dlpack_web/_pyarrow.py",
         "tests/native/test_arrow.py tests/native/test_arrow_bits.py "
         "tests/native/test_reentrance_arrow.py",
     ),
@@ -121,7 +121,11 @@ ROOMS = {
         "tests/browser/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_cases.py] "
         "tests/browser/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_values.py]",
     ),
-    "foreign": Room("tests/foreign/*", "tests/toolchain/test_foreign.py"),
+    "foreign": Room("tests/foreign/onnxruntime/* tests/foreign/runner/* tests/foreign/RESULTS.md tests/foreign/different.toml", "tests/toolchain/test_foreign.py"),
+    "foreign-arrays": Room(
+        "tests/foreign/arrays/* tests/foreign/ARRAYS.md",
+        "tests/toolchain/test_array_programs.py tests/desktop/test_array_programs.py",
+    ),
     "documentation": Room(
         "web/docs/* *.md",
         "tests/docs/test_blocks.py::test_what_is_only_shown_is_python "

@@ -1,4 +1,4 @@
-"""Kernels for float32, as programs call them: on a GPU where there is one, else by NumPy.
+"""Kernels in float32, as programs call them: on a GPU where there is one, else by NumPy.
 
 An ndarray gives an ndarray, which is the program as it was; a Tensor gives a Tensor, of the GPU
 where DEVICE is one. They round nothing where the elements have few digits, so both say the same.
@@ -49,7 +49,9 @@ def above(x: Any, level: float) -> Any:
 
 def slopes(x: Any) -> Any:
     """Half the difference of the neighbours along the last axis, whose ends are repeated."""
-    return _run("slopes", x, 0.5, lambda a: (_moved(a, 1) - _moved(a, -1)) * a.dtype.type(0.5))
+    return _run(
+        "slopes", x, 0.5, lambda a: (_moved(a, 1) - _moved(a, -1)) * np.float32(0.5)
+    )
 
 
 def smoothed(x: Any) -> Any:
@@ -67,11 +69,12 @@ def _moved(a: Any, step: int) -> Any:
 
 def _run(name: str, x: Any, level: float, natively: Any) -> Any:
     if not isinstance(x, dlw.Tensor):
-        return natively(x)
+        return natively(np.asarray(x, "float32"))
     if DEVICE is None:
-        return dlw.from_dlpack(natively(np.asarray(x)))
+        return dlw.from_dlpack(natively(np.asarray(x, "float32")))
     y = dlw.empty(x.shape, "float32", device=DEVICE)
-    _kernel(name)(x.to_device(DEVICE), y, np.uint32(x.shape[-1]), np.float32(level))
+    given = x.to_device(DEVICE, dtype="float32")
+    _kernel(name)(given, y, np.uint32(x.shape[-1]), np.float32(level))
     return y
 
 

@@ -51,7 +51,9 @@ def check(place: str, name: str, found: dict[str, Any]) -> None:
         FILE.write_text(text + "\n", "utf-8")
         PAGE.write_text(page(), "utf-8")
     expected = kept().get(name, {}).get(place)
-    assert found == expected, f"{name} in {PLACES[place]}: `make foreign-arrays` keeps it"
+    assert found == expected, (
+        f"{name} in {PLACES[place]}: `make foreign-arrays` keeps it"
+    )
 
 
 def page() -> str:

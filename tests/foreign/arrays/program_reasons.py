@@ -1,7 +1,13 @@
 """Statements of programs that give something else with a Tensor, or an error without our words,
 and why that stays."""
 
-_REPR = "matplotlib draws the same; the repr of what it draws shows the numbers as Tensors"
+import ast
+
+from program_steps import one_line
+
+_REPR = (
+    "matplotlib draws the same; the repr of what it draws shows the numbers as Tensors"
+)
 _DIAGONALS = (
     "SciPy counts diagonals by `np.isscalar`, which an element of a Tensor is not: its error says "
     "that the numbers differ; pass `np.asarray(t)`"
@@ -10,9 +16,7 @@ _MASK = (
     "pandas takes masks from its own classes, lists and ndarrays; any other key names columns: its "
     "error says that there is no such column; pass `np.asarray(t)`"
 )
-_HDF5_MASK = (
-    "h5py takes masks that are ndarrays: its error says that this is no mask; pass `np.asarray(t)`"
-)
+_HDF5_MASK = "h5py takes masks that are ndarrays: its error says that this is no mask; pass `np.asarray(t)`"
 _NUMBA = (
     "Numba compiles for the buffer that a Tensor is, not for an array: its error names `buffer`; loops "
     "over elements compile, what makes arrays does not: pass `np.asarray(t)`"
@@ -25,9 +29,7 @@ _POLARS_LITERAL = (
     "polars takes its own classes and ndarrays in expressions: its error names the class Tensor; pass "
     "`pl.Series(t)` or `np.asarray(t)`"
 )
-_ARROW_MASK = (
-    "pyarrow takes a mask with ndarrays and lists alone: its error says so; pass `np.asarray(t)`"
-)
+_ARROW_MASK = "pyarrow takes a mask with ndarrays and lists alone: its error says so; pass `np.asarray(t)`"
 _ARROW_NAN = (
     "pyarrow looks for NaN in ndarrays alone, and ignores `from_pandas` for every object that "
     "brings Arrow arrays: pass `np.asarray(t)`"
@@ -45,8 +47,11 @@ _REGIONS = (
     "words, comes then; pass `np.asarray(labels)` to `regionprops`"
 )
 
-REASONS: dict[tuple[str, str], str] = {
-    ("duckdb_query", 'connection.sql("SELECT sum(a * s) FROM columns").fetchall()'): _DUCKDB,
+_REASONS = {
+    (
+        "duckdb_query",
+        'connection.sql("SELECT sum(a * s) FROM columns").fetchall()',
+    ): _DUCKDB,
     ("h5py_archive", 'masked = file["run/stamps"][flags]'): _HDF5_MASK,
     ("matplotlib_svg", 'steps.annotate("here", xy=(angles[3], radius[3]))'): _REPR,
     ("numba_loops", "inside = clipped(values, -1.0, 1.0)"): _NUMBA,
@@ -57,22 +62,36 @@ REASONS: dict[tuple[str, str], str] = {
     ("pandas_frames", "also = frame[valid]"): _MASK,
     ("polars_frames", 'named = pl.Series("values", values)'): _POLARS_NAME,
     ("polars_frames", "typed = pl.Series(ratios, dtype=pl.Float64)"): _POLARS_NAME,
-    ("polars_frames", 'wide = pl.DataFrame(matrix, schema=["a", "b", "c"])'): _POLARS_LITERAL,
+    (
+        "polars_frames",
+        'wide = pl.DataFrame(matrix, schema=["a", "b", "c"])',
+    ): _POLARS_LITERAL,
     ("polars_frames", "gathered = narrow.gather(values[:3])"): _POLARS_LITERAL,
     ("polars_frames", "shifted = series + values"): _POLARS_LITERAL,
-    ("pyarrow_conversions", "missing = pa.array(numbers, mask=np.asarray(flags))"): _ARROW_MASK,
+    (
+        "pyarrow_conversions",
+        "missing = pa.array(numbers, mask=np.asarray(flags))",
+    ): _ARROW_MASK,
     ("pyarrow_conversions", "also = pa.array(numbers, mask=flags)"): _ARROW_MASK,
     ("pyarrow_conversions", "unknown = pa.array(holes, from_pandas=True)"): _ARROW_NAN,
     ("pyarrow_conversions", "scalar = pa.scalar(numbers[3])"): _ARROW_ELEMENT,
-    ("pyarrow_conversions", "nested = pa.array([matrix[0], matrix[1]])"): _ARROW_ELEMENT,
+    (
+        "pyarrow_conversions",
+        "nested = pa.array([matrix[0], matrix[1]])",
+    ): _ARROW_ELEMENT,
     (
         "skimage_coins",
         "[(region.label, region.area, region.centroid) for region in regions]",
     ): _REGIONS,
-    ("skimage_coins", "[round(region.eccentricity, 6) for region in regions]"): _REGIONS,
     (
-        "sparse_graph",
-        "sparse.diags_array(goods).toarray().trace(), "
-        "sparse.block_diag([towns[:2], towns[2:4]]).shape",
-    ): _DIAGONALS,
+        "skimage_coins",
+        "[round(region.eccentricity, 6) for region in regions]",
+    ): _REGIONS,
+    ("sparse_graph", "sparse.diags_array(goods).toarray().trace()"): _DIAGONALS,
+}
+
+#: By program and statement, as program_steps.py has it.
+REASONS = {
+    (name, one_line(ast.parse(source))): reason
+    for (name, source), reason in _REASONS.items()
 }

@@ -24,7 +24,7 @@ import dlpack_web as dlw
 WORDS = re.compile(
     r"t\.numpy\(\)|np\.asarray\(t\)|t\.reshape\(\(|to_host\(\)|ndarray|[Nn]um[Pp]y array"
 )
-_LONGEST = 300
+_LONGEST = 200
 
 
 @dataclass
@@ -92,7 +92,7 @@ def _with_tensors(
         found = _perform(step, names)
     except Exception as error:  # whatever a library raises
         refusal = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        refusal = re.sub(r" at 0x\w+", "", refusal)[:_LONGEST]
+        refusal = re.sub(r" at 0x\w+", "", refusal)
         found = _after_refusal(step, names)
     if step.tensor is not None:
         _make_tensor(step, names)
@@ -102,13 +102,19 @@ def _with_tensors(
     if same and refusal is None:
         outcome.same += 1
     elif same and WORDS.search(refusal or ""):
-        outcome.refused.append((step.source, refusal or ""))
+        outcome.refused.append((step.source, _cut(refusal)))
     else:
         reason = REASONS.get((name, step.source))
         if reason is None:
             outcome.wrong.append(_difference(step, refusal, original, found))
         else:
-            outcome.different.append((step.source, refusal or "no error", reason))
+            outcome.different.append((step.source, _cut(refusal), reason))
+
+
+def _cut(refusal: str | None) -> str:
+    if refusal is None:
+        return "no error"
+    return refusal if len(refusal) <= _LONGEST else f"{refusal[:_LONGEST]} …"
 
 
 def _after_refusal(step: Step, names: dict[str, Any]) -> Any:

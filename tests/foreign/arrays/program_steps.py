@@ -62,7 +62,7 @@ def steps(name: str) -> list[Step]:
     lines, used = text.splitlines(), set[str]()
     result = []
     for statement in ast.parse(text).body[1:]:
-        step = _step(statement, text, lines)
+        step = _step(statement, lines)
         step.checked = bool(used & {*step.names})
         if step.tensor is not None or step.checked:
             used |= {*step.stored, *_receiver(statement)}
@@ -70,19 +70,25 @@ def steps(name: str) -> list[Step]:
     return result
 
 
-def _step(statement: ast.stmt, text: str, lines: list[str]) -> Step:
+def one_line(statement: ast.AST) -> str:
+    """Its source, however it is broken into lines."""
+    return " ".join(ast.unparse(statement).split())
+
+
+def _step(statement: ast.stmt, lines: list[str]) -> Step:
     mark = _MARK.search(lines[(statement.end_lineno or 0) - 1])
     tensor = None if mark is None else mark["expression"] or ""
-    source = ast.get_source_segment(text, statement) or ""
-    if isinstance(statement, ast.Expr):
-        code = compile(ast.Expression(statement.value), source, "eval")
+    # Anew, so that no message of an error depends on the line in the file.
+    (alone,) = ast.parse(ast.unparse(statement)).body
+    if isinstance(alone, ast.Expr):
+        code = compile(ast.Expression(alone.value), "<program>", "eval")
     else:
-        code = compile(ast.Module([statement], []), source, "exec")
+        code = compile(ast.Module([alone], []), "<program>", "exec")
     names = [*_names(statement)]
     stored = [name for name, is_stored in names if is_stored]
-    assert mark is None or len(stored) == 1, f"one name for a Tensor: {source}"
+    assert mark is None or len(stored) == 1, ast.unparse(statement)
     return Step(
-        source=" ".join(source.split()),
+        source=one_line(statement),
         code=code,
         is_expression=isinstance(statement, ast.Expr),
         stored=tuple(dict.fromkeys(stored)),

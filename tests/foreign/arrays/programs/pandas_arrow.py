@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.feather as feather
+from pyarrow import feather
 
 rng = np.random.default_rng(1)
 frame = pd.DataFrame(
@@ -46,7 +46,11 @@ grouped = table.group_by("sold").aggregate([("price", "mean")]).sort_by("sold").
 feather.write_feather(table, "prices.feather")
 read = feather.read_table("prices.feather").to_pandas()
 read.equals(pd.DataFrame({"price": prices, "sold": sold}))
-column = table["price"].chunk(0).to_numpy()  # a Tensor: dlw.from_arrow(table["price"].chunk(0))
+column = (
+    table["price"].chunk(0).to_numpy()
+)  # a Tensor: dlw.from_arrow(table["price"].chunk(0))
 back = pd.Series(column, name="price", index=frame.index)
 pd.testing.assert_series_equal(back, frame["price"])
-whole = pa.Table.from_pandas(pd.DataFrame({"x": column, "y": column}), preserve_index=False)
+whole = pa.Table.from_pandas(
+    pd.DataFrame({"x": column, "y": column}), preserve_index=False
+)

@@ -22,10 +22,14 @@ frame.select(pl.col("v").sum(), pl.col("r").mean())
 chosen = frame.filter(pl.col("g") & (pl.col("v") > 15))
 grouped = frame.group_by("g").agg(pl.col("v").max(), pl.len()).sort("g")
 scaled = frame.with_columns(pl.Series(kernels.scaled(ratios, 4)).alias("s"))
-lazy = frame.lazy().with_columns((pl.col("v") * 2).alias("w")).sort("v").head(4).collect()
+lazy = (
+    frame.lazy().with_columns((pl.col("v") * 2).alias("w")).sort("v").head(4).collect()
+)
 ordered = frame.sort("v", "r").row(0)
 known = series.is_in(values[:5])
-frame.with_columns(pl.when(pl.col("g")).then(None).otherwise("v").alias("o"))["o"].null_count()
+frame.with_columns(pl.when(pl.col("g")).then(None).otherwise("v").alias("o"))[
+    "o"
+].null_count()
 wide = pl.DataFrame(matrix, schema=["a", "b", "c"])
 also = pl.from_numpy(matrix, schema=["a", "b", "c"])
 columns = pl.DataFrame({"x": matrix[:, 0], "y": matrix[:, 1]})
@@ -40,7 +44,9 @@ frame.write_parquet("frame.parquet")
 read = pl.read_parquet("frame.parquet").equals(frame)
 
 column = series.to_numpy()  # a Tensor: dlw.from_arrow(series.to_arrow())
-half = series.slice(5, 10).to_numpy()  # a Tensor: dlw.from_arrow(series.slice(5, 10).to_arrow())
+half = series.slice(
+    5, 10
+).to_numpy()  # a Tensor: dlw.from_arrow(series.slice(5, 10).to_arrow())
 pl.Series(column).equals(series, check_names=False), pl.Series(half)
 by_arrow = pl.from_arrow(pa.table({"c": column, "r": ratios}))
 chunks = pl.concat([pl.Series(half), pl.Series(half)])

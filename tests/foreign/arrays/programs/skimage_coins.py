@@ -16,7 +16,7 @@ image = (picture / 256).astype("float32")  # a Tensor
 bright = kernels.above(image, 0.375)
 closed = morphology.closing(bright, morphology.disk(2))
 labels = measure.label(bright)  # a Tensor
-print(labels.max(), 'coins')
+print(labels.max(), "coins")
 clean = morphology.remove_small_objects(labels, max_size=20)
 cleared = segmentation.clear_border(labels)
 regions = measure.regionprops(labels, intensity_image=image)

@@ -33,7 +33,9 @@ chances = model.predict_proba(features[:4])
 near = KNeighborsClassifier(3).fit(reduced, target).predict(reduced)
 print(metrics.classification_report(target, near))
 metrics.confusion_matrix(target, near)
-forest = RandomForestClassifier(8, random_state=0).fit(pixels, target, sample_weight=weights)
+forest = RandomForestClassifier(8, random_state=0).fit(
+    pixels, target, sample_weight=weights
+)
 forest.feature_importances_
 machine = SVC(gamma="scale").fit(reduced, target).support_
 kernel = metrics.pairwise.rbf_kernel(reduced[:5], reduced[5:9])

@@ -2,7 +2,8 @@
 
 import numpy as np
 from scipy import linalg, optimize, sparse, spatial
-from scipy.sparse import csgraph, linalg as sparse_linalg
+from scipy.sparse import csgraph
+from scipy.sparse import linalg as sparse_linalg
 
 rng = np.random.default_rng(21)
 towns = rng.random((30, 2)) * 100  # a Tensor
@@ -31,4 +32,5 @@ center = optimize.minimize(lambda p: ((p - np.asarray(towns)) ** 2).sum(), towns
 moved = spatial.procrustes(towns, np.asarray(towns)[::-1])
 turn = spatial.transform.Rotation.from_rotvec(towns.reshape((20, 3)))
 turn.mean().as_quat(), turn[0].apply(np.eye(3))
-sparse.diags_array(goods).toarray().trace(), sparse.block_diag([towns[:2], towns[2:4]]).shape
+sparse.block_diag([towns[:2], towns[2:4]]).toarray()
+sparse.diags_array(goods).toarray().trace()

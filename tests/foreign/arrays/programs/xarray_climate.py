@@ -22,7 +22,9 @@ winter = data.sel(time=data.time.dt.month.isin([12, 1, 2])).mean("time")
 season = data.groupby("time.season").mean()
 anomaly = data.groupby("time.month") - data.groupby("time.month").mean()
 equator = data.sel(lat=0, lon=slice(0, 180))
-points = data.sel(lat=xr.DataArray(latitude[:2], dims="p"), lon=xr.DataArray(longitude[:2], dims="p"))
+points = data.sel(
+    lat=xr.DataArray(latitude[:2], dims="p"), lon=xr.DataArray(longitude[:2], dims="p")
+)
 weights = np.cos(np.deg2rad(latitude))  # a Tensor
 average = data.weighted(xr.DataArray(weights, dims="lat")).mean(("lat", "lon"))
 smooth = xr.DataArray(kernels.smoothed(kelvin), dims=data.dims, coords=data.coords)

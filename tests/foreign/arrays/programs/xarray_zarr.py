@@ -10,7 +10,9 @@ field = (rng.integers(0, 256, (4, 16, 24)) / 256).astype("float32")  # a Tensor
 levels = np.array([1000.0, 850.0, 500.0, 250.0])  # a Tensor
 
 root = zarr.create_group("store.zarr")
-kept = root.create_array("field", shape=field.shape, chunks=(1, 16, 24), dtype="float32")
+kept = root.create_array(
+    "field", shape=field.shape, chunks=(1, 16, 24), dtype="float32"
+)
 kept[:] = field
 kept.attrs["unit"] = "K"
 kept.shape, kept.dtype, kept.nchunks
