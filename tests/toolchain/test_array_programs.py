@@ -1,6 +1,7 @@
 """Programs for arrays (tests/foreign/arrays): their table, their marks and the reasons."""
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -70,9 +71,10 @@ x = np.array([1.0, np.nan])  # a Tensor
 out = np.zeros(2)  # a Tensor
 same = library.take(x, np.array([1.0, np.nan]))
 elements = library.take(x, np.array([2.0, np.nan]))
-dtype = library.take(x, np.array([1.0, np.nan], "float32"))
+dtype = library.take(x, np.array([1.0, np.nan]).view("int64"))
 shape = library.take(x, np.array([[1.0, np.nan]]))
 listed = [library.take(x, [1.0, np.nan])]
+library.take(x, 3)
 print(library.take(x, 0).shape if library.take(x, None) is not None else "none")
 library.add(np.ones(2), out)
 helps = library.refuse(x, "use np.asarray(t)")
@@ -93,7 +95,7 @@ def test_only_what_is_the_same_counts_as_such(tmp_path, monkeypatch):
     outcome = runs.run("program")
     wrong = [text.splitlines()[0].partition(" = ")[0] for text in outcome.wrong]
     assert wrong == [
-        *("elements", "dtype", "shape", "listed"),
+        *("elements", "dtype", "shape", "listed", "library.take(x, 3)"),
         "print(library.take(x, 0).shape if library.take(x, None) is not None else 'none')",
         *("library.add(np.ones(2), out)", "late()"),
     ]
@@ -104,3 +106,24 @@ def test_only_what_is_the_same_counts_as_such(tmp_path, monkeypatch):
     assert outcome.different == [mute]
     assert outcome.same == 2  # `same` and `late`
     assert steps.packages("program") == ["library", "numpy"]
+
+
+def test_what_is_seen_has_to_be_what_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(outcomes, "FILE", tmp_path / "outcomes.json")
+    monkeypatch.setattr(outcomes, "PAGE", tmp_path / "ARRAYS.md")
+    monkeypatch.delenv("PROGRAMS", raising=False)
+    name, words = steps.NAMES[0], ("f(t)", "use np.asarray(t)")
+    seen = asdict(runs.Outcome(same=2, refused=[words]))
+    with pytest.raises(AssertionError, match="foreign-arrays"):
+        outcomes.check("page", name, seen)
+    with monkeypatch.context() as context:
+        context.setenv("PROGRAMS", "write")
+        outcomes.check("page", name, seen)
+    assert "2 same, 1 refused" in outcomes.PAGE.read_text("utf-8")
+    assert "- `f(t)`: use np.asarray(t)" in outcomes.PAGE.read_text("utf-8")
+    outcomes.check("page", name, seen)
+    for other in ({"same": 3}, {"refused": []}, {"wrong": ["f(t)"]}):
+        with pytest.raises(AssertionError):
+            outcomes.check("page", name, seen | other)
+    with pytest.raises(AssertionError, match="differs"):
+        outcomes.check("page", name, seen | {"wrong": ["f(t)"]})
