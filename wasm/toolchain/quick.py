@@ -121,7 +121,10 @@ ROOMS = {
         "tests/browser/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_cases.py] "
         "tests/browser/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_values.py]",
     ),
-    "foreign": Room("tests/foreign/onnxruntime/* tests/foreign/runner/* tests/foreign/RESULTS.md tests/foreign/different.toml", "tests/toolchain/test_foreign.py"),
+    "foreign": Room(
+        "tests/foreign/onnxruntime/* tests/foreign/runner/* tests/foreign/RESULTS.md tests/foreign/different.toml",
+        "tests/toolchain/test_foreign.py",
+    ),
     "foreign-arrays": Room(
         "tests/foreign/arrays/* tests/foreign/ARRAYS.md",
         "tests/toolchain/test_array_programs.py tests/desktop/test_array_programs.py",
