@@ -343,6 +343,8 @@ def test_writing_another_dtype_says_whether_it_can_be_converted(source, converts
         (">f4", "unknown dtype"),
         ("f32", "did you mean 'float32'"),
         ("double", "did you mean 'float64'"),
+        ("u32", "did you mean 'uint32'"),
+        ("bf16", "did you mean 'bfloat16'"),
         ("float33", "unknown dtype 'float33'"),
         ("float32x1", "unknown dtype"),
         ("float32x70000", "unknown dtype"),
