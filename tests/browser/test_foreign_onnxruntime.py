@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import comparing
+import foreign_results as results
 import pytest
-import results
 from comparing import Close
 from pages import TestPage
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import comparing
+import foreign_results as results
 import pytest
-import results
 from comparing import DIFFERENT, REFUSED, SAME, Close, Listed
 
 NEAR = Close(1e-3, 0)

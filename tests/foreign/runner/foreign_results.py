@@ -91,8 +91,6 @@ def write(renewed: Mapping[Key, list[str]], known: set[str]) -> None:
 
 
 def programs() -> set[str]:
-    """The names of all programs."""
-    folders = [each for each in FILE.parent.iterdir() if each.name != "runner"]
-    return {
-        f"{each.name}/{path.stem}" for each in folders for path in each.glob("*.py")
-    }
+    """The names of all programs; those of arrays have a runner and a table of their own."""
+    folder = FILE.parent / "onnxruntime"
+    return {f"{folder.name}/{path.stem}" for path in folder.glob("*.py")}
