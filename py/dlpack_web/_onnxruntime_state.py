@@ -4,7 +4,7 @@
 
 import re
 
-from ._core import DeviceLostError, ReleasedError
+from ._core import DeviceLostError, KernelError, ReleasedError
 
 _CODE = re.compile(r"ERROR_CODE: (\d+), ERROR_MESSAGE: (.*)", re.DOTALL)
 
@@ -101,7 +101,12 @@ class translated:  # noqa: N801 - used as a function
     """Errors of JavaScript in its block become onnxruntime's, but for those of `passing`."""
 
     def __init__(self, *passing: type[Exception]) -> None:
-        self._passing: tuple[type[Exception], ...] = (ReleasedError, *passing)
+        # A KernelError is the fault of an input, which is raised as it is.
+        self._passing: tuple[type[Exception], ...] = (
+            ReleasedError,
+            KernelError,
+            *passing,
+        )
 
     def __enter__(self) -> None:
         pass

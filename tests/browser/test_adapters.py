@@ -29,6 +29,25 @@ def test_library(library: str, shared_page: TestPage) -> None:
     assert shared_page.watch.complaints() == []
 
 
+@pytest.mark.parametrize(
+    "build", ["ort.webgpu", "ort.jspi", "ort.all"], ids=lambda build: build[4:]
+)
+def test_faults_of_sessions(
+    build: str, open_test_page: Callable[..., TestPage]
+) -> None:
+    """In a page of its own for each build: it has one device."""
+    page = open_test_page()
+    page.page.evaluate(f"globalThis.ORT_BUILD = '{build}.bundle.min.mjs'")
+    page.cases(f"{CASES}session_faults.mjs").must_pass()
+
+
+def test_faults_of_what_libraries_were_given(
+    open_test_page: Callable[..., TestPage],
+) -> None:
+    """In a page of its own: for a minute their results are doubtful."""
+    open_test_page(None).cases(f"{CASES}library_faults.mjs").must_pass()
+
+
 def test_exchange_protocol(open_test_page: Callable[..., TestPage]) -> None:
     # The snippets of js/EXCHANGE.md are text to the page that runs them.
     page = open_test_page(name="notebook.eval.html")

@@ -33,6 +33,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "frames_cases.py",
         "onnxruntime_cases.py",
         "onnxruntime_errors.py",
+        "onnxruntime_faults.py",
         "onnxruntime_values.py",
     ],
 )
@@ -53,6 +54,21 @@ def test_sessions_that_lose_what_they_need(
 ) -> None:
     """A page of its own: onnxruntime-web has one device, and memory that grew stays."""
     open_test_page().pytest(["tests/browser/onnxruntime_lost.py"]).must_pass()
+
+
+def test_faults_of_sessions_with_the_older_backend(
+    open_test_page: Callable[..., TestPage],
+) -> None:
+    """It does not look whether a device has float16."""
+    page = open_test_page()
+    page.page.evaluate(
+        """async () => {
+          globalThis.ort = await import("/libraries/ort/ort.all.bundle.min.mjs");
+          Object.assign(ort.env.wasm, { wasmPaths: "/libraries/ort/", numThreads: 1 });
+          ort.env.logLevel = "error";
+        }"""
+    )
+    page.pytest(["tests/browser/onnxruntime_faults.py"]).must_pass()
 
 
 def test_synchronous_python_is_told_to_await_sessions(strict_page: TestPage) -> None:

@@ -88,6 +88,23 @@ What each public name of PyPI's onnxruntime {version} is in a page, after `onnxr
 that is not in them.
 
 {tables}
+
+{_UNCHECKED}"""
+
+
+_UNCHECKED = """\
+## What WebGPU does not check
+
+On the CPU these are errors, as on the desktop. On WebGPU the elements of a run are not looked at, and it gives a result:
+
+| input | on WebGPU |
+|---|---|
+| an index of `Gather` (or of its kin) that is out of range | the element is 0 |
+| `initial_h` or `initial_c` of an `LSTM` for another batch | elements of another row, or 0 |
+
+Where indices are not known to be right, run the model with `providers=["CPUExecutionProvider"]`, or check them before.
+What the GPU itself finds wrong is an exception that names the session: a shader that needs a feature that the device lacks
+(float16), memory that is not there, a buffer that is too large to be bound.
 """
 
 

@@ -13,6 +13,7 @@ import { isExchangeable, quietly, take } from "../exchange/take.js";
 import type { AsyncExchangeRequest, ExchangeRequest } from "../exchange/types.js";
 import { useDevice as register } from "../webgpu/device.js";
 import { checkAlive } from "../webgpu/faults.js";
+import { checkFault, GRACE_MS } from "./faults.js";
 
 /** Options of every function that gives a tensor to a library. */
 export interface GiveOptions {
@@ -27,9 +28,6 @@ export interface TakeOptions {
 }
 
 // --- who holds what ---------------------------------------------------------------------------------
-
-/** A library may still be at work on what nobody else knows: an asynchronous run of a session. */
-const GRACE_MS = 60_000;
 
 /** Lets go of what a library was not told to dispose of. */
 const net = new FinalizationRegistry<Tensor>((held) => {
@@ -261,10 +259,14 @@ export function checkDType(library: string, given: string, supported: readonly s
 
 // --- devices -----------------------------------------------------------------------------------------
 
-/** Throws DeviceError for a tensor that is on another device than the library, or on a lost one. */
+/**
+ * Throws DeviceError for a tensor that is on another device than the library, or on a lost one, and
+ * the fault of its elements where that is known.
+ */
 export function checkDevice(library: string, tensor: Tensor, device: GPUDevice | undefined): void {
   if (device && device === tensor.device.gpu) {
     checkAlive(register(device));
+    checkFault(tensor);
     return;
   }
   throw new DeviceError(

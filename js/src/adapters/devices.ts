@@ -1,6 +1,7 @@
 /** One `GPUDevice` for several libraries. */
 
 import type { GPUDevice } from "../core/globals.js";
+import { realDevice } from "../webgpu/device.js";
 import { type Jax, useDevice as useJax } from "./jax.js";
 import { type LiteRT, useDevice as useLiteRT } from "./litert.js";
 import { type Ort, useDevice as useOrt } from "./ort.js";
@@ -67,5 +68,5 @@ async function startedOn({ ort, tf, jax, three }: Libraries): Promise<GPUDevice 
   }
   device ??= tf?.engine().registry?.webgpu?.device;
   device ??= three?.backend.device ?? undefined;
-  return device ?? (await ort?.env.webgpu?.device);
+  return device ?? realDevice<GPUDevice | undefined>(await ort?.env.webgpu?.device);
 }

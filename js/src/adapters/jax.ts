@@ -31,6 +31,7 @@ import {
   widened,
   withDevice,
 } from "./common.js";
+import { flushed, handed } from "./faults.js";
 
 /** The part of `@jax-js/jax` that is used here. */
 export interface Jax {
@@ -142,14 +143,19 @@ function take(
     quietly(release);
     return ours;
   }
-  const buffer: GPUBuffer = kept.ref.gpuBufferSync();
-  return Tensor.fromGPUBuffer(buffer, {
-    device: jax.getWebGPUDevice(),
-    dtype,
-    shape,
-    capacity: buffer.size,
-    readOnly: true,
-    release,
+  const gpu = jax.getWebGPUDevice();
+  // What computes the elements is compiled and submitted only now.
+  return flushed(jax.Array, "jax-js", gpu, () => {
+    const buffer: GPUBuffer = kept.ref.gpuBufferSync();
+    const capacity = buffer.size;
+    return Tensor.fromGPUBuffer(buffer, {
+      device: gpu,
+      dtype,
+      shape,
+      capacity,
+      readOnly: true,
+      release,
+    });
   });
 }
 
@@ -174,6 +180,7 @@ export function toJax<L extends Jax>(
     if (!held.device.gpu) return giveCPU(jax, held, name, copy);
     checkDevice("jax-js", held, deviceOf(jax));
     checkDType("jax-js on WebGPU", name, ON_GPU);
+    handed(jax.Array, "jax-js", held);
     return giveGPU(jax, held, name, copy);
   } catch (error) {
     held.release();

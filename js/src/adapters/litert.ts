@@ -25,6 +25,7 @@ import {
   type TakeOptions,
   takeOther,
 } from "./common.js";
+import { handed, joined } from "./faults.js";
 
 /** The part of `@litertjs/core` that is used here. */
 export interface LiteRT {
@@ -133,7 +134,7 @@ function fromGPU(
   const made = lending(known ? hold(value) : () => {}, (release) =>
     Tensor.fromGPUBuffer(buffer, { device, shape, dtype, capacity: buffer.size, release }),
   );
-  return copiedIf(copy || !known, made);
+  return copiedIf(copy || !known, joined(value.constructor, LIBRARY, made));
 }
 
 function bufferOf(value: LiteRTTensor): GPUBuffer {
@@ -217,6 +218,7 @@ export function toLiteRT<L extends LiteRT>(
     const release = () => held.release();
     const made = new litert.Tensor(held.buffer, shape, held.dtype, environment, release);
     releaseWith(made, held);
+    handed(litert.Tensor, LIBRARY, held);
     return made;
   } catch (error) {
     held.release();

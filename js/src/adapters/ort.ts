@@ -10,6 +10,7 @@ import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
 import { ON_GPU } from "../onnxruntime/dtypes.js";
+import { realDevice } from "../webgpu/device.js";
 import {
   adapterFor,
   alias,
@@ -29,6 +30,9 @@ import {
   type TakeOptions,
   takeOther,
 } from "./common.js";
+import { handed, joined } from "./faults.js";
+import { watchSession } from "./ortruns.js";
+import { WatchedDevice } from "./watched.js";
 
 /** The part of `onnxruntime-web` that is used here. */
 export interface Ort {
@@ -55,6 +59,7 @@ export interface Provider {
   device: GPUDevice;
 }
 
+const LIBRARY = "onnxruntime-web";
 const ON_CPU = [...ON_GPU, "int8", "int16", "uint16", "uint64", "float64"];
 
 // --- devices ----------------------------------------------------------------------------------------
@@ -62,6 +67,8 @@ const ON_CPU = [...ON_GPU, "int8", "int16", "uint16", "uint64", "float64"];
 /** What a copy of onnxruntime-web was told; every copy has a `webgpu` of its own. */
 interface Told {
   device: GPUDevice;
+  /** What its sessions get in the place of `device`. */
+  watch: WatchedDevice;
   /** Whether sessions get the device by their options. */
   watched: boolean;
   /** A session of a version that destroys its device with the last one; see {@link asksItself}. */
@@ -85,19 +92,20 @@ export async function useDevice(ort: Ort, device: GPUDevice): Promise<Provider> 
     await checkUsable(device);
     await checkFree(webgpu, device);
     const before = told.get(webgpu);
-    const state = before ?? { device, watched: false };
+    const state = before ?? { device, watch: new WatchedDevice(device), watched: false };
+    if (state.device !== device) state.watch = new WatchedDevice(device);
     if (ort.InferenceSession && !state.watched) {
       watch(ort, ort.InferenceSession, state);
       state.watched = true;
     }
     if (before?.device !== device) {
-      webgpu.adapter = adapterFor(device, await navigator.gpu.requestAdapter());
+      webgpu.adapter = adapterFor(seenOf(state), await navigator.gpu.requestAdapter());
     }
     // Later versions take it from here (onnxruntime#32227); these say here what they chose.
     Reflect.set(webgpu, "device", device);
     if (asksItself(ort)) {
       state.keeper ??= await inTurn(navigator.gpu, () =>
-        answering(device, () =>
+        answering(seenOf(state), () =>
           ort.InferenceSession?.create(IDENTITY, { executionProviders: ["webgpu"] }),
         ),
       );
@@ -109,9 +117,14 @@ export async function useDevice(ort: Ort, device: GPUDevice): Promise<Provider> 
   });
 }
 
+/** The device for a copy of the library; where its runs are not watched, the device itself. */
+function seenOf({ device, watch, watched }: Told): GPUDevice {
+  return watched ? watch.seen : device;
+}
+
 /** Throws DeviceError where sessions run on another device, of which they could not be moved. */
 async function checkFree(webgpu: any, device: GPUDevice): Promise<void> {
-  const known: GPUDevice | undefined = told.get(webgpu)?.device ?? (await webgpu.device);
+  const known = told.get(webgpu)?.device ?? realDevice<GPUDevice | undefined>(await webgpu.device);
   if (!known || known === device) return;
   if (await isUsable(known)) {
     throw new DeviceError(
@@ -128,14 +141,28 @@ async function checkFree(webgpu: any, device: GPUDevice): Promise<void> {
   }
 }
 
-/** Puts the device into the options of all sessions, or lets them find it. */
+/** Puts the device into the options of all sessions, or lets them find it, and watches them. */
 function watch(ort: Ort, sessions: NonNullable<Ort["InferenceSession"]>, state: Told): void {
   const { create } = sessions;
   const asks = asksItself(ort);
-  sessions.create = function (this: unknown, ...args: unknown[]) {
-    const provider = { name: "webgpu", device: asks ? undefined : state.device };
-    return create.apply(this, args.map((arg) => withProvider(arg, provider)) as [unknown]);
+  sessions.create = async function (this: unknown, ...args: unknown[]) {
+    const { watch, device } = state;
+    const provider = { name: "webgpu", device: asks ? undefined : watch.seen };
+    const given = args.map((arg) => withProvider(arg, provider)) as [unknown];
+    try {
+      return await watchSession(watch, args[0], () => create.apply(this, given));
+    } finally {
+      showDevice(ort.env.webgpu, watch.seen, device);
+    }
   };
+}
+
+/** Says the device itself where the library says what it was given in its place. */
+function showDevice(webgpu: any, seen: GPUDevice, device: GPUDevice): void {
+  const said = Object.getOwnPropertyDescriptor(webgpu, "device");
+  if (said?.value !== seen) return;
+  // Some versions do not let it be changed: `realDevice` knows it all the same.
+  if (said.configurable) Object.defineProperty(webgpu, "device", { ...said, value: device });
 }
 
 /**
@@ -191,7 +218,7 @@ function withProvider(arg: unknown, provider: object): unknown {
 function deviceOf({ env: { webgpu } }: Ort): GPUDevice | undefined {
   const known = webgpu && told.get(webgpu)?.device;
   // Some builds have a promise there.
-  const own = webgpu?.device?.queue ? webgpu.device : undefined;
+  const own: GPUDevice | undefined = webgpu?.device?.queue ? realDevice(webgpu.device) : undefined;
   if (known && own && own !== known) {
     throw new DeviceError(
       "a session of onnxruntime-web runs on another GPUDevice than useDevice() was given: give all " +
@@ -260,7 +287,12 @@ function fromGPU(ort: Ort, value: OrtTensor, { copy }: TakeOptions): Tensor {
       release,
     }),
   );
-  return copiedIf(copy || !known, made);
+  return copiedIf(copy || !known, isWatched(ort) ? made : joined(ort.env, LIBRARY, made));
+}
+
+/** Whether runs are known, with what they read and write. */
+function isWatched({ env: { webgpu } }: Ort): boolean {
+  return Boolean(webgpu && told.get(webgpu)?.watched);
 }
 
 /** Another copy of the library may run on another device, and a `GPUBuffer` does not tell. */
@@ -332,6 +364,7 @@ function giveGPU(ort: Ort, held: Tensor): any {
     download: () => held.read(),
   });
   releaseWith(made, held);
+  if (!isWatched(ort)) handed(ort.env, LIBRARY, held);
   return made;
 }
 

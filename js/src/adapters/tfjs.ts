@@ -33,6 +33,7 @@ import {
   widened,
   withDevice,
 } from "./common.js";
+import { flushed, handed, joined } from "./faults.js";
 
 /** The part of `@tensorflow/tfjs-core` that is used here. */
 export interface Tf {
@@ -57,6 +58,7 @@ export interface TfTensor {
   readonly isDisposed: boolean;
 }
 
+const LIBRARY = "TensorFlow.js";
 const DTYPES = ["float32", "int32", "bool"];
 const STORAGE_COPY_SRC = 128 | 4;
 /** What TensorFlow.js itself registers its webgpu backend with. */
@@ -167,12 +169,14 @@ function fromGPU(tf: Tf, backend: any, value: TfTensor, { copy }: TakeOptions): 
       (release) => onGPU(backend, value, buffer, release),
     );
   }
-  if (backend.commandEncoder !== null) {
+  const made = () => lending(keep(tf, value), (release) => onGPU(backend, value, buffer, release));
+  if (backend.commandEncoder === null) return joined(backend, LIBRARY, made());
+  return flushed(backend, LIBRARY, backend.device, () => {
     backend.ensureCommandEncoderReady();
     backend.endComputePassEncoder();
     backend.submitQueue();
-  }
-  return lending(keep(tf, value), (release) => onGPU(backend, value, buffer, release));
+    return made();
+  });
 }
 
 function onGPU(backend: any, value: TfTensor, buffer: GPUBuffer, release: () => void): Tensor {
@@ -207,7 +211,9 @@ export function toTfjs<L extends Tf>(
   try {
     if (held.device.gpu) {
       checkDevice("TensorFlow.js", held, backend.device);
-      return giveGPU(tf, backend, held, name);
+      const made = giveGPU(tf, backend, held, name);
+      handed(backend, LIBRARY, held);
+      return made;
     }
     return giveCPU(tf, backend, held, name, copy);
   } catch (error) {

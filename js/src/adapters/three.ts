@@ -21,6 +21,7 @@ import {
   type TakeOptions,
   takeOther,
 } from "./common.js";
+import { handed, joined } from "./faults.js";
 
 /** The part of `three` (or `three/webgpu`, for GPU tensors) that is used here. */
 export interface Three {
@@ -133,7 +134,7 @@ export function fromThree(
       release,
     }),
   );
-  return copiedIf(copy, made);
+  return copiedIf(copy, joined(backend, "three.js", made));
 }
 
 function isAttribute(x: Attribute | Exchangeable): x is Attribute {
@@ -226,6 +227,7 @@ export function toThree<L extends Three>(
     lent.set(made, held);
     releaseWith(made, held);
     watchDestroy(backend);
+    handed(backend, "three.js", held);
     return made;
   } catch (error) {
     held.release();

@@ -10,11 +10,12 @@
 import { inTurn, isUsable } from "../adapters/common.js";
 import { shareDevice } from "../adapters/devices.js";
 import { fromOrt, type Ort, toOrt } from "../adapters/ort.js";
+import { isOfRun, nameSession } from "../adapters/ortruns.js";
 import { CopyError, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { lentBufferOf } from "../webgpu/buffers.js";
-import { useDevice as register } from "../webgpu/device.js";
+import { realDevice, useDevice as register } from "../webgpu/device.js";
 import { checkAlive } from "../webgpu/faults.js";
 import { read } from "../webgpu/transfer.js";
 import { ON_GPU } from "./dtypes.js";
@@ -204,6 +205,8 @@ export class Session {
       await made?.release();
       throw error;
     }
+    const { graph_name } = this.#facts;
+    if (graph_name) nameSession(made, graph_name);
     this.#current = made;
     return made;
   }
@@ -211,7 +214,7 @@ export class Session {
   async #device(): Promise<GPUDevice> {
     const { ort } = this;
     const { usual, device } = this.#source;
-    const started: GPUDevice | undefined = await ort.env.webgpu?.device;
+    const started = realDevice<GPUDevice | undefined>(await ort.env.webgpu?.device);
     const runs = started !== undefined && (await isUsable(started));
     return shareDevice({ ort }, { device: device ?? (runs ? undefined : usual) });
   }
@@ -428,12 +431,14 @@ class Run {
       this.#giveUp(() => true);
       this.#engine.renew();
       if (session.device) checkAlive(register(session.device));
-      throw asError(error);
+      throw isOfRun(error) ? failed(error) : asError(error);
     }
     const given = Object.values(results).filter(({ location }) => location === "gpu-buffer");
     this.#giveUp((buffer) => given.some(({ gpuBuffer }) => gpuBuffer === buffer));
     try {
-      await this.#take(results);
+      await this.#take(results).catch((error) => {
+        throw isOfRun(error) ? failed(error) : error;
+      });
       if (session.device) checkAlive(register(session.device));
     } finally {
       for (const value of Object.values(results)) value.dispose();
@@ -516,6 +521,12 @@ class Run {
     for (const tensor of this.#uploaded) tensor.release();
     for (const { target } of this.#outputs) target?.release();
   }
+}
+
+/** What the device says of a run, in the words of onnxruntime-web: EP_FAIL. */
+function failed(cause: Error): Error {
+  const message = `failed to call OrtRun(). ERROR_CODE: 11, ERROR_MESSAGE: ${cause.message}`;
+  return new Error(message, { cause });
 }
 
 /** C++ throws numbers. */

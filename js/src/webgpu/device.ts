@@ -5,11 +5,20 @@ import type { GPUDevice, GPUSupportedLimits } from "../core/globals.js";
 import { Pool } from "./pool.js";
 import { type DeviceRecord, type FaultListener, state } from "./state.js";
 
+/** What an object that stands for a `GPUDevice` has it by; see adapters/watched.ts. */
+export const REAL: unique symbol = Symbol.for("dlpack-web.device") as never;
+
+/** The device itself, where a library says what it was given in its place. */
+export function realDevice<D extends GPUDevice | undefined>(gpu: D): D {
+  return (gpu as { [REAL]?: D } | undefined)?.[REAL] ?? gpu;
+}
+
 /** The record of a device, registered at its first use. The same object has the same id. */
 export function useDevice(
-  gpu: GPUDevice,
+  given: GPUDevice,
   adapterLimits: GPUSupportedLimits | null = null,
 ): DeviceRecord {
+  const gpu = realDevice(given);
   for (const record of state.devices) if (record.device.gpu === gpu) return record;
   if (!isDevice(gpu)) throw new TypeError(`a GPUDevice is needed, not ${textOf(gpu)}`);
   const id = state.devices.length;

@@ -92,7 +92,7 @@ export function operate<R>(
   operation: Operation,
   calls: () => R,
 ): { result: R; outcome: Outcome | null } {
-  const { filters = [], writes = [] } = operation;
+  const { filters = [] } = operation;
   const { gpu } = record.device;
   for (const filter of filters) gpu.pushErrorScope(filter);
   let result: R;
@@ -104,10 +104,19 @@ export function operate<R>(
   }
   // The last is asked first: want of memory comes before the invalid buffer that it left.
   const scopes = filters.map(() => gpu.popErrorScope());
+  return { result, outcome: conclude(record, operation, scopes) };
+}
+
+/** Keeps what error scopes say of an operation with the bytes that it writes; null: all is well. */
+export function conclude(
+  record: DeviceRecord,
+  operation: Operation,
+  scopes: readonly Promise<GPUError | null>[],
+): Outcome | null {
   const outcome = join(record, operation, scopes, parentsOf(operation), site);
-  for (const extent of writes) setOutcome(extent, outcome);
+  for (const extent of operation.writes ?? []) setOutcome(extent, outcome);
   if (outcome !== null) collector?.push(outcome);
-  return { result, outcome };
+  return outcome;
 }
 
 /** What an operation builds on, of which it is not known that all is well; each once. */
@@ -169,9 +178,14 @@ export function siteOf(error: object): number | undefined {
 }
 
 /** The error for what the GPU said of an operation. */
-export function failure(record: DeviceRecord, what: string, cause: GPUError): DeviceError {
+export function failure(
+  record: DeviceRecord,
+  what: string,
+  cause: GPUError,
+  text: string = cause.message,
+): DeviceError {
   const { device } = record;
-  return new DeviceError(`${what} failed on ${nameOf(record)}: ${cause.message}`, {
+  return new DeviceError(`${what} failed on ${nameOf(record)}: ${text}`, {
     device,
     cause,
   });

@@ -1,0 +1,119 @@
+/**
+ * Faults at the hand-over to a library and back (js/EXCHANGE.md, E1 to E3). What a library does with a
+ * tensor is not known, so what it hands out may depend on all that it was given.
+ */
+import { DeviceError } from "../core/errors.js";
+import type { GPUDevice, GPUError } from "../core/globals.js";
+import type { Tensor } from "../core/tensor.js";
+import { extentOf, slotOf } from "../webgpu/buffers.js";
+import { conclude, Settling } from "../webgpu/faults.js";
+import { type Fault, isOpen, type Outcome, openOutcomes } from "../webgpu/record.js";
+
+/** A library may still be at work on what nobody else knows: an asynchronous run of a session. */
+export const GRACE_MS = 60_000;
+
+/** A tensor that a library was given before it was known that all is well with its elements. */
+interface Given {
+  readonly held: Tensor;
+  readonly outcome: Outcome;
+  /** Until when results may depend on it; Infinity while the library has it. */
+  until: number;
+}
+
+const given = new WeakMap<object, Given[]>();
+
+/** Throws the fault of a GPU tensor, where it is known already. */
+export function checkFault(held: Tensor): void {
+  const known = openOutcomes(extentOf(held)).find(({ fault }) => fault)?.fault;
+  if (!known) return;
+  known.told = true;
+  throw known.error;
+}
+
+/**
+ * Remembers what is pending of a GPU tensor that a library was given: what it hands out has that
+ * fault, until a minute after the library let go of the tensor.
+ */
+export function handed(library: object, name: string, held: Tensor): void {
+  const open = openOutcomes(extentOf(held));
+  if (open.length === 0) return;
+  const outcome = new Settling(inGeneral(name, held, open), []);
+  const before = pendingOf(library);
+  before.push({ held, outcome, until: Number.POSITIVE_INFINITY });
+  given.set(library, before);
+}
+
+/** The fault of a tensor, for results that may not depend on it: its error is the cause. */
+async function inGeneral(
+  name: string,
+  held: Tensor,
+  open: readonly Outcome[],
+): Promise<Fault | null> {
+  const { device } = held;
+  const text = held.toString();
+  for (const outcome of open) {
+    const fault = await outcome.done;
+    if (!fault) continue;
+    const message =
+      `${name} was given ${text}, which has a fault; this result of ${name} may depend on it: ` +
+      fault.error.message;
+    return {
+      error: new DeviceError(message, { device, cause: fault.error }),
+      // It is the tensor's own, once more.
+      get told() {
+        return fault.told;
+      },
+      set told(value) {
+        fault.told = value;
+      },
+    };
+  }
+  return null;
+}
+
+/** What is of interest still. */
+function pendingOf(library: object): Given[] {
+  const now = Date.now();
+  return (given.get(library) ?? []).filter((one) => {
+    if (one.held.released) one.until = Math.min(one.until, now + GRACE_MS);
+    return isOpen(one.outcome) && now < one.until;
+  });
+}
+
+/** A library's tensor has the faults of what the library was given, too. */
+export function joined(library: object, name: string, tensor: Tensor): Tensor {
+  return tensor.device.gpu && given.has(library) ? concluded(library, name, tensor, []) : tensor;
+}
+
+/**
+ * The same of a tensor that `take` takes, for which the library submits work: what the GPU says of
+ * that is the tensor's fault.
+ */
+export function flushed(library: object, name: string, gpu: GPUDevice, take: () => Tensor): Tensor {
+  let tensor: Tensor;
+  gpu.pushErrorScope("validation");
+  let scope: Promise<GPUError | null>;
+  try {
+    tensor = take();
+  } finally {
+    scope = gpu.popErrorScope();
+    scope.catch(() => {}); // it rejects where the device was lost
+  }
+  return concluded(library, name, tensor, [scope]);
+}
+
+function concluded(
+  library: object,
+  name: string,
+  tensor: Tensor,
+  scopes: readonly Promise<GPUError | null>[],
+): Tensor {
+  const { record } = slotOf(tensor._handle);
+  const pending = pendingOf(library);
+  given.set(library, pending);
+  const after = pending.map(({ outcome }) => outcome);
+  const writes = [extentOf(tensor)];
+  const what = `${name}, which handed out ${tensor.toString()},`;
+  conclude(record, { what, writes, after }, scopes);
+  return tensor;
+}

@@ -1,0 +1,118 @@
+// biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
+/**
+ * Runs of onnxruntime-web's sessions on a device that is watched: what goes wrong there, and what was
+ * wrong with the inputs, is raised by the run where results are on the CPU, and else by whoever reads them.
+ */
+import { bytesOf, dtypeNamed } from "../core/dtype.js";
+import { DeviceError } from "../core/errors.js";
+import type { GPUBuffer, GPUError } from "../core/globals.js";
+import { sizeOf } from "../core/shape.js";
+import { useDevice as register } from "../webgpu/device.js";
+import { ask, conclude, failure } from "../webgpu/faults.js";
+import { type Extent, type Outcome, openOutcomes, recordOf } from "../webgpu/record.js";
+import type { DeviceRecord } from "../webgpu/state.js";
+import type { Watched, WatchedDevice } from "./watched.js";
+
+const names = new WeakMap<object, string>();
+const ofRuns = new WeakSet<object>();
+
+/** Names a session in the errors of its runs. */
+export function nameSession(session: object, name: string): void {
+  names.set(session, name);
+}
+
+/** Whether an error is what the device said of a run. */
+export function isOfRun(error: unknown): error is DeviceError {
+  return error instanceof DeviceError && ofRuns.has(error);
+}
+
+/** Loads a session, and watches it from then on. */
+export async function watchSession(
+  watch: WatchedDevice,
+  given: unknown,
+  create: () => Promise<any>,
+): Promise<any> {
+  const record = register(watch.seen);
+  const source = typeof given === "string" ? ` ${given}` : "";
+  const loading = watch.begin(`loading the session${source} of onnxruntime-web`);
+  const made = await watched(record, loading, create);
+  const outcome = concluded(record, loading, [], []);
+  try {
+    await ask(record, [outcome]);
+  } catch (error) {
+    made.release().catch(() => {});
+    throw error;
+  }
+  names.set(made, typeof given === "string" ? given : textOf(made));
+  // A property of this object, so that whoever replaces the class's method later is heard.
+  made.run = (...args: any[]) => run(record, watch, made, args);
+  return made;
+}
+
+/** "x, b -> y": what is known of every session. */
+function textOf({ inputNames, outputNames }: { inputNames?: string[]; outputNames?: string[] }) {
+  return `${inputNames?.join(", ")} -> ${outputNames?.join(", ")}`;
+}
+
+async function run(record: DeviceRecord, watch: WatchedDevice, session: any, args: any[]) {
+  const feeds = Object.values(Object(args[0])).flatMap(extentOf);
+  const before = feeds.flatMap(openOutcomes);
+  const known = before.find(({ fault }) => fault)?.fault;
+  if (known) {
+    known.told = true;
+    throw known.error;
+  }
+  const running = watch.begin(`the session "${names.get(session)}" of onnxruntime-web`);
+  const method = Object.getPrototypeOf(session).run;
+  const results: Record<string, any> = await watched(record, running, () =>
+    method.apply(session, args),
+  );
+  const values = Object.values(results);
+  const onGPU = values.flatMap(extentOf);
+  const outcome = concluded(record, running, before, onGPU);
+  // Elements that are on the CPU have nothing that would raise it later.
+  if (outcome === null || onGPU.length === values.length) return results;
+  try {
+    await ask(record, [outcome]);
+  } catch (error) {
+    for (const value of values) value.dispose();
+    throw error;
+  }
+  return results;
+}
+
+/** What `block` gives; if that fails, what the device said is the better error. */
+async function watched<R>(record: DeviceRecord, one: Watched, block: () => Promise<R>): Promise<R> {
+  try {
+    return await block();
+  } catch (cause) {
+    one.end();
+    await ask(record, [concluded(record, one, [], [])]);
+    throw cause;
+  } finally {
+    one.end();
+  }
+}
+
+function concluded(
+  record: DeviceRecord,
+  one: Watched,
+  after: readonly Outcome[],
+  writes: readonly Extent[],
+): Outcome | null {
+  const { what, scopes } = one;
+  const explain = (cause: GPUError) => {
+    const error = failure(record, what, cause, one.explain(cause));
+    ofRuns.add(error);
+    return error;
+  };
+  return conclude(record, { what, after, writes, fresh: true, explain }, scopes);
+}
+
+/** The bytes of an `ort.Tensor` on the GPU. */
+function extentOf(value: any): Extent[] {
+  if (value?.location !== "gpu-buffer") return [];
+  const { gpuBuffer, dims, type } = value as { gpuBuffer: GPUBuffer; dims: number[]; type: string };
+  const end = bytesOf(dtypeNamed(type), sizeOf(dims));
+  return [{ facts: recordOf(gpuBuffer), start: 0, end }];
+}
