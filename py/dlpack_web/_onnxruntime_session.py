@@ -5,7 +5,7 @@ import warnings
 from asyncio import ensure_future
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -171,7 +171,9 @@ class InferenceSession:
             used = webgpu_device(_browser.use_device(gpu)) if gpu else None
         self._kept, self._device, self._providers = kept, used, providers
         self._tell(facts)
-        self._start_run = kept.js.start
+        # Looked up once: each look makes an object of Python's.
+        js = kept.js
+        self._runs = _Runs(js.start, js.done, js.take, js.strings, js.end)
 
     def _tell(self, facts: dict[str, Any]) -> None:
         """Keeps what is known of the model."""
@@ -313,7 +315,7 @@ class InferenceSession:
         an OrtValue, anything that has `__dlpack__`, or a list. Waits, which needs JSPI;
         elsewhere `await session.run_async(...)`.
         """
-        pending = self._begin(output_names, input_feed, run_options)
+        pending = self._begin(output_names, input_feed, run_options, _wait())
         pending.wait()
         return pending.arrays()
 
@@ -371,7 +373,7 @@ class InferenceSession:
         read back nor copied.
         """
         pending = self._begin_values(
-            output_names, input_dict_ort_values, run_options, device_type
+            output_names, input_dict_ort_values, run_options, device_type, _wait()
         )
         pending.wait()
         return pending.values()
@@ -400,7 +402,7 @@ class InferenceSession:
     ) -> None:
         """Runs with what is bound; `iobinding.get_outputs()` are the results."""
         with _bound():
-            pending = self._begin_bound(iobinding, run_options)
+            pending = self._begin_bound(iobinding, run_options, _wait())
             pending.wait()
         iobinding._results = pending.values()
 
@@ -452,10 +454,11 @@ class InferenceSession:
         names: Sequence[str] | None,
         feeds: Mapping[str, Any],
         options: RunOptions | None,
+        wait: Any = None,
     ) -> "_Pending":
         self._feeds.check_names(feeds)
         outputs = self._indices(names)
-        return self._launch(feeds, [(i, TO_CPU) for i in outputs], options)
+        return self._launch(feeds, [(i, TO_CPU) for i in outputs], options, wait)
 
     def _begin_values(
         self,
@@ -463,6 +466,7 @@ class InferenceSession:
         feeds: Mapping[str, OrtValue],
         options: RunOptions | None,
         device_type: str | None,
+        wait: Any = None,
     ) -> "_Pending":
         self._feeds.check_names(feeds)
         for name, value in feeds.items():
@@ -475,10 +479,11 @@ class InferenceSession:
             kinds = {value.device_name() for value in feeds.values()}
             device_type = "webgpu" if "webgpu" in kinds else "cpu"
         to = self.place(device_type)
-        return self._launch(feeds, [(i, to) for i in self._indices(names)], options)
+        outputs = [(i, to) for i in self._indices(names)]
+        return self._launch(feeds, outputs, options, wait)
 
     def _begin_bound(
-        self, binding: IOBinding, options: RunOptions | None
+        self, binding: IOBinding, options: RunOptions | None, wait: Any = None
     ) -> "_Pending":
         if binding._session is not self:
             raise ValueError("IOBinding must be used with the session that created it.")
@@ -494,7 +499,7 @@ class InferenceSession:
         outputs: list[tuple[int, Any]] = [
             (self._places[name], target) for name, target in binding._outputs.items()
         ]
-        pending: _Pending = self._launch(binding._inputs, outputs, options)
+        pending: _Pending = self._launch(binding._inputs, outputs, options, wait)
         return pending
 
     def place(self, device_type: str) -> int:
@@ -539,6 +544,7 @@ class InferenceSession:
         feeds: Mapping[str, Any],
         outputs: list[tuple[int, Any]],
         options: RunOptions | None,
+        wait: Any,
     ) -> "_Pending":
         """outputs: number of each, and where it goes: a place, or a Tensor to write to."""
         if options is not None and not isinstance(options, RunOptions):
@@ -553,8 +559,10 @@ class InferenceSession:
         for i, target in unique.items():
             numbers += (i, id(target) if isinstance(target, Tensor) else target)
         with translated():
-            kept = _browser.Kept(
-                self._start_run,
+            kept = _browser.Numbered(
+                self._runs.end,
+                self._runs.start,
+                0 if wait is None else wait.number,
                 None if options is None else _browser.options(options._to_js()),
                 _browser.options(strings) if strings else None,
                 len(tensors),
@@ -562,11 +570,33 @@ class InferenceSession:
             )
         order = list(unique)
         return _Pending(
+            self._runs,
             kept,
+            wait,
             [order.index(i) for i, _ in outputs],
             [self._outputs[i].type == "tensor(string)" for i, _ in outputs],
             [self._zipped.get(self._outputs[i].name) for i, _ in outputs],
         )
+
+
+class _Runs(NamedTuple):
+    """JavaScript's functions for the runs of one session."""
+
+    start: Any
+    done: Any
+    take: Any
+    strings: Any
+    end: Any
+
+
+def _wait() -> Any:
+    """What a run is to wake; RuntimeError where Python cannot wait."""
+    if _browser.can_block():
+        return _browser.new_wait()
+    raise RuntimeError(
+        "Python cannot wait for results here (that needs JSPI and an entry through "
+        "async Python): use `await session.run_async(...)`"
+    )
 
 
 class _Pending:
@@ -574,28 +604,27 @@ class _Pending:
 
     def __init__(
         self,
-        kept: _browser.Kept,
+        runs: _Runs,
+        kept: _browser.Numbered,
+        wait: Any,
         order: list[int],
         are_strings: list[bool],
         zipped: list[list[Any] | None],
     ) -> None:
+        self._runs = runs
         self._kept = kept
+        self._wait = wait
         self._order = order
         self._are_strings = are_strings
         self._zipped = zipped  # the keys of results that are lists of dicts
 
     def wait(self) -> None:
-        if not _browser.can_block():
-            raise RuntimeError(
-                "Python cannot wait for results here (that needs JSPI and an entry through "
-                "async Python): use `await session.run_async(...)`"
-            )
         with translated():
-            _browser.wait_for(self._kept.js.wake)
+            _browser.wait_out(self._wait)
 
     async def later(self) -> None:
         with translated():
-            await _browser.finish(self._kept.js.done())
+            await _browser.finish(self._runs.done(self._kept.number))
 
     async def arrays_later(self) -> "list[np.ndarray[Any, Any]]":
         await self.later()
@@ -603,7 +632,7 @@ class _Pending:
 
     def arrays(self) -> "list[np.ndarray[Any, Any]]":
         found = self._taken()
-        arrays = [each.numpy() if isinstance(each, Tensor) else each for each in found]
+        arrays = [_view(each) if isinstance(each, Tensor) else each for each in found]
         return [
             array if keys is None else _dicts(keys, array)
             for array, keys in zip(arrays, self._zipped, strict=True)
@@ -616,13 +645,14 @@ class _Pending:
 
     def _taken(self) -> "list[Tensor | np.ndarray[Any, Any]]":
         """The results, those of strings as arrays; one that was asked for twice is one."""
-        js = self._kept.js
-        take = js.take
+        number, runs = self._kept.number, self._runs
         found: dict[int, Any] = {}
         for i, is_strings in zip(self._order, self._are_strings, strict=True):
             if i not in found:
                 found[i] = (
-                    array_of(js.strings(i)) if is_strings else _browser.receive(take, i)
+                    array_of(runs.strings(number, i))
+                    if is_strings
+                    else _browser.receive(runs.take, number, i)
                 )
         return [found[i] for i in self._order]
 
@@ -636,6 +666,14 @@ class _Arrived:
     def __await__(self) -> "Generator[Any, Any, list[np.ndarray[Any, Any]]]":
         return self._results
         yield  # a generator
+
+
+def _view(tensor: Tensor) -> "np.ndarray[Any, Any]":
+    """The array over a result; NumPy's own way costs less than `numpy()`."""
+    try:
+        return np.from_dlpack(tensor)
+    except (BufferError, RuntimeError):  # of a dtype that NumPy lacks
+        return tensor.numpy()
 
 
 def _dicts(keys: list[Any], rows: "np.ndarray[Any, Any]") -> Any:

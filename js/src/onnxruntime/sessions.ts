@@ -31,7 +31,7 @@ export interface Memory {
   empty(shape: readonly number[], dtype: any): Tensor;
   /** Moves a tensor to Python: a hold for it to take over. */
   give(tensor: Tensor): number;
-  /** Wakes what Python waits for when a promise is settled. */
+  /** Wakes what Python waits for next when a promise is settled. */
   wake(wait: number, promise: Promise<unknown>): void;
 }
 
@@ -128,6 +128,9 @@ export class Session {
   #zipped = new Map<string, Labels>();
   #gpu: GPUDevice | undefined;
   #released = false;
+  /** Runs that Python has, by their numbers: an object of JavaScript costs it more than the run. */
+  readonly #runs = new Map<number, Run>();
+  #lastRun = 0;
 
   constructor(ort: Ort, memory: Memory, source: Source) {
     this.ort = ort;
@@ -284,22 +287,53 @@ export class Session {
   /**
    * Begins a run; nothing else has to hold the tensors.
    *
+   * @param wait - what Python waits for next, which is woken when the results are there; 0: nothing
    * @param options - of the run, if any
    * @param strings - `{data, dims}` of inputs of strings, by their numbers
    * @param count - number of the other feeds
    * @param numbers - for each of those the number of the input and the address of the tensor, then for
    * each output its number and where it goes: 0 Python's memory, 1 it stays on the device, or the address
    * of a tensor to be written over
+   * @returns the number of the run, until {@link end}
    */
   start(
+    wait: number,
     options: object | undefined,
     strings: Record<number, { data: string[]; dims: number[] }> | undefined,
     count: number,
     ...numbers: number[]
-  ): Run {
+  ): number {
     const [feeds, outputs] = [numbers.slice(0, 2 * count), numbers.slice(2 * count)];
     const engine = this.#graph?.overridable.length ? this.#engineFor(strings ?? {}, feeds) : this;
-    return new Run(this, engine, options, strings, feeds, outputs);
+    const run = new Run(this, engine, options, strings, feeds, outputs);
+    this.#runs.set(++this.#lastRun, run);
+    if (wait !== 0) this.memory.wake(wait, run.done);
+    return this.#lastRun;
+  }
+
+  #run(number: number): Run {
+    return this.#runs.get(number) as Run;
+  }
+
+  /** Resolves when the results of a run are there. */
+  done(number: number): Promise<void> {
+    return this.#run(number).done;
+  }
+
+  /** The hold of a result for Python to take over. */
+  take(number: number, i: number): number {
+    return this.#run(number).take(i);
+  }
+
+  /** A result of strings. */
+  strings(number: number, i: number): unknown {
+    return this.#run(number).strings(i);
+  }
+
+  /** Lets go of what was not taken of a run; of what is not there yet, later. */
+  end(number: number): void {
+    this.#run(number).release();
+    this.#runs.delete(number);
   }
 
   /** Ends it, when the runs that were begun are done. */
@@ -319,7 +353,8 @@ export class Session {
 
 /** A run of a session, from its begin until all results were taken or let go of. */
 class Run {
-  readonly #done: Promise<void>;
+  /** Resolves when the results are there. */
+  readonly done: Promise<void>;
   readonly #session: Session;
   /** The session that computes: another one where values of the model are fed. */
   readonly #engine: Session;
@@ -356,7 +391,7 @@ class Run {
       this.#letGo();
       throw error;
     }
-    this.#done = this.#wait(options);
+    this.done = this.#wait(options);
   }
 
   #feed(index: number, address: number): void {
@@ -482,19 +517,6 @@ class Run {
     } finally {
       for (const tensor of passing) tensor.release();
     }
-  }
-
-  /**
-   * Resolves when the results are there. A method, for what calls return is a future of Pyodide's, and
-   * what attributes have is only made into a task of its own that waits.
-   */
-  done(): Promise<void> {
-    return this.#done;
-  }
-
-  /** Wakes what Python waits for when the results are there. */
-  wake(wait: number): void {
-    this.#session.memory.wake(wait, this.#done);
   }
 
   /** The hold of a result for Python to take over. */

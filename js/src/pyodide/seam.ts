@@ -449,7 +449,10 @@ export class PythonSeam {
       tensorAt: (address) => this.tensorAt(address),
       empty: (shape, dtype) => this.bridge.empty(shape, dtype),
       give: (tensor) => this.#give(tensor),
-      wake: (wait, promise) => this.#waits.wake(wait, promise),
+      wake: (wait, promise) => {
+        this.holdInterruptsToWait();
+        this.#waits.wake(wait, promise);
+      },
     });
   }
 
