@@ -53,7 +53,8 @@ def test_an_adapter_has_tests(name):
 
 def test_every_source_of_an_adapter_is_exported():
     sources = {path.stem for path in (ROOT / "js/src/adapters").glob("*.ts")}
-    assert sources == {*ADAPTERS, "all", "common", "devices"}
+    parts = {"all", "common", "devices", "faults", "ortruns", "watched"}
+    assert sources == {*ADAPTERS, *parts}
 
 
 @pytest.mark.parametrize("place", ["wasm/dtype.c", "js/src/core/dtype.ts"])

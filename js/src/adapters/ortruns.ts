@@ -33,8 +33,8 @@ export async function watchSession(
   create: () => Promise<any>,
 ): Promise<any> {
   const record = register(watch.seen);
-  const source = typeof given === "string" ? ` ${given}` : "";
-  const loading = watch.begin(`loading the session${source} of onnxruntime-web`);
+  const path = typeof given === "string" ? ` ${given}` : "";
+  const loading = watch.begin(`loading the session${path} of onnxruntime-web`);
   const made = await watched(record, loading, create);
   const outcome = concluded(record, loading, [], []);
   try {
