@@ -246,3 +246,24 @@ export async function a_run_waits_for_no_scope() {
   await double.release();
   await clean(parts);
 }
+
+export async function no_scope_stays_open_while_a_run_waits() {
+  const parts = await setUp();
+  const { ort, scopes } = parts;
+  const session = await create(ort, model("Add", "float32", ["x"]), "cpu");
+  for (let i = 0; i < 5; i++) {
+    let over = false;
+    const running = session.run(feeds(ort)).finally(() => {
+      over = true;
+    });
+    const seen = [scopes.open];
+    while (!over) {
+      for (let j = 0; j < 20; j++) await Promise.resolve(seen.push(scopes.open));
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    await running;
+    equal(Math.max(...seen), 0, "scopes that other code would find open");
+  }
+  await session.release();
+  await clean(parts);
+}
