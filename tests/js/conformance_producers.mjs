@@ -312,7 +312,7 @@ export const BREAKS = [
     class extends Right {
       [ASYNC] = () => new Promise(() => {});
     },
-    { timeoutMs: 100 },
+    { timeoutMs: 2000 },
   ],
   [
     "M3",
@@ -612,7 +612,7 @@ export const BREAKS = [
     ["rejects", () => Promise.reject(new Error("it failed"))],
     ["is of elements that are well", async () => new Error("it failed")],
     ["throws", () => JSON.parse("")],
-    ["never settles", () => new Promise(() => {}), { timeoutMs: 100 }],
+    ["never settles", () => new Promise(() => {}), { timeoutMs: 2000 }],
   ].map(([what, fault, options]) => [
     "E2",
     `a fault that ${what}`,
@@ -636,7 +636,7 @@ export const BREAKS = [
         },
       };
     }),
-    { device: fakeDevice(), on: "gpu", timeoutMs: 100 },
+    { device: fakeDevice(), on: "gpu", timeoutMs: 2000 },
   ],
   ["S1", "elements behind the end", saying(({ capacity }) => ({ byteOffset: capacity }))],
   ["S1", "strides that leave the memory", saying(({ shape }) => ({ strides: shape.map(() => 9) }))],
