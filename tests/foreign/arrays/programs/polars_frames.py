@@ -26,7 +26,6 @@ lazy = (
     frame.lazy().with_columns((pl.col("v") * 2).alias("w")).sort("v").head(4).collect()
 )
 ordered = frame.sort("v", "r").row(0)
-known = series.is_in(values[:5])
 frame.with_columns(pl.when(pl.col("g")).then(None).otherwise("v").alias("o"))[
     "o"
 ].null_count()
