@@ -21,10 +21,12 @@ export async function offerDrafts(drafts, restore, tell) {
     const item = document.createElement("li");
     const text = document.createElement("span");
     text.textContent = `${draft.name} was not saved (${new Date(draft.at).toLocaleString()}).`;
-    const gone = () => {
-      item.remove();
-      return drafts.remove(draft.id);
-    };
+    // Shown as long as it is kept: a tab that ends meanwhile leaves it to the next.
+    const gone = () =>
+      drafts.remove(draft.id).then(
+        () => item.remove(),
+        (error) => tell(error.message),
+      );
     const back = () => {
       try {
         if (restore(draft)) gone();
