@@ -1,11 +1,9 @@
 """The calls of tests/interop/array_calls.py, for the libraries that Pyodide has."""
 
-import gc
 import sys
 from pathlib import Path
 
 import pytest
-from gpu_world import live
 
 sys.path.append(str(Path(__file__).parents[1] / "interop"))
 import array_runs
@@ -18,18 +16,11 @@ TABLE["pandas"] = TABLE["pandas"] | {
     "pd.DataFrame.from_records(m) * 2": WAY,
     "pd.Series(t).where(mask, t)": "has no attribute '_hasna'",
 }
-# Warnings that libraries give of themselves, with ndarrays too.
-pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(autouse=True)
-def _nothing_leaks():
-    """A collection is slow with so many modules: only where something lives on."""
-    before = live()
-    yield
-    if live() != before:
-        gc.collect()
-    assert live() == before, "a managed tensor leaked"
+pytestmark = [
+    # Warnings that libraries give of themselves, with ndarrays too.
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.usefixtures("nothing_lives_on"),
+]
 
 
 @pytest.mark.parametrize(("library", "expression", "expected"), array_runs.calls(TABLE))

@@ -3,14 +3,12 @@
 OUTCOMES has what became of them: test_array_libraries.py compares that with what is kept.
 """
 
-import gc
 import sys
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from gpu_world import live
 
 sys.path.append(str(Path(__file__).parents[1] / "foreign" / "arrays"))
 import kernels
@@ -23,18 +21,11 @@ NAMES = [
     if all(find_spec(each) for each in steps.packages(name))
 ]
 OUTCOMES = {}
-# Warnings that libraries give of themselves, with ndarrays too.
-pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(autouse=True)
-def _nothing_leaks():
-    """A collection is slow with so many modules: only where something lives on."""
-    before = live()
-    yield
-    if live() != before:
-        gc.collect()
-    assert live() == before, "a managed tensor leaked"
+pytestmark = [
+    # Warnings that libraries give of themselves, with ndarrays too.
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.usefixtures("nothing_lives_on"),
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ from gpu_world import has_canvases, live, run
 
 import dlpack_web as dlw
 
-__all__ = ["device", "gpu_features", "live", "nothing_leaks"]
+__all__ = ["device", "gpu_features", "live", "nothing_leaks", "nothing_lives_on"]
 
 
 needs_canvas = pytest.mark.skipif(not has_canvases(), reason="only pages have canvases")
@@ -36,3 +36,13 @@ def nothing_leaks():
     gc.collect()  # exceptions keep the frames, and so the tensors, of their traceback
     after = live()
     assert after == before, f"tensors alive: {after}, before the test: {before}"
+
+
+@pytest.fixture
+def nothing_lives_on():
+    """As `nothing_leaks`, but a collection is slow with many modules: only where it is needed."""
+    before = live()
+    yield
+    if live() != before:
+        gc.collect()
+    assert live() == before, "a managed tensor leaked"

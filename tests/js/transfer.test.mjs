@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor } from "../../js/dist/index.js";
 import { read } from "../../js/dist/webgpu/transfer.js";
+import { writeWords } from "../../js/dist/webgpu/upload.js";
 
 /** A GPU whose buffers are arrays, with `fail` to have things go wrong. */
 function fakeGPU() {
@@ -192,4 +193,16 @@ test("a target that is detached meanwhile is an error, not a write elsewhere", a
   await assert.rejects(reading, { name: "RangeError", message: /detached/ });
   assert.equal(log.buffers.at(-1).state, "destroyed");
   gpu.release();
+});
+
+test("memory of 2 GiB is written by a view of the part, which Firefox takes", () => {
+  const writes = [];
+  const queue = { writeBuffer: (...args) => writes.push(args) };
+  const [small, large] = [new ArrayBuffer(64), new ArrayBuffer(2 ** 31)];
+  writeWords(queue, "target", 4, small, 8, 16);
+  writeWords(queue, "target", 4, large, 2 ** 31 - 16, 16);
+  assert.deepEqual(writes[0], ["target", 4, small, 8, 16]);
+  const [target, offset, view, ...rest] = writes[1];
+  assert.deepEqual([target, offset, rest], ["target", 4, []]);
+  assert.deepEqual([view.buffer === large, view.byteOffset, view.length], [true, 2 ** 31 - 16, 16]);
 });

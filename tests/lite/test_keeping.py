@@ -21,6 +21,19 @@ def notebook(browser: Browser, site: Server) -> Iterator[Notebook]:
         yield made
 
 
+# Holds up what the browser keeps until `release()`: one transaction writes at a time.
+BUSY = """() => new Promise((held) => {
+  const asked = indexedDB.open("dlpack-web-notebook");
+  asked.onsuccess = () => {
+    const store = asked.result.transaction("drafts", "readwrite").objectStore("drafts");
+    let goes = true;
+    globalThis.release = () => { goes = false; };
+    const more = () => { if (goes) store.count().onsuccess = more; };
+    store.count().onsuccess = () => { more(); held(); };
+  };
+})"""
+
+
 def another_tab(context: BrowserContext, site: Server, at: str = "") -> Page:
     page = context.new_page()
     serve_script(page, "packages/pyodide.mjs", NO_PYTHON)
@@ -65,7 +78,10 @@ def test_changes_of_tabs_that_ended_are_offered(
     fourth.close()
     fifth = another_tab(second.context, site)
     expect(fifth.locator("#offers li")).to_have_count(1)
+    fifth.evaluate(BUSY)
     fifth.get_by_text("Discard").click()
+    assert fifth.locator("#offers li").count() == 1  # shown as long as it is kept
+    fifth.evaluate("release()")
     expect(fifth.locator("#offers li")).to_have_count(0)
     fifth.close()
     sixth = another_tab(second.context, site)

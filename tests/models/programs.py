@@ -410,7 +410,7 @@ def branches() -> onnx.ModelProto:
 
 
 def loop() -> onnx.ModelProto:
-    """Doubles as often as it is told, and keeps each step."""
+    """Doubles x a number of times, and keeps each step."""
     body = helper.make_graph(
         [
             node("Add", "before before", "after"),
