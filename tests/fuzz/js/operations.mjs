@@ -501,9 +501,7 @@ async function write(world, r) {
   }
   if (!done) return;
   view.set(values);
-  if (device === null || view.size === 0) return;
-  if (view.isWhole) store.faults = new Set(source?.store.faults ?? []);
-  else for (const label of source?.store.faults ?? []) store.faults.add(label);
+  if (device !== null) view.faults = source?.view.faults ?? new Set();
 }
 
 /** A packed copy. */
@@ -521,10 +519,11 @@ async function copy(world, r) {
   if (device) ways.push(() => fit(world, entry, device, r));
   const done = await world.attempt(`copy of ${view}`, r.of(ways), errors);
   if (!done) return;
-  const made = new Store(store.dtype, view.values, store.place === "memory" ? "js" : store.place);
-  if (view.size > 0) made.faults = new Set(store.faults);
+  const place = store.place === "memory" ? "js" : store.place;
+  const made = View.whole(new Store(store.dtype, view.values, place), view.shape);
+  made.faults = view.faults;
   const facts = device || store.place === "heap" ? {} : { storage: { holds: 0, lent: true } };
-  world.add("js", done.value, View.whole(made, view.shape), facts);
+  world.add("js", done.value, made, facts);
 }
 
 const fit = ({ context }, { it }, device, r) =>
@@ -563,9 +562,13 @@ function share(world, r) {
 async function lend(world, r) {
   const entry = world.pick(r, (e) => isJS(e) && !(e.unaligned && e.view.size === 0));
   if (!entry) return;
-  const { it, view, storage } = entry;
-  const done = await world.attempt("exchange", () => it[EXCHANGE](r.of([undefined, {}])), {});
-  world.add("lent", done.value, view, { storage });
+  const { it, view, storage, store } = entry;
+  // A fault that is known already is thrown, and told by that; one that is pending is handed on.
+  const known = view.faultsAround.size > 0 ? ["KernelError"] : [];
+  const errors = store.device?.lost ? { must: LOST } : { may: known };
+  const exchange = () => it[EXCHANGE](r.of([undefined, {}]));
+  const done = await world.attempt("exchange", world.telling(exchange), errors);
+  if (done) world.add("lent", done.value, view, { storage });
 }
 
 async function to_ndarray(world, r) {
@@ -619,7 +622,8 @@ async function read_gone(world, r) {
 
 // --- kernels, images ------------------------------------------------------------------------------
 
-const faultsOf = (...entries) => entries.flatMap(({ store }) => [...store.faults]);
+/** What is wrong with any of them is wrong with all that a kernel writes. */
+const faultsOf = (...entries) => new Set(entries.flatMap(({ view }) => [...view.faults]));
 const onGPUOf = (kind) => (e) => e.kind === kind && e.store.device !== null && e.view.size > 0;
 const kernelReasons = (written, ...others) => ({
   UnsupportedError:
@@ -633,7 +637,9 @@ async function kernel_add(world, r) {
   const amount = r.below(90);
   const table = kernelReasons(x);
   const done = await runKernel(world, "add", [x], [amount], { table });
-  if (done) x.view.set(x.view.values.map((value) => (value + amount) % 97));
+  if (!done) return;
+  x.view.set(x.view.values.map((value) => (value + amount) % 97));
+  x.view.faults = faultsOf(x);
 }
 
 async function kernel_twice(world, r) {
@@ -647,7 +653,7 @@ async function kernel_twice(world, r) {
   const done = await runKernel(world, "twice", [x, y], [], { table });
   if (!done) return;
   const made = x.view.values.map((value) => (2 * value) % 97);
-  for (const label of faultsOf(x)) y.store.faults.add(label);
+  y.view.faults = faultsOf(x, y);
   y.view.set(y.view.values.map((value, i) => made[i] ?? value));
 }
 
@@ -657,6 +663,7 @@ async function kernel_flip(world, r) {
   const done = await runKernel(world, "flip", [x], [], { table: kernelReasons(x) });
   if (!done) return;
   x.view.set(x.view.values.map((value) => value ^ 0x55));
+  x.view.faults = faultsOf(x);
   x.store.dirty = true;
 }
 
@@ -680,7 +687,7 @@ async function kernel_words(world, r) {
   try {
     const table = { ...kernelReasons(made, x) };
     const done = await runKernel(world, "words", [x, made], [], { table, may: [] });
-    if (!done || faultsOf(x).length > 0) return;
+    if (!done || faultsOf(x).size > 0) return;
     const expected = new Uint8Array(4 * count);
     expected.set(view.bytes);
     const got = bytesIn(await words.read());
@@ -695,7 +702,7 @@ async function kernel_bad(world, r) {
   const x = world.pick(r, (e) => isTensor(e) && isWord(e) && onGPUOf(e.kind)(e));
   if (!x) return;
   const label = await runKernel(world, "bad", [x], [], { table: kernelReasons(x) });
-  if (label) x.store.faults.add(label);
+  if (label) x.view.faults = faultsOf(x).add(label);
 }
 
 /** A call that is refused changes nothing. */
@@ -740,17 +747,10 @@ async function to_texture(world, r) {
   if (!entry) return;
   const { it, view, store } = entry;
   const { fromImage, toTexture } = world.library.webgpu;
-  const faulty = store.faults.size > 0;
+  const faulty = view.faults.size > 0;
   const { must } = reasons(copyReasons(entry));
   const errors = { must: faulty && must.length === 0 ? ["KernelError"] : must };
-  const make = async () => {
-    try {
-      return await toTexture(it);
-    } catch (error) {
-      world.tell(error.label);
-      throw error;
-    }
-  };
+  const make = world.telling(() => toTexture(it));
   const done = await world.attempt("toTexture", make, errors);
   if (!done) return;
   const made = await fromImage(store.device.gpu, done.value);
@@ -835,7 +835,7 @@ function begin_read(world, r) {
 
 async function read_all(world, r) {
   const list = world.entries.filter(
-    (e) => isJS(e) && !e.store.device?.lost && e.store.faults.size === 0,
+    (e) => isJS(e) && !e.store.device?.lost && e.view.faultsAround.size === 0,
   );
   r.shuffle(list);
   const some = list.slice(0, 1 + r.below(4));
@@ -857,17 +857,11 @@ async function read_into(world, r) {
   const table = {
     UnsupportedError: !out.view.rowMajor,
     DeviceLostError: store.device?.lost,
-    KernelError: store.faults.size > 0,
+    KernelError: view.faults.size > 0,
   };
-  const read = async () => {
-    try {
-      return await source.it.read(out.it);
-    } catch (error) {
-      world.tell(error.label);
-      throw error;
-    }
-  };
-  const done = await world.attempt("read(out)", read, reasons(table));
+  const may = view.faultsAround.size > 0 ? ["KernelError"] : [];
+  const read = world.telling(() => source.it.read(out.it));
+  const done = await world.attempt("read(out)", read, reasons(table, may));
   if (done) out.view.set(values);
 }
 

@@ -17,11 +17,11 @@ const plain = (value) =>
     return ArrayBuffer.isView(v) ? Array.from(v) : v;
   });
 
+const NONE = new Set();
+
 /** Memory that tensors share. */
 export class Store {
   holds = 0;
-  /** Labels of bad kernels, of which one is told to each reader. */
-  faults = new Set();
   /** Whether the array behind it went to another thread. */
   gone = false;
   /** What is called when nothing holds it any more: how often it was. */
@@ -30,12 +30,16 @@ export class Store {
   /** @param place - "js", "memory", "heap" (Python's), or a device of the world */
   constructor(dtype, values, place) {
     Object.assign(this, { dtype, values: [...values], place });
+    /** Labels of bad kernels for each byte, of which one is told to each reader. */
+    this.faults = new Array(bytesOf(dtype, values.length)).fill(NONE);
   }
 
   get device() {
     return typeof this.place === "object" ? this.place : null;
   }
 }
+
+const range = (start, end) => Array.from({ length: end - start }, (_, i) => start + i);
 
 /** A way to look at a store: `index[i]` is where element `i`, in row-major order, is. */
 export class View {
@@ -68,11 +72,6 @@ export class View {
     return this.index.every((at, i) => at === this.index[0] + i);
   }
 
-  /** Whether it is all of its store, in order. */
-  get isWhole() {
-    return this.rowMajor && this.size === this.store.values.length;
-  }
-
   /** Position of element 0, in bytes of the store. */
   get start() {
     return this.size === 0 ? 0 : bytesOf(this.store.dtype, 2 * this.index[0]) / 2;
@@ -90,6 +89,33 @@ export class View {
     this.index.forEach((at, i) => {
       this.store.values[at] = values[i];
     });
+  }
+
+  /** What is wrong with its elements: a read throws one of these. */
+  get faults() {
+    return this.#faultsOf(this.index);
+  }
+
+  /** The same of all from its lowest to its highest element, which a read may throw. */
+  get faultsAround() {
+    const low = Math.min(...this.index);
+    const { length } = this.index;
+    return this.#faultsOf(length === 0 ? [] : range(low, Math.max(...this.index) + 1));
+  }
+
+  set faults(labels) {
+    for (const byte of this.#bytesOf(this.index)) this.store.faults[byte] = labels;
+  }
+
+  #faultsOf(index) {
+    const { faults } = this.store;
+    return new Set(this.#bytesOf(index).flatMap((byte) => [...faults[byte]]));
+  }
+
+  #bytesOf(index) {
+    const { dtype } = this.store;
+    const from = (at) => bytesOf(dtype, 2 * at) / 2;
+    return index.flatMap((at) => range(Math.floor(from(at)), Math.ceil(from(at + 1))));
   }
 
   /** Whether elements lie so that steps along axes lead to them. */
@@ -227,7 +253,7 @@ export class World {
     const { store } = view;
     store.holds++;
     const read = { store, what: `${what} of ${view}`, bytes: view.bytes };
-    read.faults = new Set(store.faults);
+    Object.assign(read, { must: view.faults, may: view.faultsAround });
     read.settled = Promise.resolve(promise).then(
       (value) => ({ value }),
       (error) => ({ error }),
@@ -240,21 +266,33 @@ export class World {
     if (this.bad.get(label) === false) this.bad.set(label, true);
   }
 
+  /** The same action; a kernel's error that it throws has told its reader. */
+  telling(action) {
+    return async () => {
+      try {
+        return await action();
+      } catch (error) {
+        this.tell(error.label);
+        throw error;
+      }
+    };
+  }
+
   /** Waits for all that was begun. */
   async settle() {
-    for (const { settled, store, what, bytes, faults } of this.reads.splice(0)) {
+    for (const { settled, store, what, bytes, must, may } of this.reads.splice(0)) {
       const { value, error } = await watch.settled(settled, what);
       this.unhold(store);
       const lost = store.device?.lost;
       if (error) {
         const { name, label } = error;
         if (lost && name === "DeviceLostError") continue;
-        const right = name === "KernelError" && faults.has(label);
+        const right = name === "KernelError" && may.has(label);
         found(right, () => `${what}: ${error.stack}`);
         this.tell(label);
         continue;
       }
-      found(faults.size === 0 || lost, () => `${what}: no error of ${[...faults]}`);
+      found(must.size === 0 || lost, () => `${what}: no error of ${[...must]}`);
       same(bytesIn(value), bytes, what);
     }
   }
