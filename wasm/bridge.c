@@ -338,3 +338,28 @@ PyObject *dlw_bridge_run(PyObject *module, PyObject *args) {
   }
   return PyBool_FromLong(run_kernel(&call));
 }
+
+/* --- waits -------------------------------------------------------------------------
+ */
+
+static int32_t (*await_promise)(uint32_t number);
+
+/* callback: waits for a promise that JavaScript has by a number, and returns 1; 0 with
+ * the exception where it was rejected. It suspends the C code that calls it, and is
+ * WebAssembly itself: a frame of JavaScript could not be suspended. */
+DLW_EXPORT(dlw_bridge_on_wait)
+void dlw_bridge_on_wait(int32_t (*callback)(uint32_t number)) {
+  await_promise = callback;
+}
+
+PyObject *dlw_bridge_wait(PyObject *module, PyObject *promise) {
+  (void)module;
+  unsigned long number = PyLong_AsUnsignedLong(promise);
+  if (number == (unsigned long)-1 && PyErr_Occurred()) return NULL;
+  if (await_promise == NULL) {
+    return PyErr_Format(PyExc_RuntimeError, "there is no JavaScript to wait for");
+  }
+  if (await_promise((uint32_t)number)) Py_RETURN_NONE;
+  if (PyErr_Occurred()) return NULL;
+  return PyErr_Format(PyExc_RuntimeError, "Python cannot wait here: that needs JSPI");
+}

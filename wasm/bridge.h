@@ -24,6 +24,11 @@ PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args);
  * calling it, which costs more than all of our own work. False: it failed, and
  * JavaScript kept the error. */
 PyObject *dlw_bridge_run(PyObject *module, PyObject *args);
+
+/* `_wait(number)`: returns None when the promise that JavaScript has by this number is
+ * resolved, and raises what it was rejected with. Only where Pyodide can suspend
+ * Python; other Python code runs meanwhile. */
+PyObject *dlw_bridge_wait(PyObject *module, PyObject *number);
 /* _raise(): raises the exception that the last failing function kept, if there is one.
  */
 PyObject *dlw_bridge_raise_pending(PyObject *module, PyObject *unused);

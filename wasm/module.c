@@ -3,7 +3,6 @@
 #include "arrow_import.h"
 #include "bridge.h"
 #include "desktop.h"
-#include "wait.h"
 
 /* --- from other producers
  * ------------------------------------------------------------- */
@@ -321,6 +320,7 @@ static PyMethodDef METHODS[] = {
     {"_from_arrow_stream", dlw_from_arrow_stream, METH_VARARGS, NULL},
     {"_to_arrow", dlw_to_arrow, METH_VARARGS, NULL},
     {"_run", dlw_bridge_run, METH_VARARGS, NULL},
+    {"_wait", dlw_bridge_wait, METH_O, NULL},
     {"_raise", dlw_bridge_raise_pending, METH_NOARGS, NULL},
 #ifndef __EMSCRIPTEN__
     {"_wrap", dlw_desktop_wrap, METH_VARARGS, NULL},
@@ -357,10 +357,6 @@ static int module_exec(PyObject *module) {
   if (type == NULL) return -1;
   int result = PyModule_AddObjectRef(module, "Tensor", type);
   Py_DECREF(type);
-  PyObject *wait = result < 0 ? NULL : dlw_wait_type(module);
-  if (wait == NULL) return -1;
-  result = PyModule_AddObjectRef(module, "_Wait", wait);
-  Py_DECREF(wait);
   return result;
 }
 

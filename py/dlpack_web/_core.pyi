@@ -2,7 +2,7 @@
 dlpack_web. Tensors that it makes are dlpack_web.Tensor, its subclass in _tensor.py."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar
 
 from typing_extensions import CapsuleType
 
@@ -104,16 +104,8 @@ def _bind(
 def _take(handle: int, /) -> Tensor: ...
 def _raise() -> None: ...
 
-# What run_sync() waits for; JavaScript wakes it by its number, and then its result() is
-# whether all went well.
-class _Wait:
-    @property
-    def number(self) -> int: ...
-    def add_done_callback(
-        self, callback: Callable[[Self], object], /, *, context: object = None
-    ) -> None: ...
-    def result(self) -> bool: ...
-    def __await__(self) -> NoReturn: ...
+# Waits for a promise that JavaScript has by a number, with the errors of JavaScript.
+def _wait(number: int, /) -> None: ...
 
 # What a kernel is given: (device id, bits of those that are numbers, floats and addresses).
 def _arguments(*args: object) -> tuple[int, int, tuple[float, ...]]: ...

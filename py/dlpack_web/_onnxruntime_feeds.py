@@ -58,7 +58,8 @@ class Feeds:
         """indices: inputs that are indices into a value of the model, and its extent."""
         self._required = {arg.name for arg in inputs}
         self._inputs = {
-            arg.name: (i, arg) for i, arg in enumerate([*inputs, *overridable])
+            arg.name: (i, arg, _BY_TYPE.get(arg.type))
+            for i, arg in enumerate([*inputs, *overridable])
         }
         self._device = device
         # A CPU raises this itself.
@@ -93,12 +94,22 @@ class Feeds:
 
     def collected(
         self, feeds: Mapping[str, Any]
-    ) -> tuple[list[tuple[int, Tensor]], dict[str, Any]]:
-        """Tensors by the numbers of their inputs, and what there is of strings."""
-        tensors: list[tuple[int, Tensor]] = []
+    ) -> "tuple[list[tuple[int, Tensor | np.ndarray[Any, Any]]], dict[str, Any]]":
+        """Tensors and arrays by the numbers of their inputs, and the inputs of strings."""
+        found: list[tuple[int, Tensor | np.ndarray[Any, Any]]] = []
         strings: dict[str, Any] = {}
         for name, given in feeds.items():
-            i, arg = self._inputs[name]
+            i, arg, dtype = self._inputs[name]
+            if (
+                type(given) is np.ndarray
+                and given.dtype is dtype
+                and given.flags.carray  # contiguous, aligned and writable
+                and name not in self._indices
+            ):
+                # The usual feed: JavaScript reads the array itself.
+                _check_shape(arg, given.shape)
+                found.append((i, given))
+                continue
             value = given._tensor if isinstance(given, OrtValue) else given
             if not arg.type.startswith("tensor("):
                 raise worded(
@@ -108,8 +119,8 @@ class Feeds:
             if arg.type == "tensor(string)":
                 strings[str(i)] = _strings(arg, value)
             else:
-                tensors.append((i, self._tensor(arg, value)))
-        return tensors, strings
+                found.append((i, self._tensor(arg, value)))
+        return found, strings
 
     def _tensor(self, arg: NodeArg, value: Any) -> Tensor:
         tensor = value if type(value) is Tensor else _shared(arg, value)
@@ -260,20 +271,13 @@ def _check_shape(arg: NodeArg, shape: tuple[int, ...]) -> None:
             f"Invalid rank for input: {arg.name} Got: {len(shape)} Expected: "
             f"{len(expected)} Please fix either the inputs/outputs or the model."
         )
-    wrong = list(_differing(shape, expected))
+    wrong = [
+        f" index: {i} Got: {got} Expected: {want}\n"
+        for i, (got, want) in enumerate(zip(shape, expected, strict=True))
+        if got != want and isinstance(want, int)
+    ]
     if wrong:
         raise invalid(
             f"Got invalid dimensions for input: {arg.name} for the following indices\n"
-            + "".join(
-                f" index: {i} Got: {got} Expected: {want}\n" for i, got, want in wrong
-            )
-            + " Please fix either the inputs/outputs or the model."
+            f"{''.join(wrong)} Please fix either the inputs/outputs or the model."
         )
-
-
-def _differing(
-    shape: tuple[int, ...], expected: list[int | str | None]
-) -> Iterable[tuple[int, int, int]]:
-    for i, (got, want) in enumerate(zip(shape, expected, strict=True)):
-        if isinstance(want, int) and got != want:
-            yield i, got, want

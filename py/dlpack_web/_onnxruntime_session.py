@@ -173,7 +173,7 @@ class InferenceSession:
         self._tell(facts)
         # Looked up once: each look makes an object of Python's.
         js = kept.js
-        self._runs = _Runs(js.start, js.done, js.take, js.strings, js.end)
+        self._runs = _Runs(js.start, js.wait, js.done, js.take, js.strings, js.end)
 
     def _tell(self, facts: dict[str, Any]) -> None:
         """Keeps what is known of the model."""
@@ -203,6 +203,7 @@ class InferenceSession:
             self._inputs, self._overridable, self._device, graph["indices"]
         )
         self._places = {arg.name: i for i, arg in enumerate(self._outputs)}
+        self._plan_of_all: _Plan | None = None  # what `run` gives by default
 
     # --- facts ------------------------------------------------------------------------
 
@@ -315,7 +316,8 @@ class InferenceSession:
         an OrtValue, anything that has `__dlpack__`, or a list. Waits, which needs JSPI;
         elsewhere `await session.run_async(...)`.
         """
-        pending = self._begin(output_names, input_feed, run_options, _wait())
+        _check_can_wait()
+        pending = self._begin(output_names, input_feed, run_options)
         pending.wait()
         return pending.arrays()
 
@@ -372,8 +374,9 @@ class InferenceSession:
         default: on the GPU if an input is there. Results that stay on the GPU are neither
         read back nor copied.
         """
+        _check_can_wait()
         pending = self._begin_values(
-            output_names, input_dict_ort_values, run_options, device_type, _wait()
+            output_names, input_dict_ort_values, run_options, device_type
         )
         pending.wait()
         return pending.values()
@@ -401,8 +404,9 @@ class InferenceSession:
         self, iobinding: IOBinding, run_options: RunOptions | None = None
     ) -> None:
         """Runs with what is bound; `iobinding.get_outputs()` are the results."""
+        _check_can_wait()
         with _bound():
-            pending = self._begin_bound(iobinding, run_options, _wait())
+            pending = self._begin_bound(iobinding, run_options)
             pending.wait()
         iobinding._results = pending.values()
 
@@ -454,11 +458,14 @@ class InferenceSession:
         names: Sequence[str] | None,
         feeds: Mapping[str, Any],
         options: RunOptions | None,
-        wait: Any = None,
     ) -> "_Pending":
         self._feeds.check_names(feeds)
-        outputs = self._indices(names)
-        return self._launch(feeds, [(i, TO_CPU) for i in outputs], options, wait)
+        plan = self._plan_of_all
+        if names or plan is None:
+            plan = self._plan([(i, TO_CPU) for i in self._indices(names)])
+            if not names:
+                self._plan_of_all = plan
+        return self._launch(feeds, plan, options)
 
     def _begin_values(
         self,
@@ -466,7 +473,6 @@ class InferenceSession:
         feeds: Mapping[str, OrtValue],
         options: RunOptions | None,
         device_type: str | None,
-        wait: Any = None,
     ) -> "_Pending":
         self._feeds.check_names(feeds)
         for name, value in feeds.items():
@@ -479,11 +485,11 @@ class InferenceSession:
             kinds = {value.device_name() for value in feeds.values()}
             device_type = "webgpu" if "webgpu" in kinds else "cpu"
         to = self.place(device_type)
-        outputs = [(i, to) for i in self._indices(names)]
-        return self._launch(feeds, outputs, options, wait)
+        plan = self._plan([(i, to) for i in self._indices(names)])
+        return self._launch(feeds, plan, options)
 
     def _begin_bound(
-        self, binding: IOBinding, options: RunOptions | None, wait: Any = None
+        self, binding: IOBinding, options: RunOptions | None
     ) -> "_Pending":
         if binding._session is not self:
             raise ValueError("IOBinding must be used with the session that created it.")
@@ -499,7 +505,8 @@ class InferenceSession:
         outputs: list[tuple[int, Any]] = [
             (self._places[name], target) for name, target in binding._outputs.items()
         ]
-        pending: _Pending = self._launch(binding._inputs, outputs, options, wait)
+        plan = self._plan(outputs)
+        pending: _Pending = self._launch(binding._inputs, plan, options)
         return pending
 
     def place(self, device_type: str) -> int:
@@ -539,64 +546,77 @@ class InferenceSession:
             "for other outputs by their names",
         )
 
+    def _plan(self, outputs: list[tuple[int, Any]]) -> "_Plan":
+        """outputs: number of each, and where it goes: a place, or a Tensor to write to."""
+        args = [self._outputs[i] for i, _ in outputs]
+        for arg in args:
+            self._check_output(arg)
+        unique = dict(outputs)
+        order = list(unique)
+        return _Plan(
+            outputs,
+            [
+                number
+                for i, to in unique.items()
+                for number in (i, id(to) if isinstance(to, Tensor) else to)
+            ],
+            [order.index(i) for i, _ in outputs],
+            [arg.type == "tensor(string)" for arg in args],
+            [self._zipped.get(arg.name) for arg in args],
+        )
+
     def _launch(
         self,
         feeds: Mapping[str, Any],
-        outputs: list[tuple[int, Any]],
+        plan: "_Plan",
         options: RunOptions | None,
-        wait: Any,
     ) -> "_Pending":
-        """outputs: number of each, and where it goes: a place, or a Tensor to write to."""
         if options is not None and not isinstance(options, RunOptions):
             raise TypeError(f"run_options is a RunOptions, not {options!r}")
-        for i, _ in outputs:
-            self._check_output(self._outputs[i])
         tensors, strings = self._feeds.collected(feeds)
         numbers: list[int] = []
         for i, tensor in tensors:
             numbers += (i, id(tensor))
-        unique = dict(outputs)
-        for i, target in unique.items():
-            numbers += (i, id(target) if isinstance(target, Tensor) else target)
         with translated():
             kept = _browser.Numbered(
                 self._runs.end,
                 self._runs.start,
-                0 if wait is None else wait.number,
                 None if options is None else _browser.options(options._to_js()),
                 _browser.options(strings) if strings else None,
                 len(tensors),
                 *numbers,
+                *plan.numbers,
             )
-        order = list(unique)
-        return _Pending(
-            self._runs,
-            kept,
-            wait,
-            [order.index(i) for i, _ in outputs],
-            [self._outputs[i].type == "tensor(string)" for i, _ in outputs],
-            [self._zipped.get(self._outputs[i].name) for i, _ in outputs],
-        )
+        return _Pending(self._runs, kept, plan)
+
+
+class _Plan(NamedTuple):
+    """What a run is to give."""
+
+    outputs: list[tuple[int, Any]]  # keeps the Tensors that are written to
+    numbers: list[int]  # for JavaScript: of each output, and where it goes
+    order: list[int]  # which of those each result is
+    are_strings: list[bool]
+    zipped: list[list[Any] | None]  # the keys of results that are lists of dicts
 
 
 class _Runs(NamedTuple):
     """JavaScript's functions for the runs of one session."""
 
     start: Any
+    wait: Any
     done: Any
     take: Any
     strings: Any
     end: Any
 
 
-def _wait() -> Any:
-    """What a run is to wake; RuntimeError where Python cannot wait."""
-    if _browser.can_block():
-        return _browser.new_wait()
-    raise RuntimeError(
-        "Python cannot wait for results here (that needs JSPI and an entry through "
-        "async Python): use `await session.run_async(...)`"
-    )
+def _check_can_wait() -> None:
+    if not _browser.can_block():
+        raise RuntimeError(
+            "Python cannot wait for results here (that needs JSPI and an entry through "
+            "async Python): use `await session.run_async(...)`"
+        )
 
 
 class _Pending:
@@ -606,21 +626,15 @@ class _Pending:
         self,
         runs: _Runs,
         kept: _browser.Numbered,
-        wait: Any,
-        order: list[int],
-        are_strings: list[bool],
-        zipped: list[list[Any] | None],
+        plan: _Plan,
     ) -> None:
         self._runs = runs
         self._kept = kept
-        self._wait = wait
-        self._order = order
-        self._are_strings = are_strings
-        self._zipped = zipped  # the keys of results that are lists of dicts
+        self._plan = plan
 
     def wait(self) -> None:
         with translated():
-            _browser.wait_out(self._wait)
+            _browser.wait_for(self._runs.wait, self._kept.number)
 
     async def later(self) -> None:
         with translated():
@@ -635,26 +649,27 @@ class _Pending:
         arrays = [_view(each) if isinstance(each, Tensor) else each for each in found]
         return [
             array if keys is None else _dicts(keys, array)
-            for array, keys in zip(arrays, self._zipped, strict=True)
+            for array, keys in zip(arrays, self._plan.zipped, strict=True)
         ]
 
     def values(self) -> list[OrtValue]:
-        if any(keys is not None for keys in self._zipped):
+        if any(keys is not None for keys in self._plan.zipped):
             raise worded(NotThere, "lists of dicts are no OrtValues here: use run()")
         return [OrtValue(each) for each in self._taken()]
 
     def _taken(self) -> "list[Tensor | np.ndarray[Any, Any]]":
         """The results, those of strings as arrays; one that was asked for twice is one."""
-        number, runs = self._kept.number, self._runs
+        number, runs, plan = self._kept.number, self._runs, self._plan
         found: dict[int, Any] = {}
-        for i, is_strings in zip(self._order, self._are_strings, strict=True):
+        for i, is_strings in zip(plan.order, plan.are_strings, strict=True):
             if i not in found:
                 found[i] = (
                     array_of(runs.strings(number, i))
                     if is_strings
                     else _browser.receive(runs.take, number, i)
                 )
-        return [found[i] for i in self._order]
+        self._kept.ended()
+        return [found[i] for i in plan.order]
 
 
 class _Arrived:

@@ -54,7 +54,7 @@ json.dumps([same, float(array[2]), again])
     [
         "native/test_bridge.py",
         "native/test_lifetime.py",
-        "native/test_wait.py",
+        "browser/gpu_waits.py",
         "browser/gpu_cases.py",
         "browser/gpu_interrupts.py",
     ],

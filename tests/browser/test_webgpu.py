@@ -29,6 +29,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "gpu_kernels.py",
         "gpu_same_bytes.py",
         "gpu_upload.py",
+        "gpu_waits.py",
         "image_cases.py",
         "frames_cases.py",
         "onnxruntime_cases.py",

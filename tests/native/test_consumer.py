@@ -296,9 +296,7 @@ def test_a_gpu_buffer_that_finds_no_memory_stays_the_callers(consumer):
     nobody(None)
 
 
-@pytest.mark.parametrize(
-    "what", ["view", "empty", "from_dlpack", "buffer", "take", "wait"]
-)
+@pytest.mark.parametrize("what", ["view", "empty", "from_dlpack", "buffer", "take"])
 def test_nothing_is_lost_where_there_is_no_memory(consumer, tensor, array, what):
     handle = lend(array) if what == "take" else 0
     call, *args = {
@@ -307,7 +305,6 @@ def test_nothing_is_lost_where_there_is_no_memory(consumer, tensor, array, what)
         "from_dlpack": (_core.from_dlpack, array),
         "buffer": (_core.from_buffer, bytearray(3)),
         "take": (_core._take, handle),
-        "wait": (_core._Wait,),
     }[what]
     references = sys.getrefcount(array)
     failures = 0

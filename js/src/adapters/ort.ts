@@ -9,7 +9,7 @@ import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
-import { ON_GPU } from "../onnxruntime/dtypes.js";
+import { ON_CPU, ON_GPU } from "../onnxruntime/dtypes.js";
 import { realDevice } from "../webgpu/device.js";
 import {
   adapterFor,
@@ -60,7 +60,6 @@ export interface Provider {
 }
 
 const LIBRARY = "onnxruntime-web";
-const ON_CPU = [...ON_GPU, "int8", "int16", "uint16", "uint64", "float64"];
 
 // --- devices ----------------------------------------------------------------------------------------
 

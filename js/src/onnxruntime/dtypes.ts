@@ -10,3 +10,6 @@ export const ON_GPU = [
   "int4",
   "uint4",
 ];
+
+/** Those of the CPU. */
+export const ON_CPU = [...ON_GPU, "int8", "int16", "uint16", "uint64", "float64"];

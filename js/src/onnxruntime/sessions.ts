@@ -11,6 +11,7 @@ import { inTurn, isUsable } from "../adapters/common.js";
 import { shareDevice } from "../adapters/devices.js";
 import { fromOrt, type Ort, toOrt } from "../adapters/ort.js";
 import { isOfRun, nameSession } from "../adapters/ortruns.js";
+import type { TypedArray } from "../core/dtype.js";
 import { CopyError, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
@@ -18,7 +19,7 @@ import { lentBufferOf } from "../webgpu/buffers.js";
 import { realDevice, useDevice as register } from "../webgpu/device.js";
 import { checkAlive } from "../webgpu/faults.js";
 import { read } from "../webgpu/transfer.js";
-import { ON_GPU } from "./dtypes.js";
+import { ON_CPU, ON_GPU } from "./dtypes.js";
 import { type GraphFacts, graphFacts } from "./graph.js";
 import { externalFiles, type ModelFacts, modelFacts } from "./onnx.js";
 import { type Labels, withoutValues, withoutZipMaps } from "./rewrite.js";
@@ -29,10 +30,12 @@ export interface Memory {
   tensorAt(address: number): Tensor;
   /** Fresh memory of Python's. */
   empty(shape: readonly number[], dtype: any): Tensor;
+  /** The same with elements. */
+  filled(shape: readonly number[], dtype: any, elements: TypedArray): Tensor;
   /** Moves a tensor to Python: a hold for it to take over. */
   give(tensor: Tensor): number;
-  /** Wakes what Python waits for next when a promise is settled. */
-  wake(wait: number, promise: Promise<unknown>): void;
+  /** The number by which Python waits for a promise. */
+  waitFor(promise: Promise<unknown>): number;
 }
 
 /** What an input or output is; `shape` has names, numbers and, for what is not known, 2 ** 32 - 1. */
@@ -48,7 +51,8 @@ const UPLOADED_BYTES = 1 << 14;
 /** Those that a GPU computes with: others are mostly shapes and indices, which ORT wants itself. */
 const UPLOADED = ["float32", "float16", "uint8"];
 
-/** Where an output goes that stays on the device; 0 is Python's memory, others are addresses. */
+/** Where an output goes: Python's memory, or it stays on the device; others are addresses. */
+const IN_MEMORY = 0;
 const ON_DEVICE = 1;
 
 /** One copy of onnxruntime-web. */
@@ -287,7 +291,6 @@ export class Session {
   /**
    * Begins a run; nothing else has to hold the tensors.
    *
-   * @param wait - what Python waits for next, which is woken when the results are there; 0: nothing
    * @param options - of the run, if any
    * @param strings - `{data, dims}` of inputs of strings, by their numbers
    * @param count - number of the other feeds
@@ -297,7 +300,6 @@ export class Session {
    * @returns the number of the run, until {@link end}
    */
   start(
-    wait: number,
     options: object | undefined,
     strings: Record<number, { data: string[]; dims: number[] }> | undefined,
     count: number,
@@ -307,7 +309,6 @@ export class Session {
     const engine = this.#graph?.overridable.length ? this.#engineFor(strings ?? {}, feeds) : this;
     const run = new Run(this, engine, options, strings, feeds, outputs);
     this.#runs.set(++this.#lastRun, run);
-    if (wait !== 0) this.memory.wake(wait, run.done);
     return this.#lastRun;
   }
 
@@ -320,19 +321,30 @@ export class Session {
     return this.#run(number).done;
   }
 
-  /** The hold of a result for Python to take over. */
-  take(number: number, i: number): number {
-    return this.#run(number).take(i);
+  /** The number by which Python waits for that. */
+  wait(number: number): number {
+    return this.memory.waitFor(this.#run(number).done);
   }
 
-  /** A result of strings. */
+  /** The hold of a result for Python to take over; with the last result the run ends. */
+  take(number: number, i: number): number {
+    const run = this.#run(number);
+    const handle = run.take(i);
+    if (run.isTaken) this.#runs.delete(number);
+    return handle;
+  }
+
+  /** A result of strings, likewise. */
   strings(number: number, i: number): unknown {
-    return this.#run(number).strings(i);
+    const run = this.#run(number);
+    const found = run.strings(i);
+    if (run.isTaken) this.#runs.delete(number);
+    return found;
   }
 
   /** Lets go of what was not taken of a run; of what is not there yet, later. */
   end(number: number): void {
-    this.#run(number).release();
+    this.#runs.get(number)?.release();
     this.#runs.delete(number);
   }
 
@@ -364,6 +376,7 @@ class Run {
   readonly #uploaded: Tensor[] = [];
   /** What there is of results: tensors, and strings. */
   #values: (Tensor | { data: string[]; dims: number[] })[] = [];
+  #taken = 0;
   #released = false;
 
   constructor(
@@ -402,7 +415,9 @@ class Run {
       this.#feeds[name] =
         device && !tensor.device.gpu && isUploaded(tensor)
           ? this.#upload(tensor.to(device))
-          : toOrt(ort, tensor);
+          : isSmall(tensor)
+            ? new ort.Tensor(tensor.dtype, tensor.copy(), [...tensor._shape])
+            : toOrt(ort, tensor);
     } finally {
       tensor.release();
     }
@@ -498,6 +513,10 @@ class Run {
           this.#values.push((target as Tensor).reshape((target as Tensor).shape));
           continue;
         }
+        if (to === IN_MEMORY && value.location === "cpu" && ON_CPU.includes(value.type)) {
+          this.#values.push(memory.filled(value.dims, value.type, value.data));
+          continue;
+        }
         const tensor = fromOrt(ort, value);
         if (target && (target.device.gpu || !tensor.device.gpu)) {
           passing.push(tensor);
@@ -521,13 +540,20 @@ class Run {
 
   /** The hold of a result for Python to take over. */
   take(i: number): number {
-    const value = this.#values[i] as Tensor;
-    return this.#session.memory.give(value);
+    const handle = this.#session.memory.give(this.#values[i] as Tensor);
+    this.#taken++;
+    return handle;
   }
 
   /** A result of strings. */
   strings(i: number): unknown {
+    this.#taken++;
     return this.#values[i];
+  }
+
+  /** Whether Python has all results, of which it takes each once. */
+  get isTaken(): boolean {
+    return this.#taken === this.#outputs.length;
   }
 
   /** Lets go of what was not taken; of what is not there yet, later. */
@@ -554,6 +580,11 @@ function failed(cause: Error): Error {
 /** C++ throws numbers. */
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
+}
+
+/** To copy it costs less than to let the library share it. */
+function isSmall({ device, dtype, nbytes, padded }: Tensor): boolean {
+  return device.gpu === null && !padded && nbytes < UPLOADED_BYTES && ON_CPU.includes(dtype);
 }
 
 function isUploaded({ dtype, nbytes }: Tensor): boolean {

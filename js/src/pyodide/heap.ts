@@ -36,7 +36,7 @@ export interface CoreExports {
   error_text(): number;
   on_drop(fn: number): void;
   on_run(fn: number): void;
-  wake(wait: number, ok: number): number;
+  on_wait(fn: number): void;
 }
 
 /** Pyodide as the heap needs it; host.ts makes one and knows how. */
@@ -48,6 +48,13 @@ export interface WasmHost {
   checkGil(): void;
   /** Calls C as Pyodide calls Python: with the GIL, and with suspension ruled out meanwhile. */
   enter<R>(call: (core: CoreExports) => R): R;
+  /**
+   * Lets C wait for promises.
+   *
+   * @param make - gives the function of WebAssembly that C calls with the number of a promise; `syncify`
+   * is Pyodide's, which suspends what calls it until a promise is settled
+   */
+  onWait(make: (syncify: WebAssembly.ImportValue) => unknown): void;
   /** Throws the stored Python exception as one of our errors, with the PythonError as cause. */
   fail(): never;
 }

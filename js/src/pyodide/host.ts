@@ -32,7 +32,8 @@ interface PyodideModule extends MemorySource {
   readonly validSuspender: { value: unknown };
   _check_gil(): void;
   PyProxy_getPtr(proxy: unknown): number;
-  addFunction(fn: (arg: number) => unknown, signature: string): number;
+  addFunction(fn: unknown, signature: string): number;
+  _JsvPromise_Syncify: WebAssembly.ImportValue;
   /** Address of whether Python looks into the interrupt buffer from time to time, if it ever does. */
   readonly _Py_EMSCRIPTEN_SIGNAL_HANDLING?: number;
 }
@@ -48,6 +49,7 @@ const NEEDED: Record<Exclude<keyof PyodideModule, `_Py_${string}`>, "function" |
   _check_gil: "function",
   PyProxy_getPtr: "function",
   addFunction: "function",
+  _JsvPromise_Syncify: "function",
 };
 
 const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
@@ -64,7 +66,7 @@ const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
   error_text: 1,
   on_drop: 1,
   on_run: 1,
-  wake: 1,
+  on_wait: 1,
 };
 
 /** The Emscripten module of a Pyodide, or UnsupportedError saying what this one lacks. */
@@ -127,6 +129,11 @@ export class PyodideHost implements WasmHost {
     } finally {
       suspender.value = saved;
     }
+  }
+
+  onWait(make: (syncify: WebAssembly.ImportValue) => unknown): void {
+    const { addFunction, _JsvPromise_Syncify } = this.#module;
+    this.core.on_wait(addFunction(make(_JsvPromise_Syncify), "ii"));
   }
 
   /** Keeps CPython from looking for interrupts until {@link letInterrupts} is called as often. */

@@ -173,6 +173,11 @@ export class PythonSeam {
     }
   }
 
+  /** The same, as the number by which Python waits for it. */
+  reading(...addresses: number[]): number {
+    return this.#waits.add(this.read(...addresses));
+  }
+
   /** Keeps interrupts from Python until {@link letInterrupts}. */
   holdInterrupts(): void {
     this.#host.holdInterrupts();
@@ -189,16 +194,6 @@ export class PythonSeam {
   holdInterruptsToWait(): void {
     this.#host.holdInterrupts();
     queueMicrotask(() => queueMicrotask(() => this.#host.letInterrupts()));
-  }
-
-  /** The same, and wakes what Python waits for at its end. */
-  readThenWake(wait: number, ...addresses: number[]): void {
-    this.#waits.wake(wait, this.read(...addresses));
-  }
-
-  /** Throws what a wait ended with. */
-  fail(wait: number): never {
-    return this.#waits.fail(wait);
   }
 
   /** The id of the device that these options asked for before, else of a new one. */
@@ -448,11 +443,9 @@ export class PythonSeam {
     return new Library(await findOrt(given, threads, onCPU), {
       tensorAt: (address) => this.tensorAt(address),
       empty: (shape, dtype) => this.bridge.empty(shape, dtype),
+      filled: (shape, dtype, elements) => this.#filled(shape, dtype, elements),
       give: (tensor) => this.#give(tensor),
-      wake: (wait, promise) => {
-        this.holdInterruptsToWait();
-        this.#waits.wake(wait, promise);
-      },
+      waitFor: (promise) => this.#waits.add(promise),
     });
   }
 
@@ -506,6 +499,7 @@ export class PythonSeam {
 
   /** Moves a tensor to Python: its hold in the C core, the JS tensor being released. */
   #give(tensor: Tensor): number {
+    if (tensor._storage === this.#heap && tensor._handle !== 0) return tensor._detach();
     try {
       return this.bridge.hold(tensor);
     } finally {
@@ -513,7 +507,19 @@ export class PythonSeam {
     }
   }
 
-  /** The same, and its validity is kept for Python to ask for next. */
+  /** Fresh memory of Python's with the elements of an array. */
+  #filled(shape: readonly number[], dtype: DTypeName, elements: TypedArray): Tensor {
+    const made = this.bridge.empty(shape, dtype);
+    const { buffer, byteOffset, byteLength } = elements;
+    if (byteLength === made.nbytes) {
+      made._bytes().set(new Uint8Array(buffer, byteOffset, byteLength));
+      return made;
+    }
+    made.release();
+    throw new RangeError(`${dtype} of shape [${shape}] cannot have ${byteLength} bytes`);
+  }
+
+  /** As {@link #give}, and its validity is kept for Python to ask for next. */
   #giveWhole(tensor: Tensor): number {
     let kept = 0;
     try {

@@ -1,31 +1,59 @@
 import type { WasmHost } from "./heap.js";
 
-/** What Python's `run_sync` waits for, by the numbers of the C core's waits (wasm/wait.c). */
+/**
+ * A module that waits for a promise from C: `w(number)` gets it by the import `a`, suspends in `b`,
+ * and returns what `c` makes of the result. Frames of JavaScript cannot be suspended, so what C calls
+ * is WebAssembly. In its text form:
+ *
+ *     (module
+ *       (import "a" "a" (func $promise (param i32) (result externref)))
+ *       (import "a" "b" (func $await (param externref) (result externref)))
+ *       (import "a" "c" (func $outcome (param externref) (result i32)))
+ *       (func (export "w") (param i32) (result i32)
+ *         (call $outcome (call $await (call $promise (local.get 0))))))
+ */
+const [I32, EXTERN, FUNC] = [0x7f, 0x6f, 0x60];
+const [A, B, C, W] = [..."abcw"].map((letter) => letter.charCodeAt(0)) as [number, ...number[]];
+const WAIT = Uint8Array.of(
+  ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+  ...[1, 21, 4, FUNC, 1, I32, 1, EXTERN, FUNC, 1, EXTERN, 1, EXTERN],
+  ...[FUNC, 1, EXTERN, 1, I32, FUNC, 1, I32, 1, I32],
+  ...[2, 19, 3, 1, A, 1, A, 0, 0, 1, A, 1, B as number, 0, 1, 1, A, 1, C as number, 0, 2],
+  ...[3, 2, 1, 3],
+  ...[7, 5, 1, 1, W as number, 0, 3],
+  ...[10, 12, 1, 10, 0, 0x20, 0, 0x10, 0, 0x10, 1, 0x10, 2, 0x0b],
+);
+
+/** Promises that Python waits for. */
 export class Waits {
-  readonly #host: WasmHost;
-  /** What went wrong, until Python has asked for it. */
-  readonly #failures = new Map<number, unknown>();
+  #last = 0;
+  #promise: Promise<unknown> | undefined;
 
   constructor(host: WasmHost) {
-    this.#host = host;
+    host.onWait((syncify) => {
+      const imports = {
+        a: (number: number) => this.#take(number),
+        b: syncify,
+        c: (result: unknown) => (result === this ? 1 : 0),
+      };
+      return new WebAssembly.Instance(new WebAssembly.Module(WAIT), { a: imports }).exports.w;
+    });
   }
 
-  /** Wakes a wait when a promise is settled. */
-  wake(wait: number, promise: Promise<unknown>): void {
-    const wake = (ok: 0 | 1) => this.#host.enter((core) => core.wake(wait, ok));
-    promise.then(
-      () => wake(1),
-      (error) => {
-        this.#failures.set(wait, error);
-        if (wake(0) === 0) this.#failures.delete(wait); // Python was interrupted meanwhile
-      },
-    );
+  /** The number by which Python waits for a promise, which it has to do at once. */
+  add(promise: Promise<unknown>): number {
+    this.#promise = promise;
+    return ++this.#last;
   }
 
-  /** Throws what a wait ended with. */
-  fail(wait: number): never {
-    const error = this.#failures.get(wait);
-    this.#failures.delete(wait);
-    throw error;
+  /** Resolves to this object, which no error of Pyodide's is. */
+  #take(number: number): Promise<unknown> {
+    const known = number === this.#last ? this.#promise : undefined;
+    this.#promise = undefined;
+    const promise =
+      known ?? Promise.reject(new TypeError(`Python waits for ${number}, which is no promise`));
+    const done = promise.then(() => this);
+    done.catch(() => {}); // where Python cannot wait, nobody else hears of it
+    return done;
   }
 }

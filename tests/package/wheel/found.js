@@ -30,6 +30,7 @@ export async function found(connect, options) {
       _check_gil: nothing,
       PyProxy_getPtr: nothing,
       addFunction: nothing,
+      _JsvPromise_Syncify: nothing,
     },
   };
   try {
