@@ -85,7 +85,7 @@ KIT_FILES = $(shell find tests -name '*.mjs' -o -name '*.py' -o -name '*.json') 
   tests/kit/run.sh tests/kit/README.txt js/EXCHANGE.md web/counters.mjs
 .PHONY: soak test-all test-in-older-pyodide test-pages test-adapters test-bundlers test-desktop test-dawn test-pyodides test-live test-firefox test-webkit test-deno test-node-gpu
 .PHONY: gpu-kit test-gpu-kit fuzz fuzz-js mutants
-.PHONY: check-c check-python check-js check-imports check-locks check-sizes js site chromium
+.PHONY: check-c check-python check-js check-imports check-locks check-english check-sizes js site chromium
 
 help: ## Use: this list
 	@for group in Use Test Measure Build Tend Release; do
@@ -128,7 +128,7 @@ bench-quick: $(NATIVE) $(LIBRARIES) site chromium ## Measure: the same, to see w
 
 interop: build/interop/.torch build/interop/.tensorflow interop-light ## Test: NumPy, PyTorch, JAX, ... and their table
 
-check: check-c check-python check-js check-imports check-locks check-sizes ## Tend: format, lint, types, imports, locks, sizes
+check: check-c check-python check-js check-imports check-locks check-english check-sizes ## Tend: format, lint, types, imports, locks, English, sizes
 
 fix: $(VENV) $(NPM) ## Tend: format and repair what tools can repair
 	$(PYTHON_BIN)/clang-format -i $(C_FILES) $(C_TESTS)
@@ -468,6 +468,9 @@ check-locks: $(VENV)
 
 check-imports: $(VENV)
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/check_imports.py
+
+check-english: $(VENV)
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/check_english.py
 
 check-sizes: $(WHEEL)
 	$(PYTHON_BIN)/python $(TOOLCHAIN)/check_sizes.py
