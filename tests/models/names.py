@@ -83,9 +83,8 @@ def page(version: str, asked: Iterable[tuple[str, str, str, str]]) -> str:
     )
     return f"""# Names of onnxruntime
 
-What each public name of PyPI's onnxruntime {version} is in a page, after `onnxruntime.install()`.
-`make onnxruntime-names` writes the tables of what the page itself says, and a test fails for a name
-that is not in them.
+The public names of PyPI's onnxruntime {version}, and what they do in a page after `onnxruntime.install()`.
+`make onnxruntime-names` asks a page and writes the tables, and a test fails if a name is missing.
 
 {tables}
 
@@ -95,16 +94,16 @@ that is not in them.
 _UNCHECKED = """\
 ## What WebGPU does not check
 
-On the CPU these are errors, as on the desktop. On WebGPU the elements of a run are not looked at, and it gives a result:
+On the CPU these are errors, as on the desktop. WebGPU does not check the elements of a run, and returns a result:
 
 | input | on WebGPU |
 |---|---|
-| an index of `Gather` (or of its kin) that is out of range | the element is 0 |
+| an index of `Gather` (or a similar operator) that is out of range | the element is 0 |
 | `initial_h` or `initial_c` of an `LSTM` for another batch | elements of another row, or 0 |
 
-Where indices are not known to be right, run the model with `providers=["CPUExecutionProvider"]`, or check them before.
-What the GPU itself finds wrong is an exception that names the session: a shader that needs a feature that the device lacks
-(float16), memory that is not there, a buffer that is too large to be bound.
+If indices may be out of range, check them first, or run the model with `providers=["CPUExecutionProvider"]`.
+Errors that the GPU reports raise an exception that names the session: a shader that needs a feature that the device lacks
+(float16), out of memory, a buffer that is too large to be bound.
 """
 
 
