@@ -1,6 +1,7 @@
 """What the GPU finds wrong with a run, and with its inputs: the exception names the session."""
 
 import asyncio
+import re
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ pytestmark = pytest.mark.usefixtures("nothing_leaks")
 STATE = ort.capi.onnxruntime_pybind11_state
 GPU = ["WebGPUExecutionProvider"]
 X = np.arange(4, dtype=np.float32)
+# Firefox does not name what it cannot parse, and later only the pipeline.
+WORDS = "f16|Parsing error|'Cast'"
 BROKEN = """
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @compute @workgroup_size(1) fn main() { x[0] = spoilt; }"""
@@ -44,13 +47,13 @@ def test_float16_without_shader_f16():
     bad, good = session(casting()), session(doubling())
     value = ort.OrtValue.ortvalue_from_numpy(X)
     for _ in range(2):
-        with pytest.raises((STATE.EPFail, STATE.Fail), match=r"f16") as raised:
+        with pytest.raises((STATE.EPFail, STATE.Fail), match=WORDS) as raised:
             bad.run(None, {"x": X})
         if isinstance(raised.value, STATE.EPFail):  # of the older backend
             assert 'the session "graph" of onnxruntime-web failed on webgpu:' in str(
                 raised.value
             )
-        with pytest.raises((STATE.Fail, BufferError), match=r"f16"):
+        with pytest.raises((STATE.Fail, BufferError), match=WORDS):
             bad.run_with_ort_values(None, {"x": value}, device_type="webgpu")[0].numpy()
         assert good.run(None, {"x": X})[0].tolist() == [0, 2, 4, 6]
 
@@ -67,7 +70,7 @@ def test_runs_at_once_have_their_own_errors():
         assert found[0].tolist() == [0, 2, 4, 6]
     for found in (second, fourth):
         assert isinstance(found, (STATE.EPFail, STATE.Fail))
-        assert "f16" in str(found)
+        assert re.search(WORDS, str(found))
 
 
 def test_a_fault_of_an_input():
