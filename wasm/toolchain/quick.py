@@ -42,7 +42,7 @@ ROOMS = {
     "exchange-c": Room(
         "wasm/dlpack.h wasm/tensor.? wasm/handles.? wasm/capsule.h wasm/errors.? "
         "wasm/import.? wasm/export.? wasm/ndarray.? wasm/object.? wasm/module.c "
-        "wasm/bridge.? wasm/wait.? wasm/desktop.?",
+        "wasm/bridge.? wasm/desktop.?",
         "tests/native/test_conformance_*.py tests/native/test_lifetime.py "
         "tests/native/test_ndarray.py tests/native/test_arrays.py tests/native/test_bridge.py "
         "tests/native/test_buffers.py tests/native/test_consumer.py tests/native/test_cycles.py "
