@@ -49,7 +49,7 @@ export class Waits {
   /** Resolves to this object, which no error of Pyodide's is. */
   #take(number: number): Promise<unknown> {
     const known = number === this.#last ? this.#promise : undefined;
-    this.#promise = undefined;
+    if (known) this.#promise = undefined;
     const promise =
       known ?? Promise.reject(new TypeError(`Python waits for ${number}, which is no promise`));
     const done = promise.then(() => this);
