@@ -54,7 +54,7 @@ export interface WasmHost {
    * @param make - gives the function of WebAssembly that C calls with the number of a promise; `syncify`
    * is Pyodide's, which suspends what calls it until a promise is settled
    */
-  onWait(make: (syncify: WebAssembly.ImportValue) => unknown): void;
+  onWait(make: (syncify: (promise: unknown) => unknown) => unknown): void;
   /** Throws the stored Python exception as one of our errors, with the PythonError as cause. */
   fail(): never;
 }

@@ -33,7 +33,7 @@ interface PyodideModule extends MemorySource {
   _check_gil(): void;
   PyProxy_getPtr(proxy: unknown): number;
   addFunction(fn: unknown, signature: string): number;
-  _JsvPromise_Syncify: WebAssembly.ImportValue;
+  _JsvPromise_Syncify(promise: unknown): unknown;
   /** Address of whether Python looks into the interrupt buffer from time to time, if it ever does. */
   readonly _Py_EMSCRIPTEN_SIGNAL_HANDLING?: number;
 }
@@ -131,7 +131,7 @@ export class PyodideHost implements WasmHost {
     }
   }
 
-  onWait(make: (syncify: WebAssembly.ImportValue) => unknown): void {
+  onWait(make: (syncify: (promise: unknown) => unknown) => unknown): void {
     const { addFunction, _JsvPromise_Syncify } = this.#module;
     this.core.on_wait(addFunction(make(_JsvPromise_Syncify), "ii"));
   }
