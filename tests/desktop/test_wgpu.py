@@ -316,6 +316,26 @@ def test_a_buffer_that_ends_within_a_word_says_how_to_mend_it(device):
         tensor.numpy()
 
 
+def test_idle_buffers_are_counted(device):
+    def row():
+        return dlw.webgpu.stats()[device.id]
+
+    def made():
+        before = row()["bytes"]
+        tensor = dlw.empty(1_000_003, device=device)
+        return tensor, row()["bytes"] - before
+
+    first, size = made()
+    second, _ = made()
+    idle = row()["idleBytes"]
+    first.release()
+    second.release()
+    assert row()["idleBytes"] == idle + 2 * size
+    again, _ = made()
+    assert row()["idleBytes"] == idle + size
+    again.release()
+
+
 def test_idle_buffers_go_when_nothing_was_used_for_a_while(device):
     def idle():
         return next(row for row in dlw.webgpu.stats() if row["device"] == str(device))[
