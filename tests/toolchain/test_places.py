@@ -1,6 +1,6 @@
 """Adapters and dtypes stand in several places: a test fails and names the one that was forgotten.
 
-web/docs/howto/add-an-adapter.md and CONTRIBUTING.md tell what belongs there.
+web/docs/howto/add-an-adapter.md and ARCHITECTURE.md say what belongs there.
 """
 
 import json

@@ -135,7 +135,8 @@ ROOMS = {
         "tests/docs/test_blocks.py::test_typescript_compiles "
         "tests/docs/test_names.py::test_names_in_texts_are_in_the_module "
         "tests/docs/test_names.py::test_messages_of_the_index_of_errors_are_in_the_sources "
-        "tests/toolchain/test_tasks.py tests/toolchain/test_places.py",
+        "tests/toolchain/test_tasks.py tests/toolchain/test_places.py "
+        "tests/toolchain/test_architecture.py",
     ),
     "toolchain": Room(
         "wasm/toolchain/* Makefile requirements/* package*.json web/serve.py web/browser.py",
