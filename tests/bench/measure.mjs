@@ -3,7 +3,7 @@
 const SAMPLE_MS = 2; // a sample is a batch at least this long: the clock ticks every 5 µs
 const MAX_BATCH = 20_000;
 const EVEN = 4;
-const WARM_UP_MS = 100; // until the compilers are done with it
+const WARM_UP_MS = 500; // until the compilers are done with it
 
 const now = () => performance.now();
 
