@@ -102,7 +102,8 @@ def keep_counts(row: str, outcomes: Iterable[str]) -> None:
 def is_whole(reporter: pytest.TerminalReporter) -> bool:
     """Whether pytest ran all of its folder, and all was well."""
     bad = any(reporter.stats.get(kind) for kind in ("deselected", "failed", "error"))
-    return not bad and all("::" not in arg for arg in reporter.config.args)
+    whole = all("::" not in arg for arg in reporter.config.args)
+    return whole and not bad and bool(reporter.stats.get("passed"))
 
 
 # --- the table ------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ export class Store {
   /** @param place - "js", "memory", "heap" (Python's), or a device of the world */
   constructor(dtype, values, place) {
     Object.assign(this, { dtype, values: [...values], place });
-    /** Labels of bad kernels for each byte, of which one is told to each reader. */
+    /** Labels of bad kernels for each byte, one of which each reader gets. */
     this.faults = new Array(bytesOf(dtype, values.length)).fill(NONE);
   }
 
