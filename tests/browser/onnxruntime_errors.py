@@ -318,6 +318,44 @@ async def test_collected_sessions_are_released(providers):
         spy.stop()
 
 
+async def test_every_run_ends(providers):
+    """JavaScript keeps a run until Python has its results, and no longer."""
+    nodes = [node("Add", ("x", "x"), ("y",)), node("Identity", ("w",), ("z",))]
+    inputs = [("x", "float32", ("N",)), ("w", "string", ("M",))]
+    outputs = [("y", "float32", ("N",)), ("z", "string", ("M",))]
+    model = graph(nodes, inputs, outputs)
+    s = await ort.InferenceSession.create(model, providers=providers)
+    feeds = {"x": X[0], "w": np.array(["a", "b"])}
+    pending = s.run_async(None, feeds)
+    await pending
+    for names in (["z", "y"], ["y"], ["z"], ["y", "y"]):
+        await s.run_async(names, feeds)
+    with pytest.raises(STATE.InvalidArgument):
+        await s.run_async(None, {**feeds, "x": X[0].reshape(1, -1)})
+    s.run_async(None, feeds).close()
+    assert s._kept.js.running == 0
+    forgotten = s.run_async(None, feeds)
+    gc.collect()
+    assert s._kept.js.running == 1
+    await forgotten
+    assert s._kept.js.running == 0
+
+
+async def test_a_library_that_lies_about_its_results():
+    s = await ort.InferenceSession.create(doubling(), providers=CPU)
+    spy = await (await harness.load("/tests/browser/ort_spy.mjs")).lie()
+    try:
+        with pytest.raises(ValueError, match=r"shape \[4\] cannot have 12 bytes"):
+            await s.run_async(None, {"x": np.zeros(3, np.float32)})
+    finally:
+        spy.stop()
+    await asyncio.sleep(0)  # asyncio keeps the error, and its frames, until the task waits again
+    gc.collect()
+    assert s._kept.js.running == 0
+    (y,) = await s.run_async(None, {"x": np.ones(3, np.float32)})
+    assert y.tolist() == [2, 2, 2]
+
+
 # --- interrupts and losses ------------------------------------------------------------------------
 
 

@@ -66,3 +66,21 @@ export async function countSessions() {
     },
   };
 }
+
+/** From now on the results of every run claim a first extent that is one too large. */
+export async function lie() {
+  const watched = (await classes()).map(({ prototype }) => {
+    const { run } = prototype;
+    prototype.run = async function (...args) {
+      const results = await run.apply(this, args);
+      for (const { dims } of Object.values(results)) dims[0]++;
+      return results;
+    };
+    return () => Object.assign(prototype, { run });
+  });
+  return {
+    stop() {
+      for (const restore of watched) restore();
+    },
+  };
+}

@@ -312,6 +312,11 @@ export class Session {
     return this.#lastRun;
   }
 
+  /** Number of runs that were begun and have not ended. */
+  get running(): number {
+    return this.#runs.size;
+  }
+
   #run(number: number): Run {
     return this.#runs.get(number) as Run;
   }
