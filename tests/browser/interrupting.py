@@ -27,7 +27,10 @@ def _handlers(code):
 
 def _handler(code, offset):
     """The offset of the handler of what is raised at an offset, None without one."""
-    return next((each.target for each in _handlers(code) if each.start <= offset < each.end), None)
+    return next(
+        (each.target for each in _handlers(code) if each.start <= offset < each.end),
+        None,
+    )
 
 
 class Interrupt:

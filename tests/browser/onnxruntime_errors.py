@@ -349,7 +349,9 @@ async def test_a_library_that_lies_about_its_results():
             await s.run_async(None, {"x": np.zeros(3, np.float32)})
     finally:
         spy.stop()
-    await asyncio.sleep(0)  # asyncio keeps the error, and its frames, until the task waits again
+    await asyncio.sleep(
+        0
+    )  # asyncio keeps the error, and its frames, until the task waits again
     gc.collect()
     assert s._kept.js.running == 0
     (y,) = await s.run_async(None, {"x": np.ones(3, np.float32)})
