@@ -130,11 +130,12 @@ def open_module_page(pages_in: Callable[[ExitStack], Opener]) -> Iterator[Opener
         yield pages_in(stack)
 
 
-@pytest.fixture(scope="session", params=PYODIDES)
+@pytest.fixture(scope="module", params=PYODIDES)
 def strict_page(
     request: pytest.FixtureRequest, pages_in: Callable[[ExitStack], Opener]
 ) -> Iterator[TestPage]:
-    """A page under the strict policy, for each Pyodide, set up by connect()."""
+    """A page under the strict policy, for each Pyodide, set up by connect(); each module has its
+    own, since the memory of WebAssembly never shrinks."""
     with ExitStack() as stack:
         yield pages_in(stack)(request.param)
 

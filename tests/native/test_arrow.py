@@ -370,8 +370,10 @@ class TestExtensions:
         tensor = extension(b"arrow.fixed_shape_tensor", b'{"shape":[6]}')
         with pytest.raises(BufferError, match="of no list"):
             dlw.from_arrow(Forged((b"i", [], tensor), plain()))
-        with pytest.raises(BufferError, match="not of int8"):
-            dlw.from_arrow(Forged((b"i", [], extension(b"arrow.bool8")), plain()))
+        for storage in (b"i", b"C"):
+            with pytest.raises(BufferError, match="not of int8"):
+                forged = Forged((storage, [], extension(b"arrow.bool8")), plain())
+                dlw.from_arrow(forged)
         nameless = metadata(ARROW__extension__name=b"arrow.fixed_shape_tensor")
         with pytest.raises(BufferError, match="not an object of JSON: ''"):
             dlw.from_arrow(Forged((b"+w:24", [(b"x", b"i")], nameless), self.TWO))

@@ -7,7 +7,7 @@ import json
 import mmap
 import sys
 import zipfile
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -66,8 +66,8 @@ def heap_size():
     return _module.HEAPU8.length
 
 
-@cache
-def elements(dtype, size):
+@lru_cache(2)
+def elements(size):
     """Bytes that differ from place to place."""
     words = np.arange(size // 8, dtype="<u8") * np.uint64(0x9E3779B97F4A7C15)
     return (words & np.uint64(0x3F3F3F3F3F3F3F3F)).tobytes()
@@ -84,7 +84,7 @@ def safetensors(dtype, data):
 
 @lru_cache(1)
 def file_of(format, dtype, size):
-    data = elements(dtype, size)
+    data = elements(size)
     if format == "raw":
         return data
     if format == "safetensors":
@@ -106,7 +106,7 @@ def check(source, format, dtype, size):
     tensor = found if isinstance(found, dlw.Tensor) else found["a"]
     with tensor:
         assert (tensor.dtype, tensor.shape) == (dtype, (size // WIDTHS[dtype],))
-        assert tensor.tobytes() == elements(dtype, size)
+        assert tensor.tobytes() == elements(size)
 
 
 @pytest.mark.parametrize("source", SOURCES)
