@@ -208,6 +208,50 @@ export async function a_hidden_tab_has_no_frames_and_it_goes_on_afterwards(conte
   });
 }
 
+export async function a_picture_that_is_lost_is_left_out(context) {
+  const device = await deviceOf(context);
+  const { queue } = device;
+  if (!queue.copyExternalImageToTexture) throw new Skip("the queue takes no images here");
+  await leavesNothing(context, async ({ frames }) => {
+    const painted = canvasOf();
+    if (!painted.canvas.captureStream) throw new Skip("canvases make no streams here");
+    const stop = moving(painted);
+    const [track] = painted.canvas.captureStream(60).getVideoTracks();
+    let [losses, tries] = [0, 0];
+    const lose = (name) => {
+      queue.copyExternalImageToTexture = (...args) => {
+        tries++;
+        if (losses-- > 0) throw new DOMException("it has no back resource", name);
+        return Object.getPrototypeOf(queue).copyExternalImageToTexture.apply(queue, args);
+      };
+    };
+    try {
+      for (const [name, count, tried] of [
+        ["OperationError", 29, 30],
+        ["OperationError", 30, 30],
+        ["SecurityError", 1, 1],
+      ]) {
+        lose(name);
+        [losses, tries] = [count, 0];
+        const found = frames(track, { device });
+        if (tried > count) {
+          equal((await soon(found.next())).value.shape, [HEIGHT, WIDTH, 4]);
+          losses = 29; // counted from the last frame on
+          equal((await soon(found.next())).done, false);
+          found.stop();
+        } else {
+          await throws(() => soon(found.next()), "UnsupportedError", /no back resource/);
+          equal(tries, tried);
+        }
+      }
+    } finally {
+      delete queue.copyExternalImageToTexture;
+    }
+    stop();
+    track.stop();
+  });
+}
+
 export async function a_track_gives_its_pictures_and_ends_the_loop_with_it(context) {
   const device = await deviceOf(context);
   await leavesNothing(context, async ({ frames }) => {

@@ -3,6 +3,7 @@
  * frame, and no frame is taken before the GPU is done with the one before the last: who is slow sees
  * fewer frames, and never old ones.
  */
+import { UnsupportedError } from "../core/errors.js";
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { useDevice } from "./device.js";
@@ -37,6 +38,9 @@ export interface FrameStats {
   /** Bytes of tensors that this device uploaded and read back during the last frame. */
   moved: number;
 }
+
+/** So many pictures in turn may be lost: half a second of them. */
+const LOST_PICTURES = 30;
 
 /** The frames of a source, one after the other; see `webgpu.frames`. */
 export interface Frames extends AsyncIterableIterator<Tensor> {
@@ -88,6 +92,8 @@ class FramesOf implements Frames {
   /** The call of next() before: they come one after the other. */
   #before: Promise<unknown> = Promise.resolve();
   #tensor: Tensor | null = null;
+  /** Number of pictures since the last frame that were gone when they were taken. */
+  #lost = 0;
   /** Number of frames that the GPU is not done with. */
   #pending = 0;
   /** When the frames of the last second were taken. */
@@ -158,10 +164,11 @@ class FramesOf implements Frames {
     try {
       this.#letGo();
       await this.#until(() => this.#pending <= 1);
-      await this.#until(() => this.#source.fresh);
-      if (!this.#over) {
+      while (!this.#over) {
+        await this.#until(() => this.#source.fresh);
+        if (this.#over) break;
         checkAlive(this.#record);
-        const tensor = await this.#take();
+        const tensor = await this.#take().catch((error) => this.#ifLost(error));
         if (tensor !== null) return { done: false, value: tensor };
       }
     } catch (error) {
@@ -221,6 +228,7 @@ class FramesOf implements Frames {
     const tensor = await this.#picture();
     if (tensor === null) return null;
     this.#tensor = tensor;
+    this.#lost = 0;
     const stats = this.#stats;
     stats.frames++;
     stats.bytes = tensor.nbytes;
@@ -231,6 +239,17 @@ class FramesOf implements Frames {
     this.#times.push(taken);
     while (taken - (this.#times[0] as number) > 1000) this.#times.shift();
     return tensor;
+  }
+
+  /**
+   * null if the error says that a video's picture was gone, as on a busy machine when the next one is not
+   * decoded yet, or the track has just ended: the next picture is waited for.
+   */
+  #ifLost(error: unknown): null {
+    const { cause } = error as Error;
+    const gone = error instanceof UnsupportedError && (cause as Error)?.name === "OperationError";
+    if (!(gone && this.#source.mayLose && ++this.#lost < LOST_PICTURES)) throw error;
+    return null;
   }
 
   /** Releases the frame before; what was submitted since it was taken is its work. */

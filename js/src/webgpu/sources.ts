@@ -31,6 +31,8 @@ export abstract class Source {
   fresh = false;
   /** Pictures that nobody took. */
   skipped = 0;
+  /** Whether its picture may be gone before it is taken. */
+  readonly mayLose: boolean = false;
   abstract readonly image: ImageSource;
   #wake = () => {};
 
@@ -90,6 +92,7 @@ function cancel(asked: number): void {
 
 /** A <video>: new whenever it shows another picture. */
 class Video extends Source {
+  override readonly mayLose = true;
   #asked: number | undefined;
   #shown: number | undefined;
   #unlisten = () => {};
