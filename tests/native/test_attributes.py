@@ -79,7 +79,8 @@ def test_the_array_apis_parameters_are_taken():
 
 
 @pytest.mark.skipif(
-    IN_PYODIDE or OLD_NUMPY, reason="the page is of the NumPy in requirements/dev.txt"
+    IN_PYODIDE or OLD_NUMPY,
+    reason="the page is of the NumPy in tools/requirements/dev.txt",
 )
 def test_the_page_is_up_to_date():
     text = attributes.PAGE.read_text("utf-8")

@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 LITE = ROOT / "build" / "lite"
 SOURCE = LITE / "source"
 PYODIDE = ROOT / "node_modules" / "pyodide"
-PACKAGES = LITE / "packages"  # made by wasm/toolchain/fetch_packages.py
+PACKAGES = LITE / "packages"  # made by tools/fetch_packages.py
 # What notebooks open: beside them in the file browser, and beside the pages.
 FILES = {
     "digits.png": ROOT / "build" / "model" / "site" / "digits.png",

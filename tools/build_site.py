@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""build_site.py: lays build/site out, the folder that is served, as links to its parts.
+
+Links, so that an edited page or module is seen at once. For a static host, copy it with
+`cp -rL build/site somewhere`.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import matplotlib
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "build" / "site"
+PYODIDES = ("pyodide", "pyodide-0.29")  # folder in node_modules and in the site
+# Those of `make test-pyodides`, where they were made.
+MORE_PYODIDES = ROOT / "build" / "pyodides"
+
+
+def contents() -> dict[str, Path]:
+    """Path in the site -> the file or folder that stands there."""
+    parts = {entry.name: entry for entry in (ROOT / "web").iterdir()}
+    for name in ("__pycache__", "libraries", "lite"):
+        parts.pop(name, None)
+    parts["index.html"] = (
+        ROOT / "web" / "live.html"
+    )  # the page that a visitor sees first
+    parts["js"] = ROOT / "js" / "dist"
+    parts["wheel"] = ROOT / "dist"
+    parts["EXCHANGE.md"] = ROOT / "js" / "EXCHANGE.md"
+    parts["bench.md"] = ROOT / "tests" / "bench" / "RESULTS.md"
+    parts["photo.jpg"] = Path(
+        matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
+    )
+    # Made only where a page needs them.
+    for name in ("libraries", "model", "measurements"):
+        parts[name] = ROOT / "build" / name / "site"
+    parts["wheels"] = ROOT / "build" / "wheels"  # for Pyodide, from PyPI
+    parts["docs"] = ROOT / "build" / "docs" / "site"  # of sources in web/docs
+    lite = ROOT / "build" / "lite" / "site"
+    parts["packages"] = lite / "static" / "pyodide"  # Pyodide with IPython and others
+    parts["examples"] = lite / "files"
+    parts["jupyterlite"] = lite
+    build = ROOT / "build"
+    found = [(ROOT / "node_modules" / name, build / "numpy") for name in PYODIDES]
+    if (MORE_PYODIDES / ".done").exists():
+        more = (MORE_PYODIDES / "node_modules").glob("pyodide-*")
+        found += [(package, MORE_PYODIDES / "numpy") for package in more]
+    for package, numpy in found:
+        name = package.name
+        runtime = [*package.glob("pyodide*"), package / "python_stdlib.zip"]
+        # After the package's own files: this lock names the NumPy wheel beside it.
+        for file in runtime + list((numpy / name).iterdir()):
+            parts[f"{name}/{file.name}"] = file
+    return parts
+
+
+def main() -> None:
+    wanted = {SITE / path: target for path, target in contents().items()}
+    for entry in SITE.rglob("*"):  # does not follow links
+        if entry.is_symlink() and entry not in wanted:
+            entry.unlink()
+    for link, target in wanted.items():
+        text = os.path.relpath(target, link.parent)
+        if link.is_symlink() and os.readlink(link) == text:
+            continue
+        if link.is_dir() and not link.is_symlink():
+            shutil.rmtree(link)
+        link.unlink(missing_ok=True)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""check_locks.py [ROOT]: all that npm and pip install is pinned with its hash, and no lock
+says where it comes from."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+NOT_OURS = {".git", "build", "dist", "node_modules"}
+WITHOUT_HASH = {"torch"}  # tools/requirements/torch.txt says why
+# Of pip's options: no source packages, and the file whose versions are followed.
+OPTION = re.compile(r"--only-binary :all:|-c \w+\.txt")
+HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}(?=\s|$)")
+
+NPM_ADVICE = """\
+npm compares a download with its hash only where the lock has one, and was seen to lose them;
+an address is that of one machine's registry. Take the lock back (git checkout), remove
+node_modules beside it, and say `npm install --package-lock-only NAME@VERSION` there."""
+PIP_ADVICE = """\
+pip takes nothing without its hash here, and asks the index that it is set up for. `make locks`
+makes tools/requirements/*.txt anew of the .in files, hashes included, and keeps their versions;
+web/lite/packages.txt is written by hand (`pip hash FILE`)."""
+
+
+def npm_complaints(lock: Path) -> Iterator[str]:
+    packages: dict[str, dict[str, Any]] = json.loads(lock.read_text())["packages"]
+    for name, entry in packages.items():
+        # What is here already, or inside another package's file, has no hash of its own.
+        if not name or entry.get("link") or entry.get("inBundle"):
+            continue
+        if not str(entry.get("integrity", "")).startswith("sha512-"):
+            yield f"{name} has no integrity (sha512)"
+        # Whom to fund is no place to download from.
+        rest = {key: value for key, value in entry.items() if key != "funding"}
+        if "resolved" in rest or "://" in json.dumps(rest):
+            yield f"{name} has an address"
+
+
+def lines_of(requirements: Path) -> list[str]:
+    """Requirements and options, a line each, without comments."""
+    text = requirements.read_text().replace("\\\n", " ")
+    lines = [re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines()]
+    return [line for line in lines if line]
+
+
+def parsed(requirement: str) -> Requirement:
+    return Requirement(requirement.partition("--hash=")[0])
+
+
+def pip_complaints(requirements: Path) -> Iterator[str]:
+    if "://" in requirements.read_text():  # comments, too
+        yield "an address"
+    for line in lines_of(requirements):
+        if line.startswith("-"):
+            if not OPTION.fullmatch(line):
+                yield f"the option {line.split()[0]}"
+        elif requirements.suffix == ".txt":
+            name = parsed(line).name
+            if name not in WITHOUT_HASH and not HASH.search(line):
+                yield f"{name} has no hash"
+
+
+def pins(requirements: Path) -> dict[str, str]:
+    """What is said of each package's version: "==1.2", or nothing."""
+    lines = [line for line in lines_of(requirements) if not line.startswith("-")]
+    return {
+        canonicalize_name(wanted.name): str(wanted.specifier)
+        for wanted in map(parsed, lines)
+    }
+
+
+def stale_complaints(source: Path) -> Iterator[str]:
+    """Where an .in file has changed since its .txt file was made."""
+    made = pins(source.with_suffix(".txt"))
+    for name, version in pins(source).items():
+        if name not in made or version not in ("", made[name]):
+            yield f"{name}{version} of {source.name} is not in it"
+
+
+def all_complaints(root: Path) -> tuple[list[str], list[str]]:
+    """About npm's locks, and about pip's requirements."""
+
+    def told(file: Path, complaints: Iterator[str]) -> list[str]:
+        return [f"{file.relative_to(root)}: {it}" for it in complaints]
+
+    npm, pip = [], []
+    for folder, below, files in root.walk():
+        below[:] = sorted(set(below) - NOT_OURS)
+        if "package-lock.json" in files:
+            lock = folder / "package-lock.json"
+            npm += told(lock, npm_complaints(lock))
+    requirements = sorted((root / "tools" / "requirements").iterdir())
+    for file in [*requirements, root / "web" / "lite" / "packages.txt"]:
+        pip += told(file, pip_complaints(file))
+        if file.suffix == ".in":
+            pip += told(file.with_suffix(".txt"), stale_complaints(file))
+    return npm, pip
+
+
+def main() -> None:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
+    npm, pip = all_complaints(root)
+    if npm or pip:
+        advice = [NPM_ADVICE] * bool(npm) + [PIP_ADVICE] * bool(pip)
+        sys.exit("\n".join([*npm, *pip, *advice]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""check_sizes.py: what a user downloads, against its budgets; writes build/sizes.json.
+
+A budget is an alarm, not a wall: it exists so that a jump is noticed. What grows for a
+good reason raises its budget here, with a line in CHANGELOG.md that says why.
+"""
+
+import gzip
+import json
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "js" / "src"
+KIB = 1024
+BUDGETS = {
+    "core_wasm_gzip": 35
+    * KIB,  # 7 of them for Arrow, with its extension types and requests
+    "wheel": 245 * KIB,  # 25 of them for files, 50 for dlpack_web.onnxruntime
+    # dlpack-web/core and dlpack-web/exchange, without WebGPU; 1 of them for messages
+    # to those who take a tensor for an array, and what take() checks since version 1.1
+    "core_js_gzip": 14 * KIB,
+    "js_gzip": 36 * KIB,  # what importing dlpack-web loads at once
+    "late_js_gzip": 14 * KIB,  # what connect() and webgpu load when they need it
+    "open_gzip": 18
+    * KIB,  # dlpack-web/open beside dlpack-web, with what it loads late; 3 for HTTP
+    # dlpack-web/conformance, of which tests load what is for their side; 1 of the
+    # producers' for what errors and aborts leave behind
+    "conformance_producers_gzip": 11 * KIB,
+    "conformance_consumers_gzip": 10 * KIB,
+}
+# In so many files: each is compressed alone, which costs about a KiB. Bundlers make one of the
+# modules that the same entry points import, so late ones import all that is there already.
+FILES_AT_ONCE = 4
+ADAPTER_BUDGET = 4 * KIB + 256  # beside dlpack-web, with what adapters share
+LARGER = {
+    "arrow": 5 * KIB,  # its memory is read, and its validity, kind by kind
+    # What sessions do on the device is watched, call by call.
+    "ort": 6 * KIB + 768,
+    "transformers": 6 * KIB + 768,
+}
+SHARED = {"all", "common", "devices", "faults", "ortruns", "watched"}
+APART = ("adapters/all.ts", "open/index.ts", "open/gpu.ts")
+CONTENTS = {".py", ".pyi", ".typed", ".js", ".so"}  # the package's part of the wheel
+
+
+def bundle_sizes(main: Path, *more: Path) -> tuple[int, int, int]:
+    """Bytes, gzipped, of entry points with all that they import, minified as ES modules:
+    what is loaded at once, and what `import()` loads when it is needed, but for the
+    adapters and files, which have budgets of their own; and the number of files loaded at once.
+    With `more`: what the last of these loads at once beside the others, which are loaded already."""
+    entries = [str(main), *map(str, more)]
+    apart = tuple(name for name in APART if not entries[-1].endswith(name))
+    esbuild = ROOT / "node_modules" / ".bin" / "esbuild"
+    with tempfile.TemporaryDirectory() as folder:
+        meta = Path(folder) / "meta.json"
+        command = [str(esbuild), *entries, "--bundle", "--minify", "--splitting"]
+        command += ["--format=esm", "--target=es2022", "--log-level=warning"]
+        command += [f"--outdir={folder}", f"--outbase={SOURCE}"]
+        command += [f"--metafile={meta}"]
+        subprocess.run(command, check=True, cwd=folder)
+        files: dict[str, Any] = json.loads(meta.read_text())["outputs"]
+        sizes = {
+            name: len(gzip.compress((Path(folder) / name).read_bytes(), 9, mtime=0))
+            for name, facts in files.items()
+            if not facts.get("entryPoint", "").endswith(apart)
+        }
+
+    def loaded(entry: Path) -> set[str]:
+        at_once = {str(entry.relative_to(SOURCE).with_suffix(".js"))}
+        while True:
+            found = {
+                reference["path"]
+                for name in at_once
+                for reference in files[name]["imports"]
+                if reference["kind"] != "dynamic-import"
+            }
+            if found <= at_once:
+                return at_once
+            at_once |= found
+
+    *before, last = main, *more
+    at_once = loaded(last) - set().union(*map(loaded, before))
+    size = sum(sizes[name] for name in at_once)
+    return size, sum(sizes.values()) - size, len(at_once)
+
+
+def core_bytes(wheel: Path) -> bytes:
+    """The side module; exits if the wheel holds what it should not."""
+    with zipfile.ZipFile(wheel) as archive:
+        package = [i for i in archive.infolist() if ".dist-info/" not in i.filename]
+        strange = [
+            i.filename for i in package if Path(i.filename).suffix not in CONTENTS
+        ]
+        (core, *more) = [i for i in package if i.filename.endswith(".so")]
+        if strange or more:
+            sys.exit(f"{wheel.name} holds what does not belong there: {strange + more}")
+        return archive.read(core)
+
+
+def main() -> None:
+    dist = ROOT / "dist"
+    wheel = dist / json.loads((dist / "wheel.json").read_text())["file"]
+    core = core_bytes(wheel)
+    at_once, late, files_at_once = bundle_sizes(SOURCE / "index.ts")
+    folder = SOURCE / "adapters"
+    exchange = SOURCE / "exchange" / "index.ts"
+    core_js = bundle_sizes(SOURCE / "core" / "index.ts")[0]
+    exchange_beside = bundle_sizes(SOURCE / "core" / "index.ts", exchange)[0]
+    adapters = sorted(file for file in folder.glob("*.ts") if file.stem not in SHARED)
+    files = SOURCE / "open" / "index.ts"
+    open_js = bundle_sizes(SOURCE / "index.ts", files)[0]
+    to_gpu = bundle_sizes(SOURCE / "index.ts", files, files.with_name("gpu.ts"))[0]
+    sizes: dict[str, Any] = {
+        "core_wasm": len(core),
+        "core_wasm_gzip": len(gzip.compress(core, 9, mtime=0)),
+        "wheel": wheel.stat().st_size,
+        "core_js_gzip": core_js + exchange_beside,
+        "js_gzip": at_once,
+        "late_js_gzip": late,
+        "open_gzip": open_js + to_gpu,
+        **{
+            f"conformance_{side}_gzip": bundle_sizes(
+                SOURCE / "conformance" / f"{side}.ts"
+            )[0]
+            for side in ("producers", "consumers")
+        },
+        "adapters_gzip": {
+            adapter.stem: bundle_sizes(SOURCE / "index.ts", adapter)[0]
+            for adapter in adapters
+        },
+    }
+    (ROOT / "build" / "sizes.json").write_text(json.dumps(sizes, indent=2) + "\n")
+
+    rows = [(name, sizes[name], budget) for name, budget in BUDGETS.items()]
+    rows += [
+        (f"adapter {name}", size, LARGER.get(name, ADAPTER_BUDGET))
+        for name, size in sizes["adapters_gzip"].items()
+    ]
+    for name, size, budget in rows:
+        print(f"{name:26} {size:7,} of {budget:7,} bytes, {size / budget:4.0%} used")
+    if files_at_once > FILES_AT_ONCE:
+        sys.exit(
+            f"importing dlpack-web loads {files_at_once} files of a bundle, {FILES_AT_ONCE} before: "
+            "find the module that one late entry point imports and another does not (see late.ts)"
+        )
+    if over := [name for name, size, budget in rows if size > budget]:
+        sys.exit(
+            f"over budget: {', '.join(over)}. Find out what grew (build/sizes.json has the "
+            "figures of the last run). If it is worth its bytes, raise the budget in "
+            "tools/check_sizes.py and say why in CHANGELOG.md; do not golf code to fit"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+# What is compiled, packed and laid out; pages and the server.
+
+.PHONY: js site
+
+native: $(NATIVE)
+
+asan: $(ASAN)
+
+# Warnings are errors here, not in pyproject.toml: a user's newer compiler may have more.
+$(NATIVE): $(C_FILES) pyproject.toml $(VENV)
+	@tools/need.sh cc
+	echo "[build] native extension"
+	CFLAGS=-Werror $(PYTHON_BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --no-deps --no-build-isolation --editable . >build/native.log 2>&1 \
+	  || { cat build/native.log; exit 1; }
+	touch $@
+
+$(ASAN): $(C_FILES) $(PY_FILES) pyproject.toml $(VENV) $(TOOLCHAIN)/build_asan.py
+	@echo "[build] native extension with sanitizers"
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/build_asan.py build/asan
+
+$(FAULTS): $(C_FILES) $(PY_FILES) pyproject.toml $(VENV) $(TOOLCHAIN)/build_asan.py tests/fuzz/faults.c
+	@echo "[build] native extension with sanitizers and memory that runs out"
+	$(PYTHON_BIN)/python $(TOOLCHAIN)/build_asan.py build/faults --faults
+
+$(FUZZ)/core%: $(C_FILES) $(FUZZ_FILES) $(TOOLCHAIN)/build_fuzzer.sh
+	@tools/need.sh clang libfuzzer$*
+	echo "[build] fuzzer of the C core, $* bits"
+	$(TOOLCHAIN)/build_fuzzer.sh $* $@
+
+$(FUZZ)/hostile.so: tests/fuzz/hostile.c $(VENV)
+	@mkdir -p $(FUZZ)
+	include=$$($(PYTHON_BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
+	gcc -shared -fPIC -O1 -g -Wall -Wextra -Wconversion -Werror -Iwasm -I"$$include" $< -o $@
+
+wheel: $(WHEEL)
+
+$(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml README.md LICENSE \
+  build/xbuildenv/.done $(TOOLCHAIN)/build_wheel.sh
+	@tools/need.sh emcc
+	$(TOOLCHAIN)/build_wheel.sh build/venv build/xbuildenv dist
+
+# A module without Python, which shares tensors by the exchange protocol alone.
+$(EXAMPLE): $(EXAMPLE_FILES) wasm/dlpack.h
+	@tools/need.sh emcc
+	echo "[build] example module in C"
+	mkdir -p $(@D)
+	PATH=$$PATH$${EMSDK:+:$$EMSDK/upstream/emscripten} emcc $(filter %.c,$^) -o $@ \
+	  -Iwasm -std=c11 -O2 -Wall -Wextra -Wconversion -Werror --no-entry -sSTANDALONE_WASM \
+	  -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=8MB -sMAXIMUM_MEMORY=64MB \
+	  -sERROR_ON_UNDEFINED_SYMBOLS=0 -sWARN_ON_UNDEFINED_SYMBOLS=0 # let_go is imported
+
+$(BRIDGE): $(TS_FILES) $(NPM)
+	@echo "[build] JavaScript for the wheel"
+	$(NODE_BIN)/esbuild js/src/pyodide/seam.ts --bundle --minify --format=iife \
+	  --global-name=__dlpackWeb --target=es2022 --log-level=warning --outfile=$@
+
+js: $(JS)
+$(JS): $(TS_FILES) tsconfig.json $(NPM)
+	@echo "[build] JavaScript"
+	rm -rf js/dist
+	$(NODE_BIN)/tsc --project .
+
+# Always laid out again: it is all links, made in an instant.
+site: $(JS) $(WHEEL) $(NUMPY)
+	@$(PYTHON_BIN)/python tools/build_site.py
+
+package: $(JS) $(WHEEL)
+	npm pack --silent --pack-destination dist
+
+lite: $(LITE)
+
+$(LITE): build/lite/venv/.done $(wildcard web/lite/* web/lite/notebooks/*) $(WHEEL) $(NEEDS_chain) | site
+	@$(PYTHON_BIN)/python tools/fetch_packages.py node_modules/pyodide \
+	  build/lite/packages $(LITE_PACKAGES)
+	build/lite/venv/bin/python web/lite/build.py
+	touch $@
+
+docs: $(DOCS) $(NATIVE) site
+	@build/docs/venv/bin/python web/docs/_tools/build.py
+
+demo: $(NEEDS_$(PAGE)) site chromium
+	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
+
+serve: $(LITE) $(NEEDS_arrow) docs
+	@$(PYTHON_BIN)/python web/serve.py --port 8000 $(if $(OUTSIDE),--outside)
+
+clean:
+	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE)

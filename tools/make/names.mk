@@ -1,0 +1,64 @@
+# What several parts name: programs, files whose presence says that a step is done, lists of sources.
+
+TOOLCHAIN := wasm/toolchain
+PYTHON_BIN := build/venv/bin
+NODE_BIN := node_modules/.bin
+# Runs a suite, and prints its time and its peak of memory.
+SUITE = $(PYTHON_BIN)/python tools/measure.py $@
+MAKE_VENV := $(addprefix tools/,make_venv.sh find_python.sh)
+NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+# Files whose presence says that a step is done.
+VENV := build/venv/.done
+NPM := node_modules/.done
+PYODIDES := pyodide pyodide-0.29
+NUMPY := build/numpy/.done
+OLD_NUMPYS := 1.26 2.0
+NATIVE := py/dlpack_web/_core.abi3.so
+ASAN := build/asan/dlpack_web/_core.abi3.so
+FAULTS := build/faults/dlpack_web/_core.abi3.so
+FUZZ := build/fuzz
+# Where the compiler makes 32-bit code that this machine runs.
+FUZZERS := $(FUZZ)/core64 $(if $(filter x86_64,$(shell uname -m)),$(FUZZ)/core32)
+BRIDGE := py/dlpack_web/_bridge.js
+WHEEL := dist/wheel.json
+LIBRARIES := build/libraries/.done
+PATCHED := build/patched/.done
+RUNTIMES := build/runtimes/.done
+DAWN := build/dawn/.done
+KIT := build/dlpack-web-gpu-kit.tar.xz
+MODEL := build/model/.done
+MEASUREMENTS := build/measurements/.done
+PYPI_WHEELS := build/wheels/.done
+MODELS := build/models/.done
+NODES := build/nodes/index.json
+OLDER := build/older/.done
+MORE_PYODIDES := build/pyodides/.done
+LITE := build/lite/.done
+MUTANTS := build/mutants/venv/.done
+ARRAYS := build/arrays/.done
+DOCS := build/docs/venv/.done build/docs/typedoc/.done
+EXAMPLE := build/example/example.wasm
+# What single pages need besides the site.
+NEEDS_chain := $(LIBRARIES) $(MODEL)
+NEEDS_arrow := $(LIBRARIES) $(MEASUREMENTS)
+NEEDS_live := $(LIBRARIES) $(MODEL)
+NEEDS_onnxruntime := $(LIBRARIES) $(MODEL)
+NEEDS_lite := $(LITE)
+NEEDS_notebook := $(LITE)
+NEEDS_pyscript.eval := $(LITE)
+NEEDS_pyscript_worker.eval := $(LITE)
+# What the notebooks of JupyterLite import, of Pyodide's own packages.
+LITE_PACKAGES := numpy matplotlib pillow kiwisolver contourpy fonttools cycler pyparsing \
+  python-dateutil pytz six packaging micropip
+# The libraries that test-lite calls with Tensors, beside those of $(PYPI_WHEELS); NumPy is in the site.
+ARRAY_PACKAGES := $(filter-out numpy micropip,$(LITE_PACKAGES)) pandas scipy scikit-learn joblib \
+  threadpoolctl
+JS := js/dist/index.js
+
+C_FILES := $(wildcard wasm/*.c wasm/*.h)
+EXAMPLE_FILES := $(wildcard wasm/example/*.c wasm/example/*.h)
+FUZZ_FILES := $(wildcard tests/fuzz/core/*.c tests/fuzz/core/*.h)
+C_TESTS := $(wildcard tests/native/*.c tests/fuzz/*.c wasm/toolchain/windows/*.h) $(FUZZ_FILES) $(EXAMPLE_FILES)
+PY_FILES := $(filter-out $(NATIVE) $(BRIDGE),$(wildcard py/dlpack_web/*.*))
+TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
+JS_TESTS = $(shell find tests/js -name '*.test.mjs')

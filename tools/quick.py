@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""quick.py [ROOM...]: run the tests of the rooms that changed since main, in under a minute.
+
+A room is a set of sources and the tests that look at them first. Everything else is for `make test`.
+Without names, the rooms are those of the files that git says changed; tests that changed run, too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Room:
+    """Patterns of sources, in which * matches / too, and tests: files, or pytest's
+    FILE::NAME."""
+
+    def __init__(self, sources: str, tests: str) -> None:
+        self.sources, self.tests = sources.split(), tests.split()
+
+    def has(self, path: str) -> bool:
+        return any(fnmatchcase(path, pattern) for pattern in self.sources)
+
+
+ROOMS = {
+    "memory": Room(
+        "wasm/dtype.? wasm/layout.? wasm/vectors.h wasm/runs.? wasm/tiles.? wasm/pack.? "
+        "wasm/convert.? wasm/upload.?",
+        "tests/native/test_layout.py tests/native/test_pack.py tests/native/test_convert.py "
+        "tests/native/test_dtypes.py tests/native/test_views.py tests/native/test_buffers.py "
+        "tests/native/test_bridge.py",
+    ),
+    "exchange-c": Room(
+        "wasm/dlpack.h wasm/tensor.? wasm/handles.? wasm/capsule.h wasm/errors.? "
+        "wasm/import.? wasm/export.? wasm/ndarray.? wasm/object.? wasm/module.c "
+        "wasm/bridge.? wasm/desktop.?",
+        "tests/native/test_conformance_*.py tests/native/test_lifetime.py "
+        "tests/native/test_ndarray.py tests/native/test_arrays.py tests/native/test_bridge.py "
+        "tests/native/test_buffers.py tests/native/test_consumer.py tests/native/test_cycles.py "
+        "tests/native/test_legacy.py tests/native/test_wait.py tests/native/test_messages.py "
+        "tests/native/test_reentrance_arrays.py tests/native/test_desktop_calls.py",
+    ),
+    "arrow": Room(
+        "wasm/arrow*.? py/dlpack_web/_arrow.py py/dlpack_web/_pyarrow.py",
+        "tests/native/test_arrow.py tests/native/test_arrow_bits.py "
+        "tests/native/test_reentrance_arrow.py",
+    ),
+    "example": Room("wasm/example/*", "tests/js/c_module.test.mjs"),
+    "tensor": Room(
+        "py/dlpack_web/__init__.py py/dlpack_web/_core.pyi py/dlpack_web/py.typed "
+        "py/dlpack_web/_tensor.py py/dlpack_web/_views.py py/dlpack_web/_arrays.py "
+        "py/dlpack_web/_dtype.py py/dlpack_web/_device.py py/dlpack_web/_show.py "
+        "py/dlpack_web/_hints.py py/dlpack_web/_explain.py py/dlpack_web/_words.py "
+        "py/dlpack_web/_inspect.py py/dlpack_web/_calls.py py/dlpack_web/_home.py",
+        "tests/native/test_arrays.py tests/native/test_as_an_array.py "
+        "tests/native/test_attributes.py tests/native/test_devices.py "
+        "tests/native/test_docstrings.py tests/native/test_dtypes.py "
+        "tests/native/test_inspect.py tests/native/test_messages.py "
+        "tests/native/test_show.py tests/native/test_views.py",
+    ),
+    "files": Room(
+        "py/dlpack_web/_file_*.py py/dlpack_web/_open.py py/dlpack_web/_save.py",
+        "tests/native/test_files.py tests/native/test_reentrance_files.py",
+    ),
+    "desktop": Room(
+        "py/dlpack_web/_desktop*.py py/dlpack_web/_wgpu.py py/dlpack_web/_dawn.py "
+        "py/dlpack_web/_webgpu.py py/dlpack_web/webgpu.py py/dlpack_web/_wgsl.py",
+        "tests/native/test_desktop_calls.py tests/desktop/test_fault_bytes.py "
+        "tests/desktop/test_gpu_cases.py tests/desktop/test_gpu_faults.py "
+        "tests/desktop/test_gpu_kernels.py tests/desktop/test_wgsl.py",
+    ),
+    "core": Room(
+        "js/src/index.ts js/src/core/*",
+        "tests/js/arraylike.test.mjs tests/js/copies.test.mjs tests/js/dtype.test.mjs "
+        "tests/js/hostile.test.mjs tests/js/leaks.test.mjs tests/js/memory.test.mjs "
+        "tests/js/surface.test.mjs tests/js/tensor.test.mjs tests/js/views.test.mjs "
+        "tests/js/write.test.mjs tests/js/wrong_lines.test.mjs",
+    ),
+    "exchange": Room(
+        "js/src/exchange/*",
+        "tests/js/exchange.test.mjs tests/js/exchange_faults.test.mjs "
+        "tests/js/hostile.test.mjs tests/js/surface.test.mjs tests/js/conformance.test.mjs",
+    ),
+    "conformance": Room(
+        "js/src/conformance/*",
+        "tests/js/conformance.test.mjs tests/js/conformance_cli.test.mjs "
+        "tests/js/c_module.test.mjs",
+    ),
+    "webgpu": Room(
+        "js/src/webgpu/*",
+        "tests/js/features.test.mjs tests/js/gpu.test.mjs tests/js/record.test.mjs "
+        "tests/js/transfer.test.mjs tests/js/wgsl.test.mjs tests/js/surface.test.mjs "
+        "tests/js/webgpu.test.mjs",
+    ),
+    "adapters": Room(
+        "js/src/adapters/*",
+        "tests/js/adapters.test.mjs tests/js/arrow.test.mjs tests/js/arrow_nulls.test.mjs "
+        "tests/js/ndarray.test.mjs tests/js/opencv.test.mjs tests/js/surface.test.mjs "
+        "tests/tools/test_places.py",
+    ),
+    "open": Room(
+        "js/src/open/*",
+        "tests/js/files.test.mjs tests/js/file_ranges.test.mjs "
+        "tests/js/file_reentrance.test.mjs tests/js/surface.test.mjs",
+    ),
+    "pyodide": Room(
+        "js/src/pyodide/* py/dlpack_web/_browser.py py/dlpack_web/_adapter.py",
+        "tests/js/pyodide.test.mjs tests/js/wheel.test.mjs",
+    ),
+    "onnxruntime": Room(
+        "js/src/onnxruntime/* py/dlpack_web/onnxruntime.py py/dlpack_web/_onnxruntime_*.py",
+        "tests/browser/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_cases.py] "
+        "tests/browser/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_values.py]",
+    ),
+    "foreign": Room(
+        "tests/foreign/onnxruntime/* tests/foreign/runner/* tests/foreign/RESULTS.md tests/foreign/different.toml",
+        "tests/tools/test_foreign.py",
+    ),
+    "foreign-arrays": Room(
+        "tests/foreign/arrays/* tests/foreign/ARRAYS.md",
+        "tests/tools/test_array_programs.py tests/desktop/test_array_programs.py",
+    ),
+    "documentation": Room(
+        "web/docs/* *.md",
+        "tests/docs/test_blocks.py::test_what_is_only_shown_is_python "
+        "tests/docs/test_blocks.py::test_typescript_compiles "
+        "tests/docs/test_names.py::test_names_in_texts_are_in_the_module "
+        "tests/docs/test_names.py::test_messages_of_the_index_of_errors_are_in_the_sources "
+        "tests/tools/test_tasks.py tests/tools/test_places.py "
+        "tests/tools/test_architecture.py",
+    ),
+    "tools": Room(
+        "tools/* wasm/toolchain/* Makefile package*.json web/serve.py web/browser.py",
+        "tests/tools/*.py",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """How the tests of a folder run; needs: tasks of make."""
+
+    folders: tuple[str, ...]
+    needs: str
+    command: tuple[str, ...]
+    path: str = ""  # PYTHONPATH
+
+
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+VENV, DESKTOP = "build/venv/bin/python", "build/desktop/bin/python"
+SUITES = (
+    Suite(("tests/native/", "tests/tools/"), "native", (VENV, *PYTEST)),
+    Suite(("tests/js/",), "js", ("node", "--test", "--test-reporter=dot")),
+    Suite(("tests/desktop/",), "native build/desktop/.done", (DESKTOP, *PYTEST), "py"),
+    Suite(("tests/docs/",), "js", (VENV, *PYTEST)),
+    Suite(("tests/browser/",), "site", (VENV, *PYTEST)),
+)
+# Whose helpers, when they change, have the tests run that name them.
+SHARING = ("tests/native/", "tests/tools/", "tests/js/", "tests/desktop/")
+# Tests of Node's that load the wheel.
+OF_THE_WHEEL = {"tests/js/pyodide.test.mjs", "tests/js/wheel.test.mjs"}
+
+
+def git(*arguments: str) -> list[str]:
+    """The lines that git answers; none where it fails."""
+    done = subprocess.run(
+        ["git", *arguments], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def base() -> str:
+    """The commit of main that the work began at."""
+    for branch in ("main", "origin/main"):
+        if found := git("merge-base", "HEAD", branch):
+            return found[0]
+    return "HEAD"
+
+
+def changed() -> list[str]:
+    """Paths that differ from main, or are new."""
+    new = git("ls-files", "--others", "--exclude-standard")
+    return sorted({*git("diff", "--name-only", base()), *new})
+
+
+def rooms_of(path: str) -> list[str]:
+    return [name for name, room in ROOMS.items() if room.has(path)]
+
+
+def is_test(path: str) -> bool:
+    """Whether it is a file of tests that runs here."""
+    name = Path(path).name
+    ours = path.startswith(
+        tuple(folder for suite in SUITES for folder in suite.folders)
+    )
+    return ours and (fnmatchcase(name, "test_*.py") or name.endswith(".test.mjs"))
+
+
+def files(tests: Iterable[str]) -> Iterator[str]:
+    """The tests, with patterns of files as the files that there are."""
+    for test in tests:
+        name, mark, rest = test.partition("::")
+        found = [path.relative_to(ROOT).as_posix() for path in ROOT.glob(name)]
+        yield from (f"{path}{mark}{rest}" for path in sorted(found))
+
+
+def users_of(path: str) -> list[str]:
+    """Of what tests share, those of suites that need no browser that name it."""
+    word = re.compile(rf"\b{re.escape(Path(path).stem)}\b")
+    return [
+        test
+        for folder in SHARING
+        for test in files([f"{folder}test_*.py", f"{folder}*.test.mjs"])
+        if word.search((ROOT / test).read_text("utf-8"))
+    ]
+
+
+def choose(paths: Iterable[str]) -> tuple[dict[str, list[str]], list[str], list[str]]:
+    """Rooms with what of them changed, tests that changed, and what has no room."""
+    rooms: dict[str, list[str]] = {}
+    tests, left = [], []
+    for path in paths:
+        names = rooms_of(path)
+        for name in names:
+            rooms.setdefault(name, []).append(path)
+        if is_test(path):  # unless it is gone
+            tests += [path] if (ROOT / path).is_file() else []
+        elif path.startswith("tests/") and (users := users_of(path)):
+            tests += users
+        elif not names:
+            left.append(path)
+    return rooms, tests, left
+
+
+def run(suite: Suite, tests: list[str]) -> bool:
+    """Whether they pass."""
+    needs = "site" if OF_THE_WHEEL & {*tests} else suite.needs
+    make = ["make", "--no-print-directory", "--silent", *needs.split()]
+    if subprocess.run(make, cwd=ROOT, check=False).returncode:
+        return False
+    environment = os.environ | ({"PYTHONPATH": suite.path} if suite.path else {})
+    begun = time.monotonic()
+    command = [*suite.command, *tests]
+    failed = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    took = time.monotonic() - begun
+    print(f"[quick] {len(tests)} of {suite.folders[0]}: {took:.0f} s", flush=True)
+    return not failed
+
+
+def main(names: list[str]) -> int:
+    begun = time.monotonic()
+    if unknown := {*names} - {*ROOMS}:
+        sys.exit(f"no room {', '.join(unknown)}: there are {', '.join(ROOMS)}")
+    rooms, tests, left = choose([] if names else changed())
+    rooms |= {name: ["asked for"] for name in names}
+    for name, why in rooms.items():
+        print(f"[quick] {name}: {', '.join(why)}")
+    if tests:
+        print(f"[quick] tests that changed, or use what did: {', '.join(tests)}")
+    if left:
+        print(f"[quick] without a room: {', '.join(left)}")
+    chosen = list(
+        dict.fromkeys([*tests, *files(t for n in rooms for t in ROOMS[n].tests)])
+    )
+    print(f"[quick] {len(chosen)} of tests; all others are for `make test`", flush=True)
+    passed = [
+        run(suite, found)
+        for suite in SUITES
+        if (found := [test for test in chosen if test.startswith(suite.folders)])
+    ]
+    outcome = "passed" if all(passed) else "FAILED"
+    print(f"[quick] {outcome} in {time.monotonic() - begun:.0f} s")
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,315 @@
+"""What is published, and whether anyone can make the same.
+
+release.py versions [--tag v1.2.3]   the version is one, wherever it stands
+release.py address ADDRESS           where the project is at home, from now on
+release.py build OUT                 all files of a release into OUT, from `make package`'s
+release.py compare A B               both folders hold the same bytes
+release.py install OUT               what is in OUT installs where nothing else is, and works
+
+Workflows call nothing but these, through make.
+"""
+
+import argparse
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SMOKE = Path(__file__).with_name("smoke.py")
+WINDOWS = ROOT / "wasm" / "toolchain" / "windows.py"
+SUMS, SBOM = "SHA256SUMS", "sbom.cdx.json"
+# Of files in archives: whoever builds them, and whenever, gets the same bytes.
+# Of the project, as long as it is settled nowhere: this one is nobody's (RFC 2606).
+UNSETTLED = "https://example.org/dlpack-web"
+LONG_AGO = 315532800  # 1980-01-01, the oldest date that zip files can hold
+
+
+class ReleaseError(Exception):
+    """What keeps this from being a release."""
+
+
+# --- versions -----------------------------------------------------------------------------
+
+
+def versions(root: Path) -> dict[str, str]:
+    """The version by each place that has it."""
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    package = json.loads((root / "package.json").read_text())
+    lock = json.loads((root / "package-lock.json").read_text())
+    module = (root / "py/dlpack_web/__init__.py").read_text()
+    citation = (root / "CITATION.cff").read_text()
+    found = re.search(r'^__version__ = "(.+)"$', module, re.MULTILINE)
+    return {
+        "pyproject.toml": project["version"],
+        "package.json": package["version"],
+        "package-lock.json": lock["packages"][""]["version"],
+        "dlpack_web.__version__": found[1] if found else "none",
+        "CITATION.cff": "".join(re.findall(r"(?m)^version: (.+)$", citation)),
+    }
+
+
+def check_versions(root: Path, tag: str | None = None) -> str:
+    """The one version; with a tag, what a release of it needs."""
+    found = versions(root)
+    version = found["pyproject.toml"]
+    if set(found.values()) != {version}:
+        told = ", ".join(f"{place} says {number}" for place, number in found.items())
+        raise ReleaseError(f"the versions differ: {told}")
+    sections = re.findall(
+        r"^## (.+)$", (root / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+    if tag is None:
+        if not sections or sections[0].split()[0] not in ("Unreleased", version):
+            raise ReleaseError(
+                f"CHANGELOG.md begins with neither Unreleased nor {version}: {sections[:1]}"
+            )
+        return version
+    if tag != f"v{version}":
+        raise ReleaseError(f"the tag {tag} is not v{version}, which the files say")
+    dated = rf"{re.escape(version)} \(\d{{4}}-\d{{2}}-\d{{2}}\)"
+    if not sections or not re.fullmatch(dated, sections[0]):
+        raise ReleaseError(
+            f"CHANGELOG.md must begin with '## {version} (YYYY-MM-DD)', not with "
+            f"'## {sections[0] if sections else ''}'"
+        )
+    if address(root) == UNSETTLED:
+        raise ReleaseError(f"{UNSETTLED} is nobody's: make address ADDRESS=… first")
+    return version
+
+
+def address(root: Path) -> str:
+    """Where the project is at home, by the one place that is asked."""
+    urls = tomllib.loads((root / "pyproject.toml").read_text())["project"]["urls"]
+    return str(urls["Homepage"])
+
+
+def move(new: str) -> None:
+    """Writes another address into every file that has the one of now."""
+    old = address(ROOT)
+    if not re.fullmatch(r"https://[\w.-]+(/[\w.-]+)+(?<!\.git)", new):
+        raise ReleaseError(f"{new} is no address like {old}")
+    for name in run("git", "grep", "-lIF", old).split():
+        if name != "tools/release.py":  # which knows that nobody's
+            file = ROOT / name
+            file.write_text(file.read_text().replace(old, new))
+            print(name)
+
+
+# --- building -----------------------------------------------------------------------------
+
+
+def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
+        raise ReleaseError(f"{' '.join(map(str, command))} failed:\n{tail}")
+    return done.stdout
+
+
+def build(out: Path) -> None:
+    """sdist, the wheels for Pyodide, this machine and Windows, the npm package, an SBOM, sums."""
+    version = check_versions(ROOT)
+    changed = run("git", "status", "--porcelain").strip()
+    if changed:
+        raise ReleaseError(
+            f"a release is what was committed, and not yet is:\n{changed}"
+        )
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    dist = ROOT / "dist"
+    wheel = json.loads((dist / "wheel.json").read_text())["file"]
+    for name in (wheel, f"dlpack-web-{version}.tgz"):
+        shutil.copyfile(dist / name, out / name)
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        source = build_sdist(work)
+        normalise(source, out / source.name)
+        run(
+            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"),
+            *("--no-build-isolation", "--wheel-dir", work / "wheels"),
+            out / source.name,
+            SOURCE_DATE_EPOCH=str(LONG_AGO),
+            CFLAGS="-g0",  # the folder is another each time
+        )
+        (native,) = (work / "wheels").iterdir()
+        shutil.copyfile(native, out / native.name)
+        run(ROOT / "build/windows/bin/python", WINDOWS, native, out)
+    (out / SBOM).write_text(json.dumps(sbom(), indent=2, sort_keys=True) + "\n")
+    sums = [f"{sha256(file)}  {file.name}" for file in sorted(out.iterdir())]
+    (out / SUMS).write_text("\n".join(sums) + "\n")
+
+
+def build_sdist(work: Path) -> Path:
+    """Of tracked files alone: what lies about in this folder does not get into it."""
+    tree = work / "tree"
+    for name in run("git", "ls-files", "-z").split("\0"):
+        if name and not (ROOT / name).is_symlink():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, tree / name)
+    # JavaScript for the wheel is built, and part of what a wheel is built from.
+    bridge = "py/dlpack_web/_bridge.js"
+    shutil.copyfile(ROOT / bridge, tree / bridge)
+    run(
+        *(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir"),
+        *(work / "sdist", tree),
+    )
+    (made,) = (work / "sdist").iterdir()
+    return made
+
+
+def normalise(source: Path, target: Path) -> None:
+    """The same files in a tar that says nothing of when, where and by whom."""
+
+    def anybody(info: tarfile.TarInfo) -> tarfile.TarInfo:
+        info.mtime, info.uid, info.gid, info.uname, info.gname = LONG_AGO, 0, 0, "", ""
+        info.mode = 0o755 if info.isdir() else 0o644
+        info.pax_headers = {}
+        return info
+
+    with (
+        tarfile.open(source) as given,
+        target.open("wb") as raw,
+        gzip.GzipFile("", "wb", 9, raw, mtime=LONG_AGO) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as made,
+    ):
+        for info in sorted(given.getmembers(), key=lambda info: info.name):
+            content = given.extractfile(info) if info.isfile() else None
+            made.addfile(anybody(info), content)
+
+
+def sbom() -> dict[str, object]:
+    """CycloneDX: npm's, which has all that the packages need to run, without what it says of
+    when, where and with what it was made."""
+    made = json.loads(
+        run(
+            *("npm", "sbom", "--sbom-format", "cyclonedx", "--omit", "dev"),
+            *("--omit", "optional", "--package-lock-only"),
+        )
+    )
+    made.pop("serialNumber", None)
+    for fact in ("timestamp", "tools"):
+        made["metadata"].pop(fact, None)
+    made["metadata"]["component"]["name"] = "dlpack-web"  # of the folder, else
+    return dict(made)
+
+
+def sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+# --- checking -----------------------------------------------------------------------------
+
+
+def compare(a: Path, b: Path) -> None:
+    """The same files with the same bytes, which are those of the sums."""
+    names = [sorted(file.name for file in folder.iterdir()) for folder in (a, b)]
+    if names[0] != names[1]:
+        raise ReleaseError(f"{a} has {names[0]}, {b} has {names[1]}")
+    differ = [name for name in names[0] if sha256(a / name) != sha256(b / name)]
+    if differ:
+        raise ReleaseError(f"built twice, and other bytes: {', '.join(differ)}")
+    for folder in (a, b):
+        check_sums(folder)
+
+
+def check_sums(out: Path) -> None:
+    told = dict(read_sums(out))
+    there = {file.name: sha256(file) for file in out.iterdir() if file.name != SUMS}
+    if told != there:
+        raise ReleaseError(f"{out / SUMS} is not of the files beside it")
+
+
+def read_sums(out: Path) -> Iterator[tuple[str, str]]:
+    for line in (out / SUMS).read_text().splitlines():
+        digest, name = line.split("  ")
+        yield name, digest
+
+
+SCRIPT = """
+import { Tensor } from "dlpack-web";
+import { Tensor as Same } from "dlpack-web/core";
+const tensor = Tensor.fromTypedArray(new Float32Array([1, 2, 3]));
+if (Same !== Tensor || tensor.data[2] !== 3) throw new Error("no tensor");
+tensor.release();
+"""
+
+
+def install(out: Path) -> None:
+    """pip and npm, each in an empty folder and without a network."""
+    check_sums(out)
+    version = check_versions(ROOT)
+    elsewhere = ("wasm32", "win_")
+    (native,) = (
+        file
+        for file in out.resolve().glob("*.whl")
+        if not any(part in file.name for part in elsewhere)
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = Path(folder)
+        run(sys.executable, "-m", "venv", fresh / "venv")
+        python = fresh / "venv" / "bin" / "python"
+        run(
+            *(python, "-m", "pip", "install", "--quiet", "--no-index"),
+            *("--disable-pip-version-check", native),
+            cwd=fresh,
+        )
+        told = run(python, SMOKE, cwd=fresh).strip()
+        if told != version:
+            raise ReleaseError(f"{native.name} says that it is {told}")
+        (fresh / "package.json").write_text('{"private": true, "type": "module"}')
+        tarball = out.resolve() / f"dlpack-web-{version}.tgz"
+        run(
+            *("npm", "install", "--offline", "--no-audit", "--no-fund"),
+            tarball,
+            cwd=fresh,
+        )
+        (fresh / "script.mjs").write_text(SCRIPT)
+        run("node", "script.mjs", cwd=fresh)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("versions").add_argument("--tag")
+    commands.add_parser("address").add_argument("address")
+    commands.add_parser("build").add_argument("out", type=Path)
+    both = commands.add_parser("compare")
+    both.add_argument("a", type=Path)
+    both.add_argument("b", type=Path)
+    commands.add_parser("install").add_argument("out", type=Path)
+    given = parser.parse_args()
+    try:
+        if given.command == "versions":
+            print(check_versions(ROOT, given.tag or None))
+        elif given.command == "address":
+            move(given.address)
+        elif given.command == "build":
+            build(given.out)
+            print((given.out / SUMS).read_text(), end="")
+        elif given.command == "compare":
+            compare(given.a, given.b)
+        else:
+            install(given.out)
+    except ReleaseError as error:
+        sys.exit(f"[release] {error}")
+
+
+if __name__ == "__main__":
+    main()
