@@ -7,6 +7,7 @@ Links, so that an edited page or module is seen at once. For a static host, copy
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -14,18 +15,39 @@ import matplotlib
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "build" / "site"
 PYODIDES = ("pyodide", "pyodide-0.29")  # folder in node_modules and in the site
+# Folders of web/ that are not served as they are.
+NOT_OURS = ("docs", "libraries", "lite", "pages", "site")
+# Addresses of files that are no longer in web/.
+ELSEWHERE = {
+    "desktop_pygfx.py": "examples/desktop/desktop_pygfx.py",
+    "social.svg": "tools/social.svg",
+    "social_preview.py": "tools/social_preview.py",
+    "where_it_runs.py": "tools/where_it_runs.py",
+}
 # Those of `make test-pyodides`, where they were made.
 MORE_PYODIDES = ROOT / "build" / "pyodides"
 
 
+def ours() -> dict[str, Path]:
+    """What stands at the root of the site: all that is in web/, web/site and the folders of
+    web/pages. So pages import what they share from beside them."""
+    web = ROOT / "web"
+    hidden = {web / name for name in NOT_OURS}
+    parts = {name: ROOT / file for name, file in ELSEWHERE.items()}
+    for folder in (web, web / "site", *sorted((web / "pages").iterdir())):
+        for entry in folder.iterdir():
+            if entry.name == "__pycache__" or entry in hidden:
+                continue
+            if entry.name in parts:
+                sys.exit(f"{entry} and {parts[entry.name]} have one address")
+            parts[entry.name] = entry
+    return parts
+
+
 def contents() -> dict[str, Path]:
     """Path in the site -> the file or folder that stands there."""
-    parts = {entry.name: entry for entry in (ROOT / "web").iterdir()}
-    for name in ("__pycache__", "libraries", "lite"):
-        parts.pop(name, None)
-    parts["index.html"] = (
-        ROOT / "web" / "live.html"
-    )  # the page that a visitor sees first
+    parts = ours()
+    parts["index.html"] = parts["live.html"]  # the page that a visitor sees first
     parts["js"] = ROOT / "js" / "dist"
     parts["wheel"] = ROOT / "dist"
     parts["EXCHANGE.md"] = ROOT / "js" / "EXCHANGE.md"

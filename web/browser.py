@@ -248,7 +248,7 @@ def open_page(
 
 
 def await_result(page: Page, timeout_s: float = PATIENT_S) -> dict[str, object]:
-    """What the page publishes (web/support.mjs); TimeoutError if it does not."""
+    """What the page publishes (web/site/support.mjs); TimeoutError if it does not."""
     # A promise instead of wait_for_function, which would need `unsafe-eval`.
     result = page.evaluate(
         """(ms) => new Promise((resolve) => {

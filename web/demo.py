@@ -104,7 +104,9 @@ def print_verdict(result: dict[str, object]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run a page of the site.")
-    parser.add_argument("--page", default="demo", help="a page of web/, without .html")
+    parser.add_argument(
+        "--page", default="demo", help="a page of the site, without .html"
+    )
     name = parser.parse_args().page
     lite = name == "lite"
     if not lite and not (SITE / address(name)).exists():

@@ -13,7 +13,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 from serve import Server
 
-KERNELS = Path(__file__).resolve().parents[2] / "web" / "kernels"
+KERNELS = Path(__file__).resolve().parents[2] / "web" / "pages" / "live" / "kernels"
 
 
 def colours(page: Page) -> int:

@@ -11,7 +11,11 @@ from serve import Server
 
 WEB = Path(__file__).resolve().parents[2] / "web"
 # Those of PyScript need the packages of JupyterLite: tests/lite has them.
-PAGES = sorted(path.stem for path in WEB.glob("*.html") if ".eval" not in path.stem)
+PAGES = sorted(
+    path.stem
+    for path in [*WEB.glob("pages/*/*.html"), *WEB.glob("site/*.html")]
+    if ".eval" not in path.stem
+)
 PHONE = {"width": 390, "height": 844}
 AXE = WEB.parent / "build" / "libraries" / "node_modules" / "axe-core" / "axe.min.js"
 

@@ -1,5 +1,5 @@
-"""web/desktop_pygfx.py: every point is drawn where it should be, in its colour, from memory
-that nobody copied."""
+"""examples/desktop/desktop_pygfx.py: every point is drawn where it should be, in its colour, from
+memory that nobody copied."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "web" / "desktop_pygfx.py"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples/desktop/desktop_pygfx.py"
 TELL = f"""
 import asyncio, json, sys
 from PIL import Image
@@ -32,7 +32,7 @@ def run(folder, *command):
         timeout=120,
         cwd=folder,
         check=False,
-        env=os.environ | {"PYTHONPATH": str(EXAMPLE.parents[1] / "py")},
+        env=os.environ | {"PYTHONPATH": str(EXAMPLE.parents[2] / "py")},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

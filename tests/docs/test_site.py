@@ -49,7 +49,9 @@ def test_no_dead_links() -> None:
 
 
 def test_the_landing_page_leads_here() -> None:
-    assert 'href="docs/"' in (ROOT / "web" / "live.html").read_text("utf-8")
+    assert 'href="docs/"' in (ROOT / "web" / "pages" / "live" / "live.html").read_text(
+        "utf-8"
+    )
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def contents() -> Iterator[tuple[str, Path]]:
         yield f"site/js/{file.relative_to(ROOT / 'js' / 'dist')}", file
     for file in (ROOT / "dist" / "wheel.json", *(ROOT / "dist").glob("*.whl")):
         yield f"site/wheel/{file.name}", file
-    yield "site/counters.mjs", ROOT / "web" / "counters.mjs"
+    yield "site/counters.mjs", ROOT / "web" / "site" / "counters.mjs"
     yield "site/js-source/EXCHANGE.md", ROOT / "js" / "EXCHANGE.md"
     for file in with_imports(SITE / "libraries", ["arrow.mjs", "zarrita.mjs"]):
         yield f"site/libraries/{file.name}", file

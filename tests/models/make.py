@@ -3,7 +3,7 @@
 Each is one kind of thing that models have: a convolution, attention, float16, int8, extents that
 are not known before, several inputs and outputs, weights in a file of their own. Where numbers
 are only there to be multiplied they come of a fixed seed; the quantised and the float16 network
-are the one of web/digits.py, which was trained.
+are the one of web/site/digits.py, which was trained.
 
 Usage: build/model/venv/bin/python tests/models/make.py FOLDER
 """

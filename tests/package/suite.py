@@ -13,7 +13,7 @@ RIGHT, WRONG = "right.mjs", "wrong.mjs"
 
 def write_producers(folder: Path) -> None:
     """The producer that the page for authors begins with, and one that lies."""
-    page = (ROOT / "web" / "authors.mjs").read_text()
+    page = (ROOT / "web" / "pages" / "authors" / "authors.mjs").read_text()
     [producer] = re.findall(r"const PRODUCER = `(.*?)`;\n", page, re.DOTALL)
     exported = f"{producer}\nexport default make;\n"
     (folder / RIGHT).write_text(exported)

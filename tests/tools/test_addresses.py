@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import build_site
+import pytest
 from quick import ROOT, git
 
 LIST = Path(__file__).with_name("addresses.txt")
@@ -28,3 +29,16 @@ def test_no_address_of_the_site_is_lost_or_new():
         "links to these addresses are out there; "
         "write new ones into tests/tools/addresses.txt"
     )
+
+
+def test_two_files_of_one_address_are_refused(tmp_path, monkeypatch):
+    for name in ("site", "pages/a", "pages/b"):
+        (tmp_path / "web" / name).mkdir(parents=True)
+    (tmp_path / "web" / "pages" / "a" / "one.mjs").write_text("")
+    monkeypatch.setattr(build_site, "ROOT", tmp_path)
+    assert build_site.ours()["one.mjs"] == tmp_path / "web" / "pages" / "a" / "one.mjs"
+    for folder in ("site", "pages/b"):
+        (tmp_path / "web" / folder / "one.mjs").write_text("")
+        with pytest.raises(SystemExit, match=r"one\.mjs .*have one address"):
+            build_site.ours()
+        (tmp_path / "web" / folder / "one.mjs").unlink()

@@ -17,7 +17,7 @@ gpu-kit: $(KIT)
 
 # What goes into the kit, beside what is built.
 KIT_FILES = $(shell find tests -name '*.mjs' -o -name '*.py' -o -name '*.json') \
-  tests/kit/run.sh tests/kit/README.txt js/EXCHANGE.md web/counters.mjs
+  tests/kit/run.sh tests/kit/README.txt js/EXCHANGE.md web/site/counters.mjs
 
 $(KIT): $(LIBRARIES) $(RUNTIMES) $(JS) $(WHEEL) $(NUMPY) $(KIT_FILES) | site
 	@tools/need.sh libvulkan

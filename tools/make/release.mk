@@ -14,7 +14,7 @@ release-check: release
 	rm -rf build/release
 
 social-preview: $(VENV) chromium
-	@$(PYTHON_BIN)/python web/social_preview.py build/social-preview.png
+	@$(PYTHON_BIN)/python tools/social_preview.py build/social-preview.png
 
 pack-docs: docs
 	@$(PYTHON_BIN)/python tools/publish_site.py pack build/site build/docs-archives

@@ -159,17 +159,17 @@ build/windows/.done: tools/requirements/windows.txt $(MAKE_VENV)
 	tools/make_venv.sh build/windows windows
 	touch $@
 
-$(MODEL): tools/requirements/model.txt web/digits.py web/tflite.py $(MAKE_VENV)
+$(MODEL): tools/requirements/model.txt web/site/digits.py web/site/tflite.py $(MAKE_VENV)
 	@echo "[setup] scikit-learn, ONNX and onnxruntime into build/model"
 	rm -rf build/model
 	tools/make_venv.sh build/model/venv model
-	build/model/venv/bin/python web/digits.py build/model/site
+	build/model/venv/bin/python web/site/digits.py build/model/site
 	touch $@
 
 # The file of columns that the arrow page reads, written by Apache Arrow for JavaScript.
-$(MEASUREMENTS): web/measurements.mjs $(LIBRARIES)
+$(MEASUREMENTS): web/pages/arrow/measurements.mjs $(LIBRARIES)
 	@echo "[build] measurements, an Arrow file, into build/measurements"
-	node web/measurements.mjs build/measurements/site
+	node web/pages/arrow/measurements.mjs build/measurements/site
 	touch $@
 
 # What the programs of tests/foreign/onnxruntime run, and the node tests of the package onnx.

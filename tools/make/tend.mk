@@ -52,7 +52,7 @@ locks: build/locks/.done
 	done
 
 where-it-runs: $(VENV)
-	$(PYTHON_BIN)/python web/where_it_runs.py
+	$(PYTHON_BIN)/python tools/where_it_runs.py
 
 array-tables: $(NATIVE)
 	@$(PYTHON_BIN)/python tests/native/attributes.py

@@ -26,7 +26,7 @@ PAGES = {
 }
 PICTURES = {
     "tests/bench/results.svg": "_static/results.svg",
-    "web/icon.svg": "_static/icon.svg",
+    "web/site/icon.svg": "_static/icon.svg",
 }
 LINK = re.compile(r"(?<=\]\()(?!https?:|#|mailto:)([^)\s]+)(?=\))")
 

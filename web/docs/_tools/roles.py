@@ -27,7 +27,9 @@ class SiteRole(SphinxRole):
         shown, _, target = self.text.rstrip(">").rpartition("<")
         file = target.split("#")[0].rstrip("/")
         built = {"index.html", "jupyterlite/lab/index.html"}
-        if file not in built and not (ROOT / "web" / file).exists():
+        parts = ("", "site/", "pages/*/")  # all at the root of the site
+        there = any(any((ROOT / "web").glob(part + file)) for part in parts)
+        if file not in built and not there:
             told = self.inliner.reporter.error(
                 f"the site has no {file}", line=self.lineno
             )

@@ -1,10 +1,12 @@
-"""social_preview.py OUT.png: web/social.svg as the picture that links to the project show."""
+"""social_preview.py OUT.png: tools/social.svg as the picture that links to the project show."""
 
 import sys
 from pathlib import Path
 
-from browser import open_browser
 from playwright.sync_api import Browser, Page, ViewportSize
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "web"))
+from browser import open_browser
 
 PICTURE = Path(__file__).with_name("social.svg")
 SIZE: ViewportSize = {

@@ -4,7 +4,7 @@
 // differently. Run by make, where Apache Arrow is.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import * as arrow from "../build/libraries/site/arrow.mjs";
+import * as arrow from "../../../build/libraries/site/arrow.mjs";
 
 const ROWS = 2_000_000;
 const A_DAY = 2000; // rows
