@@ -35,91 +35,85 @@ ROOMS = {
     "memory": Room(
         "wasm/dtype.? wasm/layout.? wasm/vectors.h wasm/runs.? wasm/tiles.? wasm/pack.? "
         "wasm/convert.? wasm/upload.?",
-        "tests/native/test_layout.py tests/native/test_pack.py tests/native/test_convert.py "
-        "tests/native/test_dtypes.py tests/native/test_views.py tests/native/test_buffers.py "
-        "tests/native/test_bridge.py",
+        "tests/native/memory/test_layout.py tests/native/memory/test_pack.py "
+        "tests/native/memory/test_convert.py tests/native/memory/test_dtypes.py "
+        "tests/native/memory/test_buffers.py tests/native/tensor/test_views.py "
+        "tests/native/exchange/test_bridge.py",
     ),
     "exchange-c": Room(
         "wasm/dlpack.h wasm/tensor.? wasm/handles.? wasm/capsule.h wasm/errors.? "
         "wasm/import.? wasm/export.? wasm/ndarray.? wasm/object.? wasm/module.c "
         "wasm/bridge.? wasm/desktop.?",
-        "tests/native/test_conformance_*.py tests/native/test_lifetime.py "
-        "tests/native/test_ndarray.py tests/native/test_arrays.py tests/native/test_bridge.py "
-        "tests/native/test_buffers.py tests/native/test_consumer.py tests/native/test_cycles.py "
-        "tests/native/test_legacy.py tests/native/test_wait.py tests/native/test_messages.py "
-        "tests/native/test_reentrance_arrays.py tests/native/test_desktop_calls.py",
+        "tests/native/conformance/*.py tests/native/exchange/test_lifetime.py "
+        "tests/native/exchange/test_ndarray.py tests/native/exchange/test_arrays.py "
+        "tests/native/exchange/test_bridge.py tests/native/memory/test_buffers.py "
+        "tests/native/exchange/test_consumer.py tests/native/exchange/test_cycles.py "
+        "tests/native/exchange/test_legacy.py tests/native/exchange/test_wait.py "
+        "tests/native/tensor/test_messages.py tests/native/exchange/test_reentrance_arrays.py "
+        "tests/native/exchange/test_desktop_calls.py",
     ),
     "arrow": Room(
         "wasm/arrow*.? py/dlpack_web/_arrow.py py/dlpack_web/_pyarrow.py",
-        "tests/native/test_arrow.py tests/native/test_arrow_bits.py "
-        "tests/native/test_reentrance_arrow.py",
+        "tests/native/arrow/*.py",
     ),
-    "example": Room("wasm/example/*", "tests/js/c_module.test.mjs"),
+    "example": Room("wasm/example/*", "tests/js/exchange/c_module.test.mjs"),
     "tensor": Room(
         "py/dlpack_web/__init__.py py/dlpack_web/_core.pyi py/dlpack_web/py.typed "
         "py/dlpack_web/_tensor.py py/dlpack_web/_views.py py/dlpack_web/_arrays.py "
         "py/dlpack_web/_dtype.py py/dlpack_web/_device.py py/dlpack_web/_show.py "
         "py/dlpack_web/_hints.py py/dlpack_web/_explain.py py/dlpack_web/_words.py "
         "py/dlpack_web/_inspect.py py/dlpack_web/_calls.py py/dlpack_web/_home.py",
-        "tests/native/test_arrays.py tests/native/test_as_an_array.py "
-        "tests/native/test_attributes.py tests/native/test_devices.py "
-        "tests/native/test_docstrings.py tests/native/test_dtypes.py "
-        "tests/native/test_inspect.py tests/native/test_messages.py "
-        "tests/native/test_show.py tests/native/test_views.py",
+        "tests/native/exchange/test_arrays.py tests/native/exchange/test_as_an_array.py "
+        "tests/native/tensor/test_attributes.py tests/native/tensor/test_devices.py "
+        "tests/native/tensor/test_docstrings.py tests/native/memory/test_dtypes.py "
+        "tests/native/tensor/test_inspect.py tests/native/tensor/test_messages.py "
+        "tests/native/tensor/test_show.py tests/native/tensor/test_views.py",
     ),
     "files": Room(
         "py/dlpack_web/_file_*.py py/dlpack_web/_open.py py/dlpack_web/_save.py",
-        "tests/native/test_files.py tests/native/test_reentrance_files.py",
+        "tests/native/files/test_files.py tests/native/files/test_reentrance_files.py",
     ),
     "desktop": Room(
         "py/dlpack_web/_desktop*.py py/dlpack_web/_wgpu.py py/dlpack_web/_dawn.py "
         "py/dlpack_web/_webgpu.py py/dlpack_web/webgpu.py py/dlpack_web/_wgsl.py",
-        "tests/native/test_desktop_calls.py tests/desktop/test_fault_bytes.py "
-        "tests/desktop/test_gpu_cases.py tests/desktop/test_gpu_faults.py "
-        "tests/desktop/test_gpu_kernels.py tests/desktop/test_wgsl.py",
+        "tests/native/exchange/test_desktop_calls.py tests/desktop/test_fault_bytes.py "
+        "tests/desktop/cases/test_gpu_cases.py tests/desktop/cases/test_gpu_faults.py "
+        "tests/desktop/cases/test_gpu_kernels.py tests/desktop/test_wgsl.py",
     ),
     "core": Room(
         "js/src/index.ts js/src/core/*",
-        "tests/js/arraylike.test.mjs tests/js/copies.test.mjs tests/js/dtype.test.mjs "
-        "tests/js/hostile.test.mjs tests/js/leaks.test.mjs tests/js/memory.test.mjs "
-        "tests/js/surface.test.mjs tests/js/tensor.test.mjs tests/js/views.test.mjs "
-        "tests/js/write.test.mjs tests/js/wrong_lines.test.mjs",
+        "tests/js/core/*.test.mjs tests/js/exchange/hostile.test.mjs tests/js/surface.test.mjs",
     ),
     "exchange": Room(
         "js/src/exchange/*",
-        "tests/js/exchange.test.mjs tests/js/exchange_faults.test.mjs "
-        "tests/js/hostile.test.mjs tests/js/surface.test.mjs tests/js/conformance.test.mjs",
+        "tests/js/exchange/exchange.test.mjs tests/js/exchange/exchange_faults.test.mjs "
+        "tests/js/exchange/hostile.test.mjs tests/js/conformance/conformance.test.mjs "
+        "tests/js/surface.test.mjs",
     ),
     "conformance": Room(
         "js/src/conformance/*",
-        "tests/js/conformance.test.mjs tests/js/conformance_cli.test.mjs "
-        "tests/js/c_module.test.mjs",
+        "tests/js/conformance/*.test.mjs tests/js/exchange/c_module.test.mjs",
     ),
     "webgpu": Room(
         "js/src/webgpu/*",
-        "tests/js/features.test.mjs tests/js/gpu.test.mjs tests/js/record.test.mjs "
-        "tests/js/transfer.test.mjs tests/js/wgsl.test.mjs tests/js/surface.test.mjs "
-        "tests/js/webgpu.test.mjs",
+        "tests/js/webgpu/*.test.mjs tests/js/surface.test.mjs",
     ),
     "adapters": Room(
         "js/src/adapters/*",
-        "tests/js/adapters.test.mjs tests/js/arrow.test.mjs tests/js/arrow_nulls.test.mjs "
-        "tests/js/ndarray.test.mjs tests/js/opencv.test.mjs tests/js/surface.test.mjs "
-        "tests/tools/test_places.py",
+        "tests/js/adapters/*.test.mjs tests/js/surface.test.mjs tests/tools/test_places.py",
     ),
     "open": Room(
         "js/src/open/*",
-        "tests/js/files.test.mjs tests/js/file_ranges.test.mjs "
-        "tests/js/file_reentrance.test.mjs tests/js/surface.test.mjs",
+        "tests/js/open/*.test.mjs tests/js/surface.test.mjs",
     ),
     "pyodide": Room(
         "js/src/pyodide/* py/dlpack_web/_browser.py py/dlpack_web/_adapter.py",
-        "tests/js/pyodide.test.mjs tests/js/wheel.test.mjs",
+        "tests/js/pyodide/*.test.mjs",
     ),
     "onnxruntime": Room(
         "js/src/onnxruntime/* py/dlpack_web/onnxruntime.py py/dlpack_web/_onnxruntime_*.py",
-        "tests/browser/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_cases.py] "
-        "tests/browser/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_values.py]",
+        "tests/browser/hosts/test_webgpu.py::test_sessions_from_python[pyodide-cases] "
+        "tests/browser/hosts/test_webgpu.py::test_sessions_from_python[pyodide-values]",
     ),
     "foreign": Room(
         "tests/foreign/onnxruntime/* tests/foreign/runner/* tests/foreign/RESULTS.md tests/foreign/different.toml",
@@ -167,7 +161,7 @@ SUITES = (
 # Whose helpers, when they change, have the tests run that name them.
 SHARING = ("tests/native/", "tests/tools/", "tests/js/", "tests/desktop/")
 # Tests of Node's that load the wheel.
-OF_THE_WHEEL = {"tests/js/pyodide.test.mjs", "tests/js/wheel.test.mjs"}
+OF_THE_WHEEL = {"tests/js/pyodide/pyodide.test.mjs", "tests/js/pyodide/wheel.test.mjs"}
 
 
 def git(*arguments: str) -> list[str]:
@@ -219,7 +213,7 @@ def users_of(path: str) -> list[str]:
     return [
         test
         for folder in SHARING
-        for test in files([f"{folder}test_*.py", f"{folder}*.test.mjs"])
+        for test in files([f"{folder}**/test_*.py", f"{folder}**/*.test.mjs"])
         if word.search((ROOT / test).read_text("utf-8"))
     ]
 

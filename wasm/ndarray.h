@@ -3,7 +3,7 @@
  *
  * The structs are NumPy's public ABI, the same for versions 1 and 2: those fields of
  * PyArrayObject_fields and PyArray_Descr that every extension reads. No header of
- * NumPy's is needed; tests/native/test_ndarray.py compares them with it. */
+ * NumPy's is needed; tests/native/exchange/test_ndarray.py compares them with it. */
 #ifndef DLW_NDARRAY_H_
 #define DLW_NDARRAY_H_
 

@@ -2,7 +2,7 @@
 import { boot } from "/boot.mjs";
 import * as library from "/js/index.js";
 import { useDevice } from "/js/webgpu/device.js";
-import { libraries as loadLibraries } from "../browser/libraries.mjs";
+import { libraries as loadLibraries } from "../browser/libraries/libraries.mjs";
 import { openWays } from "./files.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";

@@ -21,7 +21,7 @@ import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "web"), str(ROOT / "tests" / "browser")]
+sys.path[:0] = [str(ROOT / "web"), str(ROOT / "tests" / "browser" / "hosts")]
 
 import exchange
 from browser import BrowserMissingError, open_browser, open_page

@@ -9,7 +9,7 @@ const WARM = 150;
 /** The Python of it, once. */
 async function module(pyodide) {
   for (const [name, url] of [
-    ["onnx_models", "../browser/onnx_models.py"],
+    ["onnx_models", "../browser/onnxruntime/onnx_models.py"],
     ["sessions", "sessions.py"],
   ]) {
     const source = await (await fetch(new URL(url, import.meta.url))).text();

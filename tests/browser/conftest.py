@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,6 +20,9 @@ import where_it_runs
 from playwright.sync_api import Browser
 
 ROOT = Path(__file__).resolve().parents[2]
+HERE = ROOT / "tests" / "browser"
+sys.path[:0] = [str(HERE / name) for name in ("hosts", "onnxruntime")]
+pytest.register_assert_rewrite("page_checks")
 from browser import (
     BrowserMissingError,
     Where,
@@ -36,10 +40,11 @@ PAGES = pytest.StashKey[list[tuple[str, TestPage]]]()
 # What the second Pyodide runs with WHOLE=1 alone, as `make test-all` does: it loads the same wheel and
 # the same JavaScript, and these are not about Python's version, NumPy's, or how Python waits.
 AGAIN = re.compile(
-    r"pyodide-0\.29-(tests/native/test_(million|cycles|file_matrix|files|save_paths|pack"
+    r"pyodide-0\.29-(tests/native/\w+/test_(million|cycles|file_matrix|files|save_paths|pack"
     r"|pack_memory|arrow|arrow_bits|reentrance_\w+|as_an_array|docstrings|properties|messages)"
-    r"|(gpu_(files|upload|kernels|same_bytes)|onnxruntime_\w+|docstring_cases|image_cases"
+    r"|(gpu_(files|upload|kernels|same_bytes)|docstring_cases|image_cases"
     r"|frames_cases)\.py|(?!gpu_cases)\w+\.mjs)"
+    r"|test_sessions_from_python\[pyodide-0\.29-"
 )
 type Opener = Callable[..., TestPage]
 
@@ -98,7 +103,7 @@ def pages_in(
             page, watch = stack.enter_context(open_page(browser, server.url))
             page.add_init_script(script)
             name = name or ("notebook.eval.html" if notebook else "strict.html")
-            page.goto(f"{server.url}tests/browser/pages/{name}")
+            page.goto(f"{server.url}tests/browser/hosts/{name}")
             options = {
                 "pyodideDir": pyodide and f"/{pyodide}/",
                 "wheel": f"/wheel/{wheel}",

@@ -3,7 +3,7 @@ for Vulkan.
 
 VK_DRIVER_FILES names the driver; without it that of Mesa's lavapipe is taken, else the one
 that Debian's Chromium brings along. A missing driver or wgpu fails the tests with what to
-install. The cases are those of the browser (tests/browser/gpu_*.py), with this folder's
+install. The cases are those of the browser (tests/browser/cases/py), with this folder's
 gpu_world.py in place of the page's, and what only the desktop has.
 """
 
@@ -42,7 +42,7 @@ os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
 # This folder first: its gpu_world and gpu_fixtures stand in the place of the page's.
 sys.path[:0] = [
     str(HERE),
-    *(str(HERE.parent / x) for x in ("browser", "native", "lite")),
+    *(str(HERE.parent / x) for x in ("browser/cases/py", "native", "lite")),
 ]
 pytest.register_assert_rewrite("gpu_world", "gpu_fixtures", "outputs", *SHARED)
 

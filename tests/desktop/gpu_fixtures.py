@@ -1,4 +1,4 @@
-"""The fixtures of tests/browser/gpu_fixtures.py, over wgpu-py."""
+"""The fixtures of tests/browser/cases/py/gpu_fixtures.py, over wgpu-py."""
 
 import asyncio
 import gc

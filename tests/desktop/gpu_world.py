@@ -1,4 +1,4 @@
-"""What the cases of tests/browser/gpu_*.py need of wgpu-py, in place of a page."""
+"""What the cases of tests/browser/cases/py need of wgpu-py, in place of a page."""
 
 import asyncio
 import gc

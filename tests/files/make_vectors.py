@@ -1,5 +1,5 @@
 """Writes vectors.json: files of tensors, good ones and such as an attacker would make, for all
-parsers: tests/js/files.test.mjs and tests/native/test_files.py read them.
+parsers: tests/js/open/files.test.mjs and tests/native/files/test_files.py read them.
 
 A vector is {name, file (base64), options?, tensors? | error?}: what each tensor is, "" being the
 name of the only one, with its elements in row-major order (base64), or a pattern that what is said

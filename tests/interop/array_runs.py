@@ -1,6 +1,6 @@
 """Runs the calls of array_calls.py: natively, and those of Pyodide's packages in a page.
 
-test_as_an_array.py does the former, tests/browser/array_libraries.py the latter.
+test_as_an_array.py does the former, tests/browser/libraries/array_libraries.py the latter.
 """
 
 import functools

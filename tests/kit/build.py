@@ -20,7 +20,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "tests" / "browser"), str(ROOT / "web")]  # pages.py, browser.py
+sys.path += [
+    str(ROOT / "tests" / "browser" / "hosts"),
+    str(ROOT / "web"),
+]  # pages.py, browser.py
 from pages import pack_tests
 
 NAME = "dlpack-web-gpu-kit"

@@ -235,7 +235,7 @@ def test_a_run_ends_when_its_time_is_over(kit: Kit, tmp_path: Path) -> None:
 
 FAILING = """
 import process from "node:process";
-import { Skip } from "./pages/expect.mjs";
+import { Skip } from "./expect.mjs";
 export function is_well() {}
 export function is_skipped() { throw new Skip("for a reason"); }
 export function fails() { throw new Error("seven is not eight"); }
@@ -245,7 +245,7 @@ CRASHING = 'export function crashes() { Deno.kill(Deno.pid, "SIGKILL"); }'
 
 def test_failures_and_crashes_are_told(kit: Kit, tmp_path: Path) -> None:
     changed = kit.changed(tmp_path / "kit")
-    cases = tmp_path / "kit" / "site" / "tests" / "browser"
+    cases = tmp_path / "kit" / "site" / "tests" / "browser" / "cases" / "js"
     for name, text in (("cpu_cases.mjs", FAILING), ("arrow_cases.mjs", CRASHING)):
         (cases / name).unlink()
         (cases / name).write_text(text)

@@ -2,6 +2,7 @@
 import { Runtime } from "./runtime.mjs";
 
 const SECONDS = 600; // for a file of cases; minutes only where the GPU is software
+const CASES = "tests/browser/cases";
 const indented = (text) => `${text}`.replace(/^/gm, "    ");
 
 /** One file's reports; what is no report of a case becomes one. */
@@ -10,8 +11,8 @@ async function reportsOf(runtime, start, file) {
   try {
     if (!runtime.running) await runtime.call(SECONDS, "start", start);
     const { reports } = file.endsWith(".py")
-      ? await runtime.call(SECONDS, "pytest", "/bundle/tests.zip", [`tests/browser/${file}`])
-      : await runtime.call(SECONDS, "cases", `/tests/browser/${file}`, null);
+      ? await runtime.call(SECONDS, "pytest", "/bundle/tests.zip", [`${CASES}/py/${file}`])
+      : await runtime.call(SECONDS, "cases", `/${CASES}/js/${file}`, null);
     const complaints = await runtime.call(SECONDS, "complaints");
     if (reports.length === 0) return [failed(new Error("no case ran"))];
     return [...reports, ...complaints.map((text) => failed(new Error(text)))];

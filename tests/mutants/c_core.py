@@ -67,7 +67,7 @@ class CCore:
 
     @cached_property
     def digest_of_tests(self) -> str:
-        return digest(*(file.read_bytes() for file in sorted(TESTS.glob("*.[pc]*"))))
+        return digest(*(file.read_bytes() for file in sorted(TESTS.rglob("*.[pc]*"))))
 
     def tests_digest(self) -> str:
         return self.digest_of_tests
@@ -118,7 +118,7 @@ class CCore:
     @cached_property
     def covering(self) -> Covering:
         package = FOLDER / "trace-package" / "trace"
-        suite = Suite(PYTHON, sorted(TESTS.glob("test_*.py")))
+        suite = Suite(PYTHON, sorted(TESTS.rglob("test_*.py")))
         return Covering(
             FOLDER, [suite], self.sources_digest, package, {}, self.symbolize
         )

@@ -52,7 +52,7 @@ class JsLibrary:
 
     @cached_property
     def digest_of_tests(self) -> str:
-        return digest(*(file.read_bytes() for file in sorted(TESTS.glob("*.mjs"))))
+        return digest(*(file.read_bytes() for file in sorted(TESTS.rglob("*.mjs"))))
 
     def tests_digest(self) -> str:
         return self.digest_of_tests
@@ -69,7 +69,7 @@ class JsLibrary:
         (FOLDER / "map").mkdir(parents=True, exist_ok=True)
         stale = [
             test
-            for test in sorted(TESTS.glob("*.test.mjs"))
+            for test in sorted(TESTS.rglob("*.test.mjs"))
             if not self.kept(test).exists()
         ]
         if stale:
@@ -85,7 +85,7 @@ class JsLibrary:
         shutil.rmtree(found, ignore_errors=True)
         start = time.monotonic()
         env = {**os.environ, "NODE_V8_COVERAGE": str(found)}
-        status = self.run_test(test.name, tree, SLOWEST, env)
+        status = self.run_test(str(test.relative_to(TESTS)), tree, SLOWEST, env)
         seconds = time.monotonic() - start
         self.trees.put(tree)
         if status != 0:
@@ -98,10 +98,10 @@ class JsLibrary:
     @cached_property
     def read(self) -> dict[str, tuple[float, dict[str, set[int]]]]:
         tests = {}
-        for test in sorted(TESTS.glob("*.test.mjs")):
+        for test in sorted(TESTS.rglob("*.test.mjs")):
             kept = json.loads(self.kept(test).read_text())
             lines = {name: set(them) for name, them in kept["lines"].items()}
-            tests[test.name] = (kept["seconds"], lines)
+            tests[str(test.relative_to(TESTS))] = (kept["seconds"], lines)
         return tests
 
     def tests_of(self, mutant: Mutant) -> dict[str, float]:

@@ -50,8 +50,8 @@ class PyPackage:
 
     @cached_property
     def digest_of_tests(self) -> str:
-        files = [*NATIVE.glob("*.[pc]*"), *DESKTOP.glob("*.py")]
-        files += [*(ROOT / "tests" / "browser").glob("*.py")]
+        files = [*NATIVE.rglob("*.[pc]*"), *DESKTOP.rglob("*.py")]
+        files += [*(ROOT / "tests" / "browser" / "cases" / "py").glob("*.py")]
         return digest(*(file.read_bytes() for file in sorted(files)))
 
     def tests_digest(self) -> str:
@@ -60,7 +60,7 @@ class PyPackage:
     @cached_property
     def covering(self) -> Covering:
         suites = [
-            Suite(python, sorted(folder.glob("test_*.py")))
+            Suite(python, sorted(folder.rglob("test_*.py")))
             for folder, python in PYTHONS.items()
         ]
         package = FOLDER / "package"

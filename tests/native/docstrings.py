@@ -1,7 +1,7 @@
 """The public names of the package, and the examples of their docstrings.
 
 Those that need no browser run natively (test_docstrings.py), the others in one
-(tests/browser/docstring_cases.py).
+(tests/browser/cases/py/docstring_cases.py).
 """
 
 import doctest

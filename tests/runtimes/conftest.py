@@ -15,7 +15,7 @@ import pytest
 import where_it_runs
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests" / "browser"))  # pages.py
+sys.path.append(str(ROOT / "tests" / "browser" / "hosts"))  # pages.py
 from pages import inside, outcomes, pack_tests
 from runtime import (
     ARCH,

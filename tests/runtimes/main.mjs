@@ -2,5 +2,5 @@
 // or the kit's runtime.mjs calls.
 import { answer } from "./host.mjs";
 
-await import("/tests/browser/pages/harness.mjs");
+await import("/tests/browser/hosts/harness.mjs");
 await answer(globalThis.harness);

@@ -1,6 +1,6 @@
 // What Node lacks of what the cases find in a page: scope.mjs, modules by paths from the site's root,
 // and WebGPU, which is Dawn's. `node --import`, with the environment of runtime.py;
-// tests/js/webgpu.test.mjs imports it into `node --test`.
+// tests/js/webgpu/webgpu.test.mjs imports it into `node --test`.
 import * as nodeModule from "node:module";
 import process from "node:process";
 import { pathToFileURL } from "node:url";

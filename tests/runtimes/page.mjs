@@ -59,7 +59,7 @@ export async function openPage() {
   globalThis.gc ??= runInNewContext("gc"); // cases look for it
   const { where } = await import("./where.mjs");
   const { webgpu, compiler } = await where();
-  await import("/tests/browser/pages/harness.mjs");
+  await import("/tests/browser/hosts/harness.mjs");
   const { harness } = globalThis;
   const { file } = JSON.parse(readFileSync(`${SITE}wheel/wheel.json`, "utf8"));
   await harness.start({

@@ -14,7 +14,7 @@ from runtime import DENO_OPTIONS, NODES, ROOT, SWIFTSHADER, deno_program, node_p
 # Without those that bring a WebGPU of their own: the same cases are in test_webgpu.py.
 FILES = sorted(
     str(path)
-    for path in (ROOT / "tests" / "js").glob("*.test.mjs")
+    for path in (ROOT / "tests" / "js").rglob("*.test.mjs")
     if path.name != "webgpu.test.mjs"
 )
 
@@ -56,4 +56,6 @@ def test_suite_in_node(release: str, request: pytest.FixtureRequest) -> None:
     name = f"Node {release} (passed, skipped)"
     passed, skipped = run(request.config, name, *node)
     assert passed > 350
-    assert skipped == 1  # in Pyodide 0.29: tests/js/pyodide.test.mjs has the reason
+    assert (
+        skipped == 1
+    )  # in Pyodide 0.29: tests/js/pyodide/pyodide.test.mjs has the reason

@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 import where_it_runs
+from pages import CASES_JS, CASES_PY
 from runtime import LAVAPIPE, SUITE, Driver, Runtime, Wanted, WrongRuntimeError
 
 
 @pytest.mark.parametrize("file", SUITE["javascript"])
 def test_cases_in_javascript(file: str, runtime: Runtime) -> None:
-    runtime.cases(f"/tests/browser/{file}").must_pass()
+    runtime.cases(f"{CASES_JS}{file}").must_pass()
     assert runtime.call("complaints") == []
 
 
 @pytest.mark.parametrize("file", SUITE["python"])
 def test_cases_in_python(file: str, runtime: Runtime) -> None:
-    runtime.pytest([f"tests/browser/{file}"]).must_pass()
+    runtime.pytest([f"{CASES_PY}{file}"]).must_pass()
     assert runtime.call("complaints") == []
 
 

@@ -17,9 +17,9 @@ FILES = [
 ]
 # Whose subject is a limit.
 OF_LIMITS = {
-    "tests/js/conformance.test.mjs",
-    "tests/js/conformance_consumers.mjs",
-    "tests/js/conformance_producers.mjs",
+    "tests/js/conformance/conformance.test.mjs",
+    "tests/js/conformance/conformance_consumers.mjs",
+    "tests/js/conformance/conformance_producers.mjs",
 }
 
 

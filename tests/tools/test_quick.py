@@ -75,18 +75,18 @@ def test_changes_are_those_since_main(repository):
 
 
 def test_a_change_chooses_its_room_and_tests():
-    paths = ["wasm/pack.c", "tests/native/test_pack.py", "CITATION.cff"]
+    paths = ["wasm/pack.c", "tests/native/memory/test_pack.py", "CITATION.cff"]
     rooms, tests, left = quick.choose(paths)
     assert rooms == {"memory": ["wasm/pack.c"]}
-    assert tests == ["tests/native/test_pack.py"]
+    assert tests == ["tests/native/memory/test_pack.py"]
     assert left == ["CITATION.cff"]
 
 
 def test_a_helper_chooses_the_tests_that_use_it():
     unused = f"tests/{'nobodys'}_helper.py"  # in parts, as this file would name it
     _, tests, left = quick.choose(["tests/native/packing.py", unused])
-    assert "tests/native/test_pack.py" in tests
-    assert "tests/native/test_arrow.py" not in tests
+    assert "tests/native/memory/test_pack.py" in tests
+    assert "tests/native/arrow/test_arrow.py" not in tests
     assert left == [unused]
 
 
@@ -108,7 +108,7 @@ def test_what_was_chosen_and_how_it_ended_is_said(outcome, monkeypatch, capsys):
     assert quick.main(["arrow"]) == outcome
     [(suite, tests)] = runs
     assert suite.folders[0] == "tests/native/"
-    assert "tests/native/test_arrow.py" in tests
+    assert "tests/native/arrow/test_arrow.py" in tests
     said = capsys.readouterr().out
     assert "arrow: asked for" in said
     assert ("passed in" in said) is not outcome

@@ -66,7 +66,7 @@ $(PATCHED): $(LIBRARIES) $(wildcard web/libraries/patches/*.patch) tools/patch_l
 	touch .done
 
 # The oldest version of onnxruntime-web that is tested.
-$(OLDER): $(addprefix tests/browser/older/package,.json -lock.json)
+$(OLDER): $(addprefix tests/browser/onnxruntime/older/package,.json -lock.json)
 	@echo "[setup] older libraries into build/older"
 	mkdir -p build/older && cp $^ build/older
 	cd build/older
@@ -74,7 +74,7 @@ $(OLDER): $(addprefix tests/browser/older/package,.json -lock.json)
 	touch .done
 
 # With the NumPy wheel of 314.0.4, which has their ABI.
-$(MORE_PYODIDES): $(addprefix tests/browser/pyodides/package,.json -lock.json) $(VENV) tools/fetch_packages.py $(TOOLCHAIN)/pyodide_files.py
+$(MORE_PYODIDES): $(addprefix tests/browser/hosts/pyodides/package,.json -lock.json) $(VENV) tools/fetch_packages.py $(TOOLCHAIN)/pyodide_files.py
 	@tools/need.sh npm
 	echo "[setup] other versions of Pyodide into build/pyodides"
 	mkdir -p build/pyodides && cp $(filter %.json,$^) build/pyodides

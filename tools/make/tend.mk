@@ -62,7 +62,7 @@ onnx-table: $(NODES) $(LIBRARIES) site chromium
 	@$(PYTHON_BIN)/python tests/models/node_table.py
 
 onnxruntime-names: $(MODELS) $(LIBRARIES) site chromium
-	NAMES=write $(PYTHON_BIN)/python -m pytest -q tests/browser/test_onnxruntime.py -k every_name
+	NAMES=write $(PYTHON_BIN)/python -m pytest -q $(ONNXRUNTIME)/test_builds.py -k every_name
 
 foreign-results: $(MODELS) $(LIBRARIES) $(ARRAYS) site chromium
 	FOREIGN=write $(PYTHON_BIN)/python -m pytest -q $(FOREIGN_ORT)
@@ -72,4 +72,4 @@ foreign-arrays: build/interop/.done build/desktop/.done $(ARRAYS) $(PYPI_WHEELS)
 	@rm -f tests/foreign/arrays/outcomes.json
 	PYTHONPATH=py build/interop/bin/python -m pytest -q tests/interop/test_programs.py
 	PYTHONPATH=py build/desktop/bin/python -m pytest -q tests/desktop/test_array_programs.py
-	$(PYTHON_BIN)/python -m pytest -q tests/browser/test_array_libraries.py -k program
+	$(PYTHON_BIN)/python -m pytest -q $(ARRAY_LIBRARIES) -k program

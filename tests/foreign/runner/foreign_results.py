@@ -93,4 +93,4 @@ def write(renewed: Mapping[Key, list[str]], known: set[str]) -> None:
 def programs() -> set[str]:
     """The names of all programs; those of arrays have a runner and a table of their own."""
     folder = FILE.parent / "onnxruntime"
-    return {f"{folder.name}/{path.stem}" for path in folder.glob("*.py")}
+    return {f"{folder.name}/{path.stem}" for path in folder.glob("*/*.py")}

@@ -1,0 +1,323 @@
+// WebGPU from JavaScript; each function is a test (hosts/harness.mjs).
+import { equal, ok, Skip, throws } from "./expect.mjs";
+
+const DOUBLE = `
+@group(0) @binding(0) var<storage, read> src: array<f32>;
+@group(0) @binding(1) var<storage, read_write> dst: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < arrayLength(&src)) { dst[id.x] = 2 * src[id.x]; }
+}`;
+
+/** One device for all cases, made at first use. */
+let devicePromise;
+function deviceOf({ library }) {
+  devicePromise ??= library.webgpu.requestDevice();
+  return devicePromise;
+}
+
+const pattern = (length) => Uint8Array.from({ length }, (_, i) => (i * 37) % 251);
+const bytes = (array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+const releaseAll = (...tensors) => {
+  for (const tensor of tensors) tensor.release();
+};
+
+export async function every_dtype_makes_the_round_trip(context) {
+  const device = await deviceOf(context);
+  const table = await (await fetch("/tests/dtypes.json")).json();
+  const vectors = [{ name: "float32x4" }, { name: "float4_e2m1fnx2" }];
+  for (const { name } of [...table, ...vectors]) {
+    for (const shape of [[3, 5], [1], [7], [], [0, 4]]) {
+      const host = context.bridge.empty(shape, name);
+      bytes(host.data).set(pattern(host.nbytes));
+      const gpu = host.to(device);
+      equal([gpu.dtype, gpu.shape], [name, shape]);
+      const back = await gpu.read();
+      // Without what lies behind packed elements, in the last byte.
+      const elements = bytes(await host.read());
+      equal(elements.slice(0, -1), bytes(host.data).slice(0, -1), `${name} ${shape}`);
+      equal(bytes(back), elements, `${name} ${shape}`);
+      equal(back.constructor.name, host.data.constructor.name, name);
+      releaseAll(host, gpu);
+    }
+  }
+}
+
+export async function js_owned_arrays_go_up_and_down(context) {
+  const device = await deviceOf(context);
+  const host = context.library.Tensor.fromTypedArray(new Float32Array([1, 2, 3]), { shape: [3] });
+  const gpu = host.to(device);
+  const out = new Float32Array(3);
+  ok((await gpu.read(out)) === out, "read(out) resolves to out");
+  equal(out, [1, 2, 3]);
+  releaseAll(host, gpu);
+}
+
+export async function a_kernel_runs(context) {
+  const { bridge, library } = context;
+  const device = await deviceOf(context);
+  const host = bridge.empty([5], "float32");
+  host.data.set([1, 2, 3, 4, 5]);
+  const gpu = host.to(device);
+  const out = bridge.empty([5], "float32", { device });
+  const kernel = new library.webgpu.Kernel(device, DOUBLE);
+  kernel.run([gpu, out], { workgroups: 1 });
+  equal(await out.read(), [2, 4, 6, 8, 10]);
+  releaseAll(host, gpu, out);
+}
+
+export async function read_all_maps_once(context) {
+  const { bridge, counters } = context;
+  const device = await deviceOf(context);
+  const tensors = [3, 50, 700].map((n) => bridge.empty([n], "float32", { device }));
+  counters.start();
+  const results = await bridge.readAll(tensors);
+  const { map_async, copies } = counters.stop();
+  equal([map_async, copies], [1, 3]);
+  equal(
+    results.map((r) => r.length),
+    [3, 50, 700],
+  );
+  releaseAll(...tensors);
+}
+
+export async function gpu_tensors_cross_to_python_and_back(context) {
+  const { bridge, pyodide } = context;
+  const device = await deviceOf(context);
+  const gpu = bridge.empty([4], "int32", { device });
+  const proxy = bridge.toPython(gpu);
+  gpu.release();
+  pyodide.globals.set("from_js", proxy);
+  equal(pyodide.runPython("str(from_js.device).startswith('webgpu:')"), true);
+  const again = bridge.tensor(proxy);
+  pyodide.runPython("from_js.release(); del from_js");
+  proxy.destroy();
+  equal(await again.read(), [0, 0, 0, 0]);
+  again.release();
+}
+
+export async function borrowed_buffers_stay_their_owners(context) {
+  const device = await deviceOf(context);
+  const { Tensor } = context.library;
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+  const buffer = device.createBuffer({ size: 16, usage });
+  const options = { device, shape: [4], dtype: "float32" };
+  const borrowed = Tensor.fromGPUBuffer(buffer, options);
+  borrowed.release();
+  let released = 0;
+  const owned = Tensor.fromGPUBuffer(buffer, { ...options, release: () => released++ });
+  equal(await owned.read(), [0, 0, 0, 0], "the buffer was not destroyed");
+  owned.release();
+  owned.release();
+  equal(released, 1, "calls of release");
+  buffer.destroy();
+}
+
+export async function missing_usage_flags_are_named(context) {
+  const device = await deviceOf(context);
+  const { library, bridge } = context;
+  const { STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
+  const lend = (usage) => {
+    const buffer = device.createBuffer({ size: 16, usage });
+    const release = () => buffer.destroy();
+    return library.Tensor.fromGPUBuffer(buffer, { device, shape: [4], dtype: "float32", release });
+  };
+  const kernel = new library.webgpu.Kernel(device, DOUBLE);
+  const out = bridge.empty([4], "float32", { device });
+  const noStorage = lend(COPY_SRC | COPY_DST);
+  await throws(
+    () => kernel.run([noStorage, out], { workgroups: 1 }),
+    "UnsupportedError",
+    /GPUBufferUsage\.STORAGE/,
+  );
+  const noSource = lend(STORAGE | COPY_DST);
+  await throws(() => noSource.read(), "UnsupportedError", /GPUBufferUsage\.COPY_SRC/);
+  const noTarget = lend(STORAGE | COPY_SRC);
+  const wanted = { usage: COPY_DST };
+  await throws(() => noTarget.to(device, wanted), "UnsupportedError", /GPUBufferUsage\.COPY_DST/);
+  releaseAll(noStorage, noSource, noTarget, out);
+}
+
+export async function tensors_of_another_device_are_refused(context) {
+  const { bridge, library } = context;
+  const device = await deviceOf(context);
+  const other = await library.webgpu.requestDevice({ label: "the other one" });
+  const foreign = bridge.empty([4], "float32", { device: other });
+  const own = bridge.empty([4], "float32", { device });
+  const kernel = new library.webgpu.Kernel(device, DOUBLE);
+  await throws(
+    () => kernel.run([foreign, own], { workgroups: 1 }),
+    "DeviceError",
+    /the other one|webgpu:/,
+  );
+  await throws(() => foreign.to(device), "DeviceError", /the other one|webgpu:/);
+  releaseAll(foreign, own);
+}
+
+export async function sizes_beyond_the_limit_say_the_limit(context) {
+  const device = await deviceOf(context);
+  const { maxBufferSize } = device.limits;
+  const error = await throws(
+    () => context.bridge.empty([2 ** 40], "uint8", { device }),
+    "UnsupportedError",
+    /maxBufferSize/,
+  );
+  equal([error.given, error.needed], [2 ** 40, maxBufferSize]);
+}
+
+export async function wgsl_errors_come_with_what_was_to_be_written(context) {
+  const { bridge, library } = context;
+  const device = await deviceOf(context);
+  const tensor = bridge.empty([4], "float32", { device });
+  const broken = DOUBLE.replace("2 *", "nonsense *");
+  const out = bridge.empty([4], "float32", { device });
+  const kernel = new library.webgpu.Kernel(device, broken);
+  kernel.run([tensor, out], { workgroups: 1 });
+  await throws(() => kernel.ready, "KernelError", /line 7:.*nonsense/s);
+  for (let turn = 0; turn < 2; turn++) {
+    const error = await throws(() => out.read(), "KernelError", /line 7:.*nonsense/s);
+    equal([error.label, error.line], ["main", 7]);
+    equal(await tensor.read(), [0, 0, 0, 0], "what was read is as it was");
+  }
+  out.write(new Float32Array([1, 2, 3, 4]));
+  equal(await out.read(), [1, 2, 3, 4], "what is written anew is sound");
+  releaseAll(tensor, out);
+}
+
+export async function cpu_only_and_gpu_only_properties(context) {
+  const device = await deviceOf(context);
+  const gpu = context.bridge.empty([4], "float32", { device });
+  const host = context.bridge.empty([4], "float32");
+  await throws(() => gpu.data, "UnsupportedError", /read\(\)/);
+  await throws(() => host.buffer, "UnsupportedError", /to\(/);
+  releaseAll(gpu, host);
+}
+
+export async function lost_devices_are_named(context) {
+  const { bridge, library } = context;
+  const device = await library.webgpu.requestDevice();
+  const gpu = bridge.empty([4], "float32", { device });
+  const host = bridge.empty([4], "float32");
+  device.destroy();
+  await device.lost;
+  await throws(() => gpu.read(), "DeviceLostError", /lost/);
+  await throws(() => host.to(device), "DeviceLostError", /lost/);
+  await throws(() => bridge.empty([1], "int8", { device }), "DeviceLostError", /lost/);
+  equal(host.shape, [4], "CPU tensors are not affected");
+  releaseAll(gpu, host);
+}
+
+export async function strided_gpu_tensors_are_read_in_their_order(context) {
+  const device = await deviceOf(context);
+  const { Tensor } = context.library;
+  const STORAGE_COPY = 0x80 | 0x08 | 0x04;
+  const buffer = device.createBuffer({ size: 64, usage: STORAGE_COPY });
+  device.queue.writeBuffer(
+    buffer,
+    0,
+    Uint8Array.from({ length: 64 }, (_, i) => i),
+  );
+  const bytesAt = (dtype, step, ...starts) => {
+    const bytes = starts.flatMap((start) => Array.from({ length: step }, (_, i) => start + i));
+    return [dtype, bytes];
+  };
+  for (const [shape, strides, byteOffset, [dtype, expected]] of [
+    [[2, 3], [1, 2], 0, bytesAt("float32", 4, 0, 8, 16, 4, 12, 20)],
+    [[3], [-1], 8, bytesAt("float32", 4, 8, 4, 0)],
+    [[2, 2], [0, 3], 4, bytesAt("int32", 4, 4, 16, 4, 16)],
+    [[3], [3], 1, bytesAt("uint8", 1, 1, 4, 7)],
+    [[2, 2], [-5, 2], 33, bytesAt("uint8", 1, 33, 35, 28, 30)],
+    [[2], [4], 6, bytesAt("uint16", 2, 6, 14)],
+    [[3], [1], 5, bytesAt("uint8", 1, 5, 6, 7)], // row-major at an odd place
+  ]) {
+    const tensor = Tensor.fromGPUBuffer(buffer, { device, shape, dtype, byteOffset, strides });
+    equal([...bytes(await tensor.read())], expected, `${dtype} [${shape}] by [${strides}]`);
+    equal([...tensor.strides], strides);
+    releaseAll(tensor);
+  }
+  const strided = Tensor.fromGPUBuffer(buffer, {
+    device,
+    shape: [2, 3],
+    strides: [1, 2],
+    dtype: "float32",
+  });
+  const kernel = new context.library.webgpu.Kernel(device, DOUBLE);
+  const out = context.bridge.empty([6], "float32", { device });
+  const lent = (strides) =>
+    Tensor.fromGPUBuffer(buffer, { device, shape: [2], strides, dtype: "int8" });
+  for (const [name, refused] of [
+    ["UnsupportedError", () => kernel.run([strided, out], { workgroups: 1 })],
+    ["UnsupportedError", () => strided.contiguous()],
+    ["RangeError", () => lent([64])],
+    ["RangeError", () => lent([-1])],
+    ["RangeError", () => lent([1, 1])],
+  ]) {
+    await throws(refused, name, /strides|reaches from byte/);
+  }
+  const proxy = context.bridge.toPython(strided);
+  equal(proxy.strides.toJs(), [1, 2]);
+  proxy.release();
+  proxy.destroy();
+  releaseAll(strided, out);
+  buffer.destroy();
+}
+
+/** A buffer of somebody else's, with 4 (COPY_SRC), 8 (COPY_DST) and more. */
+const bufferOf = (device, size, usage) => device.createBuffer({ size, usage: usage | 4 | 8 });
+
+export async function parts_of_words_are_not_written_where_no_shader_can(context) {
+  const device = await deviceOf(context);
+  const { Tensor } = context.library;
+  const host = Tensor.fromTypedArray(Uint8Array.of(1, 2, 3));
+  const source = host.to(device);
+  const options = { device, shape: [3], dtype: "uint8" };
+  const plain = Tensor.fromGPUBuffer(bufferOf(device, 16, 0), options);
+  const storage = Tensor.fromGPUBuffer(bufferOf(device, 16, 128), options);
+  await throws(() => plain.write(source), "UnsupportedError", /part of a word.*STORAGE/);
+  equal([...(await plain.read())], [0, 0, 0]);
+  plain.write(host); // which needs none
+  storage.write(source);
+  equal(
+    [[...(await plain.read())], [...(await storage.read())]],
+    [
+      [1, 2, 3],
+      [1, 2, 3],
+    ],
+  );
+  releaseAll(host, source, plain, storage);
+}
+
+export async function the_rest_of_a_buffer_is_its_last_tensors(context) {
+  const device = await deviceOf(context);
+  const { Tensor } = context.library;
+  const buffer = bufferOf(device, 32, 128);
+  const over = (byteOffset, count) =>
+    Tensor.fromGPUBuffer(buffer, { device, shape: [count], dtype: "uint8", byteOffset });
+  const last = over(8, 9); // 15 bytes are behind it
+  last.write(Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8, 9));
+  equal([...(await last.read())], [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  const other = over(0, 5);
+  await throws(() => other.write(new Uint8Array(5)), "UnsupportedError", /neighbours/);
+  releaseAll(last, other);
+}
+
+export async function memory_of_more_than_2_GiB_is_uploaded(context) {
+  const device = await deviceOf(context);
+  const { Tensor } = context.library;
+  let memory;
+  try {
+    memory = new WebAssembly.Memory({ initial: 2 ** 15 + 1 });
+  } catch {
+    throw new Skip("there is no memory of 2 GiB to be had");
+  }
+  for (const from of [64, 2 ** 31 + 64]) {
+    for (const shape of [[7], [8]]) {
+      new Uint8Array(memory.buffer, from, 8).set(pattern(8));
+      const host = Tensor.fromMemory(memory, from, { shape, dtype: "uint8" });
+      const gpu = host.to(device);
+      equal([...(await gpu.read())], [...pattern(shape[0])]);
+      releaseAll(gpu, host);
+    }
+  }
+}

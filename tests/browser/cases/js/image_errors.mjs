@@ -1,0 +1,182 @@
+// Images that cannot become tensors, and the reverse; each function is a test.
+import { context2d, equal, isFirefox, throws } from "./expect.mjs";
+
+let devicePromise;
+function deviceOf({ library }) {
+  devicePromise ??= library.webgpu.requestDevice();
+  return devicePromise;
+}
+
+const READABLE = { format: "rgba8unorm", usage: 4 }; // GPUTextureUsage.TEXTURE_BINDING
+
+/** Calls `use` with a fresh tensor on a GPU. */
+async function withTensor(context, shape, dtype, use) {
+  const tensor = context.bridge.empty(shape, dtype, { device: await deviceOf(context) });
+  try {
+    await use(tensor, context.library.webgpu);
+  } finally {
+    tensor.release();
+  }
+}
+
+async function refused(context, source, options, name, pattern) {
+  const device = await deviceOf(context);
+  return throws(() => context.library.webgpu.fromImage(device, source, options), name, pattern);
+}
+
+export async function closed_and_empty_sources_have_no_pixels(context) {
+  const canvas = new OffscreenCanvas(2, 2);
+  context2d(canvas);
+  const bitmap = await createImageBitmap(canvas);
+  const frame = new VideoFrame(canvas, { timestamp: 0 });
+  bitmap.close();
+  frame.close();
+  const empty = new OffscreenCanvas(0, 3);
+  const loading = new Image();
+  const video = document.createElement("video");
+  for (const source of [bitmap, frame, empty, loading, video]) {
+    await refused(context, source, {}, "UnsupportedError", /has no pixels: .*closed/);
+  }
+}
+
+export async function transferred_canvases_are_refused(context) {
+  const canvas = document.createElement("canvas");
+  canvas.transferControlToOffscreen();
+  // Firefox gives what the canvas shows.
+  if (!isFirefox) await refused(context, canvas, {}, "UnsupportedError", /browser gives no pixels/);
+  await withTensor(context, [2, 2, 4], "uint8", async (tensor, { toCanvas }) => {
+    await throws(() => toCanvas(tensor, canvas), "UnsupportedError", /cannot be drawn on/);
+  });
+}
+
+export async function other_things_are_no_sources(context) {
+  for (const source of [null, undefined, "picture.png", new Uint8Array(4), { width: 1 }]) {
+    await refused(context, source, {}, "TypeError", /fromImage takes a canvas/);
+  }
+  const none = GPUQueue.prototype.copyExternalImageToTexture ? "TypeError" : "UnsupportedError";
+  await refused(context, { width: 1, height: 1 }, {}, none, /copyExternalImageToTexture/);
+}
+
+export async function dtypes_and_channels_of_images(context) {
+  const image = new ImageData(1, 1);
+  const error = await refused(context, image, { dtype: "int32" }, "UnsupportedError", /float32/);
+  equal([error.given, error.needed], ["int32", ["uint8", "float32"]]);
+  for (const channels of [1, 2, "3"]) {
+    await refused(context, image, { channels }, "RangeError", /channels must be 4/);
+  }
+}
+
+export async function images_beyond_the_limit_say_the_limit(context) {
+  const { maxTextureDimension2D: limit } = (await deviceOf(context)).limits;
+  const canvas = new OffscreenCanvas(limit + 1, 1);
+  const error = await refused(context, canvas, {}, "UnsupportedError", /maxTextureDimension2D/);
+  equal([error.given, error.needed], [limit + 1, limit]);
+  await withTensor(context, [limit + 1, 1, 3], "uint8", async (tensor, { toCanvas, toTexture }) => {
+    const target = new OffscreenCanvas(1, 1);
+    await throws(() => toCanvas(tensor, target), "UnsupportedError", /maxTextureDimension2D/);
+    await throws(() => toTexture(tensor), "UnsupportedError", /maxTextureDimension2D/);
+    equal([target.width, target.height], [1, 1], "the canvas is as it was");
+  });
+}
+
+export async function textures_that_shaders_cannot_read_are_named(context) {
+  const device = await deviceOf(context);
+  const rest = "RENDER_ATTACHMENT";
+  for (const [changed, pattern] of [
+    [{ format: "rgba8unorm-srgb" }, /this is rgba8unorm-srgb/],
+    [{ usage: GPUTextureUsage[rest] }, /with GPUTextureUsage\.TEXTURE_BINDING/],
+    [{ size: [2, 2, 2] }, /of one layer/],
+    [{ sampleCount: 4, usage: 4 | GPUTextureUsage[rest] }, /one sample/],
+  ]) {
+    const texture = device.createTexture({ size: [2, 2], ...READABLE, ...changed });
+    await refused(context, texture, {}, "UnsupportedError", pattern);
+    texture.destroy();
+  }
+}
+
+export async function textures_of_another_device_come_with_the_next_read(context) {
+  const { requestDevice, fromImage } = context.library.webgpu;
+  const device = await deviceOf(context);
+  const other = await requestDevice();
+  const texture = other.createTexture({ size: [2, 2], ...READABLE });
+  const tensor = await fromImage(device, texture);
+  await throws(() => tensor.read(), "DeviceError", /fromImage of GPUTexture of 2 x 2 failed/);
+  tensor.release();
+  other.destroy();
+}
+
+export async function tensors_that_are_no_images(context) {
+  const canvas = new OffscreenCanvas(1, 1);
+  for (const [shape, dtype, pattern] of [
+    [[2, 2], "uint8", /shape must be \[height, width, channels\]/],
+    [[2, 2, 2], "uint8", /1, 3 or 4/],
+    [[1, 2, 2, 3], "uint8", /shape must be/],
+    [[0, 2, 3], "uint8", /has no pixels/],
+    [[2, 2, 4], "int8", /use uint8 .* or float32/],
+  ]) {
+    await withTensor(context, shape, dtype, async (tensor, { toCanvas, toTexture }) => {
+      await throws(() => toCanvas(tensor, canvas), "UnsupportedError", pattern);
+      await throws(() => toTexture(tensor), "UnsupportedError", pattern);
+    });
+  }
+  const { toTexture } = context.library.webgpu;
+  const host = context.bridge.empty([2, 2, 4], "uint8");
+  await throws(() => toTexture(host), "UnsupportedError", /upload it/);
+  host.release();
+  await throws(() => toTexture(host), "ReleasedError", /was released/);
+  await throws(() => toTexture(new Uint8Array(4)), "TypeError", /a Tensor is needed/);
+}
+
+export async function canvases_that_are_taken_or_none(context) {
+  await withTensor(context, [2, 2, 4], "uint8", async (tensor, { toCanvas }) => {
+    const canvas = new OffscreenCanvas(5, 5);
+    context2d(canvas);
+    await throws(() => toCanvas(tensor, canvas), "UnsupportedError", /another kind/);
+    equal([canvas.width, canvas.height], [5, 5], "the canvas is as it was");
+    await throws(() => toCanvas(tensor, null), "TypeError", /needs a canvas/);
+  });
+}
+
+export async function lost_devices_are_named(context) {
+  const { bridge, library } = context;
+  const { fromImage, requestDevice, toCanvas, toTexture } = library.webgpu;
+  const device = await requestDevice();
+  const tensor = bridge.empty([2, 2, 4], "uint8", { device });
+  device.destroy();
+  await device.lost;
+  const canvas = new OffscreenCanvas(1, 1);
+  await throws(() => fromImage(device, new ImageData(1, 1)), "DeviceLostError", /lost/);
+  await throws(() => toCanvas(tensor, canvas), "DeviceLostError", /lost/);
+  await throws(() => toTexture(tensor), "DeviceLostError", /lost/);
+  tensor.release();
+}
+
+export async function a_canvas_moves_from_device_to_device(context) {
+  const { bridge, library } = context;
+  const canvas = new OffscreenCanvas(1, 1);
+  for (const value of [51, 102]) {
+    const device = await library.webgpu.requestDevice();
+    const host = bridge.empty([1, 1, 1], "uint8");
+    host.data.fill(value);
+    const tensor = host.to(device);
+    await library.webgpu.toCanvas(tensor, canvas);
+    host.release();
+    tensor.release();
+    const flat = context2d(new OffscreenCanvas(1, 1));
+    flat.drawImage(canvas, 0, 0);
+    equal(flat.getImageData(0, 0, 1, 1).data, [value, value, value, 255]);
+  }
+}
+
+export async function a_webgpu_that_takes_no_images_is_named(context) {
+  const { prototype } = GPUQueue;
+  const own = Object.getOwnPropertyDescriptor(prototype, "copyExternalImageToTexture");
+  delete prototype.copyExternalImageToTexture; // as in Deno
+  try {
+    const bitmap = await createImageBitmap(new ImageData(1, 1));
+    await refused(context, bitmap, {}, "UnsupportedError", /takes no images .* pass ImageData/);
+    bitmap.close();
+  } finally {
+    if (own) Object.defineProperty(prototype, "copyExternalImageToTexture", own);
+  }
+}

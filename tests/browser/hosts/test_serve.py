@@ -1,0 +1,190 @@
+"""The static server: its headers, its mounts, and a port that is taken."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+
+import pytest
+from serve import Server
+
+SERVE = Path(__file__).resolve().parents[3] / "web" / "serve.py"
+
+
+def get(server: Server, path: str) -> HTTPResponse:
+    connection = HTTPConnection("127.0.0.1", server.server_port)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response
+
+
+def test_pages_forbid_eval_unless_their_name_allows_it(server: Server) -> None:
+    def policy(path: str) -> str:
+        return get(server, path).headers["Content-Security-Policy"]
+
+    assert "'wasm-unsafe-eval'" in policy("/demo.html")
+    assert "'unsafe-eval'" not in policy("/demo.html")
+    assert "'unsafe-eval'" not in policy("/demo.html?x=.eval.html")
+    assert "'unsafe-eval'" in policy("/tests/browser/hosts/notebook.eval.html")
+    assert "'unsafe-eval'" in policy("/notebook/worker.eval.mjs")
+    assert "'unsafe-eval'" not in policy("/notebook/")
+    assert "'unsafe-inline'" not in policy("/demo.html")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/demo.mjs", "text/javascript"),
+        ("/js/index.js", "text/javascript"),
+        ("/pyodide/pyodide.asm.wasm", "application/wasm"),
+        ("/wheel/wheel.json", "application/json"),
+    ],
+)
+def test_files_have_their_type(path: str, kind: str, server: Server) -> None:
+    response = get(server, path)
+    assert response.status == 200
+    assert response.headers["Content-Type"] == kind
+    assert response.headers["Cross-Origin-Embedder-Policy"] == "require-corp"
+
+
+# Ways to ask for a page by a path that has the mark somewhere, or for the worker by one that
+# is not its own.
+TRICKS = [
+    "/.eval./../demo.html",
+    "/x.eval.js/../demo.html",
+    "/notebook/worker.eval.mjs/../../demo.html",
+    "/demo.html/.eval.mjs",
+    "/demo.html/x.eval.mjs/..",
+    "/demo.html;.eval.mjs",
+    "/demo.html?.eval.mjs",
+    "/demo.html?/.eval.mjs",
+    "/demo.html#.eval.mjs",
+    "/demo.html#/.eval.mjs",
+    "/demo.html%3F.eval.mjs",
+    "/demo.html%23.eval.mjs",
+    "/demo.html%00.eval.mjs",
+    "/%2eeval%2e/%2e%2e/demo.html",
+    "/x.eval.x%2f..%2fdemo.html",
+    "/x.eval.x%2f%2e%2e%2fdemo.html",
+    "/x.eval.x%5c..%5cdemo.html",
+    "/x.eval.x\\..\\demo.html",
+    "/%252eeval%252e/../demo.html",
+    "/%c0%ae%c0%ae/x.eval.",
+    "/%ff.eval.html",
+    "//x.eval.x/../demo.html",
+    "/./demo.html",
+    "/.//demo.html",
+    "/x.eval.html/",
+    "/demo.html/",
+    "/.eval./demo.html",
+    "/notebook/../demo.html",
+    "/notebook//../demo.html",
+    "/notebook/%2e%2e/demo.html",
+    "/jupyterlite/../demo.html",
+    "/jupyterlite/%2e%2e/demo.html",
+    "/jupyterlite/..%2fdemo.html",
+    "/jupyterlite//../demo.html",
+    "http://localhost/x.eval.html",
+    "demo.html/.eval.",
+    "*",
+]
+
+
+def raw(server: Server, line: str) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of the answer to a request written by hand."""
+    with socket.create_connection(("127.0.0.1", server.server_port), 10) as peer:
+        peer.sendall(
+            f"{line}\r\nHost: x\r\nConnection: close\r\n\r\n".encode("latin-1")
+        )
+        answer = b"".join(iter(lambda: peer.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    status, *lines = head.decode("latin-1").split("\r\n")
+    fields = (each.split(": ", 1) for each in lines)
+    return int(status.split()[1]), {name.lower(): value for name, value in fields}, body
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("path", TRICKS)
+def test_no_trick_gets_a_page_another_policy(
+    path: str, method: str, server: Server
+) -> None:
+    status, headers, _ = raw(server, f"{method} {path} HTTP/1.1")
+    policy = headers["content-security-policy"]
+    assert "'unsafe-eval'" not in policy
+    assert "'unsafe-inline'" not in policy
+    assert status in (200, 400, 404)
+    # What is found that way is what has that policy by its own name.
+    assert status != 200 or path.startswith(("/demo.html?", "/demo.html#"))
+
+
+def test_errors_are_as_strict_as_can_be(server: Server) -> None:
+    for line in (
+        "GET /no.eval.html HTTP/1.1",
+        "BREW /x.eval.html HTTP/1.1",
+        "GET * HTTP/1.1",
+    ):
+        _, headers, _ = raw(server, line)
+        assert "'unsafe-eval'" not in headers["content-security-policy"], line
+
+
+def test_policy_of_one_answer_is_not_that_of_the_next(server: Server) -> None:
+    connection = HTTPConnection("127.0.0.1", server.server_port)
+    for path, allowed in (
+        ("/notebook/worker.eval.mjs", True),
+        ("/demo.html", False),
+        ("/nothing.eval.html", False),
+        ("/notebook/worker.eval.mjs", True),
+    ):
+        connection.request("GET", path)
+        response = connection.getresponse()
+        response.read()
+        policy = response.headers["Content-Security-Policy"]
+        assert ("'unsafe-eval'" in policy) == allowed, path
+    connection.close()
+
+
+def test_only_python_asks_outside_and_only_if_it_may(server: Server) -> None:
+    paths = ("/demo.html", "/notebook/", "/notebook/worker.eval.mjs", "/jupyterlite/x")
+
+    def may(which: Server) -> list[bool]:
+        policies = [
+            get(which, path).headers["Content-Security-Policy"] for path in paths
+        ]
+        return ["https:" in policy for policy in policies]
+
+    assert may(server) == [False] * 4
+    with Server(outside=True) as open_one:
+        threading.Thread(target=open_one.serve_forever, daemon=True).start()
+        assert may(open_one)[:3] == [False, False, True]
+        open_one.shutdown()
+
+
+def test_missing_page_says_so(server: Server) -> None:
+    for path in ("/nothing.html", "/deep/in/nothing"):
+        status, headers, body = raw(server, f"GET {path} HTTP/1.1")
+        assert status == 404
+        assert b"There is no such page" in body
+        assert headers["content-type"] == "text/html; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    "path", ["/nothing.html", "/pyodide/", "/../README.md", "/tests/../../README.md"]
+)
+def test_nothing_else_is_served(path: str, server: Server) -> None:
+    assert get(server, path).status == 404
+
+
+def test_taken_port_says_what_to_do(server: Server) -> None:
+    port = str(server.server_port)
+    command = [sys.executable, str(SERVE), "--port", port]
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 1
+    assert f"Port {port} is taken" in done.stdout

@@ -1,0 +1,286 @@
+"""Tensors handed to JavaScript's libraries by Python, and taken from them."""
+
+import io
+
+import js
+import numpy as np
+import pytest
+from js import harness
+from onnx_models import doubling, one_node
+from pyodide.ffi import to_js
+from pyodide.http import pyfetch
+
+import dlpack_web as dlw
+from dlpack_web.onnxruntime import InferenceSession, OrtValue
+
+pytestmark = pytest.mark.usefixtures("nothing_leaks")
+
+PROVIDERS = ["WebGPUExecutionProvider"]
+ADD_ONE = """
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < arrayLength(&y)) { y[id.x] = x[id.x] + 1.0; }
+}"""
+VALUES = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
+
+
+async def module():
+    return await harness.load("/tests/browser/libraries/libraries.mjs")
+
+
+async def libraries():
+    return await (await module()).libraries()
+
+
+async def test_onnxruntime_takes_and_gives_gpu_tensors():
+    all_of_them = await libraries()
+    ort = await dlw.adapter("ort", all_of_them.ort)
+    device = dlw.webgpu.use_device(all_of_them.device)
+    assert await ort.use_device(device) == device
+    session = await (await module()).session(all_of_them.ort, "Add", "float32")
+    with dlw.from_dlpack(VALUES.ravel()) as host, host.to_device(device) as x:
+        feed = ort.to_js(x, copy=False)
+        assert getattr(js.Object, "is")(feed.gpuBuffer, x.gpu_buffer)
+        feeds = to_js({"x": feed}, dict_converter=js.Object.fromEntries)
+        value = (await session.run(feeds)).y
+        with ort.from_js(value) as y:
+            assert (y.shape, y.dtype, y.device) == ((6,), "float32", device)
+            assert (await y.to_host() == 2 * VALUES.ravel()).all()
+        with dlw.from_js(value) as y:  # any exchangeable object
+            assert (await y.to_host() == 2 * VALUES.ravel()).all()
+        value.dispose()
+        feed.dispose()
+
+
+async def test_onnxruntime_takes_and_gives_cpu_tensors():
+    all_of_them = await libraries()
+    ort = await dlw.adapter("ort", all_of_them.ort)
+    array = VALUES.copy()
+    feed = ort.to_js(array, copy=False)
+    array[0, 0] = 40
+    assert feed.data[0] == 40
+    with ort.from_js(feed) as back:
+        assert (back.numpy() == array).all()
+    feed.dispose()
+
+
+async def test_chain_of_libraries_on_one_device():
+    all_of_them = await libraries()
+    tf = await dlw.adapter("tfjs", all_of_them.tf)
+    jax = await dlw.adapter("jax", all_of_them.jax)
+    device = await dlw.webgpu.share_device(tf=all_of_them.tf, jax=all_of_them.jax)
+    host = dlw.from_dlpack(VALUES)
+    x = host.to_device(device)
+    t = tf.to_js(x)
+    relu = all_of_them.tf.relu(t)
+    y = tf.from_js(relu)
+    a = jax.to_js(y)
+    squares = all_of_them.jax.numpy.square(a)
+    with jax.from_js(squares) as result:
+        assert result.read_only
+        assert (await result.to_host() == np.maximum(VALUES, 0) ** 2).all()
+    squares.dispose()
+    for each in (t, relu):
+        each.dispose()
+    for each in (y, x, host):
+        each.release()
+
+
+async def test_sessions_kernels_and_libraries_on_one_device():
+    """Two of Python's sessions, a kernel, tfjs, jax-js and three.js, and no byte through the CPU."""
+    every = await libraries()
+    device = dlw.webgpu.use_device(every.device)
+    tf = await dlw.adapter("tfjs", every.tf)
+    jax = await dlw.adapter("jax", every.jax)
+    three = await dlw.adapter("three", every.THREE)
+    doubled = await InferenceSession.create(doubling(), providers=PROVIDERS)
+    squared = await InferenceSession.create(
+        one_node("Mul", shape=("N",), inputs=("x", "x")), providers=PROVIDERS
+    )
+    assert doubled.device == squared.device == device
+    add_one = dlw.webgpu.Kernel(ADD_ONE)
+    x = dlw.from_dlpack(VALUES.ravel(), device=device)
+    before = dlw.webgpu.stats()[device.id]
+
+    [value] = await doubled.run_with_ort_values_async(None, {"x": OrtValue(x)})
+    t = tf.to_js(value.tensor)
+    relu = every.tf.relu(t)
+    a = jax.to_js(tf.from_js(relu))
+    product = every.jax.numpy.square(a)
+    state = dlw.empty((6,), device=device)
+    add_one(jax.from_js(product), state)
+    attribute = three.to_js(state, renderer=every.renderer)
+    with three.from_js(attribute, renderer=every.renderer) as back:
+        [value] = await squared.run_with_ort_values_async(None, {"x": OrtValue(back)})
+    after = dlw.webgpu.stats()[device.id]
+    assert (after["up"], after["down"]) == (before["up"], before["down"])
+
+    found = await value.tensor.to_host()
+    assert (found == (np.maximum(2 * VALUES.ravel(), 0) ** 2 + 1) ** 2).all()
+    every.renderer.backend.destroyAttribute(attribute)
+    product.dispose()
+    for each in (t, relu):
+        each.dispose()
+    for session in (doubled, squared):
+        session.release()
+
+
+async def test_strided_arrays_become_ndarrays_without_a_copy():
+    chunks = await dlw.adapter("ndarray", None)
+    array = np.arange(12.0).reshape(3, 4)
+    chunk = chunks.to_js(array[::-1, ::2], copy=False)
+    assert (list(chunk.shape), list(chunk.stride)) == ([3, 2], [-4, 2])
+    chunk.data[chunk.offset] = 80  # element (0, 0)
+    assert array[2, 0] == 80
+    with chunks.from_js(chunk) as back:
+        assert (back.numpy() == array[::-1, ::2]).all()
+    chunk.data = js.Float64Array.new(0)  # lets go of the memory
+
+
+async def test_arrow_takes_and_gives_columns():
+    arrow = await dlw.adapter("arrow", await harness.load("/libraries/arrow.mjs"))
+    array = VALUES.copy()
+    vector = arrow.to_js(array, copy=False)
+    array[1, 2] = 30
+    assert vector.at(1).at(2) == 30
+    with arrow.from_js(vector) as back:
+        assert (back.numpy() == array).all()
+    with dlw.from_js(vector) as back:
+        assert (back.shape, back.dtype) == ((2, 3), "float32")
+    vector.data[0].children[0].values = None  # lets go of the memory
+
+
+async def test_arrow_columns_keep_their_nulls():
+    library = await harness.load("/libraries/arrow.mjs")
+    arrow = await dlw.adapter("arrow", library)
+    vector = column_of(library, [1.5, 0, 2.5, 0], 0b0101)
+    table = library.Table.new(plain(x=vector, y=vector))
+    there = [True, False, True, False]
+    for _ in range(2):
+        with arrow.from_js(table, column="x") as t:
+            assert t.validity.numpy().tolist() == there
+            assert t.numpy()[[0, 2]].tolist() == [1.5, 2.5]
+            assert t[1:3].validity.numpy().tolist() == there[1:3]
+            assert [bool(each) for each in t.js.validity.data] == there
+            again = arrow.to_js(t)
+            assert (again.nullCount, again.at(2)) == (2, 2.5)
+            again.data[0].values = None  # lets go of the memory
+    with arrow.from_js(column_of(library, [1.5], 1)) as t:
+        assert t.validity is None
+    with pytest.raises(BufferError, match="2 columns"):
+        arrow.from_js(table)
+    with pytest.raises(BufferError, match="2 of 4 elements are null"):
+        arrow.from_js(table, column="x", nulls="refuse")
+    with pytest.raises(BufferError, match="2 of 4 elements are null"):
+        dlw.from_js(vector)  # the protocol knows of no nulls
+    alone = await dlw.adapter("arrow", None)  # DuckDB-wasm keeps its own to itself
+    with alone.from_js(table, column="y") as t:
+        assert t.validity.numpy().tolist() == there
+
+
+def plain(**fields):
+    return to_js(fields, dict_converter=js.Object.fromEntries)
+
+
+def column_of(library, values, bits):
+    """A vector of float32, of which those are null whose bit is 0."""
+    data = plain(
+        type=library.Float32.new(),
+        length=len(values),
+        data=js.Float32Array.new(to_js(values)),
+        nullCount=-1,
+        nullBitmap=js.Uint8Array.of(bits),
+    )
+    return library.makeVector(library.makeData(data))
+
+
+async def test_three_takes_gpu_tensors():
+    all_of_them = await libraries()
+    three = await dlw.adapter("three", all_of_them.THREE)
+    device = dlw.webgpu.use_device(all_of_them.device)
+    renderer = all_of_them.renderer
+    assert await three.use_device(device, renderer=renderer) == device
+    with dlw.from_dlpack(VALUES.ravel()) as host, host.to_device(device) as x:
+        attribute = three.to_js(x, renderer=renderer)
+        assert attribute.count == 6
+        with three.from_js(attribute, renderer=renderer) as back:
+            assert (await back.to_host() == VALUES.ravel()).all()
+        renderer.backend.destroyAttribute(attribute)
+
+
+async def test_transformers_takes_and_gives_gpu_tensors():
+    transformers = await (await module()).loadTransformers(4)
+    tensors = await dlw.adapter("transformers", transformers)
+    device = dlw.webgpu.use_device((await libraries()).device)
+    assert await tensors.use_device(device) == device
+    options = {
+        "executionProviders": [{"name": "webgpu", "device": device.gpu}],
+        "preferredOutputLocation": "gpu-buffer",
+    }
+    model = await (await module()).doubling(transformers, js_object(options))
+    with dlw.from_dlpack(VALUES.ravel()) as host, host.to_device(device) as x:
+        feed = tensors.to_js(x, copy=False)
+        value = (await model(js_object({"x": feed}))).y
+        with tensors.from_js(value) as y, dlw.from_js(value) as same:
+            assert (y.shape, y.dtype, y.device) == ((6,), "float32", device)
+            assert getattr(js.Object, "is")(y.gpu_buffer, same.gpu_buffer)
+            assert (await y.to_host() == 2 * VALUES.ravel()).all()
+        value.dispose()
+        feed.dispose()
+    await model.dispose()
+
+
+async def test_litert_runs_a_model_on_gpu_tensors():
+    litert = await (await module()).loadLiteRT()
+    tensors = await dlw.adapter("litert", litert)
+    device = dlw.webgpu.use_device((await libraries()).device)
+    assert await tensors.use_device(device) == device
+    response = await pyfetch("/model/digits_tflite.npz")
+    digits = np.load(io.BytesIO(await response.bytes()))
+    options = js_object({"accelerator": "webgpu"})
+    model = await litert.loadAndCompile("/model/digits.tflite", options)
+    with dlw.from_dlpack(digits["pixels"], device=device) as x:
+        feed = tensors.to_js(x, copy=False)
+        (value,) = await model.run(to_js([feed]))
+        with tensors.from_js(value) as y, dlw.from_js(value) as same:
+            assert (y.shape, y.dtype, y.device) == ((200, 10), "float32", device)
+            assert getattr(js.Object, "is")(y.gpu_buffer, same.gpu_buffer)
+            value.delete()
+            assert np.abs(await y.to_host() - digits["logits"]).max() < 1e-4
+        feed.delete()
+    model.delete()
+    with (
+        dlw.empty(3, "float16", device=device) as halves,
+        pytest.raises(BufferError, match=r"LiteRT\.js has no float16"),
+    ):
+        tensors.to_js(halves)
+
+
+def js_object(x):
+    return to_js(x, dict_converter=js.Object.fromEntries)
+
+
+async def test_mistakes_are_named():
+    all_of_them = await libraries()
+    with pytest.raises(TypeError, match='no adapter "torch": there are arrow, jax'):
+        await dlw.adapter("torch", None)
+    tf = await dlw.adapter("tfjs", all_of_them.tf)
+    with pytest.raises(BufferError, match="no int64 there"):
+        tf.to_js(np.arange(3, dtype=np.int64))
+    with pytest.raises(dlw.CopyError, match="not on that GPUDevice"):
+        tf.to_js(VALUES, copy=False)
+    with pytest.raises(BufferError, match="only a WebGPU device"):
+        await tf.use_device("cpu")
+    ort = await dlw.adapter("ort", all_of_them.ort)
+    gone = all_of_them.ort.Tensor.new("float32", js.Float32Array.new(1))
+    gone.dispose()
+    with pytest.raises(dlw.ReleasedError, match="was disposed"):
+        ort.from_js(gone)
+    device = dlw.webgpu.use_device(all_of_them.device)
+    points = all_of_them.THREE.BufferAttribute.new(js.Float32Array.new(3), 3)
+    with pytest.raises(TypeError, match='"dlpack-web/three" makes one'):
+        dlw.from_js(points)
+    chunks = await dlw.adapter("ndarray", None)
+    with pytest.raises(TypeError, match="no device to share"):
+        await chunks.use_device(device)

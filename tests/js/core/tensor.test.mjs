@@ -1,0 +1,220 @@
+// Tensors over arrays that JS owns: no Pyodide, no GPU.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { inspect } from "node:util";
+import { liveTensors, Tensor } from "../../../js/dist/index.js";
+
+const matrix = () => Tensor.fromTypedArray(Float32Array.of(0, 1, 2, 3, 4, 5), { shape: [2, 3] });
+
+test("a tensor describes its array", () => {
+  const tensor = matrix();
+  assert.deepEqual(tensor.shape, [2, 3]);
+  assert.deepEqual(tensor.strides, [3, 1]);
+  const { ndim, size, nbytes, itemsize, byteOffset, readOnly, dtype, dataOffset } = tensor;
+  assert.deepEqual(
+    { ndim, size, nbytes, itemsize, byteOffset, readOnly, dtype, dataOffset },
+    {
+      ndim: 2,
+      size: 6,
+      nbytes: 24,
+      itemsize: 4,
+      byteOffset: 0,
+      readOnly: false,
+      dtype: "float32",
+      dataOffset: 0,
+    },
+  );
+  assert.equal(`${tensor.device}`, "cpu");
+  assert.equal(tensor.toString(), "Tensor float32[2,3] on cpu");
+  tensor.release();
+});
+
+test("the console of Node shows a tensor with its elements", () => {
+  const tensor = Tensor.fromTypedArray(new Float32Array([1, 2.5]));
+  assert.equal(inspect(tensor), "Tensor float32[2] on cpu Float32Array(2) [ 1, 2.5 ]");
+  tensor.release();
+  assert.equal(inspect(tensor), "Tensor float32[2] on cpu (released)");
+  const odd = Tensor.fromTypedArray(new Uint8Array(9).subarray(1), { dtype: "float32" });
+  assert.equal(inspect(odd), "Tensor float32[2] on cpu");
+  odd.release();
+});
+
+test("data is the array itself", () => {
+  const array = Int16Array.of(1, 2, 3);
+  const tensor = Tensor.fromTypedArray(array);
+  assert.equal(tensor.data, array);
+  assert.deepEqual(tensor.shape, [3]);
+  tensor.release();
+});
+
+test("at() indexes as NumPy does", () => {
+  const tensor = matrix();
+  assert.equal(tensor.at(1, 2), 5);
+  assert.equal(tensor.at(-1, -3), 3);
+  assert.throws(() => tensor.at(2, 0), { name: "RangeError", message: /axis 0 with size 2/ });
+  assert.throws(() => tensor.at(0, -4), { name: "RangeError", message: /axis 1 with size 3/ });
+  assert.throws(() => tensor.at(0), { name: "TypeError", message: /needs 2 indices, not 1/ });
+  assert.throws(() => tensor.at(0.5, 0), { name: "TypeError" });
+  tensor.release();
+});
+
+test("contiguous() is the tensor itself where nothing has to be packed", () => {
+  const tensor = matrix();
+  assert.equal(tensor.contiguous(), tensor);
+  tensor.release();
+});
+
+test("bytes at an odd place need contiguous()", () => {
+  const bytes = new Uint8Array(9).subarray(1);
+  const tensor = Tensor.fromTypedArray(bytes, { dtype: "float32" });
+  assert.throws(() => tensor.data, { name: "UnsupportedError", message: /contiguous\(\)/ });
+  const packed = tensor.contiguous();
+  assert.equal(packed.data.length, 2);
+  tensor.release();
+  packed.release();
+});
+
+test("read() copies once, into a new array or a given one", async () => {
+  const tensor = matrix();
+  const fresh = await tensor.read();
+  assert.deepEqual(fresh, tensor.data);
+  assert.notEqual(fresh.buffer, tensor.data.buffer);
+  const out = new Float32Array(6);
+  assert.equal(await tensor.read(out), out);
+  assert.deepEqual(out, tensor.data);
+  await assert.rejects(tensor.read(new Float32Array(5)), { name: "RangeError", message: /20.*24/ });
+  tensor.release();
+});
+
+test("released tensors refuse whatever touches memory", async () => {
+  const before = liveTensors();
+  const tensor = matrix();
+  assert.equal(liveTensors(), before + 1);
+  tensor.release();
+  tensor.release();
+  tensor[Symbol.dispose ?? Symbol.for("Symbol.dispose")]();
+  assert.equal(liveTensors(), before);
+  assert.equal(tensor.released, true);
+  assert.deepEqual(tensor.shape, [2, 3]);
+  const released = { name: "ReleasedError", message: /was released/ };
+  assert.throws(() => tensor.data, released);
+  assert.throws(() => tensor.buffer, released);
+  assert.throws(() => tensor.at(0, 0), released);
+  assert.throws(() => tensor.contiguous(), released);
+  assert.throws(() => tensor.to({}), released);
+  await assert.rejects(tensor.read(), released);
+});
+
+test("a detached array is noticed", () => {
+  const array = new Float32Array(4);
+  const tensor = Tensor.fromTypedArray(array);
+  structuredClone(array.buffer, { transfer: [array.buffer] });
+  assert.throws(() => tensor.data, { name: "UnsupportedError", message: /detached/ });
+  tensor.release();
+});
+
+test("a CPU tensor has no GPUBuffer", () => {
+  const tensor = matrix();
+  assert.throws(() => tensor.buffer, { name: "UnsupportedError", message: /to\(gpuDevice\)/ });
+  tensor.release();
+});
+
+for (const [what, array, options, error] of [
+  ["no array", [1, 2], {}, { name: "TypeError", message: /typed array/ }],
+  ["a DataView", new DataView(new ArrayBuffer(8)), {}, { name: "TypeError" }],
+  ["too many elements", new Uint8Array(3), { shape: [4] }, { name: "RangeError", message: /4 b/ }],
+  ["a negative extent", new Uint8Array(3), { shape: [-3] }, { name: "RangeError" }],
+  ["a shape that is a number", new Uint8Array(3), { shape: 3 }, { name: "TypeError" }],
+  ["65 axes", new Uint8Array(1), { shape: Array(65).fill(1) }, { name: "RangeError" }],
+  ["a huge shape", new Uint8Array(1), { shape: [2 ** 40, 2 ** 40] }, { name: "RangeError" }],
+  ["an unknown dtype", new Uint8Array(1), { dtype: "int5" }, { name: "UnsupportedError" }],
+  ["another dtype's array", new Int32Array(1), { dtype: "float32" }, { name: "TypeError" }],
+]) {
+  test(`fromTypedArray refuses ${what}`, () => {
+    const before = liveTensors();
+    assert.throws(() => Tensor.fromTypedArray(array, options), error);
+    assert.equal(liveTensors(), before);
+  });
+}
+
+test("from an offset on, a tensor has the rest of the array", () => {
+  const array = Float32Array.of(0, 1, 2, 3);
+  for (const [options, expected] of [
+    [{ offset: 1 }, [1, 2, 3]],
+    [{ offset: 4 }, []],
+    [{ offset: 0 }, [0, 1, 2, 3]],
+    [{ offset: 1, shape: [2] }, [1, 2]],
+    [{ offset: 3, strides: [-1] }, [3, 2, 1, 0]],
+    [{ offset: 1, dtype: "complex64", array: Float32Array.of(0, 1, 2, 3) }, [[2, 3]]],
+    [{ offset: 2, dtype: "int16", array: new Uint8Array([0, 0, 0, 0, 7, 0]) }, [7]],
+  ]) {
+    const { array: given = array, ...rest } = options;
+    const tensor = Tensor.fromTypedArray(given, rest);
+    assert.deepEqual([...tensor], expected, JSON.stringify(options));
+    tensor.release();
+  }
+});
+
+test("offsets outside the array are refused", () => {
+  const before = liveTensors();
+  const array = new Float32Array(4);
+  const bytes = new Uint8Array(7);
+  for (const [given, options, message] of [
+    [array, { offset: 5 }, /offset 5 .*4 elements/],
+    [array, { offset: -1 }, /offset -1 .*4 elements/],
+    [array, { offset: 0.5 }, /offset 0.5 .*4 elements/],
+    [array, { offset: Number.NaN }, /offset NaN/],
+    [array, { offset: "1" }, /offset 1 .*4 elements/],
+    [array, { offset: 2, shape: [3] }, /needs 20 bytes; the array has 16/],
+    [bytes, { offset: 1, dtype: "float32" }, /the array has 7/],
+    [bytes, { dtype: "float32" }, /the array has 7/],
+  ]) {
+    assert.throws(() => Tensor.fromTypedArray(given, options), { name: "RangeError", message });
+  }
+  assert.equal(liveTensors(), before);
+});
+
+/** Arrays that have lost their memory, and look like empty ones. */
+function goneArrays() {
+  const posted = new Float32Array(3);
+  structuredClone(posted.buffer, { transfer: [posted.buffer] });
+  const memory = new WebAssembly.Memory({ initial: 1 });
+  const grown = new Float32Array(memory.buffer, 0, 3);
+  memory.grow(1);
+  const shrinking = new ArrayBuffer(16, { maxByteLength: 16 });
+  const shrunk = new Float32Array(shrinking, 0, 3);
+  shrinking.resize(4);
+  const behind = new Float32Array(shrinking, 4); // of all that is behind
+  shrinking.resize(0);
+  return { posted, grown, shrunk, behind };
+}
+
+test("an array without its memory is no empty tensor", () => {
+  const before = liveTensors();
+  for (const [how, array] of Object.entries(goneArrays())) {
+    for (const make of [
+      () => Tensor.fromTypedArray(array),
+      () => Tensor.fromTypedArray(array, { shape: [0] }),
+      () => Tensor.fromTypedArray(array, { shape: [3] }),
+      () => Tensor.fromTypedArray(array, { offset: 1 }),
+      () => Tensor.from(array),
+    ]) {
+      const message = /Float32Array .*(detached|shrank).*new array/;
+      assert.throws(make, { name: "UnsupportedError", message }, `${how}: ${make}`);
+    }
+  }
+  assert.equal(liveTensors(), before);
+  for (const array of [new Float32Array(0), new Uint8Array(new SharedArrayBuffer(0))]) {
+    const tensor = Tensor.fromTypedArray(array);
+    assert.deepEqual(tensor.shape, [0]);
+    tensor.release();
+  }
+});
+
+test("an empty tensor is not overwritten by an array without its memory", () => {
+  const tensor = Tensor.fromTypedArray(new Float32Array(0));
+  for (const array of Object.values(goneArrays())) {
+    assert.throws(() => tensor.write(array), { name: "UnsupportedError" });
+  }
+  tensor.release();
+});

@@ -1,0 +1,276 @@
+// Exchanges that lie, change between reads, or throw: an error, everything released, and nothing
+// outside the tensor read.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { adopt, EXCHANGE, fit, take } from "../../../js/dist/exchange/index.js";
+import { liveTensors, Tensor } from "../../../js/dist/index.js";
+
+/** An exchange of six float32 that counts its releases; `lie` replaces fields. */
+function exchangeOf(lie = {}) {
+  const array = Float32Array.of(0, 1, 2, 3, 4, 5);
+  const exchange = {
+    version: [1, 0],
+    device: { type: 1, id: 0, gpu: null },
+    dtype: { code: 2, bits: 32, lanes: 1 },
+    shape: [2, 3],
+    strides: null,
+    byteOffset: 0,
+    data: array,
+    capacity: 24,
+    flags: 0,
+    flush() {},
+    release() {
+      exchange.released++;
+    },
+    released: 0,
+  };
+  return Object.defineProperties(exchange, Object.getOwnPropertyDescriptors(lie));
+}
+
+function refused(exchange, what) {
+  const before = liveTensors();
+  assert.throws(
+    () => adopt(exchange),
+    (error) => /^(UnsupportedError|TypeError)$/.test(error.name) && error.message !== "",
+    what,
+  );
+  assert.equal(liveTensors(), before, what);
+}
+
+const NONSENSE = [
+  undefined,
+  null,
+  Number.NaN,
+  -1,
+  0.5,
+  2 ** 53,
+  "1",
+  [],
+  {},
+  () => {},
+  Symbol("x"),
+];
+
+const WRONG = {
+  "dtype.code": [...NONSENSE, 256, 300].map((code) => ({ dtype: { code, bits: 32, lanes: 1 } })),
+  "dtype.bits": [...NONSENSE, 0, 33, 256].map((bits) => ({ dtype: { code: 2, bits, lanes: 1 } })),
+  "dtype.lanes": [...NONSENSE, 0, 65536].map((lanes) => ({ dtype: { code: 2, bits: 32, lanes } })),
+  dtype: NONSENSE.map((dtype) => ({ dtype })),
+  shape: [
+    ...NONSENSE.filter((x) => !Array.isArray(x)),
+    [2, -3],
+    [2, 0.5],
+    ["2", 3],
+    [7],
+    [2 ** 31, 2 ** 31],
+  ].map((shape) => ({ shape })),
+  strides: [0, "3,1", {}, [3], [3, 1, 1], [3, 0.5], [3, "1"], [3, 2], [-3, 1], [2 ** 53, 1]].map(
+    (strides) => ({ strides }),
+  ),
+  byteOffset: [...NONSENSE, 4, 2 ** 40].map((byteOffset) => ({ byteOffset })),
+  capacity: NONSENSE.map((capacity) => ({ capacity })),
+  flags: NONSENSE.map((flags) => ({ flags })),
+  device: [...NONSENSE, { type: 2, id: 0, gpu: null }, { type: 15, id: 0, gpu: null }].map(
+    (device) => ({ device }),
+  ),
+  data: [...NONSENSE, { memory: null, ptr: 0 }, { memory: {}, ptr: 0 }].map((data) => ({ data })),
+  "data.ptr": [...NONSENSE, 65536].map((ptr) => ({
+    data: { memory: new WebAssembly.Memory({ initial: 1 }), ptr },
+  })),
+};
+
+for (const [field, lies] of Object.entries(WRONG)) {
+  test(`nonsense in ${field} is refused and released`, () => {
+    for (const [i, lie] of lies.entries()) {
+      const exchange = exchangeOf(lie);
+      refused(exchange, `${field}, case ${i}`);
+      assert.equal(exchange.released, 1, `${field}, case ${i}`);
+    }
+  });
+}
+
+test("nonsense leaves the dtypes of the page as they were", () => {
+  refused(exchangeOf({ dtype: { code: 2, bits: 32, lanes: 0.5 } }));
+  refused(exchangeOf({ dtype: { code: 258, bits: 32, lanes: 1 } }));
+  const tensor = adopt(exchangeOf());
+  assert.equal(tensor.dtype, "float32");
+  assert.deepEqual([...tensor], [0, 1, 2, 3, 4, 5]);
+  const vectors = adopt(exchangeOf({ dtype: { code: 2, bits: 32, lanes: 2 }, shape: [3] }));
+  assert.equal(vectors.dtype, "float32x2");
+  for (const each of [tensor, vectors]) each.release();
+});
+
+test("another version is refused, and nothing else of it is touched", () => {
+  for (const version of [[2, 0], [0, 9], [], null, undefined, "1.0", 1]) {
+    const touched = [];
+    const exchange = new Proxy(exchangeOf({ version }), {
+      get(target, key) {
+        touched.push(key);
+        return target[key];
+      },
+    });
+    refused(exchange, `${version}`);
+    assert.deepEqual([...new Set(touched)], ["version"], `${version}`);
+  }
+});
+
+test("each field is read once, so that it cannot change its mind", () => {
+  const reads = {};
+  const lying = {
+    shape: [[2, 3], [1 << 20]],
+    strides: [null, [1 << 20, 1]],
+    byteOffset: [0, 1 << 20],
+    capacity: [24, 1 << 20],
+    flags: [0, 1],
+  };
+  const traps = {};
+  for (const [key, [first, later]] of Object.entries(lying)) {
+    traps[key] = {
+      enumerable: true,
+      get() {
+        reads[key] = (reads[key] ?? 0) + 1;
+        return reads[key] === 1 ? first : later;
+      },
+    };
+  }
+  const exchange = Object.defineProperties(exchangeOf(), traps);
+  const tensor = adopt(exchange);
+  assert.deepEqual([...tensor], [0, 1, 2, 3, 4, 5]);
+  assert.deepEqual(reads, { shape: 1, strides: 1, byteOffset: 1, capacity: 1, flags: 1 });
+  tensor.release();
+  assert.equal(exchange.released, 1);
+});
+
+test("lists that change between reads are copied", () => {
+  const shape = [2, 3];
+  const tensor = adopt(exchangeOf({ shape }));
+  shape[0] = 1 << 20;
+  assert.deepEqual([...tensor.shape], [2, 3]);
+  assert.equal(tensor.data.length, 6);
+  tensor.release();
+  let length = 2;
+  const list = new Proxy([2, 3], {
+    get: (target, key) => (key === "length" ? length++ : Reflect.get(target, key)),
+  });
+  const again = adopt(exchangeOf({ shape: list }));
+  assert.deepEqual([...again.shape], [2, 3]);
+  again.release();
+  refused(exchangeOf({ shape: { length: 2 ** 40, 0: 1 } }));
+});
+
+test("getters that throw are an error, and the exchange is released", () => {
+  for (const key of [
+    "device",
+    "dtype",
+    "shape",
+    "strides",
+    "byteOffset",
+    "data",
+    "capacity",
+    "flags",
+  ]) {
+    const exchange = Object.defineProperty(exchangeOf(), key, {
+      get() {
+        throw new RangeError(`from ${key}`);
+      },
+    });
+    const before = liveTensors();
+    assert.throws(() => adopt(exchange), { name: "RangeError", message: `from ${key}` });
+    assert.equal(exchange.released, 1, key);
+    assert.equal(liveTensors(), before);
+  }
+});
+
+test("a release that throws does not hide what was wrong", (t) => {
+  const log = t.mock.method(console, "error", () => {});
+  const exchange = exchangeOf({ shape: [9] });
+  exchange.release = () => {
+    throw new Error("from release");
+  };
+  assert.throws(() => adopt(exchange), { name: "UnsupportedError", message: /shape|36/ });
+  assert.match(String(log.mock.calls[0]?.arguments[0]), /from release/);
+});
+
+test("copy: true is believed of nobody who aliases", () => {
+  for (const flags of [0, 2]) {
+    const exchange = exchangeOf({ flags });
+    let asked;
+    const producer = {
+      [EXCHANGE](request) {
+        asked = request;
+        return exchange;
+      },
+    };
+    const tensor = take(producer, { copy: true });
+    assert.equal(asked.copy, true);
+    // Whoever says that it is a copy is believed; who does not is copied from.
+    assert.equal(tensor.data.buffer !== exchange.data.buffer, flags === 0);
+    assert.deepEqual([...tensor], [0, 1, 2, 3, 4, 5]);
+    tensor.release();
+    assert.equal(exchange.released, 1);
+  }
+});
+
+test("a producer is asked for the version that is understood, and ours heeds it", () => {
+  let asked;
+  const tensor = take({
+    [EXCHANGE](request) {
+      asked = request;
+      return exchangeOf();
+    },
+  });
+  assert.deepEqual(asked.versions, [1]);
+  for (const versions of [[], [0], [2, 3], [null], ["1"]]) {
+    assert.throws(() => tensor[EXCHANGE]({ versions }), { name: "UnsupportedError" });
+  }
+  for (const versions of ["1", 1, null, {}]) {
+    assert.throws(() => tensor[EXCHANGE]({ versions }), { name: "TypeError" });
+  }
+  for (const versions of [undefined, [1], [2, 1], [1, 2, 3]]) {
+    tensor[EXCHANGE]({ versions }).release();
+  }
+  tensor.release();
+});
+
+test("packed elements with strides are refused", () => {
+  const packed = { dtype: { code: 1, bits: 4, lanes: 1 }, shape: [4], data: new Uint8Array(8) };
+  refused(exchangeOf({ ...packed, strides: [2], capacity: 8 }));
+  const memory = new WebAssembly.Memory({ initial: 1 });
+  assert.throws(() => Tensor.fromMemory(memory, 0, { shape: [4], dtype: "uint4", strides: [2] }), {
+    name: "UnsupportedError",
+    message: /row-major/,
+  });
+  const plain = adopt(exchangeOf({ ...packed, strides: [1], capacity: 8 }));
+  assert.equal(plain.nbytes, 2);
+  plain.release();
+});
+
+test("fit() meets its needs or says why not", () => {
+  const tensor = Tensor.fromTypedArray(Float32Array.of(1, 2, 3, 4), { shape: [2, 2] });
+  const turned = tensor.permute([1, 0]);
+  const made = fit(turned);
+  assert.deepEqual([...made.data], [1, 3, 2, 4]);
+  assert.throws(() => fit(turned, { copy: false }), { name: "CopyError" });
+  const own = fit(tensor, { copy: true });
+  assert.notEqual(own.data.buffer, tensor.data.buffer);
+  for (const each of [tensor, turned, made, own]) each.release();
+});
+
+test("what receive() is given is checked", () => {
+  for (const message of [
+    null,
+    undefined,
+    1,
+    {},
+    { buffer: 8, dtype: "float32", shape: [2] },
+    { buffer: new Uint8Array(8), dtype: "float32", shape: [2] },
+    { buffer: { byteLength: 8 }, dtype: "float32", shape: [2] },
+    { buffer: new ArrayBuffer(8), shape: [2] },
+  ]) {
+    assert.throws(() => Tensor.receive(message), { name: "TypeError", message: /transfer\(\)/ });
+  }
+  for (const shape of [[3], [-2], [0.5], "2"]) {
+    const message = { buffer: new ArrayBuffer(8), dtype: "float32", shape };
+    assert.throws(() => Tensor.receive(message), /RangeError|TypeError/);
+  }
+});

@@ -1,0 +1,808 @@
+// Files behind URLs, and what servers do to them: no ranges, wrong ones, connections that break,
+// files that change. The servers are real ones, of this process.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { after, before, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { open, save } from "../../../js/dist/open/index.js";
+
+const COUNT = 300_000;
+let server;
+let origin;
+/** What answers, by a test's name, and the Range headers that it was asked with. */
+const handlers = new Map();
+
+before(async () => {
+  server = createServer((request, response) => {
+    const { handle, asked } = handlers.get(decodeURIComponent(request.url.slice(1)));
+    asked.push(request.headers.range);
+    handle(request, response, asked.length);
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  origin = `http://127.0.0.1:${server.address().port}`;
+});
+
+after(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+/** A URL that a function answers: (request, response, how often it was asked). */
+function served(name, handle) {
+  const asked = [];
+  handlers.set(name, { handle, asked });
+  return { url: `${origin}/${encodeURIComponent(name)}`, asked };
+}
+
+const file = async (make) => new Uint8Array(await (await make()).arrayBuffer());
+const numbers = Tensor.fromTypedArray(Uint32Array.from({ length: COUNT }, (_, i) => i));
+const NPY = await file(() => save(numbers));
+const halves = [numbers.slice([0, COUNT / 2]), numbers.slice([COUNT / 2, COUNT])];
+const SAFETENSORS = await file(() => save({ a: halves[0], b: halves[1] }));
+for (const each of [...halves, numbers]) each.release();
+const LIVE = liveTensors();
+
+/** Where a request's range begins and ends in a file. */
+function rangeOf(request, bytes) {
+  const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range);
+  return [Number(from), to ? Math.min(Number(to) + 1, bytes.length) : bytes.length];
+}
+
+/** Answers as a good server does; `headers` in place of its own, undefined: without. */
+function give(request, response, bytes, headers = {}) {
+  const [start, end] = rangeOf(request, bytes);
+  const all = {
+    "content-range": `bytes ${start}-${end - 1}/${bytes.length}`,
+    "content-length": end - start,
+    etag: '"1"',
+    ...headers,
+  };
+  const there = Object.entries(all).filter(([, value]) => value !== undefined);
+  response.writeHead(206, Object.fromEntries(there));
+  response.end(bytes.subarray(start, end));
+}
+
+/** Breaks the connection after so many bytes of the range. */
+function cut(request, response, bytes, count, headers = {}) {
+  const [start, end] = rangeOf(request, bytes);
+  const range = `bytes ${start}-${end - 1}/${bytes.length}`;
+  response.writeHead(206, { "content-range": range, "content-length": end - start, ...headers });
+  response.write(bytes.subarray(start, Math.min(start + count, end)), () => {
+    setImmediate(() => response.socket.destroy());
+  });
+}
+
+async function isWhole(opening) {
+  const tensor = await opening;
+  assert.deepEqual([tensor.dtype, tensor.shape], ["uint32", [COUNT]]);
+  assert.ok(tensor.data.every((value, i) => value === i));
+  tensor.release();
+}
+
+/** Opening it must fail so, and leave nothing. */
+async function fails(opening, name, message) {
+  await assert.rejects(opening, (error) => {
+    assert.ok(name.split("|").includes(error.name), error.stack);
+    assert.match(error.message, message);
+    return true;
+  });
+  assert.equal(liveTensors(), LIVE);
+}
+
+test("an array takes one request", async () => {
+  const { url, asked } = served("good.npy", (...at) => give(...at.slice(0, 2), NPY));
+  await isWhole(open(url));
+  await isWhole(open(new URL(url)));
+  assert.deepEqual(asked, ["bytes=0-", "bytes=0-"]);
+});
+
+test("tensors are read by their ranges alone", async () => {
+  const { url, asked } = served("m.safetensors", (...at) => give(...at.slice(0, 2), SAFETENSORS));
+  const opened = await open(url);
+  const b = await opened.get("b");
+  assert.equal(b.data[0], COUNT / 2);
+  b.release();
+  const start = SAFETENSORS.length - 2 * COUNT;
+  assert.deepEqual(asked.splice(0), ["bytes=0-", `bytes=${start}-${SAFETENSORS.length - 1}`]);
+  for await (const [, tensor] of opened) tensor.release();
+  const first = start - 2 * COUNT;
+  assert.deepEqual(asked.splice(0), [`bytes=${first}-${SAFETENSORS.length - 1}`]);
+  const both = await Promise.all([opened.get("a"), opened.get("b"), opened.get("a")]);
+  for (const tensor of both) tensor.release();
+  assert.equal(asked.length, 3);
+  opened.close();
+  assert.equal(liveTensors(), LIVE);
+});
+
+for (const [what, headers] of Object.entries({
+  "its length": {},
+  "no length": { "content-length": undefined },
+})) {
+  test(`a server without ranges, and with ${what}`, async () => {
+    const plain = (bytes) => (_, response) => {
+      const all = { "content-length": bytes.length, ...headers };
+      const there = Object.entries(all).filter(([, value]) => value !== undefined);
+      response.writeHead(200, Object.fromEntries(there));
+      response.end(bytes);
+    };
+    const { url, asked } = served(`plain ${what}.npy`, plain(NPY));
+    await isWhole(open(url));
+    assert.equal(asked.length, 1);
+    const several = served(`plain ${what}.safetensors`, plain(SAFETENSORS));
+    const opened = await open(several.url);
+    for (const name of ["b", "a", "a"]) {
+      const tensor = await opened.get(name);
+      assert.equal(tensor.data[0], name === "a" ? 0 : COUNT / 2);
+      tensor.release();
+    }
+    assert.equal(several.asked.length, 3, "from the start again, where it is past it");
+    opened.close();
+    const archive = await npz();
+    const zipped = served(`plain ${what}.npz`, plain(archive));
+    const found = await open(zipped.url);
+    assert.deepEqual([...found.names], ["a"]);
+    const a = await found.get("a");
+    assert.deepEqual([...a.data], [1, 2, 3]);
+    a.release();
+    found.close();
+    assert.equal(zipped.asked.length, 1, "it is kept");
+  });
+}
+
+/** An archive with one array, stored. */
+async function npz() {
+  return zipOf("a.npy", await file(() => saveOf(Float32Array.of(1, 2, 3))));
+}
+
+function saveOf(array) {
+  const tensor = Tensor.fromTypedArray(array);
+  return save(tensor).finally(() => tensor.release());
+}
+
+/** A zip file of one stored entry. */
+function zipOf(name, bytes) {
+  const text = new TextEncoder().encode(name);
+  const [local, central, end] = [30, 46, 22].map((size) => new DataView(new ArrayBuffer(size)));
+  const sum = crc32(bytes);
+  const write = (view, at, values) => {
+    for (const [width, value] of values) {
+      if (width === 4) view.setUint32(at, value, true);
+      else view.setUint16(at, value, true);
+      at += width;
+    }
+  };
+  const facts = [
+    [4, sum],
+    [4, bytes.length],
+    [4, bytes.length],
+    [2, text.length],
+    [2, 0],
+  ];
+  const head = [[2, 20], [2, 0], [2, 0], [2, 0], [2, 33], ...facts];
+  write(local, 0, [[4, 0x04034b50], ...head]);
+  write(central, 0, [[4, 0x02014b50], [2, 20], ...head]);
+  const at = 30 + text.length + bytes.length;
+  const size = 46 + text.length;
+  write(end, 0, [
+    [4, 0x06054b50],
+    [2, 0],
+    [2, 0],
+    [2, 1],
+    [2, 1],
+    [4, size],
+    [4, at],
+    [2, 0],
+  ]);
+  return Buffer.concat(
+    [local, text, bytes, central, text, end].map((part) =>
+      Buffer.from(part.buffer ?? part, part.byteOffset, part.byteLength),
+    ),
+  );
+}
+
+function crc32(bytes) {
+  let crc = -1;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return ~crc >>> 0;
+}
+
+test("an archive is read by its directory and its entries", async () => {
+  const bytes = await npz();
+  const { url, asked } = served("a.npz", (...at) => give(...at.slice(0, 2), bytes));
+  const found = await open(url);
+  assert.deepEqual(found.info("a"), { dtype: "float32", shape: [3], nbytes: 12 });
+  const a = await found.get("a");
+  assert.deepEqual([...a.data], [1, 2, 3]);
+  a.release();
+  found.close();
+  assert.ok(asked.length <= 5, `${asked}`);
+});
+
+test("a connection that breaks is taken up where it broke", async () => {
+  const { url, asked } = served("cut.npy", (request, response, time) => {
+    if (time <= 3) cut(request, response, NPY, 200_000, { etag: '"1"' });
+    else give(request, response, NPY);
+  });
+  const told = [];
+  await isWhole(open(url, { progress: (loaded) => told.push(loaded) }));
+  assert.equal(asked.length, 4);
+  const starts = asked.map((range) => Number(/\d+/.exec(range)[0]));
+  assert.ok(
+    starts.every((start, i) => i === 0 || start > starts[i - 1]),
+    `${starts}`,
+  );
+  assert.equal(told.at(-1), 4 * COUNT);
+});
+
+test("one that breaks for ever, and gives nothing, is given up", async () => {
+  const { url, asked } = served("for ever", (request, response, time) => {
+    cut(request, response, NPY, time === 1 ? 1000 : 0, { etag: '"1"' });
+  });
+  const named = new RegExp(`^${origin}/for%20ever could not be read, after 5 tries: `);
+  await fails(open(url), "DLPackError", named);
+  assert.equal(asked.length, 5);
+  assert.deepEqual(new Set(asked.slice(1)), new Set([`bytes=1000-${NPY.length - 1}`]));
+  asked.length = 0;
+  await fails(open(url, { retries: 0 }), "DLPackError", /after 1 try:/);
+  assert.equal(asked.length, 1);
+});
+
+test("tries are counted from the last byte that came", async () => {
+  const { url, asked } = served("slow", (request, response, time) => {
+    // Of three answers one gives something: more breaks in all than there are retries.
+    cut(request, response, NPY, time % 3 === 1 ? 120_000 : 0, { etag: '"1"' });
+  });
+  await isWhole(open(url, { retries: 3 }));
+  assert.equal(asked.length, 3 * Math.floor(NPY.length / 120_000) + 1);
+});
+
+test("without ranges all is asked for again", async () => {
+  const { url, asked } = served("again", (_, response, time) => {
+    response.writeHead(200, { "content-length": NPY.length, etag: '"1"' });
+    if (time > 1) response.end(NPY);
+    else
+      response.write(NPY.subarray(0, 300_000), () => setImmediate(() => response.socket.destroy()));
+  });
+  await isWhole(open(url));
+  assert.equal(asked.length, 2);
+});
+
+const other = NPY.slice();
+other[other.length - 1] ^= 1;
+for (const [what, first, second] of [
+  ["another ETag", { etag: '"1"' }, { etag: '"2"' }],
+  [
+    "another date",
+    { "last-modified": "Mon, 01 Jan 2024 00:00:00 GMT" },
+    { "last-modified": "Tue, 02 Jan 2024 00:00:00 GMT", etag: undefined },
+  ],
+  [
+    "another size",
+    {},
+    { "content-range": `bytes 200000-${NPY.length - 1}/${NPY.length + 1}`, etag: undefined },
+  ],
+]) {
+  test(`a file that changed: ${what}`, async () => {
+    const { url, asked } = served(what, (request, response, time) => {
+      if (time === 1) cut(request, response, NPY, 200_000, first);
+      else {
+        const [start, end] = rangeOf(request, NPY);
+        const range = `bytes ${start}-${end - 1}/${NPY.length + (what === "another size" ? 1 : 0)}`;
+        give(request, response, other, { ...second, "content-range": range });
+      }
+    });
+    await fails(open(url), "UnsupportedError", /changed while it was read/);
+    assert.equal(asked.length, 2);
+  });
+}
+
+test("a weak ETag that becomes strong, or the other way, is the same version", async () => {
+  for (const [first, then] of [
+    ['W/"1"', '"1"'],
+    ['"1"', 'W/"1"'],
+    [undefined, '"1"'],
+  ]) {
+    const { url } = served(`weak ${first}`, (request, response, time) => {
+      if (time === 1) cut(request, response, NPY, 200_000, first && { etag: first });
+      else give(request, response, NPY, { etag: then });
+    });
+    await isWhole(open(url));
+  }
+  const { url } = served("weak, another", (request, response, time) => {
+    if (time === 1) cut(request, response, NPY, 200_000, { etag: 'W/"1"' });
+    else give(request, response, NPY, { etag: 'W/"2"' });
+  });
+  await fails(open(url), "UnsupportedError", /changed while it was read \(etag: "1", then "2"\)/);
+  const late = served("an ETag that comes late", (request, response, time) => {
+    const etag = [undefined, '"1"', '"2"'][time - 1];
+    if (time < 3) cut(request, response, NPY, 200_000, etag && { etag });
+    else give(request, response, NPY, { etag });
+  });
+  await fails(open(late.url), "UnsupportedError", /etag: "1", then "2"/);
+});
+
+test("a server that has no ranges any more", async () => {
+  const { url } = served("no more", (request, response, time) => {
+    if (time === 1) give(request, response, SAFETENSORS);
+    else {
+      response.writeHead(200, { "content-length": SAFETENSORS.length, etag: '"1"' });
+      response.end(SAFETENSORS);
+    }
+  });
+  const opened = await open(url);
+  await fails(opened.get("b"), "UnsupportedError", /no ranges any more/);
+  opened.close();
+});
+
+for (const [what, range] of Object.entries({
+  "another start": (end, size) => `bytes 4-${end}/${size}`,
+  "a negative one": (end, size) => `bytes -4-${end}/${size}`,
+  "an end before the start": (_, size) => `bytes 0--1/${size}`,
+  "an end beyond the file": (end, size) => `bytes 0-${end + 10}/${size}`,
+  "a length that is none": (end) => `bytes 0-${end}/x`,
+  "2**64 bytes": (end) => `bytes 0-${end}/18446744073709551616`,
+  "something else": () => "pages 1-2/3",
+})) {
+  test(`a Content-Range of ${what}`, async () => {
+    const { url } = served(`range: ${what}`, (request, response) => {
+      give(request, response, NPY, { "content-range": range(NPY.length - 1, NPY.length) });
+    });
+    await fails(open(url), "UnsupportedError", /was asked for bytes=0- and says that it sends/);
+  });
+}
+
+test("a Content-Range that is not to be seen", async () => {
+  const hidden = { "content-range": undefined };
+  const { url } = served("hidden", (...at) => give(...at.slice(0, 2), SAFETENSORS, hidden));
+  const opened = await open(url);
+  const b = await opened.get("b");
+  assert.equal(b.data.at(-1), COUNT - 1);
+  b.release();
+  opened.close();
+  const archive = await npz();
+  const zipped = served("hidden.npz", (...at) => give(...at.slice(0, 2), archive, hidden));
+  const found = await open(zipped.url);
+  const a = await found.get("a");
+  assert.deepEqual([...a.data], [1, 2, 3]);
+  a.release();
+  found.close();
+});
+
+const RAW = new Uint8Array(Uint32Array.from({ length: COUNT }, (_, i) => i).buffer);
+const raw = { dtype: "uint32" };
+/** What a server says of what it sends, and whether it can be right where it sends another thing. */
+const SAYS = {
+  "all that it can": {},
+  "no Content-Length": { "content-length": undefined },
+  "no Content-Range": { "content-range": undefined },
+  nothing: { "content-range": undefined, "content-length": undefined },
+};
+
+for (const [what, says] of Object.entries(SAYS)) {
+  /** Answers with some bytes of a file, whatever was asked for. */
+  const answer = (request, response, bytes, from, to) => {
+    const [start, end] = rangeOf(request, bytes);
+    const headers = {
+      "content-range": `bytes ${start}-${end - 1}/${bytes.length}`,
+      "content-length": to - from,
+      ...says,
+    };
+    const there = Object.entries(headers).filter(([, value]) => value !== undefined);
+    response.writeHead(206, Object.fromEntries(there));
+    response.end(bytes.subarray(from, to));
+  };
+
+  test(`a server that says ${what} reads right`, async () => {
+    const { url, asked } = served(`right, ${what}`, (request, response) => {
+      answer(request, response, SAFETENSORS, ...rangeOf(request, SAFETENSORS));
+    });
+    const opened = await open(url);
+    const b = await opened.get("b");
+    assert.ok(b.data.every((value, i) => value === COUNT / 2 + i));
+    b.release();
+    const most = "content-length" in says ? 3 : 2;
+    assert.ok(asked.length <= most, `${asked}`);
+    let next = 0;
+    for await (const [, tensor] of opened) {
+      assert.ok(tensor.data.every((value) => value === next++));
+      tensor.release();
+    }
+    opened.close();
+    await isWhole(
+      open(
+        served(`npy, ${what}`, (request, response) => {
+          answer(request, response, NPY, ...rangeOf(request, NPY));
+        }).url,
+      ),
+    );
+    const rows = served(`raw, ${what}`, (request, response) => {
+      answer(request, response, RAW, ...rangeOf(request, RAW));
+    });
+    await isWhole(open(rows.url, raw));
+    assert.ok(rows.asked.length <= ("content-range" in says ? 2 : 1), `${rows.asked}`);
+  });
+
+  test(`the whole file in place of a range, with ${what}`, async () => {
+    const { url, asked } = served(`whole, ${what}`, (request, response) => {
+      answer(request, response, SAFETENSORS, 0, SAFETENSORS.length);
+    });
+    const opened = await open(url);
+    const wrong = new RegExp(
+      `^${origin}/whole.*(sends more than|says that it sends .*${SAFETENSORS.length})`,
+    );
+    for (const name of ["b", "a"]) await fails(opened.get(name), "UnsupportedError", wrong);
+    await fails(
+      (async () => {
+        for await (const [name, tensor] of opened) {
+          tensor.release();
+          throw new Error(`${name} was handed out`); // before its bytes were counted
+        }
+      })(),
+      "UnsupportedError",
+      wrong,
+    );
+    assert.ok(asked.length <= 5, `${asked}`);
+    opened.close();
+  });
+
+  test(`a byte more than the range, with ${what}`, async () => {
+    const { url } = served(`more, ${what}`, (request, response, time) => {
+      const [start, end] = rangeOf(request, SAFETENSORS);
+      answer(request, response, SAFETENSORS, start, time === 1 ? end : end + 1);
+    });
+    const opened = await open(url);
+    const wrong = /more than|says that it sends/;
+    await fails(opened.get("a"), "UnsupportedError", wrong);
+    opened.close();
+  });
+
+  test(`all of it again where it broke off, with ${what}`, async () => {
+    const { url } = served(`again, ${what}`, (request, response, time) => {
+      if (time === 1) return cut(request, response, NPY, 200_000);
+      answer(request, response, NPY, 0, NPY.length);
+    });
+    await fails(open(url), "UnsupportedError", /more than|says that it sends|broke off/);
+    const rows = served(`raw again, ${what}`, (request, response, time) => {
+      if (time === 1) return cut(request, response, RAW, 200_000);
+      answer(request, response, RAW, 0, RAW.length);
+    });
+    await fails(open(rows.url, raw), "UnsupportedError", /more than|says that it sends|broke off/);
+  });
+
+  test(`parts of 100 kB, with ${what}`, async () => {
+    const inParts = (bytes, total) => (request, response) => {
+      const [start, end] = rangeOf(request, bytes);
+      const stop = Math.min(start + 100_000, end);
+      const headers = {
+        "content-range": `bytes ${start}-${stop - 1}/${total ?? bytes.length}`,
+        "content-length": stop - start,
+        ...says,
+      };
+      const there = Object.entries(headers).filter(([, value]) => value !== undefined);
+      response.writeHead(206, Object.fromEntries(there));
+      response.end(bytes.subarray(start, stop));
+    };
+    const { url, asked } = served(`parts, ${what}`, inParts(NPY));
+    const rows = served(`raw parts, ${what}`, inParts(RAW));
+    const unknown = served(`unknown, ${what}`, inParts(RAW, "*"));
+    const several = served(`several parts, ${what}`, inParts(SAFETENSORS));
+    if ("content-range" in says) {
+      // Where the file ends cannot be known, but that this is no end can be.
+      const hides = /(cut off|ends after|sent in parts).*(Content-Range|needs \d+ more)/;
+      for (const [address, options] of [[url], [rows.url, raw], [unknown.url, raw]])
+        await fails(open(address, options), "UnsupportedError", /Access-Control-Expose-Headers/);
+      if (says["content-length"] !== undefined || !("content-length" in says))
+        await fails(open(several.url), "UnsupportedError", hides);
+      return;
+    }
+    await isWhole(open(url, { retries: 0 }));
+    assert.equal(asked.length, Math.ceil(NPY.length / 100_000), "each at once, and once");
+    assert.equal(asked[1].startsWith("bytes=100000-"), true);
+    await isWhole(open(rows.url, { ...raw, retries: 0 }));
+    await isWhole(open(unknown.url, { ...raw, retries: 0 }));
+    const opened = await open(several.url, { retries: 0 });
+    const b = await opened.get("b");
+    assert.ok(b.data.every((value, i) => value === COUNT / 2 + i));
+    b.release();
+    opened.close();
+  });
+}
+
+test("more than was asked for, which the headers say", async () => {
+  const { url } = served("more", (request, response) => {
+    const [start] = rangeOf(request, SAFETENSORS);
+    const range = `bytes ${start}-${SAFETENSORS.length - 1}/${SAFETENSORS.length}`;
+    response.writeHead(206, { "content-range": range });
+    response.end(SAFETENSORS.subarray(start));
+  });
+  const opened = await open(url);
+  const a = await opened.get("a"); // the rest is not read
+  assert.deepEqual([a.size, a.data.at(-1)], [COUNT / 2, COUNT / 2 - 1]);
+  a.release();
+  opened.close();
+});
+
+test("an answer without a byte", async () => {
+  const { url, asked } = served("nothing at all", (request, response, time) => {
+    if (time === 1) return give(request, response, SAFETENSORS);
+    response.writeHead(206).end();
+  });
+  const opened = await open(url);
+  await fails(opened.get("b", {}), "DLPackError|UnsupportedError", /after 5 tries|0 bytes/);
+  assert.ok(asked.length <= 6);
+  opened.close();
+});
+
+test("a file that is shorter than it says", async () => {
+  for (const bytes of [NPY.subarray(0, 100_000), NPY.subarray(0, 100), NPY.subarray(0, 8)]) {
+    const { url } = served(`short ${bytes.length}`, (...at) => give(...at.slice(0, 2), bytes));
+    await fails(open(url), "UnsupportedError", /cut off|ends after/);
+    const chunked = served(`chunked ${bytes.length}`, (_, response) => {
+      response.writeHead(200);
+      response.end(bytes);
+    });
+    await fails(open(chunked.url), "UnsupportedError", /ends after/);
+  }
+});
+
+test("a stream without end that says that it is small", async () => {
+  let stopped = false;
+  const { url } = served("endless", (_, response) => {
+    response.writeHead(200);
+    response.write(NPY);
+    const more = () => {
+      while (!stopped && response.write(new Uint8Array(1 << 16)));
+    };
+    response.on("drain", more);
+    response.on("close", () => {
+      stopped = true;
+    });
+    more();
+  });
+  await fails(open(url), "UnsupportedError", /more bytes follow/);
+  while (!stopped) await new Promise((done) => setImmediate(done)); // the connection is let go of
+});
+
+test("errors of servers", async () => {
+  const answer = (status) => (_, response) => response.writeHead(status).end("no");
+  for (const status of [403, 404, 410]) {
+    const { url, asked } = served(`${status}`, answer(status));
+    await fails(open(url), "DLPackError", new RegExp(`${status}`));
+    assert.equal(asked.length, 1);
+  }
+  const { url, asked } = served("500", answer(500));
+  await fails(open(url, { retries: 1 }), "DLPackError", /500.*after 2 tries/);
+  assert.equal(asked.length, 2);
+  const soon = served("503", (request, response, time) => {
+    if (time === 1) response.writeHead(503).end();
+    else give(request, response, NPY);
+  });
+  await isWhole(open(soon.url));
+  const nobody = open("http://127.0.0.1:1/nobody?secret", { retries: 0 });
+  const unreachable =
+    /^http:\/\/127.0.0.1:1\/nobody could not be read, after 1 try: .*cannot be reached$/;
+  await fails(nobody, "DLPackError", unreachable);
+  await fails(open("model.npy"), "TypeError", /"model.npy" is no URL.*openAsBlob/);
+  await fails(open(await fetch(served("404r", answer(404)).url)), "UnsupportedError", /404/);
+});
+
+test("an empty file", async () => {
+  const { url } = served("empty", (_, response) => {
+    response.writeHead(416, { "content-range": "bytes */0" }).end();
+  });
+  await fails(open(url), "UnsupportedError", /begins like no/);
+  const tensor = await open(url, { dtype: "float32" });
+  assert.deepEqual(tensor.shape, [0]);
+  tensor.release();
+});
+
+test("what is encoded on its way", async () => {
+  const packed = gzipSync(NPY);
+  const { url } = served("gzip", (_, response) => {
+    response.writeHead(200, { "content-encoding": "gzip", "content-length": packed.length });
+    response.end(packed);
+  });
+  if ("Deno" in globalThis) await fails(open(url), "UnsupportedError", /compressed .*gzip/);
+  else await isWhole(open(url));
+  await isWhole(open(await fetch(url)));
+});
+
+/** fetch() as pages have it, where a server of another origin hides headers. */
+async function withHidden(names, run) {
+  const { fetch } = globalThis;
+  globalThis.fetch = async (...args) => {
+    const { body, status, statusText, headers } = await fetch(...args);
+    const seen = new Headers(headers);
+    for (const name of names) seen.delete(name);
+    return new Response(body, { status, statusText, headers: seen });
+  };
+  try {
+    await run();
+  } finally {
+    globalThis.fetch = fetch;
+  }
+}
+
+for (const [status, smaller] of [
+  [200, true],
+  [200, false],
+  [206, true],
+  [206, false],
+]) {
+  const which = `${status}, of ${smaller ? "fewer" : "more"} bytes`;
+  test(`what is compressed on its way, and hides it: ${which}`, async (t) => {
+    if ("Deno" in globalThis) return t.skip("Deno does not decode it");
+    // What is random becomes larger.
+    const data = smaller ? RAW : Uint8Array.from({ length: 4000 }, (_, i) => (i * i * 251) >> 7);
+    const packed = smaller ? gzipSync(data) : gzipSync(data, { level: 0 });
+    assert.equal(packed.length < data.length, smaller);
+    const whole = packed.length - (packed.length % 4);
+    const { url } = served(`gzip ${which}`, (_, response) => {
+      const range = `bytes 0-${packed.length - 1}/${packed.length}`;
+      response.writeHead(status, {
+        "content-encoding": "gzip",
+        "content-length": packed.length,
+        ...(status === 206 && { "content-range": range }),
+      });
+      response.end(packed);
+    });
+    const hidden = ["content-encoding", "content-range"];
+    for (const names of [hidden, ["content-encoding"]]) {
+      await withHidden(names, async () => {
+        const opening = open(url, { dtype: "uint8", retries: 0 });
+        await fails(opening, "UnsupportedError|DLPackError", /gzip.*(more than|ended|sends)/);
+        const cutOff = open(url, { dtype: "uint8", shape: [whole], retries: 0 });
+        await fails(cutOff, "UnsupportedError|DLPackError", /gzip/);
+      });
+    }
+    if (status === 206) await fails(open(url, raw), "UnsupportedError", /Content-Encoding: gzip/);
+  });
+}
+
+test("what a server sends in place of a file", async () => {
+  const page = Buffer.from("\ufeff\n <!DOCTYPE html><html><title>Log in</title></html>    ");
+  const pointer = Buffer.from(
+    "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 12\n",
+  );
+  const sends = (name, bytes, type) =>
+    served(name, (_, response) => {
+      response.writeHead(200, { "content-type": type, "content-length": bytes.length });
+      response.end(bytes);
+    }).url;
+  for (const name of ["weights.npy", "weights.safetensors", "weights.npz", "weights.bin"]) {
+    const format = /npy|npz|safetensors/.exec(name)?.[0];
+    for (const [bytes, why] of [
+      [page, /begins like a web page.*log in.*raw/],
+      [pointer, /Git LFS.*git lfs pull/],
+    ]) {
+      const url = sends(name, bytes, "application/octet-stream");
+      await fails(open(url), "UnsupportedError", why);
+      await fails(open(url, { dtype: "uint8" }), "UnsupportedError", why);
+      if (format) await fails(open(url, { format }), "UnsupportedError", why);
+      await fails(open(await fetch(url), { dtype: "uint8" }), "UnsupportedError", why);
+      await fails(open(new Blob([bytes]), { dtype: "uint8" }), "UnsupportedError", why);
+      const tensor = await open(url, { dtype: "uint8", format: "raw" });
+      assert.deepEqual(Buffer.from(tensor.data), bytes);
+      tensor.release();
+    }
+  }
+  const strange = sends("typed.bin", RAW, "text/html; charset=utf-8");
+  await fails(open(strange, raw), "UnsupportedError", /says that it is a web page/);
+  await fails(open(await fetch(strange), raw), "UnsupportedError", /says that it is a web page/);
+  await isWhole(open(strange, { ...raw, format: "raw" }));
+  await isWhole(open(sends("typed.npy", NPY, "text/html"))); // its own bytes say more
+});
+
+test("headers go along", async () => {
+  const { url } = served("headers", (request, response) => {
+    if (request.headers.authorization !== "Bearer x") response.writeHead(401).end();
+    else give(request, response, NPY);
+  });
+  await fails(open(url), "DLPackError", /401/);
+  await isWhole(open(url, { headers: { Authorization: "Bearer x" } }));
+});
+
+test("data: and blob: URLs", async () => {
+  await isWhole(
+    open(`data:application/octet-stream;base64,${Buffer.from(NPY).toString("base64")}`),
+  );
+  const url = URL.createObjectURL(new Blob([NPY]));
+  await isWhole(open(url));
+  URL.revokeObjectURL(url);
+});
+
+test("a server that stalls is left by an abort", async () => {
+  const closed = [];
+  const { url } = served("stalled", (_, response) => {
+    response.on("close", () => closed.push(true));
+    response.writeHead(200, { "content-length": NPY.length });
+    response.write(NPY.subarray(0, 200_000));
+  });
+  const controller = new AbortController();
+  const progress = () => controller.abort(new Error("enough"));
+  const opening = open(url, { signal: controller.signal, progress, retries: 9 });
+  setTimeout(() => controller.abort(new Error("enough")), 50);
+  await fails(opening, "Error", /enough/);
+  while (closed.length === 0) await new Promise((done) => setImmediate(done));
+  const silent = served("silent", () => {});
+  const ending = new AbortController();
+  setTimeout(() => ending.abort(new Error("enough")), 10);
+  await fails(open(silent.url, { signal: ending.signal }), "Error", /enough/);
+});
+
+test("a file that is closed ends what is loading", async () => {
+  const { url } = served("closing", (request, response, time) => {
+    if (time === 1) give(request, response, SAFETENSORS);
+    else
+      response
+        .writeHead(206, {
+          "content-range": `${request.headers.range.replace("=", " ")}/${SAFETENSORS.length}`,
+        })
+        .write(SAFETENSORS.subarray(0, 1));
+  });
+  const opened = await open(url);
+  const loading = [opened.get("a"), opened.get("b")];
+  setTimeout(() => opened.close(), 20);
+  const told = await Promise.allSettled(loading);
+  assert.deepEqual(
+    told.map(({ reason }) => reason?.name),
+    ["ReleasedError", "ReleasedError"],
+  );
+  assert.equal(liveTensors(), LIVE);
+});
+
+test("a stream that fails, or gives no bytes", async () => {
+  const broken = new ReadableStream({ pull: (c) => c.error(new RangeError("mine")) });
+  await fails(open(broken), "RangeError", /mine/);
+  const text = new ReadableStream({ start: (c) => c.enqueue("text") });
+  await fails(open(text), "TypeError", /and not bytes/);
+  const locked = new Blob([NPY]).stream();
+  locked.getReader();
+  await fails(open(locked), "TypeError", /is locked/);
+  const response = new Response(NPY);
+  await response.arrayBuffer();
+  await fails(open(response), "TypeError", /was read already/);
+  await isWhole(open(new Response(NPY)));
+});
+
+test("a stream that throws while it is written", async () => {
+  const tensor = Tensor.fromTypedArray(new Uint8Array(100));
+  let reason;
+  const full = new WritableStream({
+    write() {
+      throw new RangeError("full");
+    },
+    abort: (why) => {
+      reason = why;
+    },
+  });
+  await assert.rejects(save(tensor, { to: full }), { name: "RangeError" });
+  const controller = new AbortController();
+  const aborted = new WritableStream({
+    write: () => controller.abort(new Error("enough")),
+    abort: (why) => {
+      reason = why;
+    },
+  });
+  await assert.rejects(save(tensor, { to: aborted, signal: controller.signal }), /enough/);
+  assert.equal(reason.message, "enough");
+  await assert.rejects(save(tensor, { to: {} }), { name: "TypeError" });
+  await assert.rejects(save({ tensor }, { format: "npy" }), /has one tensor/);
+  await assert.rejects(save(tensor, { format: "safetensors" }), /has names/);
+  await assert.rejects(save(tensor, { metadata: {} }), /no metadata/);
+  await assert.rejects(save({ a: 3 }), /no tensor/);
+  await assert.rejects(
+    save([
+      ["a", tensor],
+      ["a", tensor],
+    ]),
+    /same name/,
+  );
+  tensor.release();
+  await assert.rejects(save(tensor), { name: "ReleasedError" });
+  assert.equal(liveTensors(), LIVE);
+});

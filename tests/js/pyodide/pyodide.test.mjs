@@ -1,0 +1,440 @@
+// Real Pyodides in Node, with the real wheel: 314 and 0.29 load the same file.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, describe, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { connect, liveTensors, Tensor } from "../../../js/dist/index.js";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc");
+
+const SITE = new URL("../../../build/site/", import.meta.url);
+const WHEEL = new URL(
+  JSON.parse(readFileSync(new URL("wheel/wheel.json", SITE), "utf8")).file,
+  new URL("wheel/", SITE),
+);
+
+async function boot(folder) {
+  const base = new URL(`${folder}/`, SITE);
+  const { loadPyodide } = await import(new URL("pyodide.mjs", base));
+  const pyodide = await loadPyodide({ indexURL: fileURLToPath(base) });
+  const numpy = readdirSync(base).find((name) => name.startsWith("numpy-"));
+  await pyodide.loadPackage(pathToFileURL(new URL(numpy, base).pathname).href, {
+    messageCallback() {},
+  });
+  return pyodide;
+}
+
+const OTHER_VERSION = `
+import shutil, site
+from pathlib import Path
+
+folder = Path(site.getsitepackages()[0])
+package, info = folder / "dlpack_web", folder / "dlpack_web-0.0.1.dist-info"
+for each in (package, info):
+    each.mkdir()
+(package / "__init__.py").touch()
+(info / "METADATA").write_text("Name: dlpack_web\\nVersion: 0.0.1\\n")
+`;
+
+/** What connect() says of two damaged wheels and of another version, and what is there afterwards. */
+async function refusals(pyodide) {
+  const left = () =>
+    pyodide
+      .runPython("import os, site; ' '.join(sorted(os.listdir(site.getsitepackages()[0])))")
+      .split(" ")
+      .filter((name) => /dlpack/.test(name));
+  const refusal = async (bytes) => {
+    const wheel = `data:application/zip;base64,${bytes.toString("base64")}`;
+    const { name, message } = await connect(pyodide, { wheel }).catch((error) => error);
+    return { error: name, message, left: left() };
+  };
+  const bytes = readFileSync(WHEEL);
+  const flipped = Buffer.from(bytes);
+  flipped[bytes.length >> 1] ^= 0xff;
+  const told = [await refusal(bytes.subarray(0, -1000)), await refusal(flipped)];
+  pyodide.runPython(OTHER_VERSION);
+  told.push(await refusal(bytes));
+  pyodide.runPython("for each in (package, info): shutil.rmtree(each)");
+  return told;
+}
+
+for (const folder of ["pyodide", "pyodide-0.29"]) {
+  // Outside of the suite: Deno waits for none.
+  const pyodide = await boot(folder);
+  const refused = await refusals(pyodide);
+  // One is told where the wheel is, the other finds the one that the npm package ships.
+  const bridge = await connect(pyodide, folder === "pyodide" ? { wheel: WHEEL } : {});
+
+  describe(`Pyodide in ${folder}`, () => {
+    const py = (source) => pyodide.runPython(`import numpy as np, dlpack_web as dlw\n${source}`);
+    const liveInPython = () => py("import gc; gc.collect(); dlw.live_tensors()");
+    after(() => assert.deepEqual([liveTensors(), liveInPython()], [0, 0]));
+
+    /** Runs `use` with the PyProxy of what Python evaluates to. */
+    const withProxy = (source, use) => {
+      const proxy = py(source);
+      try {
+        return use(proxy);
+      } finally {
+        proxy.destroy();
+      }
+    };
+
+    test("wheels that do not work leave nothing behind, and what is there is not replaced", () => {
+      const [short, flipped, other] = refused;
+      assert.match(short.message, /^the dlpack_web wheel is damaged: .*not a zip file$/);
+      assert.match(flipped.message, /^the dlpack_web wheel is damaged: .*(zlib|Bad CRC)/);
+      for (const { error, left } of [short, flipped])
+        assert.deepEqual([error, left], ["DLPackError", []]);
+      assert.equal(other.error, "UnsupportedError");
+      assert.match(
+        other.message,
+        /^Python has dlpack_web 0\.0\.1, and this JavaScript is dlpack-web 0\./,
+      );
+      assert.deepEqual(other.left, ["dlpack_web", "dlpack_web-0.0.1.dist-info"]);
+    });
+
+    test("connect is idempotent", async () => {
+      assert.equal(await connect(pyodide), bridge);
+    });
+
+    test("Python's arrays become Mats of OpenCV.js, and those tensors", async () => {
+      const require = createRequire(
+        new URL("../../../build/libraries/package.json", import.meta.url),
+      );
+      const cv = await require("opencv-5");
+      pyodide.globals.set("cv", cv);
+      const result = await pyodide.runPythonAsync(`
+import numpy as np, dlpack_web as dlw
+pixels = np.arange(24, dtype="u1").reshape(2, 4, 3)[:, ::-1]
+tensors = await dlw.adapter("opencv", cv)
+mat = tensors.to_js(pixels)
+cv.bitwise_not(mat, mat)
+with tensors.from_js(mat) as t, dlw.from_js(mat) as same:
+    mat.delete()
+    equal = np.array_equal(t, ~pixels) and np.array_equal(same, ~pixels)
+    told = f"{t.shape} {t.dtype} {equal}"
+told`);
+      assert.equal(result, "(2, 4, 3) uint8 True");
+      delete cv.Mat.prototype[Symbol.for("dlpack.exchange")];
+      pyodide.globals.delete("cv");
+    });
+
+    // JavaScript's part of it is the same in both, and 0.29 keeps what it is given.
+    const skip = folder === "pyodide" ? false : "nothing that this Pyodide is given is collected";
+    test("a released tensor that Python is given loses no second hold", { skip }, async () => {
+      const before = liveTensors();
+      let over = 0;
+      const held = Tensor.fromMemory(new WebAssembly.Memory({ initial: 1 }), 0, {
+        dtype: "uint8",
+        shape: [3],
+        release: () => over++,
+      });
+      const give = (tensor) => {
+        pyodide.globals.set("given", tensor);
+        return py(`
+try:
+    with dlw.from_js(given) as t:
+        found = t.shape[0]
+except dlw.ReleasedError:
+    found = "released"
+del given
+found`);
+      };
+      // Several, as an engine may keep one of them in sight for whatever reason.
+      const gone = Array.from({ length: 20 }, () => {
+        const tensor = held.slice();
+        tensor.release();
+        assert.equal(give(tensor), "released");
+        return new WeakRef(tensor);
+      });
+      // deref() keeps its object until the task ends, so each task collects before it looks.
+      let collected = 0;
+      for (let i = 0; i < 1000 && collected === 0; i++) {
+        await setTimeout(10);
+        py("import gc; gc.collect()");
+        collectGarbage();
+        collected = gone.filter((ref) => ref.deref() === undefined).length;
+      }
+      assert.ok(collected > 0, "some were collected");
+      await setTimeout(10); // finalizers run in a task of their own
+      assert.deepEqual([liveTensors(), over], [before + 1, 0]);
+      held.release();
+      assert.deepEqual([liveTensors(), over], [before, 1]);
+    });
+
+    test("NumPy's memory is seen and written", () =>
+      withProxy("a = np.arange(6, dtype='f4').reshape(2, 3); a", (array) => {
+        const tensor = bridge.tensor(array);
+        assert.deepEqual([tensor.shape, tensor.dtype], [[2, 3], "float32"]);
+        assert.equal(tensor.data.byteOffset, py("a.ctypes.data"));
+        tensor.data[4] = 40;
+        assert.equal(py("float(a[1, 1])"), 40);
+        py("a[0, 2] = 20");
+        assert.equal(tensor.at(0, 2), 20);
+        tensor.release();
+      }));
+
+    test("data survives memory growth between two reads", () =>
+      withProxy("np.arange(4.0)", (array) => {
+        const tensor = bridge.tensor(array);
+        const old = tensor.data;
+        const before = pyodide._module.HEAPU8.length;
+        py(`keep = np.ones(${before} // 8 + 1); None`);
+        assert.ok(pyodide._module.HEAPU8.length > before);
+        assert.equal(old.length, 0);
+        assert.deepEqual([...tensor.data], [0, 1, 2, 3]);
+        py("del keep");
+        tensor.release();
+      }));
+
+    test("strides, negative ones too, index into data", () =>
+      withProxy("np.arange(24, dtype='i4').reshape(4, 6)[::-1, ::2]", (array) => {
+        const tensor = bridge.tensor(array);
+        assert.deepEqual(tensor.strides, [-6, 2]);
+        const [rows, columns] = tensor.strides;
+        const { data, dataOffset } = tensor;
+        assert.equal(data[dataOffset + 1 * rows + 2 * columns], 16);
+        assert.equal(tensor.at(3, 1), 2);
+        const packed = tensor.contiguous();
+        assert.deepEqual([...packed.data.slice(0, 4)], [18, 20, 22, 12]);
+        packed.release();
+        tensor.release();
+      }));
+
+    for (const [what, source, shape, values] of [
+      ["0-d", "np.array(7, 'i2')", [], [7]],
+      ["empty", "np.zeros((3, 0))", [3, 0], []],
+      ["broadcast", "np.broadcast_to(np.float32(2), (2, 2))", [2, 2], [2]],
+      ["transposed", "np.arange(4, dtype='u1').reshape(2, 2).T", [2, 2], [0, 1, 2, 3]],
+    ]) {
+      test(`${what} array`, () =>
+        withProxy(source, (array) => {
+          const tensor = bridge.tensor(array);
+          assert.deepEqual([tensor.shape, [...tensor.data]], [shape, values]);
+          tensor.release();
+        }));
+    }
+
+    test("read-only data is marked, and refused where writing is wanted", () =>
+      withProxy("b'abc'.__class__(b'abc') and np.frombuffer(b'abc', 'u1')", (array) => {
+        const tensor = bridge.tensor(array);
+        assert.equal(tensor.readOnly, true);
+        tensor.release();
+        assert.throws(() => bridge.tensor(array, { writable: true }), {
+          name: "UnsupportedError",
+          message: /read-only/,
+        });
+        const copy = bridge.tensor(array, { writable: true, copy: true });
+        assert.equal(copy.readOnly, false);
+        copy.release();
+      }));
+
+    for (const [what, source, message] of [
+      ["object", "np.zeros(2, object)", /cannot share dtype 'object'.*float64/],
+      ["string", "np.zeros(2, 'U3')", /x\.view\('uint32'\)/],
+      ["datetime", "np.zeros(2, 'M8[s]')", /x\.view\('int64'\)/],
+      ["structured", "np.zeros(2, [('a', 'i4')])", /x\['name'\]/],
+      ["big-endian", "np.zeros(2, '>i4')", /native-endian/],
+      ["misaligned", "np.zeros(9, 'u1')[1:].view('i4')", /not aligned to 4 bytes/],
+      ["plain object", "object()", /np\.asarray/],
+    ]) {
+      test(`${what}: refused with the way out and the Python error`, () =>
+        withProxy(source, (array) => {
+          assert.throws(
+            () => bridge.tensor(array),
+            (error) => {
+              assert.equal(error.name, "UnsupportedError");
+              assert.match(error.message, message);
+              assert.ok(["BufferError", "TypeError"].includes(error.cause.type));
+              return true;
+            },
+          );
+        }));
+    }
+
+    test("what is no array is refused", () => {
+      for (const wrong of [5, "x", null, undefined, {}, [1, 2]]) {
+        assert.throws(() => bridge.tensor(wrong), { name: "TypeError", message: /PyProxy/ });
+      }
+    });
+
+    test("a view of the heap itself is refused", () => {
+      const view = pyodide._module.HEAPU8.subarray(1024, 2048);
+      assert.throws(() => bridge.tensor(view), { name: "UnsupportedError", message: /moves when/ });
+    });
+
+    test("a destroyed proxy is refused", () => {
+      const proxy = py("np.arange(3)");
+      proxy.destroy();
+      assert.throws(() => bridge.tensor(proxy), { name: "ReleasedError", message: /destroyed/ });
+    });
+
+    test("Python does not take a Tensor of JS's for a sequence, nor one with elements for false", () => {
+      const heap = bridge.empty([3]);
+      const [full, none] = [Tensor.fromTypedArray(new Float32Array(4)), bridge.empty([0])];
+      pyodide.globals.set("tensors", [heap, full, none]);
+      // Pyodide 314 takes what has `length` for a list; 1 added to such a proxy ends it.
+      const told = py(`
+from pyodide.ffi import to_js
+def of(t):
+    try:
+        return t + 1
+    except TypeError:
+        return [bool(t), len(t), hasattr(t, "__getitem__"), repr(t)[:6], len(list(t)), "copy" in dir(t)]
+to_js([of(t) for t in tensors])`);
+      const said = (size) => [size > 0, size, false, "Tensor", size, true];
+      assert.deepEqual(told, [said(3), said(4), said(0)]);
+      py("del tensors");
+      for (const each of [heap, full, none]) each.release();
+    });
+
+    test("copy() of Pyodide's memory outlives it", () =>
+      withProxy("np.arange(6, dtype='float32').reshape(2, 3).T", (proxy) => {
+        const tensor = bridge.tensor(proxy);
+        const copy = tensor.copy();
+        tensor.release();
+        assert.deepEqual(copy, Float32Array.of(0, 3, 1, 4, 2, 5));
+        assert.equal(copy.buffer.byteLength, 24);
+      }));
+
+    test("empty() makes memory that Python shares", () => {
+      const tensor = bridge.empty([2, 2], "int32");
+      tensor.data.set([1, 2, 3, 4]);
+      const proxy = bridge.toPython(tensor);
+      pyodide.globals.set("shared", proxy);
+      py("shared.numpy()[1, 1] = 9");
+      assert.equal(tensor.at(1, 1), 9);
+      tensor.release();
+      assert.equal(py("int(shared.numpy().sum())"), 15);
+      py("shared.release(); del shared");
+      proxy.destroy();
+    });
+
+    test("empty() beyond the address space", () => {
+      assert.throws(() => bridge.empty([2 ** 33], "float32"), {
+        name: "UnsupportedError",
+        message: /address space/,
+      });
+    });
+
+    test("an array of JS's goes to Python by one copy, unless that is forbidden", () => {
+      const tensor = Tensor.fromTypedArray(Float64Array.of(1, 2), { shape: [2, 1] });
+      assert.throws(() => bridge.toPython(tensor, { copy: false }), { name: "CopyError" });
+      const proxy = bridge.toPython(tensor);
+      assert.deepEqual(proxy.shape.toJs(), [2, 1]);
+      proxy.release();
+      proxy.destroy();
+      tensor.release();
+    });
+
+    test("use after release", () =>
+      withProxy("np.arange(3)", (array) => {
+        const tensor = bridge.tensor(array);
+        tensor.release();
+        assert.throws(() => tensor.data, { name: "ReleasedError" });
+        assert.throws(() => bridge.toPython(tensor), { name: "ReleasedError" });
+        assert.throws(() => bridge.tensor(tensor), { name: "ReleasedError" });
+      }));
+
+    test("a Python Tensor released under its twin's hands stays safe", () => {
+      const tensor = py("t = dlw.from_dlpack(np.arange(3.0)); t.js");
+      assert.deepEqual([...tensor.data], [0, 1, 2]);
+      py("t.release()");
+      assert.equal(tensor.released, true);
+      assert.throws(() => tensor.data, { name: "ReleasedError" });
+    });
+
+    test("a forged or stale handle is refused", () => {
+      const core = pyodide.pyimport("dlpack_web._core");
+      const before = liveInPython();
+      for (const handle of [0, 1, 12345, 2 ** 32 - 1]) {
+        assert.throws(
+          () => core._take(handle),
+          (error) => /ReleasedError/.test(error.message),
+        );
+      }
+      assert.equal(liveInPython(), before);
+      core.destroy();
+    });
+
+    test("a Python error pending inside is raised, not left behind", () => {
+      withProxy(
+        `
+class Failing:
+    def __dlpack__(self, **keywords):
+        raise ZeroDivisionError("mine")
+Failing()`,
+        (failing) => {
+          assert.throws(
+            () => bridge.tensor(failing),
+            (error) => {
+              assert.match(error.message, /mine/);
+              assert.match(String(error.cause), /ZeroDivisionError/);
+              return true;
+            },
+          );
+        },
+      );
+      assert.equal(py("1 + 1"), 2);
+    });
+
+    test("Python code that blocks while JS is calling does not suspend", () => {
+      withProxy(
+        `
+class Asking:
+    def __dlpack__(self, **keywords):
+        from pyodide.ffi import can_run_sync
+        assert not can_run_sync()
+        return np.arange(3.0).__dlpack__(**keywords)
+Asking()`,
+        (asking) => bridge.tensor(asking).release(),
+      );
+    });
+
+    test("10,000 exchanges leave references, holds and memory as they were", () =>
+      withProxy("import sys; flat = np.arange(1000.0); flat", (array) => {
+        const state = () => [
+          py("sys.getrefcount(flat)"),
+          liveInPython(),
+          liveTensors(),
+          pyodide._module.HEAPU8.length,
+        ];
+        const before = state();
+        for (let i = 0; i < 10_000; i++) {
+          const tensor = bridge.tensor(array);
+          tensor.data[0] = i;
+          tensor.release();
+        }
+        for (let i = 0; i < 1000; i++) {
+          const made = bridge.empty([100], "float32");
+          const proxy = bridge.toPython(made);
+          made.release();
+          proxy.release();
+          proxy.destroy();
+          assert.throws(() => bridge.empty([-1], "float32"));
+        }
+        assert.deepEqual(state(), before);
+      }));
+  });
+}
+
+const old = (version, module = {}) => ({ version, pyimport() {}, _module: module });
+
+test("a Pyodide that is too old is refused with what is missing", async () => {
+  await assert.rejects(connect(old("0.25.1", { HEAPU8: {} })), {
+    name: "UnsupportedError",
+    message: /Pyodide 0\.25\.1 lacks .*_module\.PyProxy_getPtr.*0\.29 or newer/,
+  });
+});
+
+test("what is no Pyodide is refused", async () => {
+  for (const wrong of [{}, undefined, { version: 5 }]) {
+    await assert.rejects(connect(wrong), { name: "TypeError", message: /loadPyodide/ });
+  }
+});

@@ -1,0 +1,62 @@
+// Which wheels connect() takes, and what it says of the others. tests/package has the tarball's own.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { after, test } from "node:test";
+import { connect } from "../../../js/dist/index.js";
+import { found } from "../../package/wheel/found.js";
+
+const DIST = new URL("../../../dist/", import.meta.url);
+const { file: NAME } = JSON.parse(readFileSync(new URL("wheel.json", DIST), "utf8"));
+const WHEEL = readFileSync(new URL(NAME, DIST));
+const PAGE = Buffer.from("\n<!doctype html><title>Home</title>");
+
+/** Bytes with other bytes of the same length in them. */
+const changed = (from, to) => Buffer.from(WHEEL.toString("latin1").replaceAll(from, to), "latin1");
+
+const ANSWERS = {
+  "/renamed.HASH.bin": WHEEL,
+  "/older.whl": changed("dlpack_web-0.1.0.dist-info", "dlpack_web-0.0.9.dist-info"),
+  "/other.whl": changed("dlpack_web-", "somethings-"),
+  "/text.whl": Buffer.from("moved"),
+  "/empty.whl": Buffer.alloc(0),
+};
+const server = createServer(({ url }, response) => {
+  if (url === "/missing.whl") response.writeHead(404, "Not Found").end(PAGE);
+  else response.end(ANSWERS[url] ?? PAGE);
+});
+await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+after(() => server.close());
+const at = (path) => `http://127.0.0.1:${server.address().port}${path}`;
+
+for (const [path, message] of [
+  ["/spa/dlpack_web.whl", /dlpack_web\.whl is a page of HTML, as servers send/],
+  ["/missing.whl", /missing\.whl cannot be loaded \(404 Not Found\)/],
+  ["/older.whl", /older\.whl is dlpack_web 0\.0\.9\. connect/],
+  ["/other.whl", /other\.whl is a wheel of something else/],
+  ["/text.whl", /text\.whl is no wheel, but 5 other bytes/],
+  ["/empty.whl", /empty\.whl is no wheel, but 0 other bytes/],
+]) {
+  test(`${path} is refused before Python sees it`, async () => {
+    const told = await found(connect, { wheel: at(path) });
+    assert.match(told, message);
+    assert.match(
+      told,
+      /connect\(pyodide, \{ wheel \}\) takes where you have dist\/\*\.whl of the npm/,
+    );
+  });
+}
+
+test("whatever its file is called, and however it is named, it is the same wheel", async () => {
+  const path = new URL(NAME, DIST);
+  const ways = [
+    undefined,
+    path,
+    path.href,
+    at("/renamed.HASH.bin"),
+    new URL(at("/renamed.HASH.bin")),
+  ];
+  const hashes = await Promise.all(ways.map((wheel) => found(connect, { wheel })));
+  assert.match(hashes[0], /^[\da-f]{64}$/);
+  assert.deepEqual(new Set(hashes).size, 1);
+});

@@ -1,0 +1,242 @@
+// The record of a GPUBuffer by itself: what is known of which bytes, and records of copies of the
+// library that are older or newer. What a GPU does is tested in tests/browser/cases/js/record_cases.mjs.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Tensor } from "../../../js/dist/index.js";
+import { slotOf } from "../../../js/dist/webgpu/buffers.js";
+import {
+  agree,
+  isSound,
+  newRecord,
+  openOutcomes,
+  recordOf,
+  setOutcome,
+} from "../../../js/dist/webgpu/record.js";
+
+const bufferOf = (size, usage = 4 | 8 | 64 | 128) => ({ size, usage, destroyed: 0, destroy() {} });
+const outcome = (fault) => ({ fault, done: Promise.resolve(fault) });
+const bad = () => outcome({ error: new Error("bad"), told: false });
+
+/** Numbers that are the same in every run. */
+function random(seed) {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+for (const seed of [1, 2, 3]) {
+  test(`what is known of each byte is what was found last of it, seed ${seed}`, () => {
+    const next = random(seed);
+    const size = 300;
+    const facts = newRecord(bufferOf(size), "tensors");
+    const bytes = new Array(size).fill(null);
+    for (let step = 0; step < 3000; step++) {
+      const start = next(size);
+      const end = Math.min(size, start + next(next(4) === 0 ? size : 12));
+      const found = [null, bad(), outcome(undefined)][next(3)];
+      setOutcome({ facts, start, end }, found);
+      bytes.fill(found, start, end);
+      if (next(10) === 0)
+        for (const each of bytes) if (each?.fault === undefined && each) each.fault = null;
+      const from = next(size);
+      const to = from + next(40);
+      const expected = new Set(bytes.slice(from, to).filter((each) => each && each.fault !== null));
+      assert.deepEqual(new Set(openOutcomes({ facts, start: from, end: to })), expected);
+      const { work } = facts;
+      for (let i = 0; i < work.length; i++) {
+        assert.ok(work[i].start < work[i].end && (i === 0 || work[i - 1].end <= work[i].start));
+      }
+    }
+  });
+}
+
+test("what turned out well is forgotten, however many writes there were", () => {
+  const facts = newRecord(bufferOf(1 << 20), "tensors");
+  for (let i = 0; i < 5000; i++) {
+    const found = outcome(undefined);
+    setOutcome({ facts, start: 8 * i, end: 8 * i + 4 }, found);
+    found.fault = null;
+  }
+  assert.ok(facts.work.length <= 64, `${facts.work.length} are kept`);
+});
+
+test("of no bytes nothing is known but that the buffer was made", () => {
+  const making = outcome(undefined);
+  const facts = newRecord(bufferOf(16), "tensors", { making });
+  setOutcome({ facts, start: 4, end: 4 }, bad());
+  assert.deepEqual(facts.work, []);
+  setOutcome({ facts, start: 0, end: 16 }, bad());
+  assert.deepEqual(openOutcomes({ facts, start: 8, end: 8 }), [making]);
+  making.fault = null;
+  assert.deepEqual(openOutcomes({ facts, start: 8, end: 8 }), []);
+});
+
+test("a buffer has one record, whoever asks", () => {
+  const [ours, theirs] = [bufferOf(16), bufferOf(16)];
+  const made = newRecord(ours, "tensors");
+  assert.equal(recordOf(ours), made);
+  const found = recordOf(theirs);
+  assert.equal(recordOf(theirs), found);
+  assert.notEqual(found.id, made.id);
+  assert.deepEqual(
+    [found.origin, found.taken, found.seen, found.dirty],
+    ["others", true, true, 16],
+  );
+});
+
+test("what an older copy did not keep is taken for the worst", () => {
+  const buffer = bufferOf(64);
+  const record = newRecord(buffer, "tensors");
+  for (const name of ["format", "seen", "lent", "taken", "dirty", "work", "holds"])
+    delete record[name];
+  assert.equal(recordOf(buffer), record);
+  const { seen, lent, taken, dirty, work, format } = record;
+  assert.deepEqual([seen, lent, taken, dirty, work, format], [true, true, true, 64, [], 0]);
+});
+
+test("a newer copy sees that an older one has had the record", () => {
+  const record = newRecord(bufferOf(64), "tensors");
+  const { format } = record;
+  Object.assign(record, { format: format + 3, news: "kept by newer ones" });
+  agree(record);
+  assert.deepEqual(
+    [record.format, record.news, record.taken],
+    [format, "kept by newer ones", false],
+  );
+});
+
+/** As much of a device as an upload needs. */
+function fakeDevice() {
+  return {
+    label: "",
+    limits: { maxBufferSize: 1 << 20 },
+    lost: new Promise(() => {}),
+    pushErrorScope() {},
+    popErrorScope: async () => null,
+    createBuffer: ({ size, usage }) => ({
+      size,
+      usage,
+      destroyed: 0,
+      destroy() {
+        this.destroyed++;
+      },
+    }),
+    queue: { submit() {}, writeBuffer() {} },
+  };
+}
+
+const upload = (device) => Tensor.fromTypedArray(new Float32Array(4)).to(device);
+
+test("a buffer in the pool that an older copy gave is left alone", () => {
+  const device = fakeDevice();
+  const first = upload(device);
+  const { facts } = slotOf(first._handle);
+  first.release();
+  delete facts.format;
+  const second = upload(device);
+  assert.notEqual(slotOf(second._handle).buffer, facts.buffer);
+  assert.equal(facts.buffer.destroyed, 0);
+  second.release();
+});
+
+test("a buffer goes when the last tensor over it goes, whichever that is", () => {
+  const device = fakeDevice();
+  const x = upload(device);
+  const { facts } = slotOf(x._handle);
+  // What a consumer has that is another copy of this library.
+  const over = { device, shape: [4], dtype: "float32" };
+  const again = Tensor.fromGPUBuffer(facts.buffer, over);
+  x.release();
+  const y = upload(device);
+  assert.notEqual(slotOf(y._handle).buffer, facts.buffer);
+  again.release();
+  const z = upload(device);
+  assert.equal(slotOf(z._handle).buffer, facts.buffer);
+  const single = Tensor.fromTypedArray(new Float32Array(4)).to(device, { usage: 32 });
+  const { facts: alone } = slotOf(single._handle);
+  const held = Tensor.fromGPUBuffer(alone.buffer, over);
+  single.release();
+  assert.equal(alone.buffer.destroyed, 0);
+  held.release();
+  assert.equal(alone.buffer.destroyed, 1);
+  for (const each of [y, z]) each.release();
+});
+
+test("a tensor's record is looked at whichever copy made it", () => {
+  const device = fakeDevice();
+  const x = upload(device);
+  const { facts } = slotOf(x._handle);
+  facts.format = undefined;
+  assert.equal(slotOf(x._handle).facts.format, 0);
+  x.release();
+  assert.equal(facts.buffer.destroyed, 0); // for all we know somebody has it
+});
+
+/** What is in a buffer of a fake device after the upload of an array. */
+function uploaded(array, options, size) {
+  const device = fakeDevice();
+  const bytes = new Uint8Array(size).fill(9);
+  device.limits.maxBufferSize = 1 << 24;
+  device.queue.writeBuffer = (_, at, data, from = 0, length = data.byteLength) => {
+    const memory = data.buffer ?? data;
+    assert.notEqual(memory.resizable, true); // which WebGPU refuses
+    bytes.set(new Uint8Array(memory, (data.byteOffset ?? 0) + from, length), at);
+  };
+  Tensor.fromTypedArray(array, options).to(device).release();
+  return bytes;
+}
+
+test("elements that end within a byte are uploaded without their neighbours", () => {
+  const bytes = uploaded(Uint8Array.of(255, 255), { dtype: "uint4", shape: [3] }, 4);
+  assert.deepEqual([...bytes], [255, 15, 0, 0]);
+});
+
+test("elements are uploaded from where they are, to the last byte", () => {
+  const array = Uint8Array.from({ length: 16 }, (_, i) => i);
+  assert.deepEqual([...uploaded(array.subarray(3, 9), {}, 8)], [3, 4, 5, 6, 7, 8, 0, 0]);
+});
+
+test("memory that may grow is uploaded by way of an array that may not", () => {
+  const length = (8 << 20) + 5;
+  const array = new Uint8Array(new ArrayBuffer(length + 3, { maxByteLength: length + 8 }), 3);
+  for (let i = 0; i < array.length; i++) array[i] = (i * 37) % 251;
+  const bytes = uploaded(array, { shape: [length] }, length + 3);
+  assert.equal(Buffer.compare(bytes.subarray(0, length), new Uint8Array(array)), 0);
+});
+
+test("a buffer that others have is written under watch, however small", () => {
+  const device = fakeDevice();
+  const scopes = [];
+  device.pushErrorScope = (filter) => scopes.push(filter);
+  const x = upload(device);
+  x.write(new Float32Array(4));
+  assert.deepEqual(scopes, []);
+  assert.equal(x.buffer, slotOf(x._handle).buffer);
+  x.write(new Float32Array(4));
+  assert.deepEqual(scopes, ["validation"]);
+  x.release();
+});
+
+test("a buffer whose last work failed does not wait in the pool", () => {
+  const device = fakeDevice();
+  const x = upload(device);
+  const { facts } = slotOf(x._handle);
+  setOutcome({ facts, start: 0, end: 16 }, bad());
+  x.release();
+  assert.equal(facts.buffer.destroyed, 1);
+});
+
+test("a buffer is sound while nothing speaks against it", () => {
+  const sound = (fields, troubles, now) =>
+    isSound({ ...newRecord(bufferOf(16), "tensors", { troubles }), ...fields }, now);
+  assert.equal(sound({}, 2, 2), true);
+  assert.equal(sound({}, 2, 3), false); // its making was not watched
+  assert.equal(sound({ making: outcome(null) }, 2, 3), true);
+  assert.equal(sound({ making: outcome(undefined) }, 2, 3), false);
+  assert.equal(sound({ making: outcome(null), seen: true }, 2, 3), false);
+  assert.equal(sound({ making: bad() }, 2, 2), false);
+  assert.equal(sound({ work: [{ start: 0, end: 4, outcome: bad() }] }, 2, 2), false);
+  assert.equal(sound({ work: [{ start: 0, end: 4, outcome: outcome(undefined) }] }, 2, 2), true);
+});

@@ -1,0 +1,208 @@
+// Uploads and readbacks as the queue sees them: what is written from where, and that no error
+// leaves anything mapped, held or unreported. The GPU is a fake; Chromium has the real one.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { read } from "../../../js/dist/webgpu/transfer.js";
+import { writeWords } from "../../../js/dist/webgpu/upload.js";
+
+/** A GPU whose buffers are arrays, with `fail` to have things go wrong. */
+function fakeGPU() {
+  const fail = { map: null, scope: null };
+  const log = { writes: [], submits: 0, maps: 0, buffers: [] };
+  const lost = new Promise(() => {});
+  const limits = { maxBufferSize: 1 << 20 };
+  function createBuffer({ size, usage }) {
+    const bytes = new Uint8Array(size);
+    const buffer = {
+      size,
+      usage,
+      bytes,
+      state: "unmapped",
+      async mapAsync() {
+        log.maps++;
+        if (fail.map) throw fail.map;
+        buffer.state = "mapped";
+      },
+      getMappedRange: (offset, length) => bytes.buffer.slice(offset, offset + length),
+      unmap() {
+        buffer.state = "unmapped";
+      },
+      destroy() {
+        buffer.state = "destroyed";
+      },
+    };
+    log.buffers.push(buffer);
+    return buffer;
+  }
+  const device = {
+    lost,
+    limits,
+    createBuffer,
+    pushErrorScope() {},
+    async popErrorScope() {
+      const error = fail.scope;
+      fail.scope = null;
+      return error;
+    },
+    createCommandEncoder: () => ({
+      copyBufferToBuffer(from, at, to, offset, size) {
+        to.bytes.set(from.bytes.subarray(at, at + size), offset);
+      },
+      finish() {},
+    }),
+    queue: {
+      submit() {
+        log.submits++;
+      },
+      writeBuffer(buffer, at, data, offset = 0, size = data.byteLength) {
+        const source = data.buffer ?? data;
+        assert.ok(!source.resizable, "WebGPU refuses resizable buffers");
+        assert.equal(size % 4, 0);
+        log.writes.push({ data, offset, size });
+        buffer.bytes.set(new Uint8Array(source, (data.byteOffset ?? 0) + offset, size), at);
+      },
+    },
+  };
+  return { device, fail, log };
+}
+
+const sequence = (count) => Uint8Array.from({ length: count }, (_, i) => i + 1);
+
+/** The numbers 1, 2, … on the GPU. */
+function uploaded(device, count) {
+  const cpu = Tensor.fromTypedArray(sequence(count));
+  const gpu = cpu.to(device);
+  cpu.release();
+  return gpu;
+}
+
+test("whole words are one write straight from the array's own memory", () => {
+  const { device, log } = fakeGPU();
+  const whole = new Float32Array(8).fill(2);
+  const cpu = Tensor.fromTypedArray(whole.subarray(2, 6));
+  const gpu = cpu.to(device);
+  assert.deepEqual(log.writes, [{ data: whole.buffer, offset: 8, size: 16 }]);
+  gpu.release();
+  cpu.release();
+});
+
+for (const count of [1, 2, 3, 5, 7, 17]) {
+  test(`${count} bytes arrive with zeros up to a multiple of 16, and return as ${count}`, async () => {
+    const { device, log } = fakeGPU();
+    const gpu = uploaded(device, count);
+    const { bytes } = log.buffers[0];
+    assert.equal(bytes.length, Math.ceil(count / 16) * 16);
+    assert.deepEqual([...bytes.subarray(0, count)], [...sequence(count)]);
+    assert.ok(bytes.subarray(count).every((byte) => byte === 0));
+    assert.deepEqual(await gpu.read(), sequence(count));
+    gpu.release();
+  });
+}
+
+test("resizable memory is copied through a fixed array", async () => {
+  const { device } = fakeGPU();
+  const resizable = new Uint8Array(new ArrayBuffer(11, { maxByteLength: 64 }), 1, 10);
+  resizable.set(sequence(10));
+  const cpu = Tensor.fromTypedArray(resizable);
+  const gpu = cpu.to(device);
+  assert.deepEqual(await gpu.read(), sequence(10));
+  gpu.release();
+  cpu.release();
+});
+
+test("several tensors are one submit and one map, and staging is used again", async () => {
+  const { device, log } = fakeGPU();
+  const tensors = [3, 0, 16, 5].map((count) => uploaded(device, count));
+  const made = log.buffers.length;
+  for (let round = 1; round <= 3; round++) {
+    const results = await read(tensors, []);
+    assert.deepEqual(results, [3, 0, 16, 5].map(sequence));
+    assert.deepEqual([log.submits, log.maps, log.buffers.length], [round, round, made + 1]);
+    assert.equal(log.buffers.at(-1).state, "unmapped");
+  }
+  for (const tensor of tensors) tensor.release();
+});
+
+test("what does not fit into one buffer is read by two", async () => {
+  const { device, log } = fakeGPU();
+  device.limits.maxBufferSize = 64;
+  const tensors = [48, 32].map((count) => uploaded(device, count));
+  assert.deepEqual(await read(tensors, []), [48, 32].map(sequence));
+  assert.equal(log.maps, 2);
+  for (const tensor of tensors) tensor.release();
+});
+
+test("a map that fails is told with its cause, and its buffer is given up", async () => {
+  const { device, fail, log } = fakeGPU();
+  const gpu = uploaded(device, 8);
+  fail.map = new Error("aborted");
+  await assert.rejects(gpu.read(), { name: "DeviceError", cause: fail.map });
+  assert.equal(log.buffers.at(-1).state, "destroyed");
+  fail.map = null;
+  assert.deepEqual(await gpu.read(), sequence(8));
+  gpu.release();
+});
+
+test("an error that the GPU reports of a read is thrown by that read, and told to nobody else", async (t) => {
+  const logged = t.mock.method(console, "error", () => {});
+  const { device, fail, log } = fakeGPU();
+  const gpu = uploaded(device, 8);
+  fail.scope = { message: "that buffer is invalid" };
+  const out = new Uint8Array(8);
+  await assert.rejects(gpu.read(out), { name: "DeviceError", message: /that buffer is invalid/ });
+  assert.deepEqual(out, new Uint8Array(8));
+  assert.equal(log.buffers.at(-1).state, "destroyed");
+  assert.equal(logged.mock.callCount(), 0);
+  assert.deepEqual(await gpu.read(), sequence(8));
+  gpu.release();
+});
+
+test("targets are checked before the GPU is asked", async () => {
+  const { device, log } = fakeGPU();
+  const gpu = uploaded(device, 8);
+  await assert.rejects(gpu.read(new Uint8Array(9)), { name: "RangeError", message: /9 bytes/ });
+  await assert.rejects(gpu.read(gpu), { name: "UnsupportedError", message: /CPU tensor/ });
+  const released = Tensor.fromTypedArray(sequence(8));
+  released.release();
+  await assert.rejects(gpu.read(released), { name: "ReleasedError" });
+  assert.equal(log.submits, 0);
+  gpu.release();
+});
+
+test("source and target may be released while the GPU works", async () => {
+  const { device } = fakeGPU();
+  const before = liveTensors();
+  const gpu = uploaded(device, 8);
+  const array = new Uint8Array(8);
+  const out = Tensor.fromTypedArray(array);
+  const reading = gpu.read(out);
+  gpu.release();
+  out.release();
+  await reading;
+  assert.deepEqual(array, sequence(8));
+  assert.equal(liveTensors(), before);
+});
+
+test("a target that is detached meanwhile is an error, not a write elsewhere", async () => {
+  const { device, log } = fakeGPU();
+  const gpu = uploaded(device, 8);
+  const out = new Uint8Array(8);
+  const reading = gpu.read(out);
+  structuredClone(out.buffer, { transfer: [out.buffer] });
+  await assert.rejects(reading, { name: "RangeError", message: /detached/ });
+  assert.equal(log.buffers.at(-1).state, "destroyed");
+  gpu.release();
+});
+
+test("memory of 2 GiB is written by a view of the part, which Firefox takes", () => {
+  const writes = [];
+  const queue = { writeBuffer: (...args) => writes.push(args) };
+  const [small, large] = [new ArrayBuffer(64), new ArrayBuffer(2 ** 31)];
+  writeWords(queue, "target", 4, small, 8, 16);
+  writeWords(queue, "target", 4, large, 2 ** 31 - 16, 16);
+  assert.deepEqual(writes[0], ["target", 4, small, 8, 16]);
+  const [target, offset, view, ...rest] = writes[1];
+  assert.deepEqual([target, offset, rest], ["target", 4, []]);
+  assert.deepEqual([view.buffer === large, view.byteOffset, view.length], [true, 2 ** 31 - 16, 16]);
+});

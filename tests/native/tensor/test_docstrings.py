@@ -1,0 +1,59 @@
+"""Every public name has a docstring with an example, and the examples are true."""
+
+import doctest
+import inspect
+import operator
+
+import docstrings
+import numpy as np
+import pytest
+
+import dlpack_web as dlw
+from dlpack_web import _core
+
+PUBLIC = dict(docstrings.public())
+IN_BROWSER = [name for name, doc in PUBLIC.items() if docstrings.needs_browser(doc)]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_name_has_an_example(name):
+    assert docstrings.examples(PUBLIC[name]), f"{name} has no example in its docstring"
+
+
+def test_all_that_is_public_is_looked_at():
+    assert {"Tensor.shape", "Tensor.to_host", "webgpu.Kernel.__call__"} <= set(PUBLIC)
+    assert {"from_dlpack", "CopyError", "DType.kind", "Adapter.to_js"} <= set(PUBLIC)
+    assert "Device.count" not in PUBLIC  # a tuple's
+    assert "DType.upper" not in PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_example_is_true(name):
+    if name in IN_BROWSER:
+        pytest.skip(
+            "runs in tests/browser/cases/py/docstring_cases.py: it needs a browser"
+        )
+    examples = docstrings.examples(PUBLIC[name])
+    globs = {"np": np, "dlw": dlw}
+    told = []
+    test = doctest.DocTest(examples, globs, name, None, None, PUBLIC[name])
+    doctest.DocTestRunner(verbose=False).run(test, out=told.append)
+    assert not told, "".join(told)
+
+
+SIGNATURES = {
+    "Tensor.release": "(self, /)",
+    "Tensor.__dlpack_device__": "(self, /)",
+    "Tensor.__dlpack__": "(self, /, *, stream=None, max_version=None, dl_device=None, copy=None)",
+    "from_dlpack": "(x, /, *, device=None, copy=None, dtype=None)",
+    "from_buffer": "(obj, /)",
+    "live_tensors": "()",
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_functions_of_c_have_signatures(name):
+    """For help() and for editors, which see nothing of the C behind them."""
+    function = operator.attrgetter(name)(_core)
+    assert str(inspect.signature(function)) == SIGNATURES[name]
+    assert not function.__doc__.startswith(name.rpartition(".")[2] + "(")
