@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,42 @@ def test_tarball_holds_what_it_should(project: Path) -> None:
     for entry in json.loads((package / "package.json").read_text())["exports"].values():
         file = entry if isinstance(entry, str) else entry["types"]
         assert file.removeprefix("./") in files
+
+
+def test_tarball_has_each_source_and_what_is_built_of_it(project: Path) -> None:
+    package = project / "node_modules" / "dlpack-web"
+    found = [path for path in package.rglob("*") if path.is_file()]
+    files = {path.relative_to(package).as_posix() for path in found}
+    tops = {file for file in files if not file.startswith(("js/src/", "js/dist/"))}
+    assert {file for file in tops if not file.endswith(".whl")} == {
+        *("LICENSE", "README.md", "package.json", "js/EXCHANGE.md", "js/KERNELS.md")
+    }
+    sources = {
+        path.relative_to(ROOT).as_posix() for path in ROOT.glob("js/src/**/*.ts")
+    }
+    assert {file for file in files if file.startswith("js/src/")} == sources
+    stems = {
+        source.removeprefix("js/src/").removesuffix(".ts")
+        for source in sources
+        if not source.endswith(".d.ts")
+    }
+    ends = ("js", "js.map", "d.ts", "d.ts.map")
+    built = {f"js/dist/{stem}.{end}" for stem in stems for end in ends}
+    assert {file for file in files if file.startswith("js/dist/")} - built == set()
+    assert built - files == set()
+
+
+def test_wheel_has_each_source_but_those_of_the_desktop(project: Path) -> None:
+    with zipfile.ZipFile(shipped_wheel(project)) as wheel:
+        names = [name for name in wheel.namelist() if "dist-info/" not in name]
+    folder = ROOT / "py" / "dlpack_web"
+    kinds = ("*.py", "*.pyi", "py.typed", "_bridge.js")
+    sources = {path for kind in kinds for path in folder.rglob(kind)}
+    desktop = {*folder.glob("_desktop*.py"), folder / "_wgpu.py", folder / "_wgsl.py"}
+    assert desktop < sources
+    wanted = {path.relative_to(folder.parent).as_posix() for path in sources - desktop}
+    assert {*names} == {*wanted, "dlpack_web/_core.abi3.so"}
+    assert len(names) == len({*names})
 
 
 def test_entry_points_for_those_who_do_not_read_exports(project: Path) -> None:
