@@ -2,17 +2,27 @@
 """check_imports.py: imports point down only, in C, Python and TypeScript.
 
 Down means: no way of imports leads back to where it began, types and late imports
-included. A circle that is found is printed, file by file.
+included. A circle that is found is printed, file by file. The rooms of Python, its
+folders, have no circles either, and libraries of one backend stay in its room.
 """
 
 import ast
 import re
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[1]
 Graph = dict[str, set[str]]
+
+# What only one room of the Python package imports, late imports included.
+ALONE = {
+    "js": "_browser",
+    "pyodide": "_browser",
+    "pyodide_js": "_browser",
+    "wgpu": "_wgpu",
+    "wgpudawn": "_dawn",
+}
 
 TS_IMPORT = re.compile(
     r"""(?:\bfrom|\bimport)\s*\(?\s*["'](\.[^"']*)["']"""  # from "./x.js", import("./x.js")
@@ -31,28 +41,83 @@ def c_graph(folder: Path) -> Graph:
     return graph
 
 
-def _python_imports(tree: ast.AST, here: str) -> Iterator[str]:
-    """Names of sibling modules; `.pyi` and TYPE_CHECKING count as well."""
+def _python_files(folder: Path) -> dict[Path, str]:
+    """The modules of a package by file: "room/name", and "room" for its __init__.py."""
+    found = {}
+    for file in sorted([*folder.rglob("*.py"), *folder.rglob("*.pyi")]):
+        name = file.relative_to(folder).with_suffix("").as_posix()
+        found[file] = name.removesuffix("/__init__")
+    return found
+
+
+def _python_imports(tree: ast.AST, package: tuple[str, ...]) -> Iterator[list[str]]:
+    """What is imported, as names from the root; `.pyi` and TYPE_CHECKING count as well.
+    package: names of the folder that the file is in, the root's first."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level == 1:
-            if node.module:
-                yield node.module.split(".")[0]
-            else:
-                yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else ()
+            module = node.module.split(".") if node.module else []
+            yield from ([*above, *module, alias.name] for alias in node.names)
+
+
+def _imports_of(file: Path, root: Path) -> Iterator[list[str]]:
+    tree = ast.parse(file.read_text(), str(file))
+    yield from _python_imports(tree, (root.name, *file.parent.relative_to(root).parts))
 
 
 def python_graph(folder: Path) -> Graph:
-    files = sorted([*folder.glob("*.py"), *folder.glob("*.pyi")])
-    modules = {file.stem for file in files}
-    graph: Graph = {name: set() for name in modules}
-    for file in files:
-        tree = ast.parse(file.read_text(), str(file))
-        # A package's own attributes (`from . import x` of what is no module) are its own.
-        graph[file.stem] |= {
-            name if name in modules else "__init__"
-            for name in _python_imports(tree, file.stem)
-        } - {file.stem}
+    """A package and the packages in it. That importing a module runs the __init__.py of
+    its folders does not count."""
+    files = _python_files(folder)
+    graph: Graph = {name: set() for name in files.values()}
+    for file, module in files.items():
+        for first, *rest in _imports_of(file, folder):
+            if first != folder.name:
+                continue
+            # What is no module is an attribute of the one before it.
+            while rest and "/".join(rest) not in graph:
+                rest.pop()
+            graph[module].add("/".join(rest) or "__init__")
+        graph[module].discard(module)
     return graph
+
+
+def rooms_of(graph: Graph) -> dict[str, Graph]:
+    """By folder, what of it imports what else of it: rooms, and files beside them. ""
+    is the root."""
+    folders = {str(up) for name in graph for up in PurePosixPath(name).parents}
+
+    def within(folder: str, name: str) -> str | None:
+        if folder == ".":
+            return name.split("/")[0]
+        if name == folder:
+            return "__init__"
+        inside = name.removeprefix(f"{folder}/")
+        return inside.split("/")[0] if inside != name else None
+
+    found: dict[str, Graph] = {}
+    for folder in sorted(folders):
+        rooms = found["" if folder == "." else folder] = {}
+        for name, targets in graph.items():
+            if (room := within(folder, name)) is not None:
+                others = {within(folder, target) for target in targets}
+                rooms.setdefault(room, set()).update(
+                    other for other in others if other is not None and other != room
+                )
+    return found
+
+
+def strays(folder: Path, alone: Mapping[str, str] = ALONE) -> list[str]:
+    """Modules that import what only another room may."""
+    return [
+        f"{module} imports {library}, which only {room} may"
+        for file, module in _python_files(folder).items()
+        for library in sorted({names[0] for names in _imports_of(file, folder)})
+        if (room := alone.get(library))
+        and module.split("/")[: room.count("/") + 1] != room.split("/")
+    ]
 
 
 def ts_graph(folder: Path) -> Graph:
@@ -105,11 +170,18 @@ def graphs() -> dict[str, Graph]:
 def main() -> None:
     found = graphs()
     circles = {room: find_circle(graph) for room, graph in found.items()}
+    python = "py/dlpack_web"
+    for folder, rooms in rooms_of(found[python]).items():
+        if circles[python] is None:
+            circles[f"rooms of {python}/{folder}"] = find_circle(rooms)
     for room, circle in circles.items():
         if circle is not None:
             print(f"{room}: imports go round: {' -> '.join(circle)}")
-        else:
+        elif room in found:
             print(f"{room}: {len(found[room])} files, imports point down only")
+    if lost := strays(ROOT / python):
+        print("\n".join(lost))
+        sys.exit("Call a function of that room; ARCHITECTURE.md shows the rooms")
     if any(circles.values()):
         sys.exit(
             "Move what both ends need into a room below them, or hand it over as an "

@@ -76,7 +76,7 @@ def test_names_in_texts_are_in_the_module() -> None:
 
 def literals() -> str:
     """The texts of all sources, put together where they are written in parts."""
-    patterns = ("py/dlpack_web/*.py", "wasm/*.c", "wasm/*.h", "js/src/**/*.ts")
+    patterns = ("py/dlpack_web/**/*.py", "wasm/*.c", "wasm/*.h", "js/src/**/*.ts")
     files = [file for pattern in patterns for file in sorted(ROOT.glob(pattern))]
     return "\n".join(WORDS.sub("", file.read_text("utf-8")) for file in files)
 

@@ -223,9 +223,12 @@ def lay_out(package: Path) -> None:
     to = package / "dlpack_web"
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
-    for file in (ROOT / "py" / "dlpack_web").iterdir():
-        if file.suffix != ".so" and file.name != "__pycache__":
-            os.symlink(file, to / file.name)
+    from_ = ROOT / "py" / "dlpack_web"
+    for file in from_.rglob("*"):
+        if file.suffix not in (".so", ".pyc") and file.is_file():
+            place = to / file.relative_to(from_)
+            place.parent.mkdir(exist_ok=True)
+            os.symlink(file, place)
 
 
 def around(source: str, line: int) -> tuple[int, int]:

@@ -3,6 +3,7 @@ in a browser alone is left out."""
 
 import ast
 import os
+import shutil
 from functools import cached_property
 from pathlib import Path
 from types import CodeType
@@ -43,10 +44,10 @@ class PyPackage:
         left_out = {it for glob in (*IN_BROWSERS, *OTHERS) for it in PACKAGE.glob(glob)}
         print(
             "[mutants] py: not "
-            + ", ".join(sorted(file.name for file in left_out))
+            + ", ".join(sorted(map(inside, left_out)))
             + ", which run in a browser or over wgpudawn alone"
         )
-        return sorted(set(PACKAGE.glob("*.py")) - left_out)
+        return sorted(set(PACKAGE.rglob("*.py")) - left_out)
 
     @cached_property
     def digest_of_tests(self) -> str:
@@ -64,13 +65,14 @@ class PyPackage:
             for folder, python in PYTHONS.items()
         ]
         package = FOLDER / "package"
-        sources = digest(*(file.read_bytes() for file in sorted(PACKAGE.glob("*.py"))))
+        sources = digest(*(file.read_bytes() for file in sorted(PACKAGE.rglob("*.py"))))
         env = {"MUTANTS_ROOT": str(package)}
         return Covering(
             FOLDER, suites, sources, package, env, lambda them: {it: it for it in them}
         )
 
     def prepare(self) -> None:
+        shutil.rmtree(FOLDER / "package", ignore_errors=True)
         lay_out(FOLDER / "package", {})
         self.covering.record()
 
@@ -88,7 +90,7 @@ class PyPackage:
                 return Outcome(EQUIVALENT, "the same bytecode")
         except (SyntaxError, ValueError):
             return Outcome(INVALID)
-        name = Path(mutant.file).name
+        name = inside(ROOT / mutant.file)
         first, last = statement(source, mutant.line)
         tests = self.covering.tests_of(
             name, lambda known: [line for line in known if first <= line <= last]
@@ -111,15 +113,22 @@ class PyPackage:
 
 def lay_out(package: Path, instead: dict[str, str]) -> None:
     """The package, linked, but for those files."""
-    to = package / "dlpack_web"
-    to.mkdir(parents=True, exist_ok=True)
-    for file in PACKAGE.iterdir():
-        place = to / file.name
+    for file in PACKAGE.rglob("*"):
+        if file.suffix == ".pyc" or not file.is_file():
+            continue
+        name = inside(file)
+        place = package / "dlpack_web" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
         place.unlink(missing_ok=True)
-        if file.name in instead:
-            place.write_text(instead[file.name])
-        elif file.name != "__pycache__":
+        if name in instead:
+            place.write_text(instead[name])
+        else:
             os.symlink(file, place)
+
+
+def inside(file: Path) -> str:
+    """Its path in the package, as the map of lines has it."""
+    return file.relative_to(PACKAGE).as_posix()
 
 
 def meaning(source: str) -> Meaning:

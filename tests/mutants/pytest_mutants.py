@@ -122,9 +122,11 @@ def watch_python():
     """Record lines. Each one reports only its first run after sys.monitoring.restart_events()."""
     monitoring, tool = sys.monitoring, sys.monitoring.COVERAGE_ID
 
+    package = f"{ROOT}/dlpack_web/"
+
     def on_line(code, line):
-        if code.co_filename.startswith(ROOT):
-            LINES.add((os.path.basename(code.co_filename), line))
+        if code.co_filename.startswith(package):
+            LINES.add((code.co_filename.removeprefix(package), line))
         return monitoring.DISABLE
 
     monitoring.use_tool_id(tool, "mutants")

@@ -35,9 +35,11 @@ def main() -> None:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     package = ROOT / "py" / "dlpack_web"
-    for file in package.iterdir():
-        if file.suffix != ".so" and file.is_file():
-            (out / file.name).symlink_to(os.path.relpath(file, out))
+    for file in package.rglob("*"):
+        if file.suffix not in (".so", ".pyc") and file.is_file():
+            link = out / file.relative_to(package)
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(os.path.relpath(file, link.parent))
 
     command = ["gcc", "-shared", "-fPIC", *extension["extra-compile-args"]]
     command += ["-Werror", "-O1", "-g", *SANITIZE]

@@ -9,10 +9,11 @@ platforms=pyemscripten_2025_0_wasm32.pyemscripten_2026_0_wasm32.pyemscripten_202
 # leftovers of another build can get into the wheel.
 stage=$(mktemp -d build/wheel.XXXXXX)
 trap 'rm -rf "$stage"' EXIT
-mkdir -p "$stage/wasm" "$stage/py/dlpack_web" "$out"
+mkdir -p "$stage/wasm" "$stage/py" "$out"
 cp pyproject.toml README.md LICENSE "$stage"
 cp wasm/*.[ch] "$stage/wasm"
-(cd py/dlpack_web && cp ./*.py ./*.pyi py.typed _bridge.js "$OLDPWD/$stage/py/dlpack_web")
+(cd py && find dlpack_web -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name _bridge.js) |
+  tar -C py -cf - -T - | tar -C "$stage/py" -xf -
 # The desktop's home (wgpu-py) is never loaded in Pyodide, whose wheel is downloaded each time.
 rm "$stage"/py/dlpack_web/{_desktop*,_wgpu,_wgsl}.py
 # Whoever builds it, and whenever, gets the same bytes.
