@@ -59,12 +59,13 @@ ROOMS = {
     "example": Room("wasm/example/*", "tests/js/exchange/c_module.test.mjs"),
     "tensor": Room(
         "py/dlpack_web/__init__.py py/dlpack_web/_core.pyi py/dlpack_web/py.typed "
-        "py/dlpack_web/_tensor.py py/dlpack_web/_views.py py/dlpack_web/_arrays.py "
-        "py/dlpack_web/_dtype.py py/dlpack_web/_device.py py/dlpack_web/_show.py "
-        "py/dlpack_web/_hints.py py/dlpack_web/_explain.py py/dlpack_web/_words.py "
+        "py/dlpack_web/_layout/* "
+        "py/dlpack_web/_tensor.py py/dlpack_web/_arrays.py py/dlpack_web/_device.py "
+        "py/dlpack_web/_show.py py/dlpack_web/_hints.py py/dlpack_web/_explain.py "
         "py/dlpack_web/_inspect.py py/dlpack_web/_calls.py py/dlpack_web/_home.py",
         "tests/native/exchange/test_arrays.py tests/native/exchange/test_as_an_array.py "
-        "tests/native/tensor/test_attributes.py tests/native/tensor/test_devices.py "
+        "tests/native/tensor/test_attributes.py tests/native/tensor/test_calls.py "
+        "tests/native/tensor/test_devices.py "
         "tests/native/tensor/test_docstrings.py tests/native/memory/test_dtypes.py "
         "tests/native/tensor/test_inspect.py tests/native/tensor/test_messages.py "
         "tests/native/tensor/test_show.py tests/native/tensor/test_views.py",

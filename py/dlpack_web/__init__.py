@@ -31,10 +31,10 @@ from ._core import (
     live_tensors,
 )
 from ._device import Device, DLDeviceType
-from ._dtype import DType
 from ._hints import NAMES, Absent
 from ._home import features
 from ._inspect import inspect
+from ._layout.dtype import DType
 from ._open import TensorFile, TensorInfo, open
 from ._save import save
 from ._tensor import (

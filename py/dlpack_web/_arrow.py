@@ -4,8 +4,8 @@ pyarrow, polars, pandas, DuckDB, nanoarrow, arro3 and others."""
 from typing import Any, Literal
 
 from . import _core
+from ._layout.words import type_of
 from ._tensor import Tensor
-from ._words import type_of
 
 _WAYS = "__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__"
 

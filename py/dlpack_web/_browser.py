@@ -17,8 +17,8 @@ from typing import Any
 
 from . import _core, _webgpu
 from ._calls import Call, calling, warn
-from ._dtype import DType
-from ._words import type_of
+from ._layout.dtype import DType
+from ._layout.words import type_of
 
 IN_BROWSER = sys.platform == "emscripten"
 if IN_BROWSER:

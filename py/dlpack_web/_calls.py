@@ -5,6 +5,11 @@ import warnings
 from types import CodeType
 from typing import NamedTuple
 
+# The packages that are ours, as the frames of their functions have them.
+_ROOT = __name__.partition(".")[0]
+_ROOMS = ("_layout",)
+_OURS = frozenset([_ROOT, *(f"{_ROOT}.{room}" for room in _ROOMS)])
+
 
 class Call(NamedTuple):
     """A place in somebody's code. Its line is looked up only when it is asked for."""
@@ -28,7 +33,7 @@ def calling(inside: int = 1) -> Call:
     """Who called this package: the nearest frame that is not of ours. inside: how many of
     the nearest are surely of ours, which makes this faster."""
     frame = sys._getframe(inside)
-    while frame.f_globals.get("__package__") == __package__ and frame.f_back:
+    while frame.f_globals.get("__package__") in _OURS and frame.f_back:
         frame = frame.f_back
     return tuple.__new__(
         Call, (frame.f_code, frame.f_lasti)

@@ -34,7 +34,7 @@ from ._desktop_state import (
     taken,
 )
 from ._desktop_transfer import read, read_blocking, settle, upload, write
-from ._dtype import DType
+from ._layout.dtype import DType
 
 __all__ = [
     "can_block",

@@ -20,7 +20,7 @@ from ._desktop_buffers import (
 )
 from ._desktop_state import Record, Slot
 from ._desktop_work import Part, attempt
-from ._dtype import DType
+from ._layout.dtype import DType
 from ._wgsl import Binding
 
 

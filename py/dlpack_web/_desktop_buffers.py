@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from math import ceil, prod
 from typing import Any
 
-from . import _core, _views, _wgpu
+from . import _core, _wgpu
 from ._desktop_state import (
     DEFAULT_USAGE,
     USAGES,
@@ -18,7 +18,8 @@ from ._desktop_state import (
     table,
 )
 from ._desktop_work import Part, attempt, check_usable, operate
-from ._dtype import DType, dtype_of
+from ._layout import views
+from ._layout.dtype import DType, dtype_of
 
 
 def round_up(n: float, step: int) -> int:
@@ -46,7 +47,7 @@ class View:
         self.size = prod(self.shape)
         self.nbytes = ceil(self.size * self.step)
         strides = tensor.strides
-        row_major = _views.is_row_major(self.shape, strides)
+        row_major = views.is_row_major(self.shape, strides)
         #: None: the elements lie one after the other.
         self.strides: tuple[int, ...] | None = None if row_major else strides
 

@@ -12,13 +12,14 @@ import weakref
 from math import prod
 from typing import Any
 
-from . import _core, _views, _wgpu
+from . import _core, _wgpu
 from ._core import CopyError
 from ._desktop_buffers import View, step_of, tensor_over
 from ._desktop_state import DEFAULT_USAGE, Record, Slot, faults_of, record_with, table
 from ._desktop_transfer import settle_blocking
 from ._desktop_work import ask, attempt
-from ._dtype import dtype_of
+from ._layout import views
+from ._layout.dtype import dtype_of
 
 
 class _Piece:
@@ -90,7 +91,7 @@ def _memory_of(record: Record, tensor: _core.Tensor) -> Any:
         )
     if tensor.read_only:
         raise CopyError(f"{what}: its memory is read-only, and a kernel could write it")
-    if not _views.is_row_major(tensor.shape, tensor.strides):
+    if not views.is_row_major(tensor.shape, tensor.strides):
         raise CopyError(f"{what}: its strides are {tensor.strides}")
     size = prod(tensor.shape) * step_of(dtype_of(tensor._dtype), tensor.padded)
     if size == 0 or size % step:

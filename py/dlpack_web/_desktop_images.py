@@ -8,8 +8,8 @@ from . import _core, _wgpu
 from ._desktop_state import Record
 from ._desktop_transfer import upload
 from ._desktop_work import attempt
-from ._dtype import DType
-from ._words import type_of
+from ._layout.dtype import DType
+from ._layout.words import type_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
-from . import _core, _views, _wgpu
+from . import _core, _wgpu
 from ._desktop_buffers import (
     View,
     allocate,
@@ -25,7 +25,8 @@ from ._desktop_buffers import (
 )
 from ._desktop_state import COPY_DST, MAP_READ, Record, record_with, table
 from ._desktop_work import Part, ask, attempt, check_usable, operate
-from ._dtype import DType, can_convert, dtype_of
+from ._layout import views
+from ._layout.dtype import DType, can_convert, dtype_of
 
 # C packs every piece into the same memory.
 _packing = threading.Lock()
@@ -143,7 +144,7 @@ def settle_blocking(record: Record) -> None:
 def _elements(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
     """The elements as `dtype`, in pieces, of which all but the last are whole words."""
     same = dtype == dtype_of(tensor._dtype)
-    row_major = _views.is_row_major(tensor.shape, tensor.strides)
+    row_major = views.is_row_major(tensor.shape, tensor.strides)
     if same and row_major:
         memory = _core._raw(tensor)[0]
         # Bits behind packed elements may be anything.

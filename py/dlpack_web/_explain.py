@@ -5,7 +5,7 @@ from typing import Any
 
 from . import _core
 from ._arrays import adopt_array
-from ._words import type_of
+from ._layout.words import type_of
 
 _KINDS = {
     "O": "object arrays hold references to Python objects, not numbers; convert them, "

@@ -16,7 +16,6 @@ from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 from . import _core
-from ._dtype import DType
 from ._file_headers import (
     NPY_MAGIC,
     Entry,
@@ -31,6 +30,7 @@ from ._file_headers import (
     parse_safetensors,
     safetensors_length,
 )
+from ._layout.dtype import DType
 from ._tensor import Tensor, made
 
 # Read, unpacked or uploaded at once.

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from ._core import Tensor
-from ._dtype import DType
+from ._layout.dtype import DType
 
 
 class HomeKernel(Protocol):

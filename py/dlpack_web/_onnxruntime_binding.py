@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from . import _browser
+from ._layout.words import type_of
 from ._onnxruntime_types import dtype_meant
 from ._onnxruntime_value import OrtValue, named_device
 from ._tensor import Tensor, from_gpu_buffer, share, to_host
-from ._words import type_of
 
 
 class IOBinding:

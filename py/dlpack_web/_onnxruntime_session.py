@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _browser
 from ._device import Device, webgpu_device
+from ._layout.words import type_of
 from ._onnxruntime_binding import IOBinding
 from ._onnxruntime_feeds import Feeds, NodeArg, node_arg, shape_of
 from ._onnxruntime_library import get_available_providers, library, was_said
@@ -37,7 +38,6 @@ from ._onnxruntime_state import NotImplemented as NotThere
 from ._onnxruntime_types import dtype_meant
 from ._onnxruntime_value import OrtValue, array_of
 from ._tensor import Tensor, empty, first_device
-from ._words import type_of
 
 # Where an output goes, to JavaScript.
 TO_CPU, ON_DEVICE = 0, 1

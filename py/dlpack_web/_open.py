@@ -17,13 +17,14 @@ from os import PathLike, fsdecode
 from os.path import exists
 from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
 
-from . import _browser, _core, _file_local, _views
+from . import _browser, _core, _file_local
 from ._device import CPU, Device, parse_device
-from ._dtype import DType, parse_dtype
 from ._file_headers import Entry, Unreadable, malformed
 from ._home import home
+from ._layout import views
+from ._layout.dtype import DType, parse_dtype
+from ._layout.words import type_of
 from ._tensor import Tensor, await_default_device, empty, made
-from ._words import type_of
 
 _FORMATS = "npy", "npz", "safetensors", "raw"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
@@ -273,7 +274,7 @@ async def open(
         None if dtype is None else parse_dtype(dtype),
         progress,
     )
-    sizes = None if shape is None else _views.extents(shape)
+    sizes = None if shape is None else views.extents(shape)
     local = _local(source)
     if local is not None:
         return await _open_local(local, format, sizes, how)

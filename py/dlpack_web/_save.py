@@ -15,8 +15,8 @@ from . import _browser, _core
 from ._file_headers import is_broken, malformed, npy_header, safetensors_header
 from ._file_local import PIECE
 from ._home import home
+from ._layout.words import type_of
 from ._tensor import Tensor, from_dlpack, made, share
-from ._words import type_of
 
 Write = Callable[[memoryview | bytes], Any]
 

@@ -14,11 +14,15 @@ from typing import (
     cast,
 )
 
-from . import _browser, _core, _show, _views
+from . import _browser, _core, _show
 from ._arrays import byte_strides, view_array
 from ._core import CopyError, ReleasedError
 from ._device import CPU, Device, DLDeviceType, parse_device, webgpu_device
-from ._dtype import (
+from ._explain import explain
+from ._hints import Hints, Reading
+from ._home import home, is_loaded
+from ._layout import views
+from ._layout.dtype import (
     DType,
     can_convert,
     dtype_of,
@@ -26,11 +30,8 @@ from ._dtype import (
     np_dtype,
     parse_dtype,
 )
-from ._explain import explain
-from ._hints import Hints, Reading
-from ._home import home, is_loaded
+from ._layout.words import type_of
 from ._pyarrow import pyarrow_array
-from ._words import type_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,7 +90,7 @@ class Tensor(_core.Tensor, Hints):
         >>> dlw.empty((2, 3)).strides
         (3, 1)
         """
-        return _views.Strides(super().strides)
+        return views.Strides(super().strides)
 
     @property
     def ndim(self) -> int:
@@ -187,7 +188,7 @@ class Tensor(_core.Tensor, Hints):
         (2, 3)
         """
         _one_tuple("reshape", shape, *more)
-        return self._view(_views.reshape(self._layout(), shape))
+        return self._view(views.reshape(self._layout(), shape))
 
     def permute_dims(self, axes: Iterable[int], /, *more: Never) -> "Tensor":
         """The axes in another order, as the array API has it: a view, with a hold of its
@@ -197,7 +198,7 @@ class Tensor(_core.Tensor, Hints):
         (3, 2)
         """
         _one_tuple("permute_dims", axes, *more)
-        return self._view(_views.permute(self._layout(), axes))
+        return self._view(views.permute(self._layout(), axes))
 
     def __getitem__(self, key: Any) -> "Tensor":
         """A view, with a hold of its own: ints, slices, `...` and None, as in NumPy.
@@ -208,7 +209,7 @@ class Tensor(_core.Tensor, Hints):
         """
         first = key[0] if isinstance(key, tuple) and key else key
         rows = first if isinstance(first, slice) else None
-        return self._view(_views.select(self._layout(), key), rows)
+        return self._view(views.select(self._layout(), key), rows)
 
     def __iter__(self) -> Iterator["Tensor"]:
         if not self.shape:
@@ -217,10 +218,10 @@ class Tensor(_core.Tensor, Hints):
             )
         return map(self.__getitem__, range(len(self)))
 
-    def _layout(self) -> _views.Layout:
-        return _views.Layout(self.shape, self.strides)
+    def _layout(self) -> views.Layout:
+        return views.Layout(self.shape, self.strides)
 
-    def _view(self, layout: _views.Layout, rows: slice | None = None) -> "Tensor":
+    def _view(self, layout: views.Layout, rows: slice | None = None) -> "Tensor":
         """rows: what is taken of axis 0, where it stays the first one."""
         validity = self.validity
         if validity is None:
@@ -489,7 +490,7 @@ class Tensor(_core.Tensor, Hints):
 
     def _row_major(self) -> bool:
         """Whether the elements lie one after the other."""
-        return _views.is_row_major(self.shape, self.strides)
+        return views.is_row_major(self.shape, self.strides)
 
     def to_host(
         self, out: "np.ndarray[Any, Any] | None" = None
@@ -763,7 +764,7 @@ def empty(
     >>> dlw.empty((2, 3), int).shape
     (2, 3)
     """
-    sizes = _views.extents(shape)
+    sizes = views.extents(shape)
     if min(sizes, default=0) < 0:
         raise ValueError(f"extents must not be negative: shape is {sizes!r}")
     # The C core counts in 64 bits; anything of that size is too large all the same.
@@ -812,7 +813,7 @@ def from_gpu_buffer(
             "no WebGPU device yet, whose a GPUBuffer could be: register its device by "
             "`dlpack_web.webgpu.use_device(gpu)`"
         )
-    sizes = _views.extents(shape)
+    sizes = views.extents(shape)
     return made(
         home().from_gpu_buffer(buffer, sizes, wanted, target.id, byte_offset, release)
     )

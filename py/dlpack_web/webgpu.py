@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from . import _browser, _core
 from ._device import CPU, Device, parse_device, webgpu_device
-from ._dtype import parse_dtype
 from ._hints import missing_name
 from ._home import HomeKernel, home
+from ._layout.dtype import parse_dtype
+from ._layout.views import extents
+from ._layout.words import type_of
 from ._tensor import Tensor, await_default_device, default_device, made
-from ._views import extents
-from ._words import type_of
 
 if TYPE_CHECKING:
     import numpy as np

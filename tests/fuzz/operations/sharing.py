@@ -19,7 +19,8 @@ from world import (
 )
 
 import dlpack_web as dlw
-from dlpack_web import _core, _views
+from dlpack_web import _core
+from dlpack_web._layout import views
 from operations.exports import add_handle, uploaded
 from operations.steps import HOSTILE, hostile, operation
 
@@ -99,7 +100,7 @@ def make_empty(world: World, rng: random.Random) -> None:
     tensor = world.attempt(lambda: dlw.empty(shape, name))
     source = Elements(None, np.empty(shape, np.int64), dlw.DType(name))
     held = world.add_copy(tensor, source, None)
-    must(tensor.strides == _views._row_major(shape) and not tensor.read_only)
+    must(tensor.strides == views._row_major(shape) and not tensor.read_only)
     if held.elements.places.size:
         must(_data(tensor) % 256 == 0, "aligned to 256 bytes")
 
@@ -185,7 +186,7 @@ def make_copy(world: World, rng: random.Random) -> None:
         return
     calm = world.changes == before
     copied = world.add_copy(tensor, held.elements, values if calm else None)
-    must(_views.is_row_major(tensor.shape, tensor.strides), tensor, "is a copy")
+    must(views.is_row_major(tensor.shape, tensor.strides), tensor, "is a copy")
     if copied.elements.places.size and calm:
         tail = copied.elements.places.size * copied.elements.bits % 8
         last = copied.elements.memory.shadow[-1]  # type: ignore[union-attr]

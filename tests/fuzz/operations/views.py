@@ -16,7 +16,7 @@ from world import (
 )
 
 import dlpack_web as dlw
-from dlpack_web import _views
+from dlpack_web._layout import views
 from operations.steps import operation
 
 # --- views --------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def reshape(world: World, rng: random.Random) -> None:
     if rng.random() < 0.3 and rest:
         shape[rng.randrange(len(shape))] = -1
     strides = held.tensor.strides
-    whole = _views.is_row_major(places.shape, strides)
+    whole = views.is_row_major(places.shape, strides)
     refuses = [] if whole else [BufferError]
     _add_view(
         world, held, places.reshape(shape), lambda: held.tensor.reshape(shape), *refuses
@@ -197,7 +197,7 @@ def write(world: World, rng: random.Random) -> None:
     into, values = target.elements, source.elements.ints()
     tensor = target.tensor
     fits = source in alike and not into.read_only
-    fits = fits and _views.is_row_major(tensor.shape, tensor.strides)
+    fits = fits and views.is_row_major(tensor.shape, tensor.strides)
     world.changes += 1
     done = world.attempt(
         lambda: (tensor.write(source.tensor), True)[1],

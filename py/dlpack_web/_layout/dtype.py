@@ -8,7 +8,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from . import _core
+from .. import _core
 
 if TYPE_CHECKING:
     import builtins

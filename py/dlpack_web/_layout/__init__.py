@@ -1,0 +1,1 @@
+"""What describes elements in memory: dtypes, shapes and strides. Needs no GPU."""
