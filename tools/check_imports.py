@@ -17,11 +17,11 @@ Graph = dict[str, set[str]]
 
 # What only one room of the Python package imports, late imports included.
 ALONE = {
-    "js": "_browser",
-    "pyodide": "_browser",
-    "pyodide_js": "_browser",
-    "wgpu": "_wgpu",
-    "wgpudawn": "_dawn",
+    "js": "_backends/browser",
+    "pyodide": "_backends/browser",
+    "pyodide_js": "_backends/browser",
+    "wgpu": "_backends/desktop/wgpu",
+    "wgpudawn": "_backends/desktop/dawn",
 }
 
 TS_IMPORT = re.compile(

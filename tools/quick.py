@@ -62,7 +62,8 @@ ROOMS = {
         "py/dlpack_web/_layout/* "
         "py/dlpack_web/_tensor.py py/dlpack_web/_arrays.py py/dlpack_web/_device.py "
         "py/dlpack_web/_show.py py/dlpack_web/_hints.py py/dlpack_web/_explain.py "
-        "py/dlpack_web/_inspect.py py/dlpack_web/_calls.py py/dlpack_web/_home.py",
+        "py/dlpack_web/_inspect.py py/dlpack_web/_backends/__init__.py "
+        "py/dlpack_web/_backends/calls.py",
         "tests/native/exchange/test_arrays.py tests/native/exchange/test_as_an_array.py "
         "tests/native/tensor/test_attributes.py tests/native/tensor/test_calls.py "
         "tests/native/tensor/test_devices.py "
@@ -75,8 +76,8 @@ ROOMS = {
         "tests/native/files/test_files.py tests/native/files/test_reentrance_files.py",
     ),
     "desktop": Room(
-        "py/dlpack_web/_desktop*.py py/dlpack_web/_wgpu.py py/dlpack_web/_dawn.py "
-        "py/dlpack_web/_webgpu.py py/dlpack_web/webgpu.py py/dlpack_web/_wgsl.py",
+        "py/dlpack_web/_backends/desktop/* py/dlpack_web/_backends/wgsl.py "
+        "py/dlpack_web/webgpu.py",
         "tests/native/exchange/test_desktop_calls.py tests/desktop/test_fault_bytes.py "
         "tests/desktop/cases/test_gpu_cases.py tests/desktop/cases/test_gpu_faults.py "
         "tests/desktop/cases/test_gpu_kernels.py tests/desktop/test_wgsl.py",
@@ -108,7 +109,7 @@ ROOMS = {
         "tests/js/open/*.test.mjs tests/js/surface.test.mjs",
     ),
     "pyodide": Room(
-        "js/src/pyodide/* py/dlpack_web/_browser.py py/dlpack_web/_adapter.py",
+        "js/src/pyodide/* py/dlpack_web/_backends/browser/* py/dlpack_web/_adapter.py",
         "tests/js/pyodide/*.test.mjs",
     ),
     "onnxruntime": Room(

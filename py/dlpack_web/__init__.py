@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from . import webgpu
 from ._adapter import Adapter, adapter
 from ._arrow import from_arrow, to_arrow
+from ._backends import features
 from ._core import (
     CopyError,
     DeviceLostError,
@@ -32,7 +33,6 @@ from ._core import (
 )
 from ._device import Device, DLDeviceType
 from ._hints import NAMES, Absent
-from ._home import features
 from ._inspect import inspect
 from ._layout.dtype import DType
 from ._open import TensorFile, TensorInfo, open

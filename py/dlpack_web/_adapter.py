@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, get_args
 
-from . import _browser
+from ._backends import browser
 from ._device import CPU, Device, parse_device
 from ._tensor import Tensor, await_default_device, made, share
 
@@ -49,11 +49,11 @@ class Adapter:
         """
         if copy is not None:
             options["copy"] = copy
-        given = _browser.options(options)
+        given = browser.options(options)
         if isinstance(x, Tensor):  # a second hold would not know of nulls
-            return _browser.invoke(self._js.give, id(x), given)
+            return browser.invoke(self._js.give, id(x), given)
         with share(x) as tensor:
-            return _browser.invoke(self._js.give, id(tensor), given)
+            return browser.invoke(self._js.give, id(tensor), given)
 
     def from_js(self, value: Any, /, **options: Any) -> Tensor:
         """A Tensor over the memory of the library's own tensor, which stays valid.
@@ -67,8 +67,8 @@ class Adapter:
         (2, 3)
         >>> value.dispose()
         """
-        given = _browser.options(options)
-        return made(_browser.receive_whole(self._js.take, value, given))
+        given = browser.options(options)
+        return made(browser.receive_whole(self._js.take, value, given))
 
     async def use_device(
         self, device: str | tuple[int, int] = "webgpu", *, renderer: Any = None
@@ -88,8 +88,8 @@ class Adapter:
         target = parse_device(device) or await await_default_device()
         if target is CPU:
             raise BufferError("only a WebGPU device can be shared, not 'cpu'")
-        promise = _browser.invoke(self._js.useDevice, target.id, renderer)
-        await _browser.finish(promise)
+        promise = browser.invoke(self._js.useDevice, target.id, renderer)
+        await browser.finish(promise)
         return target
 
 
@@ -109,11 +109,11 @@ async def adapter(name: Name, library: Any) -> Adapter:
     'float32'
     >>> feed.dispose()
     """
-    make = _browser.method("adapter")
-    if name in _NEEDED_LIBRARIES and not _browser.is_js(library):
+    make = browser.method("adapter")
+    if name in _NEEDED_LIBRARIES and not browser.is_js(library):
         raise TypeError(
             f"adapter({name!r}, library) needs the library's module, an object of "
             f"JavaScript such as js.{name}, not {library!r}"
         )
-    promise = _browser.invoke(make, name, library)
-    return Adapter(await _browser.finish(promise))
+    promise = browser.invoke(make, name, library)
+    return Adapter(await browser.finish(promise))

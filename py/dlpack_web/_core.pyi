@@ -129,7 +129,7 @@ def _run(
     /,
 ) -> bool: ...
 
-# Outside of a browser only, where _desktop.py has the GPUBuffers: a Tensor over a GPU
+# Outside of a browser only, where _backends/desktop has the GPUBuffers: a Tensor over a GPU
 # handle, of which it owns a reference (strides None: row-major); the handle of a Tensor;
 # who is told of each handle whose last tensor is gone; elements packed and converted, from
 # the one at `first` on: how many (-1: no whole words) and where, until the next call.

@@ -5,7 +5,7 @@
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from ._home import home
+from ._backends import home
 
 
 class DLDeviceType(IntEnum):

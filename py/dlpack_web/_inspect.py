@@ -9,8 +9,8 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from . import _core
+from ._backends import home, is_loaded
 from ._core import ReleasedError
-from ._home import home, is_loaded
 from ._show import size_of
 from ._tensor import Tensor
 

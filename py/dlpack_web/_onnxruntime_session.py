@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from . import _browser
+from ._backends import browser
 from ._device import Device, webgpu_device
 from ._layout.words import type_of
 from ._onnxruntime_binding import IOBinding
@@ -70,13 +70,13 @@ class InferenceSession:
         provider_options: Sequence[Mapping[str, Any]] | None = None,
         **kwargs: Any,
     ) -> None:
-        if not _browser.can_block():
+        if not browser.can_block():
             raise RuntimeError(
                 "Python cannot wait here for a model to be loaded (that needs JSPI and an "
                 "entry through async Python): use `await InferenceSession.create(...)`"
             )
         opening = self._open(path_or_bytes, sess_options, providers, provider_options)
-        _browser.block_on(opening)
+        browser.block_on(opening)
 
     @classmethod
     async def create(
@@ -157,18 +157,18 @@ class InferenceSession:
             device = providers.device
             usual = _usual_device()
         with translated(BufferError):
-            kept = _browser.Kept(
+            kept = browser.Kept(
                 ort.open,
                 model,
-                _browser.options(files),
-                _browser.options(wanted),
+                browser.options(files),
+                browser.options(wanted),
                 usual and usual.gpu,
                 device and device.gpu,
             )
-            await _browser.finish(kept.js.ready)
+            await browser.finish(kept.js.ready)
             facts = kept.js.facts.to_py()
             gpu = kept.js.device
-            used = webgpu_device(_browser.use_device(gpu)) if gpu else None
+            used = webgpu_device(browser.use_device(gpu)) if gpu else None
         self._kept, self._device, self._providers = kept, used, providers
         self._tell(facts)
         # Looked up once: each look makes an object of Python's.
@@ -258,13 +258,13 @@ class InferenceSession:
     ) -> None:
         """Loads the model once more, for other providers. Waits, which needs JSPI; elsewhere
         make another session."""
-        if not _browser.can_block():
+        if not browser.can_block():
             raise RuntimeError(
                 "Python cannot wait here for a model to be loaded: use "
                 "`await InferenceSession.create(..., providers=...)`"
             )
         before = self._kept
-        _browser.block_on(self._reopen(providers, provider_options))
+        browser.block_on(self._reopen(providers, provider_options))
         before.js.release()
 
     def end_profiling(self) -> str:
@@ -341,9 +341,9 @@ class InferenceSession:
             return self._begin(output_names, input_feed, run_options).arrays_later()
         self._feeds.check_names(input_feed)
         told = self._told(output_names, input_feed, callback, user_data, run_options)
-        if not _browser.can_block():
+        if not browser.can_block():
             return ensure_future(told)
-        return _Arrived(_browser.block_on(told))
+        return _Arrived(browser.block_on(told))
 
     async def _told(
         self,
@@ -578,11 +578,11 @@ class InferenceSession:
         for i, tensor in tensors:
             numbers += (i, id(tensor))
         with translated():
-            kept = _browser.Numbered(
+            kept = browser.Numbered(
                 self._runs.end,
                 self._runs.start,
-                None if options is None else _browser.options(options._to_js()),
-                _browser.options(strings) if strings else None,
+                None if options is None else browser.options(options._to_js()),
+                browser.options(strings) if strings else None,
                 len(tensors),
                 *numbers,
                 *plan.numbers,
@@ -612,7 +612,7 @@ class _Runs(NamedTuple):
 
 
 def _check_can_wait() -> None:
-    if not _browser.can_block():
+    if not browser.can_block():
         raise RuntimeError(
             "Python cannot wait for results here (that needs JSPI and an entry through "
             "async Python): use `await session.run_async(...)`"
@@ -625,7 +625,7 @@ class _Pending:
     def __init__(
         self,
         runs: _Runs,
-        kept: _browser.Numbered,
+        kept: browser.Numbered,
         plan: _Plan,
     ) -> None:
         self._runs = runs
@@ -634,11 +634,11 @@ class _Pending:
 
     def wait(self) -> None:
         with translated():
-            _browser.wait_for(self._runs.wait, self._kept.number)
+            browser.wait_for(self._runs.wait, self._kept.number)
 
     async def later(self) -> None:
         with translated():
-            await _browser.finish(self._runs.done(self._kept.number))
+            await browser.finish(self._runs.done(self._kept.number))
 
     async def arrays_later(self) -> "list[np.ndarray[Any, Any]]":
         await self.later()
@@ -666,7 +666,7 @@ class _Pending:
                 found[i] = (
                     array_of(runs.strings(number, i))
                     if is_strings
-                    else _browser.receive(runs.take, number, i)
+                    else browser.receive(runs.take, number, i)
                 )
         self._kept.ended()
         return [found[i] for i in plan.order]

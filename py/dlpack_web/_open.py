@@ -17,10 +17,10 @@ from os import PathLike, fsdecode
 from os.path import exists
 from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
 
-from . import _browser, _core, _file_local
+from . import _core, _file_local
+from ._backends import browser, home
 from ._device import CPU, Device, parse_device
 from ._file_headers import Entry, Unreadable, malformed
-from ._home import home
 from ._layout import views
 from ._layout.dtype import DType, parse_dtype
 from ._layout.words import type_of
@@ -284,8 +284,8 @@ async def open(
 def _local(source: Any) -> _file_local.Local | None:
     """The file, if it is one that Python sees; None: JavaScript does."""
     if isinstance(source, str):
-        if _URL.match(source) or (_browser.IN_BROWSER and not exists(source)):
-            if not _browser.IN_BROWSER:
+        if _URL.match(source) or (browser.IN_BROWSER and not exists(source)):
+            if not browser.IN_BROWSER:
                 raise BufferError(
                     f"{source[:200]!r} is a URL, and those are read in a browser: download "
                     "it, for example with urllib.request.urlretrieve, and open its path"
@@ -294,7 +294,7 @@ def _local(source: Any) -> _file_local.Local | None:
         return _file_local.open_path(source)
     if isinstance(source, PathLike):
         return _file_local.open_path(fsdecode(source))
-    if _browser.is_js(source):
+    if browser.is_js(source):
         return None
     try:
         return _file_local.open_buffer(source)
@@ -357,7 +357,7 @@ class _LocalInside:
         return await _load_local(file, self._entries[name], archive, how)
 
     def waits(self, how: _How) -> bool:
-        return _browser.IN_BROWSER and how.device is not None
+        return browser.IN_BROWSER and how.device is not None
 
     def close(self) -> None:
         self._file = None
@@ -436,8 +436,8 @@ def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:
         """Returns nothing: that would come through JavaScript."""
         found.append(await function())
 
-    _browser.hold_interrupts()  # which would leave a coroutine that never began
-    _browser.block_on(asyncio.ensure_future(keep()))
+    browser.hold_interrupts()  # which would leave a coroutine that never began
+    browser.block_on(asyncio.ensure_future(keep()))
     return found[0]
 
 
@@ -447,7 +447,7 @@ def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:
 async def _open_js(
     source: Any, format: str | None, shape: Any, how: _How
 ) -> Tensor | TensorFile:
-    opening = _browser.Opening(how.progress)
+    opening = browser.Opening(how.progress)
     found = await opening.open(source, format, shape, *_for_js(how))
     if isinstance(found, _core.Tensor):
         return made(found)
@@ -467,7 +467,7 @@ def _dtype_of_js(name: str) -> DType | str:
 class _JsInside:
     """The tensors of a file that JavaScript has open."""
 
-    def __init__(self, file: "_browser.OpenFile") -> None:
+    def __init__(self, file: "browser.OpenFile") -> None:
         self._file = file
         self.metadata = file.metadata
         self.infos = {
@@ -476,7 +476,7 @@ class _JsInside:
         }
 
     async def load(self, name: str, how: _How) -> Tensor:
-        opening = _browser.Opening(how.progress)
+        opening = browser.Opening(how.progress)
         return made(await opening.load(self._file, name, *_for_js(how)))
 
     def waits(self, how: _How) -> bool:

@@ -11,10 +11,10 @@ from os import PathLike
 from stat import S_ISREG
 from typing import Any, Literal
 
-from . import _browser, _core
+from . import _core
+from ._backends import browser, home
 from ._file_headers import is_broken, malformed, npy_header, safetensors_header
 from ._file_local import PIECE
-from ._home import home
 from ._layout.words import type_of
 from ._tensor import Tensor, from_dlpack, made, share
 
@@ -67,8 +67,8 @@ async def save(
                 raise ValueError(f"two tensors have the name {name!r}")
             _check_text(name)
             held[name] = share(tensor)
-        if _browser.is_js(target):
-            await _browser.save(target, held, wanted, said)
+        if browser.is_js(target):
+            await browser.save(target, held, wanted, said)
             return None
         return await _save(target, held, wanted, said)
     finally:

@@ -14,13 +14,13 @@ from typing import (
     cast,
 )
 
-from . import _browser, _core, _show
+from . import _core, _show
 from ._arrays import byte_strides, view_array
+from ._backends import browser, home, is_loaded
 from ._core import CopyError, ReleasedError
 from ._device import CPU, Device, DLDeviceType, parse_device, webgpu_device
 from ._explain import explain
 from ._hints import Hints, Reading
-from ._home import home, is_loaded
 from ._layout import views
 from ._layout.dtype import (
     DType,
@@ -521,8 +521,8 @@ class Tensor(_core.Tensor, Hints):
         try:
             twin = self._js
         except AttributeError:
-            twin = self._js = _browser.Kept(_browser.method("tensorAt"), id(self))
-        assert isinstance(twin, _browser.Kept)
+            twin = self._js = browser.Kept(browser.method("tensorAt"), id(self))
+        assert isinstance(twin, browser.Kept)
         return twin.js
 
     @property
@@ -831,7 +831,7 @@ def to_js(x: object) -> Any:
     >>> tensor.release()
     """
     with share(x) as tensor:
-        return _browser.call_with("tensorAt", (tensor,))
+        return browser.call_with("tensorAt", (tensor,))
 
 
 def from_js(obj: Any) -> Tensor:
@@ -850,9 +850,9 @@ def from_js(obj: Any) -> Tensor:
     """
     if isinstance(obj, Tensor):
         return from_dlpack(obj)
-    take = _browser.method("fromJs")
-    if _browser.is_js(obj):
-        return made(_browser.receive_whole(take, obj))
+    take = browser.method("fromJs")
+    if browser.is_js(obj):
+        return made(browser.receive_whole(take, obj))
     try:
         return share(obj)
     except TypeError:

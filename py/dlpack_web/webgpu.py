@@ -12,10 +12,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
-from . import _browser, _core
+from . import _core
+from ._backends import HomeKernel, browser, home
 from ._device import CPU, Device, parse_device, webgpu_device
 from ._hints import missing_name
-from ._home import HomeKernel, home
 from ._layout.dtype import parse_dtype
 from ._layout.views import extents
 from ._layout.words import type_of
@@ -91,8 +91,8 @@ async def share_device(**libraries: Any) -> Device:
     >>> dlw.empty(3, device=device).device == device
     True
     """
-    promise = _browser.call("shareDevice", _browser.options(libraries))
-    return webgpu_device(await _browser.finish(promise))
+    promise = browser.call("shareDevice", browser.options(libraries))
+    return webgpu_device(await browser.finish(promise))
 
 
 def stats() -> list[dict[str, Any]]:
@@ -189,8 +189,8 @@ def frames(
     (1, 32)
     """
     target, wanted = _target(device) or default_device(), parse_dtype(dtype)
-    options = _browser.options({"dtype": str(wanted), "channels": channels})
-    return Frames(_browser.Frames(source, target.id, options))
+    options = browser.options({"dtype": str(wanted), "channels": channels})
+    return Frames(browser.Frames(source, target.id, options))
 
 
 class Frames:
@@ -205,7 +205,7 @@ class Frames:
     >>> frames.stop()
     """
 
-    def __init__(self, source: _browser.Frames) -> None:
+    def __init__(self, source: browser.Frames) -> None:
         self._source = source
         self._last: Tensor | None = None
 
@@ -282,8 +282,8 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"to_canvas draws a Tensor, not {type_of(tensor)}")
-    promise = _browser.call("toCanvas", _browser.site(), id(tensor), js_canvas)
-    await _browser.finish(promise)
+    promise = browser.call("toCanvas", browser.site(), id(tensor), js_canvas)
+    await browser.finish(promise)
 
 
 async def to_image(tensor: Tensor) -> "np.ndarray[Any, Any]":

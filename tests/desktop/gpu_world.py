@@ -12,7 +12,8 @@ from PIL import Image
 from wgpu.backends.wgpu_native import GPUBuffer
 
 import dlpack_web as dlw
-from dlpack_web import _core, _wgpu
+from dlpack_web import _core
+from dlpack_web._backends.desktop import wgpu as our_wgpu
 
 USAGE = {
     name: int(getattr(wgpu.BufferUsage, name))
@@ -150,11 +151,11 @@ async def destroy(device):
 
 def limit(holder, name):
     """A limit of a GPUDevice or GPUAdapter, by WebGPU's name."""
-    return holder.limits[_wgpu.limit_name(name)]
+    return holder.limits[our_wgpu.limit_name(name)]
 
 
 def has_feature(holder, name):
-    return _wgpu.has_feature(holder, name)
+    return our_wgpu.has_feature(holder, name)
 
 
 async def adapter():

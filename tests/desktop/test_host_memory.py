@@ -12,7 +12,9 @@ import wgpu
 from gpu_world import counted, has_feature, start_counting
 
 import dlpack_web as dlw
-from dlpack_web import _desktop, _desktop_host, _wgpu
+from dlpack_web._backends import desktop
+from dlpack_web._backends.desktop import host
+from dlpack_web._backends.desktop import wgpu as our_wgpu
 
 pytestmark = pytest.mark.usefixtures("nothing_leaks")
 
@@ -47,7 +49,7 @@ def sharing(request, device):
 @pytest.fixture
 def nothing_leaks(nothing_leaks):
     yield
-    for device_id in _desktop.device_ids():
+    for device_id in desktop.device_ids():
         settled(dlw.Device(15, device_id))
 
 
@@ -71,7 +73,7 @@ def shared(array):
 def settled(device):
     """The GPU has finished, and memory that it alone held is let go."""
     gc.collect()
-    _desktop_host.free(_desktop_host.record_with(device.id))
+    host.free(host.record_with(device.id))
     gc.collect()
 
 
@@ -279,7 +281,7 @@ def test_a_driver_that_refuses_spoils_nothing(monkeypatch):
         raise wgpu.GPUValidationError("this memory is not for me")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_wgpu, "buffer_over", refuse)
+        patch.setattr(our_wgpu, "buffer_over", refuse)
         with pytest.raises(dlw.CopyError, match="not for me"):
             shared(array)
     shared(array).release()
@@ -287,7 +289,7 @@ def test_a_driver_that_refuses_spoils_nothing(monkeypatch):
 
 def test_a_second_share_while_the_first_is_made(monkeypatch):
     """By a finalizer, say: there is one buffer, or an error."""
-    array, real, errors = pages(), _wgpu.buffer_over, []
+    array, real, errors = pages(), our_wgpu.buffer_over, []
 
     def again(*args):
         with pytest.raises(dlw.CopyError, match="shared already"):
@@ -295,7 +297,7 @@ def test_a_second_share_while_the_first_is_made(monkeypatch):
         errors.append("once")
         return real(*args)
 
-    monkeypatch.setattr(_wgpu, "buffer_over", again)
+    monkeypatch.setattr(our_wgpu, "buffer_over", again)
     shared(array).release()
     assert errors == ["once"]
 

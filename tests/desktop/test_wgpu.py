@@ -14,7 +14,8 @@ import wgpu
 from gpu_world import USAGE, make_buffer
 
 import dlpack_web as dlw
-from dlpack_web import _desktop_state, _wgpu
+from dlpack_web._backends.desktop import state
+from dlpack_web._backends.desktop import wgpu as our_wgpu
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
@@ -136,7 +137,7 @@ async def test_a_device_that_is_lost_while_a_read_waits_for_it(monkeypatch):
     lost = await dlw.webgpu.request_device(label="lost")
     with dlw.empty(4, device=lost) as tensor:
         never = asyncio.get_running_loop().create_future()
-        monkeypatch.setattr(_wgpu, "finish", lambda promise: never)
+        monkeypatch.setattr(our_wgpu, "finish", lambda promise: never)
         reading = asyncio.ensure_future(tensor.to_host())
         await asyncio.sleep(0.05)
         lost.gpu.destroy()
@@ -212,7 +213,7 @@ with dlw.from_buffer(b"abc") as t:
     found = [name for name in sys.modules if name.partition(".")[0] == "numpy"]
     repr(t)  # shows the elements as NumPy does
 found += [name for name in sys.modules if name.partition(".")[0] == "wgpu"]
-print(found + [name for name in sys.modules if "dlpack_web._desktop" in name])
+print(found + [name for name in sys.modules if "dlpack_web._backends.desktop" in name])
 """)
     assert said.strip() == "[]"
 
@@ -221,7 +222,7 @@ print(found + [name for name in sys.modules if "dlpack_web._desktop" in name])
 
 
 async def test_float16_kernels(device):
-    if not _wgpu.has_feature(device.gpu, "shader-f16"):
+    if not our_wgpu.has_feature(device.gpu, "shader-f16"):
         pytest.skip("this adapter has no shader-f16")
     double = dlw.webgpu.Kernel("""
 enable f16;
@@ -343,12 +344,12 @@ def test_idle_buffers_go_when_nothing_was_used_for_a_while(device):
         ]
 
     dlw.empty(1000, device=device).release()
-    _desktop_state._drop_idle()
+    state._drop_idle()
     assert idle() >= 4000  # it was used since the call before
     dlw.empty(1000, device=device).release()
-    _desktop_state._drop_idle()
+    state._drop_idle()
     assert idle() >= 4000
-    assert not _desktop_state._drop_idle()
+    assert not state._drop_idle()
     assert idle() == 0
     with dlw.empty(1000, device=device) as tensor:
         assert not np.asarray(tensor).any()
@@ -361,9 +362,9 @@ import asyncio, sys, time
 sys.path[:0] = {sys.path!r}
 import dlpack_web as dlw
 device = asyncio.run(dlw.webgpu.request_device())
-from dlpack_web import _desktop_state
-assert _desktop_state._IDLE_S == 10  # as in js/src/webgpu/pool.ts
-_desktop_state._IDLE_S = 0.01
+from dlpack_web._backends.desktop import state
+assert state._IDLE_S == 10  # as in js/src/webgpu/pool.ts
+state._IDLE_S = 0.01
 for _ in range(2):
     dlw.empty(1000, device=device).release()
     for _ in range(3000):
@@ -372,7 +373,7 @@ for _ in range(2):
             break
         time.sleep(0.01)
     print(row["created"], row["idleBytes"])
-_desktop_state._IDLE_S = 1000
+state._IDLE_S = 1000
 dlw.empty(1000, device=device).release()
 """)
     assert said.split() == ["1", "0", "2", "0"]
@@ -408,7 +409,7 @@ def test_a_release_that_raises_spoils_nothing_else(device, monkeypatch):
         dlw.from_gpu_buffer(buffer, 4, "float32", device=device, release=release)
         for release in (fails, lambda: calls.append("works"), fails)
     ]
-    with _desktop_state.table():
+    with state.table():
         for tensor in tensors:
             tensor.release()
         assert calls == []

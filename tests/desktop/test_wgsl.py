@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dlpack_web._wgsl import parse_shader, strip_comments
+from dlpack_web._backends.wgsl import parse_shader, strip_comments
 
 CASES = json.loads((Path(__file__).parents[1] / "wgsl.json").read_text("utf-8"))
 

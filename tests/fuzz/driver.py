@@ -45,7 +45,9 @@ def run(sequence: list[tuple[str, int]], *, leave: bool = False) -> World:
         world.gpu[gpu] += 1
 
     sys.unraisablehook = unraisable
-    importlib.import_module("dlpack_web._desktop_state")  # else it would listen later
+    importlib.import_module(
+        "dlpack_web._backends.desktop.state"
+    )  # else it would listen later
     bridge_calls.on_drop(ctypes.cast(dropped, ctypes.c_void_p))
     world.kept_drop = dropped  # type: ignore[attr-defined]
     gc.disable()

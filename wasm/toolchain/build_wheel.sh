@@ -14,8 +14,8 @@ cp pyproject.toml README.md LICENSE "$stage"
 cp wasm/*.[ch] "$stage/wasm"
 (cd py && find dlpack_web -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name _bridge.js) |
   tar -C py -cf - -T - | tar -C "$stage/py" -xf -
-# The desktop's home (wgpu-py) is never loaded in Pyodide, whose wheel is downloaded each time.
-rm "$stage"/py/dlpack_web/{_desktop*,_wgpu,_wgsl}.py
+# The desktop's backend (wgpu-py) is never loaded in Pyodide, whose wheel is downloaded each time.
+rm -r "$stage"/py/dlpack_web/_backends/{desktop,wgsl.py}
 # Whoever builds it, and whenever, gets the same bytes.
 chmod -R u=rwX,go=rX "$stage"
 export SOURCE_DATE_EPOCH=315532800 # 1980-01-01, the oldest date of zip files

@@ -53,7 +53,7 @@ function attachTo(pyodide: Pyodide): Bridge {
     if (name !== "PythonError") throw cause;
     throw new DLPackError(lastLine(cause), { cause }); // where the wheel cannot be imported, and why
   }
-  const browser = pyodide.pyimport("dlpack_web._browser");
+  const browser = pyodide.pyimport("dlpack_web._backends.browser");
   try {
     browser._attach(seam);
   } finally {

@@ -49,7 +49,7 @@ const later = () => import("../webgpu/late.js");
 const files = () => import("../open/index.js");
 
 /**
- * What `dlpack_web/_browser.py` calls. Tensors cross as numbers, in one step each, so that an
+ * What `dlpack_web/_backends/browser` calls. Tensors cross as numbers, in one step each, so that an
  * interrupt of Python finds nothing between two owners: from Python as the address of a `Tensor`
  * that the caller keeps during the call, to Python as a new hold in the C core for it to take over.
  */

@@ -12,7 +12,7 @@ from forge import (
 )
 
 import dlpack_web as dlw
-from dlpack_web._home import home
+from dlpack_web._backends import home
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from forge import Forged, versioned
 
 import dlpack_web as dlw
-from dlpack_web._home import home
+from dlpack_web._backends import home
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -13,7 +13,7 @@ from dlpack_web import _core
 if sys.platform == "emscripten":
     pytest.skip("JavaScript has the GPUBuffers here", allow_module_level=True)
 
-from dlpack_web import _desktop_state
+from dlpack_web._backends.desktop import state
 
 FLOAT32 = dlw.DType("float32")._packed
 
@@ -24,7 +24,7 @@ def dropped():
     handles = []
     _core._on_gpu_drop(handles.append)
     yield handles
-    _core._on_gpu_drop(_desktop_state._on_drop)
+    _core._on_gpu_drop(state._on_drop)
 
 
 def wrap(handle=7, shape=(2, 3), strides=None, dtype=FLOAT32, offset=0):
@@ -69,7 +69,7 @@ def test_a_function_that_raises_breaks_nothing():
         wrap().release()
     finally:
         sys.unraisablehook = before
-        _core._on_gpu_drop(_desktop_state._on_drop)
+        _core._on_gpu_drop(state._on_drop)
     assert [each.exc_type for each in told] == [ZeroDivisionError]
     told.clear()
 

@@ -4,13 +4,13 @@ import pkgutil
 from types import FunctionType
 
 import dlpack_web as dlw
-from dlpack_web import _calls
+from dlpack_web._backends import calls
 
 
 def test_every_package_of_ours_is_known():
     modules = pkgutil.walk_packages(dlw.__path__, "dlpack_web.", lambda _: None)
     rooms = {module.name for module in modules if module.ispkg}
-    assert rooms | {"dlpack_web"} == _calls._OURS
+    assert rooms | {"dlpack_web"} == calls._OURS
 
 
 def test_the_caller_is_the_nearest_frame_that_is_not_ours():
@@ -18,8 +18,8 @@ def test_the_caller_is_the_nearest_frame_that_is_not_ours():
     outer = FunctionType((lambda call: call()).__code__, ours)
 
     def user():
-        return outer(_calls.calling)
+        return outer(calls.calling)
 
-    assert _calls.calling().code.co_name.startswith("test_the_caller")
+    assert calls.calling().code.co_name.startswith("test_the_caller")
     assert user().code is user.__code__
     assert outer(user).code is user.__code__

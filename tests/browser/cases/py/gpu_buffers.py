@@ -18,7 +18,7 @@ from gpu_world import (
 )
 
 import dlpack_web as dlw
-from dlpack_web._home import home
+from dlpack_web._backends import home
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 

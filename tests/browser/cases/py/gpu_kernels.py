@@ -8,7 +8,7 @@ import pytest
 from gpu_world import adapter, collect, destroy, has_feature, limit
 
 import dlpack_web as dlw
-from dlpack_web._home import home
+from dlpack_web._backends import home
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 

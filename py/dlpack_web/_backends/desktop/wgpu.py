@@ -2,7 +2,7 @@
 of it is not WebGPU's: its names, its errors, and how it waits.
 
 Two packages have its interface: wgpu-py itself, over wgpu-native, and wgpudawn, over Dawn,
-which takes its place after `wgpudawn.install_as_wgpu()`. What only Dawn has is in _dawn.py.
+which takes its place after `wgpudawn.install_as_wgpu()`. What only Dawn has is in dawn.py.
 
 Both report errors within the call, by exceptions. wgpu-native does not survive one kind: a
 submit of commands over a buffer that is mapped or was destroyed, or on a device that is
@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
-from . import _dawn
+from . import dawn
 
 NEEDED = (0, 32)
 _INSTALL = "pip install 'dlpack-web[webgpu]'"
@@ -85,14 +85,14 @@ def why_lost(gpu: Any) -> str | None:
 
     wgpu-py knows of `gpu.destroy()` alone: the thread that polls is gone.
     """
-    if _dawn.has(gpu):
-        return _dawn.why_lost(gpu)
+    if dawn.has(gpu):
+        return dawn.why_lost(gpu)
     return "destroyed" if getattr(gpu, "_poller", gpu) is None else None
 
 
 def turn() -> AbstractContextManager[Any]:
     """Around calls whose errors are to be those of this thread."""
-    return _dawn.turn(wgpu())
+    return dawn.turn(wgpu())
 
 
 def device_of(thing: Any) -> Any:
@@ -110,8 +110,8 @@ def unusable(gpu: Any, buffer: Any) -> str | None:
         state = "mapped" if buffer.map_state == "mapped" else "being mapped"
         return f"the GPUBuffer is {state}: unmap() it first"
     try:
-        if _dawn.has(gpu):
-            _dawn.write_nothing(gpu, buffer)
+        if dawn.has(gpu):
+            dawn.write_nothing(gpu, buffer)
         else:
             gpu.queue.write_buffer(buffer, 0, b"---")
     except errors() as error:
@@ -142,19 +142,19 @@ async def finish(promise: Any) -> Any:
 def host_alignment(gpu: Any) -> int | None:
     """What address and size of host memory have to be multiples of for a device to use it;
     None: it cannot."""
-    return _dawn.host_alignment(gpu) if _dawn.has(gpu) else None
+    return dawn.host_alignment(gpu) if dawn.has(gpu) else None
 
 
 def buffer_over(gpu: Any, memory: Any, usage: int) -> Any:
     """A GPUBuffer whose memory is the host's. It holds `memory` until the GPU has finished
     with it, and `free_host_memory` was called after its end."""
-    return _dawn.extras().create_buffer_from_host_memory(gpu, memory, usage=usage)
+    return dawn.extras().create_buffer_from_host_memory(gpu, memory, usage=usage)
 
 
 def free_host_memory(gpu: Any) -> None:
     """Lets go of what the GPU has finished with, now or when `why_lost` is next asked: that
     may run anybody's finalizers."""
-    _dawn.free_host_memory(gpu)
+    dawn.free_host_memory(gpu)
 
 
 # --- names --------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def has_feature(holder: Any, name: str) -> bool:
 
 def feature_name(name: str) -> str:
     """WebGPU's name of a feature as wgpu-py has it (wgpu-py#721)."""
-    return "subgroup" if name == "subgroups" and not _dawn.is_it(wgpu()) else name
+    return "subgroup" if name == "subgroups" and not dawn.is_it(wgpu()) else name
 
 
 # --- shaders ------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def shader_error(error: Exception) -> tuple[int, int, str] | None:
     """What the compiler of shaders found: line, column (both from 1) and what; None where
     it does not say where."""
     text = str(error)
-    found = _dawn.shader_error(text)
+    found = dawn.shader_error(text)
     if found is not None:
         return found
     place = _PLACE.search(text)
@@ -212,7 +212,7 @@ async def adapter_of(power_preference: str | None, *, blocking: bool) -> Any:
     gpu = wgpu().gpu
     options = {"power_preference": power_preference} if power_preference else {}
     try:
-        if blocking or _dawn.is_it(wgpu()):  # its instance is for one thread at a time
+        if blocking or dawn.is_it(wgpu()):  # its instance is for one thread at a time
             with turn():
                 return gpu.request_adapter_sync(**options)
         return await finish(gpu.request_adapter_async(**options))
@@ -235,13 +235,13 @@ async def device_from(
     """A device; BufferError where the adapter gives none."""
     descriptor = {
         "label": label,
-        "required_features": [*map(feature_name, features), *_dawn.needed(adapter)],
+        "required_features": [*map(feature_name, features), *dawn.needed(adapter)],
         "required_limits": required,
     }
     try:
-        if blocking or _dawn.is_it(wgpu()):
+        if blocking or dawn.is_it(wgpu()):
             with turn():
-                return _dawn.outlive_the_loop(adapter.request_device_sync(**descriptor))
+                return dawn.outlive_the_loop(adapter.request_device_sync(**descriptor))
         return await finish(adapter.request_device_async(**descriptor))
     except KeyError as error:
         raise TypeError(f"no such feature: {error.args[0]}") from None

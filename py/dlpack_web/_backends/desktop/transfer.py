@@ -11,8 +11,11 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
-from . import _core, _wgpu
-from ._desktop_buffers import (
+from ... import _core
+from ..._layout import views
+from ..._layout.dtype import DType, can_convert, dtype_of
+from . import wgpu
+from .buffers import (
     View,
     allocate,
     check_copy_source,
@@ -23,10 +26,8 @@ from ._desktop_buffers import (
     step_of,
     tensor_over,
 )
-from ._desktop_state import COPY_DST, MAP_READ, Record, record_with, table
-from ._desktop_work import Part, ask, attempt, check_usable, operate
-from ._layout import views
-from ._layout.dtype import DType, can_convert, dtype_of
+from .state import COPY_DST, MAP_READ, Record, record_with, table
+from .work import Part, ask, attempt, check_usable, operate
 
 # C packs every piece into the same memory.
 _packing = threading.Lock()
@@ -290,9 +291,9 @@ async def _mapped(record: Record, promise: Any) -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:  # another library's loop, or none
-        await _wgpu.finish(promise)
+        await wgpu.finish(promise)
         return
-    waiting = asyncio.ensure_future(_wgpu.finish(promise))
+    waiting = asyncio.ensure_future(wgpu.finish(promise))
     try:
         while not waiting.done():
             await asyncio.wait([waiting], timeout=0.2)

@@ -1,4 +1,4 @@
-"""The seam between Python and the browser: the only file that imports js or pyodide.
+"""The seam between Python and the browser: the only room that imports js or pyodide.
 
 The JavaScript side is one object per Pyodide (PythonSeam in js/src/pyodide/seam.ts). A page
 that called `connect(pyodide)` has handed it over; otherwise the copy in this wheel is
@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from . import _core, _webgpu
-from ._calls import Call, calling, warn
-from ._layout.dtype import DType
-from ._layout.words import type_of
+from ... import _core
+from ..._layout.dtype import DType
+from ..._layout.words import type_of
+from ..calls import Call, calling, warn
+from . import webgpu_package
 
 IN_BROWSER = sys.platform == "emscripten"
 if IN_BROWSER:
@@ -66,7 +67,7 @@ def _load() -> Any:
         )
     from importlib.resources import files
 
-    source = files(__package__).joinpath("_bridge.js").read_text("utf-8")
+    source = files("dlpack_web").joinpath("_bridge.js").read_text("utf-8")
     try:
         bundle = run_js(source + "\n__dlpackWeb")
     except JsException as error:
@@ -345,7 +346,7 @@ class Numbered:
             self._end(number)
 
 
-# --- what both homes have: Home of _home.py ---------------------------------------------
+# --- what both homes have: Home of ../__init__.py ---------------------------------------
 
 
 def stats() -> list[dict[str, Any]]:
@@ -377,7 +378,7 @@ def request_device_blocking(wanted: dict[str, Any]) -> int:
 def use_device(gpu: Any) -> int:
     raw = gpu
     if not is_js(gpu):  # wgpu-py's or webgpu's, of that
-        raw = getattr(gpu, "_internal", None) or _webgpu.handle_of(gpu)
+        raw = getattr(gpu, "_internal", None) or webgpu_package.handle_of(gpu)
     device_id: int = call("useDevice", raw if is_js(raw) else gpu)
     return device_id
 
@@ -441,7 +442,7 @@ def is_pooled(tensor: _core.Tensor) -> bool:
 def from_wgpu(buffer: Any) -> tuple[Any, int]:
     """The GPUBuffer of wgpu-py's browser backend or of the package webgpu, and its device:
     JavaScript's own."""
-    if _webgpu.is_buffer(buffer):
+    if webgpu_package.is_buffer(buffer):
         return _from_webgpu(buffer)
     raw = getattr(buffer, "_internal", None)
     gpu = getattr(getattr(buffer, "_device", None), "_internal", None)
@@ -455,7 +456,7 @@ def from_wgpu(buffer: Any) -> tuple[Any, int]:
 
 
 def _from_webgpu(buffer: Any) -> tuple[Any, int]:
-    raw, gpu = _webgpu.handle_of(buffer), _webgpu.device_of(buffer)
+    raw, gpu = webgpu_package.handle_of(buffer), webgpu_package.device_of(buffer)
     if not is_js(raw):
         raise BufferError(
             "the GPUBuffer of this webgpu.Buffer is in the page that the package's link "

@@ -11,8 +11,8 @@ import atexit
 import threading
 import weakref
 
-from . import _core
-from ._calls import Call, calling, warn
+from ... import _core
+from ..calls import Call, calling, warn
 
 
 class Fault:

@@ -4,13 +4,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from . import _wgpu
-from ._desktop_arguments import Bound, bind, count_of, separate
-from ._desktop_buffers import View, round_up
-from ._desktop_faults import Fault
-from ._desktop_state import COPY_DST, COPY_SRC, MAP_READ, Record, give_back
-from ._desktop_work import ask, attempt, operate, refusal
-from ._wgsl import parse_shader
+from ..wgsl import parse_shader
+from . import wgpu
+from .arguments import Bound, bind, count_of, separate
+from .buffers import View, round_up
+from .faults import Fault
+from .state import COPY_DST, COPY_SRC, MAP_READ, Record, give_back
+from .work import ask, attempt, operate, refusal
 
 _QUERY_RESOLVE = 0x200
 _COMPUTE = 4  # GPUShaderStage.COMPUTE
@@ -18,7 +18,7 @@ _KEPT_GROUPS = 8  # bind groups, since making one costs as much as all the rest 
 
 
 class Kernel:
-    """A shader on one device: HomeKernel of _home.py."""
+    """A shader on one device: HomeKernel of ../__init__.py."""
 
     def __init__(
         self, record: Record, wgsl: str, entry: str, label: str, check: bool
@@ -32,10 +32,10 @@ class Kernel:
         self._groups: dict[tuple[Any, ...], Any] = {}
         try:
             self._compile(wgsl, entry)
-        except _wgpu.errors() as error:
-            if _wgpu.is_lost(error):
+        except wgpu.errors() as error:
+            if wgpu.is_lost(error):
                 raise refusal(record, f'compiling kernel "{label}"', error) from None
-            text, line = _explain(wgsl, _wgpu.without_frames(error))
+            text, line = _explain(wgsl, wgpu.without_frames(error))
             what = f'compiling kernel "{label}" failed on {record}: {text}'
             self._fault = Fault(what, label, line)
 
@@ -75,7 +75,7 @@ class Kernel:
     ) -> float:
         record = self._record
         record.check_alive()
-        if not _wgpu.has_feature(record.gpu, "timestamp-query"):
+        if not wgpu.has_feature(record.gpu, "timestamp-query"):
             raise BufferError(
                 f"{record} cannot measure: it was made without the feature "
                 '"timestamp-query", which request_device() asks for where the adapter '
@@ -105,7 +105,7 @@ class Kernel:
             gpu.queue.submit([encoder.finish()])
             return staging.map_async("READ_NOSYNC", 0, 16)
 
-        await _wgpu.finish(attempt(record, what, read))
+        await wgpu.finish(attempt(record, what, read))
         begin, end = staging.read_mapped().cast("Q")
         return float(end - begin) / 1e6  # WebGPU counts nanoseconds
 
@@ -259,9 +259,9 @@ def _copy_back(record: Record, encoder: Any, aside: Any, view: View) -> None:
 
 def _explain(wgsl: str, error: Exception) -> tuple[str, int | None]:
     """What is wrong with a shader, with the line of its source below it, and that line."""
-    found = _wgpu.shader_error(error)
+    found = wgpu.shader_error(error)
     if found is None:
-        return _wgpu.reason(error), None
+        return wgpu.reason(error), None
     line, column, said = found
     rows = wgsl.split("\n")
     source = rows[line - 1] if line <= len(rows) else ""

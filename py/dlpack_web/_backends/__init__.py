@@ -1,7 +1,7 @@
 """Where the GPU is: one interface, and two homes that have it.
 
-The browser's (_browser.py) hands everything to JavaScript; the desktop's (_desktop.py) does
-the same over wgpu-py. Neither is loaded before something here is called, and a device or a
+The browser's (browser/) hands everything to JavaScript; the desktop's (desktop/) does the
+same over wgpu-py. Neither is loaded before something here is called, and a device or a
 tensor of one is none of the other's. What only a page has (canvases, JavaScript's tensors
 and libraries) is not part of it.
 
@@ -12,8 +12,8 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from ._core import Tensor
-from ._layout.dtype import DType
+from .._core import Tensor
+from .._layout.dtype import DType
 
 
 class HomeKernel(Protocol):
@@ -110,12 +110,12 @@ def is_loaded() -> bool:
 
 def _load() -> Home:
     if _IN_BROWSER:
-        from . import _browser
+        from . import browser
 
-        return _browser
-    from . import _desktop
+        return browser
+    from . import desktop
 
-    return _desktop
+    return desktop
 
 
 def features() -> dict[str, Any]:

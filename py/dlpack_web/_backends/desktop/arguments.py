@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from ._desktop_buffers import (
+from ..._layout.dtype import DType
+from ..wgsl import Binding
+from .buffers import (
     View,
     allocate,
     check_copy_source,
@@ -18,10 +20,8 @@ from ._desktop_buffers import (
     copy_of,
     round_up,
 )
-from ._desktop_state import Record, Slot
-from ._desktop_work import Part, attempt
-from ._layout.dtype import DType
-from ._wgsl import Binding
+from .state import Record, Slot
+from .work import Part, attempt
 
 
 @dataclass

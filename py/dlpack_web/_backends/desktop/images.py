@@ -4,12 +4,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from . import _core, _wgpu
-from ._desktop_state import Record
-from ._desktop_transfer import upload
-from ._desktop_work import attempt
-from ._layout.dtype import DType
-from ._layout.words import type_of
+from ... import _core
+from ..._layout.dtype import DType
+from ..._layout.words import type_of
+from . import wgpu
+from .state import Record
+from .transfer import upload
+from .work import attempt
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +52,7 @@ def _pixels(record: Record, source: Any) -> "np.ndarray[Any, Any]":
     """Bytes of shape (height, width, 4), not premultiplied."""
     import numpy as np
 
-    if _wgpu.is_texture(source):
+    if wgpu.is_texture(source):
         return _of_texture(record, source)
     convert = getattr(source, "convert", None)
     if callable(convert) and hasattr(source, "getbands"):  # a Pillow image
@@ -89,7 +90,7 @@ def _of_texture(record: Record, texture: Any) -> "np.ndarray[Any, Any]":
             f"{texture.format} with usage {int(texture.usage)}, {texture.dimension}, of "
             f"{layers} and {texture.sample_count}"
         )
-    if _wgpu.device_of(texture) is not record.gpu:
+    if wgpu.device_of(texture) is not record.gpu:
         raise BufferError(f"the GPUTexture is another device's, not of {record}")
     memory = attempt(
         record,

@@ -5,8 +5,11 @@ from collections.abc import Callable, Sequence
 from math import ceil, prod
 from typing import Any
 
-from . import _core, _wgpu
-from ._desktop_state import (
+from ... import _core
+from ..._layout import views
+from ..._layout.dtype import DType, dtype_of
+from . import wgpu
+from .state import (
     DEFAULT_USAGE,
     USAGES,
     Record,
@@ -17,9 +20,7 @@ from ._desktop_state import (
     slots,
     table,
 )
-from ._desktop_work import Part, attempt, check_usable, operate
-from ._layout import views
-from ._layout.dtype import DType, dtype_of
+from .work import Part, attempt, check_usable, operate
 
 
 def round_up(n: float, step: int) -> int:
@@ -180,12 +181,12 @@ def adopt(
     release: Callable[[], Any] | None,
 ) -> _core.Tensor:
     """A tensor over somebody's buffer."""
-    if not _wgpu.is_buffer(buffer):
+    if not wgpu.is_buffer(buffer):
         raise TypeError(f"a wgpu.GPUBuffer is needed, not {buffer!r}")
     if release is not None and not callable(release):
         raise TypeError(f"release must be a function, not {release!r}")
     record.check_alive()
-    if _wgpu.device_of(buffer) is not record.gpu:
+    if wgpu.device_of(buffer) is not record.gpu:
         raise BufferError(
             f"the GPUBuffer is another device's, not of {record}: devices do not share "
             "buffers; use_device(...) of its own device gives the one to name here"

@@ -1,4 +1,4 @@
-"""What is Dawn's alone of the package wgpudawn, which has wgpu-py's interface (_wgpu.py).
+"""What is Dawn's alone of the package wgpudawn, which has wgpu-py's interface (wgpu.py).
 
 Dawn itself lets one thread at a time use a device, unless the device has the feature
 "implicit-device-synchronization", which devices made here have. The package keeps the

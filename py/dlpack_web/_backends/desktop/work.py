@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from . import _core, _wgpu
-from ._desktop_faults import Fault
-from ._desktop_state import Record, Slot
+from ... import _core
+from . import wgpu
+from .faults import Fault
+from .state import Record, Slot
 
 
 class Part(NamedTuple):
@@ -23,19 +24,19 @@ def attempt(record: Record, what: str, calls: Callable[[], Any]) -> Any:
     """What `calls` returns; BufferError for what the GPU finds wrong with them at once."""
     record.check_alive()
     try:
-        with _wgpu.turn():
+        with wgpu.turn():
             return calls()
-    except _wgpu.errors() as error:
+    except wgpu.errors() as error:
         raise refusal(record, what, error) from None
 
 
 def refusal(record: Record, what: str, error: Exception) -> Exception:
     """The exception for an error of the GPU; the device is known to be lost from now on
     where that is what it says."""
-    _wgpu.without_frames(error)
-    if not _wgpu.is_lost(error):
-        return BufferError(f"{what} failed on {record}: {_wgpu.reason(error)}")
-    record.lose(_wgpu.why_lost(record.gpu) or "unknown")
+    wgpu.without_frames(error)
+    if not wgpu.is_lost(error):
+        return BufferError(f"{what} failed on {record}: {wgpu.reason(error)}")
+    record.lose(wgpu.why_lost(record.gpu) or "unknown")
     try:
         record.check_alive()
     except _core.DeviceLostError as lost:
@@ -47,8 +48,8 @@ def check_usable(record: Record, what: str, used: Iterable[Slot]) -> None:
     """BufferError where somebody's buffer was mapped or destroyed meanwhile."""
     for slot in used:
         if not slot.own:
-            with _wgpu.turn():
-                why = _wgpu.unusable(record.gpu, slot.buffer)
+            with wgpu.turn():
+                why = wgpu.unusable(record.gpu, slot.buffer)
             if why is not None:
                 raise refusal(record, what, Exception(why))
 
@@ -78,12 +79,12 @@ def operate(
     fault = next((each for each in (after, *inherited) if each is not None), None)
     if fault is None:
         try:
-            with _wgpu.turn():
+            with wgpu.turn():
                 calls()
-        except _wgpu.errors() as error:
-            if _wgpu.is_lost(error):
+        except wgpu.errors() as error:
+            if wgpu.is_lost(error):
                 raise refusal(record, what, error) from None
-            why = _wgpu.reason(_wgpu.without_frames(error))
+            why = wgpu.reason(wgpu.without_frames(error))
             text = f"{what} failed on {record}: {why}"
             fault = Fault(text, label)
     for slot, start, end in writes:

@@ -15,8 +15,9 @@ from queue import SimpleQueue
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from . import _core, _wgpu
-from ._desktop_faults import Faults
+from ... import _core
+from . import wgpu
+from .faults import Faults
 
 # GPUBufferUsage
 MAP_READ, COPY_SRC, COPY_DST, UNIFORM, STORAGE = 1, 4, 8, 64, 128
@@ -47,7 +48,7 @@ class Record:
         self.id, self.gpu, self.adapter_limits = device_id, gpu, adapter_limits
         #: Those that request_device() got; None for a device that was made elsewhere.
         self.options = options
-        self.limits = _wgpu.limits(gpu)
+        self.limits = wgpu.limits(gpu)
         self.lost: str | None = None
         #: A buffer over host memory is gone, whose memory the GPU may have to finish with.
         self.frees = False
@@ -74,9 +75,9 @@ class Record:
         alone, where `lost` says what is known."""
         if self.frees and self.lost is None:
             self.frees = False
-            with suppress(*_wgpu.failures()):
-                _wgpu.free_host_memory(self.gpu)
-        why = _wgpu.why_lost(self.gpu) if self.lost is None else None
+            with suppress(*wgpu.failures()):
+                wgpu.free_host_memory(self.gpu)
+        why = wgpu.why_lost(self.gpu) if self.lost is None else None
         if why is not None:
             self.lose(why)
         return self.lost is not None
@@ -279,7 +280,7 @@ def slot_of(tensor: _core.Tensor) -> Slot:
     handle = _core._gpu(tensor)
     slot = slots.get(handle)
     if slot is None:
-        _wgpu.wgpu()  # what is missing first
+        wgpu.wgpu()  # what is missing first
         raise _core.ReleasedError(
             f"GPU handle 0x{handle:x} is of no GPUBuffer known here: WebGPU tensors are "
             "shared within one process and one dlpack_web"
@@ -311,7 +312,7 @@ def _drop_idle() -> bool:
     with table():
         for record in records:
             if not record.pool.used and record.lost is None:
-                with suppress(*_wgpu.failures()):
+                with suppress(*wgpu.failures()):
                     record.pool.trim(0)
             record.pool.used = False
         if any(record.pool.idle_bytes for record in records):
@@ -377,7 +378,7 @@ def _known(options: dict[str, Any]) -> Record | None:
 
 def record_with(device_id: int) -> Record:
     """The record with an id; BufferError lists what is registered."""
-    _wgpu.wgpu()  # what is missing first
+    wgpu.wgpu()  # what is missing first
     if 0 <= device_id < len(records):
         return records[device_id]
     there = ", ".join(f"webgpu:{record.id}" for record in records)
@@ -391,7 +392,7 @@ def record_with(device_id: int) -> Record:
 
 def stats() -> list[dict[str, Any]]:
     """What each device holds, in the order of their ids."""
-    _wgpu.wgpu()
+    wgpu.wgpu()
     rows = []
     for record in records:
         found = [slot for slot in list(slots.values()) if slot.record is record]

@@ -1,8 +1,8 @@
-"""The desktop's home (Home of _home.py): WebGPU in ordinary CPython, over wgpu-py.
+"""The desktop's home (Home of ../__init__.py): WebGPU in ordinary CPython, over wgpu-py.
 
 What a fault, a check or a copy is, is as in the browser, whose files in js/src/webgpu these
 follow one by one: state, faults and work, buffers, transfer, kernel, images. None of them is
-loaded before something of WebGPU is asked for, and wgpu itself (_wgpu.py) not before it is
+loaded before something of WebGPU is asked for, and wgpu itself (wgpu.py) not before it is
 needed.
 """
 
@@ -10,8 +10,10 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import _core, _wgpu
-from ._desktop_buffers import (
+from ... import _core
+from ..._layout.dtype import DType
+from . import wgpu
+from .buffers import (
     View,
     adopt,
     allocate,
@@ -20,10 +22,10 @@ from ._desktop_buffers import (
     step_of,
     tensor_over,
 )
-from ._desktop_host import on_host, share
-from ._desktop_images import from_image as from_pixels
-from ._desktop_kernel import Kernel
-from ._desktop_state import (
+from .host import on_host, share
+from .images import from_image as from_pixels
+from .kernel import Kernel
+from .state import (
     Record,
     record_with,
     records,
@@ -33,8 +35,7 @@ from ._desktop_state import (
     stats,
     taken,
 )
-from ._desktop_transfer import read, read_blocking, settle, upload, write
-from ._layout.dtype import DType
+from .transfer import read, read_blocking, settle, upload, write
 
 __all__ = [
     "can_block",
@@ -70,22 +71,22 @@ def features() -> dict[str, Any]:
     found: dict[str, Any] = {"browser": False}
     where = f"this is {sys.implementation.name} on {sys.platform}, not a browser"
     try:
-        wgpu = _wgpu.wgpu()
+        package = wgpu.wgpu()
     except BufferError as error:
         return found | {"webgpu": {"available": False, "reason": f"{where}: {error}"}}
     try:
-        adapter = wgpu.gpu.request_adapter_sync()
-    except _wgpu.failures() as error:
+        adapter = package.gpu.request_adapter_sync()
+    except wgpu.failures() as error:
         reason = f"{where}, and wgpu found no adapter: {error}"
         return found | {"webgpu": {"available": False, "reason": reason}}
     return found | {
         "webgpu": {
             "available": True,
             "adapter": adapter.summary,
-            "maxBufferSize": _wgpu.limits(adapter)["max-buffer-size"],
+            "maxBufferSize": wgpu.limits(adapter)["max-buffer-size"],
         },
-        "shaderF16": _wgpu.has_feature(adapter, "shader-f16"),
-        "timestampQuery": _wgpu.has_feature(adapter, "timestamp-query"),
+        "shaderF16": wgpu.has_feature(adapter, "shader-f16"),
+        "timestampQuery": wgpu.has_feature(adapter, "timestamp-query"),
         "canBlock": True,
     }
 
@@ -126,13 +127,13 @@ async def _request(options: dict[str, Any], *, blocking: bool) -> Record:
     limits = dict(options)
     features = limits.pop("features", None)
     label = limits.pop("label", "")
-    adapter = await _wgpu.adapter_of(
+    adapter = await wgpu.adapter_of(
         limits.pop("powerPreference", None), blocking=blocking
     )
-    allowed = _wgpu.limits(adapter)
+    allowed = wgpu.limits(adapter)
     required = {}
     for name, asked in (dict.fromkeys(_WANTED_LIMITS, float("inf")) | limits).items():
-        limit = allowed.get(_wgpu.limit_name(name))
+        limit = allowed.get(wgpu.limit_name(name))
         if limit is None or not isinstance(asked, int | float):
             raise TypeError(
                 f"{name}: {asked} is neither a WebGPU limit with a number, nor one of "
@@ -144,10 +145,10 @@ async def _request(options: dict[str, Any], *, blocking: bool) -> Record:
                 f"{name}: {asked} is more than this adapter has ({limit}); "
                 "float('inf') asks for that"
             )
-        required[_wgpu.limit_name(name)] = wanted
+        required[wgpu.limit_name(name)] = wanted
     if features is None:
-        features = [n for n in _WANTED_FEATURES if _wgpu.has_feature(adapter, n)]
-    gpu = await _wgpu.device_from(
+        features = [n for n in _WANTED_FEATURES if wgpu.has_feature(adapter, n)]
+    gpu = await wgpu.device_from(
         adapter, label, list(features), required, blocking=blocking
     )
     record = register(gpu, allowed, options)
@@ -157,7 +158,7 @@ async def _request(options: dict[str, Any], *, blocking: bool) -> Record:
 
 
 def use_device(gpu: Any) -> int:
-    if not _wgpu.is_device(gpu):
+    if not wgpu.is_device(gpu):
         raise TypeError(f"a wgpu.GPUDevice is needed, not {gpu!r}")
     return register(gpu).id
 
@@ -167,7 +168,7 @@ def device(device_id: int) -> Any:
 
 
 def device_ids() -> Iterable[int]:
-    _wgpu.wgpu()
+    wgpu.wgpu()
     return [record.id for record in records if not record.is_lost()]
 
 
@@ -205,9 +206,9 @@ def is_pooled(tensor: _core.Tensor) -> bool:
 
 
 def from_wgpu(buffer: Any) -> tuple[Any, int]:
-    if not _wgpu.is_buffer(buffer):
+    if not wgpu.is_buffer(buffer):
         raise TypeError(f"from_wgpu takes a wgpu.GPUBuffer, not {buffer!r}")
-    return buffer, register(_wgpu.device_of(buffer)).id
+    return buffer, register(wgpu.device_of(buffer)).id
 
 
 def to_wgpu(tensor: _core.Tensor) -> Any:

@@ -1,6 +1,6 @@
 """Host memory as the memory of GPUBuffers: no copy in either direction.
 
-Dawn can do that where the driver can (_dawn.py). A piece of memory has at most one
+Dawn can do that where the driver can (dawn.py). A piece of memory has at most one
 GPUBuffer: WebGPU orders commands by the buffers that they use, and would not know that two
 are one memory. The buffer holds the memory until the GPU has finished with it. It goes with
 the last tensor over it, unless somebody took it by `to_wgpu()`.
@@ -12,14 +12,15 @@ import weakref
 from math import prod
 from typing import Any
 
-from . import _core, _wgpu
-from ._core import CopyError
-from ._desktop_buffers import View, step_of, tensor_over
-from ._desktop_state import DEFAULT_USAGE, Record, Slot, faults_of, record_with, table
-from ._desktop_transfer import settle_blocking
-from ._desktop_work import ask, attempt
-from ._layout import views
-from ._layout.dtype import dtype_of
+from ... import _core
+from ..._core import CopyError
+from ..._layout import views
+from ..._layout.dtype import dtype_of
+from . import wgpu
+from .buffers import View, step_of, tensor_over
+from .state import DEFAULT_USAGE, Record, Slot, faults_of, record_with, table
+from .transfer import settle_blocking
+from .work import ask, attempt
 
 
 class _Piece:
@@ -82,7 +83,7 @@ def on_host(tensor: _core.Tensor) -> _core.Tensor:
 
 def _memory_of(record: Record, tensor: _core.Tensor) -> Any:
     """The bytes of a tensor that a device can use where they are, as a ctypes array."""
-    step = _wgpu.host_alignment(record.gpu)
+    step = wgpu.host_alignment(record.gpu)
     what = f"moving a tensor from cpu to webgpu:{record.id} copies it"
     if step is None:
         raise CopyError(
@@ -135,7 +136,7 @@ def free(record: Record) -> None:
     """Waits until the GPU has let go of all memory whose buffers are gone; not for ever."""
     settle_blocking(record)
     gone = [each for each in _pieces if each.record is record and each.is_gone()]
-    attempt(record, "freeing memory", lambda: _wgpu.free_host_memory(record.gpu))
+    attempt(record, "freeing memory", lambda: wgpu.free_host_memory(record.gpu))
     for _ in range(_TRIES):
         if all(each.memory() is None for each in gone):
             return
@@ -160,7 +161,7 @@ def _make(piece: _Piece, memory: Any) -> Slot:
         buffer = attempt(
             record,
             f"sharing {piece.nbytes} bytes of host memory",
-            lambda: _wgpu.buffer_over(record.gpu, memory, DEFAULT_USAGE),
+            lambda: wgpu.buffer_over(record.gpu, memory, DEFAULT_USAGE),
         )
     except BaseException as error:
         with table():
