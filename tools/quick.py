@@ -53,17 +53,15 @@ ROOMS = {
         "tests/native/exchange/test_desktop_calls.py",
     ),
     "arrow": Room(
-        "wasm/arrow*.? py/dlpack_web/_arrow.py py/dlpack_web/_pyarrow.py",
-        "tests/native/arrow/*.py",
+        "wasm/arrow*.? py/dlpack_web/_tensor/arrow.py py/dlpack_web/_tensor/pyarrow.py",
+        "tests/native/arrow/test_arrow.py tests/native/arrow/test_arrow_bits.py "
+        "tests/native/arrow/test_reentrance_arrow.py",
     ),
     "example": Room("wasm/example/*", "tests/js/exchange/c_module.test.mjs"),
     "tensor": Room(
         "py/dlpack_web/__init__.py py/dlpack_web/_core.pyi py/dlpack_web/py.typed "
-        "py/dlpack_web/_layout/* "
-        "py/dlpack_web/_tensor.py py/dlpack_web/_arrays.py py/dlpack_web/_device.py "
-        "py/dlpack_web/_show.py py/dlpack_web/_hints.py py/dlpack_web/_explain.py "
-        "py/dlpack_web/_inspect.py py/dlpack_web/_backends/__init__.py "
-        "py/dlpack_web/_backends/calls.py",
+        "py/dlpack_web/_layout/* py/dlpack_web/_tensor/* "
+        "py/dlpack_web/_backends/__init__.py py/dlpack_web/_backends/calls.py",
         "tests/native/exchange/test_arrays.py tests/native/exchange/test_as_an_array.py "
         "tests/native/tensor/test_attributes.py tests/native/tensor/test_calls.py "
         "tests/native/tensor/test_devices.py "
@@ -109,7 +107,7 @@ ROOMS = {
         "tests/js/open/*.test.mjs tests/js/surface.test.mjs",
     ),
     "pyodide": Room(
-        "js/src/pyodide/* py/dlpack_web/_backends/browser/* py/dlpack_web/_adapter.py",
+        "js/src/pyodide/* py/dlpack_web/_backends/browser/* py/dlpack_web/_tensor/adapter.py",
         "tests/js/pyodide/*.test.mjs",
     ),
     "onnxruntime": Room(

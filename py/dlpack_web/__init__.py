@@ -21,8 +21,6 @@ except ImportError as error:
 from typing import TYPE_CHECKING
 
 from . import webgpu
-from ._adapter import Adapter, adapter
-from ._arrow import from_arrow, to_arrow
 from ._backends import features
 from ._core import (
     CopyError,
@@ -31,13 +29,15 @@ from ._core import (
     ReleasedError,
     live_tensors,
 )
-from ._device import Device, DLDeviceType
-from ._hints import NAMES, Absent
-from ._inspect import inspect
 from ._layout.dtype import DType
 from ._open import TensorFile, TensorInfo, open
 from ._save import save
-from ._tensor import (
+from ._tensor.adapter import Adapter, adapter
+from ._tensor.arrow import from_arrow, to_arrow
+from ._tensor.device import Device, DLDeviceType
+from ._tensor.hints import NAMES, Absent
+from ._tensor.inspect import inspect
+from ._tensor.tensor import (
     Tensor,
     empty,
     from_buffer,

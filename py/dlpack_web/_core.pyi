@@ -1,5 +1,5 @@
 """The C core (wasm/module.c, wasm/object.c). What has no underscore here is public in
-dlpack_web. Tensors that it makes are dlpack_web.Tensor, its subclass in _tensor.py."""
+dlpack_web. Tensors that it makes are dlpack_web.Tensor, its subclass in _tensor/tensor.py."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -51,7 +51,7 @@ class Tensor:
     # The class of an exception that ended a request for a buffer, told once.
     def _interrupt(self) -> type[BaseException] | None: ...
 
-# _tensor.py says what these three take and return.
+# _tensor/tensor.py says what these three take and return.
 def from_dlpack(x: object, /, **options: Any) -> Tensor: ...
 def from_buffer(obj: object, /) -> Tensor: ...
 def live_tensors() -> int: ...

@@ -31,7 +31,7 @@ from ._file_headers import (
     safetensors_length,
 )
 from ._layout.dtype import DType
-from ._tensor import Tensor, made
+from ._tensor.tensor import Tensor, made
 
 # Read, unpacked or uploaded at once.
 PIECE = 8 << 20

@@ -12,7 +12,7 @@ from ._backends import browser
 from ._layout.words import type_of
 from ._onnxruntime_types import dtype_meant
 from ._onnxruntime_value import OrtValue, named_device
-from ._tensor import Tensor, from_gpu_buffer, share, to_host
+from ._tensor.tensor import Tensor, from_gpu_buffer, share, to_host
 
 
 class IOBinding:

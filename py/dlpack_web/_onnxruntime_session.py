@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ._backends import browser
-from ._device import Device, webgpu_device
 from ._layout.words import type_of
 from ._onnxruntime_binding import IOBinding
 from ._onnxruntime_feeds import Feeds, NodeArg, node_arg, shape_of
@@ -37,7 +36,8 @@ from ._onnxruntime_state import (
 from ._onnxruntime_state import NotImplemented as NotThere
 from ._onnxruntime_types import dtype_meant
 from ._onnxruntime_value import OrtValue, array_of
-from ._tensor import Tensor, empty, first_device
+from ._tensor.device import Device, webgpu_device
+from ._tensor.tensor import Tensor, empty, first_device
 
 # Where an output goes, to JavaScript.
 TO_CPU, ON_DEVICE = 0, 1

@@ -6,12 +6,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ._device import parse_device
 from ._layout.words import type_of as kind_of
 from ._onnxruntime_state import NotImplemented as NotThere
 from ._onnxruntime_state import worded
 from ._onnxruntime_types import dtype_meant, number_of, type_of
-from ._tensor import Tensor, empty, from_dlpack, share
+from ._tensor.device import parse_device
+from ._tensor.tensor import Tensor, empty, from_dlpack, share
 
 
 class OrtValue:

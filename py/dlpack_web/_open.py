@@ -19,12 +19,12 @@ from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
 
 from . import _core, _file_local
 from ._backends import browser, home
-from ._device import CPU, Device, parse_device
 from ._file_headers import Entry, Unreadable, malformed
 from ._layout import views
 from ._layout.dtype import DType, parse_dtype
 from ._layout.words import type_of
-from ._tensor import Tensor, await_default_device, empty, made
+from ._tensor.device import CPU, Device, parse_device
+from ._tensor.tensor import Tensor, await_default_device, empty, made
 
 _FORMATS = "npy", "npz", "safetensors", "raw"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")

@@ -16,7 +16,7 @@ from ._backends import browser, home
 from ._file_headers import is_broken, malformed, npy_header, safetensors_header
 from ._file_local import PIECE
 from ._layout.words import type_of
-from ._tensor import Tensor, from_dlpack, made, share
+from ._tensor.tensor import Tensor, from_dlpack, made, share
 
 Write = Callable[[memoryview | bytes], Any]
 

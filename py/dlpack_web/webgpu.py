@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from . import _core
 from ._backends import HomeKernel, browser, home
-from ._device import CPU, Device, parse_device, webgpu_device
-from ._hints import missing_name
 from ._layout.dtype import parse_dtype
 from ._layout.views import extents
 from ._layout.words import type_of
-from ._tensor import Tensor, await_default_device, default_device, made
+from ._tensor.device import CPU, Device, parse_device, webgpu_device
+from ._tensor.hints import missing_name
+from ._tensor.tensor import Tensor, await_default_device, default_device, made
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 import dlpack_web as dlw
-from dlpack_web import _hints
+from dlpack_web._tensor import hints
 
 TESTS = Path(__file__).resolve().parents[1]
 PAGE = TESTS.parent / "web" / "docs" / "reference" / "arrays.md"
@@ -61,7 +61,7 @@ def refusal(tensor: dlw.Tensor, name: str) -> Exception | None:
     """What an attribute raises that is there only to say what to do; None: no such one."""
     value = inspect.getattr_static(dlw.Tensor, name, None)
     try:
-        if isinstance(value, _hints._Missing):
+        if isinstance(value, hints._Missing):
             getattr(tensor, name)
         elif getattr(value, "__annotations__", {}).get("return") is NoReturn:
             value(tensor, *[None] * _required(value))

@@ -30,7 +30,7 @@ GIVEN = {
 def test_every_attribute_is_decided(names):
     assert len(names) > 50
     assert attributes.undecided(names) == [], (
-        "Tensor needs them, a hint in py/dlpack_web/_hints.py, or a reason in "
+        "Tensor needs them, a hint in py/dlpack_web/_tensor/hints.py, or a reason in "
         "tests/native/attributes.py"
     )
 

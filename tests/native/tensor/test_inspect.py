@@ -10,7 +10,7 @@ import pytest
 from conftest import IN_PYODIDE
 
 import dlpack_web as dlw
-from dlpack_web._inspect import DEVICE_FACTS, Report
+from dlpack_web._tensor.inspect import DEVICE_FACTS, Report
 
 
 def holders(report):

@@ -3,9 +3,9 @@ pyarrow, polars, pandas, DuckDB, nanoarrow, arro3 and others."""
 
 from typing import Any, Literal
 
-from . import _core
-from ._layout.words import type_of
-from ._tensor import Tensor
+from .. import _core
+from .._layout.words import type_of
+from .tensor import Tensor
 
 _WAYS = "__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__"
 

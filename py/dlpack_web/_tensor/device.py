@@ -5,7 +5,7 @@
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from ._backends import home
+from .._backends import home
 
 
 class DLDeviceType(IntEnum):

@@ -2,9 +2,9 @@
 
 from typing import Any, Literal, get_args
 
-from ._backends import browser
-from ._device import CPU, Device, parse_device
-from ._tensor import Tensor, await_default_device, made, share
+from .._backends import browser
+from .device import CPU, Device, parse_device
+from .tensor import Tensor, await_default_device, made, share
 
 Name = Literal[
     "arrow",
@@ -28,7 +28,7 @@ class Adapter:
     README say where.
 
     >>> await dlw.adapter("ndarray", None)  # doctest: +ELLIPSIS
-    <dlpack_web._adapter.Adapter object at ...>
+    <dlpack_web._tensor.adapter.Adapter object at ...>
     """
 
     def __init__(self, js: Any) -> None:

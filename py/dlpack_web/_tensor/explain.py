@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from . import _core
-from ._arrays import adopt_array
-from ._layout.words import type_of
+from .. import _core
+from .._layout.words import type_of
+from .arrays import adopt_array
 
 _KINDS = {
     "O": "object arrays hold references to Python objects, not numbers; convert them, "

@@ -14,15 +14,11 @@ from typing import (
     cast,
 )
 
-from . import _core, _show
-from ._arrays import byte_strides, view_array
-from ._backends import browser, home, is_loaded
-from ._core import CopyError, ReleasedError
-from ._device import CPU, Device, DLDeviceType, parse_device, webgpu_device
-from ._explain import explain
-from ._hints import Hints, Reading
-from ._layout import views
-from ._layout.dtype import (
+from .. import _core
+from .._backends import browser, home, is_loaded
+from .._core import CopyError, ReleasedError
+from .._layout import views
+from .._layout.dtype import (
     DType,
     can_convert,
     dtype_of,
@@ -30,8 +26,13 @@ from ._layout.dtype import (
     np_dtype,
     parse_dtype,
 )
-from ._layout.words import type_of
-from ._pyarrow import pyarrow_array
+from .._layout.words import type_of
+from . import show
+from .arrays import byte_strides, view_array
+from .device import CPU, Device, DLDeviceType, parse_device, webgpu_device
+from .explain import explain
+from .hints import Hints, Reading
+from .pyarrow import pyarrow_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -594,11 +595,11 @@ class Tensor(_core.Tensor, Hints):
 
     def _elements(self) -> str:
         # Those that are null have no meaning, and packed ones are unpacked all together.
-        packed = self.dtype.bits < 8 and self.size > _show.SHOWN
+        packed = self.dtype.bits < 8 and self.size > show.SHOWN
         if not self.device.is_host or self.validity is not None or packed:
             return ""
         try:
-            text = _show.elements(self.numpy(), "Tensor(")
+            text = show.elements(self.numpy(), "Tensor(")
         except MemoryError:
             raise
         except Exception:  # noqa: BLE001 - no NumPy, a dtype that it lacks: facts will do
@@ -611,7 +612,7 @@ class Tensor(_core.Tensor, Hints):
         Of a GPU tensor at most 256 KiB are read back, where Python may block.
         """
         try:
-            return _show.html("dlpack_web.Tensor", self._facts(), self._picture())
+            return show.html("dlpack_web.Tensor", self._facts(), self._picture())
         except ReleasedError:
             return "<code>Tensor(released)</code>"
 
@@ -624,7 +625,7 @@ class Tensor(_core.Tensor, Hints):
             "shape": str(self.shape),
             "strides": f"{self.strides}, in elements",
             "device": str(self.device),
-            "size": _show.size_of(self.nbytes),
+            "size": show.size_of(self.nbytes),
             "access": "read-only" if self.read_only else "read and write",
             "memory of": self._memory_of(),
         }

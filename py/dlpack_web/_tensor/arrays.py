@@ -6,8 +6,8 @@ they are raw bytes, void items whose `dtype.metadata["dlpack"]` is the name.
 
 from typing import TYPE_CHECKING, Any
 
-from . import _core
-from ._layout.dtype import DType, dtype_of, element_dtype, is_scalar, np_dtype
+from .. import _core
+from .._layout.dtype import DType, dtype_of, element_dtype, is_scalar, np_dtype
 
 if TYPE_CHECKING:
     import numpy as np

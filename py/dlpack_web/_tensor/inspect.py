@@ -8,11 +8,11 @@ from html import escape
 from types import FrameType, ModuleType
 from typing import Any
 
-from . import _core
-from ._backends import home, is_loaded
-from ._core import ReleasedError
-from ._show import size_of
-from ._tensor import Tensor
+from .. import _core
+from .._backends import home, is_loaded
+from .._core import ReleasedError
+from .show import size_of
+from .tensor import Tensor
 
 CO_OPTIMIZED = 1  # of code objects: local variables are not in a dict
 DEPTH = 3  # containers inside containers that are looked into

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import _core
+from .. import _core
 
 _ARRAY = "np.asarray(t), which shares its memory"
 _ON_GPU = "`await t.to_host()`, which is an array, or a dlw.webgpu.Kernel on the GPU"

@@ -1,0 +1,1 @@
+"""The Tensor, and what makes one, describes one and exchanges one with others."""
