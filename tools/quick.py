@@ -70,7 +70,7 @@ ROOMS = {
         "tests/native/tensor/test_show.py tests/native/tensor/test_views.py",
     ),
     "files": Room(
-        "py/dlpack_web/_file_*.py py/dlpack_web/_open.py py/dlpack_web/_save.py",
+        "py/dlpack_web/_files/*",
         "tests/native/files/test_files.py tests/native/files/test_reentrance_files.py",
     ),
     "desktop": Room(

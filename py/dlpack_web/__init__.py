@@ -29,9 +29,9 @@ from ._core import (
     ReleasedError,
     live_tensors,
 )
+from ._files.open import TensorFile, TensorInfo, open
+from ._files.save import save
 from ._layout.dtype import DType
-from ._open import TensorFile, TensorInfo, open
-from ._save import save
 from ._tensor.adapter import Adapter, adapter
 from ._tensor.arrow import from_arrow, to_arrow
 from ._tensor.device import Device, DLDeviceType

@@ -31,7 +31,7 @@ import numpy as np
 import safetensors
 
 import dlpack_web as dlw
-from dlpack_web import _file_headers, _file_local
+from dlpack_web._files import headers, local
 
 VECTORS = Path(__file__).parents[1] / "files" / "vectors.json"
 # (format, what the bytes match, what the other reader says, why it is read all the same)
@@ -110,7 +110,7 @@ def by_zipfile(data: bytes, name: str) -> Read:
 
 def by_safetensors(data: bytes, name: str) -> Read:
     facts = dict(safetensors.deserialize(data))[name]
-    dtype = _file_headers._SAFETENSORS[facts["dtype"]]
+    dtype = headers._SAFETENSORS[facts["dtype"]]
     return Read(dtype, tuple(facts["shape"]), bytes(facts["data"]))
 
 
@@ -149,11 +149,11 @@ def compare_as_path(data: bytes, path: Path) -> None:
     """A file of Pyodide's file system gives what its bytes give."""
     path.write_bytes(data)
     for in_browser in (False, True):
-        _file_local._IN_BROWSER = in_browser
+        local._IN_BROWSER = in_browser
         try:
             found = ours(path)
         finally:
-            _file_local._IN_BROWSER = False
+            local._IN_BROWSER = False
         if found != ours(data):
             raise Different(f"as a path ({in_browser=}): {str(found)[:300]}")
 

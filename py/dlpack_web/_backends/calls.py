@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 # The packages that are ours, as the frames of their functions have them.
 _ROOT = __name__.partition(".")[0]
-_ROOMS = ("_backends", "_backends.browser", "_backends.desktop", "_layout", "_tensor")
+_ROOMS = (
+    "_backends",
+    "_backends.browser",
+    "_backends.desktop",
+    "_files",
+    "_layout",
+    "_tensor",
+)
 _OURS = frozenset([_ROOT, *(f"{_ROOT}.{room}" for room in _ROOMS)])
 
 

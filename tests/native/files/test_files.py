@@ -339,9 +339,9 @@ def test_what_numpy_reads():
 
 
 def test_large_strided_tensors_are_written_in_pieces(monkeypatch):
-    from dlpack_web import _save
+    from dlpack_web._files import save as saving
 
-    monkeypatch.setattr(_save, "PIECE", 64)
+    monkeypatch.setattr(saving, "PIECE", 64)
     array = np.arange(1000.0).reshape(10, 10, 10)
     for given in (array[:, ::2], array[::3, :, ::-1], array, array.transpose(1, 0, 2)):
         assert np.load(io.BytesIO(saved(given))).tobytes() == given.tobytes()
@@ -380,7 +380,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path):
 
 @pytest.mark.parametrize("failing", ["write", "replace"])
 def test_a_disk_that_fails_leaves_what_was_there(failing, tmp_path, monkeypatch):
-    from dlpack_web import _save
+    from dlpack_web._files import save as saving
 
     path = tmp_path / "w.safetensors"
     run(dlw.save(path, {"a": np.zeros(3)}))
@@ -390,7 +390,7 @@ def test_a_disk_that_fails_leaves_what_was_there(failing, tmp_path, monkeypatch)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(
-        *((_save, "_pieces") if failing == "write" else (os, "replace")), fails
+        *((saving, "_pieces") if failing == "write" else (os, "replace")), fails
     )
     with pytest.raises(OSError, match="No space"):
         run(dlw.save(path, {"a": np.ones(30)}))

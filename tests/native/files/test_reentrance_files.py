@@ -47,9 +47,9 @@ def several(request):
 @pytest.fixture(params=["mapped", "read"])
 def path_of(request, several, tmp_path, monkeypatch):
     """A path, as files are read on the desktop and in the browser."""
-    from dlpack_web import _file_local
+    from dlpack_web._files import local
 
-    monkeypatch.setattr(_file_local, "_IN_BROWSER", request.param == "read")
+    monkeypatch.setattr(local, "_IN_BROWSER", request.param == "read")
     path = tmp_path / "file"
     path.write_bytes(several)
     return path
@@ -153,18 +153,18 @@ def test_progress_opens_and_saves(several, tmp_path):
 
 def test_pieces_of_two_tensors_in_turn(path_of, monkeypatch):
     """As two tasks read them, each of which waits for the GPU between pieces."""
-    from dlpack_web import _file_local, _open
+    from dlpack_web._files import local
+    from dlpack_web._files import open as opening
 
-    monkeypatch.setattr(_file_local, "PIECE", 128)
+    monkeypatch.setattr(local, "PIECE", 128)
     arrays = {"a": np.arange(1000.0), "b": np.arange(1000.0) + 5000}
     kind = "npz" if path_of.read_bytes()[:2] == b"PK" else "safetensors"
     path_of.write_bytes(packed(**arrays) if kind == "npz" else save(None, arrays))
-    file = _file_local.open_path(str(path_of))
-    inside = _open._LocalInside(file, kind)
+    file = local.open_path(str(path_of))
+    inside = opening._LocalInside(file, kind)
     archive = inside._file[1]
     turns = {
-        name: _file_local.pieces(file, inside._entries[name], archive)
-        for name in arrays
+        name: local.pieces(file, inside._entries[name], archive) for name in arrays
     }
     found = dict.fromkeys(arrays, b"")
     while turns:
@@ -187,16 +187,16 @@ class Turns:
 @pytest.mark.parametrize("what", ["load", "close"])
 def test_while_a_load_is_under_way(what, several, monkeypatch):
     """Two tasks, of which one waits where a GPU would be waited for."""
-    from dlpack_web import _open
+    from dlpack_web._files import open as opening
 
-    load = _open._LocalInside.load
+    load = opening._LocalInside.load
 
     async def slow(self, name, how):
         tensor = await load(self, name, how)
         await Turns()
         return tensor
 
-    monkeypatch.setattr(_open._LocalInside, "load", slow)
+    monkeypatch.setattr(opening._LocalInside, "load", slow)
     file = opened(several)
     before = dlw.live_tensors()
     first, second = file.load("a"), file.load("a")
@@ -220,9 +220,9 @@ def test_while_a_load_is_under_way(what, several, monkeypatch):
 
 
 def test_a_task_that_is_cancelled(several, monkeypatch):
-    from dlpack_web import _open
+    from dlpack_web._files import open as opening
 
-    load = _open._LocalInside.load
+    load = opening._LocalInside.load
     file = opened(several)
     before = dlw.live_tensors()
 
@@ -230,7 +230,7 @@ def test_a_task_that_is_cancelled(several, monkeypatch):
         await Turns()
         return await load(self, name, how)
 
-    monkeypatch.setattr(_open._LocalInside, "load", slow)
+    monkeypatch.setattr(opening._LocalInside, "load", slow)
     task = file.load("a", "b")
     task.send(None)
     with pytest.raises(asyncio.CancelledError):
@@ -415,9 +415,9 @@ def test_write_releases_closes_and_saves_again():
 
 def test_write_saves_to_the_same_path(tmp_path, monkeypatch):
     """The one that ends last is there, whole."""
-    from dlpack_web import _save
+    from dlpack_web._files import save as saving
 
-    path, pieces, depth = tmp_path / "a.npy", _save._pieces, [0]
+    path, pieces, depth = tmp_path / "a.npy", saving._pieces, [0]
 
     def again(tensor):
         depth[0] += 1
@@ -426,7 +426,7 @@ def test_write_saves_to_the_same_path(tmp_path, monkeypatch):
             assert np.load(path).shape == (100,)
         return pieces(tensor)
 
-    monkeypatch.setattr(_save, "_pieces", again)
+    monkeypatch.setattr(saving, "_pieces", again)
     save(path, np.arange(3))
     assert np.load(path).tolist() == [0, 1, 2]
     assert os.listdir(tmp_path) == ["a.npy"]

@@ -150,18 +150,18 @@ def test_another_hard_link_keeps_the_old_file(tmp_path, host_python):
 
 
 def test_permissions_are_kept_and_never_wider(tmp_path, host_python, monkeypatch):
-    from dlpack_web import _save
+    from dlpack_web._files import save as saving
 
     path, seen = tmp_path / "a.npy", []
     path.write_bytes(b"secret")
     path.chmod(0o600)
-    pieces = _save._pieces
+    pieces = saving._pieces
 
     def watched(tensor):
         seen.extend(each.stat().st_mode & 0o777 for each in tmp_path.iterdir())
         return pieces(tensor)
 
-    monkeypatch.setattr(_save, "_pieces", watched)
+    monkeypatch.setattr(saving, "_pieces", watched)
     save(path)
     assert seen == [0o600, 0o600]
     assert path.stat().st_mode & 0o777 == 0o600
@@ -220,12 +220,12 @@ def test_long_names(tmp_path):
 @pytest.mark.parametrize("there", [False, True], ids=["new", "old"])
 @pytest.mark.parametrize("what", ["a directory", "a link", "nothing", "a file"])
 def test_what_comes_to_the_path_meanwhile(what, there, tmp_path, monkeypatch):
-    from dlpack_web import _save
+    from dlpack_web._files import save as saving
 
     path = tmp_path / "a.npy"
     if there:
         path.write_bytes(b"old")
-    pieces = _save._pieces
+    pieces = saving._pieces
 
     def change(tensor):
         path.unlink(missing_ok=True)
@@ -237,7 +237,7 @@ def test_what_comes_to_the_path_meanwhile(what, there, tmp_path, monkeypatch):
             path.write_bytes(b"of another")
         return pieces(tensor)
 
-    monkeypatch.setattr(_save, "_pieces", change)
+    monkeypatch.setattr(saving, "_pieces", change)
     if what in ("a directory", "a link"):
         with pytest.raises(FileExistsError, match="not a regular one"):
             save(path)

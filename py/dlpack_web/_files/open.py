@@ -17,14 +17,15 @@ from os import PathLike, fsdecode
 from os.path import exists
 from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
 
-from . import _core, _file_local
-from ._backends import browser, home
-from ._file_headers import Entry, Unreadable, malformed
-from ._layout import views
-from ._layout.dtype import DType, parse_dtype
-from ._layout.words import type_of
-from ._tensor.device import CPU, Device, parse_device
-from ._tensor.tensor import Tensor, await_default_device, empty, made
+from .. import _core
+from .._backends import browser, home
+from .._layout import views
+from .._layout.dtype import DType, parse_dtype
+from .._layout.words import type_of
+from .._tensor.device import CPU, Device, parse_device
+from .._tensor.tensor import Tensor, await_default_device, empty, made
+from . import local
+from .headers import Entry, Unreadable, malformed
 
 _FORMATS = "npy", "npz", "safetensors", "raw"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
@@ -275,13 +276,13 @@ async def open(
         progress,
     )
     sizes = None if shape is None else views.extents(shape)
-    local = _local(source)
-    if local is not None:
-        return await _open_local(local, format, sizes, how)
+    file = _local(source)
+    if file is not None:
+        return await _open_local(file, format, sizes, how)
     return await _open_js(source, format, sizes, how)
 
 
-def _local(source: Any) -> _file_local.Local | None:
+def _local(source: Any) -> local.Local | None:
     """The file, if it is one that Python sees; None: JavaScript does."""
     if isinstance(source, str):
         if _URL.match(source) or (browser.IN_BROWSER and not exists(source)):
@@ -291,13 +292,13 @@ def _local(source: Any) -> _file_local.Local | None:
                     "it, for example with urllib.request.urlretrieve, and open its path"
                 )
             return None
-        return _file_local.open_path(source)
+        return local.open_path(source)
     if isinstance(source, PathLike):
-        return _file_local.open_path(fsdecode(source))
+        return local.open_path(fsdecode(source))
     if browser.is_js(source):
         return None
     try:
-        return _file_local.open_buffer(source)
+        return local.open_buffer(source)
     except TypeError:
         raise TypeError(
             "open takes a URL, a path, bytes, or in the browser a File, Blob, Response or "
@@ -309,11 +310,9 @@ def _local(source: Any) -> _file_local.Local | None:
 
 
 async def _open_local(
-    file: _file_local.Local, wanted: str | None, shape: Any, how: _How
+    file: local.Local, wanted: str | None, shape: Any, how: _How
 ) -> Tensor | TensorFile:
-    format = _file_local.format_of(
-        file, wanted, how.dtype is not None, shape is not None
-    )
+    format = local.format_of(file, wanted, how.dtype is not None, shape is not None)
     if format != "raw" and shape is not None:
         raise TypeError(
             f"{file.name} is a file of format {format}, which has its own shape; for its "
@@ -322,26 +321,26 @@ async def _open_local(
     if format == "raw":
         if how.dtype is None:
             raise TypeError("raw elements need their dtype")
-        entry = _file_local.raw_entry(file, how.dtype, shape)
+        entry = local.raw_entry(file, how.dtype, shape)
         return await _load_local(file, entry, None, how)
     if format == "npy":
-        return await _load_local(file, _file_local.npy_entry(file), None, how)
+        return await _load_local(file, local.npy_entry(file), None, how)
     return TensorFile(_LocalInside(file, format), file.name, how)
 
 
 class _LocalInside:
     """The tensors of a file that Python sees."""
 
-    def __init__(self, file: _file_local.Local, format: str) -> None:
-        archive = _file_local.Archive(file) if format == "npz" else None
-        self._file: tuple[_file_local.Local, _file_local.Archive | None] | None
+    def __init__(self, file: local.Local, format: str) -> None:
+        archive = local.Archive(file) if format == "npz" else None
+        self._file: tuple[local.Local, local.Archive | None] | None
         self._file = file, archive
         self.metadata: dict[str, str] = {}
         entries: Sequence[Entry | Unreadable]
         if archive is not None:
             entries = archive.entries
         else:
-            entries, self.metadata = _file_local.safetensors_entries(file)
+            entries, self.metadata = local.safetensors_entries(file)
         self._entries = {
             entry.name: entry for entry in entries if isinstance(entry, Entry)
         }
@@ -364,14 +363,14 @@ class _LocalInside:
 
 
 async def _load_local(
-    file: _file_local.Local,
+    file: local.Local,
     entry: Entry,
-    archive: _file_local.Archive | None,
+    archive: local.Archive | None,
     how: _How,
 ) -> Tensor:
     dtype = entry.dtype if how.dtype is None else how.dtype
     if how.device is None or entry.dtype.bits % 8:
-        flat = _file_local.elements(file, entry, archive)
+        flat = local.elements(file, entry, archive)
         if dtype != entry.dtype or how.device is not None:
             with flat:
                 flat = flat.to_device(how.device or CPU, dtype=dtype)
@@ -382,13 +381,13 @@ async def _load_local(
             raise
     else:
         flat = await _to_gpu(file, entry, archive, dtype, how)
-    return _file_local.shaped(flat, entry)
+    return local.shaped(flat, entry)
 
 
 async def _to_gpu(
-    file: _file_local.Local,
+    file: local.Local,
     entry: Entry,
-    archive: _file_local.Archive | None,
+    archive: local.Archive | None,
     dtype: DType,
     how: _How,
 ) -> Tensor:
@@ -398,7 +397,7 @@ async def _to_gpu(
     target = empty(size, dtype, device=how.device)
     try:
         first = 0
-        with closing(_file_local.pieces(file, entry, archive)) as pieces:
+        with closing(local.pieces(file, entry, archive)) as pieces:
             for number, piece in enumerate(pieces):
                 with target[first : first + len(piece)] as part:
                     part.write(piece, convert=True)

@@ -15,8 +15,10 @@ from math import prod
 from stat import S_ISDIR, S_ISREG
 from typing import Any
 
-from . import _core
-from ._file_headers import (
+from .. import _core
+from .._layout.dtype import DType
+from .._tensor.tensor import Tensor, made
+from .headers import (
     NPY_MAGIC,
     Entry,
     Unreadable,
@@ -30,8 +32,6 @@ from ._file_headers import (
     parse_safetensors,
     safetensors_length,
 )
-from ._layout.dtype import DType
-from ._tensor.tensor import Tensor, made
 
 # Read, unpacked or uploaded at once.
 PIECE = 8 << 20

@@ -11,12 +11,12 @@ from os import PathLike
 from stat import S_ISREG
 from typing import Any, Literal
 
-from . import _core
-from ._backends import browser, home
-from ._file_headers import is_broken, malformed, npy_header, safetensors_header
-from ._file_local import PIECE
-from ._layout.words import type_of
-from ._tensor.tensor import Tensor, from_dlpack, made, share
+from .. import _core
+from .._backends import browser, home
+from .._layout.words import type_of
+from .._tensor.tensor import Tensor, from_dlpack, made, share
+from .headers import is_broken, malformed, npy_header, safetensors_header
+from .local import PIECE
 
 Write = Callable[[memoryview | bytes], Any]
 

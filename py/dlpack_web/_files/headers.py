@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple, NoReturn
 
-from ._layout.dtype import DType
+from .._layout.dtype import DType
 
 NPY_MAGIC = b"\x93NUMPY"
 # As NumPy's reader; a header of 64 dimensions has less than 2000.
