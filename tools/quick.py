@@ -111,9 +111,9 @@ ROOMS = {
         "tests/js/pyodide/*.test.mjs",
     ),
     "onnxruntime": Room(
-        "js/src/onnxruntime/* py/dlpack_web/onnxruntime.py py/dlpack_web/_onnxruntime_*.py",
-        "tests/browser/hosts/test_webgpu.py::test_sessions_from_python[pyodide-cases] "
-        "tests/browser/hosts/test_webgpu.py::test_sessions_from_python[pyodide-values]",
+        "js/src/onnxruntime/* py/dlpack_web/onnxruntime/*",
+        "tests/browser/hosts/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_cases.py] "
+        "tests/browser/hosts/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_values.py]",
     ),
     "foreign": Room(
         "tests/foreign/onnxruntime/* tests/foreign/runner/* tests/foreign/RESULTS.md tests/foreign/different.toml",

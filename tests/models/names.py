@@ -32,7 +32,7 @@ ABSENT = {
 ASK = """
 import json
 import dlpack_web.onnxruntime as ort
-from dlpack_web import _onnxruntime_refused as refused
+from dlpack_web.onnxruntime import _refused as refused
 
 def asked(owner, name):
     whole = owner == "onnxruntime"

@@ -22,7 +22,7 @@ PYTHONS = {
     DESKTOP: ROOT / "build" / "desktop" / "bin" / "python",
 }
 # They need JavaScript: tests/browser runs them, in minutes.
-IN_BROWSERS = ("_backends/browser/*.py", "_onnxruntime_*.py", "onnxruntime.py")
+IN_BROWSERS = ("_backends/browser/*.py", "onnxruntime/*.py")
 OTHERS = ("_backends/desktop/dawn.py",)  # only `make test-dawn` runs it
 
 

@@ -14,6 +14,7 @@ _ROOMS = (
     "_files",
     "_layout",
     "_tensor",
+    "onnxruntime",
 )
 _OURS = frozenset([_ROOT, *(f"{_ROOT}.{room}" for room in _ROOMS)])
 

@@ -2,8 +2,8 @@
 
 from typing import Any, NoReturn
 
-from ._onnxruntime_state import NotImplemented as NotThere
-from ._onnxruntime_state import worded
+from ._state import NotImplemented as NotThere
+from ._state import worded
 
 _NATIVE = (
     "it is about native execution providers, and a page has WebGPU and WebAssembly"

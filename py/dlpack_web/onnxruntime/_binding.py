@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ._backends import browser
-from ._layout.words import type_of
-from ._onnxruntime_types import dtype_meant
-from ._onnxruntime_value import OrtValue, named_device
-from ._tensor.tensor import Tensor, from_gpu_buffer, share, to_host
+from .._backends import browser
+from .._layout.words import type_of
+from .._tensor.tensor import Tensor, from_gpu_buffer, share, to_host
+from ._types import dtype_meant
+from ._values import OrtValue, named_device
 
 
 class IOBinding:

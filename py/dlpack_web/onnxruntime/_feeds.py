@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._onnxruntime_state import Fail, invalid, worded
-from ._onnxruntime_state import NotImplemented as NotThere
-from ._onnxruntime_types import type_of
-from ._onnxruntime_value import OrtValue
-from ._tensor.device import Device
-from ._tensor.tensor import Tensor, share
+from .._tensor.device import Device
+from .._tensor.tensor import Tensor, share
+from ._state import Fail, invalid, worded
+from ._state import NotImplemented as NotThere
+from ._types import type_of
+from ._values import OrtValue
 
 
 class NodeArg(NamedTuple):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
-from ._onnxruntime_enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
-from ._onnxruntime_state import NotImplemented as NotThere
-from ._onnxruntime_state import worded
-from ._tensor.device import CPU, Device, parse_device
+from .._tensor.device import CPU, Device, parse_device
+from ._enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
+from ._state import NotImplemented as NotThere
+from ._state import worded
 
 _LEVELS = {0: "disabled", 1: "basic", 2: "extended", 3: "layout", 99: "all"}
 _MODES = {0: "sequential", 1: "parallel"}

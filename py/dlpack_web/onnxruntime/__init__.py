@@ -19,10 +19,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or sys.platform == "emscripten":
-    from . import _onnxruntime_backend as _backend
-    from . import _onnxruntime_state as _state
-    from ._onnxruntime_binding import IOBinding
-    from ._onnxruntime_device import (
+    from . import _backend, _state
+    from ._binding import IOBinding
+    from ._device import (
         OrtDevice,
         OrtValueVector,
         copy_tensors,
@@ -34,7 +33,7 @@ if TYPE_CHECKING or sys.platform == "emscripten":
         set_global_thread_pool_sizes,
         set_seed,
     )
-    from ._onnxruntime_enums import (
+    from ._enums import (
         ExecutionMode,
         ExecutionOrder,
         GraphOptimizationLevel,
@@ -48,25 +47,25 @@ if TYPE_CHECKING or sys.platform == "emscripten":
         OrtMemType,
         OrtSparseFormat,
     )
-    from ._onnxruntime_feeds import NodeArg
-    from ._onnxruntime_library import (
+    from ._feeds import NodeArg
+    from ._library import (
         get_available_providers,
         get_device,
         load,
         set_default_logger_severity,
         version,
     )
-    from ._onnxruntime_models import ModelMetadata
-    from ._onnxruntime_options import RunOptions, SessionOptions
-    from ._onnxruntime_refused import REFUSED as _REFUSED
-    from ._onnxruntime_session import InferenceSession
-    from ._onnxruntime_value import OrtValue
+    from ._models import ModelMetadata
+    from ._options import RunOptions, SessionOptions
+    from ._refused import REFUSED as _REFUSED
+    from ._session import InferenceSession
+    from ._values import OrtValue
 
     get_all_providers = get_available_providers
     get_version_string = version
     package_name = "onnxruntime"
     cuda_version = ""
-    __path__: list[str] = []  # modules in it are those that install() names
+    __path__ = []  # modules in it are those that install() names
     __author__ = "Microsoft"
 
     def get_build_info() -> str:
@@ -156,6 +155,8 @@ else:
             "pip install onnxruntime"
         ) from error
     from onnxruntime import *
+
+    __path__ = _real.__path__  # modules in it are the package's
 
     def __getattr__(name: str) -> Any:
         return getattr(_real, name)

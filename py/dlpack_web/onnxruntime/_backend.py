@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ._onnxruntime_library import get_device
-from ._onnxruntime_options import RunOptions, SessionOptions
-from ._onnxruntime_session import InferenceSession
+from ._library import get_device
+from ._options import RunOptions, SessionOptions
+from ._session import InferenceSession
 
 
 class OnnxRuntimeBackendRep:

@@ -4,9 +4,9 @@ import os
 import posixpath
 from typing import Any
 
-from ._backends import browser
-from ._onnxruntime_options import SessionOptions
-from ._onnxruntime_state import InvalidProtobuf, NoSuchFile, worded
+from .._backends import browser
+from ._options import SessionOptions
+from ._state import InvalidProtobuf, NoSuchFile, worded
 
 
 class ModelMetadata:

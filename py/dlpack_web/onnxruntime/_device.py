@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from operator import index
 from typing import Any
 
-from ._onnxruntime_value import OrtValue
+from ._values import OrtValue
 
 _TYPES = {"cpu": 0, "gpu": 1, "webgpu": 1, "cuda": 1, "dml": 1, "npu": 2, "cann": 2}
 

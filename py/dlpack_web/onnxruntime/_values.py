@@ -6,12 +6,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ._layout.words import type_of as kind_of
-from ._onnxruntime_state import NotImplemented as NotThere
-from ._onnxruntime_state import worded
-from ._onnxruntime_types import dtype_meant, number_of, type_of
-from ._tensor.device import parse_device
-from ._tensor.tensor import Tensor, empty, from_dlpack, share
+from .._layout.words import type_of as kind_of
+from .._tensor.device import parse_device
+from .._tensor.tensor import Tensor, empty, from_dlpack, share
+from ._state import NotImplemented as NotThere
+from ._state import worded
+from ._types import dtype_meant, number_of, type_of
 
 
 class OrtValue:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ._layout.dtype import DType, parse_dtype
+from .._layout.dtype import DType, parse_dtype
 
 # dtype, onnxruntime's word for it in "tensor(float)", ONNX's number.
 _TABLE = [

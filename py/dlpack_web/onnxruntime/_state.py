@@ -4,7 +4,7 @@
 
 import re
 
-from ._core import DeviceLostError, KernelError, ReleasedError
+from .._core import DeviceLostError, KernelError, ReleasedError
 
 _CODE = re.compile(r"ERROR_CODE: (\d+), ERROR_MESSAGE: (.*)", re.DOTALL)
 

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ._backends import browser
-from ._layout.words import type_of
-from ._onnxruntime_binding import IOBinding
-from ._onnxruntime_feeds import Feeds, NodeArg, node_arg, shape_of
-from ._onnxruntime_library import get_available_providers, library, was_said
-from ._onnxruntime_models import ModelMetadata, model_of
-from ._onnxruntime_options import (
+from .._backends import browser
+from .._layout.words import type_of
+from .._tensor.device import Device, webgpu_device
+from .._tensor.tensor import Tensor, empty, first_device
+from ._binding import IOBinding
+from ._feeds import Feeds, NodeArg, node_arg, shape_of
+from ._library import get_available_providers, library, was_said
+from ._models import ModelMetadata, model_of
+from ._options import (
     CPU_PROVIDER,
     Given,
     Providers,
@@ -23,7 +25,7 @@ from ._onnxruntime_options import (
     RunOptions,
     SessionOptions,
 )
-from ._onnxruntime_state import (
+from ._state import (
     Fail,
     InvalidArgument,
     InvalidGraph,
@@ -33,11 +35,9 @@ from ._onnxruntime_state import (
     translated,
     worded,
 )
-from ._onnxruntime_state import NotImplemented as NotThere
-from ._onnxruntime_types import dtype_meant
-from ._onnxruntime_value import OrtValue, array_of
-from ._tensor.device import Device, webgpu_device
-from ._tensor.tensor import Tensor, empty, first_device
+from ._state import NotImplemented as NotThere
+from ._types import dtype_meant
+from ._values import OrtValue, array_of
 
 # Where an output goes, to JavaScript.
 TO_CPU, ON_DEVICE = 0, 1

@@ -3,9 +3,9 @@
 from operator import index
 from typing import Any
 
-from ._backends import browser
-from ._onnxruntime_options import CPU_PROVIDER, WASM, WEBGPU
-from ._onnxruntime_state import translated
+from .._backends import browser
+from ._options import CPU_PROVIDER, WASM, WEBGPU
+from ._state import translated
 
 _LEVELS = range(5)  # from verbose to fatal
 
