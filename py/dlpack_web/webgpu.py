@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from . import _core
-from ._backends import HomeKernel, browser, home
+from ._backends import BackendKernel, backend, browser
 from ._layout.dtype import parse_dtype
 from ._layout.views import extents
 from ._layout.words import type_of
@@ -60,7 +60,7 @@ async def request_device(**limits: Any) -> Device:
     >>> device.gpu.limits.maxBufferSize == 2**28
     True
     """
-    return webgpu_device(await home().request_device(limits))
+    return webgpu_device(await backend().request_device(limits))
 
 
 def use_device(gpu_device: Any) -> Device:
@@ -76,7 +76,7 @@ def use_device(gpu_device: Any) -> Device:
     >>> dlw.empty(3, device=device).device == device
     True
     """
-    return webgpu_device(home().use_device(gpu_device))
+    return webgpu_device(backend().use_device(gpu_device))
 
 
 async def share_device(**libraries: Any) -> Device:
@@ -109,7 +109,7 @@ def stats() -> list[dict[str, Any]]:
     >>> [row["up"] for row in dlw.webgpu.stats() if row["device"] == str(device)]
     [24]
     """
-    return home().stats()
+    return backend().stats()
 
 
 async def from_image(
@@ -148,7 +148,7 @@ async def from_image(
     target, wanted = _target(device), parse_dtype(dtype)
     if target is None:
         target = await await_default_device()
-    return made(await home().from_image(source, target.id, wanted, channels))
+    return made(await backend().from_image(source, target.id, wanted, channels))
 
 
 def _target(device: str | tuple[int, int]) -> Device | None:
@@ -340,9 +340,9 @@ def from_wgpu(
     >>> dlw.webgpu.from_wgpu(buffer, (4, 4), "float32").shape  # doctest: +SKIP
     (4, 4)
     """
-    raw, device_id = home().from_wgpu(buffer)
+    raw, device_id = backend().from_wgpu(buffer)
     wanted, sizes = parse_dtype(dtype), extents(shape)
-    adopt = home().from_gpu_buffer
+    adopt = backend().from_gpu_buffer
     # The package webgpu destroys what Python has collected, so the buffer is kept.
     keep = [buffer].clear
     return made(adopt(raw, sizes, wanted, device_id, byte_offset, keep))
@@ -382,7 +382,7 @@ class Kernel:
     ) -> None:
         _check_source(wgsl, entry)
         self._source = wgsl, entry, entry if label is None else label, check
-        self._compiled: dict[int, HomeKernel] = {}  # by device id
+        self._compiled: dict[int, BackendKernel] = {}  # by device id
 
     def __call__(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
@@ -464,10 +464,10 @@ class Kernel:
         named = "" if label == entry else f", entry {entry!r}"
         return f"<Kernel {label!r}{named}>"
 
-    def _on(self, device: int) -> HomeKernel:
+    def _on(self, device: int) -> BackendKernel:
         found = self._compiled.get(device)
         if found is None:
-            found = self._compiled[device] = home().kernel(*self._source, device)
+            found = self._compiled[device] = backend().kernel(*self._source, device)
         return found
 
 

@@ -3,7 +3,7 @@ as a notebook has it.
 
 Usage: build/desktop/bin/python tests/desktop/notebook.py NAME FOLDER   (prints JSON)
        build/desktop/bin/python tests/desktop/notebook.py --keep FOLDER
-       (all of them, as what both homes must say: tests/lite/outputs.json)
+       (all of them, as what both backends must say: tests/lite/outputs.json)
 
 FOLDER is where they find their files.
 """

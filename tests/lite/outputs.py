@@ -2,7 +2,7 @@
 (tests/desktop/test_notebooks.py).
 
 outputs.json has the text and HTML of every cell, after RULES; pictures/ what their pictures look
-like. Both homes are compared with these files, not with each other: so neither is ever compared
+like. Both backends are compared with these files, not with each other: so neither is ever compared
 with what the other said some time ago. tests/desktop/notebook.py writes them anew.
 """
 

@@ -1,9 +1,9 @@
-"""Where the GPU is: one interface, and two homes that have it.
+"""Where the GPU is: one interface, and two backends that have it.
 
-The browser's (browser/) hands everything to JavaScript; the desktop's (desktop/) does the
-same over wgpu-py. Neither is loaded before something here is called, and a device or a
-tensor of one is none of the other's. What only a page has (canvases, JavaScript's tensors
-and libraries) is not part of it.
+The browser's (browser/) calls JavaScript for all of it; the desktop's (desktop/) does the
+same over wgpu-py. Neither is loaded before something here is called, and the devices and
+tensors of one are not those of the other. What only a page has (canvases, JavaScript's
+tensors and libraries) is not part of the interface.
 
 Tensors are dlpack_web.Tensor in all of it; those that are returned are the caller's.
 """
@@ -16,7 +16,7 @@ from .._core import Tensor
 from .._layout.dtype import DType
 
 
-class HomeKernel(Protocol):
+class BackendKernel(Protocol):
     """A shader on one device. `args` are Tensors on it, and numbers, that were checked
     by `_core._arguments`, which `given` is of; counts of workgroups: 0 for the usual."""
 
@@ -29,7 +29,7 @@ class HomeKernel(Protocol):
     def ready(self) -> Awaitable[None]: ...
 
 
-class Home(Protocol):
+class Backend(Protocol):
     """What dlpack_web asks of where it runs. Devices are known by their ids."""
 
     # --- facts ---
@@ -85,18 +85,18 @@ class Home(Protocol):
     # --- work ---
     def kernel(
         self, wgsl: str, entry: str, label: str, check: bool, device_id: int, /
-    ) -> HomeKernel: ...
+    ) -> BackendKernel: ...
     def from_image(
         self, source: Any, device_id: int, dtype: DType, channels: int, /
     ) -> Awaitable[Tensor]: ...
 
 
 _IN_BROWSER = bool(sys.platform == "emscripten")
-_found: Home | None = None
+_found: Backend | None = None
 
 
-def home() -> Home:
-    """The one of these that is here."""
+def backend() -> Backend:
+    """The backend of this Python."""
     global _found
     if _found is None:
         _found = _load()
@@ -104,11 +104,11 @@ def home() -> Home:
 
 
 def is_loaded() -> bool:
-    """Whether a home has anything to tell; none is loaded to be asked."""
-    return (_IN_BROWSER or _found is not None) and home().is_loaded()
+    """Whether a backend has anything to report; none is loaded to be asked."""
+    return (_IN_BROWSER or _found is not None) and backend().is_loaded()
 
 
-def _load() -> Home:
+def _load() -> Backend:
     if _IN_BROWSER:
         from . import browser
 
@@ -131,4 +131,4 @@ def features() -> dict[str, Any]:
     >>> dlw.features()["webgpu"]["available"]
     True
     """
-    return home().features()
+    return backend().features()

@@ -18,7 +18,7 @@ from os.path import exists
 from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
 
 from .. import _core
-from .._backends import browser, home
+from .._backends import backend, browser
 from .._layout import views
 from .._layout.dtype import DType, parse_dtype
 from .._layout.words import type_of
@@ -183,7 +183,7 @@ class TensorFile(Mapping[str, Tensor]):
         if found is not None:
             return found
         waits = inside.waits(self._how)
-        if waits and not home().can_block():
+        if waits and not backend().can_block():
             raise BufferError(
                 f"tensor {name!r} is not loaded yet, and Python cannot wait for it here: "
                 f"`await file.load({name!r})` first"
@@ -403,7 +403,7 @@ async def _to_gpu(
                     part.write(piece, convert=True)
                 first += len(piece)
                 if number % _UNDER_WAY == _UNDER_WAY - 1:
-                    await home().settle(how.device.id)
+                    await backend().settle(how.device.id)
                 _tell(how, first * entry.dtype.itemsize, entry.nbytes)
     except BaseException:
         target.release()

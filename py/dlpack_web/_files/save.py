@@ -12,7 +12,7 @@ from stat import S_ISREG
 from typing import Any, Literal
 
 from .. import _core
-from .._backends import browser, home
+from .._backends import backend, browser
 from .._layout.words import type_of
 from .._tensor.tensor import Tensor, from_dlpack, made, share
 from .headers import is_broken, malformed, npy_header, safetensors_header
@@ -177,7 +177,7 @@ async def _pieces(tensor: Tensor) -> AsyncGenerator[memoryview]:
             with part:
                 if not part.device.is_host:
                     with made(_core._empty(part.shape, part._dtype, False)) as landing:
-                        await home().read([part], [landing])
+                        await backend().read([part], [landing])
                         yield memoryview(_core._raw(landing)[0])
                 elif part._row_major():
                     yield memoryview(_core._raw(part)[0])

@@ -5,7 +5,7 @@
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from .._backends import home
+from .._backends import backend
 
 
 class DLDeviceType(IntEnum):
@@ -112,7 +112,7 @@ class Device(NamedTuple):
         """
         if self.type != DLDeviceType.kDLWebGPU:
             raise BufferError(f"{self} is no WebGPU device")
-        return home().device(self.id)
+        return backend().device(self.id)
 
 
 CPU = Device(DLDeviceType.kDLCPU, 0)

@@ -9,7 +9,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from .. import _core
-from .._backends import home, is_loaded
+from .._backends import backend, is_loaded
 from .._core import ReleasedError
 from .show import size_of
 from .tensor import Tensor
@@ -168,7 +168,7 @@ def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
         except ReleasedError:  # by another thread, in the meantime
             continue
     live = _core.live_tensors()
-    devices = home().stats() if is_loaded() else []
+    devices = backend().stats() if is_loaded() else []
     return Report(rows, live, max(0, live - len(rows)), devices)
 
 

@@ -15,7 +15,7 @@ from typing import (
 )
 
 from .. import _core
-from .._backends import browser, home, is_loaded
+from .._backends import backend, browser, is_loaded
 from .._core import CopyError, ReleasedError
 from .._layout import views
 from .._layout.dtype import (
@@ -425,9 +425,9 @@ class Tensor(_core.Tensor, Hints):
             if wanted != self.dtype:
                 raise CopyError(f"{self.dtype} to {wanted} makes a copy")
             if here.is_host:
-                return made(home().share(self, target.id))
+                return made(backend().share(self, target.id))
             if target is CPU:
-                return made(home().on_host(self))
+                return made(backend().on_host(self))
             raise CopyError(f"moving a tensor from {here} to {target} copies it")
         if target is CPU:
             return self._read_blocking()
@@ -436,7 +436,7 @@ class Tensor(_core.Tensor, Hints):
                 f"cannot copy from {here} to {target}: WebGPU buffers do not leave "
                 f"their device; {_AWAIT} and upload the result"
             )
-        return made(home().upload(self, target.id, wanted))
+        return made(backend().upload(self, target.id, wanted))
 
     def _on_host(self, dtype: DType, copy: bool | None) -> "Tensor":
         if dtype != self.dtype:
@@ -462,7 +462,7 @@ class Tensor(_core.Tensor, Hints):
         """
         with _hold(source) as other:
             if not self.device.is_host:
-                home().write(self, other, convert)
+                backend().write(self, other, convert)
                 return
             self._check_write(other, convert)
             packed = other
@@ -542,7 +542,7 @@ class Tensor(_core.Tensor, Hints):
             raise BufferError(
                 "a CPU tensor has no GPUBuffer; use t.to_device('webgpu').gpu_buffer"
             )
-        return home().gpu_buffer(self)
+        return backend().gpu_buffer(self)
 
     def to_wgpu(self) -> Any:
         """The wgpu.GPUBuffer of a WebGPU tensor on the desktop, for pygfx and others; no
@@ -560,14 +560,14 @@ class Tensor(_core.Tensor, Hints):
             raise BufferError(
                 "a CPU tensor has no GPUBuffer; use t.to_device('webgpu').to_wgpu()"
             )
-        return home().to_wgpu(self)
+        return backend().to_wgpu(self)
 
     def _read_blocking(self) -> "Tensor":
         """A CPU copy of a WebGPU tensor; also what `__dlpack__` and buffers call."""
-        if not home().can_block():
+        if not backend().can_block():
             self._cannot_block()
         target = _like(self)
-        home().read_blocking([self], [target])
+        backend().read_blocking([self], [target])
         return target
 
     def _cannot_block(self) -> NoReturn:
@@ -634,7 +634,7 @@ class Tensor(_core.Tensor, Hints):
         if not self.device.is_host:
             pooled = False
             with suppress(ReleasedError):  # a handle that is of no GPUBuffer known here
-                pooled = is_loaded() and home().is_pooled(self)
+                pooled = is_loaded() and backend().is_pooled(self)
             return "dlpack_web, in its pool" if pooled else "whoever made the GPUBuffer"
         owner = self._owner
         if isinstance(owner, bool):
@@ -651,7 +651,7 @@ class Tensor(_core.Tensor, Hints):
                     "on the GPU, and more than is read back only to be shown: await "
                     "t.to_host()"
                 )
-            if not home().can_block():
+            if not backend().can_block():
                 return "on the GPU: await t.to_host()"
         try:
             return self.numpy()
@@ -727,7 +727,7 @@ def _overwrite(target: memoryview, source: memoryview, bits: int) -> None:
 
 def first_device() -> Device | None:
     """The first registered WebGPU device that is not lost."""
-    for device_id in home().device_ids():
+    for device_id in backend().device_ids():
         return webgpu_device(device_id)
     return None
 
@@ -737,17 +737,17 @@ def default_device() -> Device:
     device = first_device()
     if device is not None:
         return device
-    if not home().can_block():
+    if not backend().can_block():
         raise BufferError(
             "no WebGPU device yet, and Python cannot wait for one here: call `await "
             "dlpack_web.webgpu.request_device()` first"
         )
-    return webgpu_device(home().request_device_blocking({}))
+    return webgpu_device(backend().request_device_blocking({}))
 
 
 async def await_default_device() -> Device:
     """The same for what is awaited: it can wait anywhere."""
-    return first_device() or webgpu_device(await home().request_device({}))
+    return first_device() or webgpu_device(await backend().request_device({}))
 
 
 def empty(
@@ -781,7 +781,7 @@ def empty(
         return made(_core._empty(sizes, wanted._packed, False))
     if target is None:
         target = default_device()
-    return made(home().empty(sizes, wanted, target.id))
+    return made(backend().empty(sizes, wanted, target.id))
 
 
 def from_gpu_buffer(
@@ -816,7 +816,9 @@ def from_gpu_buffer(
         )
     sizes = views.extents(shape)
     return made(
-        home().from_gpu_buffer(buffer, sizes, wanted, target.id, byte_offset, release)
+        backend().from_gpu_buffer(
+            buffer, sizes, wanted, target.id, byte_offset, release
+        )
     )
 
 
@@ -899,7 +901,7 @@ async def _read(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
         targets.append(target)
         arrays.append(array)
     if sources:
-        await home().read(sources, targets)
+        await backend().read(sources, targets)
     results = []
     for out, array in zip(outs, arrays, strict=True):
         result = array.numpy() if isinstance(array, Tensor) else array

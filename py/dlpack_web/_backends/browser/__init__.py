@@ -346,7 +346,7 @@ class Numbered:
             self._end(number)
 
 
-# --- what both homes have: Home of ../__init__.py ---------------------------------------
+# --- what both backends have: Backend of ../__init__.py ---------------------------------
 
 
 def stats() -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The desktop's home (Home of ../__init__.py): WebGPU in ordinary CPython, over wgpu-py.
+"""The desktop's backend (Backend of ../__init__.py): WebGPU in ordinary CPython, over wgpu-py.
 
 What a fault, a check or a copy is, is as in the browser, whose files in js/src/webgpu these
 follow one by one: state, faults and work, buffers, transfer, kernel, images. None of them is

@@ -18,7 +18,7 @@ _KEPT_GROUPS = 8  # bind groups, since making one costs as much as all the rest 
 
 
 class Kernel:
-    """A shader on one device: HomeKernel of ../__init__.py."""
+    """A shader on one device: BackendKernel of ../__init__.py."""
 
     def __init__(
         self, record: Record, wgsl: str, entry: str, label: str, check: bool

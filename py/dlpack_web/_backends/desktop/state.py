@@ -1,4 +1,4 @@
-"""What the desktop's home keeps: devices, GPUBuffers under handles, and idle ones in pools.
+"""What the desktop's backend keeps: devices, GPUBuffers under handles, and idle ones in pools.
 
 A handle is what C has of a GPUBuffer: the memory of a tensor is one, and C counts who
 holds it. When the last one is gone, C says so, on any thread and wherever Python collects

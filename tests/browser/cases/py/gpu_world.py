@@ -1,7 +1,7 @@
 """What the cases of WebGPU need of the page they run in.
 
 tests/desktop/gpu_world.py has the same names over wgpu-py: the cases run there as well, and
-what that home lacks is skipped with the reason that is given here.
+what that backend lacks is skipped with the reason that is given here.
 """
 
 import gc
