@@ -46,8 +46,11 @@ def lines_of(name, thing):
     if inspect.ismodule(thing):
         yield f"{name}: module"
     elif isinstance(thing, type):
-        bases = ", ".join(base.__name__ for base in thing.__bases__)
-        yield f"{name}: class({bases}) of {home_of(thing)}"
+        bases = [
+            base for base in thing.__mro__[1:-1] if home_of(base) != "dlpack_web._"
+        ]
+        known = ", ".join(base.__name__ for base in bases)
+        yield f"{name}: class({known}) of {home_of(thing)}"
         if home_of(thing).startswith("dlpack_web"):
             for member in members(thing):
                 value = getattr(thing, member)
