@@ -37,16 +37,8 @@ from ._tensor.arrow import from_arrow, to_arrow
 from ._tensor.device import Device, DLDeviceType
 from ._tensor.hints import NAMES, Absent
 from ._tensor.inspect import inspect
-from ._tensor.tensor import (
-    Tensor,
-    empty,
-    from_buffer,
-    from_dlpack,
-    from_gpu_buffer,
-    from_js,
-    to_host,
-    to_js,
-)
+from ._tensor.making import empty, from_gpu_buffer, from_js, to_host, to_js
+from ._tensor.tensor import Tensor, from_buffer, from_dlpack
 
 __version__ = "0.1.0"
 

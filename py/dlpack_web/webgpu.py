@@ -17,9 +17,16 @@ from ._backends import BackendKernel, backend, browser
 from ._layout.dtype import parse_dtype
 from ._layout.views import extents
 from ._layout.words import type_of
-from ._tensor.device import CPU, Device, parse_device, webgpu_device
+from ._tensor.device import (
+    CPU,
+    Device,
+    await_default_device,
+    default_device,
+    parse_device,
+    webgpu_device,
+)
 from ._tensor.hints import missing_name
-from ._tensor.tensor import Tensor, await_default_device, default_device, made
+from ._tensor.tensor import Tensor, made
 
 if TYPE_CHECKING:
     import numpy as np

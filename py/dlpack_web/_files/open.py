@@ -22,8 +22,9 @@ from .._backends import backend, browser
 from .._layout import views
 from .._layout.dtype import DType, parse_dtype
 from .._layout.words import type_of
-from .._tensor.device import CPU, Device, parse_device
-from .._tensor.tensor import Tensor, await_default_device, empty, made
+from .._tensor.device import CPU, Device, await_default_device, parse_device
+from .._tensor.making import empty
+from .._tensor.tensor import Tensor, made
 from . import local
 from .headers import Entry, Unreadable, malformed
 

@@ -3,8 +3,8 @@
 from typing import Any, Literal, get_args
 
 from .._backends import browser
-from .device import CPU, Device, parse_device
-from .tensor import Tensor, await_default_device, made, share
+from .device import CPU, Device, await_default_device, parse_device
+from .tensor import Tensor, made, share
 
 Name = Literal[
     "arrow",

@@ -158,3 +158,28 @@ def _way_from(given: Any) -> str:
     if hasattr(given, "createBuffer") or hasattr(given, "create_buffer"):
         return "a GPUDevice: use the Device that dlw.webgpu.use_device(gpu) returns"
     return repr(given)
+
+
+def first_device() -> Device | None:
+    """The first registered WebGPU device that is not lost."""
+    for device_id in backend().device_ids():
+        return webgpu_device(device_id)
+    return None
+
+
+def default_device() -> Device:
+    """The same; requested here where there is none and Python can wait for it."""
+    device = first_device()
+    if device is not None:
+        return device
+    if not backend().can_block():
+        raise BufferError(
+            "no WebGPU device yet, and Python cannot wait for one here: call `await "
+            "dlpack_web.webgpu.request_device()` first"
+        )
+    return webgpu_device(backend().request_device_blocking({}))
+
+
+async def await_default_device() -> Device:
+    """The same for what is awaited: it can wait anywhere."""
+    return first_device() or webgpu_device(await backend().request_device({}))

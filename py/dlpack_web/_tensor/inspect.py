@@ -11,6 +11,7 @@ from typing import Any
 from .. import _core
 from .._backends import backend, is_loaded
 from .._core import ReleasedError
+from .pictures import memory_of
 from .show import size_of
 from .tensor import Tensor
 
@@ -179,7 +180,7 @@ def _held(tensor: Tensor, holders: Iterable[str]) -> Held:
         tensor.shape,
         str(tensor.device),
         tensor.nbytes,
-        "NumPy" if (owner := tensor._memory_of()).startswith("numpy.") else owner,
+        "NumPy" if (owner := memory_of(tensor)).startswith("numpy.") else owner,
         weakref.ref(tensor),
     )
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from .._backends import browser
 from .._layout.words import type_of
-from .._tensor.tensor import Tensor, from_gpu_buffer, share, to_host
+from .._tensor.making import from_gpu_buffer, to_host
+from .._tensor.tensor import Tensor, share
 from ._types import dtype_meant
 from ._values import OrtValue, named_device
 

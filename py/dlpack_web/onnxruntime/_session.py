@@ -11,8 +11,9 @@ import numpy as np
 
 from .._backends import browser
 from .._layout.words import type_of
-from .._tensor.device import Device, webgpu_device
-from .._tensor.tensor import Tensor, empty, first_device
+from .._tensor.device import Device, first_device, webgpu_device
+from .._tensor.making import empty
+from .._tensor.tensor import Tensor
 from ._binding import IOBinding
 from ._feeds import Feeds, NodeArg, node_arg, shape_of
 from ._library import get_available_providers, library, was_said

@@ -8,7 +8,8 @@ import numpy as np
 
 from .._layout.words import type_of as kind_of
 from .._tensor.device import parse_device
-from .._tensor.tensor import Tensor, empty, from_dlpack, share
+from .._tensor.making import empty
+from .._tensor.tensor import Tensor, from_dlpack, share
 from ._state import NotImplemented as NotThere
 from ._state import worded
 from ._types import dtype_meant, number_of, type_of

@@ -218,7 +218,9 @@ def show(world: World, rng: random.Random) -> None:
     held = rng.choice(world.tensors) if world.tensors else None
     if held is None:
         return
-    call = rng.choice([repr, str, lambda t: t._repr_html_(), lambda t: t._facts()])
+    call = rng.choice(
+        [repr, str, lambda t: t._repr_html_(), lambda t: t._repr_mimebundle_()]
+    )
     world.attempt(lambda: call(held.tensor), dlw.ReleasedError)
 
 

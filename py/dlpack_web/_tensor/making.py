@@ -1,0 +1,155 @@
+"""Functions that make Tensors, and read several of them."""
+
+from collections.abc import Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from .. import _core
+from .._backends import backend, browser
+from .._layout import views
+from .._layout.dtype import parse_dtype
+from .._layout.words import type_of
+from .device import CPU, default_device, first_device, parse_device
+from .hints import Reading
+from .reading import read
+from .tensor import Tensor, from_dlpack, made, share
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def empty(
+    shape: SupportsIndex | Iterable[int],
+    dtype: Any = "float32",
+    *,
+    device: str | tuple[int, int] = "cpu",
+) -> Tensor:
+    """A Tensor of fresh memory: undefined elements on the CPU, zeros on WebGPU.
+
+    dtype: a name, or anything with one, such as np.float32; sub-byte elements are
+    packed. CPU memory starts at a multiple of 256 bytes. BufferError: too large;
+    TypeError: unknown dtype; ValueError: a negative extent.
+
+    >>> dlw.empty((2, 3), int).shape
+    (2, 3)
+    """
+    sizes = views.extents(shape)
+    if min(sizes, default=0) < 0:
+        raise ValueError(f"extents must not be negative: shape is {sizes!r}")
+    # The C core counts in 64 bits; anything of that size is too large all the same.
+    sizes = tuple(min(extent, 2**63 - 1) for extent in sizes)
+    if isinstance(dtype, int):
+        raise TypeError(
+            f"dtype must be a name such as 'float32', not {dtype!r}; a shape of several "
+            f"extents is one tuple: empty({(*sizes, dtype)})"
+        )
+    wanted = parse_dtype(dtype)
+    target = parse_device(device)
+    if target is CPU:
+        return made(_core._empty(sizes, wanted._packed, False))
+    if target is None:
+        target = default_device()
+    return made(backend().empty(sizes, wanted, target.id))
+
+
+def from_gpu_buffer(
+    buffer: Any,
+    shape: SupportsIndex | Iterable[int],
+    dtype: Any,
+    *,
+    device: str | tuple[int, int],
+    byte_offset: int = 0,
+    release: Any = None,
+) -> Tensor:
+    """A Tensor over a GPUBuffer that somebody else made; no copy.
+
+    device: whose buffer it is (see `webgpu.use_device`), as a GPUBuffer does not tell.
+    byte_offset: of element 0. The buffer stays its maker's: it is never destroyed, and
+    `release`, if given, is called once when nothing here holds it any more. ValueError:
+    the elements do not fit into the buffer; TypeError: no GPUBuffer.
+
+    >>> device = await dlw.webgpu.request_device()
+    >>> with dlw.empty((2, 3), device=device) as t:
+    ...     same = dlw.from_gpu_buffer(t.gpu_buffer, 6, "float32", device=device)
+    >>> same.shape
+    (6,)
+    """
+    wanted, target = parse_dtype(dtype), parse_device(device)
+    if target is CPU:
+        raise BufferError("a GPUBuffer is on a WebGPU device, not on 'cpu'")
+    if target is None and (target := first_device()) is None:
+        raise BufferError(
+            "no WebGPU device yet, whose a GPUBuffer could be: register its device by "
+            "`dlpack_web.webgpu.use_device(gpu)`"
+        )
+    sizes = views.extents(shape)
+    return made(
+        backend().from_gpu_buffer(
+            buffer, sizes, wanted, target.id, byte_offset, release
+        )
+    )
+
+
+def to_js(x: object) -> Any:
+    """A JavaScript Tensor over the memory of `x`, for a JavaScript call; no copy.
+
+    x: a Tensor, an array, any buffer or DLPack producer. `.data` of the result is the
+    typed array. It holds the memory by itself: whoever gets it calls `release()`.
+
+    >>> tensor = dlw.to_js(np.arange(3.0))
+    >>> tensor.data.length
+    3
+    >>> tensor.release()
+    """
+    with share(x) as tensor:
+        return browser.call_with("tensorAt", (tensor,))
+
+
+def from_js(obj: Any) -> Tensor:
+    """A Tensor over a JavaScript Tensor, a typed array, or any object that has the
+    method [Symbol.for("dlpack.exchange")]: tensors of the libraries that an `adapter`
+    was made for have it.
+
+    Zero-copy for memory that Python can see and for GPU tensors; data in JavaScript's
+    own memory is copied once. A JavaScript Tensor stays its owner's to release; one that
+    nobody keeps lets go when JavaScript collects it. A bare GPUBuffer does not say what
+    is in it: `from_gpu_buffer`.
+
+    >>> import js
+    >>> dlw.from_js(js.Float32Array.new(3)).numpy()
+    array([0., 0., 0.], dtype=float32)
+    """
+    if isinstance(obj, Tensor):
+        return from_dlpack(obj)
+    take = browser.method("fromJs")
+    if browser.is_js(obj):
+        return made(browser.receive_whole(take, obj))
+    try:
+        return share(obj)
+    except TypeError:
+        raise TypeError(
+            f"from_js takes an object of JavaScript, not {type_of(obj)}: "
+            "dlw.from_dlpack(np.asarray(x)) shares the elements of Python's own"
+        ) from None
+
+
+def to_host(
+    *tensors: Tensor,
+) -> "Coroutine[Any, Any, tuple[np.ndarray[Any, Any], ...]]":
+    """To be awaited: each tensor's elements as an ndarray, all read back in one submit
+    and one map.
+
+    >>> a, b = await dlw.to_host(dlw.from_buffer(b"abc"), dlw.from_buffer(b"d"))
+    >>> a, b
+    (array([97, 98, 99], dtype=uint8), array([100], dtype=uint8))
+    """
+    for each in tensors:
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"to_host takes Tensors, not {type(each).__name__!r}: "
+                "dlpack_web.from_dlpack(x) makes one"
+            )
+    return Reading(_to_host(tensors))
+
+
+async def _to_host(tensors: Any) -> "tuple[np.ndarray[Any, Any], ...]":
+    return tuple(await read(tensors, [None] * len(tensors)))

@@ -1,0 +1,76 @@
+"""What notebooks and terminals show of a Tensor: its elements, facts and a picture."""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from .._backends import backend, is_loaded
+from .._core import ReleasedError
+from . import show
+from .facts import Facts
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# What a picture of a tensor may read back from a GPU.
+_PICTURE_BYTES = 256 << 10
+
+
+def elements(tensor: Facts) -> str:
+    """The elements for a repr, where the CPU reads them at once; else ""."""
+    # Those that are null have no meaning, and packed ones are unpacked all together.
+    packed = tensor.dtype.bits < 8 and tensor.size > show.SHOWN
+    if not tensor.device.is_host or tensor.validity is not None or packed:
+        return ""
+    try:
+        text = show.elements(tensor.numpy(), "Tensor(")
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - no NumPy, a dtype that it lacks: facts will do
+        text = ""
+    return text and f"{text}, "
+
+
+def table(tensor: Facts) -> dict[str, str]:
+    """The facts, by their names in a notebook."""
+    return {
+        "dtype": tensor.dtype + (", a byte each" if tensor.padded else ""),
+        "shape": str(tensor.shape),
+        "strides": f"{tensor.strides}, in elements",
+        "device": str(tensor.device),
+        "size": show.size_of(tensor.nbytes),
+        "access": "read-only" if tensor.read_only else "read and write",
+        "memory of": memory_of(tensor),
+    }
+
+
+def memory_of(tensor: Facts) -> str:
+    """Whose the memory is."""
+    if not tensor.device.is_host:
+        pooled = False
+        with suppress(ReleasedError):  # a handle that is of no GPUBuffer known here
+            pooled = is_loaded() and backend().is_pooled(tensor)
+        return "dlpack_web, in its pool" if pooled else "whoever made the GPUBuffer"
+    owner = tensor._owner
+    if isinstance(owner, bool):
+        return "another DLPack producer" if owner else "dlpack_web"
+    return f"{type(owner).__module__}.{type(owner).__qualname__}"
+
+
+def picture(tensor: Facts) -> "np.ndarray[Any, Any] | str":
+    """The elements to be shown, or why they are not."""
+    if tensor.size == 0:
+        return "no elements"
+    if not tensor.device.is_host:
+        if tensor.nbytes > _PICTURE_BYTES:
+            return (
+                "on the GPU, and more than is read back only to be shown: await "
+                "t.to_host()"
+            )
+        if not backend().can_block():
+            return "on the GPU: await t.to_host()"
+    try:
+        return tensor.numpy()
+    except (BufferError, ImportError) as error:
+        if tensor.released:
+            raise
+        return str(error)

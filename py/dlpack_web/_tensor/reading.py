@@ -1,0 +1,85 @@
+"""Reading a Tensor back from a GPU, into memory of its own or of an array."""
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .. import _core
+from .._backends import backend
+from .._layout.dtype import np_dtype
+from .arrays import view_array
+from .facts import Facts
+
+if TYPE_CHECKING:
+    import numpy as np
+
+AWAIT = "use `await t.to_host()`"
+
+
+def like(tensor: Facts) -> _core.Tensor:
+    """Fresh CPU memory for the elements of a tensor."""
+    return _core._empty(tensor.shape, tensor._dtype, tensor.padded)
+
+
+def read_blocking(tensor: Facts) -> _core.Tensor:
+    """A CPU copy of a WebGPU tensor."""
+    if not backend().can_block():
+        _cannot_block(tensor)
+    target = like(tensor)
+    backend().read_blocking([tensor], [target])
+    return target
+
+
+def _cannot_block(tensor: Facts) -> NoReturn:
+    raise BufferError(
+        f"the tensor is on {tensor.device} and Python cannot wait for it here (that "
+        f"needs JSPI and an entry through async Python); {AWAIT}"
+    )
+
+
+async def read(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
+    """The elements of each tensor, in its `out` where there is one: all in one submit."""
+    arrays, sources, targets = [], [], []
+    for tensor, out in zip(tensors, outs, strict=True):
+        if out is not None:
+            _check_out(tensor, out)
+        if tensor.device.is_host:
+            arrays.append(tensor)
+            continue
+        target, array = _landing(tensor, out)
+        sources.append(tensor)
+        targets.append(target)
+        arrays.append(array)
+    if sources:
+        await backend().read(sources, targets)
+    results = []
+    for out, array in zip(outs, arrays, strict=True):
+        result = view_array(array) if isinstance(array, _core.Tensor) else array
+        if out is not None and out is not result:
+            out[...] = result
+        results.append(result if out is None else out)
+    return results
+
+
+def _landing(
+    tensor: Facts, out: Any
+) -> "tuple[_core.Tensor, np.ndarray[Any, Any] | _core.Tensor]":
+    """Where a readback lands, as a Tensor, and what becomes of it: `out` if that can
+    be; a Tensor to be asked for its array when the elements are there."""
+    import numpy as np
+
+    dtype = np_dtype(tensor.dtype)
+    if dtype is None:
+        target = like(tensor)
+        return target, target
+    contiguous = out is not None and out.flags.c_contiguous and out.flags.aligned
+    array = out if contiguous else np.empty(tensor.shape, dtype)
+    return _core.from_buffer(array), array
+
+
+def _check_out(tensor: Facts, out: "np.ndarray[Any, Any]") -> None:
+    if out.shape != tensor.shape or np_dtype(tensor.dtype) != out.dtype:
+        raise ValueError(
+            f"out has shape {out.shape} and dtype {out.dtype}; the tensor has "
+            f"{tensor.shape} and {tensor.dtype}"
+        )
+    if not out.flags.writeable:
+        raise ValueError("out is read-only; give a writable array")
