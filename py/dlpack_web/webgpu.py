@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from . import _core
 from ._backends import BackendKernel, backend, browser
+from ._backends.browser import seam
 from ._layout.dtype import parse_dtype
 from ._layout.views import extents
 from ._layout.words import type_of
@@ -98,8 +99,8 @@ async def share_device(**libraries: Any) -> Device:
     >>> dlw.empty(3, device=device).device == device
     True
     """
-    promise = browser.call("shareDevice", browser.options(libraries))
-    return webgpu_device(await browser.finish(promise))
+    promise = seam.call("shareDevice", seam.options(libraries))
+    return webgpu_device(await seam.finish(promise))
 
 
 def stats() -> list[dict[str, Any]]:
@@ -196,7 +197,7 @@ def frames(
     (1, 32)
     """
     target, wanted = _target(device) or default_device(), parse_dtype(dtype)
-    options = browser.options({"dtype": str(wanted), "channels": channels})
+    options = seam.options({"dtype": str(wanted), "channels": channels})
     return Frames(browser.Frames(source, target.id, options))
 
 
@@ -289,8 +290,8 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"to_canvas draws a Tensor, not {type_of(tensor)}")
-    promise = browser.call("toCanvas", browser.site(), id(tensor), js_canvas)
-    await browser.finish(promise)
+    promise = seam.call("toCanvas", seam.site(), id(tensor), js_canvas)
+    await seam.finish(promise)
 
 
 async def to_image(tensor: Tensor) -> "np.ndarray[Any, Any]":

@@ -490,9 +490,7 @@ def test_without_eval(browser: Browser, site: Server) -> None:
         notebook.idle()
         assert notebook.run(GPU) == ""
         assert notebook.run("dlw.features()['unsafeEval']") == "False"
-        alone = (
-            "dlw._backends.browser._seam = None\ndlw.from_dlpack(np.ones(3), device=d)"
-        )
+        alone = "dlw._backends.browser.seam._seam = None\ndlw.from_dlpack(np.ones(3), device=d)"
         assert "`connect(pyodide)` of the npm package" in notebook.run(alone)
         assert notebook.run("6 * 7") == "42"
 

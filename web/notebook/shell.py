@@ -272,16 +272,16 @@ def _draw(tensor: Any, number: int) -> None:
     import js
     from pyodide.ffi import can_run_sync, run_sync
 
-    from dlpack_web._backends import browser
+    from dlpack_web._backends.browser import seam
 
     name = str(tensor.device)
     canvas = _canvases.get(name) or js.OffscreenCanvas.new(1, 1)
     _canvases[name] = canvas
-    drawn = browser.call("toCanvas", browser.site(), id(tensor), canvas)
+    drawn = seam.call("toCanvas", seam.site(), id(tensor), canvas)
     if can_run_sync():
-        run_sync(browser.finish(drawn))
+        run_sync(seam.finish(drawn))
     else:
-        drawing = asyncio.ensure_future(browser.finish(drawn))
+        drawing = asyncio.ensure_future(seam.finish(drawn))
         drawing.add_done_callback(_drawn)
     send_picture(number, canvas.transferToImageBitmap())
 

@@ -53,11 +53,11 @@ function attachTo(pyodide: Pyodide): Bridge {
     if (name !== "PythonError") throw cause;
     throw new DLPackError(lastLine(cause), { cause }); // where the wheel cannot be imported, and why
   }
-  const browser = pyodide.pyimport("dlpack_web._backends.browser");
+  const python = pyodide.pyimport("dlpack_web._backends.browser.seam");
   try {
-    browser._attach(seam);
+    python._attach(seam);
   } finally {
-    browser.destroy();
+    python.destroy();
   }
   return seam.bridge;
 }

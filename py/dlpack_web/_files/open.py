@@ -18,7 +18,9 @@ from os.path import exists
 from typing import Any, NamedTuple, Protocol, Self, SupportsIndex
 
 from .. import _core
-from .._backends import backend, browser
+from .._backends import backend
+from .._backends.browser import files as js_files
+from .._backends.browser import seam
 from .._layout import views
 from .._layout.dtype import DType, parse_dtype
 from .._layout.words import type_of
@@ -286,8 +288,8 @@ async def open(
 def _local(source: Any) -> local.Local | None:
     """The file, if it is one that Python sees; None: JavaScript does."""
     if isinstance(source, str):
-        if _URL.match(source) or (browser.IN_BROWSER and not exists(source)):
-            if not browser.IN_BROWSER:
+        if _URL.match(source) or (seam.IN_BROWSER and not exists(source)):
+            if not seam.IN_BROWSER:
                 raise BufferError(
                     f"{source[:200]!r} is a URL, and those are read in a browser: download "
                     "it, for example with urllib.request.urlretrieve, and open its path"
@@ -296,7 +298,7 @@ def _local(source: Any) -> local.Local | None:
         return local.open_path(source)
     if isinstance(source, PathLike):
         return local.open_path(fsdecode(source))
-    if browser.is_js(source):
+    if seam.is_js(source):
         return None
     try:
         return local.open_buffer(source)
@@ -357,7 +359,7 @@ class _LocalInside:
         return await _load_local(file, self._entries[name], archive, how)
 
     def waits(self, how: _How) -> bool:
-        return browser.IN_BROWSER and how.device is not None
+        return seam.IN_BROWSER and how.device is not None
 
     def close(self) -> None:
         self._file = None
@@ -436,8 +438,8 @@ def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:
         """Returns nothing: that would come through JavaScript."""
         found.append(await function())
 
-    browser.hold_interrupts()  # which would leave a coroutine that never began
-    browser.block_on(asyncio.ensure_future(keep()))
+    seam.hold_interrupts()  # which would leave a coroutine that never began
+    seam.block_on(asyncio.ensure_future(keep()))
     return found[0]
 
 
@@ -447,7 +449,7 @@ def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:
 async def _open_js(
     source: Any, format: str | None, shape: Any, how: _How
 ) -> Tensor | TensorFile:
-    opening = browser.Opening(how.progress)
+    opening = js_files.Opening(how.progress)
     found = await opening.open(source, format, shape, *_for_js(how))
     if isinstance(found, _core.Tensor):
         return made(found)
@@ -467,7 +469,7 @@ def _dtype_of_js(name: str) -> DType | str:
 class _JsInside:
     """The tensors of a file that JavaScript has open."""
 
-    def __init__(self, file: "browser.OpenFile") -> None:
+    def __init__(self, file: "js_files.OpenFile") -> None:
         self._file = file
         self.metadata = file.metadata
         self.infos = {
@@ -476,7 +478,7 @@ class _JsInside:
         }
 
     async def load(self, name: str, how: _How) -> Tensor:
-        opening = browser.Opening(how.progress)
+        opening = js_files.Opening(how.progress)
         return made(await opening.load(self._file, name, *_for_js(how)))
 
     def waits(self, how: _How) -> bool:

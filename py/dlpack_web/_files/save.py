@@ -12,7 +12,9 @@ from stat import S_ISREG
 from typing import Any, Literal
 
 from .. import _core
-from .._backends import backend, browser
+from .._backends import backend
+from .._backends.browser import files as js_files
+from .._backends.browser import seam
 from .._layout.words import type_of
 from .._tensor.tensor import Tensor, from_dlpack, made, share
 from .headers import is_broken, malformed, npy_header, safetensors_header
@@ -67,8 +69,8 @@ async def save(
                 raise ValueError(f"two tensors have the name {name!r}")
             _check_text(name)
             held[name] = share(tensor)
-        if browser.is_js(target):
-            await browser.save(target, held, wanted, said)
+        if seam.is_js(target):
+            await js_files.save(target, held, wanted, said)
             return None
         return await _save(target, held, wanted, said)
     finally:

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, get_args
 
-from .._backends import browser
+from .._backends.browser import seam
 from .device import CPU, Device, await_default_device, parse_device
 from .tensor import Tensor, made, share
 
@@ -49,11 +49,11 @@ class Adapter:
         """
         if copy is not None:
             options["copy"] = copy
-        given = browser.options(options)
+        given = seam.options(options)
         if isinstance(x, Tensor):  # a second hold would not know of nulls
-            return browser.invoke(self._js.give, id(x), given)
+            return seam.invoke(self._js.give, id(x), given)
         with share(x) as tensor:
-            return browser.invoke(self._js.give, id(tensor), given)
+            return seam.invoke(self._js.give, id(tensor), given)
 
     def from_js(self, value: Any, /, **options: Any) -> Tensor:
         """A Tensor over the memory of the library's own tensor, which stays valid.
@@ -67,8 +67,8 @@ class Adapter:
         (2, 3)
         >>> value.dispose()
         """
-        given = browser.options(options)
-        return made(browser.receive_whole(self._js.take, value, given))
+        given = seam.options(options)
+        return made(seam.receive_whole(self._js.take, value, given))
 
     async def use_device(
         self, device: str | tuple[int, int] = "webgpu", *, renderer: Any = None
@@ -88,8 +88,8 @@ class Adapter:
         target = parse_device(device) or await await_default_device()
         if target is CPU:
             raise BufferError("only a WebGPU device can be shared, not 'cpu'")
-        promise = browser.invoke(self._js.useDevice, target.id, renderer)
-        await browser.finish(promise)
+        promise = seam.invoke(self._js.useDevice, target.id, renderer)
+        await seam.finish(promise)
         return target
 
 
@@ -109,11 +109,11 @@ async def adapter(name: Name, library: Any) -> Adapter:
     'float32'
     >>> feed.dispose()
     """
-    make = browser.method("adapter")
-    if name in _NEEDED_LIBRARIES and not browser.is_js(library):
+    make = seam.method("adapter")
+    if name in _NEEDED_LIBRARIES and not seam.is_js(library):
         raise TypeError(
             f"adapter({name!r}, library) needs the library's module, an object of "
             f"JavaScript such as js.{name}, not {library!r}"
         )
-    promise = browser.invoke(make, name, library)
-    return Adapter(await browser.finish(promise))
+    promise = seam.invoke(make, name, library)
+    return Adapter(await seam.finish(promise))

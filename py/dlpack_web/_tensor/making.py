@@ -4,7 +4,8 @@ from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .. import _core
-from .._backends import backend, browser
+from .._backends import backend
+from .._backends.browser import seam
 from .._layout import views
 from .._layout.dtype import parse_dtype
 from .._layout.words import type_of
@@ -101,7 +102,7 @@ def to_js(x: object) -> Any:
     >>> tensor.release()
     """
     with share(x) as tensor:
-        return browser.call_with("tensorAt", (tensor,))
+        return seam.call_with("tensorAt", (tensor,))
 
 
 def from_js(obj: Any) -> Tensor:
@@ -120,9 +121,9 @@ def from_js(obj: Any) -> Tensor:
     """
     if isinstance(obj, Tensor):
         return from_dlpack(obj)
-    take = browser.method("fromJs")
-    if browser.is_js(obj):
-        return made(browser.receive_whole(take, obj))
+    take = seam.method("fromJs")
+    if seam.is_js(obj):
+        return made(seam.receive_whole(take, obj))
     try:
         return share(obj)
     except TypeError:

@@ -11,7 +11,8 @@ from typing import (
 )
 
 from .. import _core
-from .._backends import backend, browser
+from .._backends import backend
+from .._backends.browser import seam
 from .._core import CopyError, ReleasedError
 from .._layout import views
 from .._layout.dtype import element_dtype, np_dtype
@@ -312,8 +313,8 @@ class Tensor(Facts):
         try:
             twin = self._js
         except AttributeError:
-            twin = self._js = browser.Kept(browser.method("tensorAt"), id(self))
-        assert isinstance(twin, browser.Kept)
+            twin = self._js = seam.Kept(seam.method("tensorAt"), id(self))
+        assert isinstance(twin, seam.Kept)
         return twin.js
 
     @property

@@ -3,7 +3,7 @@
 from operator import index
 from typing import Any
 
-from .._backends import browser
+from .._backends.browser import seam
 from ._options import CPU_PROVIDER, WASM, WEBGPU
 from ._state import translated
 
@@ -56,10 +56,8 @@ async def library(*, on_cpu: bool = False) -> Any:
     alone = on_cpu and not was_said()
     if alone not in _Wanted.loaded:
         with translated():
-            promise = browser.call(
-                "onnxruntime", _Wanted.module, _Wanted.threads, alone
-            )
-            found = await browser.finish(promise)
+            promise = seam.call("onnxruntime", _Wanted.module, _Wanted.threads, alone)
+            found = await seam.finish(promise)
         if alone not in _Wanted.loaded:
             _Wanted.loaded[alone] = found
             if _Wanted.severity is not None:
@@ -104,9 +102,9 @@ def get_available_providers() -> list[str]:
     'CPUExecutionProvider'
     """
     on_cpu = [WASM, CPU_PROVIDER]
-    return [WEBGPU, *on_cpu] if browser.has_webgpu() else on_cpu
+    return [WEBGPU, *on_cpu] if seam.has_webgpu() else on_cpu
 
 
 def get_device() -> str:
     """ "WEBGPU" where the browser has that, else "CPU"."""
-    return "WEBGPU" if browser.has_webgpu() else "CPU"
+    return "WEBGPU" if seam.has_webgpu() else "CPU"

@@ -4,7 +4,7 @@ import os
 import posixpath
 from typing import Any
 
-from .._backends import browser
+from .._backends.browser import seam
 from ._options import SessionOptions
 from ._state import InvalidProtobuf, NoSuchFile, worded
 
@@ -35,10 +35,10 @@ def model_of(
     source: Any, options: SessionOptions, ort: Any
 ) -> tuple[Any, dict[str, Any]]:
     """The model as JavaScript takes it, and the files that it has its weights in."""
-    files = {name: browser.js_bytes(data) for name, data in options._files.items()}
+    files = {name: seam.js_bytes(data) for name, data in options._files.items()}
     if isinstance(source, bytes):
-        return browser.js_bytes(source), files
-    if browser.is_js(source) and getattr(source, "href", None):  # a URL of JavaScript
+        return seam.js_bytes(source), files
+    if seam.is_js(source) and getattr(source, "href", None):  # a URL of JavaScript
         return str(source.href), files
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(f"Unable to load from type '{type(source)}'")
@@ -48,11 +48,11 @@ def model_of(
     if os.path.isdir(path):
         raise worded(InvalidProtobuf, f"Load model from {path} failed: it is a folder")
     if os.path.isfile(path):
-        model = browser.read_file(path)
+        model = seam.read_file(path)
         for name in ort.filesOf(model):
             beside = posixpath.join(posixpath.dirname(path), name)
             if name not in files and os.path.isfile(beside):
-                files[name] = browser.read_file(beside)
+                files[name] = seam.read_file(beside)
         return model, files
     if "://" in path or path.startswith(("blob:", "data:")):
         return path, files

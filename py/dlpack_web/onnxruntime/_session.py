@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .._backends import browser
+from .._backends.browser import seam
 from .._layout.words import type_of
 from .._tensor.device import Device, first_device, webgpu_device
 from .._tensor.making import empty
@@ -71,13 +72,13 @@ class InferenceSession:
         provider_options: Sequence[Mapping[str, Any]] | None = None,
         **kwargs: Any,
     ) -> None:
-        if not browser.can_block():
+        if not seam.can_block():
             raise RuntimeError(
                 "Python cannot wait here for a model to be loaded (that needs JSPI and an "
                 "entry through async Python): use `await InferenceSession.create(...)`"
             )
         opening = self._open(path_or_bytes, sess_options, providers, provider_options)
-        browser.block_on(opening)
+        seam.block_on(opening)
 
     @classmethod
     async def create(
@@ -158,15 +159,15 @@ class InferenceSession:
             device = providers.device
             usual = _usual_device()
         with translated(BufferError):
-            kept = browser.Kept(
+            kept = seam.Kept(
                 ort.open,
                 model,
-                browser.options(files),
-                browser.options(wanted),
+                seam.options(files),
+                seam.options(wanted),
                 usual and usual.gpu,
                 device and device.gpu,
             )
-            await browser.finish(kept.js.ready)
+            await seam.finish(kept.js.ready)
             facts = kept.js.facts.to_py()
             gpu = kept.js.device
             used = webgpu_device(browser.use_device(gpu)) if gpu else None
@@ -259,13 +260,13 @@ class InferenceSession:
     ) -> None:
         """Loads the model once more, for other providers. Waits, which needs JSPI; elsewhere
         make another session."""
-        if not browser.can_block():
+        if not seam.can_block():
             raise RuntimeError(
                 "Python cannot wait here for a model to be loaded: use "
                 "`await InferenceSession.create(..., providers=...)`"
             )
         before = self._kept
-        browser.block_on(self._reopen(providers, provider_options))
+        seam.block_on(self._reopen(providers, provider_options))
         before.js.release()
 
     def end_profiling(self) -> str:
@@ -342,9 +343,9 @@ class InferenceSession:
             return self._begin(output_names, input_feed, run_options).arrays_later()
         self._feeds.check_names(input_feed)
         told = self._told(output_names, input_feed, callback, user_data, run_options)
-        if not browser.can_block():
+        if not seam.can_block():
             return ensure_future(told)
-        return _Arrived(browser.block_on(told))
+        return _Arrived(seam.block_on(told))
 
     async def _told(
         self,
@@ -579,11 +580,11 @@ class InferenceSession:
         for i, tensor in tensors:
             numbers += (i, id(tensor))
         with translated():
-            kept = browser.Numbered(
+            kept = seam.Numbered(
                 self._runs.end,
                 self._runs.start,
-                None if options is None else browser.options(options._to_js()),
-                browser.options(strings) if strings else None,
+                None if options is None else seam.options(options._to_js()),
+                seam.options(strings) if strings else None,
                 len(tensors),
                 *numbers,
                 *plan.numbers,
@@ -613,7 +614,7 @@ class _Runs(NamedTuple):
 
 
 def _check_can_wait() -> None:
-    if not browser.can_block():
+    if not seam.can_block():
         raise RuntimeError(
             "Python cannot wait for results here (that needs JSPI and an entry through "
             "async Python): use `await session.run_async(...)`"
@@ -626,7 +627,7 @@ class _Pending:
     def __init__(
         self,
         runs: _Runs,
-        kept: browser.Numbered,
+        kept: seam.Numbered,
         plan: _Plan,
     ) -> None:
         self._runs = runs
@@ -635,11 +636,11 @@ class _Pending:
 
     def wait(self) -> None:
         with translated():
-            browser.wait_for(self._runs.wait, self._kept.number)
+            seam.wait_for(self._runs.wait, self._kept.number)
 
     async def later(self) -> None:
         with translated():
-            await browser.finish(self._runs.done(self._kept.number))
+            await seam.finish(self._runs.done(self._kept.number))
 
     async def arrays_later(self) -> "list[np.ndarray[Any, Any]]":
         await self.later()
@@ -667,7 +668,7 @@ class _Pending:
                 found[i] = (
                     array_of(runs.strings(number, i))
                     if is_strings
-                    else browser.receive(runs.take, number, i)
+                    else seam.receive(runs.take, number, i)
                 )
         self._kept.ended()
         return [found[i] for i in plan.order]

@@ -1,0 +1,343 @@
+"""The seam between Python and the browser: the only room that imports js or pyodide.
+
+The JavaScript side is one object per Pyodide (PythonSeam in js/src/pyodide/seam.ts). A page
+that called `connect(pyodide)` has handed it over; otherwise the copy in this wheel is
+evaluated when it is first needed.
+
+Tensors cross as integers, in one step: Python may be interrupted (KeyboardInterrupt)
+between any two steps of its own, but not within one that runs in C.
+"""
+
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+from ... import _core
+from ..calls import Call, calling, warn
+
+IN_BROWSER = sys.platform == "emscripten"
+if IN_BROWSER:
+    import js
+    import pyodide
+    import pyodide_js
+    from pyodide.code import run_js
+    from pyodide.ffi import (
+        JsException,
+        JsProxy,
+        can_run_sync,
+        create_once_callable,
+        create_proxy,
+        run_sync,
+        to_js,
+    )
+
+    _VERSION = tuple(map(int, re.findall(r"\d+", pyodide.__version__)[:3]))
+    # Whether code of the event loop can be interrupted while Python waits (pyodide#6421).
+    _INTERRUPTED_WAITS = _VERSION >= (314, 0, 5)
+
+_seam: Any = None
+
+
+def _attach(seam: Any) -> None:
+    """Called by JavaScript's `connect(pyodide)`."""
+    global _seam
+    if _seam is None:
+        _seam = seam
+        seam.onFault(create_proxy(_warn))
+
+
+def ready() -> Any:
+    """The JavaScript side; BufferError where there is none."""
+    if _seam is None:
+        _attach(_load())
+    return _seam
+
+
+def _load() -> Any:
+    if not IN_BROWSER:
+        raise BufferError(
+            f"JavaScript needs a browser, through Pyodide; this is "
+            f"{sys.implementation.name} on {sys.platform}"
+        )
+    from importlib.resources import files
+
+    source = files("dlpack_web").joinpath("_bridge.js").read_text("utf-8")
+    try:
+        bundle = run_js(source + "\n__dlpackWeb")
+    except JsException as error:
+        if error.name != "EvalError":
+            raise
+        raise BufferError(
+            "this page's Content-Security-Policy forbids eval, which `import "
+            "dlpack_web` needs to load its JavaScript; let the page call "
+            "`connect(pyodide)` of the npm package dlpack-web instead"
+        ) from error
+    try:
+        return bundle.attach(pyodide_js)
+    except JsException as error:
+        raise _translated(error) from None
+
+
+def _translated(error: Any) -> BaseException:
+    """The Python exception for an error that our JavaScript threw."""
+    if getattr(getattr(error, "cause", None), "type", None) == "MemoryError":
+        return MemoryError(error.message)
+    if getattr(error, "type", None) == "KeyboardInterrupt":
+        return KeyboardInterrupt()  # in a function of Python's that JavaScript called
+    classes: dict[str, type[Exception]] = {
+        "ReleasedError": _core.ReleasedError,
+        "CopyError": _core.CopyError,
+        "DeviceLostError": _core.DeviceLostError,
+        "KernelError": _core.KernelError,
+        "DeviceError": BufferError,
+        "UnsupportedError": BufferError,
+        "DLPackError": BufferError,
+        "TypeError": TypeError,
+        "RangeError": ValueError,
+    }
+    made = classes.get(error.name, RuntimeError)(_in_python(error.message))
+    if error.name in ("KernelError", "DeviceError"):
+        _locate(made, error)
+    return made
+
+
+def _in_python(message: str) -> str:
+    """Names what Python has where a message names what JavaScript calls it."""
+    message = message.replace("; convert: true converts", "; convert=True converts")
+    return re.sub(
+        r"requestDevice\(\{ (\w+): (\d+) \}\)", r"request_device(\1=\2)", message
+    )
+
+
+def _locate(made: Any, error: Any) -> None:
+    """Adds to the exception for a fault where its call was."""
+    place = _place(_seam.siteOf(error))
+    if place is not None:
+        made.args = (f"{made}\ncalled at {place.filename}:{place.lineno}",)
+    if isinstance(made, _core.KernelError):
+        made.label, made.line = error.label, getattr(error, "line", None)
+        made.filename = place and place.filename
+        made.lineno = place and place.lineno
+
+
+# --- calls, which faults are traced back to ---------------------------------------------
+
+_CALLS = 1 << 12  # that are remembered
+_calls: dict[int, tuple[int, Call]] = {}
+_numbers = count(1)
+
+
+def site(inside: int = 1) -> int:
+    """A number for the call of ours that is running, by which a fault is found to be its.
+    inside: how many of our functions it is called in, at least."""
+    number = next(_numbers)
+    _calls[number % _CALLS] = number, calling(inside + 1)
+    return number
+
+
+def _place(number: int) -> Call | None:
+    """Where a call was; None if it is not remembered any more."""
+    found, call = _calls.get(number % _CALLS, (0, None))
+    return call if found == number else None
+
+
+def _warn(message: str, number: int) -> None:
+    """Told of a fault that nobody read the results of."""
+    warn(message, _place(number))
+
+
+# --- the JavaScript side ----------------------------------------------------------------
+
+
+def method(name: str) -> Any:
+    """A method of the JavaScript side."""
+    return getattr(ready(), name)
+
+
+def call(name: str, *args: Any) -> Any:
+    """Calls a method of the JavaScript side; its errors become Python's."""
+    return invoke(method(name), *args)
+
+
+def invoke(function: Any, *args: Any) -> Any:
+    """Calls a function of the JavaScript side; its errors become Python's."""
+    try:
+        return function(*args)
+    except JsException as error:
+        raise _translated(error) from None
+
+
+def call_with(name: str, tensors: Sequence[_core.Tensor], *args: Any) -> Any:
+    """`call` with the addresses of Tensors as first arguments."""
+    return call(name, *map(id, tensors), *args)
+
+
+def receive(function: Any, *args: Any) -> _core.Tensor:
+    """The Tensor that a function of the JavaScript side returns the handle of: called
+    and taken over in one step, chained in C."""
+    chain = map(_core._take, map(function, *([arg] for arg in args)))
+    tensor: _core.Tensor = invoke(next, chain)
+    return tensor
+
+
+def receive_whole(function: Any, *args: Any) -> _core.Tensor:
+    """The same with its validity, where the Tensor has some."""
+    tensor = receive(function, *args)
+    if ready().hasNulls:
+        tensor._validity = receive(method("validity"), None)
+    return tensor
+
+
+async def receive_later(function: Any, *args: Any) -> _core.Tensor:
+    """The same of a function that returns {promise, release}: the promise is of a
+    JavaScript Tensor, and release() lets go of that, even before it is there."""
+    kept = Kept(function, *args)
+    return receive(method("fromJs"), await finish(kept.js.promise))
+
+
+async def finish(promise: Awaitable[Any]) -> Any:
+    """Awaits what `call` returned, with the same errors."""
+    try:
+        return await promise
+    except JsException as error:
+        raise _translated(error) from None
+
+
+def js_list(values: Iterable[int | str]) -> Any:
+    """A JavaScript array."""
+    ready()
+    return to_js(list(values))
+
+
+def options(values: dict[str, Any]) -> Any:
+    """A plain JavaScript object."""
+    ready()
+    return to_js(values, dict_converter=js.Object.fromEntries)
+
+
+def js_bytes(data: bytes) -> Any:
+    """A Uint8Array of JavaScript's with a copy of bytes."""
+    ready()
+    return to_js(data)
+
+
+def has_webgpu() -> bool:
+    """Whether the browser has WebGPU; an adapter is not asked for."""
+    return bool(getattr(getattr(js, "navigator", None), "gpu", None))
+
+
+def memory_size() -> int:
+    """Bytes of Python's memory: its addresses are below."""
+    return int(pyodide_js._module.HEAPU8.length)
+
+
+def read_file(path: str) -> Any:
+    """The contents of a file, as a Uint8Array: Python's own memory need not grow for it."""
+    return pyodide_js.FS.readFile(path)
+
+
+@contextmanager
+def given_once(function: Callable[[], Any] | None) -> Iterator[Any]:
+    """A function for JavaScript to call once, later; taken back if the block fails."""
+    if function is None:
+        yield None
+        return
+    if not callable(function):
+        raise TypeError(f"release must be a function, not {function!r}")
+    ready()
+    given = create_once_callable(function)
+    try:
+        yield given
+    except BaseException:
+        given.destroy()
+        raise
+
+
+def is_js(x: object) -> bool:
+    """Whether `x` is an object of JavaScript."""
+    return IN_BROWSER and isinstance(x, JsProxy)
+
+
+def is_loaded() -> bool:
+    """Whether the JavaScript side is there already."""
+    return _seam is not None
+
+
+def can_block() -> bool:
+    """Whether Python may wait for a promise here (JavaScript Promise Integration)."""
+    return IN_BROWSER and bool(can_run_sync())
+
+
+def hold_interrupts() -> None:
+    """Lets no interrupt in until Python waits, or returns to JavaScript."""
+    method("holdInterruptsToWait")()
+
+
+def block_on(awaitable: Awaitable[Any]) -> Any:
+    """Waits for a promise that `call` returned, or for a coroutine, with the same errors;
+    only where `can_block()`.
+
+    run_sync() makes a task of either. Pyodide does not check that asyncio made it, so
+    interrupts are kept until Python waits. Its event loop loses a step of the task that an
+    interrupt hits before the step begins: the wait would not end. Up to 314.0.4 no interrupt
+    comes while Python waits; from then on it is kept until the wait ends.
+    """
+    if not _INTERRUPTED_WAITS:
+        hold_interrupts()
+        return invoke(run_sync, awaitable)
+    hold, let = method("holdInterrupts"), method("letInterrupts")
+    hold()
+    try:
+        return invoke(run_sync, awaitable)
+    finally:
+        let()
+
+
+def wait_for(begin: Any, *args: Any) -> None:
+    """Waits for the promise that `begin(*args)` returns the number of, with the errors of
+    JavaScript; only where `can_block()`. One step, chained in C: no interrupt comes between,
+    and it costs a fraction of run_sync(), which makes a task and a proxy of it."""
+    invoke(next, map(_core._wait, map(begin, *([arg] for arg in args))))
+
+
+class Kept:
+    """What a function of the JavaScript side made; released together with this."""
+
+    def __init__(self, function: Any, *args: Any) -> None:
+        self._made: list[Any] = []
+        # One step, so that nothing is made without being kept.
+        invoke(self._made.extend, map(function, *([arg] for arg in args)))
+
+    @property
+    def js(self) -> Any:
+        return self._made[0]
+
+    def __del__(self) -> None:
+        for twin in self.__dict__.get("_made", ()):  # nothing where __init__ raised
+            twin.release()
+
+
+class Numbered:
+    """What a function of the JavaScript side made, and knows by a number; ended by `end` together
+    with this. A number crosses in a tenth of the time of an object."""
+
+    def __init__(self, end: Any, function: Any, *args: Any) -> None:
+        self._end = end
+        self._made: list[int] = []
+        # One step, so that nothing is made without being kept.
+        invoke(self._made.extend, map(function, *([arg] for arg in args)))
+
+    @property
+    def number(self) -> int:
+        return self._made[0]
+
+    def ended(self) -> None:
+        """It has ended on the JavaScript side."""
+        self._made.clear()
+
+    def __del__(self) -> None:
+        for number in self.__dict__.get("_made", ()):  # nothing where __init__ raised
+            self._end(number)
