@@ -1,48 +1,27 @@
 """InferenceSession over JavaScript's Session (js/src/onnxruntime/sessions.ts)."""
 
-import re
-import warnings
 from asyncio import ensure_future
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
-from .._backends import browser
 from .._backends.browser import seam
 from .._layout.words import type_of
-from .._tensor.device import Device, first_device, webgpu_device
+from .._tensor.device import Device
 from .._tensor.making import empty
-from .._tensor.tensor import Tensor
 from ._binding import IOBinding
 from ._feeds import Feeds, NodeArg, node_arg, shape_of
-from ._library import get_available_providers, library, was_said
-from ._models import ModelMetadata, model_of
-from ._options import (
-    CPU_PROVIDER,
-    Given,
-    Providers,
-    ProvidersError,
-    RunOptions,
-    SessionOptions,
-)
-from ._state import (
-    Fail,
-    InvalidArgument,
-    InvalidGraph,
-    RuntimeException,
-    detail_of,
-    invalid,
-    translated,
-    worded,
-)
+from ._models import ModelMetadata
+from ._opening import Opened, open_model
+from ._options import CPU_PROVIDER, Given, ProvidersError, RunOptions, SessionOptions
+from ._outputs import ON_DEVICE, TO_CPU, Outputs, Plan
+from ._runs import Arrived, Pending, Runs, bound, check_can_wait
 from ._state import NotImplemented as NotThere
+from ._state import detail_of, translated, worded
 from ._types import dtype_meant
-from ._values import OrtValue, array_of
+from ._values import OrtValue
 
-# Where an output goes, to JavaScript.
-TO_CPU, ON_DEVICE = 0, 1
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class InferenceSession:
@@ -114,85 +93,40 @@ class InferenceSession:
         self._options = options or SessionOptions()
         self._source = source
         try:
-            await self._reopen(providers, provider_options)
+            opened = await open_model(
+                source, self._options, providers, provider_options
+            )
         except ProvidersError as error:
             # onnxruntime's words, which it prints, too.
             print(f"EP Error {error} when using {providers}")
             print(f"Falling back to ['{CPU_PROVIDER}'] and retrying.")
-            await self._reopen([CPU_PROVIDER], None)
+            opened = await open_model(source, self._options, [CPU_PROVIDER], None)
+        self._use(opened)
 
-    async def _reopen(
-        self,
-        given: Given,
-        provider_options: Sequence[Mapping[str, Any]] | None,
-    ) -> None:
-        providers = Providers(given, provider_options, get_available_providers())
-        try:
-            await self._open_with(providers)
-        except (BufferError, NotThere, InvalidGraph, Fail) as error:
-            # There is no WebGPU after all, or its build lacks an operator.
-            others = _instead(providers, error)
-            if others is None and isinstance(error, BufferError):
-                raise Fail(f"[ONNXRuntimeError] : 1 : FAIL : {error}") from None
-            if others is None:
-                raise _advised(error, providers) from None
-            try:
-                await self._open_with(others)
-            except (NotThere, InvalidGraph, Fail):
-                raise error from None
-            warnings.warn(
-                f"the session runs on {others.names}, not on WebGPU: {error}",
-                stacklevel=2,
-            )
-
-    async def _open_with(self, providers: Providers) -> None:
-        ort = await library(on_cpu=not providers.on_gpu)
-        model, files = model_of(self._source, self._options, ort)
-        await self._load(ort, model, files, providers)
-
-    async def _load(
-        self, ort: Any, model: Any, files: dict[str, Any], providers: Providers
-    ) -> None:
-        wanted = self._options._to_js() | {"executionProviders": providers.kinds}
-        device = usual = None
-        if providers.on_gpu:
-            device = providers.device
-            usual = _usual_device()
-        with translated(BufferError):
-            kept = seam.Kept(
-                ort.open,
-                model,
-                seam.options(files),
-                seam.options(wanted),
-                usual and usual.gpu,
-                device and device.gpu,
-            )
-            await seam.finish(kept.js.ready)
-            facts = kept.js.facts.to_py()
-            gpu = kept.js.device
-            used = webgpu_device(browser.use_device(gpu)) if gpu else None
-        self._kept, self._device, self._providers = kept, used, providers
+    def _use(self, opened: Opened) -> None:
+        self._kept, self._device, self._providers, facts = opened
         self._tell(facts)
         # Looked up once: each look makes an object of Python's.
-        js = kept.js
-        self._runs = _Runs(js.start, js.wait, js.done, js.take, js.strings, js.end)
+        js = self._kept.js
+        self._runs = Runs(js.start, js.wait, js.done, js.take, js.strings, js.end)
 
     def _tell(self, facts: dict[str, Any]) -> None:
         """Keeps what is known of the model."""
         graph = facts["graph"]
         slots = [*graph["inputs"], *graph["outputs"]]
         types = {slot["name"]: slot["type"] for slot in slots}
-        self._zipped: dict[str, list[Any]] = {
+        zipped: dict[str, list[Any]] = {
             name: [int(key) if isinstance(key, int) else key for key in keys]
             for name, keys in facts["zipped"].items()  # ints are JavaScript's BigInts
         }
         self._inputs = [node_arg(slot, types) for slot in facts["inputs"]]
-        self._outputs = [
+        outputs = [
             NodeArg(slot["name"], types[slot["name"]], [])
-            if slot["name"] in self._zipped
+            if slot["name"] in zipped
             else node_arg(slot, types)
             for slot in facts["outputs"]
         ]
+        self._outputs = Outputs(outputs, zipped)
         self._overridable = [
             NodeArg(slot["name"], slot["type"], shape_of(slot["shape"]))
             for slot in graph["overridable"]
@@ -204,8 +138,7 @@ class InferenceSession:
         self._feeds = Feeds(
             self._inputs, self._overridable, self._device, graph["indices"]
         )
-        self._places = {arg.name: i for i, arg in enumerate(self._outputs)}
-        self._plan_of_all: _Plan | None = None  # what `run` gives by default
+        self._plan_of_all: Plan | None = None  # what `run` gives by default
 
     # --- facts ------------------------------------------------------------------------
 
@@ -215,7 +148,7 @@ class InferenceSession:
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs, likewise."""
-        return self._outputs
+        return self._outputs.args
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """Inputs that have a value in the model. A run that feeds some of them has a session of
@@ -266,7 +199,8 @@ class InferenceSession:
                 "`await InferenceSession.create(..., providers=...)`"
             )
         before = self._kept
-        seam.block_on(self._reopen(providers, provider_options))
+        opening = open_model(self._source, self._options, providers, provider_options)
+        self._use(seam.block_on(opening))
         before.js.release()
 
     def end_profiling(self) -> str:
@@ -318,7 +252,7 @@ class InferenceSession:
         an OrtValue, anything that has `__dlpack__`, or a list. Waits, which needs JSPI;
         elsewhere `await session.run_async(...)`.
         """
-        _check_can_wait()
+        check_can_wait()
         pending = self._begin(output_names, input_feed, run_options)
         pending.wait()
         return pending.arrays()
@@ -345,7 +279,7 @@ class InferenceSession:
         told = self._told(output_names, input_feed, callback, user_data, run_options)
         if not seam.can_block():
             return ensure_future(told)
-        return _Arrived(seam.block_on(told))
+        return Arrived(seam.block_on(told))
 
     async def _told(
         self,
@@ -376,7 +310,7 @@ class InferenceSession:
         default: on the GPU if an input is there. Results that stay on the GPU are neither
         read back nor copied.
         """
-        _check_can_wait()
+        check_can_wait()
         pending = self._begin_values(
             output_names, input_dict_ort_values, run_options, device_type
         )
@@ -406,8 +340,8 @@ class InferenceSession:
         self, iobinding: IOBinding, run_options: RunOptions | None = None
     ) -> None:
         """Runs with what is bound; `iobinding.get_outputs()` are the results."""
-        _check_can_wait()
-        with _bound():
+        check_can_wait()
+        with bound():
             pending = self._begin_bound(iobinding, run_options)
             pending.wait()
         iobinding._results = pending.values()
@@ -416,7 +350,7 @@ class InferenceSession:
         self, iobinding: IOBinding, run_options: RunOptions | None = None
     ) -> None:
         """The same as `run_with_iobinding`, to be awaited."""
-        with _bound():
+        with bound():
             pending = self._begin_bound(iobinding, run_options)
             await pending.later()
         iobinding._results = pending.values()
@@ -460,11 +394,13 @@ class InferenceSession:
         names: Sequence[str] | None,
         feeds: Mapping[str, Any],
         options: RunOptions | None,
-    ) -> "_Pending":
+    ) -> Pending:
         self._feeds.check_names(feeds)
         plan = self._plan_of_all
         if names or plan is None:
-            plan = self._plan([(i, TO_CPU) for i in self._indices(names)])
+            plan = self._outputs.plan(
+                [(i, TO_CPU) for i in self._outputs.indices(names)]
+            )
             if not names:
                 self._plan_of_all = plan
         return self._launch(feeds, plan, options)
@@ -475,7 +411,7 @@ class InferenceSession:
         feeds: Mapping[str, OrtValue],
         options: RunOptions | None,
         device_type: str | None,
-    ) -> "_Pending":
+    ) -> Pending:
         self._feeds.check_names(feeds)
         for name, value in feeds.items():
             if not isinstance(value, OrtValue):
@@ -487,12 +423,10 @@ class InferenceSession:
             kinds = {value.device_name() for value in feeds.values()}
             device_type = "webgpu" if "webgpu" in kinds else "cpu"
         to = self.place(device_type)
-        plan = self._plan([(i, to) for i in self._indices(names)])
+        plan = self._outputs.plan([(i, to) for i in self._outputs.indices(names)])
         return self._launch(feeds, plan, options)
 
-    def _begin_bound(
-        self, binding: IOBinding, options: RunOptions | None
-    ) -> "_Pending":
+    def _begin_bound(self, binding: IOBinding, options: RunOptions | None) -> Pending:
         if binding._session is not self:
             raise ValueError("IOBinding must be used with the session that created it.")
         if not binding._outputs:
@@ -503,12 +437,13 @@ class InferenceSession:
         if missing:
             raise RuntimeError(f"Error in execution: Missing Input: {missing[0]}")
         self._feeds.check_names(binding._inputs)
-        self._indices(list(binding._outputs))
+        self._outputs.indices(list(binding._outputs))
         outputs: list[tuple[int, Any]] = [
-            (self._places[name], target) for name, target in binding._outputs.items()
+            (self._outputs.places[name], target)
+            for name, target in binding._outputs.items()
         ]
-        plan = self._plan(outputs)
-        pending: _Pending = self._launch(binding._inputs, plan, options)
+        plan = self._outputs.plan(outputs)
+        pending: Pending = self._launch(binding._inputs, plan, options)
         return pending
 
     def place(self, device_type: str) -> int:
@@ -525,54 +460,12 @@ class InferenceSession:
             )
         return ON_DEVICE
 
-    def _indices(self, names: Sequence[str] | None) -> list[int]:
-        if not names:
-            return list(range(len(self._outputs)))
-        if isinstance(names, str):
-            raise TypeError(f"output_names is a list of names: [{names!r}]")
-        try:
-            return [self._places[name] for name in names]
-        except (KeyError, TypeError):
-            wrong = next(name for name in names if name not in self._places)
-            if not isinstance(wrong, str):
-                raise TypeError(f"names of outputs are str, not {wrong!r}") from None
-            raise invalid(f"Invalid output name:{wrong}") from None
-
-    def _check_output(self, arg: NodeArg) -> None:
-        """NotImplemented for what is neither a tensor nor a list of dicts."""
-        if arg.type.startswith("tensor(") or arg.name in self._zipped:
-            return
-        raise worded(
-            NotThere,
-            f"output {arg.name} is {arg.type}, and onnxruntime-web gives tensors alone: ask "
-            "for other outputs by their names",
-        )
-
-    def _plan(self, outputs: list[tuple[int, Any]]) -> "_Plan":
-        """outputs: number of each, and where it goes: a place, or a Tensor to write to."""
-        args = [self._outputs[i] for i, _ in outputs]
-        for arg in args:
-            self._check_output(arg)
-        unique = dict(outputs)
-        order = list(unique)
-        return _Plan(
-            outputs,
-            [
-                number
-                for i, to in unique.items()
-                for number in (i, id(to) if isinstance(to, Tensor) else to)
-            ],
-            [order.index(i) for i, _ in outputs],
-            [arg.type == "tensor(string)" for arg in args],
-            [self._zipped.get(arg.name) for arg in args],
-        )
-
     def _launch(
         self,
         feeds: Mapping[str, Any],
-        plan: "_Plan",
+        plan: Plan,
         options: RunOptions | None,
-    ) -> "_Pending":
+    ) -> Pending:
         if options is not None and not isinstance(options, RunOptions):
             raise TypeError(f"run_options is a RunOptions, not {options!r}")
         tensors, strings = self._feeds.collected(feeds)
@@ -589,159 +482,4 @@ class InferenceSession:
                 *numbers,
                 *plan.numbers,
             )
-        return _Pending(self._runs, kept, plan)
-
-
-class _Plan(NamedTuple):
-    """What a run is to give."""
-
-    outputs: list[tuple[int, Any]]  # keeps the Tensors that are written to
-    numbers: list[int]  # for JavaScript: of each output, and where it goes
-    order: list[int]  # which of those each result is
-    are_strings: list[bool]
-    zipped: list[list[Any] | None]  # the keys of results that are lists of dicts
-
-
-class _Runs(NamedTuple):
-    """JavaScript's functions for the runs of one session."""
-
-    start: Any
-    wait: Any
-    done: Any
-    take: Any
-    strings: Any
-    end: Any
-
-
-def _check_can_wait() -> None:
-    if not seam.can_block():
-        raise RuntimeError(
-            "Python cannot wait for results here (that needs JSPI and an entry through "
-            "async Python): use `await session.run_async(...)`"
-        )
-
-
-class _Pending:
-    """A run that was begun."""
-
-    def __init__(
-        self,
-        runs: _Runs,
-        kept: seam.Numbered,
-        plan: _Plan,
-    ) -> None:
-        self._runs = runs
-        self._kept = kept
-        self._plan = plan
-
-    def wait(self) -> None:
-        with translated():
-            seam.wait_for(self._runs.wait, self._kept.number)
-
-    async def later(self) -> None:
-        with translated():
-            await seam.finish(self._runs.done(self._kept.number))
-
-    async def arrays_later(self) -> "list[np.ndarray[Any, Any]]":
-        await self.later()
-        return self.arrays()
-
-    def arrays(self) -> "list[np.ndarray[Any, Any]]":
-        found = self._taken()
-        arrays = [_view(each) if isinstance(each, Tensor) else each for each in found]
-        return [
-            array if keys is None else _dicts(keys, array)
-            for array, keys in zip(arrays, self._plan.zipped, strict=True)
-        ]
-
-    def values(self) -> list[OrtValue]:
-        if any(keys is not None for keys in self._plan.zipped):
-            raise worded(NotThere, "lists of dicts are no OrtValues here: use run()")
-        return [OrtValue(each) for each in self._taken()]
-
-    def _taken(self) -> "list[Tensor | np.ndarray[Any, Any]]":
-        """The results, those of strings as arrays; one that was asked for twice is one."""
-        number, runs, plan = self._kept.number, self._runs, self._plan
-        found: dict[int, Any] = {}
-        for i, is_strings in zip(plan.order, plan.are_strings, strict=True):
-            if i not in found:
-                found[i] = (
-                    array_of(runs.strings(number, i))
-                    if is_strings
-                    else seam.receive(runs.take, number, i)
-                )
-        self._kept.ended()
-        return [found[i] for i in plan.order]
-
-
-class _Arrived:
-    """Results that are there, for those who await them; nobody has to."""
-
-    def __init__(self, results: "list[np.ndarray[Any, Any]]") -> None:
-        self._results = results
-
-    def __await__(self) -> "Generator[Any, Any, list[np.ndarray[Any, Any]]]":
-        return self._results
-        yield  # a generator
-
-
-def _view(tensor: Tensor) -> "np.ndarray[Any, Any]":
-    """The array over a result; NumPy's own way costs less than `numpy()`."""
-    try:
-        return np.from_dlpack(tensor)
-    except (BufferError, RuntimeError):  # of a dtype that NumPy lacks
-        return tensor.numpy()
-
-
-def _dicts(keys: list[Any], rows: "np.ndarray[Any, Any]") -> Any:
-    """What ZipMap makes of a row for each key."""
-    return [dict(zip(keys, row, strict=True)) for row in rows.tolist()]
-
-
-@contextmanager
-def _bound() -> Iterator[None]:
-    """Errors of a run with an IOBinding, as onnxruntime raises those."""
-    try:
-        yield
-    except (Fail, InvalidArgument, RuntimeException, NotThere) as error:
-        raise RuntimeError(f"Error in execution: {detail_of(error)}") from None
-
-
-# What onnxruntime-web says of operators and dtypes that a build lacks.
-_LACKING = re.compile(
-    "Could not find an implementation|is not a registered function/op|No Op registered"
-    r"|Provider type for \w+ node .* is not set"
-)
-
-
-def _instead(providers: Providers, error: Exception) -> Providers | None:
-    """The providers to try after those on WebGPU failed; None: there are none."""
-    if not providers.on_gpu:
-        return None
-    if isinstance(error, BufferError):
-        return providers.without_gpu()
-    lacks = _LACKING.search(str(error)) and not was_said()
-    return providers.without_gpu() if lacks else None
-
-
-def _advised(error: Exception, providers: Providers) -> Exception:
-    """The error for what a build lacks, with what helps."""
-    if not _LACKING.search(str(error)):
-        return error
-    if was_said():
-        helps = (
-            "load() was given this build: ort.wasm.bundle.min.mjs and ort.all have more"
-        )
-    elif providers.on_gpu:
-        helps = "providers=['CPUExecutionProvider'] takes a build that has more"
-    else:
-        return error
-    return type(error)(f"{error}\n{helps}")
-
-
-def _usual_device() -> Device | None:
-    """The device that tensors go to."""
-    try:
-        return first_device()
-    except BufferError:
-        return None
+        return Pending(self._runs, kept, plan)

@@ -1,0 +1,118 @@
+"""Loading a model for a session, and what is tried where the GPU or its build does not do."""
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .._backends import browser
+from .._backends.browser import seam
+from .._tensor.device import Device, first_device, webgpu_device
+from ._library import get_available_providers, library, was_said
+from ._models import model_of
+from ._options import Given, Providers, SessionOptions
+from ._state import Fail, InvalidGraph, translated
+from ._state import NotImplemented as NotThere
+
+
+class Opened(NamedTuple):
+    """JavaScript's session, the device and providers that it has, and facts of the model."""
+
+    kept: seam.Kept
+    device: Device | None
+    providers: Providers
+    facts: dict[str, Any]
+
+
+async def open_model(
+    source: Any,
+    options: SessionOptions,
+    given: Given,
+    provider_options: Sequence[Mapping[str, Any]] | None,
+) -> Opened:
+    """Loads a model for the first providers that it works on."""
+    providers = Providers(given, provider_options, get_available_providers())
+    try:
+        return await _open_with(source, options, providers)
+    except (BufferError, NotThere, InvalidGraph, Fail) as error:
+        # There is no WebGPU after all, or its build lacks an operator.
+        others = _instead(providers, error)
+        if others is None and isinstance(error, BufferError):
+            raise Fail(f"[ONNXRuntimeError] : 1 : FAIL : {error}") from None
+        if others is None:
+            raise _advised(error, providers) from None
+        try:
+            opened = await _open_with(source, options, others)
+        except (NotThere, InvalidGraph, Fail):
+            raise error from None
+        warnings.warn(
+            f"the session runs on {others.names}, not on WebGPU: {error}",
+            stacklevel=2,
+        )
+        return opened
+
+
+async def _open_with(
+    source: Any, options: SessionOptions, providers: Providers
+) -> Opened:
+    ort = await library(on_cpu=not providers.on_gpu)
+    model, files = model_of(source, options, ort)
+    wanted = options._to_js() | {"executionProviders": providers.kinds}
+    device = usual = None
+    if providers.on_gpu:
+        device = providers.device
+        usual = _usual_device()
+    with translated(BufferError):
+        kept = seam.Kept(
+            ort.open,
+            model,
+            seam.options(files),
+            seam.options(wanted),
+            usual and usual.gpu,
+            device and device.gpu,
+        )
+        await seam.finish(kept.js.ready)
+        facts = kept.js.facts.to_py()
+        gpu = kept.js.device
+        used = webgpu_device(browser.use_device(gpu)) if gpu else None
+    return Opened(kept, used, providers, facts)
+
+
+# What onnxruntime-web says of operators and dtypes that a build lacks.
+_LACKING = re.compile(
+    "Could not find an implementation|is not a registered function/op|No Op registered"
+    r"|Provider type for \w+ node .* is not set"
+)
+
+
+def _instead(providers: Providers, error: Exception) -> Providers | None:
+    """The providers to try after those on WebGPU failed; None: there are none."""
+    if not providers.on_gpu:
+        return None
+    if isinstance(error, BufferError):
+        return providers.without_gpu()
+    lacks = _LACKING.search(str(error)) and not was_said()
+    return providers.without_gpu() if lacks else None
+
+
+def _advised(error: Exception, providers: Providers) -> Exception:
+    """The error for what a build lacks, with what helps."""
+    if not _LACKING.search(str(error)):
+        return error
+    if was_said():
+        helps = (
+            "load() was given this build: ort.wasm.bundle.min.mjs and ort.all have more"
+        )
+    elif providers.on_gpu:
+        helps = "providers=['CPUExecutionProvider'] takes a build that has more"
+    else:
+        return error
+    return type(error)(f"{error}\n{helps}")
+
+
+def _usual_device() -> Device | None:
+    """The device that tensors go to."""
+    try:
+        return first_device()
+    except BufferError:
+        return None

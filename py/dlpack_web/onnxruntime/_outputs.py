@@ -1,0 +1,73 @@
+"""Outputs of a session: which of them a run gives, and where each goes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .._tensor.tensor import Tensor
+from ._feeds import NodeArg
+from ._state import NotImplemented as NotThere
+from ._state import invalid, worded
+
+# Where an output goes, to JavaScript.
+TO_CPU, ON_DEVICE = 0, 1
+
+
+class Plan(NamedTuple):
+    """What a run is to give."""
+
+    outputs: list[tuple[int, Any]]  # keeps the Tensors that are written to
+    numbers: list[int]  # for JavaScript: of each output, and where it goes
+    order: list[int]  # which of those each result is
+    are_strings: list[bool]
+    zipped: list[list[Any] | None]  # the keys of results that are lists of dicts
+
+
+class Outputs:
+    """args: the outputs; zipped: of those that are lists of dicts, the keys by name."""
+
+    def __init__(self, args: list[NodeArg], zipped: Mapping[str, list[Any]]) -> None:
+        self.args = args
+        self.places = {arg.name: i for i, arg in enumerate(args)}
+        self._zipped = zipped
+
+    def indices(self, names: Sequence[str] | None) -> list[int]:
+        if not names:
+            return list(range(len(self.args)))
+        if isinstance(names, str):
+            raise TypeError(f"output_names is a list of names: [{names!r}]")
+        try:
+            return [self.places[name] for name in names]
+        except (KeyError, TypeError):
+            wrong = next(name for name in names if name not in self.places)
+            if not isinstance(wrong, str):
+                raise TypeError(f"names of outputs are str, not {wrong!r}") from None
+            raise invalid(f"Invalid output name:{wrong}") from None
+
+    def _check_output(self, arg: NodeArg) -> None:
+        """NotImplemented for what is neither a tensor nor a list of dicts."""
+        if arg.type.startswith("tensor(") or arg.name in self._zipped:
+            return
+        raise worded(
+            NotThere,
+            f"output {arg.name} is {arg.type}, and onnxruntime-web gives tensors alone: ask "
+            "for other outputs by their names",
+        )
+
+    def plan(self, outputs: list[tuple[int, Any]]) -> Plan:
+        """outputs: number of each, and where it goes: a place, or a Tensor to write to."""
+        args = [self.args[i] for i, _ in outputs]
+        for arg in args:
+            self._check_output(arg)
+        unique = dict(outputs)
+        order = list(unique)
+        return Plan(
+            outputs,
+            [
+                number
+                for i, to in unique.items()
+                for number in (i, id(to) if isinstance(to, Tensor) else to)
+            ],
+            [order.index(i) for i, _ in outputs],
+            [arg.type == "tensor(string)" for arg in args],
+            [self._zipped.get(arg.name) for arg in args],
+        )
