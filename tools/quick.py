@@ -61,7 +61,8 @@ ROOMS = {
     "tensor": Room(
         "py/dlpack_web/__init__.py py/dlpack_web/_core.pyi py/dlpack_web/py.typed "
         "py/dlpack_web/_layout/* py/dlpack_web/_tensor/* "
-        "py/dlpack_web/_backends/__init__.py py/dlpack_web/_backends/calls.py",
+        "py/dlpack_web/_backends/__init__.py py/dlpack_web/_backends/calls.py "
+        "py/dlpack_web/_backends/checks.py",
         "tests/native/exchange/test_arrays.py tests/native/exchange/test_as_an_array.py "
         "tests/native/tensor/test_attributes.py tests/native/tensor/test_calls.py "
         "tests/native/tensor/test_devices.py "

@@ -7,7 +7,6 @@
 array([0., 1., 2.])
 """
 
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 from . import _core
 from ._backends import BackendKernel, backend, browser
 from ._backends.browser import seam
+from ._backends.checks import check_source, counts_of
 from ._layout.dtype import parse_dtype
 from ._layout.views import extents
 from ._layout.words import type_of
@@ -388,7 +388,7 @@ class Kernel:
         label: str | None = None,
         check: bool = True,
     ) -> None:
-        _check_source(wgsl, entry)
+        check_source(wgsl, entry)
         self._source = wgsl, entry, entry if label is None else label, check
         self._compiled: dict[int, BackendKernel] = {}  # by device id
 
@@ -412,7 +412,7 @@ class Kernel:
         >>> await t.to_host()
         array([2.5, 2.5, 2.5], dtype=float32)
         """
-        counts = _counts(workgroups)
+        counts = counts_of(workgroups)
         given = _core._arguments(*args)
         self._on(given[0]).run(counts, args, given)
 
@@ -433,7 +433,7 @@ class Kernel:
         >>> milliseconds >= 0
         True
         """
-        counts = _counts(workgroups)
+        counts = counts_of(workgroups)
         # Of our own: the caller may release its tensors while this waits.
         holds = tuple(
             made(_core.from_dlpack(x)) if isinstance(x, Tensor) else x for x in args
@@ -477,46 +477,6 @@ class Kernel:
         if found is None:
             found = self._compiled[device] = backend().kernel(*self._source, device)
         return found
-
-
-def _check_source(wgsl: Any, entry: Any) -> None:
-    """Raises for what is surely no shader with that entry point; the GPU says the rest."""
-    if not isinstance(wgsl, str):
-        raise TypeError(
-            f"Kernel takes the source of a shader, a str of WGSL, not {type_of(wgsl)}"
-        )
-    if not isinstance(entry, str):
-        raise TypeError(f"entry names a function of the WGSL, not {type_of(entry)}")
-    if not re.search(r"\bfn\b", wgsl):
-        start = wgsl if len(wgsl) < 40 else f"{wgsl[:40]}…"
-        raise ValueError(
-            f"Kernel takes WGSL, and {start!r} declares no function: a shader has "
-            "`@compute @workgroup_size(64) fn main() { … }`; that of a file is given as "
-            "open(path).read()"
-        )
-    if entry not in wgsl:
-        raise ValueError(
-            f"the WGSL has no function {entry!r}: entry= names one that it has"
-        )
-
-
-def _counts(workgroups: Any) -> tuple[int, ...]:
-    """Workgroups of three axes, 0 for the usual ones; NumPy's integers are ints as well."""
-    if workgroups is None:
-        return 0, 0, 0
-    if type(workgroups) is int and workgroups > 0:
-        return workgroups, 1, 1
-    try:
-        counts = extents(workgroups)
-    except TypeError:
-        raise TypeError(
-            f"workgroups must be one to three ints, not {workgroups!r}"
-        ) from None
-    if not 1 <= len(counts) <= 3:
-        raise ValueError(f"workgroups must be one to three counts, not {workgroups!r}")
-    if min(counts) < 1:
-        raise ValueError(f"workgroups must be 1 or more, not {workgroups!r}")
-    return (*counts, 1, 1)[:3]
 
 
 if not TYPE_CHECKING:  # which would find every name, with this

@@ -1,0 +1,47 @@
+"""What a Kernel is given, as far as it can be checked before a backend has it."""
+
+import re
+from typing import Any
+
+from .._layout.views import extents
+from .._layout.words import type_of
+
+
+def check_source(wgsl: Any, entry: Any) -> None:
+    """Raises for what is surely no shader with that entry point; the GPU says the rest."""
+    if not isinstance(wgsl, str):
+        raise TypeError(
+            f"Kernel takes the source of a shader, a str of WGSL, not {type_of(wgsl)}"
+        )
+    if not isinstance(entry, str):
+        raise TypeError(f"entry names a function of the WGSL, not {type_of(entry)}")
+    if not re.search(r"\bfn\b", wgsl):
+        start = wgsl if len(wgsl) < 40 else f"{wgsl[:40]}…"
+        raise ValueError(
+            f"Kernel takes WGSL, and {start!r} declares no function: a shader has "
+            "`@compute @workgroup_size(64) fn main() { … }`; that of a file is given as "
+            "open(path).read()"
+        )
+    if entry not in wgsl:
+        raise ValueError(
+            f"the WGSL has no function {entry!r}: entry= names one that it has"
+        )
+
+
+def counts_of(workgroups: Any) -> tuple[int, ...]:
+    """Workgroups of three axes, 0 for the usual ones; NumPy's integers are ints as well."""
+    if workgroups is None:
+        return 0, 0, 0
+    if type(workgroups) is int and workgroups > 0:
+        return workgroups, 1, 1
+    try:
+        counts = extents(workgroups)
+    except TypeError:
+        raise TypeError(
+            f"workgroups must be one to three ints, not {workgroups!r}"
+        ) from None
+    if not 1 <= len(counts) <= 3:
+        raise ValueError(f"workgroups must be one to three counts, not {workgroups!r}")
+    if min(counts) < 1:
+        raise ValueError(f"workgroups must be 1 or more, not {workgroups!r}")
+    return (*counts, 1, 1)[:3]
