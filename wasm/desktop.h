@@ -1,5 +1,6 @@
 /* What Python calls where it has the GPUBuffers itself: outside of a browser, over
- * wgpu-py (py/dlpack_web/_backends/desktop). In the browser JavaScript has them (bridge.h).
+ * wgpu-py (py/dlpack_web/_backends/desktop). In the browser JavaScript has them
+ * (bridge.h).
  */
 #ifndef DLW_DESKTOP_H_
 #define DLW_DESKTOP_H_
