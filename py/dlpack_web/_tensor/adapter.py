@@ -28,7 +28,7 @@ class Adapter:
     README say where.
 
     >>> await dlw.adapter("ndarray", None)  # doctest: +ELLIPSIS
-    <dlpack_web._tensor.adapter.Adapter object at ...>
+    <dlpack_web...Adapter object at ...>
     """
 
     def __init__(self, js: Any) -> None:
