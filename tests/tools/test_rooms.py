@@ -31,20 +31,14 @@ FILES = [
     and (ROOT / path).is_file()
 ]
 
-# Folders of more files, and files of more lines.
-FULL = {"py/dlpack_web": "its rooms are still prefixes of names"}
+# Files of more lines.
 ONE_CLASS = "one class, whose methods share what is private to it"
-PYTHON = "it goes into the rooms of the package"
 CASES = "one list of cases: what each of them breaks stands beside the next"
 SUITE = "one suite, whose tests share what they forge"
 LONG = {
     "js/src/core/tensor.ts": ONE_CLASS,
     "js/src/onnxruntime/sessions.ts": ONE_CLASS,
     "js/src/pyodide/seam.ts": "the one table of what Python calls in JavaScript",
-    "py/dlpack_web/_browser.py": PYTHON,
-    "py/dlpack_web/_onnxruntime_session.py": PYTHON,
-    "py/dlpack_web/_tensor.py": PYTHON,
-    "py/dlpack_web/webgpu.py": PYTHON,
     "tests/browser/libraries/patched_cases.mjs": CASES,
     "tests/desktop/test_wgpu.py": SUITE,
     "tests/files/make_vectors.py": CASES,
@@ -90,7 +84,7 @@ def test_no_folder_is_full():
     found = modules()
     assert len(found) > 50
     full = {folder: n for folder, n in found.items() if n > MOST_FILES}
-    assert set(full) - set(FULL) == set(), f"more than {MOST_FILES} sources: {full}"
+    assert full == {}, f"more than {MOST_FILES} sources"
 
 
 def test_no_file_is_long():
@@ -100,11 +94,5 @@ def test_no_file_is_long():
 
 
 def test_no_reason_is_left_over():
-    """Of a file that was split; Python's are being moved."""
     found = lines()
-    short = [
-        path
-        for path, why in LONG.items()
-        if why != PYTHON and found.get(path, 0) <= MOST_LINES
-    ]
-    assert short == []
+    assert [path for path in LONG if found.get(path, 0) <= MOST_LINES] == []

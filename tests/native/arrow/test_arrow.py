@@ -371,8 +371,8 @@ class TestExtensions:
         with pytest.raises(BufferError, match="of no list"):
             dlw.from_arrow(Forged((b"i", [], tensor), plain()))
         for storage in (b"i", b"C"):
+            forged = Forged((storage, [], extension(b"arrow.bool8")), plain())
             with pytest.raises(BufferError, match="not of int8"):
-                forged = Forged((storage, [], extension(b"arrow.bool8")), plain())
                 dlw.from_arrow(forged)
         nameless = metadata(ARROW__extension__name=b"arrow.fixed_shape_tensor")
         with pytest.raises(BufferError, match="not an object of JSON: ''"):
