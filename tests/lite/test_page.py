@@ -452,7 +452,7 @@ d = await dlw.webgpu.request_device()
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ("delete WorkerNavigator.prototype.gpu", "there is no navigator.gpu: use a"),
+        ("delete WorkerNavigator.prototype.gpu", "no navigator.gpu: use a"),
         (
             "GPU.prototype.requestAdapter = async () => null",
             "WebGPU has no adapter: the driver is missing or blocked",

@@ -154,7 +154,7 @@ def test_node_finds_the_wheel_in_any_folder(
     assert run("node", "run.js", moved.as_uri(), at=folder).strip() == wheel_hash
     told = run("node", "run.js", at=folder)
     assert "cannot be loaded (ENOENT" in told
-    assert "connect(pyodide, { wheel }) takes where you have dist/*.whl" in told
+    assert "Pass the URL of dist/*.whl" in told
 
 
 def test_npx_runs_the_suite(tmp_path: Path) -> None:

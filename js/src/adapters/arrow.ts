@@ -157,7 +157,7 @@ function columnOf(
   if (fields === undefined) {
     if (column === undefined) return { type, rows };
     throw new UnsupportedError(
-      `there are no columns, of which one is named ${JSON.stringify(column)}: it is a vector`,
+      `cannot take column ${JSON.stringify(column)}: this is a vector, without columns`,
     );
   }
   const names = fields.map(({ name }) => name as string);
@@ -166,9 +166,9 @@ function columnOf(
   if (found.length !== 1) {
     const count = found.length === 0 ? "no column" : `${found.length} columns`;
     throw new UnsupportedError(
-      `there are ${names.length} columns: ${JSON.stringify(names).slice(0, 200)}; ` +
+      `${names.length} columns: ${JSON.stringify(names).slice(0, 200)}; ` +
         (column === undefined
-          ? "name one, with column"
+          ? "name one with column"
           : `${count} has the name ${JSON.stringify(column)}`),
       { given: column, needed: names },
     );
@@ -211,8 +211,8 @@ function leavesOf(given: any, rows: Part[]): Leaves {
   if (Object.hasOwn(CLASSES, name)) return { type: dtypeNamed(name as DTypeName), shape, parts };
   const way = Object.entries(WAYS).find(([start]) => `${type}`.startsWith(start))?.[1];
   throw new UnsupportedError(
-    `Arrow's type ${type} is no tensor, as numbers, bools and FixedSizeLists of them are` +
-      (way === undefined ? "" : `: ${way}`),
+    `cannot share Arrow's type ${type}: numbers, bools and FixedSizeLists of them are supported` +
+      (way === undefined ? "" : `; ${way}`),
     { given: `${type}` },
   );
 }
@@ -282,8 +282,8 @@ function validityOf(rows: readonly Part[], nulls: "keep" | "refuse"): Uint8Array
   if (missing === 0) return undefined;
   if (nulls === "keep") return valid;
   throw new UnsupportedError(
-    `${missing} of ${length} elements are null: fill or drop them first, or say nulls: "keep" and ` +
-      "look at Tensor.validity",
+    `${missing} of ${length} elements are null: fill or drop them first, or use nulls: "keep" and ` +
+      "Tensor.validity",
     { given: missing, needed: 0 },
   );
 }
@@ -306,7 +306,7 @@ const isValidRow = ({ data, struct }: Part, i: number) =>
 
 function tooFew(has: number, count: number): UnsupportedError {
   return new UnsupportedError(
-    `this Arrow vector says that it has ${count} elements, and has ${has}: it was made wrongly`,
+    `this Arrow vector is malformed: it claims ${count} elements and has ${has}`,
     { given: has, needed: count },
   );
 }
@@ -330,7 +330,9 @@ export function toArrow<L extends Arrow>(
     const { dtype, shape, size } = held;
     checkDType("Arrow", dtype, Object.keys(CLASSES));
     if (shape.length === 0) {
-      throw new UnsupportedError("a vector has one axis at least, and this tensor has none");
+      throw new UnsupportedError(
+        "an Arrow vector has at least one axis and this tensor has none: use reshape()",
+      );
     }
     const bits = dtype === "bool";
     if (bits) refuseCopy(copy, "a bool is one bit in Arrow: a copy is needed");

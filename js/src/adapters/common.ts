@@ -218,7 +218,7 @@ export function widened(bools: Tensor): Tensor {
 
 /** A copy of a CPU tensor's elements, for a library that does not share; releases the tensor. */
 export function ownCopy(library: string, held: Tensor, copy: boolean | undefined): TypedArray {
-  refuseCopy(copy, `${library} copies ${held.toString()} as it takes it`);
+  refuseCopy(copy, `${library} copies ${held.toString()} on import`);
   const data = held.data.slice();
   held.release();
   return data;
@@ -271,8 +271,8 @@ export function checkDevice(library: string, tensor: Tensor, device: GPUDevice |
   }
   throw new DeviceError(
     device
-      ? `${tensor.toString()} is on another GPUDevice than ${library}: useDevice() puts it on the tensor's`
-      : `${library} has no GPUDevice yet: await useDevice(), with that of ${tensor.toString()}, first`,
+      ? `${tensor.toString()} is on another GPUDevice than ${library}: call useDevice() with the tensor's`
+      : `${library} has no GPUDevice yet: first await useDevice() with that of ${tensor.toString()}`,
     { device: tensor.device },
   );
 }
@@ -334,13 +334,13 @@ export async function withDevice(
   }
   await started;
   if (!asked) {
-    throw new DeviceError(`this version of ${library} does not ask for a device as it starts`);
+    throw new DeviceError(`this version of ${library} requests no device when it starts`);
   }
 }
 
 /** An adapter that gives `device` to whoever asks it for one. */
 export function adapterFor(device: GPUDevice, adapter: GPUAdapter | null): GPUAdapter {
-  if (adapter === null) throw new DeviceError("this page has a GPUDevice, and gets no GPUAdapter");
+  if (adapter === null) throw new DeviceError("this page has a GPUDevice but gets no GPUAdapter");
   adapter.requestDevice = async () => device;
   return adapter;
 }

@@ -69,9 +69,9 @@ export async function useDevice(jax: Jax, device: GPUDevice): Promise<void> {
     if (known !== device) {
       throw new DeviceError(
         known && !(await isUsable(known))
-          ? "jax-js ran on a GPUDevice that was lost, and takes no other: load the page anew"
-          : "jax-js runs on another GPUDevice already, and has one only: call useDevice() before " +
-              "its init(), or share jax.getWebGPUDevice() with the others",
+          ? "jax-js ran on a GPUDevice that was lost and takes no other: reload the page"
+          : "jax-js already runs on another GPUDevice and supports only one: call useDevice() before " +
+              "its init(), or share jax.getWebGPUDevice() with the other libraries",
       );
     }
     jax.defaultDevice("webgpu");
@@ -191,7 +191,7 @@ export function toJax<L extends Jax>(
 function giveCPU(jax: Jax, held: Tensor, dtype: string, copy: boolean | undefined): any {
   const onGPU = jax.defaultDevice() === "webgpu";
   checkDType(`jax-js on ${jax.defaultDevice()}`, dtype, onGPU ? ON_GPU : ON_CPU);
-  refuseCopy(copy, `jax-js copies ${held.toString()} as it takes it`);
+  refuseCopy(copy, `jax-js copies ${held.toString()} on import`);
   const { shape, size } = held;
   // jax-js has 4 bytes for a bool.
   const values = ownCopy("jax-js", held.dtype === "bool" ? widened(held) : held, copy);

@@ -111,7 +111,7 @@ export function fromLiteRT(
   if (value.accelerator === "webgpu") {
     return fromGPU(value, shape, dtype as DTypeName, options);
   }
-  refuseCopy(options.copy, `${LIBRARY} copies what it has in its own memory`);
+  refuseCopy(options.copy, `${LIBRARY} copies elements on the CPU`);
   const values = value.toTypedArray() as TypedArray;
   return Tensor.fromTypedArray(values, { shape, dtype: dtype as DTypeName });
 }
@@ -209,7 +209,7 @@ export function toLiteRT<L extends LiteRT>(
   const held = fit(x, { copy, needs: { offset: 0, usage: STORAGE_COPY_SRC } });
   try {
     checkDType(LIBRARY, held.dtype, DTYPES);
-    if (held.size === 0) throw new UnsupportedError(`${LIBRARY} has no tensors without elements`);
+    if (held.size === 0) throw new UnsupportedError(`${LIBRARY} does not support empty tensors`);
     const shape = [...held.shape];
     if (!held.device.gpu) {
       return new litert.Tensor(ownCopy(LIBRARY, held, copy), shape, environment);

@@ -89,7 +89,7 @@ function elementsOf(data: unknown): { array: TypedArray; dtype?: "bool" } {
     return { array: new Uint8Array(own.buffer, own.byteOffset, own.byteLength), dtype: "bool" };
   }
   throw new UnsupportedError(
-    "the data of this array is no typed array of numbers or bools: make one, e.g. " +
+    "this array's data is not a typed array of numbers or bools: make one, e.g. " +
       "ndarray(Float32Array.from(a.data), a.shape)",
   );
 }

@@ -81,7 +81,8 @@ export function fromMat(
   { copy }: TakeOptions = {},
 ): Tensor {
   if (!isMat(value)) return takeOther(value, "a cv.Mat", { copy });
-  if (value.isDeleted()) throw new ReleasedError("this cv.Mat was deleted: make the tensor before");
+  if (value.isDeleted())
+    throw new ReleasedError("this cv.Mat was deleted: make the tensor before deleting it");
   // A second header of the same elements, which are counted; clone() is the same one, or a copy.
   const header: Mat = new (value as any).constructor(value);
   const made = lending(

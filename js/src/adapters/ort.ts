@@ -86,7 +86,7 @@ const told = new WeakMap<object, Told>();
  */
 export async function useDevice(ort: Ort, device: GPUDevice): Promise<Provider> {
   const { webgpu } = ort.env;
-  if (!webgpu) throw new DeviceError("this build of onnxruntime-web knows no WebGPU");
+  if (!webgpu) throw new DeviceError("this build of onnxruntime-web has no WebGPU");
   return inTurn(webgpu, async () => {
     await checkUsable(device);
     await checkFree(webgpu, device);
@@ -127,15 +127,15 @@ async function checkFree(webgpu: any, device: GPUDevice): Promise<void> {
   if (!known || known === device) return;
   if (await isUsable(known)) {
     throw new DeviceError(
-      "onnxruntime-web runs on another GPUDevice already, or was told to: call useDevice() once, " +
+      "onnxruntime-web already uses another GPUDevice: call useDevice() once, " +
         "before the first session",
     );
   }
   // The older backend asks once, and keeps what it got.
   if (Object.getOwnPropertyDescriptor(webgpu, "device")?.writable === false) {
     throw new DeviceError(
-      "onnxruntime-web ran on a GPUDevice that was lost, and this build of it takes no other: load " +
-        "the page anew, or import onnxruntime-web/webgpu",
+      "onnxruntime-web ran on a GPUDevice that was lost and this build takes no other: reload " +
+        "the page, or import onnxruntime-web/webgpu",
     );
   }
 }
@@ -220,8 +220,8 @@ function deviceOf({ env: { webgpu } }: Ort): GPUDevice | undefined {
   const own: GPUDevice | undefined = webgpu?.device?.queue ? realDevice(webgpu.device) : undefined;
   if (known && own && own !== known) {
     throw new DeviceError(
-      "a session of onnxruntime-web runs on another GPUDevice than useDevice() was given: give all " +
-        "of them what that returned",
+      "a session of onnxruntime-web runs on another GPUDevice than that of useDevice(): pass all " +
+        "sessions what useDevice() returned",
     );
   }
   return known ?? own;
@@ -270,7 +270,7 @@ function fromGPU(ort: Ort, value: OrtTensor, { copy }: TakeOptions): Tensor {
   checkOwner(ort, value);
   const device = deviceOf(ort);
   if (!device) {
-    throw new DeviceError("onnxruntime-web has no GPUDevice that is known: useDevice() first");
+    throw new DeviceError("the GPUDevice of onnxruntime-web is unknown: call useDevice() first");
   }
   // Without the field that is counted in `hold`, the buffer may be used again too soon.
   const known = "disposer" in value;
@@ -298,7 +298,7 @@ function isWatched({ env: { webgpu } }: Ort): boolean {
 function checkOwner({ Tensor: Class }: Ort, value: object): void {
   if (value instanceof Class || value.constructor === Object) return;
   throw new DeviceError(
-    "this ort.Tensor is of another copy of onnxruntime-web than the module that was passed: pass " +
+    "this ort.Tensor comes from another copy of onnxruntime-web than the module passed: pass " +
       "that copy, or for transformers.js use fromTransformers()",
   );
 }

@@ -90,7 +90,7 @@ export async function useDevice(tf: Tf, device: GPUDevice): Promise<void> {
     } else await tf.setBackend("webgpu");
     if (tf.backend().device !== device) {
       throw new DeviceError(
-        "TensorFlow.js runs on another GPUDevice already: call useDevice() before setBackend()",
+        "TensorFlow.js already runs on another GPUDevice: call useDevice() before setBackend()",
       );
     }
     install(tf);
@@ -151,7 +151,7 @@ function fromCPU(tf: Tf, backend: any, value: TfTensor, { copy }: TakeOptions): 
     const { values } = backend.data.get(dataId);
     // Some kernels leave bools in other arrays, which reading copies into bytes.
     const odd = dtype === "bool" && !(values instanceof Uint8Array);
-    if (odd) refuseCopy(copy, "these bools are to become bytes: a copy is needed");
+    if (odd) refuseCopy(copy, "these bools must become bytes: a copy is needed");
     const array = odd ? backend.readSync(dataId) : values;
     return overArray(array, dtype as DTypeName, shape, release);
   });

@@ -81,7 +81,7 @@ export async function useDevice(renderer: Renderer, device: GPUDevice): Promise<
   if (renderer.backend.device !== device) {
     throw new DeviceError(
       renderer.backend.isWebGPUBackend
-        ? "this renderer runs on another GPUDevice already: call useDevice() before its init()"
+        ? "this renderer already runs on another GPUDevice: call useDevice() before its init()"
         : "this renderer does not run on WebGPU",
     );
   }
@@ -202,7 +202,7 @@ export function toThree<L extends Three>(
     const itemSize = options.itemSize ?? (shape.length > 1 ? (shape.at(-1) as number) : 1);
     if (!(itemSize >= 1 && size % itemSize === 0)) {
       throw new RangeError(
-        `${held.toString()} has no whole number of items of ${itemSize} elements`,
+        `${held.toString()} is not a whole number of items of ${itemSize} elements`,
       );
     }
     if (!held.device.gpu) {

@@ -172,7 +172,7 @@ class Tests {
     await this.#refuses("D1", { say: elsewhere }, { names: REFUSALS });
     const copied = { say: () => ({ flags: 2 }) };
     await this.#refuses("N3", copied, { names: ["CopyError"], copy: false, skips: true });
-    const refusal = named("BusyError", "somebody else has it for himself");
+    const refusal = named("BusyError", "another consumer holds it");
     await this.#refuses("X1", { refusal }, { names: ["BusyError"] });
     const lost = named("DeviceLostError", "the device is lost");
     await this.#refuses("X1", { refusal: lost }, { names: ["DeviceLostError"] });

@@ -155,7 +155,7 @@ export class Offer {
       throw new TypeError(message);
     };
     if (!Array.isArray(versions) || !versions.includes(1) || versions.some((n) => n !== 1)) {
-      misuse("R2", `it asked for versions ${show(versions)}, of which there is only 1`);
+      misuse("R2", `it asked for versions ${show(versions)}; only 1 exists`);
     }
     if (typeof where !== "object") misuse("R3", `it asked for the device ${show(where)}`);
     if (copy !== undefined && typeof copy !== "boolean") misuse("R4", `copy was ${show(copy)}`);
@@ -206,7 +206,7 @@ export class Offer {
   #release(hold: Hold, wrote: unknown): void {
     hold.releases++;
     if (wrote !== undefined && typeof wrote !== "boolean") {
-      this.#misuse ??= ["O4", `release() was told ${show(wrote)}`];
+      this.#misuse ??= ["O4", `release() was called with ${show(wrote)}`];
     } else if (wrote && !hold.writes) {
       this.#misuse ??= ["O4", "it called release(true), and had not asked for `writes`"];
     }

@@ -156,7 +156,7 @@ export class Book {
       if (broken !== undefined) return { id, ok: false, message: broken };
       if (passed?.length) return { id, ok: true, message: passed.join("; ") };
       if (passed) return { id, ok: true };
-      return { id, ok: true, skipped: true, message: skipped ?? "nothing led to it" };
+      return { id, ok: true, skipped: true, message: skipped ?? "no check reached it" };
     });
     return { ok: rules.every((rule) => rule.ok), rules };
   }

@@ -81,7 +81,8 @@ async function tried(trial: Trial, subject: Subject, request: object): Promise<v
 
 /** A hold that an error left behind keeps a tensor alive that its user has let go of. */
 export async function nothingHeld(trial: Trial): Promise<void> {
-  if (!(await endsWithItsUser(trial, async () => {}))) skip("what was let go of cannot be told");
+  if (!(await endsWithItsUser(trial, async () => {})))
+    skip("its last release() cannot be observed");
   for (const request of [{ versions: [99] }, { versions: 1 }, { device: 5 }, { device: {} }]) {
     const ends = await endsWithItsUser(trial, (subject) => tried(trial, subject, request));
     if (!ends) broken("X2", "after a request that was refused, a hold is left");

@@ -27,8 +27,8 @@ export function watchForLeaks(): void {
     if (warned) return;
     warned = true;
     console.warn(
-      `dlpack-web: ${label} was garbage-collected without release(). Its memory was freed late, ` +
-        "without debug: true never. Further ones are freed without a word.",
+      `dlpack-web: ${label} was garbage-collected without release(). Its memory was freed late; ` +
+        "without debug: true it leaks. Further leaks are not reported.",
     );
   });
 }

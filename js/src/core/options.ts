@@ -6,7 +6,7 @@ import type { GPUDevice } from "./globals.js";
 export function checkOptions(options: unknown, of: string, example: string): void {
   if (typeof options === "object" && options !== null && !Array.isArray(options)) return;
   throw new TypeError(
-    `the options of ${of} are an object, such as { ${example} }, not ${textOf(options)}`,
+    `the options of ${of} must be an object, e.g. { ${example} }, not ${textOf(options)}`,
   );
 }
 

@@ -129,7 +129,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   ) {
     if (type === undefined) {
       throw new TypeError(
-        "tensors are not made by new: use Tensor.from(new Float32Array([…])), bridge.tensor(…) or bridge.empty(…)",
+        "do not call new Tensor(): use Tensor.from(new Float32Array([…])), bridge.tensor(…) or bridge.empty(…)",
       );
     }
     this._storage = storage;
@@ -224,7 +224,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     checkSubByte(type, strides, `dtype ${type.name}`);
     const room = ArrayBuffer.isView(memory) ? undefined : memory?.buffer?.byteLength;
     if (typeof room !== "number") {
-      throw new TypeError("fromMemory needs a WebAssembly.Memory, or what has its buffer");
+      throw new TypeError("fromMemory needs a WebAssembly.Memory or an object with its buffer");
     }
     const { start, bytes } = spanOf(type, shape, strides, ptr);
     if (!Number.isSafeInteger(ptr) || !(start >= 0 && start + bytes <= room)) {
@@ -619,7 +619,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     const { dtype, padded, _shape, _storage } = this;
     if (this.device.type === WEBGPU) {
       throw new UnsupportedError(
-        `${this.toString()} cannot be posted, but what read() gives: await that, and post it`,
+        `${this.toString()} cannot be posted: post what await read() returns`,
       );
     }
     const valid = this._validity;
@@ -694,7 +694,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   _check(): void {
     if (this._handle !== 0) return;
     throw new ReleasedError(
-      `${this.toString()} was released: keep it, and in Python the Tensor whose .js it is, until after the last use`,
+      `${this.toString()} was released: keep it (in Python, the Tensor whose .js it is) until after the last use`,
       {
         device: this.device,
       },

@@ -88,7 +88,7 @@ export function permute({ shape, strides }: Layout, axes: ArrayLike<number>): La
 export function slice({ shape, strides }: Layout, ranges: readonly Range[]): Layout {
   if (ranges.length > shape.length) {
     throw new RangeError(
-      `${ranges.length} ranges for ${shape.length} axes: that of one axis is [start, stop]`,
+      `${ranges.length} ranges for ${shape.length} axes: the range of one axis is [start, stop]`,
     );
   }
   const made = { shape: [] as number[], strides: [] as number[], offset: 0 };

@@ -24,7 +24,7 @@ export function fit(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
     }
     if (device === null || held.device.gpu) {
       const where = device === null ? "the CPU" : "that GPUDevice";
-      const message = `${held.toString()} cannot be used on ${where}: await read() it, and hand that over`;
+      const message = `${held.toString()} cannot be used on ${where}: pass what await read() returns`;
       throw new DeviceError(message, { device: held.device });
     }
     needCopy(held, copy, "is not on that GPUDevice");

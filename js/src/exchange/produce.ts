@@ -15,7 +15,7 @@ export function produce(tensor: Tensor, request: ExchangeRequest = {}): Exchange
   const moves = device !== undefined && device !== gpu;
   if (moves && gpu !== null) {
     throw new DeviceError(
-      `${tensor.toString()} cannot be used on ${device ? "that GPUDevice" : "the CPU"}: await read() it`,
+      `${tensor.toString()} cannot be used on ${device ? "that GPUDevice" : "the CPU"}: await its read()`,
       { device: tensor.device },
     );
   }
@@ -70,18 +70,20 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
 /** Throws what a request is refused with, whatever the tensor. */
 export function checkRequest(request: ExchangeRequest): ExchangeRequest {
   if (typeof request !== "object" || request === null) {
-    throw new TypeError(`the request is an object, not ${textOf(request)}`);
+    throw new TypeError(`the request must be an object, not ${textOf(request)}`);
   }
   const { versions, device, copy, writes } = request;
   if (versions !== undefined && !Array.isArray(versions)) {
-    throw new TypeError(`versions is a list of major versions, e.g. [1], not ${textOf(versions)}`);
+    throw new TypeError(
+      `versions must be a list of major versions, e.g. [1], not ${textOf(versions)}`,
+    );
   }
   if (device !== undefined && typeof device !== "object") {
-    throw new TypeError(`device is a GPUDevice or null, not ${textOf(device)}`);
+    throw new TypeError(`device must be a GPUDevice or null, not ${textOf(device)}`);
   }
   if (versions !== undefined && !versions.includes(VERSION[0])) {
     throw new UnsupportedError(
-      `version ${VERSION.join(".")} of the exchange protocol is what there is`,
+      `only version ${VERSION.join(".")} of the exchange protocol is supported`,
       {
         given: versions,
         needed: VERSION,

@@ -80,7 +80,9 @@ function noTensor(x: unknown): TypeError {
   const hint = Array.isArray(x)
     ? "; give a typed array, as new Float32Array(…) makes it"
     : adapterHint(x);
-  return new TypeError(`${tagOf(x)} is no tensor: it lacks [Symbol.for("dlpack.exchange")]${hint}`);
+  return new TypeError(
+    `${tagOf(x)} is not a tensor: it lacks [Symbol.for("dlpack.exchange")]${hint}`,
+  );
 }
 
 /** What tells the tensors of libraries apart, in the order in which to look for it. */

@@ -29,7 +29,7 @@ export interface Checked {
  */
 export function checkVersion(exchange: Exchange): number {
   if (typeof exchange !== "object" || exchange === null) {
-    throw new UnsupportedError(`an exchange is an object, not ${textOf(exchange)}`);
+    throw new UnsupportedError(`an exchange must be an object, not ${textOf(exchange)}`);
   }
   const { version } = exchange;
   const [major, minor] = Array.isArray(version) && version.length === 2 ? version : [];

@@ -237,7 +237,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     if (this.#cursor !== null && this.#cursor.position > from) {
       if (source.way === "once") {
         throw new DLPackError(
-          `${source.name} is past ${what}, and is read once: ask for tensors in the order of names, ` +
+          `${source.name} is past ${what} and can be read only once: ask for tensors in the order of names, ` +
             "or open its Blob (await response.blob())",
         );
       }

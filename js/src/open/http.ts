@@ -56,7 +56,7 @@ export class HttpSource implements Source {
     try {
       new URL(url, globalThis.location?.href);
     } catch (cause) {
-      const help = "open() reads files of the disk as a Blob, such as Node's fs.openAsBlob(path)";
+      const help = "open() reads a file on disk as a Blob, e.g. from Node's fs.openAsBlob(path)";
       throw new TypeError(`"${name}" is no URL: ${help}`, { cause });
     }
     const request = () => ask(url, 0, undefined, options, signal);
@@ -152,7 +152,7 @@ export class HttpSource implements Source {
         ` changed while it was read (${changed}: ${known[changed]}, then ${version[changed]}): ` +
         "open it again";
     } else if (!answer.ranges && this.way === "any") {
-      why = ": the server has no ranges any more: open it again";
+      why = ": the server no longer supports ranges: open it again";
     } else if (!answer.placed && end === undefined && start > 0) {
       why = ` broke off after ${start} bytes; ${HIDDEN}`; // which alone says where this one begins
     }

@@ -76,7 +76,7 @@ function dictOf(text: string, major: number, what: string): Record<string, Value
     const key = (one ?? two) as string;
     if (Object.hasOwn(found, key)) throw wrong();
     if (list !== undefined) {
-      throw malformed(what, "its elements are structures: save each field by itself");
+      throw malformed(what, "its elements are structures: save each field separately");
     }
     if (tuple?.includes("L") && major > 2) throw wrong(); // Python 2 knew no version 3
     if (tuple !== undefined) found[key] = tupleOf(tuple, wrong);

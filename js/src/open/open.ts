@@ -197,7 +197,7 @@ async function openRaw(
   const shape = rawShape(options.shape, type.step, source);
   if (shape === null) {
     if (options.device) {
-      throw new UnsupportedError(`${name} does not say how long it is: a GPUBuffer needs shape`);
+      throw new UnsupportedError(`the length of ${name} is unknown: a GPUBuffer needs shape`);
     }
     const coming = { what: name, type, shape, columns: false, total: undefined };
     return load(coming, cursor.rest(), others, signal);
@@ -253,7 +253,7 @@ async function openNpz(
   // Its directory is at the end: what cannot be read from there is kept by the browser.
   const source = given.way === "any" ? given : await spooled(given, cursor.rest());
   if (source.size === undefined) {
-    throw malformed(source.name, "the server does not say how long it is: open its Blob");
+    throw malformed(source.name, "the server does not report its length: open its Blob");
   }
   const members = await zipMembers(source, source.size, signal);
   const held: Held[] = [];

@@ -36,7 +36,7 @@ const EXPOSE =
   "have the server send Access-Control-Expose-Headers: Content-Range, Content-Encoding";
 
 /** What helps where a server's headers hide from a page what it sends. */
-export const HIDDEN = `its server hides from this page what it sends: ${EXPOSE}`;
+export const HIDDEN = `its server hides response headers from this page: ${EXPOSE}`;
 
 /** A URL in messages: without its query, which may have a password. */
 export function nameOf(url: string): string {

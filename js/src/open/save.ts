@@ -119,7 +119,7 @@ function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, st
   const pairs: (readonly [string, Tensor])[] =
     Symbol.iterator in named ? [...named] : Object.entries(named);
   const facts = pairs.map(([name, tensor]) => {
-    if (!isTensor(tensor)) throw new TypeError(`"${name}" is no tensor of this library`);
+    if (!isTensor(tensor)) throw new TypeError(`"${name}" is not a tensor of this library`);
     checkWhole(tensor);
     return { name, type: tensor._type, shape: tensor.shape, columns: false };
   });
@@ -129,7 +129,7 @@ function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, st
   const isPlain = typeof metadata === "object" && !(Symbol.iterator in metadata);
   if (!isPlain || Object.values(metadata).some((value) => typeof value !== "string")) {
     throw new TypeError(
-      "metadata is an object of strings, as Object.fromEntries() makes it of pairs",
+      "metadata must be an object of strings: Object.fromEntries() makes one of pairs",
     );
   }
   const header = safetensorsHeader(facts, metadata, "the file");

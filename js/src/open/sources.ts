@@ -103,7 +103,7 @@ function streamOfResponse(response: Response): Source {
   if (!ok) {
     throw new UnsupportedError(`${name}: ${status} ${statusText}`.trim(), { given: status });
   }
-  if (bodyUsed) throw new TypeError(`${name} was read already`);
+  if (bodyUsed) throw new TypeError(`${name} was already read`);
   const size = sizeOfResponse(response);
   const contentType = response.headers.get("content-type");
   return new StreamSource(body ?? new Blob([]).stream(), name, size, contentType);
@@ -161,7 +161,7 @@ class BlobSource implements Source {
     }
     const needed = Math.max(Math.min(end, this.size) - start, 0);
     if (count !== needed) {
-      throw unreadable(this.name, new RangeError(`${count} bytes came of ${needed}`));
+      throw unreadable(this.name, new RangeError(`${count} of ${needed} bytes arrived`));
     }
   }
 
@@ -217,7 +217,7 @@ class StreamSource implements Source {
     size: number | undefined,
     contentType: string | null = null,
   ) {
-    if (stream.locked) throw new TypeError(`${name} is locked: something else reads it`);
+    if (stream.locked) throw new TypeError(`${name} is locked: another reader has it`);
     this.#stream = stream;
     this.name = name;
     this.size = size;

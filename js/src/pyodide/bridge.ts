@@ -74,7 +74,7 @@ export class Bridge {
       if (!writable || !held.readOnly) return held;
       held.release();
       throw new UnsupportedError(
-        `${held.toString()} is read-only: pass copy: true for one that is not`,
+        `${held.toString()} is read-only: pass copy: true for a writable copy`,
       );
     }
     if (ArrayBuffer.isView(x)) {
@@ -190,7 +190,7 @@ export class Bridge {
     if (tensor._storage === this.#heap) return this.#heap.share(tensor);
     if (copy === false) {
       throw new CopyError(
-        `${tensor.toString()} is memory that Python cannot see: a copy is needed, which copy: false forbids; ` +
+        `Python cannot see the memory of ${tensor.toString()}: a copy is needed, which copy: false forbids; ` +
           "fill a tensor from bridge.empty() instead",
       );
     }

@@ -167,7 +167,7 @@ export class PyodideHost implements WasmHost {
     // By the numbers of wasm/bridge.c.
     const classes = [DLPackError, DLPackError, UnsupportedError, ReleasedError, CopyError];
     const Class = [...classes, DeviceLostError, DLPackError][kind] ?? DLPackError;
-    throw new Class(text || "Python's memory is full: release what is not needed", { cause });
+    throw new Class(text || "Python is out of memory: release unused tensors", { cause });
   }
 
   /** A NUL-terminated string; copied, since TextDecoder refuses views of resizable memory. */

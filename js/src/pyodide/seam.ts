@@ -411,7 +411,9 @@ export class PythonSeam {
   async adapter(name: string, library: unknown) {
     const { adapters } = await all();
     if (!Object.hasOwn(adapters, name)) {
-      throw new TypeError(`no adapter "${name}": there are ${Object.keys(adapters).join(", ")}`);
+      throw new TypeError(
+        `no adapter "${name}"; supported are ${Object.keys(adapters).join(", ")}`,
+      );
     }
     const { give, take, use, install } = adapters[name as keyof typeof adapters] as Adapter;
     install?.(library);

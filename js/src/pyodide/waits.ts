@@ -51,7 +51,7 @@ export class Waits {
     const known = number === this.#last ? this.#promise : undefined;
     if (known) this.#promise = undefined;
     const promise =
-      known ?? Promise.reject(new TypeError(`Python waits for ${number}, which is no promise`));
+      known ?? Promise.reject(new TypeError(`Python waits for ${number}, which is not a promise`));
     const done = promise.then(() => this);
     done.catch(() => {}); // where Python cannot wait, nobody else hears of it
     return done;

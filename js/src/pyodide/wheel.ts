@@ -33,7 +33,7 @@ export async function findWheel(given: string | AnyURL | undefined): Promise<Uin
       reasons.push(`${url} cannot be loaded (${(cause as Error).message})`);
     }
   }
-  const found = reasons.join(", and ") || "this bundle does not know where it is";
+  const found = reasons.join(", and ") || "this bundle does not know its URL";
   throw new DLPackError(
     `no wheel of dlpack_web ${VERSION} was found: ${found}. ${advice(given === undefined)}`,
     { needed: VERSION },
@@ -42,10 +42,10 @@ export async function findWheel(given: string | AnyURL | undefined): Promise<Uin
 
 function advice(alone: boolean): string {
   const copy = `dist/*.whl of the npm package dlpack-web@${VERSION}`;
-  if (!alone || nodeFiles()) return `connect(pyodide, { wheel }) takes where you have ${copy}`;
+  if (!alone || nodeFiles()) return `Pass the URL of ${copy}: connect(pyodide, { wheel })`;
   return (
-    `Bundlers that do not know new URL(file, import.meta.url) leave it behind: copy ${copy} to your ` +
-    "site, and say connect(pyodide, { wheel: url }). For Vite's development server say " +
+    `Bundlers without new URL(file, import.meta.url) leave it out: copy ${copy} to your ` +
+    "site, and use connect(pyodide, { wheel: url }). For Vite's development server set " +
     'optimizeDeps: { exclude: ["dlpack-web"] } in its configuration instead'
   );
 }
@@ -90,13 +90,13 @@ async function load(url: string): Promise<Uint8Array> {
 function complaint(bytes: Uint8Array): string | null {
   const text = new TextDecoder("latin1").decode(bytes);
   if (!text.startsWith("PK\x03\x04")) {
-    if (/^\s*</.test(text)) return "a page of HTML, as servers send for what they do not find";
-    return `no wheel, but ${bytes.length} other bytes`;
+    if (/^\s*</.test(text)) return "an HTML page, as servers send for missing files";
+    return `not a wheel, but ${bytes.length} other bytes`;
   }
   // Names of files are not compressed.
   const [, version] = /dlpack_web-([\w.+!]+)\.dist-info\//.exec(text) ?? [];
   if (version === VERSION) return null;
-  return version ? `dlpack_web ${version}` : "a wheel of something else";
+  return version ? `dlpack_web ${version}` : "a wheel of another package";
 }
 
 /** Whether Python would find `dlpack_web`; UnsupportedError where that is of another version. */
@@ -116,8 +116,8 @@ export function isInstalled(pyodide: Pyodide): boolean {
   });
   if (version === VERSION) return true;
   throw new UnsupportedError(
-    `Python has dlpack_web ${version}, and this JavaScript is dlpack-web ${VERSION}: they work with ` +
-      "their own version alone. Load the wheel of that version, or none, into a fresh Pyodide",
+    `Python has dlpack_web ${version}, and this JavaScript is dlpack-web ${VERSION}: the versions ` +
+      "must be equal. Load the wheel of that version, or none, into a fresh Pyodide",
     { given: version, needed: VERSION },
   );
 }

@@ -67,7 +67,7 @@ export function featuresAtOnce(): Features {
   const reason =
     scope.isSecureContext === false
       ? "browsers offer WebGPU only over https or on localhost: open the page there"
-      : "there is no navigator.gpu: use a browser that has WebGPU, or switch it on";
+      : "no navigator.gpu: use a browser with WebGPU, or enable it";
   return {
     webgpu: scope.navigator?.gpu ? { available: true } : { available: false, reason },
     shaderF16: false,

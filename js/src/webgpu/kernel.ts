@@ -184,7 +184,7 @@ export class Kernel {
   #usualGroups(args: readonly Argument[]): number[] {
     const { bindings, workgroup } = this.#shader;
     const refuse = (why: string) =>
-      new UnsupportedError(`kernel "${this.#label}": ${why}, so that workgroups must be given`);
+      new UnsupportedError(`kernel "${this.#label}": ${why}, so workgroups must be given`);
     if (bindings === null) throw refuse("its bindings cannot be read from the source");
     if (workgroup === null) throw refuse("its @workgroup_size is not of numbers");
     const [x, y, z] = workgroup;

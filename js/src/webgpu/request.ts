@@ -149,7 +149,7 @@ async function make(adapter: GPUAdapter, descriptor: GPUDeviceDescriptor): Promi
 export async function requestDevice(options: RequestDeviceOptions): Promise<GPUDevice> {
   const { features, powerPreference, label = "", ...limits } = options;
   if (typeof features === "string") {
-    throw new TypeError(`features is a list of names: ["${features}"], not "${features}"`);
+    throw new TypeError(`features must be a list of names: ["${features}"], not "${features}"`);
   }
   const adapter = await requestAdapter(powerPreference);
   const requiredLimits: Record<string, number> = {};

@@ -150,7 +150,7 @@ class Video extends Source {
 function unplayable({ error, currentSrc }: HTMLVideoElement): UnsupportedError {
   const why = error?.message || `MediaError ${error?.code}`;
   return new UnsupportedError(
-    `the video cannot be played (${why}): give one that this browser shows in a <video>`,
+    `the video cannot be played (${why}): use one that this browser shows in a <video>`,
     { given: currentSrc, cause: error ?? undefined },
   );
 }
@@ -160,7 +160,7 @@ class Track extends Video {
   constructor(track: MediaStreamTrack) {
     if (typeof document === "undefined") {
       throw new UnsupportedError(
-        "a track is shown by a <video>, which only pages have: in a worker give fromImage the " +
+        "a track needs a <video>, which only pages have: in a worker pass fromImage the " +
           "VideoFrames of a MediaStreamTrackProcessor",
       );
     }

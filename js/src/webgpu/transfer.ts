@@ -82,8 +82,8 @@ export function fitUpload(tensor: Tensor, device: GPUDevice, needs: Needs): Tens
 function allocateFor({ offset = 0, padTo = 4, usage = 0, exactUsage }: Needs): AllocateOptions {
   if (offset !== 0 || !Number.isSafeInteger(padTo) || padTo < 1) {
     throw new UnsupportedError(
-      `a copy begins its buffer, and is padded to a positive integer: offset ${offset}, ` +
-        `padTo ${padTo} cannot be had`,
+      `a copy begins at offset 0 and padTo is a positive integer: offset ${offset}, ` +
+        `padTo ${padTo} is not supported`,
       { given: offset, needed: 0 },
     );
   }

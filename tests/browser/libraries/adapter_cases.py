@@ -263,7 +263,7 @@ def js_object(x):
 
 async def test_mistakes_are_named():
     all_of_them = await libraries()
-    with pytest.raises(TypeError, match='no adapter "torch": there are arrow, jax'):
+    with pytest.raises(TypeError, match='no adapter "torch"; supported are arrow, jax'):
         await dlw.adapter("torch", None)
     tf = await dlw.adapter("tfjs", all_of_them.tf)
     with pytest.raises(BufferError, match="no int64 there"):

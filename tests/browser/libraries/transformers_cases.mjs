@@ -137,7 +137,7 @@ export async function mistakes_are_named(context) {
     await throws(
       () => useDevice(transformers, foreign),
       "DeviceError",
-      /another GPUDevice already/,
+      /already uses another GPUDevice/,
     );
     await throws(() => toTransformers(transformers, other), "DeviceError", /another GPUDevice/);
     await throws(() => toTransformers(transformers, f64), "UnsupportedError", /no float64/);
@@ -170,7 +170,7 @@ export async function a_model_without_the_session_options_is_found_out(context) 
     const net = await loadModel({ transformers, session_options: {} });
     const x = upload(context, range(4), device);
     const give = () => toTransformers(transformers, x);
-    if (major === 4) await throws(give, "DeviceError", /give all of them what that returned/);
+    if (major === 4) await throws(give, "DeviceError", /pass all sessions what useDevice/);
     else give().dispose(); // its onnxruntime-web has one device for all
     await net.dispose();
     await useDevice(transformers, device); // that session is gone

@@ -196,7 +196,7 @@ test("a library's tensor without its adapter: the message names that", () => {
     ["three", new THREE.BufferAttribute(Float32Array.of(1), 1)],
     ["transformers", new transformers.Tensor("float32", Float32Array.of(1), [1])],
   ]) {
-    const message = new RegExp(`no tensor.*"dlpack-web/${name}" makes one`);
+    const message = new RegExp(`not a tensor.*"dlpack-web/${name}" makes one`);
     assert.throws(() => Tensor.from(value), { name: "TypeError", message });
   }
 });

@@ -206,7 +206,7 @@ test("a vector follows memory that grows, and holds it", () => {
 
 test("types that are no numbers are refused", () => {
   const text = arrow.vectorFromArray(["a", "b"]);
-  const refused = { name: "UnsupportedError", message: /Dictionary.*no tensor.*decode it/ };
+  const refused = { name: "UnsupportedError", message: /Dictionary.*decode it/ };
   assert.throws(() => fromArrow(arrow, text), refused);
   const item = new arrow.Field("item", new arrow.Int8(), true);
   const others = [
@@ -238,7 +238,7 @@ test("types that are no numbers are refused", () => {
 
 test("an object that says more than it has is no tensor", () => {
   const lie = (given) => new arrow.Vector([Object.assign(arrow.makeData(given), { length: 100 })]);
-  const short = { name: "UnsupportedError", message: /made wrongly/ };
+  const short = { name: "UnsupportedError", message: /malformed/ };
   const numbers = { type: new arrow.Int8(), data: new Int8Array(9) };
   assert.throws(() => fromArrow(arrow, lie(numbers)), short);
   const flags = { type: new arrow.Bool(), length: 9, data: new Uint8Array(2) };

@@ -39,8 +39,8 @@ const memory = new WebAssembly.Memory({ initial: 1 });
 
 // [the line, the error, what its message says]
 const LINES = [
-  [() => new Tensor([1]), TypeError, /not made by new: .*Tensor\.from\(/],
-  [() => new Tensor(), TypeError, /not made by new: .*Tensor\.from\(/],
+  [() => new Tensor([1]), TypeError, /do not call new Tensor\(\): .*Tensor\.from\(/],
+  [() => new Tensor(), TypeError, /do not call new Tensor\(\): .*Tensor\.from\(/],
   [() => Tensor.from([1, 2]), TypeError, /Array.*new Float32Array\(/],
   [() => Tensor.fromTypedArray([1, 2]), TypeError, /typed array, not \[object Array\]/],
   [() => Tensor.fromTypedArray(array().buffer), TypeError, /not \[object ArrayBuffer\]/],
@@ -63,7 +63,7 @@ const LINES = [
   [(t) => t.to("webgpu"), TypeError, /GPUDevice.*not webgpu.*requestDevice\(\)/],
   [(t) => t.to(), TypeError, /GPUDevice.*not undefined.*requestDevice\(\)/],
   [(t) => t.write([1, 2, 3, 4, 5, 6]), TypeError, /Array.*new Float32Array\(/],
-  [(t) => t.write(1), TypeError, /Number.* is no tensor/],
+  [(t) => t.write(1), TypeError, /Number.* is not a tensor/],
   [(t) => t.read([]), TypeError, /typed array/],
   [(_, g, k) => k.run(g), TypeError, /array of arguments, not Tensor float32\[4\].*run\(\[/],
   [(_, g, k) => k.run(g, g), TypeError, /array of arguments, not Tensor float32\[4\].*run\(\[/],

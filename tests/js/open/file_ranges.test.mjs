@@ -334,7 +334,7 @@ test("a server that has no ranges any more", async () => {
     }
   });
   const opened = await open(url);
-  await fails(opened.get("b"), "UnsupportedError", /no ranges any more/);
+  await fails(opened.get("b"), "UnsupportedError", /no longer supports ranges/);
   opened.close();
 });
 
@@ -765,7 +765,7 @@ test("a stream that fails, or gives no bytes", async () => {
   await fails(open(locked), "TypeError", /is locked/);
   const response = new Response(NPY);
   await response.arrayBuffer();
-  await fails(open(response), "TypeError", /was read already/);
+  await fails(open(response), "TypeError", /was already read/);
   await isWhole(open(new Response(NPY)));
 });
 
@@ -794,7 +794,7 @@ test("a stream that throws while it is written", async () => {
   await assert.rejects(save({ tensor }, { format: "npy" }), /has one tensor/);
   await assert.rejects(save(tensor, { format: "safetensors" }), /has names/);
   await assert.rejects(save(tensor, { metadata: {} }), /no metadata/);
-  await assert.rejects(save({ a: 3 }), /no tensor/);
+  await assert.rejects(save({ a: 3 }), /not a tensor/);
   await assert.rejects(
     save([
       ["a", tensor],

@@ -278,7 +278,7 @@ test("names and metadata that are no text are not written", async () => {
   for (const metadata of pairs) {
     await assert.rejects(save({ a: tensor }, { metadata }), {
       name: "TypeError",
-      message: /metadata is an object of strings/,
+      message: /metadata must be an object of strings/,
     });
   }
   const whole = await open(await save({ "\ud83d\ude00": tensor }, { metadata: { "😀": "😀" } }));

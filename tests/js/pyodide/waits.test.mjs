@@ -39,7 +39,7 @@ test("each number is for one wait, for the promise that was added last", async (
   assert.notEqual(first, second);
   await assert.rejects(given[0], new RangeError("of the second"));
   for (const [i, number] of [second, first, 0].entries()) {
-    const text = `Python waits for ${number}, which is no promise`;
+    const text = `Python waits for ${number}, which is not a promise`;
     await assert.rejects(given[i + 1], new TypeError(text));
   }
 });

@@ -36,7 +36,7 @@ async def test_tasks_that_block_at_the_same_time_get_their_own_results():
 def test_a_number_that_is_no_promises_is_refused():
     for number in (0, 123_456_789):
         with pytest.raises(
-            JsException, match=f"waits for {number}, which is no promise"
+            JsException, match=f"waits for {number}, which is not a promise"
         ):
             _core._wait(number)
 
