@@ -1,4 +1,4 @@
-/** All adapters, for Python: with one name for what each has its own for. */
+/** All adapters, for Python, with the same names in each. */
 import { type Arrow, fromArrow, install as installArrow, toArrow } from "./arrow.js";
 import { fromJax, install as installJax, toJax, useDevice as useJax } from "./jax.js";
 import {
@@ -27,7 +27,7 @@ export const adapters = {
   arrow: {
     give: toArrow,
     take: fromArrow,
-    // DuckDB-wasm keeps its own to itself: then nothing is given.
+    // DuckDB-wasm does not export its Arrow: then nothing is passed.
     install: (arrow: Arrow | null | undefined) => arrow && installArrow(arrow),
   },
   jax: { give: toJax, take: fromJax, install: installJax, use: useJax },
@@ -45,6 +45,6 @@ export const adapters = {
   },
 };
 
-// Bundlers make one file of what has the same importers: so one of all that is there already.
+// Bundlers merge modules with the same importers: these join the chunk that is loaded anyway.
 export { frames } from "../webgpu/frames.js";
 export { Kernel } from "../webgpu/kernel.js";

@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
 /**
- * Apache Arrow, and what brings its own copy of it, as DuckDB-wasm does: columns of numbers share
- * memory with tensors of one axis, FixedSizeLists with tensors of several. Arrow's bools are single
- * bits, and are copied; which elements are null, `Tensor.validity` says.
+ * Apache Arrow, and libraries that bundle a copy of it, such as DuckDB-wasm: columns of numbers
+ * share memory with tensors of one axis, FixedSizeLists with tensors of several. Arrow's bools are
+ * single bits and are copied; `Tensor.validity` says which elements are null.
  */
 import { type DType, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
@@ -52,8 +52,8 @@ export interface FromArrowOptions extends TakeOptions {
   /** The name of a column, in a table, record batch or struct of several. */
   column?: string | undefined;
   /**
-   * "keep" leaves whatever lies in the places of nulls, and says in `Tensor.validity` where they are;
-   * "refuse" throws where there are some.
+   * "keep" keeps the undefined values of nulls, and `Tensor.validity` says where they are; "refuse"
+   * throws if there are any.
    */
   nulls?: "keep" | "refuse" | undefined;
 }
@@ -72,7 +72,7 @@ for (const bits of [8, 16, 32, 64]) {
 
 const ENCODE = "encode it to numbers";
 const CAST = "cast it to an integer";
-/** What leads to a dtype from types without one, by their names' beginnings. */
+/** How to convert types without a dtype, by the beginnings of their names. */
 const WAYS: Record<string, string> = {
   Null: "there is nothing in it to share",
   Decimal: "cast it to float64, in SQL CAST(x AS DOUBLE)",
@@ -106,7 +106,7 @@ const WAYS: Record<string, string> = {
  * @param _arrow - not needed
  * @param value - a Vector, Data, RecordBatch or Table of any copy of the library, DuckDB-wasm's
  * results among them; of several columns `column` names one
- * @throws UnsupportedError for types that are no numbers, nulls within lists, and any nulls with
+ * @throws UnsupportedError for types that are not numbers, nulls within lists, and any nulls with
  * `nulls: "refuse"`; CopyError
  */
 export function fromArrow(
@@ -135,7 +135,7 @@ interface Part {
   readonly struct?: any;
 }
 
-/** What a vector without elements has: no chunks at all. */
+/** A vector without elements has no chunks. */
 const EMPTY: Part = { data: undefined, count: 0 };
 
 function isArrow(x: ArrowVector | ArrowTable | Exchangeable): x is ArrowVector | ArrowTable {
@@ -179,7 +179,7 @@ function columnOf(
   };
 }
 
-/** By its name: of another copy of the library the classes are others. */
+/** By name: another copy of the library has other classes. */
 const isStruct = (type: any) => /^Struct\b/.test(`${type}`);
 
 /** The numbers below all lists. */
@@ -189,7 +189,7 @@ interface Leaves {
   readonly parts: Part[];
 }
 
-/** Throws UnsupportedError where there are no numbers, or nulls within lists. */
+/** Throws UnsupportedError for types that are not numbers and for nulls within lists. */
 function leavesOf(given: any, rows: Part[]): Leaves {
   let type = given;
   let parts = rows;
@@ -217,7 +217,7 @@ function leavesOf(given: any, rows: Part[]): Leaves {
   );
 }
 
-/** Lists that are null may have nulls in them, others not. */
+/** Only null lists may contain nulls. */
 function checkInside(rows: readonly Part[], parts: readonly Part[], each: number): void {
   for (const [chunk, { data }] of parts.entries()) {
     if (data.nullCount === 0) continue;
@@ -263,7 +263,7 @@ function valuesOf({ data, count }: Part, { name, View }: DType): TypedArray {
   return viewAs<TypedArray>(View, data.values.subarray(0, count));
 }
 
-/** A byte for each element of axis 0, 1 where it is no null; undefined where there are no nulls. */
+/** A byte for each element of axis 0, 0 where it is null; undefined without nulls. */
 function validityOf(rows: readonly Part[], nulls: "keep" | "refuse"): Uint8Array | undefined {
   if (rows.every(({ data, struct }) => data.nullCount === 0 && !struct?.nullCount))
     return undefined;
@@ -316,7 +316,7 @@ function tooFew(has: number, count: number): UnsupportedError {
 /**
  * An Arrow `Vector` over a tensor's memory: a tensor of several axes is a vector of nested
  * FixedSizeLists. It holds the memory until it is garbage-collected; slices of it do not. Strided
- * tensors and bools are copied. What is null by `Tensor.validity` is null in the vector.
+ * tensors and bools are copied. Elements that are null in `Tensor.validity` are null in the vector.
  *
  * @throws CopyError; UnsupportedError for a WebGPU tensor, a dtype that Arrow lacks, or no axes
  */
@@ -362,7 +362,7 @@ export function toArrow<L extends Arrow>(
   }
 }
 
-/** What Arrow is told of a tensor's nulls, by bits of its own: the tensor's go. */
+/** A tensor's nulls as a bitmap for Arrow, in memory of its own; releases the validity. */
 function nullsOf(held: Tensor): { nullCount: number; nullBitmap?: Uint8Array } {
   const validity = held._validity;
   if (validity === null) return { nullCount: 0 };
@@ -384,8 +384,8 @@ function bitsOf(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * Lets every consumer of the exchange protocol take Arrow's vectors, `bridge.tensor()` among them; not
- * those with nulls, of which the protocol knows nothing.
+ * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take Arrow's vectors,
+ * except those with nulls, which the protocol cannot express.
  */
 export function install(arrow: Arrow): void {
   makeExchangeable<ArrowVector>(arrow.Vector, (value, options) =>

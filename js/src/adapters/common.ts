@@ -1,4 +1,4 @@
-/** What the adapters have in common: who holds what until when, and refusing in the same words. */
+/** Code that adapters share: lifetimes and error messages. */
 import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { classOf, type DTypeName, type TypedArray } from "../core/dtype.js";
@@ -27,9 +27,9 @@ export interface TakeOptions {
   copy?: boolean | undefined;
 }
 
-// --- who holds what ---------------------------------------------------------------------------------
+// --- lifetimes --------------------------------------------------------------------------------------
 
-/** Lets go of what a library was not told to dispose of. */
+/** Releases memory that a library did not dispose of. */
 const net = new FinalizationRegistry<Tensor>((held) => {
   const timer: unknown = setTimeout(() => held.release(), GRACE_MS);
   (timer as { unref?(): void }).unref?.(); // Node waits for its timers
@@ -51,8 +51,9 @@ export function releaseWith(owner: object, held: Tensor): void {
 }
 
 /**
- * The memory that a library's object has from us, with a hold of its own. What the library says of
- * it would not do: a view of wasm memory moves as that grows, a buffer has lost its faults.
+ * The memory that a library's object has from us, with a hold of its own. The library's own
+ * description is not enough: a view of wasm memory moves when that grows, and a buffer has lost its
+ * faults.
  *
  * @param shape - the object's own by now
  * @returns undefined for memory of the library's own
@@ -73,8 +74,9 @@ export function shareOf(
 }
 
 /**
- * Makes `object[key]` the tensor's elements, anew for every look: views of wasm memory that grew
- * are empty. Assigning something else to it, as libraries do to dispose of it, releases `held`.
+ * Makes `object[key]` the tensor's elements, read again for every access: views of wasm memory that
+ * grew are empty. Assigning something else to it, as libraries do to dispose of it, releases
+ * `held`.
  */
 export function alias(
   object: object,
@@ -103,7 +105,7 @@ function isSame(a: unknown, b: unknown): boolean {
 }
 
 /**
- * A tensor that ends a hold on a library's memory; where making it fails, that ends at once.
+ * A tensor that ends a hold on a library's memory; if making it fails, the hold ends at once.
  *
  * @param release - ends the hold; called once
  */
@@ -122,7 +124,7 @@ export function lending(release: () => void, make: (release: () => void) => Tens
   }
 }
 
-/** A tensor that the caller alone has, or with `copy` a copy in its place. */
+/** A tensor that only the caller has, or with `copy` a copy of it. */
 export function copiedIf(copy: boolean | undefined, tensor: Tensor): Tensor {
   if (!copy) return tensor;
   try {
@@ -132,7 +134,7 @@ export function copiedIf(copy: boolean | undefined, tensor: Tensor): Tensor {
   }
 }
 
-/** Gives a library's class of tensors the methods by which they are handed out. */
+/** Adds the methods of the exchange protocol to a library's class of tensors. */
 export function makeExchangeable<V>(
   Class: { prototype: V },
   from: (value: V, options: TakeOptions) => Tensor,
@@ -161,8 +163,8 @@ export function makeExchangeable<V>(
 }
 
 /**
- * What is none of a library's values: a tensor of this or another copy of dlpack-web, or of anybody
- * who speaks the exchange protocol, is taken as it is.
+ * A value that is not the library's: a tensor of this or another copy of dlpack-web, or any object
+ * with the exchange protocol, is taken as it is.
  *
  * @param needed - names what the function takes
  */
@@ -232,7 +234,7 @@ export function refuseCopy(copy: boolean | undefined, why: string): void {
 // --- dtypes -------------------------------------------------------------------------------------------
 
 /**
- * The dtype by which a library that gives a bool 4 bytes on a GPU knows a tensor.
+ * A tensor's dtype in a library that gives a bool 4 bytes on a GPU.
  *
  * @param dtype - "bool" where the tensor of int32 holds bools
  */
@@ -260,8 +262,8 @@ export function checkDType(library: string, given: string, supported: readonly s
 // --- devices -----------------------------------------------------------------------------------------
 
 /**
- * Throws DeviceError for a tensor that is on another device than the library, or on a lost one, and
- * the fault of its elements where that is known.
+ * Throws DeviceError for a tensor on another device than the library's, or on a lost one, and the
+ * fault of its elements if it is known.
  */
 export function checkDevice(library: string, tensor: Tensor, device: GPUDevice | undefined): void {
   if (device && device === tensor.device.gpu) {
@@ -278,18 +280,18 @@ export function checkDevice(library: string, tensor: Tensor, device: GPUDevice |
 }
 
 /**
- * Throws DeviceLostError for a device that was lost, TypeError for what is none.
+ * Throws DeviceLostError for a lost device, TypeError for anything else.
  *
  * @returns the device's name, for messages
  */
 export async function checkUsable(device: GPUDevice): Promise<string> {
   const record = register(device);
-  await null; // one that was lost before it was known here says so by now
+  await null; // a device that was lost before it was registered reports it by now
   checkAlive(record);
   return `${record.device}`;
 }
 
-/** Whether a device works still, as far as is known. */
+/** Whether a device is not known to be lost. */
 export async function isUsable(device: GPUDevice): Promise<boolean> {
   return checkUsable(device).then(
     () => true,
@@ -299,7 +301,7 @@ export async function isUsable(device: GPUDevice): Promise<boolean> {
 
 const turns = new WeakMap<object, Promise<unknown>>();
 
-/** Runs tasks for one library one after the other: it must not be started twice at once. */
+/** Runs tasks for one library in order: it must not be started twice at once. */
 export function inTurn<R>(library: object, task: () => Promise<R>): Promise<R> {
   const done = (turns.get(library) ?? Promise.resolve()).then(task, task);
   turns.set(library, done);
@@ -320,7 +322,7 @@ export async function withDevice(
   const before = gpu.requestAdapter;
   const own = Object.hasOwn(gpu, "requestAdapter");
   let asked = false;
-  // Only for what `start` does at once: nobody else runs in between.
+  // Only while `start` runs synchronously: no other code runs in between.
   gpu.requestAdapter = async (options) => {
     asked = true;
     return adapterFor(device, await before.call(gpu, options));
@@ -338,7 +340,7 @@ export async function withDevice(
   }
 }
 
-/** An adapter that gives `device` to whoever asks it for one. */
+/** An adapter whose requestDevice() returns `device`. */
 export function adapterFor(device: GPUDevice, adapter: GPUAdapter | null): GPUAdapter {
   if (adapter === null) throw new DeviceError("this page has a GPUDevice but gets no GPUAdapter");
   adapter.requestDevice = async () => device;

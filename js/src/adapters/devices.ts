@@ -19,7 +19,7 @@ export interface Libraries {
   three?: Renderer;
 }
 
-/** What the libraries ask of a device beside large buffers, as far as the adapter has it. */
+/** Features that the libraries use, where the adapter has them. */
 const LIMITS = {
   maxComputeInvocationsPerWorkgroup: Infinity,
   maxComputeWorkgroupSizeX: Infinity,
@@ -32,9 +32,9 @@ const LIMITS = {
 };
 
 /**
- * Puts every library that is given on one device, and lets consumers of the exchange protocol take
- * their tensors. Each library is asked once, in an order that works: jax-js and TensorFlow.js take
- * a device only as they start.
+ * Puts all given libraries on one device, and lets consumers of the exchange protocol take their
+ * tensors. Each library is asked once, in an order that works: jax-js and TensorFlow.js take a
+ * device only as they start.
  *
  * @param options - `device`: default that of a library that has started already, or else a new one
  * with what the adapter allows

@@ -1,6 +1,6 @@
 /**
- * Faults at the hand-over to a library and back (js/EXCHANGE.md, E1 to E3). What a library does with a
- * tensor is not known, so what it hands out may depend on all that it was given.
+ * Faults at the hand-over to a library and back (js/EXCHANGE.md, E1 to E3). What a library does
+ * with a tensor is unknown, so its results may depend on every tensor that it was given.
  */
 import { DeviceError } from "../core/errors.js";
 import type { GPUDevice, GPUError } from "../core/globals.js";
@@ -9,10 +9,13 @@ import { extentOf, slotOf } from "../webgpu/buffers.js";
 import { conclude, Settling } from "../webgpu/faults.js";
 import { type Fault, isOpen, type Outcome, openOutcomes } from "../webgpu/record.js";
 
-/** A library may still be at work on what nobody else knows: an asynchronous run of a session. */
+/**
+ * A library may still be running asynchronous work that is not visible here, such as a session's
+ * run.
+ */
 export const GRACE_MS = 60_000;
 
-/** A tensor that a library was given before it was known that all is well with its elements. */
+/** A tensor that a library was given before its pending work had succeeded. */
 interface Given {
   readonly held: Tensor;
   readonly outcome: Outcome;
@@ -31,8 +34,8 @@ export function checkFault(held: Tensor): void {
 }
 
 /**
- * Remembers what is pending of a GPU tensor that a library was given: what it hands out has that
- * fault, until a minute after the library let go of the tensor.
+ * Remembers the pending work of a GPU tensor that a library was given: the library's results have
+ * its fault until a minute after the library releases the tensor.
  */
 export function handed(library: object, name: string, held: Tensor): void {
   const open = openOutcomes(extentOf(held));
@@ -71,7 +74,7 @@ async function inGeneral(
   return null;
 }
 
-/** What is of interest still. */
+/** Entries that still matter. */
 function pendingOf(library: object): Given[] {
   const now = Date.now();
   return (given.get(library) ?? []).filter((one) => {
@@ -80,14 +83,14 @@ function pendingOf(library: object): Given[] {
   });
 }
 
-/** A library's tensor has the faults of what the library was given, too. */
+/** A library's tensor also has the faults of the tensors that the library was given. */
 export function joined(library: object, name: string, tensor: Tensor): Tensor {
   return tensor.device.gpu && given.has(library) ? concluded(library, name, tensor, []) : tensor;
 }
 
 /**
- * The same of a tensor that `take` takes, for which the library submits work: what the GPU says of
- * that is the tensor's fault.
+ * The same for a tensor that `take` takes, for which the library submits work: GPU errors of that
+ * work are the tensor's fault.
  */
 export function flushed(library: object, name: string, gpu: GPUDevice, take: () => Tensor): Tensor {
   let tensor: Tensor;

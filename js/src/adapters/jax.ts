@@ -51,7 +51,7 @@ export interface JaxArray {
 
 const ON_GPU = ["float32", "int32", "uint32", "float16", "bool"];
 const ON_CPU = [...ON_GPU, "float64"];
-/** jax-js copies from buffers, too: when their elements are read. */
+/** jax-js also copies from buffers, when it reads their elements. */
 const STORAGE_COPY_SRC = 128 | 4;
 
 /**
@@ -117,7 +117,7 @@ export function fromJax(
 }
 
 function isJaxArray(x: JaxArray | Exchangeable): x is JaxArray {
-  // Looking at `ref` would take one. What a function that is traced gets has no device.
+  // Reading `ref` would take one. Arguments of a traced function have no device.
   return typeof x === "object" && x !== null && "ref" in x && "device" in x;
 }
 
@@ -144,7 +144,7 @@ function take(
     return ours;
   }
   const gpu = jax.getWebGPUDevice();
-  // What computes the elements is compiled and submitted only now.
+  // jax-js compiles and submits the elements' computation only now.
   return flushed(jax.Array, "jax-js", gpu, () => {
     const buffer: GPUBuffer = kept.ref.gpuBufferSync();
     const capacity = buffer.size;
@@ -217,8 +217,8 @@ function giveGPU(jax: Jax, held: Tensor, dtype: string, copy: boolean | undefine
 }
 
 /**
- * An array over the tensor's buffer: jax-js is given it as the memory that it asks for. Undefined
- * where it asks for none.
+ * An array over the tensor's buffer, which is passed to jax-js as the memory that it allocates.
+ * Undefined if it allocates none.
  */
 function share(jax: Jax, backend: any, held: Tensor, dtype: string, shape: number[]): any {
   const { buffer, nbytes } = held;
@@ -238,7 +238,7 @@ function share(jax: Jax, backend: any, held: Tensor, dtype: string, shape: numbe
       set ref(value: number) {
         count = value;
         if (count > 0) return;
-        // Gone before jax-js can take the buffer for one of its own, to use or destroy.
+        // Removed before jax-js can reuse or destroy the buffer as one of its own.
         backend.buffers.delete(slot);
         count = -1;
         if (shared) held.release();
@@ -247,7 +247,7 @@ function share(jax: Jax, backend: any, held: Tensor, dtype: string, shape: numbe
     return slot;
   };
   try {
-    // Unequal elements, as equal ones would become a constant; nobody looks at them.
+    // Unequal elements, as equal ones would become a constant; they are never read.
     const { View } = dtypeNamed(dtype === "bool" ? "int32" : dtype);
     const values = Object.assign(new View(2), { 1: 1 });
     const made = jax.numpy.array(values, { shape, dtype, device: "webgpu" });
@@ -284,7 +284,7 @@ function copyToJax(jax: Jax, held: Tensor, dtype: string, shape: number[]): any 
   return made;
 }
 
-/** The webgpu backend of jax-js, which it does not export: what it looks up on this call. */
+/** The webgpu backend of jax-js, which it does not export: the object that this call looks up. */
 function backendOf(jax: Jax): any {
   const { get } = Map.prototype;
   let found: any;
@@ -304,7 +304,7 @@ function backendOf(jax: Jax): any {
   return known ? found : undefined;
 }
 
-/** Lets every consumer of the exchange protocol take `jax.Array`s, `bridge.tensor()` among them. */
+/** Lets every consumer of the exchange protocol, including `bridge.tensor()`, take `jax.Array`s. */
 export function install(jax: Jax): void {
   makeExchangeable<JaxArray>(jax.Array, (value, options) => fromJax(jax, value, options));
 }

@@ -53,14 +53,14 @@ export interface ToLiteRTOptions extends GiveOptions {
 
 const LIBRARY = "LiteRT.js";
 const DTYPES = ["float32", "int32", "uint8"];
-/** LiteRT.js copies from buffers, too: when their elements are read. */
+/** LiteRT.js also copies from buffers, when it reads their elements. */
 const STORAGE_COPY_SRC = 128 | 4;
 
 // --- devices ----------------------------------------------------------------------------------------
 
 /**
- * Makes a device that of LiteRT's default environment: tensors are made and models compiled there
- * from now on. Those of before stay where they are.
+ * Makes a device the one of LiteRT's default environment: new tensors and models use it. Existing
+ * ones stay where they are.
  *
  * @throws DeviceError if LiteRT.js was not loaded; DeviceLostError
  */
@@ -87,9 +87,9 @@ function deviceOf({ webGpuDevice }: LiteRTTensor["environment"]): GPUDevice | un
 // --- from it ----------------------------------------------------------------------------------------
 
 /**
- * A tensor over the memory of a `Tensor` of LiteRT.js on WebGPU, on the device of that one's
- * environment, without a copy; it stays valid when that is deleted. A `Tensor` on the CPU is copied,
- * by LiteRT.js.
+ * A tensor over the memory of a `Tensor` of LiteRT.js on WebGPU, on its environment's device,
+ * without a copy; it stays valid when the `Tensor` is deleted. A `Tensor` on the CPU is copied, by
+ * LiteRT.js.
  *
  * @throws ReleasedError for a deleted one; UnsupportedError for one whose GPUBuffer LiteRT.js does
  * not hand out; CopyError
@@ -151,7 +151,7 @@ function bufferOf(value: LiteRTTensor): GPUBuffer {
 
 // --- holds ------------------------------------------------------------------------------------------
 
-/** What keeps the memory of a `Tensor`: a second handle, and what it does when it is deleted. */
+/** Keeps the memory of a `Tensor`: a second handle, and its deletion. */
 interface Kept {
   liteRtTensorBuffer: { clone(): { delete(): void } };
   onDelete: (() => void) | undefined;
@@ -226,7 +226,9 @@ export function toLiteRT<L extends LiteRT>(
   }
 }
 
-/** Lets every consumer of the exchange protocol take its `Tensor`s, `bridge.tensor()` among them. */
+/**
+ * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take its `Tensor`s.
+ */
 export function install(litert: LiteRT): void {
   makeExchangeable<LiteRTTensor>(litert.Tensor, (value, options) =>
     fromLiteRT(litert, value, options),

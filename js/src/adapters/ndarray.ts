@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
 /**
- * ndarray (scijs) and what has the same form, the chunks of zarrita among it: `{ data, shape,
- * stride, offset }`, strides in elements. They share memory both ways, of any strides.
+ * ndarray (scijs) and objects of the same form, such as zarrita's chunks: `{ data, shape, stride,
+ * offset }`, strides in elements. They share memory both ways, with any strides.
  */
 import { type DataOf, type DTypeName, dtypeOfArray, type TypedArray } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
@@ -41,7 +41,7 @@ export type Ndarray = (data: any, shape?: any, stride?: any, offset?: any) => an
 
 /** Options of {@link fromNdarray}. */
 export interface FromNdarrayOptions extends TakeOptions {
-  /** Where the class of `data` does not tell, e.g. "bool" in a Uint8Array. */
+  /** If the class of `data` does not determine it, e.g. "bool" in a Uint8Array. */
   dtype?: DTypeName | undefined;
 }
 
@@ -80,10 +80,10 @@ function isStrided(x: Strided | Exchangeable): x is Strided {
   return data !== undefined && typeof shape?.length === "number" && !isExchangeable(x);
 }
 
-/** The typed array that elements lie in, and their dtype where its class does not tell. */
+/** The typed array of the elements, and their dtype if its class does not determine it. */
 function elementsOf(data: unknown): { array: TypedArray; dtype?: "bool" } {
   if (ArrayBuffer.isView(data) && dtypeOfArray(data)) return { array: data as TypedArray };
-  // zarrita has classes of its own, for strings as well, whose names minifying changes.
+  // zarrita has its own classes, also for strings, whose names minifiers change.
   const own = Object(data) as ArrayBufferView & { BYTES_PER_ELEMENT?: number };
   if (own.BYTES_PER_ELEMENT === 1 && own.buffer?.byteLength >= 0 && !("chars" in own)) {
     return { array: new Uint8Array(own.buffer, own.byteOffset, own.byteLength), dtype: "bool" };

@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
 /**
- * OpenCV.js 4 and 5: tensors over the elements of a `cv.Mat`, in OpenCV's own WebAssembly memory. The
- * other way they are copied into that, once, unless it is where they lie.
+ * OpenCV.js 4 and 5: tensors over the elements of a `cv.Mat`, in OpenCV's own WebAssembly memory.
+ * The other way they are copied into that memory, once, unless they are there already.
  */
 import { packInto } from "../core/arrays.js";
 import type { DTypeName } from "../core/dtype.js";
@@ -60,19 +60,19 @@ const DEPTHS: readonly DTypeName[] = [
   "uint32",
 ];
 
-/** Headers of Mats, by what their tensors lie in. */
+/** Headers of Mats, by their tensors' storage. */
 const lent = new WeakMap<object, any>();
 
 // --- from it ----------------------------------------------------------------------------------------
 
 /**
  * A tensor over the elements of a Mat, without a copy: of shape [rows, cols], or [rows, cols,
- * channels] where there are several. Parts of Mats (`roi`, `col`, …) come as strides. It is a hold of
- * its own: the Mat may be deleted, or be given other elements (`create`, a result), before it is
- * released.
+ * channels] where there are several. Parts of Mats (`roi`, `col`, …) come as strides. It has a hold
+ * of its own: you may delete the Mat, or give it other elements (`create`, a result), before you
+ * release the tensor.
  *
- * @param value - of any copy of the library. What was made over memory of somebody else's
- * (`new cv.Mat(rows, cols, type, ptr)`) has no owner to be held: free that later
+ * @param value - of any copy of the library. A Mat over foreign memory (`new cv.Mat(rows, cols,
+ * type, ptr)`) has no owner to hold: free that memory later
  * @throws ReleasedError for a deleted Mat; UnsupportedError for elements that DLPack lacks
  */
 export function fromMat(
@@ -88,7 +88,7 @@ export function fromMat(
   const made = lending(
     () => header.delete(),
     (release) => {
-      // By the header, as not every build gives its memory away.
+      // From the header, as not every build exports its memory.
       let { buffer } = header.data;
       const memory = {
         get buffer() {
@@ -120,7 +120,7 @@ function layoutOf(mat: Mat): { dtype: DTypeName; shape: number[]; strides?: numb
   const shape: number[] = [...mat.matSize];
   const channels = mat.channels();
   if (mat.empty()) {
-    // One that was never given a size has no axes.
+    // A Mat without a size has no axes.
     const extents = shape.length > 0 ? shape : [0, 0];
     return { dtype, shape: channels > 1 ? [...extents, channels] : extents };
   }
@@ -171,7 +171,7 @@ function partOf(cv: OpenCV, held: Tensor): any {
   if (steps.length !== 2 || !even || header.channels() !== channels) return undefined;
   const offset = held._start - header.data.byteOffset;
   const [x, y] = [(offset % pitch) / size, Math.floor(offset / pitch)];
-  // What was reshaped may begin within an element, or go on in the next row.
+  // A reshaped tensor may begin within an element, or continue in the next row.
   const inside = x % 1 === 0 && x + width <= header.cols && y + height <= header.rows;
   return inside ? header.roi({ x, y, width, height }) : undefined;
 }
@@ -191,7 +191,7 @@ function copiedTo(cv: OpenCV, held: Tensor): any {
   }
   const mat = create(cv, [rows, cols, DEPTHS.indexOf(dtype) + (channels - 1) * unit], held);
   try {
-    // Only now: the memory may have grown, in which the tensor may lie as well.
+    // Only now: the memory, which may be the tensor's too, may have grown.
     if (held.size > 0) packInto(mat.data, held, held._storage.bytes(held));
     return mat;
   } catch (error) {
@@ -213,7 +213,7 @@ function create(cv: OpenCV, args: readonly number[], held: Tensor): any {
   }
 }
 
-/** Lets every consumer of the exchange protocol take Mats, `bridge.tensor()` among them. */
+/** Lets every consumer of the exchange protocol, including `bridge.tensor()`, take Mats. */
 export function install(cv: OpenCV): void {
   makeExchangeable<Mat>(cv.Mat, (value, options) => fromMat(cv, value, options));
 }

@@ -63,7 +63,7 @@ const LIBRARY = "onnxruntime-web";
 
 // --- devices ----------------------------------------------------------------------------------------
 
-/** What a copy of onnxruntime-web was told; every copy has a `webgpu` of its own. */
+/** The device of a copy of onnxruntime-web; every copy has its own `webgpu`. */
 interface Told {
   device: GPUDevice;
   /** What its sessions get in the place of `device`. */
@@ -77,12 +77,12 @@ interface Told {
 const told = new WeakMap<object, Told>();
 
 /**
- * Lets the sessions that are created from now on run on a device, whatever their options say: ORT
- * takes one in the options of a session alone, and its older WebGPU backend asks for its own.
+ * Makes all sessions created from now on run on a device: ORT takes a device only in a session's
+ * options, and its older WebGPU backend requests its own.
  *
  * @returns the execution provider `{ name: "webgpu", device }`
- * @throws DeviceError if ORT runs on another device already, unless that was lost and another can be
- * had; DeviceLostError
+ * @throws DeviceError if ORT already runs on another device, unless that was lost and ORT can take
+ * another; DeviceLostError
  */
 export async function useDevice(ort: Ort, device: GPUDevice): Promise<Provider> {
   const { webgpu } = ort.env;
@@ -121,7 +121,7 @@ function seenOf({ device, watch, watched }: Told): GPUDevice {
   return watched ? watch.seen : device;
 }
 
-/** Throws DeviceError where sessions run on another device, of which they could not be moved. */
+/** Throws DeviceError if sessions run on another device, since they cannot be moved. */
 async function checkFree(webgpu: any, device: GPUDevice): Promise<void> {
   const known = told.get(webgpu)?.device ?? realDevice<GPUDevice | undefined>(await webgpu.device);
   if (!known || known === device) return;
@@ -131,7 +131,7 @@ async function checkFree(webgpu: any, device: GPUDevice): Promise<void> {
         "before the first session",
     );
   }
-  // The older backend asks once, and keeps what it got.
+  // The older backend requests a device once, and keeps it.
   if (Object.getOwnPropertyDescriptor(webgpu, "device")?.writable === false) {
     throw new DeviceError(
       "onnxruntime-web ran on a GPUDevice that was lost and this build takes no other: reload " +
@@ -156,25 +156,25 @@ function watch(ort: Ort, sessions: NonNullable<Ort["InferenceSession"]>, state: 
   };
 }
 
-/** Says the device itself where the library says what it was given in its place. */
+/** Returns the device itself where the library reports its stand-in. */
 function showDevice(webgpu: any, seen: GPUDevice, device: GPUDevice): void {
   const said = Object.getOwnPropertyDescriptor(webgpu, "device");
   if (said?.value !== seen) return;
-  // Some versions do not let it be changed: `realDevice` knows it all the same.
+  // Some versions do not allow changing it: `realDevice` finds it anyway.
   if (said.configurable) Object.defineProperty(webgpu, "device", { ...said, value: device });
 }
 
 /**
- * Whether a version has to ask for its device itself: before 1.30 one that it was given lacks what it
- * waits with, and every run ends with "Failed to wait for the operation". The one that it has asked for
- * it takes for its own, and destroys it with its last session: there is always one more.
+ * Whether a version must request its device itself: before 1.30, runs on a device that was passed
+ * in fail with "Failed to wait for the operation". It destroys the device that it requested with
+ * its last session, so one extra session is kept.
  */
 function asksItself({ env: { versions } }: Ort): boolean {
   const [major, minor] = `${versions?.web ?? ""}`.split(".").map(Number);
   return major === 1 && (minor as number) < 30;
 }
 
-/** The options by which its WebAssembly asks for an adapter, and nobody else. */
+/** The options with which only its WebAssembly requests an adapter. */
 const ASKED_BY = "featureLevel,powerPreference,forceFallbackAdapter";
 
 /** A model of ONNX, `y = Identity(x)` of one float32. */
@@ -183,7 +183,7 @@ const IDENTITY = Uint8Array.from(
   (byte) => byte.charCodeAt(0),
 );
 
-/** Runs `start`, and gives the device to the WebAssembly, which asks for it some time later. */
+/** Runs `start`, and passes the device to the WebAssembly, which requests it later. */
 async function answering(device: GPUDevice, start: () => unknown): Promise<unknown> {
   const { gpu } = navigator;
   const before = gpu.requestAdapter;
@@ -210,9 +210,9 @@ function withProvider(arg: unknown, provider: object): unknown {
 }
 
 /**
- * The device that ORT runs on: what it was told, else its own word where it has one.
+ * The device that ORT runs on: the one of useDevice(), else the one that it reports.
  *
- * @throws DeviceError if it runs on another one than it was told
+ * @throws DeviceError if it runs on another one than that of useDevice()
  */
 function deviceOf({ env: { webgpu } }: Ort): GPUDevice | undefined {
   const known = webgpu && told.get(webgpu)?.device;
@@ -230,8 +230,8 @@ function deviceOf({ env: { webgpu } }: Ort): GPUDevice | undefined {
 // --- from it ----------------------------------------------------------------------------------------
 
 /**
- * A tensor over the memory of an `ort.Tensor`, or of the one in a tensor of transformers.js, without
- * a copy. It is a hold of its own: disposing of the value does not end it.
+ * A tensor over the memory of an `ort.Tensor`, or of the one in a tensor of transformers.js,
+ * without a copy. It has a hold of its own: disposing of the value does not end it.
  *
  * @param ort - the copy of the library that made the value
  * @throws ReleasedError for a disposed value; UnsupportedError for strings, textures and MLTensors;
@@ -272,7 +272,7 @@ function fromGPU(ort: Ort, value: OrtTensor, { copy }: TakeOptions): Tensor {
   if (!device) {
     throw new DeviceError("the GPUDevice of onnxruntime-web is unknown: call useDevice() first");
   }
-  // Without the field that is counted in `hold`, the buffer may be used again too soon.
+  // Without the field that is counted in `hold`, the buffer may be reused too soon.
   const known = "disposer" in value;
   if (!known) refuseCopy(copy, "this version of onnxruntime-web cannot share its tensors");
   const { type, dims } = value;
@@ -289,7 +289,7 @@ function fromGPU(ort: Ort, value: OrtTensor, { copy }: TakeOptions): Tensor {
   return copiedIf(copy || !known, isWatched(ort) ? made : joined(ort.env, LIBRARY, made));
 }
 
-/** Whether runs are known, with what they read and write. */
+/** Whether runs are observed, with their inputs and outputs. */
 function isWatched({ env: { webgpu } }: Ort): boolean {
   return Boolean(webgpu && told.get(webgpu)?.watched);
 }
@@ -305,7 +305,7 @@ function checkOwner({ Tensor: Class }: Ort, value: object): void {
 
 const counted = new WeakMap<object, { holds: number; drop(): void }>();
 
-/** Defers what an `ort.Tensor` does at its disposal until our holds on it have ended, too. */
+/** Defers the disposal of an `ort.Tensor` until our holds on it have ended. */
 function hold(value: object): () => void {
   let entry = counted.get(value);
   if (entry === undefined) {
@@ -376,11 +376,13 @@ function giveCPU(ort: Ort, held: Tensor, copy: boolean | undefined): any {
     alias(made, "cpuData", held);
     return made;
   }
-  // A version that keeps its elements elsewhere gets some of its own.
+  // A version that keeps its elements elsewhere gets a copy.
   return new ort.Tensor(dtype, ownCopy("onnxruntime-web", held, copy), [...shape]);
 }
 
-/** Lets every consumer of the exchange protocol take `ort.Tensor`s, `bridge.tensor()` among them. */
+/**
+ * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take `ort.Tensor`s.
+ */
 export function install(ort: Ort): void {
   makeExchangeable<OrtTensor>(ort.Tensor as any, (value, options) => fromOrt(ort, value, options));
 }

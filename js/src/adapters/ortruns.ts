@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
 /**
- * Runs of onnxruntime-web's sessions on a device that is watched: what goes wrong there, and what was
- * wrong with the inputs, is raised by the run where results are on the CPU, and else by whoever reads them.
+ * Runs of onnxruntime-web's sessions on a watched device: the run raises its errors and those of
+ * its inputs if results are on the CPU; otherwise reading the results raises them.
  */
 import { bytesOf, dtypeNamed } from "../core/dtype.js";
 import { DeviceError } from "../core/errors.js";
@@ -26,7 +26,7 @@ export function isOfRun(error: unknown): error is DeviceError {
   return error instanceof DeviceError && ofRuns.has(error);
 }
 
-/** Loads a session, and watches it from then on. */
+/** Loads a session and watches it. */
 export async function watchSession(
   watch: WatchedDevice,
   given: unknown,
@@ -44,12 +44,12 @@ export async function watchSession(
     throw error;
   }
   names.set(made, typeof given === "string" ? given : textOf(made));
-  // A property of this object, so that whoever replaces the class's method later is heard.
+  // A property of this object, so later replacements of the class's method have an effect.
   made.run = (...args: any[]) => run(record, watch, made, args);
   return made;
 }
 
-/** "x, b -> y": what is known of every session. */
+/** "x, b -> y": names any session. */
 function textOf({ inputNames, outputNames }: { inputNames?: string[]; outputNames?: string[] }) {
   return `${inputNames?.join(", ")} -> ${outputNames?.join(", ")}`;
 }
@@ -70,7 +70,7 @@ async function run(record: DeviceRecord, watch: WatchedDevice, session: any, arg
   const values = Object.values(results);
   const onGPU = values.flatMap(extentOf);
   const outcome = concluded(record, running, before, onGPU);
-  // Elements that are on the CPU have nothing that would raise it later.
+  // Elements on the CPU cannot raise it later.
   if (outcome === null || onGPU.length === values.length) return results;
   try {
     await ask(record, [outcome]);
@@ -81,7 +81,7 @@ async function run(record: DeviceRecord, watch: WatchedDevice, session: any, arg
   return results;
 }
 
-/** What `block` gives; if that fails, what the device said is the better error. */
+/** The result of `block`; if it fails, the device's error is the better one. */
 async function watched<R>(record: DeviceRecord, one: Watched, block: () => Promise<R>): Promise<R> {
   try {
     return await block();

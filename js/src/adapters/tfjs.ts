@@ -65,9 +65,8 @@ const STORAGE_COPY_SRC = 128 | 4;
 const PRIORITY = 3;
 
 /**
- * Makes WebGPU, on this device, the backend of TensorFlow.js. Its webgpu backend must have been
- * imported, and not been used before; where its device was lost it starts anew, without the tensors
- * that it had.
+ * Makes WebGPU, on this device, the backend of TensorFlow.js. Its webgpu backend must be imported
+ * and unused; if its device was lost it restarts, without its tensors.
  *
  * @throws DeviceError if the backend is missing, or runs on another device; DeviceLostError
  */
@@ -106,8 +105,8 @@ function recordOf(backend: any, dataId: object): any {
 
 /**
  * A tensor over the memory of a `tf.Tensor`, which stays valid when that is disposed of: read-only,
- * as those are. Work that TensorFlow.js has not submitted yet is. bool on a GPU is int32, which is
- * what TensorFlow.js stores.
+ * as those are. Pending work of TensorFlow.js is submitted. bool on a GPU is int32, which is what
+ * TensorFlow.js stores.
  *
  * @throws ReleasedError for a disposed tensor; UnsupportedError for complex64, strings, and
  * backends other than cpu and webgpu; CopyError
@@ -161,7 +160,7 @@ function fromGPU(tf: Tf, backend: any, value: TfTensor, { copy }: TakeOptions): 
   backend.uploadToGPU?.(value.dataId);
   const buffer = recordOf(backend, value.dataId)?.resource;
   if (typeof buffer?.size !== "number") {
-    // Other versions may keep it elsewhere: their public way is a copy on the GPU.
+    // Other versions may keep it elsewhere: their public API makes a copy on the GPU.
     refuseCopy(copy, "this version of TensorFlow.js cannot share its tensors");
     const { tensorRef, buffer } = (value as any).dataToGPU();
     return lending(
@@ -196,7 +195,7 @@ function onGPU(backend: any, value: TfTensor, buffer: GPUBuffer, release: () => 
  * A `tf.Tensor` over a tensor's memory, which it holds until its `dispose()`. On the webgpu backend
  * a CPU tensor is uploaded (one copy); GPU tensors are copied only if strided, or without the usage
  * STORAGE | COPY_SRC. On the cpu backend nothing is copied but strided tensors. Do not write to the
- * memory meanwhile: TensorFlow.js takes its tensors for constants.
+ * memory meanwhile: TensorFlow.js treats tensors as constants.
  *
  * @param options - `dtype: "bool"`: take a GPU tensor of int32 for bool
  * @throws CopyError, UnsupportedError for other dtypes, DeviceError for another device's tensors
@@ -222,7 +221,7 @@ export function toTfjs<L extends Tf>(
   }
 }
 
-/** What the backend can use, and the dtype by which it knows it; refused before it is moved. */
+/** A tensor that the backend can use, and its dtype there; errors are thrown before it is moved. */
 function fitFor(backend: any, x: Exchangeable, copy: boolean | undefined, dtype?: "bool") {
   const taken = take(x, { copy: copy === false ? false : undefined });
   let wide: Tensor | undefined;
@@ -254,7 +253,7 @@ function giveGPU(tf: Tf, backend: any, held: Tensor, dtype: string): any {
       : tf.tensor({ buffer, zeroCopy: true }, shape, dtype);
   try {
     const record = recordOf(backend, made.dataId);
-    // The backend lets go of it when the work on it was submitted.
+    // The backend releases it once the work on it is submitted.
     if (record?.resource === buffer) alias(record, "resource", held, () => buffer);
     else releaseWith(made, held);
     return made;
@@ -283,7 +282,7 @@ function giveCPU(
   return tf.tensor(ownCopy("TensorFlow.js", held, copy), shape, dtype);
 }
 
-/** Lets a backend read no more elements than a tensor has: it takes them for the whole buffer. */
+/** Limits a backend's reads to a tensor's elements: it would read the whole buffer. */
 function trimReads(backend: any): void {
   if (Object.hasOwn(backend, "readSync")) return;
   const { read, readSync } = backend;
@@ -315,7 +314,7 @@ function linkValues(tf: Tf, dataId: object, record: any, held: Tensor): void {
   });
 }
 
-/** Lets every consumer of the exchange protocol take `tf.Tensor`s, `bridge.tensor()` among them. */
+/** Lets every consumer of the exchange protocol, including `bridge.tensor()`, take `tf.Tensor`s. */
 export function install(tf: Tf): void {
   makeExchangeable<TfTensor>(tf.Tensor, (value, options) => fromTfjs(tf, value, options));
 }

@@ -50,7 +50,7 @@ interface Interleaved extends Attribute {
 
 /** Options of {@link fromThree}. */
 export interface FromThreeOptions extends TakeOptions {
-  /** Takes the buffer that this renderer has on the GPU. */
+  /** Use the buffer that this renderer has on the GPU. */
   renderer?: Renderer | undefined;
 }
 
@@ -58,7 +58,7 @@ export interface FromThreeOptions extends TakeOptions {
 export interface ToThreeOptions extends GiveOptions {
   /** The renderer that a GPU tensor is for. */
   renderer?: Renderer | undefined;
-  /** What its GPUBuffer needs: default STORAGE, for computing; draw from it with VERTEX, too. */
+  /** Usage flags of its GPUBuffer: default STORAGE, for computing; add VERTEX for drawing. */
   usage?: number | undefined;
   /** Elements of an item; default the last of several axes. */
   itemSize?: number | undefined;
@@ -129,7 +129,7 @@ export function fromThree(
       strides: place.strides,
       byteOffset: (place.offset ?? 0) * type.step,
       dtype: type.name,
-      // Behind an interleaved one are elements of others.
+      // An interleaved attribute's elements are followed by another attribute's.
       capacity: place.strides ? undefined : buffer.size,
       release,
     }),
@@ -145,7 +145,7 @@ function isInterleaved(x: Attribute): x is Interleaved {
   return (x as { isInterleavedBufferAttribute?: unknown }).isInterleavedBufferAttribute === true;
 }
 
-/** What three.js keeps the buffer for: attributes of an interleaved one share it. */
+/** The object that three.js keeps the buffer for: interleaved attributes share it. */
 function ownerOf(attribute: Attribute): object {
   return isInterleaved(attribute) ? attribute.data : attribute;
 }
@@ -167,7 +167,7 @@ function borrow(owner: object): () => void {
   };
 }
 
-/** Buffers of three.js that our tensors hold, and what is to be done when they let go. */
+/** Buffers of three.js that our tensors hold, and actions for when they are released. */
 const borrowed = new WeakMap<object, { holds: number; destroy: (() => void) | null }>();
 
 function checkItem(dtype: string, itemSize: number): void {
@@ -220,7 +220,7 @@ export function toThree<L extends Three>(
     const { backend } = renderer;
     checkDevice("this renderer", held, backend.device);
     checkItem(dtype, itemSize);
-    // three.js asks an empty array for nothing but its class.
+    // three.js only reads the class of an empty array.
     const made = new StorageBufferAttribute(new held._type.View(0), itemSize);
     made.count = size / itemSize;
     backend.get(made).buffer = held.buffer;
@@ -235,7 +235,7 @@ export function toThree<L extends Three>(
   }
 }
 
-/** Lets destroying an attribute end its hold on a buffer, and leave that to others who have one. */
+/** Makes destroying an attribute end only its own hold on a buffer. */
 function watchDestroy(backend: any): void {
   if (Object.hasOwn(backend, "destroyAttribute")) return;
   const { destroyAttribute } = backend;

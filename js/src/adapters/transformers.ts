@@ -34,8 +34,8 @@ export interface SessionOptions {
 }
 
 /**
- * Lets the models that are loaded with the returned `session_options` run on a device. Results stay
- * on the GPU where these ask for it:
+ * Makes models loaded with the returned `session_options` run on a device. Results stay on the GPU
+ * if the options ask for it:
  *
  * ```ts
  * const options = await useDevice(transformers, device);
@@ -62,7 +62,7 @@ function ortOf({ Tensor: Class, env }: Transformers): Ort {
 
 /**
  * A tensor over the memory of a `Tensor` of transformers.js, or of an `ort.Tensor` of its sessions,
- * without a copy. It is a hold of its own: disposing of the value does not end it.
+ * without a copy. It has a hold of its own: disposing of the value does not end it.
  *
  * @throws what {@link fromOrt} throws
  */
@@ -79,8 +79,8 @@ export function fromTransformers(
 }
 
 /**
- * A `Tensor` of transformers.js over a tensor's memory, which it holds until its `dispose()`. What is
- * copied, and what is refused, is as {@link toOrt} has it.
+ * A `Tensor` of transformers.js over a tensor's memory, which it holds until its `dispose()`.
+ * Copies and errors are as for {@link toOrt}.
  *
  * @throws CopyError, UnsupportedError for other dtypes, DeviceError for another device's tensors
  */
@@ -101,7 +101,7 @@ export function toTransformers<L extends Transformers>(
   }
 }
 
-/** Lets every consumer of the exchange protocol take its tensors, `bridge.tensor()` among them. */
+/** Lets every consumer of the exchange protocol, including `bridge.tensor()`, take its tensors. */
 export function install(transformers: Transformers): void {
   makeExchangeable<TransformersTensor>(transformers.Tensor as any, (value, options) =>
     fromTransformers(transformers, value, options),

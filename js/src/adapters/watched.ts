@@ -1,25 +1,26 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: WebGPU's calls are handed on as they come
 /**
- * A `GPUDevice` as one library sees it: what the library does wrong there is known to be its fault.
+ * A `GPUDevice` as one library sees it: errors there are attributed to the library.
  *
- * Error scopes are a stack that all code on a device shares. A scope that stays open while a library
- * waits gets the errors of other code, and the next `popErrorScope()` of other code gets that scope. So
- * each call of the library has scopes of its own, which close before the call returns. The calls that
- * cost most have none as long as nothing is wrong: what they build on is checked before.
+ * Error scopes are a stack that all code on a device shares. A scope that stays open while a
+ * library waits gets the errors of other code, and the next `popErrorScope()` of other code gets
+ * that scope. So each call of the library has scopes of its own, which close before the call
+ * returns. The most frequent calls have none while no error is known: what they depend on is
+ * checked before.
  */
 import type { GPUDevice, GPUError } from "../core/globals.js";
 import { WATCHED } from "../webgpu/buffers.js";
 import { REAL } from "../webgpu/device.js";
 import type { ErrorFilter } from "../webgpu/faults.js";
 
-/** What the GPU says, later, of the calls that a library made while it did one thing. */
+/** The GPU's later report on the calls that a library made during one operation. */
 export interface Watched {
-  /** What the library did; more than that, if it did several things at once. */
+  /** The library's operation; several, if they ran at once. */
   readonly what: string;
   readonly scopes: readonly Promise<GPUError | null>[];
   /** The words for an error, with those of an earlier one that it comes from. */
   explain(error: GPUError): string;
-  /** Ends watching: what is called from then on is not of it. */
+  /** Ends watching: later calls do not belong to it. */
   end(): void;
 }
 
@@ -31,9 +32,9 @@ export class WatchedDevice {
   readonly seen: GPUDevice;
   readonly #gpu: GPUDevice;
   readonly #active = new Set<{ names: Set<string>; scopes: Promise<GPUError | null>[] }>();
-  /** Number of shaders and pipelines of which it is not known that they are valid. */
+  /** Number of shaders and pipelines that are not known to be valid. */
   #doubtful = 0;
-  /** What was said of shaders and pipelines that the library may keep, by their labels. */
+  /** Errors of shaders and pipelines that the library may keep, by their labels. */
   readonly #wrong = new Map<string, string>();
   /** The scopes that the library has opened: whether they are scopes of the device. */
   readonly #theirs: boolean[] = [];
@@ -67,7 +68,7 @@ export class WatchedDevice {
     const made = { names: new Set([name]), scopes: [] };
     this.#active.add(made);
     if (size > 0) {
-      // Whose call it is cannot be known: each of them says so.
+      // The caller cannot be identified: the errors of each name all.
       for (const one of this.#active) for (const other of this.#active) join(one, other);
     }
     return {
@@ -93,7 +94,7 @@ export class WatchedDevice {
     try {
       return call();
     } finally {
-      // Want of memory comes before the invalid buffer that it left.
+      // Running out of memory comes before the invalid buffer that it causes.
       for (const _ of filters) this.#keep(gpu.popErrorScope());
     }
   }
