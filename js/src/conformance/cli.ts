@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 /**
  * `npx dlpack-web conformance FILE.mjs`: runs the suite on the default export of a file, and on its
- * export `consume` where there is one. Its exports `device` (a `GPUDevice`, or a promise of one) and
- * `dtypes` are passed on; without a device, the runtime is asked for one. Exits with 1 where a rule is
- * broken, and with 2 where there is nothing to test.
+ * export `consume` where there is one. Its exports `device` (a `GPUDevice`, or a promise of one)
+ * and `dtypes` are passed on; without a device, the runtime is asked for one. Exits with 1 if a
+ * rule is broken, and with 2 if there is nothing to test.
  */
 import process from "node:process";
 import { pathToFileURL } from "node:url";
@@ -74,5 +74,5 @@ function misused(message: string): number {
   return 2;
 }
 
-// What a producer left running, such as a device, must not keep the process.
+// Anything that a producer left running, such as a device, must not keep the process alive.
 process.exit(await main(process.argv.slice(2)));

@@ -1,5 +1,5 @@
 /**
- * The rules for consumers. Left out is what nobody can see from outside:
+ * The rules for consumers. Left out are rules that cannot be observed from outside:
  *
  * | rules | why |
  * |---|---|
@@ -9,20 +9,20 @@
  * | S3, S8, T1, T2, T5 | seen with F3, F6 and T3 |
  * | D2 to D5, N2 | what is not done, and the page's device |
  *
- * Of S1 only such shapes are tried as end a loop over them at once: a loop over 2^53 elements could
- * not be stopped.
+ * S1 is only tested with shapes over which a loop ends at once: a loop over 2^53 elements could not
+ * be stopped.
  */
 import { type Exchange, isList, named, Offer, type Plan } from "./offers.js";
 import { Book, Broken, broken, nameOf, show, skip } from "./report.js";
 import type { ConsumerOptions, DeviceLike, Report } from "./types.js";
 import { DTYPES, type Kind, kindOf } from "./values.js";
 
-/** In the order of the text, which is that of the report. */
+/** In the order of the text and of the report. */
 const RULES = [
   "M1 R2 R3 R4 R5 F2 F3 F4 F5 F6 F7 F8 F9 F12 F13 F14 F15 S1 S2 S4 S7",
   "S9 T3 E3 E4 O2 O3 O4 O6 O7 D1 N1 N3 X1 X2 V1",
 ].flatMap((ids) => ids.split(" "));
-/** Those that every exchange shows that was read rightly. */
+/** Those that every correctly read exchange confirms. */
 const SEEN = "R2 R3 R4 R5 F14 S7 T3 O2 O3 O4".split(" ");
 const NAMES = [
   ..."BusyError CopyError DeviceError DeviceLostError ReleasedError".split(" "),
@@ -53,7 +53,7 @@ const LAYOUTS: readonly (readonly [string, Plan])[] = [
   ["N1", { usage: 0, around: 4 }],
 ];
 
-/** Exchanges that say what cannot be; `shape` and `byteOffset` are those of 2 x 3 elements. */
+/** Impossible exchanges; `shape` and `byteOffset` are those of 2 x 3 elements. */
 const LIES: readonly (readonly [string, (exchange: Exchange) => object, Plan?])[] = [
   ["S1", () => ({ shape: [3, 3] })],
   ["S1", () => ({ strides: [9, 1] })],
@@ -92,8 +92,8 @@ const LIES: readonly (readonly [string, (exchange: Exchange) => object, Plan?])[
 type Outcome = { got: unknown } | { error: unknown };
 
 /**
- * Tests a consumer by the rules of js/EXCHANGE.md, with good exchanges and with bad ones. The promise
- * is never rejected: whatever the consumer does is found in the report.
+ * Tests a consumer by the rules of js/EXCHANGE.md, with good exchanges and with bad ones. The
+ * promise is never rejected: the report has everything that the consumer does.
  *
  * @returns an entry for each rule that a program can test
  */
@@ -165,7 +165,7 @@ class Tests {
     await this.#faults();
     await this.#comesBack();
     for (const [id, say, plan] of LIES) {
-      // A device that is none is not the one asked for, either.
+      // An invalid device is not the requested one, either.
       await this.#refuses(id, { ...plan, say }, id === "F2" ? { names: REFUSALS } : {});
     }
     const elsewhere = () => ({ device: { type: 15, id: 0, gpu: {} } });
@@ -196,7 +196,7 @@ class Tests {
     }
   }
 
-  /** Only the work of a GPU fails after the call. */
+  /** Only GPU work fails after the call. */
   async #faults(): Promise<void> {
     if (this.device === null) return;
     await this.#reads("F15", { fault: null }, true);
@@ -239,7 +239,7 @@ class Tests {
             await this.#rightly("O7", each.offer, await each.outcome, true);
           }
         } catch (error) {
-          // Each of them alone was seen to be right.
+          // Each of them alone has passed.
           throw error instanceof Broken ? new Broken("O7", error.message) : error;
         }
       });
@@ -290,7 +290,7 @@ class Tests {
     return this.#test(id, plan, check, copy);
   }
 
-  /** An exchange of another major version, of which only the version may be looked at. */
+  /** An exchange of another major version, of which only the version may be read. */
   #leavesAlone(version: unknown): Promise<boolean> {
     const touched: string[] = [];
     const note = (what: string) => (_: object, key?: string | symbol) => {
@@ -342,7 +342,7 @@ class Tests {
     return this.book.check(id, this.#name, test, { after: rulesBefore(id, plan), hangs });
   }
 
-  /** The rule that an error breaks whose name is wrong: who does not know better has crashed. */
+  /** The rule that an error with a wrong name breaks: an unexpected error is a crash. */
   #blame(id: string): string {
     return this.book.isBroken(id) ? id : "X1";
   }
@@ -359,7 +359,7 @@ class Tests {
   }
 }
 
-/** The rules without which another one cannot be told. */
+/** The rules that another one requires. */
 function rulesBefore(id: string, plan: Plan): string[] {
   const { around, strides, releaseError, wrap, below, meanwhile } = plan;
   const offset = around || strides?.some((step) => step < 0);
@@ -373,7 +373,7 @@ function rulesBefore(id: string, plan: Plan): string[] {
   ];
 }
 
-/** The exchange with fields that say something else from the second look on. */
+/** The exchange with fields that change after the first read. */
 function onlyOnce(exchange: Exchange): Exchange {
   const later: Exchange = { shape: [1000], strides: [1000], byteOffset: 2 ** 40, capacity: 0 };
   const result = { ...exchange };
@@ -402,7 +402,7 @@ function causes(error: unknown): Error[] {
   return found;
 }
 
-/** What a lie says, in words. */
+/** The false fields of an exchange, in words. */
 function describe(lie: object): string {
   return Object.entries(lie)
     .map(([field, value]) => `${field} ${field === "data" ? "" : JSON.stringify(value)}`)

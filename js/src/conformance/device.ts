@@ -3,7 +3,7 @@ import { skip } from "./report.js";
 import type { BufferLike, DeviceLike } from "./types.js";
 
 /**
- * The bytes from `from` on and up to `to`. The copy is submitted before this returns, so that it is
+ * The bytes from `from` on and up to `to`. The copy is submitted before this returns, so it is
  * ordered like any consumer's work.
  */
 export function readBuffer(

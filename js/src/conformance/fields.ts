@@ -1,4 +1,4 @@
-/** An exchange, taken at its word: what it says is checked by rules F and S, and read by that. */
+/** The fields of an exchange, checked by rules F and S and then used to read it. */
 import { readBuffer } from "./device.js";
 import { broken, isThenable, show } from "./report.js";
 import type { BufferLike, DeviceLike } from "./types.js";
@@ -10,7 +10,7 @@ interface Moving {
   readonly ptr: number;
 }
 
-/** What an exchange said, each field read once. */
+/** The fields of an exchange, each read once. */
 export interface Fields {
   readonly kind: Kind;
   readonly gpu: DeviceLike | null;
@@ -36,7 +36,7 @@ const MAX_NDIM = 64;
 /** The minor version of the text that this suite goes by. */
 const NEWEST = 1;
 
-/** Throws Broken("M2") for a promise, and M1 for what is no plain object. */
+/** Throws Broken("M2") for a promise, and M1 for anything but a plain object. */
 export function checkObject(exchange: unknown): asserts exchange is Record<string, unknown> {
   if (isThenable(exchange)) {
     Promise.resolve(exchange as PromiseLike<{ release?(): void }>).then(
@@ -141,7 +141,7 @@ export function placeOf({ data }: Pick<Fields, "data">): { buffer: object; start
   return { buffer: data, start: 0 };
 }
 
-/** Whether two exchanges count bytes as theirs that are the same. */
+/** Whether the bytes of two exchanges overlap. */
 export function overlap(a: Fields, b: Fields): boolean {
   const [x, y] = [placeOf(a), placeOf(b)];
   const end = (f: Fields) => f.byteOffset + f.capacity;
@@ -168,7 +168,7 @@ function deviceOf(device: unknown): DeviceLike | null {
 
 function kindIn(dtype: unknown, wanted: Kind): Kind {
   const { code, bits, lanes } = Object(dtype) as { code: unknown; bits: unknown; lanes: unknown };
-  // S8: whose shaders have 32 bits for a bool says int32.
+  // S8: a producer whose shaders have 32 bits for a bool says int32.
   const kinds = wanted.name === "bool" ? [wanted, kindOf("int32") as Kind] : [wanted];
   const kind = kinds.find((each) => each.code === code && each.bits === bits && lanes === 1);
   const said = `code ${show(code)}, bits ${show(bits)}, lanes ${show(lanes)}`;

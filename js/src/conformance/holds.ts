@@ -1,4 +1,4 @@
-/** What becomes of memory that a producer gives out, one rule a function. */
+/** The lifetime of memory that a producer hands out, one rule per function. */
 import { writeBuffer } from "./device.js";
 import { bytesOf, elements, type Fields, overlap, placeOf } from "./fields.js";
 import { broken, show, skip } from "./report.js";
@@ -33,7 +33,7 @@ export async function shapes(trial: Trial): Promise<void> {
 }
 
 export async function neighbours(trial: Trial): Promise<void> {
-  // Of several sizes, as a slab may round some of them up, and padded, as it may round for that.
+  // Several sizes, padded and not, as a slab allocator may round some of them up.
   const holds: Held[] = [];
   for (const [i, shape] of [trial.shape, [1], trial.shape, [3], [5], [1]].entries()) {
     const subject = await trial.tryMake(undefined, shape, 7 * i);
@@ -55,7 +55,7 @@ export async function neighbours(trial: Trial): Promise<void> {
 
 export async function padding(trial: Trial): Promise<unknown> {
   const secrets: Subject[] = [];
-  // A pool gives a buffer again for about the same size: there is one of each.
+  // A pool reuses a buffer for about the same size: there is one of each.
   for (const shape of [[4, 16], [3, 4], [8], [4], [32]]) {
     const secret = await trial.tryMake(undefined, shape, 30);
     if (secret) secrets.push(secret);
@@ -95,7 +95,7 @@ function shows(bytes: Uint8Array, { kind, values }: Subject): boolean {
   const theirs = encode(kind, values);
   for (let at = 0; at + 4 <= bytes.length; at++) {
     const four = bytes.subarray(at, at + 4);
-    // What is mostly 0 may be anybody's.
+    // Bytes that are mostly 0 prove nothing.
     if (four.filter((byte) => byte !== 0).length < 2) continue;
     for (let i = 0; i + 4 <= theirs.length; i++) {
       if (same(theirs.subarray(i, i + 4), four)) return true;
@@ -155,7 +155,7 @@ export async function outlives(trial: Trial): Promise<unknown> {
   const held = await trial.hold(subject);
   const array = ArrayBuffer.isView(held.fields.data);
   if (!letGo(subject)) return "what make gives has no release()";
-  // What may be given the memory, were it free.
+  // Tensors that may get the memory if it is free.
   const other = await trial.make(20);
   await expect(await trial.hold(other), other);
   const { data, to } = held.fields;
@@ -173,7 +173,7 @@ export async function staysTheSame(trial: Trial): Promise<void> {
   if (!(fields.flags & EXCLUSIVE)) (await trial.hold(subject)).release();
   letGo(subject);
   await trial.hold(await trial.make(20));
-  subject.given.push(1); // whose producer goes on with it has reshaped its tensor
+  subject.given.push(1); // a producer that keeps using it has reshaped its tensor
   const now = exchange as unknown as Fields;
   if (told(now) !== before) broken("F14", `it said ${before}, and says ${told(now)}`);
   const then = placeOf(now);

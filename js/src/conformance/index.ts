@@ -1,11 +1,11 @@
 /**
- * The suite of js/EXCHANGE.md: tells rule by rule whether a producer or a consumer of tensors holds to
- * the protocol. It knows nothing of this library, and needs nothing but a JavaScript engine; rules of
- * the GPU need a `GPUDevice`.
+ * The suite of js/EXCHANGE.md: reports rule by rule whether a producer or a consumer of tensors
+ * follows the protocol. It is independent of this library and needs only a JavaScript engine; rules
+ * of the GPU need a `GPUDevice`.
  *
- * A rule that is broken has the message of the first check that saw it. Of what it makes impossible
- * to see, other rules are skipped. What never settles is given up after `timeoutMs`; what hangs without
- * giving way (a loop) cannot be stopped by anybody in its thread.
+ * A broken rule has the message of the first check that failed. Rules that cannot be tested because
+ * of it are skipped. Promises that never settle time out after `timeoutMs`; an endless loop cannot
+ * be stopped within its thread.
  */
 export { consumerConformance } from "./consumers.js";
 export { conformance } from "./producers.js";

@@ -1,4 +1,4 @@
-/** The method that may wait (M3): what it answers, and what is left when it does not. */
+/** The asynchronous method (M3): its results, and what remains after a failure. */
 import type { Fields } from "./fields.js";
 import { broken, isThenable, nameOf, show, skip } from "./report.js";
 import { endsWithItsUser } from "./requests.js";
@@ -30,7 +30,7 @@ async function ask({ x }: Subject, request?: unknown): Promise<unknown> {
   return isThenable(promise) ? await promise : broken("M3", "the method returned no promise");
 }
 
-/** What the method that does not wait answers, this one does. */
+/** Requests that the synchronous method answers, this one answers too. */
 async function asMuch(trial: Trial, subject: Subject): Promise<void> {
   const { x } = subject;
   if (typeof x[EXCHANGE] !== "function") return;
@@ -59,7 +59,7 @@ async function asMuch(trial: Trial, subject: Subject): Promise<void> {
   }
 }
 
-/** Those of the flags that a request asks for. */
+/** The flags that a request determines. */
 function ended(held: Held): number {
   const { flags }: Fields = held.fields;
   held.release(false);
@@ -85,7 +85,7 @@ async function refusals(trial: Trial, subject: Subject): Promise<void> {
   await abortedMeanwhile(trial, subject);
 }
 
-/** One that was fulfilled before it was aborted is a hold. */
+/** A request that was fulfilled before it was aborted is a hold. */
 async function abortedMeanwhile(trial: Trial, subject: Subject): Promise<void> {
   const reason = new Error("not wanted any more");
   const control = new AbortController();
@@ -98,7 +98,7 @@ async function abortedMeanwhile(trial: Trial, subject: Subject): Promise<void> {
   }
 }
 
-/** What is exclusive is to be had again. */
+/** Exclusive memory is available again. */
 async function rightAfter(trial: Trial, subject: Subject): Promise<void> {
   try {
     const held = trial.held(await ask(subject), subject);
@@ -115,7 +115,7 @@ async function nothingLeft(trial: Trial): Promise<void> {
   const after = async (what: string, use: (subject: Subject) => Promise<unknown>) => {
     const ends = await endsWithItsUser(trial, async (subject) => {
       await use(subject);
-      await new Promise((resolve) => setTimeout(resolve, 10)); // what goes on without a reader
+      await new Promise((resolve) => setTimeout(resolve, 10)); // work without a reader
     });
     if (!ends) broken("M3", `a hold is left of a request that was ${what}`);
   };

@@ -1,12 +1,12 @@
-/** Where an offer's elements are among bytes that a consumer has to leave alone. */
+/** The position of an offer's elements among bytes that a consumer must not touch. */
 import { type Kind, positions, set, sizeOf, valuesFor } from "./values.js";
 
-/** How a tensor of the suite lies in memory, where it differs from a row-major one. */
+/** A tensor's memory layout, where it differs from row-major. */
 export interface Plan {
   readonly dtype?: string;
   readonly shape?: readonly number[];
   readonly strides?: readonly number[];
-  /** Elements of somebody else before the first one and behind the last. */
+  /** Foreign elements before the first one and after the last. */
   readonly around?: number;
   /** `data` begins at element 0, and others lie below it, as in memory with a `ptr`. */
   readonly below?: boolean;
@@ -16,15 +16,15 @@ export interface Plan {
   readonly flags?: number;
 }
 
-/** What a byte is: somebody else's, an element's, or padding. */
+/** What a byte is: foreign, an element's, or padding. */
 type Part = "other" | "element" | "padding";
 
-/** In bytes of somebody else. */
+/** Marks foreign bytes. */
 const STRANGE = 0xa5;
 
 export interface Layout {
   readonly values: (number | bigint)[];
-  /** All bytes as they have to be, those of somebody else included. */
+  /** All bytes as they must be, foreign ones included. */
   readonly right: Uint8Array<ArrayBuffer>;
   readonly parts: readonly Part[];
   /** The bytes where `data` starts, where element 0 does, and where `capacity` and `data` end. */

@@ -1,4 +1,4 @@
-/** The suite's own producers, which watch what a consumer does with them. */
+/** The suite's own producers, which record what a consumer does with them. */
 import { type Layout, type Plan as Lie, layoutOf, overwritten } from "./layout.js";
 import { broken, show } from "./report.js";
 import { type ArrayPlace, arrayRoom, deviceRoom, type Room } from "./room.js";
@@ -12,14 +12,14 @@ export interface Plan extends Lie {
   readonly data?: ArrayPlace;
   /** `GPUBufferUsage` flags. */
   readonly usage?: number;
-  /** What of the exchange is said otherwise. */
+  /** Fields of the exchange to replace. */
   readonly say?: (exchange: Exchange) => object;
-  /** What is returned in place of the exchange. */
+  /** Returned instead of the exchange. */
   readonly wrap?: (exchange: Exchange) => Exchange;
   readonly releaseError?: Error;
   /** Thrown instead of an exchange. */
   readonly refusal?: Error;
-  /** What a promise of `fault()` gives, some time after it was asked for. */
+  /** The later result of the promise of `fault()`. */
   readonly fault?: Error | null;
   /** Runs in the middle of each `flush()`, and of `release()`. */
   readonly meanwhile?: () => void;
@@ -145,7 +145,7 @@ export class Offer {
     return plan.wrap?.(exchange) ?? exchange;
   }
 
-  /** What a request asks for; notes what a consumer may not ask. */
+  /** Checks a request for anything that a consumer may not ask. */
   #read(request: unknown): { copy: unknown; writes: boolean } {
     const { device, plan } = this;
     const asked = Object(request ?? {}) as Record<string, unknown>;
@@ -198,7 +198,7 @@ export class Offer {
     } else if (hold.flushes < 1) {
       this.#misuse ??= ["E3", "it called fault() before flush()"];
     }
-    // A GPU tells later: one that does not wait has read by then.
+    // A GPU reports later: a consumer that does not wait has read by then.
     await new Promise((resolve) => setTimeout(resolve, 5));
     return this.plan.fault ?? null;
   }
@@ -229,7 +229,7 @@ export function named(name: string, message: string): Error {
   return Object.assign(new Error(message), { name });
 }
 
-/** What an exchange says, as far as that is text. */
+/** An exchange's fields that can be written as text. */
 function told({ version, device, dtype, shape, strides, byteOffset, capacity, flags }: Exchange) {
   const { type, id } = Object(device) as { type?: unknown; id?: unknown };
   return JSON.stringify({

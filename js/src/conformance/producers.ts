@@ -1,5 +1,5 @@
 /**
- * The rules for producers. Left out is what nobody can see from outside:
+ * The rules for producers. Left out are rules that cannot be observed from outside:
  *
  * | rules | why |
  * |---|---|
@@ -19,19 +19,19 @@ import { EXCLUSIVE, expect, expectNow, type Held, type Subject, Trial } from "./
 import type { DeviceLike, ProducerOptions, Report } from "./types.js";
 import { DTYPES, type Kind, kindOf } from "./values.js";
 
-/** In the order of the text, which is that of the report. */
+/** In the order of the text and of the report. */
 const RULES = [
   "M1 M2 M3 R1 R2 R3 R4 R5 R6 R7 F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13 F14 F15 S1 S2 S3 S5 S6",
   "S8 S9 T1 T2 T4 T5 E2 O1 O2 O4 O5 O7 D1 X1 X2 X3",
 ].flatMap((ids) => ids.split(" "));
-/** Those that one exchange shows, whose elements were read as it says. */
+/** Those that one correctly described exchange confirms. */
 const SEEN = "M2 F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F15 S1".split(" ");
 
 type Check = (trial: Trial) => Promise<unknown>;
 
 /**
- * Tests a producer by the rules of js/EXCHANGE.md. The promise is never rejected: whatever the
- * factory and its producers do is found in the report.
+ * Tests a producer by the rules of js/EXCHANGE.md. The promise is never rejected: the report has
+ * everything that the factory and its producers do.
  *
  * @returns an entry for each rule that a program can test
  */
@@ -92,7 +92,7 @@ async function testOn(
     book.pass(device ? "T1" : "T2");
     if (device) book.pass("D1");
   });
-  // Where the simplest exchange is wrong, nothing else can be told from that.
+  // If the simplest exchange is wrong, the other rules cannot be tested.
   if (!began) return base !== undefined;
   for (const [id, check, ...after] of CHECKS) await run(id, check, ...after);
   const made: string[] = [];
@@ -114,13 +114,13 @@ async function firstMade(trial: Trial, kinds: readonly Kind[]): Promise<Subject>
       }
     }
   } catch (error) {
-    // Whatever it does here, it would do again.
+    // It would do the same again.
     throw error instanceof Ended ? error : new Ended(show(error));
   }
   return skip("make gave undefined for all dtypes");
 }
 
-/** Each with the rules without which it cannot be told. */
+/** Each with the rules that it requires. */
 const CHECKS: readonly (readonly [string, Check, ...string[]])[] = [
   ["T5", holds.otherTensors],
   ["O2", holds.releasedTwice],
@@ -149,7 +149,7 @@ const CHECKS: readonly (readonly [string, Check, ...string[]])[] = [
   ["M3", later, "R1", "R2", "R3", "R4", "R5", "O1", "X1", "X2"],
 ];
 
-/** What everything else is built on: exchanges, one after the other and at once, that are right. */
+/** The basis of all other rules: correct exchanges, in sequence and at once. */
 async function basics(trial: Trial, subject: Subject): Promise<void> {
   const first = await firstHeld(trial, subject);
   await expect(first, subject);

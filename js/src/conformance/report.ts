@@ -1,7 +1,7 @@
-/** How a check tells what it found, and how that becomes a report. */
+/** Results of checks, and the report made of them. */
 import type { Report, Rule } from "./types.js";
 
-/** A rule was seen broken: the one that the check is about, or another that it met on the way. */
+/** A rule is broken: the check's own, or another that it also tests. */
 export class Broken extends Error {
   constructor(
     readonly rule: string,
@@ -11,10 +11,10 @@ export class Broken extends Error {
   }
 }
 
-/** The rule that the check is about, whichever it is, was seen broken. */
+/** The check's own rule is broken. */
 export class Wrong extends Error {}
 
-/** A check cannot be made here, for a reason. */
+/** A check cannot be made here; has the reason. */
 export class Skip extends Error {}
 
 /** No more checks make sense. */
@@ -28,7 +28,7 @@ export function skip(message: string): never {
   throw new Skip(message);
 }
 
-/** A value as a few words, whatever its own conversion does. */
+/** A value as short text, without calling its own conversion. */
 export function show(value: unknown): string {
   try {
     if (typeof value === "string") return JSON.stringify(value);
@@ -39,7 +39,7 @@ export function show(value: unknown): string {
   }
 }
 
-/** The `name` by which errors are told apart (X1). */
+/** The `name` that distinguishes errors (X1). */
 export function nameOf(error: unknown): string {
   try {
     return String((error as Error).name);
@@ -52,7 +52,7 @@ export function isThenable(x: unknown): x is PromiseLike<unknown> {
   return typeof (x as PromiseLike<unknown> | null | undefined)?.then === "function";
 }
 
-/** `run`, which must settle in time: one that hangs without giving way cannot be stopped. */
+/** `run`, which must settle in time: an endless loop cannot be stopped. */
 export async function within<T>(
   ms: number,
   late: () => Error,
@@ -95,7 +95,7 @@ export class Book {
     return this.#of(id).passed !== undefined;
   }
 
-  /** Notes that `id` was seen to hold, by the way. */
+  /** Notes that another check has confirmed `id`. */
   pass(id: string, note = ""): void {
     const found = this.#of(id);
     found.passed ??= [];
@@ -103,11 +103,11 @@ export class Book {
   }
 
   /**
-   * Makes a check of the rule `id`. What it throws says what was seen; it never throws itself.
+   * Makes a check of the rule `id`. The check's errors are its results; this never throws.
    *
    * @param where - the device, for the message
-   * @param after - rules without which this one cannot be told
-   * @param hangs - what will never answer any check, if this one does not end
+   * @param after - rules that this one requires
+   * @param hangs - the object that will answer no other check, if this one does not end
    */
   async check(
     id: string,

@@ -1,4 +1,4 @@
-/** What a producer makes of requests, one rule a function. */
+/** How a producer answers requests, one rule per function. */
 import { overlap } from "./fields.js";
 import { broken, nameOf, show, skip } from "./report.js";
 import { EXCLUSIVE, expect, letGo, type Subject, type Trial } from "./trial.js";
@@ -72,14 +72,14 @@ export async function usableAfterErrors(trial: Trial): Promise<void> {
   }
 }
 
-/** Asks, and releases what it gets; which error it is otherwise, is for other rules. */
+/** Makes a request and releases the result; other rules check its errors. */
 async function tried(trial: Trial, subject: Subject, request: object): Promise<void> {
   try {
     trial.held(await trial.ask(subject, request), subject).release(false);
   } catch {}
 }
 
-/** A hold that an error left behind keeps a tensor alive that its user has let go of. */
+/** A hold that an error leaks keeps a tensor alive after its user has released it. */
 export async function nothingHeld(trial: Trial): Promise<void> {
   if (!(await endsWithItsUser(trial, async () => {})))
     skip("its last release() cannot be observed");
@@ -89,7 +89,7 @@ export async function nothingHeld(trial: Trial): Promise<void> {
   }
 }
 
-/** Whether a tensor refuses requests once its user has let go of it, after `use`. */
+/** Whether a tensor refuses requests once its user has released it, after `use`. */
 export async function endsWithItsUser(
   trial: Trial,
   use: (subject: Subject) => Promise<void>,
@@ -207,7 +207,7 @@ export async function afterRelease(trial: Trial): Promise<void> {
 /** Which of two errors is thrown. */
 export async function order(trial: Trial): Promise<void> {
   const subject = await trial.make();
-  const device = {} as never; // of nobody
+  const device = {} as never; // unknown to the producer
   const inOrder = async (rest: object) => {
     await trial.refused(subject, { ...rest, versions: "1" }, "TypeError");
     await trial.refused(subject, { ...rest, versions: [99], device: 5 }, "TypeError");

@@ -9,7 +9,7 @@ export interface Room {
   data(start: number, stop: number): object;
   /** Overwrites all of it. */
   write(bytes: Uint8Array<ArrayBuffer>): void;
-  /** All of it, as it is now, or as submitted work leaves it. */
+  /** All of it, as it is now or after submitted work. */
   read(): Promise<Uint8Array>;
   /** Moves it elsewhere, if it can. */
   grow(): void;

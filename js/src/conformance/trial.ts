@@ -1,4 +1,4 @@
-/** What the rules for producers are tested with: producers that a factory makes, and their exchanges. */
+/** Producers that a factory makes, and their exchanges, for the rules for producers. */
 import { bytesOf, checkObject, describe, elements, type Fields } from "./fields.js";
 import { Broken, broken, isThenable, nameOf, show, skip, Wrong } from "./report.js";
 import { type DeviceLike, EXCHANGE, EXCHANGE_ASYNC, type ProducerOptions } from "./types.js";
@@ -6,16 +6,16 @@ import { encode, get, type Kind, kindOf, same, sizeOf, valuesFor } from "./value
 
 type Method = (request?: unknown) => unknown;
 
-/** The flag of exchanges of which there is one at a time. */
+/** The flag of exclusive exchanges. */
 export const EXCLUSIVE = 8;
 
-/** A producer, and what it was asked to hold. */
+/** A producer, and the elements that it was asked to hold. */
 export interface Subject {
   readonly x: { [EXCHANGE]?: Method; [EXCHANGE_ASYNC]?: Method; release?: unknown; grow?: unknown };
   readonly kind: Kind;
   readonly shape: readonly number[];
   readonly values: readonly (number | bigint)[];
-  /** The array by which the factory was told the shape. */
+  /** The array that gave the factory the shape. */
   readonly given: number[];
 }
 
@@ -27,17 +27,17 @@ export interface Held {
   release(...wrote: boolean[]): void;
 }
 
-/** The producers and exchanges of one check, of which nothing is left when it has ended. */
+/** The producers and exchanges of one check, all released at its end. */
 export class Trial {
   #ends: (() => void)[] = [];
-  /** What the factory was asked for, as long as it has not answered. */
+  /** The factory's pending request. */
   making = "";
-  /** Rules that were seen to hold by the way. */
+  /** Rules that were confirmed along the way. */
   readonly seen = new Set<string>();
   readonly kind: Kind;
   readonly shape: readonly number[];
 
-  /** @param base - of whose dtype and shape producers are made, where nothing else is said */
+  /** @param base - the default dtype and shape of producers */
   constructor(
     readonly options: ProducerOptions,
     readonly device: DeviceLike | null,
@@ -76,7 +76,7 @@ export class Trial {
     return (await this.tryMake(this.kind, this.shape, start)) ?? skip("make gave no second one");
   }
 
-  /** Whatever the method returns, or its promise where it has only the one of M3. */
+  /** The method's result, or its promise if the producer has only the method of M3. */
   async ask(subject: Subject, ...request: unknown[]): Promise<unknown> {
     const { x } = subject;
     if (typeof x[EXCHANGE] !== "function") return await x[EXCHANGE_ASYNC]?.(...request);
@@ -138,7 +138,7 @@ export class Trial {
   }
 
   end(): void {
-    // Those that the check did not come to: what they throw was found there, or is found elsewhere.
+    // Those that the check did not reach: their errors are found elsewhere.
     const ends = this.#ends.reverse();
     this.#ends = [];
     for (const end of ends) {
@@ -149,7 +149,7 @@ export class Trial {
   }
 }
 
-/** What a producer's user does with it at last, where the factory says how. */
+/** Releases a producer as its user would, if the factory says how. */
 export function letGo({ x }: Subject): boolean {
   if (typeof x.release !== "function") return false;
   x.release();
@@ -169,8 +169,8 @@ export function flush({ fields }: Held): void {
 }
 
 /**
- * Whether an exchange says that all went well with its elements, as it must of those that the suite
- * has made: the promise of it is awaited by the caller, after a release if it likes.
+ * Whether an exchange reports no fault, as it must for elements that the suite has made: the caller
+ * awaits the promise, also after a release.
  */
 export function well({ fields }: Held): Promise<void> {
   const { fault } = fields; // F15: as a function, which needs no `this`
@@ -210,8 +210,8 @@ export async function expectNow(
 }
 
 /**
- * Which rule wrong elements break. Where the right one is elsewhere in `data`, the way to it is
- * wrong; where all are 0, the work that writes them is not done; else they are stored wrongly.
+ * The rule that wrong elements break. If the right one is elsewhere in `data`, its address is
+ * wrong; if all are 0, the work that writes them is missing; else they are stored wrongly.
  */
 async function blame(
   fields: Fields,

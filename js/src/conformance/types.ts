@@ -1,11 +1,11 @@
 /**
- * What goes into the suite and what comes out. WebGPU's objects are the little of them that is used,
- * so that this compiles where TypeScript knows none, and the reader's own fit.
+ * Input and output of the suite. WebGPU's objects have only the members used here, so this compiles
+ * without WebGPU's types and accepts yours.
  */
 
-/** The name of a producer's method, by which everything here finds it (M1). */
+/** The name of a producer's method (M1). */
 export const EXCHANGE = Symbol.for("dlpack.exchange");
-/** That of the one that may take its time (M3). */
+/** That of the asynchronous one (M3). */
 export const EXCHANGE_ASYNC = Symbol.for("dlpack.exchange.async");
 
 /** A `GPUBuffer`. */
@@ -20,7 +20,7 @@ export interface BufferLike {
 /** A `GPUDevice`. */
 export interface DeviceLike {
   readonly queue: {
-    // biome-ignore lint/suspicious/noExplicitAny: a command buffer, which nothing is known of
+    // biome-ignore lint/suspicious/noExplicitAny: a command buffer, which is opaque
     submit(commands: any[]): void;
     // biome-ignore lint/suspicious/noExplicitAny: BufferLike would ask for all that GPUBuffer has
     writeBuffer(buffer: any, offset: number, data: any): void;
@@ -34,55 +34,55 @@ export interface DeviceLike {
   popErrorScope(): Promise<{ readonly message: string } | null>;
 }
 
-/** What a factory is asked for. */
+/** The request to a factory. */
 export interface Wanted {
   /** A dtype of DLPack: "float32". */
   readonly dtype: string;
-  /** To be copied: the suite changes it later, to see whose exchanges change with it (F14). */
+  /** Copy it: the suite changes it later, to see which exchanges change with it (F14). */
   readonly shape: readonly number[];
   /**
    * The components in row-major order: numbers, bigints for integers of 64 bits, 0 and 1 for bool;
    * a complex element has two, its real part first.
    */
   readonly values: readonly (number | bigint)[];
-  /** The same as DLPack stores them (S8), row-major without gaps; the factory's to keep. */
+  /** The same as DLPack stores them (S8), row-major without gaps; the factory may keep it. */
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Where the elements are to be: a `GPUDevice`, or null for the CPU. */
   // biome-ignore lint/suspicious/noExplicitAny: the reader's own GPUDevice
   readonly device: any;
 }
 
-/** What `conformance` is told. */
+/** Options of `conformance`. */
 export interface ProducerOptions {
   /**
-   * Makes a producer, or a promise of one; undefined if it cannot make that. Where the object has
-   * `release()`, by which its user lets go of it, and `grow()`, which makes the memory grow that its
-   * elements are in, the rules on what happens then are tested, too.
+   * Makes a producer, or a promise of one; undefined if it cannot make that. If the object has
+   * `release()`, for its user to release it, and `grow()`, which makes its elements' memory grow,
+   * the rules for these events are tested too.
    */
   make: (wanted: Wanted) => unknown;
   /** A `GPUDevice` to test on; without it the GPU is not tested. */
   device?: DeviceLike | null | undefined;
   /** Default: all of DLPack 1.3 with one lane. */
   dtypes?: readonly string[] | undefined;
-  /** How long one rule, on one device, may take; default 10,000: for machines that are busy, too. */
+  /** How long one rule may take on one device; default 10,000, enough for busy machines. */
   timeoutMs?: number | undefined;
 }
 
-/** What a consumer is told with each producer. */
+/** Options that a consumer gets with each producer. */
 export interface ConsumeOptions {
-  /** Where the producer's elements are, and may be asked for. */
+  /** The device of the producer's elements, which may be requested. */
   // biome-ignore lint/suspicious/noExplicitAny: the reader's own GPUDevice
   device: any;
-  /** false where the consumer has to throw CopyError rather than take a copy. */
+  /** false if the consumer must throw CopyError rather than take a copy. */
   copy: boolean | undefined;
 }
 
-/** What `consumerConformance` is told. */
+/** Options of `consumerConformance`. */
 export interface ConsumerOptions {
   /**
-   * Takes a tensor, reads it and lets go of it: gives the components of its elements in row-major
-   * order, or their bytes as DLPack stores them, or a promise of those. What it cannot do, such as a
-   * dtype, it refuses with UnsupportedError or DeviceError, which counts as skipped.
+   * Takes a tensor, reads it and releases it: returns the components of its elements in row-major
+   * order, or their bytes as DLPack stores them, or a promise of those. It throws UnsupportedError
+   * or DeviceError for what it does not support, such as a dtype, which counts as skipped.
    */
   // biome-ignore lint/suspicious/noExplicitAny: the reader's own type of producers
   consume: (producer: any, options: ConsumeOptions) => unknown;
@@ -91,14 +91,14 @@ export interface ConsumerOptions {
   timeoutMs?: number | undefined;
 }
 
-/** What was found about a rule of js/EXCHANGE.md. */
+/** The result for a rule of js/EXCHANGE.md. */
 export interface Rule {
   readonly id: string;
-  /** false: it is broken. True as well where it was skipped. */
+  /** false: it is broken. Also true if it was skipped. */
   readonly ok: boolean;
-  /** It was not tested, for the reason in `message`. */
+  /** It was not tested; `message` has the reason. */
   readonly skipped?: true;
-  /** What was seen, or why it was skipped. */
+  /** What was found, or why it was skipped. */
   readonly message?: string;
 }
 

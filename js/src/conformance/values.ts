@@ -34,7 +34,7 @@ export interface Kind {
   readonly float?: readonly [exponent: number, mantissa: number, bias: number] | undefined;
 }
 
-/** undefined for a name that is none. */
+/** undefined for an unknown name. */
 export function kindOf(name: string): Kind | undefined {
   if (!DTYPES.includes(name)) return undefined;
   if (name === "bool") return { name, code: 6, bits: 8, parts: 1, width: 8 };
@@ -54,7 +54,7 @@ export function kindOf(name: string): Kind | undefined {
   return { name, code, bits, parts, width, float: code > 1 && width === 16 ? float : undefined };
 }
 
-/** Components that the dtype has exactly: no two alike where it can tell so many apart. */
+/** Components that the dtype represents exactly, all different if it has as many values. */
 export function valuesFor(kind: Kind, size: number, start = 0): Value[] {
   const { code, width, parts } = kind;
   const few = poolOf(kind);
@@ -156,7 +156,7 @@ export function sizeOf(shape: readonly number[]): number {
   return shape.reduce((size, dim) => size * dim, 1);
 }
 
-/** Whether the same numbers stand in both; bigints are numbers here. */
+/** Whether both have the same numbers; bigints are numbers here. */
 export function same(got: ArrayLike<unknown>, wanted: ArrayLike<unknown>): boolean {
   if (got.length !== wanted.length) return false;
   for (let i = 0; i < wanted.length; i++) {
