@@ -1,7 +1,7 @@
 /**
- * What JavaScript finds where it takes a tensor for an array, a number or a string: an error that names
- * what to pass instead. Without it `array.set(tensor)` copies nothing, `tensor + 1` is a string, and
- * `new Blob([tensor])` holds a name.
+ * Using a tensor as an array, a number or a string throws an error that says what to pass instead.
+ * Without it `array.set(tensor)` copies nothing, `tensor + 1` is a string, and `new Blob([tensor])`
+ * holds a name.
  */
 import { CPU } from "./dlpack.js";
 
@@ -10,20 +10,20 @@ interface Tensorlike {
   toString(): string;
 }
 
-/** What TypeScript takes `tensor.length` for, and shows where an array is needed. */
+/** The type of `tensor.length`, which TypeScript shows where an array is needed. */
 export type NotArray = "a Tensor is not an array: use tensor.data or tensor.copy()";
 
-/** What is read of an array first. */
+/** The properties that code reads first of an array. */
 const ARRAYS = /^(length|byteLength|0|[1-9]\d*)$/;
 
-/** Throws what to use in place of the tensor itself. */
+/** Throws an error that says what to use instead of the tensor. */
 function refuse(tensor: Tensorlike, what: string): void {
   const way =
     tensor.device?.type === CPU
       ? "Use .data, a view of its elements, or .copy(), an array of its own memory"
       : "Use the array that await .read() gives, or .buffer";
   const error = new TypeError(`${tensor.toString()} ${what}. ${way}`);
-  // Pyodide's bool() of a JsProxy reads `length`, and takes an error for false.
+  // Pyodide's bool() of a JsProxy reads `length`, and treats an error as false.
   if (!/JsProxy_Bool/.test(`${error.stack}`)) throw error;
 }
 

@@ -4,7 +4,7 @@ import { UnsupportedError } from "./errors.js";
 import { spanOf } from "./shape.js";
 import { type Described, type Place, type Storage, unclonable } from "./storage.js";
 
-/** Memory that moves when it grows: a `WebAssembly.Memory`, or what has its `buffer`. */
+/** Memory that moves when it grows: a `WebAssembly.Memory`, or an object with its `buffer`. */
 export interface Moving {
   readonly buffer: ArrayBufferLike;
 }
@@ -19,7 +19,7 @@ export class ArrayStorage implements Storage {
   #holds = 1;
 
   /**
-   * @param source - a typed array, or memory whose `buffer` is read anew for every use
+   * @param source - a typed array, or memory whose `buffer` is read again for every use
    * @param release - called once, when the last tensor over it was released
    */
   constructor(source: Moving, release?: () => void) {

@@ -1,7 +1,7 @@
 import { type DType, laneName, type TypedArray } from "./dtype.js";
 import { UnsupportedError } from "./errors.js";
 
-/** What elements may become on the way: what wasm/convert.h offers, in JavaScript. */
+/** Conversions of elements during a copy: those of wasm/convert.h, in JavaScript. */
 const PAIRS = new Set([
   "float64 float32",
   "complex128 complex64",
@@ -80,7 +80,7 @@ function bitsOf(values: Float32Array): Uint32Array {
   return new Uint32Array(values.slice().buffer);
 }
 
-/** The upper half, rounded to nearest, ties to even; NaNs keep what fits of their payload. */
+/** The upper half, rounded to nearest, ties to even; NaNs keep the upper bits of their payload. */
 function toBfloat16(target: Uint16Array, values: Float32Array): void {
   bitsOf(values).forEach((bits, i) => {
     if ((bits & 0x7fffffff) > 0x7f800000)
@@ -96,7 +96,7 @@ function fromBfloat16(target: Float32Array, halves: Uint16Array): void {
   });
 }
 
-/** IEEE 754 binary16, as wasm/convert.c does it: engines differ in what they keep of NaNs. */
+/** IEEE 754 binary16, as wasm/convert.c does it: engines differ for NaNs. */
 function toHalf(target: Uint16Array, values: Float32Array): void {
   bitsOf(values).forEach((bits, i) => {
     const magnitude = bits & 0x7fffffff;

@@ -9,5 +9,5 @@ export const READ_ONLY = 1;
 export const IS_COPIED = 2;
 export const SUBBYTE_PADDED = 4;
 
-/** Axes that a tensor may have: what NumPy has. */
+/** Maximum number of axes, as in NumPy. */
 export const MAX_NDIM = 64;

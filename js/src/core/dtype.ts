@@ -67,7 +67,7 @@ export type DataOf<D extends DTypeName> = D extends ScalarName
 
 /**
  * The same over an `ArrayBuffer` of its own, as `slice()` and `tensor.read()` make it. TypeScript
- * before 5.7, to which typed arrays are not generic, sees no difference.
+ * before 5.7, where typed arrays are not generic, sees no difference.
  */
 export type CopyOf<D extends DTypeName> = ReturnType<DataOf<D>["slice"]>;
 
@@ -77,7 +77,7 @@ export type TypedArray = DTypeArrays[ScalarName];
 /** Any typed array that elements are taken from, or written to. */
 export type AnyTypedArray = TypedArray | Uint8ClampedArray;
 
-/** The dtype that an array is taken for where none is named. */
+/** The default dtype of an array. */
 export type DTypeOf<A> = A extends Float32Array
   ? "float32"
   : A extends Float64Array
@@ -114,14 +114,16 @@ export type ArrayOf<D extends DTypeName> =
       ? Uint16Array
       : never);
 
-/** `D` if an array of class `A` may hold it; else, for the error, the dtype that it does hold. */
+/**
+ * `D` if an array of class `A` may hold it; else, for the error message, the dtype that it holds.
+ */
 export type HeldBy<A, D extends DTypeName> = A extends Uint8Array | Uint8ClampedArray
   ? D
   : A extends ArrayOf<D>
     ? D
     : DTypeOf<A>;
 
-/** What elements become on the way, as {@link canConvert} of convert.ts knows it. */
+/** Conversions during a copy, as in {@link canConvert} of convert.ts. */
 interface Conversions {
   float64: "float32";
   complex128: "complex64";
@@ -135,8 +137,8 @@ interface Conversions {
 type Converted<S extends ScalarName> = S extends keyof Conversions ? Conversions[S] : never;
 
 /**
- * The dtypes that elements may have after `to(device, { dtype })`: their own, or what they become. A
- * table, because TypeScript looks up in one what it does not know of a type parameter.
+ * The dtypes that elements may have after `to(device, { dtype })`: their own, or a converted one. A
+ * table, because TypeScript can index one by a type parameter.
  */
 export type Becomes = {
   [S in ScalarName]: S | Converted<S>;
@@ -152,7 +154,7 @@ type ViewConstructor = {
   readonly name: string;
 };
 
-/** A dtype as tensors have it; there is one object for each. */
+/** A dtype; there is one object for each. */
 export interface DType {
   readonly name: DTypeName;
   /** code | bits << 8 | lanes << 16: the four bytes of a `DLDataType`, as one unsigned integer. */
@@ -167,7 +169,7 @@ export interface DType {
   readonly components: number;
 }
 
-/** The dtypes that there are; all copies of this library in a page have the same objects. */
+/** All dtypes; all copies of this library in a page share the objects. */
 interface Table {
   readonly byName: Map<string, DType>;
   /** By `packed`, negative where sub-byte elements are padded. */
@@ -276,8 +278,8 @@ export function dtypePacked(packed: number, flags = 0): DType {
 }
 
 /**
- * The dtype for a `DLDataType` that somebody else gave; undefined where DLPack has none, or numbers
- * are no such bytes.
+ * The dtype for a foreign `DLDataType`; undefined if DLPack has none, or the numbers are out of
+ * range.
  */
 export function dtypeOfTriple(
   code: unknown,
@@ -289,7 +291,7 @@ export function dtypeOfTriple(
   if (!fits(code, 255) || !fits(bits, 255) || !fits(lanes, 65535)) return undefined;
   const [c, b, l] = [code, bits, lanes] as [number, number, number];
   if (c < 0 || b < 1 || l < 1 || !byPacked.has(c | (b << 8) | (1 << 16))) return undefined;
-  if (padded && b < 8 && l > 1) return undefined; // DLPack does not say what that means
+  if (padded && b < 8 && l > 1) return undefined; // DLPack does not define this
   return dtypePacked(c | (b << 8) | (l << 16), padded && b < 8 ? SUBBYTE_PADDED : 0);
 }
 
@@ -305,7 +307,7 @@ export function dtypeOfArray(array: ArrayBufferView): DType | undefined {
   return dtypes.find((dtype) => dtype.View.name === tag);
 }
 
-/** Whether the bytes of `array` may be taken as elements of `dtype` without a second thought. */
+/** Whether the bytes of `array` may be used as elements of `dtype`. */
 export function arrayHolds(array: ArrayBufferView, dtype: DType): boolean {
   const tag = classOf(array);
   return (
@@ -316,7 +318,7 @@ export function arrayHolds(array: ArrayBufferView, dtype: DType): boolean {
   );
 }
 
-/** The class's name, which holds across realms (frames), where `instanceof` does not. */
+/** The class's name, which works across realms (frames), unlike `instanceof`. */
 export function classOf(array: ArrayBufferView): string {
   return (array as unknown as { [Symbol.toStringTag]: string })[Symbol.toStringTag];
 }

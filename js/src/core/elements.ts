@@ -84,8 +84,8 @@ export function gather(
 }
 
 /**
- * Copies packed elements. Of the last byte only the bits that are theirs: the others may be a
- * neighbour's, who has what is his.
+ * Copies packed elements. In the last byte only their own bits are written: the others may be a
+ * neighbour's.
  *
  * @param count - bytes of the elements; not whole where they end within one
  */

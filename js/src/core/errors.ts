@@ -16,11 +16,11 @@ export function textOf(value: unknown): string {
   }
 }
 
-/** What an error carries beside its message, where it is known. */
+/** Fields of an error besides its message, where known. */
 export interface ErrorFields {
   /** What the caller passed: a dtype, a size in bytes, a list of flags, … */
   given?: unknown;
-  /** What would have been accepted, in the same units. */
+  /** What is supported, in the same units. */
   needed?: unknown;
   /** The device it happened on; the error has its name, "cpu" or "webgpu:0". */
   device?: { toString(): string };
@@ -29,9 +29,9 @@ export interface ErrorFields {
 }
 
 /**
- * Every error of this library that is not about the type or range of an argument
- * (those are `TypeError` and `RangeError`). `name` is the class's name, so that errors from
- * another copy of the library can be told apart too, where `instanceof` cannot.
+ * Every error of this library that is not about the type or range of an argument (those are
+ * `TypeError` and `RangeError`). `name` is the class's name; it also identifies errors from another
+ * copy of the library, where `instanceof` fails.
  */
 export class DLPackError extends Error {
   override readonly name: string = "DLPackError";
@@ -60,7 +60,7 @@ export class DeviceLostError extends DeviceError {
   override readonly name = "DeviceLostError";
 }
 
-/** What else a {@link KernelError} tells. */
+/** Further fields of a {@link KernelError}. */
 export interface KernelErrorFields extends ErrorFields {
   label: string;
   line?: number | undefined;
@@ -71,7 +71,7 @@ export class KernelError extends DeviceError {
   override readonly name = "KernelError";
   /** The kernel's label. */
   readonly label: string;
-  /** The line of its WGSL, from 1 on, where that is known. */
+  /** The line of its WGSL, from 1 on, if known. */
   readonly line?: number;
 
   constructor(message: string, { label, line, ...fields }: KernelErrorFields) {
@@ -81,7 +81,7 @@ export class KernelError extends DeviceError {
   }
 }
 
-/** The data cannot be described or moved in the way asked for. */
+/** The data cannot be described or moved as requested. */
 export class UnsupportedError extends DLPackError {
   override readonly name = "UnsupportedError";
 }

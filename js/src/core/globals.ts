@@ -1,11 +1,11 @@
 /**
- * Types of browsers that the reader's TypeScript may lack. It has WebGPU's from 6.0 on, or where
- * `@webgpu/types` is installed; the DOM's are missing in Node and, in part, in workers. Each of these
- * is the reader's own where there is one. Elsewhere WebGPU's objects are the little that is said of
- * them here, and what a page alone has is `never`.
+ * Browser types that your TypeScript may lack. It has WebGPU's from 6.0 on, or with
+ * `@webgpu/types`; the DOM's are missing in Node and, in part, in workers. Each of these is your
+ * own type if there is one. Otherwise WebGPU's objects have only the members declared here, and
+ * types of pages are `never`.
  *
- * All declarations of this library take them from here, so that they compile everywhere; the types of
- * WebGPU's dictionaries and enumerations, which cannot be asked for in this way, are written out.
+ * All declarations of this library use these, so they compile everywhere; WebGPU's dictionaries and
+ * enumerations, which cannot be detected in this way, are written out.
  */
 type Known<Name extends string, Otherwise> = typeof globalThis extends {
   [name in Name]: { prototype: infer T };

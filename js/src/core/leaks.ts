@@ -1,17 +1,17 @@
 import { counts, shared } from "./realm.js";
 
-/** What a forgotten tensor leaves behind. */
+/** The hold of a forgotten tensor. */
 export interface Hold {
   readonly storage: { release(handle: number): void };
   readonly handle: number;
   readonly label: string;
 }
 
-/** What `connect(pyodide, { debug: true })` puts in place. */
+/** Set by `connect(pyodide, { debug: true })`. */
 interface Net {
   /** Releases forgotten tensors. */
   registry: FinalizationRegistry<Hold> | null;
-  /** Is shown each new `tensor.data` over memory that has more than the tensor. */
+  /** Gets each new `tensor.data` over memory that is larger than the tensor. */
   onView?: (view: ArrayBufferView) => void;
 }
 
@@ -19,7 +19,7 @@ export const net = shared<Net>("net", () => ({ registry: null }));
 
 let warned = false;
 
-/** From now on, tensors that are forgotten instead of released are released, and complained of. */
+/** From now on, forgotten tensors are released when garbage-collected, with a warning. */
 export function watchForLeaks(): void {
   net.registry ??= new FinalizationRegistry(({ storage, handle, label }) => {
     counts.live--;
@@ -33,11 +33,11 @@ export function watchForLeaks(): void {
   });
 }
 
-/** A tensor as it is watched over. */
+/** A watched tensor. */
 interface Watched {
-  /** What releases this tensor should nobody do it. */
+  /** Releases this tensor if you do not. */
   _watcher: FinalizationRegistry<Hold> | null;
-  /** 0 = released: there is nothing left to let go of. */
+  /** 0 = released: nothing is held. */
   readonly _handle: number;
   _watch(registry: FinalizationRegistry<Hold>): void;
 }
@@ -45,8 +45,8 @@ interface Watched {
 let quiet: FinalizationRegistry<Hold> | undefined;
 
 /**
- * Lets go of this one tensor when it is garbage-collected: for tensors that somebody makes only to
- * pass them on, of which nobody has a name to release them by.
+ * Releases this tensor when it is garbage-collected: for temporary tensors that are only passed on,
+ * which nothing else can release.
  */
 export function watchOver(tensor: Watched): void {
   if (net.registry !== null || tensor._watcher !== null || tensor._handle === 0) return;

@@ -2,7 +2,7 @@ import type { DTypeName } from "./dtype.js";
 import { textOf } from "./errors.js";
 import type { GPUDevice } from "./globals.js";
 
-/** Throws TypeError for options that are none: a bare shape, say, which would be ignored. */
+/** Throws TypeError for invalid options, such as a bare shape, which would be ignored. */
 export function checkOptions(options: unknown, of: string, example: string): void {
   if (typeof options === "object" && options !== null && !Array.isArray(options)) return;
   throw new TypeError(
@@ -15,8 +15,8 @@ export interface FromTypedArrayOptions<D extends DTypeName = DTypeName> {
   /** Default: one axis, of all elements from `offset` on. */
   shape?: ArrayLike<number> | undefined;
   /**
-   * Default: that of the array's class. Needed for what JS has no class for (bool, complex,
-   * bfloat16, float8, … over their raw values).
+   * Default: that of the array's class. Required where JS has no class (bool, complex, bfloat16,
+   * float8, … over their raw values).
    */
   dtype?: D | undefined;
   /** In elements; default row-major. */
@@ -41,23 +41,23 @@ export interface FromMemoryOptions<D extends DTypeName = DTypeName> {
   release?: (() => void) | undefined;
 }
 
-/** What `tensor.transfer()` makes, to be posted to another thread. */
+/** The result of `tensor.transfer()`, to post to another thread. */
 export interface TensorMessage {
   dtype: DTypeName;
   padded: boolean;
   shape: number[];
   /** The elements in row-major order; belongs on the transfer list. */
   buffer: ArrayBuffer;
-  /** Where elements of axis 0 are null, 0 of a byte for each; absent where none are. */
+  /** A byte for each element of axis 0, 0 where it is null; absent without nulls. */
   validity?: Uint8Array;
 }
 
 /** Options of `tensor.to`. */
 export interface ToOptions<D extends DTypeName = DTypeName> {
   /**
-   * What the elements are converted to, in place of their own dtype: float64 to float32,
-   * complex128 to complex64, float32 to float16 or bfloat16 (rounded) and back, int64 to int32
-   * and uint64 to uint32 (UnsupportedError for a value that does not fit).
+   * Converts the elements to this dtype: float64 to float32, complex128 to complex64, float32 to
+   * float16 or bfloat16 (rounded) and back, int64 to int32 and uint64 to uint32 (UnsupportedError
+   * for a value that does not fit).
    */
   dtype?: D | undefined;
   /**
@@ -69,7 +69,7 @@ export interface ToOptions<D extends DTypeName = DTypeName> {
 
 /** Options of `Tensor.fromGPUBuffer`. */
 export interface FromGPUBufferOptions<D extends DTypeName = DTypeName> {
-  /** The device that made the buffer; a `GPUBuffer` does not tell. */
+  /** The device that made the buffer, which a `GPUBuffer` does not name. */
   device: GPUDevice;
   shape: ArrayLike<number>;
   dtype: D;
@@ -78,9 +78,9 @@ export interface FromGPUBufferOptions<D extends DTypeName = DTypeName> {
   /** In elements; default row-major. A strided tensor can be read, but not bound or copied. */
   strides?: ArrayLike<number> | undefined;
   /**
-   * Bytes from `byteOffset` on that are this tensor's alone: others may overwrite what is behind
-   * its elements there. Default: the elements, and the rest of the buffer if that is less than 16
-   * bytes.
+   * Bytes from `byteOffset` on that only this tensor uses: kernels and libraries may overwrite the
+   * padding after its elements. Default: the elements, and the rest of the buffer if that is less
+   * than 16 bytes.
    */
   capacity?: number | undefined;
   /** Whether nobody may write to it; default false. */

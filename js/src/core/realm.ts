@@ -1,6 +1,6 @@
 import { DLPackError } from "./errors.js";
 
-/** Of the layout of what copies share; another one's is not to be touched. */
+/** Version of the layout of the shared state; another version's must not be touched. */
 const VERSION = 3;
 const KEY = Symbol.for("dlpack-web");
 
@@ -26,10 +26,10 @@ function realm(): Realm {
 }
 
 /**
- * What all copies of this library in one page or worker have in common: a notebook may load it
- * twice (from the wheel and from npm), and both must agree on devices and GPU handles.
+ * State that all copies of this library in one page or worker share: a notebook may load it twice
+ * (from the wheel and from npm), and both must agree on devices and GPU handles.
  *
- * @param make - makes the part where no copy has made it
+ * @param make - makes the part if no copy has made it
  */
 export function shared<T>(part: string, make: () => T): T {
   const { parts } = realm();

@@ -3,8 +3,8 @@ import { bytesOf, type DType } from "./dtype.js";
 import { tagOf, textOf } from "./errors.js";
 
 /**
- * A copy of what must be an array. A string has a length too; `shape: 3` and `shape: "3"` are both
- * mistakes.
+ * A copy of an array; throws for anything else. A string has a length too; `shape: 3` and `shape:
+ * "3"` are both mistakes.
  */
 export function listOf(given: ArrayLike<number>, what: string): number[] {
   if (typeof given === "object" && given !== null && typeof given.length === "number") {
@@ -24,7 +24,7 @@ export function checkShape(shape: ArrayLike<number>): number[] {
       throw new RangeError(`shape [${dims}]: ${dim} is not a non-negative integer`);
     }
   }
-  // 16 bytes is the largest element, so that the size in bytes is exact as well.
+  // 16 bytes is the largest element, so the size in bytes is exact as well.
   if (sizeOf(dims) > Number.MAX_SAFE_INTEGER / 16) {
     throw new RangeError(`shape [${dims}] has too many elements`);
   }
@@ -114,7 +114,7 @@ export function positionOf(
   return position;
 }
 
-/** Where the bytes of a tensor's elements lie, gaps included: from `start` on, so many. */
+/** The byte range of a tensor's elements, gaps included: its start and length. */
 export function spanOf(
   dtype: DType,
   shape: readonly number[],

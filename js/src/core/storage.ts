@@ -1,7 +1,7 @@
 import type { DType } from "./dtype.js";
 import { UnsupportedError } from "./errors.js";
 
-/** What a storage has to know of a tensor that lies in it. */
+/** The fields of a tensor that its storage needs. */
 export interface Described {
   /** The hold; 0 = released. */
   readonly _handle: number;
@@ -16,7 +16,7 @@ export interface Described {
   toString(): string;
 }
 
-/** Where elements are, with a hold on that. */
+/** The place of elements, with a hold on it. */
 export interface Place {
   readonly storage: Storage;
   readonly handle: number;
@@ -24,22 +24,22 @@ export interface Place {
   readonly start: number;
 }
 
-/** Some elements in memory that the next call uses again. */
+/** Some elements, in memory that the next call reuses. */
 export interface Chunk {
-  /** -1 where the elements are no whole words. */
+  /** -1 if the elements are not whole words. */
   readonly count: number;
   readonly bytes: Uint8Array;
 }
 
 /** Memory of one kind, and how a hold on it is shared and dropped. It knows no `Tensor`. */
 export interface Storage {
-  /** {@link unclonable}: what copies a tensor property by property comes here first. */
+  /** {@link unclonable}: code that copies a tensor property by property reads this first. */
   readonly guard: object;
-  /** Where the memory is found anew after it moved; absent where it never does. */
+  /** Finds the memory after it moved; absent if it never moves. */
   readonly memory?: { readonly buffer: ArrayBufferLike } | undefined;
-  /** Whether its `buffer` may become another one without detaching views of the old. */
+  /** Whether its `buffer` may be replaced without detaching views of the old one. */
   readonly mayBeReplaced: boolean;
-  /** The memory that `data` views; throws where JS cannot see it, or it is gone. */
+  /** The memory that `data` views; throws if JS cannot see it, or it is gone. */
   bytes(tensor: Described): ArrayBufferLike;
   /** A second hold on the same memory. */
   share(tensor: Described): number;
@@ -52,18 +52,17 @@ export interface Storage {
   ): Place;
   /** A fresh, row-major, aligned copy in the same kind of memory. */
   pack(tensor: Described): Place;
-  /** The buffer, where it has nothing else and nobody else holds it. */
+  /** The buffer, if it has no other elements and no other holds. */
   yield?(tensor: Described): ArrayBuffer | undefined;
   /** Drops one hold. Never throws. */
   release(handle: number): void;
   /**
-   * Some elements as `dtype`, from row-major position `first` on. Absent where only `pack` is
-   * there.
+   * Some elements as `dtype`, from row-major position `first` on. Absent if there is only `pack`.
    */
   chunk?(tensor: Described, dtype: DType, first: number): Chunk;
 }
 
-/** Throws what is to be done instead of cloning or posting a tensor. */
+/** Throws an error that says what to do instead of cloning or posting a tensor. */
 export const unclonable: object = Object.defineProperty({}, "tensor", {
   enumerable: true,
   get(): never {

@@ -66,7 +66,7 @@ export type Target = AnyTypedArray | Tensor;
  * memory that it holds until `release()`.
  *
  * Tensors are made by `bridge.tensor`, `bridge.empty`, `Tensor.from…`, and by the methods below,
- * never by `new`. Who made a tensor releases it, once; `using` does it at the end of a block.
+ * never by `new`. Release each tensor that you make, once; `using` does it at the end of a block.
  * Afterwards everything that touches memory throws {@link ReleasedError}, while shape, strides,
  * dtype and device stay readable.
  *
@@ -74,13 +74,13 @@ export type Target = AnyTypedArray | Tensor;
  */
 export class Tensor<D extends DTypeName = DTypeName> {
   /**
-   * Throws TypeError, as `byteLength` and `tensor[0]` do: a tensor is not an array. Where JavaScript or
-   * a library needs one, pass {@link Tensor.data}, or {@link Tensor.copy} if it keeps the array or reads
-   * its `buffer`.
+   * Throws TypeError, as `byteLength` and `tensor[0]` do: a tensor is not an array. If JavaScript
+   * or a library needs one, pass {@link Tensor.data}, or {@link Tensor.copy} if it keeps the array
+   * or reads its `buffer`.
    */
   declare readonly length: NotArray;
 
-  /** @internal First: what copies a tensor property by property comes to its guard. */
+  /** @internal First: code that copies a tensor property by property reads its guard. */
   readonly _storage: Storage;
   /** Number of elements. */
   readonly size: number;
@@ -88,7 +88,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   readonly device: Device;
   /**
    * Whether the owner of the memory forbids writing. JS has no read-only typed arrays: writes
-   * through `data` are not stopped, and are as wrong as they are in the owner's language.
+   * through `data` are not stopped, but are as wrong as in the owner's language.
    */
   readonly readOnly: boolean;
 
@@ -98,7 +98,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /** @internal */ readonly _type: DType;
   /** @internal */ readonly _shape: readonly number[];
   /** @internal null = row-major without gaps. */ readonly _strides: readonly number[] | null;
-  /** @internal What `data` was last. */ _view: TypedArray | null = null;
+  /** @internal The last `data`. */ _view: TypedArray | null = null;
   /** @internal Its length, which a detached, shrunk or growing array no longer has. */ _count = 0;
   /** @internal See core/leaks.ts. */ _watcher: FinalizationRegistry<Hold> | null = null;
   /** @internal See {@link Tensor.validity}. */ _validity: Tensor<"bool"> | null = null;
@@ -150,8 +150,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
    *
    * @param array - the elements: all of them, in row-major order, unless `strides` or `offset` say
    * otherwise
-   * @throws TypeError for what is no typed array of that dtype, RangeError for sizes that do not fit,
-   * UnsupportedError for an array that was detached
+   * @throws TypeError for anything but a typed array of that dtype, RangeError for sizes that do
+   * not fit, UnsupportedError for an array that was detached
    */
   static fromTypedArray<A extends AnyTypedArray, D extends DTypeName = DTypeOf<A>>(
     array: A,
@@ -210,7 +210,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    *
    * @param memory - a `WebAssembly.Memory`, or anything whose `buffer` is the current one
    * @param ptr - where element 0 is, in bytes from the start of the memory
-   * @throws RangeError for elements that do not lie in the memory
+   * @throws RangeError for elements outside the memory
    */
   static fromMemory<D extends DTypeName>(
     memory: { readonly buffer: ArrayBufferLike },
@@ -239,8 +239,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * A tensor over a `GPUBuffer`, without a copy. The buffer stays the caller's unless `release`
-   * is given; then that is called once, when the last holder (JS or Python) let go.
+   * A tensor over a `GPUBuffer`, without a copy. The buffer stays the caller's unless `release` is
+   * given, which is called once, when the last hold (of JS or Python) ends.
    *
    * @throws RangeError if the buffer is too small, DeviceLostError if the device is lost
    */
@@ -252,10 +252,10 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * A tensor over whatever shares memory: a typed array, a tensor (a second hold), or an object with
-   * `[Symbol.for("dlpack.exchange")]`, which adapters give to the tensors of their library.
+   * A tensor over the memory of a typed array, a tensor (a second hold), or an object with
+   * `[Symbol.for("dlpack.exchange")]`, which adapters add to their library's tensors.
    *
-   * @throws UnsupportedError for what it does not describe rightly; TypeError for anything else
+   * @throws UnsupportedError for a wrong description; TypeError for anything else
    */
   static from<D extends DTypeName>(x: Tensor<D>): Tensor<D>;
   static from<A extends AnyTypedArray>(x: A): Tensor<DTypeOf<A>>;
@@ -265,7 +265,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * A tensor over what {@link Tensor.transfer} made in another thread, as it arrived; no copy.
+   * A tensor over the message that {@link Tensor.transfer} made in another thread; no copy.
    *
    * @throws TypeError, RangeError for anything else
    */
@@ -321,11 +321,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * Of a tensor that `fromArrow` made of a vector with nulls: a tensor of bool, false where an
-   * element of axis 0 is null and whatever lies there has no meaning. null: there are no nulls. It is
-   * released with this one. Slices along axis 0, further holds, packed copies, and what Arrow, Python and
-   * other threads get have theirs; other views are refused, and arrays, other devices and other
-   * libraries get the elements alone.
+   * If `fromArrow` made this tensor of a vector with nulls: a tensor of bool, false where an
+   * element of axis 0 is null and its value undefined. null: there are no nulls. It is released
+   * with this one. Slices along axis 0, further holds, packed copies, and tensors passed to Arrow,
+   * Python and other threads keep it; other views throw, and arrays, other devices and other
+   * libraries get only the elements.
    */
   get validity(): Tensor<"bool"> | null {
     return this._validity;
@@ -348,14 +348,14 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * The elements of a CPU tensor, as a typed array over the memory itself. Read it anew for every
-   * use instead of keeping it: Pyodide's memory moves when it grows, and what was read before is
-   * then empty. Reading it again is cheap. Its `buffer` is all of that memory. Code that keeps an array, as a
-   * chart does, clones it, or reads its `buffer` gets {@link Tensor.copy}.
+   * The elements of a CPU tensor, as a typed array over the memory itself. Read it for every use
+   * instead of keeping it: Pyodide's memory moves when it grows, and earlier arrays are then empty.
+   * Reading it again is cheap. Its `buffer` is all of that memory. Pass {@link Tensor.copy} to code
+   * that keeps an array (a chart, for example), clones it, or reads its `buffer`.
    *
-   * Of a tensor that is row-major without gaps it has exactly the elements. Otherwise it is the
-   * smallest range that holds them all: element (i, j) is at
-   * `dataOffset + i * strides[0] + j * strides[1]` (times 2 for complex numbers).
+   * For a row-major tensor without gaps it has exactly the elements. Otherwise it is the smallest
+   * range that holds them all: element (i, j) is at `dataOffset + i * strides[0] + j * strides[1]`
+   * (times 2 for complex numbers).
    *
    * @throws ReleasedError; UnsupportedError on WebGPU, if the memory is gone, or not aligned to the
    * dtype
@@ -371,9 +371,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * The elements of a CPU tensor in row-major order, as a new typed array of its own memory, which may
-   * be kept, posted, and given to any library: {@link Tensor.data} is a view of all of WebAssembly's
-   * memory, and `.buffer` of it is that.
+   * The elements of a CPU tensor in row-major order, as a new typed array with its own memory,
+   * which you may keep, post, and pass to any library. {@link Tensor.data} instead may be a view
+   * whose `.buffer` is all of WebAssembly's memory.
    *
    * @throws ReleasedError; UnsupportedError on WebGPU (await `read()`), or if the memory is gone
    */
@@ -383,7 +383,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * Throws for messages, too: {@link Tensor.toString} describes a tensor.
+   * Throws also in string templates: {@link Tensor.toString} describes a tensor.
    *
    * @throws TypeError where JavaScript needs a number or a string
    */
@@ -391,7 +391,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return toPrimitive(this, hint);
   }
 
-  /** Position of element 0 in `data`, in elements; not 0 where strides are negative. */
+  /** Position of element 0 in `data`, in elements; not 0 if strides are negative. */
   get dataOffset(): number {
     const strides = this._strides;
     return strides === null || this.size === 0 ? 0 : -extentOf(this._shape, strides).low;
@@ -419,7 +419,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
 
   /** The elements of a CPU tensor, one by one in row-major order, as {@link Tensor.at} gives them. */
   *[Symbol.iterator](): Generator<Element, void, undefined> {
-    this.data; // throws what it throws at once
+    this.data; // throws its errors at once
     const index = this._shape.map(() => 0);
     for (let count = 0; count < this.size; count++) {
       yield this.at(...index);
@@ -434,7 +434,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * The same elements in the same order with another shape, as a view: a hold of its own on the
    * same memory, which the caller releases. One extent may be -1.
    *
-   * @throws RangeError for another number of elements, UnsupportedError where only a copy would do, or
+   * @throws RangeError for another number of elements, UnsupportedError if a copy is needed, or
    * some elements are null ({@link Tensor.validity})
    */
   reshape(shape: ArrayLike<number>): Tensor<D> {
@@ -465,7 +465,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return { shape: this._shape, strides: this.strides, offset: 0 };
   }
 
-  /** @param rows - what is taken of axis 0, where it stays the first one */
+  /** @param rows - the range of axis 0, if it stays the first one */
   #viewed({ shape, strides, offset }: Layout, rows?: Range): Tensor<D> {
     this._check();
     if (this._validity !== null && rows === undefined) {
@@ -500,8 +500,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * The tensor itself where its memory is row-major, without gaps and aligned; else a packed copy
-   * in memory of its own, which the caller releases.
+   * The tensor itself if its memory is row-major, without gaps and aligned; else a packed copy in
+   * memory of its own, which the caller releases.
    */
   contiguous(): Tensor<D> {
     this._check();
@@ -510,10 +510,10 @@ export class Tensor<D extends DTypeName = DTypeName> {
 
   /**
    * The same elements on a WebGPU device: one copy, no `await` (the queue takes the data at once,
-   * so that the source may change or be released right after). A tensor that is there already
-   * gives a second hold on the same buffer.
+   * so you may change or release the source right after). A tensor that is already there gives a
+   * second hold on the same buffer.
    *
-   * @param options - `dtype`: what elements are converted to on the way; `usage` of the buffer
+   * @param options - `dtype`: converts the elements; `usage` of the buffer
    * @returns a new tensor, which the caller releases
    * @throws DeviceError for another device's tensor, DeviceLostError, UnsupportedError beyond the
    * device's `maxBufferSize`
@@ -527,12 +527,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * Writes elements over those of this tensor: one copy, no `await`. On WebGPU that spares making
-   * a buffer.
+   * Writes elements over those of this tensor: one copy, no `await`. On WebGPU this avoids making a
+   * buffer.
    *
    * @param source - a tensor of the same shape, or a typed array of as many bytes, or anything
-   * exchangeable. It has the dtype of this tensor; with `convert` its elements become that, as
-   * {@link Tensor.to} does it
+   * exchangeable. It has the dtype of this tensor; `convert` converts its elements, as
+   * {@link Tensor.to} does
    * @throws UnsupportedError for read-only or strided targets; nothing is written then
    */
   write(
@@ -585,7 +585,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
 
   /**
    * Copies the elements, in row-major order, into JS-owned memory or into `out`: one copy on our
-   * side. What the GPU found wrong with this very tensor (with the work that made it) is thrown here.
+   * side. Throws the GPU's errors in the work that made this tensor.
    *
    * @param out - a typed array of `nbytes` bytes, or a writable row-major CPU tensor of as many
    * @returns `out`, or a new typed array of the class that `data` has
@@ -650,7 +650,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
   }
 
   /**
-   * The same for who can wait: a WebGPU tensor comes to the CPU, or to another device, by way of it.
+   * The asynchronous form, which also copies a WebGPU tensor to the CPU or to another device.
    *
    * @throws CopyError; the `reason` of an aborted `signal`
    */
@@ -663,7 +663,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return `Tensor ${this.dtype}[${this._shape}] on ${this.device}`;
   }
 
-  /** What it is, without its elements: those are `Array.from(tensor)`. */
+  /** A description without the elements: use `Array.from(tensor)` for those. */
   toJSON(): { dtype: D; shape: readonly number[]; device: string } {
     return { dtype: this.dtype, shape: this.shape, device: `${this.device}` };
   }
@@ -684,7 +684,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return #ours in x;
   }
 
-  /** @internal Registering costs more than all the rest of a borrow, hence in debug mode alone. */
+  /** @internal Registering costs more than all the rest of a borrow, hence only in debug mode. */
   _watch(registry: FinalizationRegistry<Hold>): void {
     const hold = { storage: this._storage, handle: this._handle, label: this.toString() };
     registry.register(this, hold, this);
@@ -701,7 +701,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     );
   }
 
-  /** @internal Gives the hold up to the caller, who releases it; for this tensor it is over. */
+  /** @internal Moves the hold to the caller, who releases it; this tensor counts as released. */
   _detach(): number {
     const handle = this._handle;
     this._handle = 0;
@@ -720,7 +720,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return this._strides === null && (aligned || this.device.type === WEBGPU);
   }
 
-  /** @internal A tensor of the same dtype and device in a place, whose hold it takes over. */
+  /** @internal A tensor of the same dtype and device at a place, whose hold it takes over. */
   _at(
     { storage, handle, start }: Place,
     shape: readonly number[],
@@ -731,7 +731,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return new Tensor(storage, handle, start, _type, shape, strides, device, readOnly);
   }
 
-  /** @internal Nulls are where these bytes are 0; this tensor is released where they do not fit. */
+  /**
+   * @internal Elements are null where these bytes are 0; releases this tensor if they do not fit.
+   */
   _haveValidity(bytes: Uint8Array): void {
     try {
       const [length = -1] = this._shape;
@@ -783,7 +785,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return new Uint8Array(made.buffer, made.byteOffset, made.byteLength);
   }
 
-  /** @internal Makes `data` anew. */
+  /** @internal Makes `data` again. */
   _derive(): TypedArray {
     this._check();
     const memory = this._storage.bytes(this);
@@ -812,7 +814,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
 
 Object.setPrototypeOf(Tensor.prototype, notArray);
 
-/** Whether `x` is a tensor of this copy of the library; others come in by the exchange protocol. */
+/** Whether `x` is a tensor of this copy of the library; others use the exchange protocol. */
 export function isTensor(x: unknown): x is Tensor {
   return typeof x === "object" && x !== null && Tensor._isOurs(x);
 }
@@ -846,7 +848,7 @@ export function checkTarget(source: Tensor, out: Target): void {
   }
 }
 
-/** The bytes of a target. Asked for at the moment of copying: wasm memory may have grown. */
+/** The bytes of a target. Call it right before copying: wasm memory may have grown. */
 export function bytesOfTarget(out: Target): Uint8Array {
   if (!ArrayBuffer.isView(out)) return out._bytes();
   return new Uint8Array(out.buffer, out.byteOffset, out.byteLength);
@@ -861,17 +863,17 @@ export interface DeviceLayer {
   read(tensors: readonly Tensor[], outs: readonly (Target | undefined)[]): Promise<Target[]>;
   fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Tensor;
   bufferOf(tensor: Tensor): GPUBuffer;
-  /** Its buffer for others, until the tensor is released. */
+  /** Its buffer for foreign code, until the tensor is released. */
   lend(tensor: Tensor): GPUBuffer;
-  /** Bytes from element 0 on that are the tensor's alone. */
+  /** Bytes from element 0 on that only the tensor uses. */
   capacityOf(tensor: Tensor): number;
   /** The `fault` of a tensor's exchange; throws the fault that is known already. */
   faultOf(tensor: Tensor): () => Promise<Error | null> | null;
-  /** Asks `fault` of an exchange, and adds what it says to the elements of the tensor that was taken. */
+  /** Calls `fault` of an exchange, and adds its result to the elements of the imported tensor. */
   joinFault(tensor: Tensor, fault: () => unknown): void;
   /** A hold on a GPU tensor that meets the needs of a consumer: the same memory, or one copy. */
   fit(tensor: Tensor, needs: Needs, copy: boolean | undefined): Tensor;
-  /** A CPU tensor's elements on a device, so that they meet those needs. */
+  /** A CPU tensor's elements on a device, meeting those needs. */
   fitUpload(tensor: Tensor, device: GPUDevice, needs: Needs): Tensor;
 }
 
@@ -893,7 +895,7 @@ export function registerExchangeLayer(layer: ExchangeLayer): void {
   exchanges = layer;
 }
 
-/** The registered layer; throws where a bundle was made without it. */
+/** The registered layer; throws if the bundle lacks it. */
 export function deviceLayer(): DeviceLayer {
   if (devices !== null) return devices;
   throw new UnsupportedError('WebGPU needs import "dlpack-web"');

@@ -1,7 +1,7 @@
 import { UnsupportedError } from "./errors.js";
 import { listOf, rowMajorStrides, sizeOf } from "./shape.js";
 
-/** How the elements of a view lie: strides and offset in elements of what it is a view of. */
+/** Strides and offset of a view, in elements of the whole. */
 export interface Layout {
   readonly shape: readonly number[];
   readonly strides: readonly number[];
@@ -18,7 +18,7 @@ export type Range =
   | null
   | readonly [start?: number | null, stop?: number | null, step?: number | null];
 
-/** The same elements in the same order; throws UnsupportedError where only a copy would do. */
+/** The same elements in the same order; throws UnsupportedError if a copy is needed. */
 export function reshape(whole: Layout, wanted: ArrayLike<number>): Layout {
   const size = sizeOf(whole.shape);
   const shape = complete(listOf(wanted, "shape"), size);
@@ -48,14 +48,14 @@ function complete(wanted: number[], size: number): number[] {
 function regroup({ shape: old, strides: steps }: Layout, shape: readonly number[]) {
   const axes = old.flatMap((extent, i) => (extent === 1 ? [] : [[extent, steps[i] as number]]));
   const strides: number[] = [];
-  let left = 1; // elements of the old axes taken from behind, less those of the new
+  let left = 1; // elements of the old axes taken from the end, less those of the new
   let taken = 1;
   let step = 1;
   for (const extent of [...shape].reverse()) {
     if (left === 1 && extent !== 1) {
       let count: number;
       [count, step] = axes.pop() as [number, number];
-      // Axes that step evenly together are one.
+      // Axes that step evenly together are merged.
       while (axes.length > 0 && axes.at(-1)?.[1] === count * step)
         count *= axes.pop()?.[0] as number;
       left = count;
@@ -84,7 +84,7 @@ export function permute({ shape, strides }: Layout, axes: ArrayLike<number>): La
   };
 }
 
-/** Some positions of each axis; those of axes that are left out, all. */
+/** Some positions of each axis; all positions of omitted axes. */
 export function slice({ shape, strides }: Layout, ranges: readonly Range[]): Layout {
   if (ranges.length > shape.length) {
     throw new RangeError(
@@ -104,7 +104,7 @@ export function slice({ shape, strides }: Layout, ranges: readonly Range[]): Lay
     made.strides.push(stride * step);
     made.offset += start * stride;
   });
-  // Nothing begins nowhere, which may be behind the end.
+  // An empty range has no start, which could be past the end.
   if (sizeOf(made.shape) === 0) made.offset = 0;
   return made;
 }

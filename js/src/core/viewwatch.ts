@@ -10,8 +10,8 @@ let warned = false;
 
 /**
  * From now on a warning is printed, once, where code reads `.buffer` of a `tensor.data` and not its
- * `.byteOffset`: that takes all of WebAssembly's memory for the tensor's elements. What the engine
- * itself does with a view, as in `structuredClone()`, reads no property and is not seen.
+ * `.byteOffset`: such code uses all of WebAssembly's memory as the tensor's elements. The engine's
+ * own use of a view, as in `structuredClone()`, reads no property and is not detected.
  */
 export function watchForWholeBuffers(): void {
   net.onView ??= watch;
