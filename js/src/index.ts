@@ -1,4 +1,4 @@
-// Whoever imports a Tensor alone must get the layers too: they register themselves.
+// Importing only Tensor must load the layers too: they register themselves.
 import "./exchange/index.js";
 import "./webgpu/transfer.js";
 

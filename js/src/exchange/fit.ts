@@ -4,13 +4,13 @@ import { take } from "./take.js";
 import type { Exchangeable, ExchangeRequest } from "./types.js";
 
 /**
- * A tensor that a consumer can use: the same memory where it fits the request, otherwise one copy.
- * On a GPU that is one copy from buffer to buffer; nothing is ever read back.
+ * A tensor that a consumer can use: the same memory if it fits the request, otherwise one copy. On
+ * a GPU that is one copy from buffer to buffer; nothing is ever read back.
  *
  * @returns a tensor with a hold of its own, which the caller releases
- * @throws CopyError where a copy is needed and `copy` is false; DeviceError for a tensor on another
- * device, as no one copy brings it over; UnsupportedError for a strided WebGPU tensor, and for
- * needs that no copy can meet
+ * @throws CopyError if a copy is needed and `copy` is false; DeviceError for a tensor on another
+ * device, as one copy cannot move it; UnsupportedError for a strided WebGPU tensor, and for needs
+ * that no copy can meet
  */
 export function fit(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
   const { device, copy, needs = {} } = request;
@@ -34,7 +34,7 @@ export function fit(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
   }
 }
 
-/** Throws CopyError where a copy is needed, and forbidden. */
+/** Throws CopyError if a copy is needed but forbidden. */
 export function needCopy(tensor: Tensor, copy: boolean | undefined, why: string): void {
   if (copy !== false) return;
   throw new CopyError(`${tensor.toString()} ${why}: a copy is needed, which copy: false forbids`);

@@ -30,7 +30,10 @@ export function produce(tensor: Tensor, request: ExchangeRequest = {}): Exchange
   return handOut(held, moves || fresh === true);
 }
 
-/** Implements `tensor[EXCHANGE_ASYNC]`: the same, and tensors of a GPU come to where they are wanted. */
+/**
+ * Implements `tensor[EXCHANGE_ASYNC]`: the same, and GPU tensors are copied to the requested
+ * device.
+ */
 export async function produceAsync(
   tensor: Tensor,
   request: AsyncExchangeRequest = {},
@@ -67,7 +70,7 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
   }
 }
 
-/** Throws what a request is refused with, whatever the tensor. */
+/** Throws for requests that no tensor can answer. */
 export function checkRequest(request: ExchangeRequest): ExchangeRequest {
   if (typeof request !== "object" || request === null) {
     throw new TypeError(`the request must be an object, not ${textOf(request)}`);
@@ -100,10 +103,10 @@ function elsewhere(tensor: Tensor, device: GPUDevice | null): CopyError {
   );
 }
 
-/** The queue knows all our work, and so does the CPU: one function does for all exchanges. */
+/** All our work is already in the queue or done on the CPU: one function serves all exchanges. */
 function flush(): void {}
 
-/** An exchange that takes the tensor over. @throws the fault of its elements, where it is known (E1) */
+/** An exchange that takes the tensor over. @throws the fault of its elements, if known (E1) */
 function handOut(held: Tensor, copied: boolean): Exchange {
   try {
     const { type, id, gpu } = held.device;
@@ -131,7 +134,7 @@ function placeOf(tensor: Tensor): Pick<Exchange, "byteOffset" | "data" | "capaci
   if (tensor.device.gpu) {
     const layer = deviceLayer();
     const capacity = layer.capacityOf(tensor);
-    // O2, O3: the consumer is through with it when it releases, and then it is used again.
+    // O2, O3: the consumer is done when it releases, and then the memory is reused.
     return { byteOffset: _start, data: layer.lend(tensor), capacity };
   }
   const { start, bytes } = spanOf(_type, _shape, _strides, _start);
@@ -142,7 +145,7 @@ function placeOf(tensor: Tensor): Pick<Exchange, "byteOffset" | "data" | "capaci
     : { byteOffset: tensor.dataOffset * _type.step, data: bytesOrData(tensor), capacity };
 }
 
-/** The elements as an array of their class; of misaligned memory its bytes. */
+/** The elements as an array of their class; misaligned memory as bytes. */
 function bytesOrData(tensor: Tensor): ArrayBufferView {
   if (tensor._plain || tensor._start % tensor._type.View.BYTES_PER_ELEMENT === 0) {
     return tensor.data as ArrayBufferView;

@@ -3,7 +3,7 @@ import type * as types from "./types.js";
 /** The name of the method by which a producer hands a tensor out. */
 export const EXCHANGE: typeof types.EXCHANGE = Symbol.for("dlpack.exchange") as never;
 
-/** That of the one that may take its time. */
+/** That of the asynchronous one. */
 export const EXCHANGE_ASYNC: typeof types.EXCHANGE_ASYNC = Symbol.for(
   "dlpack.exchange.async",
 ) as never;

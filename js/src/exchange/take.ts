@@ -23,11 +23,11 @@ export function isExchangeable(x: unknown): x is Exchangeable {
 
 /**
  * A tensor over the memory of any exchangeable object, with a hold of its own; without a copy
- * unless `copy` is true. Whatever the object says is checked before it is believed.
+ * unless `copy` is true. All fields are checked before use.
  *
  * @returns a tensor, which the caller releases
- * @throws UnsupportedError for what it does not describe rightly; CopyError if it copied although
- * `copy` is false; what the producer throws
+ * @throws UnsupportedError for a wrong description; CopyError if it copied although `copy` is
+ * false; the producer's errors
  */
 export function take(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
   if (isTensor(x)) {
@@ -35,7 +35,7 @@ export function take(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
     const { copy, writes } = request;
     return copied(x, copy, writes) ? x._packed() : x._share();
   }
-  // Python's tensors come as proxies, whose `js` is the tensor.
+  // Python's tensors are proxies, whose `js` is the tensor.
   const { js } = Object(x) as { js?: unknown };
   if (isTensor(js)) return take(js, request);
   if (!isExchangeable(x)) throw noTensor(x);
@@ -43,8 +43,8 @@ export function take(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
 }
 
 /**
- * The same for who can wait: what a producer does not have at once, such as elements of a GPU on the
- * CPU, comes later.
+ * The asynchronous form, for what a producer does not have at once, such as elements of a GPU on
+ * the CPU.
  *
  * @throws as {@link take}, and the `reason` of an aborted `signal`
  */
@@ -67,7 +67,7 @@ export async function takeAsync(
   throw signal.reason;
 }
 
-/** Whether a tensor has to be copied for a request; throws where it must not be. */
+/** Whether a tensor must be copied for a request; throws if a copy is forbidden. */
 function copied(tensor: Tensor, copy: boolean | undefined, writes: boolean | undefined): boolean {
   const protects = writes === true && tensor.readOnly;
   if (!protects || copy !== false) return protects || copy === true;
@@ -85,7 +85,7 @@ function noTensor(x: unknown): TypeError {
   );
 }
 
-/** What tells the tensors of libraries apart, in the order in which to look for it. */
+/** What distinguishes the tensors of libraries, in the order of checking. */
 const ADAPTERS = {
   ort_tensor: "transformers",
   liteRtTensorBuffer: "litert",
@@ -98,7 +98,7 @@ const ADAPTERS = {
   elemSize1: "opencv",
 };
 
-/** The end of a message: which adapter makes a tensor of a library's. */
+/** The end of a message: the adapter that makes a tensor of a library's. */
 export function adapterHint(x: unknown): string {
   for (const [key, name] of Object.entries(ADAPTERS)) {
     if (key in Object(x)) return `; "dlpack-web/${name}" makes one of it`;
@@ -109,14 +109,14 @@ export function adapterHint(x: unknown): string {
 /**
  * A tensor over what `[EXCHANGE]()` returned; takes its hold over, also when it throws.
  *
- * @throws UnsupportedError for what it does not describe rightly
+ * @throws UnsupportedError for a wrong description
  */
 export function adopt(exchange: Exchange): Tensor {
   return receive(exchange, {});
 }
 
 function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest): Tensor {
-  const minor = checkVersion(exchange); // where it is not ours, even `release` is not to be relied on
+  const minor = checkVersion(exchange); // for another version even `release` is not reliable
   const end = releaseOf(exchange);
   let done = false;
   const release = () => {
@@ -137,7 +137,7 @@ function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest):
     }
     fields.flush.call(exchange);
     tensor = wrap(fields, release);
-    const { fault, gpu } = fields; // asked after flush(), of whose work it tells too
+    const { fault, gpu } = fields; // called after flush(), whose work it also reports
     if (fault !== null && gpu !== null) deviceLayer().joinFault(tensor, fault);
     else if ((fault?.() ?? null) !== null) {
       throw wrong("fault", "a promise", "null, as the CPU's work is done,"); // F15
@@ -148,7 +148,7 @@ function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest):
   }
   let kept = false;
   try {
-    // What the producer was asked for in vain is done here.
+    // What the producer did not provide is done here.
     kept = !copied(tensor, fresh ? undefined : copy, writes);
     return kept ? tensor : tensor._packed();
   } finally {
@@ -156,7 +156,7 @@ function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest):
   }
 }
 
-/** Ends a hold while another error is on its way, which an error of this must not hide. */
+/** Ends a hold while another error is pending, which an error here must not hide. */
 export function quietly(release: () => void): void {
   try {
     release();
@@ -184,7 +184,7 @@ function wrap(fields: Checked, release: () => void): Tensor {
       return deviceLayer().fromBuffer(data as GPUBuffer, options);
     } catch (cause) {
       if (!(cause instanceof RangeError || cause instanceof TypeError)) throw cause;
-      // X1: here it is no argument that is wrong, but a description.
+      // X1: a description is wrong here, not an argument.
       throw new UnsupportedError(cause.message, { cause });
     }
   }
@@ -219,7 +219,7 @@ function wrap(fields: Checked, release: () => void): Tensor {
   });
 }
 
-/** Throws where `capacity` counts bytes behind the `size` ones that `data` has (S5). */
+/** Throws if `capacity` exceeds the `size` bytes that `data` has (S5). */
 function checkRoom({ byteOffset, capacity }: Checked, size: number): void {
   if (capacity === 0 || !(byteOffset + capacity > size)) return;
   throw wrong("capacity", capacity, `at most ${Math.max(0, size - byteOffset)} bytes of data`);

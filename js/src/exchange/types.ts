@@ -1,45 +1,45 @@
 /**
- * The types of the exchange protocol (js/EXCHANGE.md, whose rules the numbers name), which needs none
- * of this library.
+ * The types of the exchange protocol (js/EXCHANGE.md; the numbers are its rules), which is
+ * independent of this library.
  */
 import type { AbortSignal, GPUBuffer, GPUDevice } from "../core/globals.js";
 
 /** The name of the method by which a producer hands a tensor out: `Symbol.for("dlpack.exchange")`. */
 export declare const EXCHANGE: unique symbol;
-/** That of the one that may take its time: `Symbol.for("dlpack.exchange.async")`. */
+/** That of the asynchronous one: `Symbol.for("dlpack.exchange.async")`. */
 export declare const EXCHANGE_ASYNC: unique symbol;
 
-/** Memory that moves when it grows: a `WebAssembly.Memory`, or what has its `buffer` (S2). */
+/** Memory that moves when it grows: a `WebAssembly.Memory`, or an object with its `buffer` (S2). */
 export interface MovingMemory {
   readonly memory: { readonly buffer: ArrayBufferLike };
   /**
    * The byte of `memory.buffer`, which is read again for each use, from which `byteOffset` counts.
-   * With negative strides, elements may lie below it.
+   * With negative strides, elements may be below it.
    */
   readonly ptr: number;
 }
 
-/** What a consumer can take (R1 to R7). */
+/** A consumer's request (R1 to R7). */
 export interface ExchangeRequest {
   /** The major versions of the protocol that the consumer can read; default [1]. */
   versions?: readonly number[] | undefined;
   /** Where the consumer wants the elements: a `GPUDevice`, or null for the CPU. */
   device?: GPUDevice | null | undefined;
-  /** true: fresh memory. false: throw where that is needed. Default: as the producer likes. */
+  /** true: fresh memory. false: throw if that is needed. Default: the producer decides. */
   copy?: boolean | undefined;
   /** Whether the consumer is going to write to the memory. */
   writes?: boolean | undefined;
-  /** What the consumer's use of a `GPUBuffer` needs. A producer may ignore it. */
+  /** The needs of the consumer's use of a `GPUBuffer`. A producer may ignore them. */
   needs?: Needs | undefined;
 }
 
-/** What a consumer that can wait asks for (M3). */
+/** An asynchronous request (M3). */
 export interface AsyncExchangeRequest extends ExchangeRequest {
   /** Ends the wait: the promise rejects with its `reason`, and nothing is held. */
   signal?: AbortSignal | undefined;
 }
 
-/** What a use of a `GPUBuffer` needs (R6). */
+/** The needs of a use of a `GPUBuffer` (R6). */
 export interface Needs {
   /** Byte offset of element 0; default any multiple of 4. */
   offset?: number | undefined;
@@ -51,11 +51,11 @@ export interface Needs {
   exactUsage?: number | undefined;
 }
 
-/** What `[Symbol.for("dlpack.exchange")]()` returns: one hold on a tensor's memory (F1 to F15). */
+/** The result of `[Symbol.for("dlpack.exchange")]()`: one hold on a tensor's memory (F1 to F15). */
 export interface Exchange {
   /**
-   * Version of the protocol, `[major, minor]`: [1, 1], or [1, 0] of older producers. Another major
-   * version is not to be touched (O6).
+   * Version of the protocol, `[major, minor]`: [1, 1], or [1, 0] of older producers. Other fields
+   * of another major version must not be read (O6).
    */
   readonly version: readonly [number, number];
   /** `type`: 1 = CPU, 15 = WebGPU. Devices are the same if `gpu` is the same object. */
@@ -68,16 +68,16 @@ export interface Exchange {
   /** Bytes from the start of `data` to element 0. */
   readonly byteOffset: number;
   readonly data: GPUBuffer | ArrayBufferView | MovingMemory;
-  /** Bytes from element 0 on that are this tensor's alone, padding included; inside `data` (S5). */
+  /** Bytes from element 0 on that only this tensor uses, padding included; inside `data` (S5). */
   readonly capacity: number;
   /** 1 read-only, 2 copied for this call, 4 sub-byte elements are padded, 8 exclusive. */
   readonly flags: number;
   /** Submits the producer's pending work on the memory; queue order does the rest. */
   flush(): void;
   /**
-   * Whether the work failed that the elements depend on (E2): null if it is known to have succeeded,
-   * or a promise of null or the error. The promise never rejects, and outlives the hold. Absent or
-   * null: the producer does not watch its work, has none, or speaks version 1.0.
+   * Whether work that the elements depend on has failed (E2): null if it is known to have
+   * succeeded, or a promise of null or the error. The promise never rejects, and outlives the hold.
+   * Absent or null: the producer does not watch its work, has none, or speaks version 1.0.
    */
   readonly fault?: (() => Promise<Error | null> | null) | null | undefined;
   /**
@@ -89,12 +89,12 @@ export interface Exchange {
   release(wrote?: boolean): void;
 }
 
-/** Anything that can hand out a tensor by the protocol (M1). */
+/** An object that hands out a tensor by the protocol (M1). */
 export interface Exchangeable {
   [EXCHANGE](request?: ExchangeRequest): Exchange;
 }
 
-/** Anything that can hand out a tensor later (M3). */
+/** An object that hands out a tensor asynchronously (M3). */
 export interface AsyncExchangeable {
   [EXCHANGE_ASYNC](request?: AsyncExchangeRequest): Promise<Exchange>;
 }

@@ -5,7 +5,7 @@ import type { GPUDevice } from "../core/globals.js";
 import { checkShape, checkStrides, spanOf } from "../core/shape.js";
 import type { Exchange } from "./types.js";
 
-/** What an exchange says, each field read once and checked. */
+/** The fields of an exchange, each read once and checked. */
 export interface Checked {
   readonly gpu: GPUDevice | null;
   readonly type: DType;
@@ -37,7 +37,7 @@ export function checkVersion(exchange: Exchange): number {
   throw wrong("version", version, "a pair of integers, [1, 0] or newer with the same 1,");
 }
 
-/** The function that ends the hold. Without it there is nothing by which a hold could be ended. */
+/** The function that ends the hold. Without it a hold could not be ended. */
 export function releaseOf(exchange: Exchange): Exchange["release"] {
   return functionOf("release", exchange.release);
 }
@@ -48,10 +48,9 @@ function functionOf<F>(field: string, given: F): F {
 }
 
 /**
- * The fields of an exchange, each of which is read once: what a getter or Proxy says the next time
- * is of no interest.
+ * The fields of an exchange, each read once: a getter or Proxy may return another value next time.
  *
- * @throws UnsupportedError naming the field that cannot be
+ * @throws UnsupportedError naming the wrong field
  */
 export function check(exchange: Exchange, minor: number): Checked {
   const { device, dtype, strides, byteOffset, data, capacity, flags } = exchange;
@@ -89,7 +88,7 @@ export function check(exchange: Exchange, minor: number): Checked {
     type,
     shape,
     strides: steps,
-    // S9: without elements and padding it says nothing, and may lie outside of all memory.
+    // S9: without elements and padding it has no meaning, and may be outside of all memory.
     byteOffset: capacity === 0 ? 0 : byteOffset,
     data,
     capacity,
@@ -135,7 +134,7 @@ function checked<T>(field: string, given: unknown, read: () => T): T {
   }
 }
 
-/** The error for a field that cannot be. */
+/** The error for a wrong field. */
 export function wrong(field: string, given: unknown, needed: string): UnsupportedError {
   return new UnsupportedError(`this exchange's ${field} is ${textOf(given)}; ${needed} is needed`, {
     given,
