@@ -11,5 +11,5 @@ export const ON_GPU = [
   "uint4",
 ];
 
-/** Those of the CPU. */
+/** The dtypes that it has on the CPU. */
 export const ON_CPU = [...ON_GPU, "int8", "int16", "uint16", "uint64", "float64"];

@@ -1,20 +1,20 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
-/** Where onnxruntime-web is: said, there already, or beside the page. */
+/** Finds onnxruntime-web: given, loaded already, or beside the page. */
 import type { Ort } from "../adapters/ort.js";
 
 const FOLDER = "libraries/ort/";
 const FILE = "ort.webgpu.bundle.min.mjs";
 const NAMES = ["onnxruntime-web/webgpu", "onnxruntime-web"];
 /**
- * The build without WebGPU. It has what the other one lacks (ai.onnx.ml, float64, strings), and is half
- * as large.
+ * The build without WebGPU. It supports more (ai.onnx.ml, float64, strings) than the other one, and
+ * is half as large.
  */
 const CPU_FILE = "ort.wasm.bundle.min.mjs";
 const CPU_NAME = "onnxruntime-web/wasm";
 
 const isOrt = (x: any): x is Ort => typeof x?.InferenceSession?.create === "function";
 
-/** A module of it by its URL, which has its WebAssembly beside it. */
+/** Loads the module at a URL, which has its WebAssembly beside it. */
 async function importFrom(url: string, threads: number): Promise<Ort> {
   const { href } = new URL(url, globalThis.location?.href);
   const module = await import(/* webpackIgnore: true */ /* @vite-ignore */ href);
@@ -27,19 +27,19 @@ async function importFrom(url: string, threads: number): Promise<Ort> {
   return ort;
 }
 
-/** What a bundler, or an import map, has under the package's name. */
+/** The module that a bundler, or an import map, has under the package's name. */
 async function importByName(onCPU: boolean): Promise<Ort | undefined> {
   for (const name of onCPU ? [CPU_NAME, ...NAMES] : NAMES) {
     try {
       return (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as Ort;
     } catch {
-      // There is no import map that knows it.
+      // No import map has it.
     }
   }
   return undefined;
 }
 
-/** Whether a file is there. */
+/** Whether a file exists. */
 async function exists(url: string): Promise<boolean> {
   return fetch(url, { method: "HEAD" }).then(
     ({ ok }) => ok,
@@ -47,7 +47,7 @@ async function exists(url: string): Promise<boolean> {
   );
 }
 
-/** Folders where pages of this project, and JupyterLite beside them, have it. */
+/** Folders where this project's pages, and JupyterLite beside them, have it. */
 function* places(): Generator<string> {
   const { origin, href } = globalThis.location;
   if (!origin.startsWith("http")) return;
@@ -62,10 +62,10 @@ function* places(): Generator<string> {
 /**
  * The module.
  *
- * @param given - it, or its URL; default: `globalThis.ort`, the package by name, or a file of a folder
- * `libraries/ort` above the page
- * @param threads - of its WebAssembly, where it is loaded here
- * @param onCPU - prefers the build without WebGPU where this module chooses
+ * @param given - the module, or its URL; default: `globalThis.ort`, the package by name, or a file
+ * of a folder `libraries/ort` above the page
+ * @param threads - of its WebAssembly, if it is loaded here
+ * @param onCPU - prefers the build without WebGPU if this module chooses
  */
 export async function findOrt(given: unknown, threads: number, onCPU = false): Promise<Ort> {
   if (typeof given === "string") return importFrom(given, threads);

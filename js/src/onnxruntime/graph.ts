@@ -1,22 +1,22 @@
-/** Inputs and outputs of a model's graph, as far as onnxruntime-web does not tell. */
+/** Facts about inputs and outputs of a model's graph that onnxruntime-web does not report. */
 import { fieldOf, fields, isMessage, partOf, textOf, varints } from "./onnx.js";
 
 /** An input or output; `type` in onnxruntime's words, such as "seq(map(int64,tensor(float)))". */
 export interface GraphSlot {
   name: string;
   type: string;
-  /** Extents, names of free ones, and -1 for those that have no name. */
+  /** Extents, names of dynamic ones, and -1 for those without a name. */
   shape: (number | string)[];
 }
 
 export interface GraphFacts {
   inputs: GraphSlot[];
   outputs: GraphSlot[];
-  /** Inputs that have a value in the model, which a run may replace. */
+  /** Inputs with a default value in the model, which a run may replace. */
   overridable: GraphSlot[];
   /**
-   * Inputs that are indices into a value of the model, and how many there are to choose from. GPUs read
-   * something for an index that is out of bounds, where a CPU raises an error.
+   * Inputs that are indices into a value of the model, and how many there are to choose from. GPUs
+   * read arbitrary values for an index out of bounds, where a CPU raises an error.
    */
   indices: Record<string, number>;
 }
@@ -50,12 +50,12 @@ const ELEMENTS: Record<number, string> = {
 /** A graph's inputs have values that may be replaced from this version of the file format on. */
 const OVERRIDABLE_FROM = 4;
 
-/** What onnxruntime-web has for an extent that is not known: -1, without its sign. */
+/** onnxruntime-web's value for an unknown extent: -1 as an unsigned number. */
 const UNKNOWN = 2 ** 32 - 1;
 
 const elementOf = (number: unknown) => ELEMENTS[number as number] ?? "undefined";
 
-/** The type that a TypeProto says. */
+/** The type in a TypeProto. */
 function typeOf(proto: Uint8Array): string {
   for (const [id, value] of fields(proto)) {
     if (!isMessage(value)) continue;
@@ -68,7 +68,7 @@ function typeOf(proto: Uint8Array): string {
   return "unknown";
 }
 
-/** The extents that a TypeProto says; none where there is no shape. */
+/** The extents in a TypeProto; none without a shape. */
 function shapeOf(proto: Uint8Array): (number | string)[] {
   const shape: (number | string)[] = [];
   for (const [id, dimension] of fields(partOf(partOf(proto, 1), 2))) {
@@ -88,7 +88,7 @@ function slotOf(info: Uint8Array): GraphSlot {
   return { name: textOf(partOf(info, 1)), type: typeOf(proto), shape: shapeOf(proto) };
 }
 
-/** What a model's graph takes and gives. */
+/** The inputs and outputs of a model's graph. */
 export function graphFacts(model: Uint8Array): GraphFacts {
   const inputs: GraphSlot[] = [];
   const outputs: GraphSlot[] = [];
@@ -111,7 +111,7 @@ export function graphFacts(model: Uint8Array): GraphFacts {
   };
 }
 
-/** Of nodes `Gather(value of the model, input)`; the smallest extent where there are several. */
+/** For nodes `Gather(value of the model, input)`; the smallest extent if there are several. */
 function indicesOf(
   gathers: readonly Uint8Array[],
   inputs: readonly GraphSlot[],
@@ -137,7 +137,7 @@ function dimsOf(tensor: Uint8Array): number[] {
   return dims;
 }
 
-/** The attribute `axis`: 0 where there is none; large for a negative one, whose digits are not read. */
+/** The attribute `axis`: 0 if absent; large for a negative one, which is not decoded. */
 function axisOf(node: Uint8Array): number {
   for (const [id, attribute] of fields(node)) {
     if (id !== 5 || !isMessage(attribute) || textOf(partOf(attribute, 1)) !== "axis") continue;

@@ -1,6 +1,6 @@
 /**
- * What an ONNX file says of itself, as far as onnxruntime-web does not tell: read by the field numbers of
- * onnx.proto. Of what is no model, nothing; to say so is ORT's.
+ * Metadata of an ONNX file that onnxruntime-web does not report, read by the field numbers of
+ * onnx.proto. Nothing for invalid models, which ORT reports.
  */
 
 /** By the names that Python's `ModelMetadata` has. */
@@ -10,15 +10,15 @@ export interface ModelFacts {
   domain: string;
   description: string;
   graph_description: string;
-  /** undefined: the file does not say. */
+  /** undefined: the file does not have it. */
   version: number | undefined;
   custom_metadata_map: Map<string, string>;
 }
 
-/** What a field is, and its own bytes, tag included. */
+/** A field's number and value, and its own bytes, tag included. */
 export type Field = readonly [id: number, value: number | Uint8Array, whole: Uint8Array];
 
-/** The fields of a message, to where it is none. */
+/** The fields of a message, up to the first invalid one. */
 export function* fields(bytes: Uint8Array): Generator<Field> {
   let at = 0;
   const varint = () => {
@@ -64,19 +64,19 @@ export function varints(bytes: Uint8Array): number[] {
 export const isMessage = (value: Field[1]): value is Uint8Array => typeof value !== "number";
 export const textOf = (value: Field[1]): string =>
   isMessage(value) ? new TextDecoder().decode(value) : "";
-/** The last field of a number, as protobuf reads those that are there once. */
+/** The last field with a number, as protobuf reads singular fields. */
 export function fieldOf(message: Uint8Array, wanted: number): Field[1] | undefined {
   let found: Field[1] | undefined;
   for (const [id, value] of fields(message)) if (id === wanted) found = value;
   return found;
 }
-/** A message in a message; empty if it is not there. */
+/** A nested message; empty if it is absent. */
 export function partOf(message: Uint8Array, wanted: number): Uint8Array {
   const found = fieldOf(message, wanted);
   return found !== undefined && isMessage(found) ? found : new Uint8Array();
 }
 
-/** What the head of a model says. */
+/** The head of a model. */
 export function modelFacts(model: Uint8Array): ModelFacts {
   const facts: ModelFacts = {
     producer_name: "",
@@ -112,10 +112,13 @@ function pairOf(entry: Uint8Array): [string, string] {
   return found;
 }
 
-/** A graph is three messages deeper than that around it; protobuf reads a hundred, and ORT no more. */
+/**
+ * A nested graph is three messages deeper than the graph around it; protobuf, and so ORT, reads a
+ * hundred levels.
+ */
 const DEEPEST = 100 / 3;
 
-/** The names of the files that tensors of a model are in, of those in its folder and below. */
+/** The names of a model's external data files in its folder and below. */
 export function externalFiles(model: Uint8Array): string[] {
   const found = new Set<string>();
   for (const [id, value] of fields(model)) {

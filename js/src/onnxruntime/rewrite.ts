@@ -1,4 +1,4 @@
-/** Models changed where onnxruntime-web cannot do what onnxruntime does with them. */
+/** Rewrites models for features that onnxruntime-web lacks. */
 import { type Field, fields, isMessage, partOf, textOf } from "./onnx.js";
 
 /** The labels of an output that is a list of dicts, one for each row. */
@@ -31,7 +31,7 @@ function message(id: number, ...parts: Uint8Array[]): Uint8Array {
 
 const text = (id: number, value: string) => message(id, encoder.encode(value));
 
-/** A message with other fields in place of its own; `change` returns the bytes of each. */
+/** A message with replaced fields; `change` returns the bytes of each. */
 const changed = (whole: Uint8Array, change: (field: Field) => Uint8Array) =>
   joined([...fields(whole)].map(change));
 
@@ -40,7 +40,7 @@ const changeGraph = (model: Uint8Array, change: (field: Field) => Uint8Array) =>
     id === 7 && isMessage(value) ? message(7, changed(value, change)) : whole,
   );
 
-/** A model in which the values of some inputs have to be fed. */
+/** A model in which some inputs lose their default values. */
 export function withoutValues(model: Uint8Array, names: readonly string[]): Uint8Array {
   return changeGraph(model, ([id, value, whole]) =>
     id === 5 && isMessage(value) && names.includes(textOf(partOf(value, 8)))
@@ -78,7 +78,7 @@ export function withoutZipMaps(model: Uint8Array): {
   return { model: withIdentity(changedGraph), zipped };
 }
 
-/** A node that gives what the given one takes. */
+/** The node whose output is the given node's input. */
 function identity(node: Uint8Array): Uint8Array {
   const kept = [...fields(node)].filter(([id]) => id <= 3).map(([, , whole]) => whole);
   return message(1, ...kept, text(4, "Identity"));
@@ -91,7 +91,7 @@ function tensorOutput(name: string): Uint8Array {
   return message(12, text(1, name), message(2, tensor));
 }
 
-/** ONNX's own operators, where a model has those of ai.onnx.ml alone. */
+/** ONNX's own operators, for a model that imports only ai.onnx.ml. */
 function withIdentity(model: Uint8Array): Uint8Array {
   for (const [id, value] of fields(model)) {
     const domain = id === 8 && isMessage(value) ? textOf(partOf(value, 1)) : undefined;

@@ -1,10 +1,10 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
 /**
- * Sessions of onnxruntime-web as Python's `dlpack_web.onnxruntime` has them: feeds come as addresses
- * of tensors, and results go as new holds or into tensors that are there.
+ * Sessions of onnxruntime-web for Python's `dlpack_web.onnxruntime`: feeds are addresses of
+ * tensors, and results are new holds or go into existing tensors.
  *
- * All that runs in one copy of the library runs one after the other: its WebAssembly can neither
- * begin a second call while one waits for the GPU, nor mount two sessions' files at once.
+ * Everything in one copy of the library runs in sequence: its WebAssembly can neither begin a
+ * second call while one waits for the GPU, nor mount two sessions' files at once.
  */
 
 import { inTurn, isUsable } from "../adapters/common.js";
@@ -24,21 +24,21 @@ import { type GraphFacts, graphFacts } from "./graph.js";
 import { externalFiles, type ModelFacts, modelFacts } from "./onnx.js";
 import { type Labels, withoutValues, withoutZipMaps } from "./rewrite.js";
 
-/** What of Pyodide's memory is needed here. */
+/** The part of Pyodide's memory that is used here. */
 export interface Memory {
   /** The tensor at an address, with a hold of its own. */
   tensorAt(address: number): Tensor;
-  /** Fresh memory of Python's. */
+  /** Fresh memory in Python. */
   empty(shape: readonly number[], dtype: any): Tensor;
   /** The same with elements. */
   filled(shape: readonly number[], dtype: any, elements: TypedArray): Tensor;
-  /** Moves a tensor to Python: a hold for it to take over. */
+  /** Moves a tensor to Python: a hold that it takes over. */
   give(tensor: Tensor): number;
-  /** The number by which Python waits for a promise. */
+  /** The number with which Python waits for a promise. */
   waitFor(promise: Promise<unknown>): number;
 }
 
-/** What an input or output is; `shape` has names, numbers and, for what is not known, 2 ** 32 - 1. */
+/** An input or output; `shape` has names, numbers and, for unknown extents, 2 ** 32 - 1. */
 interface Slot {
   name: string;
   isTensor: boolean;
@@ -46,12 +46,17 @@ interface Slot {
   shape?: (number | string)[];
 }
 
-/** From this size on elements go to the GPU straight from Python's memory. */
+/** Elements of at least this size go to the GPU directly from Python's memory. */
 const UPLOADED_BYTES = 1 << 14;
-/** Those that a GPU computes with: others are mostly shapes and indices, which ORT wants itself. */
+/**
+ * Dtypes that a GPU computes with: others are mostly shapes and indices, which ORT needs on the
+ * CPU.
+ */
 const UPLOADED = ["float32", "float16", "uint8"];
 
-/** Where an output goes: Python's memory, or it stays on the device; others are addresses. */
+/**
+ * Where an output goes: to Python's memory, or it stays on the device; other values are addresses.
+ */
 const IN_MEMORY = 0;
 const ON_DEVICE = 1;
 
@@ -70,12 +75,12 @@ export class Library {
     return (this.ort.env as any).versions?.web ?? "";
   }
 
-  /** What of the library is told by how much it says, from 0 (all) to 4 (what is fatal). */
+  /** The library's log levels, from 0 (all) to 4 (fatal). */
   logFrom(severity: number): void {
     Reflect.set(this.ort.env, "logLevel", LEVELS[severity]);
   }
 
-  /** Names of the files that a model in memory has its weights in. */
+  /** Names of the external data files of a model in memory. */
   filesOf(model: Uint8Array): string[] {
     return externalFiles(model);
   }
@@ -84,10 +89,10 @@ export class Library {
    * Begins to load a model.
    *
    * @param model - a copy of its bytes, which is kept, or its URL
-   * @param files - contents of files that it has its weights in, by their names in the model; those
-   * that are missing are looked for beside a URL
-   * @param usual - the device to use where `options` has the provider "webgpu" and the library runs on
-   * none yet; default: a new one
+   * @param files - contents of its external data files, by their names in the model; missing ones
+   * are fetched beside a URL
+   * @param usual - the device to use if `options` has the provider "webgpu" and the library has no
+   * device yet; default: a new one
    * @param device - the one to use in any case
    */
   open(
@@ -109,21 +114,21 @@ interface Source {
   options: { executionProviders?: unknown[] };
   usual: GPUDevice | undefined;
   device: GPUDevice | undefined;
-  /** Gives the model where it is that of another session, changed. */
+  /** Returns the model if it is a rewritten one of another session. */
   load?: () => Promise<{ model: Uint8Array; files: Record<string, Uint8Array> }>;
 }
 
-/** A session, and what it is made of once more after a run has failed; see {@link Session.renew}. */
+/** A session, and the means to make it again after a failed run; see {@link Session.renew}. */
 export class Session {
   readonly ort: Ort;
   readonly memory: Memory;
   /** Resolves when the model is loaded. */
   readonly ready: Promise<void>;
-  /** Those that have to be fed, then those that have a value in the model. */
+  /** Required inputs, then those with a default value in the model. */
   inputs: readonly Slot[] = [];
   outputs: readonly Slot[] = [];
   readonly #source: Source;
-  /** Sessions in which values of the model are fed, by the names of these. */
+  /** Sessions in which default values are fed, by their names. */
   readonly #overriding = new Map<string, Session>();
   #session: Promise<any> | undefined;
   #current: any;
@@ -132,7 +137,7 @@ export class Session {
   #zipped = new Map<string, Labels>();
   #gpu: GPUDevice | undefined;
   #released = false;
-  /** Runs that Python has, by their numbers: an object of JavaScript costs it more than the run. */
+  /** Runs of Python, by number: a JavaScript object costs Python more than the run. */
   readonly #runs = new Map<number, Run>();
   #lastRun = 0;
 
@@ -149,7 +154,7 @@ export class Session {
     return this.#gpu;
   }
 
-  /** What is known of the model. */
+  /** Facts about the model. */
   get facts(): {
     inputs: readonly Slot[];
     outputs: readonly Slot[];
@@ -195,7 +200,7 @@ export class Session {
       if (onGPU) {
         const stays = (slot: Slot) => slot.isTensor && ON_GPU.includes(slot.type as string);
         const outputs: Slot[] = made.outputMetadata;
-        // Only now it is known that a GPU has no room for some of them.
+        // Only now it is known whether a GPU has no room for some of them.
         if (!outputs.every(stays)) {
           const on = outputs.filter(stays).map(({ name }) => [name, "gpu-buffer"]);
           const before = made;
@@ -226,7 +231,7 @@ export class Session {
     return shareDevice({ ort }, { device: device ?? (runs ? undefined : usual) });
   }
 
-  /** The model and its files; what it lacks is fetched. */
+  /** The model and its files; missing files are fetched. */
   async #load(): Promise<{ model: Uint8Array; files: Record<string, Uint8Array> }> {
     const { model: given, files: known, load } = this.#source;
     if (load) return load();
@@ -248,14 +253,14 @@ export class Session {
     return this.#session;
   }
 
-  /** Whether this session of the library is still the one to run; none in between has failed. */
+  /** Whether this session of the library is still current: no run in between has failed. */
   isCurrent(own: unknown): boolean {
     return own === this.#current;
   }
 
   /**
-   * Lets the next run have a session of its own: after a failed one, onnxruntime-web computes with the
-   * inputs of that once more, if outputs stay on the GPU.
+   * Makes the next run use a new session: after a failed run, onnxruntime-web reuses the inputs of
+   * that run if outputs stay on the GPU.
    */
   renew(): void {
     if (this.#gpu === undefined || this.#released) return;
@@ -265,7 +270,9 @@ export class Session {
     this.#dispose(before);
   }
 
-  /** The session for a run, by the numbers of what it is fed with: another one if values of the model are. */
+  /**
+   * The session for a run, by the numbers of the inputs fed: another one if default values are fed.
+   */
   #engineFor(strings: object, feeds: readonly number[]): Session {
     const required = this.#required().length;
     const names = [...Object.keys(strings).map(Number), ...feeds.filter((_, i) => i % 2 === 0)]
@@ -289,14 +296,14 @@ export class Session {
   }
 
   /**
-   * Begins a run; nothing else has to hold the tensors.
+   * Begins a run, which holds the tensors itself.
    *
    * @param options - of the run, if any
    * @param strings - `{data, dims}` of inputs of strings, by their numbers
    * @param count - number of the other feeds
-   * @param numbers - for each of those the number of the input and the address of the tensor, then for
-   * each output its number and where it goes: 0 Python's memory, 1 it stays on the device, or the address
-   * of a tensor to be written over
+   * @param numbers - for each of those the number of the input and the address of the tensor, then
+   * for each output its number and where it goes: 0 Python's memory, 1 stays on the device, or
+   * the address of a tensor to overwrite
    * @returns the number of the run, until {@link end}
    */
   start(
@@ -321,12 +328,12 @@ export class Session {
     return this.#runs.get(number) as Run;
   }
 
-  /** Resolves when the results of a run are there. */
+  /** Resolves when a run has its results. */
   done(number: number): Promise<void> {
     return this.#run(number).done;
   }
 
-  /** The number by which Python waits for that. */
+  /** The number with which Python waits for that. */
   wait(number: number): number {
     return this.memory.waitFor(this.#run(number).done);
   }
@@ -347,13 +354,13 @@ export class Session {
     return found;
   }
 
-  /** Lets go of what was not taken of a run; of what is not there yet, later. */
+  /** Releases the results of a run that were not taken; pending ones later. */
   end(number: number): void {
     this.#runs.get(number)?.release();
     this.#runs.delete(number);
   }
 
-  /** Ends it, when the runs that were begun are done. */
+  /** Ends it once its runs are done. */
   release(): void {
     if (this.#released) return;
     this.#released = true;
@@ -364,22 +371,22 @@ export class Session {
   }
 
   #dispose(session: Promise<any> | undefined): void {
-    session?.then((made) => inTurn(this.ort, () => made.release())).catch(() => {}); // whoever waited for it was told
+    session?.then((made) => inTurn(this.ort, () => made.release())).catch(() => {}); // raised by the run
   }
 }
 
-/** A run of a session, from its begin until all results were taken or let go of. */
+/** A run of a session, from its start until all results are taken or released. */
 class Run {
-  /** Resolves when the results are there. */
+  /** Resolves with the results. */
   readonly done: Promise<void>;
   readonly #session: Session;
-  /** The session that computes: another one where values of the model are fed. */
+  /** The session that computes: another one if default values are fed. */
   readonly #engine: Session;
   readonly #outputs: { slot: Slot; to: number; target: Tensor | undefined }[] = [];
   readonly #feeds: Record<string, any> = {};
   readonly #fetches: Record<string, any> = {};
   readonly #uploaded: Tensor[] = [];
-  /** What there is of results: tensors, and strings. */
+  /** The results: tensors, and strings. */
   #values: (Tensor | { data: string[]; dims: number[] })[] = [];
   #taken = 0;
   #released = false;
@@ -428,7 +435,7 @@ class Run {
     }
   }
 
-  /** Over a buffer that is used again after this run: a fresh one costs more than what is written. */
+  /** Over a buffer that is reused after this run: a fresh one costs more than the upload. */
   #upload(tensor: Tensor): any {
     this.#uploaded.push(tensor);
     return this.#session.ort.Tensor.fromGpuBuffer(lentBufferOf(tensor), {
@@ -437,7 +444,7 @@ class Run {
     });
   }
 
-  /** Whoever may still have a buffer of those keeps it. */
+  /** Code that may still use one of those buffers keeps it. */
   #giveUp(isKept: (buffer: GPUBuffer) => boolean): void {
     for (const tensor of this.#uploaded) if (isKept(lentBufferOf(tensor))) void tensor.buffer;
   }
@@ -456,11 +463,11 @@ class Run {
     try {
       this.#fetches[slot.name] = toOrt(ort, target, { copy: false });
     } catch (error) {
-      if (!(error instanceof CopyError)) throw error; // it is written over afterwards
+      if (!(error instanceof CopyError)) throw error; // overwritten afterwards
     }
   }
 
-  /** Runs when it is its turn, with the session that there is by then. */
+  /** Runs in its turn, with the session that is current then. */
   async #wait(options: object | undefined): Promise<void> {
     const session = this.#engine;
     try {
@@ -501,7 +508,7 @@ class Run {
     }
   }
 
-  /** Takes the results to where they are to go. */
+  /** Moves the results to their targets. */
   async #take(results: Record<string, any>): Promise<void> {
     const { ort, memory } = this.#session;
     const sources: Tensor[] = [];
@@ -556,18 +563,18 @@ class Run {
     return this.#values[i];
   }
 
-  /** Whether Python has all results, of which it takes each once. */
+  /** Whether Python has taken all results, each once. */
   get isTaken(): boolean {
     return this.#taken === this.#outputs.length;
   }
 
-  /** Lets go of what was not taken; of what is not there yet, later. */
+  /** Releases the results that were not taken; pending ones later. */
   release(): void {
     this.#released = true;
     for (const value of this.#values) if ("release" in value) value.release();
   }
 
-  /** Lets go of what was needed for the run. */
+  /** Releases what the run needed. */
   #letGo(): void {
     for (const each of [...Object.values(this.#feeds), ...Object.values(this.#fetches)])
       each?.dispose();
@@ -576,7 +583,7 @@ class Run {
   }
 }
 
-/** What the device says of a run, in the words of onnxruntime-web: EP_FAIL. */
+/** A device's error of a run, in the words of onnxruntime-web: EP_FAIL. */
 function failed(cause: Error): Error {
   const message = `failed to call OrtRun(). ERROR_CODE: 11, ERROR_MESSAGE: ${cause.message}`;
   return new Error(message, { cause });
@@ -587,7 +594,7 @@ function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
 
-/** To copy it costs less than to let the library share it. */
+/** Copying it costs less than sharing it with the library. */
 function isSmall({ device, dtype, nbytes, padded }: Tensor): boolean {
   return device.gpu === null && !padded && nbytes < UPLOADED_BYTES && ON_CPU.includes(dtype);
 }
