@@ -18,9 +18,9 @@ function makeTables(): Int32Array[] {
 }
 
 /**
- * The CRC of bytes that follow others.
+ * The CRC of bytes after earlier ones.
  *
- * @param before - that of the others; 0: there are none
+ * @param before - the CRC of the earlier bytes; 0 if there are none
  */
 export function crc32(bytes: Uint8Array, before = 0): number {
   tables ??= makeTables();

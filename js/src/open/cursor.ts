@@ -3,7 +3,7 @@ import { Ending } from "./ending.js";
 import { malformed } from "./entry.js";
 import type { Source } from "./source.js";
 
-/** Reads chunks of any size as what is asked for, and knows where it is. */
+/** Reads requested sizes from chunks of any size, and tracks its position. */
 export class Cursor {
   readonly name: string;
   /** Bytes from the start of the source that were taken. */
@@ -29,7 +29,7 @@ export class Cursor {
     return new Cursor(source.name, start, source.read(start, end, ending.signal), ending);
   }
 
-  /** So many of the next bytes, which stay the next; fewer where it ends before. */
+  /** Peeks at the next `count` bytes; fewer at the end. */
   async peek(count: number): Promise<Uint8Array> {
     if (this.#left.length < count) {
       const parts = [this.#left.slice()];
@@ -37,7 +37,7 @@ export class Cursor {
       while (length < count) {
         const { done, value } = await this.#chunks.next();
         if (done) break;
-        parts.push(value.slice()); // whoever gives chunks may use their memory again
+        parts.push(value.slice()); // the source may reuse the memory of its chunks
         length += value.length;
       }
       this.#left = joined(parts, length);
@@ -45,7 +45,7 @@ export class Cursor {
     return this.#left.subarray(0, count);
   }
 
-  /** So many bytes; UnsupportedError where it ends before. */
+  /** The next `count` bytes; UnsupportedError if the source ends before. */
   async take(count: number, what: string): Promise<Uint8Array> {
     const found = await this.peek(count);
     if (found.length < count) this.#ended(found.length, count, what);
@@ -54,7 +54,7 @@ export class Cursor {
     return found;
   }
 
-  /** The next bytes in chunks, so many in all; each is good until the next is asked for. */
+  /** The next bytes in chunks; each is valid until the next is requested. */
   async *chunks(count: number, what: string): AsyncGenerator<Uint8Array, void, undefined> {
     for (let missing = count; missing > 0; ) {
       let chunk = this.#left;
@@ -74,7 +74,7 @@ export class Cursor {
     }
   }
 
-  /** All that is left, in chunks. */
+  /** The rest, in chunks. */
   async *rest(): AsyncGenerator<Uint8Array, void, undefined> {
     const left = this.#left;
     this.#left = NOTHING;
@@ -86,23 +86,23 @@ export class Cursor {
     }
   }
 
-  /** Goes on to a place that is not before this one. */
+  /** Skips to a later position. */
   async skipTo(position: number, what: string): Promise<void> {
     for await (const _ of this.chunks(position - this.position, what));
   }
 
-  /** Whether nothing is left. */
+  /** Whether this is the end. */
   async atEnd(): Promise<boolean> {
     return (await this.peek(1)).length === 0;
   }
 
-  /** Ends it for good: what waits for bytes of the source gets the reason as its error. */
+  /** Aborts: pending reads of the source reject with the reason. */
   abort(reason: unknown): void {
     this.#ending?.abort(reason);
     this.close().catch(() => {});
   }
 
-  /** Lets go of what it reads from. */
+  /** Releases its source. */
   async close(): Promise<void> {
     this.#left = NOTHING;
     this.#ending?.stop();

@@ -19,7 +19,7 @@ const NUMPY: Record<string, string> = {
   complex128: "c16",
 };
 
-/** What safetensors calls those that it has. */
+/** Safetensors' names of dtypes. */
 const SAFETENSORS: Record<string, string> = {
   BOOL: "bool",
   I8: "int8",
@@ -42,7 +42,7 @@ const SAFETENSORS: Record<string, string> = {
   C64: "complex64",
 };
 
-/** Bits of those of safetensors that this library lacks; there may be newer ones. */
+/** Bits of safetensors' dtypes that this library lacks; there may be newer ones. */
 const LACKING: Record<string, number> = { F4: 4, F6_E2M3: 6, F6_E3M2: 6 };
 
 /** Kinds that `.npy` files have and DLPack lacks. */
@@ -71,14 +71,14 @@ export function dtypeOfDescr(descr: string, what: string): DType {
     return fail(kind ? `which are ${kind}` : "which DLPack lacks: save it with another one");
   }
   const type = dtypeNamed(found);
-  // One byte has no order; a file that says none for more does not say what they mean.
+  // One byte has no order; wider elements without an order are ambiguous.
   if (order === ">") {
     if (type.step > 1) fail("which is big-endian: save x.astype(x.dtype.newbyteorder('<'))");
   } else if (order !== "<" && type.step > 1) fail("which does not say that it is little-endian");
   return type;
 }
 
-/** What a `.npy` file calls a dtype; UnsupportedError for those that it has no word for. */
+/** A dtype's name in a `.npy` file; UnsupportedError if it has none. */
 export function descrOf(type: DType, what: string): string {
   const code = NUMPY[type.name];
   if (code !== undefined) return `${type.step > 1 ? "<" : "|"}${code}`;
@@ -88,7 +88,7 @@ export function descrOf(type: DType, what: string): string {
   );
 }
 
-/** The dtype by safetensors' name, which stands for itself where this library lacks it. */
+/** The dtype of safetensors' name, or the name if this library lacks it. */
 export function dtypeOfTag(tag: string, what: string): DType | string {
   if (Object.hasOwn(SAFETENSORS, tag)) return dtypeNamed(SAFETENSORS[tag] as string);
   if (/^[A-Z][A-Z0-9_]{0,31}$/.test(tag)) return tag;
@@ -102,12 +102,12 @@ export function lacking(tag: string, what: string, more = ""): UnsupportedError 
   return new UnsupportedError(`${which}: ${needed.join(", ")} are${more}`, { given: tag, needed });
 }
 
-/** Bits of an element; undefined for a name of which they are not known. */
+/** Bits of an element; undefined for an unknown name. */
 export function bitsOf(type: DType | string): number | undefined {
   return typeof type === "string" ? LACKING[type] : 8 * type.step;
 }
 
-/** Safetensors' name of a dtype; UnsupportedError for those that it has no word for. */
+/** Safetensors' name of a dtype; UnsupportedError if it has none. */
 export function tagOfDType(type: DType, what: string): string {
   const tag = Object.keys(SAFETENSORS).find((each) => SAFETENSORS[each] === type.name);
   if (tag !== undefined) return tag;

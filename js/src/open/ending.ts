@@ -1,6 +1,6 @@
 import type { AbortSignal } from "../core/globals.js";
 
-/** One signal of several, which `AbortSignal.any` is in newer engines. */
+/** One signal of several, like `AbortSignal.any` in newer engines. */
 export class Ending {
   readonly #controller = new AbortController();
   readonly #ends: (() => void)[] = [];
@@ -24,7 +24,7 @@ export class Ending {
     this.#controller.abort(reason);
   }
 
-  /** Listens to the signals no longer. */
+  /** Stops listening to the signals. */
   stop(): void {
     for (const end of this.#ends) end();
   }

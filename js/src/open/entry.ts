@@ -2,7 +2,7 @@ import { bytesOf, type DType } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import { checkShape, sizeOf } from "../core/shape.js";
 
-/** What a file says of one of its tensors. */
+/** A file's description of one of its tensors. */
 export interface Described {
   readonly type: DType;
   readonly shape: readonly number[];
@@ -10,18 +10,20 @@ export interface Described {
   readonly columns: boolean;
 }
 
-/** A tensor in a file, and where. */
+/** A tensor in a file, and its position. */
 export interface Entry extends Omit<Described, "type"> {
   readonly name: string;
   /** A string: the file's name for a dtype that this library lacks. Such a tensor is not loaded. */
   readonly type: DType | string;
-  /** Where its elements begin, in bytes from the start of the file; of a compressed one, of it. */
+  /**
+   * Where its elements begin, in bytes from the start of the file, or of the uncompressed entry.
+   */
   readonly start: number;
   /** Bytes of its elements. */
   readonly nbytes: number;
 }
 
-/** The shape that a file gives, checked like everything foreign. */
+/** A file's shape, checked as foreign data. */
 export function shapeOf(given: readonly number[], what: string): number[] {
   try {
     return checkShape(given);
@@ -30,12 +32,12 @@ export function shapeOf(given: readonly number[], what: string): number[] {
   }
 }
 
-/** Bytes of elements that lie one after the other. */
+/** Bytes of contiguous elements. */
 export function nbytesOf({ type, shape }: Pick<Described, "type" | "shape">): number {
   return bytesOf(type, sizeOf(shape));
 }
 
-/** The error for a file that is not what it says. */
+/** The error for a malformed file. */
 export function malformed(what: string, why: string, given?: unknown): UnsupportedError {
   return new UnsupportedError(`${what}: ${why}`, given === undefined ? {} : { given });
 }

@@ -15,11 +15,11 @@ import { enter, type Member } from "./zip.js";
 // Well-known in newer engines only; Symbol.for keeps the method reachable by name elsewhere.
 const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.dispose");
 
-/** What a file says of one of its tensors, before it is loaded. */
+/** A file's description of one of its tensors, before it is loaded. */
 export interface TensorInfo {
   /**
-   * Of a tensor whose dtype this library lacks, the file's name for it ("F4"): loading it throws, and
-   * the other tensors of the file are read as ever.
+   * Of a tensor whose dtype this library lacks, the file's name for it ("F4"): loading it throws;
+   * the other tensors of the file are not affected.
    */
   readonly dtype: DTypeName | (string & {});
   readonly shape: readonly number[];
@@ -27,13 +27,13 @@ export interface TensorInfo {
   readonly nbytes: number;
 }
 
-/** @internal A tensor of a file; of a zip file, the entry that it is in, from whose start `start` counts. */
+/** @internal A tensor of a file; in a zip file, its entry, from whose start `start` counts. */
 export interface Held extends Entry {
   readonly member?: Member | undefined;
 }
 
 /**
- * A file of several tensors (safetensors, npz), each of which is loaded when it is asked for.
+ * A file of several tensors (safetensors, npz), each loaded on request.
  *
  * ```js
  * using weights = await open("model.safetensors", { device });
@@ -42,25 +42,25 @@ export interface Held extends Entry {
  * for await (const [name, tensor] of weights) console.log(name, tensor.shape); // all, with one request
  * ```
  *
- * Tensors live on when the file is closed.
+ * Tensors stay valid when the file is closed.
  */
 export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]> {
-  /** The names of the tensors, in the order in which they lie in the file. */
+  /** The names of the tensors, in the order of the file. */
   readonly names: readonly string[];
-  /** What the file says of itself: `__metadata__` of safetensors. */
+  /** The file's metadata: `__metadata__` of safetensors. */
   readonly metadata: Readonly<Record<string, string>>;
   readonly #source: Source;
   readonly #entries: ReadonlyMap<string, Held>;
   readonly #options: OpenOptions;
-  /** Ends what is under way when the file is closed. */
+  /** Ends pending loads when the file is closed. */
   readonly #closing = new AbortController();
-  /** Where a source is that cannot be read from any place. */
+  /** The position in a source that cannot be read from any position. */
   #cursor: Cursor | null;
-  /** Such a source is read by one after the other. */
+  /** Reads of such a source take turns. */
   #turn: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  /** @internal Takes over the source, and the cursor behind the header. */
+  /** @internal Takes over the source, and the cursor after the header. */
   constructor(
     source: Source,
     cursor: Cursor | null,
@@ -76,7 +76,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     this.metadata = Object.freeze(metadata);
   }
 
-  /** Of what it was opened from, for messages. */
+  /** Its source's name, for messages. */
   get name(): string {
     return this.#source.name;
   }
@@ -91,15 +91,15 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     return this.#closed;
   }
 
-  /** Whether there is a tensor of that name. */
+  /** Whether it has a tensor of that name. */
   has(name: string): boolean {
     return this.#entries.has(name);
   }
 
   /**
-   * What the file says of a tensor: no element is read.
+   * The description of a tensor, without reading its elements.
    *
-   * @throws RangeError for a name that it does not have
+   * @throws RangeError for an unknown name
    */
   info(name: string): TensorInfo {
     const { type, shape, nbytes } = this.#entry(name);
@@ -109,10 +109,9 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   /**
    * Loads a tensor, which the caller releases: a new one each time.
    *
-   * @param options - in place of those that the file was opened with
-   * @throws RangeError for a name that it does not have; ReleasedError once it is closed;
-   * UnsupportedError for a dtype that this library lacks, for what is not as the file says, and where
-   * a stream is past the tensor
+   * @param options - override those that the file was opened with
+   * @throws RangeError for an unknown name; ReleasedError once it is closed; UnsupportedError for a
+   * dtype that this library lacks, for malformed files, and if a stream is past the tensor
    */
   async get<D extends DTypeName = DTypeName>(
     name: string,
@@ -130,7 +129,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   /**
    * All tensors, in the order of `names`; the caller releases them.
    *
-   * @throws UnsupportedError, before any is loaded, where one has a dtype that this library lacks
+   * @throws UnsupportedError, before any is loaded, if one has a dtype that this library lacks
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<[name: string, tensor: Tensor], void, undefined> {
     for (const entry of this.#entries.values()) this.#typeOf(entry);
@@ -152,7 +151,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     }
   }
 
-  /** Where all tensors lie, where they do so without gaps and unpacked. */
+  /** The byte range of all tensors, if they are contiguous and not compressed. */
   #whole(): { start: number; end: number } | null {
     const entries = [...this.#entries.values()];
     const [first, last] = [entries[0], entries.at(-1)];
@@ -160,7 +159,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     return { start: first.start, end: last.start + last.nbytes };
   }
 
-  /** Lets go of the file, and ends what is being loaded. Tensors live on. Further calls do nothing. */
+  /** Closes the file and ends pending loads. Tensors stay valid. Further calls do nothing. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -195,7 +194,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     throw lacking(type, this.#whichIs(entry), "; other tensors of the file can be loaded by name");
   }
 
-  /** @param shared - a cursor that is at the tensor, or before it; null: one is to be had */
+  /** @param shared - a cursor that is at the tensor, or before it; null: make one */
   async #load(entry: Held, options: OpenOptions, shared: Cursor | null): Promise<Tensor> {
     this.#check();
     const { start, nbytes, member, shape, columns } = entry;
@@ -213,9 +212,9 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
       const coming = { what, type, shape, columns, total: nbytes };
       return await load(coming, chunks, options, signal);
     } catch (error) {
-      // Where it was ended, it looks as if the file ended there.
+      // An aborted read looks as if the file ended there.
       const reason = signal.aborted ? signal.reason : error;
-      // What is left of a stream that was left in the middle belongs to nobody.
+      // The rest of a stream that was left in the middle is dropped.
       if (cursor !== null && cursor === this.#cursor) this.#spoil(reason);
       throw reason;
     } finally {
@@ -230,7 +229,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     if (this.#source.way === "once") this.close();
   }
 
-  /** A cursor that is at `from`, or before. */
+  /** A cursor at `from`, or before. */
   #cursorFor(from: number, to: number, what: string, signal: AbortSignal): Cursor {
     const source = this.#source;
     if (source.way === "any") return Cursor.at(source, from, to, signal);
@@ -246,13 +245,13 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     }
     this.#cursor ??= Cursor.at(source, 0);
     const cursor = this.#cursor;
-    // Loads take turns with it: it is this one's until it is done.
+    // Loads take turns with it: this one has it until it is done.
     (signal as unknown as EventTarget).addEventListener("abort", () => cursor.abort(signal.reason));
     return cursor;
   }
 }
 
-/** The elements of a tensor in a zip file, behind its header; all of it is looked at. */
+/** The elements of a tensor in a zip file, after its header; reads all of the entry. */
 async function* elementsIn(cursor: Cursor, entry: Held, what: string, signal: AbortSignal) {
   const member = entry.member as Member;
   await enter(cursor, member);

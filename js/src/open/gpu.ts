@@ -1,4 +1,4 @@
-/** Elements of a file on their way to a GPUBuffer; loaded where one is asked for. */
+/** Uploads elements of a file to a GPUBuffer; loaded on demand. */
 import { bytesOf, type DType } from "../core/dtype.js";
 import type { GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
@@ -8,12 +8,15 @@ import { count, useDevice } from "../webgpu/device.js";
 import { ask, checkAlive } from "../webgpu/faults.js";
 import { writeWords } from "../webgpu/upload.js";
 import type { Sink } from "./sink.js";
-// Bundlers make one file of what has the same importers: so one of all that is there already.
+// Bundlers merge modules with the same importers: these join the chunk that is loaded anyway.
 import "../webgpu/transfer.js";
 
-/** Smaller chunks are gathered: each write has its price, which is that of copying megabytes. */
+/** Smaller chunks are gathered: each write costs as much as copying megabytes. */
 const LARGE = 4 << 20;
-/** Bytes that are written before it is asked how far the GPU's process is; twice that is under way. */
+/**
+ * Bytes that are written between checks of the GPU process's progress; at most twice that is
+ * pending.
+ */
 const STRETCH = 16 << 20;
 
 export class GpuSink implements Sink {
@@ -24,11 +27,11 @@ export class GpuSink implements Sink {
   #handle: number;
   /** Where the next word goes. */
   #offset = 0;
-  /** Made where it is needed. */
+  /** Made on demand. */
   #block: Uint8Array<ArrayBuffer> | null = null;
   #filled = 0;
   #written = 0;
-  /** Ends when the stretch before the last one has arrived. */
+  /** Resolves when the part before the last one has arrived. */
   #before: Promise<unknown> = Promise.resolve();
 
   private constructor(handle: number, shape: readonly number[], type: DType) {
@@ -39,7 +42,10 @@ export class GpuSink implements Sink {
     this.#nbytes = bytesOf(type, sizeOf(shape));
   }
 
-  /** A sink whose buffer is there: what the GPU has no room for is told before anything is read. */
+  /**
+   * A sink that makes its buffer first: running out of GPU memory is reported before anything is
+   * read.
+   */
   static async make(gpu: GPUDevice, shape: readonly number[], type: DType): Promise<GpuSink> {
     const record = useDevice(gpu);
     const size = sizeOf(shape);
@@ -70,7 +76,7 @@ export class GpuSink implements Sink {
     if (this.#written >= STRETCH) await this.#keepUp();
   }
 
-  /** Takes what there is room for; returns how much. */
+  /** Takes as much as there is room for; returns how much. */
   #gather(bytes: Uint8Array): number {
     this.#block ??= new Uint8Array(Math.min(LARGE, this.#nbytes + 3));
     const part = bytes.subarray(0, LARGE - this.#filled);
@@ -79,13 +85,13 @@ export class GpuSink implements Sink {
     return part.length;
   }
 
-  /** Writes what was gathered: whole words. */
+  /** Writes the gathered bytes: whole words. */
   #flush(): void {
     if (this.#filled > 0) this.#write((this.#block as Uint8Array).subarray(0, this.#filled));
     this.#filled = 0;
   }
 
-  // Nobody else has seen the buffer, which is there: writing cannot fail but by losing the device.
+  // Only this code has the buffer, which exists: writing fails only if the device is lost.
   #write(words: Uint8Array): void {
     const { record, buffer } = this.#slot;
     const { buffer: memory, byteOffset, byteLength } = words;
@@ -94,7 +100,7 @@ export class GpuSink implements Sink {
     this.#written += byteLength;
   }
 
-  /** Waits until no more than two stretches are under way. */
+  /** Waits until at most two parts are pending. */
   async #keepUp(): Promise<void> {
     const { record } = this.#slot;
     const { queue, lost } = record.device.gpu;

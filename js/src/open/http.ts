@@ -1,16 +1,15 @@
 /**
- * A file behind a URL. The first request asks for all of it as a range: its one answer says whether
- * there are ranges, how large the file is and which version. What is read from its start on, as an
- * array is, takes no other request. A read that breaks off goes on where it broke off, and so does one
- * whose server sends less at a time than was asked for, which RFC 9110 (15.3.7) allows.
+ * A file at a URL. The first request asks for all of it as a range: the answer says whether ranges
+ * are supported, and the file's size and version. Reading from the start, as for an array, needs no
+ * other request. An interrupted read resumes where it stopped, also if the server sends less than
+ * requested, which RFC 9110 (15.3.7) allows.
  *
  * Every later answer must be of the same version, by its ETag, date and size. No If-Range is sent:
- * where the file is another origin's, that header would have to be allowed first.
+ * a server of another origin would have to allow that header first.
  *
- * No byte is handed out from a wrong place. A 206 is believed to be the range that was asked for if
- * it begins at 0, or if Content-Length says that it has as many bytes as the range. Otherwise the
- * body itself is counted before anything of it is used, in pieces of 4 MiB: a server that answers
- * with the whole file sends too much.
+ * Bytes of a wrong position are never used. A 206 is trusted to be the requested range if it begins
+ * at 0, or if its Content-Length is that of the range. Otherwise the body is counted before use, in
+ * pieces of 4 MiB: a server that answers with the whole file sends too much.
  */
 import { UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
@@ -18,7 +17,7 @@ import { type Answer, ask, bytesOf, HIDDEN, nameOf, type Version } from "./reque
 import { Broken, patiently, Tries } from "./retries.js";
 import type { FetchOptions, Source } from "./source.js";
 
-/** Bytes that are asked for at once where the server does not say how many it sends. */
+/** Bytes per request if the server does not say how many it sends. */
 const PIECE = 4 << 20;
 
 export class HttpSource implements Source {
@@ -29,13 +28,13 @@ export class HttpSource implements Source {
   readonly doubt: string | undefined;
   readonly #url: string;
   readonly #options: FetchOptions;
-  /** What is known so far. */
+  /** The facts known so far. */
   #version: Version;
   /** The size is a guess: Content-Range is hidden. */
   readonly #guessed: boolean;
   /** The first answer, until it is read. */
   #first: Answer | null;
-  /** The server does not say how many bytes its ranges have. */
+  /** The server does not report the length of ranges. */
   #inPieces = false;
 
   private constructor(url: string, options: FetchOptions, first: Answer) {
@@ -88,7 +87,7 @@ export class HttpSource implements Source {
           at += part.length;
           tries.progress();
           yield part;
-          // Of an answer that has more than was asked for, and says so, the rest is not read.
+          // The rest of an answer that declares more than was requested is not read.
           if (at === stop && (answer.end ?? stop) > stop) return;
         }
         if (stop === undefined) {
@@ -102,7 +101,7 @@ export class HttpSource implements Source {
     }
   }
 
-  /** Throws unless the size is what was guessed. */
+  /** Throws unless the guessed size is right. */
   async confirmSize(signal?: AbortSignal): Promise<void> {
     if (this.#guessed && this.size !== undefined) await this.#endsAt(this.size, signal);
   }
@@ -112,7 +111,10 @@ export class HttpSource implements Source {
     this.#first = null;
   }
 
-  /** Whether the file ends there, where an answer did: of the bytes around it, one comes then. */
+  /**
+   * Whether the file ends where an answer ended: then a request for the bytes around it gets only
+   * one.
+   */
   async #endsAt(at: number, signal?: AbortSignal): Promise<boolean> {
     if (at === 0) return true;
     return patiently(this.name, this.#options, signal, async () => {
@@ -154,7 +156,7 @@ export class HttpSource implements Source {
     } else if (!answer.ranges && this.way === "any") {
       why = ": the server no longer supports ranges: open it again";
     } else if (!answer.placed && end === undefined && start > 0) {
-      why = ` broke off after ${start} bytes; ${HIDDEN}`; // which alone says where this one begins
+      why = ` broke off after ${start} bytes; ${HIDDEN}`; // it alone says where this begins
     }
     if (why === undefined) {
       const { etag, modified, size } = version;
@@ -173,7 +175,7 @@ export class HttpSource implements Source {
   }
 }
 
-/** What came before it failed, in one chunk, or its error. */
+/** The bytes that came before it failed, in one chunk, or its error. */
 async function* atOnce(
   chunks: AsyncGenerator<Uint8Array, void, undefined>,
 ): AsyncGenerator<Uint8Array, void, undefined> {

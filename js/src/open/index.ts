@@ -1,5 +1,5 @@
 /** Files of tensors: to the CPU or, chunk by chunk, to a GPU, and back. */
-// Whoever imports this alone gets tensors that can do all: the layers register themselves.
+// Importing only this gives tensors all their methods: the layers register themselves.
 import "../exchange/index.js";
 import "../webgpu/transfer.js";
 

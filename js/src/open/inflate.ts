@@ -6,7 +6,7 @@ import type { Member } from "./zip.js";
 
 /**
  * The bytes of an entry of a zip file, from a cursor that is at them: never more than the directory
- * says, however much the packed ones would give. Their sum is compared at the end.
+ * says, even if the packed bytes unpack to more. The CRC is compared at the end.
  */
 export async function* unpacked(
   cursor: Cursor,
@@ -41,7 +41,7 @@ async function* inflated(
       try {
         const { done, value } = await raw.next();
         if (done) controller.close();
-        else controller.enqueue(value.slice()); // which it may hand to another thread
+        else controller.enqueue(value.slice()); // the stream may move it to another thread
       } catch (error) {
         failure = { error };
         controller.error(error);

@@ -1,9 +1,9 @@
 import { malformed } from "./entry.js";
 
-/** A string, a number, or what structures JSON. */
+/** A string, a number, or punctuation of JSON. */
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?[\d.][\d.eE+-]*|[{}[\],:]/g;
 
-/** Throws for half of a surrogate pair, which is no character: no UTF-8 has it. */
+/** Throws for half of a surrogate pair, which is not a character: UTF-8 cannot have it. */
 export function checkText(text: string, what: string): void {
   if (!/\p{Surrogate}/u.test(text)) return;
   const shown = JSON.stringify(text.slice(0, 100));
@@ -11,8 +11,8 @@ export function checkText(text: string, what: string): void {
 }
 
 /**
- * Parses JSON in which nothing means two things: no key twice, of which readers take the first or
- * the last, and no numbers but plain integers, which readers round in their own ways.
+ * Parses unambiguous JSON: no duplicate keys, of which readers take the first or the last, and only
+ * plain integers, as readers round other numbers differently.
  */
 export function strictJSON(text: string, what: string): unknown {
   let value: unknown;
@@ -22,7 +22,7 @@ export function strictJSON(text: string, what: string): unknown {
     throw malformed(what, `its header is no JSON (${(error as Error).message})`);
   }
   const objects: (Set<string> | null)[] = []; // null: an array
-  let key = true; // whether a string here is one
+  let key = true; // whether a string here is a key
   for (const [token] of text.matchAll(TOKEN)) {
     const keys = objects.at(-1);
     if (token === "{") objects.push(new Set());

@@ -6,22 +6,22 @@ import type { Described } from "./entry.js";
 import type { LoadOptions, OpenOptions } from "./options.js";
 import { ConvertingSink, GrowingSink, MemorySink, type Sink } from "./sink.js";
 
-/** Progress is told each time so many bytes have come, and at the end. */
+/** Progress is reported after every so many bytes, and at the end. */
 const STEP = 1 << 20;
 
-/** A tensor whose elements are still to come. */
+/** A tensor to load. */
 export interface Coming extends Omit<Described, "shape"> {
   /** Names it in messages. */
   readonly what: string;
-  /** null: as many as come, along one axis. */
+  /** null: all elements, along one axis. */
   readonly shape: readonly number[] | null;
-  /** Bytes of all elements, where they are known to be there; undefined where nobody says. */
+  /** Bytes of all elements if known; undefined otherwise. */
   readonly total: number | undefined;
 }
 
 /**
- * Takes all chunks to where they belong and returns the tensor, which is the caller's. Whatever
- * happens meanwhile, nothing is left half-made.
+ * Moves all chunks to the sink and returns the tensor, which is the caller's. Errors leave nothing
+ * behind.
  */
 export async function load(
   coming: Coming,
@@ -76,7 +76,7 @@ async function sinkFor(
   return to === type ? sink : new ConvertingSink(sink, type, to, what);
 }
 
-/** Where the first index varies fastest, the axes are read the other way round: a view. */
+/** If the first index varies fastest, the axes are reversed: a view. */
 function turned(tensor: Tensor, { columns }: Coming): Tensor {
   if (!columns) return tensor;
   try {

@@ -1,6 +1,6 @@
 /**
- * The header of a `.npy` file (NumPy's format 1.0 to 3.0): magic, version, length, and a literal of
- * Python, of which exactly what NumPy writes is taken. Nothing is evaluated.
+ * The header of a `.npy` file (NumPy's format 1.0 to 3.0): magic, version, length, and a Python
+ * literal. Exactly what NumPy writes is accepted; nothing is evaluated.
  */
 
 import type { DType } from "../core/dtype.js";
@@ -10,10 +10,10 @@ import { type Described, malformed, shapeOf } from "./entry.js";
 /** The first six bytes. */
 export const NPY_MAGIC: readonly number[] = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
 
-/** What NumPy takes; it writes less than 200 bytes, and less than 2000 for 64 dimensions. */
+/** NumPy's limit; it writes less than 200 bytes, and less than 2000 for 64 dimensions. */
 const MAX_HEADER = 10_000;
 
-/** Bytes before the header itself, by what the first ten of the file say. */
+/** Bytes before the header itself, from the first ten of the file. */
 export function npyPreamble(head: Uint8Array, what: string) {
   const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
   const [major, minor] = [view.getUint8(6), view.getUint8(7)];
@@ -27,7 +27,7 @@ export function npyPreamble(head: Uint8Array, what: string) {
   return { major, before: major === 1 ? 10 : 12, header };
 }
 
-/** What the header of a file of that version says. */
+/** The header of a file of that version. */
 export function parseNpy(header: Uint8Array, major: number, what: string): Described {
   let text: string;
   try {
@@ -47,8 +47,8 @@ export function parseNpy(header: Uint8Array, major: number, what: string): Descr
 
 type Value = string | boolean | number[] | null;
 
-// What NumPy writes, and blanks where Python allows them, which are fewer than those of \s. A list
-// (null) is a structured dtype. Python's integers have no zeros in front; "2L" is Python 2's.
+// NumPy's output, plus blanks where Python allows them, which are fewer than those of \s. A list
+// (null) is a structured dtype. Python's integers have no leading zeros; "2L" is Python 2's.
 const BLANKS = "[ \\t\\n\\f\\r]*";
 const KEY = "descr|fortran_order|shape";
 const INTEGER = `-?(?:0|[1-9][0-9]*)L?${BLANKS}`;
@@ -78,7 +78,7 @@ function dictOf(text: string, major: number, what: string): Record<string, Value
     if (list !== undefined) {
       throw malformed(what, "its elements are structures: save each field separately");
     }
-    if (tuple?.includes("L") && major > 2) throw wrong(); // Python 2 knew no version 3
+    if (tuple?.includes("L") && major > 2) throw wrong(); // Python 2 had no version 3
     if (tuple !== undefined) found[key] = tupleOf(tuple, wrong);
     else found[key] = truth === undefined ? ((single ?? double) as string) : truth === "True";
     if (text[PAIR.lastIndex] === ",") PAIR.lastIndex++;
@@ -102,7 +102,7 @@ function shown(text: string): string {
   return line.length > 200 ? `${line.slice(0, 200)}…` : line;
 }
 
-/** A header as NumPy writes it: the elements behind it begin at a multiple of 64. */
+/** A header as NumPy writes it: the elements after it begin at a multiple of 64. */
 export function npyHeader({ type, shape, columns }: Described, what: string): Uint8Array {
   const sizes = shape.length === 1 ? `${shape[0]},` : shape.join(", ");
   const order = columns ? "True" : "False";

@@ -29,16 +29,16 @@ const FORMATS: readonly string[] = ["npy", "npz", "safetensors", "raw"];
  * const bias = await weights.get("bias");
  * ```
  *
- * Elements go to the GPU chunk by chunk, with at most 32 MiB on their way: neither JavaScript's memory
- * nor Python's grows with the file. What a file says is checked before anything is made for it.
+ * Elements go to the GPU chunk by chunk, with at most 32 MiB pending: neither JavaScript's memory
+ * nor Python's grows with the file. A file's header is checked before anything is allocated for it.
  *
- * @param source - a URL (asked for by ranges, where the server has them, and taken up again where the
- * connection breaks), `File`, `Blob`, file handle of the origin's file system, `Response`,
- * `ReadableStream`, `ArrayBuffer` or typed array. A stream, and what a response still has, is used up
- * @returns a Tensor, which the caller releases; of npz and safetensors a {@link TensorFile}, which the
- * caller closes
- * @throws UnsupportedError for files that are cut off, damaged, or not what they say, for dtypes that
- * DLPack lacks, and what does not fit into one GPUBuffer; DLPackError for what a server refuses;
+ * @param source - a URL (requested in ranges if the server has them, and resumed if the connection
+ * breaks), `File`, `Blob`, file handle of the origin's file system, `Response`, `ReadableStream`,
+ * `ArrayBuffer` or typed array. Streams and responses are consumed
+ * @returns a Tensor, which the caller releases; for npz and safetensors a {@link TensorFile}, which
+ * the caller closes
+ * @throws UnsupportedError for files that are truncated, damaged or malformed, for dtypes that
+ * DLPack lacks, and for tensors larger than a GPUBuffer; DLPackError for errors of a server;
  * DeviceLostError; the reason of an aborted `signal`
  */
 export async function open<D extends DTypeName = DTypeName>(
@@ -61,7 +61,7 @@ export async function open(
   if (format !== undefined && !FORMATS.includes(format)) {
     throw new TypeError(`format "${format}" is not one of ${FORMATS.join(", ")}`);
   }
-  if (options.dtype !== undefined) dtypeNamed(options.dtype); // an unknown one is told at once
+  if (options.dtype !== undefined) dtypeNamed(options.dtype); // an unknown one throws at once
   signal?.throwIfAborted();
   const source = await sourceOf(given, options, signal);
   const cursor = Cursor.at(source, 0, undefined, signal);
@@ -71,7 +71,7 @@ export async function open(
     if (opened instanceof TensorFile) kept = source;
     return opened;
   } finally {
-    // A file that is read from its start on goes on with the cursor.
+    // A file that is read from its start continues with the cursor.
     if (kept === null || source.way === "any") await cursor.close();
     if (kept === null) source.close();
   }
@@ -130,7 +130,7 @@ async function formatOf(
   );
 }
 
-/** The header of a `.npy` file, which the cursor is at, and how long it is. */
+/** The header of a `.npy` file at the cursor, and its length. */
 async function headerOf(cursor: Cursor): Promise<Described & { bytes: number }> {
   const { name, position } = cursor;
   const what = "the header of a .npy file";
@@ -138,7 +138,7 @@ async function headerOf(cursor: Cursor): Promise<Described & { bytes: number }> 
   if (!NPY_MAGIC.every((byte, i) => head[i] === byte)) {
     throw malformed(name, "it does not begin like a .npy file");
   }
-  if (head.length < 12) await cursor.take(12, what); // which says that it ends here
+  if (head.length < 12) await cursor.take(12, what); // throws that it ends here
   const { major, before, header } = npyPreamble(head, name);
   await cursor.take(before, what);
   const described = parseNpy(await cursor.take(header, what), major, name);
@@ -160,7 +160,7 @@ async function openNpy(
   return load({ what: name, type, shape, columns, total }, chunks, options, signal);
 }
 
-/** Throws unless so many bytes of elements are all that is behind the header. */
+/** Throws unless exactly so many bytes of elements follow the header. */
 function checkSize(
   { name, size, doubt }: Pick<Source, "name" | "size" | "doubt">,
   header: number,
@@ -176,7 +176,7 @@ function checkSize(
   throw malformed(name, why + (doubt ? `; or ${doubt}` : ""), size);
 }
 
-/** So many bytes, behind which nothing may be. */
+/** So many bytes, which must be the last. */
 async function* exactly(cursor: Cursor, nbytes: number, what: string) {
   yield* cursor.chunks(nbytes, what);
   if (await cursor.atEnd()) return;
@@ -250,7 +250,7 @@ async function openNpz(
   options: OpenOptions,
   signal: AbortSignal | undefined,
 ): Promise<TensorFile> {
-  // Its directory is at the end: what cannot be read from there is kept by the browser.
+  // Its directory is at the end: the browser buffers sources that cannot be read from there.
   const source = given.way === "any" ? given : await spooled(given, cursor.rest());
   if (source.size === undefined) {
     throw malformed(source.name, "the server does not report its length: open its Blob");
@@ -258,16 +258,16 @@ async function openNpz(
   const members = await zipMembers(source, source.size, signal);
   const held: Held[] = [];
   for (const member of members) {
-    if (!member.name.endsWith(".npy")) continue; // no array
+    if (!member.name.endsWith(".npy")) continue; // not an array
     held.push(await heldIn(source, member, signal));
   }
   return new TensorFile(source, null, held, {}, options);
 }
 
-/** Most headers lie in so many bytes of an entry, packed or not. */
+/** Most headers are within so many bytes of an entry, compressed or not. */
 const HEAD = 4096;
 
-/** What an entry of a zip file says of its array. */
+/** The description of an array in an entry of a zip file. */
 async function heldIn(source: Source, member: Member, signal?: AbortSignal): Promise<Held> {
   const what = `"${member.name}" of ${source.name}`;
   const few = Math.min(member.limit, member.header + 30 + 2 * member.name.length + HEAD);

@@ -1,13 +1,13 @@
-/** One request for a range of a file, and what its answer says. */
+/** One request for a range of a file, and its answer. */
 import { DLPackError, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import { Broken } from "./retries.js";
 import { chunksOf, encodingOf, type FetchOptions, sizeOfResponse } from "./source.js";
 
-/** What may go better the next time. */
+/** An error that may not recur on retry. */
 const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
 
-/** What distinguishes one version of a file from another, where the server lets it be seen. */
+/** Headers that identify a version of a file, if the page may read them. */
 export interface Version {
   readonly etag: string | null;
   readonly modified: string | null;
@@ -18,24 +18,24 @@ export interface Version {
 export interface Answer {
   readonly body: ReadableStream;
   readonly start: number;
-  /** Where its bytes end; undefined: no header says so. */
+  /** Where its bytes end; undefined if no header says so. */
   readonly end: number | undefined;
-  /** Whether these are a range of the file; otherwise all of it. */
+  /** Whether this is a range of the file; otherwise it is all of it. */
   readonly ranges: boolean;
-  /** Whether Content-Range says where they lie. Servers of other origins may hide it (CORS). */
+  /** Whether Content-Range says which. Servers of other origins may hide it (CORS). */
   readonly placed: boolean;
-  /** Whether Content-Length says how many bytes there are. */
+  /** Whether Content-Length has the number of bytes. */
   readonly counted: boolean;
   readonly version: Version;
   readonly contentType: string | null;
-  /** Why the size may be another than `version` says. */
+  /** Why the size may differ from that in `version`. */
   readonly doubt: string | undefined;
 }
 
 const EXPOSE =
   "have the server send Access-Control-Expose-Headers: Content-Range, Content-Encoding";
 
-/** What helps where a server's headers hide from a page what it sends. */
+/** Advice for a server that hides its response headers from a page. */
 export const HIDDEN = `its server hides response headers from this page: ${EXPOSE}`;
 
 /** A URL in messages: without its query, which may have a password. */
@@ -46,7 +46,7 @@ export function nameOf(url: string): string {
 /**
  * Asks for bytes from `start` up to `end`.
  *
- * @param again - asks the server, and not a cache, which may have an answer that broke off
+ * @param again - bypasses the cache, which may have an incomplete answer
  */
 export async function ask(
   url: string,
@@ -88,7 +88,7 @@ export async function ask(
   const counted = length !== undefined;
   const common = { body, counted, contentType: headers.get("content-type") };
   if (status === 200) {
-    // Of what another origin sends, the encoding may be hidden, and the length that of other bytes.
+    // Another origin's encoding may be hidden; then the length counts compressed bytes.
     const doubt = type === "cors" && counted ? HIDDEN : undefined;
     const version = { ...told, size: length };
     return { ...common, start: 0, end: length, ranges: false, placed: true, version, doubt };
@@ -121,7 +121,7 @@ export async function ask(
   throw PASSING.has(status) ? new Broken(what) : new DLPackError(what, { given: status });
 }
 
-/** Where a range ends, and what of; null where it is not what was asked for. */
+/** The end of a range and the file's size; null if it is not the requested range. */
 function rangeOf(
   given: string | null,
   start: number,
@@ -132,7 +132,7 @@ function rangeOf(
     if (length === undefined) return { end: undefined, size: undefined };
     const last = start + length;
     if (length === 0 || last > (end ?? last)) return null;
-    // Of all that was asked for from the start on, the length is that of the file.
+    // For a request of everything from the start, the length is that of the file.
     return { end: last, size: start === 0 && end === undefined ? length : undefined };
   }
   const [, from, to, total] = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)$/.exec(given) ?? [];
@@ -143,7 +143,7 @@ function rangeOf(
   return Number(total) > last ? { end: last + 1, size: Number(total) } : null;
 }
 
-/** The error for a request without an answer, of which browsers do not say why. */
+/** The error for a request without an answer; browsers do not report the cause. */
 function unreachable(url: string, { headers }: FetchOptions, error: unknown): Broken {
   const { message, cause } = error as Error;
   const why = (cause as Error | undefined)?.message ?? message;
@@ -164,9 +164,9 @@ function unreachable(url: string, { headers }: FetchOptions, error: unknown): Br
 }
 
 /**
- * The bytes of an answer from `at` on, which are as many as its headers say.
+ * The bytes of an answer from `at` on, as many as its headers say.
  *
- * @param most - where they end at the latest, where no header says so
+ * @param most - their latest end, if no header says it
  * @throws UnsupportedError for more; Broken for less
  */
 export async function* bytesOf(

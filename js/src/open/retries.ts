@@ -1,14 +1,14 @@
-/** How a read that broke off is taken up again. */
+/** Resumes interrupted reads. */
 import { DLPackError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import type { FetchOptions } from "./source.js";
 
 const RETRIES = 4;
 
-/** A connection that was lost, or a server that cannot answer at the moment. */
+/** A lost connection, or a server that is temporarily unavailable. */
 export class Broken extends DLPackError {}
 
-/** How often something was tried since it last got on. */
+/** Counts tries since the last progress. */
 export class Tries {
   count = 0;
   readonly #most: number;
@@ -25,13 +25,13 @@ export class Tries {
   }
 
   /**
-   * Waits before the next try, twice as long each time, and not before the first.
+   * Waits before each retry, twice as long each time.
    *
-   * @throws the error, unless it is a passing one; DLPackError after too many tries
+   * @throws the error, unless it is temporary; DLPackError after too many tries
    */
   async again(error: unknown, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
-    // Bodies of fetch() throw a TypeError where the network failed; our errors have other classes.
+    // Bodies of fetch() throw a TypeError if the network fails; our errors have other classes.
     const passing = error instanceof Broken || (error as Error)?.name === "TypeError";
     if (!passing) throw error;
     if (this.count++ >= this.#most) {
@@ -45,7 +45,7 @@ export class Tries {
   }
 }
 
-/** The result of a request, which is repeated where it fails for a passing reason. */
+/** The result of a request, which is repeated after temporary failures. */
 export async function patiently<R>(
   name: string,
   options: FetchOptions,

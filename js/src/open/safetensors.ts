@@ -1,13 +1,13 @@
 /**
- * The header of a safetensors file: 8 bytes of length, then JSON. What its own reader checks is
- * checked: tensors lie one behind the other, without holes, and fill the file to its end.
+ * The header of a safetensors file: 8 bytes of length, then JSON. The checks are those of its own
+ * reader: tensors are contiguous, without holes, up to the end of the file.
  */
 import { sizeOf } from "../core/shape.js";
 import { bitsOf, dtypeOfTag, tagOfDType } from "./dtypes.js";
 import { type Described, type Entry, malformed, nbytesOf, shapeOf } from "./entry.js";
 import { checkText, strictJSON } from "./json.js";
 
-/** The largest header that its own reader takes, in bytes. */
+/** The limit of its own reader for a header, in bytes. */
 const MAX_HEADER = 100_000_000;
 
 /** Bytes of the header, from the first 8 of the file. */
@@ -19,13 +19,13 @@ export function safetensorsLength(head: Uint8Array, what: string): number {
   throw malformed(what, `a header of ${length} bytes; safetensors has 2 to ${MAX_HEADER}`, length);
 }
 
-/** Whether a file may be one: how long its header is, and the brace that begins it. */
+/** Whether a file may be one: checks the length of the header, and its first brace. */
 export function looksLikeSafetensors(head: Uint8Array): boolean {
   if (head.length < 9 || head[8] !== 0x7b) return false;
   return head[4] === 0 && head[5] === 0 && head[6] === 0 && head[7] === 0;
 }
 
-/** What a header says, in the order in which the tensors lie in the file. */
+/** The tensors in a header, in the order of their data. */
 export function parseSafetensors(
   header: Uint8Array,
   what: string,
@@ -92,12 +92,12 @@ function entryOf(name: string, facts: unknown, origin: number, what: string): En
 function isPair(given: unknown): given is [number, number] {
   if (!Array.isArray(given) || given.length !== 2) return false;
   const [begin, end] = given as [unknown, unknown];
-  // Of the size of a file at most: sums of them stay exact.
+  // At most the size of a file: sums stay exact.
   const fits = (n: unknown) => Number.isSafeInteger(n) && (n as number) <= 2 ** 52;
   return fits(begin) && fits(end) && (begin as number) >= 0 && (begin as number) <= (end as number);
 }
 
-/** A header for tensors in that order, padded so that they begin at a multiple of 8. */
+/** A header for tensors in that order, padded to a multiple of 8. */
 export function safetensorsHeader(
   tensors: readonly (Described & { name: string })[],
   metadata: Readonly<Record<string, string>>,
@@ -116,7 +116,7 @@ export function safetensorsHeader(
     facts.push([name, { dtype, shape, data_offsets: [at, end] }]);
     at = end;
   }
-  // Not JSON.stringify of an object, which would sort names that are numbers.
+  // Not JSON.stringify of an object, which would sort numeric names.
   const pairs = facts.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`);
   const json = new TextEncoder().encode(`{${pairs.join(",")}}`);
   const length = Math.ceil(json.length / 8) * 8;

@@ -16,9 +16,9 @@ export interface SaveOptions {
   to?: SaveTarget | undefined;
   /** Default: npy for one tensor, safetensors for several. */
   format?: "npy" | "safetensors" | undefined;
-  /** What a safetensors file says of itself. */
+  /** Metadata of a safetensors file. */
   metadata?: Readonly<Record<string, string>> | undefined;
-  /** Ends it: `save` then throws the signal's reason, and what was written is discarded. */
+  /** Aborts: `save` throws the signal's reason, and discards what was written. */
   signal?: AbortSignal | undefined;
 }
 
@@ -33,12 +33,12 @@ const PIECE = 8 << 20;
  * await save({ weight, bias }, { to: await folder.getFileHandle("model", { create: true }) });
  * ```
  *
- * GPU tensors are read back in pieces of at most 8 MiB: there is never a copy of all of one. The
- * tensors stay the caller's, who keeps them until this is done. A file handle's file is there whole or
- * as it was before; a stream is closed, or aborted where something fails.
+ * GPU tensors are read back in pieces of at most 8 MiB, never as a whole. The tensors stay yours:
+ * keep them until this resolves. A file handle's file is replaced completely or not at all; a
+ * stream is closed, or aborted on errors.
  *
  * @returns a Blob, unless `to` says where it goes
- * @throws UnsupportedError for a dtype that the format lacks; what the target throws
+ * @throws UnsupportedError for a dtype that the format lacks; the target's errors
  */
 export async function save(
   tensors: Tensor | NamedTensors,
@@ -98,7 +98,7 @@ async function write(
   return writer.close();
 }
 
-/** A header, and the tensors as their elements are to be written: holds of our own. */
+/** A header, and the tensors to write: holds of our own. */
 function npyOf(tensor: Tensor) {
   checkWhole(tensor);
   const axes = tensor.shape.map((_, axis) => -1 - axis);
@@ -150,7 +150,7 @@ function checkWhole(tensor: Tensor): void {
   }
 }
 
-/** Views of at most so many bytes, one behind the other; each is the caller's. */
+/** Consecutive views of at most so many bytes; each is the caller's. */
 function* partsOf(tensor: Tensor): Generator<Tensor, void, undefined> {
   const { size, itemsize, shape } = tensor;
   if (size === 0) return;
@@ -180,10 +180,10 @@ function* partsOf(tensor: Tensor): Generator<Tensor, void, undefined> {
   }
 }
 
-/** A copy of the elements; lets go of the view. */
+/** A copy of the elements; releases the view. */
 async function bytesIn(part: Tensor): Promise<Uint8Array> {
   try {
-    // Of a CPU tensor what its memory has now: who writes a stream may wait meanwhile.
+    // CPU tensors are copied now: writing to a stream may wait meanwhile.
     const array = part.device.type === WEBGPU ? await part.read() : part._as(part._type).slice();
     return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
   } finally {

@@ -1,21 +1,21 @@
-/** Where the elements of a file go: memory of the CPU, by way of a conversion or not; gpu.ts has GPUs. */
+/** Targets for the elements of a file: CPU memory, with or without conversion; gpu.ts has GPUs. */
 import { convertElements } from "../core/convert.js";
 import { bytesOf, type DType } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 
-/** Takes the bytes of a tensor, one chunk after the other. */
+/** Takes the bytes of a tensor, chunk by chunk. */
 export interface Sink {
-  /** Takes a chunk, which is the caller's again when this is done. */
+  /** Takes a chunk; the caller may reuse it when this resolves. */
   put(chunk: Uint8Array): Promise<void> | void;
-  /** The tensor, once all bytes are there; the caller's. */
+  /** The tensor, once it has all bytes; the caller's. */
   finish(): Promise<Tensor>;
-  /** Lets go of everything instead. */
+  /** Releases everything instead. */
   drop(): void;
 }
 
-/** Makes the memory that the elements of a CPU tensor go to. */
+/** Makes the memory for the elements of a CPU tensor. */
 export type Place = (shape: readonly number[], type: DType) => Tensor;
 
 const inJavaScript: Place = (shape, type) => {
@@ -36,7 +36,7 @@ function newArray(type: DType, size: number) {
   return new type.View(Math.ceil(size * type.components));
 }
 
-/** Memory that is there at once: for as many bytes as the source has. */
+/** Memory for a known number of bytes. */
 export class MemorySink implements Sink {
   readonly #tensor: Tensor;
   #at = 0;
@@ -46,7 +46,7 @@ export class MemorySink implements Sink {
   }
 
   put(chunk: Uint8Array): void {
-    // Asked for anew each time: wasm memory moves when it grows.
+    // Read again each time: wasm memory moves when it grows.
     this.#tensor._bytes().set(chunk, this.#at);
     this.#at += chunk.length;
   }
@@ -60,7 +60,7 @@ export class MemorySink implements Sink {
   }
 }
 
-/** Memory that grows with what comes, where nobody says how much that will be. */
+/** Memory that grows, for an unknown number of bytes. */
 export class GrowingSink implements Sink {
   readonly #shape: readonly number[] | null;
   readonly #type: DType;
@@ -68,7 +68,7 @@ export class GrowingSink implements Sink {
   #bytes = new Uint8Array(1 << 16);
   #at = 0;
 
-  /** @param shape - null: one axis, of all elements that came */
+  /** @param shape - null: one axis, of all elements */
   constructor(shape: readonly number[] | null, type: DType, place: Place = inJavaScript) {
     this.#shape = shape;
     this.#type = type;
@@ -105,7 +105,7 @@ export class GrowingSink implements Sink {
 /** Bytes that are converted at once. */
 const BLOCK = 1 << 20;
 
-/** Converts elements on their way to another sink, which takes them as what they become. */
+/** Converts elements for another sink, which has the new dtype. */
 export class ConvertingSink implements Sink {
   readonly #inner: Sink;
   readonly #from: DType;

@@ -1,48 +1,50 @@
 import { tagOf } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 
-/** @internal Bytes, from any place on or from the start on. */
+/** @internal Bytes, read from any position or from the start. */
 export interface Source {
   /** Names it in messages. */
   readonly name: string;
-  /** Bytes of all of it; undefined where nobody says. */
+  /** The size in bytes; undefined if unknown. */
   readonly size: number | undefined;
   /**
-   * "any": reads from any place; "again": from the start, as often as is asked; "once": from the
+   * "any": reads from any position; "again": from the start, any number of times; "once": from the
    * start, once.
    */
   readonly way: "any" | "again" | "once";
-  /** The media type that a server gives it. */
+  /** The media type from the server. */
   readonly contentType?: string | null;
-  /** Why `size` may be wrong, for the message of a file that is not as long as its header says. */
+  /** Why `size` may be wrong, for the message about a file of the wrong length. */
   readonly doubt?: string | undefined;
-  /** Makes sure of a size on which all depends; UnsupportedError where it is another. */
+  /** Verifies the size before it is relied on; UnsupportedError if it differs. */
   confirmSize?(signal?: AbortSignal): Promise<void>;
-  /** The bytes from `start` up to `end` (all that are left, where that is undefined), in chunks. */
+  /** The bytes from `start` up to `end` (undefined: to the end), in chunks. */
   read(
     start: number,
     end: number | undefined,
     signal?: AbortSignal,
   ): AsyncGenerator<Uint8Array, void, undefined>;
-  /** Lets go of what is open. */
+  /** Closes what is open. */
   close(): void;
 }
 
-/** How a URL is asked for. */
+/** Options of requests for a URL. */
 export interface FetchOptions {
   /** Headers of requests, e.g. an Authorization. */
   headers?: Readonly<Record<string, string>> | undefined;
-  /** How often a request is repeated that failed, or gave no byte; default 4. Bytes start the count again. */
+  /**
+   * Retries of a request that failed, or returned no byte; default 4. Progress restarts the count.
+   */
   retries?: number | undefined;
 }
 
-/** @internal How a response is compressed, where that can be seen; null: it is not. */
+/** @internal A response's compression, if visible; null: none. */
 export function encodingOf({ headers }: Response): string | null {
   const encoding = headers.get("content-encoding");
   return encoding === "" || encoding?.toLowerCase() === "identity" ? null : encoding;
 }
 
-/** @internal The bytes that a response has; undefined where its length counts compressed ones. */
+/** @internal The length of a response; undefined if its header counts compressed bytes. */
 export function sizeOfResponse(response: Response): number | undefined {
   const length = response.headers.get("content-length");
   if (length === null || !/^\d{1,15}$/.test(length)) return undefined;
@@ -52,7 +54,7 @@ export function sizeOfResponse(response: Response): number | undefined {
 /** Memory that a stream of bytes is read into. */
 const ROOM = 1 << 20;
 
-/** What is left to read of a stream; of one of bytes into the same memory again and again. */
+/** The rest of a stream; a byte stream is read into the same memory each time. */
 function readerOf(stream: ReadableStream) {
   let reader: ReadableStreamBYOBReader;
   try {
@@ -72,8 +74,8 @@ function readerOf(stream: ReadableStream) {
 }
 
 /**
- * @internal The chunks of a stream, each valid until the next one is asked for. The stream is cancelled
- * when that ends, however it ends.
+ * @internal The chunks of a stream, each valid until the next one is requested. The stream is
+ * cancelled at the end of the iteration.
  */
 export async function* chunksOf(
   stream: ReadableStream,
@@ -86,7 +88,7 @@ export async function* chunksOf(
     for (;;) {
       signal?.throwIfAborted();
       const { done, value } = await reader.read();
-      signal?.throwIfAborted(); // which ends the stream as if that were its end
+      signal?.throwIfAborted(); // this ends the stream like its regular end
       if (done) return;
       if (!ArrayBuffer.isView(value)) {
         throw new TypeError(`the stream gives ${tagOf(value)}, and not bytes`);

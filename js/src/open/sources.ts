@@ -12,7 +12,7 @@ import { HttpSource } from "./http.js";
 import { nameOf } from "./request.js";
 import { chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
 
-/** A file of the origin's own file system that a worker has opened, as far as it is used here. */
+/** A file of the origin's own file system, opened by a worker: the members used here. */
 export interface SyncAccessHandle {
   getSize(): number;
   read(buffer: Uint8Array, options?: { at?: number }): number;
@@ -30,10 +30,10 @@ export type OpenSource =
   | ArrayBufferLike
   | ArrayBufferView;
 
-/** Bytes of a chunk of a source that could give all at once. */
+/** Bytes of a chunk of a source that has everything at once. */
 const CHUNK = 4 << 20;
 
-/** @internal The source for what a user gave; TypeError for anything else. */
+/** @internal The source for a user's argument; TypeError for anything else. */
 export async function sourceOf(
   given: OpenSource,
   options: FetchOptions,
@@ -75,7 +75,7 @@ async function fileOf(handle: FileSystemFileHandle): Promise<File> {
   }
 }
 
-/** The error for a file that cannot be read any more; browsers throw different ones. */
+/** The error for a file that can no longer be read; browsers throw different ones. */
 function unreadable(name: string, cause: unknown): UnsupportedError {
   return new UnsupportedError(
     `${name} cannot be read (${cause}): it changed since it was opened, or is gone; open it again`,
@@ -83,7 +83,7 @@ function unreadable(name: string, cause: unknown): UnsupportedError {
   );
 }
 
-/** What is in this program already is a Blob. */
+/** Data already in this program, as a Blob. */
 async function sourceOfURL(url: string, options: FetchOptions, signal?: AbortSignal) {
   const [scheme] = /^(?:data|blob):/.exec(url) ?? [];
   if (scheme === undefined) return HttpSource.open(url, options, signal);
@@ -233,10 +233,10 @@ class StreamSource implements Source {
   }
 }
 
-/** @internal What is left of a source, kept by the browser, so that any place of it can be read. */
+/** @internal The rest of a source as a Blob, which can be read from any position. */
 export async function spooled(source: Source, chunks: AsyncIterable<Uint8Array>): Promise<Source> {
   const parts: Blob[] = [];
-  // Small Blobs, one after the other: the browser moves them out of memory where they are many.
+  // Small Blobs, joined: the browser moves them out of memory if there are many.
   let pending: Uint8Array<ArrayBuffer>[] = [];
   let held = 0;
   for await (const chunk of chunks) {

@@ -1,12 +1,12 @@
-/** What is given in place of a file, by its first bytes: pages of servers, pointers of Git LFS. */
+/** Detects wrong files by their first bytes: web pages, pointers of Git LFS. */
 
-/** Bytes that are looked at. */
+/** Bytes to check. */
 export const STRANGE = 64;
 
 /**
- * What came in place of a file of tensors; undefined: neither a web page nor a pointer.
+ * Describes a web page or pointer in place of a file of tensors; undefined if it is neither.
  *
- * @param contentType - that of the server, which is believed where it says that this is a page
+ * @param contentType - the server's; trusted if it is that of a web page
  */
 export function strangerOf(
   head: Uint8Array,

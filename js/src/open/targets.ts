@@ -1,11 +1,11 @@
-/** Where a file is written to. */
+/** Targets to which a file is written. */
 import { DLPackError, tagOf } from "../core/errors.js";
 import type {
   FileSystemFileHandle as AnyFileHandle,
   WritableStream as AnyWritableStream,
 } from "../core/globals.js";
 
-/** A file of the origin's own file system that a worker has opened, as far as it is used here. */
+/** A file of the origin's own file system, opened by a worker: the members used here. */
 export interface SyncWriteHandle {
   write(buffer: Uint8Array, options?: { at?: number }): number;
   truncate(size: number): void;
@@ -18,18 +18,18 @@ export type SaveTarget = AnyWritableStream | AnyFileHandle | SyncWriteHandle;
 /** @internal Takes a file from its start to its end. */
 export interface Writer {
   write(bytes: Uint8Array): Promise<void>;
-  /** Ends it well. */
+  /** Ends it successfully. */
   close(): Promise<Blob | undefined>;
-  /** Ends it otherwise. Never throws. */
+  /** Ends it after an error. Never throws. */
   abort(reason: unknown): Promise<void>;
 }
 
-/** @internal The writer for what a user gave; TypeError for anything else. */
+/** @internal The writer for a user's argument; TypeError for anything else. */
 export async function writerFor(target: SaveTarget | undefined): Promise<Writer> {
   if (target === undefined) return blobWriter();
   const tag = tagOf(target);
   if (tag === "[object FileSystemFileHandle]") {
-    // What is written goes to a file beside it until it is closed.
+    // Writes go to a temporary file until it is closed.
     return streamWriter(await (target as FileSystemFileHandle).createWritable());
   }
   if (tag === "[object WritableStream]" || tag === "[object FileSystemWritableFileStream]") {
@@ -59,7 +59,7 @@ function blobWriter(): Writer {
 
 function streamWriter(stream: WritableStream): Writer {
   const writer = stream.getWriter();
-  writer.closed.catch(() => {}); // what fails is told by write() and close()
+  writer.closed.catch(() => {}); // write() and close() report errors
   return {
     async write(bytes) {
       await writer.ready;
@@ -75,7 +75,7 @@ function streamWriter(stream: WritableStream): Writer {
   };
 }
 
-/** Such a file has no other one beside it: where something fails, it is empty. */
+/** Such a file has no temporary file: on errors it is left empty. */
 function handleWriter(handle: SyncWriteHandle): Writer {
   let at = 0;
   return {

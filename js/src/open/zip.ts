@@ -1,6 +1,6 @@
 /**
  * The directory of a zip file, as `np.savez` writes them: entries that are stored or deflated, with
- * or without the 64-bit fields. It is believed as far as entries lie in the file, one behind the other.
+ * or without the 64-bit fields. It must describe entries within the file that do not overlap.
  */
 
 import { Cursor } from "./cursor.js";
@@ -13,7 +13,7 @@ export interface Member {
   /** Whether it is deflated. */
   readonly deflated: boolean;
   readonly crc: number;
-  /** Bytes as they are in the file, and as they come out. */
+  /** Bytes in the file, and uncompressed. */
   readonly packed: number;
   readonly size: number;
   /** Where its own header begins. */
@@ -30,12 +30,12 @@ const LOCAL = 0x04034b50;
 const LOCAL_BYTES = 30;
 const RECORD_64_BYTES = 56;
 const LOCATOR_64_BYTES = 20;
-/** The end has 22 bytes, and a comment of at most 65535; before it are those of 64 bits. */
+/** The end has 22 bytes, and a comment of at most 65535; the 64-bit records precede it. */
 const TAIL = RECORD_64_BYTES + LOCATOR_64_BYTES + 22 + 65535;
-/** A directory of so many bytes has half a million entries. */
+/** A directory of this size has half a million entries. */
 const MAX_DIRECTORY = 1 << 26;
 
-/** Where a directory is, in bytes from the start of the file. */
+/** A directory's position, in bytes from the start of the file. */
 interface Directory {
   count: number;
   bytes: number;
@@ -43,7 +43,7 @@ interface Directory {
   end: number;
 }
 
-/** The entries of a zip file, in the order in which they lie there. */
+/** The entries of a zip file, in the order of their data. */
 export async function zipMembers(
   source: Source,
   size: number,
@@ -53,7 +53,7 @@ export async function zipMembers(
   const from = Math.max(0, size - TAIL);
   const tail = await bytesAt(source, from, size, signal);
   const { at, bytes, count, end } = findDirectory(tail, from, name);
-  // Other readers take the bytes before the end for it, wherever it says that it is.
+  // Other readers use the bytes before the end as the directory, ignoring its offset.
   if (at + bytes !== end) {
     throw malformed(
       name,
@@ -78,7 +78,7 @@ async function bytesAt(source: Source, start: number, end: number, signal?: Abor
   }
 }
 
-/** What the end of a file says of its directory, and where that ends. */
+/** The directory's position from the end of a file, and where it ends. */
 function findDirectory(tail: DataView, from: number, name: string): Directory {
   let end = tail.byteLength - 22;
   // The comment behind the end may look like another one: it must reach to the end of the file.
@@ -111,10 +111,10 @@ function findDirectory(tail: DataView, from: number, name: string): Directory {
   return { count, bytes, at, end: from + record } as Directory;
 }
 
-/** A name; it is no text with a byte order mark, which decoders drop. */
+/** A name, including a byte order mark, which decoders drop by default. */
 const decoded = (bytes: Uint8Array) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 
-/** 64 bits; what no file has, where they are more than a number holds. */
+/** 64 bits; an impossible size if they exceed a number. */
 function wide(view: DataView, at: number): number {
   const value = view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true);
   return Number.isSafeInteger(value) ? value : Number.MAX_SAFE_INTEGER;
@@ -149,7 +149,7 @@ function memberAt(view: DataView, at: number, nameBytes: number, extra: number, 
   if (method !== 0 && method !== 8) {
     throw malformed(file, `"${name}" in it is packed by method ${method}: 0 and 8 are supported`);
   }
-  // What does not fit into 32 bits is in the extra field 1, in this order.
+  // Values of more than 32 bits are in the extra field 1, in this order.
   const sizes = [24, 20, 42].map((offset) => view.getUint32(at + offset, true));
   const end = at + 46 + nameBytes + extra;
   for (let field = at + 46 + nameBytes; field + 4 <= end; ) {
@@ -174,7 +174,7 @@ function memberAt(view: DataView, at: number, nameBytes: number, extra: number, 
   return { name, deflated: method === 8, crc, packed, size, header, limit: 0 };
 }
 
-/** By place; two that share bytes are how a small file becomes endless. */
+/** By position; overlapping entries can make a small file expand without end. */
 function ordered(members: Member[], end: number, file: string): Member[] {
   members.sort((a, b) => a.header - b.header);
   const names = new Set<string>();
@@ -190,7 +190,7 @@ function ordered(members: Member[], end: number, file: string): Member[] {
   return members;
 }
 
-/** Moves a cursor, which is at the header of an entry, to its bytes. */
+/** Moves a cursor from the header of an entry to its bytes. */
 export async function enter(cursor: Cursor, member: Member): Promise<void> {
   const what = `the header of "${member.name}"`;
   const head = await cursor.take(LOCAL_BYTES, what);
