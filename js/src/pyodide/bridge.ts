@@ -23,11 +23,11 @@ import type { Pyodide, PyodideHost, PyProxy } from "./host.js";
 export interface TensorOptions {
   /** true: always fresh memory. false: {@link CopyError} where a copy is needed. */
   copy?: boolean | undefined;
-  /** Refuse data that must not be written to. */
+  /** Throw for read-only data. */
   writable?: boolean | undefined;
 }
 
-/** The way between JS and one Pyodide; made by {@link connect}. */
+/** The bridge between JS and one Pyodide; made by {@link connect}. */
 export class Bridge {
   readonly #pyodide: Pyodide;
   readonly #host: PyodideHost;
@@ -41,12 +41,12 @@ export class Bridge {
   }
 
   /**
-   * A tensor over the memory of `x`, without a copy. It holds the memory until its `release()`,
-   * which is the caller's to call; `x` stays the caller's too.
+   * A tensor over the memory of `x`, without a copy. It holds the memory until you call its
+   * `release()`; `x` stays yours.
    *
    * @param x - a PyProxy of an object with the buffer protocol or `__dlpack__` (a NumPy array,
    * bytes, a `dlpack_web.Tensor`), a JS tensor (a second hold), a typed array, or an object with
-   * `[Symbol.for("dlpack.exchange")]`, which adapters give to the tensors of their library
+   * `[Symbol.for("dlpack.exchange")]`, which adapters add to their library's tensors
    * @throws UnsupportedError for dtypes and layouts that DLPack lacks, or read-only data if
    * `writable`; TypeError for anything else
    */
@@ -55,7 +55,7 @@ export class Bridge {
   tensor(x: PyProxy | Exchangeable, options?: TensorOptions): Tensor;
   tensor(x: PyProxy | AnyTypedArray | Exchangeable, options?: TensorOptions): Tensor {
     if (ArrayBuffer.isView(x)) return this.#fromJS(x, options);
-    // Proxies are what this is called with most, and every look at one is slow: no test before.
+    // Proxies are the most frequent argument, and every access to one is slow: no test before.
     let address: number;
     try {
       address = this.#host.addressOf(x);
@@ -122,11 +122,11 @@ export class Bridge {
   }
 
   /**
-   * A `dlpack_web.Tensor` over the tensor's memory, with a hold of its own: without a copy, or
-   * with exactly one where the memory is a JS array (or another Pyodide's).
+   * A `dlpack_web.Tensor` over the tensor's memory, with a hold of its own: without a copy, or with
+   * exactly one if the memory is a JS array (or another Pyodide's).
    *
    * @returns a PyProxy, for the caller to `destroy()`
-   * @throws CopyError if `copy: false` and a copy is needed
+   * @throws CopyError if a copy is needed and `copy` is false
    */
   toPython(tensor: Exchangeable, options: { copy?: boolean | undefined } = {}): PyProxy {
     if (!isTensor(tensor)) return this.#takenToPython(tensor, options);
@@ -205,7 +205,7 @@ export class Bridge {
   }
 }
 
-/** A packed copy in place of a tensor that nobody else has. */
+/** A packed copy in place of a tensor that only the caller has. */
 function packed(tensor: Tensor): Tensor {
   try {
     return tensor._packed();

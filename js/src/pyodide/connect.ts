@@ -5,13 +5,13 @@ import type { ConnectOptions } from "./load.js";
 export type { ConnectOptions };
 
 /**
- * Connects JS with a Pyodide: loads the `dlpack_web` wheel unless it is installed, and makes the
- * two know each other. Calling it again gives the same bridge. Needs no `unsafe-eval`.
+ * Connects JS with a Pyodide: loads the `dlpack_web` wheel unless it is installed, and connects the
+ * two. Calling it again returns the same bridge. Needs no `unsafe-eval`.
  *
- * @param pyodide - what `loadPyodide()` resolved to (0.29 or newer), in this page or worker
+ * @param pyodide - the result of `loadPyodide()` (0.29 or newer), in this page or worker
  * @throws UnsupportedError for a Pyodide that is too old, DLPackError if the wheel does not load
  */
 export async function connect(pyodide: Pyodide, options: ConnectOptions = {}): Promise<Bridge> {
-  // All that knows Pyodide is loaded here: tensors of JS arrays and GPUBuffers do without.
+  // All code for Pyodide is loaded here: tensors of JS arrays and GPUBuffers do not need it.
   return (await import("./load.js")).load(pyodide, options);
 }

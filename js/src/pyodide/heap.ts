@@ -39,7 +39,7 @@ export interface CoreExports {
   on_wait(fn: number): void;
 }
 
-/** Pyodide as the heap needs it; host.ts makes one and knows how. */
+/** The parts of Pyodide that the heap needs; host.ts makes one. */
 export interface WasmHost {
   readonly memory: L.Memory;
   readonly core: CoreExports;
@@ -51,8 +51,8 @@ export interface WasmHost {
   /**
    * Lets C wait for promises.
    *
-   * @param make - gives the function of WebAssembly that C calls with the number of a promise; `syncify`
-   * is Pyodide's, which suspends what calls it until a promise is settled
+   * @param make - returns the WebAssembly function that C calls with the number of a promise;
+   * `syncify` is Pyodide's, which suspends its caller until a promise is settled
    */
   onWait(make: (syncify: (promise: unknown) => unknown) => unknown): void;
   /** Throws the stored Python exception as one of our errors, with the PythonError as cause. */
@@ -62,7 +62,7 @@ export interface WasmHost {
 /** Storage in one Pyodide's memory. `_handle` of its tensors is a hold in the C core. */
 export class HeapStorage implements Storage {
   readonly guard = unclonable;
-  /** Growth detaches old views, so that `data` sees it. */
+  /** Growth detaches old views, so `data` detects it. */
   readonly mayBeReplaced = false;
   readonly host: WasmHost;
   readonly memory: { readonly buffer: ArrayBufferLike };
@@ -97,7 +97,7 @@ export class HeapStorage implements Storage {
     return validity === 0 ? made : this.#withValidity(made, validity as number);
   }
 
-  /** Python's Tensor with nulls as ours: what says where they are is a Tensor there, too. */
+  /** Python's Tensor with nulls as ours: its validity is a Tensor there, too. */
   #withValidity(made: Tensor, validity: number): Tensor {
     try {
       made._validity = this.borrow(validity, false) as Tensor<"bool">;
@@ -150,7 +150,7 @@ export class HeapStorage implements Storage {
     return { count, bytes };
   }
 
-  /** The doubles of a `kernel_call` of C's, which is always the same one. */
+  /** The doubles of C's `kernel_call`, which is always the same one. */
   kernelCall(address: number): Float64Array {
     const { buffer } = this.host.memory;
     if (this.#kernelCall.buffer !== buffer) {
@@ -178,14 +178,14 @@ export class HeapStorage implements Storage {
   }
 
   /**
-   * A WebGPU tensor that a `dlw_tensor` describes, without a hold: for the length of one call, after
-   * which the caller detaches it.
+   * A WebGPU tensor that a `dlw_tensor` describes, without a hold: for one call, after which the
+   * caller detaches it.
    */
   peek(address: number): Tensor {
     return this.#read(address, 0, tensorOfSlot);
   }
 
-  /** The tensor that a `dlw_tensor` describes. Takes its hold over, also where it throws. */
+  /** The tensor that a `dlw_tensor` describes. Takes over its hold, also if it throws. */
   adopt(address: number): Tensor {
     const handle = this.#handleAt(address);
     let tensor: Tensor;
@@ -195,7 +195,7 @@ export class HeapStorage implements Storage {
       this.release(handle);
       throw error;
     }
-    if (tensor._storage !== this) this.release(handle); // it holds a GPUBuffer by itself
+    if (tensor._storage !== this) this.release(handle); // it holds a GPUBuffer of its own
     return tensor;
   }
 
@@ -226,7 +226,7 @@ export class HeapStorage implements Storage {
     if (size === 0) rowMajor = true;
 
     const strides = rowMajor ? null : L.readDims(words, stridesAt, ndim);
-    // Memory of other kinds that C lets pass is the host's, too: pinned by CUDA, for example.
+    // Other kinds of memory that C accepts are host memory, too: pinned by CUDA, for example.
     const onCPU = words[at + L.DEVICE_TYPE] !== WEBGPU;
     if (!rowMajor && dtype.step % 1 !== 0) {
       throw new UnsupportedError(

@@ -15,7 +15,7 @@ export interface PyProxy {
   [attribute: string]: any;
 }
 
-/** The public part of what `loadPyodide()` resolves to, as far as it is used here. */
+/** The public part of the result of `loadPyodide()` that is used here. */
 export interface Pyodide {
   readonly version: string;
   // biome-ignore lint/suspicious/noExplicitAny: Python modules have any attributes
@@ -24,7 +24,7 @@ export interface Pyodide {
   readonly ffi: { readonly PyProxy: { [Symbol.hasInstance](x: unknown): boolean } };
 }
 
-/** The private part: the Emscripten module. This file is the only one that touches it. */
+/** The private part: the Emscripten module. Only this file uses it. */
 interface PyodideModule extends MemorySource {
   readonly LDSO: {
     loadedLibsByName: Record<string, { exports: Record<string, unknown> } | undefined>;
@@ -34,11 +34,11 @@ interface PyodideModule extends MemorySource {
   PyProxy_getPtr(proxy: unknown): number;
   addFunction(fn: unknown, signature: string): number;
   _JsvPromise_Syncify(promise: unknown): unknown;
-  /** Address of whether Python looks into the interrupt buffer from time to time, if it ever does. */
+  /** Address of the flag that Python checks its interrupt buffer, if it ever does. */
   readonly _Py_EMSCRIPTEN_SIGNAL_HANDLING?: number;
 }
 
-/** The oldest Pyodide that the private parts below were tested on. */
+/** The oldest Pyodide on which the private parts below were tested. */
 const OLDEST = "0.29";
 
 const NEEDED: Record<Exclude<keyof PyodideModule, `_Py_${string}`>, "function" | "object"> = {
@@ -69,7 +69,7 @@ const CORE_FUNCTIONS: Record<keyof CoreExports, 1> = {
   on_wait: 1,
 };
 
-/** The Emscripten module of a Pyodide, or UnsupportedError saying what this one lacks. */
+/** The Emscripten module of a Pyodide; throws UnsupportedError naming what is missing. */
 export function moduleOf(pyodide: Pyodide): PyodideModule {
   const version = pyodide?.version;
   if (typeof version !== "string" || typeof pyodide.pyimport !== "function") {
@@ -86,23 +86,23 @@ export function moduleOf(pyodide: Pyodide): PyodideModule {
   );
 }
 
-/** One Pyodide with the C core loaded. What a borrow needs is looked up once, here. */
+/** One Pyodide with the C core loaded. Everything that a borrow needs is looked up once, here. */
 export class PyodideHost implements WasmHost {
   readonly memory: Memory;
   readonly core: CoreExports;
   readonly suspender: { value: unknown };
   readonly checkGil: () => void;
-  /** Address of the Python object behind a proxy; throws for what is no PyProxy. */
+  /** Address of the Python object behind a proxy; throws for anything but a PyProxy. */
   readonly addressOf: (proxy: unknown) => number;
   readonly #module: PyodideModule;
   readonly #python: PyProxy;
-  /** Calls of holdInterrupts() that have not ended, and whether CPython looked before them. */
+  /** Pending calls of holdInterrupts(), and whether CPython checked interrupts before them. */
   #holds = 0;
   #looked = false;
 
   /**
    * @param onDrop - called by C with each GPU slot of which it drops its reference
-   * @param onRun - called by C with the address of what a kernel is to be run with; 1: it was
+   * @param onRun - called by C with the address of a kernel's arguments; returns 1 after running it
    */
   constructor(pyodide: Pyodide, onDrop: (slot: number) => void, onRun: (address: number) => 0 | 1) {
     const module = moduleOf(pyodide);
@@ -111,7 +111,7 @@ export class PyodideHost implements WasmHost {
     this.suspender = module.validSuspender;
     this.checkGil = module._check_gil;
     this.addressOf = module.PyProxy_getPtr;
-    // Importing the module is what loads the side module into LDSO.
+    // Importing the module loads the side module into LDSO.
     this.#python = pyodide.pyimport("dlpack_web._core");
     this.core = coreExports(module, pyodide.version);
     this.core.on_drop(module.addFunction(onDrop, "vi"));
@@ -136,7 +136,7 @@ export class PyodideHost implements WasmHost {
     this.core.on_wait(addFunction(make(_JsvPromise_Syncify), "ii"));
   }
 
-  /** Keeps CPython from looking for interrupts until {@link letInterrupts} is called as often. */
+  /** Keeps CPython from checking interrupts until {@link letInterrupts} is called as often. */
   holdInterrupts(): void {
     if (this.#holds++ > 0) return;
     const { HEAPU8: bytes, _Py_EMSCRIPTEN_SIGNAL_HANDLING: looks = 0 } = this.#module;
@@ -164,7 +164,7 @@ export class PyodideHost implements WasmHost {
     } catch (error) {
       cause = error;
     }
-    // By the numbers of wasm/bridge.c.
+    // The numbers are those of wasm/bridge.c.
     const classes = [DLPackError, DLPackError, UnsupportedError, ReleasedError, CopyError];
     const Class = [...classes, DeviceLostError, DLPackError][kind] ?? DLPackError;
     throw new Class(text || "Python is out of memory: release unused tensors", { cause });

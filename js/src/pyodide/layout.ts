@@ -1,9 +1,9 @@
 import { MAX_NDIM } from "../core/dlpack.js";
 
 /**
- * Where the fields of a `DLManagedTensorVersioned` and of `dlw_tensor` lie on wasm32, in units of
- * four bytes. The C core asserts the same numbers with `_Static_assert`; this is the only other
- * place that has them. The struct is aligned to 8.
+ * Offsets of the fields of `DLManagedTensorVersioned` and `dlw_tensor` on wasm32, in units of four
+ * bytes. The C core asserts the same numbers with `_Static_assert`; this is the only other place
+ * that has them. The struct is aligned to 8.
  */
 export const FLAGS = 16 >> 2;
 export const DATA = 24 >> 2;
@@ -24,18 +24,18 @@ export const SCRATCH_STRIDES = (MAX_NDIM * 8) >> 2;
 export const SCRATCH_BYTE_OFFSET = (2 * MAX_NDIM * 8) >> 2;
 export const SCRATCH_VALIDITY = (2 * MAX_NDIM * 8 + 8) >> 2;
 
-/** Doubles of what a kernel is run with, of wasm/bridge.c: seven facts and up to 32 arguments. */
+/** Doubles of a kernel call, of wasm/bridge.c: seven facts and up to 32 arguments. */
 export const KERNEL_CALL = 7 + 32;
 
-/** Where wasm memory is found: Pyodide's module, whose views are current after growth. */
+/** The source of wasm memory: Pyodide's module, whose views are current after growth. */
 export interface MemorySource {
   readonly HEAPU8: Uint8Array;
   readonly HEAP32: Int32Array;
 }
 
 /**
- * Views of wasm memory that are kept until growth detaches them: the module is a large object, in
- * which every look-up costs as much as making a typed array.
+ * Views of wasm memory that are kept until growth detaches them: the module is a large object,
+ * where every look-up costs as much as making a typed array.
  */
 export class Memory {
   readonly #source: MemorySource;

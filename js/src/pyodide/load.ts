@@ -11,7 +11,9 @@ import { findWheel, install, isInstalled, lastLine } from "./wheel.js";
 export interface ConnectOptions {
   /** Where the `dlpack_web` wheel is: a URL, in Node also a path; default: the one in this npm package. */
   wheel?: string | AnyURL | undefined;
-  /** Release tensors that were forgotten, and say so on the console. Costs about a microsecond each. */
+  /**
+   * Release forgotten tensors, with a warning on the console. Costs about a microsecond per tensor.
+   */
   debug?: boolean | undefined;
 }
 
@@ -19,7 +21,7 @@ const connecting = new WeakMap<Pyodide, Promise<Bridge>>();
 
 /** Implements `connect`. */
 export async function load(pyodide: Pyodide, options: ConnectOptions): Promise<Bridge> {
-  moduleOf(pyodide); // A Pyodide that is too old is refused before anything is loaded.
+  moduleOf(pyodide); // Throws for a Pyodide that is too old before anything is loaded.
   if (options.debug) {
     watchForLeaks();
     watchForWholeBuffers();
@@ -43,7 +45,7 @@ async function join(pyodide: Pyodide, { wheel }: ConnectOptions): Promise<Bridge
   }
 }
 
-/** Makes JavaScript and Python know each other. */
+/** Connects JavaScript and Python. */
 function attachTo(pyodide: Pyodide): Bridge {
   let seam: ReturnType<typeof attach>;
   try {
@@ -51,7 +53,7 @@ function attachTo(pyodide: Pyodide): Bridge {
   } catch (cause) {
     const { name } = cause as Error;
     if (name !== "PythonError") throw cause;
-    throw new DLPackError(lastLine(cause), { cause }); // where the wheel cannot be imported, and why
+    throw new DLPackError(lastLine(cause), { cause }); // throws why the wheel cannot be imported
   }
   const python = pyodide.pyimport("dlpack_web._backends.browser.seam");
   try {

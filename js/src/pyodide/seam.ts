@@ -36,7 +36,7 @@ import { HeapStorage } from "./heap.js";
 import { moduleOf, type Pyodide, PyodideHost } from "./host.js";
 import { Waits } from "./waits.js";
 
-/** What is to be known of an adapter. */
+/** An adapter, as Python uses it. */
 interface Adapter {
   give(library: unknown, tensor: Tensor, options: object): unknown;
   take(library: unknown, value: unknown, options: object): Tensor;
@@ -49,19 +49,20 @@ const later = () => import("../webgpu/late.js");
 const files = () => import("../open/index.js");
 
 /**
- * What `dlpack_web/_backends/browser` calls. Tensors cross as numbers, in one step each, so that an
- * interrupt of Python finds nothing between two owners: from Python as the address of a `Tensor`
- * that the caller keeps during the call, to Python as a new hold in the C core for it to take over.
+ * The functions that `dlpack_web/_backends/browser` calls. Tensors cross as numbers, in one step each,
+ * so an interrupt of Python never finds one between two owners: from Python as the address of a
+ * `Tensor` that the caller keeps during the call, to Python as a new hold in the C core for it to
+ * take over.
  */
 export class PythonSeam {
   readonly bridge: Bridge;
   readonly #heap: HeapStorage;
   readonly #host: PyodideHost;
   readonly #waits: Waits;
-  /** Kernels that Python has, by the numbers that it runs them by. */
+  /** Python's kernels, by number. */
   readonly #kernels = new Map<number, WeakRef<Kernel>>();
   #lastKernel = 0;
-  /** A hold on the validity of the tensor that Python got last; 0: of none. */
+  /** A hold on the validity of the tensor that Python got last; 0: it has none. */
   #validity = 0;
   #failure: unknown;
 
@@ -80,7 +81,7 @@ export class PythonSeam {
 
   /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
   fromJs(value: Exchangeable | TypedArray): number {
-    // Of a tensor that was made for this call alone nobody can release the hold later.
+    // Nothing else can release the hold of a tensor that was made only for this call.
     if (isTensor(value)) {
       watchOver(value);
       if (value.validity !== null) watchOver(value.validity);
@@ -88,7 +89,7 @@ export class PythonSeam {
     return this.#giveWhole(this.bridge.tensor(value as Exchangeable));
   }
 
-  /** Whether the tensor that Python got last has nulls: then {@link validity} is asked for. */
+  /** Whether the tensor that Python got last has nulls: then Python calls {@link validity}. */
   get hasNulls(): boolean {
     return this.#validity !== 0;
   }
@@ -100,7 +101,7 @@ export class PythonSeam {
     return handle;
   }
 
-  /** A CPU tensor's elements, on a device; converted where `dtype` is given. */
+  /** A CPU tensor's elements, on a device; converted if `dtype` is given. */
   upload(site: number, address: number, deviceId: number, dtype?: DTypeName): number {
     const source = this.tensorAt(address);
     try {
@@ -123,8 +124,7 @@ export class PythonSeam {
   }
 
   /**
-   * Has faults that nobody asked for told to Python, if they are of calls of Python's: by the
-   * message and the number of the call.
+   * Reports unread faults of Python's calls to Python, with the message and the number of the call.
    */
   onFault(listener: (message: string, site: number) => void): void {
     state.listeners.add((error, site) => {
@@ -134,7 +134,7 @@ export class PythonSeam {
     });
   }
 
-  /** The number of the call of Python's that an error is of; 0: of none. */
+  /** The number of the Python call that caused an error; 0: none. */
   siteOf(error: object): number {
     return siteOf(error) ?? 0;
   }
@@ -149,7 +149,7 @@ export class PythonSeam {
     return this.#give(emptyOnDevice(record, checkShape(shape), dtypeNamed(dtype)));
   }
 
-  /** A tensor over a buffer that somebody else made, `release` being called at its end. */
+  /** A tensor over a foreign buffer; `release` is called at its end. */
   fromGPUBuffer(
     buffer: GPUBuffer,
     shape: ArrayLike<number>,
@@ -173,7 +173,7 @@ export class PythonSeam {
     }
   }
 
-  /** The same, as the number by which Python waits for it. */
+  /** The same, as the number with which Python waits for it. */
   reading(...addresses: number[]): number {
     return this.#waits.add(this.read(...addresses));
   }
@@ -188,7 +188,7 @@ export class PythonSeam {
   }
 
   /**
-   * Keeps interrupts from what Python does next: to begin to wait. The first microtask after that
+   * Keeps interrupts from Python's next step, starting to wait. The first microtask after that
    * calls then() of what Python waits for, which is Python, too; the second lets interrupts in.
    */
   holdInterruptsToWait(): void {
@@ -196,18 +196,18 @@ export class PythonSeam {
     queueMicrotask(() => queueMicrotask(() => this.#host.letInterrupts()));
   }
 
-  /** The id of the device that these options asked for before, else of a new one. */
+  /** The id of the device that was requested with these options before, else of a new one. */
   async requestDevice(options: RequestDeviceOptions): Promise<number> {
     return this.useDevice(await (await later()).requestOnce(options));
   }
 
-  /** The id of a device made elsewhere, which it keeps for ever. */
+  /** The id of a device made elsewhere, which keeps it for ever. */
   useDevice(gpu: GPUDevice): number {
     const { id } = useDevice(gpu).device;
     return id;
   }
 
-  /** Whether a WebGPU tensor's buffer was made here, and goes back to the pool. */
+  /** Whether a WebGPU tensor's buffer was made here and returns to the pool. */
   isPooled(address: number): boolean {
     const tensor = this.tensorAt(address);
     try {
@@ -241,7 +241,7 @@ export class PythonSeam {
     return calledAt(site, () => new Kernel(device, wgsl, { entry, label, check }));
   }
 
-  /** A number for C to have a kernel run by, as long as Python holds it. */
+  /** A number with which C runs a kernel, valid as long as Python holds it. */
   numberOf(kernel: Kernel): number {
     for (const [number, kept] of this.#kernels) {
       if (kept.deref() === undefined) this.#kernels.delete(number);
@@ -250,7 +250,7 @@ export class PythonSeam {
     return this.#lastKernel;
   }
 
-  /** Throws what the last kernel failed with that C had run. */
+  /** Throws the error of the last kernel that C ran. */
   failure(): never {
     const error = this.#failure;
     this.#failure = undefined;
@@ -258,9 +258,9 @@ export class PythonSeam {
   }
 
   /**
-   * Runs a kernel, resolving to the GPU's time in ms: with the number of the call, workgroups (0 of
-   * x: the usual ones), and a number or the address of a `dlw_tensor` for each argument, which
-   * nobody has to hold meanwhile. Bit i of `numbers` is set where argument i is a number.
+   * Runs a kernel, resolving to the GPU's time in ms: with the number of the call, workgroups (x is
+   * 0: the default), and a number or the address of a `dlw_tensor` for each argument, which need
+   * not be held meanwhile. Bit i of `numbers` is set if argument i is a number.
    */
   async time(
     site: number,
@@ -283,7 +283,7 @@ export class PythonSeam {
     return kernel.ready;
   }
 
-  /** An image of the page as a tensor on a device, which release() lets go of, then or later. */
+  /** An image of the page as a tensor on a device; release() releases it, then or later. */
   fromImage(site: number, source: ImageSource, deviceId: number, options: FromImageOptions) {
     const promise = calledAt(site, () => fromImage(this.device(deviceId), source, options));
     return {
@@ -297,12 +297,12 @@ export class PythonSeam {
     };
   }
 
-  /** What `webgpu.frames` gives. */
+  /** The frames of `webgpu.frames`. */
   frames(source: FrameSource, deviceId: number, options: FromImageOptions): Frames {
     return frames(source, { ...options, device: this.device(deviceId) });
   }
 
-  /** The next of them, or undefined; the tensor is let go by those frames. */
+  /** The next of them, or undefined; the frames release the tensor. */
   async nextFrame(given: Frames): Promise<Tensor | undefined> {
     return (await given.next()).value;
   }
@@ -322,7 +322,7 @@ export class PythonSeam {
   }
 
   /**
-   * Opens a file: `promise` resolves to a Tensor or a TensorFile, which release() lets go of, then or
+   * Opens a file: `promise` resolves to a Tensor or a TensorFile; release() releases it, then or
    * later; before, it ends the loading.
    *
    * @param deviceId - -1: to Python's memory
@@ -355,7 +355,7 @@ export class PythonSeam {
     const device = deviceId < 0 ? undefined : this.device(deviceId);
     const place: Place = (shape, type) => this.#heap.empty(shape, type);
     const { format, dtype, shape } = options;
-    // What is None in Python is null in some Pyodides.
+    // Some Pyodides convert None to null.
     return {
       ...(format && { format }),
       ...(dtype && { dtype }),
@@ -385,7 +385,7 @@ export class PythonSeam {
     return { promise, release: () => controller.abort() };
   }
 
-  /** What a file says of its tensors: [name, dtype, shape, bytes] of each. */
+  /** A file's descriptions of its tensors: [name, dtype, shape, bytes] of each. */
   factsOf(file: TensorFile) {
     const infos = file.names.map((name) => {
       const { dtype, shape, nbytes } = file.info(name);
@@ -403,7 +403,7 @@ export class PythonSeam {
     checkAlive(record);
   }
 
-  /** What this host can do; `features()`, and what of it is known without waiting. */
+  /** Features of this host: `features()`, and those known without waiting. */
   features = features;
   featuresAtOnce = featuresAtOnce;
 
@@ -434,12 +434,12 @@ export class PythonSeam {
     };
   }
 
-  /** Puts libraries on one device, whose id it resolves to. */
+  /** Puts libraries on one device, and resolves to its id. */
   async shareDevice(libraries: Libraries): Promise<number> {
     return this.useDevice(await (await all()).shareDevice(libraries));
   }
 
-  /** A copy of onnxruntime-web, for Python's sessions: as `findOrt` of the adapters takes it. */
+  /** A copy of onnxruntime-web for Python's sessions, with the arguments of `findOrt`. */
   async onnxruntime(given: unknown, threads: number, onCPU: boolean) {
     const { findOrt, Library } = await all();
     return new Library(await findOrt(given, threads, onCPU), {
@@ -451,7 +451,7 @@ export class PythonSeam {
     });
   }
 
-  /** Called by C with the address of what a kernel is to be run with. */
+  /** Called by C with the address of a kernel's arguments. */
   #run(address: number): 0 | 1 {
     try {
       const call = this.#heap.kernelCall(address);
@@ -485,7 +485,7 @@ export class PythonSeam {
     }
   }
 
-  /** What a kernel is given: numbers, and tensors without a hold, for {@link letGo}. */
+  /** The arguments of a kernel: numbers, and tensors without a hold, for {@link letGo}. */
   #arguments(numbers: number, args: readonly number[]): Argument[] {
     const given: Argument[] = [];
     try {
@@ -509,7 +509,7 @@ export class PythonSeam {
     }
   }
 
-  /** Fresh memory of Python's with the elements of an array. */
+  /** Fresh Python memory with the elements of an array. */
   #filled(shape: readonly number[], dtype: DTypeName, elements: TypedArray): Tensor {
     const made = this.bridge.empty(shape, dtype);
     const { buffer, byteOffset, byteLength } = elements;
@@ -521,7 +521,7 @@ export class PythonSeam {
     throw new RangeError(`${dtype} of shape [${shape}] cannot have ${byteLength} bytes`);
   }
 
-  /** As {@link #give}, and its validity is kept for Python to ask for next. */
+  /** Like {@link #give}, and keeps its validity for Python's next call. */
   #giveWhole(tensor: Tensor): number {
     let kept = 0;
     try {
@@ -530,7 +530,7 @@ export class PythonSeam {
       [kept, this.#validity] = [this.#validity, kept];
       return handle;
     } finally {
-      if (kept !== 0) this.#heap.release(kept); // that nobody came for, or that of no tensor
+      if (kept !== 0) this.#heap.release(kept); // an unclaimed one, or none
       tensor.release();
     }
   }
@@ -550,7 +550,7 @@ export class PythonSeam {
 
 type Progress = NonNullable<LoadOptions["progress"]>;
 
-/** Something that is loaded, and what ends that, or lets go of it at once. */
+/** A load in progress; release() ends it, or releases its result. */
 function ending<T extends Tensor | TensorFile>(start: (signal: AbortSignal) => Promise<T>) {
   const controller = new AbortController();
   let found: T | null = null;
@@ -577,7 +577,7 @@ function ending<T extends Tensor | TensorFile>(start: (signal: AbortSignal) => P
   };
 }
 
-/** Ends the use of tensors that hold nothing. */
+/** Detaches tensors without a hold. */
 function letGo(given: readonly Argument[]): void {
   for (const arg of given) if (typeof arg !== "number") arg._detach();
 }
@@ -586,8 +586,8 @@ function letGo(given: readonly Argument[]): void {
 const seams = shared("seams", () => new WeakMap<object, object>());
 
 /**
- * The seam of a Pyodide, made at the first call. `dlpack_web` must be importable. Both ways in use
- * it: `connect()`, and the copy of this code in the wheel for notebooks.
+ * The seam of a Pyodide, made at the first call. `dlpack_web` must be importable. Used by
+ * `connect()`, and by the copy of this code in the wheel for notebooks.
  */
 export function attach(pyodide: Pyodide): PythonSeam {
   const module = moduleOf(pyodide);

@@ -2,8 +2,8 @@ import type { WasmHost } from "./heap.js";
 
 /**
  * A module that waits for a promise from C: `w(number)` gets it by the import `a`, suspends in `b`,
- * and returns what `c` makes of the result. Frames of JavaScript cannot be suspended, so what C calls
- * is WebAssembly. In its text form:
+ * and returns `c` of the result. Frames of JavaScript cannot be suspended, so C calls WebAssembly.
+ * In text form:
  *
  *     (module
  *       (import "a" "a" (func $promise (param i32) (result externref)))
@@ -40,20 +40,20 @@ export class Waits {
     });
   }
 
-  /** The number by which Python waits for a promise, which it has to do at once. */
+  /** The number with which Python waits for a promise, at once. */
   add(promise: Promise<unknown>): number {
     this.#promise = promise;
     return ++this.#last;
   }
 
-  /** Resolves to this object, which no error of Pyodide's is. */
+  /** Resolves to this object, which cannot be an error of Pyodide. */
   #take(number: number): Promise<unknown> {
     const known = number === this.#last ? this.#promise : undefined;
     if (known) this.#promise = undefined;
     const promise =
       known ?? Promise.reject(new TypeError(`Python waits for ${number}, which is not a promise`));
     const done = promise.then(() => this);
-    done.catch(() => {}); // where Python cannot wait, nobody else hears of it
+    done.catch(() => {}); // if Python cannot wait, this is its only handler
     return done;
   }
 }

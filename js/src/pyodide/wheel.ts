@@ -1,15 +1,15 @@
 /**
- * The wheel that `connect()` installs. It is fetched and looked at before anything of it gets into
- * Python, and what does not work is taken out again: the next `connect()` finds Python as it was.
+ * The wheel that `connect()` installs. It is fetched and checked before anything gets into Python,
+ * and removed again if it fails: the next `connect()` finds Python unchanged.
  */
 import { DLPackError, UnsupportedError } from "../core/errors.js";
 import type { URL as AnyURL } from "../core/globals.js";
 import type { Pyodide } from "./host.js";
 
-/** Of this JavaScript, and of the wheel that it works with. */
+/** The version of this JavaScript and of its wheel. */
 const VERSION = "0.1.0";
 
-/** The wheel that lies beside this code in the npm package; bundlers know what this form means. */
+/** The wheel beside this code in the npm package; bundlers recognise this form. */
 const shippedWheel = () =>
   new URL(
     "../../../dist/dlpack_web-0.1.0-cp312-abi3-pyemscripten_2025_0_wasm32.pyemscripten_2026_0_wasm32.pyemscripten_2026_5_wasm32.whl",
@@ -19,7 +19,7 @@ const shippedWheel = () =>
 /**
  * The bytes of the wheel at `given`, or else of the one in the npm package.
  *
- * @throws DLPackError that says what was found instead, and the line that helps
+ * @throws DLPackError saying what was found instead, and what to do
  */
 export async function findWheel(given: string | AnyURL | undefined): Promise<Uint8Array> {
   const reasons: string[] = [];
@@ -56,7 +56,7 @@ function shippedAt(): string[] {
   try {
     url = shippedWheel().href;
   } catch {
-    return []; // a bundle of CommonJS has no import.meta.url
+    return []; // a CommonJS bundle has no import.meta.url
   }
   // Development servers move this code to a cache, and have the package where npm put it.
   const [, site, file] = /^(https?:.*)\/dist\/(dlpack_web-[^/]*)$/.exec(url) ?? [];
@@ -64,7 +64,10 @@ function shippedAt(): string[] {
   return [url, `${site}/node_modules/dlpack-web/dist/${file}`];
 }
 
-/** The files of Node, Deno or Bun. Bundlers for browsers do not see what is asked for in this way. */
+/**
+ * The file system module of Node, Deno or Bun. Bundlers for browsers do not see this form of
+ * import.
+ */
 function nodeFiles() {
   const { process } = globalThis as {
     process?: { getBuiltinModule?(name: string): unknown };
@@ -86,7 +89,7 @@ async function load(url: string): Promise<Uint8Array> {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-/** What is wrong with a wheel, as far as can be seen without unpacking it; null: nothing. */
+/** What is wrong with a wheel, without unpacking it; null: nothing. */
 function complaint(bytes: Uint8Array): string | null {
   const text = new TextDecoder("latin1").decode(bytes);
   if (!text.startsWith("PK\x03\x04")) {
@@ -99,7 +102,7 @@ function complaint(bytes: Uint8Array): string | null {
   return version ? `dlpack_web ${version}` : "a wheel of another package";
 }
 
-/** Whether Python would find `dlpack_web`; UnsupportedError where that is of another version. */
+/** Whether Python would find `dlpack_web`; UnsupportedError if that is another version. */
 export function isInstalled(pyodide: Pyodide): boolean {
   const found = withModule(pyodide, "importlib.util", (util) => {
     const spec = util.find_spec("dlpack_web");
@@ -111,7 +114,7 @@ export function isInstalled(pyodide: Pyodide): boolean {
     try {
       return metadata.version("dlpack_web") as string;
     } catch {
-      return VERSION; // somebody put the sources there, without saying of what
+      return VERSION; // the sources are there without a version
     }
   });
   if (version === VERSION) return true;
@@ -125,8 +128,8 @@ export function isInstalled(pyodide: Pyodide): boolean {
 /**
  * Installs a wheel.
  *
- * @returns takes it out again, imported modules included
- * @throws DLPackError where it cannot be unpacked
+ * @returns a function that uninstalls it, imported modules included
+ * @throws DLPackError if it cannot be unpacked
  */
 export function install(pyodide: Pyodide, wheel: Uint8Array): () => void {
   const extractDir = withModule(pyodide, "site", (site) => {
@@ -159,7 +162,7 @@ export function install(pyodide: Pyodide, wheel: Uint8Array): () => void {
   return undo;
 }
 
-/** What a Python exception says, without its traceback. */
+/** A Python exception's message, without its traceback. */
 export function lastLine(error: unknown): string {
   return (error as Error).message.trim().split("\n").at(-1) as string;
 }
