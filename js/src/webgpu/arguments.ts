@@ -1,4 +1,4 @@
-/** What a kernel is given, against what its shader declares. */
+/** Checks a kernel's arguments against its shader's declarations. */
 import { type DType, laneName } from "../core/dtype.js";
 import { tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
@@ -32,13 +32,13 @@ export interface Bound {
   };
   /** The elements that are bound. */
   readonly extent: Extent;
-  /** A slot to give back after the submit, 0 if there is none. */
+  /** A slot to release after the submit, or 0. */
   readonly temporary: number;
   /** Whether the shader may write to it. */
   readonly written: boolean;
-  /** Where what the shader wrote goes after the pass: the tensor that was copied aside. */
+  /** Where the results go after the pass: the tensor that was copied. */
   readonly back: Tensor | null;
-  /** Whether it cannot be bound where it is: {@link separate} binds a copy instead. */
+  /** Whether it cannot be bound in place: {@link separate} binds a copy instead. */
   readonly aside: boolean;
 }
 
@@ -52,13 +52,13 @@ const SCALARS: Record<string, Scalar> = {
   "5 32": "f16",
 };
 
-/** Throws UnsupportedError where a shader would take the elements for others. */
+/** Throws UnsupportedError if a shader would misread the elements. */
 export function checkDType({ packed, name }: DType, binding: Binding, what: string): void {
   const { scalar, atomic, value } = binding;
   const [code, bits] = [packed & 255, (packed >>> 8) & 255];
   if (scalar === null) return; // a structure: its size is checked
   if (SCALARS[`${code} ${bits}`] === scalar) return;
-  // Whatever is narrower comes as words, four, two or more in each; WGSL has no type for it.
+  // Narrower elements come as words of several each; WGSL has no type for them.
   if (scalar === "u32" && (bits < 32 || (bits === 32 && atomic && code < 2))) return;
   if (scalar === "i32" && atomic && code < 2 && bits === 32) return;
   throw new UnsupportedError(
@@ -91,7 +91,7 @@ function wayOut(dtype: string, scalar: Scalar): string {
   );
 }
 
-/** Bytes that are bound for an argument; throws where the shader's type does not fit its size. */
+/** Bytes that are bound for an argument; throws if the shader's type does not fit its size. */
 function boundSize(
   arg: Tensor,
   binding: Binding | undefined,
@@ -120,7 +120,7 @@ function boundSize(
   });
 }
 
-/** Number of the array's elements that a tensor is to the shader; null where that is unknown. */
+/** Number of array elements that the shader sees in a tensor; null if unknown. */
 export function countOf(arg: Tensor, binding: Binding): number | null {
   if (binding.stride === 0) return null;
   if (!binding.runtime) return null;
@@ -128,7 +128,7 @@ export function countOf(arg: Tensor, binding: Binding): number | null {
 }
 
 /**
- * The buffer range to bind for an argument, after the checks of this one alone; {@link separate}
+ * The buffer range to bind for an argument, after checks of this argument alone; {@link separate}
  * then checks it against the others.
  */
 export function bind(
@@ -147,7 +147,7 @@ export function bind(
   checkRowMajor(arg);
   const what = `binding ${index}: ${arg.toString()}`;
   if (check && declared) checkDType(arg._type, declared, what);
-  // Without a parsed declaration it may be either; then WebGPU itself says what is missing.
+  // Without a parsed declaration it may be either; then WebGPU reports what is missing.
   if (type) checkUsage(arg, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${index}`);
   if (arg.readOnly && type === "storage") {
     throw new UnsupportedError(`${what} is read-only, the shader's binding is read_write`);
@@ -165,14 +165,14 @@ export function bind(
   return { resource, extent, temporary: 0, written, back: null, aside };
 }
 
-/** The end of a message: how to make a tensor of it. */
+/** The end of a message: how to make a tensor of the value. */
 function tensorOf(x: unknown): string {
   if (ArrayBuffer.isView(x)) return ": Tensor.from(array).to(device) makes one";
   const isBuffer = tagOf(x) === "[object GPUBuffer]";
   return isBuffer ? ": Tensor.fromGPUBuffer(buffer, { device, shape, dtype }) makes one" : "";
 }
 
-/** The only tensor of a shader of our own, which declares no more than words. */
+/** The only tensor of one of our own shaders, which declares only words. */
 export function bindAlone(record: DeviceRecord, tensor: Tensor, declared: Binding): Bound {
   const bound = bind(record, tensor, 0, declared, false);
   return bound.aside ? bindAside(record, tensor, bound, 0) : bound;
@@ -200,7 +200,7 @@ function checkLimit(
 
 /**
  * A copy, in a buffer of its own with zeros behind it: of a tensor at an offset that cannot be
- * bound, or whose last word or element others have a part in.
+ * bound, or that shares its last word or element with others.
  */
 function bindAside(
   record: DeviceRecord,
@@ -262,8 +262,9 @@ function bindNumber(
 }
 
 /**
- * The arguments as WebGPU takes them together. Two that are written must not overlap. What cannot
- * be bound where it is, or is read through a buffer that is bound for writing, is copied aside.
+ * The arguments as WebGPU takes them together. Two that are written must not overlap. Arguments
+ * that cannot be bound in place, or that are read from a buffer that is bound for writing, are
+ * copied.
  */
 export function separate(record: DeviceRecord, args: readonly Argument[], bound: Bound[]): void {
   refuseOverlaps(args, bound);

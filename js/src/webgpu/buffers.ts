@@ -30,21 +30,21 @@ import { forgetMasks, maskTail } from "./tails.js";
 /** `GPUBufferUsage`, which is a global only where WebGPU is. */
 export const Usage = { MAP_READ: 1, COPY_SRC: 4, COPY_DST: 8, UNIFORM: 64, STORAGE: 128 } as const;
 
-/** What buffers made here can do unless told otherwise: all that tensors are used for. */
+/** The default usage of buffers made here: all uses of tensors. */
 export const DEFAULT_USAGE = Usage.STORAGE | Usage.UNIFORM | Usage.COPY_SRC | Usage.COPY_DST;
 
-/** What can go wrong in making a buffer. */
+/** Errors of making a buffer. */
 const MAKING: readonly GPUErrorFilter[] = ["validation", "out-of-memory"];
 
 /**
- * Whether making a buffer can fail other than by losing the device: by the flags, or for want of
- * memory. The error scopes that would tell cost more than a small upload does.
+ * Whether making a buffer can fail other than by losing the device: because of its flags, or out of
+ * memory. The error scopes that would report it cost more than a small upload.
  */
 export function isRisky(nbytes: number, usage: number): boolean {
   return usage !== DEFAULT_USAGE || nbytes >= WATCHED;
 }
 
-/** Bytes from which on making and writing a buffer is watched. */
+/** From this size on, error scopes watch making and writing a buffer. */
 export const WATCHED: number = 1 << 16;
 
 /** The least multiple of `step` that is not below `n`. Exact beyond 2^32. */
@@ -54,7 +54,7 @@ export function roundUp(n: number, step: number): number {
 
 // --- the table of buffers -----------------------------------------------------------------------
 
-// A handle is slot | generation << 20. Slot 0 is never used, so that 0 is DLPack's NULL.
+// A handle is slot | generation << 20. Slot 0 is never used, so 0 is DLPack's NULL.
 const SLOT_BITS = 20;
 const MAX_SLOTS = 1 << SLOT_BITS;
 const MAX_GENERATION = (1 << (32 - SLOT_BITS)) - 1;
@@ -116,7 +116,7 @@ export function retainSlot(handle: number): LiveSlot {
   return slot;
 }
 
-/** Drops a reference; the last one lets the buffer go. Never throws: C calls it as well. */
+/** Drops a reference; the last one releases the buffer. Never throws: C calls it as well. */
 export function releaseSlot(handle: number): void {
   try {
     const slot = slotOf(handle);
@@ -125,7 +125,7 @@ export function releaseSlot(handle: number): void {
     const index = handle & (MAX_SLOTS - 1);
     const generation = slot.generation + 1;
     state.slots[index] = emptySlot(generation);
-    // A slot whose generations are used up is given up, so that no old handle is ever valid again.
+    // A slot without unused generations is retired, so no old handle becomes valid again.
     if (generation <= MAX_GENERATION) state.freeSlots.push(index);
     if (--facts.holds === 0) letGo(record, facts);
     release?.();
@@ -134,16 +134,16 @@ export function releaseSlot(handle: number): void {
   }
 }
 
-/** What becomes of a buffer that no tensor has any more. */
+/** Disposes of a buffer without tensors. */
 export function letGo(record: DeviceRecord, facts: BufferRecord): void {
   const { buffer, origin, taken } = facts;
-  // Its owner goes on with it.
+  // Its owner keeps using it.
   if (origin === "others") forget(facts);
   else if (origin === "single") buffer.destroy();
   else if (record.lost !== null || taken) return;
   else if (!isSound(facts, record.troubles)) buffer.destroy();
   else {
-    forget(facts); // the next tensor writes all that it shows
+    forget(facts); // the next tensor overwrites all that it shows
     facts.lent = false;
     record.pool.give(facts);
   }
@@ -162,7 +162,7 @@ export interface AllocateOptions {
   padTo?: number;
   /** Bytes of the elements, where they end within one. */
   used?: number;
-  /** Whether the elements must be 0 as well, and not only what lies behind them. */
+  /** Whether the elements must be 0 too, not only the padding. */
   zeros?: boolean;
 }
 
@@ -176,8 +176,8 @@ export function allocate(
 }
 
 /**
- * A buffer for `nbytes`, padded to a multiple of 16 bytes and never empty. What lies behind `nbytes`
- * is 0, and with `zeros` all of it is. The caller enters it into the table, or lets it go.
+ * A buffer for `nbytes`, padded to a multiple of 16 bytes and never empty. Everything after
+ * `nbytes` is 0, and with `zeros` all of it. The caller enters it into the table, or releases it.
  */
 export function obtain(
   record: DeviceRecord,
@@ -214,7 +214,7 @@ function tooLarge(record: DeviceRecord, size: number): UnsupportedError {
 
 /** A fresh buffer, all zeros. WebGPU reports asynchronously when it cannot make one. */
 function makeBuffer(record: DeviceRecord, size: number, usage: number): BufferRecord {
-  // Dawn in Node reports an invalid buffer before createBuffer returns.
+  // Dawn in Node reports an invalid buffer before createBuffer() returns.
   const { troubles } = record;
   const { gpu } = record.device;
   const { result: buffer, outcome } = operate(
@@ -227,11 +227,11 @@ function makeBuffer(record: DeviceRecord, size: number, usage: number): BufferRe
   return newRecord(buffer, origin, { making: outcome, troubles });
 }
 
-/** Makes 0 what the last tensor left in an idle buffer from a word on. */
+/** Clears what the last tensor left in an idle buffer, from a word on. */
 function clear(gpu: GPUDevice, { buffer, dirty }: BufferRecord, from: number): void {
   const end = Math.min(roundUp(dirty, 4), buffer.size);
   try {
-    // A command of its own costs more than to write a few.
+    // A clear command costs more than writing a few bytes.
     if (end - from <= 4 * ZEROS.length) {
       for (let at = from; at < end; at += ZEROS.length) {
         gpu.queue.writeBuffer(buffer, at, ZEROS, 0, Math.min(ZEROS.length, end - at));
@@ -248,9 +248,9 @@ function clear(gpu: GPUDevice, { buffer, dirty }: BufferRecord, from: number): v
 }
 
 /**
- * The buffer of a tensor, for others. Who takes it may keep it, so that it is never used for
- * another tensor, nor destroyed: the garbage collector does that. A buffer of other usages than
- * the default ends with its tensor all the same.
+ * The buffer of a tensor, for foreign code, which may keep it. So it is never reused for another
+ * tensor nor destroyed, but left to the garbage collector. A buffer with other usages than the
+ * default still ends with its tensor.
  */
 export function bufferOf(tensor: Tensor): GPUBuffer {
   const { facts, record } = slotOf(tensor._handle);
@@ -261,12 +261,12 @@ export function bufferOf(tensor: Tensor): GPUBuffer {
   return facts.buffer;
 }
 
-/** The same for those who only read it, and not any more once the tensor is released. */
+/** The same for code that only reads it, until the tensor is released. */
 export function lentBufferOf(tensor: Tensor): GPUBuffer {
   return slotOf(tensor._handle).buffer;
 }
 
-/** The same for those who may write to it, until the tensor is released. */
+/** The same for code that may write to it, until the tensor is released. */
 export function lend(tensor: Tensor): GPUBuffer {
   const { facts } = slotOf(tensor._handle);
   markSeen(facts);
@@ -284,7 +284,7 @@ export function extentOf(tensor: Described): Extent {
   return { facts, start, end: start + bytes };
 }
 
-/** Implements the `capacity` of an exchange. What is behind a view may be elements of others. */
+/** Implements the `capacity` of an exchange. A view may be followed by another view's elements. */
 export function capacityOf(tensor: Described): number {
   const { used, end } = slotOf(tensor._handle);
   const { start, bytes } = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
@@ -294,7 +294,7 @@ export function capacityOf(tensor: Described): number {
   return (stop >= used ? end : Math.floor(stop)) - tensor._start;
 }
 
-/** Bytes that whole words of the tensor take, if these are its own; else what is its own. */
+/** The tensor's bytes rounded up to words, if those are its own; else its own bytes. */
 export function wordsOf(tensor: Described): { bytes: number; own: boolean } {
   const bytes = roundUp(tensor.nbytes, 4);
   return { bytes, own: tensor._start % 4 === 0 && bytes <= capacityOf(tensor) };
@@ -367,7 +367,7 @@ function checkCount(name: string, value: number): number {
   throw new RangeError(`${name} ${value} is not a non-negative integer`);
 }
 
-/** The slot of a tensor that must be on this device; DeviceError naming both where it is not. */
+/** The slot of a tensor that must be on this device; else DeviceError naming both. */
 export function slotOn(record: DeviceRecord, tensor: Tensor): LiveSlot {
   tensor._check();
   const slot = tensor.device.type === CPU ? null : slotOf(tensor._handle);
@@ -393,7 +393,7 @@ export function checkUsage(tensor: Described, flag: keyof typeof Usage, what: st
   );
 }
 
-/** Throws for a strided tensor, whose elements a kernel or copy would take for others. */
+/** Throws for a strided tensor, whose elements a kernel or copy would misread. */
 export function checkRowMajor(tensor: Described): void {
   if (tensor._strides === null) return;
   throw new UnsupportedError(
@@ -443,7 +443,7 @@ export function checkCopySource(tensor: Described, what: string): void {
   );
 }
 
-/** A fresh buffer with a tensor's elements, and zeros behind them. */
+/** A fresh buffer with a tensor's elements, and zeros after them. */
 export function copyOf(tensor: Described, options: AllocateOptions): number {
   checkCopySource(tensor, "copying");
   const source = slotOf(tensor._handle);
@@ -469,7 +469,7 @@ export function copyOf(tensor: Described, options: AllocateOptions): number {
 
 /**
  * Copies a tensor's elements into a buffer of the same device, whose last word of them is padding
- * behind them. What else is in theirs comes along, and is made 0.
+ * after them. Other bytes in the source's last word are copied too, and cleared.
  */
 export function copyInto(tensor: Described, target: BufferRecord, offset: number): void {
   const { nbytes, _start } = tensor;

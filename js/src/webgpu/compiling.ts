@@ -21,12 +21,12 @@ export async function explain(
   return kernelError(record, `compiling kernel "${label}"`, label, text, cause, errors[0]?.lineNum);
 }
 
-/** What the compiler says; nothing where a WebGPU cannot tell (bun-webgpu 0.1 throws). */
+/** The compiler's messages; none if WebGPU cannot report them (bun-webgpu 0.1 throws). */
 async function messagesOf(module: GPUShaderModule): Promise<readonly GPUCompilationMessage[]> {
   try {
     return (await module.getCompilationInfo()).messages;
   } catch {
-    return []; // the device's error says it, without lines
+    return []; // the device's error has it, without lines
   }
 }
 

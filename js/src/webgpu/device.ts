@@ -5,10 +5,10 @@ import type { GPUDevice, GPUSupportedLimits } from "../core/globals.js";
 import { Pool } from "./pool.js";
 import { type DeviceRecord, type FaultListener, state } from "./state.js";
 
-/** What an object that stands for a `GPUDevice` has it by; see adapters/watched.ts. */
+/** The key of the device in an object that stands for it; see adapters/watched.ts. */
 export const REAL: unique symbol = Symbol.for("dlpack-web.device") as never;
 
-/** The device itself, where a library says what it was given in its place. */
+/** The device itself, if a library reports the object that stands for it. */
 export function realDevice<D extends GPUDevice | undefined>(gpu: D): D {
   return (gpu as { [REAL]?: D } | undefined)?.[REAL] ?? gpu;
 }
@@ -37,13 +37,13 @@ export function useDevice(
     record.pool.drop();
   };
   gpu.lost.then(lost);
-  // Small buffers are made and written without error scopes, whose errors come here.
+  // Small buffers are made and written without error scopes; their errors come here.
   gpu.addEventListener?.("uncapturederror", () => record.troubles++);
   state.devices.push(record);
   return record;
 }
 
-/** What is used of a device is there, before any of it is registered. */
+/** Checks the members of a device before registering it. */
 function isDevice(gpu: GPUDevice): boolean {
   const { createBuffer, pushErrorScope, queue, lost, limits } = Object(gpu) as GPUDevice;
   return (
@@ -68,11 +68,11 @@ export function deviceWithId(id: number): DeviceRecord {
 }
 
 /**
- * Has a function called with each fault of a device that no reader asked for within a second:
- * a kernel that does not compile and whose results nobody reads, say. Without one the console
- * tells.
+ * Calls a function with each fault of a device that no read has raised within a second, such as a
+ * kernel that does not compile and whose results are not read. Without a listener, the fault is
+ * logged on the console.
  *
- * @param listener - returns true where the console need not tell as well
+ * @param listener - returns true to keep the fault off the console
  * @returns ends it
  */
 export function listenForFaults(gpu: GPUDevice, listener: FaultListener): () => void {
@@ -81,7 +81,7 @@ export function listenForFaults(gpu: GPUDevice, listener: FaultListener): () => 
   return () => void listeners.delete(listener);
 }
 
-/** What one device holds and has done, in bytes where no unit is said. */
+/** What one device holds and has done, in bytes unless stated otherwise. */
 export interface DeviceStats {
   /** Its name, "webgpu:0". */
   device: string;
@@ -90,18 +90,18 @@ export interface DeviceStats {
   /** Number of buffers under tensors, and their bytes. */
   buffers: number;
   bytes: number;
-  /** Bytes of buffers that wait to be used again. */
+  /** Bytes of pooled buffers. */
   idleBytes: number;
-  /** Numbers of buffers that were made, and that were used again. */
+  /** Numbers of buffers that were made and reused. */
   created: number;
   reused: number;
   /** Uploaded, read back, and copied from buffer to buffer. */
   up: number;
   down: number;
   copied: number;
-  /** Number of these three together: one for each tensor that moved. */
+  /** Number of all three: one for each tensor that moved. */
   copies: number;
-  /** Number of buffers made here that somebody took, and that nobody here destroys any more. */
+  /** Number of buffers made here that foreign code took, and that are no longer destroyed here. */
   taken: number;
 }
 

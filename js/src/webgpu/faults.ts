@@ -1,7 +1,7 @@
 /**
- * Faults travel with the data. WebGPU tells of errors later, and not where they arose: each
- * operation here has error scopes of its own, and what they say stays with the tensors that it
- * wrote. Reading one of those raises the fault; other tensors are unaffected.
+ * Faults travel with the data. WebGPU reports errors asynchronously: each operation here has its
+ * own error scopes, and their errors stay with the tensors that it wrote. Reading one of those
+ * raises the fault; other tensors are unaffected.
  */
 import { DeviceError, DeviceLostError } from "../core/errors.js";
 import type { GPUError } from "../core/globals.js";
@@ -15,7 +15,7 @@ import {
 } from "./record.js";
 import { type DeviceRecord, state } from "./state.js";
 
-/** How long a fault waits for a reader before it is told to a listener. */
+/** How long a fault waits for a read before it is reported to a listener. */
 const GRACE_MS = 1000;
 
 export class Settling implements Outcome {
@@ -23,8 +23,8 @@ export class Settling implements Outcome {
   readonly done: Promise<Fault | null>;
 
   /**
-   * @param own - what the operation itself did wrong; never rejects
-   * @param parents - what it builds on
+   * @param own - the operation's own error; never rejects
+   * @param parents - operations that it depends on
    */
   constructor(own: Promise<Fault | null>, parents: readonly Outcome[]) {
     this.done = this.#settle(own, parents);
@@ -32,7 +32,7 @@ export class Settling implements Outcome {
 
   async #settle(own: Promise<Fault | null>, parents: readonly Outcome[]) {
     const found = await own;
-    // What it builds on went wrong first: the rest are consequences.
+    // Earlier operations failed first: the rest are consequences.
     for (const parent of parents) {
       const inherited = parent.fault === undefined ? await parent.done : parent.fault;
       if (inherited === null) continue;
@@ -54,21 +54,21 @@ export interface Operation {
   readonly what: string;
   /** What it reads. */
   readonly reads?: readonly Extent[];
-  /** What it writes; with `fresh` all of it: earlier faults there no longer matter. */
+  /** What it writes; with `fresh` all of it, so earlier faults there no longer matter. */
   readonly writes?: readonly Extent[];
   readonly fresh?: boolean;
-  /** What else it builds on: the compiling of its shader. */
+  /** Its other dependency: the compilation of its shader. */
   readonly after?: readonly (Outcome | null)[];
-  /** What may go wrong later; none: nothing can, but by losing the device. */
+  /** Possible later errors; empty: only losing the device. */
   readonly filters?: readonly ErrorFilter[];
-  /** Makes the error of a scope another one. */
+  /** Converts the error of a scope. */
   readonly explain?: (cause: GPUError) => Promise<Error> | Error;
 }
 
 /** The number that Python gave the call that is running; see {@link calledAt}. */
 let site: number | undefined;
 
-/** Runs `block` as a call of Python's, which finds it again by that number. */
+/** Runs `block` as a Python call with that number. */
 export function calledAt<R>(number: number | undefined, block: () => R): R {
   const outer = site;
   site = number;
@@ -83,9 +83,9 @@ export function calledAt<R>(number: number | undefined, block: () => R): R {
 let collector: Outcome[] | null = null;
 
 /**
- * Runs WebGPU calls and keeps what the GPU says of them with the bytes that they write.
+ * Runs WebGPU calls and keeps their errors with the bytes that they write.
  *
- * @returns what `calls` returns, and the outcome; null where there is nothing that could go wrong
+ * @returns the result of `calls`, and the outcome; null if nothing can go wrong
  */
 export function operate<R>(
   record: DeviceRecord,
@@ -102,12 +102,12 @@ export function operate<R>(
     for (const _ of filters) gpu.popErrorScope().catch(() => {});
     throw error;
   }
-  // The last is asked first: want of memory comes before the invalid buffer that it left.
+  // The last is popped first: running out of memory comes before the invalid buffer that it causes.
   const scopes = filters.map(() => gpu.popErrorScope());
   return { result, outcome: conclude(record, operation, scopes) };
 }
 
-/** Keeps what error scopes say of an operation with the bytes that it writes; null: all is well. */
+/** Keeps an operation's errors with the bytes that it writes; null: no errors. */
 export function conclude(
   record: DeviceRecord,
   operation: Operation,
@@ -119,7 +119,7 @@ export function conclude(
   return outcome;
 }
 
-/** What an operation builds on, of which it is not known that all is well; each once. */
+/** An operation's dependencies that are not known to have succeeded; each once. */
 function parentsOf({ reads = [], writes = [], fresh, after = [] }: Operation): Outcome[] {
   const parents: Outcome[] = [];
   const add = (outcome: Outcome | null) => {
@@ -127,7 +127,7 @@ function parentsOf({ reads = [], writes = [], fresh, after = [] }: Operation): O
   };
   for (const extent of reads) openOutcomes(extent).forEach(add);
   for (const extent of writes) {
-    // Nothing can be written into a buffer that was not made.
+    // A buffer that could not be made cannot be written.
     if (fresh) add(extent.facts.making);
     else openOutcomes(extent).forEach(add);
   }
@@ -152,8 +152,8 @@ async function ownFault(
   scopes: readonly Promise<GPUError | null>[],
   calledAt: number | undefined,
 ): Promise<Fault | null> {
-  // A scope rejects where the device was lost, which record.lost tells. All are heard from the
-  // start: one that rejects while another is waited for would count as unhandled.
+  // A scope rejects if the device was lost, as record.lost says. All have handlers from the start:
+  // one that rejects while another is pending would count as unhandled.
   const found = await Promise.all(scopes.map((scope) => scope.catch(() => null)));
   const cause = found.find((error) => error !== null);
   if (!cause) return null;
@@ -172,12 +172,12 @@ async function ownFault(
 
 const sites = new WeakMap<Error, number | undefined>();
 
-/** The number that Python gave the call that an error is of. */
+/** The number that Python gave the call that caused an error. */
 export function siteOf(error: object): number | undefined {
   return sites.get(error as Error);
 }
 
-/** The error for what the GPU said of an operation. */
+/** The error for a GPU error of an operation. */
 export function failure(
   record: DeviceRecord,
   what: string,
@@ -226,7 +226,7 @@ export function collecting(block: () => void): Outcome[] {
   return inner;
 }
 
-/** Waits for outcomes and throws the first fault; DeviceLostError where the device was lost. */
+/** Waits for outcomes and throws the first fault; DeviceLostError if the device was lost. */
 export async function ask(
   record: DeviceRecord,
   outcomes: readonly (Outcome | null)[],
@@ -258,8 +258,8 @@ const READ = 1;
  * Maps a buffer for reading, after what was done to it.
  *
  * @param bytes - from its start on
- * @param made - what is not known yet of its making
- * @throws what went wrong with one of `outcomes`; DeviceLostError; DeviceError
+ * @param made - pending outcomes of making it
+ * @throws the error of one of `outcomes`; DeviceLostError; DeviceError
  */
 export async function mapAfter(
   record: DeviceRecord,
@@ -270,7 +270,7 @@ export async function mapAfter(
   made: Outcome | null = null,
 ): Promise<void> {
   const { gpu } = record.device;
-  // That it could not be made is told by `made`, and by nobody else.
+  // Only `made` reports that it could not be made.
   if (made !== null) gpu.pushErrorScope("validation");
   const mapped = buffer.mapAsync(READ, 0, bytes).then(
     () => null,
@@ -279,13 +279,13 @@ export async function mapAfter(
   if (made !== null) gpu.popErrorScope().catch(() => {});
   const failed = await mapped;
   if (failed) await checkLost(record, 10);
-  await ask(record, [made, ...outcomes]); // what the scopes say is the better message
+  await ask(record, [made, ...outcomes]); // the scopes' errors are better messages
   if (!failed) return;
-  await checkLost(record, 1000); // Firefox takes its time; nothing else is known to fail so
+  await checkLost(record, 1000); // Firefox reports the loss late; no other cause is known
   throw new DeviceError(`${what} failed on ${nameOf(record)}`, failed);
 }
 
-/** What `read` gives of mapped memory; DeviceLostError if that is gone with its device. */
+/** The result of `read` on mapped memory; DeviceLostError if it is gone with its device. */
 export async function readMapped<R>(record: DeviceRecord, read: () => R): Promise<R> {
   try {
     return read();
@@ -295,7 +295,7 @@ export async function readMapped<R>(record: DeviceRecord, read: () => R): Promis
   }
 }
 
-/** DeviceLostError if the device was lost, which may be told so many ms later. */
+/** DeviceLostError if the device was lost, which may be reported so many ms later. */
 async function checkLost(record: DeviceRecord, ms: number): Promise<void> {
   await Promise.race([record.device.gpu.lost, new Promise((done) => setTimeout(done, ms))]);
   checkAlive(record);

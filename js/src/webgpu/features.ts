@@ -1,10 +1,10 @@
-/** What this page or worker can do, and what it lacks. */
+/** Features of this page or worker. */
 export interface Features {
-  /** Whether tensors can be on a GPU here; without it `reason` says why, and what to do. */
+  /** Whether tensors can be on a GPU here; if not, `reason` says why, and what to do. */
   readonly webgpu: {
     readonly available: boolean;
     readonly reason?: string;
-    /** What the adapter says that it is, e.g. "nvidia ampere". */
+    /** The adapter's description, e.g. "nvidia ampere". */
     readonly adapter?: string;
     /** Largest tensor that it can hold, in bytes. */
     readonly maxBufferSize?: number;
@@ -15,11 +15,11 @@ export interface Features {
   readonly timestampQuery: boolean;
   /** Whether Python can wait for JavaScript (JSPI), as `np.asarray(gpu)` needs. */
   readonly jspi: boolean;
-  /** Whether `tensor.data` of float16 has numbers, or else their bits in a Uint16Array. */
+  /** Whether `tensor.data` of float16 has numbers; otherwise it has bits in a Uint16Array. */
   readonly float16Array: boolean;
-  /** Whether `using tensor = …` is understood. */
+  /** Whether `using tensor = …` is supported. */
   readonly using: boolean;
-  /** Whether the Content-Security-Policy lets `import dlpack_web` load its JavaScript by itself. */
+  /** Whether the Content-Security-Policy lets `import dlpack_web` load its JavaScript. */
   readonly unsafeEval: boolean;
   /** Whether the page is cross-origin isolated: SharedArrayBuffer, and a clock of 5 µs. */
   readonly isolated: boolean;
@@ -27,7 +27,7 @@ export interface Features {
   readonly worker: boolean;
 }
 
-/** Looks around. It asks for an adapter, makes no device and never throws. */
+/** Detects features. It requests an adapter, makes no device and never throws. */
 export async function features(): Promise<Features> {
   const known = featuresAtOnce();
   if (!known.webgpu.available) return known;
@@ -54,7 +54,7 @@ export async function features(): Promise<Features> {
   };
 }
 
-/** {@link features} without asking for an adapter, as far as can be said then. */
+/** {@link features} without requesting an adapter, as far as possible. */
 export function featuresAtOnce(): Features {
   const scope = globalThis as unknown as {
     navigator?: { gpu?: GPU };

@@ -1,7 +1,7 @@
 /**
- * A source that moves, as tensors: one for each picture that it shows. Nothing is made anew for a
- * frame, and no frame is taken before the GPU is done with the one before the last: who is slow sees
- * fewer frames, and never old ones.
+ * A moving source as tensors: one for each picture that it shows. Frames reuse all resources, and
+ * no frame is taken before the GPU is done with the one before the last: slow consumers get fewer
+ * frames, and never old ones.
  */
 import { UnsupportedError } from "../core/errors.js";
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
@@ -17,21 +17,21 @@ export type { FrameSource };
 /** Options of `webgpu.frames`. */
 export interface FramesOptions extends FromImageOptions {
   device: GPUDevice;
-  /** Ends it: whoever waits for a frame then gets the signal's reason as an error. */
+  /** Aborts: pending frames reject with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
-/** How `webgpu.frames` goes. */
+/** Statistics of `webgpu.frames`. */
 export interface FrameStats {
-  /** Number of frames that were given out. */
+  /** Number of frames returned. */
   frames: number;
-  /** Pictures that a video showed and that were not taken, since the one before took too long. */
+  /** Pictures that a video showed but that were skipped, since the one before took too long. */
   skipped: number;
-  /** Frames in a second, over the last second. */
+  /** Frames per second, over the last second. */
   fps: number;
   /** Milliseconds from taking a frame until the GPU had done all that was submitted with it. */
   ms: number;
-  /** The most frames that the GPU was not done with when another one was taken; 1 at most. */
+  /** The most frames pending on the GPU when another one was taken; 1 at most. */
   late: number;
   /** Bytes of a frame. */
   bytes: number;
@@ -39,12 +39,12 @@ export interface FrameStats {
   moved: number;
 }
 
-/** So many pictures in turn may be lost: half a second of them. */
+/** At most this many pictures in sequence may be lost: half a second. */
 const LOST_PICTURES = 30;
 
-/** The frames of a source, one after the other; see `webgpu.frames`. */
+/** The frames of a source, in order; see `webgpu.frames`. */
 export interface Frames extends AsyncIterableIterator<Tensor> {
-  /** Ends it, quietly, also while somebody waits for a frame. */
+  /** Ends it without an error, also while a frame is pending. */
   stop(): void;
   readonly stats: FrameStats;
   return(): Promise<IteratorResult<Tensor>>;
@@ -61,15 +61,15 @@ export interface Frames extends AsyncIterableIterator<Tensor> {
  * }
  * ```
  *
- * Each tensor has shape [height, width, channels], as of `fromImage`, and is released when the next
- * is asked for. A video gives each new picture once; a canvas one for each `requestAnimationFrame`,
- * whether it was drawn on or not. Pictures that come while the loop or the GPU is busy are left out. In
- * a tab that is hidden nothing comes; it goes on when it is seen again. A video or track that ends, ends
- * the loop, as do `break` and `stop()`.
+ * Each tensor has shape [height, width, channels], as of `fromImage`, and is released when you
+ * request the next. A video gives each new picture once; a canvas gives one per
+ * `requestAnimationFrame`, drawn on or not. Pictures that come while the loop or the GPU is busy
+ * are skipped. A hidden tab gets no frames until it is visible again. The loop ends with the video
+ * or track, and by `break` and `stop()`.
  *
- * @throws TypeError for other sources, RangeError for channels, UnsupportedError for dtypes. Asking for a frame
- * throws what `fromImage` throws, UnsupportedError for a video that cannot be played,
- * DeviceLostError, and the reason of an aborted signal; afterwards it is over
+ * @throws TypeError for other sources, RangeError for channels, UnsupportedError for dtypes.
+ * Requesting a frame throws the errors of `fromImage`, UnsupportedError for a video that cannot
+ * be played, DeviceLostError, and the reason of an aborted signal, and ends it
  */
 export function frames(source: FrameSource, options: FramesOptions): Frames {
   const { device, signal, ...image } = Object(options) as FramesOptions;
@@ -83,20 +83,20 @@ class FramesOf implements Frames {
   readonly #source: Source;
   readonly #image: FromImageOptions;
   readonly #scratch: Scratch = { texture: null };
-  /** Ends what a call of next() waits for. */
+  /** Wakes a waiting call of next(). */
   #wake: (() => void) | null = null;
   #over = false;
-  /** Why it is over, until somebody was told. */
+  /** Why it is over, until that was thrown. */
   #error: { error: unknown } | null = null;
   #unlisten = () => {};
-  /** The call of next() before: they come one after the other. */
+  /** The previous call of next(): calls run in order. */
   #before: Promise<unknown> = Promise.resolve();
   #tensor: Tensor | null = null;
-  /** Number of pictures since the last frame that were gone when they were taken. */
+  /** Number of pictures lost since the last frame. */
   #lost = 0;
-  /** Number of frames that the GPU is not done with. */
+  /** Number of frames pending on the GPU. */
   #pending = 0;
-  /** When the frames of the last second were taken. */
+  /** Times of the frames of the last second. */
   readonly #times: number[] = [];
   #movedBefore = 0;
   readonly #stats = { frames: 0, ms: 0, late: 0, bytes: 0, moved: 0 };
@@ -129,7 +129,7 @@ class FramesOf implements Frames {
     }
   }
 
-  /** Has a waiting call of next() look again. */
+  /** Wakes a waiting call of next(). */
   stir(): void {
     this.#wake?.();
   }
@@ -180,7 +180,7 @@ class FramesOf implements Frames {
     return { done: true, value: undefined };
   }
 
-  /** Waits until that holds, or it is over; whatever may change it stirs. */
+  /** Waits until the condition holds, or it is over; code that may change it wakes this. */
   async #until(holds: () => boolean): Promise<void> {
     while (!(this.#over || holds())) {
       checkAlive(this.#record);
@@ -191,8 +191,8 @@ class FramesOf implements Frames {
   }
 
   /**
-   * The source's picture; null if it was stopped meanwhile. It is not waited for alone: Firefox's bitmap
-   * of a video that shows nothing any more never comes.
+   * The source's picture; null if it was stopped meanwhile. It does not wait for it alone: Firefox
+   * never resolves the bitmap of a video that no longer shows anything.
    */
   async #picture(): Promise<Tensor | null> {
     let found: { tensor: Tensor } | { error: unknown } | undefined;
@@ -214,7 +214,7 @@ class FramesOf implements Frames {
     const made = found as { tensor: Tensor } | { error: unknown } | undefined;
     if (made && "tensor" in made && !this.#over) return made.tensor;
     if (made && "tensor" in made)
-      made.tensor.release(); // stopped in this very moment
+      made.tensor.release(); // stopped meanwhile
     else if (made && !this.#over) throw made.error;
     return null;
   }
@@ -242,8 +242,8 @@ class FramesOf implements Frames {
   }
 
   /**
-   * null if the error says that a video's picture was gone, as on a busy machine when the next one is not
-   * decoded yet, or the track has just ended: the next picture is waited for.
+   * null if the error says that a video's picture is gone, as on a busy machine when the next one is
+   * not decoded yet, or when the track has just ended: then the next picture is awaited.
    */
   #ifLost(error: unknown): null {
     const { cause } = error as Error;
@@ -252,7 +252,7 @@ class FramesOf implements Frames {
     return null;
   }
 
-  /** Releases the frame before; what was submitted since it was taken is its work. */
+  /** Releases the previous frame; work submitted since it was taken is its work. */
   #letGo(): void {
     if (this.#tensor === null) return;
     this.#tensor.release();

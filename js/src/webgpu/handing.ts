@@ -1,6 +1,6 @@
 /**
- * Faults on their way from library to library (js/EXCHANGE.md, E1 to E4): what is pending of a tensor's
- * elements as it is handed out, and what a producer of others says of its own.
+ * Faults between libraries (js/EXCHANGE.md, E1 to E4): pending work of exported tensors, and the
+ * reports of foreign producers.
  */
 import { DeviceError } from "../core/errors.js";
 import type { Tensor } from "../core/tensor.js";
@@ -9,13 +9,13 @@ import { checkAlive, Settling, tellLater } from "./faults.js";
 import { type Fault, isOpen, type Outcome, openOutcomes, setOutcome } from "./record.js";
 import type { DeviceRecord } from "./state.js";
 
-/** The buffer's record that a `fault` of this library, in whichever copy, goes by. */
+/** The key of the buffer's record in a `fault` function of any copy of this library. */
 const FACTS = Symbol.for("dlpack-web.facts");
 
 /**
- * The `fault` of an exchange. It may be called as long as the tensor is held.
+ * The `fault` of an exchange, which may be called while the tensor is held.
  *
- * @throws the fault of the elements, where it is known already; DeviceLostError
+ * @throws the fault of the elements, if it is known already; DeviceLostError
  */
 export function faultOf(tensor: Tensor): () => Promise<Error | null> | null {
   const { record } = slotOf(tensor._handle);
@@ -41,13 +41,13 @@ async function errorOf(record: DeviceRecord, open: readonly Outcome[]): Promise<
   return fault && told(fault);
 }
 
-/** From here on only the consumer has to raise it. */
+/** From here on, the consumer raises it. */
 function told(fault: Fault): Error {
   fault.told = true;
   return fault.error;
 }
 
-/** What a producer of others reports of its elements; it holds until the next report. */
+/** A foreign producer's report on its elements, valid until the next report. */
 class Reported extends Settling {
   constructor(
     fault: Promise<Fault | null>,
@@ -58,15 +58,15 @@ class Reported extends Settling {
   }
 }
 
-/** Whether it is a {@link Reported}, of whichever copy of the library. */
+/** Whether it is a {@link Reported} of any copy of the library. */
 function isReport(outcome: Outcome): outcome is Reported {
   return "own" in outcome;
 }
 
 /**
- * The elements of a tensor that was taken also have the fault that their producer reports. A
- * producer that is a copy of this library is not asked. It has the same record of the buffer, and
- * asking would mark a fault as reported that no reader has seen.
+ * The elements of an imported tensor also have the fault that their producer reports. Copies of
+ * this library are not asked: they share the buffer's record, and asking would mark a fault as
+ * reported that no read has raised.
  *
  * @throws what `fault` throws
  */
@@ -90,7 +90,7 @@ async function faultFrom(record: DeviceRecord, reported: unknown): Promise<Fault
   try {
     error = (await reported) ?? null;
   } catch (cause) {
-    error = cause; // it must not reject, and what it says by that is clear enough
+    error = cause; // it must not reject; a rejection counts as a fault
   }
   if (error === null) return null;
   const fault: Fault = { error: errorFor(record, error), told: false };
@@ -99,7 +99,7 @@ async function faultFrom(record: DeviceRecord, reported: unknown): Promise<Fault
 }
 
 function errorFor({ device }: DeviceRecord, error: unknown): Error {
-  // An error of another realm is no instance of ours.
+  // An error of another realm is not an instance of our class.
   if (typeof (error as Error).message === "string") return error as Error;
   return new DeviceError(`the tensor's producer reports a fault on ${device}`, {
     device,

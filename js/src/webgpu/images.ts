@@ -20,8 +20,8 @@ import type { DeviceRecord } from "./state.js";
 import { draw, paint, pull } from "./texture.js";
 
 /**
- * What `webgpu.fromImage` takes: a canvas of either kind, `ImageBitmap`, `ImageData`, `VideoFrame`,
- * `<img>` or `<video>`, and a `GPUTexture` of the same device: rgba8unorm or bgra8unorm with
+ * Sources of `webgpu.fromImage`: a canvas of either kind, `ImageBitmap`, `ImageData`, `VideoFrame`,
+ * `<img>`, `<video>`, or a `GPUTexture` of the same device: rgba8unorm or bgra8unorm with
  * `GPUTextureUsage.TEXTURE_BINDING`, 2d, of one layer and one sample (its first mip level counts).
  */
 export type ImageSource =
@@ -55,25 +55,25 @@ const DTYPES: readonly string[] = ["uint8", "float32"];
 const FILTERS: readonly GPUErrorFilter[] = ["validation", "out-of-memory"];
 
 /**
- * An image of the page as a tensor of shape [height, width, channels], without a trip through the
+ * An image of the page as a tensor of shape [height, width, channels], without a copy through the
  * CPU. The pixels are sRGB and not premultiplied by alpha, the first row on top. Opaque canvases
  * and bitmaps, `ImageData`, and an `ImageBitmap` made with `premultiplyAlpha: "none"` (but in
- * Firefox) keep every byte; translucent canvases hold premultiplied colours, which have fewer values.
+ * Firefox) keep every byte; translucent canvases hold premultiplied colours, which have fewer
+ * values.
  *
- * @param source - what it shows at the time of the call; stays the caller's, who keeps it open until
- * this resolves
+ * @param source - read at the time of the call; keep it open until this resolves
  * @returns a tensor on `device`, which the caller releases
- * @throws UnsupportedError for what has no pixels (closed, not loaded, cross-origin), is larger
- * than `maxTextureDimension2D`, or is a `GPUTexture` that shaders cannot read; DeviceLostError;
- * TypeError for other sources; RangeError for other channels. What the GPU finds wrong later, such
- * as another device's texture, is thrown by reading the tensor
+ * @throws UnsupportedError for sources without pixels (closed, not loaded, cross-origin), larger
+ * than `maxTextureDimension2D`, or a `GPUTexture` that shaders cannot read; DeviceLostError;
+ * TypeError for other sources; RangeError for other channels. Later GPU errors, such as for
+ * another device's texture, are thrown by reading the tensor
  */
 export async function fromImage(
   gpu: GPUDevice,
   source: ImageSource,
   options: FromImageOptions = {},
 ): Promise<Tensor> {
-  // Up to the first `await`, which only Firefox's videos need, all of this is done at once.
+  // Everything up to the first `await`, which only Firefox's videos need, runs synchronously.
   const record = useDevice(gpu);
   checkAlive(record);
   checkOptions(options);
@@ -85,12 +85,12 @@ export async function fromImage(
   }
 }
 
-/** The texture that an image goes through on its way, kept for the next of the same size. */
+/** The intermediate texture of an image, kept for the next of the same size. */
 export interface Scratch {
   texture: GPUTexture | null;
 }
 
-/** What `fromImage` does once, and `frames` for each picture; the caller destroys the scratch. */
+/** Done once by `fromImage`, and for each picture by `frames`; the caller destroys the scratch. */
 export async function takeImage(
   record: DeviceRecord,
   source: ImageSource,
@@ -116,7 +116,7 @@ export async function takeImage(
       take(source as GPUCopyExternalImageSource);
     } catch (cause) {
       if (!(cause instanceof TypeError && /Video/.test(image))) throw cause;
-      // Firefox takes no videos and their frames: a bitmap of what is shown.
+      // Firefox does not support videos and their frames: use a bitmap of the picture.
       const bitmap = await createImageBitmap(source as VideoFrame);
       try {
         take(bitmap);
@@ -132,7 +132,7 @@ export async function takeImage(
   }
 }
 
-/** Throws for a dtype and channels that no image has. */
+/** Throws for unsupported dtypes and channels. */
 export function checkOptions({ dtype = "uint8", channels = 4 }: FromImageOptions): void {
   checkDType(`an image as ${dtype}`, dtype);
   if (channels !== 3 && channels !== 4) {
@@ -163,15 +163,15 @@ export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
 }
 
 /**
- * Draws a tensor on a canvas, without a trip through the CPU. The canvas takes the tensor's size,
+ * Draws a tensor on a canvas, without a copy through the CPU. The canvas takes the tensor's size,
  * and its "webgpu" context is configured for the tensor's device.
  *
  * @param tensor - on a GPU, shape [height, width, channels], uint8 (0 to 255) or float32 (0 to 1,
- * clipped); channels: 1 grey, 3 red, green, blue, or 4 with alpha, not premultiplied. What it is at
- * the time of the call is drawn; it may be released right after
+ * clipped); channels: 1 grey, 3 red, green, blue, or 4 with alpha, not premultiplied. It is drawn
+ * as of the time of the call; you may release it right after
  * @throws UnsupportedError for other tensors, and for a canvas that has a context of another kind
- * or was transferred; ReleasedError, DeviceLostError; TypeError for what is no canvas; what went
- * wrong with the tensor itself
+ * or was transferred; ReleasedError, DeviceLostError; TypeError for anything but a canvas; the
+ * tensor's fault
  */
 export async function toCanvas(
   tensor: Tensor,
@@ -188,7 +188,7 @@ export async function toCanvas(
   const { gpu: device } = record.device;
   const what = `toCanvas of ${tensor.toString()}`;
   const { result: texture, outcome } = operate(record, { what, filters: FILTERS }, () => {
-    // Configuring anew would throw the canvas's textures away.
+    // Configuring again would discard the canvas's textures.
     const now = context.getConfiguration?.();
     const format = navigator.gpu.getPreferredCanvasFormat();
     if (
@@ -220,11 +220,11 @@ function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContex
   );
 }
 
-/** Size of a source and its name in messages; `texture` where it is one. */
+/** Size of a source and its name in messages; `texture` if it is one. */
 function describe(source: ImageSource, verb: string) {
   const kind = tagOf(source).slice(8, -1);
   const texture = kind === "GPUTexture" ? (source as GPUTexture) : null;
-  // An element's width is that of its box: these come first where they are.
+  // An element's width is that of its box: use these instead where they exist.
   const sizes = (source ?? {}) as {
     [side in
       | `${"display" | "video" | "natural"}${"Width" | "Height"}`
@@ -330,7 +330,7 @@ function upload(
       { needed: "ImageData" },
     );
   }
-  // copyExternalImageToTexture may draw, and wants the flag for it.
+  // copyExternalImageToTexture may draw, which requires the flag.
   const usage = COPY_DST | TEXTURE_BINDING | RENDER_ATTACHMENT;
   const [height, width] = tensor.shape as [number, number];
   const kept = scratch.texture;
@@ -341,7 +341,7 @@ function upload(
   const texture = scratch.texture as GPUTexture;
   try {
     if (bytes) {
-      // These are the bytes already; Firefox takes them in no other way.
+      // These are already the bytes; Firefox supports no other way.
       queue.writeTexture({ texture }, data, { bytesPerRow: 4 * width }, [width, height]);
     } else queue.copyExternalImageToTexture({ source }, { texture }, [width, height]);
     return texture;

@@ -25,15 +25,15 @@ export type { RequestDeviceOptions, TimestampWrites };
  * Asks for a WebGPU device with limits by name and registers it. The device is the caller's: this
  * library never destroys one.
  *
- * @throws DeviceError without WebGPU or an adapter, UnsupportedError if the adapter cannot do what
- * is asked for, TypeError for an unknown limit
+ * @throws DeviceError without WebGPU or an adapter, UnsupportedError if the adapter cannot meet the
+ * options, TypeError for an unknown limit
  */
 export async function requestDevice(options: RequestDeviceOptions = {}): Promise<GPUDevice> {
-  // What is needed once, and asynchronous anyway, is loaded when it is needed.
+  // Code that is needed once, and is asynchronous anyway, is loaded on demand.
   return (await import("./late.js")).requestDevice(options);
 }
 
-/** What a function may return that is not async. */
+/** Return types of functions that are not async. */
 type Synchronous =
   // biome-ignore lint/suspicious/noConfusingVoidType: what functions without a result return
   void | string | number | bigint | boolean | symbol | null | (object & { then?: never });

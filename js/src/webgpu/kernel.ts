@@ -25,7 +25,7 @@ export interface KernelOptions {
   check?: boolean | undefined;
 }
 
-/** One to three numbers; of an array whose length is not known, TypeScript accepts any. */
+/** One to three numbers; for an array of unknown length, TypeScript accepts any. */
 export type Workgroups = readonly number[] & {
   readonly 0?: number;
   readonly 1?: number;
@@ -36,7 +36,7 @@ export type Workgroups = readonly number[] & {
 /** Options of {@link Kernel.run}. */
 export interface RunOptions {
   /**
-   * Workgroups along x, y, z; what is left out is 1. A number is x. Default: one invocation for each
+   * Workgroups along x, y, z; omitted ones are 1. A number is x. Default: one invocation for each
    * element of the array that the shader sees in the first argument that it may write to.
    */
   workgroups?: number | Workgroups | undefined;
@@ -44,14 +44,14 @@ export interface RunOptions {
   timestampWrites?: TimestampWrites | undefined;
 }
 
-/** Bind groups that a kernel keeps, since making one costs as much as all the rest of a run. */
+/** Bind groups that a kernel caches, since making one costs as much as the rest of a run. */
 const KEPT_GROUPS = 8;
 
 /**
  * A compute shader whose buffers are tensors: argument `i` is bound at `@group(0) @binding(i)`.
  *
- * The source may declare `var<storage, read>`, `var<storage, read_write>` and `var<uniform>`;
- * all that it declares must be passed, also what this entry point does not use.
+ * The source may declare `var<storage, read>`, `var<storage, read_write>` and `var<uniform>`; pass
+ * a tensor for each declaration, also those that this entry point does not use.
  *
  * ```js
  * const double = new webgpu.Kernel(device, `
@@ -62,8 +62,8 @@ const KEPT_GROUPS = 8;
  * double.run([tensor]);
  * ```
  *
- * Buffers are padded, so that `arrayLength` counts up to 3 bytes beyond the tensor for dtypes
- * of fewer than 4 bytes, and up to a whole element for vectors; what is there is 0.
+ * Buffers are padded with zeros: `arrayLength` counts up to 3 bytes beyond the tensor for dtypes of
+ * fewer than 4 bytes, and up to a whole element for vectors.
  */
 export class Kernel {
   readonly #record: DeviceRecord;
@@ -77,7 +77,7 @@ export class Kernel {
 
   /**
    * @throws DeviceLostError. Errors in the source come later: from `await kernel.ready`, or from
-   * reading what the kernel wrote
+   * reading the kernel's results
    */
   constructor(device: GPUDevice, wgsl: string, options: KernelOptions = {}) {
     if (typeof wgsl !== "string") {
@@ -137,15 +137,15 @@ export class Kernel {
 
   /**
    * Binds the arguments in order and submits one dispatch. The queue keeps the order of uploads,
-   * kernels and reads; there is nothing to wait for, and the tensors may be released right after.
+   * kernels and reads: you need not wait, and may release the tensors right after.
    *
    * A tensor whose byteOffset cannot be bound (WebGPU wants multiples of 256), or that is read while
    * a neighbour in its buffer is written, is copied on the GPU and, from `read_write` bindings, back;
    * `webgpu.stats()` counts that.
    *
-   * @throws DeviceError for tensors elsewhere, UnsupportedError for buffers that cannot be bound and
-   * dtypes that the shader would take for others, RangeError for wrong numbers of arguments or
-   * workgroups. What the GPU finds wrong later is thrown by reading what the kernel wrote
+   * @throws DeviceError for tensors elsewhere, UnsupportedError for buffers that cannot be bound
+   * and dtypes that the shader would misread, RangeError for wrong numbers of arguments or
+   * workgroups. Later GPU errors are thrown by reading the kernel's results
    */
   run(args: readonly Argument[], options: RunOptions = {}): void {
     const record = this.#record;
@@ -193,7 +193,7 @@ export class Kernel {
     const binding = bindings[index];
     if (binding === undefined) throw refuse("it writes to no binding");
     const arg = args[index];
-    if (!isTensor(arg)) return [1]; // which bind() refuses
+    if (!isTensor(arg)) return [1]; // bind() throws for it
     const invocations = countOf(arg, binding);
     if (invocations === null) throw refuse(`its binding ${index} is no array<…> of known elements`);
     return [Math.max(1, Math.ceil(invocations / x))];
@@ -244,7 +244,7 @@ export class Kernel {
     if (kept) return kept;
     const entries = bound.map(({ resource }, binding) => ({ binding, resource }));
     const group = this.#record.device.gpu.createBindGroup({ layout: this.#layout, entries });
-    // A borrowed buffer is its lender's to free, and a group would keep it.
+    // The lender frees a borrowed buffer, but a group would keep it alive.
     if (bound.every(({ extent }) => isPrivate(extent.facts))) this.#groups.set(key, group);
     for (const oldest of this.#groups.keys()) {
       if (this.#groups.size <= KEPT_GROUPS) break;
@@ -254,7 +254,7 @@ export class Kernel {
   }
 }
 
-/** What the shader wrote to a copy, to where it was copied from. */
+/** Copies the shader's results in a copy back to its source. */
 function copyBack(
   record: DeviceRecord,
   encoder: GPUCommandEncoder,

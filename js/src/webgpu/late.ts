@@ -1,5 +1,5 @@
-/** All that is asynchronous, loaded at the first use of any of it. */
-// Bundlers make one file of what has the same importers: so one of all that is there already.
+/** All asynchronous code, loaded at the first use of any of it. */
+// Bundlers merge modules with the same importers: these join the chunk that is loaded anyway.
 import "./transfer.js";
 
 export { explain, runError } from "./compiling.js";

@@ -5,9 +5,8 @@ const MAP_READ = 1;
 const READ = 1;
 
 /**
- * Whether a device is lost. It may have been a moment ago, and `lost` tells it late: in Chromium
- * after what was asked of the device since, in Firefox a tenth of a second later. A buffer that
- * cannot be mapped tells it at once.
+ * Whether a device is lost. `lost` reports it late: in Chromium after the device's pending
+ * requests, in Firefox a tenth of a second later. Failing to map a buffer reports it at once.
  */
 export async function isLost(gpu: GPUDevice): Promise<boolean> {
   gpu.pushErrorScope("validation");
@@ -16,7 +15,7 @@ export async function isLost(gpu: GPUDevice): Promise<boolean> {
     () => false,
     () => true,
   );
-  gpu.popErrorScope().catch(() => {}); // rejected where it is lost
+  gpu.popErrorScope().catch(() => {}); // rejects if it is lost
   const lost = await refused;
   probe.destroy();
   return lost;

@@ -2,8 +2,8 @@ import type { GPUDevice } from "../core/globals.js";
 import type { RequestDeviceOptions } from "./request.js";
 
 /**
- * Where the libraries of a page agree on one device: rules D3 to D5 of js/EXCHANGE.md. Who comes first
- * has to say so before anything is waited for, so that only what follows is loaded late.
+ * The device that a page's libraries share: rules D3 to D5 of js/EXCHANGE.md. The first library
+ * must register its request synchronously, so only the rest is loaded late.
  */
 const PAGE = Symbol.for("dlpack.device");
 const page = globalThis as { [PAGE]?: GPUDevice | Promise<GPUDevice> };
@@ -11,11 +11,11 @@ const page = globalThis as { [PAGE]?: GPUDevice | Promise<GPUDevice> };
 const late = () => import("./late.js");
 
 /**
- * The page's device, which all libraries that look for one use; asked for with all that the adapter
- * has if nobody did yet. It is everybody's: do not destroy it.
+ * The page's device, which all libraries share; if there is none yet, it is requested with
+ * everything that the adapter has. Do not destroy it.
  *
- * @param options - what it must have: features, and limits by name. A device of your own is made where
- * the page's lacks any of them
+ * @param options - required features, and limits by name. If the page's device lacks any, you get a
+ * device of your own
  * @throws as {@link requestDevice}
  */
 export async function pageDevice(options: RequestDeviceOptions = {}): Promise<GPUDevice> {
@@ -24,7 +24,7 @@ export async function pageDevice(options: RequestDeviceOptions = {}): Promise<GP
     if (found === undefined) {
       const made = late().then(({ requestAll }) => requestAll(options.powerPreference));
       page[PAGE] = made;
-      made.catch(() => remove(made)); // whoever waits for it is told as well
+      made.catch(() => remove(made)); // libraries that wait for it get the error too
       const device = await made;
       return (await late()).fitting(device, options);
     }
@@ -39,7 +39,7 @@ function remove(found: unknown): void {
   if (page[PAGE] === found) delete page[PAGE];
 }
 
-/** The device; undefined where its request failed. */
+/** The device; undefined if its request failed. */
 async function settled(found: GPUDevice | Promise<GPUDevice>): Promise<GPUDevice | undefined> {
   try {
     return await found;

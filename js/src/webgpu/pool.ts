@@ -1,13 +1,13 @@
 import { type BufferRecord, isSound, type Origin } from "./record.js";
 
-/** Bytes of idle buffers that a device keeps; beyond, those used longest ago go first. */
+/** Bytes of idle buffers that a device keeps; beyond, the least recently used go first. */
 const BUDGET = 256 << 20;
-/** After so long without any use, all of them go. */
+/** After so long without use, all are destroyed. */
 const IDLE_MS = 10_000;
 
-/** Idle buffers by what they are for and size, the kind used last at the end. */
+/** Idle buffers by purpose and size, the most recently used kind at the end. */
 export class Pool {
-  /** Bytes of the buffers that wait here. */
+  /** Bytes of the idle buffers. */
   idleBytes = 0;
   created = 0;
   reused = 0;
@@ -20,7 +20,7 @@ export class Pool {
   /**
    * An idle buffer of exactly this size, with its old contents; undefined if there is none.
    *
-   * @param troubles - errors of the device so far: what may not have survived them is destroyed
+   * @param troubles - errors of the device so far: buffers that may be affected are destroyed
    */
   take(size: number, origin: Origin, troubles: number): BufferRecord | undefined {
     const kind = this.#idle.get(origin === "staging" ? -size : size);
@@ -36,10 +36,10 @@ export class Pool {
     return undefined;
   }
 
-  /** Takes a buffer that nobody else will use, work in the queue apart: that keeps its order. */
+  /** Takes a buffer that is no longer used except by queued work, which keeps its order. */
   give(facts: BufferRecord): void {
     const { size } = facts.buffer;
-    // Staging buffers are apart from those of tensors: what was read last is in them.
+    // Staging buffers are separate from those of tensors: they contain the last read.
     const key = facts.origin === "staging" ? -size : size;
     const kind = this.#idle.get(key) ?? [];
     kind.push(facts);
@@ -76,7 +76,7 @@ export class Pool {
       if (!this.#used) this.drop();
       this.#timer = this.idleBytes > 0 ? this.#later() : undefined;
     }, IDLE_MS);
-    // Node would wait for it before it ends.
+    // Node would wait for it before exiting.
     (timer as { unref?: () => void }).unref?.();
     return timer;
   }

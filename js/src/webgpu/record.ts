@@ -1,42 +1,42 @@
 /**
- * All that is known about one `GPUBuffer`. The records lie in the state that all copies of this
- * library share, so faults and old bytes are known to every copy, view and exchange that the buffer
- * comes back by. Nothing else is kept by buffer.
+ * The record of one `GPUBuffer`. Records are in the state that all copies of this library share, so
+ * every copy, view and exchange of the buffer sees its faults and old bytes. Nothing else is kept
+ * by buffer.
  */
 import type { GPUBuffer } from "../core/globals.js";
 import { shared } from "../core/realm.js";
 
-/** Number of the fields below. A copy that adds one counts it up, and adds to {@link agree}. */
+/** Number of the fields below. To add a field, increment it and extend {@link agree}. */
 const FORMAT = 1;
 
 const known = shared("buffers", () => ({
   records: new WeakMap<GPUBuffer, BufferRecord>(),
-  /** The `id` that was given last. */
+  /** The last `id`. */
   last: 0,
 }));
 
-/** What went wrong, once: operations that build on it share it. */
+/** One error, shared by the operations that depend on it. */
 export interface Fault {
   readonly error: Error;
-  /** Whether somebody was told: a reader, or else a listener. */
+  /** Whether it was reported: to a reader, or else to a listener. */
   told: boolean;
 }
 
-/** What the GPU says of an operation, and of those that it builds on; faults.ts makes them. */
+/** The GPU's result for an operation and its dependencies; faults.ts makes them. */
 export interface Outcome {
-  /** null: all is well; undefined: not known yet. */
+  /** null: success; undefined: not known yet. */
   fault: Fault | null | undefined;
-  /** Resolves to what `fault` is then; never rejects. */
+  /** Resolves to the final `fault`; never rejects. */
   readonly done: Promise<Fault | null>;
 }
 
 /**
  * Where a buffer comes from: made for the pool of tensors or of readbacks, made with other usage
- * flags and destroyed after one use, or made by others.
+ * flags and destroyed after one use, or foreign.
  */
 export type Origin = "tensors" | "staging" | "single" | "others";
 
-/** What the GPU says of the work that wrote the bytes from `start` to `end`. */
+/** The outcome of the work that wrote the bytes from `start` to `end`. */
 export interface Written {
   readonly start: number;
   readonly end: number;
@@ -47,24 +47,24 @@ export interface BufferRecord {
   /** The lowest format of all copies that have had the record. */
   format: number;
   readonly buffer: GPUBuffer;
-  /** Tells buffers apart where they are keys. */
+  /** Identifies buffers in keys. */
   readonly id: number;
   readonly origin: Origin;
   /** Number of slots over it. */
   holds: number;
   /** Whether code outside of this library has had it, and may have destroyed it. */
   seen: boolean;
-  /** Whether it has it now, by an exchange. */
+  /** Whether foreign code has it now, by an exchange. */
   lent: boolean;
-  /** Whether foreign code may keep it for ever: then only the garbage collector frees it. */
+  /** Whether foreign code may keep it: then only the garbage collector frees it. */
   taken: boolean;
-  /** Bytes from the start that may be something else than 0. */
+  /** Bytes from the start that may not be 0. */
   dirty: number;
-  /** What the GPU says, later, of making it; null where it was not asked. */
+  /** The outcome of making it; null without error scopes. */
   readonly making: Outcome | null;
   /** `troubles` of the device when it was made. */
   readonly troubles: number;
-  /** What is not known to be well of its bytes, in their order and without overlaps. */
+  /** Writes that are not known to have succeeded, in order and without overlaps. */
   work: Written[];
 }
 
@@ -93,15 +93,15 @@ export function newRecord(
   return record;
 }
 
-/** The record of a buffer, whoever made it. */
+/** The record of any buffer. */
 export function recordOf(buffer: GPUBuffer): BufferRecord {
   const found = known.records.get(buffer);
   return found === undefined ? newRecord(buffer, "others") : agree(found);
 }
 
 /**
- * A record that another copy of the library may have had. What an older one did not keep is taken
- * for the worst; a newer one sees by the format what this one does not keep.
+ * A record that another copy of the library may have had. Fields that an older one did not keep get
+ * the worst case; a newer one sees from the format what this one does not keep.
  */
 export function agree(record: BufferRecord): BufferRecord {
   if (record.format === FORMAT) return record;
@@ -122,8 +122,8 @@ export function isPrivate({ origin, lent, taken }: BufferRecord): boolean {
 }
 
 /**
- * Whether an idle buffer is usable, as far as is known. If no error scope watched its creation, or
- * foreign code has had it, any later error of the device may mean that it is missing.
+ * Whether an idle buffer is presumably usable. If no error scope watched its creation, or foreign
+ * code has had it, any later error of the device may mean that it is invalid.
  */
 export function isSound(record: BufferRecord, now: number): boolean {
   if (record.format !== FORMAT && agree(record).taken) return false;
@@ -132,18 +132,19 @@ export function isSound(record: BufferRecord, now: number): boolean {
   return troubles === now || (making?.fault === null && !seen);
 }
 
-/** Somebody may have written up to that byte. */
+/** Bytes up to this one may have been written. */
 export function markWritten(record: BufferRecord, end: number): void {
   if (record.dirty < end) record.dirty = end;
 }
 
-/** Others get the buffer, to write in it what they like, until they give it back. */
+/** Foreign code gets the buffer, and may write to it until it returns it. */
 export function markSeen(record: BufferRecord): void {
   record.seen = record.lent = true;
   record.dirty = record.buffer.size;
 }
 
-// --- what the GPU says of the bytes ------------------------------------------------------------------
+// --- outcomes of writes
+// ------------------------------------------------------------------------------
 
 /** Bytes of a buffer. */
 export interface Extent {
@@ -152,14 +153,14 @@ export interface Extent {
   readonly end: number;
 }
 
-/** Whether more is to be known of it than that all is well. */
+/** Whether it is pending or failed. */
 export function isOpen(outcome: Outcome | null): outcome is Outcome {
   return outcome !== null && outcome.fault !== null;
 }
 
 const NONE: readonly Outcome[] = [];
 
-/** What is not known to be well about some bytes: making the buffer, and what was written there. */
+/** Pending or failed work of some bytes: making the buffer, and writes to it. */
 export function openOutcomes({ facts, start, end }: Extent): readonly Outcome[] {
   const { making, work } = facts;
   if (work.length === 0 || start >= end) return isOpen(making) ? [making] : NONE;
@@ -172,7 +173,7 @@ export function openOutcomes({ facts, start, end }: Extent): readonly Outcome[] 
   return open;
 }
 
-/** Replaces what is known of some bytes; null: all is well. */
+/** Replaces the outcome of some bytes; null: success. */
 export function setOutcome({ facts, start, end }: Extent, outcome: Outcome | null): void {
   const { work } = facts;
   if (start >= end || (outcome === null && work.length === 0)) return;
@@ -197,7 +198,7 @@ export function setOutcome({ facts, start, end }: Extent, outcome: Outcome | nul
   }
 }
 
-/** What was written is of no interest any more. */
+/** Forgets earlier writes. */
 export function forget(facts: BufferRecord): void {
   if (facts.work.length > 0) facts.work = [];
 }

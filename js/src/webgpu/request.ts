@@ -5,7 +5,7 @@ import { useDevice } from "./device.js";
 import { isLost } from "./lost.js";
 import { state } from "./state.js";
 
-/** WebGPU's limits, by the names that `GPUSupportedLimits` has for them. */
+/** WebGPU's limits, by their names in `GPUSupportedLimits`. */
 export type LimitName =
   | "maxBindGroups"
   | "maxBindGroupsPlusVertexBuffers"
@@ -45,7 +45,7 @@ export type LimitName =
   | "minUniformBufferOffsetAlignment";
 
 /**
- * Needed limits, e.g. `maxBufferSize: 2 ** 30` (bytes). Infinity: all that the adapter has, which is
+ * Needed limits, e.g. `maxBufferSize: 2 ** 30` (bytes). Infinity: the adapter's maximum, which is
  * the default of maxBufferSize and maxStorageBufferBindingSize.
  */
 export type Limits = { [name in LimitName]?: number | undefined };
@@ -62,7 +62,7 @@ export interface RequestDeviceOptions extends Limits {
   label?: string | undefined;
 }
 
-/** What is asked for unless told otherwise, as far as the adapter has it, and why. */
+/** The defaults, as far as the adapter has them, and why. */
 const WANTED_LIMITS = {
   maxBufferSize: Number.POSITIVE_INFINITY, // a tensor is one buffer; the default is 256 MiB
   maxStorageBufferBindingSize: Number.POSITIVE_INFINITY, // what a kernel sees; 128 MiB
@@ -93,7 +93,7 @@ async function requestAdapter(powerPreference: PowerPreference) {
   return adapter;
 }
 
-/** A device with every feature and limit of its adapter: those who share it cannot add any. */
+/** A device with every feature and limit of its adapter: its users cannot add any later. */
 export async function requestAll(powerPreference: PowerPreference): Promise<GPUDevice> {
   const adapter = await requestAdapter(powerPreference);
   const requiredLimits: Record<string, number> = {};
@@ -105,7 +105,7 @@ export async function requestAll(powerPreference: PowerPreference): Promise<GPUD
   return make(adapter, { requiredFeatures, requiredLimits });
 }
 
-/** The page's device, registered, or one of the caller's own where that lacks an option. */
+/** The page's device, registered, or one of the caller's own if that lacks an option. */
 export async function fitting(
   device: GPUDevice,
   options: RequestDeviceOptions,
@@ -115,7 +115,7 @@ export async function fitting(
   return device;
 }
 
-/** The same; undefined where the page's device is lost, or is none. */
+/** The same; undefined if the page's device is lost or invalid. */
 export async function fittingIfAlive(
   device: GPUDevice,
   options: RequestDeviceOptions,
@@ -181,8 +181,8 @@ export async function requestDevice(options: RequestDeviceOptions): Promise<GPUD
 const requests = shared("requests", () => ({ last: Promise.resolve<unknown>(undefined) }));
 
 /**
- * Implements Python's `request_device`: a device that works and that the same options made is given
- * again; without options the first one, the default of "webgpu".
+ * Implements Python's `request_device`: a working device that the same options made is reused;
+ * without options the first one, the default of "webgpu".
  */
 export function requestOnce(options: RequestDeviceOptions): Promise<GPUDevice> {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);

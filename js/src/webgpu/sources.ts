@@ -1,15 +1,15 @@
-/** What moves in a page, and when it has something new: for frames.ts. */
+/** Moving sources of a page, and their updates, for frames.ts. */
 import { tagOf, UnsupportedError } from "../core/errors.js";
 import type { HTMLVideoElement, MediaStream, MediaStreamTrack } from "../core/globals.js";
 import type { ImageSource } from "./images.js";
 
 /**
- * What `webgpu.frames` takes: whatever `fromImage` takes and shows something new from time to time,
- * and in a page also a video track, or a stream that has one (a camera's, a screen's, a canvas's).
+ * Sources of `webgpu.frames`: those of `fromImage` that change over time, and in a page also a
+ * video track, or a stream that has one (a camera's, a screen's, a canvas's).
  */
 export type FrameSource = ImageSource | MediaStream | MediaStreamTrack;
 
-/** The source for what a caller gave; TypeError or UnsupportedError where it cannot be one. */
+/** The source for a caller's argument; TypeError or UnsupportedError if it cannot be one. */
 export function sourceOf(given: FrameSource): Source {
   const kind = tagOf(given).slice(8, -1);
   if (kind === "HTMLVideoElement") return new Video(given as HTMLVideoElement);
@@ -25,11 +25,11 @@ export function sourceOf(given: FrameSource): Source {
   return new Drawn(given as ImageSource);
 }
 
-/** Something that shows one picture after the other. */
+/** A source that shows a series of pictures. */
 export abstract class Source {
-  /** Whether it shows what was not taken yet. */
+  /** Whether it shows a new picture. */
   fresh = false;
-  /** Pictures that nobody took. */
+  /** Skipped pictures. */
   skipped = 0;
   /** Whether its picture may be gone before it is taken. */
   readonly mayLose: boolean = false;
@@ -37,14 +37,14 @@ export abstract class Source {
   #wake = () => {};
 
   /**
-   * @param wake - called when there is something new
+   * @param wake - called when there is a new picture
    * @param _end - called when nothing more will come, with the error if there is one
    */
   start(wake: () => void, _end: (error?: unknown) => void): void {
     this.#wake = wake;
   }
 
-  /** From now on it is told, once, that there is something new. */
+  /** Reports the next new picture, once. */
   abstract watch(): void;
 
   stop(): void {
@@ -76,7 +76,7 @@ class Drawn extends Source {
   }
 }
 
-/** Without a display: so often. */
+/** The interval without a display. */
 const INTERVAL_MS = 1000 / 60;
 const page = globalThis as Partial<typeof globalThis>;
 
@@ -117,7 +117,7 @@ class Video extends Source {
       for (const each of [video, ...tracks]) each.removeEventListener("ended", ended);
       video.removeEventListener("error", failed);
     };
-    // A stream may say that it has a picture before it has one; the next is soon there.
+    // A stream may report a picture before it has one; the next comes soon.
     this.fresh = !video.srcObject && video.readyState >= video.HAVE_CURRENT_DATA;
     if (video.error) failed();
     else if (over()) end();

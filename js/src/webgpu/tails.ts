@@ -1,6 +1,5 @@
 /**
- * WebGPU copies whole words. What of a tensor's last word is not the tensor's is made 0 by a shader
- * of one invocation.
+ * WebGPU copies whole words. A shader of one invocation clears the rest of a tensor's last word.
  */
 import type { GPUBuffer, GPUCommandEncoder, GPUDevice } from "../core/globals.js";
 
@@ -41,12 +40,12 @@ function masksOf(gpu: GPUDevice): Masks {
   return masks;
 }
 
-/** Has what masks tails made anew: it may be what went wrong. */
+/** Drops the cached shaders: they may be the cause of an error. */
 export function forgetMasks(gpu: GPUDevice): void {
   made.delete(gpu);
 }
 
-/** Makes 0 what follows `nbytes` (no multiple of 4) from `offset` on in the last word of them. */
+/** Clears the rest of the last word of `nbytes` (not a multiple of 4) from `offset` on. */
 export function maskTail(
   gpu: GPUDevice,
   encoder: GPUCommandEncoder,

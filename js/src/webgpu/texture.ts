@@ -46,7 +46,8 @@ export function draw(
 
 /**
  * The same on what a canvas shows, premultiplied: by a render pass, which takes the format that the
- * canvas is shown in. Firefox 153 dies of others, and few devices let shaders store to it.
+ * canvas is shown in. Firefox 153 crashes with other formats, and few devices let shaders store to
+ * it.
  */
 export function paint(
   record: DeviceRecord,
@@ -129,7 +130,7 @@ function dispatch(
       pass.end();
       gpu.queue.submit([encoder.finish()]);
     });
-    // It may be the pipeline that is wrong, which the next one had better make anew.
+    // The pipeline may be wrong, so the next call makes it again.
     outcome?.done.then((fault) => fault && pipelines.get(gpu)?.delete(code));
     return outcome;
   } finally {

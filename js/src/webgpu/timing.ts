@@ -31,7 +31,7 @@ export async function timed(
     const { result, outcome: making } = operate(record, { what, filters: MAKING }, () => {
       const querySet = keep(gpu.createQuerySet({ type: "timestamp", count: 2 }));
       const writes = { querySet, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 };
-      // wgpu waits forever for times that nothing wrote, as where a kernel does not compile.
+      // wgpu waits forever for times that are never written, as when a kernel does not compile.
       const encoder = gpu.createCommandEncoder();
       encoder.beginComputePass({ timestampWrites: writes }).end();
       gpu.queue.submit([encoder.finish()]);
@@ -41,14 +41,14 @@ export async function timed(
         staging: keep(gpu.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })),
       };
     });
-    await ask(record, [making]); // or what runs would be spoilt by it
+    await ask(record, [making]); // or it would make the run invalid
     const { writes, resolved, staging } = result;
     let returned: unknown;
     const outcomes = collecting(() => {
       returned = run(writes);
     });
     if (typeof Object(returned).then === "function") {
-      await returned; // its own error is the better one
+      await returned; // its own error is better
       throw new TypeError(
         "timed() measures what its function submits before it returns, and this one is async: await " +
           "what it needs first, then call timed(device, (timestampWrites) => kernel.run(…))",

@@ -78,7 +78,7 @@ export function fitUpload(tensor: Tensor, device: GPUDevice, needs: Needs): Tens
   return uploadNew(tensor, record, tensor._type, usage, padTo);
 }
 
-/** What a fresh buffer has to be; throws UnsupportedError for needs that none can meet. */
+/** Options of a fresh buffer; throws UnsupportedError for needs that none can meet. */
 function allocateFor({ offset = 0, padTo = 4, usage = 0, exactUsage }: Needs): AllocateOptions {
   if (offset !== 0 || !Number.isSafeInteger(padTo) || padTo < 1) {
     throw new UnsupportedError(
@@ -111,9 +111,9 @@ interface Piece {
   readonly length: number;
   readonly offset: number;
   readonly skip: number;
-  /** What was not known of its elements when they were copied. */
+  /** Outcomes of its elements that were pending when they were copied. */
   before: readonly Outcome[];
-  /** What the GPU says of the copy itself. */
+  /** The outcome of the copy itself. */
   copied: Outcome | null;
 }
 
@@ -125,10 +125,10 @@ interface Batch {
 }
 
 /**
- * Reads tensors into `outs`, or into new arrays where there is none: one submit and one map for
- * each device (more only beyond its `maxBufferSize`, and for buffers that others may have
- * destroyed), one copy for each tensor. All work is submitted before this returns to its caller, who
- * may release the sources at once.
+ * Reads tensors into `outs`, or into new arrays: one submit and one map for each device (more only
+ * beyond its `maxBufferSize`, and for buffers that foreign code may have destroyed), one copy for
+ * each tensor. All work is submitted before this returns; the caller may release the sources at
+ * once.
  *
  * @throws the fault of the first tensor that has one
  */
@@ -146,7 +146,7 @@ export async function read(
       if (tensor.device.type !== CPU) {
         checkTarget(tensor, target);
         checkUsage(tensor, "COPY_SRC", "reading");
-        // Whoever passed `out`, or the tensor, may release it while the GPU works.
+        // The caller may release `out`, or the tensor, while the GPU works.
         const held = isTensor(target) ? target._share() : target;
         if (isTensor(held)) holds.push(held);
         const source = tensor._share();
@@ -183,7 +183,7 @@ function plan(batches: Batch[], tensor: Tensor, target: Target): void {
       { given: buffer.size, needed: start + length, device: tensor.device },
     );
   }
-  // Of no elements, too: only the map says whether the device still works.
+  // Also without elements: only the map says whether the device still works.
   const bytes = Math.max(roundUp(length, 16), 16);
   const limit = record.device.gpu.limits.maxBufferSize;
   let batch = batches.find((b) => b.record === record && b.bytes + bytes <= limit);
@@ -218,8 +218,8 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
 }
 
 /**
- * One submit for buffers that are ours, which cannot be invalid once they are made; one for each of
- * the others, so that a destroyed one spoils no other tensor's copy.
+ * One submit for our own buffers, which cannot be invalid once they are made; one for each of the
+ * others, so a destroyed one does not affect other tensors' copies.
  */
 function submitCopies(record: DeviceRecord, pieces: readonly Piece[], staging: BufferRecord): void {
   const { gpu } = record.device;
@@ -232,7 +232,7 @@ function submitCopies(record: DeviceRecord, pieces: readonly Piece[], staging: B
       record,
       {
         what: `reading ${group.map(({ tensor }) => tensor.toString())}`,
-        // That of an invalid buffer fails as a consequence.
+        // Submitting a copy of an invalid buffer fails as a consequence.
         reads: group === safe ? [] : group.map(({ tensor }) => extentOf(tensor)),
         after: [staging.making],
         filters: ["validation"],
@@ -262,7 +262,7 @@ function take(record: DeviceRecord, piece: Piece, staging: GPUBuffer): void {
   count(record, "down", nbytes);
 }
 
-// A power of two fits more reads, and nobody sees what is behind the bytes that are read.
+// A power of two fits more reads, and the bytes after those that are read are never seen.
 function takeStaging(record: DeviceRecord, bytes: number): BufferRecord {
   const { pool, device, troubles } = record;
   const { gpu } = device;

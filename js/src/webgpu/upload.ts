@@ -1,4 +1,4 @@
-/** Elements of the CPU on their way to a GPU: `Tensor.to` and `Tensor.write`. */
+/** Uploads of CPU elements to a GPU: `Tensor.to` and `Tensor.write`. */
 import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
@@ -37,7 +37,7 @@ export function upload(tensor: Tensor, device: GPUDevice, options: ToOptions): T
   }
   const record = useDevice(device);
   const { _type } = tensor;
-  // The name does not tell whether elements are padded.
+  // The name does not say whether elements are padded.
   const { dtype: name = _type.name, usage = DEFAULT_USAGE } = options;
   const dtype = name === _type.name ? _type : dtypeNamed(name);
   if (tensor.device.type !== CPU) return again(tensor, record, dtype, options.usage ?? 0);
@@ -87,7 +87,7 @@ export function write(target: Tensor, source: Tensor): void {
   const slot = slotOf(target._handle);
   checkAlive(slot.record);
   checkUsage(target, "COPY_DST", "writing");
-  // Words are written: what shares the last one with the tensor must be padding.
+  // Whole words are written: the rest of the last one must be padding.
   if (!wordsOf(target).own) {
     throw new UnsupportedError(
       `${target.toString()} shares words of 4 bytes with its neighbours (byteOffset ${target._start}, ` +
@@ -115,7 +115,7 @@ function writeFromGPU(target: Tensor, source: Tensor): void {
     });
   }
   checkCopySource(source, "copying");
-  // A shader clears what comes along behind the elements.
+  // A shader clears what was copied after the elements.
   if (source.nbytes % 4 !== 0) checkUsage(target, "STORAGE", "writing a part of a word");
   if (from.buffer !== to.buffer) {
     copyInto(source, to.facts, target._start);
@@ -131,8 +131,8 @@ function writeFromGPU(target: Tensor, source: Tensor): void {
 }
 
 /**
- * The elements of a CPU tensor, as `dtype`, into a buffer: straight from its memory where they
- * are one after the other, else packed and converted in pieces of at most 8 MiB.
+ * The elements of a CPU tensor, as `dtype`, into a buffer: directly from its memory if they are
+ * contiguous, else packed and converted in pieces of at most 8 MiB.
  */
 function fill(
   record: DeviceRecord,
@@ -144,7 +144,7 @@ function fill(
 ): void {
   const { queue } = record.device.gpu;
   const extent = { facts, start, end: start + nbytes };
-  // What is ours and small is there as far as is known, and writing it cannot fail.
+  // Our own small buffers are presumed valid, and writing them cannot fail.
   if (nbytes < WATCHED && isPrivate(facts) && !isOpen(facts.making)) {
     writeElements(queue, facts.buffer, start, nbytes, tensor, dtype);
     setOutcome(extent, null);
@@ -172,7 +172,7 @@ function writeElements(
   } else if (!_storage.chunk) {
     writeBytes(queue, target, offset, tensor._as(dtype));
   } else if (dtype.step % 1 !== 0 || !writePieces(queue, target, offset, tensor, dtype)) {
-    const packed = tensor._packed(); // its pieces would be no whole words
+    const packed = tensor._packed(); // its pieces would not be whole words
     try {
       writeBytes(queue, target, offset, packed._as(dtype));
     } finally {
@@ -194,7 +194,7 @@ function writePieces(
     const { count: done, bytes } = chunkOf(tensor, dtype, first);
     if (done < 0) return false;
     writeBytes(queue, target, at, bytes);
-    // The GPU's process takes a piece over while the next one is packed, where that takes its time.
+    // The GPU process takes a piece while the next one is packed, if packing is slow.
     if (slow) queue.submit([]);
     first += done;
     at += bytes.length;
@@ -202,7 +202,9 @@ function writePieces(
   return true;
 }
 
-/** Whether neighbours in memory are no neighbours in a row: packing then takes more than copying. */
+/**
+ * Whether neighbours in memory are not neighbours in a row: packing is then slower than copying.
+ */
 function isTransposed({ _strides: strides }: Tensor): boolean {
   const near = (stride: number | undefined) => Math.abs(stride ?? 1) === 1;
   return strides?.some(near) === true && !near(strides.at(-1));
@@ -218,7 +220,7 @@ function chunkOf(tensor: Tensor, dtype: DType, first: number) {
   );
 }
 
-/** Throws what converting would throw, before anything is written over. */
+/** Throws conversion errors before anything is overwritten. */
 function rehearse(tensor: Tensor, dtype: DType): void {
   if (!tensor._storage.chunk) {
     tensor._as(dtype);
@@ -235,7 +237,7 @@ function writeBytes(queue: GPUQueue, target: GPUBuffer, offset: number, bytes: U
   writeMemory(queue, target, offset, bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Firefox refuses memory of 2 GiB and more, and takes views of a part of it. */
+/** Firefox rejects memory of 2 GiB and more, but accepts views of a part of it. */
 const MOST = 2 ** 31 - 1;
 
 /** Writes words of 4 bytes, of memory that is not resizable. */
@@ -251,7 +253,7 @@ export function writeWords(
   else queue.writeBuffer(target, offset, new Uint8Array(memory, from, nbytes));
 }
 
-/** Writes bytes and, where they are no multiple of 4, a last word padded with zeros. */
+/** Writes bytes, the last word padded with zeros. */
 function writeMemory(
   queue: GPUQueue,
   target: GPUBuffer,
@@ -263,7 +265,7 @@ function writeMemory(
   const words = nbytes - (nbytes % 4);
   const { resizable, growable } = memory as { resizable?: boolean; growable?: boolean };
   if (resizable || growable) {
-    // writeBuffer refuses views of resizable memory, so they go through a fixed array.
+    // writeBuffer rejects views of resizable memory, so they go through a fixed array.
     const fixed = new Uint8Array(Math.min(words, 4 << 20));
     for (let at = 0; at < words; at += fixed.length) {
       const part = new Uint8Array(memory, from + at, Math.min(fixed.length, words - at));

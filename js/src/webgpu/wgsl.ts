@@ -1,6 +1,6 @@
-/** What has to be known of a shader's source: its bindings, and the size of its workgroups. */
+/** Parses a shader's source for its bindings, and the size of its workgroups. */
 
-/** The scalar that a buffer is made of, where it is of one kind alone. */
+/** The scalar type of a buffer, if it has only one. */
 export type Scalar = "f32" | "f16" | "i32" | "u32";
 
 /** One `@group(0) @binding(n) var<…>` of a shader. */
@@ -24,11 +24,11 @@ export interface Binding {
 /** What {@link parseShader} finds. */
 export interface Shader {
   /**
-   * By binding; null where they are not plain buffers in group 0 numbered 0, 1, 2, … by literals,
-   * so that only the browser can make the layout.
+   * By binding; null unless they are plain buffers in group 0 numbered 0, 1, 2, … by literals: then
+   * only the browser can make the layout.
    */
   readonly bindings: Binding[] | null;
-  /** @workgroup_size of the entry point; null where it is not of literals. */
+  /** @workgroup_size of the entry point; null if it is not made of literals. */
   readonly workgroup: readonly [number, number, number] | null;
 }
 
@@ -84,7 +84,7 @@ class Tokens {
     return true;
   }
 
-  /** What stands between a bracket, which is next, and its partner. */
+  /** The tokens between a bracket, which is next, and its partner. */
   group(): string[] {
     const close = [BRACKETS[this.take()]];
     const inside: string[] = [];
@@ -99,7 +99,7 @@ class Tokens {
     return inside;
   }
 
-  /** Everything up to a semicolon, which is taken, too. */
+  /** Everything up to a semicolon, which is consumed. */
   statement(): string[] {
     const found: string[] = [];
     while (this.next !== undefined && this.next !== ";") found.push(this.take());
@@ -108,7 +108,7 @@ class Tokens {
   }
 }
 
-/** How a type lies in memory (WGSL 14.4: Memory Layout). */
+/** The memory layout of a type (WGSL 14.4: Memory Layout). */
 interface Layout {
   readonly scalar: Scalar | null;
   readonly atomic: boolean;
@@ -133,7 +133,7 @@ class Source {
   readonly structs = new Map<string, string[]>();
   readonly numbers = new Map<string, number>();
 
-  /** The layout of a type; null where it is not understood. */
+  /** The layout of a type; null if unknown. */
   layout(type: readonly string[], depth = 0): Layout | null {
     const [name = "", ...rest] = type;
     if (depth > 20) return null;
@@ -200,7 +200,7 @@ class Source {
     }
     if (last === undefined) return null;
     const size = align(offset, most);
-    // With a runtime-sized array at its end, the whole is no array of equal elements.
+    // With a runtime-sized array at its end, the whole is not an array of equal elements.
     return { scalar: last.element ? null : (scalar ?? null), atomic: false, align: most, size };
   }
 }
@@ -216,7 +216,7 @@ function matrix(scalar: Scalar, columns: number, rows: number): Layout {
   return { ...column, size: columns * align(column.size, column.align) };
 }
 
-/** Splits where a token stands outside of brackets. */
+/** Splits at a token outside of brackets. */
 function splitBy(tokens: readonly string[], separator: string): string[][] {
   const parts: string[][] = [[]];
   let depth = 0;
