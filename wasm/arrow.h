@@ -1,12 +1,10 @@
 /* The Arrow C data, stream and device interfaces, described in our own words: names,
  * order and types of the fields are those of the specification; a test compares this
- * file with what pyarrow and nanoarrow make.
+ * file with the structs of pyarrow and nanoarrow.
  *
- * A struct belongs to whoever holds it until its `release` was called, or it was moved:
- * its bytes copied, and `release` of the old place set to NULL, which marks a struct
- * that holds nothing. Releasing one releases its children, but for those that were
- * moved out.
- */
+ * A struct belongs to its holder until its `release` was called, or it was moved: its
+ * bytes copied, and `release` of the old place set to NULL, which marks an empty
+ * struct. Releasing one releases its children, except those that were moved out. */
 #ifndef DLW_ARROW_H_
 #define DLW_ARROW_H_
 
@@ -50,7 +48,7 @@ struct ArrowDeviceArray {
   struct ArrowArray array;
   int64_t device_id;
   int32_t device_type; /* DLPack's */
-  void *sync_event;    /* what to wait for before the memory is read; NULL: nothing */
+  void *sync_event;    /* the event to wait for before reading the memory; NULL: none */
   int64_t reserved[3];
 };
 

@@ -8,7 +8,7 @@
 /* --- types --------------------------------------------------------------------------
  */
 
-/* A level of a type: the list or, within it, what it is of. */
+/* A level of a type: the list or, within it, its elements. */
 typedef struct {
   char format[24];
   struct ArrowSchema child, *children[1];
@@ -60,7 +60,7 @@ static int fill_schema(struct ArrowSchema *out, const DLTensor *dl, int32_t axis
 /* --- arrays -------------------------------------------------------------------------
  */
 
-/* A level of an array. A child may be moved out, so that each has holds of its own. */
+/* A level of an array. A child may be moved out, so each has its own holds. */
 typedef struct {
   const void *buffers[2];
   struct ArrowArray child, *children[1];
@@ -78,7 +78,7 @@ static void release_array(struct ArrowArray *array) {
   array->release = NULL;
 }
 
-/* Where no elements are: some consumers take NULL for a mistake. */
+/* For empty arrays: some consumers treat NULL as an error. */
 static const uint64_t NOTHING[8];
 
 static int fill_array(struct ArrowArray *out, dlw_tensor *values, const DLTensor *dl,
@@ -100,7 +100,7 @@ static int fill_array(struct ArrowArray *out, dlw_tensor *values, const DLTensor
   } else {
     level->children[0] = &level->child;
     out->n_children = 1, out->children = level->children;
-    int64_t count = length * dl->shape[axis]; /* of elements that there are */
+    int64_t count = length * dl->shape[axis]; /* of existing elements */
     if (fill_array(&level->child, values, dl, axis + 1, count) == 0) return 0;
   }
   out->release(out);
@@ -170,7 +170,7 @@ static int check_arrow(const DLTensor *dl) {
   return -1;
 }
 
-/* A hold on the elements in row-major order; a copy where they lie otherwise. */
+/* A hold on the elements in row-major order; a copy if they have another order. */
 static dlw_tensor *in_order(dlw_tensor *tensor) {
   return dlw_is_contiguous(dlw_dl(tensor)) ? dlw_share(tensor) : dlw_copy(tensor);
 }
@@ -203,7 +203,7 @@ static PyObject *schema_capsule(const DLTensor *dl) {
   return capsule_of(schema, DLW_ARROW_SCHEMA, destroy_schema, give_up_schema);
 }
 
-/* `values` and `validity` (or NULL) are as Arrow has them; borrowed. */
+/* `values` and `validity` (or NULL) are in Arrow's form; borrowed. */
 static PyObject *array_capsule(const DLTensor *dl, dlw_tensor *values,
                                dlw_tensor *validity, int64_t nulls) {
   struct ArrowArray *array = calloc(1, sizeof *array);
@@ -245,8 +245,8 @@ static dlw_tensor *pack_validity(PyObject *object, const DLTensor *dl, int64_t *
 /* --- what is requested --------------------------------------------------------------
  */
 
-/* 1 where the types have the same elements, whatever the names of their fields; -1 with
- * an exception. */
+/* 1 if the types have the same elements, ignoring the names of fields; -1 with an
+ * exception. */
 static int is_same_type(const struct ArrowSchema *ours,
                         const struct ArrowSchema *asked) {
   if (dlw_check_arrow(asked) < 0) return -1;
@@ -266,7 +266,7 @@ static int refuse_request(const struct ArrowSchema *ours,
   for (int i = 0; i < 2; i++) {
     const struct ArrowSchema *each = types[i];
     words[i] = PyUnicode_FromFormat("'%.40s'", each->format);
-    /* The innermost levels of a long one say nothing to anybody. */
+    /* The innermost levels of a long one are omitted. */
     for (int level = 1; words[i] != NULL && level < 8; level++) {
       if (each->n_children != 1 || each->children == NULL) break;
       each = each->children[0];
@@ -287,8 +287,8 @@ static int refuse_request(const struct ArrowSchema *ours,
   return -1;
 }
 
-/* Whether what we give, in that capsule, is what was requested; borrowed. The request
- * stays its owner's. */
+/* Whether our type matches the capsule's request; borrowed. The request stays its
+ * owner's. */
 static int check_request(PyObject *given, PyObject *requested) {
   if (requested == Py_None) return 0;
   if (!PyCapsule_IsValid(requested, DLW_ARROW_SCHEMA)) {

@@ -1,5 +1,5 @@
-/* Tensors as Arrow's arrays: the same memory where the elements lie one after the
- * other, bool as the bitmap that Arrow has for it. */
+/* Tensors as Arrow's arrays: the same memory if the elements are contiguous, bool as
+ * Arrow's bitmap. */
 #ifndef DLW_ARROW_EXPORT_H_
 #define DLW_ARROW_EXPORT_H_
 
@@ -7,8 +7,7 @@
 
 /* _to_arrow(Tensor, its validity, a Tensor of bool, or None, requested: a capsule of an
  * ArrowSchema, or None) -> (capsule of an ArrowSchema, capsule of an ArrowArray). Axes
- * behind the first are fixed-size lists. BufferError where another type is requested.
- */
+ * after the first are fixed-size lists. BufferError if another type is requested. */
 PyObject *dlw_to_arrow(PyObject *module, PyObject *args);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "arrow_type.h"
 
-/* Calls release of what holds something. It may be anybody's code, which must not see
- * a pending exception. */
+/* Calls release of a struct that is not empty. It may be foreign code, which must not
+ * see a pending exception. */
 #define RELEASE(place)                                     \
   do {                                                     \
     PyObject *kept = dlw_put_aside();                      \
@@ -36,7 +36,7 @@ static int check_array(const struct ArrowArray *array, int64_t buffers,
     return dlw_arrow_wrong("fewer children than the type has");
   }
   if (array->dictionary != NULL) {
-    return dlw_arrow_wrong("a dictionary that the type has not");
+    return dlw_arrow_wrong("a dictionary that the type lacks");
   }
   if (end > array->length) return dlw_arrow_wrong("a child with too few elements");
   return 0;
@@ -54,7 +54,7 @@ static int check_bits(const void *bits, int64_t end) {
                         .ndim = 1,
                         .dtype = {kDLUInt, 8, 1},
                         .shape = &bytes};
-  /* No machine of 64 bits has as much; how much there is, wasm alone can tell. */
+  /* No 64-bit machine has as much; only wasm knows its memory size. */
   dlw_status status = bytes >> 57 == 0 ? dlw_check(&described, 0) : DLW_TOO_LARGE;
   if (status != DLW_OK) dlw_raise(status, &described);
   return status == DLW_OK ? 0 : -1;
@@ -67,9 +67,7 @@ static int64_t count_nulls(const struct ArrowArray *array, int64_t first,
   const uint8_t *bits = array->buffers[0];
   if (array->null_count == 0 || length == 0) return 0;
   if (bits == NULL) {
-    return array->null_count < 0
-               ? 0
-               : dlw_arrow_wrong("nulls, and does not say which they are");
+    return array->null_count < 0 ? 0 : dlw_arrow_wrong("nulls without saying which");
   }
   int64_t at = array->offset + first, end = at + length, valid = 0;
   if (check_bits(bits, end) < 0) return -1;
@@ -101,8 +99,8 @@ static void add_level(arrow_elements *found, const struct ArrowArray *array,
   found->levels[found->depth++] = (arrow_level){array, first, count};
 }
 
-/* Checks the levels against each other before any bitmap is read: nothing else says how
- * long a bitmap is. */
+/* Checks the levels against each other before any bitmap is read: a bitmap has no
+ * length of its own. */
 static int find_elements(const struct ArrowArray *array, const arrow_type *type,
                          arrow_elements *found) {
   int64_t first = 0, end = 0, buffers = type->lists > 0 ? 1 : 2;
@@ -163,7 +161,7 @@ static int64_t count_nulls_inside(const arrow_elements *from, const arrow_level 
 }
 
 /* Which elements of axis 0 are valid, as fresh bools: those that are null neither
- * themselves nor as rows of the struct; NULL where all are valid. -1 with an exception,
+ * themselves nor as rows of the struct; NULL if all are valid. -1 with an exception,
  * also for nulls within lists. */
 static int find_validity(const arrow_elements *from, dlw_tensor **out) {
   uint8_t *valid = NULL;
@@ -261,7 +259,7 @@ static dlw_tensor *share_elements(struct ArrowArray *array, const arrow_type *ty
   return tensor;
 }
 
-/* Bytes of arrow.bool8 that are neither 0 nor 1 mean 1, and nothing else reads them so.
+/* Bytes of arrow.bool8 other than 0 and 1 mean 1, but other readers do not know that.
  */
 static int has_other_bools(const DLTensor *dl) {
   const uint8_t *bytes = (const uint8_t *)dlw_first(dl);
@@ -289,7 +287,7 @@ static dlw_tensor *take_elements(struct ArrowArray *array, const arrow_type *typ
   return others ? as_bools(tensor) : tensor;
 }
 
-/* One array as memory, and which of it is valid: NULL where all is. */
+/* One array as memory, and its valid elements: NULL if all are. */
 typedef struct {
   dlw_tensor *values, *validity;
 } chunk;
@@ -311,7 +309,7 @@ static int import_array(struct ArrowArray *array, const arrow_type *type, chunk 
   return -1;
 }
 
-/* The axes in the order that the type says, in place of those of memory. */
+/* The axes in the order of the type, instead of that of memory. */
 static int permute(const arrow_type *type, chunk *made) {
   int64_t shape[DLW_MAX_NDIM], strides[DLW_MAX_NDIM];
   const DLTensor *dl = dlw_dl(made->values);
@@ -360,8 +358,8 @@ static const char *column_name(PyObject *column) {
   return column == Py_None ? NULL : PyUnicode_AsUTF8AndSize(column, NULL);
 }
 
-/* What a capsule holds is moved out in one step, before anything else runs: it has one
- * owner, whatever is done with the capsule meanwhile. */
+/* The content of a capsule is moved out in one step, before anything else runs: it
+ * always has one owner. */
 static int taken_before(const char *what) {
   PyErr_Format(
       PyExc_BufferError,
@@ -396,11 +394,10 @@ static struct ArrowArray *array_in(PyObject *capsule) {
       PyCapsule_GetPointer(capsule, DLW_ARROW_DEVICE_ARRAY);
   DLDevice device = {there->device_type, (int32_t)there->device_id};
   if (dlw_is_host(device) && there->sync_event == NULL) return &there->array;
-  PyErr_Format(
-      PyExc_BufferError,
-      "the Arrow array is on a device of type %d, or not there yet: only arrays "
-      "on the CPU that need no waiting can be shared; copy it there first",
-      (int)there->device_type);
+  PyErr_Format(PyExc_BufferError,
+               "the Arrow array is on a device of type %d, or not ready: only arrays "
+               "on the CPU that need no waiting can be shared; copy it there first",
+               (int)there->device_type);
   return NULL;
 }
 
@@ -469,8 +466,8 @@ static int stream_failed(struct ArrowArrayStream *stream, int code) {
   return -1;
 }
 
-/* The next array; 0: there is none any more, -1 with an exception. The GIL is free
- * meanwhile: producers compute in threads, which may ask for it. */
+/* The next array; 0 at the end, -1 with an exception. The GIL is free meanwhile:
+ * producers compute in threads, which may ask for it. */
 static int next_array(struct ArrowArrayStream *stream, struct ArrowArray *out) {
   int code;
   *out = (struct ArrowArray){0};
@@ -504,7 +501,7 @@ static int read_stream(struct ArrowArrayStream *stream, const arrow_type *type,
   }
 }
 
-/* Fresh memory with all chunks, one after the other. */
+/* Fresh memory with all chunks in order. */
 static int join_chunks(const chunk_list *list, const arrow_type *type, chunk *out) {
   int64_t shape[DLW_MAX_NDIM], length = 0;
   int nulls = 0;

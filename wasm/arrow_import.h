@@ -1,8 +1,8 @@
 /* Arrow's arrays, by their capsules, as Tensors: the memory of one chunk without a
  * copy, read-only as Arrow's memory is; bitmaps (bool, validity) and several chunks
- * copied. Every struct is checked before what it points to is used. What capsules hold
+ * copied. Every struct is checked before its pointers are used. The content of capsules
  * is moved out before any code of the producer runs, and released once, also on
- * failure: a capsule that holds nothing any more is a BufferError. */
+ * failure: an empty capsule is a BufferError. */
 #ifndef DLW_ARROW_IMPORT_H_
 #define DLW_ARROW_IMPORT_H_
 
@@ -12,8 +12,8 @@
  * is a capsule of an ArrowArray or of an ArrowDeviceArray, and is moved; `column` a
  * name, or None. The validity is a Tensor of bool, one for each element of axis 0. */
 PyObject *dlw_from_arrow_array(PyObject *module, PyObject *args);
-/* _from_arrow_stream(stream, column) -> the same of all its arrays, one after the
- * other. The stream is released. */
+/* _from_arrow_stream(stream, column) -> the same for all its arrays in order. The
+ * stream is released. */
 PyObject *dlw_from_arrow_stream(PyObject *module, PyObject *args);
 
 #endif

@@ -13,7 +13,8 @@ static const struct {
                {'l', kDLInt, 64},   {'L', kDLUInt, 64}, {'e', kDLFloat, 16},
                {'f', kDLFloat, 32}, {'g', kDLFloat, 64}};
 
-/* Types without a DLPack dtype, by how their letters begin, and what leads to one. */
+/* Types without a DLPack dtype, by the beginnings of their letters, and how to convert
+ * them. */
 static const struct {
   const char *format, *name, *way;
 } OTHERS[] = {
@@ -62,7 +63,7 @@ int dlw_arrow_wrong(const char *what) {
   return -1;
 }
 
-/* The number behind the colon of "+w:3" or "w:16"; -1 for what is none. */
+/* The number after the colon of "+w:3" or "w:16"; -1 if there is none. */
 static int64_t parse_width(const char *format) {
   const char *digits = strchr(format, ':');
   int64_t width = 0;
@@ -131,7 +132,7 @@ static int parse_scalar(const char *format, arrow_type *type) {
 /* --- extension types ----------------------------------------------------------------
  */
 
-/* Bytes of metadata, without a 0 behind them; NULL: there are none. */
+/* Bytes of metadata, not NUL-terminated; NULL: there are none. */
 typedef struct {
   const char *bytes;
   int32_t length;
@@ -144,8 +145,8 @@ static int32_t take_int(const char **at) {
   return value;
 }
 
-/* Arrow's metadata is a number of pairs, each a key and a value behind their lengths,
- * all int32 of the machine's order. How long it is, nothing says. */
+/* Arrow's metadata is a number of pairs, each a key and a value after their lengths,
+ * all int32 in native order. Its length is not stored. */
 static int find_metadata(const struct ArrowSchema *schema, const char *key,
                          text *found) {
   const char *at = schema->metadata;
@@ -188,8 +189,8 @@ static int refuse_tensor(text json, const char *why) {
   return -1;
 }
 
-/* Whether a parser that calls itself for each level gets through: too many of them end
- * Pyodide, whose stack is small. The metadata has two. */
+/* Whether a recursive parser can read it: too many levels crash Pyodide, whose stack is
+ * small. The metadata has two. */
 static int is_shallow(text json) {
   int levels = 0, quoted = 0;
   for (Py_ssize_t i = 0; i < json.length; i++) {
@@ -204,7 +205,7 @@ static int is_shallow(text json) {
   return 1;
 }
 
-/* The object that JSON says; NULL with BufferError for what is none. */
+/* The object in the JSON text; NULL with BufferError for anything else. */
 static PyObject *parse_json(text json) {
   if (!is_shallow(json)) {
     refuse_tensor(json, "is nested");
@@ -224,14 +225,13 @@ static PyObject *parse_json(text json) {
   return NULL;
 }
 
-/* The value of a key; NULL where there is none, or null. Borrowed. */
+/* The value of a key; NULL if absent, or null. Borrowed. */
 static PyObject *optional(PyObject *parsed, const char *key) {
   PyObject *value = PyDict_GetItemString(parsed, key);
   return value != Py_None ? value : NULL;
 }
 
-/* How many numbers from 0 on a list has, at most `room`; -1 for what is no such list.
- */
+/* The length of a list of numbers from 0 on, at most `room`; -1 for anything else. */
 static int32_t read_numbers(PyObject *list, int64_t *out, int32_t room) {
   if (list == NULL || !PyList_Check(list) || PyList_Size(list) > room) return -1;
   int32_t count = (int32_t)PyList_Size(list);
@@ -253,8 +253,8 @@ static int are_names(PyObject *names, int32_t count) {
   return 1;
 }
 
-/* What is wrong with the axes that the object describes, or NULL: then they are added,
- * those of lists of `width` elements. */
+/* What is wrong with the axes that the object describes, or NULL after adding them, for
+ * lists of `width` elements. */
 static const char *add_tensor(PyObject *parsed, int64_t width, arrow_type *type) {
   int64_t *shape = type->shape + type->ndim, order[DLW_MAX_NDIM], size = 1;
   int32_t room = DLW_MAX_NDIM - 1 - type->ndim, first = type->ndim;
@@ -311,8 +311,8 @@ static int parse_level(const struct ArrowSchema *schema, arrow_type *type) {
   text name;
   if (schema->dictionary != NULL) {
     PyErr_SetString(PyExc_BufferError,
-                    "cannot share a dictionary-encoded Arrow array, whose numbers mean "
-                    "others: share its indices or its values");
+                    "cannot share a dictionary-encoded Arrow array, whose numbers are "
+                    "indices: share its indices or its values");
     return -1;
   }
   if (find_metadata(schema, "ARROW:extension:name", &name) < 0) return -1;
@@ -354,7 +354,7 @@ int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
     schema = schema->children[type->column];
   } else if (column != NULL) {
     PyErr_Format(PyExc_BufferError,
-                 "there are no columns, of which one is named '%.80s': it is an array",
+                 "cannot take column '%.80s': this is an array, without columns",
                  column);
     return -1;
   }

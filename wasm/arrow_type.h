@@ -1,13 +1,12 @@
-/* The types of Arrow's arrays as dtypes and axes: what the letters of an ArrowSchema
- * say, and its extension types that are tensors' (arrow.fixed_shape_tensor,
- * arrow.bool8). */
+/* The types of Arrow's arrays as dtypes and axes: the letters of an ArrowSchema, and
+ * its extension types for tensors (arrow.fixed_shape_tensor, arrow.bool8). */
 #ifndef DLW_ARROW_TYPE_H_
 #define DLW_ARROW_TYPE_H_
 
 #include "arrow.h"
 #include "errors.h"
 
-/* What the elements of an Arrow type are. */
+/* The elements of an Arrow type. */
 typedef struct {
   DLDataType dtype;
   int bitmap;                   /* bool: a bit each */
@@ -22,8 +21,8 @@ typedef struct {
   int32_t order[DLW_MAX_NDIM];  /* which of `shape` each of them is */
 } arrow_type;
 
-/* -1 with BufferError for what has no dtype, or is malformed. `column`: the one of a
- * struct that is meant, or NULL. Runs Python (its json) for fixed_shape_tensor. */
+/* -1 with BufferError for a type without a dtype, or a malformed one. `column`: the
+ * child of a struct, or NULL. Runs Python (its json) for fixed_shape_tensor. */
 int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
                     arrow_type *type);
 
@@ -33,7 +32,7 @@ int dlw_check_arrow(const struct ArrowSchema *schema);
 /* Whether it is an extension type; -1 with BufferError. */
 int dlw_is_extension(const struct ArrowSchema *schema);
 
-/* Raises BufferError for what no producer may give. Returns -1. */
+/* Raises BufferError for an invalid struct of a producer. Returns -1. */
 int dlw_arrow_wrong(const char *what);
 
 #endif

@@ -1,5 +1,5 @@
-/* What JavaScript calls. Failing functions return 0 and keep the Python exception until
- * JavaScript has it raised. */
+/* The functions that JavaScript calls. On failure they return 0 and keep the Python
+ * exception until JavaScript raises it. */
 #include "bridge.h"
 
 #include "handles.h"
@@ -37,7 +37,7 @@ static dlw_tensor *expect(uint32_t handle) {
 
 enum { NONE, OTHER, UNSUPPORTED, RELEASED, COPY_NEEDED, DEVICE_LOST, NO_MEMORY };
 
-/* What the kept exception is to JavaScript (js/src/pyodide/host.ts has the same
+/* The kind of the kept exception for JavaScript (js/src/pyodide/host.ts has the same
  * numbers). */
 DLW_EXPORT(dlw_bridge_error_kind)
 int32_t dlw_bridge_error_kind(void) {
@@ -96,8 +96,8 @@ void *dlw_bridge_scratch(void) { return &scratch; }
 /* --- tensors
  * ---------------------------------------------------------------------------- */
 
-/* A hold on the memory of any object that shares some. The scratch area says where the
- * Python Tensor is that tells which of its elements are null. */
+/* A hold on the memory of any object that shares some. The scratch area gets the
+ * address of its validity, a Python Tensor. */
 DLW_EXPORT(dlw_bridge_borrow)
 dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t writable) {
   dlw_tensor *tensor = dlw_borrow(obj, &DLW_ANY);
@@ -145,7 +145,7 @@ dlw_tensor *dlw_bridge_share(uint32_t handle) {
   return lend(tensor != NULL ? dlw_share(tensor) : NULL);
 }
 
-/* What a double from JavaScript is as a position; -1 for what is none. */
+/* A double from JavaScript as a position; -1 if it is not one. */
 static int64_t to_position(double number) {
   return number >= 0 && number < 0x1p53 ? (int64_t)number : -1;
 }
@@ -194,7 +194,7 @@ int32_t dlw_bridge_release(uint32_t handle) {
   return 0;
 }
 
-/* Who is told that C dropped its reference of a GPU handle. */
+/* The callback for GPU handles whose reference C has dropped. */
 DLW_EXPORT(dlw_bridge_on_drop)
 void dlw_bridge_on_drop(void (*callback)(uint32_t gpu)) { dlw_on_gpu_drop(callback); }
 
@@ -213,8 +213,8 @@ PyObject *dlw_bridge_take(PyObject *module, PyObject *arg) {
 /* --- kernels
  * ----------------------------------------------------------- */
 
-/* Arrays of one element have a __float__, too, and are not meant; NumPy's scalars will
- * have a __dlpack__ (numpy#32029), and no length. */
+/* Arrays of one element have a __float__, too, but are not numbers; NumPy's scalars
+ * will have a __dlpack__ (numpy#32029), but no length. */
 static int is_array(PyObject *arg) {
   return PyObject_HasAttrString(arg, "__dlpack__") &&
          PyObject_HasAttrString((PyObject *)Py_TYPE(arg), "__len__");
@@ -287,15 +287,15 @@ PyObject *dlw_bridge_arguments(PyObject *module, PyObject *args) {
   return PyErr_Format(PyExc_TypeError, "a kernel needs at least one tensor");
 }
 
-/* What JavaScript reads before it does anything else (js/src/pyodide/seam.ts knows the
- * order). */
+/* The struct that JavaScript reads first (js/src/pyodide/seam.ts has the same order).
+ */
 typedef struct {
   double kernel, site, workgroups[3], numbers, count, values[MAX_ARGUMENTS];
 } kernel_call;
 
 static int32_t (*run_kernel)(const kernel_call *call);
 
-/* Who runs kernels: returns 1, or 0 with the error kept on its side. */
+/* The callback that runs kernels: returns 1, or 0 and keeps the error. */
 DLW_EXPORT(dlw_bridge_on_run)
 void dlw_bridge_on_run(int32_t (*callback)(const kernel_call *call)) {
   run_kernel = callback;
@@ -303,7 +303,7 @@ void dlw_bridge_on_run(int32_t (*callback)(const kernel_call *call)) {
 
 PyObject *dlw_bridge_run(PyObject *module, PyObject *args) {
   (void)module;
-  static kernel_call call; /* not on the stack, whose end JavaScript may be near */
+  static kernel_call call; /* not on the stack: JavaScript may have used it up */
   double *groups = call.workgroups;
   long long device;
   unsigned int numbers;
@@ -315,7 +315,7 @@ PyObject *dlw_bridge_run(PyObject *module, PyObject *args) {
   }
   Py_ssize_t count = PyTuple_Size(values);
   if (run_kernel == NULL || count > MAX_ARGUMENTS) {
-    return PyErr_Format(PyExc_RuntimeError, "there is no JavaScript that runs kernels");
+    return PyErr_Format(PyExc_RuntimeError, "no JavaScript runs kernels");
   }
   if (PyTuple_Size(objects) != count) {
     return PyErr_Format(PyExc_TypeError, "%zd values of %zd arguments", count,
@@ -328,8 +328,8 @@ PyObject *dlw_bridge_run(PyObject *module, PyObject *args) {
     call.values[i] = PyFloat_AsDouble(PyTuple_GetItem(values, i));
     if (call.values[i] == -1 && PyErr_Occurred()) return NULL;
   }
-  /* Only now, when nothing else runs any more: a __float__ among the arguments, a
-   * finalizer or another thread may have released one of the tensors since. */
+  /* Only now, when no other code runs: a __float__ among the arguments, a finalizer or
+   * another thread may have released one of the tensors since. */
   for (Py_ssize_t i = 0; i < count; i++) {
     if (numbers >> i & 1) continue;
     dlw_tensor *tensor = dlw_tensor_of(PyTuple_GetItem(objects, i));
@@ -344,8 +344,8 @@ PyObject *dlw_bridge_run(PyObject *module, PyObject *args) {
 
 static int32_t (*await_promise)(uint32_t number);
 
-/* callback: waits for a promise that JavaScript has by a number, and returns 1; 0 with
- * the exception where it was rejected. It suspends the C code that calls it, and is
+/* callback: waits for JavaScript's promise with a number, and returns 1; 0 with the
+ * exception if it was rejected. It suspends the C code that calls it, and is
  * WebAssembly itself: a frame of JavaScript could not be suspended. */
 DLW_EXPORT(dlw_bridge_on_wait)
 void dlw_bridge_on_wait(int32_t (*callback)(uint32_t number)) {

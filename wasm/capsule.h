@@ -1,5 +1,4 @@
-/* The names of DLPack's capsules, which tell what they hold and whether it was taken.
- */
+/* The names of DLPack's capsules, which say what they hold and whether it was taken. */
 #ifndef DLW_CAPSULE_H_
 #define DLW_CAPSULE_H_
 

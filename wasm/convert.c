@@ -16,8 +16,8 @@ DLW_INLINE u32x4 choose(u32x4 mask, u32x4 yes, u32x4 no) {
   return (mask & yes) | (~mask & no);
 }
 
-/* Where `bits`, of which the highest is not set, are more: as signed integers, which
- * has an instruction of its own. */
+/* Where `bits`, with the highest bit clear, are greater: compared as signed integers,
+ * which has its own instruction. */
 DLW_INLINE u32x4 above(u32x4 bits, uint32_t limit) {
   return (u32x4)((i32x4)bits > (i32x4)all(limit));
 }
@@ -43,7 +43,7 @@ DLW_INLINE u32x4 cut(u32x4 bits, uint32_t offset, int places) {
   return (bits + all(half + offset) + ((bits >> places) & 1)) >> places;
 }
 
-/* What a NaN keeps of its fraction; if that is nothing, the lowest bit is set, since it
+/* The upper bits of a NaN's fraction; if they are 0, the lowest bit is set, since it
  * would be infinity. NumPy does the same for float16. */
 DLW_INLINE u32x4 cut_nan(u32x4 magnitude, uint32_t infinite, int places) {
   u32x4 nan = (magnitude >> places) & 0x7fff;
@@ -77,7 +77,7 @@ DLW_INLINE u32x4 from_float16(u32x4 bits) {
   u32x4 not_finite = above(magnitude, (INFINITE16 << 13) - 1);
   result += not_finite & all(REBIAS);
   /* Subnormal numbers: as fractions of 2^-14, less that. Multiplying would be shorter,
-   * but processors are slow with numbers that are subnormal as float32, too. */
+   * but processors are slow for subnormal float32 numbers. */
   u32x4 least = all(EXPONENT32(-14));
   u32x4 subnormal = (u32x4)((f32x4)(magnitude + least) - (f32x4)least);
   return choose(above(magnitude, (1u << 23) - 1), result, subnormal) | sign;
@@ -125,8 +125,8 @@ DLW_INLINE void four_bfloat16_float32(char *to, const char *from) {
 
 /* --- conversions of many ---------------------------------------------------------- */
 
-/* Calls `four`, which the compiler puts in place, for four elements at a time; the rest
- * is for dlw_convert. Each step reads before it writes, which makes converting in place
+/* Calls `four`, which the compiler inlines, for four elements at a time; dlw_convert
+ * does the rest. Each step reads before it writes, which makes converting in place
  * safe. */
 DLW_INLINE int64_t by_fours(char *to, int to_bytes, const char *from, int from_bytes,
                             int64_t count, void (*four)(char *, const char *)) {

@@ -44,7 +44,7 @@ PyObject *dlw_desktop_wrap(PyObject *module, PyObject *args) {
                                           steps != Py_None ? strides : NULL,
                                           wanted.dtype, flags, byte_offset, &tensor);
   if (status != DLW_OK) return dlw_raise(status, &wanted);
-  /* Until the Tensor is there, the reference is the caller's. */
+  /* Until the Tensor exists, the reference is the caller's. */
   void (*drop)(dlw_tensor *) = tensor->drop;
   tensor->drop = NULL;
   PyObject *object = dlw_tensor_object(tensor);

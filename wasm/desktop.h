@@ -1,7 +1,6 @@
-/* What Python calls where it has the GPUBuffers itself: outside of a browser, over
+/* Functions for Python where it has the GPUBuffers itself: outside of a browser, with
  * wgpu-py (py/dlpack_web/_backends/desktop). In the browser JavaScript has them
- * (bridge.h).
- */
+ * (bridge.h). */
 #ifndef DLW_DESKTOP_H_
 #define DLW_DESKTOP_H_
 
@@ -15,11 +14,11 @@
 PyObject *dlw_desktop_wrap(PyObject *module, PyObject *args);
 /* _gpu(tensor) -> the GPU handle of a WebGPU tensor. */
 PyObject *dlw_desktop_gpu(PyObject *module, PyObject *tensor);
-/* _on_gpu_drop(function): who is called with each handle whose last tensor is gone, on
- * whatever thread that was. */
+/* _on_gpu_drop(function): called with each handle whose last tensor is gone, on any
+ * thread. */
 PyObject *dlw_desktop_on_drop(PyObject *module, PyObject *function);
 /* _chunk(tensor, dtype, first) -> (count, memoryview): dlw_upload_chunk. The memory is
- * good until the next call; with a count of -1 there is none. */
+ * valid until the next call; with a count of -1 there is none. */
 PyObject *dlw_desktop_chunk(PyObject *module, PyObject *args);
 
 #endif

@@ -1,9 +1,8 @@
 /* The DLPack 1.3 binary interface, described in our own words.
  *
  * Field names, order and values are those of the standard (dmlc/dlpack); a test
- * compares this file with the official header. Comments name who owns and who may touch
- * what. Every struct here is shared with other libraries: never change a layout.
- */
+ * compares this file with the official header. Comments say who owns and who may use
+ * what. Every struct here is shared with other libraries: never change a layout. */
 #ifndef DLW_DLPACK_H_
 #define DLW_DLPACK_H_
 
@@ -25,8 +24,8 @@ typedef struct {
   uint32_t minor; /* a larger minor only adds enum values and flags */
 } DLPackVersion;
 
-/* Kinds of device. An enum in the standard; a plain int32 in our structs, so that a
- * value that we do not know stays well defined. */
+/* Kinds of device. An enum in the standard; a plain int32 in our structs, so unknown
+ * values stay well defined. */
 enum {
   kDLCPU = 1,
   kDLCUDA = 2,
@@ -102,8 +101,8 @@ typedef struct DLManagedTensor {
 
 typedef struct DLManagedTensorVersioned {
   DLPackVersion version;
-  void *manager_ctx; /* the producer's; nobody else reads it */
-  /* Called once by whoever holds the tensor last, on any thread; may be NULL. */
+  void *manager_ctx; /* private to the producer */
+  /* Called once by the last holder of the tensor, on any thread; may be NULL. */
   void (*deleter)(struct DLManagedTensorVersioned *self);
   uint64_t flags;
   DLTensor dl_tensor;
@@ -113,8 +112,8 @@ typedef struct DLManagedTensorVersioned {
  * return 0, or -1 with a Python exception set; none throws, synchronises or blocks. */
 
 /* Fresh memory as `prototype` describes it: only dtype, ndim, shape and device are
- * read. Needs no GIL; failure is told once through set_error(context, kind, message)
- * instead. */
+ * read. Needs no GIL; failure is reported once through set_error(context, kind,
+ * message) instead. */
 typedef int (*DLPackManagedTensorAllocator)(
     DLTensor *prototype, DLManagedTensorVersioned **out, void *error_context,
     void (*set_error)(void *error_context, const char *kind, const char *message));

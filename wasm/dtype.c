@@ -67,7 +67,7 @@ const char *dlw_dtype_name(DLDataType dtype, char name[DLW_DTYPE_NAME]) {
 }
 
 /* np.int32 or np.int64 is C's long, whichever is as wide; int and long long of the same
-   width are other classes to NumPy, so that isinstance(array[0], np.int64) fails. */
+ * width are other classes in NumPy, so isinstance(array[0], np.int64) fails. */
 #if LONG_MAX == INT32_MAX
 #define INT32 "l"
 #define UINT32 "L"
@@ -81,7 +81,8 @@ const char *dlw_dtype_name(DLDataType dtype, char name[DLW_DTYPE_NAME]) {
 #endif
 
 const char *dlw_dtype_format(DLDataType dtype) {
-  /* Characters, no pointers: on wasm each pointer in a table costs code to relocate. */
+  /* Characters, not pointers: on wasm each pointer in a table costs code to relocate.
+   */
   static const struct {
     uint8_t code, bits;
     char format[3];

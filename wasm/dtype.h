@@ -1,17 +1,17 @@
-/* The dtypes of DLPack 1.3, and bcomplex32 of its main branch: which there are, how
- * they are called, how large they are, and their buffer formats. */
+/* The dtypes of DLPack 1.3, and bcomplex32 of its main branch: their names, sizes and
+ * buffer formats. */
 #ifndef DLW_DTYPE_H_
 #define DLW_DTYPE_H_
 
 #include "dlpack.h"
 
 /* Whether DLPack gives the triple a meaning: the code has that width, and there is at
- * least one lane. kDLOpaqueHandle, which is not for exchange, is not known. */
+ * least one lane. kDLOpaqueHandle, which is not for exchange, is unknown. */
 int dlw_dtype_known(DLDataType dtype);
 
 #define DLW_DTYPE_NAME 40 /* room for any name */
-/* The name in the array API's and ml_dtypes' words, "float32", or "float32x4" with
- * lanes; "(code 9, bits 3, lanes 1)" for what is not known. Returns `name`. */
+/* The name in the array API and ml_dtypes, "float32", or "float32x4" with lanes; "(code
+ * 9, bits 3, lanes 1)" if unknown. Returns `name`. */
 const char *dlw_dtype_name(DLDataType dtype, char name[DLW_DTYPE_NAME]);
 
 /* The PEP 3118 format in native order, static; NULL when there is none. */
@@ -22,7 +22,7 @@ const char *dlw_dtype_format(DLDataType dtype);
  * wasm32 and 8 on 64-bit machines. Refuses other byte orders. */
 DLDataType dlw_dtype_from_format(const char *format, int64_t itemsize);
 
-/* One integer for the triple, as JavaScript and Python have it: its bytes in memory. */
+/* One integer for the triple, as in JavaScript and Python: its bytes in memory. */
 static inline uint32_t dlw_dtype_pack(DLDataType dtype) {
   return dtype.code | (uint32_t)dtype.bits << 8 | (uint32_t)dtype.lanes << 16;
 }

@@ -64,7 +64,8 @@ int dlw_errors_init(PyObject *module) {
                    PyExc_BufferError);
 }
 
-/* --- words for what is wrong with a tensor ---------------------------------------- */
+/* --- messages for errors of tensors ------------------------------------------------
+ */
 
 static void *raise_dtype(DLDataType dtype) {
   char name[DLW_DTYPE_NAME];
@@ -149,7 +150,7 @@ void *dlw_raise(dlw_status status, const DLTensor *tensor) {
           PyExc_BufferError,
           "the view reaches beyond its tensor, or begins within a byte");
     case DLW_OK:
-    case DLW_NO_CONVERSION: /* dlw_raise_conversion has their words */
+    case DLW_NO_CONVERSION: /* dlw_raise_conversion has their messages */
     case DLW_MISFIT:
       break;
   }

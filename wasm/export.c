@@ -38,8 +38,8 @@ static PyObject *legacy_capsule(dlw_tensor *share) {
   return PyCapsule_New(legacy, DLW_LEGACY, destroy_legacy);
 }
 
-/* Whether a struct without flags tells enough. Where nobody said whether memory may be
- * written, as another legacy capsule does not, it is handed on as it came. */
+/* Whether a struct without flags says enough. If the producer did not say whether
+ * memory may be written, as for another legacy capsule, it is exported as it came. */
 static int fits_legacy(dlw_tensor *tensor) {
   uint64_t silent = tensor->unsettled ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
   return (tensor->managed.flags & ~silent) == 0;
@@ -69,8 +69,8 @@ PyObject *dlw_export_capsule(dlw_tensor *source, dlw_capsule_options options) {
 
 static int has(int flags, int wanted) { return (flags & wanted) == wanted; }
 
-/* Byte strides as PEP 3118 has them; Py_ssize_t is narrower on wasm32. What an axis of
- * one element says is not used, and may be too much for that. */
+/* Byte strides as PEP 3118 has them; Py_ssize_t is narrower on wasm32. Strides of axes
+ * of one element are not used, and may be too large. */
 static void fill_dims(Py_ssize_t *shape, Py_ssize_t *strides, const DLTensor *tensor) {
   Py_ssize_t itemsize = (Py_ssize_t)dlw_itemsize(tensor->dtype), row_major = itemsize;
   for (int32_t i = tensor->ndim; i-- > 0;) {
@@ -83,7 +83,7 @@ static void fill_dims(Py_ssize_t *shape, Py_ssize_t *strides, const DLTensor *te
   }
 }
 
-/* What the consumer asked for and does not get; NULL: nothing. */
+/* The requirement that cannot be met; NULL: none. */
 static const char *refusal(dlw_tensor *tensor, const Py_buffer *view, int flags) {
   if (has(flags, PyBUF_WRITABLE) && dlw_read_only(tensor)) {
     return "this tensor is read-only; copy it first, for example with "
@@ -191,7 +191,7 @@ static int to_object(DLManagedTensorVersioned *managed, void **out) {
   }
   dlw_tensor *tensor = dlw_import_versioned(managed);
   if (tensor == NULL) return -1;
-  /* Until nothing can fail any more, the memory stays the caller's. */
+  /* Until nothing can fail, the memory stays the caller's. */
   void (*drop)(dlw_tensor *) = tensor->drop;
   tensor->drop = NULL;
   *out = type.object_of(tensor);

@@ -1,5 +1,5 @@
 /* Tensors for other consumers: DLPack capsules, buffers, and functions for consumers in
- * C. Nothing here knows the Tensor type. */
+ * C. Independent of the Tensor type. */
 #ifndef DLW_EXPORT_H_
 #define DLW_EXPORT_H_
 
@@ -7,22 +7,22 @@
 
 typedef struct {
   int versioned;          /* 0: the legacy flavour, which has no flags */
-  int copied;             /* whether this very export made the copy */
-  const DLDevice *device; /* of host memory, what to call it; NULL: what it is */
+  int copied;             /* whether this export made the copy */
+  const DLDevice *device; /* the device to report for host memory; NULL: its own */
 } dlw_capsule_options;
 
 /* A capsule with a new hold on the tensor. The legacy flavour cannot say read-only and
- * is refused for memory whose producer said so. */
+ * raises for read-only memory. */
 PyObject *dlw_export_capsule(dlw_tensor *tensor, dlw_capsule_options options);
 
 /* Fills a Py_buffer over host memory as an ndarray would for these flags: the same
- * fields, the same refusals. A hold of its own is in view->internal, which
- * dlw_release_buffer gives up, so that the view outlives release() of `exporter`. */
+ * fields, the same refusals. view->internal has a hold of its own, which
+ * dlw_release_buffer ends, so the view outlives release() of `exporter`. */
 int dlw_export_buffer(dlw_tensor *tensor, PyObject *exporter, Py_buffer *view,
                       int flags);
 void dlw_release_buffer(Py_buffer *view);
 
-/* What the exchange functions need of the type whose they are. */
+/* Functions of the type that the exchange functions need. */
 typedef struct {
   dlw_tensor *(*tensor_of)(PyObject *object); /* borrowed, or NULL with an exception */
   PyObject *(*object_of)(dlw_tensor *tensor); /* takes the tensor over, always */

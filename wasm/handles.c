@@ -9,10 +9,10 @@
 typedef struct {
   dlw_tensor *tensor; /* NULL: free */
   uint32_t generation;
-  uint32_t next; /* of a free slot: the one to be used after it */
+  uint32_t next; /* of a free slot: the next one to use */
 } slot;
 
-static slot *slots; /* slot 0 is never given out, so that 0 is no handle */
+static slot *slots; /* slot 0 is never used, so 0 is not a handle */
 static uint32_t capacity;
 /* The free slots: a queue. `last` has no next. Both are 0 only while there is none. */
 static uint32_t first, last, free_slots;
@@ -46,7 +46,7 @@ static int grow(void) {
 }
 
 int dlw_handle_add(dlw_tensor *tensor) {
-  /* At the largest size the last free slots are used as well: better than to fail. */
+  /* At the largest size the last free slots are used as well, rather than failing. */
   if (free_slots <= DLW_FREE_SLOTS && grow() < 0 && free_slots == 0) return -1;
   uint32_t index = first;
   slot *entry = &slots[index];

@@ -1,11 +1,10 @@
-/* The holds that JavaScript has. It never sees a bare pointer that it could give back
- * twice: it has handles, a slot and a generation, and a handle that was released or
- * made up is refused. Nothing here knows Python.
+/* The holds that JavaScript has. It never sees a bare pointer that it could release
+ * twice: it has handles, a slot and a generation, and stale or forged handles are
+ * rejected. Independent of Python.
  *
- * Slots are used in turn, the one that has been free longest first, and there are
- * always at least DLW_FREE_SLOTS free ones to choose from. A slot's generation has 12
- * bits, so that a stale handle is refused for at least DLW_FREE_SLOTS * 4096 = 2^20
- * further handles. */
+ * Slots are used in turn, the one that has been free longest first, from at least
+ * DLW_FREE_SLOTS free ones. A slot's generation has 12 bits, so a stale handle is
+ * rejected for at least DLW_FREE_SLOTS * 4096 = 2^20 further handles. */
 #ifndef DLW_HANDLES_H_
 #define DLW_HANDLES_H_
 
@@ -15,7 +14,7 @@
 #define DLW_MAX_SLOTS (1u << 20)
 
 /* Enters a hold into the table and its handle, which is not 0, into the tensor. 0, or
- * -1 when memory is out or DLW_MAX_SLOTS are in use; then nothing has changed. */
+ * -1 when out of memory or DLW_MAX_SLOTS are in use; then nothing has changed. */
 int dlw_handle_add(dlw_tensor *tensor);
 /* The tensor of a handle, which stays in the table; NULL for a stale one. */
 dlw_tensor *dlw_handle_get(uint32_t handle);

@@ -15,7 +15,7 @@ int dlw_import_init(void) {
   str_exchange = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
   str_mro = PyUnicode_InternFromString("__mro__");
   str_dict = PyUnicode_InternFromString("__dict__");
-  /* Interned, as those of producers are: other strings are compared by letters. */
+  /* Interned, like those of producers: other strings are compared by letters. */
   PyObject *version = PyUnicode_InternFromString("max_version");
   PyObject *device = PyUnicode_InternFromString("dl_device");
   PyObject *copy = PyUnicode_InternFromString("copy");
@@ -24,14 +24,14 @@ int dlw_import_init(void) {
   return PyErr_Occurred() ? -1 : 0;
 }
 
-/* --- what is common to all ways ----------------------------------------------------
+/* --- common code -------------------------------------------------------------------
  */
 
 static int wants_alignment(const dlw_request *request) {
   return !request->any_alignment && request->copy != DLW_COPY_YES;
 }
 
-/* Makes `tensor` what is described; -1 with an exception. */
+/* Fills in `tensor` from the description; -1 with an exception. */
 static int describe(dlw_tensor *tensor, const DLTensor *described, uint64_t flags,
                     const dlw_request *request) {
   dlw_status status = dlw_tensor_describe(tensor, described, flags);
@@ -45,7 +45,7 @@ static int describe(dlw_tensor *tensor, const DLTensor *described, uint64_t flag
   return -1;
 }
 
-/* A copy in place of a hold, which is given up. */
+/* A copy in place of a hold, which is released. */
 static dlw_tensor *copy_instead(dlw_tensor *tensor) {
   dlw_tensor *fresh = dlw_copy(tensor);
   dlw_release_quietly(tensor);
@@ -110,8 +110,7 @@ static int element_strides(const Py_buffer *view, int64_t *strides) {
   return 0;
 }
 
-/* What we ask for has no pointers to follow, but an exporter may give them all the
- * same. */
+/* We request no suboffsets, but an exporter may have them anyway. */
 static int is_indirect(const Py_buffer *view) {
   for (int i = 0; view->suboffsets != NULL && i < view->ndim; i++) {
     if (view->suboffsets[i] >= 0) return 1;
@@ -141,7 +140,7 @@ static int describe_buffer(dlw_tensor *tensor, const Py_buffer *view,
   if (fits && view->shape != NULL) {
     described.shape = shape;
     for (int i = 0; i < view->ndim; i++) shape[i] = view->shape[i];
-    if (view->strides != NULL) { /* ctypes gives none, whatever it is asked for */
+    if (view->strides != NULL) { /* ctypes never sets it */
       described.strides = strides;
       if (element_strides(view, strides) < 0) return -1;
     }
@@ -150,7 +149,7 @@ static int describe_buffer(dlw_tensor *tensor, const Py_buffer *view,
                   view->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0, request);
 }
 
-/* NULL without an exception where the buffer is to be asked. */
+/* NULL without an exception if the buffer must be used. */
 static dlw_tensor *import_ndarray(PyObject *array, const dlw_request *request) {
   int64_t shape[DLW_MAX_NDIM], strides[DLW_MAX_NDIM];
   DLTensor described;
@@ -170,7 +169,7 @@ static dlw_tensor *import_ndarray(PyObject *array, const dlw_request *request) {
 static dlw_tensor *import_view(PyObject *obj, const dlw_request *request) {
   dlw_tensor *tensor = dlw_tensor_reserve(sizeof(Py_buffer));
   if (tensor == NULL) return dlw_raise(DLW_NO_MEMORY, NULL);
-  /* Filled in where it stays: exporters may let it point into itself, or keep its
+  /* Filled in at its final place: it may point into itself, or exporters keep its
    * address. */
   Py_buffer *view = dlw_payload(tensor);
   if (PyObject_GetBuffer(obj, view, PyBUF_RECORDS_RO) < 0) {
@@ -215,18 +214,18 @@ static void drop_imported(dlw_tensor *root) {
 
 int dlw_is_imported(dlw_tensor *tensor) { return tensor->root->drop == drop_imported; }
 
-/* The tensor that it returns has no drop yet, so the memory stays whose it was. */
+/* The returned tensor has no drop yet, so the memory keeps its owner. */
 static dlw_tensor *describe_imported(const imported *from, const dlw_request *request) {
   const DLTensor *described;
   uint64_t flags;
   if (from->legacy != NULL) {
-    /* It cannot say whether the memory may be written, so that is not assumed. */
+    /* It cannot say whether the memory is writable, so this does not assume it. */
     described = &from->legacy->dl_tensor;
     flags = DLPACK_FLAG_BITMASK_READ_ONLY;
   } else if (from->versioned->version.major == DLPACK_MAJOR_VERSION) {
     described = &from->versioned->dl_tensor;
     flags = from->versioned->flags;
-  } else { /* nothing behind the flags may be read */
+  } else { /* nothing after the flags may be read */
     return (void *)PyErr_Format(
         PyExc_BufferError,
         "the producer speaks DLPack %u.%u, this library %d.%d: the major versions must "
@@ -256,7 +255,7 @@ dlw_tensor *dlw_import_versioned(DLManagedTensorVersioned *managed) {
   return tensor;
 }
 
-/* Takes over, or copies and lets go of it, what a capsule of that flavour points to. */
+/* Takes over, or copies and releases, the tensor of a capsule of that flavour. */
 static dlw_tensor *import_managed(PyObject *capsule, void *pointer, int versioned,
                                   int copy, const dlw_request *request) {
   imported from = {versioned ? pointer : NULL, versioned ? NULL : pointer};
@@ -283,7 +282,7 @@ static int is_versioned(PyObject *capsule) {
   return PyCapsule_IsValid(capsule, DLW_VERSIONED);
 }
 
-/* Copies where `copy` says so; the request's is for who called the producer. */
+/* Copies if `copy` says so; the caller of the producer handles the request's. */
 static dlw_tensor *import_capsule(PyObject *capsule, int copy,
                                   const dlw_request *request) {
   void *pointer = PyCapsule_GetPointer(capsule, DLW_VERSIONED);
@@ -313,8 +312,8 @@ dlw_tensor *dlw_import_capsule(PyObject *capsule, const dlw_request *request) {
 /* --- the exchange functions of other types ------------------------------------------
  */
 
-/* The functions of our major version, behind those of newer ones; NULL: none. The chain
- * is as long as DLPack has major versions, so a longer one is broken. */
+/* The functions of our major version, after those of newer ones; NULL: none. The chain
+ * has at most one entry for each major version, so a longer one is broken. */
 static const DLPackExchangeAPI *our_major(const DLPackExchangeAPIHeader *header) {
   for (int i = 0; i < 16 && header != NULL; i++, header = header->prev_api) {
     if (header->version.major == DLPACK_MAJOR_VERSION) {
@@ -324,7 +323,7 @@ static const DLPackExchangeAPI *our_major(const DLPackExchangeAPIHeader *header)
   return NULL;
 }
 
-/* An attribute, NULL without an exception where there is none, and -1 for others. */
+/* An attribute; NULL without an exception if it is absent, and -1 for other errors. */
 static int get_optional(PyObject *obj, PyObject *name, PyObject **value) {
   *value = PyObject_GetAttr(obj, name);
   if (*value != NULL) return 0;
@@ -333,8 +332,8 @@ static int get_optional(PyObject *obj, PyObject *name, PyObject **value) {
   return 0;
 }
 
-/* The __dlpack__ of the class that defines the exchange functions of `type`: what they
- * stand for. A new reference; NULL without an exception where there is none. */
+/* The __dlpack__ of the class that defines the exchange functions of `type`, which they
+ * replace. A new reference; NULL without an exception if there is none. */
 static int find_meant(PyTypeObject *type, PyObject **meant) {
   *meant = NULL;
   PyObject *mro = PyObject_GetAttr((PyObject *)type, str_mro);
@@ -352,15 +351,16 @@ static int find_meant(PyTypeObject *type, PyObject **meant) {
   return result;
 }
 
-/* The __dlpack__ that each library's functions stand for. The functions live as long as
- * the process does. */
+/* The __dlpack__ that each library's functions replace. The functions live as long as
+ * the process. */
 #define LIBRARIES 8
 static struct {
   const DLPackExchangeAPI *api;
   PyObject *meant;
 } libraries[LIBRARIES];
 
-/* Whether type.__dlpack__ is what the functions stand for, and not a subclass's own. */
+/* Whether type.__dlpack__ is the one that the functions replace, not a subclass's own.
+ */
 static int is_meant(PyTypeObject *type, const DLPackExchangeAPI *api) {
   static int next;
   int at = 0;
@@ -374,16 +374,16 @@ static int is_meant(PyTypeObject *type, const DLPackExchangeAPI *api) {
   }
   PyObject *own;
   if (get_optional((PyObject *)type, str_dlpack, &own) < 0) return -1;
-  int same = own == libraries[at].meant; /* while it cannot be another at its address */
+  int same = own == libraries[at].meant; /* while its address is not reused */
   Py_XDECREF(own);
   return same;
 }
 
-/* Asks the type, as DLPack says: instances may have an attribute of that name, too.
- * NULL where __dlpack__ is to be called; -1 with an exception. */
+/* Looks at the type, as DLPack says: instances may have an attribute of that name, too.
+ * NULL if __dlpack__ must be called; -1 with an exception. */
 static int api_of(PyTypeObject *type, const DLPackExchangeAPI **api) {
-  /* The last static type that has none. Those types cannot get one later, and they
-   * never die, so that the address stays theirs. */
+  /* The last static type that has none. Those types cannot get one later, and are never
+   * freed, so the address stays theirs. */
   static PyTypeObject *without;
   *api = NULL;
   if (type == without) return 0;
@@ -393,7 +393,7 @@ static int api_of(PyTypeObject *type, const DLPackExchangeAPI **api) {
     if (!(PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE)) without = type;
     return 0;
   }
-  const DLPackExchangeAPI *found = NULL; /* lives as long as the process does */
+  const DLPackExchangeAPI *found = NULL; /* lives as long as the process */
   if (PyCapsule_IsValid(capsule, DLW_EXCHANGE_API)) {
     found = our_major(PyCapsule_GetPointer(capsule, DLW_EXCHANGE_API));
   }
@@ -404,9 +404,8 @@ static int api_of(PyTypeObject *type, const DLPackExchangeAPI **api) {
   return meant < 0 ? -1 : 0;
 }
 
-/* What the functions of obj's type give. `*out` is NULL where there are none, or where
- * they fail: what __dlpack__ says is for people. -1 for exceptions that have to come
- * through. */
+/* The result of the functions of obj's type. `*out` is NULL if there are none, or they
+ * fail: the errors of __dlpack__ are better. -1 for exceptions that must propagate. */
 static int import_exchange(PyObject *obj, dlw_tensor **out) {
   const DLPackExchangeAPI *api;
   *out = NULL;
@@ -421,8 +420,8 @@ static int import_exchange(PyObject *obj, dlw_tensor **out) {
       managed->deleter(managed);
       dlw_put_back(kept);
     }
-    /* PyTorch's functions hand out a conjugated view as if it were not; its __dlpack__
-     * refuses. */
+    /* PyTorch's functions export a conjugated view as if it were not; its __dlpack__
+     * raises. */
     if (*out != NULL && dlw_is_complex(dlw_dl(*out)->dtype)) {
       dlw_release_quietly(*out);
       *out = NULL;
@@ -435,15 +434,15 @@ static int import_exchange(PyObject *obj, dlw_tensor **out) {
   return 0;
 }
 
-/* What can be had without a capsule. `*out` is NULL where __dlpack__ is to be called;
- * -1 for exceptions that have to come through. */
+/* A hold without a capsule, if possible. `*out` is NULL if __dlpack__ must be called;
+ * -1 for exceptions that must propagate. */
 static int import_directly(PyObject *obj, const dlw_request *request,
                            dlw_tensor **out) {
   if (!dlw_is_ndarray(obj)) return import_exchange(obj, out);
   *out = dlw_import_buffer(obj, request);
   if (*out != NULL) return 0;
   if (!dlw_is_refusal()) return -1;
-  PyErr_Clear(); /* NumPy's own words are for people, and it may know more dtypes */
+  PyErr_Clear(); /* NumPy's own errors are better, and it may support more dtypes */
   return 0;
 }
 
@@ -469,9 +468,8 @@ static PyObject *call_dlpack(PyObject *obj, const dlw_request *request) {
   return capsule;
 }
 
-/* A producer from before the keywords, which raised TypeError. The device is judged by
- * the caller and a copy is made here, so nothing of the request is lost; copy=False
- * would be. */
+/* A producer from before the keywords, which raised TypeError. The caller checks the
+ * device and copies are made here, so the request is met, except copy=False. */
 static PyObject *call_old_dlpack(PyObject *obj) {
   PyObject *first = dlw_put_aside();
   PyObject *capsule = PyObject_CallMethodObjArgs(obj, str_dlpack, NULL);
@@ -484,7 +482,7 @@ static PyObject *call_old_dlpack(PyObject *obj) {
   return capsule;
 }
 
-/* IS_COPIED, if the capsule has it: whether this very export made a copy. */
+/* IS_COPIED, if the capsule has it: whether this export made a copy. */
 static int has_copied(PyObject *capsule) {
   if (!is_versioned(capsule)) return 0;
   const DLManagedTensorVersioned *managed =
@@ -493,9 +491,9 @@ static int has_copied(PyObject *capsule) {
          (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
 }
 
-/* A legacy capsule does not say whether its memory may be written. Where its producer
- * is a buffer as well, over the same elements, that says it: an ndarray of NumPy
- * before 2.1. -1 with exceptions that have to come through. */
+/* A legacy capsule does not say whether its memory may be written. If its producer is
+ * also a buffer over the same elements, that says it: an ndarray of NumPy before 2.1.
+ * -1 with exceptions that must propagate. */
 static int settle(dlw_tensor *tensor, PyObject *obj) {
   if (!tensor->unsettled || !PyObject_CheckBuffer(obj)) return 0;
   Py_buffer view;
@@ -552,8 +550,8 @@ static int exports_dlpack(PyObject *obj) {
   return method != NULL;
 }
 
-/* Through __dlpack__ what was refused as a buffer: NumPy exports dtypes that buffers
- * have no format for. The first refusal stays where there is no other way. */
+/* Tries __dlpack__ for rejected buffers: NumPy exports dtypes for which buffers have no
+ * format. If there is no other way, the first error stays. */
 static dlw_tensor *import_refused(PyObject *obj, const dlw_request *request) {
   PyObject *first = dlw_put_aside();
   int exports = exports_dlpack(obj);

@@ -30,8 +30,8 @@ void dlw_fill_row_major(DLTensor *tensor) {
   }
 }
 
-/* Whether a * b overflows. Small factors go without the 128-bit product that
- * __builtin_mul_overflow makes of it on wasm: this runs for every tensor. */
+/* Whether a * b overflows. Small factors avoid the 128-bit product of
+ * __builtin_mul_overflow on wasm: this runs for every tensor. */
 static int multiply(int64_t a, int64_t b, int64_t *product) {
   if (a == (int32_t)a && b == (int32_t)b) {
     *product = a * b;
@@ -58,8 +58,7 @@ dlw_status dlw_check_shape(int32_t ndim, const int64_t *shape, uint32_t element_
   return DLW_OK;
 }
 
-/* Padding puts one element into a byte; of vectors DLPack does not say what it means.
- */
+/* Padding puts one element into a byte; DLPack does not define it for vectors. */
 dlw_status dlw_check_dtype(DLDataType dtype, uint64_t *flags) {
   if (!dlw_dtype_known(dtype)) return DLW_BAD_DTYPE;
   *flags = dlw_lasting_flags(dtype, *flags);
@@ -99,7 +98,7 @@ dlw_status dlw_byte_span(const DLTensor *tensor, uint32_t element_bits, int64_t 
   return DLW_OK;
 }
 
-/* One past the last address that memory can have. */
+/* One past the last possible address. */
 static uint64_t memory_end(void) {
 #ifdef __wasm__
   return (uint64_t)__builtin_wasm_memory_size(0) << 16; /* pages of 64 KiB */
@@ -116,7 +115,7 @@ static dlw_status check_span(const DLTensor *tensor, uint32_t element_bits) {
   if (status != DLW_OK) return status;
   /* Memory starts at data; on a GPU data is a handle, and memory starts at 0. */
   int host = dlw_is_host(tensor->device);
-  /* As for every array of C: what is further apart has no difference. */
+  /* As for every C array: larger pointer differences are undefined. */
   if (host && (uint64_t)above - (uint64_t)below > INTPTR_MAX) return DLW_TOO_LARGE;
   uint64_t base = host ? (uint64_t)(uintptr_t)tensor->data : 0, first, end;
   uint64_t limit = host ? memory_end() : INT64_MAX;

@@ -1,5 +1,5 @@
-/* The geometry of a DLTensor: its size, the memory that it spans, whether what somebody
- * else says of it can be. Pure: nothing here allocates, and nothing knows Python. */
+/* The geometry of a DLTensor: its size, the memory that it spans, and checks of foreign
+ * descriptions. Pure: nothing here allocates or uses Python. */
 #ifndef DLW_LAYOUT_H_
 #define DLW_LAYOUT_H_
 
@@ -7,7 +7,7 @@
 
 #define DLW_MAX_NDIM 64 /* what NumPy has */
 
-/* What can be wrong with a tensor; errors.c has the words. */
+/* Errors of a tensor; errors.c has the messages. */
 typedef enum {
   DLW_OK = 0,
   DLW_NO_MEMORY,
@@ -23,8 +23,8 @@ typedef enum {
   DLW_MISFIT,        /* an integer that the dtype it was to become cannot hold */
 } dlw_status;
 
-/* Whether the CPU can read the memory: any kDLCPU device, and what CUDA, ROCm and TPU
- * runtimes pin or manage. */
+/* Whether the CPU can read the memory: any kDLCPU device, and memory pinned or managed
+ * by CUDA, ROCm and TPU runtimes. */
 static inline int dlw_is_host(DLDevice device) {
   uint32_t kinds = 1u << kDLCPU | 1u << kDLCUDAHost | 1u << kDLROCMHost |
                    1u << kDLCUDAManaged | 1u << kDLTPUHost;
@@ -32,7 +32,7 @@ static inline int dlw_is_host(DLDevice device) {
          (kinds >> device.device_type & 1);
 }
 
-/* The flags that say something about the memory, of those that a producer gave. */
+/* The producer's flags that describe the memory. */
 static inline uint64_t dlw_lasting_flags(DLDataType dtype, uint64_t flags) {
   uint64_t padded = DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
   return flags &
@@ -55,27 +55,26 @@ uint64_t dlw_nbytes(const DLTensor *tensor,
                     uint64_t flags);           /* size * bits * lanes / 8, rounded up */
 int dlw_is_contiguous(const DLTensor *tensor); /* row-major without gaps */
 
-/* Row-major strides; an extent of 0 counts as 1, so that no stride becomes 0. The shape
- * has been checked. */
+/* Row-major strides; an extent of 0 counts as 1, so no stride becomes 0. The shape has
+ * been checked. */
 void dlw_fill_row_major(DLTensor *tensor);
 
-/* Elements of `shape` by way of `*size`, whose bytes are at most `limit`. That is
- * judged without the extents that are 0, so that row-major strides stay in range as
- * well. */
+/* Elements of `shape` by way of `*size`, whose bytes are at most `limit`. Extents of 0
+ * count as 1 for this, so row-major strides stay in range as well. */
 dlw_status dlw_check_shape(int32_t ndim, const int64_t *shape, uint32_t element_bits,
                            int64_t limit, int64_t *size);
 
-/* Whether there are such elements. Leaves of `*flags` those that last. */
+/* Whether such elements exist. Keeps in `*flags` the lasting ones. */
 dlw_status dlw_check_dtype(DLDataType dtype, uint64_t *flags);
 
-/* Where the lowest element starts and the highest one ends, in bytes from element 0,
- * of a tensor with elements. DLW_TOO_LARGE where 64 bits do not hold it. */
+/* Where the lowest element starts and the highest one ends, in bytes from element 0, of
+ * a tensor with elements. DLW_TOO_LARGE if it exceeds 64 bits. */
 dlw_status dlw_byte_span(const DLTensor *tensor, uint32_t element_bits, int64_t *below,
                          int64_t *above);
 
-/* Whether a tensor described by somebody else may be used: everything is checked before
- * any of it is dereferenced but shape and strides. strides may be NULL (row-major).
- * Alignment is for dlw_is_aligned. */
+/* Whether a foreign tensor may be used: everything is checked before any pointer except
+ * shape and strides is dereferenced. strides may be NULL (row-major). Alignment is for
+ * dlw_is_aligned. */
 dlw_status dlw_check(const DLTensor *tensor, uint64_t flags);
 
 #endif

@@ -82,7 +82,7 @@ static uint64_t padded_flag(int padded) {
 
 /* The ints of a tuple; how many, -1 with an exception. Those beyond an int64 become its
  * limits: as extents they are too many, and as strides no other element is that far
- * away. Of more than DLW_MAX_NDIM the rest is not looked at: nothing takes so many. */
+ * away. At most DLW_MAX_NDIM are read: no function accepts more. */
 static int32_t parse_dims(PyObject *tuple, int64_t dims[DLW_MAX_NDIM]) {
   Py_ssize_t count = PyTuple_Size(tuple);
   for (Py_ssize_t i = 0; i < count && i < DLW_MAX_NDIM; i++) {
@@ -146,8 +146,8 @@ static PyObject *core_raw(PyObject *module, PyObject *obj) {
   return object != NULL ? Py_BuildValue("(NL)", object, (long long)offset) : NULL;
 }
 
-/* Contiguous bytes, as of a file, are elements of any width that divides them. Whether
- * they are such bytes; their shape then counts elements. */
+/* Contiguous bytes, as of a file, may be elements of any width that divides them.
+ * Whether these are such bytes; their shape then counts elements. */
 static int join_bytes(DLTensor *dl, uint32_t width, uint32_t bits) {
   if (width != 1 || bits <= 8 || bits % 8 != 0 || dl->ndim != 1) return 0;
   if (dl->shape[0] % (bits / 8) != 0 || dl->strides[0] != 1) return 0;
@@ -155,8 +155,8 @@ static int join_bytes(DLTensor *dl, uint32_t width, uint32_t bits) {
   return 1;
 }
 
-/* Another dtype of the same width, or of contiguous bytes. None: there the elements
- * would be misaligned. */
+/* Another dtype of the same width, or of contiguous bytes. None if the elements would
+ * be misaligned. */
 static PyObject *core_typed(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *obj;
@@ -171,7 +171,7 @@ static PyObject *core_typed(PyObject *module, PyObject *args) {
   tensor->managed.flags |= padded_flag(padded);
   uint32_t bits = dlw_element_bits(dl->dtype, tensor->managed.flags);
   if (join_bytes(dl, width, bits)) width = bits / 8;
-  /* Not before: as so many elements the bytes would reach beyond the heap. */
+  /* Not before: as many elements the bytes would exceed the heap. */
   dlw_status status = dlw_check(dl, tensor->managed.flags);
   if (status == DLW_OK && bits != width * 8) status = DLW_BAD_DTYPE;
   if (status == DLW_OK && dlw_is_aligned(dl)) return dlw_tensor_object(tensor);
@@ -207,16 +207,16 @@ static PyObject *core_live_tensors(PyObject *module, PyObject *unused) {
   return PyLong_FromLongLong(dlw_live_tensors());
 }
 
-static PyObject *str_get_referrers; /* one that lasts: CPython caches methods by it */
+static PyObject *str_get_referrers; /* a permanent one: CPython caches methods by it */
 
 static PyObject *core_alive(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   return dlw_tensors_alive();
 }
 
-/* gc.get_referrers(x) with types in the place of tuples and frozensets. Those may be
- * under construction in another thread, which fails when it finds one more reference;
- * no thread runs between the two steps here. */
+/* gc.get_referrers(x) with types in place of tuples and frozensets. Another thread may
+ * be constructing those, and fails if it finds an extra reference; no thread runs
+ * between the two steps here. */
 static PyObject *core_referrers(PyObject *module, PyObject *x) {
   (void)module;
   PyObject *gc = PyImport_ImportModule("gc");
@@ -331,9 +331,9 @@ static PyMethodDef METHODS[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* All state is static: JavaScript calls us without a module at hand, and deleters run
- * anywhere. So a second import in the same interpreter finds what is there, and other
- * interpreters, whose objects must not mix with ours, are refused. */
+/* All state is static: JavaScript calls without a module, and deleters run anywhere. So
+ * a second import in the same interpreter gets the existing state, and importing in
+ * other interpreters, whose objects must not mix with ours, fails. */
 static int check_interpreter(void) {
   static int64_t first = -1;
   int64_t id = PyInterpreterState_GetID(PyInterpreterState_Get());

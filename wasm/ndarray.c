@@ -3,8 +3,8 @@
 /* --- which NumPy -------------------------------------------------------------------
  */
 
-/* What import_array() of NumPy's headers asks: in the table of its C API, function 0
- * gives the version of the ABI, and pointer 2 is ndarray. */
+/* The check of import_array() in NumPy's headers: in the table of its C API, function 0
+ * returns the version of the ABI, and pointer 2 is ndarray. */
 static PyTypeObject *ndarray_in(const char *home) {
   PyObject *name = PyUnicode_FromString(home);
   PyObject *module = name != NULL ? PyImport_GetModule(name) : NULL;
@@ -24,7 +24,7 @@ static PyTypeObject *ndarray_in(const char *home) {
 }
 
 int dlw_is_ndarray(PyObject *obj) {
-  /* Static types never die, so that their addresses stay theirs. */
+  /* Static types are never freed, so their addresses stay theirs. */
   static PyTypeObject *ndarray, *other;
   PyTypeObject *type = Py_TYPE(obj);
   if (type == ndarray) return 1;
@@ -36,7 +36,7 @@ int dlw_is_ndarray(PyObject *obj) {
   return type == ndarray;
 }
 
-/* --- what it says ------------------------------------------------------------------
+/* --- its description ---------------------------------------------------------------
  */
 
 /* By NumPy's type numbers, which are those of C's types up to 16, and 23 is a half. */
@@ -75,7 +75,7 @@ int dlw_describe_ndarray(PyObject *obj, DLTensor *described, int64_t *shape,
                           .dtype = dtype,
                           .shape = shape,
                           .strides = strides};
-  /* A write to those that NumPy warns of is to something else than it seems. */
+  /* Arrays for which NumPy warns on writing: the write may not go where it seems. */
   unsigned writeable = 0x400, warn_on_write = 0x80000000;
   int writes = ((unsigned)array->flags & (writeable | warn_on_write)) == writeable;
   *flags = writes ? 0 : DLPACK_FLAG_BITMASK_READ_ONLY;

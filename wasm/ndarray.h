@@ -1,5 +1,5 @@
-/* NumPy's arrays, read where they are: what their buffer says, without the format
- * string that NumPy writes, and others read, for each buffer.
+/* NumPy's arrays, read in place: the contents of their buffer, without the format
+ * string that NumPy writes, and consumers parse, for each buffer.
  *
  * The structs are NumPy's public ABI, the same for versions 1 and 2: those fields of
  * PyArrayObject_fields and PyArray_Descr that every extension reads. No header of
@@ -29,9 +29,9 @@ typedef struct {
 /* Whether it is an ndarray, no subclass's instance, of a NumPy with that ABI. */
 int dlw_is_ndarray(PyObject *obj);
 
-/* Describes such an array; shape and strides have room for DLW_MAX_NDIM. 0 where only
- * its buffer can tell, or refuse: other dtypes, other byte orders, strides that are no
- * multiples of the item size. */
+/* Describes such an array; shape and strides have room for DLW_MAX_NDIM. 0 if only its
+ * buffer can describe or reject it: other dtypes, other byte orders, strides that are
+ * not multiples of the item size. */
 int dlw_describe_ndarray(PyObject *array, DLTensor *described, int64_t *shape,
                          int64_t *strides, uint64_t *flags);
 

@@ -4,14 +4,14 @@
 
 typedef struct tensor_object {
   PyObject_HEAD;
-  dlw_tensor *tensor; /* our hold; NULL once released */
-  dlw_tensor *root;   /* there while we have a hold, or views are out */
-  struct tensor_object *previous, *next; /* of those that hold something */
+  dlw_tensor *tensor;                    /* our hold; NULL once released */
+  dlw_tensor *root;                      /* set while we have a hold, or views exist */
+  struct tensor_object *previous, *next; /* in the list of unreleased Tensors */
   PyObject *js;                          /* the JavaScript twin, kept by Python code */
   PyObject *validity;                    /* a Tensor, also kept by Python code */
   PyObject *weakrefs;
   PyObject *interrupt; /* the class of what ended a request for a buffer, or NULL */
-  uint32_t views;      /* buffers that are out; each has a hold of its own */
+  uint32_t views;      /* exported buffers; each has a hold of its own */
 } tensor_object;
 
 static PyTypeObject *base_type;   /* the type below */
@@ -19,7 +19,7 @@ static PyTypeObject *tensor_type; /* dlpack_web.Tensor, made of it in Python */
 static PyObject *explain;
 static PyObject *str_read_blocking;
 
-static tensor_object *alive; /* the first of those that hold something */
+static tensor_object *alive; /* the first unreleased Tensor */
 
 static tensor_object *as_tensor(PyObject *self) { return (tensor_object *)self; }
 
@@ -39,8 +39,8 @@ static void unlink_alive(tensor_object *object) {
 PyObject *dlw_tensors_alive(void) {
   PyObject *list = PyList_New(0);
   for (tensor_object *each = alive; list != NULL && each != NULL; each = each->next) {
-    /* One whose deallocation CPython put off, as it does at depth: a reference to it
-     * would be given up a second time. */
+    /* One whose deallocation CPython deferred, as it does at depth: a reference to it
+     * would be dropped a second time. */
     if (Py_REFCNT((PyObject *)each) == 0) continue;
     if (PyList_Append(list, (PyObject *)each) < 0) Py_CLEAR(list);
   }
@@ -107,7 +107,7 @@ static dlw_tensor *explained(PyObject *obj, int borrowing, const dlw_request *re
   PyObject *better = PyObject_CallFunctionObjArgs(explain, obj, raised,
                                                   borrowing ? Py_True : Py_False, NULL);
   if (better == NULL) {
-    /* Never hide the first error behind ours, nor an interrupt behind that. */
+    /* Our error must not hide the first one, nor that an interrupt. */
     int fatal = !PyErr_ExceptionMatches(PyExc_Exception) ||
                 PyErr_ExceptionMatches(PyExc_MemoryError);
     if (!fatal) PyErr_SetRaisedException(raised);
@@ -149,8 +149,8 @@ dlw_tensor *dlw_borrow_buffer(PyObject *obj) {
   return tensor != NULL ? tensor : explained(obj, 1, &DLW_ANY);
 }
 
-/* Whether one more hold is all that is asked for: a capsule in between would say no
- * more, and less of memory of which nobody said whether it is read-only. */
+/* Whether one more hold is enough: a capsule would add nothing, and would lose that it
+ * is unknown whether the memory is read-only. */
 static int is_as_wanted(dlw_tensor *tensor, const dlw_request *request) {
   const DLDevice *here = &dlw_dl(tensor)->device, *wanted = request->device;
   if (request->copy == DLW_COPY_YES) return 0;
@@ -191,10 +191,10 @@ static void let_go(PyObject *self) {
   dlw_put_back(kept);
 }
 
-/* What the memory keeps alive counts as ours where all holds on it are: our own, and
- * those of the views that are out, which keep us alive. Cycles through other holds
- * (capsules, JavaScript) are not seen, and so never cut. Borrowed; NULL: there is none.
- */
+/* The object that the memory keeps alive counts as ours if all holds on it are ours:
+ * our own, and those of exported views, which keep us alive. Cycles through other holds
+ * (capsules, JavaScript) are not detected, and so never cut. Borrowed; NULL: there is
+ * none. */
 static PyObject *kept_alive(PyObject *self) {
   tensor_object *object = as_tensor(self);
   uint32_t holds = object->views + (object->tensor != NULL);
@@ -211,9 +211,9 @@ static int tensor_traverse(PyObject *self, visitproc visit, void *arg) {
   return 0;
 }
 
-/* Garbage is taken apart piece by piece, and our memory may be one of the pieces. What
- * runs meanwhile can still come by us: a deleter may ask for all tensors that are
- * alive. So we let go before it begins. */
+/* Garbage is cleared object by object, and our memory may be one of them. Code that
+ * runs meanwhile can still reach us: a deleter may request all live tensors. So we
+ * release before it begins. */
 static void tensor_finalize(PyObject *self) {
   if (kept_alive(self) != NULL) let_go(self);
 }
@@ -226,7 +226,7 @@ static int tensor_clear(PyObject *self) {
 static void tensor_dealloc(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
-  unlink_alive(as_tensor(self)); /* first: callbacks must not find what is dying */
+  unlink_alive(as_tensor(self)); /* first: callbacks must not find a dying object */
   if (as_tensor(self)->weakrefs != NULL) PyObject_ClearWeakRefs(self);
   let_go(self);
   PyObject_GC_Del(self);
@@ -380,8 +380,8 @@ int dlw_parse_copy(PyObject *value, int *copy) {
   return 0;
 }
 
-/* Two ints, as max_version and dl_device are; those beyond an int32 become its limits.
- * 0 where it is no such pair. */
+/* Two ints, for max_version and dl_device; those beyond an int32 become its limits. 0
+ * if it is not such a pair. */
 static int to_pair(PyObject *value, int32_t pair[2]) {
   if (!PyTuple_Check(value) || PyTuple_Size(value) != 2) return 0;
   for (int i = 0; i < 2; i++) {
@@ -523,14 +523,14 @@ static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused) {
 static int view_of_copy(PyObject *self, Py_buffer *view, int flags) {
   PyObject *host = read_blocking(self);
   if (host == NULL) {
-    /* NumPy drops what is raised here and goes on to __array__, which raises it then.
+    /* NumPy drops the exception raised here and calls __array__, which raises it again.
      */
     if (!PyErr_ExceptionMatches(PyExc_Exception)) {
       dlw_set(&as_tensor(self)->interrupt, Py_NewRef(PyErr_Occurred()));
     }
     return -1;
   }
-  /* What is written there would be lost. */
+  /* Writes to the copy would be lost. */
   as_tensor(host)->tensor->managed.flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
   int result = PyObject_GetBuffer(host, view, flags);
   Py_DECREF(host);
@@ -589,7 +589,7 @@ static PyMethodDef TENSOR_METHODS[] = {
      "(1, 0)"},
     {"release", tensor_release, METH_NOARGS,
      "release($self, /)\n--\n\n"
-     "Lets go of the memory now. Arrays and capsules made from this tensor keep it\n"
+     "Releases the memory now. Arrays and capsules made from this tensor keep it\n"
      "alive; the tensor itself raises ReleasedError from here on. May be called "
      "again.\n\n"
      ">>> t = dlw.empty(3)\n"

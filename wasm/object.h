@@ -1,6 +1,6 @@
-/* The Tensor type: what Python sees of one hold on some memory; and how any object
- * becomes a hold, where Python's own Tensors go a shorter way and Python's `explain`
- * finds better words, or a way after all, for what was refused. */
+/* The Tensor type: one hold on some memory, in Python; and how any object becomes a
+ * hold, with a shortcut for Python's own Tensors, and Python's `explain` for better
+ * errors, or another way, for rejected objects. */
 #ifndef DLW_OBJECT_H_
 #define DLW_OBJECT_H_
 
@@ -8,9 +8,8 @@
 
 /* The C type, made once; new references. */
 PyObject *dlw_tensor_type(PyObject *module);
-/* The class of the tensors that we make, a subclass written in Python, and
- * explain(x, exception, borrowing) -> exception or Tensor. Until then there are none.
- */
+/* The class of the tensors that we make, a subclass written in Python, and explain(x,
+ * exception, borrowing) -> exception or Tensor. Not set until then. */
 int dlw_bind_tensor(PyObject *tensor_class, PyObject *explain);
 
 /* A Python Tensor that takes over the hold, also on failure. NULL gives NULL. */
@@ -18,17 +17,18 @@ PyObject *dlw_tensor_object(dlw_tensor *tensor);
 int dlw_is_tensor(PyObject *obj);
 /* The tensor of a Python Tensor; NULL with ReleasedError or TypeError. Borrowed. */
 dlw_tensor *dlw_tensor_of(PyObject *obj);
-/* What a Python Tensor has as its validity, or NULL, as of all else. Borrowed. */
+/* The validity of a Python Tensor, or NULL, also for any other object. Borrowed. */
 PyObject *dlw_validity_of(PyObject *obj);
 
 /* A list of the Tensors that are not released. */
 PyObject *dlw_tensors_alive(void);
 
-/* A hold on whatever shares memory: a Tensor, a buffer, an object with __dlpack__. */
+/* A hold on any object that shares memory: a Tensor, a buffer, an object with
+ * __dlpack__. */
 dlw_tensor *dlw_borrow(PyObject *obj, const dlw_request *request);
 /* The same for an exporter of buffers alone. */
 dlw_tensor *dlw_borrow_buffer(PyObject *obj);
-/* A hold on what has __dlpack__, or is a capsule. */
+/* A hold on an object with __dlpack__, or a capsule. */
 dlw_tensor *dlw_consume(PyObject *obj, const dlw_request *request);
 
 /* Which of the names, which are interned, a keyword is; -1: none. */

@@ -5,12 +5,12 @@
 #include "layout.h"
 #include "tiles.h"
 
-/* What is copied: all combinations of positions along the axes. */
+/* The elements to copy: all combinations of positions along the axes. */
 typedef struct {
   int64_t width;   /* of an element, in the unit of the strides: bytes, or bits */
   int64_t abreast; /* of the last axis, so much at a time goes through all the others */
   int count;
-  /* What is innermost: the last axis, or the last two as the row and the column of
+  /* The innermost loop: the last axis, or the last two as the row and the column of
    * tiles. The order of the others is free. */
   enum { RUNS, TILES, BITS } way;
   dlw_axis axes[DLW_MAX_NDIM];
@@ -38,7 +38,7 @@ static void merge_axes(const DLTensor *source, int64_t width, box *all) {
 
 /* --- which way -------------------------------------------------------------------- */
 
-/* What a run or a tile costs besides its elements, as so many elements. */
+/* The overhead of a run or a tile, in elements. */
 static int64_t overhead(const box *all) { return all->width == 1 ? 16 : 8; }
 
 static int64_t distance(int64_t stride) { return stride < 0 ? -stride : stride; }
@@ -66,9 +66,9 @@ static void move_axis(box *all, int i, int place) {
   all->axes[place] = moved;
 }
 
-/* So much of the last axis at a time that a cache keeps what it spans until all the
- * other axes have gone through it: the smallest cache if they are many, a larger one if
- * they are few, since processors read ahead in long lines. */
+/* The part of the last axis whose span stays in a cache until all the other axes have
+ * gone through it: the smallest cache if they are many, a larger one if they are few,
+ * since processors read ahead in long lines. */
 static void limit_last(box *all, int64_t least) {
   dlw_axis *last = &all->axes[all->count - 1];
   int64_t inside = last->to / all->width, bytes = inside < 8 ? 1 << 20 : 1 << 14;
@@ -86,7 +86,7 @@ static void choose_long_run(box *all) {
   limit_last(all, 16);
 }
 
-/* Where the source has the rows backwards they are copied from the last one on. */
+/* Rows that are reversed in the source are copied from the last one on. */
 static void choose_tiles(box *all, int row, char **to, const char **from) {
   dlw_axis *axis = &all->axes[all->count - 2];
   move_axis(all, row, all->count - 2);
@@ -102,7 +102,7 @@ static void choose_tiles(box *all, int row, char **to, const char **from) {
 static void choose_way(box *all, char **to, const char **from) {
   all->way = RUNS;
   if (all->axes[all->count - 1].from == all->width && all->count > 1) {
-    /* Elements that lie together in source and target are one of greater width. */
+    /* Elements that are adjacent in source and target count as a wider one. */
     all->width *= all->axes[--all->count].extent;
   }
   int64_t extent = all->axes[all->count - 1].extent;
@@ -187,8 +187,8 @@ static void copy_bytes(char *to, const char *from, box *all) {
   copy_box(to, from, all);
 }
 
-/* Leaves of `all` what follows the `first` element and has at most `limit` elements: a
- * range of one axis with all that is inside of it. Returns where it begins. */
+/* Reduces `all` to at most `limit` elements from the `first` on: a range of one axis
+ * with everything inside of it. Returns where it begins. */
 static int64_t narrow(box *all, int64_t first, int64_t limit) {
   int64_t inside = 1, start = 0;
   int level = all->count - 1;

@@ -1,4 +1,4 @@
-/* Strided memory to contiguous memory. Nothing here knows Python, and neither memory
+/* Packs strided memory into contiguous memory. Independent of Python; neither memory
  * need be aligned. */
 #ifndef DLW_PACK_H_
 #define DLW_PACK_H_
@@ -7,7 +7,7 @@
 
 /* Copies the elements of a checked CPU tensor to `target` in row-major order, each of
  * `element_bits` (dlw_element_bits). `target` has room for all of them and does not
- * overlap the source. Bits behind the last element become 0. */
+ * overlap the source. Bits after the last element become 0. */
 void dlw_pack(void *target, const DLTensor *source, uint32_t element_bits);
 
 /* Packs some elements, from the one at position `first` in row-major order on, and

@@ -1,8 +1,8 @@
 #include "runs.h"
 
-/* More than this is worth a call of memcpy. */
+/* From this size on, calling memcpy is faster. */
 #define MEMCPY_BYTES 512
-/* So much is quickly read again. */
+/* This much stays in the cache. */
 #define CACHED_BYTES 16384
 
 void dlw_copy_bytes(char *to, const char *from, size_t bytes) {
@@ -91,7 +91,7 @@ DLW_INLINE dlw_u8x16 backwards(dlw_u8x16 a, size_t width) {
 }
 
 /* Whole vectors of every second or fourth element; returns how many elements that were.
- * Stops while elements are left, as what follows the last one is not ours: it may be
+ * Stops before the end, as the bytes after the last element are not ours: they may be
  * outside of all memory. */
 DLW_INLINE size_t take_every(int second_or_fourth, char *to, const char *from,
                              size_t count, size_t width) {
@@ -212,7 +212,8 @@ static void fill_run(char *to, const char *from, size_t count, size_t width) {
   if (width > MEMCPY_BYTES) some = 1;
   move_run(to, (ptrdiff_t)width, from, 0, some, width);
   some *= width;
-  /* What is there is copied, twice as much each time, up to what the cache keeps. */
+  /* Copies the part already written, doubling it each time, up to the size of the
+   * cache. */
   for (size_t done = some; done < bytes; done += some) {
     if (done <= CACHED_BYTES) some = done;
     if (some > bytes - done) some = bytes - done;

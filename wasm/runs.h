@@ -1,12 +1,11 @@
-/* Elements in a line, from any stride to any stride. Nothing here knows Python, and no
- * address need be a multiple of anything. */
+/* Copies a line of elements, from any stride to any stride. Independent of Python;
+ * addresses need no alignment. */
 #ifndef DLW_RUNS_H_
 #define DLW_RUNS_H_
 
 #include "vectors.h"
 
-/* What memcpy does: on wasm that is a call into another module, which short copies go
- * without. */
+/* Like memcpy, which on wasm is a call into another module that short copies avoid. */
 void dlw_copy_bytes(char *to, const char *from, size_t bytes);
 
 /* Copies `count` elements of `width` bytes. The steps are bytes from an element to the

@@ -14,7 +14,7 @@ void dlw_on_gpu_drop(void (*callback)(uint32_t gpu)) { gpu_drop = callback; }
 
 /* --- life ------------------------------------------------------------------------ */
 
-/* Axes that there is room for before ndim is known; more take an allocation. */
+/* Axes with preallocated room before ndim is known; more need an allocation. */
 #define USUAL_NDIM 6
 
 static int64_t *inner_dims(dlw_tensor *tensor, size_t payload) {
@@ -31,10 +31,9 @@ static void drop_root(dlw_tensor *root) {
   free_tensor(root);
 }
 
-/* Memory may stand on other memory, and that on others: a chain as long as a loop of
- * x = from_dlpack(x.__dlpack__()) ran. Each that is dropped releases the next within
- * the call; at this depth the next one waits for the calls to end, as stacks are short.
- */
+/* Memory may depend on other memory, in a chain as long as a loop of x =
+ * from_dlpack(x.__dlpack__()) ran. Each drop releases the next within the call; at this
+ * depth the next one is deferred until the calls end, as stacks are small. */
 #define DEEPEST 32
 
 static void give_back(dlw_tensor *root) {
@@ -60,7 +59,7 @@ static void delete_managed(DLManagedTensorVersioned *self) {
   dlw_tensor *root = tensor->root;
   atomic_fetch_sub_explicit(&live_tensors, 1, memory_order_relaxed);
   if (tensor != root) free_tensor(tensor);
-  /* The last holder must see all that the others did with the memory. */
+  /* The last holder must see all writes of the others. */
   if (atomic_fetch_sub_explicit(&root->holders, 1, memory_order_acq_rel) == 1) {
     give_back(root);
   }
@@ -156,8 +155,8 @@ static uint32_t element_bits(dlw_tensor *tensor) {
   return dlw_element_bits(dlw_dl(tensor)->dtype, tensor->managed.flags);
 }
 
-/* What tensors without elements look like: row-major, and on the host without data. (On
- * a GPU data is a handle, which may have to come back.) */
+/* The form of tensors without elements: row-major, and on the host without data. (On a
+ * GPU data is a handle, which may have to be returned.) */
 static void normalise_empty(DLTensor *tensor) {
   dlw_fill_row_major(tensor);
   tensor->byte_offset = 0;
@@ -194,7 +193,7 @@ dlw_status dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source,
 
 /* --- memory of our own ----------------------------------------------------------- */
 
-#ifdef _WIN32 /* without aligned_alloc, because its free could not take that */
+#ifdef _WIN32 /* without aligned_alloc, whose memory its free could not take */
 #include <malloc.h>
 #define aligned_alloc(alignment, size) _aligned_malloc(size, alignment)
 #define free_aligned(data) _aligned_free(data)
@@ -217,7 +216,7 @@ dlw_status dlw_tensor_empty(int32_t ndim, const int64_t *shape, DLDataType dtype
   size_t padded = (bytes + DLW_DATA_ALIGNMENT - 1) & ~(size_t)(DLW_DATA_ALIGNMENT - 1);
   void *data = bytes > 0 ? aligned_alloc(DLW_DATA_ALIGNMENT, padded) : NULL;
   if (bytes > 0 && data == NULL) return DLW_NO_MEMORY;
-  // Bits behind packed elements are never written: they must show nothing of others.
+  // Bits after packed elements are never written: they must not expose old memory.
   if ((uint64_t)size * bits % 8 != 0) ((uint8_t *)data)[bytes - 1] = 0;
   dlw_tensor *tensor = dlw_tensor_new(ndim, 0);
   if (tensor == NULL) {

@@ -1,7 +1,7 @@
 /* Managed tensors in linear memory: make, describe, share, release.
  *
- * Nothing here knows Python. A tensor is one allocation: the DLPack struct, our header,
- * room for whoever made it (the payload), shape and strides.
+ * Independent of Python. A tensor is one allocation: the DLPack struct, our header,
+ * room for its maker (the payload), shape and strides.
  *
  * Memory is held, not owned: the first tensor over some memory is its *root* and knows
  * how to give it back; `dlw_tensor_share` adds a holder with a struct of its own. When
@@ -15,19 +15,19 @@
 
 #include "layout.h"
 
-/* What DLPack asks of memory that a producer allocates. */
+/* DLPack's alignment for memory that a producer allocates. */
 #define DLW_DATA_ALIGNMENT 256
 
 typedef struct dlw_tensor {
   DLManagedTensorVersioned managed; /* first: its address is the tensor's */
   uint32_t handle;                  /* of the hold that JavaScript has; 0: none */
-  _Atomic uint32_t holders; /* root: managed tensors that stand on this memory */
+  _Atomic uint32_t holders;         /* root: managed tensors that hold this memory */
   struct dlw_tensor *root;
   /* Root: gives the memory back; may be NULL. Must not free the tensor itself. */
   void (*drop)(struct dlw_tensor *root);
   int64_t *dims;     /* extents, then strides */
-  uint16_t room;     /* axes that there is room for behind the payload */
-  uint8_t unsettled; /* READ_ONLY is set because nobody said whether it is */
+  uint16_t room;     /* axes with room after the payload */
+  uint8_t unsettled; /* READ_ONLY is set because the producer did not say */
 } dlw_tensor;
 
 /* wasm32: JavaScript reads the handle at this offset (js/src/pyodide/layout.ts). */
@@ -43,8 +43,8 @@ static inline int dlw_read_only(const dlw_tensor *tensor) {
 }
 
 /* A new root, its device the CPU, its dtype, extents, strides and drop unset; `payload`
- * bytes of room. NULL when memory is out.
- * The caller holds it: set `drop` only once there is something to give back. */
+ * bytes of room. NULL when out of memory. The caller holds it: set `drop` only once
+ * there is memory to give back. */
 dlw_tensor *dlw_tensor_new(int32_t ndim, size_t payload);
 /* The same where ndim is not known yet: it is 0 until dlw_tensor_set_ndim. */
 dlw_tensor *dlw_tensor_reserve(size_t payload);
@@ -56,8 +56,8 @@ dlw_status dlw_tensor_set_ndim(dlw_tensor *tensor, int32_t ndim);
 dlw_tensor *dlw_tensor_share(dlw_tensor *tensor, size_t payload);
 
 /* One more holder, which sees some of the elements: from the one at `offset` (elements
- * from element 0) on, with that shape and those strides. DLW_OUTSIDE where that is not
- * within what the tensor spans, or does not begin with a byte. */
+ * from element 0) on, with that shape and those strides. DLW_OUTSIDE if that is not
+ * within the tensor's span, or does not begin at a byte. */
 dlw_status dlw_tensor_view(dlw_tensor *tensor, int32_t ndim, const int64_t *shape,
                            const int64_t *strides, int64_t offset, dlw_tensor **out);
 
@@ -84,7 +84,7 @@ typedef struct {
   uint64_t bits;
 } dlw_misfit;
 
-/* A row-major copy with the elements as `dtype`, where dlw_converter_for knows how (or
+/* A row-major copy with the elements as `dtype`, if dlw_converter_for supports it (or
  * it is the same). DLW_MISFIT fills `*misfit`. */
 dlw_status dlw_tensor_convert(dlw_tensor *source, DLDataType dtype, dlw_tensor **out,
                               dlw_misfit *misfit);
@@ -96,12 +96,12 @@ dlw_status dlw_tensor_wrap_gpu(uint32_t gpu, int32_t device_id, int32_t ndim,
                                const int64_t *shape, const int64_t *strides,
                                DLDataType dtype, uint64_t flags, uint64_t byte_offset,
                                dlw_tensor **out);
-/* Who is told that C dropped its reference of a GPU handle; NULL: nobody. */
+/* The callback for GPU handles whose reference C has dropped; NULL: none. */
 void dlw_on_gpu_drop(void (*callback)(uint32_t gpu));
 
-/* Makes the tensor, which has no ndim yet, what somebody else describes: checks it, and
- * copies dtype, device, shape and strides, filled in where they are NULL. data is NULL
- * where there are no elements. Keeps what lasts of the flags. */
+/* Fills in the tensor, which has no ndim yet, from a foreign one: checks it, and copies
+ * dtype, device, shape and strides, filled in if NULL. data is NULL without elements.
+ * Keeps the lasting flags. */
 dlw_status dlw_tensor_describe(dlw_tensor *tensor, const DLTensor *source,
                                uint64_t flags);
 

@@ -1,9 +1,9 @@
 #include "tiles.h"
 
 /* Bytes of a line of the cache: a tile has so many rows, each as long as a line. It is
- * put together in memory of its own, so that every line of the source and of the target
- * is touched once, as a whole: where strides are powers of two, all of them compete for
- * the same few places in the cache. */
+ * assembled in memory of its own, so every line of the source and of the target is
+ * accessed once, as a whole: if strides are powers of two, all lines compete for the
+ * same few places in the cache. */
 #define LINE 64
 
 /* --- blocks of 16 by 16 bytes, turned by shuffling vectors ------------------------ */
@@ -103,7 +103,7 @@ DLW_INLINE void turn_8(char *tile, const char *from, ptrdiff_t step) {
 
 /* --- a tile ----------------------------------------------------------------------- */
 
-/* What of the source becomes a tile; the steps are bytes. */
+/* The part of the source that becomes a tile; the steps are bytes. */
 typedef struct {
   int rows, columns, width;
   ptrdiff_t row_step, column_step;
@@ -170,14 +170,13 @@ static void copy_tile(char *to, ptrdiff_t to_step, const char *from, const part 
 
 /* --- all of them ------------------------------------------------------------------ */
 
-/* As many columns at a time as the translation of addresses keeps up with: each is on a
- * page of its own. */
+/* As many columns at a time as the TLB can handle: each is on a page of its own. */
 #define TILES_ABREAST 16
 
 static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Where the tile at `place` begins: the last one may overlap the one before, so that it
- * is not too narrow for blocks. */
+/* Where the tile at `place` begins: the last one may overlap the one before, so it is
+ * wide enough for blocks. */
 static int64_t begin(int64_t place, int64_t extent, int64_t most) {
   return least_of(place, extent - least_of(extent, least_of(most, 16)));
 }

@@ -8,8 +8,7 @@
 
 #define CHUNK_BYTES ((size_t)8 << 20)
 
-/* Memory that every upload uses again: as large as the largest so far, up to
- * CHUNK_BYTES. */
+/* Memory that all uploads reuse: as large as the largest so far, up to CHUNK_BYTES. */
 static char *chunk;
 static size_t chunk_bytes;
 
@@ -54,7 +53,7 @@ int64_t dlw_upload_chunk(dlw_tensor *tensor, DLDataType dtype, int64_t first,
   }
   if (reserve_chunk((uint64_t)dlw_size(source) * (uint64_t)width) < 0) return 0;
   int64_t limit = (int64_t)chunk_bytes / width;
-  /* Narrower elements end where the wider ones will, so that none is written over. */
+  /* Narrower elements end where the wider ones will, so none is overwritten. */
   char *target = to > from ? chunk + limit * (to - from) : chunk;
   const void *packed;
   int64_t count = dlw_pack_some(target, source, first, limit, &packed);

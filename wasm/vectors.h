@@ -1,6 +1,5 @@
-/* Vectors that GCC and clang compile to SIMD. Nothing here knows Python, and memory
- * need not be aligned: it is touched by memcpy alone, which compiles to loads and
- * stores. */
+/* Vectors that GCC and clang compile to SIMD. Independent of Python; memory need not be
+ * aligned: it is accessed only by memcpy, which compiles to loads and stores. */
 #ifndef DLW_VECTORS_H_
 #define DLW_VECTORS_H_
 

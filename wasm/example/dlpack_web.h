@@ -1,7 +1,6 @@
-/* What a WebAssembly module exports so that JavaScript hands its tensors out, and gives
- * it those of others, by the exchange protocol (js/EXCHANGE.md). It needs no Python,
- * and nothing of dlpack-web: example.c is such a module, dlpack_web.mjs is the
- * JavaScript for any.
+/* The exports of a WebAssembly module for which JavaScript exports and imports tensors
+ * by the exchange protocol (js/EXCHANGE.md). It needs no Python, and nothing of
+ * dlpack-web: example.c is such a module, dlpack_web.mjs is the JavaScript for any.
  *
  * "dlpack.h" is DLPack's own header or wasm/dlpack.h. JavaScript reads and writes its
  * structs where wasm32 has them, and writes nothing after it gave a tensor to C. From
@@ -31,14 +30,14 @@
 #define DLPACK_WEB_IMPORT(name) \
   __attribute__((import_module("dlpack_web"), import_name(#name)))
 
-/* A tensor for JavaScript to describe: dtype and flags are 0, and shape and strides are
+/* A tensor for JavaScript to fill in: dtype and flags are 0, and shape and strides have
  * room for `ndim` numbers each. The caller has the one hold on it.
  *
  * bytes: how much fresh memory is at `data`, a multiple of 16. It is 0 at first.
  *
- * hold: 0, or what the deleter gives to `dlpack_web_let_go`: it stands for something of
- * JavaScript's that has to end with the tensor. Where the elements lie in that, `bytes`
- * is 0 and JavaScript sets `data`, too.
+ * hold: 0, or what the deleter gives to `dlpack_web_let_go`: it stands for a JavaScript
+ * object that ends with the tensor. If that has the elements, `bytes` is 0 and
+ * JavaScript sets `data`, too.
  *
  * Returns NULL if there is no memory; then nothing is held. */
 DLPACK_WEB_EXPORT(dlpack_web_new)

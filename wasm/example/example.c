@@ -59,7 +59,7 @@ DLManagedTensorVersioned *picture(uint32_t height, uint32_t width) {
   return made;
 }
 
-/* One element, which may lie at any address, as a double. */
+/* One element, at any address, as a double. */
 static double load(DLDataType type, const char *at) {
   uint64_t bits = 0;
   memcpy(&bits, at, type.bits / 8);
@@ -100,8 +100,8 @@ DLPACK_WEB_EXPORT(sum) double sum(const DLManagedTensorVersioned *tensor) {
   return walk(t, 0, (char *)t->data + t->byte_offset, 1);
 }
 
-/* Multiplies all elements in place. Returns 0, having done nothing, for what is not
- * float32 or may not be written to. */
+/* Multiplies all elements in place. Returns 0, doing nothing, for other dtypes than
+ * float32 and read-only tensors. */
 DLPACK_WEB_EXPORT(scale) int32_t scale(DLManagedTensorVersioned *tensor, float factor) {
   const DLTensor *t = &tensor->dl_tensor;
   int known = t->dtype.code == kDLFloat && t->dtype.bits == 32 && t->dtype.lanes == 1;

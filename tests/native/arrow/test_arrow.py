@@ -142,7 +142,7 @@ class TestImport:
         twice = (b"+s", [(b"a", b"i"), (b"a", b"g")])
         with pytest.raises(BufferError, match="several columns named 'a'"):
             dlw.from_arrow(Forged(twice, rows), column="a")
-        with pytest.raises(BufferError, match="it is an array"):
+        with pytest.raises(BufferError, match="this is an array"):
             dlw.from_arrow(Forged(b"i", plain()), column="a")
 
     def test_rows_that_are_null(self):

@@ -208,7 +208,7 @@ def test_a_number_of_nulls_is_at_most_the_length(count):
 
 def test_nulls_without_a_bitmap():
     values = np.zeros(3, np.uint8)
-    refuse("which they are", b"C", length=3, null_count=1, buffers=[None, values])
+    refuse("without saying which", b"C", length=3, null_count=1, buffers=[None, values])
     for count in (0, -1):
         array = {"length": 3, "null_count": count, "buffers": [None, values]}
         assert validity(dlw.from_arrow(Forged(b"C", array))) is None
