@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""check_english.py [ROOT]: phrases that the documents avoid, each with what to write instead.
+"""check_english.py [ROOT]: phrases to avoid in documents and sources, each with what to write instead.
 
-Looks at the prose of Markdown files. Not looked at: code, link targets, addresses, comments, text in
-double quotes (a word that is spoken about), and files that are generated from other sources.
+Checks the prose of Markdown files, and the comments and string literals of js/src and the C core.
+Exempt are code, link targets, addresses, comments of Markdown, text in double quotes (a word that is
+quoted), and files that are generated from other sources.
 """
 
 import os
@@ -36,7 +37,7 @@ PHRASES = {
     r"\b(?:is|are|was|were) (?:not )?told\b(?! (?:apart|to)\b)": '"raises", "reports"',
     r"\btells? of\b": '"reports"',
     r"\bby (?:itself|themselves)\b": '"automatically", "alone"',
-    r"(?:^(?:[-*>] )?|[.!?:] )(?-i:Who) (?:[^.?!\n]|\n(?!\n))*\.": 'who acts: "you", "the consumer"',
+    r"(?:^\s*(?:[-*>] )?|[.!?:] )(?-i:Who) (?:[^.?!\n]|\n(?!\n))*\.": 'who acts: "you", "the consumer"',
     r"(?<=;) who\b": 'who acts: "you", "the consumer"',
     r"(?-i:\bWhatever )": '"all that", "anything that"',
     r"\bused again\b": '"reused"',
@@ -88,17 +89,89 @@ def prose(markdown: str) -> str:
     return text
 
 
-def complaints(markdown: str) -> Iterator[tuple[int, str, str]]:
+# TypeScript and C. Regular expressions are tokens because they may contain quotes and slashes.
+INTERPOLATION = r"\$\{(?:[^{}`]|\{[^{}]*\}|`[^`]*`)*\}"
+TOKEN = re.compile(
+    r"(?P<comment>//[^\n]*|/\*.*?\*/)"
+    r"|(?P<string>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')"
+    rf"|(?P<template>`(?:\\.|{INTERPOLATION}|[^`\\])*`)"
+    r"|(?<=[(=,:!&|?;\[{])\s*(?P<regex>/(?![*/])(?:\[(?:\\.|[^\]\\\n])*\]|\\.|[^/\[\\\n])+/)",
+    re.DOTALL,
+)
+JOINS = {"comment": re.compile(r"\s*"), "string": re.compile(r"[\s+]*")}
+COMMENT_MARK = re.compile(r"^[ \t]*(?:/\*\*?|\*(?!/)|//)|\*/$", re.MULTILINE)
+
+
+def without_words(code: str) -> str:
+    return re.sub(r"[^\n]", "_", code)
+
+
+def spaces(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
+
+
+def texts(code: str) -> str:
+    """The comments and string literals, all else blanked out; positions stay. Consecutive line
+    comments, and literals that are joined by + or by nothing, are one text."""
+    parts: list[str] = []
+    end = 0
+    before = ""
+    for token in TOKEN.finditer(code):
+        kind = "string" if token["template"] else token.lastgroup or ""
+        between = code[end : token.start()]
+        joined = kind == before in JOINS and JOINS[kind].fullmatch(between)
+        parts.append(spaces(between) if joined else without_words(between))
+        if token["comment"]:
+            parts.append(comment_text(token[0], "" if joined else "."))
+        elif kind == "string":
+            parts.append(literal_text(token[0]))
+        else:
+            parts.append(without_words(token[0]))
+        end = token.end()
+        before = kind
+    parts.append(without_words(code[end:]))
+    return "".join(parts)
+
+
+def comment_text(comment: str, first: str) -> str:
+    """`first` takes the place of the comment's mark: a full stop before its first sentence."""
+    text = COMMENT_MARK.sub(lambda mark: spaces(mark[0]), comment)
+    for pattern in NOT_PROSE:
+        text = pattern.sub(blank, text)
+    return first + text[len(first) :]
+
+
+def literal_text(literal: str) -> str:
+    """Its words, and those of literals within what it interpolates."""
+    text = re.sub(r"\\[nrt]", "  ", literal[1:-1])
+    if literal[0] == "`":
+        text = re.sub(INTERPOLATION, lambda code: f"__{texts(code[0][2:-1])}_", text)
+    return f" {text} "
+
+
+def complaints(source: str, suffix: str = ".md") -> Iterator[tuple[int, str, str]]:
     """Line, phrase and replacement, in the order of the text."""
-    text = prose(markdown)
+    text = prose(source) if suffix == ".md" else texts(source)
     found = [
         (match.end() - len(match[0].lstrip(".!?:-*> \n")), match, instead)
         for pattern, instead in PATTERNS.items()
         for match in pattern.finditer(text)
     ]
     for start, match, instead in sorted(found, key=lambda each: each[0]):
-        phrase = " ".join(markdown[start : match.end()].split())
+        phrase = " ".join(source[start : match.end()].split())
         yield text.count("\n", 0, start) + 1, phrase, instead
+
+
+def is_read(path: PurePosixPath) -> bool:
+    if path.suffix == ".md":
+        return not any(path.match(pattern) for pattern in NOT_READ)
+    if path.suffix == ".ts":
+        return path.parts[:2] == ("js", "src")
+    return (
+        path.suffix in (".c", ".h")
+        and path.parts[0] == "wasm"
+        and ("toolchain" not in path.parts)
+    )
 
 
 def documents(root: Path) -> Iterator[Path]:
@@ -110,8 +183,7 @@ def documents(root: Path) -> Iterator[Path]:
         )
         for name in sorted(names):
             path = PurePosixPath((Path(folder) / name).relative_to(root).as_posix())
-            read = not any(path.match(pattern) for pattern in NOT_READ)
-            if path.suffix == ".md" and read:
+            if is_read(path):
                 yield root / path
 
 
@@ -121,14 +193,16 @@ def main() -> None:
     for document in documents(root):
         files += 1
         name = document.relative_to(root).as_posix()
-        for line, phrase, instead in complaints(document.read_text("utf-8")):
+        for line, phrase, instead in complaints(
+            document.read_text("utf-8"), document.suffix
+        ):
             count += 1
             print(f'{name}:{line}: "{phrase}": write {instead}')
     if count:
         sys.exit(
-            f"{count} phrases to avoid; text in `code` or double quotes is not looked at"
+            f"{count} phrases to avoid; `code` and text in double quotes are exempt"
         )
-    print(f"{files} documents in plain English")
+    print(f"{files} files in plain English")
 
 
 if __name__ == "__main__":

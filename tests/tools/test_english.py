@@ -7,8 +7,10 @@ import check_english
 import pytest
 
 
-def found(markdown: str) -> list[tuple[int, str]]:
-    return [(line, phrase) for line, phrase, _ in check_english.complaints(markdown)]
+def found(source: str, suffix: str = ".md") -> list[tuple[int, str]]:
+    return [
+        (line, phrase) for line, phrase, _ in check_english.complaints(source, suffix)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +68,44 @@ def test_notes_are_prose():
     assert found("```{note}\nPython waits\nby itself.\n```") == [(3, "by itself")]
 
 
+@pytest.mark.parametrize(
+    ("code", "line", "phrase"),
+    [
+        ("f(); // read anew", 1, "anew"),
+        ("// It is packed, so\n// that it fits.", 1, "so // that"),
+        ("/**\n * Packed, so\n * that it fits.\n */", 2, "so * that"),
+        ("let x;\n/** Who waits is told. */", 2, "Who waits is told."),
+        ("/* A.\n *\n * Whatever it is. */", 3, "Whatever"),
+        ('f("read it anew")', 1, "anew"),
+        ("f(`read ${x} anew`)", 1, "anew"),
+        ("f(`${x ? `read ${y} anew` : 1}`)", 1, "anew"),
+        ('f(\n  "so " +\n    `that ${x}`)', 2, 'so " + `that'),
+        ('f("so "\n  "that")', 1, 'so " "that'),
+        ('"a\\nway out"', 1, "way out"),
+        ('x = a / b; // 1 / 2\n"anew"', 2, "anew"),
+        ('if (/["/]`/.test(x)) {\n  /** Anew. */', 2, "Anew"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".ts", ".c"])
+def test_comments_and_literals_are_looked_at(code, line, phrase, suffix):
+    complaints = found(code, suffix)
+    assert (line, phrase) in complaints
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "const anew = so.that;",
+        '// `anew` and "so that", https://example.org/anew',
+        "f(`${anew}`, /so that/);",
+        'f("so", "that");',
+        "// so\nthat();",
+    ],
+)
+def test_code_is_not_looked_at(code):
+    assert found(code, ".ts") == []
+
+
 def test_the_command_names_files_and_lines(tmp_path):
     def run():
         command = [sys.executable, check_english.__file__, str(tmp_path)]
@@ -74,12 +114,24 @@ def test_the_command_names_files_and_lines(tmp_path):
     (tmp_path / "docs").mkdir()
     page = tmp_path / "docs" / "page.md"
     page.write_text("# Page\n\nRead it anew.\n", "utf-8")
-    for unread in ("CHANGELOG.md", "build/page.md", "tests/bench/RESULTS.md"):
+    for unread in (
+        "CHANGELOG.md",
+        "build/page.md",
+        "tests/bench/RESULTS.md",
+        "js/x.ts",
+        "wasm/toolchain/x.c",
+    ):
         (tmp_path / unread).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / unread).write_text("Read it anew.\n", "utf-8")
     bad = run()
     assert bad.returncode == 1
     assert bad.stdout == 'docs/page.md:3: "anew": write "again", or "a new one"\n'
+    for read in ("js/src/core/x.ts", "wasm/x.c", "wasm/example/x.h"):
+        source = tmp_path / read
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text("// Read it anew.\n", "utf-8")
+        assert f'{read}:1: "anew"' in run().stdout
+        source.unlink()
     page.write_text("# Page\n\nRead it again.\n", "utf-8")
     good = run()
-    assert (good.returncode, good.stdout) == (0, "1 documents in plain English\n")
+    assert (good.returncode, good.stdout) == (0, "1 files in plain English\n")
