@@ -205,7 +205,7 @@ def _dict_of(text: str, what: str) -> dict[str, Any]:
         if key in found:
             wrong()
         if structure is not None:
-            malformed(what, "its elements are structures: save each field by itself")
+            malformed(what, "its elements are structures: save each field separately")
         if numbers is not None:
             inside = numbers[1:-1].strip()
             if inside and "," not in inside:

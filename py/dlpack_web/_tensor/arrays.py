@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def view_array(tensor: _core.Tensor) -> "np.ndarray[Any, Any]":
     """An ndarray over the memory of a CPU tensor; lanes become a last axis.
 
-    Packed sub-byte elements have no address, so that they are unpacked into a new array
+    Packed sub-byte elements have no address, so they are unpacked into a new array
     of one byte each, which is read-only: what is written there would be lost.
     """
     import numpy as np
@@ -75,7 +75,7 @@ def _unpack(tensor: _core.Tensor, dtype: DType) -> "np.ndarray[Any, Any]":
 def adopt_array(x: Any) -> _core.Tensor | None:
     """A Tensor over an array of a dtype that NumPy does not export; None for others.
 
-    Sub-byte elements of ml_dtypes take a byte each, so that the tensor is `padded`.
+    Sub-byte elements of ml_dtypes take a byte each, so the tensor is `padded`.
     """
     np_dtype: Any = getattr(x, "dtype", None)
     if getattr(np_dtype, "isbuiltin", None) == 2:  # defined by another package

@@ -44,7 +44,7 @@ def from_arrow(
         count = validity.shape[0] - bytes(memoryview(validity)).count(1)
         raise BufferError(
             f"{count} of {validity.shape[0]} elements are null: fill or drop them first, "
-            "or say nulls='keep' and look at Tensor.validity"
+            "or use nulls='keep' and look at Tensor.validity"
         )
     tensor._validity = validity
     return tensor

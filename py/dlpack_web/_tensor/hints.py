@@ -340,7 +340,7 @@ class Reading[T](Coroutine[Any, Any, T]):
         if name.startswith(("cr_", "_")):
             return getattr(self._coroutine, name)
         raise AttributeError(
-            f"the elements are not there yet, so that there is no {name!r}: use "
+            f"the elements are not there yet, so there is no {name!r}: use "
             "`await t.to_host()`",
             name=name,
             obj=self,

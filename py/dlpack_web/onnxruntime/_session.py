@@ -270,7 +270,7 @@ class InferenceSession:
 
         With a callback it is onnxruntime's: `callback(results, user_data, "")` is called
         when they are there, and with no results and the error's text if that fails. There are
-        no threads in a page: where Python can wait, it is called before this returns, so that
+        no threads in a page: where Python can wait, it is called before this returns, so
         it arrives however the script waits for it.
         """
         if callback is None:

@@ -164,7 +164,7 @@ class Kernel:
         bindings, workgroup = self._shader.bindings, self._shader.workgroup
 
         def refuse(why: str) -> BufferError:
-            text = f'kernel "{self._label}": {why}, so that workgroups must be given'
+            text = f'kernel "{self._label}": {why}, so workgroups must be given'
             return BufferError(text)
 
         if bindings is None:

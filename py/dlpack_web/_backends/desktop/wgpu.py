@@ -103,7 +103,7 @@ def device_of(thing: Any) -> Any:
 def unusable(gpu: Any, buffer: Any) -> str | None:
     """Why commands over a buffer must not be submitted; None where they may.
 
-    Three bytes are no whole word, so that nobody writes them: but who is asked to says
+    Three bytes are no whole word, so nobody writes them: but who is asked to says
     first what else is wrong with the buffer.
     """
     if buffer.map_state != "unmapped":
