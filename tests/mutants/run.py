@@ -84,7 +84,8 @@ def try_all(part: Part, mutants: Iterable[Mutant], count: int, workers: int) -> 
     results, listed = Results(), sampling.equivalent()
 
     def work(mutant: Mutant) -> Outcome:
-        if (mutant.file, mutant.line, mutant.after.strip()) in listed:
+        after = sampling.without_indents(mutant.after)
+        if (mutant.file, mutant.line, after) in listed:
             return Outcome(EQUIVALENT, "listed in equivalent.toml")
         return one(part, mutant, results)
 

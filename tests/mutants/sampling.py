@@ -108,7 +108,13 @@ def known(part: str) -> list[Mutant]:
     return found
 
 
+def without_indents(text: str) -> str:
+    return "\n".join(line.strip() for line in text.strip().splitlines())
+
+
 def equivalent() -> set[tuple[str, int, str]]:
-    """File, line and what it becomes, of each of equivalent.toml."""
+    """File, line and what it becomes without indents, of each of equivalent.toml."""
     listed = tomllib.loads((HERE / "equivalent.toml").read_text()).get("mutant", [])
-    return {(it["file"], find_line(it), it["after"].strip()) for it in listed}
+    return {
+        (it["file"], find_line(it), without_indents(it["after"])) for it in listed
+    }

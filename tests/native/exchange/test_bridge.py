@@ -28,6 +28,7 @@ wrap = function(
 )
 share = function("share", c_size_t, c_uint32)
 pack = function("pack", c_size_t, c_uint32)
+view = function("view", c_size_t, c_uint32, c_int32, ctypes.c_double)
 error_kind = function("error_kind", c_int32)
 error_text = function("error_text", ctypes.c_char_p)
 on_drop = function("on_drop", None, c_void_p)
@@ -204,6 +205,28 @@ def test_pack_makes_a_contiguous_copy():
     tensor = _core._take(packed)
     assert tensor.strides == (3, 1)
     np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def test_view_sees_some_of_the_elements():
+    array = np.arange(12, dtype=np.float32)
+    _, whole = struct_of(borrow(array, 0))
+    set_shape(2, 3, strides=(6, -1))
+    struct, part = struct_of(view(whole, 2, 4.0))
+    assert struct.dl_tensor.shape[:2] == [2, 3]
+    assert struct.dl_tensor.strides[:2] == [6, -1]
+    assert struct.dl_tensor.data + struct.dl_tensor.byte_offset == array.ctypes.data + 16
+    for release_one in (whole, part):
+        assert release(release_one) == 0
+    assert dlw.live_tensors() == 0
+
+
+@pytest.mark.parametrize("offset", [-1.0, 9.0, 2.0**53])
+def test_a_view_of_elements_that_are_not_there(offset):
+    _, whole = struct_of(borrow(np.arange(12, dtype=np.float32), 0))
+    set_shape(4, strides=(1,))
+    assert view(whole, 1, offset) == 0
+    assert failure()[0] == KINDS["unsupported"]
+    assert release(whole) == 0
 
 
 def test_empty_takes_its_shape_from_scratch():

@@ -20,6 +20,13 @@ def test_public_name_has_an_example(name):
     assert docstrings.examples(PUBLIC[name]), f"{name} has no example in its docstring"
 
 
+@pytest.mark.parametrize("name", PUBLIC)
+def test_docstring_begins_with_a_sentence(name):
+    first = inspect.cleandoc(PUBLIC[name]).partition("\n\n")[0]
+    assert first, f"{name} says nothing"
+    assert not first.startswith(">>>"), f"{name} says nothing before its examples"
+
+
 def test_all_that_is_public_is_looked_at():
     assert {"Tensor.shape", "Tensor.to_host", "webgpu.Kernel.__call__"} <= set(PUBLIC)
     assert {"from_dlpack", "CopyError", "DType.kind", "Adapter.to_js"} <= set(PUBLIC)
