@@ -76,7 +76,7 @@ def test_vite_of_a_workspace_finds_it_or_says_what_helps(
         if name == "vite-8":  # what it moves to its cache still knows where files were
             assert told == wheel_hash
         else:
-            assert "is a page of HTML" in told
+            assert "is an HTML page" in told
             assert 'optimizeDeps: { exclude: ["dlpack-web"] }' in told
     with vite_server(project, name, config | EXCLUDED) as url:
         assert found(browser, url) == wheel_hash

@@ -90,7 +90,7 @@ def test_a_wheel_that_was_left_behind_is_told(
     shutil.copy(folder / "index.html", folder / "bundle")
     with single_page_site(folder / "bundle") as url:
         told = found(browser, url)
-        assert "is a page of HTML" in told
+        assert "is an HTML page" in told
         assert "copy dist/*.whl of the npm package dlpack-web@" in told
         assert "connect(pyodide, { wheel: url })" in told
         shutil.copy(shipped_wheel(project), folder / "bundle" / "any-name.whl")

@@ -345,7 +345,7 @@ async def test_every_run_ends(providers):
 
 async def test_a_library_that_lies_about_its_results():
     s = await ort.InferenceSession.create(doubling(), providers=CPU)
-    spy = await (await harness.load("/tests/browser/ort_spy.mjs")).lie()
+    spy = await (await harness.load("/tests/browser/onnxruntime/ort_spy.mjs")).lie()
     try:
         with pytest.raises(ValueError, match=r"shape \[4\] cannot have 12 bytes"):
             await s.run_async(None, {"x": np.zeros(3, np.float32)})
