@@ -1,15 +1,15 @@
 """DLPack for the browser: NumPy, JavaScript and WebGPU share tensors.
 
-A `Tensor` is one hold on the memory of a tensor: a NumPy array's, a JavaScript typed
-array's or a GPUBuffer's. Nothing is copied unless the docstring says so. In CPython
-without a browser everything but JavaScript works; WebGPU needs the package wgpu there.
+A `Tensor` is one hold on the memory of a tensor: of a NumPy array, a JavaScript typed
+array or a GPUBuffer. Nothing is copied unless the docstring says so. In CPython without
+a browser everything but JavaScript works; WebGPU then needs the package wgpu.
 """
 
 try:
     from . import _core  # noqa: F401 - only to see whether it loads
 except ImportError as error:
     if "interpreter" in str(error):
-        raise  # CPython's own words, and ours, for sub-interpreters
+        raise  # CPython's message, and ours, for sub-interpreters
     from sysconfig import get_platform
 
     raise ImportError(
@@ -73,7 +73,7 @@ __all__ = [
     "webgpu",
 ]
 
-if not TYPE_CHECKING:  # which finds these mistakes by itself
+if not TYPE_CHECKING:  # type checkers find these mistakes themselves
     globals().update(
         (name, Absent(__name__, name))
         for name in {*NAMES, *webgpu.__all__} - globals().keys()

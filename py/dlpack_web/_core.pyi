@@ -1,5 +1,6 @@
-"""The C core (wasm/module.c, wasm/object.c). What has no underscore here is public in
-dlpack_web. Tensors that it makes are dlpack_web.Tensor, its subclass in _tensor/tensor.py."""
+"""The C core (wasm/module.c, wasm/object.c). Names without an underscore are public in
+dlpack_web. Tensors that it makes are dlpack_web.Tensor, its subclass in
+_tensor/tensor.py."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -34,7 +35,8 @@ class Tensor:
     def released(self) -> bool: ...
     @property
     def _dtype(self) -> int: ...
-    # The object whose buffer the memory is; True for a DLPack producer's, else False.
+    # The object whose buffer the memory is; True for a DLPack producer's memory, else
+    # False.
     @property
     def _owner(self) -> object: ...
     def __dlpack__(
@@ -48,15 +50,15 @@ class Tensor:
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def release(self) -> None: ...
-    # The class of an exception that ended a request for a buffer, told once.
+    # The class of an exception that ended a request for a buffer; returned only once.
     def _interrupt(self) -> type[BaseException] | None: ...
 
-# _tensor/tensor.py says what these three take and return.
+# _tensor/tensor.py documents what these three take and return.
 def from_dlpack(x: object, /, **options: Any) -> Tensor: ...
 def from_buffer(obj: object, /) -> Tensor: ...
 def live_tensors() -> int: ...
 
-# from_dlpack with a device asked for (None: none); memory of any alignment where asked.
+# from_dlpack for a device (None: any), and with memory of any alignment if requested.
 def _from_dlpack_on(
     x: object,
     device: tuple[int, int] | None,
@@ -65,33 +67,34 @@ def _from_dlpack_on(
     /,
 ) -> Tensor: ...
 
-# A hold on anything that shares memory, of any alignment: only to copy from it.
+# A hold on any object that shares memory, of any alignment: only to copy from.
 def _hold(x: object, /) -> Tensor: ...
 def _empty(shape: tuple[int, ...], dtype: int, padded: bool, /) -> Tensor: ...
 
-# Some of the elements; the offset is that of element 0. BufferError beyond the tensor.
+# A view of some elements; the offset is that of element 0. BufferError beyond the
+# tensor.
 def _view(
     tensor: Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, /
 ) -> Tensor: ...
 
-# The memory as one axis of uint8, and where element 0 is in it, in bytes.
+# The memory as one axis of uint8, and the offset of element 0 in bytes.
 def _raw(tensor: Tensor, /) -> tuple[Tensor, int]: ...
 
-# The buffer's memory with another dtype of its width; bytes along one axis, of any width
-# that divides them, or None where elements would be misaligned.
+# The buffer's memory with another dtype of the same width; bytes along one axis as a
+# dtype of any width that divides them; or None if elements would be misaligned.
 def _typed(buffer: object, dtype: int, padded: bool, /) -> Tensor | None: ...
 
-# A row-major copy as another dtype.
+# A row-major copy with another dtype.
 def _convert(tensor: Tensor, dtype: int, /) -> Tensor: ...
 
 # The dtypes of one lane by name.
 def _dtypes() -> dict[str, int]: ...
 
-# The Tensors that are alive and not released.
+# The Tensors that are not released.
 def _alive() -> list[Tensor]: ...
 
-# gc.get_referrers(), with the types of tuples and frozensets in their place: those may be
-# under construction in another thread, which would fail if it saw one more reference.
+# gc.get_referrers(), with the types of tuples and frozensets in their place: another
+# thread may be constructing these, which would fail with one more reference.
 def _referrers(x: object, /) -> list[Any]: ...
 def _bind(
     tensor_type: type[Tensor],
@@ -100,17 +103,18 @@ def _bind(
     /,
 ) -> None: ...
 
-# Holds that JavaScript has, by handle.
+# JavaScript's holds, by handle.
 def _take(handle: int, /) -> Tensor: ...
 def _raise() -> None: ...
 
-# Waits for a promise that JavaScript has by a number, with the errors of JavaScript.
+# Waits for a promise that JavaScript keeps under a number; raises JavaScript's errors.
 def _wait(number: int, /) -> None: ...
 
-# What a kernel is given: (device id, bits of those that are numbers, floats and addresses).
+# A kernel's arguments: (device id, bit mask of those that are numbers, floats and
+# addresses).
 def _arguments(*args: object) -> tuple[int, int, tuple[float, ...]]: ...
 
-# The elements, and which of them are valid where some are not.
+# The elements, and which of them are valid if some are null.
 def _from_arrow_array(
     schema: object, array: object, column: str | None, /
 ) -> tuple[Tensor, Tensor | None]: ...
@@ -129,10 +133,11 @@ def _run(
     /,
 ) -> bool: ...
 
-# Outside of a browser only, where _backends/desktop has the GPUBuffers: a Tensor over a GPU
-# handle, of which it owns a reference (strides None: row-major); the handle of a Tensor;
-# who is told of each handle whose last tensor is gone; elements packed and converted, from
-# the one at `first` on: how many (-1: no whole words) and where, until the next call.
+# Only outside of a browser, where _backends/desktop has the GPUBuffers. _wrap: a Tensor
+# over a GPU handle, which takes over a reference to it (strides None: row-major). _gpu:
+# the handle of a Tensor. _on_gpu_drop: the function to call with each handle whose last
+# tensor is gone. _chunk: elements packed and converted, from `first` on: their number
+# (-1: not whole words) and memory, valid until the next call.
 def _wrap(
     gpu: int,
     device_id: int,

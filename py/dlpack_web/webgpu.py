@@ -50,19 +50,21 @@ __all__ = [
 async def request_device(**limits: Any) -> Device:
     """A GPUDevice of the browser, or of wgpu, registered for tensors.
 
-    Without options the default device, which "webgpu" means: the first one that is registered
-    and not lost; where there is none, a new one. With options the device that the same
-    options gave before, if it is not lost, else a new one. So a notebook's cell may run twice,
-    and label="second" asks for a device of its own.
+    Without options it returns the default device, which "webgpu" means: the first
+    registered device that is not lost, or a new one if there is none. With options it
+    returns the device that the same options gave before, unless it is lost, else a new
+    one. So you can run a notebook's cell twice, and label="second" requests a separate
+    device.
 
-    limits: WebGPU's names, for example maxBufferSize=2**30 (bytes); those not named are
-    WebGPU's defaults, but for maxBufferSize and maxStorageBufferBindingSize, which are
-    all that the adapter has. features: a list of WebGPU's names; without it shader-f16,
+    limits: WebGPU's names, for example maxBufferSize=2**30 (bytes). Limits that you do
+    not name have WebGPU's defaults, except maxBufferSize and
+    maxStorageBufferBindingSize, which are the adapter's; on the desktop they are all
+    the adapter's. features: a list of WebGPU's names; the default is shader-f16,
     subgroups and timestamp-query, as far as the adapter has them. powerPreference and
-    label are WebGPU's, too. On the desktop limits that are not named are the adapter's.
+    label are WebGPU's, too.
 
-    BufferError says why there is no device: no WebGPU, no package wgpu or one that is too
-    old, no adapter, or a limit above the adapter's. TypeError: no such limit.
+    BufferError says why there is no device: no WebGPU, no package wgpu or too old a
+    version, no adapter, or a limit above the adapter's. TypeError: no such limit.
 
     >>> device = await dlw.webgpu.request_device(maxBufferSize=2**28)
     >>> device.gpu.limits.maxBufferSize == 2**28
@@ -73,10 +75,10 @@ async def request_device(**limits: Any) -> Device:
 
 def use_device(gpu_device: Any) -> Device:
     """Registers a GPUDevice made elsewhere; the same device gets the same id. In the
-    browser it is a JsProxy, or wgpu-py's or webgpu's over one; on the desktop a
-    wgpu.GPUDevice.
+    browser pass a JsProxy, or the device of wgpu-py or webgpu over one; on the desktop
+    a wgpu.GPUDevice.
 
-    It stays its maker's: it is never destroyed here.
+    You keep ownership: the device is never destroyed here.
 
     >>> import js
     >>> adapter = await js.navigator.gpu.requestAdapter()
@@ -88,12 +90,13 @@ def use_device(gpu_device: Any) -> Device:
 
 
 async def share_device(**libraries: Any) -> Device:
-    """One device for several JavaScript libraries that take it as they start.
+    """One device for several JavaScript libraries, which take it when they start.
 
-    libraries: ort=, tf=, jax=, litert= (their modules, JsProxy; LiteRT.js is loaded
-    already), three= (a WebGPURenderer that has not started). The device is that of a library which has started already, else a
-    new one with all that the adapter allows. From then on `from_js` takes the tensors
-    of these libraries. BufferError if two run on different devices.
+    libraries: ort=, tf=, jax=, litert= (their modules, JsProxy; LiteRT.js must be
+    loaded), three= (a WebGPURenderer that has not started). The device is that of a
+    library that has already started, else a new one with all limits and features of the
+    adapter. Afterwards `from_js` takes the tensors of these libraries. BufferError if
+    two of them run on different devices.
 
     >>> device = await dlw.webgpu.share_device(ort=ort)  # the module of onnxruntime-web
     >>> dlw.empty(3, device=device).device == device
@@ -104,13 +107,13 @@ async def share_device(**libraries: Any) -> Device:
 
 
 def stats() -> list[dict[str, Any]]:
-    """What each registered device holds and has done, in bytes where no unit is said.
+    """What each registered device holds and has done, in bytes unless stated otherwise.
 
-    device, lost (why, or None); buffers (their number) and bytes under tensors;
-    idleBytes that wait to be used again; created and reused (numbers of buffers); up,
-    down and copied: what was uploaded, read back and copied between buffers; copies: in
-    how many copies, one for each tensor; taken: buffers that others got by
-    `gpu_buffer`, which the garbage collector frees.
+    device, lost (why, or None); buffers (their number) and bytes of tensors; idleBytes:
+    pooled for reuse; created and reused (numbers of buffers); up, down and copied:
+    uploaded, read back and copied between buffers; copies: how many copies those took,
+    one for each tensor; taken: buffers handed out by `gpu_buffer`, which the garbage
+    collector frees.
 
     >>> device = await dlw.webgpu.request_device(label="counted")
     >>> t = dlw.from_dlpack(np.arange(3.0), device=device)
@@ -126,24 +129,25 @@ async def from_image(
     dtype: Any = "uint8",
     channels: int = 4,
 ) -> Tensor:
-    """An image as a Tensor on a WebGPU device; in a page the CPU sees no pixel of it.
+    """An image as a Tensor on a WebGPU device; in a page no pixel passes through the
+    CPU.
 
-    source, in a page (JsProxy): a canvas, ImageBitmap, ImageData, VideoFrame, <img>, <video>,
-    or a GPUTexture of that device (rgba8unorm or bgra8unorm with TEXTURE_BINDING, 2d,
-    one layer, one sample). It stays its owner's, who keeps it open until this returns. On
-    the desktop: an array of uint8 of shape (height, width) or (height, width, 1, 3 or 4), a
-    Pillow image, or a wgpu.GPUTexture with COPY_SRC.
+    source, in a page (JsProxy): a canvas, ImageBitmap, ImageData, VideoFrame, <img>,
+    <video>, or a GPUTexture of that device (rgba8unorm or bgra8unorm with
+    TEXTURE_BINDING, 2d, one layer, one sample). You keep ownership; keep it open until
+    this returns. On the desktop: an array of uint8 of shape (height, width) or (height,
+    width, 1, 3 or 4), a Pillow image, or a wgpu.GPUTexture with COPY_SRC.
 
-    The result has shape (height, width, channels), the first row on top, and is the
-    caller's to release. dtype: "uint8" (0 to 255) or "float32" (0 to 1). channels: 4,
-    or 3 without alpha. Pixels are sRGB and not premultiplied by alpha. Opaque canvases
-    and bitmaps, ImageData, and an ImageBitmap made with premultiplyAlpha="none" keep
-    every byte (but the bitmap in Firefox); translucent canvases hold premultiplied
-    colours, which have fewer values.
+    The result has shape (height, width, channels), with the top row first. You release
+    it. dtype: "uint8" (0 to 255) or "float32" (0 to 1). channels: 4, or 3 without
+    alpha. Pixels are sRGB and not premultiplied by alpha. Opaque canvases and bitmaps,
+    ImageData, and an ImageBitmap made with premultiplyAlpha="none" keep every byte
+    (except that bitmap in Firefox); translucent canvases hold premultiplied colours,
+    which have fewer values.
 
-    BufferError for what has no pixels (closed, not loaded, cross-origin), is larger than
-    maxTextureDimension2D or a texture of another kind, and for another dtype or device;
-    TypeError for other sources, ValueError for other channels.
+    BufferError: the source has no pixels (closed, not loaded, cross-origin), is larger
+    than maxTextureDimension2D, or is a texture of another kind; or another dtype or
+    device. TypeError for other sources, ValueError for other channels.
 
     >>> import js
     >>> canvas = js.OffscreenCanvas.new(4, 2)
@@ -160,7 +164,7 @@ async def from_image(
 
 
 def _target(device: str | tuple[int, int]) -> Device | None:
-    """The device that an image comes to; None: the default."""
+    """The device for an image; None: the default."""
     target = parse_device(device)
     if target is CPU:
         raise BufferError("an image comes to 'webgpu'; to_host() reads it from there")
@@ -173,18 +177,19 @@ def frames(
     dtype: Any = "uint8",
     channels: int = 4,
 ) -> "Frames":
-    """A Tensor for each picture that a video, a camera or a canvas shows, at the
-    display's rate; the CPU sees no pixel. Only in a page.
+    """A Tensor for each picture of a video, a camera or a canvas, at the display's
+    rate; no pixel passes through the CPU. Only in a page.
 
-    source (JsProxy): what `from_image` takes, a MediaStreamTrack or MediaStream with video.
-    A video gives each new picture once, a canvas one for each frame of the display. Those
-    that come while the loop or the GPU is busy are left out, and none is taken before the
-    GPU is done with the one before the last. Hidden tabs have none; it goes on afterwards.
+    source (JsProxy): what `from_image` takes, or a MediaStreamTrack or MediaStream with
+    video. A video gives each new picture once, a canvas one for each frame of the
+    display. Pictures that arrive while the loop or the GPU is busy are skipped, and a
+    new one is taken only when the GPU has finished the one before the last. A hidden
+    tab gets none; the loop goes on when it is shown.
 
-    Each Tensor is as of `from_image` and is released when the next is asked for. What
-    ends the loop is the end of a video or track, or `stop()`, which a `with` block calls.
-    BufferError for what `from_image` refuses and a video that cannot be played,
-    DeviceLostError; TypeError and ValueError as there.
+    Each Tensor is like that of `from_image` and is released when the loop asks for the
+    next. The loop ends with the video or track, or with `stop()`, which a `with` block
+    calls. BufferError for what `from_image` refuses and for a video that cannot be
+    played; DeviceLostError; TypeError and ValueError as for `from_image`.
 
     >>> import js
     >>> canvas = js.OffscreenCanvas.new(4, 2)
@@ -229,7 +234,7 @@ class Frames:
         return self._last
 
     def stop(self) -> None:
-        """Ends it, also while somebody waits for a frame.
+        """Ends the iteration, even while the loop waits for a frame.
 
         >>> import js
         >>> canvas = js.OffscreenCanvas.new(4, 2)
@@ -243,11 +248,11 @@ class Frames:
 
     @property
     def stats(self) -> dict[str, float]:
-        """How it goes. frames: number of those given; skipped: pictures of a video that were
-        not taken; fps: over the last second; ms: from taking one until the GPU was done
-        with what was submitted; late: the most that it was not done with when another one
-        was taken, 1 at most; bytes of a frame; moved: bytes of tensors that the device
-        uploaded and read back during the last one.
+        """Statistics. frames: number of frames returned; skipped: pictures of a video
+        that were not taken; fps: over the last second; ms: from taking a frame until
+        the GPU finished the work submitted for it; late: the most frames that were
+        unfinished when another was taken, at most 1; bytes: of a frame; moved: bytes of
+        tensors that the device uploaded and read back during the last frame.
 
         >>> import js
         >>> canvas = js.OffscreenCanvas.new(4, 2)
@@ -271,14 +276,15 @@ class Frames:
 
 
 async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
-    """Draws a Tensor on a canvas (JsProxy); the CPU sees no pixel of it.
+    """Draws a Tensor on a canvas (JsProxy); no pixel passes through the CPU.
 
-    tensor: on WebGPU, shape (height, width, channels), uint8 (0 to 255) or float32 (0 to
-    1, clipped); channels: 1 grey, 3 red, green, blue, 4 with alpha, not premultiplied.
-    The canvas takes its size, and its "webgpu" context is configured for its device.
+    tensor: on WebGPU, shape (height, width, channels), uint8 (0 to 255) or float32 (0
+    to 1, clipped); channels: 1 grey, 3 red, green, blue, 4 with alpha, not
+    premultiplied. The canvas gets the tensor's size, and its "webgpu" context is
+    configured for the tensor's device.
 
-    BufferError for other tensors, and for a canvas that has a context of another kind or
-    was transferred; TypeError for what is no Tensor or no canvas.
+    BufferError for other tensors, and for a canvas that has another kind of context or
+    was transferred; TypeError for other objects.
 
     >>> import js
     >>> canvas = js.OffscreenCanvas.new(1, 1)
@@ -295,12 +301,13 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
 
 
 async def to_image(tensor: Tensor) -> "np.ndarray[Any, Any]":
-    """The pixels that a Tensor is, as Pillow and others take them: an ndarray of uint8.
+    """The pixels of a Tensor as Pillow and others take them: an ndarray of uint8.
 
-    tensor: shape (height, width, channels), uint8 (0 to 255) or float32 (0 to 1, clipped);
-    channels: 1 grey, 3 red, green, blue, 4 with alpha. The result has shape (height,
-    width, channels), without the axis of a single channel: `Image.fromarray` takes it.
-    BufferError for other tensors. On a page `to_canvas` draws without the CPU.
+    tensor: shape (height, width, channels), uint8 (0 to 255) or float32 (0 to 1,
+    clipped); channels: 1 grey, 3 red, green, blue, 4 with alpha. The result has shape
+    (height, width, channels), without the last axis if there is one channel:
+    `Image.fromarray` takes it. BufferError for other tensors. On a page, `to_canvas`
+    draws without the CPU.
 
     >>> device = await dlw.webgpu.request_device()
     >>> grey = dlw.from_dlpack(np.full((2, 4, 1), 0.5, "float32"), device=device)
@@ -334,15 +341,16 @@ def from_wgpu(
     *,
     byte_offset: int = 0,
 ) -> Tensor:
-    """A Tensor over a wgpu.GPUBuffer; no copy. Its device is registered where it is not.
+    """A Tensor over a wgpu.GPUBuffer; no copy. Registers the buffer's device if needed.
     In Pyodide also over a Buffer of the package webgpu, on that package's device.
 
-    The buffer stays its maker's, who neither maps nor destroys it while the Tensor is in
-    use; both are noticed: on the desktop at once, as a BufferError, in the browser as a
-    fault of what is read. There it is one of wgpu-py's backend for browsers, of which no
-    release has more than a stub (wgpu-py#753). byte_offset: of element 0. ValueError: the
-    elements do not fit; TypeError: no such buffer. What needs a usage that the buffer
-    lacks says so.
+    You keep ownership of the buffer, and must neither map nor destroy it while the
+    Tensor is in use. On the desktop doing so raises BufferError at once; in the browser
+    it is a fault of what is read. In the browser the buffer is one of wgpu-py's backend
+    for browsers, which is only a stub in all releases so far (wgpu-py#753).
+    byte_offset: of element 0. ValueError: the elements do not fit; TypeError: not such
+    a buffer. Operations that need a usage that the buffer lacks raise an error that
+    names it.
 
     >>> buffer = device.create_buffer(size=64, usage="STORAGE")  # doctest: +SKIP
     >>> dlw.webgpu.from_wgpu(buffer, (4, 4), "float32").shape  # doctest: +SKIP
@@ -351,7 +359,7 @@ def from_wgpu(
     raw, device_id = backend().from_wgpu(buffer)
     wanted, sizes = parse_dtype(dtype), extents(shape)
     adopt = backend().from_gpu_buffer
-    # The package webgpu destroys what Python has collected, so the buffer is kept.
+    # The package webgpu destroys buffers that Python collects, so this one is kept.
     keep = [buffer].clear
     return made(adopt(raw, sizes, wanted, device_id, byte_offset, keep))
 
@@ -359,14 +367,16 @@ def from_wgpu(
 class Kernel:
     """A WGSL compute shader whose bindings are tensors, or numbers for uniforms.
 
-    Calling it binds argument i at `@group(0) @binding(i)` and submits; it does not wait.
-    The shader is compiled once per device. What the GPU finds wrong later (WGSL that does
-    not compile, say) is a KernelError of `await kernel.ready()`, and of reading what the
-    kernel wrote; where nobody reads that, it is a warning that names the call.
+    Calling it binds argument i at `@group(0) @binding(i)` and submits; it does not
+    wait. The shader is compiled once per device. Errors that the GPU reports later
+    (such as WGSL that does not compile) raise KernelError from `await kernel.ready()`
+    and from reading what the kernel wrote; if nothing reads it, a warning names the
+    call.
 
-    entry: the entry point. label: names the kernel in messages; default the entry point.
-    check: whether each argument's dtype and size must be what its binding declares: the
-    same scalar type, narrower types as words of u32, structures by their size.
+    entry: the entry point. label: names the kernel in messages; default the entry
+    point. check: whether each argument must have the dtype and size that its binding
+    declares: the same scalar type, narrower types as words of u32, structures by their
+    size.
 
     >>> double = dlw.webgpu.Kernel('''
     ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
@@ -395,11 +405,12 @@ class Kernel:
     def __call__(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
     ) -> None:
-        """Binds and submits. Numbers, also NumPy's, are for uniforms of f32, i32, u32.
+        """Binds and submits. Numbers, including NumPy's, are for uniforms of f32, i32,
+        u32.
 
-        workgroups: one to three counts. None: one invocation for each element of the array
-        that the shader sees in the first argument that it may write to, from its
-        @workgroup_size; BufferError where that cannot be known.
+        workgroups: one to three counts. None: one invocation for each element, as the
+        shader declares them, of the first argument that it may write to, from its
+        @workgroup_size; BufferError if that cannot be determined.
 
         >>> fill = dlw.webgpu.Kernel('''
         ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
@@ -419,10 +430,10 @@ class Kernel:
     async def time(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
     ) -> float:
-        """Runs once; the time that the GPU took for it, in milliseconds.
+        """Runs once and returns the time that the GPU took, in milliseconds.
 
         BufferError if the device lacks the feature "timestamp-query", which
-        `request_device()` asks for where the adapter has it; KernelError as for `ready`.
+        `request_device()` requests if the adapter has it; KernelError as for `ready`.
 
         >>> kernel = dlw.webgpu.Kernel('''
         ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
@@ -434,7 +445,7 @@ class Kernel:
         True
         """
         counts = counts_of(workgroups)
-        # Of our own: the caller may release its tensors while this waits.
+        # Separate holds: the caller may release its tensors during the wait.
         holds = tuple(
             made(_core.from_dlpack(x)) if isinstance(x, Tensor) else x for x in args
         )
@@ -447,10 +458,10 @@ class Kernel:
                     hold.release()
 
     async def ready(self, device: str | tuple[int, int] | None = None) -> None:
-        """Returns once the shader has compiled for a device; default the usual one.
+        """Returns when the shader has compiled for a device; default the usual one.
 
-        KernelError with line, position and message of what is wrong in the source. Waiting
-        is optional: a kernel may be called at once.
+        KernelError has the line, position and message of the error in the source.
+        Waiting is optional: you can call a kernel at once.
 
         >>> kernel = dlw.webgpu.Kernel("@compute @workgroup_size(1) fn main() { x = 1; }")
         >>> device = await dlw.webgpu.request_device()
@@ -479,7 +490,7 @@ class Kernel:
         return found
 
 
-if not TYPE_CHECKING:  # which would find every name, with this
+if not TYPE_CHECKING:  # or type checkers would find every name
 
     def __getattr__(name: str) -> object:
         there = name in getattr(sys.modules[__package__], "__all__", ())

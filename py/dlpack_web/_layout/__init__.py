@@ -1,1 +1,1 @@
-"""What describes elements in memory: dtypes, shapes and strides. Needs no GPU."""
+"""Dtypes, shapes and strides of elements in memory. Needs no GPU."""

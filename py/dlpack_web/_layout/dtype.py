@@ -1,7 +1,7 @@
-"""The dtypes of DLPack by name, and how people say them.
+"""DLPack's dtypes by name, and the other spellings that are accepted.
 
-A dtype travels as one integer, the four bytes of a `DLDataType`: code, bits and, from
-bit 16 on, lanes. Which there are is known to the C core alone.
+A dtype is passed as one integer, the four bytes of a `DLDataType`: code, bits and, from
+bit 16 on, lanes. Only the C core knows which dtypes exist.
 """
 
 import sys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PACKED = _core._dtypes()
 _NAMES = {packed: name for name, packed in _PACKED.items()}
-# Python's numbers as NumPy takes them, and what people try.
+# Python's number types as NumPy maps them, and common short names.
 _PYTHON = {
     bool: "bool",
     int: f"int{sys.maxsize.bit_length() + 1}",
@@ -39,7 +39,7 @@ _MEANT = {
     "float": "float32",
     "int": "int32",
     "complex": "complex64",
-    # As NumPy and struct write them; those that mean two things are not there.
+    # NumPy's and struct's codes, without the ambiguous ones.
     "?": "bool",
     "b1": "bool",
     "i1": "int8",
@@ -65,9 +65,9 @@ _MEANT = {
     "f": "float32",
     "d": "float64",
 }
-# NumPy's letters for its kinds of dtypes, and the least bits that it has, by DLPack's code.
+# NumPy's kind letters and the fewest bits that NumPy supports, by DLPack's code.
 _KINDS = {0: ("i", 8), 1: ("u", 8), 2: ("f", 16), 5: ("c", 64), 6: ("b", 8)}
-# What dtypes of NumPy have beside.
+# Other attributes of NumPy's dtypes.
 _OF_NUMPY = {
     *("alignment", "base", "byteorder", "char", "descr", "fields", "flags"),
     *("hasobject", "isalignedstruct", "isbuiltin", "isnative", "metadata", "names"),
@@ -76,10 +76,11 @@ _OF_NUMPY = {
 
 
 class DType(str):
-    """The name of a dtype, in DLPack's and the array API's words, that knows its facts.
+    """A dtype's name, in DLPack's and the array API's words, with the dtype's
+    properties.
 
-    It equals and is printed as the plain name, and NumPy takes it. It equals whatever
-    means the same dtype, too: np.float32, np.dtype("float32"), torch.float32.
+    It equals the plain name, prints as it, and NumPy accepts it. It also equals objects
+    for the same dtype: np.float32, np.dtype("float32"), torch.float32.
 
     >>> dtype = dlw.empty(3).dtype
     >>> dtype == "float32", dtype == np.float32, np.dtype(dtype)
@@ -128,7 +129,7 @@ class DType(str):
 
     @property
     def bits(self) -> int:
-        """Bits of one lane, both parts of a complex number together.
+        """Bits of one lane; a complex number counts both parts.
 
         >>> dlw.DType("complex64").bits
         64
@@ -146,7 +147,7 @@ class DType(str):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element alone.
+        """Bytes of a single element.
 
         >>> dlw.DType("float32x4").itemsize, dlw.DType("int4").itemsize
         (16, 1)
@@ -164,8 +165,8 @@ class DType(str):
 
     @property
     def kind(self) -> str:
-        """NumPy's letter for such numbers, which libraries ask for: "b" bool, "i", "u",
-        "f" or "c"; "V" for what NumPy lacks.
+        """NumPy's kind letter, which libraries read: "b" bool, "i", "u", "f" or "c";
+        "V" for dtypes that NumPy lacks.
 
         >>> dlw.empty(3).dtype.kind, dlw.empty(3, "bfloat16").dtype.kind
         ('f', 'V')
@@ -175,8 +176,8 @@ class DType(str):
 
     @property
     def type(self) -> "builtins.type[np.generic]":
-        """NumPy's class of such numbers, or that of ml_dtypes; of one lane. It is np.void
-        for what neither has. Needs NumPy.
+        """The scalar class of one lane, from NumPy or ml_dtypes; np.void if neither has
+        one. Needs NumPy.
 
         >>> dlw.empty(3).dtype.type
         <class 'numpy.float32'>
@@ -184,14 +185,14 @@ class DType(str):
         return element_dtype(self).type
 
     def __dlpack_data_type__(self) -> tuple[int, int, int]:
-        """(code, bits, lanes), as libraries ask for it that speak DLPack's dtypes.
+        """(code, bits, lanes), for libraries that use DLPack's dtypes.
 
         >>> dlw.empty(3, "uint8").dtype.__dlpack_data_type__()
         (1, 8, 1)
         """
         return self.code, self.bits, self.lanes
 
-    if not TYPE_CHECKING:  # which finds these mistakes by itself
+    if not TYPE_CHECKING:  # type checkers find these mistakes themselves
 
         def __getattr__(self, name: str) -> NoReturn:
             message = f"'DType' object has no attribute {name!r}"
@@ -204,14 +205,15 @@ class DType(str):
 
 @cache
 def dtype_of(packed: int) -> DType:
-    """The dtype that the C core means."""
+    """The DType of the C core's integer."""
     lanes = packed >> 16
     scalar = _NAMES[packed & 0xFFFF | 1 << 16]
     return DType(scalar if lanes == 1 else f"{scalar}x{lanes}")
 
 
 def can_convert(source: DType, target: DType) -> bool:
-    """Whether the C core converts between two dtypes: for messages alone, it makes a tensor."""
+    """Whether the C core converts between two dtypes. Only for messages: it makes a
+    tensor."""
     try:
         _core._convert(_core._empty((0,), source._packed, False), target._packed)
     except BufferError:
@@ -220,12 +222,12 @@ def can_convert(source: DType, target: DType) -> bool:
 
 
 def is_scalar(name: object) -> bool:
-    """Whether DLPack has a dtype of one lane of that name."""
+    """Whether DLPack has a dtype of one lane with that name."""
     return name in _PACKED
 
 
 def _pack(name: str) -> int:
-    """The integer for a name; TypeError lists what there is."""
+    """The integer for a name; TypeError lists the valid names."""
     packed = _PACKED.get(name)
     if packed is not None:
         return packed
@@ -252,8 +254,8 @@ def _is_count(lanes: str) -> bool:
 
 
 def parse_dtype(dtype: Any) -> DType:
-    """The dtype that is meant: a name, one of Python's numbers, or what has a name, such
-    as np.float32 or a dtype of NumPy, PyTorch or JAX. TypeError for everything else."""
+    """The dtype for a name, a number type of Python, or an object with a name, such as
+    np.float32 or a dtype of NumPy, PyTorch or JAX. TypeError for anything else."""
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, str):
@@ -267,7 +269,7 @@ def parse_dtype(dtype: Any) -> DType:
         )
     for name in (getattr(dtype, "name", None), getattr(dtype, "__name__", None)):
         if isinstance(name, str):
-            return DType(name.removesuffix("_"))  # np.bool_ of NumPy 1
+            return DType(name.removesuffix("_"))  # np.bool_ in NumPy 1
     torch_name = str(dtype).removeprefix("torch.")
     if is_scalar(torch_name):
         return DType(torch_name)
@@ -286,8 +288,8 @@ def np_dtype(dtype: DType) -> "np.dtype[Any] | None":
 
 
 def element_dtype(dtype: DType) -> "np.dtype[Any]":
-    """The dtype of NumPy or ml_dtypes that one lane has; raw bytes with the name where
-    there is none."""
+    """The dtype of one lane in NumPy or ml_dtypes, else raw bytes with the name in the
+    metadata."""
     import numpy as np
 
     scalar = DType(dtype.scalar)

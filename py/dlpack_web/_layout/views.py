@@ -1,6 +1,6 @@
-"""Views that are metadata alone: shape, strides and the offset of element 0.
+"""Views, computed from metadata alone: shape, strides and the offset of element 0.
 
-All strides and offsets count elements, as DLPack does.
+All strides and offsets count elements, as in DLPack.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, NoReturn
 
 
 class Layout(NamedTuple):
-    """How the elements of a tensor lie. `offset` is from the first element of what this
-    is a view of."""
+    """Shape and strides of a tensor. `offset` counts from the first element of the
+    tensor that this is a view of."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -20,8 +20,8 @@ class Layout(NamedTuple):
 
 
 class Strides(tuple[int, ...]):
-    """The strides that a Tensor shows. Code for ndarrays computes with theirs, which count bytes:
-    with these it would read other elements and see no error (skimage.util.view_as_blocks)."""
+    """The strides of a Tensor. Code for ndarrays expects strides in bytes: with these
+    it would silently read other elements (skimage.util.view_as_blocks)."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ class Strides(tuple[int, ...]):
 
 
 def is_row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether the elements lie one after the other."""
+    """Whether the elements are contiguous, in row-major order."""
     if 0 in shape:
         return True
     step = 1
@@ -57,8 +57,8 @@ def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def reshape(old: Layout, wanted: Any) -> Layout:
-    """The same elements in the same order. `wanted`: an extent or several, one of which
-    may be -1. ValueError: another size. BufferError: only a copy would do."""
+    """The same elements in the same order. `wanted`: one extent or several, one of
+    which may be -1. ValueError: another size. BufferError: the shape needs a copy."""
     shape = _complete(wanted, prod(old.shape))
     if prod(shape) == 0:
         return Layout(shape, _row_major(shape))
@@ -86,14 +86,15 @@ def _complete(wanted: Any, size: int) -> tuple[int, ...]:
 
 
 def _regroup(old: Layout, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Strides of `shape`, which has as many elements, and some; None: there are none."""
+    """Strides for `shape`, which has the same number of elements, at least one; None if
+    a copy is needed."""
     axes = [
         (extent, stride)
         for extent, stride in zip(old.shape, old.strides, strict=True)
         if extent != 1
     ]
     strides: list[int] = []
-    left = 1  # elements of the old axes taken from behind, less those of the new
+    left = 1  # elements of the old axes, from the last on, divided by those of the new axes
     step = taken = 1
     for extent in reversed(shape):
         if extent == 1:
@@ -101,7 +102,7 @@ def _regroup(old: Layout, shape: tuple[int, ...]) -> tuple[int, ...] | None:
             continue
         if left == 1:
             count, step = axes.pop()
-            while axes and axes[-1][1] == count * step:  # they step evenly together
+            while axes and axes[-1][1] == count * step:  # axes that merge into one
                 count *= axes.pop()[0]
             left, taken = count, 1
         if left % extent:
@@ -113,7 +114,7 @@ def _regroup(old: Layout, shape: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def extents(shape: Any) -> tuple[int, ...]:
-    """A shape as a tuple of ints: of one int, or of several. TypeError for others."""
+    """A shape, given as one int or several, as a tuple of ints. TypeError otherwise."""
     try:
         return (index(shape),)
     except TypeError:
@@ -146,8 +147,9 @@ def permute(old: Layout, axes: Any) -> Layout:
 
 
 def select(old: Layout, key: Any) -> Layout:
-    """What `t[key]` is: ints, slices, `...` and None, as in NumPy. IndexError: beyond an
-    axis, or too many; TypeError: what only a copy could do, or nothing."""
+    """The layout of `t[key]`: ints, slices, `...` and None, as in NumPy. IndexError:
+    out of bounds, or too many indices; TypeError: a key that needs a copy, or is
+    invalid."""
     shape: list[int] = []
     strides: list[int] = []
     offset = axis = 0
@@ -171,7 +173,7 @@ def select(old: Layout, key: Any) -> Layout:
                 )
             offset += position * stride
         axis += 1
-    # Nothing begins nowhere, which may be behind the end.
+    # An empty view has offset 0; its own could be past the end.
     return Layout(tuple(shape), tuple(strides), 0 if 0 in shape else offset)
 
 
@@ -210,8 +212,9 @@ def _item(key: Any) -> "int | slice | EllipsisType | None":
 
 
 def _may_be_int(key: Any) -> bool:
-    """False for bools and for arrays with axes. PyTorch and MLX turn some of them into
-    ints, and NumPy before 2.3 its own bools, but as keys they are masks and lists."""
+    """False for bools and for arrays with axes. PyTorch, MLX and, for its own bools,
+    NumPy before 2.3 convert some of these to ints, but as keys they are masks and
+    lists."""
     if isinstance(key, bool) or "bool" in str(getattr(key, "dtype", None)):
         return False
     return not getattr(key, "shape", ())
