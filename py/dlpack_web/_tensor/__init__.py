@@ -1,1 +1,1 @@
-"""The Tensor, and what makes one, describes one and exchanges one with others."""
+"""Tensor, and the functions that make, describe and exchange Tensors."""

@@ -1,4 +1,4 @@
-"""Tensors for the libraries of JavaScript, and from them."""
+"""Tensors to and from JavaScript libraries."""
 
 from typing import Any, Literal, get_args
 
@@ -17,15 +17,16 @@ Name = Literal[
     "three",
     "transformers",
 ]
-# The others know what they take without its library.
+# The other adapters work without their library.
 _NEEDED_LIBRARIES = {*get_args(Name)} - {"arrow", "ndarray"}
 
 
 class Adapter:
-    """The way between tensors and one JavaScript library; made by `adapter()`.
+    """Converts between tensors and those of one JavaScript library; made by
+    `adapter()`.
 
-    Copies are made only where JavaScript's adapter makes them; js/src/adapters and the
-    README say where.
+    It copies only where JavaScript's adapter does; js/src/adapters and the README say
+    where.
 
     >>> await dlw.adapter("ndarray", None)  # doctest: +ELLIPSIS
     <dlpack_web...Adapter object at ...>
@@ -38,8 +39,9 @@ class Adapter:
         """The library's own tensor (JsProxy) over the memory of `x`, which it holds.
 
         x: a Tensor, an array, any buffer or DLPack producer. copy=False: CopyError
-        where a copy is needed. options: those of JavaScript's function, for example
-        dtype="bool" or renderer=.... BufferError names what the library cannot take.
+        where a copy is needed. options: those of the JavaScript function, for example
+        dtype="bool" or renderer=.... BufferError names what the library does not
+        support.
 
         >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
         >>> feed = tensors.to_js(np.arange(6.0).reshape(2, 3))
@@ -50,7 +52,7 @@ class Adapter:
         if copy is not None:
             options["copy"] = copy
         given = seam.options(options)
-        if isinstance(x, Tensor):  # a second hold would not know of nulls
+        if isinstance(x, Tensor):  # a second hold would lose the validity
             return seam.invoke(self._js.give, id(x), given)
         with share(x) as tensor:
             return seam.invoke(self._js.give, id(tensor), given)
@@ -58,7 +60,7 @@ class Adapter:
     def from_js(self, value: Any, /, **options: Any) -> Tensor:
         """A Tensor over the memory of the library's own tensor, which stays valid.
 
-        BufferError for what it cannot be; ReleasedError if it was disposed of.
+        BufferError if that is not possible; ReleasedError if it was disposed of.
 
         >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
         >>> value = tensors.to_js(np.arange(6.0).reshape(2, 3))
@@ -73,12 +75,12 @@ class Adapter:
     async def use_device(
         self, device: str | tuple[int, int] = "webgpu", *, renderer: Any = None
     ) -> Device:
-        """Puts the library on a device, before it chooses one itself.
+        """Sets the library's device, before the library chooses one.
 
-        renderer: of three.js, which has no other device than its renderer's. The models of
-        transformers.js take it as session_options, besides: `{"executionProviders": [{"name":
-        "webgpu", "device": device.gpu}]}`. BufferError if the library runs on another device
-        already, or has none.
+        renderer: for three.js, which uses only the device of its renderer. Models of
+        transformers.js also need it as session_options: `{"executionProviders":
+        [{"name": "webgpu", "device": device.gpu}]}`. BufferError if the library already
+        runs on another device, or uses none.
 
         >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
         >>> device = await dlw.webgpu.request_device()
@@ -98,10 +100,10 @@ async def adapter(name: Name, library: Any) -> Adapter:
 
     name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "litert" (LiteRT.js), "arrow"
     (library may be None, as for DuckDB-wasm's results; its `from_js` has column= and
-    nulls= as `from_arrow` has them), "ndarray" (library may be None: plain objects as
-    zarrita has them), "opencv" (OpenCV.js, whose cv.Mat is deleted by who asked for it),
-    "three" or "transformers" (transformers.js). library: its module (JsProxy). From then
-    on `from_js` takes the library's tensors, too.
+    nulls= like `from_arrow`), "ndarray" (library may be None: plain objects as in
+    zarrita), "opencv" (OpenCV.js; you delete the cv.Mat that you request), "three" or
+    "transformers" (transformers.js). library: its module (JsProxy). Afterwards
+    `from_js` takes the library's tensors, too.
 
     >>> tensors = await dlw.adapter("ort", ort)  # the module of onnxruntime-web
     >>> feed = tensors.to_js(np.arange(3.0, dtype="float32"))

@@ -1,7 +1,7 @@
 """ndarrays over the memory of tensors, and tensors over that of ndarrays.
 
-For the dtypes that NumPy itself lacks. ml_dtypes has nearly all of them; without it
-they are raw bytes, void items whose `dtype.metadata["dlpack"]` is the name.
+For dtypes that NumPy itself lacks. ml_dtypes has nearly all of them; without it
+elements are raw bytes, void items with the name in `dtype.metadata["dlpack"]`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def view_array(tensor: _core.Tensor) -> "np.ndarray[Any, Any]":
     """An ndarray over the memory of a CPU tensor; lanes become a last axis.
 
-    Packed sub-byte elements have no address, so they are unpacked into a new array
-    of one byte each, which is read-only: what is written there would be lost.
+    Packed sub-byte elements have no address, so they are unpacked into a new array of
+    one byte each. It is read-only, because writes would be lost.
     """
     import numpy as np
 
@@ -48,14 +48,14 @@ def view_array(tensor: _core.Tensor) -> "np.ndarray[Any, Any]":
 
 
 def byte_strides(tensor: _core.Tensor, step: int) -> tuple[int, ...]:
-    """Strides in bytes, `step` for each element. Those of axes of one element say
-    nothing, and may be more than NumPy can hold."""
+    """Strides in bytes, `step` for each element. Strides of axes of one element are not
+    used, and may be larger than NumPy supports."""
     axes = zip(tensor.shape, tensor.strides, strict=True)
     return tuple(stride * step if extent > 1 else step for extent, stride in axes)
 
 
 def _unpack(tensor: _core.Tensor, dtype: DType) -> "np.ndarray[Any, Any]":
-    """Each lane of packed elements in a byte of its own, the lowest bits first."""
+    """Each lane of packed elements in its own byte, the lowest bits first."""
     import numpy as np
 
     packed = _core.from_dlpack(tensor, copy=True)
@@ -63,7 +63,7 @@ def _unpack(tensor: _core.Tensor, dtype: DType) -> "np.ndarray[Any, Any]":
     count = dtype.lanes
     for extent in tensor.shape:
         count *= extent
-    # A memoryview raises our own error; NumPy would drop that of a Tensor.
+    # A memoryview raises our error; NumPy would drop that of a Tensor.
     octets = np.asarray(memoryview(memory), np.uint8)
     bits = np.unpackbits(octets, bitorder="little", count=count * dtype.bits)
     rows = bits.reshape(count, dtype.bits)
@@ -75,7 +75,7 @@ def _unpack(tensor: _core.Tensor, dtype: DType) -> "np.ndarray[Any, Any]":
 def adopt_array(x: Any) -> _core.Tensor | None:
     """A Tensor over an array of a dtype that NumPy does not export; None for others.
 
-    Sub-byte elements of ml_dtypes take a byte each, so the tensor is `padded`.
+    Sub-byte elements of ml_dtypes take a byte each: the tensor is `padded`.
     """
     np_dtype: Any = getattr(x, "dtype", None)
     if getattr(np_dtype, "isbuiltin", None) == 2:  # defined by another package

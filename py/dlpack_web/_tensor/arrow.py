@@ -1,4 +1,4 @@
-"""Arrow's arrays as Tensors, and back, by the PyCapsule protocol that its libraries speak:
+"""Arrow arrays as Tensors, and back, by the PyCapsule protocol of its libraries:
 pyarrow, polars, pandas, DuckDB, nanoarrow, arro3 and others."""
 
 from typing import Any, Literal
@@ -15,17 +15,18 @@ def from_arrow(
 ) -> Tensor:
     """A Tensor over the memory of an Arrow array or column; read-only, as Arrow's is.
 
-    x: what has `__arrow_c_array__`, `__arrow_c_stream__` (a column, a table, a result) or
-    `__arrow_c_device_array__` on the CPU. column: its name, in a table or struct of several.
-    No copy of one chunk of integers or floats; several chunks are joined, and bool, which
-    Arrow has as bits, becomes bytes, each by one copy. Fixed-size lists are further axes.
-    `arrow.fixed_shape_tensor` has its own shape and permutation, and `arrow.bool8` is bool,
-    without a copy where its bytes are 0 and 1; other extension types are their storage.
-    nulls: "keep" leaves the bytes in their places and says in `Tensor.validity` where they
-    are, also those of null rows of a struct; "refuse" raises BufferError for an array that
-    has some. An object whose `__arrow_c_array__` refuses is asked for its stream.
-    BufferError: a type without a DLPack dtype (strings, decimals, dictionaries, ...), nulls
-    within lists, another device; TypeError: x does not speak the protocol.
+    x: an object with `__arrow_c_array__`, `__arrow_c_stream__` (a column, a table, a
+    result) or `__arrow_c_device_array__` on the CPU. column: its name, in a table or
+    struct of several. One chunk of integers or floats is not copied. Several chunks are
+    joined, and bool, which Arrow stores as bits, becomes bytes; each takes one copy.
+    Fixed-size lists become further axes. `arrow.fixed_shape_tensor` keeps its shape and
+    permutation, and `arrow.bool8` is bool, without a copy if its bytes are 0 and 1;
+    other extension types become their storage. nulls: "keep" leaves their bytes in
+    place and marks them in `Tensor.validity`, including null rows of a struct; "refuse"
+    raises BufferError if there are any. If an object's `__arrow_c_array__` raises, its
+    stream is used. BufferError: a type without a DLPack dtype (strings, decimals,
+    dictionaries, ...), nulls within lists, another device; TypeError: x does not
+    support the protocol.
 
     >>> class Column:  # what pyarrow, polars, DuckDB, ... have
     ...     def __arrow_c_array__(self, requested_schema=None):
@@ -55,7 +56,7 @@ def _imported(x: Any, column: str | None) -> tuple[Tensor, Tensor | None]:
         try:
             capsules = x.__arrow_c_array__()
         except (BufferError, NotImplementedError, TypeError, ValueError):
-            # nanoarrow's Array has both methods, and of several chunks this one refuses.
+            # nanoarrow's Array has both methods, and raises here if it has several chunks.
             if not hasattr(x, "__arrow_c_stream__"):
                 raise
         else:
@@ -85,7 +86,7 @@ def _two(capsules: Any) -> tuple[Any, Any]:
 
 
 class ArrowArray:
-    """A Tensor as Arrow's libraries take it: `to_arrow` makes it."""
+    """A Tensor for Arrow's libraries, made by `to_arrow`."""
 
     __slots__ = ("_tensor",)
 
@@ -100,14 +101,14 @@ class ArrowArray:
 
 
 def to_arrow(tensor: Tensor) -> ArrowArray:
-    """What Arrow's libraries make an array of, by no copy but where the elements do not lie
-    one after the other, or are bool.
+    """An object from which Arrow's libraries make an array, without a copy unless the
+    elements are not contiguous or are bool.
 
-    `pyarrow.array`, `polars.Series`, `nanoarrow.array` and others take the result, or the
-    Tensor itself. Axes behind the first become fixed-size lists; `Tensor.validity` goes along.
-    The memory stays alive as long as the array; writing to it changes what is there to be
-    immutable. BufferError: a WebGPU tensor, no axes, a dtype that Arrow lacks; and, when
-    a library requests a type that is not the Tensor's, since nothing is converted.
+    `pyarrow.array`, `polars.Series`, `nanoarrow.array` and others take the result, or
+    the Tensor itself. Axes after the first become fixed-size lists; `Tensor.validity`
+    is passed on. The memory stays alive as long as the array. Do not write to it:
+    Arrow's arrays are immutable. BufferError: a WebGPU tensor, no axes, a dtype that
+    Arrow lacks, or a library that requests another type, because nothing is converted.
 
     >>> schema, array = dlw.to_arrow(dlw.empty((2, 3))).__arrow_c_array__()
     >>> type(array).__name__
@@ -118,5 +119,5 @@ def to_arrow(tensor: Tensor) -> ArrowArray:
             f"to_arrow takes a Tensor, not {type_of(tensor)}: make one with "
             "from_dlpack() or from_buffer()"
         )
-    _core._to_arrow(tensor, tensor.validity, None)  # raises what is wrong with it
+    _core._to_arrow(tensor, tensor.validity, None)  # raises if the tensor cannot be exported
     return ArrowArray(tensor)

@@ -1,4 +1,5 @@
-"""Moving and converting the elements of a Tensor: to a device, a dtype, over another one's."""
+"""Moves and converts the elements of a Tensor: to a device, to a dtype, into another
+Tensor."""
 
 from typing import Any, cast
 
@@ -95,18 +96,18 @@ def _check_write(tensor: Facts, source: Facts, convert: bool) -> None:
 
 
 def _overwrite(target: memoryview, source: memoryview, bits: int) -> None:
-    """The first `bits` of the bytes; those behind them may be of other elements."""
+    """Copies the first `bits` of the bytes; later bits may belong to other elements."""
     whole, rest = divmod(bits, 8)
     mask = (1 << rest) - 1
-    # Read before anything is written: the two may overlap.
+    # Read before writing: source and target may overlap.
     last = [target[whole] & ~mask | source[whole] & mask] if rest else []
     target[:whole] = source[:whole]
     target[whole : whole + len(last)] = bytes(last)
 
 
 def place(x: Any, device: Any, copy: bool | None, dtype: Any) -> _core.Tensor:
-    """`from_dlpack(x, device=device, copy=copy, dtype=dtype)` where one of device and
-    dtype is given: only a CPU copy is asked of x itself; to a GPU the consumer moves."""
+    """`from_dlpack(x, device=device, copy=copy, dtype=dtype)` with a device or a dtype.
+    x itself only has to make CPU copies; uploads happen here."""
     target = None if device is None else parse_device(device)
     asked = CPU if target is CPU else None
     uploads = device is not None and target is not CPU
@@ -116,7 +117,7 @@ def place(x: Any, device: Any, copy: bool | None, dtype: Any) -> _core.Tensor:
             return tensor
         with tensor:
             return to_device(tensor, CPU, None, copy, None)
-    # What is only copied from may be misaligned.
+    # The source of a copy may be misaligned.
     with cast(Facts, _core._from_dlpack_on(x, asked, None, True)) as tensor:
         if not uploads and tensor.device.is_host and parse_dtype(dtype) == tensor.dtype:
             here = CPU if target is CPU else tensor.device

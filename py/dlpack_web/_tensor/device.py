@@ -1,4 +1,4 @@
-"""Devices as DLPack names them."""
+"""Devices with DLPack's names."""
 
 # ruff: noqa: N815 - the members keep DLPack's spelling
 
@@ -9,8 +9,8 @@ from .._backends import backend
 
 
 class DLDeviceType(IntEnum):
-    """Kinds of device, with the names and values of DLPack 1.3 and, from
-    kDLTPU on, of its main branch.
+    """Types of device, with the names and values of DLPack 1.3 and, from kDLTPU on, of
+    its main branch.
 
     >>> dlw.DLDeviceType.kDLWebGPU.value
     15
@@ -37,7 +37,7 @@ class DLDeviceType(IntEnum):
     kDLAscend = 21
 
 
-# Memory that the CPU can read, whoever it belongs to.
+# Memory that the CPU can read.
 _HOST = {
     DLDeviceType.kDLCPU,
     DLDeviceType.kDLCUDAHost,
@@ -48,11 +48,11 @@ _HOST = {
 
 
 class Device(NamedTuple):
-    """Where a tensor lives. Equal to the (type, id) pair of `__dlpack_device__`, and to its
-    name.
+    """The device of a tensor. It equals the (type, id) pair of `__dlpack_device__`, and
+    its name.
 
     `type` is a `DLDeviceType`; `id` is the index of a registered GPUDevice for WebGPU,
-    and 0 for the CPU (but where a producer counts several). str() gives "cpu" or
+    and 0 for the CPU (unless a producer counts several). str() gives "cpu" or
     "webgpu:0". A name without an index equals each device of that type. As a key of a
     dict or set a Device is its (type, id) pair, never a name: use str(device) there.
 
@@ -93,7 +93,7 @@ class Device(NamedTuple):
 
     @property
     def is_host(self) -> bool:
-        """Whether it is memory that the CPU can read.
+        """Whether the CPU can read its memory.
 
         >>> dlw.Device(1, 0).is_host, dlw.Device(15, 0).is_host
         (True, False)
@@ -124,10 +124,10 @@ def webgpu_device(device_id: int) -> Device:
 
 
 def parse_device(device: str | tuple[int, int]) -> Device | None:
-    """The device that is meant; None for "webgpu" without an index.
+    """The Device for `device`; None for "webgpu" without an index.
 
-    Raises TypeError for what is no device at all, ValueError for an unknown name, BufferError
-    for a device of DLPack's that this library does not serve.
+    Raises TypeError for what is no device, ValueError for an unknown name, BufferError
+    for one of DLPack's devices that this library does not support.
     """
     if isinstance(device, str):
         if device == "cpu":
@@ -154,7 +154,7 @@ def parse_device(device: str | tuple[int, int]) -> Device | None:
 
 
 def _way_from(given: Any) -> str:
-    """What was given in place of a device, and how to come to one."""
+    """The value given as a device and, for a GPUDevice, what to use instead."""
     if hasattr(given, "createBuffer") or hasattr(given, "create_buffer"):
         return "a GPUDevice: use the Device that dlw.webgpu.use_device(gpu) returns"
     return repr(given)
@@ -168,7 +168,7 @@ def first_device() -> Device | None:
 
 
 def default_device() -> Device:
-    """The same; requested here where there is none and Python can wait for it."""
+    """The first device; requests one if there is none and Python can block."""
     device = first_device()
     if device is not None:
         return device
@@ -181,5 +181,5 @@ def default_device() -> Device:
 
 
 async def await_default_device() -> Device:
-    """The same for what is awaited: it can wait anywhere."""
+    """The first device; awaits a new one if there is none."""
     return first_device() or webgpu_device(await backend().request_device({}))

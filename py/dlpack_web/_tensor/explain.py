@@ -1,4 +1,4 @@
-"""What to say, or to do, about an object that cannot be shared as it is."""
+"""Explains, or works around, why an object cannot be shared as it is."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,16 +23,16 @@ _KINDS = {
 def explain(
     x: object, error: BaseException, borrowing: bool
 ) -> "BaseException | _core.Tensor":
-    """The exception to raise for `error`, which importing `x` raised; or its Tensor.
+    """The exception to raise for `error`, which importing `x` raised; or a Tensor over
+    x.
 
     error: a BufferError, TypeError, ValueError or AttributeError; others do not come
-    here. NumPy exports no dtype that it did not define: those of DLPack are imported
-    here, and so are read-only arrays, which NumPy before 2.1 does not export. An exception
-    of a producer's `__dlpack__` stays what it is and gets a note. When we were borrowing,
-    through the buffer protocol or for JavaScript, a BufferError of our own takes its
-    place.
+    here. NumPy exports only its own dtypes, and before 2.1 no read-only arrays: both
+    are imported here. An exception of a producer's `__dlpack__` is kept and gets a
+    note. With `borrowing`, through the buffer protocol or for JavaScript, our own
+    BufferError replaces it.
     """
-    lost = isinstance(error, AttributeError)  # __dlpack__ was looked for
+    lost = isinstance(error, AttributeError)  # x has no __dlpack__
     if not hasattr(x, "__dlpack__") and (lost or not _is_buffer(x)):
         return _not_a_producer(x, error)
     if lost:
@@ -55,7 +55,7 @@ def explain(
 
 
 def _in_place_of(error: BaseException, better: Exception) -> Exception:
-    """`better`, which says all that `error` did: tracebacks show it alone."""
+    """`better`, which says all that `error` did: tracebacks show only `better`."""
     better.__context__ = error
     better.__suppress_context__ = True
     return better
@@ -66,7 +66,7 @@ def _is_buffer(x: object) -> bool:
 
 
 def _read_only(x: Any) -> _core.Tensor | None:
-    """A Tensor over a read-only ndarray, as its buffer has it; None for all else."""
+    """A Tensor over a read-only ndarray, from its buffer; None for other objects."""
     if getattr(getattr(x, "flags", None), "writeable", True) or not _is_buffer(x):
         return None
     try:
@@ -76,7 +76,8 @@ def _read_only(x: Any) -> _core.Tensor | None:
 
 
 def _not_a_producer(x: Any, error: BaseException) -> Exception:
-    """Words for what has no __dlpack__, and no buffer where one would do."""
+    """The error for an object without __dlpack__, and without a buffer if one would
+    do."""
     lacks = "no __dlpack__" if _is_buffer(x) else "neither __dlpack__ nor a buffer"
     what = f"cannot share {type_of(x)}, which has {lacks}: {_way(x)}"
     wanted = AttributeError if isinstance(error, AttributeError) else TypeError
@@ -84,7 +85,7 @@ def _not_a_producer(x: Any, error: BaseException) -> Exception:
 
 
 def _way(x: Any) -> str:
-    """What makes something of it that can be shared."""
+    """How to make something of it that can be shared."""
     kind = type(x)
     if kind.__module__.startswith("pyodide."):  # a JsProxy
         return "it is an object of JavaScript: use from_js(x)"

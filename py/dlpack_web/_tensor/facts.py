@@ -1,4 +1,5 @@
-"""What describes a Tensor, and its lifetime: a base of Tensor that makes no others."""
+"""Properties and lifetime of a Tensor: a base class of Tensor, which makes no
+others."""
 
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Facts(_core.Tensor, Hints):
-    """Where the elements are, what and how many they are, and the number that one is."""
+    """Device, dtype, sizes and, for a single element, its number."""
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # of Tensor
+    if TYPE_CHECKING:  # provided by Tensor
 
         def numpy(self) -> "np.ndarray[Any, Any]": ...
         @property
@@ -26,7 +27,7 @@ class Facts(_core.Tensor, Hints):
 
     @property
     def device(self) -> Device:
-        """Where the elements are: str() gives "cpu" or "webgpu:0".
+        """The device of the elements: str() gives "cpu" or "webgpu:0".
 
         >>> str(dlw.empty(3).device)
         'cpu'
@@ -45,8 +46,8 @@ class Facts(_core.Tensor, Hints):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Steps between neighbours in elements, a tuple of ints. NumPy's count bytes: making
-        an array of these raises TypeError.
+        """Steps between neighbours in elements, a tuple of ints. NumPy's strides count
+        bytes: making an array of these raises TypeError.
 
         >>> dlw.empty((2, 3)).strides
         (3, 1)
@@ -73,7 +74,7 @@ class Facts(_core.Tensor, Hints):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element alone.
+        """Bytes of a single element.
 
         >>> dlw.empty(3, "float64").itemsize
         8
@@ -82,7 +83,7 @@ class Facts(_core.Tensor, Hints):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements; those of less than a byte share bytes.
+        """Bytes of all elements; elements of less than a byte share bytes.
 
         >>> dlw.empty(3, "float64").nbytes, dlw.empty(3, "uint4").nbytes
         (24, 2)
@@ -135,11 +136,11 @@ class Facts(_core.Tensor, Hints):
         return self.numpy().item()
 
     def _row_major(self) -> bool:
-        """Whether the elements lie one after the other."""
+        """Whether the elements are contiguous, in row-major order."""
         return views.is_row_major(self.shape, self.strides)
 
     def _facts_alone(self) -> str:
-        """The repr without elements, for messages."""
+        """The repr without elements, for error messages."""
         return f"Tensor({self._said_facts()})"
 
     def _said_facts(self) -> str:

@@ -1,6 +1,7 @@
-"""What people try on a tensor, or import, that is not there, and what to do instead.
+"""Operators and names that people try on a Tensor or in the package, and that do not
+exist: each raises an error that says what to do instead.
 
-A Tensor shares memory; it computes nothing. All of these raise.
+A Tensor shares memory; it computes nothing.
 """
 
 import sys
@@ -58,11 +59,11 @@ _ATTRIBUTES = {
     "dim": "use t.ndim",
     "stride": "use t.strides, which count elements",
     "newbyteorder": "use np.asarray(t), whose elements are native-endian, as DLPack's",
-    # Where libraries look for it, a Tensor is no array of the array API, or of pandas.
+    # By these, libraries detect arrays of the array API or of pandas; a Tensor is neither.
     "_hasna": "pandas wants an array here; use np.asarray(t)",
     "__array_namespace__": "a Tensor does no arithmetic; use np.asarray(t)",
 }
-# What ndarrays have that is neither a view nor arithmetic.
+# Attributes of ndarrays that are neither views nor arithmetic.
 _OF_ARRAYS = {
     *(
         "base",
@@ -92,7 +93,7 @@ _OF_ARRAYS = {
         "tostring",
     ),
 }
-# Those that ndarrays have, too: a library that asks for them needs an array, not advice about views.
+# ndarrays have these, too: libraries that use them need an array, not advice on views.
 _ALSO_OF_ARRAYS = {
     *("T", "mT", "transpose", "swapaxes", "view", "flatten", "ravel", "squeeze"),
     *("astype", "copy"),
@@ -118,7 +119,7 @@ _SCALARS = (bool, int, float, complex)
 
 
 def _array_of(tensor: Any) -> str:
-    """What to compute with in place of a tensor; None: of a class."""
+    """What to compute with instead of a tensor, or of the class (None)."""
     return _ARRAY if _is_host(tensor) else _ON_GPU
 
 
@@ -137,13 +138,13 @@ def _refuse_operator(symbol: str) -> Callable[..., NoReturn]:
 
 
 class _Missing:
-    """What is there only to say what to do instead; `hasattr` finds nothing. Each has its
-    own place in the class, as a `__getattr__` would slow down whatever is there, also what
-    NumPy asks a Tensor for to make an array of it.
+    """A name that only raises what to use instead; `hasattr` is false. Each is its own
+    descriptor in the class: a `__getattr__` would slow down all attributes, including
+    those that NumPy reads to make an array of a Tensor.
     """
 
     def __init__(self, name: str, hint: str | None) -> None:
-        self._name, self._hint = name, hint  # None: of arithmetic
+        self._name, self._hint = name, hint  # None: arithmetic
 
     def __get__(self, tensor: object, kind: type) -> NoReturn:
         hint = self._hint or f"a Tensor does no arithmetic; use {_array_of(tensor)}"
@@ -166,11 +167,12 @@ def _refuse_before_await(self: object, *_: object, **__: object) -> NoReturn:
 
 
 class Hints:
-    """A base of Tensor: operators and attributes of arrays, each with the way out."""
+    """A base of Tensor: operators and attributes of arrays raise what to use
+    instead."""
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # which finds these mistakes by itself
+    if not TYPE_CHECKING:  # type checkers find these mistakes themselves
         __add__ = __radd__ = __iadd__ = _refuse_operator("+")
         __sub__ = __rsub__ = __isub__ = _refuse_operator("-")
         __mul__ = __rmul__ = __imul__ = _refuse_operator("*")
@@ -197,8 +199,9 @@ class Hints:
         __contains__ = _refuse_operator("in")
 
         def __hash__(self) -> int:
-            """Of its number, for a Tensor of shape (): sets and tables that libraries make
-            of the elements have to find it. Others have none, as ndarrays."""
+            """For a Tensor of shape (), the hash of its number: sets and tables that
+            libraries make of the elements must find it. Others have none, like
+            ndarrays."""
             if self.shape:
                 raise TypeError(
                     "a Tensor has no hash, since its elements may change: use id(t) for "
@@ -214,8 +217,8 @@ class Hints:
                 type(other) in _SCALARS or (ours and not other.shape)
             ):
                 return self._number() == (other._number() if ours else other)
-            # NumPy, pandas and others that have __array_ufunc__ compare the elements; the
-            # rest would say False.
+            # With these, objects with __array_ufunc__ (NumPy, pandas, ...) compare the
+            # elements; others would return False.
             alone = hasattr(other, "__dlpack__") and not hasattr(
                 other, "__array_ufunc__"
             )
@@ -249,7 +252,7 @@ for _name, _hint in _MISSING.items():
     setattr(Hints, _name, _Missing(_name, _hint))
 
 
-# What people look for in the package itself, and have in array libraries.
+# Names that people look for in the package, as in array libraries.
 NAMES = (
     {name: f"the name {name!r}" for name in _core._dtypes()}
     | dict.fromkeys(
@@ -292,9 +295,9 @@ NAMES = (
 
 
 class Absent:
-    """What stands in the package for a name of other libraries: it can be found, and
-    whatever is done with it raises what to use instead. A `__getattr__` of the module
-    would find nothing, but makes each lookup in it take 40 ns more, `dlw.from_dlpack` too.
+    """Stands in the package for a name of other libraries: using it raises what to use
+    instead. The name can be found, unlike with a `__getattr__` of the module; but that
+    would make each lookup in it, such as `dlw.from_dlpack`, 40 ns slower.
     """
 
     def __init__(self, module: str, name: str) -> None:
@@ -311,15 +314,15 @@ class Absent:
 
 
 def missing_name(module: str, name: str, way: str | None) -> AttributeError:
-    """The error for a name that a module does not have; way: what to use instead."""
+    """The error for a name that a module lacks; way: what to use instead."""
     text = f"module {module!r} has no attribute {name!r}"
     hint = "" if way is None else f": use {way}"
     return AttributeError(text + hint, name=name, obj=sys.modules[module])
 
 
 class Reading[T](Coroutine[Any, Any, T]):
-    """What `to_host()` returns: to be awaited, like any coroutine; who takes it for the
-    array is told so."""
+    """The result of `to_host()`: await it, like any coroutine. Using it as the array
+    raises an error."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
@@ -346,7 +349,7 @@ class Reading[T](Coroutine[Any, Any, T]):
             obj=self,
         )
 
-    if not TYPE_CHECKING:  # which finds these mistakes by itself
+    if not TYPE_CHECKING:  # type checkers find these mistakes themselves
         __array__ = __getitem__ = __len__ = __iter__ = _refuse_before_await
         __int__ = __float__ = __complex__ = __neg__ = _refuse_before_await
         __add__ = __radd__ = __sub__ = __rsub__ = _refuse_before_await

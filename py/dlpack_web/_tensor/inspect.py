@@ -1,4 +1,4 @@
-"""Where memory is: the tensors that are alive, by their holders, and GPU devices."""
+"""Memory in use: the living tensors with their holders, and GPU devices."""
 
 import sys
 import weakref
@@ -15,8 +15,8 @@ from .pictures import memory_of
 from .show import size_of
 from .tensor import Tensor
 
-CO_OPTIMIZED = 1  # of code objects: local variables are not in a dict
-DEPTH = 3  # containers inside containers that are looked into
+CO_OPTIMIZED = 1  # flag of code objects: local variables are not in a dict
+DEPTH = 3  # levels of nested containers that are searched
 DEVICE_FACTS = (
     "buffers",
     "bytes",
@@ -33,7 +33,7 @@ DEVICE_FACTS = (
 
 @dataclass(frozen=True)
 class Held:
-    """A Tensor that is alive, and who holds it. It does not hold the Tensor itself."""
+    """A living Tensor and its holders. It does not hold the Tensor itself."""
 
     #: "x", "layers[0]", "Out[3]"; of a Tensor without a name "Model.weights", "a list", …
     holders: tuple[str, ...]
@@ -41,7 +41,7 @@ class Held:
     shape: tuple[int, ...]
     device: str
     nbytes: int
-    #: Whose the memory is: "NumPy", "dlpack_web", "another DLPack producer", …
+    # #: The owner of the memory: "NumPy", "dlpack_web", "another DLPack producer", …
     memory_of: str
     ref: "weakref.ref[Tensor]" = field(repr=False)
 
@@ -53,27 +53,29 @@ class Held:
 
 @dataclass(frozen=True)
 class Report:
-    """What `inspect()` found; notebooks show it as tables."""
+    """The result of `inspect()`; notebooks show it as tables."""
 
     #: The Tensor objects that are not released.
     tensors: list[Held]
-    #: Number of holds on memory in the C core: one for each Tensor, and the others.
+    # #: Number of holds on memory in the C core: one for each Tensor, and others.
     live: int
     #: The others: arrays and capsules made from tensors, and JavaScript's tensors.
     elsewhere: int
-    #: As webgpu.stats(): one row for each device; none before JavaScript is needed.
+    # #: Rows of webgpu.stats(), one for each device; none before JavaScript is needed.
     devices: list[dict[str, Any]]
 
     @property
     def nbytes(self) -> dict[str, int]:
-        """Bytes of the Tensors, by device; views of the same memory count each."""
+        """Bytes of the Tensors, by device; views of the same memory are counted
+        each."""
         total: dict[str, int] = {}
         for row in self.tensors:
             total[row.device] = total.get(row.device, 0) + row.nbytes
         return total
 
     def since(self, earlier: "Report") -> "Report":
-        """What has come since an earlier report and is alive: what a cell left behind."""
+        """The Tensors that are new since an earlier report: those that a cell left
+        behind."""
         known = {id(row.ref) for row in earlier.tensors}  # one for each living Tensor
         return replace(
             self,
@@ -142,11 +144,11 @@ def _table(head: list[str], rows: list[list[Any]]) -> str:
 
 
 def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
-    """The Tensors that are alive and who holds them, and what each GPU device holds.
+    """The living Tensors with their holders, and the memory of each GPU device.
 
     namespace: where to look for names; default the variables of the notebook (with its
-    Out), or of `__main__`. Lists, tuples, sets and dicts in there are looked into.
-    `report.since(earlier)` is what was left behind in between.
+    Out), or of `__main__`. Lists, tuples, sets and dicts in it are searched.
+    `report.since(earlier)` has the tensors made since then that are still alive.
 
     >>> x = dlw.empty(3)
     >>> print(dlw.inspect({"x": x}).tensors[0])
@@ -166,7 +168,7 @@ def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
         holders = names.get(id(tensor)) or _holders(tensor, calling, alive)
         try:
             rows.append(_held(tensor, dict.fromkeys(holders)))
-        except ReleasedError:  # by another thread, in the meantime
+        except ReleasedError:  # released by another thread meanwhile
             continue
     live = _core.live_tensors()
     devices = backend().stats() if is_loaded() else []
@@ -194,8 +196,8 @@ def _callers(frame: FrameType) -> Iterator[FrameType]:
 def _holders(
     tensor: Tensor, calling: list[FrameType], but: list[Tensor]
 ) -> Iterator[str]:
-    """Who refers to a Tensor that no name leads to; `but` is our own list."""
-    for frame in calling:  # which the garbage collector does not know
+    """Holders of a Tensor that no name leads to; `but` is our own list."""
+    for frame in calling:  # the garbage collector does not track these
         yield from _locals(frame, tensor)
     for holder in _core._referrers(tensor):
         paused = getattr(holder, "cr_frame", None) or getattr(holder, "gi_frame", None)
@@ -217,13 +219,13 @@ def _locals(frame: FrameType, tensor: Tensor) -> Iterator[str]:
     variables = frame.f_locals
     names = [name for name, value in variables.items() if value is tensor]
     if sys.version_info < (3, 13) and frame.f_code.co_flags & CO_OPTIMIZED:
-        variables.clear()  # a copy, which the frame would keep, with all that is in it
+        variables.clear()  # the frame would keep this copy, and all values in it
     for name in names:
         yield f"{name} in {frame.f_code.co_name}()"
 
 
 def _owner(container: Any, tensor: Tensor) -> str:
-    """A container by the object whose attributes it is, if it is that."""
+    """A container's name: of the object whose attributes it is, or else its type."""
     if isinstance(container, dict):
         for each in _core._referrers(container):
             if getattr(each, "__dict__", None) is container:
@@ -241,7 +243,7 @@ def _attribute(holder: Any, tensor: Tensor) -> str:
 
 
 def _variables() -> Mapping[str, Any]:
-    """Those that a person made: IPython adds `_`, `_3` and others for what is in Out."""
+    """The user's variables: IPython adds `_`, `_3` and others for values in Out."""
     ipython = sys.modules.get("IPython")
     shell = ipython and ipython.get_ipython()
     everything = shell.user_ns if shell else vars(sys.modules["__main__"])

@@ -1,4 +1,4 @@
-"""Functions that make Tensors, and read several of them."""
+"""Functions that make Tensors, and one that reads several."""
 
 from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -26,7 +26,7 @@ def empty(
 ) -> Tensor:
     """A Tensor of fresh memory: undefined elements on the CPU, zeros on WebGPU.
 
-    dtype: a name, or anything with one, such as np.float32; sub-byte elements are
+    dtype: a name, or an object with one, such as np.float32; sub-byte elements are
     packed. CPU memory starts at a multiple of 256 bytes. BufferError: too large;
     TypeError: unknown dtype; ValueError: a negative extent.
 
@@ -36,7 +36,7 @@ def empty(
     sizes = views.extents(shape)
     if min(sizes, default=0) < 0:
         raise ValueError(f"extents must not be negative: shape is {sizes!r}")
-    # The C core counts in 64 bits; anything of that size is too large all the same.
+    # The C core counts in 64 bits; larger extents are too large in any case.
     sizes = tuple(min(extent, 2**63 - 1) for extent in sizes)
     if isinstance(dtype, int):
         raise TypeError(
@@ -61,12 +61,13 @@ def from_gpu_buffer(
     byte_offset: int = 0,
     release: Any = None,
 ) -> Tensor:
-    """A Tensor over a GPUBuffer that somebody else made; no copy.
+    """A Tensor over an existing GPUBuffer; no copy.
 
-    device: whose buffer it is (see `webgpu.use_device`), as a GPUBuffer does not tell.
-    byte_offset: of element 0. The buffer stays its maker's: it is never destroyed, and
-    `release`, if given, is called once when nothing here holds it any more. ValueError:
-    the elements do not fit into the buffer; TypeError: no GPUBuffer.
+    device: the buffer's device (see `webgpu.use_device`), which a GPUBuffer does not
+    name. byte_offset: of element 0. You keep ownership of the buffer: it is never
+    destroyed here, and `release`, if given, is called once when nothing here holds it
+    any more. ValueError: the elements do not fit into the buffer; TypeError: no
+    GPUBuffer.
 
     >>> device = await dlw.webgpu.request_device()
     >>> with dlw.empty((2, 3), device=device) as t:
@@ -94,7 +95,7 @@ def to_js(x: object) -> Any:
     """A JavaScript Tensor over the memory of `x`, for a JavaScript call; no copy.
 
     x: a Tensor, an array, any buffer or DLPack producer. `.data` of the result is the
-    typed array. It holds the memory by itself: whoever gets it calls `release()`.
+    typed array. It has its own hold on the memory: its receiver calls `release()`.
 
     >>> tensor = dlw.to_js(np.arange(3.0))
     >>> tensor.data.length
@@ -106,14 +107,14 @@ def to_js(x: object) -> Any:
 
 
 def from_js(obj: Any) -> Tensor:
-    """A Tensor over a JavaScript Tensor, a typed array, or any object that has the
-    method [Symbol.for("dlpack.exchange")]: tensors of the libraries that an `adapter`
-    was made for have it.
+    """A Tensor over a JavaScript Tensor, a typed array, or any object with the method
+    [Symbol.for("dlpack.exchange")], such as tensors of libraries for which you made an
+    `adapter`.
 
     Zero-copy for memory that Python can see and for GPU tensors; data in JavaScript's
-    own memory is copied once. A JavaScript Tensor stays its owner's to release; one that
-    nobody keeps lets go when JavaScript collects it. A bare GPUBuffer does not say what
-    is in it: `from_gpu_buffer`.
+    own memory is copied once. You still release the JavaScript Tensor; if nothing keeps
+    it, it is released when JavaScript collects it. For a bare GPUBuffer, which does not
+    say what is in it, use `from_gpu_buffer`.
 
     >>> import js
     >>> dlw.from_js(js.Float32Array.new(3)).numpy()
@@ -136,8 +137,8 @@ def from_js(obj: Any) -> Tensor:
 def to_host(
     *tensors: Tensor,
 ) -> "Coroutine[Any, Any, tuple[np.ndarray[Any, Any], ...]]":
-    """To be awaited: each tensor's elements as an ndarray, all read back in one submit
-    and one map.
+    """Awaitable: each tensor's elements as an ndarray, all read back in one submit and
+    one map.
 
     >>> a, b = await dlw.to_host(dlw.from_buffer(b"abc"), dlw.from_buffer(b"d"))
     >>> a, b

@@ -1,4 +1,4 @@
-"""What notebooks and terminals show of a Tensor: its elements, facts and a picture."""
+"""The repr and the notebook display of a Tensor: elements, properties and a picture."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,13 @@ from .facts import Facts
 if TYPE_CHECKING:
     import numpy as np
 
-# What a picture of a tensor may read back from a GPU.
+# Bytes that a picture may read back from a GPU.
 _PICTURE_BYTES = 256 << 10
 
 
 def elements(tensor: Facts) -> str:
-    """The elements for a repr, where the CPU reads them at once; else ""."""
-    # Those that are null have no meaning, and packed ones are unpacked all together.
+    """The elements for a repr, if the CPU reads them at once; else ""."""
+    # Null elements have no meaning, and packed ones would all be unpacked.
     packed = tensor.dtype.bits < 8 and tensor.size > show.SHOWN
     if not tensor.device.is_host or tensor.validity is not None or packed:
         return ""
@@ -31,7 +31,7 @@ def elements(tensor: Facts) -> str:
 
 
 def table(tensor: Facts) -> dict[str, str]:
-    """The facts, by their names in a notebook."""
+    """The properties, by their names in a notebook."""
     return {
         "dtype": tensor.dtype + (", a byte each" if tensor.padded else ""),
         "shape": str(tensor.shape),
@@ -44,10 +44,10 @@ def table(tensor: Facts) -> dict[str, str]:
 
 
 def memory_of(tensor: Facts) -> str:
-    """Whose the memory is."""
+    """The owner of the memory."""
     if not tensor.device.is_host:
         pooled = False
-        with suppress(ReleasedError):  # a handle that is of no GPUBuffer known here
+        with suppress(ReleasedError):  # the handle is of no GPUBuffer known here
             pooled = is_loaded() and backend().is_pooled(tensor)
         return "dlpack_web, in its pool" if pooled else "whoever made the GPUBuffer"
     owner = tensor._owner
@@ -57,7 +57,7 @@ def memory_of(tensor: Facts) -> str:
 
 
 def picture(tensor: Facts) -> "np.ndarray[Any, Any] | str":
-    """The elements to be shown, or why they are not."""
+    """The elements to show, or why they are not shown."""
     if tensor.size == 0:
         return "no elements"
     if not tensor.device.is_host:

@@ -1,7 +1,8 @@
 """How pyarrow takes a Tensor.
 
-It ignores `mask` and `size` for objects that speak only the PyCapsule protocol, so nulls would
-become elements. Objects with `__arrow_array__` are asked by that first, and refused with those.
+It ignores `mask` and `size` for objects that support only the PyCapsule protocol, so
+nulls would become elements. It calls `__arrow_array__` first, which refuses these
+arguments.
 """
 
 from collections.abc import Callable
@@ -10,8 +11,8 @@ from typing import Any
 
 
 def pyarrow_array(capsules: Callable[..., Any], type_: Any) -> Any:
-    """A pyarrow.Array by the PyCapsule protocol; capsules: `__arrow_c_array__`, type_: a
-    pyarrow.DataType or None."""
+    """A pyarrow.Array by the PyCapsule protocol; capsules: `__arrow_c_array__`, type_:
+    a pyarrow.DataType or None."""
     import pyarrow
 
     return pyarrow.array(SimpleNamespace(__arrow_c_array__=capsules), type=type_)

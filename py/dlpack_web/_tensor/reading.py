@@ -1,4 +1,4 @@
-"""Reading a Tensor back from a GPU, into memory of its own or of an array."""
+"""Reads a Tensor back from a GPU, into new memory or an array."""
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,7 +15,7 @@ AWAIT = "use `await t.to_host()`"
 
 
 def like(tensor: Facts) -> _core.Tensor:
-    """Fresh CPU memory for the elements of a tensor."""
+    """New CPU memory for the elements of a tensor."""
     return _core._empty(tensor.shape, tensor._dtype, tensor.padded)
 
 
@@ -36,7 +36,7 @@ def _cannot_block(tensor: Facts) -> NoReturn:
 
 
 async def read(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
-    """The elements of each tensor, in its `out` where there is one: all in one submit."""
+    """The elements of each tensor, in its `out` if there is one: all in one submit."""
     arrays, sources, targets = [], [], []
     for tensor, out in zip(tensors, outs, strict=True):
         if out is not None:
@@ -62,8 +62,8 @@ async def read(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
 def _landing(
     tensor: Facts, out: Any
 ) -> "tuple[_core.Tensor, np.ndarray[Any, Any] | _core.Tensor]":
-    """Where a readback lands, as a Tensor, and what becomes of it: `out` if that can
-    be; a Tensor to be asked for its array when the elements are there."""
+    """The target of a readback as a Tensor, and its result: an array (`out` if
+    possible), or a Tensor to make one of when the elements have arrived."""
     import numpy as np
 
     dtype = np_dtype(tensor.dtype)

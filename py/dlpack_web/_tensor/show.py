@@ -1,4 +1,4 @@
-"""Tensors as notebooks show them: facts, and a small picture of the elements."""
+"""Tensors in notebooks: their properties, and a small picture of the elements."""
 
 import base64
 import struct
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-SAMPLES = 1 << 16  # elements that a picture looks at
+SAMPLES = 1 << 16  # elements that a picture samples
 SIDE = 96  # pixels of a thumbnail, at most
 BINS = 32
 SHOWN = 12  # elements that a repr shows, or less of each axis
@@ -19,8 +19,8 @@ SHOWN = 12  # elements that a repr shows, or less of each axis
 def html(
     title: str, facts: Mapping[str, str], picture: "np.ndarray[Any, Any] | str"
 ) -> str:
-    """One block of HTML without scripts or styles: a table of facts and, as its last row,
-    a thumbnail (of images) or histogram (of numbers), or the words that stand for it."""
+    """One block of HTML without scripts or styles: a table of properties and, as its
+    last row, a thumbnail (of images), a histogram (of numbers) or a text instead."""
     rows = "".join(
         f"<tr><th align='left'>{escape(name)}</th>"
         f"<td align='left'>{escape(value)}</td></tr>"
@@ -37,8 +37,8 @@ def html(
 
 
 def elements(array: "np.ndarray[Any, Any]", prefix: str) -> str:
-    """The elements as NumPy's repr has them, the first and last ones of each axis where
-    there are many; "" where they are bytes without a meaning, or have too many axes."""
+    """The elements as in NumPy's repr, shortened to the first and last ones of each
+    axis; "" if they are bytes without a meaning, or have too many axes."""
     import numpy as np
 
     if array.dtype.kind == "V" and not array.dtype.isbuiltin:
@@ -92,7 +92,7 @@ def _png(pixels: "np.ndarray[Any, Any]") -> bytes:
     """Bytes of shape (height, width, 1 grey | 3 RGB | 4 RGBA) as a PNG file (RFC 2083)."""
     height, width, channels = pixels.shape
     colour = {1: 0, 3: 2, 4: 6}[channels]
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)  # each with filter "none"
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)  # each row with filter "none"
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         check = zlib.crc32(kind + data)
@@ -116,7 +116,7 @@ def _histogram(array: "np.ndarray[Any, Any]") -> str:
     if finite.size == 0:
         return "<small>no finite elements</small>"
     low, high = float(finite.min()), float(finite.max())
-    # Not np.histogram: it refuses ranges that are narrow for their numbers, or overflow.
+    # Not np.histogram: it refuses ranges that are too narrow for their numbers, or overflow.
     part = (finite / 2 - low / 2) / ((high / 2 - low / 2) or 1)
     counts = np.bincount((BINS * part).astype(int).clip(0, BINS - 1), minlength=BINS)
     bars = "".join(
@@ -139,7 +139,7 @@ def _histogram(array: "np.ndarray[Any, Any]") -> str:
 
 
 def _thin(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """A view of at most SAMPLES elements, evenly out of all."""
+    """A view of at most SAMPLES elements, evenly spaced."""
     while array.size > SAMPLES:
         axis = max(range(array.ndim), key=lambda i: array.shape[i])
         step = min(-(-array.size // SAMPLES), array.shape[axis])

@@ -1,4 +1,4 @@
-"""The Tensor that users hold: the C core's, with what needs a browser or NumPy."""
+"""The users' Tensor: the C core's, with the parts that need a browser or NumPy."""
 
 from collections.abc import Coroutine, Iterable, Iterator
 from typing import (
@@ -33,9 +33,10 @@ class Tensor(Facts):
     """One hold on the memory of a tensor, on the CPU or on a WebGPU device.
 
     Made by `from_dlpack`, `from_buffer`, `from_js` and `empty`. Arrays, capsules and
-    buffers made from a Tensor keep the memory alive by themselves. `release()`, or the
-    end of a `with` block, lets go early; then everything but `released` raises
-    ReleasedError. A Tensor does no arithmetic; NumPy and whatever speaks DLPack take it.
+    buffers made from a Tensor keep the memory alive on their own. `release()`, or the
+    end of a `with` block, releases the Tensor early; then everything but `released`
+    raises ReleasedError. A Tensor does no arithmetic; NumPy and all libraries with
+    DLPack take it.
 
     >>> t = dlw.from_dlpack(np.arange(6.0).reshape(2, 3))
     >>> t
@@ -52,11 +53,11 @@ class Tensor(Facts):
     def reshape(
         self, shape: SupportsIndex | Iterable[int], /, *more: Never
     ) -> "Tensor":
-        """The same elements in the same order, with another shape: a view, with a hold of
-        its own on the same memory, on the CPU and on WebGPU.
+        """The same elements in the same order, with another shape: a view, with its own
+        hold on the same memory, on the CPU and on WebGPU.
 
         One extent may be -1. ValueError: another number of elements; BufferError: the
-        elements do not lie so that a view would do.
+        shape needs a copy.
 
         >>> dlw.from_buffer(bytes(6)).reshape((2, -1)).shape
         (2, 3)
@@ -65,8 +66,8 @@ class Tensor(Facts):
         return self._view(views.reshape(self._layout(), shape))
 
     def permute_dims(self, axes: Iterable[int], /, *more: Never) -> "Tensor":
-        """The axes in another order, as the array API has it: a view, with a hold of its
-        own. ValueError: `axes` is no permutation.
+        """The axes in another order, as in the array API: a view, with its own hold.
+        ValueError: `axes` is no permutation.
 
         >>> dlw.empty((2, 3)).permute_dims((1, 0)).shape
         (3, 2)
@@ -75,7 +76,7 @@ class Tensor(Facts):
         return self._view(views.permute(self._layout(), axes))
 
     def __getitem__(self, key: Any) -> "Tensor":
-        """A view, with a hold of its own: ints, slices, `...` and None, as in NumPy.
+        """A view, with its own hold: ints, slices, `...` and None, as in NumPy.
 
         >>> t = dlw.from_dlpack(np.arange(6).reshape(2, 3))
         >>> t[0, ::-1].numpy().tolist()
@@ -96,7 +97,7 @@ class Tensor(Facts):
         return views.Layout(self.shape, self.strides)
 
     def _view(self, layout: views.Layout, rows: slice | None = None) -> "Tensor":
-        """rows: what is taken of axis 0, where it stays the first one."""
+        """rows: the slice of axis 0, if the view keeps it as its first axis."""
         validity = self.validity
         if validity is None:
             return made(_core._view(self, *layout))
@@ -113,10 +114,10 @@ class Tensor(Facts):
 
     @property
     def validity(self) -> "Tensor | None":
-        """Of a Tensor that `from_arrow` made of an array with nulls: a Tensor of bool, False
-        where an element of axis 0 is null and whatever lies there has no meaning. None: there
-        are no nulls. Slices along axis 0 and what Arrow and JavaScript get have theirs; other
-        views are refused, and arrays, copies and other devices get the elements alone.
+        """For a Tensor that `from_arrow` made of an array with nulls: a Tensor of bool,
+        False where an element of axis 0 is null and its bytes have no meaning. None: no
+        nulls. Slices along axis 0, and exports to Arrow and JavaScript, keep it. Other
+        views raise an error; arrays, copies and other devices get the elements alone.
 
         >>> dlw.empty(3).validity is None
         True
@@ -128,9 +129,9 @@ class Tensor(Facts):
     ) -> "tuple[CapsuleType, CapsuleType]":
         """The capsules of Arrow's C data interface; see `to_arrow`.
 
-        requested_schema: None, or the capsule of an ArrowSchema of the Tensor's own type;
-        names of fields do not matter. Elements are not converted: BufferError for any
-        other type, extension types included.
+        requested_schema: None, or the capsule of an ArrowSchema of the Tensor's own
+        type; names of fields do not matter. Elements are not converted: any other type,
+        extension types included, raises BufferError.
 
         >>> t = dlw.empty(3)
         >>> schema, array = t.__arrow_c_array__()
@@ -140,8 +141,9 @@ class Tensor(Facts):
         return _core._to_arrow(self, self.validity, requested_schema)
 
     def __arrow_array__(self, type: Any = None) -> Any:
-        """A pyarrow.Array of the elements: pyarrow asks for it first. It ignores `mask` and
-        `size` for objects that have only `__arrow_c_array__`; for this it raises ValueError.
+        """A pyarrow.Array of the elements. pyarrow calls it first. It would ignore
+        `mask` and `size` for objects with only `__arrow_c_array__`; here they raise
+        ValueError.
         """
         return pyarrow_array(self.__arrow_c_array__, type)
 
@@ -150,12 +152,13 @@ class Tensor(Facts):
     def numpy(self) -> "np.ndarray[Any, Any]":
         """An ndarray over the same memory; read-only if the tensor is.
 
-        A WebGPU tensor is read back into a new array where Python may block (JSPI);
-        elsewhere it raises BufferError. That array is read-only, since writes
-        would not reach the GPU; `to_host()` and np.array(t) give writable ones. dtypes that NumPy lacks, such as
-        bfloat16, are those of ml_dtypes where it is installed; else raw bytes, void
-        items with the name in `dtype.metadata["dlpack"]`. Lanes are a last axis. Packed
-        sub-byte elements are the exception: NumPy gets a read-only, unpacked copy.
+        A WebGPU tensor is read back into a new array if Python may block (JSPI), else
+        it raises BufferError. That array is read-only, because writes would not reach
+        the GPU; `to_host()` and np.array(t) give writable ones. dtypes that NumPy
+        lacks, such as bfloat16, are those of ml_dtypes if it is installed, else raw
+        bytes, void items with the name in `dtype.metadata["dlpack"]`. Lanes are a last
+        axis. Packed sub-byte elements are an exception: NumPy gets a read-only,
+        unpacked copy.
 
         >>> dlw.from_buffer(b"abc").numpy()
         array([97, 98, 99], dtype=uint8)
@@ -169,7 +172,7 @@ class Tensor(Facts):
         return view_array(self if self.device.is_host else self._read_blocking())
 
     def to_numpy(self) -> "np.ndarray[Any, Any]":
-        """The same as `numpy()`, by the name that pandas and matplotlib look for.
+        """The same as `numpy()`, under the name that pandas and matplotlib use.
 
         >>> dlw.from_buffer(b"abc").to_numpy()
         array([97, 98, 99], dtype=uint8)
@@ -179,9 +182,9 @@ class Tensor(Facts):
     def __array__(
         self, dtype: Any = None, *, copy: bool | None = None
     ) -> "np.ndarray[Any, Any]":
-        """What np.asarray(t) calls where the buffer protocol does not do."""
+        """np.asarray(t) calls this if the buffer protocol does not suffice."""
         interrupt = self._interrupt()
-        if interrupt is not None:  # which NumPy dropped, when it asked for the buffer
+        if interrupt is not None:  # NumPy dropped it when it requested the buffer
             raise interrupt
         if copy is False and not self.device.is_host:
             raise CopyError(f"reading {self.device} back makes a copy")
@@ -195,7 +198,7 @@ class Tensor(Facts):
 
     @property
     def __numpy_dtype__(self) -> "np.dtype[Any]":
-        """What np.dtype(t) is, and jnp.asarray(t) asks for (from NumPy 2.4 on).
+        """The result of np.dtype(t), used by jnp.asarray(t) (from NumPy 2.4 on).
 
         >>> dlw.empty(3).__numpy_dtype__
         dtype('float32')
@@ -204,10 +207,10 @@ class Tensor(Facts):
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """For Pillow and others that look for it; of host memory alone.
+        """For Pillow and others that read it; only for CPU memory.
 
-        There is no "data": an address would outlive `release()`. Pillow asks the Tensor
-        for a buffer, which holds the memory.
+        It has no "data": an address would outlive `release()`. Pillow requests a buffer
+        from the Tensor, which holds the memory.
 
         >>> dlw.empty((2, 3), "uint8").__array_interface__["typestr"]
         '|u1'
@@ -224,7 +227,7 @@ class Tensor(Facts):
         }
 
     def tobytes(self) -> bytes:
-        """The elements in row-major order, copied.
+        """A copy of the elements, in row-major order.
 
         >>> dlw.from_buffer(b"abc")[::-1].tobytes()
         b'cba'
@@ -248,21 +251,22 @@ class Tensor(Facts):
     ) -> "Tensor":
         """A Tensor with the same elements on `device`: "cpu", "webgpu", "webgpu:1".
 
-        On the device it is on already: another hold on the same memory. Uploading is
+        If it is already on that device: another hold on the same memory. Uploading is
         one copy and needs no await (strided tensors are packed first). Reading back
-        blocks, so it needs JSPI; otherwise BufferError. copy=False raises CopyError
-        where a copy is needed, copy=True copies in any case (CPU only).
+        blocks, so it needs JSPI, else it raises BufferError. copy=False raises
+        CopyError where a copy is needed; copy=True always copies (CPU only).
 
-        On the desktop over wgpudawn, copy=False to "webgpu" shares writable host memory
-        with the GPU: whole pages, where the adapter has "host-mapped-pointer". copy=False
+        On the desktop over wgpudawn, copy=False to "webgpu" shares writable CPU memory
+        with the GPU: whole pages, if the adapter has "host-mapped-pointer". copy=False
         back to "cpu" waits for the GPU, and gives the same memory.
 
-        dtype: what the elements become on the way from the CPU, where WGSL has no room
-        for them: float64 to float32, complex128 to complex64, float32 to float16 or
+        dtype: converts the elements on the way from the CPU, for dtypes that WGSL
+        lacks: float64 to float32, complex128 to complex64, float32 to float16 or
         bfloat16 (rounded) and back, int64 to int32, uint64 to uint32 (BufferError if a
         value does not fit). Strided and converted uploads take at most 8 MiB of memory.
 
-        stream: the array API's; None alone, since a device has one queue (ValueError).
+        stream: the array API's; must be None, since a device has one queue (else
+        ValueError).
 
         >>> dlw.from_dlpack(np.arange(3.0)).to_device("cpu", dtype="float32").numpy()
         array([0., 1., 2.], dtype=float32)
@@ -273,9 +277,9 @@ class Tensor(Facts):
         """Writes the elements of `source` over those of this tensor: one copy.
 
         source: a Tensor, array or buffer of the same shape and dtype; with convert=True
-        of one that `to_device(dtype=...)` converts. To a WebGPU tensor that is an upload
-        that needs no new GPUBuffer, and nothing to await. BufferError: another shape or
-        dtype, read-only or strided targets; then nothing is written.
+        of a dtype that `to_device(dtype=...)` converts. Writing to a WebGPU tensor is
+        an upload that needs no new GPUBuffer and no await. BufferError: another shape
+        or dtype, read-only or strided targets; then nothing is written.
 
         >>> t = dlw.empty(3)
         >>> t.write(np.arange(3.0), convert=True)
@@ -287,10 +291,11 @@ class Tensor(Facts):
     def to_host(
         self, out: "np.ndarray[Any, Any] | None" = None
     ) -> "Coroutine[Any, Any, np.ndarray[Any, Any]]":
-        """To be awaited: the elements as an ndarray, read back from a GPU with one copy.
+        """Awaitable: the elements as an ndarray, read back from a GPU with one copy.
 
-        Into `out` when given (same shape and dtype; one more copy if it is strided),
-        which is returned. Of a CPU tensor without `out`, the array shares its memory.
+        With `out` (same shape and dtype; one more copy if it is strided) they are
+        written to it, and it is returned. Without `out`, the array of a CPU tensor
+        shares its memory.
 
         >>> await dlw.from_buffer(b"abc").to_host()
         array([97, 98, 99], dtype=uint8)
@@ -322,8 +327,8 @@ class Tensor(Facts):
         """The GPUBuffer of a WebGPU tensor: a JsProxy in the browser, wgpu-py's own on
         the desktop. BufferError for others.
 
-        Who takes it may keep it: from then on it is left to the garbage collector,
-        neither destroyed nor used again when the tensor is released.
+        You may keep it: from then on the garbage collector frees it, and releasing the
+        tensor neither destroys nor reuses it.
 
         >>> device = await dlw.webgpu.request_device()
         >>> dlw.empty(3, device=device).gpu_buffer.size
@@ -339,8 +344,8 @@ class Tensor(Facts):
         """The wgpu.GPUBuffer of a WebGPU tensor on the desktop, for pygfx and others; no
         copy. Element 0 is at `byte_offset`.
 
-        It may be kept, as that of `gpu_buffer`. BufferError: on the CPU, strided, or in a
-        browser, where `gpu_buffer` is JavaScript's own.
+        You may keep it, as that of `gpu_buffer`. BufferError: on the CPU, strided, or
+        in a browser, where `gpu_buffer` is JavaScript's own.
 
         >>> dlw.empty(3).to_wgpu()
         Traceback (most recent call last):
@@ -360,16 +365,18 @@ class Tensor(Facts):
     # --- notebooks ------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        """The first and last elements where the CPU reads them at once, and the facts."""
+        """The first and last elements if the CPU reads them at once, and the
+        properties."""
         try:
             return f"Tensor({pictures.elements(self)}{self._said_facts()})"
         except ReleasedError:
             return "Tensor(released)"
 
     def _repr_html_(self) -> str:
-        """For notebooks: facts, and a thumbnail of images or a histogram of numbers.
+        """For notebooks: properties, and a thumbnail of images or a histogram of
+        numbers.
 
-        Of a GPU tensor at most 256 KiB are read back, where Python may block.
+        From a GPU, at most 256 KiB are read back, and only if Python may block.
         """
         try:
             return show.html(
@@ -382,7 +389,7 @@ class Tensor(Facts):
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
 
-# --- holds on what others made; making.py has more ------------------------------------------
+# --- holds on existing memory; making.py has more -------------------------------------------
 
 
 class _Producer(Protocol):
@@ -405,24 +412,25 @@ class _FromBuffer(Protocol):
     def __call__(self, obj: object, /) -> Tensor: ...
 
 
-# Called straight in C, which makes what is bound below.
+# C functions, without a wrapper; they make the class that is bound below.
 from_dlpack = cast(_FromDLPack, _core.from_dlpack)
 from_buffer = cast(_FromBuffer, _core.from_buffer)
 
 
 def _one_tuple(name: str, first: object, *more: object) -> None:
-    """TypeError for extents or axes one by one, as NumPy's methods take them."""
+    """TypeError for extents or axes that are separate arguments, as for NumPy's
+    methods."""
     if more:
         raise TypeError(f"{name}() takes one tuple: use t.{name}({(first, *more)})")
 
 
 def made(tensor: _core.Tensor) -> Tensor:
-    """What the C core made, by its full type."""
+    """A Tensor of the C core with its full type."""
     return cast(Tensor, tensor)
 
 
 def share(x: Any) -> Tensor:
-    """A hold of our own on the memory of any object that shares some."""
+    """Our own hold on the memory of any object that shares its memory."""
     return from_dlpack(x) if hasattr(x, "__dlpack__") else from_buffer(x)
 
 
