@@ -1,11 +1,11 @@
-"""Where the GPU is: one interface, and two backends that have it.
+"""Access to the GPU: one interface with two backends.
 
-The browser's (browser/) calls JavaScript for all of it; the desktop's (desktop/) does the
-same over wgpu-py. Neither is loaded before something here is called, and the devices and
-tensors of one are not those of the other. What only a page has (canvases, JavaScript's
-tensors and libraries) is not part of the interface.
+The browser's (browser/) does everything through JavaScript; the desktop's (desktop/)
+does the same over wgpu-py. A backend is loaded at the first call that needs it, and the
+two share no devices or tensors. Features of pages alone (canvases, JavaScript's tensors
+and libraries) are not part of the interface.
 
-Tensors are dlpack_web.Tensor in all of it; those that are returned are the caller's.
+Tensors are always dlpack_web.Tensor; the caller owns those that are returned.
 """
 
 import sys
@@ -17,8 +17,9 @@ from .._layout.dtype import DType
 
 
 class BackendKernel(Protocol):
-    """A shader on one device. `args` are Tensors on it, and numbers, that were checked
-    by `_core._arguments`, which `given` is of; counts of workgroups: 0 for the usual."""
+    """A shader on one device. `args` are Tensors on it, and numbers; `given` is what
+    `_core._arguments` returned when it checked them; counts of workgroups: 0 for the
+    default."""
 
     def run(
         self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...], /
@@ -30,7 +31,7 @@ class BackendKernel(Protocol):
 
 
 class Backend(Protocol):
-    """What dlpack_web asks of where it runs. Devices are known by their ids."""
+    """What dlpack_web needs of its environment. Devices are identified by their ids."""
 
     # --- facts ---
     def features(self) -> dict[str, Any]: ...
@@ -58,12 +59,12 @@ class Backend(Protocol):
         self, sources: Sequence[Tensor], targets: Sequence[Tensor], /
     ) -> None: ...
 
-    # On memory that CPU and GPU share; CopyError where there is none. `on_host` waits for
-    # the GPU.
+    # For memory that CPU and GPU share; CopyError if they share none. `on_host` waits
+    # for the GPU.
     def share(self, tensor: Tensor, device_id: int, /) -> Tensor: ...
     def on_host(self, tensor: Tensor, /) -> Tensor: ...
 
-    # Waits until what was written to a device has arrived.
+    # Waits until all writes to a device have arrived.
     def settle(self, device_id: int, /) -> Awaitable[None]: ...
 
     # --- GPUBuffers ---
@@ -96,7 +97,7 @@ _found: Backend | None = None
 
 
 def backend() -> Backend:
-    """The backend of this Python."""
+    """The backend for this Python."""
     global _found
     if _found is None:
         _found = _load()
@@ -104,7 +105,7 @@ def backend() -> Backend:
 
 
 def is_loaded() -> bool:
-    """Whether a backend has anything to report; none is loaded to be asked."""
+    """Whether a backend has anything to report; loads none."""
     return (_IN_BROWSER or _found is not None) and backend().is_loaded()
 
 
@@ -119,14 +120,15 @@ def _load() -> Backend:
 
 
 def features() -> dict[str, Any]:
-    """What this host can do, and what it lacks.
+    """The features of this host.
 
-    browser: whether there is one. In it the others are those of JavaScript's features():
-    webgpu (available; reason, or adapter and maxBufferSize in bytes), shaderF16,
-    timestampQuery, jspi, float16Array, using, unsafeEval, isolated, worker. Where Python
-    cannot wait (no JSPI), no adapter is asked for: then `webgpu.request_device()` tells.
-    canBlock: whether it can wait here and now. On the desktop: webgpu, and where that is
-    available shaderF16, timestampQuery, canBlock.
+    browser: whether there is one. In a browser the others are those of JavaScript's
+    features(): webgpu (available; reason, or adapter and maxBufferSize in bytes),
+    shaderF16, timestampQuery, jspi, float16Array, using, unsafeEval, isolated, worker.
+    Where Python cannot block (no JSPI), no adapter is requested:
+    `webgpu.request_device()` then shows whether there is one. canBlock: whether Python
+    can block here and now. On the desktop: webgpu and, if it is available, shaderF16,
+    timestampQuery, canBlock.
 
     >>> dlw.features()["webgpu"]["available"]
     True

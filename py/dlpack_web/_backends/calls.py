@@ -1,11 +1,11 @@
-"""Where a call of ours was made, by which a fault of the GPU is found to be its."""
+"""The user's call that a GPU fault belongs to, for error messages."""
 
 import sys
 import warnings
 from types import CodeType
 from typing import NamedTuple
 
-# The packages that are ours, as the frames of their functions have them.
+# Our packages, as `__package__` in the globals of their functions.
 _ROOT = __name__.partition(".")[0]
 _ROOMS = (
     "_backends",
@@ -20,7 +20,7 @@ _OURS = frozenset([_ROOT, *(f"{_ROOT}.{room}" for room in _ROOMS)])
 
 
 class Call(NamedTuple):
-    """A place in somebody's code. Its line is looked up only when it is asked for."""
+    """A place in the user's code. Its line is looked up only when needed."""
 
     code: CodeType
     at: int
@@ -38,17 +38,17 @@ class Call(NamedTuple):
 
 
 def calling(inside: int = 1) -> Call:
-    """Who called this package: the nearest frame that is not of ours. inside: how many of
-    the nearest are surely of ours, which makes this faster."""
+    """The call into this package: the nearest frame outside of it. inside: how many of
+    the nearest frames are surely inside, which makes this faster."""
     frame = sys._getframe(inside)
     while frame.f_globals.get("__package__") in _OURS and frame.f_back:
         frame = frame.f_back
     return tuple.__new__(
         Call, (frame.f_code, frame.f_lasti)
-    )  # its own takes twice as long
+    )  # Call() would take twice as long
 
 
 def warn(message: str, call: Call | None) -> None:
-    """Tells of a fault that nobody read the results of, as a warning of its call."""
+    """Warns of a fault whose results nothing read, at its call."""
     filename, line = (call.filename, call.lineno) if call else ("<unknown>", 0)
     warnings.warn_explicit(message, RuntimeWarning, filename, line or 0)

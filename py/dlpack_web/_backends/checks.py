@@ -1,4 +1,4 @@
-"""What a Kernel is given, as far as it can be checked before a backend has it."""
+"""Checks of a Kernel's arguments that need no backend."""
 
 import re
 from typing import Any
@@ -8,7 +8,8 @@ from .._layout.words import type_of
 
 
 def check_source(wgsl: Any, entry: Any) -> None:
-    """Raises for what is surely no shader with that entry point; the GPU says the rest."""
+    """Raises if this is surely no shader with that entry point; the GPU checks the
+    rest."""
     if not isinstance(wgsl, str):
         raise TypeError(
             f"Kernel takes the source of a shader, a str of WGSL, not {type_of(wgsl)}"
@@ -29,7 +30,7 @@ def check_source(wgsl: Any, entry: Any) -> None:
 
 
 def counts_of(workgroups: Any) -> tuple[int, ...]:
-    """Workgroups of three axes, 0 for the usual ones; NumPy's integers are ints as well."""
+    """Workgroups of three axes, 0 for the default; NumPy's integers count as ints."""
     if workgroups is None:
         return 0, 0, 0
     if type(workgroups) is int and workgroups > 0:

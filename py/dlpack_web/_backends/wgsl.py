@@ -1,4 +1,4 @@
-"""What has to be known of a shader's source: its bindings, and the size of its workgroups
+"""Reads from a shader's source its bindings and workgroup size
 (js/src/webgpu/wgsl.ts)."""
 
 import re
@@ -14,7 +14,7 @@ class Binding:
     name: str
     #: "uniform", "storage" or "read-only-storage"
     type: str
-    #: The type of its value as it is written, such as "array<vec4f>".
+    #: The type of its value as written, such as "array<vec4f>".
     value: str
     #: "f32", "f16", "i32", "u32"; None: unknown, or a structure of several kinds.
     scalar: str | None
@@ -23,15 +23,15 @@ class Binding:
     stride: int
     #: Bytes of an element itself: fewer than `stride` for vec3.
     size: int
-    #: Whether it is an array whose length is that of the buffer.
+    #: Whether it is an array with the length of the buffer.
     runtime: bool
 
 
 @dataclass(frozen=True)
 class Shader:
-    #: None where they are not plain buffers in group 0 numbered 0, 1, 2, … by literals.
+    #: None unless they are plain buffers in group 0, numbered 0, 1, 2, … by literals.
     bindings: list[Binding] | None
-    #: @workgroup_size of the entry point; None where it is not of literals.
+    #: @workgroup_size of the entry point; None unless it consists of literals.
     workgroup: tuple[int, int, int] | None
 
 
@@ -39,7 +39,7 @@ _LINE_END = re.compile("[\n\v\f\r\u0085\u2028\u2029]")
 
 
 def strip_comments(wgsl: str) -> str:
-    """WGSL without its comments, which become blanks; block comments nest, line ends
+    """WGSL with its comments replaced by blanks; block comments nest, line ends
     stay."""
     out: list[str] = []
     depth = at = 0
@@ -89,7 +89,7 @@ class _Tokens:
         return found
 
     def group(self) -> list[str]:
-        """What stands between a bracket, which is next, and its partner."""
+        """The tokens between the next bracket and its partner."""
         close = [_BRACKETS[self.take()]]
         inside: list[str] = []
         while self.next is not None:
@@ -104,7 +104,7 @@ class _Tokens:
         return inside
 
     def statement(self) -> list[str]:
-        """Everything up to a semicolon, which is taken, too."""
+        """The tokens up to a semicolon, which is consumed, too."""
         found: list[str] = []
         while self.next not in (None, ";"):
             found.append(self.take())
@@ -114,7 +114,7 @@ class _Tokens:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a type lies in memory (WGSL 14.4: Memory Layout)."""
+    """Memory layout of a type (WGSL 14.4: Memory Layout)."""
 
     scalar: str | None
     atomic: bool
@@ -157,7 +157,7 @@ class _Source:
         self.numbers: dict[str, int] = {}
 
     def layout(self, type_: Sequence[str], depth: int = 0) -> _Layout | None:
-        """The layout of a type; None where it is not understood."""
+        """The layout of a type; None if it is not understood."""
         if depth > 20 or not type_:
             return None
         name, rest = type_[0], list(type_[1:])
@@ -186,7 +186,7 @@ class _Source:
         return _shaped(long[1], long[2], long[3], inner.scalar)
 
     def number(self, tokens: Sequence[str]) -> int | None:
-        """The integer that an expression is: a literal, or the name of one."""
+        """The integer value of an expression: a literal, or the name of one."""
         if len(tokens) != 1:
             return None
         literal = re.fullmatch(r"(0[xX][\da-fA-F]+|\d+)[iu]?", tokens[0])
@@ -225,7 +225,7 @@ class _Source:
             last = layout
         if last is None:
             return None
-        # With a runtime-sized array at its end, the whole is no array of equal elements.
+        # A structure that ends in a runtime-sized array is no array of equal elements.
         one = scalars.pop() if len(scalars) == 1 and last.element is None else None
         return _Layout(one, False, most, _aligned(offset, most))
 
@@ -234,7 +234,7 @@ class _Source:
 
 
 def _split(tokens: Sequence[str], separator: str) -> list[list[str]]:
-    """Splits where a token stands outside of brackets."""
+    """Splits at each token that is outside of brackets."""
     parts: list[list[str]] = [[]]
     depth = 0
     for token in tokens:
@@ -250,7 +250,7 @@ def _split(tokens: Sequence[str], separator: str) -> list[list[str]]:
 
 
 def _attributes_of(tokens: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """`@name(args)` in front of a declaration, and what follows."""
+    """`@name(args)` before a declaration, and the tokens after them."""
     attributes: dict[str, str] = {}
     at = 0
     while at + 1 < len(tokens) and tokens[at] == "@":
@@ -266,7 +266,7 @@ def _attributes_of(tokens: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 @dataclass(frozen=True)
 class _Declaration:
-    """A declaration of the module's scope."""
+    """A declaration in module scope."""
 
     attributes: dict[str, str]
     kind: str

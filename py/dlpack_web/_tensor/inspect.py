@@ -41,7 +41,7 @@ class Held:
     shape: tuple[int, ...]
     device: str
     nbytes: int
-    # #: The owner of the memory: "NumPy", "dlpack_web", "another DLPack producer", …
+    #: The owner of the memory: "NumPy", "dlpack_web", "another DLPack producer", …
     memory_of: str
     ref: "weakref.ref[Tensor]" = field(repr=False)
 
@@ -57,11 +57,11 @@ class Report:
 
     #: The Tensor objects that are not released.
     tensors: list[Held]
-    # #: Number of holds on memory in the C core: one for each Tensor, and others.
+    #: Number of holds on memory in the C core: one for each Tensor, and others.
     live: int
     #: The others: arrays and capsules made from tensors, and JavaScript's tensors.
     elsewhere: int
-    # #: Rows of webgpu.stats(), one for each device; none before JavaScript is needed.
+    #: Rows of webgpu.stats(), one for each device; none before JavaScript is needed.
     devices: list[dict[str, Any]]
 
     @property

@@ -1,4 +1,4 @@
-"""The browser's backend (Backend of ../__init__.py): what JavaScript does with the GPU."""
+"""The browser's backend (Backend of ../__init__.py): JavaScript operates the GPU."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -61,7 +61,7 @@ def stats() -> list[dict[str, Any]]:
     """What each registered device holds and has done: webgpu.stats()."""
     rows: list[dict[str, Any]] = call("stats").to_py()
     for row in rows:
-        row["lost"] = row["lost"] or None  # some Pyodides have a null of their own
+        row["lost"] = row["lost"] or None  # some Pyodides have their own null
     return rows
 
 
@@ -85,7 +85,7 @@ def request_device_blocking(wanted: dict[str, Any]) -> int:
 
 def use_device(gpu: Any) -> int:
     raw = gpu
-    if not is_js(gpu):  # wgpu-py's or webgpu's, of that
+    if not is_js(gpu):  # a device of wgpu-py or webgpu over one
         raw = getattr(gpu, "_internal", None) or webgpu_package.handle_of(gpu)
     device_id: int = call("useDevice", raw if is_js(raw) else gpu)
     return device_id
@@ -148,8 +148,8 @@ def is_pooled(tensor: _core.Tensor) -> bool:
 
 
 def from_wgpu(buffer: Any) -> tuple[Any, int]:
-    """The GPUBuffer of wgpu-py's browser backend or of the package webgpu, and its device:
-    JavaScript's own."""
+    """JavaScript's GPUBuffer and device of a buffer of wgpu-py's browser backend or of
+    the package webgpu."""
     if webgpu_package.is_buffer(buffer):
         return _from_webgpu(buffer)
     raw = getattr(buffer, "_internal", None)
@@ -188,7 +188,7 @@ def to_wgpu(tensor: _core.Tensor) -> Any:
 
 
 class Kernel:
-    """JavaScript's Kernel, and the number that C has it run by."""
+    """JavaScript's Kernel, and its number, by which C runs it."""
 
     def __init__(self, js_kernel: Any) -> None:
         self._js = js_kernel
@@ -229,7 +229,7 @@ async def from_image(
 
 
 class Frames:
-    """JavaScript's frames, stopped together with this."""
+    """JavaScript's frames; stopped when this is collected."""
 
     def __init__(self, source: Any, device_id: int, wanted: Any) -> None:
         if not is_js(source):
@@ -239,7 +239,7 @@ class Frames:
             )
         self._made: list[Any] = []
         make = method("frames")
-        # One step, so that nothing is made without being kept.
+        # One step, so an interrupt cannot lose what was made.
         invoke(self._made.extend, map(make, [source], [device_id], [wanted]))
 
     async def next(self) -> _core.Tensor | None:

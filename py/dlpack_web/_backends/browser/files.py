@@ -1,4 +1,4 @@
-"""Files that JavaScript opens, loads and writes."""
+"""Files that JavaScript opens, reads and writes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ if IN_BROWSER:
 
 
 class OpenFile:
-    """JavaScript's TensorFile, closed together with this."""
+    """JavaScript's TensorFile; closed when this is collected."""
 
     def __init__(self, kept: Kept, file: Any) -> None:
         self._kept, self.js = kept, file
@@ -25,8 +25,8 @@ class OpenFile:
 
 
 class Opening:
-    """Something that JavaScript loads: once, with a function of Python's that it tells how
-    far it is. Whoever stops waiting for it has it aborted."""
+    """One load by JavaScript, which reports its progress to a Python function.
+    Cancelling the wait aborts it."""
 
     def __init__(self, progress: Callable[[int, int | None], object] | None) -> None:
         self._progress = progress
@@ -47,7 +47,7 @@ class Opening:
             try:
                 return kept, await finish(kept.js.promise)
             except BaseException:
-                kept.js.release()  # of a task that was cancelled: it is aborted
+                kept.js.release()  # aborts the load of a cancelled task
                 if self._raised is not None:
                     raise self._raised from None
                 raise
@@ -81,7 +81,7 @@ class Opening:
 async def save(
     target: Any, tensors: Any, format: str, metadata: dict[str, str]
 ) -> None:
-    """Has JavaScript write tensors to a stream or file of its own."""
+    """Lets JavaScript write tensors to one of its streams or files."""
     wanted = options({"format": format, "metadata": metadata})
     names = js_list(tensors)
     kept = Kept(method("save"), target, names, wanted, *map(id, tensors.values()))

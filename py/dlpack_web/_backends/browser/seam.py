@@ -1,11 +1,11 @@
 """The seam between Python and the browser: the only room that imports js or pyodide.
 
-The JavaScript side is one object per Pyodide (PythonSeam in js/src/pyodide/seam.ts). A page
-that called `connect(pyodide)` has handed it over; otherwise the copy in this wheel is
-evaluated when it is first needed.
+The JavaScript side is one object per Pyodide (PythonSeam in js/src/pyodide/seam.ts). A
+page that called `connect(pyodide)` has passed it in; otherwise the copy in this wheel
+is evaluated at the first use.
 
 Tensors cross as integers, in one step: Python may be interrupted (KeyboardInterrupt)
-between any two steps of its own, but not within one that runs in C.
+between any two of its own steps, but not within one that runs in C.
 """
 
 import re
@@ -35,7 +35,7 @@ if IN_BROWSER:
     )
 
     _VERSION = tuple(map(int, re.findall(r"\d+", pyodide.__version__)[:3]))
-    # Whether code of the event loop can be interrupted while Python waits (pyodide#6421).
+    # Whether code in the event loop can be interrupted while Python waits (pyodide#6421).
     _INTERRUPTED_WAITS = _VERSION >= (314, 0, 5)
 
 _seam: Any = None
@@ -50,7 +50,7 @@ def _attach(seam: Any) -> None:
 
 
 def ready() -> Any:
-    """The JavaScript side; BufferError where there is none."""
+    """The JavaScript side; BufferError if there is none."""
     if _seam is None:
         _attach(_load())
     return _seam
@@ -82,11 +82,11 @@ def _load() -> Any:
 
 
 def _translated(error: Any) -> BaseException:
-    """The Python exception for an error that our JavaScript threw."""
+    """The Python exception for an error thrown by our JavaScript."""
     if getattr(getattr(error, "cause", None), "type", None) == "MemoryError":
         return MemoryError(error.message)
     if getattr(error, "type", None) == "KeyboardInterrupt":
-        return KeyboardInterrupt()  # in a function of Python's that JavaScript called
+        return KeyboardInterrupt()  # in a Python function that JavaScript called
     classes: dict[str, type[Exception]] = {
         "ReleasedError": _core.ReleasedError,
         "CopyError": _core.CopyError,
@@ -105,7 +105,7 @@ def _translated(error: Any) -> BaseException:
 
 
 def _in_python(message: str) -> str:
-    """Names what Python has where a message names what JavaScript calls it."""
+    """Replaces JavaScript's names in a message by Python's."""
     message = message.replace("; convert: true converts", "; convert=True converts")
     return re.sub(
         r"requestDevice\(\{ (\w+): (\d+) \}\)", r"request_device(\1=\2)", message
@@ -113,7 +113,7 @@ def _in_python(message: str) -> str:
 
 
 def _locate(made: Any, error: Any) -> None:
-    """Adds to the exception for a fault where its call was."""
+    """Adds the place of the call to the exception for a fault."""
     place = _place(_seam.siteOf(error))
     if place is not None:
         made.args = (f"{made}\ncalled at {place.filename}:{place.lineno}",)
@@ -123,29 +123,29 @@ def _locate(made: Any, error: Any) -> None:
         made.lineno = place and place.lineno
 
 
-# --- calls, which faults are traced back to ---------------------------------------------
+# --- calls, to locate faults --------------------------------------------------------------
 
-_CALLS = 1 << 12  # that are remembered
+_CALLS = 1 << 12  # the latest ones are kept
 _calls: dict[int, tuple[int, Call]] = {}
 _numbers = count(1)
 
 
 def site(inside: int = 1) -> int:
-    """A number for the call of ours that is running, by which a fault is found to be its.
-    inside: how many of our functions it is called in, at least."""
+    """A number for the current call, to locate its faults. inside: how many of our
+    functions it is called in, at least."""
     number = next(_numbers)
     _calls[number % _CALLS] = number, calling(inside + 1)
     return number
 
 
 def _place(number: int) -> Call | None:
-    """Where a call was; None if it is not remembered any more."""
+    """The place of a call; None if it is no longer kept."""
     found, call = _calls.get(number % _CALLS, (0, None))
     return call if found == number else None
 
 
 def _warn(message: str, number: int) -> None:
-    """Told of a fault that nobody read the results of."""
+    """JavaScript calls this for a fault whose results nothing read."""
     warn(message, _place(number))
 
 
@@ -176,15 +176,15 @@ def call_with(name: str, tensors: Sequence[_core.Tensor], *args: Any) -> Any:
 
 
 def receive(function: Any, *args: Any) -> _core.Tensor:
-    """The Tensor that a function of the JavaScript side returns the handle of: called
-    and taken over in one step, chained in C."""
+    """The Tensor whose handle a function of the JavaScript side returns: called and
+    taken over in one step, chained in C."""
     chain = map(_core._take, map(function, *([arg] for arg in args)))
     tensor: _core.Tensor = invoke(next, chain)
     return tensor
 
 
 def receive_whole(function: Any, *args: Any) -> _core.Tensor:
-    """The same with its validity, where the Tensor has some."""
+    """The same with the Tensor's validity, if it has one."""
     tensor = receive(function, *args)
     if ready().hasNulls:
         tensor._validity = receive(method("validity"), None)
@@ -192,14 +192,14 @@ def receive_whole(function: Any, *args: Any) -> _core.Tensor:
 
 
 async def receive_later(function: Any, *args: Any) -> _core.Tensor:
-    """The same of a function that returns {promise, release}: the promise is of a
-    JavaScript Tensor, and release() lets go of that, even before it is there."""
+    """The same for a function that returns {promise, release}: the promise is of a
+    JavaScript Tensor, and release() releases that, even before it is there."""
     kept = Kept(function, *args)
     return receive(method("fromJs"), await finish(kept.js.promise))
 
 
 async def finish(promise: Awaitable[Any]) -> Any:
-    """Awaits what `call` returned, with the same errors."""
+    """Awaits the result of `call`, with the same errors."""
     try:
         return await promise
     except JsException as error:
@@ -219,29 +219,29 @@ def options(values: dict[str, Any]) -> Any:
 
 
 def js_bytes(data: bytes) -> Any:
-    """A Uint8Array of JavaScript's with a copy of bytes."""
+    """A JavaScript Uint8Array with a copy of bytes."""
     ready()
     return to_js(data)
 
 
 def has_webgpu() -> bool:
-    """Whether the browser has WebGPU; an adapter is not asked for."""
+    """Whether the browser has WebGPU; requests no adapter."""
     return bool(getattr(getattr(js, "navigator", None), "gpu", None))
 
 
 def memory_size() -> int:
-    """Bytes of Python's memory: its addresses are below."""
+    """Bytes of Python's memory: all its addresses are lower."""
     return int(pyodide_js._module.HEAPU8.length)
 
 
 def read_file(path: str) -> Any:
-    """The contents of a file, as a Uint8Array: Python's own memory need not grow for it."""
+    """The contents of a file, as a Uint8Array, so Python's own memory does not grow."""
     return pyodide_js.FS.readFile(path)
 
 
 @contextmanager
 def given_once(function: Callable[[], Any] | None) -> Iterator[Any]:
-    """A function for JavaScript to call once, later; taken back if the block fails."""
+    """A function for JavaScript to call once, later; revoked if the block fails."""
     if function is None:
         yield None
         return
@@ -257,12 +257,12 @@ def given_once(function: Callable[[], Any] | None) -> Iterator[Any]:
 
 
 def is_js(x: object) -> bool:
-    """Whether `x` is an object of JavaScript."""
+    """Whether `x` is a JavaScript object."""
     return IN_BROWSER and isinstance(x, JsProxy)
 
 
 def is_loaded() -> bool:
-    """Whether the JavaScript side is there already."""
+    """Whether the JavaScript side is loaded."""
     return _seam is not None
 
 
@@ -272,18 +272,19 @@ def can_block() -> bool:
 
 
 def hold_interrupts() -> None:
-    """Lets no interrupt in until Python waits, or returns to JavaScript."""
+    """Holds interrupts until Python waits, or returns to JavaScript."""
     method("holdInterruptsToWait")()
 
 
 def block_on(awaitable: Awaitable[Any]) -> Any:
-    """Waits for a promise that `call` returned, or for a coroutine, with the same errors;
-    only where `can_block()`.
+    """Waits for a promise that `call` returned, or for a coroutine, with the same
+    errors; only if `can_block()`.
 
     run_sync() makes a task of either. Pyodide does not check that asyncio made it, so
-    interrupts are kept until Python waits. Its event loop loses a step of the task that an
-    interrupt hits before the step begins: the wait would not end. Up to 314.0.4 no interrupt
-    comes while Python waits; from then on it is kept until the wait ends.
+    interrupts are held until Python waits. If an interrupt hits before a step of the
+    task begins, the event loop loses that step and the wait would not end. Up to
+    Pyodide 314.0.4 no interrupt arrives while Python waits; in later versions it is
+    held until the wait ends.
     """
     if not _INTERRUPTED_WAITS:
         hold_interrupts()
@@ -297,18 +298,19 @@ def block_on(awaitable: Awaitable[Any]) -> Any:
 
 
 def wait_for(begin: Any, *args: Any) -> None:
-    """Waits for the promise that `begin(*args)` returns the number of, with the errors of
-    JavaScript; only where `can_block()`. One step, chained in C: no interrupt comes between,
-    and it costs a fraction of run_sync(), which makes a task and a proxy of it."""
+    """Waits for the promise whose number `begin(*args)` returns, with JavaScript's
+    errors; only if `can_block()`. One step, chained in C: no interrupt comes between,
+    and it costs a fraction of run_sync(), which makes a task and a proxy of the
+    promise."""
     invoke(next, map(_core._wait, map(begin, *([arg] for arg in args))))
 
 
 class Kept:
-    """What a function of the JavaScript side made; released together with this."""
+    """An object made by the JavaScript side; released when this is collected."""
 
     def __init__(self, function: Any, *args: Any) -> None:
         self._made: list[Any] = []
-        # One step, so that nothing is made without being kept.
+        # One step, so an interrupt cannot lose what was made.
         invoke(self._made.extend, map(function, *([arg] for arg in args)))
 
     @property
@@ -316,18 +318,19 @@ class Kept:
         return self._made[0]
 
     def __del__(self) -> None:
-        for twin in self.__dict__.get("_made", ()):  # nothing where __init__ raised
+        for twin in self.__dict__.get("_made", ()):  # nothing if __init__ raised
             twin.release()
 
 
 class Numbered:
-    """What a function of the JavaScript side made, and knows by a number; ended by `end` together
-    with this. A number crosses in a tenth of the time of an object."""
+    """An object made by the JavaScript side, identified by a number; `end` is called
+    with it when this is collected. Passing a number takes a tenth of the time of an
+    object."""
 
     def __init__(self, end: Any, function: Any, *args: Any) -> None:
         self._end = end
         self._made: list[int] = []
-        # One step, so that nothing is made without being kept.
+        # One step, so an interrupt cannot lose what was made.
         invoke(self._made.extend, map(function, *([arg] for arg in args)))
 
     @property
@@ -335,9 +338,9 @@ class Numbered:
         return self._made[0]
 
     def ended(self) -> None:
-        """It has ended on the JavaScript side."""
+        """The JavaScript side has already ended it."""
         self._made.clear()
 
     def __del__(self) -> None:
-        for number in self.__dict__.get("_made", ()):  # nothing where __init__ raised
+        for number in self.__dict__.get("_made", ()):  # nothing if __init__ raised
             self._end(number)

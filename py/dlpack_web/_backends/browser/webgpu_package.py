@@ -1,6 +1,6 @@
-"""The package webgpu of PyPI, as far as its buffers are taken in Pyodide.
+"""Support for buffers of PyPI's package webgpu in Pyodide.
 
-It is not imported here: who has one of its buffers has imported it.
+The package is not imported here: code that has one of its buffers has imported it.
 """
 
 import sys
@@ -13,15 +13,16 @@ def is_buffer(x: object) -> bool:
 
 
 def handle_of(x: object) -> Any:
-    """JavaScript's own object, or the proxy of a link; None for what is not the package's."""
+    """The package's JavaScript object, or a proxy over its link; None for other
+    objects."""
     api = sys.modules.get("webgpu.webgpu_api")
     known = api is not None and isinstance(x, api.BaseWebGPUHandle)
     return getattr(x, "handle", None) if known else None
 
 
 def device_of(buffer: Any) -> Any:
-    """The handle of the device that a buffer is of: the package has one at a time, and counts
-    those that were lost. None where that does not tell."""
+    """The handle of a buffer's device: the package has one device at a time, with a
+    generation number. None if the buffer is of another generation, or has no number."""
     utils = sys.modules.get("webgpu.utils")
     current = getattr(utils, "device_generation", None)
     if current is None or getattr(buffer, "_generation", None) != current:
