@@ -119,5 +119,5 @@ def to_arrow(tensor: Tensor) -> ArrowArray:
             f"to_arrow takes a Tensor, not {type_of(tensor)}: make one with "
             "from_dlpack() or from_buffer()"
         )
-    _core._to_arrow(tensor, tensor.validity, None)  # raises if the tensor cannot be exported
+    _core._to_arrow(tensor, tensor.validity, None)  # raises if it cannot be exported
     return ArrowArray(tensor)

@@ -92,7 +92,7 @@ def _png(pixels: "np.ndarray[Any, Any]") -> bytes:
     """Bytes of shape (height, width, 1 grey | 3 RGB | 4 RGBA) as a PNG file (RFC 2083)."""
     height, width, channels = pixels.shape
     colour = {1: 0, 3: 2, 4: 6}[channels]
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)  # each row with filter "none"
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)  # each with filter "none"
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         check = zlib.crc32(kind + data)

@@ -1,9 +1,9 @@
-"""The desktop's backend (Backend of ../__init__.py): WebGPU in ordinary CPython, over wgpu-py.
+"""The desktop's backend (Backend of ../__init__.py): WebGPU in ordinary CPython, over
+wgpu-py.
 
-What a fault, a check or a copy is, is as in the browser, whose files in js/src/webgpu these
-follow one by one: state, faults and work, buffers, transfer, kernel, images. None of them is
-loaded before something of WebGPU is asked for, and wgpu itself (wgpu.py) not before it is
-needed.
+Faults, checks and copies are the same as in the browser. The files correspond to those
+in js/src/webgpu: state, faults and work, buffers, transfer, kernel, images. They are
+loaded when WebGPU is first used, and wgpu itself (wgpu.py) when it is first needed.
 """
 
 import sys
@@ -101,7 +101,7 @@ def can_block() -> bool:
 
 # --- devices ------------------------------------------------------------------------------
 
-# All that the adapter has, unless told otherwise.
+# All that the adapter supports, unless specified otherwise.
 _WANTED_LIMITS = ("maxBufferSize", "maxStorageBufferBindingSize")
 _WANTED_FEATURES = ("shader-f16", "subgroups", "timestamp-query", "host-mapped-pointer")
 

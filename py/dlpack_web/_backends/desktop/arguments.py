@@ -1,4 +1,4 @@
-"""What a kernel is given, against what its shader declares, on the desktop
+"""Checks a kernel's arguments against its shader's declarations, on the desktop
 (js/src/webgpu/arguments.ts)."""
 
 import math
@@ -26,26 +26,26 @@ from .work import Part, attempt
 
 @dataclass
 class Bound:
-    """One argument, ready to be bound."""
+    """One argument, ready to bind."""
 
     slot: Slot
     offset: int
     size: int
     #: Whether the shader may write to it.
     written: bool
-    #: Whether the slot is to be given back after the submit.
+    #: Whether to give the slot back after the submit.
     temporary: bool = False
-    #: Where what the shader wrote goes after the pass: what was copied aside.
+    #: For a copy: where to copy the shader's output after the pass.
     back: View | None = None
-    #: Whether it cannot be bound where it is: `separate` binds a copy instead.
+    #: Whether it cannot be bound in place: `separate` binds a copy instead.
     aside: bool = False
 
     def part(self) -> Part:
-        """What is bound."""
+        """The bytes that are bound."""
         return Part(self.slot, self.offset, self.offset + self.size)
 
 
-# The scalars of WGSL by DLPack's code and bits of a lane; complex numbers are pairs.
+# WGSL's scalars by DLPack's code and bits of a lane; complex numbers are pairs.
 _SCALARS = {
     (2, 32): "f32",
     (2, 16): "f16",
@@ -64,11 +64,11 @@ _TENSORS = {"f32": "float32", "f16": "float16", "i32": "int32", "u32": "uint32"}
 
 
 def check_dtype(dtype: DType, binding: Binding, what: str) -> None:
-    """BufferError where a shader would take the elements for others."""
+    """BufferError if the shader would interpret the elements as another type."""
     scalar, code, bits = binding.scalar, dtype.code, dtype.bits
     if scalar is None or _SCALARS.get((code, bits)) == scalar:
-        return  # of a structure the size is checked
-    # Whatever is narrower comes as words, several in each; WGSL has no type for it.
+        return  # structures are checked by size
+    # Narrower types are passed as words, several elements in each; WGSL has no type for them.
     whole = binding.atomic and code < 2 and bits == 32
     if (scalar == "u32" and (bits < 32 or whole)) or (scalar == "i32" and whole):
         return
@@ -89,9 +89,10 @@ def _way_out(dtype: DType, scalar: str) -> str:
 
 
 def _bound_size(view: View, binding: Binding | None, check: bool, what: str) -> int:
-    """Bytes that are bound; BufferError where the shader's type does not fit the size."""
+    """Number of bytes to bind; BufferError if the size does not fit the shader's
+    type."""
     nbytes = view.nbytes
-    # No binding may be smaller than one element, and a uniform's size is a multiple of 16.
+    # A binding must be at least one element, and a uniform's size a multiple of 16.
     least = max(binding.stride, 4) if binding is not None and binding.runtime else 4
     uniform = check and binding is not None and binding.type == "uniform"
     usual = max(round_up(nbytes, 16 if uniform else 4), least)
@@ -114,7 +115,7 @@ def _bound_size(view: View, binding: Binding | None, check: bool, what: str) -> 
 
 
 def count_of(view: View, binding: Binding) -> int | None:
-    """Number of the array's elements that a tensor is to the shader; None: unknown."""
+    """Number of elements that the shader sees in a tensor; None: unknown."""
     if binding.stride == 0 or not binding.runtime:
         return None
     return -(-view.nbytes // binding.stride)
@@ -123,7 +124,7 @@ def count_of(view: View, binding: Binding) -> int | None:
 def bind(
     record: Record, view: Any, index: int, declared: Binding | None, check: bool
 ) -> Bound:
-    """The buffer range to bind, after the checks of this argument alone; `separate` then
+    """The buffer range to bind, after checking this argument alone; `separate` then
     checks it against the others."""
     if not isinstance(view, View):
         return _bind_number(record, view, index, declared)
@@ -133,7 +134,7 @@ def bind(
     what = f"binding {index}: {view}"
     if check and declared:
         check_dtype(view.dtype, declared, what)
-    # Without a parsed declaration it may be either; then WebGPU says what is missing.
+    # Without a parsed declaration it may be either; WebGPU then reports what is missing.
     if kind:
         flag = "UNIFORM" if kind == "uniform" else "STORAGE"
         check_usage(view, flag, f"binding {index}")
@@ -156,8 +157,8 @@ def bind(
 
 
 def _bind_aside(view: View, size: int, written: bool, what: str) -> Bound:
-    """A copy, in a buffer of its own with zeros behind it: of a tensor at an offset that
-    cannot be bound, or whose last word or element others have a part in."""
+    """A copy in its own buffer, followed by zeros: for a tensor at an offset that
+    cannot be bound, or one that shares its last word or element with others."""
     check_copy_source(view, "binding")
     if written:
         check_usage(view, "COPY_DST", what)
@@ -177,7 +178,8 @@ _PACK = {"f32": "<f", "i32": "<i", "u32": "<I"}
 def _bind_number(
     record: Record, value: float, index: int, declared: Binding | None
 ) -> Bound:
-    """A number for the uniform that the shader declares, in a buffer until the submit."""
+    """A number for the uniform that the shader declares, in a buffer until the
+    submit."""
     single = declared is not None and declared.type == "uniform"
     scalar = declared.scalar if declared is not None and single else None
     if scalar not in _PACK or (declared is not None and declared.stride != 4):
@@ -202,9 +204,9 @@ def _bind_number(
 
 
 def separate(record: Record, views: Sequence[Any], bound: list[Bound]) -> None:
-    """The arguments as WebGPU takes them together. Two that are written must not overlap.
-    What cannot be bound where it is, or is read through a buffer that is bound for writing,
-    is copied aside."""
+    """Adjusts the arguments to each other. Two that are written must not overlap.
+    Arguments are copied aside if they cannot be bound in place, or are read from a
+    buffer that is also bound for writing."""
     written = [i for i, one in enumerate(bound) if one.written]
     for j, i in combinations(written, 2):
         if _overlap(bound[j], views[j], bound[i], views[i]):
@@ -227,5 +229,5 @@ def _overlap(a: Bound, a_view: View, b: Bound, b_view: View) -> bool:
 
 
 def _end(one: Bound, view: View) -> int:
-    """Where what the shader writes ends: padding is written only where it is bound."""
+    """The end of what the shader may write: padding only if it is bound in place."""
     return one.offset + (view.nbytes if one.aside else one.size)

@@ -1,4 +1,4 @@
-"""GPUBuffers under tensors on the desktop: made, lent, checked and copied
+"""GPUBuffers of tensors on the desktop: making, lending, checking and copying them
 (js/src/webgpu/buffers.ts)."""
 
 from collections.abc import Callable, Sequence
@@ -24,18 +24,18 @@ from .work import Part, attempt, check_usable, operate
 
 
 def round_up(n: float, step: int) -> int:
-    """The least multiple of `step` that is not below `n`."""
+    """The least multiple of `step` that is at least `n`."""
     return ceil(n / step) * step if isinstance(n, float) else -(-n // step) * step
 
 
 def step_of(dtype: DType, padded: bool) -> float:
-    """Bytes from an element to the next; a fraction where they share bytes."""
+    """Bytes from an element to the next; a fraction if elements share bytes."""
     bits = 8 if padded else dtype.bits * dtype.lanes
     return bits // 8 if bits % 8 == 0 else bits / 8
 
 
 class View:
-    """The facts of a WebGPU tensor, looked up once."""
+    """The properties of a WebGPU tensor, looked up once."""
 
     def __init__(self, tensor: _core.Tensor) -> None:
         self.tensor = tensor
@@ -49,7 +49,7 @@ class View:
         self.nbytes = ceil(self.size * self.step)
         strides = tensor.strides
         row_major = views.is_row_major(self.shape, strides)
-        #: None: the elements lie one after the other.
+        #: None: contiguous, in row-major order.
         self.strides: tuple[int, ...] | None = None if row_major else strides
 
     def __str__(self) -> str:
@@ -57,33 +57,33 @@ class View:
         return f"Tensor {self.dtype}[{shape}] on webgpu:{self.record.id}"
 
     def span(self) -> tuple[int, int]:
-        """Where the lowest element begins in the buffer, and how many bytes on the
-        highest ends."""
+        """Offset of the lowest element in the buffer, and bytes from there to the end
+        of the highest."""
         return span_of(self.shape, self.strides, self.step, self.start)
 
     def part(self) -> Part:
-        """The bytes of its elements, and what lies between them."""
+        """The bytes of its elements, and those between them."""
         start, length = self.span()
         return Part(self.slot, start, start + length)
 
     def capacity(self) -> int:
-        """Bytes from element 0 on that are no other tensor's."""
+        """Bytes from element 0 on that no other tensor uses."""
         start, length = self.span()
         exact = self.strides is None
         stop = start + (self.size * self.step if exact else length)
-        # A byte that the elements end within may be a neighbour's, too.
+        # A byte that is only partly used may be shared with a neighbour, too.
         end = self.slot.end if stop >= self.slot.used else int(stop)
         return end - self.start
 
     def owns_words(self) -> bool:
-        """Whether whole words of 4 bytes are its own."""
+        """Whether it shares no 4-byte word with other tensors."""
         return self.start % 4 == 0 and round_up(self.nbytes, 4) <= self.capacity()
 
 
 def span_of(
     shape: Sequence[int], strides: Sequence[int] | None, step: float, start: int
 ) -> tuple[int, int]:
-    """Where the lowest element begins, and how many bytes on the highest ends."""
+    """Offset of the lowest element, and bytes from there to the end of the highest."""
     size = prod(shape)
     if size == 0:
         return start, 0
@@ -103,8 +103,9 @@ _ZEROS = bytes(4096)
 def allocate(
     record: Record, nbytes: int, *, used: float | None = None, zeros: bool = False
 ) -> Slot:
-    """A buffer for `nbytes`, padded to a multiple of 16 and never empty. What is behind
-    `nbytes` is 0, and with `zeros` all of it is. BufferError where there is no room."""
+    """A buffer for `nbytes`, padded to a multiple of 16 and never empty. The bytes
+    after `nbytes` are 0; with `zeros` all are. BufferError if the device has no
+    room."""
     record.check_alive()
     size = max(round_up(nbytes, 16), 16)
     limit = record.limits["max-buffer-size"]
@@ -140,7 +141,7 @@ def allocate(
 
 
 def _clear(record: Record, buffer: Any, start: int, dirty: int) -> None:
-    """Zeros from `start` to where earlier tensors may have left something."""
+    """Writes zeros from `start` to the end of what earlier tensors may have left."""
     end = min(round_up(dirty, 4), buffer.size)
     if end - start > 4 * len(_ZEROS):
         encoder = record.gpu.create_command_encoder()
@@ -159,7 +160,7 @@ def tensor_over(
     padded: bool = False,
     byte_offset: int = 0,
 ) -> _core.Tensor:
-    """A tensor over a buffer, which C lets go of with the last that holds it."""
+    """A tensor over a buffer; C drops the handle with the last tensor that holds it."""
     handle = new_handle()
     described = shape, None, dtype._packed, padded, False, byte_offset
     try:
@@ -167,7 +168,7 @@ def tensor_over(
         return _core._wrap(handle, slot.record.id, *described)
     except (
         BaseException
-    ):  # an interrupt, too: then C has let go of it already, or never had
+    ):  # or an interrupt: C has already dropped the handle, or never had it
         slots.pop(handle, None)
         raise
 
@@ -180,7 +181,7 @@ def adopt(
     byte_offset: int,
     release: Callable[[], Any] | None,
 ) -> _core.Tensor:
-    """A tensor over somebody's buffer."""
+    """A tensor over a foreign buffer."""
     if not wgpu.is_buffer(buffer):
         raise TypeError(f"a wgpu.GPUBuffer is needed, not {buffer!r}")
     if release is not None and not callable(release):
@@ -245,7 +246,7 @@ def check_usage(view: View, flag: str, what: str) -> None:
 
 
 def check_row_major(view: View) -> None:
-    """BufferError for strided ones, whose elements would be taken for others."""
+    """BufferError for strided tensors, whose elements the shader would misread."""
     if view.strides is not None:
         raise BufferError(
             f"{view} has strides {view.strides}: on WebGPU it can be read, and nothing "
@@ -271,7 +272,7 @@ def check_copy_source(view: View, what: str) -> None:
 
 
 def copy_of(view: View, least: int = 0) -> Slot:
-    """A fresh buffer with a tensor's elements, and zeros behind them."""
+    """A new buffer with a tensor's elements, followed by zeros."""
     check_copy_source(view, "copying")
     slot = allocate(
         view.record, max(view.nbytes, least), used=view.size * view.step, zeros=True
@@ -281,8 +282,8 @@ def copy_of(view: View, least: int = 0) -> Slot:
 
 
 def copy_into(view: View, target: Slot, offset: int) -> None:
-    """Copies a tensor's elements into another buffer of the same device, whose last word
-    of them is padding behind them. What else is in theirs is made 0."""
+    """Copies a tensor's elements into another buffer of the same device. The rest of
+    their last word there is padding, and becomes 0."""
     if view.nbytes == 0:
         return
     source, record = view.slot, view.record
@@ -320,8 +321,8 @@ fn main() {
 def _mask_tail(
     record: Record, encoder: Any, buffer: Any, offset: int, nbytes: int
 ) -> None:
-    """Makes 0 what follows `nbytes` (no multiple of 4) from `offset` on in the last word
-    of them."""
+    """Sets to 0 the bytes after `nbytes` (no multiple of 4) from `offset`, up to the
+    end of the word."""
     gpu, pipeline = record.gpu, record.masks.get(nbytes % 4)
     if pipeline is None:
         mask = (1 << 8 * (nbytes % 4)) - 1

@@ -1,9 +1,10 @@
-"""What is Dawn's alone of the package wgpudawn, which has wgpu-py's interface (wgpu.py).
+"""The parts that only Dawn has of the package wgpudawn, which has wgpu-py's interface
+(wgpu.py).
 
-Dawn itself lets one thread at a time use a device, unless the device has the feature
-"implicit-device-synchronization", which devices made here have. The package keeps the
-errors of all threads in one list, and the next call that returns raises the first one: so
-our calls take turns, and each gets the errors that are its own.
+Dawn lets one thread at a time use a device, unless the device has the feature
+"implicit-device-synchronization", as devices made here have. The package keeps the
+errors of all threads in one list, and the next call that returns raises the first. So
+our calls take turns, and each gets its own errors.
 """
 
 import re
@@ -11,12 +12,12 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from typing import Any
 
-_ONE_AT_A_TIME = RLock()  # again by a finalizer that runs within one of the calls
+_ONE_AT_A_TIME = RLock()  # reentrant, for finalizers that run within one of the calls
 _SYNCHRONIZED = "implicit-device-synchronization"
 
 
 def is_it(module: Any) -> bool:
-    """Whether the module that stands for wgpu is wgpudawn."""
+    """Whether the module imported as wgpu is wgpudawn."""
     return _is_of(module.GPUError)
 
 
@@ -34,13 +35,13 @@ def turn(module: Any) -> AbstractContextManager[Any]:
 
 
 def needed(adapter: Any) -> list[str]:
-    """Features that every device made here has."""
+    """Features of every device made here."""
     return [_SYNCHRONIZED] if _SYNCHRONIZED in adapter.features else []
 
 
 def outlive_the_loop(gpu: Any) -> Any:
-    """A device, whose loss is no matter of the event loop that it was requested in: else
-    wgpudawn would log that this loop is closed."""
+    """The device, detached from the event loop that requested it: at its loss wgpudawn
+    would else log that this loop is closed."""
     if has(gpu):
         gpu._get_lost_async()._call_soon_threadsafe = None
     return gpu
@@ -53,8 +54,8 @@ def extras() -> Any:
 
 
 def why_lost(gpu: Any) -> str | None:
-    """WebGPU's reason; None: nothing is known of a loss. Dawn says so when it is asked for
-    events, which costs a few microseconds."""
+    """WebGPU's reason; None: no known loss. Dawn reports it when it processes events,
+    which costs a few microseconds."""
     lost = gpu._get_lost_async()
     if lost._state == "pending":
         extras().process_events()
@@ -65,7 +66,8 @@ def why_lost(gpu: Any) -> str | None:
 
 
 def host_alignment(gpu: Any) -> int | None:
-    """Address and size of shared memory are multiples of this; None: none can be shared."""
+    """The required alignment of address and size of shared memory; None: not
+    supported."""
     if "host-mapped-pointer" not in gpu.features:
         return None
     step: int = extras().get_host_memory_alignment(gpu)
@@ -79,12 +81,12 @@ def free_host_memory(gpu: Any) -> None:
 
 
 def write_nothing(gpu: Any, buffer: Any) -> None:
-    """Raises what Dawn finds wrong with a buffer that is used by the queue."""
-    # wgpudawn takes a size of 0 for "all there is", and int(0.5) for the size.
+    """Raises Dawn's error for using a buffer in the queue, if any."""
+    # wgpudawn takes a size of 0 for the whole buffer, and int(0.5) for the size.
     gpu.queue.write_buffer(buffer, 0, bytes(4), 0, 0.5)
 
 
 def shader_error(text: str) -> tuple[int, int, str] | None:
-    """Line, column and what Tint says of them."""
+    """Line, column and message of an error of Tint's."""
     found = re.search(r":(\d+):(\d+) error: (.+)", text)
     return (int(found[1]), int(found[2]), found[3]) if found else None

@@ -1,9 +1,10 @@
-"""Faults travel with the data, on the desktop as in the browser (js/src/webgpu/faults.ts).
+"""Faults travel with the data, on the desktop as in the browser
+(js/src/webgpu/faults.ts).
 
-wgpu-py raises what the GPU finds wrong within the call that it is of. That keeps it with
-the tensors that the call should have written, and whoever reads one of those is told; a
-fault that nobody was told of becomes a warning: after a second where an event loop runs, and
-else when nothing has it any more, or at the end.
+wgpu-py raises GPU errors within the call that caused them. They are kept with the
+tensors that the call should have written, and reading one of those raises the error. A
+fault that nothing reads becomes a warning: after a second if an event loop runs, else
+when nothing holds it any more, or at exit.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from ..calls import Call, calling, warn
 
 
 class Fault:
-    """What went wrong, once: operations that build on it share it."""
+    """One failure, shared by all operations that depend on it."""
 
     def __init__(self, message: str, label: str | None = None, line: int | None = None):
         self.message, self.label, self.line = message, label, line
@@ -26,7 +27,8 @@ class Fault:
         _tell_later(weakref.ref(self))
 
     def exception(self) -> Exception:
-        """A new one for each reader, as each has a traceback that keeps tensors."""
+        """A new exception for each reader, because its traceback keeps tensors
+        alive."""
         self.told = True
         where = f"called at {self.call.filename}:{self.call.lineno}"
         if self.label is None:
@@ -37,7 +39,7 @@ class Fault:
         return error
 
     def tell(self) -> None:
-        """As a warning, unless somebody was told already."""
+        """Warns, unless it was already reported."""
         if not self.told:
             self.told = True
             warn(self.message, self.call)
@@ -47,7 +49,7 @@ class Fault:
 
 
 class Faults:
-    """What went wrong with the bytes of one GPUBuffer, for all tensors over it."""
+    """Faults of the bytes of one GPUBuffer, for all tensors over it."""
 
     __slots__ = ("__weakref__", "_found")
 
@@ -63,8 +65,8 @@ class Faults:
         return None
 
     def note(self, start: int, end: int, fault: Fault | None) -> None:
-        """These bytes were written, and `fault` went wrong then. What was wrong with them
-        before is over."""
+        """Records that these bytes were written, with `fault` if that failed. Their
+        earlier faults are gone."""
         if start >= end or (fault is None and not self._found):
             return
         with _noting:
@@ -72,7 +74,7 @@ class Faults:
                 before = self._found
                 rest = [part for each in before for part in _outside(each, start, end)]
                 after = (*rest, (start, end, fault)) if fault is not None else (*rest,)
-                if before is self._found:  # else a finalizer wrote here meanwhile
+                if before is self._found:  # else a finalizer changed it meanwhile
                     self._found = after
                     return
 
@@ -80,13 +82,13 @@ class Faults:
 def _outside(
     piece: tuple[int, int, Fault], start: int, end: int
 ) -> list[tuple[int, int, Fault]]:
-    """What is left of a piece without the bytes from `start` to `end`."""
+    """The parts of a piece outside of the bytes from `start` to `end`."""
     low, high, fault = piece
     rest = (low, min(high, start), fault), (max(low, end), high, fault)
     return [each for each in rest if each[0] < each[1]]
 
 
-#: While bytes are noted, by one thread at a time.
+#: Held while recording, by one thread at a time.
 _noting = threading.RLock()
 
 _untold: "weakref.WeakSet[Fault]" = weakref.WeakSet()

@@ -1,9 +1,9 @@
-"""Host memory as the memory of GPUBuffers: no copy in either direction.
+"""CPU memory as the memory of GPUBuffers: no copy in either direction.
 
-Dawn can do that where the driver can (dawn.py). A piece of memory has at most one
-GPUBuffer: WebGPU orders commands by the buffers that they use, and would not know that two
-are one memory. The buffer holds the memory until the GPU has finished with it. It goes with
-the last tensor over it, unless somebody took it by `to_wgpu()`.
+Dawn supports it if the driver does (dawn.py). A piece of memory has at most one
+GPUBuffer: WebGPU orders commands by the buffers that they use, and cannot know that two
+share memory. The buffer holds the memory until the GPU has finished with it. It is
+dropped with the last tensor over it, unless `to_wgpu()` handed it out.
 """
 
 import ctypes
@@ -24,14 +24,14 @@ from .work import ask, attempt
 
 
 class _Piece:
-    """Host memory that a device uses."""
+    """CPU memory that a device uses."""
 
     def __init__(self, record: Record, memory: Any) -> None:
         self.record, self.nbytes = record, len(memory)
         self.start = ctypes.addressof(memory)
         #: Held by the GPUBuffer until the GPU has finished with it.
         self.memory = weakref.ref(memory)
-        #: None while it is being made. Both references are dead once it is unused.
+        #: None while it is being made. Both references are dead when it is unused.
         self.buffer: weakref.ref[Any] | None = None
         self.slot: weakref.ref[Slot] | None = None
 
@@ -42,17 +42,17 @@ class _Piece:
         )
 
     def is_gone(self) -> bool:
-        """Whether no GPUBuffer has it any more."""
+        """Whether no GPUBuffer uses it any more."""
         return self.buffer is not None and self.buffer() is None
 
     def is_of(self, other: "_Piece") -> bool:
-        """Whether both are the same memory for the same device."""
+        """Whether both are the same memory on the same device."""
         mine = self.record, self.start, self.nbytes
         return mine == (other.record, other.start, other.nbytes)
 
 
 _pieces: list[_Piece] = []
-_TRIES, _WAIT_S = 10_000, 0.0005  # the GPU is idle then, and needs one of them
+_TRIES, _WAIT_S = 10_000, 0.0005  # the GPU is idle then, and one try suffices
 
 
 def share(tensor: _core.Tensor, device_id: int) -> _core.Tensor:
@@ -68,7 +68,8 @@ def share(tensor: _core.Tensor, device_id: int) -> _core.Tensor:
 
 
 def on_host(tensor: _core.Tensor) -> _core.Tensor:
-    """The CPU tensor over the memory of a shared one, once the GPU has finished with it."""
+    """The CPU tensor over the memory of a shared one, when the GPU has finished with
+    it."""
     view = View(tensor)
     host = (view.slot.hosts or {}).get((tensor._dtype, view.padded))
     if host is None:
@@ -82,7 +83,7 @@ def on_host(tensor: _core.Tensor) -> _core.Tensor:
 
 
 def _memory_of(record: Record, tensor: _core.Tensor) -> Any:
-    """The bytes of a tensor that a device can use where they are, as a ctypes array."""
+    """The bytes of a tensor as a ctypes array, if a device can use them in place."""
     step = wgpu.host_alignment(record.gpu)
     what = f"moving a tensor from cpu to webgpu:{record.id} copies it"
     if step is None:
@@ -133,7 +134,8 @@ def _slot_over(piece: _Piece, memory: Any) -> Slot:
 
 
 def free(record: Record) -> None:
-    """Waits until the GPU has let go of all memory whose buffers are gone; not for ever."""
+    """Waits, up to a limit, until the GPU has released the memory of all dropped
+    buffers."""
     settle_blocking(record)
     gone = [each for each in _pieces if each.record is record and each.is_gone()]
     attempt(record, "freeing memory", lambda: wgpu.free_host_memory(record.gpu))
@@ -145,7 +147,7 @@ def free(record: Record) -> None:
 
 
 def _claim(piece: _Piece) -> _Piece | None:
-    """Enters a piece, unless one that overlaps it is in use, which is the result."""
+    """Registers a piece, or returns the one in use that it overlaps."""
     with table():
         _pieces[:] = [each for each in _pieces if each.memory() is not None]
         for each in _pieces:
@@ -166,7 +168,7 @@ def _make(piece: _Piece, memory: Any) -> Slot:
     except BaseException as error:
         with table():
             _pieces.remove(piece)
-        if type(error) is BufferError:  # the driver does not take this memory
+        if type(error) is BufferError:  # the driver does not support this memory
             raise CopyError(str(error)) from None
         raise
     piece.buffer = weakref.ref(buffer)

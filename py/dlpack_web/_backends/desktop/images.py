@@ -1,5 +1,6 @@
-"""Images to tensors on the desktop: arrays, Pillow's images and textures of wgpu-py
-(js/src/webgpu/images.ts). There is no canvas: pixels are on the CPU, and go up as they are.
+"""Images to tensors on the desktop: arrays, Pillow images and textures of wgpu-py
+(js/src/webgpu/images.ts). There is no canvas: pixels come from the CPU, and are
+uploaded unchanged.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,8 @@ _COPY_SRC = 1  # GPUTextureUsage
 def from_image(
     record: Record, source: Any, dtype: DType, channels: int
 ) -> _core.Tensor:
-    """The pixels of an image, row by row, in a tensor of shape (height, width, channels)."""
+    """The pixels of an image, by rows, in a tensor of shape (height, width,
+    channels)."""
     record.check_alive()
     if dtype not in ("uint8", "float32"):
         raise BufferError(

@@ -14,7 +14,7 @@ from .work import ask, attempt, operate, refusal
 
 _QUERY_RESOLVE = 0x200
 _COMPUTE = 4  # GPUShaderStage.COMPUTE
-_KEPT_GROUPS = 8  # bind groups, since making one costs as much as all the rest of a run
+_KEPT_GROUPS = 8  # bind groups, because making one costs as much as the rest of a run
 
 
 class Kernel:
@@ -116,7 +116,8 @@ class Kernel:
         given: tuple[Any, ...],
         timestamps: dict[str, Any] | None,
     ) -> Fault | None:
-        """Binds the arguments and submits; what is wrong with what it wrote."""
+        """Binds the arguments and submits; returns the fault of what it wrote, if
+        any."""
         record = self._record
         record.check_alive()
         _, bits, values = given
@@ -160,7 +161,8 @@ class Kernel:
         return groups
 
     def _usual_groups(self, views: Sequence[Any]) -> tuple[int, ...]:
-        """One invocation for each element of the first argument that may be written."""
+        """One invocation for each element of the first argument that the shader may
+        write to."""
         bindings, workgroup = self._shader.bindings, self._shader.workgroup
 
         def refuse(why: str) -> BufferError:
@@ -171,7 +173,7 @@ class Kernel:
             raise refuse("its bindings cannot be read from the source")
         if workgroup is None:
             if self._fault is not None:
-                return 1, 1, 1  # it is not run
+                return 1, 1, 1  # it will not run
             raise refuse("its @workgroup_size is not of numbers")
         x, y, z = workgroup
         if (y, z) != (1, 1):
@@ -242,7 +244,7 @@ class Kernel:
             for i, one in enumerate(bound)
         ]
         group = self._record.gpu.create_bind_group(layout=self._layout, entries=entries)
-        # A borrowed buffer is its lender's to free, and a group would keep it.
+        # The owner may free a borrowed buffer, and a cached group would keep it.
         if all(one.slot.own for one in bound):
             self._groups[key] = group
             while len(self._groups) > _KEPT_GROUPS:
@@ -251,14 +253,15 @@ class Kernel:
 
 
 def _copy_back(record: Record, encoder: Any, aside: Any, view: View) -> None:
-    """What the shader wrote to a copy, to where it was copied from."""
+    """Copies the shader's output from a copy back to its tensor."""
     length = round_up(view.nbytes, 4)
     encoder.copy_buffer_to_buffer(aside, 0, view.slot.buffer, view.start, length)
     record.count("copied", view.nbytes)
 
 
 def _explain(wgsl: str, error: Exception) -> tuple[str, int | None]:
-    """What is wrong with a shader, with the line of its source below it, and that line."""
+    """The error of a shader with the source line that it is on, and the line's
+    number."""
     found = wgpu.shader_error(error)
     if found is None:
         return wgpu.reason(error), None

@@ -1,8 +1,9 @@
-"""What the desktop's backend keeps: devices, GPUBuffers under handles, and idle ones in pools.
+"""State of the desktop's backend: devices, GPUBuffers by handle, and pools of idle
+buffers.
 
-A handle is what C has of a GPUBuffer: the memory of a tensor is one, and C counts who
-holds it. When the last one is gone, C says so, on any thread and wherever Python collects
-garbage; so what happens then waits for whoever is changing the table.
+C knows a GPUBuffer by its handle, which is the memory of a tensor, and counts its
+holders. When the last is gone, C reports that, on any thread and wherever Python
+collects garbage. If another thread is changing the table, it does the cleanup.
 """
 
 import threading
@@ -28,7 +29,7 @@ USAGES = {
     "UNIFORM": UNIFORM,
     "STORAGE": STORAGE,
 }
-#: What buffers made here can do: all that tensors are used for.
+#: The usage of buffers made here: everything that tensors need.
 DEFAULT_USAGE = STORAGE | UNIFORM | COPY_SRC | COPY_DST
 
 _POOL_BYTES = 256 << 20  # of idle buffers that a device keeps
@@ -36,7 +37,7 @@ _IDLE_S = 10.0  # after so long without any use, all of them go
 
 
 class Record:
-    """What is known of one registered GPUDevice. Ids stay valid: none is removed."""
+    """A registered GPUDevice. Ids stay valid: none is removed."""
 
     def __init__(
         self,
@@ -46,14 +47,15 @@ class Record:
         options: dict[str, Any] | None,
     ) -> None:
         self.id, self.gpu, self.adapter_limits = device_id, gpu, adapter_limits
-        #: Those that request_device() got; None for a device that was made elsewhere.
+        #: Those of request_device(); None for a device that was made elsewhere.
         self.options = options
         self.limits = wgpu.limits(gpu)
         self.lost: str | None = None
-        #: A buffer over host memory is gone, whose memory the GPU may have to finish with.
+        #: A buffer over CPU memory was dropped, and the GPU may still use the memory.
         self.frees = False
         self.pool = Pool()
-        #: Pipelines that make the end of a last word 0, by the bytes of it that stay.
+        #: Pipelines that clear the end of a last word, by the number of its bytes to
+        #: keep.
         self.masks: dict[int, Any] = {}
         self.up = self.down = self.copied = self.copies = self.taken = 0
 
@@ -71,8 +73,8 @@ class Record:
             )
 
     def is_lost(self) -> bool:
-        """Asks the device, which may run anybody's finalizers: not while the table is ours
-        alone, where `lost` says what is known."""
+        """Asks the device, which may run any finalizers. Do not call it with the table
+        locked; read `lost` there."""
         if self.frees and self.lost is None:
             self.frees = False
             with suppress(*wgpu.failures()):
@@ -87,18 +89,18 @@ class Record:
         self.pool.clear()
 
     def count(self, way: str, nbytes: int, copies: int = 1) -> None:
-        """Counts what moved: up, down or copied."""
+        """Counts a transfer: up, down or copied."""
         setattr(self, way, getattr(self, way) + nbytes * copies)
         self.copies += copies
 
 
 class Pool:
-    """Idle buffers by size and usage, the kind used last at the end; each with the
-    number of bytes that may be something else than 0."""
+    """Idle buffers by size and usage, in the order of last use; each with the number of
+    bytes that may be other than 0."""
 
     def __init__(self) -> None:
         self.idle_bytes = self.created = self.reused = 0
-        self.used = False  # since `_drop_idle` looked
+        self.used = False  # since the last `_drop_idle`
         self._idle: dict[tuple[int, int], list[tuple[Any, int]]] = {}
 
     def take(self, size: int, usage: int) -> tuple[Any, int] | None:
@@ -122,7 +124,7 @@ class Pool:
         _wake()
 
     def trim(self, budget: int) -> None:
-        """Destroys buffers, those used longest ago first, down to so many bytes."""
+        """Destroys the least recently used buffers, down to `budget` bytes."""
         for key, kind in list(self._idle.items()):
             while self.idle_bytes > budget and kind:
                 self.idle_bytes -= key[0]
@@ -131,13 +133,13 @@ class Pool:
                 del self._idle[key]
 
     def clear(self) -> None:
-        """The device is lost, and its buffers with it."""
+        """For a lost device: its buffers are gone, too."""
         self._idle.clear()
         self.idle_bytes = 0
 
 
 class Slot:
-    """A GPUBuffer under tensors."""
+    """A GPUBuffer of tensors."""
 
     __slots__ = (
         *("buffer", "record", "own", "used", "end", "filled", "release", "faults"),
@@ -158,28 +160,28 @@ class Slot:
         faults: Faults | None = None,
     ) -> None:
         self.record, self.buffer, self.own = record, buffer, own
-        #: Bytes from the start that elements of the whole tensor lie in, not whole where
-        #: they end within one.
+        #: Bytes from the start that the elements of the whole tensor use; a fraction if
+        #: they end within a byte.
         self.used = used
-        #: Bytes from the start of the buffer that are no other tensor's.
+        #: Bytes from the start of the buffer that no other tensor uses.
         self.end: int = buffer.size if end is None else end
-        #: Bytes from the start that may be something else than 0, of a buffer of ours.
+        #: Bytes from the start that may be other than 0, in our own buffers.
         self.filled = filled
         self.release = release
         self.faults = Faults() if faults is None else faults
-        #: Of a buffer over host memory: the CPU tensors over it, by packed dtype and
+        #: For a buffer over CPU memory: the CPU tensors over it, by packed dtype and
         #: whether it is padded.
         self.hosts: dict[tuple[int, bool], _core.Tensor] | None = None
 
 
-#: Those of buffers that others have, and may bring back.
+#: Faults of foreign buffers and of those handed out, which may come back.
 _faults: WeakKeyDictionary[Any, ref[Faults]] = WeakKeyDictionary()
-#: Those of our own among these, which are not over when the last tensor is gone.
+#: Faults of our own among these, which outlive the last tensor.
 _kept: WeakKeyDictionary[Any, Faults] = WeakKeyDictionary()
 
 
 def faults_of(buffer: Any) -> Faults:
-    """Those of somebody's buffer, the same for all tensors over it."""
+    """The faults of a foreign buffer, the same for all tensors over it."""
     with table():
         kept = _faults.get(buffer)
         found = None if kept is None else kept()
@@ -190,8 +192,8 @@ def faults_of(buffer: Any) -> Faults:
 
 
 def taken(slot: Slot) -> Any:
-    """The buffer of a slot, for others, who may keep it: it is never used for another
-    tensor, nor destroyed."""
+    """The buffer of a slot, to hand out: it is never reused for another tensor, nor
+    destroyed."""
     with table():
         if slot.own:
             slot.own = False
@@ -211,7 +213,8 @@ _dropped: deque[int] = deque()
 
 @contextmanager
 def table() -> Iterator[None]:
-    """Around what changes pools. Whatever was dropped meanwhile is let go behind it."""
+    """The lock for changes of pools. Slots dropped meanwhile are released
+    afterwards."""
     try:
         with _lock:
             yield
@@ -220,7 +223,7 @@ def table() -> Iterator[None]:
 
 
 def _on_drop(handle: int) -> None:
-    """Called by C, which may be within any of the functions here."""
+    """Called by C, possibly within any of the functions here."""
     _dropped.append(handle)
     _let_go()
 
@@ -242,13 +245,13 @@ def _let_go() -> None:
                     slot.record.pool.give(slot.buffer, slot.filled)
         finally:
             _lock.release()
-        for call in calls:  # somebody else's code: not while the table is ours alone
+        for call in calls:  # user code: not with the table locked
             _Last(call)
 
 
 class _Last:
-    """Calls a function at once, from its own finalizer: what that raises is no error of the
-    operation that runs meanwhile, and goes to sys.unraisablehook."""
+    """Calls a function at once, from its own finalizer: its errors are not raised in
+    the current operation, but go to sys.unraisablehook."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self._call = call
@@ -261,7 +264,7 @@ _core._on_gpu_drop(_on_drop)
 
 
 def new_handle() -> int:
-    """One that no slot has: 1 to 2**32 - 1, and then from the start again."""
+    """An unused handle: 1 to 2**32 - 1, then from the start again."""
     handle = next(_handles) & 0xFFFFFFFF
     while handle == 0 or handle in slots:
         handle = next(_handles) & 0xFFFFFFFF
@@ -269,18 +272,18 @@ def new_handle() -> int:
 
 
 def give_back(slot: Slot) -> None:
-    """A buffer of ours that no tensor has, to the pool."""
+    """Returns one of our buffers that no tensor uses to the pool."""
     if slot.record.lost is None:
         with table():
             slot.record.pool.give(slot.buffer, slot.filled)
 
 
 def slot_of(tensor: _core.Tensor) -> Slot:
-    """The slot of a WebGPU tensor; ReleasedError for a handle that is of none."""
+    """The slot of a WebGPU tensor; ReleasedError for an unknown handle."""
     handle = _core._gpu(tensor)
     slot = slots.get(handle)
     if slot is None:
-        wgpu.wgpu()  # what is missing first
+        wgpu.wgpu()  # if wgpu is missing, that is the error
         raise _core.ReleasedError(
             f"GPU handle 0x{handle:x} is of no GPUBuffer known here: WebGPU tensors are "
             "shared within one process and one dlpack_web"
@@ -290,9 +293,9 @@ def slot_of(tensor: _core.Tensor) -> Slot:
 
 # --- idle buffers -----------------------------------------------------------------------
 
-#: Wakes the thread that waits for pools to be idle. Buffers are given back wherever Python
-#: collects garbage, where no lock may be waited for and no thread started: putting into
-#: this is what the standard library has for that.
+#: Wakes the thread that frees idle pools. Buffers are given back wherever Python
+#: collects garbage, where waiting for a lock or starting a thread is not safe; putting
+#: into a SimpleQueue is.
 _given: SimpleQueue[None] = SimpleQueue()
 _waiting: list[bool] = []  # not empty: it is awake
 _watcher: list[threading.Thread] = []
@@ -305,8 +308,8 @@ def _wake() -> None:
 
 
 def _drop_idle() -> bool:
-    """Destroys the idle buffers of devices that took and gave none since the last call.
-    Whether there are others; if not, the thread may sleep."""
+    """Destroys the idle buffers of devices whose pools were not used since the last
+    call. Returns whether others remain; if not, the thread may sleep."""
     for record in records:
         record.is_lost()
     with table():
@@ -344,8 +347,8 @@ def _start_watcher() -> None:
 def register(
     gpu: Any, adapter_limits: Any = None, options: dict[str, Any] | None = None
 ) -> Record:
-    """The record of a device. The same object has the same id. options: those of a request;
-    the result is the record that another request with them made in the meantime, if any."""
+    """The record of a device; the same object keeps its id. options: those of a
+    request; if another request with them was faster, the result is its record."""
     _start_watcher()
     for record in records:
         record.is_lost()
@@ -362,8 +365,9 @@ def register(
 
 
 def requested(options: dict[str, Any]) -> Record | None:
-    """The device that a request gives again: one that works and that the same options made;
-    without options the first one, the default of "webgpu". None: a new one is needed."""
+    """The existing device for a request: it works and was made with the same options;
+    without options the first device, the default of "webgpu". None: a new one is
+    needed."""
     for record in records:
         record.is_lost()
     return _known(options)
@@ -377,8 +381,8 @@ def _known(options: dict[str, Any]) -> Record | None:
 
 
 def record_with(device_id: int) -> Record:
-    """The record with an id; BufferError lists what is registered."""
-    wgpu.wgpu()  # what is missing first
+    """The record with an id; BufferError lists the registered ones."""
+    wgpu.wgpu()  # if wgpu is missing, that is the error
     if 0 <= device_id < len(records):
         return records[device_id]
     there = ", ".join(f"webgpu:{record.id}" for record in records)
@@ -391,7 +395,7 @@ def record_with(device_id: int) -> Record:
 
 
 def stats() -> list[dict[str, Any]]:
-    """What each device holds, in the order of their ids."""
+    """Statistics of each device, in the order of their ids."""
     wgpu.wgpu()
     rows = []
     for record in records:

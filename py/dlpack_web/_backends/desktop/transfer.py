@@ -1,8 +1,8 @@
 """Elements to and from GPUBuffers on the desktop (js/src/webgpu/transfer.ts).
 
-Up: one `write_buffer`, straight from the memory of the array where its elements lie one
-after the other, else packed and converted by C in pieces of at most 8 MiB. Down: all tensors
-of a device in one submit and one map, then one copy for each.
+Up: one `write_buffer`, directly from the array's memory if its elements are contiguous;
+otherwise C packs and converts them in pieces of at most 8 MiB. Down: all tensors of a
+device in one submit and one map, then one copy for each.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ from .buffers import (
 from .state import COPY_DST, MAP_READ, Record, record_with, table
 from .work import Part, ask, attempt, check_usable, operate
 
-# C packs every piece into the same memory.
+# C packs all pieces into the same memory.
 _packing = threading.Lock()
 
 # --- to the GPU ---------------------------------------------------------------------------
 
 
 def upload(tensor: _core.Tensor, device_id: int, dtype: DType) -> _core.Tensor:
-    """A CPU tensor's elements, as `dtype`, in a buffer of their own."""
+    """A CPU tensor's elements, as `dtype`, in a new buffer."""
     record = record_with(device_id)
     padded = tensor.padded and dtype == dtype_of(tensor._dtype)
     step = step_of(dtype, padded)
@@ -48,7 +48,7 @@ def upload(tensor: _core.Tensor, device_id: int, dtype: DType) -> _core.Tensor:
 
 
 def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
-    """Writes the elements of one tensor over those of another, which is on a GPU."""
+    """Writes the elements of a tensor over those of a GPU tensor."""
     view = View(target)
     view.record.check_alive()
     there = dtype_of(source._dtype)
@@ -65,7 +65,7 @@ def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
     if view.strides is not None:
         raise BufferError(f"{view} is strided and cannot be written to")
     check_usage(view, "COPY_DST", "writing")
-    # Words are written: what shares the last one with the tensor must be padding.
+    # Whole words are written: the rest of the last one must be padding.
     if not view.owns_words():
         raise BufferError(
             f"{view} shares words of 4 bytes with its neighbours (byte offset "
@@ -97,7 +97,7 @@ def _write_from_gpu(view: View, source: View) -> None:
     if source.slot is not view.slot:
         copy_into(source, view.slot, view.start)
         return
-    # WebGPU does not copy within a buffer: by way of another one.
+    # WebGPU does not copy within a buffer, so copy through another one.
     aside = copy_of(source)
     copied = tensor_over(aside, source.shape, source.dtype, source.padded)
     copy_into(View(copied), view.slot, view.start)
@@ -120,13 +120,13 @@ def _fill(part: Part, tensor: _core.Tensor, dtype: DType) -> None:
 
 
 async def settle(device_id: int) -> None:
-    """Waits until what was written has arrived: what wgpu keeps of it meanwhile is as
-    large."""
+    """Waits until all writes have arrived: until then wgpu keeps a copy of their
+    data."""
     settle_blocking(record_with(device_id))
 
 
 def settle_blocking(record: Record) -> None:
-    """Waits until the GPU has finished what it has been given. By mapping a few bytes, as
+    """Waits until the GPU has finished all submitted work. It maps a few bytes, because
     wgpu-py 0.32's on_submitted_work_done fails."""
     gpu, fence = record.gpu, _take_staging(record, 16)
 
@@ -143,12 +143,12 @@ def settle_blocking(record: Record) -> None:
 
 
 def _elements(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
-    """The elements as `dtype`, in pieces, of which all but the last are whole words."""
+    """The elements as `dtype`, in pieces; all but the last are whole words."""
     same = dtype == dtype_of(tensor._dtype)
     row_major = views.is_row_major(tensor.shape, tensor.strides)
     if same and row_major:
         memory = _core._raw(tensor)[0]
-        # Bits behind packed elements may be anything.
+        # The bits after packed elements are undefined.
         if (prod(tensor.shape) * step_of(dtype, tensor.padded)) % 1 == 0:
             yield memoryview(memory)
             return
@@ -169,8 +169,8 @@ def _elements(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
 
 
 def _pieces(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
-    """What C packs and converts; nothing where the pieces would be no whole words. Each
-    is good until the next."""
+    """Pieces packed and converted by C; none if they would not be whole words. Each is
+    valid until the next."""
     first, size = 0, prod(tensor.shape)
     while first < size:
         count, memory = _core._chunk(tensor, dtype._packed, first)
@@ -181,7 +181,7 @@ def _pieces(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
 
 
 def _write_bytes(record: Record, buffer: Any, offset: int, memory: memoryview) -> None:
-    """Writes bytes and, where they are no multiple of 4, a last word with zeros."""
+    """Writes bytes, padding the last word with zeros."""
     words = memory.nbytes & ~3
     queue = record.gpu.queue
     if words:
@@ -195,13 +195,13 @@ def _write_bytes(record: Record, buffer: Any, offset: int, memory: memoryview) -
 
 
 class _Piece:
-    """One tensor on its way back: whole words of its buffer, at `offset` of the staging
-    buffer. `skip` bytes of them are before its first element."""
+    """One tensor to read: whole words of its buffer, at `offset` of the staging buffer.
+    Its first element comes after `skip` bytes of them."""
 
     def __init__(
         self, source: _core.Tensor, target: _core.Tensor, offset: int, view: View
     ) -> None:
-        # Holds of our own: who passed them may release them while the GPU works.
+        # Our own holds: the caller may release its tensors while the GPU works.
         self.source = _core.from_dlpack(source)
         self.target = _core.from_dlpack(target)
         self.view, self.offset = view, offset
@@ -231,7 +231,7 @@ class _Batch:
         self.bytes = 0
 
     def submit(self) -> None:
-        """Submits all copies, and begins to map what they go to."""
+        """Submits all copies, and starts to map the staging buffer."""
         record, gpu = self.record, self.record.gpu
         faults = [piece.view.part().fault() for piece in self.pieces]
         ask(record, faults)
@@ -255,7 +255,7 @@ class _Batch:
             gpu.queue.submit([encoder.finish()])
 
         attempt(record, what, calls)
-        # Not map_async(MapMode.READ), which would submit once more.
+        # Not map_async(MapMode.READ), which would submit again.
         self.mapped = attempt(
             record,
             what,
@@ -286,8 +286,8 @@ class _Batch:
 
 
 async def _mapped(record: Record, promise: Any) -> None:
-    """Awaits a map; DeviceLostError where the device was destroyed meanwhile, after which
-    wgpu-py never tells."""
+    """Awaits a map; DeviceLostError if the device is destroyed meanwhile, because
+    wgpu-py never resolves the map then."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:  # another library's loop, or none
@@ -309,7 +309,8 @@ async def _mapped(record: Record, promise: Any) -> None:
 
 
 def _take_staging(record: Record, nbytes: int) -> Any:
-    """A power of two fits more reads, and nobody sees what is behind the elements."""
+    """A staging buffer. Powers of two can be reused for more reads; nothing reads the
+    bytes after the elements."""
     size = min(1 << (nbytes - 1).bit_length(), record.limits["max-buffer-size"])
     usage = MAP_READ | COPY_DST
     with table():
@@ -324,14 +325,14 @@ def _take_staging(record: Record, nbytes: int) -> Any:
 
 
 def _land(piece: _Piece, memory: memoryview) -> None:
-    """The elements, from mapped memory to where they are wanted."""
+    """Copies the elements from mapped memory to the target."""
     view = piece.view
     into: memoryview = memoryview(_core._raw(piece.target)[0])
     if view.strides is None:
         size = view.size * view.step
         whole = int(size)
         into[:whole] = memory[piece.skip : piece.skip + whole]
-        if size % 1:  # elements that end within a byte: the rest of it is not theirs
+        if size % 1:  # elements end within a byte: keep the rest of it
             mask = (1 << round(size % 1 * 8)) - 1
             last = memory[piece.skip + whole] & mask | into[whole] & ~mask & 255
             into[whole] = last
@@ -342,7 +343,7 @@ def _land(piece: _Piece, memory: memoryview) -> None:
 
 
 def _gather(memory: memoryview, piece: _Piece, into: memoryview) -> None:
-    """Strided elements, one after the other: C packs them, as bytes."""
+    """Makes strided elements contiguous: C packs them, as bytes."""
     view, step = piece.view, int(piece.view.step)
     strides = (*(stride * step for stride in view.strides or ()), 1)
     raw = _core.from_buffer(memory)
@@ -387,7 +388,7 @@ def _release(batches: list[_Batch]) -> None:
 def read_blocking(
     sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
 ) -> None:
-    """Reads WebGPU tensors into row-major CPU ones of as many bytes."""
+    """Reads WebGPU tensors into row-major CPU tensors with as many bytes."""
     batches = _plan(sources, targets)
     try:
         for batch in batches:
@@ -401,7 +402,7 @@ def read_blocking(
 async def read(
     sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
 ) -> None:
-    """The same, awaited: the sources may be released meanwhile."""
+    """The same, asynchronously: the caller may release the sources meanwhile."""
     batches = _plan(sources, targets)
     try:
         for batch in batches:

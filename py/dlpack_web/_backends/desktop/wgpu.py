@@ -1,12 +1,13 @@
-"""The package wgpu (wgpu-py), the only file that imports it, once it is needed; and what
-of it is not WebGPU's: its names, its errors, and how it waits.
+"""The package wgpu (wgpu-py), which only this file imports, when it is needed; and its
+differences from WebGPU: names, errors and waiting.
 
-Two packages have its interface: wgpu-py itself, over wgpu-native, and wgpudawn, over Dawn,
-which takes its place after `wgpudawn.install_as_wgpu()`. What only Dawn has is in dawn.py.
+Two packages have its interface: wgpu-py itself, over wgpu-native, and wgpudawn, over
+Dawn, which replaces it after `wgpudawn.install_as_wgpu()`. The parts that only Dawn has
+are in dawn.py.
 
-Both report errors within the call, by exceptions. wgpu-native does not survive one kind: a
-submit of commands over a buffer that is mapped or was destroyed, or on a device that is
-lost, ends the process. So `unusable` looks at buffers before.
+Both report errors within the call, by exceptions. But wgpu-native ends the process if
+commands are submitted over a buffer that is mapped or was destroyed, or on a lost
+device. So `unusable` checks buffers before.
 """
 
 import re
@@ -35,7 +36,7 @@ def wgpu() -> Any:
             f"{sys.implementation.name} on {sys.platform}, where CPU tensors work"
         ) from None
     except (ImportError, OSError, RuntimeError) as error:
-        if "allocate lock" in str(error):  # CPython's words for memory that ran out
+        if "allocate lock" in str(error):  # CPython's message when out of memory
             raise MemoryError from None
         raise BufferError(
             f"the package wgpu is there and does not load ({error}): {_INSTALL} "
@@ -52,28 +53,28 @@ def wgpu() -> Any:
 
 
 def errors() -> tuple[type[Exception], ...]:
-    """What the GPU finds wrong."""
+    """Exceptions for GPU errors."""
     return (wgpu().GPUError,)
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """The same, and what wgpu-py itself cannot do."""
+    """The same, and wgpu-py's own failures."""
     return (RuntimeError, *errors())
 
 
 def without_frames(error: Exception) -> Exception:
-    """The error, no longer kept alive by a frame of wgpu-py that its own traceback has,
-    with all that is in the frames between here and there."""
+    """The error without its traceback, whose frames in wgpu-py would keep it and their
+    objects alive."""
     return error.with_traceback(None)
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether an error of the GPU says that the device is lost."""
+    """Whether a GPU error says that the device is lost."""
     return re.search(r'device( ".*")?\]? is lost', str(error).lower()) is not None
 
 
 def reason(error: Exception) -> str:
-    """What went wrong, in wgpu-native's words, on one line and without where it was."""
+    """wgpu-native's message, on one line and without its source."""
     text = str(error).partition("Caused by:")[2] or str(error)
     lines = (line.strip() for line in text.splitlines())
     told = [line for line in lines if line and not re.match(r"In wgpu\w+", line)]
@@ -81,9 +82,9 @@ def reason(error: Exception) -> str:
 
 
 def why_lost(gpu: Any) -> str | None:
-    """WebGPU's reason why a device is lost, as far as it is known without using it.
+    """WebGPU's reason why a device is lost, as far as known without using it.
 
-    wgpu-py knows of `gpu.destroy()` alone: the thread that polls is gone.
+    wgpu-py only knows of `gpu.destroy()`, by its polling thread, which is gone then.
     """
     if dawn.has(gpu):
         return dawn.why_lost(gpu)
@@ -91,20 +92,21 @@ def why_lost(gpu: Any) -> str | None:
 
 
 def turn() -> AbstractContextManager[Any]:
-    """Around calls whose errors are to be those of this thread."""
+    """A context for calls that must only raise errors of this thread."""
     return dawn.turn(wgpu())
 
 
 def device_of(thing: Any) -> Any:
-    """The GPUDevice of a GPUBuffer or GPUTexture, which WebGPU itself does not tell."""
+    """The GPUDevice of a GPUBuffer or GPUTexture, which WebGPU itself does not
+    expose."""
     return thing._device
 
 
 def unusable(gpu: Any, buffer: Any) -> str | None:
-    """Why commands over a buffer must not be submitted; None where they may.
+    """Why commands over a buffer must not be submitted; None if they may be.
 
-    Three bytes are no whole word, so nobody writes them: but who is asked to says
-    first what else is wrong with the buffer.
+    The write is of three bytes, no whole word, so it always fails; but other errors of
+    the buffer are reported first.
     """
     if buffer.map_state != "unmapped":
         state = "mapped" if buffer.map_state == "mapped" else "being mapped"
@@ -128,7 +130,7 @@ def unusable(gpu: Any, buffer: Any) -> str | None:
 
 
 async def finish(promise: Any) -> Any:
-    """Awaits a promise; blocks where there is no event loop that wgpu knows."""
+    """Awaits a promise; blocks if there is no event loop that wgpu supports."""
     if sys.get_asyncgen_hooks()[0] is None:
         with turn():
             return promise.sync_wait()
@@ -140,20 +142,20 @@ async def finish(promise: Any) -> Any:
 
 
 def host_alignment(gpu: Any) -> int | None:
-    """What address and size of host memory have to be multiples of for a device to use it;
-    None: it cannot."""
+    """The alignment of address and size that a device needs to use CPU memory; None: it
+    cannot."""
     return dawn.host_alignment(gpu) if dawn.has(gpu) else None
 
 
 def buffer_over(gpu: Any, memory: Any, usage: int) -> Any:
-    """A GPUBuffer whose memory is the host's. It holds `memory` until the GPU has finished
-    with it, and `free_host_memory` was called after its end."""
+    """A GPUBuffer over CPU memory. It holds `memory` until the buffer is dropped, the
+    GPU has finished with it, and `free_host_memory` is called."""
     return dawn.extras().create_buffer_from_host_memory(gpu, memory, usage=usage)
 
 
 def free_host_memory(gpu: Any) -> None:
-    """Lets go of what the GPU has finished with, now or when `why_lost` is next asked: that
-    may run anybody's finalizers."""
+    """Releases what the GPU has finished with, now or when `why_lost` is next called;
+    this may run any finalizers."""
     dawn.free_host_memory(gpu)
 
 
@@ -161,7 +163,7 @@ def free_host_memory(gpu: Any) -> None:
 
 
 def limit_name(name: str) -> str:
-    """WebGPU's name of a limit as wgpu has it: maxBufferSize -> max-buffer-size."""
+    """wgpu's name for a limit of WebGPU: maxBufferSize -> max-buffer-size."""
     return re.sub(r"(?<!\d)(?=[A-Z\d])", "-", name).lower()
 
 
@@ -176,7 +178,7 @@ def has_feature(holder: Any, name: str) -> bool:
 
 
 def feature_name(name: str) -> str:
-    """WebGPU's name of a feature as wgpu-py has it (wgpu-py#721)."""
+    """wgpu-py's name for a feature of WebGPU (wgpu-py#721)."""
     return "subgroup" if name == "subgroups" and not dawn.is_it(wgpu()) else name
 
 
@@ -186,8 +188,8 @@ _PLACE = re.compile(r"wgsl:(\d+):(\d+)")
 
 
 def shader_error(error: Exception) -> tuple[int, int, str] | None:
-    """What the compiler of shaders found: line, column (both from 1) and what; None where
-    it does not say where."""
+    """The shader compiler's error: line, column (both from 1) and message; None if it
+    has no position."""
     text = str(error)
     found = dawn.shader_error(text)
     if found is not None:
@@ -208,7 +210,7 @@ def shader_error(error: Exception) -> tuple[int, int, str] | None:
 
 
 async def adapter_of(power_preference: str | None, *, blocking: bool) -> Any:
-    """An adapter; BufferError where there is none."""
+    """An adapter; BufferError if there is none."""
     gpu = wgpu().gpu
     options = {"power_preference": power_preference} if power_preference else {}
     try:
@@ -232,7 +234,7 @@ async def device_from(
     *,
     blocking: bool,
 ) -> Any:
-    """A device; BufferError where the adapter gives none."""
+    """A device; BufferError if the adapter provides none."""
     descriptor = {
         "label": label,
         "required_features": [*map(feature_name, features), *dawn.needed(adapter)],

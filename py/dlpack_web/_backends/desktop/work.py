@@ -1,4 +1,4 @@
-"""Work for a device, in steps that each keep what goes wrong where it belongs."""
+"""Work for a device, in steps that record faults with the data that they affect."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ class Part(NamedTuple):
 
 
 def attempt(record: Record, what: str, calls: Callable[[], Any]) -> Any:
-    """What `calls` returns; BufferError for what the GPU finds wrong with them at once."""
+    """The result of `calls`; BufferError for errors that the GPU reports at once."""
     record.check_alive()
     try:
         with wgpu.turn():
@@ -31,8 +31,7 @@ def attempt(record: Record, what: str, calls: Callable[[], Any]) -> Any:
 
 
 def refusal(record: Record, what: str, error: Exception) -> Exception:
-    """The exception for an error of the GPU; the device is known to be lost from now on
-    where that is what it says."""
+    """The exception for a GPU error; if it says so, the device is recorded as lost."""
     wgpu.without_frames(error)
     if not wgpu.is_lost(error):
         return BufferError(f"{what} failed on {record}: {wgpu.reason(error)}")
@@ -45,7 +44,7 @@ def refusal(record: Record, what: str, error: Exception) -> Exception:
 
 
 def check_usable(record: Record, what: str, used: Iterable[Slot]) -> None:
-    """BufferError where somebody's buffer was mapped or destroyed meanwhile."""
+    """BufferError if a foreign buffer has been mapped or destroyed."""
     for slot in used:
         if not slot.own:
             with wgpu.turn():
@@ -65,12 +64,12 @@ def operate(
     after: Fault | None = None,
     label: str | None = None,
 ) -> None:
-    """Runs calls of WebGPU that submit, and keeps what goes wrong with the bytes that
-    they write.
+    """Runs WebGPU calls that submit, and records their failure with the bytes that they
+    write.
 
-    fresh: all of these are written, so that what was there is of no interest.
-    after: a fault that this builds on; it is not run then, nor where what it reads is
-    faulty. label: of a kernel.
+    fresh: they write all of these bytes, so earlier faults do not matter. after: a
+    fault that this depends on. The calls do not run after it, nor if what they read is
+    faulty. label: a kernel's.
     """
     reads, writes = tuple(reads), tuple(writes)
     record.check_alive()
