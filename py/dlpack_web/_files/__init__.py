@@ -1,1 +1,2 @@
-"""Files of tensors: opened and saved, in Python's memory and disk or by JavaScript."""
+"""Opens and saves files of tensors, in Python's memory and on its disk, or through
+JavaScript."""

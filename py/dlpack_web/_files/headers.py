@@ -1,7 +1,7 @@
-"""What files of tensors say of themselves: the headers of .npy and safetensors files, parsed
-strictly and written. Nothing is evaluated, and nothing is made before it was checked.
+"""Headers of .npy and safetensors files, parsed strictly and written. Nothing is
+evaluated, and everything is checked before memory is allocated.
 
-js/src/open has the same rules; both are run against tests/files/vectors.json.
+js/src/open has the same rules; both are tested with tests/files/vectors.json.
 """
 
 import json
@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, NoReturn
 from .._layout.dtype import DType
 
 NPY_MAGIC = b"\x93NUMPY"
-# As NumPy's reader; a header of 64 dimensions has less than 2000.
+# The limit of NumPy's reader; a header of 64 dimensions has less than 2000 bytes.
 _MAX_NPY_HEADER = 10_000
-# The largest that safetensors' own reader takes.
+# The limit of safetensors' own reader.
 _MAX_SAFETENSORS_HEADER = 100_000_000
-# As JavaScript counts: exact as a double, in bytes, whatever the element.
+# The limit of JavaScript, exact as a double: for bytes, whatever the element.
 _MAX_EXTENT = 2**53 - 1
 _MAX_NDIM = 64
 
@@ -61,10 +61,10 @@ _SAFETENSORS = {
     "C64": "complex64",
 }
 _TAGS = {name: tag for tag, name in _SAFETENSORS.items()}
-# Bits of dtypes that safetensors has and that cannot be loaded: the format does not say
-# in which order elements lie in a byte.
+# Bits of safetensors' dtypes that cannot be loaded: the format does not define the
+# order of elements in a byte.
 _SUB_BYTE = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
-# What newer versions of safetensors may call other dtypes.
+# Names that newer versions of safetensors may use for other dtypes.
 _TAG = re.compile(r"[A-Z][A-Z0-9_]{0,31}")
 # Kinds that .npy files have and DLPack lacks.
 _KINDS = {
@@ -81,8 +81,8 @@ _KINDS = {
 
 
 class Entry(NamedTuple):
-    """A tensor in a file. start: where its elements begin, in bytes from the start of the
-    file (of its own file, in an archive). columns: the first index varies fastest."""
+    """A tensor in a file. start: offset of its elements in bytes from the start of the
+    file (in an archive: of its member). columns: the first index varies fastest."""
 
     name: str
     dtype: DType
@@ -93,7 +93,7 @@ class Entry(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A tensor in a file that cannot be loaded. dtype: what the file calls it."""
+    """A tensor in a file that cannot be loaded. dtype: its name in the file."""
 
     name: str
     dtype: str
@@ -107,12 +107,12 @@ def malformed(what: str, why: str) -> NoReturn:
 
 
 def nbytes_of(dtype: DType, shape: Sequence[int]) -> int:
-    """Bytes of elements that lie one after the other."""
+    """Bytes of contiguous elements."""
     return -(-prod(shape) * dtype.bits * dtype.lanes // 8)
 
 
 def check_shape(given: Sequence[Any], what: str) -> tuple[int, ...]:
-    """The shape that a file gives, checked like everything foreign."""
+    """The shape in a file, validated like all input."""
     if len(given) > _MAX_NDIM:
         malformed(what, f"shape has {len(given)} dimensions; the limit is {_MAX_NDIM}")
     for extent in given:
@@ -124,7 +124,7 @@ def check_shape(given: Sequence[Any], what: str) -> tuple[int, ...]:
 
 
 def check_size(what: str, size: int, header: int, nbytes: int, claim: str) -> None:
-    """BufferError unless so many bytes of elements are all that follows the header."""
+    """BufferError unless exactly this many bytes of elements follow the header."""
     there = size - header
     if there < nbytes:
         malformed(
@@ -143,7 +143,8 @@ def check_size(what: str, size: int, header: int, nbytes: int, claim: str) -> No
 
 
 def npy_preamble(head: bytes, what: str) -> tuple[int, int]:
-    """Bytes before the header itself, and of it, by what the first 12 of the file say."""
+    """The offset and the length of the header, read from the first 12 bytes of the
+    file."""
     if not head.startswith(NPY_MAGIC):
         malformed(what, "it does not begin like a .npy file")
     if len(head) < 12:
@@ -160,7 +161,7 @@ def npy_preamble(head: bytes, what: str) -> tuple[int, int]:
     return 10 if major == 1 else 12, header
 
 
-# Blanks and integers as Python's tokenizer takes them; L is of Python 2.
+# Blanks and integers as in Python's tokenizer; the suffix L is of Python 2.
 _B = r"[ \t\r\n\f]*"
 _INT = rf"{_B}-?(?:0|[1-9][0-9]*)L?{_B}"
 _PAIR = re.compile(
@@ -168,7 +169,7 @@ _PAIR = re.compile(
     r"""(?:'([^'"\\]*)'|"([^'"\\]*)"|(True|False)|"""
     rf"""(\((?:{_INT},)*(?:{_INT}|{_B})\))|(\[)){_B}"""
 )
-# Python takes no blanks at the start of a line behind it.
+# Python allows no blanks at the start of a line after it.
 _NPY_END = re.compile(rf"{_B}\}}[ \t]*[\r\n]*")
 
 
@@ -209,7 +210,7 @@ def _dict_of(text: str, what: str) -> dict[str, Any]:
         if numbers is not None:
             inside = numbers[1:-1].strip()
             if inside and "," not in inside:
-                wrong()  # "(3)" is a number in Python, and no tuple
+                wrong()  # "(3)" is a number in Python, not a tuple
             parts = inside.removesuffix(",").split(",") if inside else []
             if any(len(part) > 100 for part in parts):
                 wrong()
@@ -251,7 +252,7 @@ def _dtype_of_descr(descr: str, what: str) -> DType:
 
 
 def npy_header(dtype: DType, shape: tuple[int, ...], columns: bool, what: str) -> bytes:
-    """A header as NumPy writes it: the elements behind it begin at a multiple of 64."""
+    """A header as NumPy writes it: the elements after it start at a multiple of 64."""
     code = _NUMPY.get(dtype)
     if code is None:
         malformed(
@@ -272,12 +273,13 @@ def npy_header(dtype: DType, shape: tuple[int, ...], columns: bool, what: str) -
 
 
 def looks_like_safetensors(head: bytes) -> bool:
-    """Whether a file may be one: how long its header is, and the brace that begins it."""
+    """Whether a file may be one, from the length of its header and its opening
+    brace."""
     return len(head) > 8 and head[8:9] == b"{" and head[4:8] == bytes(4)
 
 
 def safetensors_length(head: bytes, size: int, what: str) -> int:
-    """Bytes of the header, from the first 8 of the file."""
+    """Bytes of the header, read from the first 8 of the file."""
     if len(head) < 8:
         malformed(what, f"it ends after {len(head)} bytes, within its header")
     length = int.from_bytes(head[:8], "little")
@@ -296,8 +298,8 @@ def safetensors_length(head: bytes, size: int, what: str) -> int:
 def parse_safetensors(
     header: bytes, size: int, what: str
 ) -> tuple[list[Entry | Unreadable], dict[str, str]]:
-    """The tensors, in the order in which they lie in a file of that size, and its
-    metadata. The tensors are contiguous and fill the file to its end."""
+    """The tensors, in their order in a file of that size, and its metadata. The tensors
+    are contiguous and fill the file to its end."""
     found = _strict_json(header, what)
     origin = 8 + len(header)
     metadata = found.pop("__metadata__", {})
@@ -320,13 +322,13 @@ def parse_safetensors(
     return entries, metadata
 
 
-# Also one that does not end, or every quote in it would be tried as its beginning.
+# Includes unterminated strings, otherwise every quote in one would be tried as a start.
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _NESTED = re.compile(r"\[[^\]]*[\[{]|\{[^{}]*\{[^{}]*\{")
 
 
 def _strict_json(header: bytes, what: str) -> dict[str, Any]:
-    """JSON in which nothing means two things."""
+    """Parses JSON and rejects everything ambiguous."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
@@ -350,7 +352,7 @@ def _strict_json(header: bytes, what: str) -> dict[str, Any]:
         text = header.decode("utf-8")
         if not text.startswith("{"):
             malformed(what, 'its header does not begin with "{"')
-        # A parser that calls itself too deeply ends Pyodide.
+        # A deeply recursive parser crashes Pyodide.
         if _NESTED.search(_STRING.sub("", text)):
             malformed(what, "its header is nested, and no header of safetensors is")
         found: dict[str, Any] = json.loads(
@@ -368,7 +370,7 @@ def _strict_json(header: bytes, what: str) -> dict[str, Any]:
 
 
 def is_broken(text: str) -> bool:
-    """Whether there are lone surrogates, which UTF-8 cannot encode."""
+    """Whether it has lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -420,7 +422,7 @@ def safetensors_header(
     metadata: Mapping[str, str],
     what: str,
 ) -> bytes:
-    """A header for tensors in that order; they begin at a multiple of 8."""
+    """A header for tensors in that order; they start at a multiple of 8."""
     facts: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     at = 0
     for name, dtype, shape in tensors:

@@ -1,4 +1,4 @@
-"""Files that Python itself can see: bytes, and paths, which are mapped into memory on the
+"""Files that Python itself can read: bytes, and paths, which are memory-mapped on the
 desktop and read piece by piece in the browser."""
 
 import errno
@@ -33,14 +33,14 @@ from .headers import (
     safetensors_length,
 )
 
-# Read, unpacked or uploaded at once.
+# Bytes that are read, unpacked or uploaded at once.
 PIECE = 8 << 20
 
 _IN_BROWSER = bool(sys.platform == "emscripten")
 
 
 class Memory:
-    """A file that is in memory, or mapped: tensors are views of it."""
+    """A file in memory, or mapped: tensors are views of it."""
 
     def __init__(self, memory: memoryview, name: str) -> None:
         self.memory, self.name, self.size = memory, name, memory.nbytes
@@ -56,7 +56,7 @@ class Memory:
 
 
 class Disk:
-    """A file of Pyodide's file system, where mapping would copy it."""
+    """A file in Pyodide's file system, where mapping would copy it."""
 
     def __init__(self, path: str) -> None:
         self._file = io.FileIO(path)
@@ -75,19 +75,19 @@ class Disk:
         return self._file
 
     def __del__(self) -> None:
-        if "_file" in self.__dict__:  # nothing where there is none
+        if "_file" in self.__dict__:  # not set if __init__ raised
             self._file.close()
 
 
 class Reading:
-    """Takes elements out of a file, one piece after the other. at: where they begin in a
-    file that others read from, too."""
+    """Reads the elements from a file, piece by piece. at: their offset, in a file with
+    other readers."""
 
     def __init__(self, file: Any, name: str, at: int | None = None) -> None:
         self._file, self._name, self._at = file, name, at
 
     def into(self, memory: memoryview) -> None:
-        """Fills it; BufferError where the file ends before."""
+        """Fills `memory`; BufferError if the file ends before."""
         filled = 0
         while filled < memory.nbytes:
             if self._at is not None:
@@ -104,10 +104,10 @@ Local = Memory | Disk
 
 
 def open_path(path: str) -> Local:
-    """A file by its path. OSError as `open` of Python raises it, and for what is no regular
-    file."""
+    """Opens a path. Raises OSError as Python's `open` does, and for other than regular
+    files."""
     mode = os.stat(path).st_mode
-    if not S_ISREG(mode) and not S_ISDIR(mode):  # of which `open` says that it is one
+    if not S_ISREG(mode) and not S_ISDIR(mode):  # `open` raises for directories
         raise OSError(
             errno.EINVAL,
             "it is no regular file: read it, and open its bytes",
@@ -118,14 +118,14 @@ def open_path(path: str) -> Local:
     with io.FileIO(path) as file:
         if (
             os.fstat(file.fileno()).st_size == 0
-        ):  # cannot be mapped; also those of /proc
+        ):  # cannot be mapped; files in /proc have size 0, too
             return Memory(memoryview(file.readall()), path)
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return Memory(memoryview(mapped), path)
 
 
 def open_buffer(buffer: Buffer) -> Local:
-    """Bytes, or any buffer whose bytes lie one after the other."""
+    """Bytes, or any buffer with contiguous bytes."""
     view = memoryview(buffer)
     if not view.c_contiguous:
         raise BufferError("the bytes of a file must lie one after the other")
@@ -133,8 +133,8 @@ def open_buffer(buffer: Buffer) -> Local:
 
 
 class _Reader(io.RawIOBase):
-    """A file object over memory, which no copy is made of. Each thread has its own position:
-    zipfile asks for it while other threads read."""
+    """A file object over memory, without a copy. Each thread has its own position:
+    zipfile calls it while other threads read."""
 
     def __init__(self, memory: memoryview) -> None:
         self._memory, self._own = memory, threading.local()
@@ -156,7 +156,7 @@ class _Reader(io.RawIOBase):
             io.SEEK_END: self._memory.nbytes,
         }
         at = base[whence] + offset
-        if at < 0:  # as of a file: a directory of a zip may say so
+        if at < 0:  # as for a file: a zip's directory may have such offsets
             raise OSError(errno.EINVAL, "negative seek position")
         self._own.at = at
         return at
@@ -169,7 +169,7 @@ class _Reader(io.RawIOBase):
         return part.nbytes
 
 
-# --- what is in a file --------------------------------------------------------------------
+# --- contents of a file ---------------------------------------------------------------------
 
 
 def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool) -> str:
@@ -211,7 +211,7 @@ def _of_npy(name: str, header: bytes, start: int, size: int, what: str) -> Entry
 
 
 def raw_entry(file: Local, dtype: DType, shape: Any) -> Entry:
-    """Elements without a header; along one axis, unless a shape is given."""
+    """Elements without a header; along one axis, unless `shape` is given."""
     step = dtype.bits * dtype.lanes / 8
     if shape is None:
         if file.size / step % 1:
@@ -234,7 +234,7 @@ def safetensors_entries(
 
 
 class Archive:
-    """A .npz file: its directory, and the arrays in it, which are stored or deflated."""
+    """A .npz file: its directory, and its arrays, which are stored or deflated."""
 
     def __init__(self, file: Local) -> None:
         self.file = file
@@ -265,7 +265,7 @@ class Archive:
         with self._member(entry.name) as member:
             member.read(entry.start)
             yield Reading(member, self._what(entry.name))
-            member.read(1)  # where its CRC is compared
+            member.read(1)  # checks its CRC
 
     def _what(self, name: str) -> str:
         return f'"{name}.npy" of {self.file.name}'
@@ -279,7 +279,7 @@ class Archive:
                 self._what(name),
                 f"it is packed by method {method}: 0 and 8 are supported",
             )
-        if method == zipfile.ZIP_STORED and packed != size:  # Python 3.12 lets it pass
+        if method == zipfile.ZIP_STORED and packed != size:  # Python 3.12 accepts it
             malformed(
                 self._what(name),
                 f"it is stored, and of its {size} bytes there are {packed}",
@@ -306,7 +306,7 @@ class Archive:
 
 @contextmanager
 def reading(file: Local, entry: Entry, archive: Archive | None) -> Iterator[Reading]:
-    """What takes the elements of a tensor out of a file."""
+    """A reader of a tensor's elements in a file."""
     if archive is not None:
         with archive.reading(entry) as found:
             yield found
@@ -319,8 +319,8 @@ def reading(file: Local, entry: Entry, archive: Archive | None) -> Iterator[Read
 
 
 def elements(file: Local, entry: Entry, archive: Archive | None) -> Tensor:
-    """The elements along one axis, on the CPU: a view where they are in memory and aligned,
-    else a copy."""
+    """The elements along one axis, on the CPU: a view if they are in memory and
+    aligned, else a copy."""
     view = _view_of(file, entry) if archive is None else None
     if view is not None:
         return view
@@ -332,7 +332,7 @@ def elements(file: Local, entry: Entry, archive: Archive | None) -> Tensor:
 
 
 def _view_of(file: Local, entry: Entry) -> Tensor | None:
-    """The elements where they are; None: they are not in memory, or misaligned there."""
+    """A view of the elements; None if they are not in memory, or misaligned."""
     if not isinstance(file, Memory) or entry.nbytes == 0 or entry.dtype.bits % 8:
         return None
     memory = file.elements(entry.start, entry.nbytes)
@@ -341,8 +341,8 @@ def _view_of(file: Local, entry: Entry) -> Tensor | None:
 
 
 def pieces(file: Local, entry: Entry, archive: Archive | None) -> Generator[Tensor]:
-    """The elements along one axis in pieces, of which all but the last are whole words of 4
-    bytes. Each is good until the next, and none is as large as the file."""
+    """The elements along one axis in pieces; all but the last are whole words of 4
+    bytes. Each is valid until the next, and none is as large as the file."""
     count = PIECE // entry.dtype.itemsize & ~15
     size = prod(entry.shape)
     view = _view_of(file, entry) if archive is None else None
@@ -364,7 +364,7 @@ def pieces(file: Local, entry: Entry, archive: Archive | None) -> Generator[Tens
 
 
 def shaped(flat: Tensor, entry: Entry) -> Tensor:
-    """A view with the shape that the file says; the flat one is let go of."""
+    """A view with the shape in the file; releases the flat one."""
     with flat:
         if not entry.columns:
             return flat.reshape(entry.shape)

@@ -32,17 +32,17 @@ from .headers import Entry, Unreadable, malformed
 
 _FORMATS = "npy", "npz", "safetensors", "raw"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|data:|blob:")
-# Pieces that are on their way to a GPU, at most.
+# Maximum number of pieces on their way to a GPU.
 _UNDER_WAY = 2
 
 Progress = Callable[[int, int | None], object]
 
 
 class TensorInfo(NamedTuple):
-    """What a file says of one of its tensors, before it is loaded.
+    """The properties of a tensor in a file, before it is loaded.
 
-    dtype: a DType; a plain str, as the file writes it, of a tensor whose dtype is not
-    supported, such as "F4" of safetensors. That tensor cannot be loaded; the others can.
+    dtype: a DType; or the file's name for it, a plain str such as safetensors' "F4", if
+    it is not supported. That tensor cannot be loaded; the others can.
 
     >>> dlw.TensorInfo(dlw.DType("float32"), (2, 3), 24).shape
     (2, 3)
@@ -54,7 +54,7 @@ class TensorInfo(NamedTuple):
 
 
 class _How(NamedTuple):
-    """How tensors are loaded. device None: to the CPU."""
+    """How to load tensors. device None: to the CPU."""
 
     device: Device | None
     dtype: DType | None
@@ -62,7 +62,7 @@ class _How(NamedTuple):
 
 
 class _Inside(Protocol):
-    """The tensors of a file, wherever that is."""
+    """The tensors of a file, wherever it is."""
 
     infos: dict[str, TensorInfo]
     metadata: dict[str, str]
@@ -73,12 +73,12 @@ class _Inside(Protocol):
 
 
 class TensorFile(Mapping[str, Tensor]):
-    """A file of several tensors (safetensors, npz): a mapping of their names to Tensors, of
-    which each is loaded when it is first asked for.
+    """A file of several tensors (safetensors, npz): a mapping of their names to
+    Tensors, each loaded when it is first requested.
 
-    `await file.load("a", "b")` loads some, `await file.load()` all; `file["a"]` is then
-    there. On the desktop, and where Python may wait (JSPI), `file["a"]` loads by itself.
-    Tensors that somebody has live on when the file is closed.
+    `await file.load("a", "b")` loads some, `await file.load()` all; then `file["a"]`
+    returns one. On the desktop, and where Python may block (JSPI), `file["a"]` loads it
+    if needed. Tensors stay valid when the file is closed.
 
     >>> data = await dlw.save(None, {"w": dlw.from_buffer(b"abc")})
     >>> with await dlw.open(data) as weights:
@@ -98,7 +98,7 @@ class TensorFile(Mapping[str, Tensor]):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the file says of itself: `__metadata__` of safetensors.
+        """The file's own metadata: `__metadata__` of safetensors.
 
         >>> data = await dlw.save(None, {"w": dlw.empty(3)}, metadata={"by": "me"})
         >>> (await dlw.open(data)).metadata
@@ -107,8 +107,8 @@ class TensorFile(Mapping[str, Tensor]):
         return dict(self._metadata)
 
     def info(self, name: str) -> TensorInfo:
-        """dtype, shape and bytes of a tensor, of which nothing is read. KeyError: there is
-        none of that name.
+        """dtype, shape and bytes of a tensor, without reading its elements. KeyError:
+        no tensor has that name.
 
         >>> data = await dlw.save(None, {"w": dlw.empty((2, 3))})
         >>> (await dlw.open(data)).info("w")
@@ -123,13 +123,13 @@ class TensorFile(Mapping[str, Tensor]):
             ) from None
 
     async def load(self, *names: str, dtype: Any = None) -> tuple[Tensor, ...]:
-        """Loads tensors, all of them if none is named, and returns them; those that are
-        loaded stay as they are.
+        """Loads tensors, by default all, and returns them; tensors that are already
+        loaded are not loaded again.
 
-        dtype: in place of the one that the file was opened with. An error, or a task that
-        is cancelled, leaves what was loaded before. BufferError: a tensor has a dtype that
-        is not supported; nothing is loaded then, and the others load by their names.
-        ReleasedError: the file was closed, also while a tensor was on its way.
+        dtype: instead of the one that the file was opened with. After an error, or if
+        the task is cancelled, earlier tensors stay loaded. BufferError: a dtype is not
+        supported; then nothing is loaded, but you can load the others by name.
+        ReleasedError: the file was closed, even during the load.
 
         >>> data = await dlw.save(None, {"w": dlw.empty((2, 3)), "b": dlw.empty(3)})
         >>> b, w = await (await dlw.open(data)).load("b", "w")
@@ -144,7 +144,7 @@ class TensorFile(Mapping[str, Tensor]):
         return tuple([await self._load(name, how) for name in names or self._infos])
 
     def _check(self, name: str) -> None:
-        """BufferError where that tensor cannot be loaded, KeyError where there is none."""
+        """BufferError if that tensor cannot be loaded, KeyError if there is none."""
         tag = self.info(name).dtype
         if isinstance(tag, DType):
             return
@@ -170,7 +170,7 @@ class TensorFile(Mapping[str, Tensor]):
         if found is not None:
             return found
         tensor = await self._open().load(name, how)
-        # Meanwhile it may have been loaded once more, or the file closed.
+        # Meanwhile another task may have loaded it, or closed the file.
         found = self._there(name)
         if self._inside is None or found is not None:
             tensor.release()
@@ -211,7 +211,7 @@ class TensorFile(Mapping[str, Tensor]):
         self.close()
 
     def close(self) -> None:
-        """Lets go of the file and of its tensors, which whoever has one keeps.
+        """Releases the file. Tensors that you still have stay valid.
 
         >>> weights = await dlw.open(await dlw.save(None, {"w": dlw.empty(3)}))
         >>> weights.close()
@@ -242,23 +242,24 @@ async def open(
 ) -> Tensor | TensorFile:
     """Opens a file of tensors: .npy, .npz, safetensors, or raw elements.
 
-    source: a URL (a str; in the browser), a path, bytes or any buffer; in the browser also
-    a File, Blob, Response, stream or file handle of JavaScript's. A str without "://" is a
-    path if there is such a file, else in the browser a URL from the page on.
-    device: to a WebGPU device elements go piece by piece, at most 32 MiB being under way: a
-    file may be larger than Python's memory. On the CPU what is in memory, or mapped from a
-    path on the desktop, is not copied; such a Tensor is read-only, and must not be used any
-    more if somebody else makes the file shorter.
-    dtype: what elements become on the way, as in `to_device`; of raw ones what they are.
-    shape: of raw elements; default: one axis. format: "npy", "npz", "safetensors" or "raw";
-    default: what the first bytes say, and raw where they say nothing and dtype is given.
-    progress: is called with the number of bytes of a tensor that have come, and of all of
-    them (None where nobody says); what it raises ends the loading.
+    source: a URL (a str; in the browser), a path, bytes or any buffer; in the browser
+    also JavaScript's File, Blob, Response, stream or file handle. A str without "://"
+    is a path if that file exists, else, in the browser, a URL relative to the page.
+    device: elements are uploaded to a WebGPU device piece by piece, at most 32 MiB at a
+    time, so a file may be larger than Python's memory. On the CPU, bytes in memory and
+    paths on the desktop, which are mapped, are not copied; such a Tensor is read-only,
+    and must not be used after the file has been truncated.
+    dtype: converts the elements, as in `to_device`; for raw elements, their own dtype.
+    shape: of raw elements; default: one axis. format: "npy", "npz", "safetensors" or
+    "raw"; default: detected from the first bytes, and raw if these show nothing and
+    dtype is given.
+    progress: called with the number of bytes of a tensor loaded so far, and their total
+    (None if unknown); an exception in it ends the load.
 
-    Returns a Tensor; of npz and safetensors a `TensorFile`, a mapping of names to Tensors.
-    BufferError: a file that is cut off, damaged or not what it says, dtypes that DLPack
-    lacks (among them pickled objects), what does not fit into one GPUBuffer, a server that
-    refuses; OSError: a path. A task that is cancelled leaves nothing behind.
+    Returns a Tensor; for npz and safetensors a `TensorFile`, a mapping of names to
+    Tensors. BufferError: a file that is truncated, damaged or of another format, dtypes
+    that DLPack lacks (including pickled objects), a tensor too large for one GPUBuffer,
+    an error of the server; OSError: a path. Cancelling the task leaves nothing behind.
 
     >>> data = await dlw.save(None, dlw.from_buffer(b"abc"), format="npy")
     >>> (await dlw.open(data)).numpy()
@@ -286,7 +287,7 @@ async def open(
 
 
 def _local(source: Any) -> local.Local | None:
-    """The file, if it is one that Python sees; None: JavaScript does."""
+    """The file, if Python itself can read it; None: JavaScript opens it."""
     if isinstance(source, str):
         if _URL.match(source) or (seam.IN_BROWSER and not exists(source)):
             if not seam.IN_BROWSER:
@@ -309,7 +310,7 @@ def _local(source: Any) -> local.Local | None:
         ) from None
 
 
-# --- files that Python sees -----------------------------------------------------------------
+# --- files that Python reads -----------------------------------------------------------------
 
 
 async def _open_local(
@@ -332,7 +333,7 @@ async def _open_local(
 
 
 class _LocalInside:
-    """The tensors of a file that Python sees."""
+    """The tensors of a file that Python reads."""
 
     def __init__(self, file: local.Local, format: str) -> None:
         archive = local.Archive(file) if format == "npz" else None
@@ -394,7 +395,8 @@ async def _to_gpu(
     dtype: DType,
     how: _How,
 ) -> Tensor:
-    """The elements along one axis, piece by piece in a buffer on the device."""
+    """The elements along one axis, uploaded piece by piece into a buffer on the
+    device."""
     assert how.device is not None
     size = prod(entry.shape)
     target = empty(size, dtype, device=how.device)
@@ -422,7 +424,7 @@ def _tell(how: _How, loaded: int, total: int | None) -> None:
 
 
 def _at_once(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
-    """The result of a coroutine that waits for nothing."""
+    """The result of a coroutine that never waits."""
     try:
         coroutine.send(None)
     except StopIteration as done:
@@ -431,19 +433,19 @@ def _at_once(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
 
 
 def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:
-    """The result of a coroutine function, where Python may wait for a promise."""
+    """The result of a coroutine function, where Python may block."""
     found: list[Tensor] = []
 
     async def keep() -> None:
-        """Returns nothing: that would come through JavaScript."""
+        """Returns nothing: a result would pass through JavaScript."""
         found.append(await function())
 
-    seam.hold_interrupts()  # which would leave a coroutine that never began
+    seam.hold_interrupts()  # an interrupt would leave a coroutine that never started
     seam.block_on(asyncio.ensure_future(keep()))
     return found[0]
 
 
-# --- files that JavaScript sees ---------------------------------------------------------------
+# --- files that JavaScript opens --------------------------------------------------------------
 
 
 async def _open_js(
@@ -462,7 +464,7 @@ def _for_js(how: _How) -> tuple[int, str | None]:
 
 
 def _dtype_of_js(name: str) -> DType | str:
-    """Dtypes that are not supported come as the file writes them: in capital letters."""
+    """Dtypes that are not supported have the file's names, in capital letters."""
     return name if name[:1].isupper() else parse_dtype(name)
 
 

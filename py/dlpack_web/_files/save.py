@@ -1,4 +1,4 @@
-"""Tensors into files: .npy and safetensors, piece by piece, also from a GPU."""
+"""Saves tensors to files: .npy and safetensors, piece by piece, also from a GPU."""
 
 import errno
 import io
@@ -33,19 +33,19 @@ async def save(
 ) -> bytes | None:
     """Writes a tensor to a .npy file, or a mapping of names to tensors to a safetensors file.
 
-    target: a path, a file object with `write`, in the browser a WritableStream or a file
-    handle of JavaScript's; None: the bytes are returned. tensors: a Tensor, an array, or
-    any object that shares memory, or a mapping of names to such. format: default: what the
-    suffix of the path says, else npy for one and safetensors for a mapping. metadata: a
-    mapping of str to str, for safetensors files.
+    target: a path, a file object with `write`, in the browser JavaScript's
+    WritableStream or file handle; None: the bytes are returned. tensors: a Tensor, an
+    array, or any object that shares memory, or a mapping of names to these. format:
+    default: from the suffix of the path, else npy for one tensor and safetensors for a
+    mapping. metadata: a mapping of str to str, for safetensors files.
 
-    A GPU tensor is read back in pieces of at most 8 MiB: there is never a copy of all of it.
-    A regular file is there whole or not at all: the new one is written beside it, with the
-    same permissions and, where the process may set it, owner, and takes its place at the
-    end. Links to it are followed; another hard link to the old file keeps the old
-    contents. Anything else, such as a FIFO or a device, is written to as `open(path, "wb")`
-    does. BufferError: a dtype that the format lacks; ValueError: names or metadata with
-    lone surrogates; OSError: as `open` raises it, or a full disk.
+    A GPU tensor is read back in pieces of at most 8 MiB, never copied as a whole. A
+    regular file is replaced as a whole or not at all: a new file is written beside it,
+    with the same permissions and, if the process may set it, the same owner, and is
+    renamed at the end. Symbolic links are followed; another hard link to the old file
+    keeps the old contents. Other files, such as a FIFO or a device, are written as by
+    `open(path, "wb")`. BufferError: a dtype that the format lacks; ValueError: names or
+    metadata with lone surrogates; OSError: as `open` raises it, or a full disk.
 
     >>> data = await dlw.save(None, np.arange(3, dtype="u1"))
     >>> data[:6], len(data)
@@ -100,7 +100,7 @@ def _format_of(target: Any, format: str | None, single: bool) -> str:
 
 
 def _metadata_of(metadata: Any, format: str) -> dict[str, str]:
-    """A copy, which stays as it was checked."""
+    """A copy, which cannot change after the check."""
     if metadata is None:
         return {}
     if format == "npy":
@@ -148,7 +148,8 @@ async def _save(
 def _laid_out(
     held: Mapping[str, Tensor], format: str, metadata: Mapping[str, str], what: str
 ) -> tuple[bytes, list[Tensor]]:
-    """The header, and the tensors as their elements are to be written: holds of our own."""
+    """The header, and our own holds on the tensors in the order in which to write
+    them."""
     for tensor in held.values():
         if tensor.padded or tensor.dtype.bits % 8:
             malformed(
@@ -173,7 +174,7 @@ def _laid_out(
 
 
 async def _pieces(tensor: Tensor) -> AsyncGenerator[memoryview]:
-    """The bytes of all elements in row-major order, a piece at a time."""
+    """The bytes of all elements in row-major order, in pieces."""
     with closing(_parts(tensor)) as parts:
         for part in parts:
             with part:
@@ -189,7 +190,7 @@ async def _pieces(tensor: Tensor) -> AsyncGenerator[memoryview]:
 
 
 def _parts(tensor: Tensor) -> Generator[Tensor]:
-    """Views of at most so many bytes, one behind the other."""
+    """Consecutive views of at most PIECE bytes, or one element."""
     if tensor.size == 0:
         return
     if tensor._row_major():
@@ -209,7 +210,7 @@ def _parts(tensor: Tensor) -> Generator[Tensor]:
             yield from _parts(each)
 
 
-# --- where they go ---------------------------------------------------------------------------
+# --- targets ---------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -230,7 +231,7 @@ def _opened(target: Any) -> Iterator[tuple[Write, Callable[[], bytes] | None]]:
 
 
 def _write_all(file: Any, piece: memoryview | bytes) -> None:
-    """A raw file may take less than it is given."""
+    """Writes all of it: a raw file may accept less at a time."""
     rest = memoryview(piece).cast("B")
     while rest.nbytes:
         count = file.write(rest)
@@ -238,7 +239,7 @@ def _write_all(file: Any, piece: memoryview | bytes) -> None:
             raise BlockingIOError(
                 errno.EAGAIN, "the file does not block and takes no more bytes now"
             )
-        if not isinstance(count, int):  # as of files that take all
+        if not isinstance(count, int):  # the file wrote everything
             return
         if not 0 < count <= rest.nbytes:
             raise OSError(f"the file took {count} bytes of {rest.nbytes}")
@@ -247,8 +248,8 @@ def _write_all(file: Any, piece: memoryview | bytes) -> None:
 
 @contextmanager
 def _at_path(path: str) -> Iterator[Any]:
-    """What is written to a path: a new file beside a regular one, or where there is none;
-    else what is there."""
+    """The file to write for a path: a new one beside a regular or missing file; else
+    the existing one."""
     real = os.path.realpath(path)
     there, behind = _state(path), _state(real)
     folder, name = os.path.split(path)
@@ -268,8 +269,8 @@ def _state(path: str) -> os.stat_result | None:
 
 
 def _is_one_file(one: os.stat_result | None, other: os.stat_result | None) -> bool:
-    """Whether both are one regular file, or none yet. What is in /proc/self/fd may have
-    lost its name."""
+    """Whether both are the same regular file, or both missing. A file in /proc/self/fd
+    may have no name any more."""
     if one is None or other is None:
         return one is other
     return S_ISREG(one.st_mode) and os.path.samestat(one, other)
@@ -277,15 +278,16 @@ def _is_one_file(one: os.stat_result | None, other: os.stat_result | None) -> bo
 
 @contextmanager
 def _beside(path: str, old: os.stat_result | None) -> Iterator[Any]:
-    """A new file beside that one, which takes its place at the end; or is removed."""
+    """A new file beside that one, which it replaces at the end; removed after an
+    error."""
     if old is not None and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     folder, name = os.path.split(path)
-    # Short enough beside a name of any length.
+    # Short enough even if the name is as long as allowed.
     temporary = os.path.join(folder, f"{name[:40]}.{secrets.token_hex(4)}.part")
 
     def create(name: str, flags: int) -> int:
-        """Never more open to others than the old file."""
+        """Grants no more permissions than the old file has."""
         return os.open(name, flags, 0o666 if old is None else old.st_mode & 0o777)
 
     try:
@@ -308,7 +310,7 @@ def _beside(path: str, old: os.stat_result | None) -> Iterator[Any]:
 
 
 def _take_after(path: str, old: os.stat_result) -> None:
-    """Owner and permissions."""
+    """Copies owner and permissions."""
     now = os.stat(path)
     if hasattr(os, "chown") and (now.st_uid, now.st_gid) != (old.st_uid, old.st_gid):
         with suppress(PermissionError):
