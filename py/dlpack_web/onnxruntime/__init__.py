@@ -1,7 +1,7 @@
 """onnxruntime's Python API in Pyodide, over onnxruntime-web: `from dlpack_web import onnxruntime`.
 
-In a page the classes are these; on the desktop this module is PyPI's onnxruntime itself. So a
-script that runs there runs here, on the GPU:
+In a page the classes are these; on the desktop this module is PyPI's onnxruntime
+itself. So a script for the desktop also runs in a page, on the GPU:
 
     from dlpack_web import onnxruntime
     onnxruntime.install()          # only then does `import onnxruntime` find it
@@ -9,9 +9,9 @@ script that runs there runs here, on the GPU:
     session = ort.InferenceSession("model.onnx", providers=["WebGPUExecutionProvider"])
     (y,) = session.run(None, {"x": x})
 
-Where Python cannot wait (no JSPI): `await InferenceSession.create(...)` and
-`await session.run_async(...)`. onnxruntime-web is loaded when it is first needed; `load()`
-says where it is. Nothing runs twice at once: runs of all sessions take turns.
+Where Python cannot block (no JSPI), use `await InferenceSession.create(...)` and `await
+session.run_async(...)`. onnxruntime-web is loaded at the first use; `load()` sets where
+it is. The runs of all sessions take turns.
 """
 
 import sys
@@ -65,7 +65,7 @@ if TYPE_CHECKING or sys.platform == "emscripten":
     get_version_string = version
     package_name = "onnxruntime"
     cuda_version = ""
-    __path__ = []  # modules in it are those that install() names
+    __path__ = []  # install() names the modules in it
     __author__ = "Microsoft"
 
     def get_build_info() -> str:
@@ -83,7 +83,7 @@ if TYPE_CHECKING or sys.platform == "emscripten":
 
     def _package(name: str, **contents: Any) -> ModuleType:
         made = ModuleType(f"onnxruntime.{name}")
-        made.__path__ = []  # what is in it is in sys.modules
+        made.__path__ = []  # its modules are in sys.modules
         vars(made).update(contents)
         return made
 
@@ -117,7 +117,7 @@ if TYPE_CHECKING or sys.platform == "emscripten":
     )
 
     def __getattr__(name: str) -> Any:
-        if name == "__version__":  # known when it is loaded
+        if name == "__version__":  # known after loading
             return version()
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}: onnxruntime-web has nothing "
@@ -127,8 +127,8 @@ if TYPE_CHECKING or sys.platform == "emscripten":
     def install() -> None:
         """Lets `import onnxruntime` find this module, everywhere in this Python.
 
-        RuntimeError if another onnxruntime was imported already. On the desktop it does
-        nothing.
+        RuntimeError if another onnxruntime has already been imported. On the desktop it
+        does nothing.
 
         >>> from dlpack_web import onnxruntime
         >>> onnxruntime.install()

@@ -1,4 +1,4 @@
-"""`onnxruntime.backend`: ONNX's interface of backends, over sessions of a page."""
+"""`onnxruntime.backend`: ONNX's backend interface, over sessions in a page."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,8 +15,9 @@ class OnnxRuntimeBackendRep:
         self._session = session
 
     def run(self, inputs: Any, **options: Any) -> Any:
-        """inputs: an array for a model of one input, or a list of arrays. options: those of
-        RunOptions. A list of results; of lists given, one for each output."""
+        """inputs: an array for a model with one input, or a list of arrays. options:
+        those of RunOptions. Returns a list of results, one for each output; results
+        that are lists stay lists."""
         chosen = RunOptions()
         for name, value in options.items():
             if hasattr(RunOptions, name):
@@ -33,16 +34,16 @@ class OnnxRuntimeBackendRep:
 
 
 class OnnxRuntimeBackend:
-    """ONNX's interface of backends."""
+    """ONNX's backend interface."""
 
     @classmethod
     def is_compatible(cls, model: Any, device: str | None = None, **more: Any) -> bool:
-        """Whether the device is here; the model is not looked at."""
+        """Whether the device is available; does not check the model."""
         return cls.supports_device(device or get_device())
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether "CPU" or "WEBGPU" is here."""
+        """Whether "CPU" or "WEBGPU" is available."""
         return device in ("CPU", get_device())
 
     @classmethod

@@ -1,4 +1,4 @@
-"""IOBinding: what goes in and where it comes out, said before the run."""
+"""IOBinding: inputs and outputs that are bound before a run."""
 
 import ctypes
 import math
@@ -19,7 +19,7 @@ from ._values import OrtValue, named_device
 class IOBinding:
     """Inputs and outputs of a session; made by `session.io_binding()`.
 
-    Outputs that are bound to "webgpu" stay on the GPU, and may be bound as inputs of the
+    Outputs bound to "webgpu" stay on the GPU, and you can bind them as inputs of the
     next run: nothing is read back.
 
     >>> from dlpack_web import onnxruntime as ort
@@ -39,7 +39,7 @@ class IOBinding:
         self._results: list[OrtValue] = []
 
     def bind_cpu_input(self, name: str, arr_on_cpu: "np.ndarray[Any, Any]") -> None:
-        """Binds an array, which is read at every run."""
+        """Binds an array; each run reads it."""
         self._check_input(name)
         if not hasattr(arr_on_cpu, "__array__"):
             raise RuntimeError("Unable to create OrtValue from the given python object")
@@ -67,9 +67,9 @@ class IOBinding:
         shape: Sequence[int],
         buffer_ptr: Any,
     ) -> None:
-        """Binds elements at an address, such as `value.data_ptr()` or `array.ctypes.data`, which
-        have to be there as long as the binding is used; for "webgpu" a GPUBuffer of the session's
-        device."""
+        """Binds elements at an address, such as `value.data_ptr()` or
+        `array.ctypes.data`, which must stay valid as long as the binding is used; for
+        "webgpu" a GPUBuffer of the session's device."""
         self._check_input(name)
         if device_type.lower() == "cpu":
             self._inputs[name] = _at(buffer_ptr, shape, element_type)
@@ -97,7 +97,7 @@ class IOBinding:
         shape: Sequence[int] | None = None,
         buffer_ptr: Any = None,
     ) -> None:
-        """Where an output is to be: "cpu", "webgpu", or memory that is there: an address on the
+        """Binds an output to "cpu", "webgpu", or existing memory: an address on the
         CPU, a GPUBuffer."""
         if buffer_ptr is None:
             self._outputs[name] = self._session.place(device_type)
@@ -116,13 +116,13 @@ class IOBinding:
         self._outputs[name] = from_gpu_buffer(buffer_ptr, shape, dtype, device=device)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
-        """Writes an output over an OrtValue, of the shape and dtype that it will have."""
+        """Writes an output into an OrtValue, which must have its shape and dtype."""
         if ortvalue.device_name() != "cpu":
             self._session.place("webgpu")
         self._outputs[name] = ortvalue.tensor
 
     def synchronize_inputs(self) -> None:
-        """Nothing: WebGPU does all in the order in which it was said."""
+        """Nothing: WebGPU runs everything in the order of its submission."""
 
     synchronize_outputs = synchronize_inputs
 
@@ -133,11 +133,11 @@ class IOBinding:
     get_outputs_as_ortvaluevector = get_outputs
 
     def copy_outputs_to_cpu(self) -> "list[np.ndarray[Any, Any]]":
-        """The results as arrays; of a GPU read back, where Python can wait."""
+        """The results as arrays; reads a GPU's back, if Python can block."""
         return [value.numpy() for value in self._results]
 
     async def copy_outputs_to_cpu_async(self) -> "list[np.ndarray[Any, Any]]":
-        """The same, to be awaited: all with one submit and one map."""
+        """The same, asynchronously: all with one submit and one map."""
         arrays = iter(
             await to_host(
                 *(
@@ -153,11 +153,11 @@ class IOBinding:
         ]
 
     def clear_binding_inputs(self) -> None:
-        """Lets go of all inputs."""
+        """Releases all inputs."""
         self._inputs.clear()
 
     def clear_binding_outputs(self) -> None:
-        """Lets go of all outputs, and of the last results."""
+        """Releases all outputs, and the last results."""
         self._outputs.clear()
         self._results = []
 
@@ -165,7 +165,7 @@ class IOBinding:
 def _at(
     address: Any, shape: Sequence[int], element_type: Any
 ) -> "np.ndarray[Any, Any]":
-    """The array over elements at an address of Python's memory."""
+    """An array over elements at an address in Python's memory."""
     try:
         start = index(address)
     except TypeError:
@@ -174,7 +174,7 @@ def _at(
         ) from None
     dtype = np.dtype(str(dtype_meant(element_type)))
     size = math.prod(shape) * dtype.itemsize
-    first = 1 if size else 0  # NULL is the address of no elements
+    first = 1 if size else 0  # NULL is allowed for no elements
     if size < 0 or start < first or start + size > seam.memory_size():
         raise RuntimeError(f"there are no {size} bytes at the address {start}")
     if size == 0:

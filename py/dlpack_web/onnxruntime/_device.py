@@ -1,4 +1,4 @@
-"""OrtDevice, vectors of OrtValues, and the functions of onnxruntime that need little."""
+"""OrtDevice, vectors of OrtValues, and small functions of onnxruntime."""
 
 from collections.abc import Sequence
 from operator import index
@@ -10,7 +10,7 @@ _TYPES = {"cpu": 0, "gpu": 1, "webgpu": 1, "cuda": 1, "dml": 1, "npu": 2, "cann"
 
 
 class OrtDevice:
-    """Where memory is; made by `OrtDevice.make("cpu", 0)`.
+    """The place of memory; made by `OrtDevice.make("cpu", 0)`.
 
     >>> from dlpack_web import onnxruntime as ort
     >>> ort.OrtDevice.make("webgpu", 0).device_type()
@@ -32,15 +32,15 @@ class OrtDevice:
         return self._kind
 
     def device_id(self) -> int:
-        """The number of the device among those of its type."""
+        """The index of the device among those of its type."""
         return self._id
 
     def device_vendor_id(self) -> int:
-        """0 where nothing else was said."""
+        """0 unless specified."""
         return self._vendor
 
     def device_mem_type(self) -> int:
-        """0, memory of the device's own."""
+        """0, the device's own memory."""
         return 0
 
     def _get_c_device(self) -> "OrtDevice":
@@ -48,7 +48,7 @@ class OrtDevice:
 
 
 class OrtValueVector(list[OrtValue]):
-    """A list of OrtValues, as `run_with_ortvaluevector` takes and fills it."""
+    """A list of OrtValues, for `run_with_ortvaluevector`."""
 
     def push_back(self, value: OrtValue) -> None:
         """Appends a value."""
@@ -64,8 +64,8 @@ class OrtValueVector(list[OrtValue]):
 def copy_tensors(
     src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: Any = None
 ) -> None:
-    """Copies the elements of OrtValues over those of others, also between CPU and GPU where
-    Python can wait."""
+    """Copies the elements of OrtValues into others, also between CPU and GPU if Python
+    can block."""
     if len(src) != len(dst):
         raise RuntimeError("src and dst must have the same size")
     for source, target in zip(src, dst, strict=True):
@@ -76,8 +76,8 @@ def copy_tensors(
 
 
 def set_seed(seed: int) -> None:
-    """Nothing: onnxruntime-web chooses seeds itself, and the number is only checked. An operator such as
-    RandomNormal takes one as an attribute."""
+    """Nothing: onnxruntime-web chooses seeds itself, and the number is only checked.
+    Operators such as RandomNormal have an attribute for it."""
     index(seed)
 
 
@@ -89,12 +89,12 @@ enable_telemetry_events = disable_telemetry_events
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:
-    """Nothing: `set_default_logger_severity` says how much is logged."""
+    """Nothing: `set_default_logger_severity` sets how much is logged."""
     index(verbosity)
 
 
 def set_global_thread_pool_sizes(intra_op: int = 0, inter_op: int = 0) -> None:
-    """Nothing: `load(threads=)` says how many threads the WebAssembly has."""
+    """Nothing: `load(threads=)` sets how many threads the WebAssembly has."""
 
 
 def preload_dlls(*args: Any, **options: Any) -> None:

@@ -1,18 +1,18 @@
-"""onnxruntime's enumerations, with its numbers."""
+"""onnxruntime's enumerations, with the same numbers."""
 
 from enum import IntEnum
 from typing import Any
 
 
 class _Named(IntEnum):
-    """Printed as pybind11 prints them, by their names."""
+    """Printed by name, as by pybind11."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
 
 
 class GraphOptimizationLevel(_Named):
-    """How far a graph is rewritten before it runs.
+    """How far a graph is optimized before it runs.
 
     >>> from dlpack_web import onnxruntime as ort
     >>> ort.GraphOptimizationLevel.ORT_ENABLE_ALL.value
@@ -46,7 +46,7 @@ def _made(name: str, members: dict[str, int]) -> Any:
     return made(name, members)
 
 
-# Those of what a page does not have: scripts may name their members.
+# Enumerations of features that a page lacks: scripts may use their members.
 OrtAllocatorType = _made(
     "OrtAllocatorType",
     {"INVALID": -1, "ORT_DEVICE_ALLOCATOR": 0, "ORT_ARENA_ALLOCATOR": 1},

@@ -1,4 +1,4 @@
-"""What a session is fed with, checked by what the model says of its inputs."""
+"""A session's feeds, checked against the model's inputs."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -21,22 +21,22 @@ class NodeArg(NamedTuple):
     shape: list[int | str | None]
 
     def __reduce__(self) -> Any:
-        raise TypeError("cannot pickle 'NodeArg' object")  # as natively
+        raise TypeError("cannot pickle 'NodeArg' object")  # as in native onnxruntime
 
 
-# What onnxruntime-web has for an extent without a name: -1 without its sign.
+# onnxruntime-web's value for an extent without a name: -1, unsigned.
 _UNNAMED = (1 << 32) - 1
 
 
 def node_arg(slot: Mapping[str, Any], types: Mapping[str, str]) -> NodeArg:
-    """Of what JavaScript knows; types: by the names, as the model itself says them."""
+    """A NodeArg from JavaScript's description; types: the model's own, by name."""
     if not slot["isTensor"]:
         return NodeArg(slot["name"], types.get(slot["name"], "unknown"), [])
     return NodeArg(slot["name"], type_of(slot["type"]), shape_of(slot["shape"]))
 
 
 def shape_of(extents: Iterable[int | str]) -> list[int | str | None]:
-    """None for an extent that is free and has no name."""
+    """A shape with None for each free extent without a name."""
     return [
         (extent or None)
         if isinstance(extent, str)
@@ -55,18 +55,19 @@ class Feeds:
         device: Device | None,
         indices: Mapping[str, int],
     ) -> None:
-        """indices: inputs that are indices into a value of the model, and its extent."""
+        """indices: the inputs that are indices into a value of the model, with its
+        extent."""
         self._required = {arg.name for arg in inputs}
         self._inputs = {
             arg.name: (i, arg, _BY_TYPE.get(arg.type))
             for i, arg in enumerate([*inputs, *overridable])
         }
         self._device = device
-        # A CPU raises this itself.
+        # On the CPU onnxruntime-web checks indices itself.
         self._indices = indices if device else {}
 
     def check_names(self, feeds: Mapping[str, Any]) -> None:
-        """ValueError for inputs that are missing, InvalidArgument for names of none."""
+        """ValueError for missing inputs, InvalidArgument for unknown names."""
         if feeds.keys() == self._required:
             return
         missing = self.missing(feeds)
@@ -81,7 +82,7 @@ class Feeds:
                 raise invalid(f"Invalid input name: {name}")
 
     def missing(self, feeds: Mapping[str, Any]) -> list[str]:
-        """The names that feeds lack."""
+        """The names missing in `feeds`."""
         return [
             name
             for name in self._inputs
@@ -89,13 +90,14 @@ class Feeds:
         ]
 
     def has(self, name: str) -> bool:
-        """Whether there is such an input."""
+        """Whether the model has that input."""
         return name in self._inputs
 
     def collected(
         self, feeds: Mapping[str, Any]
     ) -> "tuple[list[tuple[int, Tensor | np.ndarray[Any, Any]]], dict[str, Any]]":
-        """Tensors and arrays by the numbers of their inputs, and the inputs of strings."""
+        """Tensors and arrays by the number of their input, and inputs of strings by
+        name."""
         found: list[tuple[int, Tensor | np.ndarray[Any, Any]]] = []
         strings: dict[str, Any] = {}
         for name, given in feeds.items():
@@ -146,7 +148,7 @@ class Feeds:
 
 
 def _shared(arg: NodeArg, value: Any) -> Tensor:
-    """A hold on the memory of a feed; lists and what lies oddly are copied."""
+    """A hold on the memory of a feed; lists and misaligned arrays are copied."""
     if isinstance(value, list):
         value = _listed(arg, value)
     elif isinstance(value, np.generic) or not (
@@ -186,7 +188,8 @@ def _no_such_type(array: "np.ndarray[Any, Any]") -> Exception:
 
 
 def _not_an_array(arg: NodeArg, value: Any) -> Exception:
-    """As onnxruntime takes None for an optional value, and a dict for a map."""
+    """The error for None or a dict: onnxruntime reads them as an optional value or a
+    map."""
     if value is None:
         return worded(Fail, f"Missing Input: {arg.name}")
     if isinstance(value, Mapping):
@@ -209,9 +212,9 @@ _BY_TYPE = {
     )
 }
 
-# NumPy's default integer has 32 bits in WebAssembly, and 64 where scripts were written: what
-# np.array([1, 2]), arange() and argmax() make there is int64. Elements are the same, so nobody is
-# warned. An int32 array that a script asked for cannot be told from those.
+# NumPy's default integer has 32 bits in WebAssembly, and 64 where scripts are written:
+# there np.array([1, 2]), arange() and argmax() make int64. The elements are the same,
+# so there is no warning. An int32 array that a script requested looks the same.
 _NARROW = (
     {"tensor(int64)": "tensor(int32)", "tensor(uint64)": "tensor(uint32)"}
     if np.dtype(int).itemsize == 4
@@ -224,7 +227,7 @@ def _dtype_for(arg: NodeArg) -> "np.dtype[Any] | None":
 
 
 def _strings(arg: NodeArg, value: Any) -> dict[str, Any]:
-    """Strings as JavaScript takes them."""
+    """Strings in JavaScript's form."""
     if isinstance(value, Tensor):
         raise invalid(
             f"Unexpected input data type. Actual: ({type_of(value.dtype)}) , expected: "
@@ -250,7 +253,7 @@ def _strings(arg: NodeArg, value: Any) -> dict[str, Any]:
 
 
 def _check_indices(arg: NodeArg, tensor: Tensor, extent: int) -> None:
-    """InvalidArgument where a GPU would read something else."""
+    """InvalidArgument for indices with which a GPU would read other elements."""
     indices = tensor.numpy()
     if indices.size == 0:
         return
@@ -266,7 +269,7 @@ def _check_shape(arg: NodeArg, shape: tuple[int, ...]) -> None:
     expected = arg.shape
     if len(shape) != len(expected):
         if not expected:
-            return  # of a scalar, or of what is not known: ORT sees which
+            return  # a scalar or unknown: onnxruntime checks it
         raise invalid(
             f"Invalid rank for input: {arg.name} Got: {len(shape)} Expected: "
             f"{len(expected)} Please fix either the inputs/outputs or the model."

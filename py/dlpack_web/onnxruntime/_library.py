@@ -1,4 +1,4 @@
-"""onnxruntime-web: loaded once, when it is needed."""
+"""onnxruntime-web: loaded once, at the first use."""
 
 from operator import index
 from typing import Any
@@ -11,30 +11,31 @@ _LEVELS = range(5)  # from verbose to fatal
 
 
 class _Wanted:
-    """What was said of the library before it was loaded."""
+    """Settings made before the library is loaded."""
 
     module: Any = None
     threads = 1
     severity: int | None = None
-    # The builds that were loaded: whether it is the one for the CPU alone -> JavaScript's Library.
-    loaded: dict[bool, Any] = {}  # noqa: RUF012 - there is one for all sessions
+    # The loaded builds: whether it is the one for the CPU alone -> JavaScript's
+    # Library.
+    loaded: dict[bool, Any] = {}  # noqa: RUF012 - shared by all sessions
 
 
 def is_loaded() -> bool:
-    """Whether the library is there."""
+    """Whether the library is loaded."""
     return bool(_Wanted.loaded)
 
 
 async def load(module_or_url: Any = None, *, threads: int = 1) -> None:
-    """Loads onnxruntime-web, which the first session does by itself otherwise.
+    """Loads onnxruntime-web, which the first session otherwise does automatically.
 
-    module_or_url: its module (JsProxy), or the URL of one that has its WebAssembly beside
-    it. Default: `globalThis.ort`, the package "onnxruntime-web" of an import map, or
-    `libraries/ort/` above the page, where this project's pages and JupyterLite have it.
-    threads: of the WebAssembly, where the page is cross-origin isolated and loads it here.
-    Without it sessions on the CPU alone take the build `ort.wasm.bundle.min.mjs` where that is
-    beside, which has operators and dtypes that the one with WebGPU lacks.
-    RuntimeError if another copy was loaded already; ImportError if there is none.
+    module_or_url: its module (JsProxy), or the URL of a module with its WebAssembly
+    beside it. Default: `globalThis.ort`, the package "onnxruntime-web" of an import
+    map, or `libraries/ort/` above the page, as in this project's pages and JupyterLite.
+    Then sessions on the CPU alone use the build `ort.wasm.bundle.min.mjs`, if it is
+    beside: it has operators and dtypes that the build with WebGPU lacks. threads: of
+    the WebAssembly, if the page is cross-origin isolated and it is loaded here.
+    RuntimeError if another copy is already loaded; ImportError if there is none.
 
     >>> from dlpack_web import onnxruntime
     >>> await onnxruntime.load()
@@ -52,7 +53,7 @@ async def load(module_or_url: Any = None, *, threads: int = 1) -> None:
 
 
 async def library(*, on_cpu: bool = False) -> Any:
-    """JavaScript's Library. on_cpu: of the build for sessions that are on the CPU alone."""
+    """JavaScript's Library. on_cpu: the build for sessions on the CPU alone."""
     alone = on_cpu and not was_said()
     if alone not in _Wanted.loaded:
         with translated():
@@ -66,7 +67,7 @@ async def library(*, on_cpu: bool = False) -> Any:
 
 
 def was_said() -> bool:
-    """Whether `load()` was given a module or URL, which all sessions use then."""
+    """Whether `load()` got a module or URL, which all sessions then use."""
     return _Wanted.module is not None
 
 
@@ -76,8 +77,8 @@ def version() -> str:
 
 
 def set_default_logger_severity(severity: int) -> None:
-    """What onnxruntime-web says on the console: from 0, all, to 4, what is fatal. As long as
-    nothing is said: 3. It takes effect before the first session.
+    """How much onnxruntime-web logs to the console: from 0, everything, to 4, fatal
+    errors. The default is 3. Call it before the first session.
 
     >>> from dlpack_web import onnxruntime
     >>> onnxruntime.set_default_logger_severity(3)
@@ -94,8 +95,8 @@ def set_default_logger_severity(severity: int) -> None:
 
 
 def get_available_providers() -> list[str]:
-    """Providers that sessions may have, the first one being the default: WebGPU where the
-    browser has it, and the CPU by WebAssembly, which has onnxruntime's name, too.
+    """Providers for sessions, the default first: WebGPU if the browser has it, and the
+    CPU by WebAssembly, also under onnxruntime's name for it.
 
     >>> from dlpack_web import onnxruntime
     >>> onnxruntime.get_available_providers()[-1]
@@ -106,5 +107,5 @@ def get_available_providers() -> list[str]:
 
 
 def get_device() -> str:
-    """ "WEBGPU" where the browser has that, else "CPU"."""
+    """ "WEBGPU" if the browser has it, else "CPU"."""
     return "WEBGPU" if seam.has_webgpu() else "CPU"

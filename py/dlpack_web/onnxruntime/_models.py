@@ -1,4 +1,4 @@
-"""Models: where their bytes are, and what they say of themselves."""
+"""Models: their bytes and their metadata."""
 
 import os
 import posixpath
@@ -10,14 +10,14 @@ from ._state import InvalidProtobuf, NoSuchFile, worded
 
 
 class ModelMetadata:
-    """What a model says of itself."""
+    """A model's own metadata."""
 
     producer_name = ""
     graph_name = ""
     domain = ""
     description = ""
     graph_description = ""
-    version = (1 << 63) - 1  # what onnxruntime says where the file does not
+    version = (1 << 63) - 1  # onnxruntime's value if the file has none
 
     def __init__(
         self, custom_metadata_map: dict[str, str] | None = None, **facts: Any
@@ -27,18 +27,18 @@ class ModelMetadata:
 
     @property
     def custom_metadata_map(self) -> dict[str, str]:
-        """A copy of the keys and values that its maker added."""
+        """A copy of the custom keys and values."""
         return dict(self._map)
 
 
 def model_of(
     source: Any, options: SessionOptions, ort: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """The model as JavaScript takes it, and the files that it has its weights in."""
+    """The model in JavaScript's form, and the files with its weights."""
     files = {name: seam.js_bytes(data) for name, data in options._files.items()}
     if isinstance(source, bytes):
         return seam.js_bytes(source), files
-    if seam.is_js(source) and getattr(source, "href", None):  # a URL of JavaScript
+    if seam.is_js(source) and getattr(source, "href", None):  # a JavaScript URL
         return str(source.href), files
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(f"Unable to load from type '{type(source)}'")

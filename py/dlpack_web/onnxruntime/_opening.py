@@ -1,4 +1,5 @@
-"""Loading a model for a session, and what is tried where the GPU or its build does not do."""
+"""Loads a model for a session, with fallbacks if the GPU or its build does not support
+it."""
 
 import re
 import warnings
@@ -16,7 +17,8 @@ from ._state import NotImplemented as NotThere
 
 
 class Opened(NamedTuple):
-    """JavaScript's session, the device and providers that it has, and facts of the model."""
+    """JavaScript's session with its device and providers, and the model's
+    properties."""
 
     kept: seam.Kept
     device: Device | None
@@ -30,12 +32,12 @@ async def open_model(
     given: Given,
     provider_options: Sequence[Mapping[str, Any]] | None,
 ) -> Opened:
-    """Loads a model for the first providers that it works on."""
+    """Loads a model for the first providers that support it."""
     providers = Providers(given, provider_options, get_available_providers())
     try:
         return await _open_with(source, options, providers)
     except (BufferError, NotThere, InvalidGraph, Fail) as error:
-        # There is no WebGPU after all, or its build lacks an operator.
+        # WebGPU is not available after all, or its build lacks an operator.
         others = _instead(providers, error)
         if others is None and isinstance(error, BufferError):
             raise Fail(f"[ONNXRuntimeError] : 1 : FAIL : {error}") from None
@@ -78,7 +80,7 @@ async def _open_with(
     return Opened(kept, used, providers, facts)
 
 
-# What onnxruntime-web says of operators and dtypes that a build lacks.
+# onnxruntime-web's messages about operators and dtypes that a build lacks.
 _LACKING = re.compile(
     "Could not find an implementation|is not a registered function/op|No Op registered"
     r"|Provider type for \w+ node .* is not set"
@@ -86,7 +88,7 @@ _LACKING = re.compile(
 
 
 def _instead(providers: Providers, error: Exception) -> Providers | None:
-    """The providers to try after those on WebGPU failed; None: there are none."""
+    """The providers to try if those on WebGPU fail; None: there are none."""
     if not providers.on_gpu:
         return None
     if isinstance(error, BufferError):
@@ -96,7 +98,7 @@ def _instead(providers: Providers, error: Exception) -> Providers | None:
 
 
 def _advised(error: Exception, providers: Providers) -> Exception:
-    """The error for what a build lacks, with what helps."""
+    """The error about what a build lacks, with advice."""
     if not _LACKING.search(str(error)):
         return error
     if was_said():
@@ -111,7 +113,7 @@ def _advised(error: Exception, providers: Providers) -> Exception:
 
 
 def _usual_device() -> Device | None:
-    """The device that tensors go to."""
+    """The default device of tensors."""
     try:
         return first_device()
     except BufferError:

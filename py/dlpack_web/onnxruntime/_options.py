@@ -1,4 +1,4 @@
-"""Options of sessions and runs, by onnxruntime's names, as onnxruntime-web takes them."""
+"""Options of sessions and runs, with onnxruntime's names, for onnxruntime-web."""
 
 import difflib
 import warnings
@@ -16,7 +16,7 @@ _MODES = {0: "sequential", 1: "parallel"}
 
 
 class _Option[T]:
-    """An option that takes what pybind11 takes for its type."""
+    """An option that accepts the same types as in pybind11."""
 
     def __init__(self, default: T, take: Callable[[Any], T]) -> None:
         self._default, self._take = default, take
@@ -38,7 +38,7 @@ class _Option[T]:
 
 
 class _Options:
-    """Refuses names that are no options, and is not pickled, as natively."""
+    """Rejects unknown names, and cannot be pickled, as in native onnxruntime."""
 
     def __reduce__(self) -> Any:
         raise TypeError(f"cannot pickle {type(self).__name__!r} object")
@@ -106,9 +106,9 @@ def _no_file(value: Any) -> str:
 class SessionOptions(_Options):
     """Options of an `InferenceSession`, with onnxruntime's names and defaults.
 
-    Those that a page has no use for (numbers of threads, arenas) are kept and passed over;
-    those that need files (profiles, optimized models) raise NotImplemented. A name that is no
-    option raises AttributeError, a value of another type TypeError.
+    Options without a use in a page (numbers of threads, arenas) are stored and ignored;
+    those that need files (profiles, optimized models) raise NotImplemented. An unknown
+    name raises AttributeError, a value of another type TypeError.
     """
 
     enable_cpu_mem_arena = _Option(True, _flag)
@@ -152,11 +152,11 @@ class SessionOptions(_Options):
         )
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Sets one of the many options that have a key alone, "session.…"."""
+        """Sets one of the many options that have only a key, "session.…"."""
         self._entries[_entry(key)] = _entry(value)
 
     def get_session_config_entry(self, key: str) -> str:
-        """What was set; RuntimeError if nothing was."""
+        """The value that was set; RuntimeError if none was."""
         try:
             return self._entries[key]
         except KeyError:
@@ -170,8 +170,8 @@ class SessionOptions(_Options):
         buffers: Sequence[bytes],
         lengths: Sequence[int],
     ) -> None:
-        """Gives the contents of files that the model has its weights in, by the names that
-        it has for them. Files beside the model are found without."""
+        """Passes the contents of files with the model's weights, by the model's names
+        for them. Files beside the model are found without this."""
         if not len(file_names) == len(buffers) == len(lengths):
             raise RuntimeError(
                 "Expecting file names, buffers and lengths to be of equal length"
@@ -180,7 +180,7 @@ class SessionOptions(_Options):
             self._files[name] = bytes(memoryview(data).cast("B")[:length])
 
     def has_providers(self) -> bool:
-        """False: providers are given to the session."""
+        """False: pass providers to the session."""
         return False
 
     def add_initializer(self, name: str, ortvalue: Any) -> None:
@@ -224,7 +224,7 @@ class SessionOptions(_Options):
         """Nothing: there is none."""
 
     def _to_js(self) -> dict[str, Any]:
-        """The options that onnxruntime-web has."""
+        """The options for onnxruntime-web."""
         found: dict[str, Any] = {
             "graphOptimizationLevel": _LEVELS[self.graph_optimization_level],
             "executionMode": _MODES[self.execution_mode],
@@ -266,11 +266,11 @@ class RunOptions(_Options):
         raise worded(NotThere, "onnxruntime-web has no LoRA adapters")
 
     def add_run_config_entry(self, key: str, value: str) -> None:
-        """Sets one of the options that have a key alone."""
+        """Sets one of the options that have only a key."""
         self._entries[_entry(key)] = _entry(value)
 
     def get_run_config_entry(self, key: str) -> str:
-        """What was set; RuntimeError if nothing was."""
+        """The value that was set; RuntimeError if none was."""
         try:
             return self._entries[key]
         except KeyError:
@@ -297,7 +297,7 @@ class RunOptions(_Options):
 WEBGPU = "WebGPUExecutionProvider"
 WASM = "WasmExecutionProvider"
 CPU_PROVIDER = "CPUExecutionProvider"
-# What they are to onnxruntime-web. onnxruntime itself writes WebGpu.
+# onnxruntime-web's names for them. onnxruntime itself writes WebGpu.
 _KINDS = {
     WEBGPU: "webgpu",
     "WebGpuExecutionProvider": "webgpu",
@@ -310,11 +310,11 @@ Given = Sequence[str | tuple[str, Mapping[str, Any]]] | None
 
 
 class ProvidersError(ValueError):
-    """Providers, or their options, that are none."""
+    """Invalid providers or provider options."""
 
 
 class Providers:
-    """The providers of a session: names and options in order, and what they come to."""
+    """The providers of a session: names and options in order."""
 
     def __init__(
         self,
@@ -343,23 +343,23 @@ class Providers:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether the session is to run on WebGPU."""
+        """Whether the session may run on WebGPU."""
         return "webgpu" in self.kinds
 
     @property
     def kinds(self) -> list[str]:
-        """By onnxruntime-web's names."""
+        """onnxruntime-web's names."""
         return list(dict.fromkeys(_KINDS[name] for name in self.options))
 
     @property
     def names(self) -> list[str]:
-        """As `get_providers` has them: the CPU is always there, and last."""
+        """The result of `get_providers`: the CPU is always there, and last."""
         names = list(self.options)
         return names if {WASM, CPU_PROVIDER} & set(names) else [*names, WASM]
 
     @property
     def device(self) -> Device | None:
-        """The device that was asked for in the options of the provider."""
+        """The device in the options of the provider, if any."""
         for name, values in self.options.items():
             if _KINDS[name] == "webgpu" and "device" in values:
                 found = parse_device(values["device"])
@@ -369,7 +369,7 @@ class Providers:
         return None
 
     def without_gpu(self) -> "Providers | None":
-        """Those that are left where WebGPU does not work; None: there are none."""
+        """The providers without those on WebGPU; None if none are left."""
         names = [name for name in self.options if _KINDS[name] != "webgpu"]
         if self.asked and not names:
             return None

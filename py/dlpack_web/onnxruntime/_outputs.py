@@ -1,4 +1,4 @@
-"""Outputs of a session: which of them a run gives, and where each goes."""
+"""Outputs of a session: which of them a run returns, and where each is stored."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,22 +8,22 @@ from ._feeds import NodeArg
 from ._state import NotImplemented as NotThere
 from ._state import invalid, worded
 
-# Where an output goes, to JavaScript.
+# Places of an output, for JavaScript.
 TO_CPU, ON_DEVICE = 0, 1
 
 
 class Plan(NamedTuple):
-    """What a run is to give."""
+    """The outputs of a run."""
 
-    outputs: list[tuple[int, Any]]  # keeps the Tensors that are written to
-    numbers: list[int]  # for JavaScript: of each output, and where it goes
-    order: list[int]  # which of those each result is
+    outputs: list[tuple[int, Any]]  # keeps the target Tensors alive
+    numbers: list[int]  # for JavaScript: each output and its place
+    order: list[int]  # the output of each result
     are_strings: list[bool]
     zipped: list[list[Any] | None]  # the keys of results that are lists of dicts
 
 
 class Outputs:
-    """args: the outputs; zipped: of those that are lists of dicts, the keys by name."""
+    """args: the outputs; zipped: the keys of those that are lists of dicts, by name."""
 
     def __init__(self, args: list[NodeArg], zipped: Mapping[str, list[Any]]) -> None:
         self.args = args
@@ -44,7 +44,7 @@ class Outputs:
             raise invalid(f"Invalid output name:{wrong}") from None
 
     def _check_output(self, arg: NodeArg) -> None:
-        """NotImplemented for what is neither a tensor nor a list of dicts."""
+        """NotImplemented unless it is a tensor or a list of dicts."""
         if arg.type.startswith("tensor(") or arg.name in self._zipped:
             return
         raise worded(
@@ -54,7 +54,7 @@ class Outputs:
         )
 
     def plan(self, outputs: list[tuple[int, Any]]) -> Plan:
-        """outputs: number of each, and where it goes: a place, or a Tensor to write to."""
+        """outputs: the number of each with its place, or a Tensor to write to."""
         args = [self.args[i] for i, _ in outputs]
         for arg in args:
             self._check_output(arg)

@@ -1,4 +1,5 @@
-"""Names of onnxruntime that a page has nothing for: they import, and say why when they are used."""
+"""Names of onnxruntime without a counterpart in a page: using them raises the
+reason."""
 
 from typing import Any, NoReturn
 
@@ -9,7 +10,7 @@ _NATIVE = (
     "it is about native execution providers, and a page has WebGPU and WebAssembly"
 )
 _PACKAGES = "onnxruntime-web reads no packages of models: load the .onnx file in it"
-# name -> why.
+# name -> reason.
 REASONS = {
     "AdapterFormat": "onnxruntime-web has no LoRA adapters",
     "LoraAdapter": "onnxruntime-web has no LoRA adapters",
@@ -54,7 +55,7 @@ def refuse(name: str, why: str) -> NoReturn:
 
 
 class _Refused(type):
-    """A class whose calls and members say why it is not there."""
+    """A class whose calls and members raise the reason why it is missing."""
 
     def __call__(cls, *args: Any, **options: Any) -> NoReturn:
         refuse(cls.__name__, REASONS[cls.__name__])
@@ -84,7 +85,7 @@ REFUSED = {
 
 
 class RefusedMethods:
-    """The methods of a session that a page has nothing for."""
+    """The methods of a session without a counterpart in a page."""
 
     def __getattr__(self, name: str) -> Any:
         if name in METHODS:

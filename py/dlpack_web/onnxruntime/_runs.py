@@ -1,4 +1,4 @@
-"""Runs of a session that were begun, and their results."""
+"""Runs of a session that have started, and their results."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ def check_can_wait() -> None:
 
 
 class Pending:
-    """A run that was begun."""
+    """A run that has started."""
 
     def __init__(
         self,
@@ -79,7 +79,8 @@ class Pending:
         return [OrtValue(each) for each in self._taken()]
 
     def _taken(self) -> "list[Tensor | np.ndarray[Any, Any]]":
-        """The results, those of strings as arrays; one that was asked for twice is one."""
+        """The results, strings as arrays; an output requested twice is the same
+        object."""
         number, runs, plan = self._kept.number, self._runs, self._plan
         found: dict[int, Any] = {}
         for i, is_strings in zip(plan.order, plan.are_strings, strict=True):
@@ -94,32 +95,32 @@ class Pending:
 
 
 class Arrived:
-    """Results that are there, for those who await them; nobody has to."""
+    """Results that are already there. Awaiting them is optional."""
 
     def __init__(self, results: "list[np.ndarray[Any, Any]]") -> None:
         self._results = results
 
     def __await__(self) -> "Generator[Any, Any, list[np.ndarray[Any, Any]]]":
         return self._results
-        yield  # a generator
+        yield  # makes it a generator
 
 
 def _view(tensor: Tensor) -> "np.ndarray[Any, Any]":
-    """The array over a result; NumPy's own way costs less than `numpy()`."""
+    """The array over a result; np.from_dlpack costs less than `numpy()`."""
     try:
         return np.from_dlpack(tensor)
-    except (BufferError, RuntimeError):  # of a dtype that NumPy lacks
+    except (BufferError, RuntimeError):  # a dtype that NumPy lacks
         return tensor.numpy()
 
 
 def _dicts(keys: list[Any], rows: "np.ndarray[Any, Any]") -> Any:
-    """What ZipMap makes of a row for each key."""
+    """The output of ZipMap, from rows with one element for each key."""
     return [dict(zip(keys, row, strict=True)) for row in rows.tolist()]
 
 
 @contextmanager
 def bound() -> Iterator[None]:
-    """Errors of a run with an IOBinding, as onnxruntime raises those."""
+    """Raises errors of a run with an IOBinding as onnxruntime does."""
     try:
         yield
     except (Fail, InvalidArgument, RuntimeException, NotThere) as error:

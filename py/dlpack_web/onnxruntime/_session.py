@@ -28,14 +28,15 @@ class InferenceSession:
     """A model, ready to run: onnxruntime's class, over onnxruntime-web.
 
     path_or_bytes: a file of Pyodide's, the bytes of a model, or a URL; weights in files
-    beside it are found. providers: "WebGPUExecutionProvider", "WasmExecutionProvider" (or
-    onnxruntime's "CPUExecutionProvider"), the first that works; default: all of them. The
-    first may be `(name, {"device": device})` for a certain GPUDevice. Where all are of the CPU,
-    onnxruntime-web's build without WebGPU is loaded, which has more operators and dtypes.
+    beside it are found. providers: "WebGPUExecutionProvider", "WasmExecutionProvider"
+    (or onnxruntime's "CPUExecutionProvider"), the first that works; default: all of
+    them. The first may be `(name, {"device": device})` for a specific GPUDevice. If all
+    are of the CPU, onnxruntime-web's build without WebGPU is loaded, which has more
+    operators and dtypes.
 
-    The constructor waits, which needs JSPI; where Python cannot wait,
-    `await InferenceSession.create(...)` is the same. The model's bytes are kept, as
-    onnxruntime does. Exceptions are onnxruntime's.
+    The constructor blocks, which needs JSPI; where Python cannot block, use `await
+    InferenceSession.create(...)`. The model's bytes are kept, as in onnxruntime.
+    Exceptions are onnxruntime's.
 
     >>> from dlpack_web import onnxruntime as ort
     >>> session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
@@ -68,7 +69,8 @@ class InferenceSession:
         provider_options: Sequence[Mapping[str, Any]] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """The same as `InferenceSession(...)`, to be awaited: also where Python cannot wait.
+        """The same as `InferenceSession(...)`, asynchronously: also where Python cannot
+        block.
 
         >>> from dlpack_web import onnxruntime as ort
         >>> session = await ort.InferenceSession.create(model)
@@ -88,7 +90,7 @@ class InferenceSession:
         provider_options: Sequence[Mapping[str, Any]] | None,
     ) -> None:
         if options is not None and not isinstance(options, SessionOptions):
-            # As natively, where it is looked at without a check.
+            # As in native onnxruntime, which does not check it.
             raise AttributeError(f"sess_options is a SessionOptions, not {options!r}")
         self._options = options or SessionOptions()
         self._source = source
@@ -97,7 +99,7 @@ class InferenceSession:
                 source, self._options, providers, provider_options
             )
         except ProvidersError as error:
-            # onnxruntime's words, which it prints, too.
+            # onnxruntime prints the same messages.
             print(f"EP Error {error} when using {providers}")
             print(f"Falling back to ['{CPU_PROVIDER}'] and retrying.")
             opened = await open_model(source, self._options, [CPU_PROVIDER], None)
@@ -106,12 +108,12 @@ class InferenceSession:
     def _use(self, opened: Opened) -> None:
         self._kept, self._device, self._providers, facts = opened
         self._tell(facts)
-        # Looked up once: each look makes an object of Python's.
+        # Looked up once: each lookup makes a Python object.
         js = self._kept.js
         self._runs = Runs(js.start, js.wait, js.done, js.take, js.strings, js.end)
 
     def _tell(self, facts: dict[str, Any]) -> None:
-        """Keeps what is known of the model."""
+        """Stores the model's properties."""
         graph = facts["graph"]
         slots = [*graph["inputs"], *graph["outputs"]]
         types = {slot["name"]: slot["type"] for slot in slots}
@@ -138,7 +140,7 @@ class InferenceSession:
         self._feeds = Feeds(
             self._inputs, self._overridable, self._device, graph["indices"]
         )
-        self._plan_of_all: Plan | None = None  # what `run` gives by default
+        self._plan_of_all: Plan | None = None  # for all outputs
 
     # --- facts ------------------------------------------------------------------------
 
@@ -147,26 +149,26 @@ class InferenceSession:
         return self._inputs
 
     def get_outputs(self) -> list[NodeArg]:
-        """The outputs, likewise."""
+        """The outputs, in the same form."""
         return self._outputs.args
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """Inputs that have a value in the model. A run that feeds some of them has a session of
-        its own, which is loaded with the first such run."""
+        """Inputs that have a value in the model. A run that feeds some of them has its
+        own session, which the first such run loads."""
         return self._overridable
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the model says of itself."""
+        """The model's own metadata."""
         return self._meta
 
     def get_providers(self) -> list[str]:
-        """The providers, by the names that they were asked for by; the CPU is the last."""
+        """The providers, by the names that were requested; the CPU is the last."""
         return self._providers.names
 
     def get_provider_options(self) -> dict[str, dict[str, Any]]:
         """The options of each provider."""
         known = self._providers.options
-        # Those of the CPU are taken without effect, and not listed, as natively.
+        # Options of the CPU have no effect and are not listed, as in native onnxruntime.
         return {
             name: {} if name == CPU_PROVIDER else known.get(name, {})
             for name in self.get_providers()
@@ -182,7 +184,7 @@ class InferenceSession:
         return self._device
 
     def disable_fallback(self) -> None:
-        """Nothing: sessions never move to another provider by themselves."""
+        """Nothing: sessions never move to another provider automatically."""
 
     enable_fallback = disable_fallback
 
@@ -191,8 +193,8 @@ class InferenceSession:
         providers: Given = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Loads the model once more, for other providers. Waits, which needs JSPI; elsewhere
-        make another session."""
+        """Loads the model again, for other providers. Blocks, which needs JSPI;
+        elsewhere make another session."""
         if not seam.can_block():
             raise RuntimeError(
                 "Python cannot wait here for a model to be loaded: use "
@@ -204,7 +206,7 @@ class InferenceSession:
         before.js.release()
 
     def end_profiling(self) -> str:
-        """ "", the name of no file: onnxruntime-web writes no profiles."""
+        """ "", no file name: onnxruntime-web writes no profiles."""
         return ""
 
     def get_profiling_start_time_ns(self) -> int:
@@ -212,13 +214,13 @@ class InferenceSession:
         return 0
 
     def get_tuning_results(self) -> list[Any]:
-        """None: kernels of a page are not tuned."""
+        """None: kernels are not tuned in a page."""
         return []
 
     def set_tuning_results(
         self, results: list[Any], *, error_on_invalid: bool = False
     ) -> None:
-        """Nothing: kernels of a page are not tuned."""
+        """Nothing: kernels are not tuned in a page."""
 
     def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
         """Nothing: no graphs are captured."""
@@ -231,8 +233,8 @@ class InferenceSession:
         device_id: int = 0,
         vendor_id: int = -1,
     ) -> OrtValue:
-        """Fresh memory, as `OrtValue.ortvalue_from_shape_and_type` makes it; on the session's
-        device where that is WebGPU."""
+        """New memory, as from `OrtValue.ortvalue_from_shape_and_type`, but for WebGPU
+        on the session's device."""
         if self.place(device_type) == TO_CPU or self._device is None:
             return OrtValue.ortvalue_from_shape_and_type(shape, element_type)
         dtype = dtype_meant(element_type)
@@ -248,9 +250,9 @@ class InferenceSession:
     ) -> "list[np.ndarray[Any, Any]]":
         """Results as arrays, in the order of `output_names` (default: all outputs).
 
-        input_feed: for each input an array, a Tensor on the CPU or on the session's device,
-        an OrtValue, anything that has `__dlpack__`, or a list. Waits, which needs JSPI;
-        elsewhere `await session.run_async(...)`.
+        input_feed: for each input an array, a Tensor on the CPU or on the session's
+        device, an OrtValue, any object with `__dlpack__`, or a list. Blocks, which
+        needs JSPI; elsewhere use `await session.run_async(...)`.
         """
         check_can_wait()
         pending = self._begin(output_names, input_feed, run_options)
@@ -265,12 +267,12 @@ class InferenceSession:
         user_data: Any = None,
         run_options: RunOptions | None = None,
     ) -> "Awaitable[list[np.ndarray[Any, Any]]]":
-        """The same as `run`, to be awaited. The feeds are taken at once, and read when it is
-        the run's turn: do not write to them before it is over.
+        """The same as `run`, asynchronously. The feeds are held at once, but read only
+        when the run starts: do not write to them before it ends.
 
-        With a callback it is onnxruntime's: `callback(results, user_data, "")` is called
-        when they are there, and with no results and the error's text if that fails. There are
-        no threads in a page: where Python can wait, it is called before this returns, so
+        A callback works as in onnxruntime: `callback(results, user_data, "")` is called
+        with the results, or with none and the error's text if the run fails. A page has
+        no threads: if Python can block, the callback is called before this returns, so
         it arrives however the script waits for it.
         """
         if callback is None:
@@ -292,7 +294,7 @@ class InferenceSession:
         try:
             pending = self._begin(output_names, input_feed, run_options)
             found = await pending.arrays_later()
-        except Exception as error:  # noqa: BLE001 - the callback gets each of them
+        except Exception as error:  # noqa: BLE001 - all of them go to the callback
             callback([], user_data, detail_of(error))
             return []
         callback(found, user_data, "")
@@ -306,9 +308,9 @@ class InferenceSession:
         *,
         device_type: str | None = None,
     ) -> list[OrtValue]:
-        """Results as OrtValues. device_type: where they are to be, "cpu" or "webgpu";
-        default: on the GPU if an input is there. Results that stay on the GPU are neither
-        read back nor copied.
+        """Results as OrtValues. device_type: their device, "cpu" or "webgpu"; default:
+        the GPU if an input is there. Results that stay on the GPU are neither read back
+        nor copied.
         """
         check_can_wait()
         pending = self._begin_values(
@@ -325,7 +327,7 @@ class InferenceSession:
         *,
         device_type: str | None = None,
     ) -> list[OrtValue]:
-        """The same as `run_with_ort_values`, to be awaited."""
+        """The same as `run_with_ort_values`, asynchronously."""
         pending = self._begin_values(
             output_names, input_dict_ort_values, run_options, device_type
         )
@@ -333,13 +335,13 @@ class InferenceSession:
         return pending.values()
 
     def io_binding(self) -> IOBinding:
-        """Inputs and outputs that are bound before a run, and may stay on the GPU."""
+        """Inputs and outputs to bind before a run, which may stay on the GPU."""
         return IOBinding(self)
 
     def run_with_iobinding(
         self, iobinding: IOBinding, run_options: RunOptions | None = None
     ) -> None:
-        """Runs with what is bound; `iobinding.get_outputs()` are the results."""
+        """Runs with a binding; `iobinding.get_outputs()` returns the results."""
         check_can_wait()
         with bound():
             pending = self._begin_bound(iobinding, run_options)
@@ -349,7 +351,7 @@ class InferenceSession:
     async def run_with_iobinding_async(
         self, iobinding: IOBinding, run_options: RunOptions | None = None
     ) -> None:
-        """The same as `run_with_iobinding`, to be awaited."""
+        """The same as `run_with_iobinding`, asynchronously."""
         with bound():
             pending = self._begin_bound(iobinding, run_options)
             await pending.later()
@@ -364,8 +366,8 @@ class InferenceSession:
         fetches: list[OrtValue],
         fetch_devices: Sequence[Any],
     ) -> None:
-        """Runs with OrtValues, and appends the results to `fetches`. fetch_devices: an OrtDevice
-        for each of them."""
+        """Runs with OrtValues, and appends the results to `fetches`. fetch_devices: an
+        OrtDevice for each result."""
         given = dict(zip(feed_names, feeds, strict=True))
         kinds = {
             "cpu" if each.device_type() == 0 else "webgpu" for each in fetch_devices
@@ -377,8 +379,8 @@ class InferenceSession:
         )
 
     def release(self) -> None:
-        """Ends the session now, not when it is collected; runs that were begun are done
-        first. Runs raise ReleasedError then."""
+        """Ends the session now, not when it is collected, but after the runs that have
+        started. Later runs raise ReleasedError."""
         self._kept.js.release()
 
     def __enter__(self) -> Self:
@@ -387,7 +389,7 @@ class InferenceSession:
     def __exit__(self, *exception: object) -> None:
         self.release()
 
-    # --- how --------------------------------------------------------------------------
+    # --- implementation ---------------------------------------------------------------
 
     def _begin(
         self,
@@ -447,7 +449,7 @@ class InferenceSession:
         return pending
 
     def place(self, device_type: str) -> int:
-        """What JavaScript calls a device of outputs."""
+        """JavaScript's number for a device of outputs."""
         kind = device_type.lower()
         if kind == "cpu":
             return TO_CPU

@@ -1,4 +1,4 @@
-"""onnxruntime's exceptions, and how what onnxruntime-web says becomes one of them."""
+"""onnxruntime's exceptions, and the translation of onnxruntime-web's errors to them."""
 
 # ruff: noqa: N818 - the names are onnxruntime's
 
@@ -10,7 +10,7 @@ _CODE = re.compile(r"ERROR_CODE: (\d+), ERROR_MESSAGE: (.*)", re.DOTALL)
 
 
 class Fail(Exception):
-    """Something failed while a model was loaded or run."""
+    """Loading or running a model failed."""
 
 
 class InvalidArgument(Exception):
@@ -18,7 +18,7 @@ class InvalidArgument(Exception):
 
 
 class NoSuchFile(Exception):
-    """A model that is not where it is said to be."""
+    """A model file that does not exist."""
 
 
 class NoModel(Exception):
@@ -30,7 +30,7 @@ class EngineError(Exception):
 
 
 class RuntimeException(Exception):
-    """An error while running, such as memory that is full."""
+    """An error while running, such as out of memory."""
 
 
 class InvalidProtobuf(Exception):
@@ -38,15 +38,15 @@ class InvalidProtobuf(Exception):
 
 
 class ModelLoaded(Exception):
-    """The model was loaded already."""
+    """The model is already loaded."""
 
 
 class NotImplemented(Exception):
-    """An operator that no provider of the session has for these dtypes."""
+    """An operator that no provider of the session implements for these dtypes."""
 
 
 class InvalidGraph(Exception):
-    """A model that breaks the rules of ONNX, or has an operator that is unknown."""
+    """A model that violates ONNX's rules, or has an unknown operator."""
 
 
 class EPFail(Exception):
@@ -54,12 +54,12 @@ class EPFail(Exception):
 
 
 class NotFound(Exception):
-    """Something that was asked for by name is not there."""
+    """A name that does not exist."""
 
 
 class DeviceLost(EPFail, DeviceLostError):
-    """The GPUDevice that the session runs on was lost: `EPFail` as onnxruntime has it, and
-    dlpack_web's `DeviceLostError`."""
+    """The session's GPUDevice was lost: onnxruntime's `EPFail` and dlpack_web's
+    `DeviceLostError`."""
 
 
 # By their codes, with the words for these in messages.
@@ -81,27 +81,28 @@ _CODES = {kind: code for code, (kind, _) in _CLASSES.items()}
 
 
 def worded(kind: type[Exception], message: str) -> Exception:
-    """An exception in onnxruntime's words."""
+    """An exception with onnxruntime's message format."""
     code = _CODES[kind]
     return kind(f"[ONNXRuntimeError] : {code} : {_CLASSES[code][1]} : {message}")
 
 
 def invalid(message: str) -> Exception:
-    """What most mistakes in a call are."""
+    """The exception for most invalid arguments."""
     return worded(InvalidArgument, message)
 
 
 def detail_of(error: Exception) -> str:
-    """The words of an exception, without its class and code."""
+    """The message of an exception, without its class and code."""
     found = re.match(r"\[ONNXRuntimeError\] : \d+ : \w+ : ", str(error))
     return str(error)[found.end() :] if found else str(error)
 
 
 class translated:  # noqa: N801 - used as a function
-    """Errors of JavaScript in its block become onnxruntime's, but for those of `passing`."""
+    """Translates JavaScript errors in its block to onnxruntime's, except those of
+    `passing`."""
 
     def __init__(self, *passing: type[Exception]) -> None:
-        # A KernelError is the fault of an input, which is raised as it is.
+        # A KernelError is the fault of an input, and is raised unchanged.
         self._passing: tuple[type[Exception], ...] = (
             ReleasedError,
             KernelError,
@@ -118,7 +119,7 @@ class translated:  # noqa: N801 - used as a function
             raise DeviceLost(f"[ONNXRuntimeError] : 11 : EP_FAIL : {error}") from None
         if isinstance(error, self._passing):
             return
-        if isinstance(error, BufferError):  # what our own side refuses, in its words
+        if isinstance(error, BufferError):  # our own errors keep their message
             raise invalid(str(error)) from None
         if isinstance(error, (RuntimeError, ValueError, TypeError)):
             found = _translated(str(error))
@@ -127,11 +128,11 @@ class translated:  # noqa: N801 - used as a function
 
 
 def _translated(message: str) -> Exception | None:
-    """The exception for an error of onnxruntime-web's; None: it is not of those."""
+    """The exception for an error of onnxruntime-web; None for other errors."""
     found = _CODE.search(message)
     if found is not None:
         detail = found[2].strip()
-        # Built without exceptions of its own, it has these by another code.
+        # Builds without their own exceptions report these with another code.
         if detail.startswith("No Op registered for"):
             return worded(InvalidGraph, f"This is an invalid model. Error {detail}")
         if detail.startswith("Unrecognized attribute"):
@@ -152,7 +153,7 @@ def _translated(message: str) -> Exception | None:
         detail = message.removeprefix("NO_LIBRARY: ")
         return ImportError(f"{detail}; say dlpack_web.onnxruntime.load(url)")
     if re.fullmatch(r"\d+", message) or "memory" in message.lower():
-        # Thrown by C++ without words, or by JavaScript: there was no memory.
+        # Thrown by C++ without a message, or by JavaScript: out of memory.
         return worded(RuntimeException, f"out of memory? onnxruntime-web: {message}")
     if message.startswith("[WebGPU] Kernel"):  # onnxruntime-web's older backend
         return worded(Fail, message)

@@ -1,10 +1,10 @@
-"""Types as onnxruntime names them, and NumPy's for them."""
+"""onnxruntime's names for types, and NumPy's."""
 
 from typing import Any
 
 from .._layout.dtype import DType, parse_dtype
 
-# dtype, onnxruntime's word for it in "tensor(float)", ONNX's number.
+# dtype, onnxruntime's name in "tensor(float)", ONNX's number.
 _TABLE = [
     ("float32", "float", 1),
     ("uint8", "uint8", 2),
@@ -28,12 +28,13 @@ _DTYPES = {number: dtype for dtype, _, number in _TABLE}
 
 
 def type_of(dtype: str) -> str:
-    """ "tensor(float)" for "float32"; a dtype that onnxruntime-web lacks in its own words."""
+    """ "tensor(float)" for "float32"; the dtype's own name if onnxruntime-web lacks
+    it."""
     return _TYPES.get(str(dtype), f"tensor({dtype})")
 
 
 def number_of(dtype: str) -> int:
-    """`TensorProto.DataType` of a dtype; RuntimeError for one that ORT lacks."""
+    """`TensorProto.DataType` of a dtype; RuntimeError if onnxruntime lacks it."""
     try:
         return _NUMBERS[str(dtype)]
     except KeyError:
@@ -41,7 +42,7 @@ def number_of(dtype: str) -> int:
 
 
 def dtype_meant(element_type: Any) -> DType:
-    """The dtype for a type of NumPy, or a number of ONNX's."""
+    """The dtype for a NumPy type, or one of ONNX's numbers."""
     if isinstance(element_type, int):
         name = _DTYPES.get(element_type)
         if name is None or name == "string":

@@ -1,4 +1,4 @@
-"""OrtValue: a tensor of ours under onnxruntime's names."""
+"""OrtValue: a Tensor with onnxruntime's interface."""
 
 from collections.abc import Sequence
 from operator import index
@@ -16,8 +16,9 @@ from ._types import dtype_meant, number_of, type_of
 
 
 class OrtValue:
-    """A tensor on the CPU or on a GPU, as feeds and results of `run_with_ort_values` and
-    of an `IOBinding` are. Lets go of its memory when it is collected.
+    """A tensor on the CPU or on a GPU, for the feeds and results of
+    `run_with_ort_values` and of an `IOBinding`. Its memory is released when it is
+    collected.
 
     >>> from dlpack_web import onnxruntime as ort
     >>> value = ort.OrtValue.ortvalue_from_numpy(np.arange(3.0))
@@ -31,7 +32,7 @@ class OrtValue:
                 f"an OrtValue is made of a Tensor, or of an array of strings, not of "
                 f"{kind_of(tensor)}: use OrtValue.ortvalue_from_numpy()"
             )
-        self._tensor = tensor  # an array of objects where the elements are strings
+        self._tensor = tensor  # for strings, an array of objects
 
     @classmethod
     def ortvalue_from_numpy(
@@ -42,8 +43,9 @@ class OrtValue:
         device_id: int = 0,
         vendor_id: int = -1,
     ) -> "OrtValue":
-        """Over the memory of an array, without a copy; device_type "webgpu": uploaded, one
-        copy. device_id: of the devices of `dlpack_web.webgpu`, and 0 for the first of them."""
+        """Over the memory of an array, without a copy; device_type "webgpu": uploaded,
+        one copy. device_id: an index of `dlpack_web.webgpu`'s devices; 0 is the default
+        device."""
         if not isinstance(numpy_obj, np.ndarray) or numpy_obj.dtype.kind in "OUSMmT":
             raise RuntimeError(
                 "Creation of OrtValues is currently only supported from non-string numpy "
@@ -58,8 +60,8 @@ class OrtValue:
     def ortvalue_from_numpy_with_onnx_type(
         cls, data: "np.ndarray[Any, Any]", onnx_element_type: int
     ) -> "OrtValue":
-        """Over the memory of an array, whose bytes are elements of another type: a number of
-        ONNX's, of elements as large."""
+        """Over the memory of an array whose bytes are elements of another type: one of
+        ONNX's numbers, for elements of the same size."""
         dtype = np.dtype(str(dtype_meant(onnx_element_type)))
         if data.dtype.itemsize != dtype.itemsize:
             raise RuntimeError(
@@ -82,15 +84,16 @@ class OrtValue:
         device_id: int = 0,
         vendor_id: int = -1,
     ) -> "OrtValue":
-        """Fresh memory: undefined elements on the CPU, zeros on WebGPU. element_type: a type
-        of NumPy, or a number of ONNX's."""
+        """New memory: undefined elements on the CPU, zeros on WebGPU. element_type: a
+        NumPy type, or one of ONNX's numbers."""
         dtype = dtype_meant(element_type)
         extents = _extents(shape)
         return cls(empty(extents, dtype, device=named_device(device_type, device_id)))
 
     @classmethod
     def from_dlpack(cls, data: Any, /) -> "OrtValue":
-        """Over the memory of a Tensor, an array or whatever has `__dlpack__`; no copy."""
+        """Over the memory of a Tensor, an array or any object with `__dlpack__`; no
+        copy."""
         tensor = from_dlpack(data)
         number_of(tensor.dtype)
         return cls(tensor)
@@ -99,7 +102,7 @@ class OrtValue:
 
     @property
     def tensor(self) -> Tensor:
-        """The Tensor of dlpack_web that it is; it stays this value's."""
+        """Its dlpack_web Tensor, which this value still owns."""
         if isinstance(self._tensor, Tensor):
             return self._tensor
         raise BufferError("an OrtValue of strings is no Tensor: use numpy()")
@@ -109,7 +112,7 @@ class OrtValue:
         return list(self._tensor.shape)
 
     def data_type(self) -> str:
-        """Such as "tensor(float)"."""
+        """The type, such as "tensor(float)"."""
         return type_of(self._dtype)
 
     def element_type(self) -> int:
@@ -151,7 +154,7 @@ class OrtValue:
         return False
 
     def as_sparse_tensor(self) -> NoReturn:
-        """Raises RuntimeError: it is a dense one."""
+        """Raises RuntimeError: it is dense."""
         raise RuntimeError(
             "This OrtValue does not contain SparseTensor. Check data_type() value."
         )
@@ -163,8 +166,8 @@ class OrtValue:
     # --- elements ---------------------------------------------------------------------
 
     def numpy(self) -> "np.ndarray[Any, Any]":
-        """An array over the same memory; of a GPU a copy, where Python can wait (else
-        `await value.tensor.to_host()`)."""
+        """An array over the same memory; a copy of a GPU's, if Python can block (else
+        use `await value.tensor.to_host()`)."""
         return (
             self._tensor.numpy() if isinstance(self._tensor, Tensor) else self._tensor
         )
@@ -177,8 +180,8 @@ class OrtValue:
         return np.array(self._tensor, dtype=dtype, copy=copy)
 
     def update_inplace(self, data: Any) -> None:
-        """Writes the elements of an array or OrtValue over these, in their order; there must be
-        as many of the same dtype."""
+        """Writes the elements of an array or OrtValue over these, in order; their
+        number and dtype must be the same."""
         given = data.tensor if isinstance(data, OrtValue) else data
         if not isinstance(given, (np.ndarray, Tensor)):
             raise TypeError("data must be a numpy.ndarray or an OrtValue.")
@@ -206,7 +209,7 @@ def _has_strings(array: Any) -> bool:
 
 
 def _extents(shape: Any) -> tuple[int, ...]:
-    extents = tuple(index(each) for each in shape)  # TypeError of what is none
+    extents = tuple(index(each) for each in shape)  # TypeError for other than ints
     if any(each < 0 for each in extents):
         raise RuntimeError(f"Tensor shape.Size() must be >= 0: {extents}")
     return extents
@@ -220,7 +223,7 @@ def _in_order(given: Any, shape: tuple[int, ...]) -> Any:
 
 
 def named_device(device_type: str, device_id: int = 0) -> str:
-    """The device by dlpack_web's name."""
+    """dlpack_web's name for the device."""
     kind = device_type.lower()
     if kind == "cpu":
         return "cpu"
