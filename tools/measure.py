@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""measure.py NAME COMMAND...: run a suite, and say how long it took and how much memory it and
-all that it started had at most. The line also goes to build/suites/NAME.txt.
+"""measure.py NAME COMMAND...: run a suite, and print its time and its maximum memory,
+with all processes that it started. The line also goes to build/suites/NAME.txt.
 
-Memory is what processes do not share (of files, libraries and shared memory), looked at
-every other second; without /proc, it prints the time only.
+Memory is what processes do not share (of files, libraries and shared memory), sampled
+every other second; without /proc, only the time is printed.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ PROC = Path("/proc")
 
 
 def tree(pid: int) -> set[int]:
-    """A process and all that descend from it."""
+    """A process and all its descendants."""
     children: dict[int, list[int]] = {}
     for entry in PROC.iterdir():
         with contextlib.suppress(OSError, ValueError, IndexError):
-            # "pid (name) state ppid": the name may hold anything.
+            # "pid (name) state ppid": the name may contain any characters.
             parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
             children.setdefault(int(parent), []).append(int(entry.name))
     found, left = set(), [pid]
@@ -35,7 +35,7 @@ def tree(pid: int) -> set[int]:
 
 
 def memory(pids: set[int]) -> int:
-    """Bytes; processes that end meanwhile count nothing."""
+    """Bytes; processes that end meanwhile are not counted."""
     pages = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -68,7 +68,7 @@ def main() -> int:
     print(line, flush=True)
     kept = ROOT / "build" / "suites"
     kept.mkdir(parents=True, exist_ok=True)
-    with (kept / f"{name}.txt").open("a") as file:  # of targets with several suites
+    with (kept / f"{name}.txt").open("a") as file:  # for targets with several suites
         file.write(line + "\n")
     return status if status >= 0 else 128 - status
 

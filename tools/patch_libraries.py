@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""patch_libraries.py: copies of libraries that speak the exchange protocol themselves.
+"""patch_libraries.py: copies of libraries that implement the exchange protocol.
 
 The files of each package in build/libraries/node_modules that FILES names are copied to
-build/patched/node_modules, and web/libraries/patches/<package>.patch is applied there.
-With --save it goes the other way: what was edited in the copies becomes the patches.
+build/patched/node_modules, where web/libraries/patches/<package>.patch is applied. With
+--save, edits of the copies are written to the patches.
 """
 
 import difflib
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PATCHES = ROOT / "web" / "libraries" / "patches"
 LOCKED = ROOT / "build" / "libraries" / "node_modules"
 PATCHED = ROOT / "build" / "patched" / "node_modules"
-# Files that can be read; what is minified or compiled is made of the same sources.
+# Readable files; minified or compiled ones are made of the same sources.
 FILES = {
     "@jax-js/jax": "dist/*.js",
     "onnxruntime-web": "dist/ort.webgpu.mjs",
@@ -69,7 +69,7 @@ def save(package: str) -> None:
 
 
 def lines(file: Path) -> list[str]:
-    # Not splitlines(): a form feed inside of a line ends none.
+    # Not splitlines(), which also splits at a form feed.
     text = file.read_bytes().decode() if file.is_file() else ""
     return [line + "\n" for line in text.split("\n")[:-1]] + (
         [text.rsplit("\n", 1)[-1]] if text and not text.endswith("\n") else []

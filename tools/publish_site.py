@@ -4,7 +4,7 @@ publish_site.py pack SITE OUT           dlpack-web-VERSION-docs.tar.gz into OUT,
 publish_site.py lay-out SITE OLD OUT    what the host gets, into OUT: the site at the root, and
                                         v/VERSION/docs of it and of each archive in OLD
 
-Older versions are pages alone: their blocks say that Python is not there.
+Older versions consist of pages only: their blocks report that Python is missing.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = re.compile(r"dlpack-web-(\d+(?:\.\d+)+(?:\w*))-docs\.tar\.gz")
-LONG_AGO = 315532800  # 1980-01-01: archives say nothing of when they were made
+LONG_AGO = 315532800  # 1980-01-01: a fixed date for archives
 PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -32,7 +32,7 @@ PAGE = """<!doctype html>
 <p><a href="../index.html">The newest, with all pages</a></p>
 """
 
-# Where the pages of a version lead to what is not documentation.
+# Targets of links in a version that are not documentation.
 ONWARD = """<!doctype html>
 <meta charset="utf-8">
 <meta http-equiv="refresh" content="0; url=../../{name}">
@@ -42,7 +42,7 @@ ONWARD = """<!doctype html>
 
 
 class SiteError(Exception):
-    """What is missing, or does not fit."""
+    """A file is missing, or does not match."""
 
 
 def version() -> str:
@@ -58,7 +58,7 @@ def docs_of(site: Path) -> Path:
 
 
 def pack(site: Path, out: Path) -> Path:
-    """The documentation as a file that is the same whoever makes it."""
+    """Packs the documentation reproducibly."""
     docs = docs_of(site)
     made = out / f"dlpack-web-{version()}-docs.tar.gz"
     out.mkdir(parents=True, exist_ok=True)
@@ -93,11 +93,11 @@ def newest_first(versions: list[str]) -> list[str]:
 
 
 def lay_out(site: Path, old: Path, out: Path) -> list[str]:
-    """The versions that are there, the newest first."""
+    """The available versions, newest first."""
     docs_of(site)
     if out.exists():
         raise SiteError(f"{out} is there already")
-    shutil.copytree(site, out)  # what links lead to
+    shutil.copytree(site, out)  # follows links
     found = {
         match[1]: file for file in old.iterdir() if (match := NAME.fullmatch(file.name))
     }

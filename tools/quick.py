@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""quick.py [ROOM...]: run the tests of the rooms that changed since main, in under a minute.
+"""quick.py [ROOM...]: run the tests of the rooms that changed since main, in under a
+minute.
 
-A room is a set of sources and the tests that look at them first. Everything else is for `make test`.
-Without names, the rooms are those of the files that git says changed; tests that changed run, too.
+A room is a set of sources and their most specific tests. `make test` runs everything.
+The default is the rooms of the files that git reports as changed; changed tests run,
+too.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Room:
-    """Patterns of sources, in which * matches / too, and tests: files, or pytest's
+    """Patterns of sources, in which * also matches /, and tests: files, or pytest's
     FILE::NAME."""
 
     def __init__(self, sources: str, tests: str) -> None:
@@ -142,7 +144,7 @@ ROOMS = {
 
 @dataclass(frozen=True)
 class Suite:
-    """How the tests of a folder run; needs: tasks of make."""
+    """How to run the tests of a folder; needs: make targets."""
 
     folders: tuple[str, ...]
     needs: str
@@ -159,14 +161,14 @@ SUITES = (
     Suite(("tests/docs/",), "js", (VENV, *PYTEST)),
     Suite(("tests/browser/",), "site", (VENV, *PYTEST)),
 )
-# Whose helpers, when they change, have the tests run that name them.
+# Helpers: if one changes, the tests that name it run.
 SHARING = ("tests/native/", "tests/tools/", "tests/js/", "tests/desktop/")
-# Tests of Node's that load the wheel.
+# Tests in Node that load the wheel.
 OF_THE_WHEEL = {"tests/js/pyodide/pyodide.test.mjs", "tests/js/pyodide/wheel.test.mjs"}
 
 
 def git(*arguments: str) -> list[str]:
-    """The lines that git answers; none where it fails."""
+    """The lines that git prints; none if it fails."""
     done = subprocess.run(
         ["git", *arguments], cwd=ROOT, check=False, capture_output=True, text=True
     )
@@ -174,7 +176,7 @@ def git(*arguments: str) -> list[str]:
 
 
 def base() -> str:
-    """The commit of main that the work began at."""
+    """The commit of main that the branch started from."""
     for branch in ("main", "origin/main"):
         if found := git("merge-base", "HEAD", branch):
             return found[0]
@@ -192,7 +194,7 @@ def rooms_of(path: str) -> list[str]:
 
 
 def is_test(path: str) -> bool:
-    """Whether it is a file of tests that runs here."""
+    """Whether it is a test file that can run here."""
     name = Path(path).name
     ours = path.startswith(
         tuple(folder for suite in SUITES for folder in suite.folders)
@@ -201,7 +203,7 @@ def is_test(path: str) -> bool:
 
 
 def files(tests: Iterable[str]) -> Iterator[str]:
-    """The tests, with patterns of files as the files that there are."""
+    """The tests, with patterns replaced by the files that match."""
     for test in tests:
         name, mark, rest = test.partition("::")
         found = [path.relative_to(ROOT).as_posix() for path in ROOT.glob(name)]
@@ -209,7 +211,7 @@ def files(tests: Iterable[str]) -> Iterator[str]:
 
 
 def users_of(path: str) -> list[str]:
-    """Of what tests share, those of suites that need no browser that name it."""
+    """The tests that name a changed helper, of suites that need no browser."""
     word = re.compile(rf"\b{re.escape(Path(path).stem)}\b")
     return [
         test
@@ -220,14 +222,14 @@ def users_of(path: str) -> list[str]:
 
 
 def choose(paths: Iterable[str]) -> tuple[dict[str, list[str]], list[str], list[str]]:
-    """Rooms with what of them changed, tests that changed, and what has no room."""
+    """Rooms with their changed files, tests that changed, and files without a room."""
     rooms: dict[str, list[str]] = {}
     tests, left = [], []
     for path in paths:
         names = rooms_of(path)
         for name in names:
             rooms.setdefault(name, []).append(path)
-        if is_test(path):  # unless it is gone
+        if is_test(path):  # unless it was deleted
             tests += [path] if (ROOT / path).is_file() else []
         elif path.startswith("tests/") and (users := users_of(path)):
             tests += users
@@ -237,7 +239,7 @@ def choose(paths: Iterable[str]) -> tuple[dict[str, list[str]], list[str], list[
 
 
 def run(suite: Suite, tests: list[str]) -> bool:
-    """Whether they pass."""
+    """Runs the tests; whether they pass."""
     needs = "site" if OF_THE_WHEEL & {*tests} else suite.needs
     make = ["make", "--no-print-directory", "--silent", *needs.split()]
     if subprocess.run(make, cwd=ROOT, check=False).returncode:

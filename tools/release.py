@@ -28,21 +28,21 @@ ROOT = Path(__file__).resolve().parents[1]
 SMOKE = Path(__file__).with_name("smoke.py")
 WINDOWS = ROOT / "wasm" / "toolchain" / "windows.py"
 SUMS, SBOM = "SHA256SUMS", "sbom.cdx.json"
-# Of files in archives: whoever builds them, and whenever, gets the same bytes.
-# Of the project, as long as it is settled nowhere: this one is nobody's (RFC 2606).
+# The project's address until it has one: a reserved name (RFC 2606).
 UNSETTLED = "https://example.org/dlpack-web"
+# Archives of the same files have the same bytes, whoever builds them, and whenever.
 LONG_AGO = 315532800  # 1980-01-01, the oldest date that zip files can hold
 
 
 class ReleaseError(Exception):
-    """What keeps this from being a release."""
+    """A reason why this cannot be released."""
 
 
 # --- versions -----------------------------------------------------------------------------
 
 
 def versions(root: Path) -> dict[str, str]:
-    """The version by each place that has it."""
+    """The version in each file that has it."""
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     package = json.loads((root / "package.json").read_text())
     lock = json.loads((root / "package-lock.json").read_text())
@@ -59,7 +59,7 @@ def versions(root: Path) -> dict[str, str]:
 
 
 def check_versions(root: Path, tag: str | None = None) -> str:
-    """The one version; with a tag, what a release of it needs."""
+    """The version, if all agree; with a tag, also checks what a release needs."""
     found = versions(root)
     version = found["pyproject.toml"]
     if set(found.values()) != {version}:
@@ -88,18 +88,18 @@ def check_versions(root: Path, tag: str | None = None) -> str:
 
 
 def address(root: Path) -> str:
-    """Where the project is at home, by the one place that is asked."""
+    """The project's address, from the one file that defines it."""
     urls = tomllib.loads((root / "pyproject.toml").read_text())["project"]["urls"]
     return str(urls["Homepage"])
 
 
 def move(new: str) -> None:
-    """Writes another address into every file that has the one of now."""
+    """Replaces the address in every file that has the current one."""
     old = address(ROOT)
     if not re.fullmatch(r"https://[\w.-]+(/[\w.-]+)+(?<!\.git)", new):
         raise ReleaseError(f"{new} is no address like {old}")
     for name in run("git", "grep", "-lIF", old).split():
-        if name != "tools/release.py":  # which knows that nobody's
+        if name != "tools/release.py":  # which defines the reserved one
             file = ROOT / name
             file.write_text(file.read_text().replace(old, new))
             print(name)
@@ -146,7 +146,7 @@ def build(out: Path) -> None:
             *("--no-build-isolation", "--wheel-dir", work / "wheels"),
             out / source.name,
             SOURCE_DATE_EPOCH=str(LONG_AGO),
-            CFLAGS="-g0",  # the folder is another each time
+            CFLAGS="-g0",  # the folder differs each time
         )
         (native,) = (work / "wheels").iterdir()
         shutil.copyfile(native, out / native.name)
@@ -157,13 +157,13 @@ def build(out: Path) -> None:
 
 
 def build_sdist(work: Path) -> Path:
-    """Of tracked files alone: what lies about in this folder does not get into it."""
+    """Copies tracked files only, so untracked ones are not released."""
     tree = work / "tree"
     for name in run("git", "ls-files", "-z").split("\0"):
         if name and not (ROOT / name).is_symlink():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, tree / name)
-    # JavaScript for the wheel is built, and part of what a wheel is built from.
+    # The wheel's JavaScript is built, and is one of the wheel's inputs.
     bridge = "py/dlpack_web/_bridge.js"
     shutil.copyfile(ROOT / bridge, tree / bridge)
     run(
@@ -175,7 +175,7 @@ def build_sdist(work: Path) -> Path:
 
 
 def normalise(source: Path, target: Path) -> None:
-    """The same files in a tar that says nothing of when, where and by whom."""
+    """Repacks a tar without times, places and owners."""
 
     def anybody(info: tarfile.TarInfo) -> tarfile.TarInfo:
         info.mtime, info.uid, info.gid, info.uname, info.gname = LONG_AGO, 0, 0, "", ""
@@ -195,8 +195,8 @@ def normalise(source: Path, target: Path) -> None:
 
 
 def sbom() -> dict[str, object]:
-    """CycloneDX: npm's, which has all that the packages need to run, without what it says of
-    when, where and with what it was made."""
+    """CycloneDX from npm, with all runtime dependencies and without the time, place and
+    tools of its making."""
     made = json.loads(
         run(
             *("npm", "sbom", "--sbom-format", "cyclonedx", "--omit", "dev"),
@@ -206,7 +206,7 @@ def sbom() -> dict[str, object]:
     made.pop("serialNumber", None)
     for fact in ("timestamp", "tools"):
         made["metadata"].pop(fact, None)
-    made["metadata"]["component"]["name"] = "dlpack-web"  # of the folder, else
+    made["metadata"]["component"]["name"] = "dlpack-web"  # otherwise the folder's
     return dict(made)
 
 
@@ -218,7 +218,7 @@ def sha256(file: Path) -> str:
 
 
 def compare(a: Path, b: Path) -> None:
-    """The same files with the same bytes, which are those of the sums."""
+    """Both have the same files with the same bytes, which match the checksums."""
     names = [sorted(file.name for file in folder.iterdir()) for folder in (a, b)]
     if names[0] != names[1]:
         raise ReleaseError(f"{a} has {names[0]}, {b} has {names[1]}")
@@ -252,7 +252,7 @@ tensor.release();
 
 
 def install(out: Path) -> None:
-    """pip and npm, each in an empty folder and without a network."""
+    """Installs with pip and npm, each in an empty folder and without a network."""
     check_sums(out)
     version = check_versions(ROOT)
     elsewhere = ("wasm32", "win_")

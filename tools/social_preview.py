@@ -1,4 +1,5 @@
-"""social_preview.py OUT.png: tools/social.svg as the picture that links to the project show."""
+"""social_preview.py OUT.png: renders tools/social.svg as the preview picture of links
+to the project."""
 
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ PICTURE = Path(__file__).with_name("social.svg")
 SIZE: ViewportSize = {
     "width": 1280,
     "height": 640,
-}  # what hosts of repositories ask for
+}  # the size that hosts of repositories require
 
 
 def draw_with(browser: Browser, out: Path) -> Page:

@@ -1,8 +1,8 @@
-"""The table of RUNTIMES.md: each suite asks where it runs for FACTS, keeps them in
-build/runtimes-table, and fails where the page says something else.
+"""The table of RUNTIMES.md: each suite asks its environment for FACTS, stores them in
+build/runtimes-table, and fails if the page has other values.
 
-As a script: writes the table of what is kept, other rows as they were. Counts of cases are those
-of whole suites, rounded, and no test looks at them.
+As a script: writes the table from the stored facts, and keeps other rows. Counts of
+cases are of whole suites, rounded, and no test checks them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COLUMNS = {
     "canvases": "canvases",
 }
 YES, NO = "yes", "\u2013"
-# What is said of a row, asked of Python itself; `facts` is JSON.
+# The facts of a row, from Python itself; `facts` is JSON.
 FACTS = """
 import json
 import numpy as np
@@ -73,7 +73,7 @@ ASKED = pytest.StashKey[str]()
 
 
 def check(row: str, version: str, told: object) -> None:
-    """Keeps what FACTS told, and raises where the page says something else."""
+    """Stores the result of FACTS, and raises if the page has other values."""
     facts = json.loads(str(told))
     keep(row, {"version": version, "facts": facts})
     said = rows(PAGE.read_text("utf-8")).get(row)
@@ -94,13 +94,13 @@ def keep(row: str, facts: dict[str, Any]) -> None:
 
 
 def keep_counts(row: str, outcomes: Iterable[str]) -> None:
-    """How many cases of a whole suite passed and were skipped."""
+    """The numbers of passed and skipped cases of a whole suite."""
     told = list(outcomes)
     keep(row, {"passed": told.count("passed"), "skipped": told.count("skipped")})
 
 
 def is_whole(reporter: pytest.TerminalReporter) -> bool:
-    """Whether pytest ran all of its folder, and all was well."""
+    """Whether pytest ran its whole folder and passed."""
     bad = any(reporter.stats.get(kind) for kind in ("deselected", "failed", "error"))
     whole = all("::" not in arg for arg in reporter.config.args)
     return whole and not bad and bool(reporter.stats.get("passed"))
@@ -133,7 +133,7 @@ def line(row: str, before: list[str]) -> str:
 
 
 def about(count: int) -> str:
-    """Two digits of a count: 1234 is 1200."""
+    """A count with two significant digits: 1234 is 1200."""
     step = 10 ** max(len(str(count)) - 2, 0)
     return str(count // step * step)
 
