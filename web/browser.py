@@ -1,8 +1,8 @@
 """Headless Chromium with WebGPU, for the demo runner, the browser tests and the bench;
-Firefox instead where the environment variable BROWSER says so.
+or Firefox, if the environment variable BROWSER says so.
 
-One place for the binary, its flags and for what a page must not do: log errors, throw,
-or ask anything of another host.
+It defines the binary, its flags and the errors of a page: logging an error, throwing,
+or sending a request to another host.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from playwright.sync_api import (
 )
 from playwright.sync_api import Error as PlaywrightError
 
-# How long anything in a page may take: a guard against what never comes, and no measurement.
-# A software GPU on a busy machine takes a minute for what else takes a second.
+# Limit for any step in a page: it catches hangs and measures nothing. On a busy
+# machine, a software GPU may take a minute for what usually takes a second.
 PATIENT_S = 300
 FLAGS = (
     "--no-sandbox",  # containers and CI run as root
     "--enable-unsafe-webgpu",
     "--use-webgpu-adapter=swiftshader",  # the same software GPU on every machine
-    # The compositor on the same software GPU: canvases of WebGPU need that.
+    # The compositor on the same software GPU, which WebGPU canvases need.
     "--use-angle=swiftshader",
     "--enable-features=Vulkan",
     "--use-vulkan=swiftshader",
-    # Nothing may leave the machine, so that a foreign request is always the page's.
+    # The browser itself must send no requests, so any foreign request is the page's.
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # A camera that shows a pattern. Pages have to ask for it all the same.
+    # A camera that shows a pattern. Pages must still request it.
     "--use-fake-device-for-media-stream",
 )
 INSTALL = (
@@ -59,8 +59,8 @@ FIREFOX_PREFERENCES = {
     "gfx.webgpu.ignore-blocklist": True,  # software drivers are on it
     "media.navigator.streams.fake": True,  # a camera that shows a pattern
 }
-# What Firefox logs by itself: faults of shaders, of which pages are told, Playwright's style for
-# screenshots, and libraries that look whether they may call eval().
+# Firefox's own logs: shader faults, which pages also get, Playwright's style for
+# screenshots, and libraries that test whether they may call eval().
 FIREFOX_LOGS = (
     "shader module",
     "Shader '",
@@ -68,11 +68,11 @@ FIREFOX_LOGS = (
     "inline style",
     "blocked a JavaScript eval",
 )
-# The driver that makes a GPU of the CPU; Debian's Chromium brings one along.
+# The driver for a GPU in software; Debian's Chromium includes it.
 SOFTWARE_GPU = Path("/usr/lib/chromium/vk_swiftshader_icd.json")
 
 
-# Said by the page itself: a suite that asks for one browser must not run in another.
+# Asked of the page itself: a suite for one browser must not run in another.
 WHERE = """async () => {
   const adapter = await navigator.gpu?.requestAdapter();
   const { vendor, architecture, description } = adapter?.info ?? {};
@@ -82,7 +82,7 @@ WHERE = """async () => {
 
 
 def is_firefox() -> bool:
-    """What BROWSER says, which no suite may take for something else."""
+    """Whether BROWSER is "firefox"; raises for unknown names."""
     named = os.environ.get("BROWSER", "")
     if named not in ("", "chromium", "firefox"):
         raise WrongBrowserError(
@@ -93,7 +93,7 @@ def is_firefox() -> bool:
 
 @dataclass(frozen=True)
 class Where:
-    """A browser and its WebGPU, as a page of it says."""
+    """A browser and its WebGPU, as reported by a page."""
 
     browser: str  # "Chrome 156.0.0.0"
     webgpu: str  # names of the adapter; "" for none
@@ -101,13 +101,14 @@ class Where:
     @classmethod
     def of(cls, page: Evaluating) -> Where:
         agent, webgpu = page.evaluate(WHERE)  # type: ignore[misc]
-        for name in ("Firefox", "Chrome", "AppleWebKit"):  # Chrome calls itself both
+        for name in ("Firefox", "Chrome", "AppleWebKit"):  # Chrome has both
             if found := re.search(rf"{name}/([0-9.]+)", agent):
                 return cls(f"{name} {found[1]}", webgpu)
         return cls(agent, webgpu)
 
     def must_be(self, browser: str, webgpu: str | None) -> None:
-        """Raises unless it is that browser, with an adapter of that name; None: without."""
+        """Raises unless it is that browser, with an adapter of that name; None: no
+        adapter."""
         if not self.browser.startswith(f"{browser} "):
             raise WrongBrowserError(f"this suite is for {browser} and runs in {self}")
         found = self.webgpu != "" and (webgpu or "") in self.webgpu
@@ -122,13 +123,14 @@ class Where:
 
 
 class Evaluating(Protocol):
-    """As much of Playwright's page as that takes."""
+    """The part of Playwright's page that is used here."""
 
     def evaluate(self, expression: str) -> object: ...
 
 
 def where_it_should_be(page: Evaluating) -> Where:
-    """Where a page runs, which must be the browser asked for, with its software GPU."""
+    """A page's browser and GPU; raises unless it is the requested browser, with its
+    software GPU."""
     where = Where.of(page)
     if is_firefox():
         where.must_be("Firefox", "")
@@ -138,11 +140,11 @@ def where_it_should_be(page: Evaluating) -> Where:
 
 
 class WrongBrowserError(RuntimeError):
-    """A page does not run where it should."""
+    """A page runs in an unexpected browser, or on another GPU."""
 
 
 class BrowserMissingError(RuntimeError):
-    """There is no such browser; the message says what to install."""
+    """The browser is missing; the message says what to install."""
 
 
 def find_chromium() -> str | None:
@@ -175,7 +177,7 @@ def launch(playwright: Playwright, extra: Sequence[str]) -> Browser:
     if SOFTWARE_GPU.exists():
         environment["VK_DRIVER_FILES"] = str(SOFTWARE_GPU)
     return playwright.firefox.launch(
-        channel="moz-firefox",  # Mozilla's own, by WebDriver BiDi
+        channel="moz-firefox",  # Mozilla's own build, by WebDriver BiDi
         executable_path=find_firefox(),
         firefox_user_prefs=FIREFOX_PREFERENCES,
         env=os.environ | environment,
@@ -184,7 +186,7 @@ def launch(playwright: Playwright, extra: Sequence[str]) -> Browser:
 
 @contextmanager
 def open_browser(extra: Sequence[str] = ()) -> Iterator[Browser]:
-    """A running browser, closed on the way out; `extra` are further flags of Chromium."""
+    """A running browser, closed at the end; `extra` are further flags of Chromium."""
     expect.set_options(timeout=1000 * PATIENT_S)
     with sync_playwright() as playwright:
         try:
@@ -201,7 +203,7 @@ def open_browser(extra: Sequence[str] = ()) -> Iterator[Browser]:
 
 @dataclass
 class Watch:
-    """What a page did wrong, collected while it runs."""
+    """A page's errors, collected while it runs."""
 
     origin: str
     errors: list[str] = field(default_factory=list)
@@ -236,7 +238,7 @@ class Watch:
 def open_page(
     browser: Browser, origin: str, **options: object
 ) -> Iterator[tuple[Page, Watch]]:
-    """A fresh page in a context of its own; `options` go to Browser.new_context."""
+    """A new page in its own context; `options` go to Browser.new_context."""
     context = browser.new_context(**options)  # type: ignore[arg-type]
     try:
         context.set_default_timeout(1000 * PATIENT_S)
@@ -248,7 +250,8 @@ def open_page(
 
 
 def await_result(page: Page, timeout_s: float = PATIENT_S) -> dict[str, object]:
-    """What the page publishes (web/site/support.mjs); TimeoutError if it does not."""
+    """The result that the page publishes (web/site/support.mjs); TimeoutError if
+    none."""
     # A promise instead of wait_for_function, which would need `unsafe-eval`.
     result = page.evaluate(
         """(ms) => new Promise((resolve) => {

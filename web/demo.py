@@ -1,8 +1,8 @@
-"""Run one page of the site in headless Chromium and write down what it did.
+"""Run one page of the site in headless Chromium and record what it did.
 
 Prints the steps with bytes, copies and times; writes build/<page>.json and
-build/<page>.png. The exit status is 0 only if every value matched, nothing was logged
-as an error and no request left this machine.
+build/<page>.png. The exit status is 0 only if every value matched, no error was logged
+and no request left this machine.
 
 Usage: python web/demo.py [--page demo]; the page "lite" is the tour in JupyterLite,
 "notebook" the same in our own notebook.
@@ -24,12 +24,12 @@ from serve import ROOT, SITE, Server
 
 
 def address(name: str) -> str:
-    """Where a page of the site is: a file, or a folder."""
+    """The address of a page of the site: a file, or a folder."""
     return f"{name}/" if (SITE / name).is_dir() else f"{name}.html"
 
 
 def run_page(name: str, url: str, screenshot: Path) -> dict[str, object]:
-    """Open the page so that it runs by itself; its result and our own counts."""
+    """Open the page so that it runs automatically; its result and our own counts."""
     viewport = {"width": 1200, "height": 900}
     with (
         open_browser() as browser,

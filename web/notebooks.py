@@ -27,7 +27,7 @@ RUN_ALL = """async (seconds) => {
 
 
 def run_notebook(page: Page, url: str, name: str) -> list[dict[str, Any]]:
-    """Open a notebook and run all of it; its code cells with their outputs."""
+    """Open a notebook and run it; returns its code cells with their outputs."""
     page.goto(f"{url}notebooks/index.html?path={name}")
     page.wait_for_selector(".jp-Notebook .jp-CodeCell")
     page.wait_for_function("() => Boolean(globalThis.jupyterapp)")
@@ -36,7 +36,7 @@ def run_notebook(page: Page, url: str, name: str) -> list[dict[str, Any]]:
 
 
 def text_of(cell: dict[str, Any]) -> str:
-    """What a cell printed and resulted in, as plain text; errors as NAME: message."""
+    """A cell's printed output and result, as plain text; errors as NAME: message."""
     parts = []
     for output in cell["outputs"]:
         if output["output_type"] == "error":
@@ -48,7 +48,7 @@ def text_of(cell: dict[str, Any]) -> str:
 
 
 def failed(cells: list[dict[str, Any]]) -> list[str]:
-    """What went wrong: errors, and cells that were not run."""
+    """Problems: errors, and cells that did not run."""
     kinds = [output["output_type"] for cell in cells for output in cell["outputs"]]
     if "error" in kinds:
         texts = [text_of(cell) for cell in cells]

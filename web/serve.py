@@ -1,18 +1,18 @@
 """Serve build/site on 127.0.0.1, with the headers that the pages rely on.
 
-- COOP and COEP make pages cross-origin isolated, so that performance.now() has 5 us
-  resolution. dlpack-web itself does not need them.
+- COOP and COEP make pages cross-origin isolated, for performance.now() with a
+  resolution of 5 us. dlpack-web itself does not need them.
 - Pages run under a strict content security policy: no `unsafe-eval`, no inline scripts
   or styles. WebAssembly needs `wasm-unsafe-eval`, nothing else does.
-- A video that a reader chooses is a blob of the page: media may come from those.
-- What has `.eval.` in its name may also use eval, and workers made of text: a worker
-  that runs anybody's cells, pages of PyScript, and one that stands for a notebook host,
-  where a plain `import dlpack_web` runs the JavaScript inside the wheel. Names are asked
-  for as they are: with `..`, `//` or what is encoded twice there is nothing to be had.
+- Media may come from blobs of the page, for videos that the reader chooses.
+- Files with `.eval.` in their name may also use eval, and workers made of text: a worker
+  that runs the reader's cells, pages of PyScript, and a page that acts as a notebook
+  host, where `import dlpack_web` runs the JavaScript inside the wheel. Paths must be
+  written plainly: those with `..`, `//` or double encoding are not found.
 - The notebook page shows the HTML of cells in frames: styles and images in it are
-  allowed, and the frames lead nowhere.
-- JupyterLite, which is not ours, gets what it needs and is not isolated.
-- Nothing may be asked of other hosts. With --outside, Python may: %pip install needs it.
+  allowed, and the frames cannot navigate.
+- JupyterLite, which is not ours, gets the policy that it needs and is not isolated.
+- Requests to other hosts are blocked. --outside allows Python's, for %pip install.
 
 Usage: python web/serve.py [--port 8000] [--root build/site] [--outside]
 """
@@ -52,9 +52,9 @@ ISOLATED = {
 
 
 def plain_path(target: str) -> str | None:
-    """The path that a request asks for, decoded; None where it is not written plainly.
+    """The decoded path of a request; None unless it is written plainly.
 
-    Only a path that has one way to be written can be told by its name what it may do.
+    The policy depends on the path, so each file must have only one path.
     """
     path = unquote(re.split(r"[?#]", target, maxsplit=1)[0], errors="strict")
     odd = re.search(r"[\\%\0?#]|//|/\.{1,2}(/|$)", path)
@@ -62,7 +62,7 @@ def plain_path(target: str) -> str | None:
 
 
 def headers_of(path: str, *, outside: bool) -> dict[str, str]:
-    """Policy and isolation of what is at a path."""
+    """Policy and isolation for a path."""
     more = " https:" if outside else ""
     if path.startswith(LITE):
         return {"Content-Security-Policy": LITE_POLICY.format(outside=more)}
@@ -112,10 +112,10 @@ class Handler(SimpleHTTPRequestHandler):
         try:
             return super().translate_path(path)
         finally:
-            self.directory = site  # this object answers all requests of a connection
+            self.directory = site  # one object answers all requests of a connection
 
     def send_head(self) -> Any:
-        self.failed = False  # this object answers all requests of a connection
+        self.failed = False  # one object answers all requests of a connection
         try:
             plain = plain_path(self.path)
         except UnicodeDecodeError:
@@ -126,7 +126,7 @@ class Handler(SimpleHTTPRequestHandler):
         return super().send_head()
 
     def send_error(self, code: int, *rest: Any, **more: Any) -> None:
-        """Errors are as strict as can be; of 404 there is a page."""
+        """Errors get the strictest policy; for 404 there is a page."""
         self.failed = True
         page = Path(self.directory) / "404.html"
         if code != HTTPStatus.NOT_FOUND or not page.is_file():
@@ -142,7 +142,7 @@ class Handler(SimpleHTTPRequestHandler):
 
     def end_headers(self) -> None:
         if self.strict:
-            # A malformed request line is answered before there is a path.
+            # A malformed request line is answered before its path is known.
             path = None if self.failed else plain_path(getattr(self, "path", ""))
             for name, value in headers_of(path or "", outside=self.outside).items():
                 self.send_header(name, value)
@@ -155,14 +155,14 @@ class Handler(SimpleHTTPRequestHandler):
         self.send_error(HTTPStatus.NOT_FOUND)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Stay quiet: the browser's own tools show each request."""
+        """Logs nothing: the browser's own tools show each request."""
 
 
 class Server(ThreadingHTTPServer):
     """The site, with further folders mounted under URL prefixes such as "/tests/".
 
-    strict: with the headers above. outside: Python may ask other hosts. handler: what
-    answers, where tests need more.
+    strict: with the headers above. outside: Python may send requests to other hosts.
+    handler: the request handler, for tests that need more.
     """
 
     daemon_threads = True
@@ -191,7 +191,7 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        # A tab that is closed half-way through a download is no error of ours.
+        # Closing a tab during a download is no error of ours.
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 

@@ -1,6 +1,7 @@
-"""Settings of the documentation: Sphinx reads Markdown, and the package for its reference.
+"""Settings of the documentation: Sphinx reads Markdown, and the package for its
+reference.
 
-`make docs` runs this over build/docs/source, which `_tools/prepare.py` lays out.
+`make docs` runs it on build/docs/source, which `_tools/prepare.py` lays out.
 """
 
 import os
@@ -29,9 +30,9 @@ highlight_language = "none"
 default_role = "code"  # `x` in docstrings
 
 nitpicky = True
-# What is not ours has no page here, and nothing is asked of other hosts.
+# Foreign names have no page here, and no requests go to other hosts.
 nitpick_ignore_regex = [(r"py:.*", r"(?!dlpack_web\.).*")]
-# TypeDoc's names of members are deeper than the headings that others link to.
+# TypeDoc's member headings are deeper than the levels that get anchors.
 suppress_warnings = ["myst.header"]
 
 autodoc_member_order = "bysource"

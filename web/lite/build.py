@@ -1,7 +1,7 @@
 """Build a JupyterLite site that runs offline and can install dlpack-web.
 
-It is laid out in build/lite: `source` is what `jupyter lite build` reads (notebooks,
-Pyodide with the packages that the kernel needs), `site` what it makes.
+It builds in build/lite: `source` is the input of `jupyter lite build` (notebooks,
+Pyodide with the packages that the kernel needs), `site` its output.
 
 Usage: build/lite/venv/bin/python web/lite/build.py
 """
@@ -22,7 +22,7 @@ LITE = ROOT / "build" / "lite"
 SOURCE = LITE / "source"
 PYODIDE = ROOT / "node_modules" / "pyodide"
 PACKAGES = LITE / "packages"  # made by tools/fetch_packages.py
-# What notebooks open: beside them in the file browser, and beside the pages.
+# Files that notebooks open: beside them in the file browser, and beside the pages.
 FILES = {
     "digits.png": ROOT / "build" / "model" / "site" / "digits.png",
     "pictures.onnx": ROOT / "build" / "model" / "site" / "pictures.onnx",
@@ -42,14 +42,14 @@ CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
 
 
 def normal(name: str) -> str:
-    """The name of a package as locks have it (PEP 503)."""
+    """The normalized name of a package, as in locks (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def notebook(text: str) -> dict[str, object]:
-    """A notebook of a Python file whose cells begin with `# %%`, as Jupytext has them.
+    """A notebook from a Python file whose cells start with `# %%`, as in Jupytext.
 
-    A line `# %magic` becomes the magic itself; of Markdown cells the `# ` goes.
+    A line `# %magic` becomes the magic itself; in Markdown cells the `# ` is removed.
     """
     _, *parts = CELL.split(text)
     cells = []
@@ -80,7 +80,7 @@ def our_wheel() -> Path:
 
 
 def download(wheels: Path) -> None:
-    """The packages of packages.txt; pip compares their hashes."""
+    """The packages of packages.txt; pip checks their hashes."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
     command += [
         "--disable-pip-version-check",
@@ -92,7 +92,7 @@ def download(wheels: Path) -> None:
 
 
 def lay_out_pyodide(target: Path, wheels: list[Path]) -> None:
-    """Pyodide's runtime and the packages, with a lock that names just these."""
+    """Pyodide's runtime and the packages, with a lock that names only these."""
     target.mkdir(parents=True)
     for pattern in RUNTIME:
         for file in PYODIDE.glob(pattern):
@@ -107,7 +107,7 @@ def lay_out_pyodide(target: Path, wheels: list[Path]) -> None:
         known = lock["packages"].get(name)
         if known:
             packages[name] = known | {"file_name": file.name, "sha256": digest}
-    # So that micropip, which knows no other index here, finds ours as well as piplite does.
+    # micropip, which uses no other index here, then finds ours as piplite does.
     wheel = our_wheel()
     shutil.copy(wheel, target)
     packages["dlpack-web"] = {
@@ -171,7 +171,7 @@ def main() -> None:
     (LITE / "build.log").write_text(done.stdout + done.stderr)
     if done.returncode:
         sys.exit((done.stdout + done.stderr)[-3000:])
-    # Browsers ask for one at the root.
+    # Browsers request one at the root.
     shutil.copy(LITE / "site" / "tree" / "favicon.ico", LITE / "site")
     for target, sources in BESIDE.items():
         (LITE / "site" / target).mkdir(parents=True)

@@ -22,10 +22,11 @@ _sliders: "dict[int, Slider]" = {}
 
 
 class Slider:
-    """A number between two others, which the reader of the page moves.
+    """A number between two limits, which the reader moves with a slider.
 
-    minimum, maximum, step: ints make it an int; the step is else a hundredth of the way.
-    on_change: called with the value after each move, one call at a time; may be async.
+    minimum, maximum, step: if they are ints, so is the value; the default step of a
+    float is a hundredth of the range. on_change: called with the value after each move,
+    one call at a time; may be async.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Slider:
         return self._type(min(max(value, self.minimum), self.maximum))
 
     def _moved(self, value: float) -> None:
-        """The page says so. Of moves during a call the last one counts."""
+        """Called by the page. Of several moves during a call, only the last counts."""
         self.value = self._fit(value)
         if self.on_change is None:
             return
@@ -74,7 +75,7 @@ class Slider:
         if not self._calling:
             self._calling = True
             task = asyncio.ensure_future(self._call())
-            self._task = task  # or it might be collected
+            self._task = task  # otherwise it might be collected
 
     async def _call(self) -> None:
         try:
@@ -83,7 +84,7 @@ class Slider:
                 result = self.on_change(self.value)  # type: ignore[misc]
                 if inspect.isawaitable(result):
                     await result
-        except Exception:  # noqa: BLE001 - the reader's own; it is shown
+        except Exception:  # noqa: BLE001 - the reader's error; it is shown
             get_ipython().showtraceback()
         finally:
             self._calling = False
@@ -93,13 +94,14 @@ slider = Slider
 
 
 def moved(number: int, value: float) -> None:
-    """Called by the page's worker; a slider of an earlier Python is unknown here."""
+    """Called by the page's worker; sliders of an earlier Python are unknown here."""
     if found := _sliders.get(number):
         found._moved(value)
 
 
 def interact(function: Callable[..., Any], **sliders: Any) -> Any:
-    """Shows what function(name=value, ...) gives, anew after each move of a slider.
+    """Shows the result of function(name=value, ...), and updates it after each move of
+    a slider.
 
     sliders: a Slider for each parameter, or (minimum, maximum) or (minimum, maximum, step).
     An async function is awaited: `await interact(...)`.

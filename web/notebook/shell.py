@@ -25,40 +25,40 @@ from traitlets.config import Config
 
 try:
     import dlpack_web as dlw
-except ImportError:  # the worker has said why
+except ImportError:  # the worker has reported the reason
     dlw = None
 
-# Set by worker.eval.mjs: sends a message to the page, as JSON; sends it a picture; and the
-# hosts that the policy did not let Python ask.
+# Set by worker.eval.mjs: functions that send a message to the page, as JSON, and a
+# picture; and the hosts that the policy blocked for Python.
 post: Callable[[str], None] = print
 send_picture: Callable[[int, Any], None] = print
 refused: list[str] = []
 
 PIP = re.compile(r"^(\s*)[%!]pip install +(.*)")
-PIP_OPTIONS = {"-q", "-qq", "--quiet", "-U", "--upgrade"}  # which change nothing here
+PIP_OPTIONS = {"-q", "-qq", "--quiet", "-U", "--upgrade"}  # which have no effect here
 SLICE_S = 0.02
 CONFIG = Config()
 CONFIG.HistoryManager.enabled = False
-CONFIG.InteractiveShell.colors = "nocolor"  # no theme of it fits light and dark
+CONFIG.InteractiveShell.colors = "nocolor"  # none of its themes fits light and dark
 os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
 
 
 def send(kind: str, **content: Any) -> None:
-    if kind != "stream":  # outputs stay in their order
+    if kind != "stream":  # keeps outputs in order
         sys.stdout.flush()
         sys.stderr.flush()
     post(json.dumps({"type": kind} | content, default=_as_text))
 
 
 def _as_text(value: object) -> str:
-    """Images come as bytes, and are base64 in notebooks; metadata may be anything."""
+    """Images are bytes here, and base64 in notebooks; metadata may be anything."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return str(value)
 
 
 class Stream(io.TextIOBase):
-    """stdout or stderr: whole lines go to the page at once, the rest when flushed."""
+    """stdout or stderr: whole lines go to the page at once, the rest at a flush."""
 
     encoding = "utf-8"
 
@@ -81,7 +81,7 @@ class Stream(io.TextIOBase):
 
 
 class Publisher(DisplayPublisher):
-    """What display(...) calls."""
+    """Called by display(...)."""
 
     def publish(
         self,
@@ -103,7 +103,7 @@ class Publisher(DisplayPublisher):
 
 
 class Hook(DisplayHook):
-    """What a cell's last expression goes through."""
+    """Displays the value of a cell's last expression."""
 
     def write_output_prompt(self) -> None:
         """The page has its own."""
@@ -113,7 +113,7 @@ class Hook(DisplayHook):
 
 
 class Shell(InteractiveShell):
-    """IPython as the page needs it."""
+    """IPython for the page."""
 
     displayhook_class = Type(Hook)
     display_pub_class = Type(Publisher)
@@ -137,7 +137,7 @@ def no_input(*_: object) -> None:
 
 
 async def execute(code: str) -> bool:
-    """Run a cell; its output goes to the page. True where nothing was raised."""
+    """Run a cell; its output goes to the page. True unless it raised."""
     before = dlw and dlw.inspect()
     shell.task = asyncio.current_task()
     count = shell.execution_count
@@ -164,7 +164,7 @@ async def execute(code: str) -> bool:
 
 
 def interrupt() -> bool:
-    """Ends a cell that awaits something; False if it runs or waits otherwise."""
+    """Cancels a cell that awaits something; False if it runs or waits otherwise."""
     if shell.task is None or shell.task._fut_waiter is None:
         return shell.task is None
     shell.task.cancel()
@@ -172,8 +172,9 @@ def interrupt() -> bool:
 
 
 def on_signal(_number: int, _frame: object) -> None:
-    """SIGINT: raises in a cell that runs. In the loop's own code an exception would be lost,
-    and with it what wakes the cell: that is cancelled, as asyncio.Runner does it."""
+    """SIGINT: raises in a cell that runs. In the event loop's own code, an exception
+    and the wake-up of the cell would be lost; there the cell is cancelled, as by
+    asyncio.Runner."""
     task = shell.task
     if task is None or asyncio.current_task() is task:
         raise KeyboardInterrupt
@@ -181,7 +182,7 @@ def on_signal(_number: int, _frame: object) -> None:
 
 
 def complete(code: str, position: int) -> list[dict[str, Any]]:
-    """What may stand at a position of a cell: text, and where it begins."""
+    """Completions at a position of a cell: text, and where it starts."""
     with provisionalcompleter():
         found = list(shell.Completer.completions(code, position))
     return [
@@ -191,7 +192,7 @@ def complete(code: str, position: int) -> list[dict[str, Any]]:
 
 
 def help_at(code: str, position: int) -> str:
-    """What is known of the name at a position of a cell; "" for nothing."""
+    """Help on the name at a position of a cell; "" if there is none."""
     name = token_at_cursor(code, position)
     try:
         return str(shell.object_inspect_text(name)) if name else ""
@@ -200,7 +201,7 @@ def help_at(code: str, position: int) -> str:
 
 
 def _pip(code: str) -> str:
-    """`%pip install` as micropip does it, which can be awaited."""
+    """`%pip install` by micropip, which can be awaited."""
 
     def instead(match: re.Match[str]) -> str:
         words = shlex.split(match[2], comments=True)
@@ -210,7 +211,7 @@ def _pip(code: str) -> str:
 
 
 async def install(words: list[str]) -> None:
-    """What `%pip install` says; an error names the host that may not be asked."""
+    """The output of `%pip install`; an error names the host that the policy blocks."""
     import micropip
 
     names = [word for word in words if word not in PIP_OPTIONS]
@@ -224,7 +225,7 @@ async def install(words: list[str]) -> None:
     try:
         await micropip.install(names)
     except Exception as error:
-        await asyncio.sleep(0.1)  # what the policy did is told a little later
+        await asyncio.sleep(0.1)  # the policy's report arrives a little later
         if not refused:
             raise
         raise RuntimeError(
@@ -238,11 +239,12 @@ async def install(words: list[str]) -> None:
 
 PICTURE = "application/vnd.dlpack-web.picture+json"
 _pictures = itertools.count(1)
-_canvases: dict[str, Any] = {}  # by device: a canvas has a context for one
+_canvases: dict[str, Any] = {}  # by device: a canvas has a context for only one
 
 
 def show_tensor(tensor: Any, **_: object) -> dict[str, Any]:
-    """A Tensor as the page shows it: an image on the GPU is drawn there, as large as it is."""
+    """A Tensor as the page shows it: an image on the GPU is drawn there, in full
+    size."""
     if not _is_drawable(tensor):
         shown: dict[str, Any] = tensor._repr_mimebundle_()
         return shown
@@ -254,7 +256,7 @@ def show_tensor(tensor: Any, **_: object) -> dict[str, Any]:
 
 
 def html_of_tensor(tensor: Any) -> str | None:
-    """None of what is drawn: a thumbnail would be read back."""
+    """None for drawn tensors: a thumbnail would read them back."""
     return None if _is_drawable(tensor) else tensor._repr_html_()
 
 
@@ -268,7 +270,8 @@ def _is_drawable(tensor: Any) -> bool:
 
 
 def _draw(tensor: Any, number: int) -> None:
-    """Draws it as it is now. Where Python can wait it does: no loop is ahead of the GPU."""
+    """Draws its current content. If Python can block it waits, so that no loop runs
+    ahead of the GPU."""
     import js
     from pyodide.ffi import can_run_sync, run_sync
 
@@ -291,19 +294,19 @@ def _drawn(drawing: "asyncio.Future[Any]") -> None:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
 
 
-# --- what waits -----------------------------------------------------------------------
+# --- waiting --------------------------------------------------------------------------
 
 _sleep = time.sleep
 
 
 def sleep(seconds: float, /) -> None:
-    """As time.sleep(), and an interrupt ends it."""
+    """Like time.sleep(), but can be interrupted."""
     if not seconds > SLICE_S:
         return _sleep(seconds)
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         _sleep(min(left, SLICE_S))
-        for _ in range(100):  # Python looks for signals every so many steps
+        for _ in range(100):  # Python checks for signals every so many steps
             pass
     return None
 

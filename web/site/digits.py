@@ -1,7 +1,7 @@
-"""Train the model of the chain page, and make the photograph that it reads.
+"""Train the model of the chain page, and make its photograph.
 
-The data are the handwritten digits that scikit-learn ships (8 x 8 pixels, 0 to 16): half
-of them train a network with one hidden layer, the others test it. Written are
+The data are the handwritten digits of scikit-learn (8 x 8 pixels, 0 to 16): half of
+them train a network with one hidden layer, the others test it. The output files are
 
 - digits.onnx: pixels [N, 64] (0 to 1, float32) -> logits [N, 10], opset 17;
 - pictures.onnx: a network with convolutions, pictures [N, 1, 8, 8] -> logits [N, 10];
@@ -34,7 +34,7 @@ ROWS, COLUMNS = 10, 20  # digits in the photograph
 PIXEL = 4  # side of a pixel of a digit, in the photograph
 MARGIN = 2  # paper around a digit, in such pixels
 HIDDEN = 64
-FILTERS = 24  # of the network with convolutions
+FILTERS = 24  # of the convolutional network
 SEED = 2026
 
 
@@ -100,7 +100,7 @@ def model(weights: dict[str, np.ndarray]) -> onnx.ModelProto:
 def save_tflite(
     weights: dict[str, np.ndarray], pixels: np.ndarray, folder: Path
 ) -> None:
-    """The same network for LiteRT, and what NumPy makes of the same pixels."""
+    """The same network for LiteRT, and NumPy's results for the same pixels."""
     w1, w2, b1, b2 = (weights[name] for name in ("w1", "w2", "b1", "b2"))
     (folder / "digits.tflite").write_bytes(dense([(w1, b1), (w2, b2)], len(pixels)))
     logits = np.maximum(pixels @ w1 + b1, 0) @ w2 + b2
@@ -109,14 +109,14 @@ def save_tflite(
 
 def checked(graph: onnx.GraphProto) -> onnx.ModelProto:
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    made.ir_version = 8  # what older runtimes read, too
+    made.ir_version = 8  # so older runtimes can read it
     onnx.checker.check_model(made)
     return made
 
 
 def convolutions(train: np.ndarray, labels: np.ndarray) -> onnx.ModelProto:
-    """Filters of 3 x 3 at random, of which the strongest answers in each 2 x 2 are kept; what
-    these mean is learnt."""
+    """Random filters of 3 x 3 with max pooling over 2 x 2; only the layer after them is
+    trained."""
     filters = np.random.default_rng(SEED).normal(0, 0.5, (FILTERS, 1, 3, 3))
     padded = np.pad(train.reshape(-1, 8, 8), [(0, 0), (1, 1), (1, 1)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
@@ -151,7 +151,8 @@ def convolutions(train: np.ndarray, labels: np.ndarray) -> onnx.ModelProto:
 
 
 def photograph(digits: np.ndarray) -> Image.Image:
-    """Digits in ink, on paper under a lamp: brightness falls off, and there is grain."""
+    """Digits in ink, on paper under a lamp: brightness falls off, and there is
+    grain."""
     chance = np.random.default_rng(SEED)
     cells = np.pad(digits.reshape(-1, 8, 8), [(0, 0), (MARGIN,) * 2, (MARGIN,) * 2])
     side = 8 + 2 * MARGIN

@@ -1,7 +1,8 @@
-"""Dense networks as .tflite files: what LiteRT (LiteRT.js in a page) runs.
+"""Dense networks as .tflite files, for LiteRT (LiteRT.js in a page).
 
-TensorFlow's converter is half a gigabyte, and a file of two layers has a dozen tables. They are
-written here as the schema of TensorFlow Lite numbers their fields (its schema.fbs is public).
+TensorFlow's converter is half a gigabyte, and a file of two layers has a dozen tables.
+This module writes them with the field numbers of TensorFlow Lite's schema (its
+schema.fbs is public).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FULLY_CONNECTED_OPTIONS = 8  # BuiltinOptions
 NO_ACTIVATION, RELU = 0, 1  # ActivationFunctionType
 ALIGNMENT = 16  # of weights
 
-# Fields of the schema's tables, in its order: the number of each is its place here.
+# Fields of the schema's tables; their number is their position here.
 MODEL = ("version", "operator_codes", "subgraphs", "description", "buffers")
 SUBGRAPH = ("tensors", "inputs", "outputs", "operators", "name")
 TENSOR = ("shape", "type", "buffer", "name")
@@ -30,17 +31,18 @@ BUFFER = ("data",)
 
 
 class Writer:
-    """Tables and vectors, each before what refers to it, as FlatBuffers want them."""
+    """Writes tables and vectors, each before those that refer to it, as FlatBuffers
+    require."""
 
     def __init__(self) -> None:
         self.builder = flatbuffers.Builder(1024)
 
     def table(self, fields: Sequence[str], values: dict[str, tuple[str, int]]) -> int:
-        """values: of each field that is written, its kind and its value or place."""
+        """values: for each field to write, its kind and its value or offset."""
         self.builder.StartObject(len(fields))
         for name, (kind, value) in values.items():
             prepend = getattr(self.builder, f"Prepend{kind}Slot")
-            # Whatever is given is written: None is nobody's default.
+            # The default None makes the builder write every given value.
             prepend(
                 fields.index(name), value, 0 if kind.startswith("UOffset") else None
             )
@@ -67,10 +69,11 @@ class Writer:
 
 
 def dense(layers: Sequence[tuple[np.ndarray, np.ndarray]], rows: int) -> bytes:
-    """x [rows, n] -> x @ w + b for each (w, b) in turn, with relu between them: a .tflite file."""
+    """x [rows, n] -> x @ w + b for each (w, b) in turn, with relu between them: a
+    .tflite file."""
     out = Writer()
     tensors: list[int] = []
-    buffers = [out.table(BUFFER, {})]  # the empty one: of what is computed
+    buffers = [out.table(BUFFER, {})]  # the empty one, for computed tensors
 
     def tensor(
         name: str, shape: tuple[int, ...], data: np.ndarray | None = None

@@ -9,9 +9,9 @@ itself. So a script for the desktop also runs in a page, on the GPU:
     session = ort.InferenceSession("model.onnx", providers=["WebGPUExecutionProvider"])
     (y,) = session.run(None, {"x": x})
 
-Where Python cannot block (no JSPI), use `await InferenceSession.create(...)` and `await
-session.run_async(...)`. onnxruntime-web is loaded at the first use; `load()` sets where
-it is. The runs of all sessions take turns.
+Where Python cannot block (no JSPI), use `await InferenceSession.create(...)` and
+`await session.run_async(...)`. onnxruntime-web is loaded at the first use; `load()` sets
+where it is. The runs of all sessions take turns.
 """
 
 import sys

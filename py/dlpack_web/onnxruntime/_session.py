@@ -34,8 +34,8 @@ class InferenceSession:
     are of the CPU, onnxruntime-web's build without WebGPU is loaded, which has more
     operators and dtypes.
 
-    The constructor blocks, which needs JSPI; where Python cannot block, use `await
-    InferenceSession.create(...)`. The model's bytes are kept, as in onnxruntime.
+    The constructor blocks, which needs JSPI; where Python cannot block, use
+    `await InferenceSession.create(...)`. The model's bytes are kept, as in onnxruntime.
     Exceptions are onnxruntime's.
 
     >>> from dlpack_web import onnxruntime as ort

@@ -1,7 +1,7 @@
-"""Python blocks of pages become blocks that can be run, for _static/run/page.mjs.
+"""Turns Python blocks of pages into runnable blocks, for _static/run/page.mjs.
 
-A ```python fence is one, unless its class is `desktop` or `shown`. The page says of each
-where it stands in the source, so that a test that fails can say it, too.
+These are ```python fences, unless their class is `desktop` or `shown`. The page states
+for each its position in the source, so a failing test can name it, too.
 """
 
 from html import escape

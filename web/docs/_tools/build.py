@@ -1,6 +1,7 @@
 """Builds the documentation: build/docs/site, which the site has as docs/.
 
-Nothing is asked of other hosts. DOCS_DRAFT=1 in the environment: warnings do not fail it.
+It sends no requests to other hosts. With DOCS_DRAFT=1 in the environment, warnings do
+not fail it.
 """
 
 import os
@@ -25,7 +26,7 @@ def sphinx() -> int:
 
 
 def remove_stale() -> None:
-    """Pages whose sources are gone: Sphinx leaves them, and the search would not."""
+    """Deletes pages whose sources are gone, which Sphinx leaves in place."""
     for page in SITE.rglob("*.html"):
         name = page.relative_to(SITE).with_suffix(".md")
         made = name.stem in {"genindex", "py-modindex", "search"}  # by Sphinx itself

@@ -1,4 +1,4 @@
-"""Docstrings as reStructuredText: they are plain sentences, in which * and | mean nothing."""
+"""Docstrings as reStructuredText: plain sentences, in which * and | have no meaning."""
 
 import re
 from typing import Any
@@ -8,7 +8,7 @@ CODE = re.compile(r"(`+[^`]+`+)")
 
 
 def escaped(line: str) -> str:
-    """A line whose marks are themselves, but for `code`."""
+    """A line with its marks escaped, except in `code`."""
     parts = CODE.split(line)
     return "".join(
         part if part.startswith("`") else MARKS.sub(r"\\\1", part) for part in parts

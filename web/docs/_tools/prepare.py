@@ -1,8 +1,9 @@
-"""Lays out build/docs/source: the pages, and what they take from elsewhere in the repository.
+"""Lays out build/docs/source: the pages, and the files that they include from elsewhere
+in the repository.
 
-Files of the repository come in under their own text, with links that lead to a page of the
-documentation where there is one, and else to the repository. Only what changed is written:
-Sphinx reads anew what is newer.
+Files of the repository keep their text; their links lead to a page of the documentation
+if there is one, else to the repository. Only changed files are written, because Sphinx
+reads newer ones again.
 """
 
 import re
@@ -14,7 +15,7 @@ import tables
 from repository import ROOT, SOURCE, address
 
 WEB = ROOT / "web"
-# File of the repository -> the page that it is.
+# File of the repository -> its page.
 PAGES = {
     "js/EXCHANGE.md": "reference/exchange.md",
     "js/KERNELS.md": "reference/kernels.md",
@@ -38,7 +39,7 @@ def relative(target: str, page: str) -> str:
 
 
 def taken_over(path: str, page: str) -> str:
-    """The text of a file of the repository as it stands on a page."""
+    """The text of a repository file for a page."""
 
     def lead(match: re.Match[str]) -> str:
         target, _, heading = match[1].partition("#")
@@ -64,7 +65,7 @@ def taken_over(path: str, page: str) -> str:
 
 
 def wanted() -> Iterator[tuple[str, bytes]]:
-    """Path in the folder that Sphinx reads, and what stands there."""
+    """Path in Sphinx's input folder, and its content."""
     for file in sorted((WEB / "docs").rglob("*")):
         path = file.relative_to(WEB / "docs")
         hidden = path.parts[0] == "_tools" or "__pycache__" in path.parts
@@ -79,7 +80,7 @@ def wanted() -> Iterator[tuple[str, bytes]]:
 
 
 def prepare() -> None:
-    """Makes build/docs/source what it should be; typescript/ is TypeDoc's (typescript.py)."""
+    """Updates build/docs/source; typescript/ is TypeDoc's (typescript.py)."""
     there = {f for f in SOURCE.rglob("*") if f.is_file()}
     there -= set((SOURCE / "reference" / "typescript").rglob("*"))
     for path, content in wanted():

@@ -1,4 +1,4 @@
-"""Where things are: the repository here, and where the project is at home."""
+"""Paths in the repository, and the project's address."""
 
 import os
 import tomllib
@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(os.environ.get("DOCS_ROOT") or Path(__file__).resolve().parents[3])
 BUILD = ROOT / "build" / "docs"
-SOURCE = BUILD / "source"  # what Sphinx reads
+SOURCE = BUILD / "source"  # Sphinx's input
 SITE = BUILD / "site"
 
 
@@ -17,7 +17,7 @@ def home() -> str:
 
 
 def address(path: str) -> str:
-    """Where a file or folder of the repository can be read."""
+    """The address of a file or folder of the repository."""
     target = path.split("#", maxsplit=1)[0]
     if not (ROOT / target).exists():
         raise FileNotFoundError(f"the repository has no {target}")

@@ -1,5 +1,5 @@
-"""{repo}`path`: a link to a file of the repository. {site}`text <chain.html>`: a link to a
-page of the site that is not of the documentation."""
+"""{repo}`path`: a link to a file of the repository. {site}`text <chain.html>`: a link
+to a page of the site that is not documentation."""
 
 from typing import Any
 
@@ -21,13 +21,13 @@ def repo_role(
 
 
 class SiteRole(SphinxRole):
-    """A page of web/, which the site has above docs/."""
+    """A page of web/, which is above docs/ in the site."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         shown, _, target = self.text.rstrip(">").rpartition("<")
         file = target.split("#")[0].rstrip("/")
         built = {"index.html", "jupyterlite/lab/index.html"}
-        parts = ("", "site/", "pages/*/")  # all at the root of the site
+        parts = ("", "site/", "pages/*/")  # all are at the root of the site
         there = any(any((ROOT / "web").glob(part + file)) for part in parts)
         if file not in built and not there:
             told = self.inliner.reporter.error(

@@ -1,6 +1,6 @@
-"""Makes built pages fit for the policy of web/serve.py: no scripts, styles or handlers inside
-of pages. What the theme has there is moved into files, unchanged and in its place. And fit
-for keyboards: what is wide can be scrolled by keys."""
+"""Makes built pages comply with the policy of web/serve.py: no scripts, styles or
+handlers inside pages. Those of the theme are moved into files, unchanged and in their
+place. And makes wide elements scrollable by keyboard."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ class Mover:
     def page(self, path: Path) -> None:
         text = path.read_text("utf-8")
         if not LEFT.search(text):
-            return  # as it was left the last time
+            return  # unchanged since the last time
         soup = BeautifulSoup(text, "html.parser")
         up = "../" * (len(path.relative_to(self.site).parts) - 1)
         changed = False
@@ -74,8 +74,8 @@ class Mover:
 
 
 def make_strict(site: Path) -> None:
-    """Every page of a built site; styles of attributes are kept for the next time, when
-    only pages that changed are built."""
+    """Every page of a built site. Styles of attributes are kept for the next time, when
+    only changed pages are built."""
     kept = site / "_static" / "moved.json"
     mover = Mover(site)
     if kept.is_file():

@@ -1,4 +1,4 @@
-"""Pages, or parts of pages, that are made of tables of the tests."""
+"""Pages, or parts of pages, generated from tables of the tests."""
 
 import json
 
@@ -6,7 +6,7 @@ from repository import ROOT
 
 
 def dtype_row(row: dict[str, object]) -> str:
-    """A line of the table of dtypes, of an entry of tests/dtypes.json."""
+    """A row of the table of dtypes, from an entry of tests/dtypes.json."""
     name, view = str(row["name"]), f"`{row['typed_array']}`"
     if name == "float16":
         view += " (`Uint16Array` in older browsers)"
@@ -28,5 +28,5 @@ def dtypes() -> str:
 
 
 def pages() -> dict[str, str]:
-    """Path in the folder that Sphinx reads -> text."""
+    """Path in Sphinx's input folder -> text."""
     return {"_included/dtypes.md": dtypes()}

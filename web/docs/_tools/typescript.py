@@ -1,4 +1,4 @@
-"""The reference of TypeScript, as pages of Markdown, by TypeDoc."""
+"""The TypeScript reference, as Markdown pages, by TypeDoc."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def newest(folder: Path) -> float:
 
 
 def write_typescript(target: Path) -> None:
-    """Writes them anew where a source is newer than what was written."""
+    """Writes the pages again if a source is newer than they are."""
     done = target / "index.md"
     tools = Path(__file__).stat().st_mtime
     if done.is_file() and done.stat().st_mtime > max(
@@ -54,7 +54,7 @@ def write_typescript(target: Path) -> None:
         "excludeExternals": True,
         "useCodeBlocks": True,
         "router": "module",
-        "logLevel": "Error",  # it warns of types of browsers, and of those that stay inside
+        "logLevel": "Error",  # it warns of browser types, and of those that are not exported
         "name": "TypeScript",
         "parametersFormat": "table",
         "interfacePropertiesFormat": "table",
@@ -78,13 +78,13 @@ def write_typescript(target: Path) -> None:
 
 
 def page_of(source: str) -> str:
-    """The page that TypeDoc makes of an entry point."""
+    """TypeDoc's page for an entry point."""
     path = source.removeprefix("./").removeprefix("js/src/").removesuffix(".ts")
     return "index/index" if path == "index" else path.removesuffix("/index")
 
 
 def without_dead_links(text: str) -> str:
-    """Rows of tables have no anchors in Sphinx: links to them are only their text."""
+    """Table rows have no anchors in Sphinx: replaces links to them by their text."""
     slugs = [
         re.sub(r"[^\w-]", "", h.lower()) for h in re.findall(r"(?m)^#+ (.+)$", text)
     ]
@@ -98,10 +98,11 @@ def without_dead_links(text: str) -> str:
 
 
 def name_pages(target: Path) -> None:
-    """Pages are called what programs import; the first of them leads to all."""
+    """Names the pages by what programs import, and links to all of them from the
+    first."""
     for file in target.rglob("*.md"):
         text = without_dead_links(file.read_text("utf-8"))
-        # What is taken apart at once has no name of its own.
+        # A destructured parameter has no name of its own.
         text = re.sub(r"(\\_\\_|__)namedParameters", "options", text)
         file.write_text(text, "utf-8")
     rows = []

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # The same by hand
-# What the tour does, without dlpack-web: WebGPU's own calls from Python. In the browser those are
-# JavaScript's: the array is copied into JavaScript's memory on the way up, and twice on the way
-# down. On the desktop they are those of the package `wgpu`.
+# The steps of the tour without dlpack-web: WebGPU's own calls from Python. In the
+# browser these are JavaScript's: the array is copied into JavaScript's memory on the
+# way up, and twice on the way down. On the desktop they are those of the package
+# `wgpu`.
 
 # %%
 import sys

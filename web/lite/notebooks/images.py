@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Image processing on the GPU
-# A photograph goes from NumPy to the GPU, through a blur and an edge filter in WGSL, and back into
-# a plot. Nothing is copied but once up and once down.
+# A photograph goes from NumPy to the GPU, through a blur and an edge filter in WGSL,
+# and back into a plot. There are two copies: one up and one down.
 
 # %%
 import sys
 
-if sys.platform == "emscripten":  # a page; on the desktop pip does it beforehand
+if sys.platform == "emscripten":  # a page; on the desktop, install them with pip
     import micropip
 
     await micropip.install(["dlpack-web", "matplotlib", "pillow"])  # as %pip does

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # onnxruntime-web, fed from Python
-# A network that knows handwritten digits runs in this kernel, on the same GPU device as our
-# tensors: what it is given and what it gives are `GPUBuffer`s that never leave the GPU. On the
-# desktop it is `onnxruntime`, which has no WebGPU: there they go by NumPy.
+# A network that recognizes handwritten digits runs in this kernel, on the same GPU
+# device as our tensors: its inputs and outputs are `GPUBuffer`s that never leave the
+# GPU. The desktop's `onnxruntime` has no WebGPU, so there they pass through NumPy.
 
 # %%
 # %pip install dlpack-web pillow
@@ -17,7 +17,7 @@ if BROWSER:
     from pyodide.code import run_js
     from pyodide.ffi import to_js
 
-    # This site has onnxruntime-web and the model beside its notebooks.
+    # This site provides onnxruntime-web and the model beside its notebooks.
     SITE = js.location.origin
     load = run_js("(url) => import(url)")
     ort = await load(f"{SITE}/libraries/ort/ort.webgpu.bundle.min.mjs")

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # import onnxruntime
 # The same cells run on the desktop, with `onnxruntime` itself, and in a page, where
-# `dlpack_web.onnxruntime` is that over onnxruntime-web: on the GPU, with this kernel's own
-# tensors. A network that was trained here reads handwritten digits.
+# `dlpack_web.onnxruntime` runs onnxruntime-web on the GPU, with this kernel's own
+# tensors. The network, which was trained for this site, reads handwritten digits.
 
 # %%
 # %pip install dlpack-web pillow
@@ -12,7 +12,7 @@ from PIL import Image
 import dlpack_web as dlw
 from dlpack_web import onnxruntime
 
-onnxruntime.install()  # from here on `import onnxruntime` finds it, in a page
+onnxruntime.install()  # in a page, `import onnxruntime` finds it from here on
 import onnxruntime as ort
 
 BROWSER = dlw.features()["browser"]
@@ -47,8 +47,8 @@ labels[:20].tolist()
 
 # %% [markdown]
 # ## On the GPU, between two kernels
-# In a page an `OrtValue` may be a tensor on the GPU, and what comes of it stays there. The
-# desktop's onnxruntime has no WebGPU: there it goes by NumPy.
+# In a page, an `OrtValue` may be a tensor on the GPU, and the results stay there. The
+# desktop's onnxruntime has no WebGPU, so there they pass through NumPy.
 
 # %%
 invert = dlw.webgpu.Kernel("""

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # dlpack-web: the tour
-# NumPy, JavaScript and the GPU on the same memory. Everything here runs in this browser; without
-# the JavaScript it also runs on the desktop, with `pip install 'dlpack-web[webgpu]'`.
+# NumPy, JavaScript and the GPU share the same memory. Everything here runs in this
+# browser; without the JavaScript it also runs on the desktop, with
+# `pip install 'dlpack-web[webgpu]'`.
 
 # %%
 # %pip install dlpack-web
@@ -24,7 +25,7 @@ t
 if dlw.features()["browser"]:
     view = t.js.data  # a Float32Array over NumPy's own bytes
 else:
-    view = np.asarray(t).reshape(-1)  # on the desktop another array over them
+    view = np.asarray(t).reshape(-1)  # on the desktop, another array over them
 view[4] = 40
 a
 
@@ -54,8 +55,8 @@ square(x, y)
 
 # %% [markdown]
 # ## GPU → NumPy: one copy
-# On the desktop, and where the browser has JSPI, Python waits by itself. `await y.to_host()` works
-# everywhere.
+# On the desktop, and in browsers with JSPI, Python waits automatically.
+# `await y.to_host()` works everywhere.
 
 # %%
 np.asarray(y) if dlw.features()["canBlock"] else await y.to_host()

@@ -1,7 +1,7 @@
-"""What the arrow page runs in Python: a column of an Arrow file -> GPU -> histogram.
+"""Python for the arrow page: a column of an Arrow file -> GPU -> histogram.
 
-`page` is the page's own JavaScript. Whatever runs inside `with step(...)` is counted and
-timed by it; `check` notes whether something that must hold did.
+`page` is the page's JavaScript. It counts and times the code inside `with step(...)`;
+`check` records whether a condition holds.
 """
 
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ import page
 
 import dlpack_web as dlw
 
-GROUPS = 64  # workgroups, each of which counts for itself first
+GROUPS = 64  # workgroups, each with its own counts at first
 
 HISTOGRAM = """
 @group(0) @binding(0) var<storage, read> values: array<f32>;
@@ -51,12 +51,12 @@ async def start():
 async def run(with_, column, low, high, width):
     """Counts of the values of a column from low up to high, in bins of this width.
 
-    column: JavaScript's Tensor over the bytes of the file. low, high: multiples of width,
-    and that a power of two, so that no bin's edge is rounded.
+    column: JavaScript's Tensor over the bytes of the file. low, high: multiples of
+    width, which is a power of two, so no edge of a bin is rounded.
     """
     device, live_before = with_["device"], dlw.live_tensors()
     bins = round((high - low) / width)
-    validity = column.validity or None  # JavaScript's null is another
+    validity = column.validity or None  # JavaScript's null is no None
 
     with step("column to GPU", column.nbytes):
         values = received(column.to(device.gpu))

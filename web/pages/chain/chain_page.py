@@ -1,8 +1,8 @@
-"""What the chain page runs in Python: NumPy -> onnxruntime-web -> TensorFlow.js -> jax-js
--> WGSL -> NumPy, on one GPU device.
+"""Python for the chain page: NumPy -> onnxruntime-web -> TensorFlow.js -> jax-js ->
+WGSL -> NumPy, on one GPU device.
 
-`page` is the page's (or the worker's) own JavaScript. Whatever runs inside `with
-step(...)` is counted and timed by it; `check` notes whether something that must hold did.
+`page` is the JavaScript of the page (or the worker). It counts and times the code
+inside `with step(...)`; `check` records whether a condition holds.
 """
 
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ import page
 import dlpack_web as dlw
 
 SIDE = 8  # pixels of a digit, along each axis
-TOLERANCE = 1e-4  # probabilities of float32 sums; each library orders its sums anew
+TOLERANCE = 1e-4  # probabilities of float32 sums; each library sums in its own order
 
 TOP = """
 @group(0) @binding(0) var<storage, read> scores: array<f32>;
@@ -108,7 +108,7 @@ def prepare(image, sheet):
     red = image[..., 0].astype(np.float32)  # where blue ink is darkest
     height, width = red.shape
     cells = red.reshape(rows, height // rows, columns, width // columns)
-    # The brightest of a cell is paper, as bright as the lamp makes it there.
+    # The brightest pixel of a cell is paper, as lit by the lamp there.
     paper = np.percentile(cells, 98, axis=(1, 3), keepdims=True)
     cells = (cells / paper)[:, margin:-margin, :, margin:-margin]
     fine = cells.reshape(rows, SIDE, -1, columns, SIDE, cells.shape[3] // SIDE)

@@ -1,7 +1,7 @@
-"""What the demo page runs in Python: NumPy -> JS -> GPU -> WGSL -> NumPy.
+"""Python for the demo page: NumPy -> JS -> GPU -> WGSL -> NumPy.
 
-`page` is the page's own JavaScript. Whatever runs inside `with step(...)` is counted
-and timed by it; `check` notes whether something that must hold did hold.
+`page` is the page's JavaScript. It counts and times the code inside `with step(...)`;
+`check` records whether a condition holds.
 """
 
 from contextlib import contextmanager
@@ -57,14 +57,14 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 
 
 async def start():
-    """Asks the browser for a GPU; the same one serves every run."""
+    """Requests a GPU from the browser; every run uses the same one."""
     return await dlw.webgpu.request_device()
 
 
 async def run(device, pixels, height, width, sigma, grow):
     """`pixels` is the decoded photograph, a Uint8Array of RGBA that JavaScript owns.
 
-    Memory is made to grow in the first run only: WebAssembly's never shrinks again.
+    Only the first run makes memory grow: WebAssembly's never shrinks again.
     """
     live_before = dlw.live_tensors()
 
@@ -170,7 +170,7 @@ def reference(image, weights):
 
 
 def grow_memory(view):
-    """Take memory until WebAssembly had to grow; growing detaches every older view."""
+    """Allocates memory until WebAssembly's grows, which detaches every older view."""
     taken = []
     while view.byteLength:
         taken.append(np.ones(4 << 20))

@@ -56,7 +56,7 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 
 
 async def start(model):
-    """The sessions and kernels that both ways take."""
+    """The sessions and kernels for both ways."""
     create = ort.InferenceSession.create
     return {
         "gpu": await create(model, providers=["WebGPUExecutionProvider"]),
@@ -76,7 +76,7 @@ async def on_gpu(made, photo):
 
     feeds = {"pictures": ort.OrtValue.from_dlpack(pictures)}
     run = made["gpu"].run_with_ort_values_async
-    (logits,) = await run(["logits"], feeds)  # on the GPU, as its input is
+    (logits,) = await run(["logits"], feeds)  # on the GPU, like its input
 
     best = dlw.empty((count, 2), device="webgpu")
     made["best"](dlw.from_dlpack(logits), best)
@@ -103,6 +103,7 @@ def cut(photo):
 
 
 async def network(session, pictures):
-    """The network alone, from NumPy to NumPy. Where Python can wait: session.run(...)."""
+    """The network alone, from NumPy to NumPy. If Python can block, use
+    session.run(...)."""
     (logits,) = await session.run_async(["logits"], {"pictures": pictures})
     return logits

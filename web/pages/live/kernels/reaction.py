@@ -12,7 +12,7 @@ feed = slider("feed", 0.02, 0.07, 0.037)
 kill = slider("kill", 0.05, 0.07, 0.06)
 stir = slider("stir", 0, 0.02, 0.004)
 
-STEPS = 8  # of the reaction, for each frame
+STEPS = 8  # of the reaction, in each frame
 
 react = dlw.webgpu.Kernel("""
 @group(0) @binding(0) var<storage, read> before: array<vec2f>;

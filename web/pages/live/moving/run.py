@@ -1,10 +1,10 @@
-"""What the live page runs in Python: the reader's program, for every frame.
+"""Python for the live page: the reader's program, for every frame.
 
 A program is a Python file with a function `frame(image, result)`. Both are tensors of
-float32 on the GPU, of shape (height, width, 4): it launches kernels that read the one and
-write the other. `live` is a module for it: `slider` and `onnx`.
+float32 on the GPU, of shape (height, width, 4): it launches kernels that read the first
+and write the second. It can import `slider` and `onnx` from the module `live`.
 
-A program that does not work replaces none that does.
+A program with an error never replaces one that works.
 """
 
 import ast
@@ -20,12 +20,12 @@ from pyodide.code import eval_code_async
 
 import dlpack_web as dlw
 
-NAME = "program.py"  # of the reader's text, in tracebacks
-PATIENCE_S = 3  # for Python of the reader's that does not come to an end
+NAME = "program.py"  # the reader's text, in tracebacks
+PATIENCE_S = 3  # for Python code of the reader that does not end
 
 
 class Slider:
-    """A number that the reader of the page moves."""
+    """A number that the reader moves with a slider."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -67,7 +67,7 @@ sys.modules["live"] = live
 
 
 class BrokenError(Exception):
-    """A program that does not work; `line` of it, from 1, where that is known."""
+    """A program with an error; `line` in it, from 1, if known."""
 
     def __init__(self, message: str, line: int | None) -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ class BrokenError(Exception):
 
 
 class Program:
-    """What a reader's text defines, once it was run."""
+    """The definitions of a reader's text, after running it."""
 
     def __init__(self, text: str, names: dict) -> None:
         self.text = text
@@ -95,7 +95,7 @@ class Program:
 
 
 async def compiled(text: str, device: dlw.Device) -> Program:
-    """The program in a text, whose kernels have compiled; BrokenError."""
+    """The program in a text, with its kernels compiled; BrokenError."""
     names = {"__name__": "program"}
     try:
         await Patiently(eval_code_async(text, names, filename=NAME))
@@ -118,7 +118,7 @@ def kernels_in(values):
 
 
 class patience:  # noqa: N801, read as a word of the language
-    """Ends Python of the reader's that runs too long."""
+    """Ends Python code of the reader that runs too long."""
 
     def __enter__(self):
         end = time.monotonic() + PATIENCE_S
@@ -140,7 +140,7 @@ class patience:  # noqa: N801, read as a word of the language
 
 
 class Patiently:
-    """Awaits a coroutine of the reader's, with patience for each of its steps."""
+    """Awaits a coroutine of the reader, with patience for each of its steps."""
 
     def __init__(self, coroutine) -> None:
         self._coroutine = coroutine
@@ -160,7 +160,7 @@ class Patiently:
 
 
 def explained(error: BaseException, text: str) -> BrokenError:
-    """The same error in terms of the reader's text."""
+    """The error with its place in the reader's text."""
     if isinstance(error, BrokenError):
         return error
     if isinstance(error, dlw.KernelError) and error.line is not None:
@@ -176,7 +176,7 @@ def explained(error: BaseException, text: str) -> BrokenError:
 
 
 def wgsl_line(error: dlw.KernelError, text: str) -> int | None:
-    """The line of the program that a line of WGSL stands in, in a string of it."""
+    """The program's line that contains a line of WGSL, in one of its strings."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             lines = node.value.split("\n")
@@ -187,7 +187,8 @@ def wgsl_line(error: dlw.KernelError, text: str) -> int | None:
 
 
 class Show:
-    """One source after the other, through the program, to the canvas."""
+    """Runs the frames of a source, and then of the next, through the program to the
+    canvas."""
 
     def __init__(self, gpu) -> None:
         self.device = dlw.webgpu.use_device(gpu)
@@ -196,7 +197,8 @@ class Show:
         self.result: dlw.Tensor | None = None
 
     async def take(self, text: str) -> None:
-        """Has a text run from the next frame on; BrokenError, and the old one goes on."""
+        """Runs a text from the next frame on; BrokenError: the old program
+        continues."""
         self.wanted = await compiled(text, self.device)
 
     async def run(self, source, canvas) -> None:
@@ -225,12 +227,13 @@ class Show:
             tell(explained(error, self.program.text))
 
     async def try_wanted(self, image: dlw.Tensor) -> None:
-        """The new program draws a frame that nobody sees; if it can, it takes over."""
+        """The new program draws an invisible frame; if it succeeds, it replaces the old
+        one."""
         program, self.wanted = self.wanted, None
         trial = dlw.empty(image.shape, device=self.device)
         try:
             await program(image, trial)
-            await trial[0, 0].to_host()  # a pixel, which has the faults of them all
+            await trial[0, 0].to_host()  # one pixel, which reports the faults of all
         except dlw.DeviceLostError:
             raise
         except Exception as error:
@@ -251,11 +254,11 @@ async def take(show: Show, text: str) -> None:
         tell(error)
 
 
-# --- the usual way, to compare with -----------------------------------------------------
+# --- the usual way, for comparison ------------------------------------------------------
 
 
 def usual_edges(pixels, height, width, strength, colour):
-    """The program edges.py in NumPy, on a copy of the pixels of a 2d canvas."""
+    """The program edges.py in NumPy, on a copy of a 2d canvas's pixels."""
     image = np.asarray(pixels.to_py()).reshape(height, width, 4)
     image = image[..., :3] * np.float32(1 / 255)
     light = image @ np.array([0.2126, 0.7152, 0.0722], np.float32)
@@ -272,7 +275,7 @@ def usual_edges(pixels, height, width, strength, colour):
 
 
 async def measured(gpu, source, canvas, text: str, count: int) -> list[float]:
-    """The times of so many frames through a program, in ms."""
+    """The times of `count` frames through a program, in ms."""
     show = Show(gpu)
     page.quiet(True)
     try:
