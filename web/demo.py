@@ -29,7 +29,7 @@ def address(name: str) -> str:
 
 
 def run_page(name: str, url: str, screenshot: Path) -> dict[str, object]:
-    """Open the page so that it runs automatically; its result and our own counts."""
+    """Open the page, which runs automatically; its result and our own counts."""
     viewport = {"width": 1200, "height": 900}
     with (
         open_browser() as browser,

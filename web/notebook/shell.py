@@ -270,8 +270,8 @@ def _is_drawable(tensor: Any) -> bool:
 
 
 def _draw(tensor: Any, number: int) -> None:
-    """Draws its current content. If Python can block it waits, so that no loop runs
-    ahead of the GPU."""
+    """Draws its current content. It waits if Python can block, or a loop could run ahead
+    of the GPU."""
     import js
     from pyodide.ffi import can_run_sync, run_sync
 
