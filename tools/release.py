@@ -1,12 +1,12 @@
-"""What is published, and whether anyone can make the same.
+"""Builds and checks releases, which anyone can reproduce.
 
-release.py versions [--tag v1.2.3]   the version is one, wherever it stands
-release.py address ADDRESS           where the project is at home, from now on
+release.py versions [--tag v1.2.3]   check that all files have the same version
+release.py address ADDRESS           set the project's address
 release.py build OUT                 all files of a release into OUT, from `make package`'s
-release.py compare A B               both folders hold the same bytes
-release.py install OUT               what is in OUT installs where nothing else is, and works
+release.py compare A B               check that both folders have the same bytes
+release.py install OUT               check that the files in OUT install on their own, and work
 
-Workflows call nothing but these, through make.
+Workflows use only these commands, through make.
 """
 
 import argparse

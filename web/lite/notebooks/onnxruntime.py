@@ -88,7 +88,7 @@ logits
 bool((await found.to_host() == labels).all())
 
 # %% [markdown]
-# ## What goes wrong is what goes wrong on the desktop
+# ## The same errors as on the desktop
 
 # %%
 mistakes = [{"pictures": pictures[0]}, {"pictures": pictures.astype(float)}, {}]
