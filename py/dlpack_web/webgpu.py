@@ -346,8 +346,8 @@ def from_wgpu(
 
     You keep ownership of the buffer, and must neither map nor destroy it while the
     Tensor is in use. On the desktop doing so raises BufferError at once; in the browser
-    reading the result reports a fault. In the browser the buffer is one of wgpu-py's backend
-    for browsers, which is only a stub in all releases so far (wgpu-py#753).
+    reading the result reports a fault. In the browser the buffer is one of wgpu-py's
+    backend for browsers, which is only a stub in all releases so far (wgpu-py#753).
     byte_offset: of element 0. ValueError: the elements do not fit; TypeError: not such
     a buffer. Operations that need a usage that the buffer lacks raise an error that
     names it.
