@@ -94,8 +94,8 @@ async def share_device(**libraries: Any) -> Device:
 
     libraries: ort=, tf=, jax=, litert= (their modules, JsProxy; LiteRT.js must be
     loaded), three= (a WebGPURenderer that has not started). The device is that of a
-    library that has already started, else a new one with all limits and features of the
-    adapter. Afterwards `from_js` takes the tensors of these libraries. BufferError if
+    library that has already started, else a new one with everything that the adapter
+    supports. Afterwards `from_js` takes the tensors of these libraries. BufferError if
     two of them run on different devices.
 
     >>> device = await dlw.webgpu.share_device(ort=ort)  # the module of onnxruntime-web
