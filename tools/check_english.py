@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 """check_english.py [ROOT]: phrases to avoid in documents and sources, each with what to write instead.
 
-Checks the prose of Markdown files, and the comments and string literals of js/src and the C core.
-Exempt are code, link targets, addresses, comments of Markdown, text in double quotes (a word that is
+Checks the prose of Markdown files, the comments and string literals of js/src and the C core, and
+the comments and docstrings of py/dlpack_web, tools and web. Exempt are code, link targets, addresses, comments of Markdown, text in double quotes (a word that is
 quoted), and files that are generated from other sources.
 """
 
 import os
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ("py", "dlpack_web")
 NOT_OURS = {".git", "build", "dist", "node_modules"}
 NOT_READ = (
     "CHANGELOG.md",
@@ -149,9 +152,64 @@ def literal_text(literal: str) -> str:
     return f" {text} "
 
 
+EXAMPLE = re.compile(r"^[ \t]*>>>.*(?:\n[ \t]*\S.*)*", re.MULTILINE)
+PYTHON_MARK = re.compile(
+    r"^[ \t]*#:?|\A[a-zA-Z]*(?:\"{3}|')|(?:\"{3}|')\Z", re.MULTILINE
+)
+BEFORE_STATEMENT = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+BETWEEN_LINES = (tokenize.NL, tokenize.COMMENT)
+
+
+def python_texts(code: str) -> str:
+    """The comments and docstrings, all else blanked out; positions stay. Comments on consecutive
+    lines are one text. A docstring is any string that is a statement."""
+    starts = [0]
+    for line in code.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    parts: list[str] = []
+    end = 0
+    before = False
+    for start, stop, is_comment in python_prose(code):
+        first, last = (starts[row - 1] + column for row, column in (start, stop))
+        between = code[end:first]
+        joined = before and is_comment and between.isspace()
+        parts.append(spaces(between) if joined else without_words(between))
+        parts.append(python_text(code[first:last], "" if joined else "."))
+        end, before = last, is_comment
+    parts.append(without_words(code[end:]))
+    return "".join(parts)
+
+
+Position = tuple[int, int]
+
+
+def python_prose(code: str) -> Iterator[tuple[Position, Position, bool]]:
+    """Start and end of each comment and docstring, and whether it is a comment."""
+    tokens = list(tokenize.generate_tokens(StringIO(code).readline))
+    begins = True
+    for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
+        if token.type == tokenize.COMMENT:
+            yield token.start, token.end, True
+        elif (token.type, after.type) == (tokenize.STRING, tokenize.NEWLINE) and begins:
+            yield token.start, token.end, False
+        if token.type not in BETWEEN_LINES:
+            begins = token.type in BEFORE_STATEMENT
+
+
+def python_text(text: str, first: str) -> str:
+    """Without its examples; `first` as in comment_text."""
+    text = PYTHON_MARK.sub(lambda mark: spaces(mark[0]), text)
+    for pattern in (EXAMPLE, *NOT_PROSE):
+        text = pattern.sub(blank, text)
+    return first + text[len(first) :]
+
+
+TEXTS = {".md": prose, ".py": python_texts, ".pyi": python_texts}
+
+
 def complaints(source: str, suffix: str = ".md") -> Iterator[tuple[int, str, str]]:
     """Line, phrase and replacement, in the order of the text."""
-    text = prose(source) if suffix == ".md" else texts(source)
+    text = TEXTS.get(suffix, texts)(source)
     found = [
         (match.end() - len(match[0].lstrip(".!?:-*> \n")), match, instead)
         for pattern, instead in PATTERNS.items()
@@ -167,6 +225,8 @@ def is_read(path: PurePosixPath) -> bool:
         return not any(path.match(pattern) for pattern in NOT_READ)
     if path.suffix == ".ts":
         return path.parts[:2] == ("js", "src")
+    if path.suffix in (".py", ".pyi"):
+        return path.parts[0] in ("tools", "web") or path.parts[:2] == PACKAGE
     return (
         path.suffix in (".c", ".h")
         and path.parts[0] == "wasm"

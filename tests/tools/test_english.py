@@ -106,6 +106,43 @@ def test_code_is_not_looked_at(code):
     assert found(code, ".ts") == []
 
 
+@pytest.mark.parametrize(
+    ("code", "line", "phrase"),
+    [
+        ('"""Read it anew."""', 1, "anew"),
+        ('"""Who waits is told."""', 1, "Who waits is told."),
+        ('def f():\n    """Packed, so\n    that it fits."""', 2, "so that"),
+        ('# A comment.\n\n"""Whatever it is."""', 3, "Whatever"),
+        ("class C:\n    r'''Read it anew.'''", 2, "anew"),
+        ('def f():\n    """One.\n\n    >>> 1\n    1\n\n    Anew."""', 7, "Anew"),
+        ("x = 1  # read anew", 1, "anew"),
+        ("# It is packed, so\n# that it fits.", 1, "so # that"),
+        ("x: int\n#: Whatever it is.\ny: int", 2, "Whatever"),
+        ("x = '''\n#'''  # anew", 2, "anew"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".py", ".pyi"])
+def test_comments_and_docstrings_of_python_are_looked_at(code, line, phrase, suffix):
+    assert (line, phrase) in found(code, suffix)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "anew = so.that",
+        'raise ValueError("read it anew")',
+        'f(\n    "so that"\n)',
+        "'read it anew'.split()",
+        'x = "# anew"',
+        '"""Quotes `anew` and "so that"."""',
+        '"""Adds.\n\n>>> f()  # anew\n\'so that\'\n"""',
+        "# so\nthat()",
+    ],
+)
+def test_code_and_messages_of_python_are_not_looked_at(code):
+    assert found(code, ".py") == []
+
+
 def test_the_command_names_files_and_lines(tmp_path):
     def run():
         command = [sys.executable, check_english.__file__, str(tmp_path)]
@@ -120,16 +157,27 @@ def test_the_command_names_files_and_lines(tmp_path):
         "tests/bench/RESULTS.md",
         "js/x.ts",
         "wasm/toolchain/x.c",
+        "tests/x.py",
+        "py/setup.py",
     ):
         (tmp_path / unread).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / unread).write_text("Read it anew.\n", "utf-8")
     bad = run()
     assert bad.returncode == 1
     assert bad.stdout == 'docs/page.md:3: "anew": write "again", or "a new one"\n'
-    for read in ("js/src/core/x.ts", "wasm/x.c", "wasm/example/x.h"):
+    for read in (
+        *("js/src/core/x.ts", "wasm/x.c", "wasm/example/x.h"),
+        *(
+            "py/dlpack_web/_files/x.py",
+            "py/dlpack_web/x.pyi",
+            "tools/x.py",
+            "web/x/y.py",
+        ),
+    ):
         source = tmp_path / read
+        mark = "#" if ".py" in source.suffix else "//"
         source.parent.mkdir(parents=True, exist_ok=True)
-        source.write_text("// Read it anew.\n", "utf-8")
+        source.write_text(f"{mark} Read it anew.\n", "utf-8")
         assert f'{read}:1: "anew"' in run().stdout
         source.unlink()
     page.write_text("# Page\n\nRead it again.\n", "utf-8")
