@@ -115,6 +115,4 @@ def without_indents(text: str) -> str:
 def equivalent() -> set[tuple[str, int, str]]:
     """File, line and what it becomes without indents, of each of equivalent.toml."""
     listed = tomllib.loads((HERE / "equivalent.toml").read_text()).get("mutant", [])
-    return {
-        (it["file"], find_line(it), without_indents(it["after"])) for it in listed
-    }
+    return {(it["file"], find_line(it), without_indents(it["after"])) for it in listed}

@@ -214,7 +214,9 @@ def test_view_sees_some_of_the_elements():
     struct, part = struct_of(view(whole, 2, 4.0))
     assert struct.dl_tensor.shape[:2] == [2, 3]
     assert struct.dl_tensor.strides[:2] == [6, -1]
-    assert struct.dl_tensor.data + struct.dl_tensor.byte_offset == array.ctypes.data + 16
+    assert (
+        struct.dl_tensor.data + struct.dl_tensor.byte_offset == array.ctypes.data + 16
+    )
     for release_one in (whole, part):
         assert release(release_one) == 0
     assert dlw.live_tensors() == 0
