@@ -34,12 +34,15 @@ JUDGE = """() => {
     say(!allowed.includes(name), "there is the class " + name);
     say(each.hasAttribute("style") && each.localName !== "iframe", "there is a style");
   }
-  // Where a control is, it is what a click there reaches.
+  // Where a control is, it is what a click there reaches; the page's own header is above what scrolls.
   for (const each of document.querySelectorAll("header button, header input, .side .run")) {
     const { x, y, width, height } = each.getBoundingClientRect();
-    if (width === 0 || y + height / 2 > innerHeight) continue;
-    const there = document.elementFromPoint(x + width / 2, y + height / 2);
-    say(there !== each && getComputedStyle(each).visibility !== "hidden", each.id + " is covered");
+    const middle = y + height / 2;
+    if (width === 0 || middle < 0 || middle > innerHeight) continue; // not in sight
+    const there = document.elementFromPoint(x + width / 2, middle);
+    if (there?.closest("header") && !each.closest("header")) continue;
+    const shown = getComputedStyle(each).visibility !== "hidden";
+    say(there !== each && shown, `${each.outerHTML} is covered by ${there?.outerHTML}`);
   }
   // Outside of the cells' outputs and texts there is nothing of theirs.
   for (let x = 5; x < innerWidth; x += 40) {
