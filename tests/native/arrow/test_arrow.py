@@ -625,6 +625,11 @@ class TestStreams:
         assert producer.released == {"schema": 1, "array": 3, "stream": 1}
         assert not t.read_only
 
+    def test_chunks_of_a_byte_are_joined(self):
+        chunks = [plain(np.array(part, "u1")) for part in ([7], [1, 2], [3])]
+        t = dlw.from_arrow(Forged(b"C", *chunks, stream=True))
+        assert t.numpy().tolist() == [7, 1, 2, 3]
+
     def test_none(self):
         lists = (b"+w:2", [(b"item", b"b")])
         producer = Forged(lists, stream=True)
