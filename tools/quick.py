@@ -115,8 +115,8 @@ ROOMS = {
     ),
     "onnxruntime": Room(
         "js/src/onnxruntime/* py/dlpack_web/onnxruntime/*",
-        "tests/browser/hosts/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_cases.py] "
-        "tests/browser/hosts/test_webgpu.py::test_gpu_from_python[pyodide-onnxruntime_values.py]",
+        "tests/browser/hosts/test_webgpu.py::test_sessions_from_python[pyodide-cases] "
+        "tests/browser/hosts/test_webgpu.py::test_sessions_from_python[pyodide-values]",
     ),
     "foreign": Room(
         "tests/foreign/onnxruntime/* tests/foreign/runner/* tests/foreign/RESULTS.md tests/foreign/different.toml",

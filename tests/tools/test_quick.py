@@ -40,7 +40,11 @@ def test_every_test_is_there_and_runs(test):
         assert len(runs) == 1
         name, _, function = each.partition("::")
         text = (quick.ROOT / name).read_text("utf-8")
-        assert f"def {function.partition('[')[0]}(" in text or not function
+        function, _, case = function.partition("[")
+        assert f"def {function}(" in text or not function
+        parameter = case.rstrip("]").partition("-")[2]  # behind "pyodide-"
+        given = text.partition(f"def {function}(")[0].rpartition("\n\n\n")[2]
+        assert f'"{parameter}"' in given or not parameter
 
 
 @pytest.fixture
