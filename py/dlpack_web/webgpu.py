@@ -182,7 +182,8 @@ def frames(
 
     source (JsProxy): what `from_image` takes, or a MediaStreamTrack or MediaStream with
     video. A video gives each new picture once, a canvas one for each frame of the
-    display. Pictures that arrive while the loop or the GPU is busy are skipped, and a
+    display. Pictures that arrive while the loop or the GPU is busy are skipped, as are
+    those that a video no longer has when they are taken (an error after 30 in a row). A
     new one is taken only when the GPU has finished the one before the last. A hidden
     tab gets none; the loop goes on when it is shown.
 

@@ -39,7 +39,7 @@ export interface FrameStats {
   moved: number;
 }
 
-/** At most this many pictures in sequence may be lost: half a second. */
+/** The loop ends with an error when this many pictures in a row were lost: half a second of them. */
 const LOST_PICTURES = 30;
 
 /** The frames of a source, in order; see `webgpu.frames`. */
@@ -64,8 +64,9 @@ export interface Frames extends AsyncIterableIterator<Tensor> {
  * Each tensor has shape [height, width, channels], as of `fromImage`, and is released when you
  * request the next. A video gives each new picture once; a canvas gives one per
  * `requestAnimationFrame`, drawn on or not. Pictures that come while the loop or the GPU is busy
- * are skipped. A hidden tab gets no frames until it is visible again. The loop ends with the video
- * or track, and by `break` and `stop()`.
+ * are skipped, as are those that a video no longer has when they are taken (an error after 30 in a
+ * row). A hidden tab gets no frames until it is visible again. The loop ends with the video or track,
+ * and by `break` and `stop()`.
  *
  * @throws TypeError for other sources, RangeError for channels, UnsupportedError for dtypes.
  * Requesting a frame throws the errors of `fromImage`, UnsupportedError for a video that cannot

@@ -1,4 +1,4 @@
-"""Whose a call is: frames of this package are told from those of its users."""
+"""The caller of a function is the nearest frame outside of this package."""
 
 import pkgutil
 from types import FunctionType
