@@ -17,13 +17,6 @@ SITE = ROOT / "build" / "site"
 PYODIDES = ("pyodide", "pyodide-0.29")  # folder in node_modules and in the site
 # Folders of web/ that are not served as such.
 NOT_OURS = ("docs", "libraries", "lite", "pages", "site")
-# Addresses of files that are no longer in web/.
-ELSEWHERE = {
-    "desktop_pygfx.py": "examples/desktop/desktop_pygfx.py",
-    "social.svg": "tools/social.svg",
-    "social_preview.py": "tools/social_preview.py",
-    "where_it_runs.py": "tools/where_it_runs.py",
-}
 # The versions of `make test-pyodides`, if they have been made.
 MORE_PYODIDES = ROOT / "build" / "pyodides"
 
@@ -33,7 +26,7 @@ def ours() -> dict[str, Path]:
     pages import shared modules from their own folder."""
     web = ROOT / "web"
     hidden = {web / name for name in NOT_OURS}
-    parts = {name: ROOT / file for name, file in ELSEWHERE.items()}
+    parts: dict[str, Path] = {}
     for folder in (web, web / "site", *sorted((web / "pages").iterdir())):
         for entry in folder.iterdir():
             if entry.name == "__pycache__" or entry in hidden:
