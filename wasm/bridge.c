@@ -342,13 +342,14 @@ PyObject *dlw_bridge_run(PyObject *module, PyObject *args) {
 /* --- waits -------------------------------------------------------------------------
  */
 
-static int32_t (*await_promise)(uint32_t number);
+static uint32_t (*await_promise)(uint32_t number);
 
-/* callback: waits for JavaScript's promise with a number, and returns 1; 0 with the
- * exception if it was rejected. It suspends the C code that calls it, and is
- * WebAssembly itself: a frame of JavaScript could not be suspended. */
+/* callback: waits for JavaScript's promise with a number, and returns a handle that
+ * came with it, or another number that is not 0; 0 with the exception if it was
+ * rejected. It suspends the C code that calls it, and is WebAssembly itself: a frame of
+ * JavaScript could not be suspended. */
 DLW_EXPORT(dlw_bridge_on_wait)
-void dlw_bridge_on_wait(int32_t (*callback)(uint32_t number)) {
+void dlw_bridge_on_wait(uint32_t (*callback)(uint32_t number)) {
   await_promise = callback;
 }
 
@@ -359,7 +360,8 @@ PyObject *dlw_bridge_wait(PyObject *module, PyObject *promise) {
   if (await_promise == NULL) {
     return PyErr_Format(PyExc_RuntimeError, "there is no JavaScript to wait for");
   }
-  if (await_promise((uint32_t)number)) Py_RETURN_NONE;
+  uint32_t outcome = await_promise((uint32_t)number);
+  if (outcome != 0) return PyLong_FromUnsignedLong(outcome);
   if (PyErr_Occurred()) return NULL;
   return PyErr_Format(PyExc_RuntimeError, "Python cannot wait here: that needs JSPI");
 }

@@ -34,8 +34,8 @@ export interface Memory {
   filled(shape: readonly number[], dtype: any, elements: TypedArray): Tensor;
   /** Moves a tensor to Python: a hold that it takes over. */
   give(tensor: Tensor): number;
-  /** The number with which Python waits for a promise. */
-  waitFor(promise: Promise<unknown>): number;
+  /** The number with which Python waits for a promise, and for the hold that comes with it. */
+  waitFor(promise: Promise<unknown>, handle?: () => number): number;
 }
 
 /** An input or output; `shape` has names, numbers and, for unknown extents, 2 ** 32 - 1. */
@@ -139,7 +139,6 @@ export class Session {
   #released = false;
   /** Runs of Python, by number: a JavaScript object costs Python more than the run. */
   readonly #runs = new Map<number, Run>();
-  #lastRun = 0;
 
   constructor(ort: Ort, memory: Memory, source: Source) {
     this.ort = ort;
@@ -298,25 +297,31 @@ export class Session {
   /**
    * Begins a run, which holds the tensors itself.
    *
+   * @param number - Python's number for the run, until {@link end}
    * @param options - of the run, if any
    * @param strings - `{data, dims}` of inputs of strings, by their numbers
    * @param count - number of the other feeds
    * @param numbers - for each of those the number of the input and the address of the tensor, then
    * for each output its number and where it goes: 0 Python's memory, 1 stays on the device, or
    * the address of a tensor to overwrite
-   * @returns the number of the run, until {@link end}
    */
   start(
+    number: number,
     options: object | undefined,
     strings: Record<number, { data: string[]; dims: number[] }> | undefined,
     count: number,
     ...numbers: number[]
-  ): number {
+  ): void {
     const [feeds, outputs] = [numbers.slice(0, 2 * count), numbers.slice(2 * count)];
     const engine = this.#graph?.overridable.length ? this.#engineFor(strings ?? {}, feeds) : this;
     const run = new Run(this, engine, options, strings, feeds, outputs);
-    this.#runs.set(++this.#lastRun, run);
-    return this.#lastRun;
+    this.#runs.set(number, run);
+  }
+
+  /** The same; returns the number with which Python waits for the first result. */
+  startToWait(number: number, ...given: any[]): number {
+    this.start(number, ...(given as [object | undefined, any, number, ...number[]]));
+    return this.memory.waitFor(this.#run(number).done, () => this.take(number, 0));
   }
 
   /** Number of runs that were begun and have not ended. */

@@ -447,7 +447,7 @@ export class PythonSeam {
       empty: (shape, dtype) => this.bridge.empty(shape, dtype),
       filled: (shape, dtype, elements) => this.#filled(shape, dtype, elements),
       give: (tensor) => this.#give(tensor),
-      waitFor: (promise) => this.#waits.add(promise),
+      waitFor: (promise, handle) => this.#waits.add(promise, handle),
     });
   }
 

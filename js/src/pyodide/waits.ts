@@ -24,36 +24,63 @@ const WAIT = Uint8Array.of(
   ...[10, 12, 1, 10, 0, 0x20, 0, 0x10, 0, 0x10, 1, 0x10, 2, 0x0b],
 );
 
+/** Not 0, and no handle: slot 0 of the C core is never used. */
+const NOTHING = 1 << 20;
+
+/** What a promise resolves to: Pyodide's own errors are not of this class. */
+class Outcome {
+  readonly #handle: () => number;
+
+  constructor(handle: () => number) {
+    this.#handle = handle;
+  }
+
+  /**
+   * The number for C, which takes the hold over in the same step. Exceptions cannot pass through
+   * C: a result that cannot be held has no handle, and Python's `_take` raises.
+   */
+  number(): number {
+    try {
+      return this.#handle();
+    } catch {
+      return NOTHING;
+    }
+  }
+}
+
 /** Promises that Python waits for. */
 export class Waits {
   #last = 0;
-  #promise: Promise<unknown> | undefined;
+  #promise: Promise<Outcome> | undefined;
 
   constructor(host: WasmHost) {
     host.onWait((syncify) => {
       const imports = {
         a: (number: number) => this.#take(number),
         b: syncify,
-        c: (result: unknown) => (result === this ? 1 : 0),
+        c: (result: unknown) => (result instanceof Outcome ? result.number() : 0),
       };
       return new WebAssembly.Instance(new WebAssembly.Module(WAIT), { a: imports }).exports.w;
     });
   }
 
-  /** The number with which Python waits for a promise, at once. */
-  add(promise: Promise<unknown>): number {
-    this.#promise = promise;
+  /**
+   * The number with which Python waits for a promise, at once.
+   *
+   * @param handle - returns the hold that Python's `_wait` returns; called when Python goes on, and
+   * not at all if an interrupt ends its wait
+   */
+  add(promise: Promise<unknown>, handle: () => number = () => NOTHING): number {
+    this.#promise = promise.then(() => new Outcome(handle));
     return ++this.#last;
   }
 
-  /** Resolves to this object, which cannot be an error of Pyodide. */
-  #take(number: number): Promise<unknown> {
+  #take(number: number): Promise<Outcome> {
     const known = number === this.#last ? this.#promise : undefined;
     if (known) this.#promise = undefined;
     const promise =
       known ?? Promise.reject(new TypeError(`Python waits for ${number}, which is not a promise`));
-    const done = promise.then(() => this);
-    done.catch(() => {}); // if Python cannot wait, this is its only handler
-    return done;
+    promise.catch(() => {}); // if Python cannot wait, this is its only handler
+    return promise;
   }
 }

@@ -2,7 +2,8 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from itertools import count
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class Runs(NamedTuple):
     """JavaScript's functions for the runs of one session."""
 
     start: Any
+    start_to_wait: Any
     wait: Any
     done: Any
     take: Any
@@ -40,26 +42,54 @@ def check_can_wait() -> None:
         )
 
 
+_numbers = count(1)
+_as_onnxruntime = translated()
+
+
 class Pending:
-    """A run that has started."""
+    """A run. JavaScript knows it by a number, which costs Python a tenth of an object,
+    until its results are taken or this is collected."""
+
+    _number = 0  # none, if __init__ raised
 
     def __init__(
-        self,
-        runs: Runs,
-        kept: seam.Numbered,
-        plan: Plan,
+        self, runs: Runs, plan: Plan, feeds: list[Any], given: tuple[Any, ...]
     ) -> None:
+        """feeds: kept until the run has started; given: JavaScript's arguments."""
         self._runs = runs
-        self._kept = kept
         self._plan = plan
+        self._feeds = feeds
+        self._given = given
+        self._found: dict[int, Any] = {}
+        self._number = next(_numbers)
 
-    def wait(self) -> None:
-        with translated():
-            seam.wait_for(self._runs.wait, self._kept.number)
+    def __del__(self) -> None:
+        if self._number:
+            self._runs.end(self._number)
+
+    def start(self) -> Self:
+        with _as_onnxruntime:
+            seam.invoke(self._runs.start, self._number, *self._given)
+        self._feeds = []
+        return self
+
+    def wait(self) -> Self:
+        """Starts it, and waits for its results. The first one comes with the wait: a
+        call of JavaScript costs Python half of what a small model takes."""
+        runs, number = self._runs, self._number
+        with _as_onnxruntime:
+            if self._plan.are_strings[0]:
+                seam.invoke(runs.start, number, *self._given)
+                seam.wait_for(runs.wait, number)
+            else:
+                self._found[0] = seam.receive_waiting(
+                    runs.start_to_wait, number, *self._given
+                )
+        return self
 
     async def later(self) -> None:
-        with translated():
-            await seam.finish(self._runs.done(self._kept.number))
+        with _as_onnxruntime:
+            await seam.finish(self._runs.done(self._number))
 
     async def arrays_later(self) -> "list[np.ndarray[Any, Any]]":
         await self.later()
@@ -81,8 +111,7 @@ class Pending:
     def _taken(self) -> "list[Tensor | np.ndarray[Any, Any]]":
         """The results, strings as arrays; an output requested twice is the same
         object."""
-        number, runs, plan = self._kept.number, self._runs, self._plan
-        found: dict[int, Any] = {}
+        number, runs, plan, found = self._number, self._runs, self._plan, self._found
         for i, is_strings in zip(plan.order, plan.are_strings, strict=True):
             if i not in found:
                 found[i] = (
@@ -90,7 +119,7 @@ class Pending:
                     if is_strings
                     else seam.receive(runs.take, number, i)
                 )
-        self._kept.ended()
+        self._number = 0  # JavaScript has ended it with the last result
         return [found[i] for i in plan.order]
 
 

@@ -16,7 +16,7 @@ from ._options import CPU_PROVIDER, Given, ProvidersError, RunOptions, SessionOp
 from ._outputs import ON_DEVICE, TO_CPU, Outputs, Plan
 from ._runs import Arrived, Pending, Runs, bound, check_can_wait
 from ._state import NotImplemented as NotThere
-from ._state import detail_of, translated, worded
+from ._state import detail_of, worded
 from ._types import dtype_meant
 from ._values import OrtValue
 
@@ -110,7 +110,9 @@ class InferenceSession:
         self._tell(facts)
         # Looked up once: each lookup makes a Python object.
         js = self._kept.js
-        self._runs = Runs(js.start, js.wait, js.done, js.take, js.strings, js.end)
+        self._runs = Runs(
+            js.start, js.startToWait, js.wait, js.done, js.take, js.strings, js.end
+        )
 
     def _tell(self, facts: dict[str, Any]) -> None:
         """Stores the model's properties."""
@@ -255,9 +257,7 @@ class InferenceSession:
         needs JSPI; elsewhere use `await session.run_async(...)`.
         """
         check_can_wait()
-        pending = self._begin(output_names, input_feed, run_options)
-        pending.wait()
-        return pending.arrays()
+        return self._prepare(output_names, input_feed, run_options).wait().arrays()
 
     def run_async(
         self,
@@ -276,7 +276,8 @@ class InferenceSession:
         it arrives however the script waits for it.
         """
         if callback is None:
-            return self._begin(output_names, input_feed, run_options).arrays_later()
+            pending = self._prepare(output_names, input_feed, run_options)
+            return pending.start().arrays_later()
         self._feeds.check_names(input_feed)
         told = self._told(output_names, input_feed, callback, user_data, run_options)
         if not seam.can_block():
@@ -292,8 +293,8 @@ class InferenceSession:
         run_options: RunOptions | None,
     ) -> "list[np.ndarray[Any, Any]]":
         try:
-            pending = self._begin(output_names, input_feed, run_options)
-            found = await pending.arrays_later()
+            pending = self._prepare(output_names, input_feed, run_options)
+            found = await pending.start().arrays_later()
         except Exception as error:  # noqa: BLE001 - all of them go to the callback
             callback([], user_data, detail_of(error))
             return []
@@ -313,11 +314,10 @@ class InferenceSession:
         nor copied.
         """
         check_can_wait()
-        pending = self._begin_values(
+        pending = self._prepare_values(
             output_names, input_dict_ort_values, run_options, device_type
         )
-        pending.wait()
-        return pending.values()
+        return pending.wait().values()
 
     async def run_with_ort_values_async(
         self,
@@ -328,10 +328,10 @@ class InferenceSession:
         device_type: str | None = None,
     ) -> list[OrtValue]:
         """The same as `run_with_ort_values`, asynchronously."""
-        pending = self._begin_values(
+        pending = self._prepare_values(
             output_names, input_dict_ort_values, run_options, device_type
         )
-        await pending.later()
+        await pending.start().later()
         return pending.values()
 
     def io_binding(self) -> IOBinding:
@@ -344,8 +344,7 @@ class InferenceSession:
         """Runs with a binding; `iobinding.get_outputs()` returns the results."""
         check_can_wait()
         with bound():
-            pending = self._begin_bound(iobinding, run_options)
-            pending.wait()
+            pending = self._prepare_bound(iobinding, run_options).wait()
         iobinding._results = pending.values()
 
     async def run_with_iobinding_async(
@@ -353,7 +352,7 @@ class InferenceSession:
     ) -> None:
         """The same as `run_with_iobinding`, asynchronously."""
         with bound():
-            pending = self._begin_bound(iobinding, run_options)
+            pending = self._prepare_bound(iobinding, run_options).start()
             await pending.later()
         iobinding._results = pending.values()
 
@@ -391,7 +390,7 @@ class InferenceSession:
 
     # --- implementation ---------------------------------------------------------------
 
-    def _begin(
+    def _prepare(
         self,
         names: Sequence[str] | None,
         feeds: Mapping[str, Any],
@@ -405,9 +404,9 @@ class InferenceSession:
             )
             if not names:
                 self._plan_of_all = plan
-        return self._launch(feeds, plan, options)
+        return self._pending(feeds, plan, options)
 
-    def _begin_values(
+    def _prepare_values(
         self,
         names: Sequence[str] | None,
         feeds: Mapping[str, OrtValue],
@@ -426,9 +425,9 @@ class InferenceSession:
             device_type = "webgpu" if "webgpu" in kinds else "cpu"
         to = self.place(device_type)
         plan = self._outputs.plan([(i, to) for i in self._outputs.indices(names)])
-        return self._launch(feeds, plan, options)
+        return self._pending(feeds, plan, options)
 
-    def _begin_bound(self, binding: IOBinding, options: RunOptions | None) -> Pending:
+    def _prepare_bound(self, binding: IOBinding, options: RunOptions | None) -> Pending:
         if binding._session is not self:
             raise ValueError("IOBinding must be used with the session that created it.")
         if not binding._outputs:
@@ -445,7 +444,7 @@ class InferenceSession:
             for name, target in binding._outputs.items()
         ]
         plan = self._outputs.plan(outputs)
-        pending: Pending = self._launch(binding._inputs, plan, options)
+        pending: Pending = self._pending(binding._inputs, plan, options)
         return pending
 
     def place(self, device_type: str) -> int:
@@ -462,7 +461,7 @@ class InferenceSession:
             )
         return ON_DEVICE
 
-    def _launch(
+    def _pending(
         self,
         feeds: Mapping[str, Any],
         plan: Plan,
@@ -474,14 +473,11 @@ class InferenceSession:
         numbers: list[int] = []
         for i, tensor in tensors:
             numbers += (i, id(tensor))
-        with translated():
-            kept = seam.Numbered(
-                self._runs.end,
-                self._runs.start,
-                None if options is None else seam.options(options._to_js()),
-                seam.options(strings) if strings else None,
-                len(tensors),
-                *numbers,
-                *plan.numbers,
-            )
-        return Pending(self._runs, kept, plan)
+        given = (
+            None if options is None else seam.options(options._to_js()),
+            seam.options(strings) if strings else None,
+            len(tensors),
+            *numbers,
+            *plan.numbers,
+        )
+        return Pending(self._runs, plan, tensors, given)

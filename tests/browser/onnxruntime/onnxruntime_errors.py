@@ -343,6 +343,32 @@ async def test_every_run_ends(providers):
     assert s._kept.js.running == 0
 
 
+async def test_every_blocking_run_ends(providers):
+    nodes = [node("Add", ("x", "x"), ("y",)), node("Identity", ("w",), ("z",))]
+    inputs = [("x", "float32", ("N",)), ("w", "string", ("M",))]
+    outputs = [("y", "float32", ("N",)), ("z", "string", ("M",))]
+    model = graph(nodes, inputs, outputs)
+    s = await ort.InferenceSession.create(model, providers=providers)
+    feeds = {"x": X[0], "w": np.array(["a", "b"])}
+    expected = {"y": [0, 2, 4], "z": ["a", "b"]}
+    before = held()
+    for names in (["y", "z"], ["z", "y"], ["y"], ["z"], ["y", "y"], None):
+        found = s.run(names, feeds)
+        assert [each.tolist() for each in found] == [
+            expected[name] for name in names or ["y", "z"]
+        ]
+        del found
+    with pytest.raises(STATE.InvalidArgument):
+        s.run(None, {**feeds, "x": X[0].reshape(1, -1)})
+    # Started and waited for, and nobody takes what comes after the first result.
+    pending = s._prepare(["y", "z"], feeds, None).wait()
+    assert s._kept.js.running == 1
+    del pending
+    gc.collect()
+    assert s._kept.js.running == 0
+    assert await settled(before) == before
+
+
 async def test_a_library_that_lies_about_its_results():
     s = await ort.InferenceSession.create(doubling(), providers=CPU)
     spy = await (await harness.load("/tests/browser/onnxruntime/ort_spy.mjs")).lie()

@@ -19,13 +19,15 @@ function waiting(syncify) {
   return { waits: new Waits(host), wait, given };
 }
 
-test("C gets 1 for what Pyodide says that the promise resolved to, and 0 for anything else", async () => {
+const NO_HANDLE = 1 << 20; // slot 0 of the C core
+
+test("C gets a number if Pyodide returns what the promise resolved to, and else 0", async () => {
   let result;
   const { waits, wait, given } = waiting(() => result);
   const number = waits.add(Promise.resolve("of no interest"));
   assert.equal(wait(number), 0);
   [result] = await Promise.all(given);
-  assert.equal(wait(waits.add(Promise.resolve())), 1);
+  assert.equal(wait(waits.add(Promise.resolve())), NO_HANDLE);
   for (result of [undefined, null, true, 1, new Error("of Pyodide")]) {
     assert.equal(wait(waits.add(Promise.resolve())), 0);
   }
@@ -51,7 +53,33 @@ test("a number that was left for another is refused, and does not cost the other
   wait(first);
   wait(second);
   await assert.rejects(given[0], TypeError);
-  assert.equal(await given[1], waits);
+  assert.equal((await given[1]).number(), NO_HANDLE);
+});
+
+test("C gets the handle when Python goes on, and never if it does not", async () => {
+  let result;
+  let held = 0;
+  const { waits, wait, given } = waiting(() => result);
+  const hold = () => {
+    held++;
+    return 0x80000001;
+  };
+  wait(waits.add(Promise.resolve(), hold));
+  [result] = await Promise.all(given);
+  assert.equal(held, 0);
+  assert.equal(wait(waits.add(Promise.resolve())) >>> 0, 0x80000001);
+  assert.equal(held, 1);
+});
+
+test("no exception goes through C: a result that cannot be held has no handle", async () => {
+  let result;
+  const { waits, wait, given } = waiting(() => result);
+  const hold = () => {
+    throw new RangeError("out of memory");
+  };
+  wait(waits.add(Promise.resolve(), hold));
+  [result] = await Promise.all(given);
+  assert.equal(wait(waits.add(Promise.resolve())), NO_HANDLE);
 });
 
 test("where Python cannot wait, a promise that is rejected is no unhandled one", async () => {

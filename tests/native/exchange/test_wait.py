@@ -2,7 +2,7 @@
 
 import ctypes
 import sys
-from ctypes import c_int32, c_uint32
+from ctypes import c_uint32
 
 import pytest
 from bridge import function
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(
     sys.platform == "emscripten", reason="it would replace how the page's Python waits"
 )
 
-CALLBACK = ctypes.PYFUNCTYPE(c_int32, c_uint32)
+CALLBACK = ctypes.PYFUNCTYPE(c_uint32, c_uint32)
 on_wait = function("on_wait", None, CALLBACK)
 NOBODY = CALLBACK()
 
@@ -34,9 +34,15 @@ def javascript():
 def test_it_returns_when_the_promise_is_resolved(javascript):
     waited = []
     javascript(lambda number: waited.append(number) or 1)
-    assert _core._wait(7) is None
-    assert _core._wait(2**32 - 1) is None
+    _core._wait(7)
+    _core._wait(2**32 - 1)
     assert waited == [7, 2**32 - 1]
+
+
+@pytest.mark.parametrize("handle", [1, 2**31, 2**32 - 1])
+def test_it_returns_the_handle_that_came_with_the_promise(javascript, handle):
+    javascript(lambda number: handle)
+    assert _core._wait(7) == handle
 
 
 def test_it_raises_what_the_promise_was_rejected_with():

@@ -178,7 +178,7 @@ def call_with(name: str, tensors: Sequence[_core.Tensor], *args: Any) -> Any:
 def receive(function: Any, *args: Any) -> _core.Tensor:
     """The Tensor whose handle a function of the JavaScript side returns: called and
     taken over in one step, chained in C."""
-    chain = map(_core._take, map(function, *([arg] for arg in args)))
+    chain = map(_core._take, map(function, *zip(args)))
     tensor: _core.Tensor = invoke(next, chain)
     return tensor
 
@@ -302,7 +302,14 @@ def wait_for(begin: Any, *args: Any) -> None:
     errors; only if `can_block()`. One step, chained in C: no interrupt comes between,
     and it costs a fraction of run_sync(), which makes a task and a proxy of the
     promise."""
-    invoke(next, map(_core._wait, map(begin, *([arg] for arg in args))))
+    invoke(next, map(_core._wait, map(begin, *zip(args))))
+
+
+def receive_waiting(begin: Any, *args: Any) -> _core.Tensor:
+    """The same, for the Tensor that comes with the promise."""
+    chain = map(_core._take, map(_core._wait, map(begin, *zip(args))))
+    tensor: _core.Tensor = invoke(next, chain)
+    return tensor
 
 
 class Kept:
@@ -311,7 +318,7 @@ class Kept:
     def __init__(self, function: Any, *args: Any) -> None:
         self._made: list[Any] = []
         # One step, so an interrupt cannot lose what was made.
-        invoke(self._made.extend, map(function, *([arg] for arg in args)))
+        invoke(self._made.extend, map(function, *zip(args)))
 
     @property
     def js(self) -> Any:
@@ -320,27 +327,3 @@ class Kept:
     def __del__(self) -> None:
         for twin in self.__dict__.get("_made", ()):  # nothing if __init__ raised
             twin.release()
-
-
-class Numbered:
-    """An object made by the JavaScript side, identified by a number; `end` is called
-    with it when this is collected. Passing a number takes a tenth of the time of an
-    object."""
-
-    def __init__(self, end: Any, function: Any, *args: Any) -> None:
-        self._end = end
-        self._made: list[int] = []
-        # One step, so an interrupt cannot lose what was made.
-        invoke(self._made.extend, map(function, *([arg] for arg in args)))
-
-    @property
-    def number(self) -> int:
-        return self._made[0]
-
-    def ended(self) -> None:
-        """The JavaScript side has already ended it."""
-        self._made.clear()
-
-    def __del__(self) -> None:
-        for number in self.__dict__.get("_made", ()):  # nothing if __init__ raised
-            self._end(number)
