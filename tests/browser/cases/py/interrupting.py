@@ -1,69 +1,99 @@
 """Interrupts, wherever one can come in our files.
 
-CPython looks for an interrupt where a function begins, after a call and where a loop goes
-round. Finalizers are left out: CPython reports what is raised in one, and goes on.
+CPython looks for an interrupt where a function begins, after a call or a `yield`, and where a
+loop goes round. Finalizers are left out: CPython reports what is raised in one, and goes on.
 
-A trace function raises at the next opcode, but CPython at the call itself. The next opcode may
-have another exception handler: after the last call in a `with` it has none, and what is raised
-there leaves the lock locked, which an interrupt cannot do. Such places are left out.
+A monitoring callback raises before the next instruction, but CPython at the call itself. The
+next instruction may have another exception handler: after the last call in a `with` it has
+none, and what is raised there leaves the lock locked, which an interrupt cannot do. Such places
+are left out.
 """
 
 import dis
+import gc
 import sys
-from functools import cache
+import threading
+import types
 from pathlib import Path
 
 import dlpack_web as dlw
 
 OURS = str(Path(dlw.__file__).parent)
-LOOKS = ("CALL", "JUMP_BACKWARD", "RESUME")
 FINALIZERS = ("__del__", "_on_drop", "_let_go")
+TOOL = sys.monitoring.DEBUGGER_ID
+EVENT = sys.monitoring.events.INSTRUCTION
+
+_places = {}  # of each code object of ours: the offsets of such instructions
 
 
-@cache
-def _handlers(code):
-    return dis.Bytecode(code).exception_entries
+def _looks(instruction):
+    name, argument = instruction.opname, instruction.arg
+    # After an await or a `yield from`, CPython does not look.
+    return name.startswith("CALL") or (name == "RESUME" and argument & 3 < 2)
 
 
-def _handler(code, offset):
-    """The offset of the handler of what is raised at an offset, None without one."""
-    return next(
-        (each.target for each in _handlers(code) if each.start <= offset < each.end),
-        None,
-    )
+def _offsets(code):
+    entries = dis.Bytecode(code).exception_entries
+
+    def handler(at):
+        found = (each.target for each in entries if each.start <= at.offset < each.end)
+        return next(found, None)
+
+    found, before = set(), None
+    for at in dis.get_instructions(code):
+        after = before is not None and _looks(before)
+        if at.opname == "JUMP_BACKWARD" or (after and handler(before) == handler(at)):
+            found.add(at.offset)
+        before = at
+    return found
+
+
+def _watch(code):
+    """CPython reports instructions of the code from its next call on."""
+    if not code.co_filename.startswith(OURS) or code in _places:
+        return
+    _places[code] = _offsets(code)
+    sys.monitoring.set_local_events(TOOL, code, EVENT)
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            _watch(each)
+
+
+def _watch_all():
+    if sys.monitoring.get_tool(TOOL) is None:
+        sys.monitoring.use_tool_id(TOOL, "interrupts")
+    for each in gc.get_objects():
+        if isinstance(each, types.FunctionType):
+            _watch(each.__code__)
+
+
+def _reaches(frame):
+    """Interrupts reach the main thread alone."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    while frame is not None and frame.f_code.co_name not in FINALIZERS:
+        frame = frame.f_back
+    return frame is None
 
 
 class Interrupt:
-    """A with block in which the `at`-th place raises KeyboardInterrupt; counts them."""
+    """A with block in which the `at`-th place raises KeyboardInterrupt; counts them. The first
+    one has `at` = 0, which raises none."""
 
     def __init__(self, at):
         self.at, self.count = at, 0
 
     def __enter__(self):
-        sys.settrace(self.enter)
+        if self.at == 0:
+            _watch_all()
+        sys.monitoring.register_callback(TOOL, EVENT, self.step)
         return self
 
     def __exit__(self, *exception):
-        sys.settrace(None)
+        sys.monitoring.register_callback(TOOL, EVENT, None)
 
-    def enter(self, frame, event, arg):
-        """Called where a function of ours begins, or a coroutine goes on."""
-        code = frame.f_code
-        if not code.co_filename.startswith(OURS) or code.co_name in FINALIZERS:
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        before, last = "", 0
-
-        def step(frame, event, arg):
-            nonlocal before, last
-            if event == "opcode":
-                at, was = frame.f_lasti, last
-                looks = before.startswith(LOOKS)
-                before, last = dis.opname[code.co_code[at]], at
-                if looks and _handler(code, at) == _handler(code, was):
-                    self.count += 1
-                    if self.count == self.at:
-                        raise KeyboardInterrupt
-            return step
-
-        return step
+    def step(self, code, offset):
+        if offset in _places[code] and _reaches(sys._getframe(1)):
+            self.count += 1
+            if self.count == self.at:
+                raise KeyboardInterrupt
