@@ -81,27 +81,13 @@ static void *raise_dtype(DLDataType dtype) {
                       dlw_dtype_name(dtype, name));
 }
 
-/* DLPack's name for a kind of device. */
+/* DLPack's name for a kind of device that is not supported. */
 static const char *device_name(int32_t kind) {
   static const char NAMES[][16] = {
-      [kDLCPU] = "kDLCPU",
-      [kDLCUDA] = "kDLCUDA",
-      [kDLCUDAHost] = "kDLCUDAHost",
-      [kDLOpenCL] = "kDLOpenCL",
-      [kDLVulkan] = "kDLVulkan",
-      [kDLMetal] = "kDLMetal",
-      [kDLVPI] = "kDLVPI",
-      [kDLROCM] = "kDLROCM",
-      [kDLROCMHost] = "kDLROCMHost",
-      [kDLExtDev] = "kDLExtDev",
-      [kDLCUDAManaged] = "kDLCUDAManaged",
-      [kDLOneAPI] = "kDLOneAPI",
-      [kDLWebGPU] = "kDLWebGPU",
-      [kDLHexagon] = "kDLHexagon",
-      [kDLMAIA] = "kDLMAIA",
-      [kDLTrn] = "kDLTrn",
-      [kDLTPU] = "kDLTPU",
-      [kDLTPUHost] = "kDLTPUHost",
+      [kDLCUDA] = "kDLCUDA",     [kDLOpenCL] = "kDLOpenCL", [kDLVulkan] = "kDLVulkan",
+      [kDLMetal] = "kDLMetal",   [kDLVPI] = "kDLVPI",       [kDLROCM] = "kDLROCM",
+      [kDLExtDev] = "kDLExtDev", [kDLOneAPI] = "kDLOneAPI", [kDLHexagon] = "kDLHexagon",
+      [kDLMAIA] = "kDLMAIA",     [kDLTrn] = "kDLTrn",       [kDLTPU] = "kDLTPU",
       [kDLAscend] = "kDLAscend",
   };
   int named = kind >= 0 && kind < (int32_t)(sizeof NAMES / sizeof NAMES[0]);

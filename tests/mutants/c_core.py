@@ -158,12 +158,14 @@ class CCore:
         near = self.covering.tests_of(name, block)
         rest = self.covering.tests_of(name, function)
         if '"' in mutant.before:  # texts are read without running a line of C
-            near = near | self.of_docstrings()
+            near = near | self.of_files(DOCSTRINGS)
+        # They may run the file in another process.
+        near = near | self.of_files(f"/test_{Path(name).stem}.py::")
         return near, {test: took for test, took in rest.items() if test not in near}
 
-    def of_docstrings(self) -> dict[str, float]:
+    def of_files(self, part: str) -> dict[str, float]:
         every = self.covering.read[0]
-        return {test: took for test, took in every.items() if DOCSTRINGS in test}
+        return {test: took for test, took in every.items() if part in test}
 
     # --- a mutant ---
 

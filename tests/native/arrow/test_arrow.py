@@ -9,9 +9,11 @@ import sys
 from types import SimpleNamespace
 from typing import ClassVar
 
+import forge
 import numpy as np
 import pytest
 from arrow_forge import (
+    RELEASE_SCHEMA,
     Array,
     Forged,
     Schema,
@@ -202,7 +204,7 @@ class TestImport:
             (b"u", "string"),
             (b"vz", "binary view"),
             (b"d:9,2", "decimal"),
-            (b"tdD", "date"),
+            (b"tdD", "date.*cast it to int32 or int64"),
             (b"tsu:UTC", "timestamp.*int64"),
             (b"+l", "list.*fixed-size"),
             (b"+L", "list"),
@@ -342,7 +344,7 @@ class TestExtensions:
             ({"shape": [-4, -6]}, "no shape"),
             ({"shape": [True, 24]}, "no shape"),
             ({"shape": [2**64, 24]}, "no shape"),
-            ({"shape": [1] * 63 + [24]}, "no shape"),
+            ({"shape": [1] * 63 + [24]}, "no shape, a list of at most 63 extents"),
             ({"shape": [2, 3]}, "another size"),
             ({"shape": [2, 24]}, "another size"),
             ({"shape": [8, 2**61 + 3]}, "another size"),  # 24, in 64 bits
@@ -906,3 +908,39 @@ def test_random_arrays_come_back():
                 assert tensor.validity.numpy().tolist() == valid
             else:
                 assert tensor.validity is None
+
+
+class TestEnds:
+    def test_dropped_capsules_leave_a_pending_exception_alone(self):
+        tensor = dlw.from_dlpack(SIX)
+        with pytest.raises(ZeroDivisionError):
+            print(tensor.__arrow_c_array__(), 1 // 0)
+        tensor.release()
+
+    def test_tensors_on_a_gpu_are_no_arrow_arrays(self):
+        on_gpu = forge.Forged(device_type=15, data=7)
+        with dlw.from_dlpack(on_gpu) as tensor:
+            with pytest.raises(BufferError, match="the tensor is on WebGPU"):
+                tensor.__arrow_c_array__()
+
+    def test_the_type_of_a_list_releases_that_of_its_elements(self):
+        """Once, unless somebody has taken it."""
+        with dlw.empty((2, 3, 4)) as tensor:
+            for taken in (False, True):
+                capsule, _array = tensor.__arrow_c_array__()
+                schema = inside(capsule, Schema)
+                child, released = schema.children[0].contents, []
+                own = RELEASE_SCHEMA(ctypes.cast(child.release, ctypes.c_void_p).value)
+
+                def note(at, own=own, released=released):
+                    released.append(at.contents.format)
+                    own(at)
+
+                child.release = kept = RELEASE_SCHEMA(note)
+                if taken:
+                    child.release(child)
+                assert len(released) == taken
+                del capsule, schema
+                gc.collect()
+                assert released == [b"+w:4"]
+                del kept

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from arrow_forge import Forged
+from arrow_forge import Forged, bitmap
 
 import dlpack_web as dlw
 
@@ -255,3 +255,16 @@ def test_lists_are_63_axes_at_most(depth):
     else:
         with pytest.raises(BufferError):
             dlw.from_arrow(Forged(type_, array))
+
+
+@pytest.mark.parametrize("length", [1, 2, 9])
+@pytest.mark.parametrize("offset", [0, 3])
+def test_booleans_of_any_length(length, offset):
+    values = [i % 2 == 0 for i in range(length)]
+    array = {
+        "length": length,
+        "offset": offset,
+        "buffers": [None, bitmap(values, offset)],
+    }
+    with dlw.from_arrow(Forged(b"b", array)) as tensor:
+        assert tensor.numpy().tolist() == values

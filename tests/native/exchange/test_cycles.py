@@ -145,3 +145,22 @@ def test_a_tensor_of_a_dying_owner_is_safe():
     gc.collect()
     assert bytes(tensor) == b"abc" * 1000
     tensor.release()
+
+
+def test_the_class_of_an_interrupt_may_refer_to_its_tensor(monkeypatch):
+    """A request for a buffer keeps the class until somebody asks for it."""
+    kind = type("Interrupt", (BaseException,), {})
+
+    def interrupted(self, kind=kind):
+        raise kind
+
+    tensor = dlw.from_dlpack(Forged(device_type=15, data=7))
+    monkeypatch.setattr(dlw.Tensor, "_read_blocking", interrupted)
+    with pytest.raises(kind):
+        memoryview(tensor)
+    monkeypatch.undo()
+    kind.tensor = tensor
+    seen = weakref.ref(kind)
+    del kind, tensor, interrupted
+    gc.collect()
+    assert seen() is None

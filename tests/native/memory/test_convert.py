@@ -5,9 +5,10 @@ import sys
 
 import numpy as np
 import pytest
+from bridge import lend, release
 from conftest import IN_PYODIDE
 from forge import Forged
-from packing import BFLOAT16, chunks, converted, packed_dtype
+from packing import BFLOAT16, chunk, chunks, converted, packed_dtype
 
 import dlpack_web as dlw
 from dlpack_web import _core
@@ -203,3 +204,12 @@ def test_an_element_that_does_not_fit_leaves_nothing_behind():
         misfits(20)
         before = misfits(20)
         assert misfits(500) < before + 100
+
+
+def test_what_does_not_fit_gives_no_chunk():
+    """0, with an error, whatever number was converted before it."""
+    handle = lend(dlw.from_dlpack(np.array([1, 2, 2**40])))
+    assert chunk(handle, packed_dtype("i4"), 0) == 0
+    with pytest.raises(BufferError):
+        _core._raise()
+    release(handle)

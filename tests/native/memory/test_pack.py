@@ -190,3 +190,14 @@ def test_released_handles_are_refused():
     assert chunk(handle, packed_dtype("f4"), 0) == 0
     with pytest.raises(dlw.ReleasedError):
         _core._raise()
+
+
+def test_chunks_of_many_axes_begin_where_the_last_one_ended():
+    """A chunk is a range of one axis; all axes outside of it have an index."""
+    x = np.arange(2 * 3 * 14 * 300 * 400, dtype="i4").reshape(2, 3, 14, 300, 400)
+    view = x[::-1, ::2, ::2, ::2, ::2]
+    assert view.nbytes > CHUNK_BYTES // 8
+    wide = np.broadcast_to(view, (9, *view.shape))[..., ::-1]
+    assert wide.nbytes > 2 * CHUNK_BYTES
+    data = b"".join(chunks(wide, packed_dtype("i4"), 4))
+    assert data == wide.tobytes()

@@ -6,12 +6,14 @@ import io
 import subprocess
 import sys
 import weakref
+from ctypes import PYFUNCTYPE, c_int, c_void_p, py_object, pythonapi
 
 import numpy as np
 import pytest
 from forge import Forged, Recorder
 
 import dlpack_web as dlw
+from dlpack_web import _core
 
 CASES = {
     "object": (np.zeros(2, object), "x.astype('float64')"),
@@ -512,3 +514,44 @@ def test_writing_a_tensor_over_itself():
         assert array.tolist() == [0, 0, 1, 2, 3, 4]
         tensor.write(tensor[::-1])
         assert array.tolist() == [4, 3, 2, 1, 0, 0]
+
+
+@pytest.mark.parametrize("kind", dlw.DLDeviceType, ids=lambda kind: kind.name)
+def test_devices_have_the_names_of_dlpack(kind):
+    if kind == dlw.DLDeviceType.kDLWebGPU or dlw.Device(kind, 0).is_host:
+        return
+    said = rf"unsupported device {kind.name} \(type {int(kind)}, id 7\)"
+    with pytest.raises(BufferError, match=said):
+        dlw.from_dlpack(Forged(device_type=int(kind), device_id=7))
+
+
+def test_views_with_other_numbers_of_axes_say_both():
+    with (
+        dlw.empty(6) as tensor,
+        pytest.raises(ValueError, match=r"^3 extents and 2 strides$"),
+    ):
+        _core._view(tensor, (1, 2, 3), (2, 3), 0)
+
+
+def test_read_only_memory_says_what_to_do():
+    get_buffer = PYFUNCTYPE(c_int, py_object, c_void_p, c_int)(
+        ("PyObject_GetBuffer", pythonapi)
+    )
+    with dlw.from_buffer(b"abc") as tensor:
+        with pytest.raises(
+            BufferError, match=r"^this tensor is read-only; copy it first"
+        ):
+            get_buffer(tensor, bytes(256), 1)  # PyBUF_WRITABLE
+        with pytest.raises(
+            BufferError, match=r"or, for read-only data, with copy=True$"
+        ):
+            tensor.__dlpack__()
+
+
+@pytest.mark.parametrize("on", [(), (1,), ("a", 0), (1, 2, 3), (1, None)])
+def test_a_device_that_is_no_pair_of_numbers(on):
+    array = np.zeros(3)
+    before = sys.getrefcount(array)
+    with pytest.raises(TypeError, match="argument|integer"):
+        _core._from_dlpack_on(array, on, None, False)
+    assert sys.getrefcount(array) == before
