@@ -97,6 +97,17 @@ def test_frames_come_without_a_copy_and_as_the_usual_way_computes_them(
         assert watch.complaints() == []
 
 
+def test_the_button_compares_whatever_frame_is_under_way(live: Live) -> None:
+    """A frame that ends after the press is counted like those before it."""
+    live.run(program("edges.py"))
+    live.goes_on()
+    live.page.click("#compare")
+    expect(live.page.locator("#compare")).to_be_enabled()
+    assert live.page.inner_text("#compare-status") == ""
+    assert live.page.locator("#ways tr").count() == 2
+    live.goes_on()
+
+
 @pytest.mark.parametrize("file", sorted(path.name for path in KERNELS.glob("*.py")))
 def test_programs_of_the_gallery_run(file: str, live: Live) -> None:
     live.run(program(file))

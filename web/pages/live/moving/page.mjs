@@ -169,6 +169,7 @@ async function runComparison() {
   let found;
   try {
     found = await player.meanwhile(async () => {
+      meter.pause(); // again: a frame that was under way has started the next count
       const picture = sources.animation(sources.SIZES[$("size").value]).source;
       const text = await textOf("../kernels/edges.py");
       const numbers = ["strength", "colour"].map((name) => sliders.value(name));
