@@ -37,9 +37,13 @@ def test_page_runs_without_complaint(
         assert_clean(watch)
 
 
+@pytest.mark.parametrize("wide", [320, 390])
 @pytest.mark.parametrize("name", PAGES)
-def test_page_fits_a_phone(name: str, browser: Browser, server: Server) -> None:
-    with open_page(browser, server.url, viewport=PHONE) as (page, watch):
+def test_page_fits_a_phone(
+    name: str, wide: int, browser: Browser, server: Server
+) -> None:
+    viewport = {**PHONE, "width": wide}
+    with open_page(browser, server.url, viewport=viewport) as (page, watch):
         page.goto(f"{server.url}{name}.html")
         root = "document.documentElement"
         width = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
