@@ -1,4 +1,4 @@
-"""Blur: a Gaussian, along x and then along y; the weights are NumPy's."""
+"""Blur: a Gaussian along x, then along y, with weights from NumPy."""
 
 import numpy as np
 from live import slider

@@ -1,4 +1,4 @@
-"""Colour map: brightness becomes colour, by a table that NumPy computes."""
+"""Colour map: turns brightness into colour with a table that NumPy computes."""
 
 import numpy as np
 from live import slider

@@ -1,4 +1,4 @@
-"""Convolution: any weights that NumPy can make, over any window."""
+"""Convolution: any weights from NumPy, over any window."""
 
 import numpy as np
 from live import slider

@@ -1,4 +1,4 @@
-"""Edges: how steep the picture is at each pixel (Sobel)."""
+"""Edges: the gradient of the picture at each pixel (Sobel)."""
 
 from live import slider
 

@@ -1,6 +1,6 @@
-"""A network on each frame: onnxruntime-web reads the digit in the frame's white square.
+"""A network: onnxruntime-web reads the digit in the white square of each frame.
 
-Its input and output are tensors of this page's device, too: nothing is read back.
+Its input and output are tensors on the same device: nothing is read back.
 """
 
 from live import onnx, slider

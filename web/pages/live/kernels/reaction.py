@@ -1,6 +1,6 @@
-"""Reaction and diffusion (Gray-Scott): two substances, whose amounts stay in tensors.
+"""Reaction and diffusion (Gray-Scott) of two substances, whose amounts stay in tensors.
 
-The picture feeds them: where it is bright, more of the second is stirred in.
+Where the picture is bright, more of the second substance is added.
 """
 
 import numpy as np

@@ -54,15 +54,15 @@ const player = new Player({
     if (text === editor.text) editor.clear();
     const runs = player.inPython
       ? "Python runs it."
-      : "Running; Python is loading, and takes over.";
+      : "Running; Python is loading and then takes over.";
     say(player.lost || runs);
   },
   broken(message, line) {
     sliders.keep();
     editor.blame(message, line);
-    if (player.inPython) say("The program before this one goes on.");
+    if (player.inPython) say("The previous program keeps running.");
   },
-  async ended(from, message = from.ended ?? "It came to its end.") {
+  async ended(from, message = from.ended ?? "It has ended.") {
     $("source").value = "animation";
     await choose("animation");
     $("source-status").textContent = `${message} The animation is back.`;
@@ -128,7 +128,7 @@ async function choose(kind, chosenFile) {
   }
   if (choice !== choices) return source.close(); // another was chosen meanwhile
   $("source-status").textContent = `Frames of ${source.title}.`;
-  source.element.setAttribute("aria-label", `What goes in: ${source.title}`);
+  source.element.setAttribute("aria-label", `Input: ${source.title}`);
   source.element.setAttribute("role", "img");
   $("input").replaceChildren(source.element);
   meter.restart(size[0] * size[1]);
@@ -157,7 +157,7 @@ $("sliders").addEventListener("input", () => player.step());
 document.addEventListener("visibilitychange", () => {
   meter.pause();
   if (document.hidden) say("Paused: the tab is hidden.");
-  else say("Going on, after the tab was hidden.");
+  else say("Running again, after the tab was hidden.");
 });
 
 // --- the comparison ---
@@ -185,12 +185,12 @@ async function runComparison() {
       [info?.vendor, info?.architecture, info?.description].join(" "),
     );
     $("difference").textContent =
-      `At ${size.join(" × ")}, medians of 20 frames, waiting for the GPU included. ${slower} takes ` +
-      `${times.toFixed(1)} times as long${soft ? ": the GPU here is software, and runs on the CPU as well" : ""}. ` +
+      `Medians of 20 frames of ${size.join(" × ")}, including the wait for the GPU. ${slower} takes ` +
+      `${times.toFixed(1)} times as long${soft ? "; this GPU is software that runs on the CPU" : ""}. ` +
       `The results differ by at most ${(255 * difference).toFixed(0)} of 255.`;
     $("compare-status").textContent = "";
   } catch (error) {
-    $("compare-status").textContent = `It did not work: ${error.message}`;
+    $("compare-status").textContent = `The comparison failed: ${error.message}`;
   }
   $("compare").disabled = false;
   return found;
@@ -245,7 +245,7 @@ async function start() {
   const missing = await webgpuProblem();
   if (missing) {
     problem(missing);
-    say("There is nothing to see without WebGPU.");
+    say("The frames need WebGPU.");
     $("compare-status").textContent = "Needs WebGPU.";
     for (const each of ["pause", "source", "size"]) $(each).disabled = true;
     editor.text = await textOf("../kernels/edges.py");
@@ -263,7 +263,7 @@ async function start() {
   } catch (error) {
     $("compare-status").textContent = "Needs Python.";
     say("Running, in JavaScript.");
-    throw new Error(`Python did not load, and frames go on without it: ${error.message}`);
+    throw new Error(`Python did not load, and frames continue without it: ${error.message}`);
   }
   $("compare").disabled = false;
   $("compare-status").textContent = "";
