@@ -169,7 +169,7 @@ def test_missing_page_says_so(server: Server) -> None:
     for path in ("/nothing.html", "/deep/in/nothing"):
         status, headers, body = raw(server, f"GET {path} HTTP/1.1")
         assert status == 404
-        assert b"There is no such page" in body
+        assert b"Page not found" in body
         assert headers["content-type"] == "text/html; charset=utf-8"
 
 
