@@ -3,7 +3,7 @@
 build/sizes.json.
 
 A budget makes growth visible; it is not a hard limit. If a size grows for a good
-reason, raise its budget here and give the reason in CHANGELOG.md.
+reason, raise its budget here, with the reason beside it.
 """
 
 import gzip
@@ -156,7 +156,7 @@ def main() -> None:
         sys.exit(
             f"over budget: {', '.join(over)}. Find out what grew (build/sizes.json has the "
             "figures of the last run). If it is worth its bytes, raise the budget in "
-            "tools/check_sizes.py and say why in CHANGELOG.md; do not golf code to fit"
+            "tools/check_sizes.py, with the reason beside it; do not golf code to fit"
         )
 
 
