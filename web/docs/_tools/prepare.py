@@ -51,6 +51,8 @@ def taken_over(path: str, page: str) -> str:
         end = f"#{heading}" if heading else ""
         if whole in PAGES:
             return relative(PAGES[whole], page) + end
+        if whole.startswith("web/docs/"):
+            return relative(whole.removeprefix("web/docs/"), page) + end
         if whole in PICTURES:
             return relative(PICTURES[whole], page)
         return address(whole) + end
