@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path, PurePosixPath
 
+from english_pages import page_texts
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ("py", "dlpack_web")
 NOT_OURS = {".git", "build", "dist", "node_modules"}
+ALSO_READ = (".github/ISSUE_TEMPLATE/*.yml", "tests/kit/README.txt")
 NOT_READ = (
-    "CHANGELOG.md",
     "tests/*/RESULTS.md",
     "tests/foreign/ARRAYS.md",
     "tests/interop/ONNX.md",
@@ -205,6 +207,7 @@ def python_text(text: str, first: str) -> str:
 
 
 TEXTS = {".md": prose, ".py": python_texts, ".pyi": python_texts}
+TEXTS |= {".html": page_texts, ".txt": prose, ".yml": prose}
 
 
 def complaints(source: str, suffix: str = ".md") -> Iterator[tuple[int, str, str]]:
@@ -221,6 +224,10 @@ def complaints(source: str, suffix: str = ".md") -> Iterator[tuple[int, str, str
 
 
 def is_read(path: PurePosixPath) -> bool:
+    if path.suffix == ".html":
+        return path.parts[0] in ("examples", "web")
+    if any(path.match(pattern) for pattern in ALSO_READ):
+        return True
     if path.suffix == ".md":
         return not any(path.match(pattern) for pattern in NOT_READ)
     if path.suffix == ".ts":

@@ -143,6 +143,37 @@ def test_code_and_messages_of_python_are_not_looked_at(code):
     assert found(code, ".py") == []
 
 
+@pytest.mark.parametrize(
+    ("page", "line", "phrase"),
+    [
+        ("<p>Read it anew.</p>", 1, "anew"),
+        ("<p>\n  Packed, so\n  that it fits.</p>", 2, "so that"),
+        ("<li>Who waits is told.</li>", 1, "Who waits is told."),
+        ("<p>It is <a href='anew'>whole</a>; who reads it waits.</p>", 1, "who"),
+        ('<a title="Read it anew">', 1, "anew"),
+        ('<p\n  aria-label="Whatever it is">', 2, "Whatever"),
+        ('<meta name="description"\n  content="Read it anew">', 2, "anew"),
+        ('<a title="It"\n  class="x">Read it anew.</a>', 2, "anew"),
+    ],
+)
+def test_texts_of_pages_are_looked_at(page, line, phrase):
+    assert (line, phrase) in found(page, ".html")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<!-- anew -->",
+        '<script type="module">\n// anew\n</script>',
+        "<p>Write <code>anew</code>, and <kbd>so that</kbd>.</p>",
+        '<a class="so that" title="It" id="anew">',
+        "<p class=\"anew\" id='so that'>It is packed, so</p><p>that is all.</p>",
+    ],
+)
+def test_markup_is_not_looked_at(page):
+    assert found(page, ".html") == []
+
+
 def test_the_command_names_files_and_lines(tmp_path):
     def run():
         command = [sys.executable, check_english.__file__, str(tmp_path)]
@@ -152,13 +183,14 @@ def test_the_command_names_files_and_lines(tmp_path):
     page = tmp_path / "docs" / "page.md"
     page.write_text("# Page\n\nRead it anew.\n", "utf-8")
     for unread in (
-        "CHANGELOG.md",
         "build/page.md",
         "tests/bench/RESULTS.md",
         "js/x.ts",
         "wasm/toolchain/x.c",
         "tests/x.py",
         "py/setup.py",
+        "tests/x.html",
+        "requirements.txt",
     ):
         (tmp_path / unread).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / unread).write_text("Read it anew.\n", "utf-8")
@@ -178,6 +210,15 @@ def test_the_command_names_files_and_lines(tmp_path):
         mark = "#" if ".py" in source.suffix else "//"
         source.parent.mkdir(parents=True, exist_ok=True)
         source.write_text(f"{mark} Read it anew.\n", "utf-8")
+        assert f'{read}:1: "anew"' in run().stdout
+        source.unlink()
+    for read in (
+        *("web/pages/x/x.html", "examples/x/x.html", "tests/kit/README.txt"),
+        ".github/ISSUE_TEMPLATE/x.yml",
+    ):
+        source = tmp_path / read
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text("Read it anew.\n", "utf-8")
         assert f'{read}:1: "anew"' in run().stdout
         source.unlink()
     page.write_text("# Page\n\nRead it again.\n", "utf-8")
