@@ -15,3 +15,10 @@ export async function boot(say) {
   const bridge = await connect(pyodide, { wheel: here(`./wheel/${file}`) });
   return { pyodide, bridge };
 }
+
+/** Runs a page's Python; returns its globals. */
+export function runScript(pyodide, filename, source) {
+  const globals = pyodide.toPy({ __name__: filename.replace(".py", "") });
+  pyodide.runPython(source, { globals, filename });
+  return globals;
+}

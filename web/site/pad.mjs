@@ -1,5 +1,6 @@
 // A sheet of paper to draw a digit on, which comes out as the photograph's digits are: 8 x 8 cells
-// of ink, filled from top to bottom, with paper around.
+// of ink, filled from top to bottom, with paper around; and the section of the page around it.
+import { $, isBusy, say, showProblem } from "./page.mjs";
 
 const CELL = 4; // pixels of a cell
 const MARGIN = 2 * CELL; // paper around, as in the photograph
@@ -8,7 +9,7 @@ const SIDE = INSIDE + 2 * MARGIN;
 const PAPER = "#f7f0de";
 const INK = "#14205a";
 
-export class Pad {
+class Pad {
   #canvas;
   #context;
   #drawn = false;
@@ -121,12 +122,12 @@ export class Pad {
 }
 
 /**
- * Buttons in `place`, one for each digit, which put the photograph's next one of those on the paper;
- * `done` is called then.
+ * Buttons, one for each digit, which put the photograph's next one of those on the paper; `done` is
+ * called then.
  */
-export function offerSamples(place, pad, { picture, facts }, done) {
+function offerSamples(pad, { picture, facts }, done) {
   const given = new Map();
-  place.replaceChildren(
+  $("samples").replaceChildren(
     ...Array.from({ length: 10 }, (_, digit) => {
       const button = Object.assign(document.createElement("button"), {
         type: "button",
@@ -143,4 +144,36 @@ export function offerSamples(place, pad, { picture, facts }, done) {
       return button;
     }),
   );
+}
+
+/**
+ * The section "One of yours". `read(picture)` resolves to the label of the digit on the paper and
+ * its score; if `isLoaded()`, the end of a stroke calls it. `libraries` are what it loads else.
+ */
+export function offerOwnDigit(tasks, photo, { libraries, isLoaded, read }) {
+  const pad = new Pad($("pad"), () => isLoaded() && readOwn());
+
+  async function readOwn() {
+    if (isBusy()) return;
+    const picture = pad.picture();
+    if (picture === null) {
+      $("own").textContent = "The paper is empty: draw a digit first.";
+      return;
+    }
+    await tasks.alone(async () => {
+      if (!isLoaded()) $("own").textContent = `Loading Python and ${libraries}…`;
+      const { label, score } = await read(picture);
+      $("own").textContent = `A ${label}, with ${(100 * score).toFixed(0)} %.`;
+      $("own").dataset.read = label;
+      say("Ready.");
+    });
+  }
+
+  $("read-own").addEventListener("click", readOwn);
+  $("read-own").disabled = false; // nobody heard a click before
+  $("clear").addEventListener("click", () => {
+    pad.clear();
+    $("own").textContent = "";
+  });
+  photo.then((there) => offerSamples(pad, there, readOwn)).catch(showProblem);
 }

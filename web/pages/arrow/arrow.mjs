@@ -1,13 +1,13 @@
 // The arrow page: columns of an Arrow file become tensors where they lie, go to the GPU by one copy,
 // and are counted there by a shader that Python launches.
 import "./counters.mjs"; // first, so that it sees what the libraries copy
-import { boot } from "./boot.mjs";
+import { boot, runScript } from "./boot.mjs";
 import { highlight } from "./highlight.mjs";
 import { drawHistogram } from "./histogram.mjs";
 import { fromArrow } from "./js/adapters/arrow.js";
 import { liveTensors } from "./js/index.js";
+import { $, heldOf, madeBytes, offer, say, showHop, Tasks, textOf } from "./page.mjs";
 import { formatBytes, formatCopies, formatTime, Steps, showChecks } from "./steps.mjs";
-import { opensByItself, publish, showMissing, webgpuProblem } from "./support.mjs";
 
 /** Numbers for the shader are 16 bytes each. */
 const LEAST = 64;
@@ -30,11 +30,6 @@ const PROMISED = {
 /** What stands between two stations of the picture. */
 const HOPS = [["file to columns"], ["column to tensor"], ["column to GPU"], ["WGSL: histogram"]];
 
-const $ = (id) => document.getElementById(id);
-const say = (text) => {
-  $("status").textContent = text;
-};
-
 let python;
 let file;
 let steps;
@@ -43,11 +38,9 @@ let drawn; // what the canvas shows
 
 const check = (name, held) => checks.push({ name, held });
 
-async function download() {
+function download() {
   say("Loading the file…");
-  const response = await fetch(FILE);
-  if (response.ok) return new Uint8Array(await response.arrayBuffer());
-  throw new Error(`${FILE} is missing (${response.status}): \`make demo PAGE=arrow\` makes it`);
+  return madeBytes(FILE, "arrow");
 }
 
 async function start() {
@@ -57,9 +50,7 @@ async function start() {
     end: () => steps.end(),
     check,
   });
-  const script = pyodide.toPy({ __name__: "arrow_page" });
-  const source = await (await fetch("arrow_page.py")).text();
-  pyodide.runPython(source, { globals: script, filename: "arrow_page.py" });
+  const script = runScript(pyodide, "arrow_page.py", await source);
   const tools = await script.get("start")();
   const run = script.get("run");
   return (...args) => run(tools, ...args);
@@ -95,8 +86,6 @@ async function count(arrow, bytes, histogram, { name, low, high, width }) {
 }
 
 async function runOnce() {
-  const problem = await webgpuProblem();
-  if (problem) throw new Error(problem);
   const before = liveTensors();
   file ??= await download();
   python ??= await start();
@@ -121,8 +110,8 @@ async function runOnce() {
   draw();
   show(rows, nulls);
   const ok = checks.every(({ held }) => held);
+  say(ok ? "Done." : "Done, but a check failed.");
   return {
-    page: "arrow",
     ok,
     column: name,
     rows,
@@ -130,7 +119,7 @@ async function runOnce() {
     counted: drawn.counts.reduce((a, b) => a + b, 0),
     bins: drawn.counts.length,
     steps: steps.rows,
-    checks: Object.fromEntries(checks.map((each) => [each.name, each.held])),
+    checks: heldOf(checks),
   };
 }
 
@@ -144,16 +133,7 @@ function show(rows, nulls) {
     const those = HOPS[i].map((name) => steps.find(name));
     const sum = (key) => those.reduce((total, row) => total + row[key], 0);
     const copied = sum("copied_bytes");
-    hop.dataset.copies = sum("copies");
-    const parts = [
-      ["b", formatCopies(sum("copies"))],
-      ["small", copied ? formatBytes(copied) : formatTime(sum("ms"))],
-    ];
-    hop.replaceChildren(
-      ...parts.map(([tag, text]) =>
-        Object.assign(document.createElement(tag), { textContent: text }),
-      ),
-    );
+    showHop(hop, sum("copies"), copied ? formatBytes(copied) : formatTime(sum("ms")));
   });
   const { counts, low, width, unit, name } = drawn;
   const most = counts.indexOf(Math.max(...counts));
@@ -165,36 +145,15 @@ function show(rows, nulls) {
   showChecks($("checks-box"), checks);
 }
 
-async function run() {
-  busy(true);
-  $("problem").hidden = true;
-  try {
-    const result = await runOnce();
-    say(result.ok ? "Done." : "Done, but a check failed.");
-    publish(result);
-  } catch (error) {
-    say("It did not work.");
-    $("problem").textContent = error.message;
-    $("problem").hidden = false;
-    publish({ page: "arrow", ok: false, error: error.message });
-  }
-  busy(false);
-}
+const INPUTS = ["column", "coarseness"];
+const tasks = new Tasks("arrow", { controls: INPUTS });
+const run = () => tasks.run(runOnce);
+const source = textOf("arrow_page.py");
 
-function busy(now) {
-  for (const id of ["run", "column", "coarseness"]) $(id).disabled = now;
-  $("progress").hidden = !now;
-}
-
-$("controls").addEventListener("submit", (event) => {
-  event.preventDefault();
-  run();
-});
-for (const id of ["column", "coarseness"]) {
+for (const id of INPUTS) {
   $(id).addEventListener("change", () => drawn && run());
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 addEventListener("resize", draw);
-highlight($("code"), await (await fetch("arrow_page.py")).text());
-if (opensByItself()) run();
-else showMissing($("problem"), $("run"));
+offer(run);
+highlight($("code"), await source);

@@ -1,8 +1,7 @@
 // For authors of libraries: figures of `make bench`, the protocol, and the suite on what the reader
 // types.
+import { $, fillTable, textOf } from "./page.mjs";
 import { publish } from "./support.mjs";
-
-const $ = (id) => document.getElementById(id);
 
 // --- the figures --------------------------------------------------------------------------------
 
@@ -34,7 +33,7 @@ function tablesOf(report) {
 const shown = ([, median, range]) => `${median} (${range})`;
 
 async function showFigures() {
-  const report = await (await fetch("bench.md")).text();
+  const report = await textOf("bench.md");
   const tables = tablesOf(report);
   const adapter = /adapter: ([^,]+)/.exec(report)?.[1];
   if (adapter) $("where").textContent = `two cores with ${adapter}`;
@@ -43,13 +42,9 @@ async function showFigures() {
     const today = todays && ways.find(([name]) => name.startsWith(todays));
     const ours = ways.find(([name]) => name === "dlpack-web");
     if (ours === undefined) throw new Error(`bench.md has no ${heading}`);
-    const row = document.createElement("tr");
-    for (const text of [what, today ? shown(today) : "–", shown(ours)]) {
-      row.insertCell().textContent = text;
-    }
-    return row;
+    return [what, today ? shown(today) : "–", shown(ours)];
   });
-  $("figures").replaceChildren(...rows);
+  fillTable($("figures"), rows);
   return rows.length;
 }
 
@@ -149,7 +144,7 @@ const BREAKS = [
 let texts = {};
 
 async function loadRules() {
-  const lines = (await (await fetch("EXCHANGE.md")).text()).replaceAll(/\n {2}/g, " ");
+  const lines = (await textOf("EXCHANGE.md")).replaceAll(/\n {2}/g, " ");
   const found = {};
   for (const [, id, text] of lines.matchAll(/^[-|] \*\*([A-Z]\d+)\*\* (.+)$/gm)) {
     const plain = text.replaceAll("\\", "").replaceAll(/[*`]/g, "").replaceAll(" | ", " ");

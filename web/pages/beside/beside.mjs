@@ -1,10 +1,10 @@
 // The page "by hand": two programs for one task, by turns, on the same array.
 
-import { boot } from "./boot.mjs";
+import { boot, runScript } from "./boot.mjs";
 import * as counters from "./counters.mjs"; // first, so that it sees what the library copies
 import { highlight } from "./highlight.mjs";
+import { $, fillTable, median, offer, say, Tasks, textOf } from "./page.mjs";
 import { formatBytes, formatTime } from "./steps.mjs";
-import { opensByItself, publish, showMissing, webgpuProblem } from "./support.mjs";
 
 const ROUNDS = 9;
 const WAYS = [
@@ -12,15 +12,7 @@ const WAYS = [
   { id: "dlpack", name: "with dlpack-web", file: "beside_dlpack.py" },
 ];
 
-const $ = (id) => document.getElementById(id);
-const say = (text) => {
-  $("status").textContent = text;
-};
-const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
-
-const sources = Promise.all(
-  WAYS.map(({ file }) => fetch(file).then((response) => response.text())),
-);
+const sources = Promise.all(WAYS.map(({ file }) => textOf(file)));
 
 /** Lines that are neither empty nor the docstring on top. */
 function linesOf(source) {
@@ -33,16 +25,13 @@ async function start() {
   const { pyodide } = await boot(say);
   const programs = [];
   for (const [i, source] of (await sources).entries()) {
-    const names = pyodide.toPy({ __name__: WAYS[i].id });
-    pyodide.runPython(source, { globals: names, filename: WAYS[i].file });
+    const names = runScript(pyodide, WAYS[i].file, source);
     programs.push({ run: names.get("run"), made: await names.get("start")() });
   }
   return { pyodide, programs };
 }
 
 async function runOnce() {
-  const problem = await webgpuProblem();
-  if (problem) throw new Error(problem);
   python ??= await start();
   const { pyodide, programs } = python;
   say("Running both, by turns…");
@@ -92,13 +81,15 @@ async function runOnce() {
 }
 
 function show({ ways, same }) {
-  $("ways").replaceChildren(
-    ...ways.map(({ name, lines, copies, copied_bytes, ms }) => {
-      const row = document.createElement("tr");
-      const cells = [name, lines, copies, formatBytes(copied_bytes), formatTime(ms)];
-      for (const text of cells) row.insertCell().textContent = text;
-      return row;
-    }),
+  fillTable(
+    $("ways"),
+    ways.map(({ name, lines, copies, copied_bytes, ms }) => [
+      name,
+      lines,
+      copies,
+      formatBytes(copied_bytes),
+      formatTime(ms),
+    ]),
   );
   $("verdict").textContent = same
     ? "The results are the same, to the last bit."
@@ -107,30 +98,14 @@ function show({ ways, same }) {
 }
 
 async function run() {
-  $("run").disabled = true;
-  $("progress").hidden = false;
-  $("problem").hidden = true;
-  try {
-    const { ways, same } = await runOnce();
-    show({ ways, same });
-    say("Done.");
-    const [hand, ours] = ways;
-    const ok = same && ours.lines < hand.lines && ours.copies < hand.copies;
-    publish({ page: "beside", ok, steps: ways, same });
-  } catch (error) {
-    say("It did not work.");
-    $("problem").textContent = error.message;
-    $("problem").hidden = false;
-    publish({ page: "beside", ok: false, error: error.message });
-  }
-  $("run").disabled = false;
-  $("progress").hidden = true;
+  const { ways, same } = await runOnce();
+  show({ ways, same });
+  say("Done.");
+  const [hand, ours] = ways;
+  const ok = same && ours.lines < hand.lines && ours.copies < hand.copies;
+  return { ok, steps: ways, same };
 }
 
-$("controls").addEventListener("submit", (event) => {
-  event.preventDefault();
-  run();
-});
+const tasks = new Tasks("beside");
+offer(() => tasks.run(run));
 for (const [i, source] of (await sources).entries()) highlight($(WAYS[i].id), source);
-if (opensByItself()) run();
-else showMissing($("problem"), $("run"));

@@ -1,16 +1,11 @@
 // The chain page: reads handwritten digits with four libraries on one device, on the page and in
 // a worker, and shows what was copied on the way.
 import { photograph, start } from "./chain_run.mjs"; // first: it counts copies
-import { drawDigits, wrongOnes } from "./digits.mjs";
+import { describeReading, drawDigits, wrongOnes } from "./digits.mjs";
 import { liveTensors, Tensor } from "./js/index.js";
-import { offerSamples, Pad } from "./pad.mjs";
-import { formatBytes, formatCopies, formatTime, Steps, showChecks } from "./steps.mjs";
-import { opensByItself, publish, showMissing, webgpuProblem } from "./support.mjs";
-
-const $ = (id) => document.getElementById(id);
-const say = (text) => {
-  $("status").textContent = text;
-};
+import { offerOwnDigit } from "./pad.mjs";
+import { $, heldOf, offer, say, showHop, Tasks } from "./page.mjs";
+import { formatBytes, formatTime, Steps, showChecks } from "./steps.mjs";
 
 /** What stands between two stations of the picture: the steps in which the tensor changes hands. */
 const HOPS = [
@@ -49,8 +44,6 @@ function received(result) {
 }
 
 async function runOnce() {
-  const problem = await webgpuProblem();
-  if (problem) throw new Error(problem);
   reading ??= start(say);
   const read = await reading;
   say("Reading the photograph…");
@@ -67,16 +60,17 @@ async function runOnce() {
     { name: "no tensor is left", held: liveTensors() === 0 },
   ];
   showChecks($("checks-box"), checks);
+  const ok = checks.every(({ held }) => held);
+  say(ok ? "Done, on the page and in a worker." : "Done, but a check failed.");
   return {
-    page: "chain",
-    ok: checks.every(({ held }) => held),
+    ok,
     max_abs_error: Math.max(here.error, there.error),
     versions: { ...here.versions, browser: navigator.userAgent },
     steps: here.steps,
     map_async: here.mapAsync,
     worker: { steps: there.steps, map_async: there.mapAsync, right: there.right },
     model: { ...facts, right_in_photograph: here.right },
-    checks: Object.fromEntries(checks.map(({ name, held }) => [name, held])),
+    checks: heldOf(checks),
   };
 }
 
@@ -88,22 +82,12 @@ function show({ steps, labels, scores, right, error }, picture, facts) {
     const rows = HOPS[i].map((name) => all.find(name));
     const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
     const copied = sum("copied_bytes");
-    const parts = [
-      ["b", formatCopies(sum("copies"))],
-      ["small", copied ? formatBytes(copied) : formatTime(sum("ms"))],
-    ];
-    hop.dataset.copies = sum("copies");
-    hop.replaceChildren(
-      ...parts.map(([tag, text]) =>
-        Object.assign(document.createElement(tag), { textContent: text }),
-      ),
-    );
+    showHop(hop, sum("copies"), copied ? formatBytes(copied) : formatTime(sum("ms")));
   });
   drawDigits($("photo"), picture, facts, labels, scores);
   showWrong(labels, facts);
   $("answer").textContent =
-    `${Math.round(right * labels.length)} of ${labels.length} digits are read rightly; of all ` +
-    `${facts.tested_on} that the network had not seen it knows ${(100 * facts.accuracy).toFixed(1)} %. ` +
+    `${describeReading(labels, right, facts, facts.accuracy)} ` +
     `GPU and NumPy differ by at most ${error.toExponential(1)}.`;
 }
 
@@ -123,84 +107,28 @@ function showWrong(labels, facts) {
   );
 }
 
-// --- a digit of the reader's ---
+const tasks = new Tasks("chain", {
+  controls: ["read-own"],
+  forget: () => {
+    reading = undefined;
+  },
+});
+const photo = photograph();
 
-const pad = new Pad($("pad"), () => reading && readOwn());
-
-async function readOwn() {
-  if (isBusy()) return;
-  const picture = pad.picture();
-  if (picture === null) {
-    $("own").textContent = "The paper is empty: draw a digit first.";
-    return;
-  }
-  busy(true);
-  $("problem").hidden = true;
-  try {
-    const problem = await webgpuProblem();
-    if (problem) throw new Error(problem);
-    if (!reading) $("own").textContent = "Loading Python and the libraries…";
+offerOwnDigit(tasks, photo, {
+  libraries: "the libraries",
+  isLoaded: () => reading !== undefined,
+  async read(picture) {
     reading ??= start(say);
     const read = await reading;
     const { labels, scores } = await read(picture, picture.sheet);
-    $("own").textContent = `A ${labels[0]}, with ${(100 * scores[0]).toFixed(0)} %.`;
-    $("own").dataset.read = labels[0];
-    say("Ready.");
-  } catch (error) {
-    reading = undefined;
-    showProblem(error);
-  }
-  busy(false);
-}
-
-$("read-own").addEventListener("click", readOwn);
-$("read-own").disabled = false; // nobody heard a click before
-$("clear").addEventListener("click", () => {
-  pad.clear();
-  $("own").textContent = "";
+    return { label: labels[0], score: scores[0] };
+  },
 });
-
-/** Whether something runs; that Run cannot be pressed may have other reasons. */
-const isBusy = () => !$("progress").hidden;
-
-function busy(now) {
-  $("run").disabled = now;
-  $("read-own").disabled = now;
-  $("progress").hidden = !now;
-}
-
-function showProblem(error) {
-  say("It did not work.");
-  $("problem").textContent = error.message;
-  $("problem").hidden = false;
-}
-
-async function run() {
-  if (isBusy()) return;
-  busy(true);
-  $("problem").hidden = true;
-  try {
-    const result = await runOnce();
-    say(result.ok ? "Done, on the page and in a worker." : "Done, but a check failed.");
-    publish(result);
-  } catch (error) {
-    reading = undefined;
-    showProblem(error);
-    publish({ page: "chain", ok: false, error: error.message });
-  }
-  busy(false);
-}
-
-$("controls").addEventListener("submit", (event) => {
-  event.preventDefault();
-  run();
-});
-const photo = photograph();
-photo.then((there) => offerSamples($("samples"), pad, there, readOwn)).catch(showProblem);
-if (opensByItself()) run();
-else {
-  photo
-    .then(({ picture, facts }) => drawDigits($("photo"), picture, facts))
-    .then(() => showMissing($("problem"), $("run")))
-    .catch(showProblem);
-}
+offer(
+  () => tasks.run(runOnce),
+  async () => {
+    const { picture, facts } = await photo;
+    drawDigits($("photo"), picture, facts);
+  },
+);

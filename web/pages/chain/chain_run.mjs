@@ -1,6 +1,7 @@
 // The chain itself, for the page and for its worker: Python, three libraries, one GPU device.
 import "./counters.mjs"; // first, so that it sees what the libraries copy
-import { boot } from "./boot.mjs";
+import { boot, runScript } from "./boot.mjs";
+import { madeBytes, textOf } from "./page.mjs";
 import { Steps } from "./steps.mjs";
 
 const ORT = new URL("./libraries/ort/", import.meta.url).href;
@@ -18,11 +19,7 @@ const PROMISED = {
   "GPU to NumPy": 1,
 };
 
-async function bytesOf(path) {
-  const response = await fetch(new URL(path, import.meta.url));
-  if (response.ok) return new Uint8Array(await response.arrayBuffer());
-  throw new Error(`${path} is missing (${response.status}): \`make demo PAGE=chain\` makes it`);
-}
+const bytesOf = (path) => madeBytes(path, "chain");
 
 /** Loads everything; resolves to a function that reads one photograph. */
 export async function start(say) {
@@ -45,9 +42,7 @@ export async function start(say) {
     end: () => steps.end(),
     check,
   });
-  const script = pyodide.toPy({ __name__: "chain_page" });
-  const source = new TextDecoder().decode(await bytesOf("./chain_page.py"));
-  pyodide.runPython(source, { globals: script, filename: "chain_page.py" });
+  const script = runScript(pyodide, "chain_page.py", await textOf("chain_page.py"));
   say("Putting them on one device…");
   const tools = await script.get("start")(ort, tf, jax);
   const model = await bytesOf("./model/digits.onnx");

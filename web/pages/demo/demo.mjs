@@ -1,15 +1,10 @@
 // The demo page: runs demo_page.py on a photograph and shows what it moved.
 import "./counters.mjs"; // first, so that it sees what the library copies
-import { boot } from "./boot.mjs";
+import { boot, runScript } from "./boot.mjs";
 import { highlight } from "./highlight.mjs";
+import { $, heldOf, isBusy, offer, say, showHop, showProblem, Tasks, textOf } from "./page.mjs";
 import { decode, draw } from "./picture.mjs";
 import { formatBytes, formatCopies, Steps, showChecks } from "./steps.mjs";
-import { opensByItself, publish, showMissing, webgpuProblem } from "./support.mjs";
-
-const $ = (id) => document.getElementById(id);
-const say = (text) => {
-  $("status").textContent = text;
-};
 
 // What the page is there to show: copies on our side, step by step.
 const PROMISED = {
@@ -21,7 +16,7 @@ const PROMISED = {
   "readback edges (out=)": 1,
 };
 
-const source = fetch("demo_page.py").then((response) => response.text());
+const source = textOf("demo_page.py");
 let python = null; // Pyodide and the script in it, once started
 let steps = new Steps();
 let checks = [];
@@ -41,8 +36,7 @@ const pageModule = {
 async function start() {
   const { pyodide } = await boot(say);
   pyodide.registerJsModule("page", pageModule);
-  const script = pyodide.toPy({ __name__: "demo_page" });
-  pyodide.runPython(await source, { globals: script, filename: "demo_page.py" });
+  const script = runScript(pyodide, "demo_page.py", await source);
   const versions = JSON.parse(
     pyodide.runPython(`
 import json, platform, numpy, dlpack_web
@@ -76,8 +70,6 @@ async function preview() {
 }
 
 async function runOnce() {
-  const problem = await webgpuProblem();
-  if (problem) throw new Error(problem);
   python ??= await start();
   const { pixels, width, height } = await picture();
   say("Running…");
@@ -88,27 +80,23 @@ async function runOnce() {
     const counted = steps.find(name).copies;
     checks.push({ name: `${formatCopies(copies)}: ${name}`, held: counted === copies });
   }
-  return {
-    page: "demo",
+  const result = {
     ok: checks.every(({ held }) => held),
     max_abs_error: error,
     versions: { ...python.versions, browser: navigator.userAgent },
     steps: steps.rows,
     map_async: steps.mapAsync,
-    checks: Object.fromEntries(checks.map(({ name, held }) => [name, held])),
+    checks: heldOf(checks),
   };
+  show(result);
+  return result;
 }
 
 function showFlow() {
   for (const hop of $("flow").querySelectorAll(".hop")) {
     const { copies, copied_bytes, ms } = steps.find(hop.dataset.step);
-    hop.dataset.copies = copies;
-    hop.replaceChildren(
-      Object.assign(document.createElement("b"), { textContent: formatCopies(copies) }),
-      Object.assign(document.createElement("small"), {
-        textContent: copied_bytes ? formatBytes(copied_bytes) : `${ms.toFixed(ms < 1 ? 2 : 0)} ms`,
-      }),
-    );
+    const time = `${ms.toFixed(ms < 1 ? 2 : 0)} ms`;
+    showHop(hop, copies, copied_bytes ? formatBytes(copied_bytes) : time);
   }
 }
 
@@ -120,40 +108,19 @@ function show(result) {
   say(result.ok ? `Done. GPU and NumPy differ by at most ${error}.` : "Done, but a check failed.");
 }
 
-function showProblem(error) {
-  say("It did not work.");
-  $("problem").textContent = error.message;
-  $("problem").hidden = false;
-}
-
+const tasks = new Tasks("demo");
 let wanted = false;
 
 /** Runs; when asked again meanwhile, once more after that, with what is set by then. */
 async function run() {
   wanted = true;
-  if ($("run").disabled) return;
-  $("run").disabled = true;
-  $("progress").hidden = false;
+  if (isBusy()) return;
   while (wanted) {
     wanted = false;
-    $("problem").hidden = true;
-    try {
-      const result = await runOnce();
-      show(result);
-      publish(result);
-    } catch (error) {
-      showProblem(error);
-      publish({ page: "demo", ok: false, error: error.message });
-    }
+    await tasks.run(runOnce);
   }
-  $("run").disabled = false;
-  $("progress").hidden = true;
 }
 
-$("controls").addEventListener("submit", (event) => {
-  event.preventDefault();
-  run();
-});
 $("sigma").addEventListener("input", ({ target }) => {
   $("sigma-value").textContent = target.value;
 });
@@ -161,10 +128,5 @@ $("sigma").addEventListener("change", () => {
   if (python) run(); // Python is there: answer at once
 });
 $("file").addEventListener("change", () => preview().catch(showProblem));
+offer(run, () => preview().catch(showProblem));
 highlight($("code"), await source);
-if (opensByItself()) run();
-else {
-  preview()
-    .catch(showProblem)
-    .then(() => showMissing($("problem"), $("run")));
-}

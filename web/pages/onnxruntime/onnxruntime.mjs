@@ -1,13 +1,25 @@
 // The page of onnxruntime: one program in Python that reads digits, on the GPU and on the CPU.
 
-import { boot } from "./boot.mjs";
+import { boot, runScript } from "./boot.mjs";
 import { photograph } from "./chain_run.mjs"; // counts copies from its begin
 import * as counters from "./counters.mjs";
-import { drawDigits } from "./digits.mjs";
+import { describeReading, drawDigits } from "./digits.mjs";
 import { highlight } from "./highlight.mjs";
-import { offerSamples, Pad } from "./pad.mjs";
-import { formatBytes, formatCopies, formatTime, showChecks } from "./steps.mjs";
-import { opensByItself, publish, showMissing, webgpuProblem } from "./support.mjs";
+import { offerOwnDigit } from "./pad.mjs";
+import {
+  $,
+  fillTable,
+  heldOf,
+  madeBytes,
+  median,
+  offer,
+  say,
+  showHop,
+  showProblem,
+  Tasks,
+  textOf,
+} from "./page.mjs";
+import { formatBytes, formatTime, showChecks } from "./steps.mjs";
 
 const ROUNDS = 7;
 // Of a digit, what the network says of it: smaller copies, such as of uniforms, are not counted.
@@ -15,30 +27,15 @@ const LOGITS_BYTES = 40;
 const PICTURE_BYTES = 8 * 8 * 4; // of a digit, what the network is given
 const TOLERANCE = 1e-3; // of a score: sums of 400 products in another order, and exp()
 
-const $ = (id) => document.getElementById(id);
-const say = (text) => {
-  $("status").textContent = text;
-};
-const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
-
-async function bytesOf(path) {
-  const response = await fetch(path);
-  if (response.ok) return new Uint8Array(await response.arrayBuffer());
-  throw new Error(
-    `${path} is missing (${response.status}): \`make demo PAGE=onnxruntime\` makes it`,
-  );
-}
-
 let python;
 
 /** Python with the program's functions. */
 async function start() {
   const { pyodide } = await boot(say);
   say("Loading onnxruntime-web…");
-  pyodide.FS.writeFile("pictures.onnx", await bytesOf("model/pictures.onnx"));
+  pyodide.FS.writeFile("pictures.onnx", await madeBytes("model/pictures.onnx", "onnxruntime"));
   pyodide.runPython("from dlpack_web import onnxruntime; onnxruntime.install()");
-  const names = pyodide.toPy({ __name__: "onnxruntime_page" });
-  pyodide.runPython(await source, { globals: names, filename: "onnxruntime_page.py" });
+  const names = runScript(pyodide, "onnxruntime_page.py", await source);
   const program = {};
   for (const name of ["start", "on_gpu", "on_cpu", "cut", "network"]) {
     program[name] = names.get(name);
@@ -111,8 +108,6 @@ async function measure(ways, least) {
 }
 
 async function runOnce() {
-  const problem = await webgpuProblem();
-  if (problem) throw new Error(problem);
   python ??= start();
   const started = await python;
   const { picture, facts } = await photo;
@@ -161,20 +156,19 @@ function judged(way, gpu, cpu, facts) {
 const same = (a, b) => a.length === b.length && a.every((value, i) => value === b[i]);
 
 function show({ steps, checks, labels, scores, right, error, agree, picture, facts }) {
-  $("ways").replaceChildren(
-    ...steps.map(({ name, copies, copied_bytes, map_async, ms }) => {
-      const row = document.createElement("tr");
-      const cells = [name, copies, formatBytes(copied_bytes), map_async, formatTime(ms)];
-      for (const text of cells) row.insertCell().textContent = text;
-      return row;
-    }),
+  fillTable(
+    $("ways"),
+    steps.map(({ name, copies, copied_bytes, map_async, ms }) => [
+      name,
+      copies,
+      formatBytes(copied_bytes),
+      map_async,
+      formatTime(ms),
+    ]),
   );
   showFlow(steps[0]);
   drawDigits($("photo"), picture, facts, labels, scores);
-  $("answer").textContent =
-    `${Math.round(right * labels.length)} of ${labels.length} digits are read rightly; of all ` +
-    `${facts.tested_on} that the network had not seen it knows ` +
-    `${(100 * facts.pictures_accuracy).toFixed(1)} %.`;
+  $("answer").textContent = describeReading(labels, right, facts, facts.pictures_accuracy);
   $("verdict").textContent =
     `GPU and CPU read ${agree ? "the same" : "different"} digits; their scores differ by at most ` +
     `${error.toExponential(1)}.`;
@@ -190,107 +184,56 @@ function showFlow({ bytes, copies, map_async }) {
     [map_async, "the answers"],
   ];
   document.querySelectorAll("#flow .hop").forEach((hop, i) => {
-    const [count, text] = hops[i];
-    hop.dataset.copies = count;
-    hop.replaceChildren(
-      Object.assign(document.createElement("b"), { textContent: formatCopies(count) }),
-      Object.assign(document.createElement("small"), { textContent: text }),
-    );
+    showHop(hop, ...hops[i]);
   });
 }
 
 async function run() {
-  if (isBusy()) return;
-  busy(true);
-  $("problem").hidden = true;
-  try {
-    const result = await runOnce();
-    show(result);
-    const ok = result.checks.every(({ held }) => held);
-    say(ok ? "Done." : "Done, but a check failed.");
-    const { steps, checks, right, error } = result;
-    publish({
-      page: "onnxruntime",
-      ok,
-      steps,
-      right,
-      max_abs_error: error,
-      map_async: steps[0].map_async,
-      checks: Object.fromEntries(checks.map(({ name, held }) => [name, held])),
-    });
-  } catch (error) {
-    showProblem(error);
-    publish({ page: "onnxruntime", ok: false, error: error.message });
-  }
-  busy(false);
+  const result = await runOnce();
+  show(result);
+  const { steps, checks, right, error } = result;
+  const ok = checks.every(({ held }) => held);
+  say(ok ? "Done." : "Done, but a check failed.");
+  return {
+    ok,
+    steps,
+    right,
+    max_abs_error: error,
+    map_async: steps[0].map_async,
+    checks: heldOf(checks),
+  };
 }
 
-/** Whether something runs; that Run cannot be pressed may have other reasons. */
-const isBusy = () => !$("progress").hidden;
-
-function busy(now) {
-  $("run").disabled = now;
-  $("read-own").disabled = now;
-  $("progress").hidden = !now;
+/** A digit of the reader's, on the GPU. */
+async function readOwn(picture) {
+  python ??= start();
+  const { pyodide, program, made } = await python;
+  const array = arrayOf(pyodide, picture);
+  const result = await program.on_gpu(made, array).finally(() => array.destroy());
+  const { labels, scores } = found(result);
+  result.destroy();
+  return { label: labels[0], score: scores[0] };
 }
 
-function showProblem(error) {
-  python = undefined;
-  say("It did not work.");
-  $("problem").textContent = error.message;
-  $("problem").hidden = false;
-}
-
-// --- a digit of the reader's ---
-
-const pad = new Pad($("pad"), () => python && readOwn());
-
-async function readOwn() {
-  if (isBusy()) return;
-  const picture = pad.picture();
-  if (picture === null) {
-    $("own").textContent = "The paper is empty: draw a digit first.";
-    return;
-  }
-  busy(true);
-  $("problem").hidden = true;
-  try {
-    const problem = await webgpuProblem();
-    if (problem) throw new Error(problem);
-    if (!python) $("own").textContent = "Loading Python and onnxruntime-web…";
-    python ??= start();
-    const { pyodide, program, made } = await python;
-    const array = arrayOf(pyodide, picture);
-    const result = await program.on_gpu(made, array).finally(() => array.destroy());
-    const { labels, scores } = found(result);
-    result.destroy();
-    $("own").textContent = `A ${labels[0]}, with ${(100 * scores[0]).toFixed(0)} %.`;
-    $("own").dataset.read = labels[0];
-    say("Ready.");
-  } catch (error) {
-    showProblem(error);
-  }
-  busy(false);
-}
-
-$("read-own").addEventListener("click", readOwn);
-$("read-own").disabled = false; // nobody heard a click before
-$("clear").addEventListener("click", () => {
-  pad.clear();
-  $("own").textContent = "";
+const tasks = new Tasks("onnxruntime", {
+  controls: ["read-own"],
+  forget: () => {
+    python = undefined;
+  },
 });
-$("controls").addEventListener("submit", (event) => {
-  event.preventDefault();
-  run();
-});
-const source = fetch("onnxruntime_page.py").then((response) => response.text());
-source.then((text) => highlight($("program"), text)).catch(showProblem);
 const photo = photograph();
-photo.then((there) => offerSamples($("samples"), pad, there, readOwn)).catch(showProblem);
-if (opensByItself()) run();
-else {
-  photo
-    .then(({ picture, facts }) => drawDigits($("photo"), picture, facts))
-    .then(() => showMissing($("problem"), $("run")))
-    .catch(showProblem);
-}
+const source = textOf("onnxruntime_page.py");
+
+source.then((text) => highlight($("program"), text)).catch(showProblem);
+offerOwnDigit(tasks, photo, {
+  libraries: "onnxruntime-web",
+  isLoaded: () => python !== undefined,
+  read: readOwn,
+});
+offer(
+  () => tasks.run(run),
+  async () => {
+    const { picture, facts } = await photo;
+    drawDigits($("photo"), picture, facts);
+  },
+);
