@@ -11,12 +11,10 @@ from .seam import (
     block_on,
     call,
     call_with,
-    can_block,
     finish,
     given_once,
     invoke,
     is_js,
-    is_loaded,
     js_list,
     method,
     options,
@@ -26,35 +24,8 @@ from .seam import (
     site,
     wait_for,
 )
-
-__all__ = [
-    "Frames",
-    "Kernel",
-    "can_block",
-    "device",
-    "device_ids",
-    "empty",
-    "features",
-    "from_gpu_buffer",
-    "from_image",
-    "from_wgpu",
-    "gpu_buffer",
-    "is_loaded",
-    "is_pooled",
-    "kernel",
-    "on_host",
-    "read",
-    "read_blocking",
-    "request_device",
-    "request_device_blocking",
-    "settle",
-    "share",
-    "stats",
-    "to_wgpu",
-    "upload",
-    "use_device",
-    "write",
-]
+from .seam import can_block as can_block
+from .seam import is_loaded as is_loaded
 
 
 def stats() -> list[dict[str, Any]]:

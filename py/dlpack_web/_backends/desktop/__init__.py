@@ -22,7 +22,8 @@ from .buffers import (
     step_of,
     tensor_over,
 )
-from .host import on_host, share
+from .host import on_host as on_host
+from .host import share as share
 from .images import from_image as from_pixels
 from .kernel import Kernel
 from .state import (
@@ -32,37 +33,14 @@ from .state import (
     register,
     requested,
     slot_of,
-    stats,
     taken,
 )
-from .transfer import read, read_blocking, settle, upload, write
-
-__all__ = [
-    "can_block",
-    "device",
-    "device_ids",
-    "empty",
-    "features",
-    "from_gpu_buffer",
-    "from_image",
-    "from_wgpu",
-    "gpu_buffer",
-    "is_loaded",
-    "is_pooled",
-    "kernel",
-    "on_host",
-    "read",
-    "read_blocking",
-    "request_device",
-    "request_device_blocking",
-    "settle",
-    "share",
-    "stats",
-    "to_wgpu",
-    "upload",
-    "use_device",
-    "write",
-]
+from .state import stats as stats
+from .transfer import read as read
+from .transfer import read_blocking as read_blocking
+from .transfer import settle as settle
+from .transfer import upload as upload
+from .transfer import write as write
 
 # --- facts --------------------------------------------------------------------------------
 
