@@ -22,3 +22,12 @@ export function runScript(pyodide, filename, source) {
   pyodide.runPython(source, { globals, filename });
   return globals;
 }
+
+/** The versions of what runs in Python, for results. */
+export function versionsOf(pyodide) {
+  const versions = pyodide.runPython(`
+import json, platform, numpy, dlpack_web
+json.dumps({"python": platform.python_version(), "numpy": numpy.__version__,
+            "dlpack_web": dlpack_web.__version__})`);
+  return { ...JSON.parse(versions), pyodide: pyodide.version };
+}

@@ -23,9 +23,9 @@ export function drawDigits(canvas, { pixels, width, height }, facts, labels = []
   context.putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer), width, height), 0, 0);
   const [w, h] = [width / columns, height / rows];
   context.textBaseline = "top";
-  const write = (text, x, y, size, colour, align = "right") => {
+  context.textAlign = "right";
+  const write = (text, x, y, size, colour) => {
     context.font = `700 ${size}px system-ui, "DejaVu Sans", sans-serif`;
-    context.textAlign = align;
     context.lineWidth = 3;
     context.strokeStyle = "#fff";
     context.strokeText(text, x, y);

@@ -78,15 +78,20 @@ export async function offer(run, preview = async () => {}) {
   return showMissing($("problem"), $("run"));
 }
 
-export async function textOf(file) {
-  return (await fetch(file)).text();
+async function fetched(path, advice = "") {
+  const response = await fetch(path);
+  if (response.ok) return response;
+  throw new Error(`${path} is missing (${response.status})${advice}`);
+}
+
+export async function textOf(path) {
+  return (await fetched(path)).text();
 }
 
 /** The bytes of a file that `make demo PAGE=…` makes. */
 export async function madeBytes(path, page) {
-  const response = await fetch(path);
-  if (response.ok) return new Uint8Array(await response.arrayBuffer());
-  throw new Error(`${path} is missing (${response.status}): \`make demo PAGE=${page}\` makes it`);
+  const response = await fetched(path, `: \`make demo PAGE=${page}\` makes it`);
+  return new Uint8Array(await response.arrayBuffer());
 }
 
 /** `{ name: held }` of checks, as results are published. */

@@ -1,6 +1,6 @@
 // The demo page: runs demo_page.py on a photograph and shows what it moved.
 import "./counters.mjs"; // first, so that it sees what the library copies
-import { boot, runScript } from "./boot.mjs";
+import { boot, runScript, versionsOf } from "./boot.mjs";
 import { highlight } from "./highlight.mjs";
 import { $, heldOf, isBusy, offer, say, showHop, showProblem, Tasks, textOf } from "./page.mjs";
 import { decode, draw } from "./picture.mjs";
@@ -37,12 +37,6 @@ async function start() {
   const { pyodide } = await boot(say);
   pyodide.registerJsModule("page", pageModule);
   const script = runScript(pyodide, "demo_page.py", await source);
-  const versions = JSON.parse(
-    pyodide.runPython(`
-import json, platform, numpy, dlpack_web
-json.dumps({"python": platform.python_version(), "numpy": numpy.__version__,
-            "dlpack_web": dlpack_web.__version__})`),
-  );
   const device = await script.get("start")();
   const run = script.get("run");
   let first = true;
@@ -52,7 +46,7 @@ json.dumps({"python": platform.python_version(), "numpy": numpy.__version__,
       first = false;
       return run(device, ...args, grow);
     },
-    versions: { ...versions, pyodide: pyodide.version },
+    versions: versionsOf(pyodide),
   };
 }
 

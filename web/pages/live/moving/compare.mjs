@@ -1,10 +1,9 @@
 // The usual way against tensors: the same edges of the same picture, of which nothing moves.
 import * as counters from "../counters.mjs";
+import { fillTable, median } from "../page.mjs";
 import { formatBytes, formatTime } from "../steps.mjs";
 
 const FRAMES = 20;
-
-const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
 /** getImageData, NumPy, putImageData. */
 function usually(python, picture, [width, height], numbers) {
@@ -65,15 +64,14 @@ export function showComparison(body, { usual, ours }) {
     ["getImageData → NumPy → putImageData", usual],
     ["webgpu.frames → Kernel → canvas", ours],
   ];
-  body.replaceChildren(
-    ...rows.map(([name, { ms, copies, bytes }]) => {
-      const row = document.createElement("tr");
-      for (const text of [name, formatTime(ms), Number(copies.toFixed(1)), formatBytes(bytes)]) {
-        row.insertCell().textContent = text;
-      }
-      row.cells[3].textContent = bytes ? formatBytes(Math.round(bytes)) : "0 B";
-      row.dataset.copies = copies;
-      return row;
-    }),
+  fillTable(
+    body,
+    rows.map(([name, { ms, copies, bytes }]) => [
+      name,
+      formatTime(ms),
+      Number(copies.toFixed(1)),
+      formatBytes(Math.round(bytes)),
+    ]),
   );
+  for (const [i, [, { copies }]] of rows.entries()) body.rows[i].dataset.copies = copies;
 }

@@ -1,5 +1,6 @@
 // What frames take, as it goes: their rate, time, bytes and copies.
 import * as counters from "../counters.mjs";
+import { median } from "../page.mjs";
 import { formatBytes } from "../steps.mjs";
 
 const SHOW_MS = 250;
@@ -81,7 +82,6 @@ export class Meter {
   }
 
   get medianMs() {
-    const sorted = [...this.#times].sort((a, b) => a - b);
-    return sorted[Math.floor(sorted.length / 2)] ?? 0;
+    return median(this.#times) ?? 0;
   }
 }

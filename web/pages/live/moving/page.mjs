@@ -1,5 +1,6 @@
 // The landing page: frames through the reader's own program, as they come.
 import "../counters.mjs"; // first, so that it sees what the library copies
+import { $, textOf } from "../page.mjs";
 import { opensByItself, publish, webgpuProblem } from "../support.mjs";
 import { compare, showComparison } from "./compare.mjs";
 import { Editor } from "./editor.mjs";
@@ -9,7 +10,6 @@ import { startPython } from "./python.mjs";
 import { Sliders } from "./sliders.mjs";
 import * as sources from "./sources.mjs";
 
-const $ = (id) => document.getElementById(id);
 const say = (text) => {
   if ($("status").textContent !== text) $("status").textContent = text;
 };
@@ -17,7 +17,6 @@ const problem = (text) => {
   $("problem").textContent = text;
   $("problem").hidden = text === "";
 };
-const textOf = async (path) => (await fetch(new URL(path, import.meta.url))).text();
 
 const PATIENCE_MS = 4000;
 const marks = {}; // ms from the page's start
@@ -77,7 +76,7 @@ const editor = new Editor(
 );
 
 async function showGallery() {
-  const list = JSON.parse(await textOf("../kernels/index.json"));
+  const list = JSON.parse(await textOf("kernels/index.json"));
   const buttons = list.map(({ file, name }) => {
     const button = Object.assign(document.createElement("button"), {
       type: "button",
@@ -86,7 +85,7 @@ async function showGallery() {
     });
     button.addEventListener("click", async () => {
       for (const each of buttons) each.setAttribute("aria-pressed", each === button);
-      editor.text = await textOf(`../kernels/${file}`);
+      editor.text = await textOf(`kernels/${file}`);
       await player.program(editor.text);
       if (!player.inPython) say("Python is loading.");
     });
@@ -94,7 +93,7 @@ async function showGallery() {
   });
   buttons[0].setAttribute("aria-pressed", "true");
   $("gallery").replaceChildren(...buttons);
-  editor.text = await textOf(`../kernels/${list[0].file}`);
+  editor.text = await textOf(`kernels/${list[0].file}`);
   await player.program(editor.text);
 }
 
@@ -171,7 +170,7 @@ async function runComparison() {
     found = await player.meanwhile(async () => {
       meter.pause(); // again: a frame that was under way has started the next count
       const picture = sources.animation(sources.SIZES[$("size").value]).source;
-      const text = await textOf("../kernels/edges.py");
+      const text = await textOf("kernels/edges.py");
       const numbers = ["strength", "colour"].map((name) => sliders.value(name));
       return compare({ python: player.python, device: player.device, picture, text, numbers });
     });
@@ -180,7 +179,7 @@ async function runComparison() {
     const { usual, ours, difference, size } = found;
     const [slower, times] =
       usual.ms > ours.ms ? ["The usual way", usual.ms / ours.ms] : ["This way", ours.ms / usual.ms];
-    const { info } = player.device.adapterInfo ? { info: player.device.adapterInfo } : {};
+    const info = player.device.adapterInfo;
     const soft = /swiftshader|llvmpipe|basic render/i.test(
       [info?.vendor, info?.architecture, info?.description].join(" "),
     );
@@ -248,7 +247,7 @@ async function start() {
     say("The frames need WebGPU.");
     $("compare-status").textContent = "Needs WebGPU.";
     for (const each of ["pause", "source", "size"]) $(each).disabled = true;
-    editor.text = await textOf("../kernels/edges.py");
+    editor.text = await textOf("kernels/edges.py");
     publish({ page: "live", ok: false, error: missing });
     return;
   }

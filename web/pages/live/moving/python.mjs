@@ -1,14 +1,9 @@
 // Python behind the page: loaded while the first frames run already, and what run.py sees of
 // the page as its module `page`.
-import { boot } from "../boot.mjs";
+import { boot, runScript, versionsOf } from "../boot.mjs";
+import { madeBytes, textOf } from "../page.mjs";
 
 const site = (path) => new URL(`../${path}`, import.meta.url).href;
-
-async function textOf(path) {
-  const response = await fetch(site(path));
-  if (response.ok) return response.text();
-  throw new Error(`${path} is missing (${response.status})`);
-}
 
 /** onnxruntime-web, loaded when a program first asks for it. */
 class Networks {
@@ -39,9 +34,7 @@ class Networks {
 
   session = async (path) => {
     const ort = await this.ort();
-    const response = await fetch(site(path));
-    if (!response.ok) throw new Error(`${path} is missing: \`make demo PAGE=live\` makes it`);
-    return ort.InferenceSession.create(new Uint8Array(await response.arrayBuffer()), {
+    return ort.InferenceSession.create(await madeBytes(path, "live"), {
       executionProviders: ["webgpu"],
       preferredOutputLocation: "gpu-buffer",
     });
@@ -69,20 +62,13 @@ export async function startPython(say, page) {
     infer: networks.infer,
     copied: (array) => array.toJs(),
   });
-  const names = pyodide.toPy({ __name__: "run" });
-  pyodide.runPython(source, { globals: names, filename: "run.py" });
+  const names = runScript(pyodide, "run.py", source);
   const [Show, take, measured, usual] = ["Show", "take", "measured", "usual_edges"].map((name) =>
     names.get(name),
   );
-  const versions = JSON.parse(
-    pyodide.runPython(`
-import json, platform, numpy, dlpack_web
-json.dumps({"python": platform.python_version(), "numpy": numpy.__version__,
-            "dlpack_web": dlpack_web.__version__})`),
-  );
   return {
     bridge,
-    versions: { ...versions, pyodide: pyodide.version },
+    versions: versionsOf(pyodide),
     usual,
     measured,
     /** A player on a device. */
