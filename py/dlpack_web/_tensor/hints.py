@@ -65,33 +65,9 @@ _ATTRIBUTES = {
 }
 # Attributes of ndarrays that are neither views nor arithmetic.
 _OF_ARRAYS = {
-    *(
-        "base",
-        "byteswap",
-        "choose",
-        "compress",
-        "ctypes",
-        "diagonal",
-        "dump",
-        "dumps",
-        "flags",
-        "flat",
-        "getfield",
-        "imag",
-        "itemset",
-    ),
-    *(
-        "partition",
-        "put",
-        "real",
-        "resize",
-        "searchsorted",
-        "setfield",
-        "setflags",
-        "take",
-        "tofile",
-        "tostring",
-    ),
+    *("base", "byteswap", "choose", "compress", "ctypes", "diagonal", "dump", "dumps"),
+    *("flags", "flat", "getfield", "imag", "itemset", "partition", "put", "real"),
+    *("resize", "searchsorted", "setfield", "setflags", "take", "tofile", "tostring"),
 }
 # ndarrays have these, too: libraries that use them need an array, not advice on views.
 _ALSO_OF_ARRAYS = {
@@ -99,20 +75,9 @@ _ALSO_OF_ARRAYS = {
     *("astype", "copy"),
 }
 _ARITHMETIC = {
-    *(
-        "sum",
-        "mean",
-        "min",
-        "max",
-        "std",
-        "var",
-        "prod",
-        "argmax",
-        "argmin",
-        "any",
-        "all",
-    ),
-    *("dot", "round", "clip", "sort", "cumsum", "fill", "repeat", "nonzero", "abs"),
+    *("sum", "mean", "min", "max", "std", "var", "prod", "argmax", "argmin", "any"),
+    *("all", "dot", "round", "clip", "sort", "cumsum", "fill", "repeat", "nonzero"),
+    "abs",
     *("argpartition", "argsort", "conj", "conjugate", "cumprod", "ptp", "trace"),
 }
 _SCALARS = (bool, int, float, complex)
