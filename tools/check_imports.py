@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -136,26 +137,14 @@ def ts_graph(folder: Path) -> Graph:
 
 
 def find_circle(graph: Graph) -> list[str] | None:
-    """The first cycle of imports, with the same file at both ends; None: there is
-    none."""
-    done: set[str] = set()
-
-    def visit(name: str, way: list[str]) -> list[str] | None:
-        if name in way:
-            return [*way[way.index(name) :], name]
-        if name in done:
-            return None
-        for target in sorted(graph.get(name, ())):
-            circle = visit(target, [*way, name])
-            if circle is not None:
-                return circle
-        done.add(name)
-        return None
-
-    for name in sorted(graph):
-        circle = visit(name, [])
-        if circle is not None:
-            return circle
+    """A cycle of imports, with the same file at both ends; None: there is none."""
+    try:
+        TopologicalSorter(
+            {name: sorted(graph[name]) for name in sorted(graph)}
+        ).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]  # each is imported by the next
+        return circle[::-1]
     return None
 
 
