@@ -5,8 +5,7 @@
 
 #include "arrow_type.h"
 
-/* --- types --------------------------------------------------------------------------
- */
+/* --- types ------------------------------------------------------------------------ */
 
 /* A level of a type: the list or, within it, its elements. */
 typedef struct {
@@ -57,8 +56,7 @@ static int fill_schema(struct ArrowSchema *out, const DLTensor *dl, int32_t axis
   return -1;
 }
 
-/* --- arrays -------------------------------------------------------------------------
- */
+/* --- arrays ----------------------------------------------------------------------- */
 
 /* A level of an array. A child may be moved out, so each has its own holds. */
 typedef struct {
@@ -124,8 +122,7 @@ static dlw_tensor *pack_bits(dlw_tensor *bools, int64_t *zeros) {
   return packed;
 }
 
-/* --- both ---------------------------------------------------------------------------
- */
+/* --- both ------------------------------------------------------------------------- */
 
 static void destroy_schema(PyObject *capsule) {
   struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, DLW_ARROW_SCHEMA);
@@ -242,8 +239,7 @@ static dlw_tensor *pack_validity(PyObject *object, const DLTensor *dl, int64_t *
   return bits;
 }
 
-/* --- what is requested --------------------------------------------------------------
- */
+/* --- what is requested ------------------------------------------------------------ */
 
 /* 1 if the types have the same elements, ignoring the names of fields; -1 with an
  * exception. */

@@ -14,8 +14,7 @@
     dlw_put_back(kept);                                    \
   } while (0)
 
-/* --- arrays -------------------------------------------------------------------------
- */
+/* --- arrays ----------------------------------------------------------------------- */
 
 /* Whether the array has what its type needs, and enough elements: up to `end`. */
 static int check_array(const struct ArrowArray *array, int64_t buffers,
@@ -142,8 +141,7 @@ static int find_elements(const struct ArrowArray *array, const arrow_type *type,
   return 0;
 }
 
-/* --- nulls --------------------------------------------------------------------------
- */
+/* --- nulls ------------------------------------------------------------------------ */
 
 /* Nulls of a level within lists, in those of the rows that are valid (NULL: all are);
  * -1 with an exception. */
@@ -200,8 +198,7 @@ static int find_validity(const arrow_elements *from, dlw_tensor **out) {
   return 0;
 }
 
-/* --- tensors ------------------------------------------------------------------------
- */
+/* --- tensors ---------------------------------------------------------------------- */
 
 static void unpack_bits(const uint8_t *bits, int64_t first, int64_t count,
                         uint8_t *out) {
@@ -350,8 +347,7 @@ static PyObject *to_python(const arrow_type *type, chunk *given) {
   return Py_BuildValue("(NN)", values, validity);
 }
 
-/* --- one array ----------------------------------------------------------------------
- */
+/* --- one array -------------------------------------------------------------------- */
 
 /* UTF-8 of a name; NULL for None, and with an exception. */
 static const char *column_name(PyObject *column) {
@@ -430,8 +426,7 @@ PyObject *dlw_from_arrow_array(PyObject *module, PyObject *args) {
   return failed ? NULL : to_python(&type, &made);
 }
 
-/* --- streams ------------------------------------------------------------------------
- */
+/* --- streams ---------------------------------------------------------------------- */
 
 typedef struct {
   chunk *chunks;

@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-/* --- types --------------------------------------------------------------------------
- */
+/* --- types ------------------------------------------------------------------------ */
 
 static const struct {
   char letter;
@@ -129,8 +128,7 @@ static int parse_scalar(const char *format, arrow_type *type) {
   return refuse_type(format);
 }
 
-/* --- extension types ----------------------------------------------------------------
- */
+/* --- extension types -------------------------------------------------------------- */
 
 /* Bytes of metadata, not NUL-terminated; NULL: there are none. */
 typedef struct {
@@ -302,8 +300,7 @@ static int parse_tensor(const struct ArrowSchema *schema, int64_t width,
   return why != NULL ? refuse_tensor(json, why) : 0;
 }
 
-/* --- all of a type ------------------------------------------------------------------
- */
+/* --- all of a type ---------------------------------------------------------------- */
 
 /* One level; 1: there is another one below. */
 static int parse_level(const struct ArrowSchema *schema, arrow_type *type) {

@@ -5,8 +5,7 @@
 #include "handles.h"
 #include "upload.h"
 
-/* --- errors -------------------------------------------------------------------------
- */
+/* --- errors ----------------------------------------------------------------------- */
 
 static PyObject *pending, *pending_text;
 
@@ -79,8 +78,7 @@ PyObject *dlw_bridge_raise_pending(PyObject *module, PyObject *unused) {
   return NULL;
 }
 
-/* --- arguments that do not fit into 32 bits
- * ------------------------------------------- */
+/* --- arguments that do not fit into 32 bits --------------------------------------- */
 
 static struct {
   int64_t shape[DLW_MAX_NDIM];
@@ -93,8 +91,7 @@ static struct {
 DLW_EXPORT(dlw_bridge_scratch)
 void *dlw_bridge_scratch(void) { return &scratch; }
 
-/* --- tensors
- * ---------------------------------------------------------------------------- */
+/* --- tensors ---------------------------------------------------------------------- */
 
 /* A hold on the memory of any object that shares some. The scratch area gets the
  * address of its validity, a Python Tensor. */
@@ -183,8 +180,7 @@ int32_t dlw_bridge_chunk(uint32_t handle, uint32_t dtype, double first) {
   return (int32_t)count;
 }
 
-/* --- releasing
- * ---------------------------------------------------------------------------- */
+/* --- releasing -------------------------------------------------------------------- */
 
 DLW_EXPORT(dlw_bridge_release)
 int32_t dlw_bridge_release(uint32_t handle) {
@@ -198,8 +194,7 @@ int32_t dlw_bridge_release(uint32_t handle) {
 DLW_EXPORT(dlw_bridge_on_drop)
 void dlw_bridge_on_drop(void (*callback)(uint32_t gpu)) { dlw_on_gpu_drop(callback); }
 
-/* --- the same table, from Python
- * ----------------------------------------------------------- */
+/* --- the same table, from Python -------------------------------------------------- */
 
 PyObject *dlw_bridge_take(PyObject *module, PyObject *arg) {
   (void)module;
@@ -210,8 +205,7 @@ PyObject *dlw_bridge_take(PyObject *module, PyObject *arg) {
   return dlw_tensor_object(tensor);
 }
 
-/* --- kernels
- * ----------------------------------------------------------- */
+/* --- kernels ---------------------------------------------------------------------- */
 
 /* Arrays of one element have a __float__, too, but are not numbers; NumPy's scalars
  * will have a __dlpack__ (numpy#32029), but no length. */
@@ -339,8 +333,7 @@ PyObject *dlw_bridge_run(PyObject *module, PyObject *args) {
   return PyBool_FromLong(run_kernel(&call));
 }
 
-/* --- waits -------------------------------------------------------------------------
- */
+/* --- waits ------------------------------------------------------------------------ */
 
 static uint32_t (*await_promise)(uint32_t number);
 

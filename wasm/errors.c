@@ -64,8 +64,7 @@ int dlw_errors_init(PyObject *module) {
                    PyExc_BufferError);
 }
 
-/* --- messages for errors of tensors ------------------------------------------------
- */
+/* --- messages for errors of tensors ----------------------------------------------- */
 
 static void *raise_dtype(DLDataType dtype) {
   char name[DLW_DTYPE_NAME];
@@ -166,8 +165,7 @@ void *dlw_raise_conversion(dlw_status status, DLDataType from, DLDataType to,
   return NULL;
 }
 
-/* --- pending exceptions ------------------------------------------------------------
- */
+/* --- pending exceptions ----------------------------------------------------------- */
 
 int dlw_is_refusal(void) {
   return PyErr_ExceptionMatches(PyExc_BufferError) ||
@@ -189,8 +187,7 @@ void dlw_release_quietly(dlw_tensor *tensor) {
   dlw_put_back(kept);
 }
 
-/* --- tensors, or exceptions --------------------------------------------------------
- */
+/* --- tensors, or exceptions ------------------------------------------------------- */
 
 dlw_tensor *dlw_empty(int32_t ndim, const int64_t *shape, DLDataType dtype,
                       uint64_t flags) {

@@ -3,8 +3,7 @@
 #include "capsule.h"
 #include "import.h"
 
-/* --- capsules -----------------------------------------------------------------------
- */
+/* --- capsules --------------------------------------------------------------------- */
 
 static void destroy_versioned(PyObject *capsule) {
   if (PyCapsule_IsValid(capsule, DLW_VERSIONED_USED)) return;
@@ -64,8 +63,7 @@ PyObject *dlw_export_capsule(dlw_tensor *source, dlw_capsule_options options) {
   return capsule;
 }
 
-/* --- the buffer protocol
- * -------------------------------------------------------------- */
+/* --- the buffer protocol ---------------------------------------------------------- */
 
 static int has(int flags, int wanted) { return (flags & wanted) == wanted; }
 
@@ -149,8 +147,7 @@ void dlw_release_buffer(Py_buffer *view) {
   dlw_release_quietly(share);
 }
 
-/* --- functions for consumers in C
- * ------------------------------------------------------ */
+/* --- functions for consumers in C ------------------------------------------------- */
 
 static dlw_exchange_type type;
 

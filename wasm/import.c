@@ -24,8 +24,7 @@ int dlw_import_init(void) {
   return PyErr_Occurred() ? -1 : 0;
 }
 
-/* --- common code -------------------------------------------------------------------
- */
+/* --- common code ------------------------------------------------------------------ */
 
 static int wants_alignment(const dlw_request *request) {
   return !request->any_alignment && request->copy != DLW_COPY_YES;
@@ -52,8 +51,7 @@ static dlw_tensor *copy_instead(dlw_tensor *tensor) {
   return fresh;
 }
 
-/* --- the buffer protocol -----------------------------------------------------------
- */
+/* --- the buffer protocol ---------------------------------------------------------- */
 
 #ifdef __EMSCRIPTEN__ /* Pyodide's one thread has the GIL whenever C runs */
 static int enter_python(PyGILState_STATE *state) {
@@ -195,8 +193,7 @@ dlw_tensor *dlw_import_buffer(PyObject *obj, const dlw_request *request) {
   return copy_instead(tensor);
 }
 
-/* --- managed tensors and capsules --------------------------------------------------
- */
+/* --- managed tensors and capsules ------------------------------------------------- */
 
 typedef struct { /* whichever of the two was imported */
   DLManagedTensorVersioned *versioned;
@@ -309,8 +306,7 @@ dlw_tensor *dlw_import_capsule(PyObject *capsule, const dlw_request *request) {
   return import_capsule(capsule, request->copy == DLW_COPY_YES, request);
 }
 
-/* --- the exchange functions of other types ------------------------------------------
- */
+/* --- the exchange functions of other types ---------------------------------------- */
 
 /* The functions of our major version, after those of newer ones; NULL: none. The chain
  * has at most one entry for each major version, so a longer one is broken. */
@@ -446,8 +442,7 @@ static int import_directly(PyObject *obj, const dlw_request *request,
   return 0;
 }
 
-/* --- __dlpack__ ---------------------------------------------------------------------
- */
+/* --- __dlpack__ ------------------------------------------------------------------- */
 
 static PyObject *call_dlpack(PyObject *obj, const dlw_request *request) {
   PyObject *args[4] = {obj, max_version, Py_None, Py_None};

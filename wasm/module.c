@@ -4,8 +4,7 @@
 #include "bridge.h"
 #include "desktop.h"
 
-/* --- from other producers
- * ------------------------------------------------------------- */
+/* --- from other producers --------------------------------------------------------- */
 
 static PyObject *place; /* place(x, device, copy, dtype) -> Tensor */
 
@@ -73,8 +72,7 @@ static PyObject *core_hold(PyObject *module, PyObject *obj) {
   return dlw_tensor_object(dlw_borrow(obj, &request));
 }
 
-/* --- fresh memory, views
- * ----------------------------------------------------------------- */
+/* --- fresh memory, views ---------------------------------------------------------- */
 
 static uint64_t padded_flag(int padded) {
   return padded ? DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED : 0;
@@ -198,9 +196,7 @@ static PyObject *core_convert(PyObject *module, PyObject *args) {
   return dlw_raise(status, dlw_dl(tensor));
 }
 
-/* --- facts
- * ------------------------------------------------------------------------------------
- */
+/* --- facts ------------------------------------------------------------------------ */
 
 static PyObject *core_live_tensors(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
@@ -254,8 +250,7 @@ static PyObject *core_dtypes(PyObject *module, PyObject *unused) {
   return dict;
 }
 
-/* --- the module
- * ---------------------------------------------------------------------------------- */
+/* --- the module ------------------------------------------------------------------- */
 
 static PyObject *core_bind(PyObject *module, PyObject *args) {
   (void)module;

@@ -1,7 +1,6 @@
 #include "ndarray.h"
 
-/* --- which NumPy -------------------------------------------------------------------
- */
+/* --- which NumPy ------------------------------------------------------------------ */
 
 /* The check of import_array() in NumPy's headers: in the table of its C API, function 0
  * returns the version of the ABI, and pointer 2 is ndarray. */
@@ -36,8 +35,7 @@ int dlw_is_ndarray(PyObject *obj) {
   return type == ndarray;
 }
 
-/* --- its description ---------------------------------------------------------------
- */
+/* --- its description -------------------------------------------------------------- */
 
 /* By NumPy's type numbers, which are those of C's types up to 16, and 23 is a half. */
 static DLDataType dtype_of(const dlw_npy_descr *descr) {

@@ -48,8 +48,7 @@ PyObject *dlw_tensors_alive(void) {
   return list;
 }
 
-/* --- between objects and tensors -----------------------------------------------------
- */
+/* --- between objects and tensors -------------------------------------------------- */
 
 int dlw_is_tensor(PyObject *obj) { return PyObject_TypeCheck(obj, base_type); }
 
@@ -95,8 +94,7 @@ int dlw_bind_tensor(PyObject *tensor_class, PyObject *explain_function) {
   return 0;
 }
 
-/* --- any object
- * ------------------------------------------------------------------------ */
+/* --- any object ------------------------------------------------------------------- */
 
 /* What `explain` makes of the pending refusal of `obj`: a hold on the elements after
  * all, or NULL with the exception annotated, or replaced by ours when we were borrowing
@@ -172,8 +170,7 @@ dlw_tensor *dlw_consume(PyObject *obj, const dlw_request *request) {
   return tensor != NULL ? tensor : explained(obj, 0, request);
 }
 
-/* --- life
- * ------------------------------------------------------------------------------ */
+/* --- life ------------------------------------------------------------------------- */
 
 static void let_go(PyObject *self) {
   dlw_tensor *tensor = as_tensor(self)->tensor;
@@ -248,8 +245,7 @@ static PyObject *tensor_release(PyObject *self, PyObject *unused) {
   Py_RETURN_NONE;
 }
 
-/* --- attributes
- * -------------------------------------------------------------------------- */
+/* --- attributes ------------------------------------------------------------------- */
 
 static PyObject *int64_tuple(const int64_t *values, int32_t count) {
   PyObject *tuple = PyTuple_New(count);
@@ -355,8 +351,7 @@ static PyGetSetDef TENSOR_GETSET[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-/* --- arguments
- * ------------------------------------------------------------------------------ */
+/* --- arguments -------------------------------------------------------------------- */
 
 int dlw_find_name(PyObject *name, PyObject *const *names, int count) {
   for (int i = 0; i < count; i++) {
@@ -405,8 +400,7 @@ static int parse_pair(PyObject *value, const char *what, int32_t pair[2]) {
   return -1;
 }
 
-/* --- __dlpack__
- * --------------------------------------------------------------------------------- */
+/* --- __dlpack__ ------------------------------------------------------------------- */
 
 enum { STREAM, MAX_VERSION, DL_DEVICE, COPY, KEYWORDS };
 static PyObject *keywords[KEYWORDS]; /* "stream", ... */
@@ -516,8 +510,7 @@ static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused) {
   return Py_BuildValue("(ii)", device.device_type, device.device_id);
 }
 
-/* --- buffer protocol
- * ------------------------------------------------------------------------------ */
+/* --- buffer protocol -------------------------------------------------------------- */
 
 /* The memory of a copy on the CPU, where Python may wait for one. */
 static int view_of_copy(PyObject *self, Py_buffer *view, int flags) {
@@ -567,9 +560,7 @@ static PyObject *tensor_interrupt(PyObject *self, PyObject *unused) {
   return interrupt != NULL ? interrupt : Py_NewRef(Py_None);
 }
 
-/* --- the type
- * ----------------------------------------------------------------------------------------
- */
+/* --- the type --------------------------------------------------------------------- */
 
 static PyMethodDef TENSOR_METHODS[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack,
