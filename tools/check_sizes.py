@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "js" / "src"
 KIB = 1024
 BUDGETS = {
-    "core_wasm_gzip": 35
-    * KIB,  # 7 of them for Arrow, with its extension types and requests
+    # 7 of them for Arrow, with its extension types and requests
+    "core_wasm_gzip": 35 * KIB,
     # 25 of them for files, 50 for dlpack_web.onnxruntime; 8 because files of Python
     # have at most 500 lines: a wheel compresses each separately
     "wheel": 256 * KIB,
@@ -29,8 +29,8 @@ BUDGETS = {
     "core_js_gzip": 14 * KIB,
     "js_gzip": 36 * KIB,  # loaded at once by importing dlpack-web
     "late_js_gzip": 14 * KIB,  # loaded by connect() and webgpu when needed
-    "open_gzip": 18
-    * KIB,  # dlpack-web/open besides dlpack-web, with its late imports; 3 for HTTP
+    # dlpack-web/open besides dlpack-web, with its late imports; 3 for HTTP
+    "open_gzip": 18 * KIB,
     # dlpack-web/conformance: tests load their own side; 1 of the producers' for checks
     # of memory after errors and aborts
     "conformance_producers_gzip": 11 * KIB,

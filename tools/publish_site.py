@@ -69,13 +69,8 @@ def pack(site: Path, out: Path) -> Path:
     ):
         for file in sorted(each for each in docs.rglob("*") if each.is_file()):
             info = archive.gettarinfo(file, f"docs/{file.relative_to(docs)}")
-            info.mtime, info.uid, info.gid, info.uname, info.gname = (
-                LONG_AGO,
-                0,
-                0,
-                "",
-                "",
-            )
+            info.mtime, info.uid, info.gid = LONG_AGO, 0, 0
+            info.uname = info.gname = ""
             info.mode = 0o644
             with file.open("rb") as content:
                 archive.addfile(info, content)

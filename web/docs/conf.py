@@ -9,9 +9,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = Path(
-    os.environ["DOCS_ROOT"]
-)  # of the repository: this file is a copy of its own
+ROOT = Path(os.environ["DOCS_ROOT"])  # of the repository: this file is a copy
 sys.path[:0] = [str(ROOT / "py"), str(ROOT / "web" / "docs" / "_tools")]
 
 import dlpack_web

@@ -92,10 +92,8 @@ class Publisher(DisplayPublisher):
         update: bool = False,
         **_: Any,
     ) -> None:
-        kind, name = (
-            "update" if update else "display",
-            (transient or {}).get("display_id"),
-        )
+        kind = "update" if update else "display"
+        name = (transient or {}).get("display_id")
         send(kind, data=data, metadata=metadata or {}, display_id=name)
 
     def clear_output(self, wait: bool = False) -> None:

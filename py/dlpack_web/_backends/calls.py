@@ -43,9 +43,8 @@ def calling(inside: int = 1) -> Call:
     frame = sys._getframe(inside)
     while frame.f_globals.get("__package__") in _OURS and frame.f_back:
         frame = frame.f_back
-    return tuple.__new__(
-        Call, (frame.f_code, frame.f_lasti)
-    )  # Call() would take twice as long
+    # Call() would take twice as long.
+    return tuple.__new__(Call, (frame.f_code, frame.f_lasti))
 
 
 def warn(message: str, call: Call | None) -> None:

@@ -116,9 +116,8 @@ def open_path(path: str) -> Local:
     if _IN_BROWSER:
         return Disk(path)
     with io.FileIO(path) as file:
-        if (
-            os.fstat(file.fileno()).st_size == 0
-        ):  # cannot be mapped; files in /proc have size 0, too
+        # An empty file cannot be mapped; files in /proc have size 0, too.
+        if os.fstat(file.fileno()).st_size == 0:
             return Memory(memoryview(file.readall()), path)
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return Memory(memoryview(mapped), path)

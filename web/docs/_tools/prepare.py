@@ -59,9 +59,8 @@ def taken_over(path: str, page: str) -> str:
 
     text = (ROOT / path).read_text("utf-8")
     head = WEB / "docs" / page.replace(".md", ".head.md")
-    if (
-        head.is_file()
-    ):  # the title and words before; what follows is without its own title
+    # The title and words before; what follows is without its own title.
+    if head.is_file():
         text = head.read_text("utf-8") + re.sub(r"\A# .*\n", "", text)
     return LINK.sub(lead, text)
 

@@ -107,10 +107,8 @@ def name_pages(target: Path) -> None:
         file.write_text(text, "utf-8")
     rows = []
     for name, source in entries().items():
-        page, shown = (
-            page_of(source),
-            name if name == "dlpack-web" else f"dlpack-web/{name}",
-        )
+        page = page_of(source)
+        shown = name if name == "dlpack-web" else f"dlpack-web/{name}"
         file = target / f"{page}.md"
         text = file.read_text("utf-8")
         file.write_text(re.sub(r"\A# .*", f"# TypeScript: `{shown}`", text), "utf-8")

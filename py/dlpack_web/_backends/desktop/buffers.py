@@ -166,9 +166,7 @@ def tensor_over(
     try:
         slots[handle] = slot
         return _core._wrap(handle, slot.record.id, *described)
-    except (
-        BaseException
-    ):  # or an interrupt: C has already dropped the handle, or never had it
+    except BaseException:  # C has already dropped the handle, or never had it
         slots.pop(handle, None)
         raise
 
