@@ -98,17 +98,13 @@ ROOMS = {
         "tests/js/conformance/*.test.mjs tests/js/exchange/c_module.test.mjs",
     ),
     "webgpu": Room(
-        "js/src/webgpu/*",
-        "tests/js/webgpu/*.test.mjs tests/js/surface.test.mjs",
+        "js/src/webgpu/*", "tests/js/webgpu/*.test.mjs tests/js/surface.test.mjs"
     ),
     "adapters": Room(
         "js/src/adapters/*",
         "tests/js/adapters/*.test.mjs tests/js/surface.test.mjs tests/tools/test_places.py",
     ),
-    "open": Room(
-        "js/src/open/*",
-        "tests/js/open/*.test.mjs tests/js/surface.test.mjs",
-    ),
+    "open": Room("js/src/open/*", "tests/js/open/*.test.mjs tests/js/surface.test.mjs"),
     "pyodide": Room(
         "js/src/pyodide/* py/dlpack_web/_backends/browser/* py/dlpack_web/_tensor/adapter.py",
         "tests/js/pyodide/*.test.mjs",

@@ -22,13 +22,7 @@ from typing import TYPE_CHECKING
 
 from . import webgpu
 from ._backends import features
-from ._core import (
-    CopyError,
-    DeviceLostError,
-    KernelError,
-    ReleasedError,
-    live_tensors,
-)
+from ._core import CopyError, DeviceLostError, KernelError, ReleasedError, live_tensors
 from ._files.open import TensorFile, TensorInfo, open
 from ._files.save import save
 from ._layout.dtype import DType

@@ -60,11 +60,7 @@ def live_tensors() -> int: ...
 
 # from_dlpack for a device (None: any), and with memory of any alignment if requested.
 def _from_dlpack_on(
-    x: object,
-    device: tuple[int, int] | None,
-    copy: bool | None,
-    any_alignment: bool,
-    /,
+    x: object, device: tuple[int, int] | None, copy: bool | None, any_alignment: bool, /
 ) -> Tensor: ...
 
 # A hold on any object that shares memory, of any alignment: only to copy from.

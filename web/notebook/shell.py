@@ -142,9 +142,7 @@ async def execute(code: str) -> bool:
     send("start", count=count)
     try:
         result = await shell.run_cell_async(
-            code,
-            store_history=True,
-            transformed_cell=shell.transform_cell(_pip(code)),
+            code, store_history=True, transformed_cell=shell.transform_cell(_pip(code))
         )
     finally:
         shell.task.uncancel()

@@ -695,9 +695,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     if (this._handle !== 0) return;
     throw new ReleasedError(
       `${this.toString()} was released: keep it (in Python, the Tensor whose .js it is) until after the last use`,
-      {
-        device: this.device,
-      },
+      { device: this.device },
     );
   }
 

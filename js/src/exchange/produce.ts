@@ -87,10 +87,7 @@ export function checkRequest(request: ExchangeRequest): ExchangeRequest {
   if (versions !== undefined && !versions.includes(VERSION[0])) {
     throw new UnsupportedError(
       `only version ${VERSION.join(".")} of the exchange protocol is supported`,
-      {
-        given: versions,
-        needed: VERSION,
-      },
+      { given: versions, needed: VERSION },
     );
   }
   return { device, copy, writes };

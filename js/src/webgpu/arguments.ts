@@ -63,10 +63,7 @@ export function checkDType({ packed, name }: DType, binding: Binding, what: stri
   if (scalar === "i32" && atomic && code < 2 && bits === 32) return;
   throw new UnsupportedError(
     `${what} is ${name}, the shader's ${value} is of ${scalar}: ${wayOut(name, scalar)}`,
-    {
-      given: name,
-      needed: scalar,
-    },
+    { given: name, needed: scalar },
   );
 }
 
@@ -190,11 +187,7 @@ function checkLimit(
   const hint = `use a device from requestDevice({ ${limit}: ${size} })`;
   throw new UnsupportedError(
     `${what} needs ${size} bytes, of which ${most} can be bound: ${hint}`,
-    {
-      given: size,
-      needed: most,
-      device: record.device,
-    },
+    { given: size, needed: most, device: record.device },
   );
 }
 

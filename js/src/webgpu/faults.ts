@@ -185,10 +185,7 @@ export function failure(
   text: string = cause.message,
 ): DeviceError {
   const { device } = record;
-  return new DeviceError(`${what} failed on ${nameOf(record)}: ${text}`, {
-    device,
-    cause,
-  });
+  return new DeviceError(`${what} failed on ${nameOf(record)}: ${text}`, { device, cause });
 }
 
 /** "webgpu:0" with the device's label, for messages. */

@@ -286,9 +286,7 @@ function checkImage(tensor: Tensor): DeviceRecord {
   if (device.type !== WEBGPU) {
     throw new UnsupportedError(
       `${tensor.toString()} is not on a GPU: upload it with to(gpuDevice)`,
-      {
-        device,
-      },
+      { device },
     );
   }
   checkDType(`${tensor.toString()} as an image`, dtype);

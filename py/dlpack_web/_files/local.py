@@ -225,9 +225,7 @@ def raw_entry(file: Local, dtype: DType, shape: Any) -> Entry:
     return Entry("", dtype, dims, False, 0, nbytes)
 
 
-def safetensors_entries(
-    file: Local,
-) -> tuple[list[Entry | Unreadable], dict[str, str]]:
+def safetensors_entries(file: Local) -> tuple[list[Entry | Unreadable], dict[str, str]]:
     length = safetensors_length(file.read(0, 8), file.size, file.name)
     return parse_safetensors(file.read(8, length), file.size, file.name)
 

@@ -2,14 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import (
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from math import prod
@@ -367,10 +360,7 @@ class _LocalInside:
 
 
 async def _load_local(
-    file: local.Local,
-    entry: Entry,
-    archive: local.Archive | None,
-    how: _How,
+    file: local.Local, entry: Entry, archive: local.Archive | None, how: _How
 ) -> Tensor:
     dtype = entry.dtype if how.dtype is None else how.dtype
     if how.device is None or entry.dtype.bits % 8:

@@ -1,14 +1,7 @@
 """The users' Tensor: the C core's, with the parts that need a browser or NumPy."""
 
 from collections.abc import Coroutine, Iterable, Iterator
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Never,
-    Protocol,
-    SupportsIndex,
-    cast,
-)
+from typing import TYPE_CHECKING, Any, Never, Protocol, SupportsIndex, cast
 
 from .. import _core
 from .._backends import backend

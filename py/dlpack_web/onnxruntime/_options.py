@@ -279,9 +279,7 @@ class RunOptions(_Options):
             ) from None
 
     def _to_js(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "terminate": self.terminate,
-        }
+        found: dict[str, Any] = {"terminate": self.terminate}
         if self.log_severity_level >= 0:
             found["logSeverityLevel"] = self.log_severity_level
             found["logVerbosityLevel"] = self.log_verbosity_level

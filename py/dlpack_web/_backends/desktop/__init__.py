@@ -26,15 +26,7 @@ from .host import on_host as on_host
 from .host import share as share
 from .images import from_image as from_pixels
 from .kernel import Kernel
-from .state import (
-    Record,
-    record_with,
-    records,
-    register,
-    requested,
-    slot_of,
-    taken,
-)
+from .state import Record, record_with, records, register, requested, slot_of, taken
 from .state import stats as stats
 from .transfer import read as read
 from .transfer import read_blocking as read_blocking

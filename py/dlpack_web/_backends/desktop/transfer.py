@@ -257,9 +257,7 @@ class _Batch:
         attempt(record, what, calls)
         # Not map_async(MapMode.READ), which would submit again.
         self.mapped = attempt(
-            record,
-            what,
-            lambda: self.staging.map_async("READ_NOSYNC", 0, self.bytes),
+            record, what, lambda: self.staging.map_async("READ_NOSYNC", 0, self.bytes)
         )
 
     def wait(self) -> None:
