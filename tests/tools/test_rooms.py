@@ -59,7 +59,6 @@ LONG = {
     "wasm/arrow_import.c": "one format, read by one table of its types",
     "wasm/import.c": "one way in, whose steps give up in the order in which they took",
     "wasm/object.c": "one type of Python's, with its slots",
-    "web/notebook/notebook.css": "one style sheet of one page",
     "web/site/style.css": "one style sheet, loaded once by all pages",
 }
 
