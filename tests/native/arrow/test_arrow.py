@@ -919,9 +919,11 @@ class TestEnds:
 
     def test_tensors_on_a_gpu_are_no_arrow_arrays(self):
         on_gpu = forge.Forged(device_type=15, data=7)
-        with dlw.from_dlpack(on_gpu) as tensor:
-            with pytest.raises(BufferError, match="the tensor is on WebGPU"):
-                tensor.__arrow_c_array__()
+        with (
+            dlw.from_dlpack(on_gpu) as tensor,
+            pytest.raises(BufferError, match="the tensor is on WebGPU"),
+        ):
+            tensor.__arrow_c_array__()
 
     def test_the_type_of_a_list_releases_that_of_its_elements(self):
         """Once, unless somebody has taken it."""

@@ -552,6 +552,6 @@ def test_read_only_memory_says_what_to_do():
 def test_a_device_that_is_no_pair_of_numbers(on):
     array = np.zeros(3)
     before = sys.getrefcount(array)
-    with pytest.raises(TypeError, match="argument|integer"):
+    with pytest.raises(TypeError, match=r"argument|integer"):
         _core._from_dlpack_on(array, on, None, False)
     assert sys.getrefcount(array) == before
