@@ -1,3 +1,5 @@
+/* More than 500 lines: one format, whose readers share one table of types. */
+
 #include "arrow_import.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* More than 500 lines: one way in, whose steps release what the earlier ones took. */
+
 #include "import.h"
 
 #include "capsule.h"

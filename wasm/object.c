@@ -1,3 +1,5 @@
+/* More than 500 lines: one Python type with its slots. */
+
 #include "object.h"
 
 #include "export.h"

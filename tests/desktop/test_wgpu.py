@@ -1,3 +1,4 @@
+# More than 500 lines: one suite, whose tests share their fixtures.
 """What only the desktop has: the package wgpu itself, its buffers, and its ways to end a
 process."""
 

@@ -1,3 +1,4 @@
+# More than 500 lines: one list of cases, each beside what it breaks.
 """Writes vectors.json: files of tensors, good ones and such as an attacker would make, for all
 parsers: tests/js/open/files.test.mjs and tests/native/files/test_files.py read them.
 

@@ -1,3 +1,4 @@
+# More than 500 lines: one suite, whose tests share their fixtures.
 """Our own notebook page, used as a person would."""
 
 from __future__ import annotations

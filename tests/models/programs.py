@@ -1,3 +1,4 @@
+# More than 500 lines: one function for each model.
 """Models of the kinds that programs of tests/foreign/onnxruntime are written for: a decoder with a cache, an
 encoder of sentences, a detector, a detector of speech, and small ones of a single purpose."""
 

@@ -1,3 +1,4 @@
+// More than 500 lines: one class, whose methods share its private state.
 /// <reference lib="esnext.disposable" preserve="true" />
 import { EXCHANGE, EXCHANGE_ASYNC } from "../exchange/symbols.js";
 import type {

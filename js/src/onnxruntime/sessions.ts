@@ -1,4 +1,5 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: the library's own types do not matter here
+// More than 500 lines: one class, whose methods share its private state.
 /**
  * Sessions of onnxruntime-web for Python's `dlpack_web.onnxruntime`: feeds are addresses of
  * tensors, and results are new holds or go into existing tensors.

@@ -1,3 +1,4 @@
+// More than 500 lines: the one table of what Python calls in JavaScript.
 import type { Libraries } from "../adapters/devices.js";
 import { type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import type {

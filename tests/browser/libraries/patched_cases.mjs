@@ -1,3 +1,4 @@
+// More than 500 lines: one list of cases, each beside what it breaks.
 // Libraries with web/libraries/patches, which speak the exchange protocol: no adapter is used here;
 // each function is a test.
 import { fit, take } from "/js/exchange/index.js";

@@ -1,3 +1,4 @@
+// More than 500 lines: one list of operations, from which sequences are drawn.
 // What a random sequence is made of: each operation takes the world and a Random of its own, does
 // something to the library, and the same to the model. One that finds nothing to work on does nothing.
 import { bytesIn, bytesOf, CONVERSIONS, encode, mostOf, NAMES } from "./elements.mjs";

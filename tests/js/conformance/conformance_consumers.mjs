@@ -1,3 +1,4 @@
+// More than 500 lines: one list of cases, each beside what it breaks.
 // Consumers that break one rule each.
 import { EXCHANGE, fakeDevice, Reader, refuse } from "./conformance_parts.mjs";
 

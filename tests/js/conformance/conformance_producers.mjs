@@ -1,3 +1,4 @@
+// More than 500 lines: one list of cases, each beside what it breaks.
 // Producers that are right in other ways than the plain one, and such that break one rule each.
 import { ASYNC, EXCHANGE, fakeDevice, Right, refuse } from "./conformance_parts.mjs";
 

@@ -1,3 +1,4 @@
+// More than 500 lines: one suite, whose tests share their fixtures.
 // A module in C without Python (wasm/example), whose tensors go out and come in by the protocol.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

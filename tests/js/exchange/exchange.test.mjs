@@ -1,3 +1,4 @@
+// More than 500 lines: one suite, whose tests share their fixtures.
 // The exchange protocol and transfers between threads, of arrays that JS owns: no GPU.
 import assert from "node:assert/strict";
 import { test } from "node:test";

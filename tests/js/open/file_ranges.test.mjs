@@ -1,3 +1,4 @@
+// More than 500 lines: one suite, whose tests share their fixtures.
 // Files behind URLs, and what servers do to them: no ranges, wrong ones, connections that break,
 // files that change. The servers are real ones, of this process.
 import assert from "node:assert/strict";

@@ -1,3 +1,4 @@
+# More than 500 lines: one suite, whose tests share their fixtures.
 """Arrow's C data interface, against structs made by hand: what is right comes as it is,
 what is wrong is refused, and everything is released once."""
 

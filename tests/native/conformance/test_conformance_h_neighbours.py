@@ -1,3 +1,4 @@
+# More than 500 lines: one suite, whose tests share their fixtures.
 """Rules 115 to 120: the protocols beside DLPack that the same object speaks."""
 
 import asyncio

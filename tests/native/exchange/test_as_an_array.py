@@ -1,3 +1,4 @@
+# More than 500 lines: one suite, whose tests share their fixtures.
 """Tensors where people use arrays: NumPy's functions, Python's own, and what they are told."""
 
 import asyncio

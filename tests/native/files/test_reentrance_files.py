@@ -1,3 +1,4 @@
+# More than 500 lines: one suite, whose tests share their fixtures.
 """Foreign code that runs in the middle of open, load and save, and calls back into them with the
 same objects: paths, progress, buffers, mappings, file objects; from other threads, too."""
 

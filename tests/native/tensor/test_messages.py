@@ -1,3 +1,4 @@
+# More than 500 lines: one suite, whose tests share their fixtures.
 """What users read when an array cannot be shared."""
 
 import asyncio
