@@ -55,7 +55,7 @@ class Pending:
     def __init__(
         self, runs: Runs, plan: Plan, feeds: list[Any], given: tuple[Any, ...]
     ) -> None:
-        """feeds: kept until the run has started; given: JavaScript's arguments."""
+        """feeds: kept as long as this; given: JavaScript's arguments."""
         self._runs = runs
         self._plan = plan
         self._feeds = feeds
@@ -70,7 +70,6 @@ class Pending:
     def start(self) -> Self:
         with _as_onnxruntime:
             seam.invoke(self._runs.start, self._number, *self._given)
-        self._feeds = []
         return self
 
     def wait(self) -> Self:
