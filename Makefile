@@ -18,7 +18,7 @@ TAG ?=
 # Use
 help: ## Use: this list
 demo: ## Use: NumPy -> JS -> GPU -> NumPy in headless Chromium (PAGE=name: another page)
-serve: ## Use: the site on http://localhost:8000 (OUTSIDE=1: %pip install may ask PyPI)
+serve: ## Use: the site on http://localhost:8000 (PORT=8001: there; OUTSIDE=1: %pip install may ask PyPI)
 lite: ## Use: a JupyterLite site with notebooks: build/lite/site
 docs: ## Use: the documentation: build/site/docs (offline; `make serve` shows it)
 

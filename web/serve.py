@@ -196,9 +196,17 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
+def port(text: str) -> int:
+    """ValueError for what is not the number of a port."""
+    number = int(text)
+    if not 0 <= number < 1 << 16:
+        raise ValueError(text)
+    return number
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Serve the built site.")
-    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--port", type=port, default=8000, help="0: a free one")
     parser.add_argument("--root", type=Path, default=SITE)
     parser.add_argument(
         "--outside",
@@ -216,11 +224,14 @@ def main() -> int:
             raise
         print(
             f"Port {args.port} is taken, perhaps by another `make serve`: stop that "
-            f"one, or run `python web/serve.py --port {args.port + 1}`."
+            f"one, or run `make serve PORT={args.port + 1}`."
         )
         return 1
     with server:
-        print(f"Serving http://localhost:{args.port}/ (Ctrl+C stops it)", flush=True)
+        print(
+            f"Serving http://localhost:{server.server_port}/ (Ctrl+C stops it)",
+            flush=True,
+        )
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -83,7 +83,7 @@ demo: $(NEEDS_$(PAGE)) site chromium
 	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
 
 serve: $(LITE) $(NEEDS_arrow) docs
-	@$(PYTHON_BIN)/python web/serve.py --port 8000 $(if $(OUTSIDE),--outside)
+	@$(PYTHON_BIN)/python web/serve.py --port $(or $(PORT),8000) $(if $(OUTSIDE),--outside)
 
 clean:
 	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE)

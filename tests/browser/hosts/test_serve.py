@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -188,3 +189,28 @@ def test_taken_port_says_what_to_do(server: Server) -> None:
     )
     assert done.returncode == 1
     assert f"Port {port} is taken" in done.stdout
+    assert f"make serve PORT={int(port) + 1}" in done.stdout
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "eighty", "80.5", ""])
+def test_number_of_a_port_is_checked(port: str) -> None:
+    command = [sys.executable, str(SERVE), f"--port={port}"]
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 2
+    assert f"invalid port value: '{port}'" in done.stderr
+
+
+def test_port_0_is_a_free_one() -> None:
+    command = [sys.executable, str(SERVE), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            said = running.stdout.readline()
+            found = re.search(r"http://localhost:(\d+)/", said)
+            assert found, said
+            with socket.create_connection(("127.0.0.1", int(found[1])), timeout=60):
+                pass
+        finally:
+            running.terminate()
