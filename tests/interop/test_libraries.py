@@ -68,7 +68,7 @@ def test_polars_takes_columns_and_ndarrays(t, matrix):
         ):
             use(t)
         assert use(t.numpy()) is not None
-    with pytest.raises(AttributeError, match=r"t\.numpy\(\)\.dtype has names"):
+    with pytest.raises(AttributeError, match=r"t\.numpy\(\)\.dtype\.names"):
         pl.from_numpy(matrix)
     assert pl.Series("a", t.numpy()).dtype == pl.Float64
 

@@ -26,8 +26,8 @@ export function reshape(whole: Layout, wanted: ArrayLike<number>): Layout {
   const strides = regroup(whole, shape);
   if (strides) return { shape, strides, offset: 0 };
   throw new UnsupportedError(
-    `cannot view shape [${whole.shape}] with strides [${whole.strides}] as [${shape}]: the elements ` +
-      "do not lie evenly; only a copy would do: contiguous().reshape(…)",
+    `cannot view shape [${whole.shape}] with strides [${whole.strides}] as [${shape}]: the strides ` +
+      "do not allow a view; copy, for example with contiguous().reshape(…)",
   );
 }
 

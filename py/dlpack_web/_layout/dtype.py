@@ -197,9 +197,7 @@ class DType(str):
         def __getattr__(self, name: str) -> NoReturn:
             message = f"'DType' object has no attribute {name!r}"
             if name in _OF_NUMPY:
-                message += (
-                    f": it is a name; t.numpy().dtype has {name}, np.dtype(name) too"
-                )
+                message += f": a DType is a str; use t.numpy().dtype.{name} or np.dtype(t.dtype).{name}"
             raise AttributeError(message, name=name, obj=self)
 
 
@@ -264,7 +262,7 @@ def parse_dtype(dtype: Any) -> DType:
         return DType(_PYTHON[dtype])
     if getattr(dtype, "isnative", True) is False:
         raise TypeError(
-            f"dtype {dtype!s} is not in native byte order, and DLPack has no other: use "
+            f"dtype {dtype!s} is not in native byte order, which DLPack requires: use "
             f"{getattr(dtype, 'name', dtype)!r}"
         )
     for name in (getattr(dtype, "name", None), getattr(dtype, "__name__", None)):

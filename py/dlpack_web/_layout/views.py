@@ -27,8 +27,8 @@ class Strides(tuple[int, ...]):
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
         raise TypeError(
-            "the strides of a Tensor count elements, and NumPy's bytes: use "
-            "np.asarray(t).strides, or tuple(t.strides) for numbers of elements"
+            "the strides of a Tensor count elements, NumPy's count bytes: use "
+            "np.asarray(t).strides, or tuple(t.strides) for elements"
         )
 
 
@@ -66,8 +66,7 @@ def reshape(old: Layout, wanted: Any) -> Layout:
     if strides is None:
         raise BufferError(
             f"cannot view shape {old.shape} with strides {old.strides} as {shape}: the "
-            "elements do not lie evenly; only a copy would do, for example "
-            "t.numpy().reshape(...)"
+            "strides do not allow a view; copy, for example with t.numpy().reshape(...)"
         )
     return Layout(shape, strides)
 
@@ -123,7 +122,7 @@ def extents(shape: Any) -> tuple[int, ...]:
         return tuple(map(index, shape))
     except TypeError:
         raise TypeError(
-            f"a shape is an int or a tuple of ints, not {shape!r}"
+            f"shape must be an int or a tuple of ints, not {shape!r}"
         ) from None
 
 
@@ -206,8 +205,8 @@ def _item(key: Any) -> "int | slice | EllipsisType | None":
         except TypeError:
             pass
     raise TypeError(
-        f"a Tensor is indexed by ints, slices, ... and None, which are views, and not by "
-        f"{type(key).__qualname__}: for a copy use t.numpy()[...]"
+        "a Tensor is indexed by ints, slices, ... and None, which give views, not "
+        f"by {type(key).__qualname__}: for a copy use t.numpy()[...]"
     )
 
 

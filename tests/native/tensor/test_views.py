@@ -84,7 +84,7 @@ def test_random_views_of_views_are_numpys(seed):
             if np.shares_memory(reshaped, array):
                 tensor, array = tensor.reshape(shape), reshaped
             else:
-                with pytest.raises(BufferError, match="only a copy would do"):
+                with pytest.raises(BufferError, match="do not allow a view"):
                     tensor.reshape(shape)
         if array.ndim == 0 and not isinstance(array, np.ndarray):
             array = np.asarray(array)
@@ -173,7 +173,10 @@ def test_shapes_of_another_size(shape):
 
 @pytest.mark.parametrize("shape", [1.5, "22", (2.0, 2), None, [[2], [2]]])
 def test_shapes_that_are_none(shape):
-    with dlw.empty((2, 2)) as tensor, pytest.raises(TypeError, match="a shape is"):
+    with (
+        dlw.empty((2, 2)) as tensor,
+        pytest.raises(TypeError, match="shape must be an int or a tuple of ints"),
+    ):
         tensor.reshape(shape)
 
 
