@@ -173,7 +173,7 @@ def error_text() -> bool:
     """Whether it is what it must be: words, or none where there is no memory for them."""
     bridge.borrow(STRINGS, 0)
     text: bytes = bridge.error_text()
-    words = b"" if bridge.error_kind() == 6 else b"strings are no DLPack dtype"
+    words = b"" if bridge.error_kind() == 6 else b"DLPack has no dtype for strings"
     return text == b"" or words in text
 
 

@@ -37,7 +37,7 @@ RULES = {
         "BARS",
     ),
     "whose memory it is: on the desktop onnxruntime's stays on the CPU": (
-        r"(memory of</th><td align='left'>)(?:whoever made the GPUBuffer|dlpack_web, in its pool)",
+        r"(memory of</th><td align='left'>)(?:the creator of the GPUBuffer|dlpack_web, in its pool)",
         r"\1OWNER",
     ),
     "pixels of a photograph: two JPEG decoders round differently": (

@@ -137,7 +137,7 @@ def refused(names: Iterable[str]) -> Iterator[tuple[str, str]]:
             if error is not None:
                 way = str(error).rpartition(f"no attribute {name!r}: ")[2]
                 way = re.sub(rf"(np\.asarray\(t\))\.{name}$", r"\1.<name>", way)
-                way = re.sub(r": \S+ is not", ": <operator> is not", way)
+                way = re.sub(r"support \S+: use", "support <operator>: use", way)
                 words = f"{type(error).__name__} | {code(way)}"
                 found.setdefault(words, []).append(name)
     for words, same in found.items():

@@ -114,8 +114,8 @@ async def adapter(name: Name, library: Any) -> Adapter:
     make = seam.method("adapter")
     if name in _NEEDED_LIBRARIES and not seam.is_js(library):
         raise TypeError(
-            f"adapter({name!r}, library) needs the library's module, an object of "
-            f"JavaScript such as js.{name}, not {library!r}"
+            f"adapter({name!r}, library) needs the library's module, a JavaScript "
+            f"object such as js.{name}, not {library!r}"
         )
     promise = seam.invoke(make, name, library)
     return Adapter(await seam.finish(promise))

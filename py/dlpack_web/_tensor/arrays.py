@@ -29,8 +29,8 @@ def view_array(tensor: _core.Tensor) -> "np.ndarray[Any, Any]":
     axis = (dtype.lanes,) if dtype.lanes > 1 else ()
     if len(tensor.shape + axis) > 64:
         raise BufferError(
-            f"NumPy has 64 axes at most, and the lanes of {dtype} are one more: reshape "
-            "the tensor first"
+            f"NumPy supports at most 64 axes, and the lanes of {dtype} need one more: "
+            "reshape the tensor first"
         )
     if scalar.bits < 8 and not tensor.padded:
         array = _unpack(tensor, dtype).view(np_scalar)

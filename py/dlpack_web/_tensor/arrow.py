@@ -67,8 +67,8 @@ def _imported(x: Any, column: str | None) -> tuple[Tensor, Tensor | None]:
         capsules = x.__arrow_c_device_array__()
         return _pair(_core._from_arrow_array(*_two(capsules), column))
     raise TypeError(
-        f"cannot take {type_of(x)} as Arrow's: it has none of "
-        f"{', '.join(_WAYS)}; what has __dlpack__ is taken by from_dlpack()"
+        f"cannot take {type_of(x)} as Arrow data: it has none of "
+        f"{', '.join(_WAYS)}; from_dlpack() takes objects with __dlpack__"
     )
 
 
@@ -82,7 +82,7 @@ def _pair(made: Any) -> tuple[Tensor, Tensor | None]:
 def _two(capsules: Any) -> tuple[Any, Any]:
     if isinstance(capsules, tuple) and len(capsules) == 2:
         return capsules
-    raise TypeError(f"an Arrow array comes as two capsules, not as {capsules!r}")
+    raise TypeError(f"an Arrow array must be two capsules, not {capsules!r}")
 
 
 class ArrowArray:

@@ -29,8 +29,8 @@ def to_device(
         return _on_host(tensor, wanted, copy)
     if not here.is_host and wanted != tensor.dtype:
         raise BufferError(
-            f"elements are converted on the way from the CPU: {tensor.dtype} on {here} "
-            f"cannot become {wanted} on {target}; convert with NumPy on the CPU"
+            f"only uploads convert: {tensor.dtype} on {here} cannot become {wanted} on "
+            f"{target}; convert with NumPy on the CPU"
         )
     if target == here and not copy:
         return _core.from_dlpack(tensor)
@@ -91,7 +91,7 @@ def _check_write(tensor: Facts, source: Facts, convert: bool) -> None:
         raise BufferError(f"the source is on {source.device}: {AWAIT} of it first")
     if tensor.read_only or not tensor._row_major():
         raise BufferError(
-            f"{tensor._facts_alone()} cannot be written to: read-only or strided"
+            f"{tensor._facts_alone()} cannot be written to: it is read-only or strided"
         )
 
 

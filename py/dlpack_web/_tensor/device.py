@@ -108,10 +108,10 @@ class Device(NamedTuple):
         >>> dlw.empty(3).device.gpu
         Traceback (most recent call last):
         ...
-        BufferError: cpu is no WebGPU device
+        BufferError: cpu is not a WebGPU device
         """
         if self.type != DLDeviceType.kDLWebGPU:
-            raise BufferError(f"{self} is no WebGPU device")
+            raise BufferError(f"{self} is not a WebGPU device")
         return backend().device(self.id)
 
 
@@ -174,8 +174,8 @@ def default_device() -> Device:
         return device
     if not backend().can_block():
         raise BufferError(
-            "no WebGPU device yet, and Python cannot wait for one here: call `await "
-            "dlpack_web.webgpu.request_device()` first"
+            "no WebGPU device is registered, and Python cannot wait for one here: call "
+            "`await dlpack_web.webgpu.request_device()` first"
         )
     return webgpu_device(backend().request_device_blocking({}))
 

@@ -10,13 +10,14 @@ from .arrays import adopt_array
 _KINDS = {
     "O": "object arrays hold references to Python objects, not numbers; convert them, "
     "for example with x.astype('float64')",
-    "S": "byte strings are no DLPack dtype; share their bytes with x.view('uint8')",
-    "U": "strings are no DLPack dtype; share their code points with x.view('uint32')",
-    "T": "strings are no DLPack dtype; encode them to numbers first",
-    "M": "times are no DLPack dtype; share their counts with x.view('int64')",
-    "m": "time spans are no DLPack dtype; share their counts with x.view('int64')",
-    "V": "structured and void dtypes are no DLPack dtype; share a field, x['name'], or "
-    "the bytes, x.view('uint8')",
+    "S": "DLPack has no dtype for byte strings; share their bytes with x.view('uint8')",
+    "U": "DLPack has no dtype for strings; share their code points with "
+    "x.view('uint32')",
+    "T": "DLPack has no dtype for strings; encode them to numbers first",
+    "M": "DLPack has no dtype for times; share their counts with x.view('int64')",
+    "m": "DLPack has no dtype for time spans; share their counts with x.view('int64')",
+    "V": "DLPack has no structured or void dtypes; share a field, x['name'], or the "
+    "bytes, x.view('uint8')",
 }
 
 
@@ -88,17 +89,17 @@ def _way(x: Any) -> str:
     """How to make something of it that can be shared."""
     kind = type(x)
     if kind.__module__.startswith("pyodide."):  # a JsProxy
-        return "it is an object of JavaScript: use from_js(x)"
+        return "it is a JavaScript object: use from_js(x)"
     if _is_buffer(x):
         return "it is a buffer: use from_buffer(x)"
     if hasattr(kind, "__await__"):
-        return "its elements are not there yet: use `await x`"
+        return "its elements are not read yet: use `await x`"
     if isinstance(x, str):
         return "share its bytes with from_buffer(x.encode())"
     if isinstance(x, Mapping):
-        return "share its values, one by one"
+        return "share each of its values"
     if hasattr(kind, "toarray"):  # scipy.sparse
-        return "it is no array of all its elements: use x.toarray()"
+        return "it is not a dense array: use x.toarray()"
     if hasattr(kind, "__array__"):
         return "it has __array__: use np.asarray(x)"
     return "make an array of it first, for example with np.asarray(x)"
@@ -116,8 +117,8 @@ def _hint(x: object) -> str | None:
         return name + _KINDS[kind]
     if kind in "fc" and getattr(dtype, "itemsize", 0) > (8 if kind == "f" else 16):
         return (
-            name
-            + "DLPack stops at 64-bit floats; use x.astype('float64' or 'complex128')"
+            name + "DLPack's widest floats have 64 bits; use x.astype('float64' or "
+            "'complex128')"
         )
     if getattr(dtype, "isnative", True) is False:
         return name + (

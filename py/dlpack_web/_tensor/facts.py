@@ -96,14 +96,14 @@ class Facts(_core.Tensor, Hints):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of a Tensor without dimensions: use t.numpy()")
+            raise TypeError("len() of a Tensor without dimensions: use t.size")
         return self.shape[0]
 
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError(
-                f"a Tensor of {self.size} elements is neither true nor false: use "
-                "`t is not None`, or np.asarray(t).any()"
+                f"the truth value of a Tensor of {self.size} elements is ambiguous: use `t "
+                "is not None`, or np.asarray(t).any()"
             )
         return bool(self.numpy().item())
 
@@ -119,8 +119,8 @@ class Facts(_core.Tensor, Hints):
     def __index__(self) -> int:
         if self.shape or self.dtype.code > 1:
             raise TypeError(
-                f"a Tensor of {self.dtype} and shape {self.shape} is no index: a single "
-                "integer, of shape (), is"
+                "only a Tensor of one integer, of shape (), can be an index, not one of "
+                f"{self.dtype} and shape {self.shape}"
             )
         return int(self._number())
 
@@ -130,8 +130,8 @@ class Facts(_core.Tensor, Hints):
     def _number(self) -> Any:
         if self.size != 1:
             raise TypeError(
-                f"a Tensor of {self.size} elements is no number: use t[i], or "
-                "np.asarray(t)"
+                "only a Tensor of one element can be converted to a number, not one of "
+                f"{self.size}: use t[i], or np.asarray(t)"
             )
         return self.numpy().item()
 

@@ -13,18 +13,18 @@ from .. import _core
 _ARRAY = "np.asarray(t), which shares its memory"
 _ON_GPU = "`await t.to_host()`, which is an array, or a dlw.webgpu.Kernel on the GPU"
 _ATTRIBUTES = {
-    "T": "t.permute_dims((1, 0)) is such a view",
-    "mT": "t.permute_dims(...) is such a view",
-    "transpose": "t.permute_dims(axes) is such a view",
-    "swapaxes": "t.permute_dims(axes) is such a view",
-    "permute": "t.permute_dims(axes) is such a view",
-    "view": "t.reshape(shape) and t[...] are views",
-    "flatten": "t.reshape(-1) is such a view",
-    "ravel": "t.reshape(-1) is such a view",
-    "squeeze": "t.reshape(shape) is such a view",
-    "unsqueeze": "t[..., None] is such a view",
-    "expand_dims": "t[None] is such a view",
-    "astype": "t.to_device(device, dtype=...) converts on the way",
+    "T": "use t.permute_dims((1, 0)), a view",
+    "mT": "use t.permute_dims(...), a view",
+    "transpose": "use t.permute_dims(axes), a view",
+    "swapaxes": "use t.permute_dims(axes), a view",
+    "permute": "use t.permute_dims(axes), a view",
+    "view": "use t.reshape(shape) or t[...], which are views",
+    "flatten": "use t.reshape(-1), a view",
+    "ravel": "use t.reshape(-1), a view",
+    "squeeze": "use t.reshape(shape), a view",
+    "unsqueeze": "use t[..., None], a view",
+    "expand_dims": "use t[None], a view",
+    "astype": "use t.to_device(device, dtype=...), which converts",
     "to": "use t.to_device(device)",
     "cuda": "use t.to_device('webgpu')",
     "gpu": "use t.to_device('webgpu'); the GPUBuffer is t.gpu_buffer",
@@ -39,9 +39,9 @@ _ATTRIBUTES = {
     "copy": "use dlw.from_dlpack(t, copy=True)",
     "clone": "use dlw.from_dlpack(t, copy=True)",
     "contiguous": "use dlw.from_dlpack(t, copy=True)",
-    "detach": "t is memory alone and has no gradient",
-    "grad": "t is memory alone and has no gradient",
-    "requires_grad": "t is memory alone and has no gradient",
+    "detach": "a Tensor is only memory and has no gradient",
+    "grad": "a Tensor is only memory and has no gradient",
+    "requires_grad": "a Tensor is only memory and has no gradient",
     "read": "use await t.to_host()",
     "get": "use await t.to_host()",
     "to_cpu": "use await t.to_host()",
@@ -60,7 +60,7 @@ _ATTRIBUTES = {
     "stride": "use t.strides, which count elements",
     "newbyteorder": "use np.asarray(t), whose elements are native-endian, as DLPack's",
     # By these, libraries detect arrays of the array API or of pandas; a Tensor is neither.
-    "_hasna": "pandas wants an array here; use np.asarray(t)",
+    "_hasna": "pandas needs an array here; use np.asarray(t)",
     "__array_namespace__": "a Tensor does no arithmetic; use np.asarray(t)",
 }
 # Attributes of ndarrays that are neither views nor arithmetic.
@@ -94,10 +94,7 @@ def _is_host(tensor: Any) -> bool:
 
 def _refuse_operator(symbol: str) -> Callable[..., NoReturn]:
     def refuse(self: object, *_: object) -> NoReturn:
-        raise TypeError(
-            f"a Tensor does no arithmetic: {symbol} is not supported; use "
-            f"{_array_of(self)}"
-        )
+        raise TypeError(f"Tensor does not support {symbol}: use {_array_of(self)}")
 
     return refuse
 
@@ -115,7 +112,7 @@ class _Missing:
         hint = self._hint or f"a Tensor does no arithmetic; use {_array_of(tensor)}"
         if self._name in _ALSO_OF_ARRAYS:
             array = "np.asarray(t)" if _is_host(tensor) else "(await t.to_host())"
-            hint += f"; an array has it: {array}.{self._name}"
+            hint += f", or {array}.{self._name}"
         message = f"{kind.__name__!r} object has no attribute {self._name!r}: {hint}"
         raise AttributeError(message, name=self._name, obj=tensor)
 
@@ -128,7 +125,7 @@ _MISSING = (
 
 
 def _refuse_before_await(self: object, *_: object, **__: object) -> NoReturn:
-    raise TypeError("the elements are not there yet: use `await t.to_host()`")
+    raise TypeError("the elements are not read yet: use `await t.to_host()`")
 
 
 class Hints:
@@ -169,7 +166,7 @@ class Hints:
             ndarrays."""
             if self.shape:
                 raise TypeError(
-                    "a Tensor has no hash, since its elements may change: use id(t) for "
+                    "a Tensor is not hashable, since its elements may change: use id(t) for "
                     "the Tensor, or t.numpy().tolist() for the elements"
                 )
             return hash(self._number())
@@ -189,8 +186,8 @@ class Hints:
             )
             if alone or type(other) in (*_SCALARS, list, tuple):
                 raise TypeError(
-                    "a Tensor does no arithmetic: == is not supported; use "
-                    f"{_array_of(self)}; `t is u` compares identity"
+                    f"Tensor does not support ==: use {_array_of(self)}; `t is u` "
+                    "compares identity"
                 )
             return NotImplemented
 
@@ -199,16 +196,16 @@ class Hints:
 
         def __setitem__(self, key: object, value: object) -> NoReturn:
             raise TypeError(
-                "elements of a Tensor are written by t.write(x) or t[...].write(x), or, on "
-                "the CPU, through np.asarray(t)"
+                "Tensor does not support item assignment: use t.write(x), t[...].write(x) "
+                "or, on the CPU, np.asarray(t)"
             )
 
         def __delitem__(self, key: object) -> NoReturn:
-            raise TypeError("elements of a Tensor cannot be deleted; t[...] are views")
+            raise TypeError("Tensor does not support item deletion: use t[...], a view")
 
         def __reduce_ex__(self, protocol: object) -> NoReturn:
             raise TypeError(
-                "a Tensor is a hold on memory and cannot be pickled or copied: use "
+                "a Tensor references memory and cannot be pickled or copied: use "
                 "t.numpy(), or dlw.from_dlpack(t, copy=True)"
             )
 
@@ -222,11 +219,11 @@ NAMES = (
     {name: f"the name {name!r}" for name in _core._dtypes()}
     | dict.fromkeys(
         ("zeros", "ones", "full", "arange", "linspace", "eye"),
-        "NumPy's, and dlw.from_dlpack(x); dlw.empty(shape) is memory to write to",
+        "NumPy's, then dlw.from_dlpack(x); or dlw.empty(shape), which you fill",
     )
     | dict.fromkeys(
         ("empty_like", "zeros_like", "ones_like", "full_like"),
-        "dlw.empty(t.shape, t.dtype, device=t.device), which is memory to write to",
+        "dlw.empty(t.shape, t.dtype, device=t.device), which you fill",
     )
     | dict.fromkeys(
         ("array", "tensor", "as_tensor", "Array", "ndarray"),
@@ -242,14 +239,13 @@ NAMES = (
         "from_bytes": "dlw.from_buffer(x)",
         "dump": "await dlw.save(target, x)",
         "savez": "await dlw.save(target, x)",
-        "to_dlpack": "t.__dlpack__(), or give the Tensor itself",
+        "to_dlpack": "t.__dlpack__(), or pass the Tensor itself",
         "to_numpy": "t.numpy()",
         "asnumpy": "t.numpy(), or await t.to_host()",
         "to_device": "t.to_device(device)",
         "reshape": "t.reshape(shape), a view",
         "permute_dims": "t.permute_dims(axes), a view",
-        "astype": "t.to_device(device, dtype=...), which converts on the way; else "
-        "np.asarray(t).astype",
+        "astype": "t.to_device(device, dtype=...), which converts, or np.asarray(t).astype",
         "device": "dlw.Device, or a name: 'cpu', 'webgpu', 'webgpu:0'",
         "dtype": "dlw.DType, or a name: 'float32'",
         "from_wgpu_buffer": "dlw.webgpu.from_wgpu",
@@ -308,7 +304,7 @@ class Reading[T](Coroutine[Any, Any, T]):
         if name.startswith(("cr_", "_")):
             return getattr(self._coroutine, name)
         raise AttributeError(
-            f"the elements are not there yet, so there is no {name!r}: use "
+            f"the elements are not read yet, so there is no {name!r}: use "
             "`await t.to_host()`",
             name=name,
             obj=self,
@@ -326,4 +322,4 @@ class Reading[T](Coroutine[Any, Any, T]):
         return True
 
     def __repr__(self) -> str:
-        return "<what t.to_host() reads; await it>"
+        return "<awaitable of t.to_host(): await it for the elements>"

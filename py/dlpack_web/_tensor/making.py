@@ -40,8 +40,8 @@ def empty(
     sizes = tuple(min(extent, 2**63 - 1) for extent in sizes)
     if isinstance(dtype, int):
         raise TypeError(
-            f"dtype must be a name such as 'float32', not {dtype!r}; a shape of several "
-            f"extents is one tuple: empty({(*sizes, dtype)})"
+            f"dtype must be a name such as 'float32', not {dtype!r}; pass a shape of "
+            f"several extents as one tuple: empty({(*sizes, dtype)})"
         )
     wanted = parse_dtype(dtype)
     target = parse_device(device)
@@ -80,7 +80,7 @@ def from_gpu_buffer(
         raise BufferError("a GPUBuffer is on a WebGPU device, not on 'cpu'")
     if target is None and (target := first_device()) is None:
         raise BufferError(
-            "no WebGPU device yet, whose a GPUBuffer could be: register its device by "
+            "no WebGPU device is registered: register that of the GPUBuffer with "
             "`dlpack_web.webgpu.use_device(gpu)`"
         )
     sizes = views.extents(shape)
@@ -129,8 +129,8 @@ def from_js(obj: Any) -> Tensor:
         return share(obj)
     except TypeError:
         raise TypeError(
-            f"from_js takes an object of JavaScript, not {type_of(obj)}: "
-            "dlw.from_dlpack(np.asarray(x)) shares the elements of Python's own"
+            f"from_js takes a JavaScript object, not {type_of(obj)}: use "
+            "dlw.from_dlpack(np.asarray(x)) for Python's own"
         ) from None
 
 
@@ -147,8 +147,8 @@ def to_host(
     for each in tensors:
         if not isinstance(each, Tensor):
             raise TypeError(
-                f"to_host takes Tensors, not {type(each).__name__!r}: "
-                "dlpack_web.from_dlpack(x) makes one"
+                f"to_host takes Tensors, not {type(each).__name__!r}: make one with "
+                "dlpack_web.from_dlpack(x)"
             )
     return Reading(_to_host(tensors))
 

@@ -49,7 +49,7 @@ def memory_of(tensor: Facts) -> str:
         pooled = False
         with suppress(ReleasedError):  # the handle is of no GPUBuffer known here
             pooled = is_loaded() and backend().is_pooled(tensor)
-        return "dlpack_web, in its pool" if pooled else "whoever made the GPUBuffer"
+        return "dlpack_web, in its pool" if pooled else "the creator of the GPUBuffer"
     owner = tensor._owner
     if isinstance(owner, bool):
         return "another DLPack producer" if owner else "dlpack_web"
@@ -62,10 +62,7 @@ def picture(tensor: Facts) -> "np.ndarray[Any, Any] | str":
         return "no elements"
     if not tensor.device.is_host:
         if tensor.nbytes > _PICTURE_BYTES:
-            return (
-                "on the GPU, and more than is read back only to be shown: await "
-                "t.to_host()"
-            )
+            return "on the GPU, and too large to read back only for display: await t.to_host()"
         if not backend().can_block():
             return "on the GPU: await t.to_host()"
     try:

@@ -31,7 +31,7 @@ def read_blocking(tensor: Facts) -> _core.Tensor:
 def _cannot_block(tensor: Facts) -> NoReturn:
     raise BufferError(
         f"the tensor is on {tensor.device} and Python cannot wait for it here (that "
-        f"needs JSPI and an entry through async Python); {AWAIT}"
+        f"needs JSPI and a call from async Python); {AWAIT}"
     )
 
 
@@ -82,4 +82,4 @@ def _check_out(tensor: Facts, out: "np.ndarray[Any, Any]") -> None:
             f"{tensor.shape} and {tensor.dtype}"
         )
     if not out.flags.writeable:
-        raise ValueError("out is read-only; give a writable array")
+        raise ValueError("out is read-only; pass a writable array")

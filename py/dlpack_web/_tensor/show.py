@@ -111,7 +111,7 @@ def _histogram(array: "np.ndarray[Any, Any]") -> str:
         with np.errstate(invalid="ignore", over="ignore"):
             values = np.abs(some) if array.dtype.kind == "c" else some.astype("f8")
     except (TypeError, ValueError):
-        return "<small>elements that NumPy has no numbers for</small>"
+        return "<small>elements without a numeric dtype in NumPy</small>"
     finite = values[np.isfinite(values)]
     if finite.size == 0:
         return "<small>no finite elements</small>"

@@ -231,7 +231,7 @@ message
 """
     page = open_test_page()
     message = str(page.python_sync(upload))
-    assert "no WebGPU device yet" in message
+    assert "no WebGPU device is registered" in message
     assert "await dlpack_web.webgpu.request_device()" in message
 
 

@@ -22,7 +22,7 @@ import dlpack_web as dlw
 
 A = np.arange(6.0)
 B = A.reshape(2, 3)
-NO_ARITHMETIC = "a Tensor does no arithmetic"
+NOT_SUPPORTED = "Tensor does not support"
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_single_integers_are_indices_as_in_numpy(single):
         with dlw.from_dlpack(ten) as t:
             assert int(t[single]) == 3
     else:
-        with pytest.raises(TypeError, match="is no index"):
+        with pytest.raises(TypeError, match="can be an index, not one of"):
             range(single)
 
 
@@ -168,7 +168,10 @@ def test_masks_and_lists_of_others_are_no_indices(t):
 
 def test_other_single_elements_are_no_indices():
     for array in (np.array(3.0), np.array(True)):
-        with dlw.from_dlpack(array) as t, pytest.raises(TypeError, match="no index"):
+        with (
+            dlw.from_dlpack(array) as t,
+            pytest.raises(TypeError, match="can be an index, not one of float64"),
+        ):
             range(t)
 
 
@@ -241,10 +244,10 @@ def test_single_elements_are_numbers(single):
 
 def test_several_elements_are_none(t):
     for use in (int, float, complex, lambda x: f"{x:.2f}"):
-        with pytest.raises(TypeError, match=r"6 elements is no number: use t\[i\]"):
+        with pytest.raises(TypeError, match=r"not one of 6: use t\[i\]"):
             use(t)
     for use in (bool, lambda x: x and 1, lambda x: not x):
-        with pytest.raises(ValueError, match=r"neither true nor false: use `t is not"):
+        with pytest.raises(ValueError, match=r"is ambiguous: use `t is not"):
             use(t)
     with t[:0] as nothing, pytest.raises(ValueError, match="0 elements"):
         bool(nothing)
@@ -263,9 +266,9 @@ def test_iteration_is_over_views(t, matrix):
 
 def test_sorting_and_comparing_name_numpy(t, matrix):
     for use in (sorted, sum, max, min, lambda x: 3 in x):
-        with pytest.raises(TypeError, match=NO_ARITHMETIC):
+        with pytest.raises(TypeError, match=NOT_SUPPORTED):
             use(t)
-    with pytest.raises(TypeError, match=NO_ARITHMETIC):
+    with pytest.raises(TypeError, match=NOT_SUPPORTED):
         list(matrix).index(2)
 
 
@@ -284,16 +287,16 @@ def test_single_elements_are_found_by_their_number(name):
         assert (t[1] == t[2], t[1] != t[2], t[0] == t[1]) == (True, False, False)
         assert t[1] != "1"
         for other in ([1], (1,), t, t[:1]):
-            with pytest.raises(TypeError, match=NO_ARITHMETIC):
+            with pytest.raises(TypeError, match=NOT_SUPPORTED):
                 _ = t[1] == other
 
 
 def test_tensors_of_several_elements_have_no_hash(t, matrix):
     for x in (t, matrix, t[:1], t[:0]):
         for use in (hash, lambda x: {x}, lambda x: {x: 1}, lambda x: {}.get(x)):
-            with pytest.raises(TypeError, match=r"no hash.*id\(t\).*t\.numpy\(\)"):
+            with pytest.raises(TypeError, match=r"not hashable.*id\(t\).*t\.numpy\(\)"):
                 use(x)
-    with pytest.raises(TypeError, match="no hash"):
+    with pytest.raises(TypeError, match="not hashable"):
         _ = (0.0, 1.0, 2.0) in set(matrix)
     t.release()
     with pytest.raises(dlw.ReleasedError):
@@ -330,7 +333,7 @@ OPERATORS = {
 @pytest.mark.parametrize("symbol", OPERATORS)
 def test_operators_name_numpy(t, symbol):
     for use in OPERATORS[symbol]:
-        words = rf"{NO_ARITHMETIC}: {re.escape(symbol)} is not .* np\.asarray"
+        words = rf"{NOT_SUPPORTED} {re.escape(symbol)}: use np\.asarray"
         with pytest.raises(TypeError, match=words):
             use(t)
 
@@ -339,11 +342,11 @@ def test_tensors_are_not_compared_by_their_elements(t):
     """`t == 3` was False, whatever the elements, and nothing said so."""
     with t[:] as same, pytest.raises(TypeError, match=r"`t is u` compares"):
         _ = t == same
-    with pytest.raises(TypeError, match=NO_ARITHMETIC):
+    with pytest.raises(TypeError, match=NOT_SUPPORTED):
         _ = t != 3
     other = Forged(flavour=Legacy)  # as tensors of PyTorch and JAX, which said False
     for use in (lambda: t == other, lambda: other == t, lambda: t != other):
-        with pytest.raises(TypeError, match=NO_ARITHMETIC):
+        with pytest.raises(TypeError, match=NOT_SUPPORTED):
             use()
     assert operator.eq(t, t)
     assert operator.ne(t, None)
@@ -379,7 +382,7 @@ def test_copying_and_pickling_name_the_way(t, use):
 def test_elements_are_written_in_other_ways(t):
     with pytest.raises(TypeError, match=r"t\.write\(x\).*np\.asarray"):
         t[0] = 1
-    with pytest.raises(TypeError, match="cannot be deleted"):
+    with pytest.raises(TypeError, match="does not support item deletion"):
         del t[0]
     with pytest.raises(BufferError, match=r"shape and dtype must be the same$"):
         t.write(A.astype("float32"))
@@ -472,7 +475,7 @@ def test_to_host_has_to_be_awaited(t, use):
     reading = t.to_host()
     with pytest.raises((TypeError, AttributeError), match="`await"):
         use(reading)
-    with pytest.raises(AttributeError, match=r"not there yet.*'shape'"):
+    with pytest.raises(AttributeError, match=r"not read yet.*'shape'"):
         _ = reading.shape
     reading.close()
 
@@ -525,7 +528,7 @@ OTHERS = {
     "a Lazy": (Lazy(), r"it has __array__: use np\.asarray\(x\)"),
     "a Sparse": (Sparse(), r"use x\.toarray\(\)"),
     "an Awaitable": (Awaitable(), "use `await x`"),
-    "a dict": ({"a": A}, "one by one"),
+    "a dict": ({"a": A}, "each of its values"),
     "a str": ("abc", r"from_buffer\(x\.encode\(\)\)"),
 }
 

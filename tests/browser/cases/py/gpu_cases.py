@@ -248,7 +248,7 @@ async def test_small_gpu_tensors_show_themselves_and_large_ones_are_not_read():
         before = dlw.webgpu.stats()[number]["down"]
         assert "histogram: 0 to 31" in small._repr_html_()
         assert dlw.webgpu.stats()[number]["down"] == before + 128
-        assert "more than is read back only to be shown" in large._repr_html_()
+        assert "too large to read back only for display" in large._repr_html_()
         assert dlw.webgpu.stats()[number]["down"] == before + 128
         assert f">webgpu:{number}<" in large._repr_html_()
         assert ">dlpack_web, in its pool<" in large._repr_html_()
