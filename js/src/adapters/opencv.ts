@@ -113,7 +113,7 @@ function layoutOf(mat: Mat): { dtype: DTypeName; shape: number[]; strides?: numb
   const dtype = DEPTHS[mat.depth()];
   if (dtype === undefined) {
     throw new UnsupportedError(
-      `a cv.Mat of depth ${mat.depth()} is no tensor: convertTo() makes it one of ${DEPTHS}`,
+      `a cv.Mat of depth ${mat.depth()} is not a tensor: convertTo() makes it one of ${DEPTHS}`,
       { given: mat.depth(), needed: DEPTHS },
     );
   }

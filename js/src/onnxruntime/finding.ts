@@ -19,7 +19,7 @@ async function importFrom(url: string, threads: number): Promise<Ort> {
   const { href } = new URL(url, globalThis.location?.href);
   const module = await import(/* webpackIgnore: true */ /* @vite-ignore */ href);
   const ort: any = isOrt(module) ? module : module.default;
-  if (!isOrt(ort)) throw new TypeError(`${url} is no module of onnxruntime-web`);
+  if (!isOrt(ort)) throw new TypeError(`${url} is not a module of onnxruntime-web`);
   const { env } = ort as any;
   env.wasm.wasmPaths ??= new URL(".", href).href;
   env.wasm.numThreads ??= threads;

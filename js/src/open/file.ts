@@ -181,7 +181,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     const entry = this.#entries.get(name);
     if (entry) return entry;
     const names = this.names.slice(0, 20).join(", ") + (this.size > 20 ? ", …" : "");
-    throw new RangeError(`${this.#source.name} has no tensor "${name}", but ${names || "none"}`);
+    throw new RangeError(`${this.#source.name} has no tensor "${name}"; it has ${names || "none"}`);
   }
 
   #whichIs({ name }: Held): string {

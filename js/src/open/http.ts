@@ -56,7 +56,7 @@ export class HttpSource implements Source {
       new URL(url, globalThis.location?.href);
     } catch (cause) {
       const help = "open() reads a file on disk as a Blob, e.g. from Node's fs.openAsBlob(path)";
-      throw new TypeError(`"${name}" is no URL: ${help}`, { cause });
+      throw new TypeError(`"${name}" is not a URL: ${help}`, { cause });
     }
     const request = () => ask(url, 0, undefined, options, signal);
     return new HttpSource(url, options, await patiently(name, options, signal, request));

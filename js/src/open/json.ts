@@ -7,7 +7,7 @@ const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?[\d.][\d.eE+-]*|[{}[\],:]/g;
 export function checkText(text: string, what: string): void {
   if (!/\p{Surrogate}/u.test(text)) return;
   const shown = JSON.stringify(text.slice(0, 100));
-  throw malformed(what, `${shown} has half of a surrogate pair, which is no character`, text);
+  throw malformed(what, `${shown} has half of a surrogate pair, which is not a character`, text);
 }
 
 /**
@@ -19,7 +19,7 @@ export function strictJSON(text: string, what: string): unknown {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw malformed(what, `its header is no JSON (${(error as Error).message})`);
+    throw malformed(what, `its header is not JSON (${(error as Error).message})`);
   }
   const objects: (Set<string> | null)[] = []; // null: an array
   let key = true; // whether a string here is a key

@@ -33,7 +33,7 @@ export function parseNpy(header: Uint8Array, major: number, what: string): Descr
   try {
     text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header);
   } catch {
-    throw malformed(what, "its header is no text");
+    throw malformed(what, "its header is not text");
   }
   const found = dictOf(text, major, what);
   const { descr, fortran_order: columns, shape } = found;

@@ -87,7 +87,7 @@ async function read(
   if (format !== "raw" && options.shape !== undefined) {
     throw new TypeError(
       `${source.name} is a file of format ${format}, which has its own shape; for its bytes as ` +
-        'they are, say format: "raw"',
+        'they are, use format: "raw"',
     );
   }
   switch (format) {
@@ -124,7 +124,7 @@ async function formatOf(
   throw malformed(
     source.name,
     suffix === undefined
-      ? "it begins like no .npy, .npz or safetensors file: raw elements need dtype"
+      ? "it does not begin like a .npy, .npz or safetensors file: raw elements need dtype"
       : `it does not begin like a .${suffix} file; a server may have sent something else`,
     String.fromCharCode(...head.slice(0, 8)),
   );
@@ -221,7 +221,11 @@ function rawShape(
     ? "; the server announced them, and announces fewer where it compresses the file: open the body " +
       "of a plain fetch() then"
     : "";
-  throw malformed(name, `its ${size} bytes are no whole elements of ${step} bytes${said}`, size);
+  throw malformed(
+    name,
+    `its ${size} bytes are not a whole number of elements of ${step} bytes${said}`,
+    size,
+  );
 }
 
 async function openSafetensors(

@@ -73,7 +73,7 @@ function entryOf(name: string, facts: unknown, origin: number, what: string): En
     throw malformed(which, "dtype, shape and data_offsets [begin, end] are needed");
   }
   const strange = Object.keys(more);
-  if (strange.length > 0) throw malformed(which, `unknown facts: ${strange.join(", ")}`);
+  if (strange.length > 0) throw malformed(which, `unknown keys: ${strange.join(", ")}`);
   const type = dtypeOfTag(dtype, which);
   const described = { type, shape: shapeOf(shape, which), columns: false };
   const [begin, end] = offsets;

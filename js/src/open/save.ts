@@ -60,11 +60,11 @@ export async function save(
   if (single !== (wanted === "npy")) {
     throw new TypeError(
       single
-        ? "a safetensors file has names: give an object of tensors by their names"
-        : "a .npy file has one tensor: give it alone, or save as safetensors",
+        ? "a safetensors file has names: pass an object of tensors by their names"
+        : "a .npy file has one tensor: pass it alone, or save as safetensors",
     );
   }
-  if (single && metadata) throw new TypeError("a .npy file has no metadata");
+  if (single && metadata) throw new TypeError("a .npy file has no metadata: save as safetensors");
   const { header, held } = single ? npyOf(tensors) : safetensorsOf(tensors, metadata ?? {});
   try {
     return await write(to, header, held, signal);
@@ -146,7 +146,10 @@ function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, st
 function checkWhole(tensor: Tensor): void {
   tensor._check();
   if (tensor.padded || tensor._type.step % 1 !== 0) {
-    throw malformed("the file", `no format has elements of less than a byte: ${tensor.toString()}`);
+    throw malformed(
+      "the file",
+      `no format supports elements of less than a byte: ${tensor.toString()}`,
+    );
   }
 }
 

@@ -89,7 +89,9 @@ export class GrowingSink implements Sink {
   async finish(): Promise<Tensor> {
     const size = Math.floor(this.#at / this.#type.step);
     if (bytesOf(this.#type, size) !== this.#at) {
-      throw new UnsupportedError(`${this.#at} bytes are no whole elements of ${this.#type.name}`);
+      throw new UnsupportedError(
+        `${this.#at} bytes are not a whole number of ${this.#type.name} elements`,
+      );
     }
     const tensor = this.#place(this.#shape ?? [size], this.#type);
     tensor._bytes().set(this.#bytes.subarray(0, this.#at));

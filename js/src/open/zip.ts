@@ -147,7 +147,10 @@ function memberAt(view: DataView, at: number, nameBytes: number, extra: number, 
   const [flags, method] = [view.getUint16(at + 8, true), view.getUint16(at + 10, true)];
   if (flags & 1) throw malformed(file, `"${name}" in it is encrypted`);
   if (method !== 0 && method !== 8) {
-    throw malformed(file, `"${name}" in it is packed by method ${method}: 0 and 8 are supported`);
+    throw malformed(
+      file,
+      `"${name}" in it is compressed with method ${method}: 0 and 8 are supported`,
+    );
   }
   // Values of more than 32 bits are in the extra field 1, in this order.
   const sizes = [24, 20, 42].map((offset) => view.getUint32(at + offset, true));
@@ -169,7 +172,7 @@ function memberAt(view: DataView, at: number, nameBytes: number, extra: number, 
   const [size, packed, header] = sizes as [number, number, number];
   const crc = view.getUint32(at + 16, true);
   if (method === 0 && size !== packed) {
-    throw malformed(file, `"${name}" is stored, and has sizes ${packed} and ${size}`);
+    throw malformed(file, `"${name}" is stored uncompressed, but has sizes ${packed} and ${size}`);
   }
   return { name, deflated: method === 8, crc, packed, size, header, limit: 0 };
 }

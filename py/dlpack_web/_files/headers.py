@@ -178,7 +178,7 @@ def parse_npy(header: bytes, what: str) -> tuple[DType, tuple[int, ...], bool]:
     try:
         text = header.decode("utf-8")
     except UnicodeDecodeError:
-        malformed(what, "its header is no text")
+        malformed(what, "its header is not text")
     found = _dict_of(text, what)
     descr, columns, shape = (found[k] for k in ("descr", "fortran_order", "shape"))
     if not (
@@ -238,7 +238,9 @@ def _dtype_of_descr(descr: str, what: str) -> DType:
         kind = _KINDS.get(code[:1])
         malformed(
             what,
-            f"{has} are {kind}" if kind else f"{has} DLPack lacks: save another one",
+            f"{has} are {kind}"
+            if kind
+            else f"{has} DLPack lacks: save it with another one",
         )
     dtype = DType(name)
     if dtype.itemsize > 1 and order != "<":
@@ -354,7 +356,9 @@ def _strict_json(header: bytes, what: str) -> dict[str, Any]:
             malformed(what, 'its header does not begin with "{"')
         # A deeply recursive parser crashes Pyodide.
         if _NESTED.search(_STRING.sub("", text)):
-            malformed(what, "its header is nested, and no header of safetensors is")
+            malformed(
+                what, "its header has nested values, which safetensors does not allow"
+            )
         found: dict[str, Any] = json.loads(
             text,
             object_pairs_hook=unique,
@@ -365,7 +369,7 @@ def _strict_json(header: bytes, what: str) -> dict[str, Any]:
     except UnicodeDecodeError:
         malformed(what, "its header is not UTF-8")
     except (ValueError, RecursionError) as error:
-        malformed(what, f"its header is no JSON ({error})")
+        malformed(what, f"its header is not JSON ({error})")
     return found
 
 
@@ -384,7 +388,7 @@ def _entry_of(name: str, facts: Any, origin: int, what: str) -> Entry | Unreadab
     if not isinstance(facts, dict) or not keys <= facts.keys():
         malformed(which, "dtype, shape and data_offsets [begin, end] are needed")
     if strange := facts.keys() - keys:
-        malformed(which, f"unknown facts: {', '.join(sorted(strange))}")
+        malformed(which, f"unknown keys: {', '.join(sorted(strange))}")
     tag, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
     if not (isinstance(tag, str) and isinstance(shape, list) and _is_pair(offsets)):
         malformed(which, "dtype, shape and data_offsets [begin, end] are needed")

@@ -94,7 +94,7 @@ class Reading:
                 self._file.seek(self._at)
             count = self._file.readinto(memory[filled : filled + PIECE])
             if not count:
-                malformed(self._name, "it ended while it was read")
+                malformed(self._name, "it was truncated while it was read")
             filled += count
             if self._at is not None:
                 self._at += count
@@ -110,7 +110,7 @@ def open_path(path: str) -> Local:
     if not S_ISREG(mode) and not S_ISDIR(mode):  # `open` raises for directories
         raise OSError(
             errno.EINVAL,
-            "it is no regular file: read it, and open its bytes",
+            "it is not a regular file: read it, and open its bytes",
             path,
         )
     if _IN_BROWSER:
@@ -127,7 +127,7 @@ def open_buffer(buffer: Buffer) -> Local:
     """Bytes, or any buffer with contiguous bytes."""
     view = memoryview(buffer)
     if not view.c_contiguous:
-        raise BufferError("the bytes of a file must lie one after the other")
+        raise BufferError("the bytes of a file must be contiguous")
     return Memory(view.cast("B"), f"the {type(buffer).__name__}")
 
 
@@ -188,7 +188,8 @@ def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool)
     if not has_dtype:
         malformed(
             file.name,
-            "it begins like no .npy, .npz or safetensors file: raw elements need dtype",
+            "it does not begin like a .npy, .npz or safetensors file: raw elements "
+            "need dtype",
         )
     return "raw"
 
@@ -216,7 +217,7 @@ def raw_entry(file: Local, dtype: DType, shape: Any) -> Entry:
         if file.size / step % 1:
             malformed(
                 file.name,
-                f"its {file.size} bytes are no whole elements of {step} bytes",
+                f"its {file.size} bytes are not a whole number of elements of {step} bytes",
             )
         shape = (int(file.size / step),)
     dims = check_shape(shape, file.name)
@@ -241,7 +242,7 @@ class Archive:
         infos = sorted(self._zip.infolist(), key=lambda info: info.header_offset)
         names = {info.filename for info in infos}
         if len(names) < len(infos):
-            malformed(file.name, "a name is in it twice")
+            malformed(file.name, "it has the same name twice")
         self._infos = {i.filename[:-4]: i for i in infos if i.filename.endswith(".npy")}
         for name in self._infos:
             with self._member(name) as member:
@@ -274,12 +275,12 @@ class Archive:
         if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             malformed(
                 self._what(name),
-                f"it is packed by method {method}: 0 and 8 are supported",
+                f"it is compressed with method {method}: 0 and 8 are supported",
             )
         if method == zipfile.ZIP_STORED and packed != size:  # Python 3.12 accepts it
             malformed(
                 self._what(name),
-                f"it is stored, and of its {size} bytes there are {packed}",
+                f"it is stored uncompressed, but has sizes {packed} and {size}",
             )
         with (
             self._trouble(self._what(name)),

@@ -112,7 +112,7 @@ class TensorFile(Mapping[str, Tensor]):
         except KeyError:
             names = ", ".join(list(self._infos)[:20])
             raise KeyError(
-                f"{self._name} has no tensor {name!r}, but {names or 'none'}"
+                f"{self._name} has no tensor {name!r}; it has {names or 'none'}"
             ) from None
 
     async def load(self, *names: str, dtype: Any = None) -> tuple[Tensor, ...]:
@@ -151,7 +151,7 @@ class TensorFile(Mapping[str, Tensor]):
         malformed(
             self._name,
             f"tensor {name!r} has dtype {tag}, which is not supported and cannot be "
-            f"loaded; {helps or 'it has no others'}",
+            f"loaded; {helps or 'the file has no others'}",
         )
 
     def _there(self, name: str) -> Tensor | None:
@@ -285,7 +285,7 @@ def _local(source: Any) -> local.Local | None:
         if _URL.match(source) or (seam.IN_BROWSER and not exists(source)):
             if not seam.IN_BROWSER:
                 raise BufferError(
-                    f"{source[:200]!r} is a URL, and those are read in a browser: download "
+                    f"{source[:200]!r} is a URL, which open() reads only in a browser: download "
                     "it, for example with urllib.request.urlretrieve, and open its path"
                 )
             return None
@@ -298,8 +298,8 @@ def _local(source: Any) -> local.Local | None:
         return local.open_buffer(source)
     except TypeError:
         raise TypeError(
-            "open takes a URL, a path, bytes, or in the browser a File, Blob, Response or "
-            f"stream of JavaScript's, not {type_of(source)}"
+            "open takes a URL, a path, bytes or, in the browser, a JavaScript File, "
+            f"Blob, Response or stream, not {type_of(source)}"
         ) from None
 
 
@@ -312,8 +312,8 @@ async def _open_local(
     format = local.format_of(file, wanted, how.dtype is not None, shape is not None)
     if format != "raw" and shape is not None:
         raise TypeError(
-            f"{file.name} is a file of format {format}, which has its own shape; for its "
-            "bytes as they are, say format='raw'"
+            f"{file.name} is a file of format {format}, which has its own shape; for "
+            "its bytes as they are, use format='raw'"
         )
     if format == "raw":
         if how.dtype is None:
@@ -419,7 +419,7 @@ def _at_once(coroutine: Coroutine[Any, Any, Tensor]) -> Tensor:
         coroutine.send(None)
     except StopIteration as done:
         return made(done.value)
-    raise AssertionError("what does not wait waited")
+    raise AssertionError("a coroutine that never waits has waited")
 
 
 def _blocking(function: Callable[[], Coroutine[Any, Any, Tensor]]) -> Tensor:

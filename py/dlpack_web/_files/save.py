@@ -64,7 +64,7 @@ async def save(
     try:
         for name, tensor in named.items():
             if not isinstance(name, str):
-                raise TypeError(f"names of tensors are str, not {name!r}")
+                raise TypeError(f"names of tensors must be str, not {name!r}")
             if name in held:
                 raise ValueError(f"two tensors have the name {name!r}")
             _check_text(name)
@@ -84,7 +84,7 @@ def _format_of(target: Any, format: str | None, single: bool) -> str:
         suffix = os.path.splitext(target)[1].lower() if is_path else ""
         if suffix == ".npz":
             raise ValueError(
-                ".npz files are read and not written: save as .safetensors"
+                ".npz files cannot be written, only read: save as .safetensors"
             )
         known = {".npy": "npy", ".safetensors": "safetensors"}
         format = known.get(suffix, "npy" if single else "safetensors")
@@ -92,9 +92,9 @@ def _format_of(target: Any, format: str | None, single: bool) -> str:
         raise ValueError(f"format must be 'npy' or 'safetensors', not {format!r}")
     if (format == "npy") != single:
         raise TypeError(
-            "a .npy file has one tensor: give it alone, or save as safetensors"
+            "a .npy file has one tensor: pass it alone, or save as safetensors"
             if format == "npy"
-            else "a safetensors file has names: give a mapping of names to tensors"
+            else "a safetensors file has names: pass a mapping of names to tensors"
         )
     return format
 
@@ -104,7 +104,7 @@ def _metadata_of(metadata: Any, format: str) -> dict[str, str]:
     if metadata is None:
         return {}
     if format == "npy":
-        raise TypeError("a .npy file has no metadata; a safetensors file has")
+        raise TypeError("a .npy file has no metadata: save as safetensors")
     if not isinstance(metadata, Mapping):
         raise TypeError(
             "metadata must be a mapping of str to str, such as a dict, not a "
@@ -114,7 +114,9 @@ def _metadata_of(metadata: Any, format: str) -> dict[str, str]:
     for pair in said.items():
         for each in pair:
             if not isinstance(each, str):
-                raise TypeError(f"metadata is of str to str, not {pair!r}: use str(x)")
+                raise TypeError(
+                    f"metadata must be a mapping of str to str, not of {pair!r}: use str(x)"
+                )
             _check_text(each)
     return said
 
@@ -154,7 +156,7 @@ def _laid_out(
         if tensor.padded or tensor.dtype.bits % 8:
             malformed(
                 what,
-                f"no format has elements of less than a byte: {tensor._facts_alone()}",
+                f"no format supports elements of less than a byte: {tensor._facts_alone()}",
             )
     if format == "safetensors":
         facts = [(name, t.dtype, t.shape) for name, t in held.items()]
@@ -225,8 +227,8 @@ def _opened(target: Any) -> Iterator[tuple[Write, Callable[[], bytes] | None]]:
         yield lambda piece: _write_all(target, piece), None
     else:
         raise TypeError(
-            "save takes a path, a file object, None, or in the browser a WritableStream or "
-            f"file handle of JavaScript's, not {type_of(target)}"
+            "save takes a path, a file object, None or, in the browser, a JavaScript "
+            f"WritableStream or file handle, not {type_of(target)}"
         )
 
 
@@ -237,12 +239,12 @@ def _write_all(file: Any, piece: memoryview | bytes) -> None:
         count = file.write(rest)
         if count is None and isinstance(file, io.RawIOBase):
             raise BlockingIOError(
-                errno.EAGAIN, "the file does not block and takes no more bytes now"
+                errno.EAGAIN, "the file is non-blocking and accepts no more bytes now"
             )
         if not isinstance(count, int):  # the file wrote everything
             return
         if not 0 < count <= rest.nbytes:
-            raise OSError(f"the file took {count} bytes of {rest.nbytes}")
+            raise OSError(f"the file accepted {count} bytes of {rest.nbytes}")
         rest = rest[count:]
 
 
@@ -300,7 +302,9 @@ def _beside(path: str, old: os.stat_result | None) -> Iterator[Any]:
         now = os.lstat(path) if os.path.lexists(path) else None
         if now is not None and not S_ISREG(now.st_mode):
             raise FileExistsError(
-                errno.EEXIST, "another file, not a regular one, has come there", path
+                errno.EEXIST,
+                "what was created there meanwhile is not a regular file",
+                path,
             )
         os.replace(temporary, path)
     except BaseException:

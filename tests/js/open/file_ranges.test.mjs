@@ -587,7 +587,7 @@ test("errors of servers", async () => {
   const unreachable =
     /^http:\/\/127.0.0.1:1\/nobody could not be read, after 1 try: .*cannot be reached$/;
   await fails(nobody, "DLPackError", unreachable);
-  await fails(open("model.npy"), "TypeError", /"model.npy" is no URL.*openAsBlob/);
+  await fails(open("model.npy"), "TypeError", /"model.npy" is not a URL.*openAsBlob/);
   await fails(open(await fetch(served("404r", answer(404)).url)), "UnsupportedError", /404/);
 });
 
@@ -595,7 +595,7 @@ test("an empty file", async () => {
   const { url } = served("empty", (_, response) => {
     response.writeHead(416, { "content-range": "bytes */0" }).end();
   });
-  await fails(open(url), "UnsupportedError", /begins like no/);
+  await fails(open(url), "UnsupportedError", /does not begin like a .npy, .npz/);
   const tensor = await open(url, { dtype: "float32" });
   assert.deepEqual(tensor.shape, [0]);
   tensor.release();

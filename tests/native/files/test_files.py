@@ -149,8 +149,8 @@ def entries(count):
 @pytest.mark.parametrize(
     ("header", "error"),
     [
-        ('{"' + '\\"' * 2_000_000, "no JSON"),
-        ("{" + '"a' * 1_000_000, "no JSON"),
+        ('{"' + '\\"' * 2_000_000, "not JSON"),
+        ("{" + '"a' * 1_000_000, "not JSON"),
         ("{" + entries(50_000) + ',"7":0}', '"7" twice'),
         ("{" + "[" * 4_000_000, "nested"),
         ('{"a":' + "9" * 4_000_000 + "}", "9 where a size is needed"),
@@ -260,7 +260,7 @@ def test_arguments():
         opened(b"", progress=3)
     with pytest.raises(TypeError, match="unknown dtype"):
         opened(b"", dtype="flaot32")
-    with pytest.raises(BufferError, match="one after the other"):
+    with pytest.raises(BufferError, match="must be contiguous"):
         opened(memoryview(bytes(8))[::2])
 
 
@@ -294,7 +294,7 @@ def test_a_mapping_of_tensors_that_are_loaded_when_asked_for():
     assert dlw.live_tensors() == before + 1
     assert run(file.load("a")) == (file["a"],)
     for way in (lambda: file["c"], lambda: file.info("c"), lambda: run(file.load("c"))):
-        with pytest.raises(KeyError, match="has no tensor 'c', but a, b"):
+        with pytest.raises(KeyError, match="has no tensor 'c'; it has a, b"):
             way()
     kept = file["a"]
     file["a"].release()
@@ -433,7 +433,7 @@ def test_what_cannot_be_saved(tmp_path):
         (ValueError, "format must be", (None, array), {"format": "npz"}),
         (TypeError, "no metadata", (None, array), {"metadata": {}}),
         (TypeError, "str to str", (None, {"a": array}), {"metadata": {"n": 1}}),
-        (TypeError, "names of tensors are str", (None, {1: array}), {}),
+        (TypeError, "names of tensors must be str", (None, {1: array}), {}),
         (TypeError, "save takes", (3, array), {}),
         (TypeError, "cannot share", (None, "abc"), {}),
         (BufferError, "__metadata__", (None, {"__metadata__": array}), {}),

@@ -239,7 +239,7 @@ def test_what_comes_to_the_path_meanwhile(what, there, tmp_path, monkeypatch):
 
     monkeypatch.setattr(saving, "_pieces", change)
     if what in ("a directory", "a link"):
-        with pytest.raises(FileExistsError, match="not a regular one"):
+        with pytest.raises(FileExistsError, match="is not a regular file"):
             save(path)
         assert path.is_dir() or path.is_symlink()
     else:
@@ -291,8 +291,8 @@ def test_fspath_of_anything_else(tmp_path):
         ([("by", "me")], "must be a mapping of str to str, such as a dict, not a list"),
         ("by me", "not a str"),
         (3, "not a int"),
-        ({"by": None}, r"str to str, not \('by', None\)"),
-        ({3: "me"}, r"str to str, not \(3, 'me'\)"),
+        ({"by": None}, r"str to str, not of \('by', None\)"),
+        ({3: "me"}, r"str to str, not of \(3, 'me'\)"),
         ({b"by": "me"}, "str to str"),
     ],
 )
@@ -336,10 +336,10 @@ class Returns(io.RawIOBase):
 @pytest.mark.parametrize(
     ("count", "error", "message"),
     [
-        (None, BlockingIOError, "does not block"),
-        (0, OSError, "took 0 bytes of 128"),
-        (-1, OSError, "took -1 bytes of 128"),
-        (129, OSError, "took 129 bytes of 128"),
+        (None, BlockingIOError, "is non-blocking"),
+        (0, OSError, "accepted 0 bytes of 128"),
+        (-1, OSError, "accepted -1 bytes of 128"),
+        (129, OSError, "accepted 129 bytes of 128"),
     ],
 )
 def test_a_raw_file_that_takes_nothing(count, error, message):
@@ -365,7 +365,7 @@ def test_a_file_object_that_returns_nothing():
 def test_what_is_no_regular_file_is_not_mapped(tmp_path, host_python):
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path / "fifo", "/dev/null"):
-        with pytest.raises(OSError, match="no regular file: read it"):
+        with pytest.raises(OSError, match="not a regular file: read it"):
             run(dlw.open(path, dtype="uint8"))
     with pytest.raises(IsADirectoryError):
         run(dlw.open(tmp_path))

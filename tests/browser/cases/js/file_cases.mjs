@@ -207,7 +207,7 @@ export async function several_tensors(context) {
     const host = await file.get("1", { device: undefined });
     equal([`${host.device}`, host.data[0]], ["cpu", 1001]);
     for (const each of [...all, host]) each.release();
-    await throws(() => file.get("5"), "RangeError", /has no tensor "5", but 0, 1, 2/);
+    await throws(() => file.get("5"), "RangeError", /has no tensor "5"; it has 0, 1, 2/);
     file.close();
     file.close();
     await throws(() => file.get("1"), "ReleasedError", /was closed/);
