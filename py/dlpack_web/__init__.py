@@ -13,9 +13,9 @@ except ImportError as error:
     from sysconfig import get_platform
 
     raise ImportError(
-        f"the compiled part of this dlpack_web does not load on {get_platform()} "
+        f"the C extension of this dlpack_web cannot be loaded on {get_platform()} "
         f"({error}): it was built for another ABI; install a wheel for this one, or "
-        "from the source. In the browser that takes Pyodide 0.29 or newer"
+        "build it from source. In the browser, use Pyodide 0.29 or newer"
     ) from None
 
 from typing import TYPE_CHECKING

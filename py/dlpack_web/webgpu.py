@@ -167,7 +167,10 @@ def _target(device: str | tuple[int, int]) -> Device | None:
     """The device for an image; None: the default."""
     target = parse_device(device)
     if target is CPU:
-        raise BufferError("an image comes to 'webgpu'; to_host() reads it from there")
+        raise BufferError(
+            "images are uploaded to 'webgpu', not to 'cpu'; await to_host() reads them "
+            "back"
+        )
     return target
 
 
@@ -319,12 +322,13 @@ async def to_image(tensor: Tensor) -> "np.ndarray[Any, Any]":
         raise TypeError(f"to_image takes a Tensor, not {type_of(tensor)}")
     if tensor.dtype not in ("uint8", "float32"):
         raise BufferError(
-            f"{tensor._facts_alone()} is no image: use uint8 (0 to 255) or float32 (0 to 1)"
+            f"{tensor._facts_alone()} as an image is not supported: use uint8 (0 to "
+            "255) or float32 (0 to 1)"
         )
     if tensor.ndim != 3 or tensor.shape[2] not in (1, 3, 4):
         raise BufferError(
-            f"{tensor._facts_alone()} is no image: its shape must be (height, width, channels), "
-            "channels being 1, 3 or 4"
+            f"{tensor._facts_alone()} is not an image: its shape must be (height, "
+            "width, channels), channels being 1, 3 or 4"
         )
     import numpy as np
 

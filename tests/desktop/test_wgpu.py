@@ -183,7 +183,7 @@ except BufferError as error:
         (
             "import types; old = types.ModuleType('wgpu'); old.__version__ = '0.21.1'; "
             + "sys.modules['wgpu'] = old",
-            "wgpu 0.21.1 is too old, 0.32 or newer is needed: pip install",
+            "wgpu 0.21.1 is too old; 0.32 or newer is needed: pip install",
         ),
     ],
     ids=["missing", "too old"],
@@ -591,7 +591,7 @@ async def test_textures_of_wgpu(format, device):
 @pytest.mark.parametrize(
     ("source", "options", "error", "words"),
     [
-        (np.zeros((2, 2, 2), "u1"), {}, BufferError, "is no image"),
+        (np.zeros((2, 2, 2), "u1"), {}, BufferError, "is not an image"),
         (np.zeros((2, 2, 3)), {}, BufferError, "float64"),
         (np.zeros((0, 2, 3), "u1"), {}, BufferError, "has no pixels"),
         ([[1]], {}, TypeError, "not a list"),
@@ -612,6 +612,6 @@ async def test_tensors_that_are_no_images(device):
         await dlw.webgpu.to_image(flat)
     with (
         dlw.empty((2, 2, 3), device=device) as tensor,
-        pytest.raises(BufferError, match="JavaScript needs a browser"),
+        pytest.raises(BufferError, match="JavaScript is available only in Pyodide"),
     ):
         await dlw.webgpu.to_canvas(tensor, None)

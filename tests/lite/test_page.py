@@ -524,7 +524,7 @@ def test_wheel_for_another_abi(browser: Browser, site: Server, tmp_path: Path) -
             new.writestr(name.replace("abi3.so", suffix), old.read(name))
     with opened(browser, site, wheel=other) as notebook:
         notebook.idle()
-        words = "the compiled part of this dlpack_web does not load on "
+        words = "the C extension of this dlpack_web cannot be loaded on "
         assert words in notebook.problem()
         # Pyodide's own packages have one that fits.
         assert notebook.run("import dlpack_web as d; d.empty(3).shape") == "(3,)"

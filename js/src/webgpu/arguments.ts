@@ -239,7 +239,7 @@ function bindNumber(
   data[0] = value;
   const rounded = Kind === Float32Array && Number.isFinite(data[0]) === Number.isFinite(value);
   if (!rounded && data[0] !== value) {
-    throw new RangeError(`binding ${index}: ${value} is no ${declared.scalar}`);
+    throw new RangeError(`binding ${index}: ${value} is not a valid ${declared.scalar}`);
   }
   const temporary = allocate(record, data.byteLength);
   const { facts } = slotOf(temporary);

@@ -293,10 +293,13 @@ function checkImage(tensor: Tensor): DeviceRecord {
   const [height = 0, width = 0, channels = 0] = shape;
   if (shape.length !== 3 || ![1, 3, 4].includes(channels)) {
     const needed = "[height, width, channels], channels being 1, 3 or 4";
-    throw new UnsupportedError(`${tensor.toString()} is no image: its shape must be ${needed}`, {
-      given: shape,
-      needed,
-    });
+    throw new UnsupportedError(
+      `${tensor.toString()} is not an image: its shape must be ${needed}`,
+      {
+        given: shape,
+        needed,
+      },
+    );
   }
   const { record } = slotOf(tensor._handle);
   checkAlive(record);

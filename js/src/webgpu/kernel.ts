@@ -195,7 +195,8 @@ export class Kernel {
     const arg = args[index];
     if (!isTensor(arg)) return [1]; // bind() throws for it
     const invocations = countOf(arg, binding);
-    if (invocations === null) throw refuse(`its binding ${index} is no array<…> of known elements`);
+    if (invocations === null)
+      throw refuse(`its binding ${index} is not an array<…> of known elements`);
     return [Math.max(1, Math.ceil(invocations / x))];
   }
 

@@ -12,20 +12,21 @@ def check_source(wgsl: Any, entry: Any) -> None:
     rest."""
     if not isinstance(wgsl, str):
         raise TypeError(
-            f"Kernel takes the source of a shader, a str of WGSL, not {type_of(wgsl)}"
+            f"Kernel takes the WGSL source of a shader, a str, not {type_of(wgsl)}"
         )
     if not isinstance(entry, str):
-        raise TypeError(f"entry names a function of the WGSL, not {type_of(entry)}")
+        raise TypeError(
+            f"entry must be the name of a function in the WGSL, not {type_of(entry)}"
+        )
     if not re.search(r"\bfn\b", wgsl):
         start = wgsl if len(wgsl) < 40 else f"{wgsl[:40]}…"
         raise ValueError(
             f"Kernel takes WGSL, and {start!r} declares no function: a shader has "
-            "`@compute @workgroup_size(64) fn main() { … }`; that of a file is given as "
-            "open(path).read()"
+            "`@compute @workgroup_size(64) fn main() { … }`; for a file pass open(path).read()"
         )
     if entry not in wgsl:
         raise ValueError(
-            f"the WGSL has no function {entry!r}: entry= names one that it has"
+            f"the WGSL has no function {entry!r}: entry= must name one of its functions"
         )
 
 

@@ -170,7 +170,7 @@ def test_other_single_elements_are_no_indices():
     for array in (np.array(3.0), np.array(True)):
         with (
             dlw.from_dlpack(array) as t,
-            pytest.raises(TypeError, match="can be an index, not one of float64"),
+            pytest.raises(TypeError, match="can be an index, not one of"),
         ):
             range(t)
 

@@ -127,9 +127,9 @@ def from_wgpu(buffer: Any) -> tuple[Any, int]:
     gpu = getattr(getattr(buffer, "_device", None), "_internal", None)
     if not (is_js(raw) and is_js(gpu)):
         raise TypeError(
-            f"from_wgpu takes a GPUBuffer of the package wgpu, or a Buffer of webgpu, not "
-            f"{buffer!r}; one of JavaScript comes by from_gpu_buffer(buffer, shape, dtype, "
-            "device=...)"
+            "from_wgpu takes a GPUBuffer of the package wgpu, or a Buffer of webgpu, "
+            f"not {buffer!r}; for a JavaScript GPUBuffer use from_gpu_buffer(buffer, "
+            "shape, dtype, device=...)"
         )
     return raw, use_device(buffer._device)
 
@@ -153,8 +153,8 @@ def _from_webgpu(buffer: Any) -> tuple[Any, int]:
 
 def to_wgpu(tensor: _core.Tensor) -> Any:
     raise BufferError(
-        "the package wgpu cannot take over a GPUBuffer in the browser yet (wgpu-py#753): "
-        "use t.gpu_buffer, which is JavaScript's own"
+        "the package wgpu cannot take over a GPUBuffer in the browser yet "
+        "(wgpu-py#753): use t.gpu_buffer, the JavaScript GPUBuffer"
     )
 
 
@@ -190,9 +190,7 @@ async def from_image(
     source: Any, device_id: int, dtype: DType, channels: int
 ) -> _core.Tensor:
     if not is_js(source):
-        raise TypeError(
-            f"from_image takes an image of JavaScript, not {type_of(source)}"
-        )
+        raise TypeError(f"from_image takes a JavaScript image, not {type_of(source)}")
     wanted = options({"dtype": str(dtype), "channels": channels})
     make = method("fromImage")
     number = site()
@@ -205,8 +203,7 @@ class Frames:
     def __init__(self, source: Any, device_id: int, wanted: Any) -> None:
         if not is_js(source):
             raise TypeError(
-                "frames takes a video, canvas or track of JavaScript, not "
-                f"{type_of(source)}"
+                f"frames takes a JavaScript video, canvas or track, not {type_of(source)}"
             )
         self._made: list[Any] = []
         make = method("frames")
@@ -232,8 +229,8 @@ class Frames:
 
 def share(tensor: _core.Tensor, device_id: int) -> _core.Tensor:
     raise _core.CopyError(
-        f"moving a tensor from cpu to webgpu:{device_id} copies it: in a browser the GPU "
-        "has memory of its own"
+        f"moving a tensor from cpu to webgpu:{device_id} copies it: in a browser "
+        "the GPU has its own memory"
     )
 
 

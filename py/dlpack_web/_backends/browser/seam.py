@@ -59,7 +59,7 @@ def ready() -> Any:
 def _load() -> Any:
     if not IN_BROWSER:
         raise BufferError(
-            f"JavaScript needs a browser, through Pyodide; this is "
+            "JavaScript is available only in Pyodide, in a browser; this is "
             f"{sys.implementation.name} on {sys.platform}"
         )
     from importlib.resources import files

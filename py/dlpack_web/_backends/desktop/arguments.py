@@ -193,7 +193,7 @@ def _bind_number(
         data = struct.pack(_PACK[scalar], number)
     except (struct.error, OverflowError):
         shown = int(value) if math.isfinite(value) and value == int(value) else value
-        raise ValueError(f"binding {index}: {shown} is no {scalar}") from None
+        raise ValueError(f"binding {index}: {shown} is not a valid {scalar}") from None
     slot = allocate(record, 16, zeros=True)
     attempt(
         record,

@@ -187,8 +187,8 @@ def adopt(
     record.check_alive()
     if wgpu.device_of(buffer) is not record.gpu:
         raise BufferError(
-            f"the GPUBuffer is another device's, not of {record}: devices do not share "
-            "buffers; use_device(...) of its own device gives the one to name here"
+            f"the GPUBuffer belongs to another device, not to {record}: devices do not "
+            "share buffers; pass device=use_device(...) of its own device"
         )
     if not isinstance(byte_offset, int):
         raise TypeError(f"byte_offset must be an int, not {byte_offset!r}")

@@ -98,8 +98,8 @@ def _memory_of(record: Record, tensor: _core.Tensor) -> Any:
     size = prod(tensor.shape) * step_of(dtype_of(tensor._dtype), tensor.padded)
     if size == 0 or size % step:
         raise CopyError(
-            f"{what}: it has {size} bytes, and this device shares whole pages of {step}: "
-            f"{_WAY}"
+            f"{what}: it has {size} bytes, but this device shares only whole pages of "
+            f"{step}: {_WAY}"
         )
     memory = (ctypes.c_char * int(size)).from_buffer(memoryview(_core._raw(tensor)[0]))
     off = ctypes.addressof(memory) % step
@@ -126,7 +126,7 @@ def _slot_over(piece: _Piece, memory: Any) -> Slot:
         there = f"{found.nbytes} bytes from {found.start:#x} on {found.record}"
         raise CopyError(
             f"{piece.nbytes} bytes from {piece.start:#x} cannot be shared with "
-            f"{piece.record}: {there} are shared already, and overlapping memory is shared "
+            f"{piece.record}: {there} are already shared, and memory can be shared only "
             "once; take views of that tensor, or release it first"
         )
     slot = found.slot() if found.slot is not None else None

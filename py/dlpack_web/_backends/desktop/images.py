@@ -67,9 +67,9 @@ def _pixels(record: Record, source: Any) -> "np.ndarray[Any, Any]":
     array = source[..., None] if source.ndim == 2 else source
     if array.ndim != 3 or array.shape[2] not in (1, 3, 4) or array.dtype != np.uint8:
         raise BufferError(
-            f"an array of {source.dtype} and shape {source.shape} is no image: it must be "
-            "uint8 (0 to 255) of shape (height, width), or (height, width, channels) "
-            "with 1, 3 or 4 channels"
+            f"an array of {source.dtype} and shape {source.shape} is not an image: it "
+            "must be uint8 (0 to 255) of shape (height, width), or (height, width, "
+            "channels) with 1, 3 or 4 channels"
         )
     pixels = np.full((*array.shape[:2], 4), 255, np.uint8)
     if array.shape[2] == 4:
@@ -93,7 +93,7 @@ def _of_texture(record: Record, texture: Any) -> "np.ndarray[Any, Any]":
             f"{layers} and {texture.sample_count}"
         )
     if wgpu.device_of(texture) is not record.gpu:
-        raise BufferError(f"the GPUTexture is another device's, not of {record}")
+        raise BufferError(f"the GPUTexture belongs to another device, not to {record}")
     memory = attempt(
         record,
         "reading a GPUTexture",

@@ -185,7 +185,7 @@ class Kernel:
         count = count_of(view, written[0]) if isinstance(view, View) else None
         if count is None:
             raise refuse(
-                f"its binding {written[0].index} is no array<…> of known elements"
+                f"its binding {written[0].index} is not an array<…> of known elements"
             )
         return max(1, -(-count // x)), 1, 1
 

@@ -285,8 +285,8 @@ def slot_of(tensor: _core.Tensor) -> Slot:
     if slot is None:
         wgpu.wgpu()  # if wgpu is missing, that is the error
         raise _core.ReleasedError(
-            f"GPU handle 0x{handle:x} is of no GPUBuffer known here: WebGPU tensors are "
-            "shared within one process and one dlpack_web"
+            f"GPU handle 0x{handle:x} belongs to no GPUBuffer known here: WebGPU "
+            "tensors can be shared only within one process and one copy of dlpack_web"
         )
     return slot
 

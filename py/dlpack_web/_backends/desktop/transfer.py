@@ -90,9 +90,7 @@ def _write_from_gpu(view: View, source: View) -> None:
             "await its to_host() first"
         )
     if source.dtype != view.dtype:
-        raise BufferError(
-            f"{source} is on the GPU: elements are converted on the way from the CPU only"
-        )
+        raise BufferError(f"{source} is on the GPU: only uploads convert")
     check_copy_source(source, "copying")
     if source.slot is not view.slot:
         copy_into(source, view.slot, view.start)

@@ -32,22 +32,23 @@ def wgpu() -> Any:
         if error.name != "wgpu":
             raise
         raise BufferError(
-            f"WebGPU outside of a browser needs the package wgpu: {_INSTALL}; this is "
+            f"WebGPU outside a browser needs the package wgpu: {_INSTALL}; this is "
             f"{sys.implementation.name} on {sys.platform}, where CPU tensors work"
         ) from None
     except (ImportError, OSError, RuntimeError) as error:
         if "allocate lock" in str(error):  # CPython's message when out of memory
             raise MemoryError from None
         raise BufferError(
-            f"the package wgpu is there and does not load ({error}): {_INSTALL} "
-            "--force-reinstall, or see pygfx's wgpu-py for this platform"
+            f"the package wgpu is installed but cannot be imported ({error}): "
+            f"{_INSTALL} --force-reinstall, or see pygfx's wgpu-py for this platform"
         ) from error
     version = str(getattr(found, "__version__", "0"))
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if numbers < NEEDED:
         needed = ".".join(map(str, NEEDED))
         raise BufferError(
-            f"wgpu {version} is too old, {needed} or newer is needed: {_INSTALL} --upgrade"
+            f"wgpu {version} is too old; {needed} or newer is needed: {_INSTALL} "
+            "--upgrade"
         )
     return found
 
@@ -123,7 +124,7 @@ def unusable(gpu: Any, buffer: Any) -> str | None:
     if "has been destroyed" in text or "while destroyed" in text:
         return "the GPUBuffer was destroyed"
     if "doesn't match" in text or "cannot be used with [" in text:
-        return "the GPUBuffer is another device's"
+        return "the GPUBuffer belongs to another device"
     if "unmapped" in text or "while mapped" in text:
         return "the GPUBuffer is mapped: unmap() it first"
     return "Parent device is lost" if is_lost(Exception(text)) else None

@@ -40,7 +40,7 @@ def refusal(record: Record, what: str, error: Exception) -> Exception:
         record.check_alive()
     except _core.DeviceLostError as lost:
         return lost
-    raise AssertionError("a device that was lost is not")
+    raise AssertionError("a lost device was found alive")
 
 
 def check_usable(record: Record, what: str, used: Iterable[Slot]) -> None:

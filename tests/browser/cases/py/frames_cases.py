@@ -87,11 +87,11 @@ async def test_a_cancelled_wait_leaves_nothing(device):
 
 async def test_sources_and_options_that_cannot_be():
     frames = dlw.webgpu.frames
-    with pytest.raises(TypeError, match="takes a video, canvas or track of JavaScript"):
+    with pytest.raises(TypeError, match="takes a JavaScript video, canvas or track"):
         frames(np.zeros((2, 2, 4), np.uint8))
     with pytest.raises(TypeError, match="frames takes a canvas"):
         await anext(frames(js.Object.new()))
-    with pytest.raises(BufferError, match="comes to 'webgpu'"):
+    with pytest.raises(BufferError, match="images are uploaded to 'webgpu'"):
         frames(painted(0), "cpu")
     with pytest.raises(BufferError, match="int32 is not supported"):
         frames(painted(0), dtype="int32")

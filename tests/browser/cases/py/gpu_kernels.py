@@ -68,9 +68,9 @@ def test_numbers_that_do_not_fit():
     kernel = dlw.webgpu.Kernel(SCALE)
     with upload([1]) as x, upload([0]) as y:
         for numbers, error, words in (
-            ((1, -1, 0), ValueError, "binding 3: -1 is no u32"),
-            ((1, 0, 1.5), ValueError, "binding 4: 1.5 is no i32"),
-            ((1, 2**32, 0), ValueError, "is no u32"),
+            ((1, -1, 0), ValueError, "binding 3: -1 is not a valid u32"),
+            ((1, 0, 1.5), ValueError, "binding 4: 1.5 is not a valid i32"),
+            ((1, 2**32, 0), ValueError, "is not a valid u32"),
             (
                 (1, 0),
                 ValueError,

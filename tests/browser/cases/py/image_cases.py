@@ -80,7 +80,7 @@ async def test_what_images_are_not_made_into():
         await from_image(image, dtype="int32")
     with pytest.raises(ValueError, match="channels must be 4"):
         await from_image(image, channels=2)
-    with pytest.raises(BufferError, match="comes to 'webgpu'"):
+    with pytest.raises(BufferError, match="images are uploaded to 'webgpu'"):
         await from_image(image, "cpu")
     with pytest.raises(BufferError, match="webgpu:99"):
         await from_image(image, "webgpu:99")
@@ -97,7 +97,7 @@ async def test_sources_that_are_refused():
         await from_image(bitmap)
     with pytest.raises(TypeError, match="fromImage takes a canvas"):
         await from_image(js.Object.new())
-    with pytest.raises(TypeError, match="an image of JavaScript, not an ndarray"):
+    with pytest.raises(TypeError, match="a JavaScript image, not an ndarray"):
         await from_image(np.zeros((2, 2, 4), np.uint8))
 
 
