@@ -120,8 +120,8 @@ if TYPE_CHECKING or sys.platform == "emscripten":
         if name == "__version__":  # known after loading
             return version()
         raise AttributeError(
-            f"module {__name__!r} has no attribute {name!r}: onnxruntime-web has nothing "
-            "that it could be, or it is not needed in a page"
+            f"module {__name__!r} has no attribute {name!r}: onnxruntime-web has no "
+            "counterpart, or a page does not need it"
         )
 
     def install() -> None:
@@ -138,7 +138,7 @@ if TYPE_CHECKING or sys.platform == "emscripten":
         """
         here = sys.modules[__name__]
         if sys.modules.get("onnxruntime", here) is not here:
-            raise RuntimeError("another onnxruntime was imported already")
+            raise RuntimeError("another onnxruntime is already imported")
         sys.modules["onnxruntime"] = here
         for package in (capi, backend):
             sys.modules[package.__name__] = package
@@ -151,8 +151,8 @@ else:
         import onnxruntime as _real
     except ImportError as error:
         raise ImportError(
-            "outside of a browser dlpack_web.onnxruntime is the package onnxruntime: "
-            "pip install onnxruntime"
+            "outside a browser dlpack_web.onnxruntime is the package onnxruntime: pip "
+            "install onnxruntime"
         ) from error
     from onnxruntime import *
 

@@ -55,7 +55,7 @@ class IOBinding:
                 f"{name}"
             )
         if not isinstance(ortvalue, OrtValue):
-            raise TypeError(f"ortvalue is an OrtValue, not {ortvalue!r}")
+            raise TypeError(f"ortvalue must be an OrtValue, not {ortvalue!r}")
         self._inputs[name] = ortvalue
 
     def bind_input(
@@ -170,13 +170,13 @@ def _at(
         start = index(address)
     except TypeError:
         raise TypeError(
-            f"buffer_ptr is an address (int) on the CPU, not {type_of(address)}"
+            f"buffer_ptr must be an address (int) on the CPU, not {type_of(address)}"
         ) from None
     dtype = np.dtype(str(dtype_meant(element_type)))
     size = math.prod(shape) * dtype.itemsize
     first = 1 if size else 0  # NULL is allowed for no elements
     if size < 0 or start < first or start + size > seam.memory_size():
-        raise RuntimeError(f"there are no {size} bytes at the address {start}")
+        raise RuntimeError(f"Python's memory has no {size} bytes at address {start}")
     if size == 0:
         return np.empty(shape, dtype)
     memory = (ctypes.c_char * size).from_address(start)

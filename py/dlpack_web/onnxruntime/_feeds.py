@@ -77,7 +77,7 @@ class Feeds:
             )
         for name in feeds:
             if not isinstance(name, str):
-                raise TypeError(f"names of inputs are str, not {name!r}")
+                raise TypeError(f"names of inputs must be str, not {name!r}")
             if name not in self._inputs:
                 raise invalid(f"Invalid input name: {name}")
 
@@ -116,7 +116,7 @@ class Feeds:
             if not arg.type.startswith("tensor("):
                 raise worded(
                     NotThere,
-                    f"input {name} is {arg.type}, and onnxruntime-web takes tensors alone",
+                    f"input {name} is {arg.type}, and onnxruntime-web takes only tensors",
                 )
             if arg.type == "tensor(string)":
                 strings[str(i)] = _strings(arg, value)
@@ -142,8 +142,8 @@ class Feeds:
             return tensor
         runs = "on the CPU" if self._device is None else f"on {self._device}"
         raise invalid(
-            f"input {arg.name} is on {device}, and this session runs {runs}: "
-            "`await tensor.to_host()` first, or make the session on that device"
+            f"input {arg.name} is on {device}, but this session runs {runs}: `await "
+            "tensor.to_host()` first, or create the session on that device"
         )
 
 
@@ -235,7 +235,7 @@ def _strings(arg: NodeArg, value: Any) -> dict[str, Any]:
         )
     if isinstance(value, (str, bytes)):
         raise RuntimeError(  # noqa: TRY004 - onnxruntime's
-            f"input {arg.name} is a list or an array of strings"
+            f"input {arg.name} must be a list or an array of strings"
         )
     array = np.asarray(value)
     if array.dtype.kind == "T":

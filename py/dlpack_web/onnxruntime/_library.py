@@ -45,7 +45,7 @@ async def load(module_or_url: Any = None, *, threads: int = 1) -> None:
     if _Wanted.loaded:
         if module_or_url is not None:
             raise RuntimeError(
-                "onnxruntime-web was loaded already: call load() before the first session"
+                "onnxruntime-web is already loaded: call load() before the first session"
             )
         return
     _Wanted.module, _Wanted.threads = module_or_url, threads

@@ -58,6 +58,6 @@ def model_of(
         return path, files
     raise worded(
         NoSuchFile,
-        f"Load model from {path} failed:Load model {path} failed. File doesn't exist "
-        "among Pyodide's files; a URL is written in full, with https://",
+        f"Load model from {path} failed:Load model {path} failed. File doesn't "
+        "exist in Pyodide's file system; write a URL in full, with https://",
     )

@@ -103,10 +103,11 @@ def _advised(error: Exception, providers: Providers) -> Exception:
         return error
     if was_said():
         helps = (
-            "load() was given this build: ort.wasm.bundle.min.mjs and ort.all have more"
+            "load() chose this build: ort.wasm.bundle.min.mjs and ort.all have more "
+            "operators"
         )
     elif providers.on_gpu:
-        helps = "providers=['CPUExecutionProvider'] takes a build that has more"
+        helps = "providers=['CPUExecutionProvider'] loads a build with more operators"
     else:
         return error
     return type(error)(f"{error}\n{helps}")

@@ -33,7 +33,7 @@ class _Option[T]:
         try:
             taken = self._take(value)
         except TypeError as error:
-            raise TypeError(f"{self._name} is {error}, not {value!r}") from None
+            raise TypeError(f"{self._name} must be {error}, not {value!r}") from None
         vars(options)[f"_{self._name}"] = taken
 
 
@@ -89,7 +89,7 @@ def _no_profiles(value: Any) -> bool:
     if _flag(value):
         raise worded(
             NotThere,
-            "onnxruntime-web writes no profiles: look at the browser's own profiler",
+            "onnxruntime-web does not write profiles: use the browser's profiler",
         )
     return False
 
@@ -98,7 +98,8 @@ def _no_file(value: Any) -> str:
     if _text(value):
         raise worded(
             NotThere,
-            "onnxruntime-web writes no optimized models: make the file on the desktop",
+            "onnxruntime-web does not write optimized models: write the file on the "
+            "desktop",
         )
     return ""
 
@@ -139,7 +140,7 @@ class SessionOptions(_Options):
         """Fixes a symbolic dimension, such as "batch"."""
         if not isinstance(name, str) or not hasattr(type(value), "__index__"):
             raise TypeError(
-                f"a name and an extent are needed, not {name!r} and {value!r}"
+                f"a name (str) and an extent (int) are needed, not {name!r} and {value!r}"
             )
         self._dimensions[name] = int(value)
 
@@ -147,7 +148,7 @@ class SessionOptions(_Options):
         """Raises NotImplemented: onnxruntime-web fixes dimensions by their names."""
         raise worded(
             NotThere,
-            "onnxruntime-web fixes dimensions by their names: use "
+            "onnxruntime-web fixes dimensions only by name: use "
             "add_free_dimension_override_by_name()",
         )
 
@@ -187,30 +188,30 @@ class SessionOptions(_Options):
         """Raises NotImplemented: a model's own values stay."""
         raise worded(
             NotThere,
-            "onnxruntime-web takes the values of a model from its file: feed an input, or use "
-            "add_external_initializers_from_files_in_memory()",
+            "onnxruntime-web reads initializers only from the model's files: feed an "
+            "input, or use add_external_initializers_from_files_in_memory()",
         )
 
     add_external_initializers = add_initializer
 
     def add_provider(self, name: str, options: Mapping[str, str]) -> None:
         """Raises NotImplemented: `InferenceSession(..., providers=...)` takes providers."""
-        raise worded(NotThere, "give providers=[...] to the InferenceSession")
+        raise worded(NotThere, "pass providers=[...] to InferenceSession")
 
     def add_provider_for_devices(self, devices: Any, options: Any) -> None:
         """Raises NotImplemented: `InferenceSession(..., providers=...)` takes providers."""
-        raise worded(NotThere, "give providers=[...] to the InferenceSession")
+        raise worded(NotThere, "pass providers=[...] to InferenceSession")
 
     def set_provider_selection_policy(self, policy: Any) -> None:
         """Nothing: a page has one device of each kind, and `providers=` chooses."""
 
     def set_provider_selection_policy_delegate(self, delegate: Any) -> None:
         """Raises NotImplemented: `InferenceSession(..., providers=...)` takes providers."""
-        raise worded(NotThere, "give providers=[...] to the InferenceSession")
+        raise worded(NotThere, "pass providers=[...] to InferenceSession")
 
     def register_custom_ops_library(self, path: str) -> None:
-        """Raises NotImplemented: a page loads no native libraries."""
-        raise worded(NotThere, f"a page loads no native libraries, such as {path}")
+        """Raises NotImplemented: a page cannot load native libraries."""
+        raise worded(NotThere, f"a page cannot load native libraries such as {path}")
 
     def set_load_cancellation_flag(self, cancel: bool) -> None:
         """Raises NotImplemented: release the session instead."""
@@ -218,7 +219,7 @@ class SessionOptions(_Options):
 
     def set_ep_context_data_read_func(self, function: Any) -> None:
         """Raises NotImplemented: compiled models are of native providers."""
-        raise worded(NotThere, "onnxruntime-web reads no compiled models")
+        raise worded(NotThere, "onnxruntime-web does not read compiled models")
 
     def clear_ep_context_data_read_func(self) -> None:
         """Nothing: there is none."""
@@ -245,7 +246,7 @@ class SessionOptions(_Options):
 
 def _entry(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"keys and values of entries are str, not {value!r}")
+        raise TypeError(f"keys and values of entries must be str, not {value!r}")
     return value
 
 
@@ -262,8 +263,8 @@ class RunOptions(_Options):
         self._entries: dict[str, str] = {}
 
     def add_active_adapter(self, adapter: Any) -> None:
-        """Raises NotImplemented: onnxruntime-web has no LoRA adapters."""
-        raise worded(NotThere, "onnxruntime-web has no LoRA adapters")
+        """Raises NotImplemented: onnxruntime-web does not support LoRA adapters."""
+        raise worded(NotThere, "onnxruntime-web does not support LoRA adapters")
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Sets one of the options that have only a key."""
@@ -378,7 +379,7 @@ def _pairs(
     given: Iterable[Any], options: Sequence[Mapping[str, Any]] | None
 ) -> Iterable[tuple[str, Mapping[str, Any]]]:
     if isinstance(given, str):
-        warnings.warn(f"providers is a list of names: [{given!r}]", stacklevel=5)
+        warnings.warn(f"providers must be a list of names: [{given!r}]", stacklevel=5)
         given = [given]
     listed = list(given)
     for one in listed:

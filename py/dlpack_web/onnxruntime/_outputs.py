@@ -34,13 +34,15 @@ class Outputs:
         if not names:
             return list(range(len(self.args)))
         if isinstance(names, str):
-            raise TypeError(f"output_names is a list of names: [{names!r}]")
+            raise TypeError(f"output_names must be a list of names: [{names!r}]")
         try:
             return [self.places[name] for name in names]
         except (KeyError, TypeError):
             wrong = next(name for name in names if name not in self.places)
             if not isinstance(wrong, str):
-                raise TypeError(f"names of outputs are str, not {wrong!r}") from None
+                raise TypeError(
+                    f"names of outputs must be str, not {wrong!r}"
+                ) from None
             raise invalid(f"Invalid output name:{wrong}") from None
 
     def _check_output(self, arg: NodeArg) -> None:
@@ -49,8 +51,8 @@ class Outputs:
             return
         raise worded(
             NotThere,
-            f"output {arg.name} is {arg.type}, and onnxruntime-web gives tensors alone: ask "
-            "for other outputs by their names",
+            f"output {arg.name} is {arg.type}, and onnxruntime-web returns only "
+            "tensors: request the other outputs by name",
         )
 
     def plan(self, outputs: list[tuple[int, Any]]) -> Plan:

@@ -6,15 +6,13 @@ from typing import Any, NoReturn
 from ._state import NotImplemented as NotThere
 from ._state import worded
 
-_NATIVE = (
-    "it is about native execution providers, and a page has WebGPU and WebAssembly"
-)
-_PACKAGES = "onnxruntime-web reads no packages of models: load the .onnx file in it"
+_NATIVE = "it is for native execution providers; a page has only WebGPU and WebAssembly"
+_PACKAGES = "onnxruntime-web does not read model packages: load the .onnx file inside"
 # name -> reason.
 REASONS = {
-    "AdapterFormat": "onnxruntime-web has no LoRA adapters",
-    "LoraAdapter": "onnxruntime-web has no LoRA adapters",
-    "ModelCompiler": "onnxruntime-web compiles no models: compile them on the desktop",
+    "AdapterFormat": "onnxruntime-web does not support LoRA adapters",
+    "LoraAdapter": "onnxruntime-web does not support LoRA adapters",
+    "ModelCompiler": "onnxruntime-web does not compile models: compile them on the desktop",
     "ModelPackage": _PACKAGES,
     "ModelPackageComponentContext": _PACKAGES,
     "ModelPackageContext": _PACKAGES,
@@ -26,32 +24,32 @@ REASONS = {
     "OrtEpContextData": _NATIVE,
     "OrtEpContextDataBuffer": _NATIVE,
     "OrtEpDevice": _NATIVE,
-    "OrtExternalInitializerInfo": "onnxruntime-web compiles no models",
+    "OrtExternalInitializerInfo": "onnxruntime-web does not compile models",
     "OrtHardwareDevice": _NATIVE,
     "OrtMemoryInfo": "the memory of a page has no allocators to choose from",
-    "OrtSyncStream": "WebGPU has one queue, which runs all in order",
+    "OrtSyncStream": "WebGPU has one queue, which runs everything in order",
     "SessionIOBinding": "use session.io_binding()",
     "SparseTensor": "onnxruntime-web has no sparse tensors: feed a dense array",
     "create_and_register_allocator": "the memory of a page has no allocators to choose from",
     "create_and_register_allocator_v2": "the memory of a page has no allocators to choose from",
     "get_ep_devices": _NATIVE,
-    "register_execution_provider_library": "a page loads no native libraries",
+    "register_execution_provider_library": "a page cannot load native libraries",
     "set_default_logger_callback": "onnxruntime-web logs to the page's console",
-    "unregister_execution_provider_library": "a page loads no native libraries",
+    "unregister_execution_provider_library": "a page cannot load native libraries",
 }
 # Methods of InferenceSession.
 METHODS = {
     "get_input_epdevices": _NATIVE,
     "get_input_memory_infos": "the memory of a page has no allocators to choose from",
     "get_output_memory_infos": "the memory of a page has no allocators to choose from",
-    "get_provider_graph_assignment_info": "onnxruntime-web does not tell which nodes run where",
+    "get_provider_graph_assignment_info": "onnxruntime-web does not report which nodes run where",
     "set_ep_dynamic_options": "the providers of a page have no options that change",
 }
 
 
 def refuse(name: str, why: str) -> NoReturn:
     """Raises NotImplemented with the reason."""
-    raise worded(NotThere, f"{name} is not in a page: {why}")
+    raise worded(NotThere, f"{name} is not available in a page: {why}")
 
 
 class _Refused(type):
@@ -76,7 +74,7 @@ def _function(name: str) -> Any:
 
 
 def _class(name: str) -> Any:
-    return _Refused(name, (), {"__doc__": f"Not in a page: {REASONS[name]}."})
+    return _Refused(name, (), {"__doc__": f"Not available in a page: {REASONS[name]}."})
 
 
 REFUSED = {

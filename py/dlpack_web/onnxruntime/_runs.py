@@ -37,7 +37,7 @@ class Runs(NamedTuple):
 def check_can_wait() -> None:
     if not seam.can_block():
         raise RuntimeError(
-            "Python cannot wait for results here (that needs JSPI and an entry through "
+            "Python cannot wait for results here (that needs JSPI and a call from "
             "async Python): use `await session.run_async(...)`"
         )
 
@@ -104,7 +104,7 @@ class Pending:
 
     def values(self) -> list[OrtValue]:
         if any(keys is not None for keys in self._plan.zipped):
-            raise worded(NotThere, "lists of dicts are no OrtValues here: use run()")
+            raise worded(NotThere, "lists of dicts cannot be OrtValues here: use run()")
         return [OrtValue(each) for each in self._taken()]
 
     def _taken(self) -> "list[Tensor | np.ndarray[Any, Any]]":

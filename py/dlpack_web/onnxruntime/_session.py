@@ -54,8 +54,8 @@ class InferenceSession:
     ) -> None:
         if not seam.can_block():
             raise RuntimeError(
-                "Python cannot wait here for a model to be loaded (that needs JSPI and an "
-                "entry through async Python): use `await InferenceSession.create(...)`"
+                "Python cannot wait here for the model to load (that needs JSPI and a call "
+                "from async Python): use `await InferenceSession.create(...)`"
             )
         opening = self._open(path_or_bytes, sess_options, providers, provider_options)
         seam.block_on(opening)
@@ -91,7 +91,9 @@ class InferenceSession:
     ) -> None:
         if options is not None and not isinstance(options, SessionOptions):
             # As in native onnxruntime, which does not check it.
-            raise AttributeError(f"sess_options is a SessionOptions, not {options!r}")
+            raise AttributeError(
+                f"sess_options must be a SessionOptions, not {options!r}"
+            )
         self._options = options or SessionOptions()
         self._source = source
         try:
@@ -199,8 +201,8 @@ class InferenceSession:
         elsewhere make another session."""
         if not seam.can_block():
             raise RuntimeError(
-                "Python cannot wait here for a model to be loaded: use "
-                "`await InferenceSession.create(..., providers=...)`"
+                "Python cannot wait here for the model to load: use `await "
+                "InferenceSession.create(..., providers=...)`"
             )
         before = self._kept
         opening = open_model(self._source, self._options, providers, provider_options)
@@ -372,7 +374,9 @@ class InferenceSession:
             "cpu" if each.device_type() == 0 else "webgpu" for each in fetch_devices
         }
         if len(kinds) > 1:
-            raise worded(NotThere, "results go to one device: use an IOBinding")
+            raise worded(
+                NotThere, "all results must be on one device: use an IOBinding"
+            )
         fetches += self.run_with_ort_values(
             fetch_names, given, run_options, device_type=next(iter(kinds), None)
         )
@@ -456,8 +460,8 @@ class InferenceSession:
             raise RuntimeError(f"Unsupported device type: {device_type}")
         if self._device is None:
             raise RuntimeError(
-                f"this session runs on {self.get_providers()}: outputs cannot be on "
-                "WebGPU; make one with providers=['WebGPUExecutionProvider']"
+                f"this session runs on {self.get_providers()}: outputs cannot be on WebGPU; "
+                "create one with providers=['WebGPUExecutionProvider']"
             )
         return ON_DEVICE
 
@@ -468,7 +472,7 @@ class InferenceSession:
         options: RunOptions | None,
     ) -> Pending:
         if options is not None and not isinstance(options, RunOptions):
-            raise TypeError(f"run_options is a RunOptions, not {options!r}")
+            raise TypeError(f"run_options must be a RunOptions, not {options!r}")
         tensors, strings = self._feeds.collected(feeds)
         numbers: list[int] = []
         for i, tensor in tensors:

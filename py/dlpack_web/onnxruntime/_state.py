@@ -140,7 +140,7 @@ def _translated(message: str) -> Exception | None:
         if "Invalid dispatch group size" in detail:
             return worded(
                 NotImplemented,
-                "onnxruntime-web's WebGPU does not compute results without elements: use "
+                "onnxruntime-web does not compute empty results on WebGPU: use "
                 "providers=['CPUExecutionProvider']",
             )
         if detail.startswith(("[ShapeInferenceError]", "[TypeInferenceError]")):
@@ -151,10 +151,12 @@ def _translated(message: str) -> Exception | None:
         return worded(NoSuchFile, f"Load model failed: {detail}")
     if message.startswith("NO_LIBRARY: "):
         detail = message.removeprefix("NO_LIBRARY: ")
-        return ImportError(f"{detail}; say dlpack_web.onnxruntime.load(url)")
+        return ImportError(f"{detail}; call dlpack_web.onnxruntime.load(url)")
     if re.fullmatch(r"\d+", message) or "memory" in message.lower():
         # Thrown by C++ without a message, or by JavaScript: out of memory.
-        return worded(RuntimeException, f"out of memory? onnxruntime-web: {message}")
+        return worded(
+            RuntimeException, f"onnxruntime-web may be out of memory: {message}"
+        )
     if message.startswith("[WebGPU] Kernel"):  # onnxruntime-web's older backend
         return worded(Fail, message)
     if "no available backend found" in message:

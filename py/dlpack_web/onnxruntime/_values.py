@@ -29,8 +29,8 @@ class OrtValue:
     def __init__(self, tensor: "Tensor | np.ndarray[Any, Any]") -> None:
         if not isinstance(tensor, Tensor) and not _has_strings(tensor):
             raise ValueError(
-                f"an OrtValue is made of a Tensor, or of an array of strings, not of "
-                f"{kind_of(tensor)}: use OrtValue.ortvalue_from_numpy()"
+                f"an OrtValue takes a Tensor or an array of strings, not {kind_of(tensor)}: "
+                "use OrtValue.ortvalue_from_numpy()"
             )
         self._tensor = tensor  # for strings, an array of objects
 
@@ -105,7 +105,7 @@ class OrtValue:
         """Its dlpack_web Tensor, which this value still owns."""
         if isinstance(self._tensor, Tensor):
             return self._tensor
-        raise BufferError("an OrtValue of strings is no Tensor: use numpy()")
+        raise BufferError("an OrtValue of strings has no Tensor: use numpy()")
 
     def shape(self) -> list[int]:
         """Its extents."""

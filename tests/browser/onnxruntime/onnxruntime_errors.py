@@ -100,7 +100,7 @@ def test_providers(capsys):
         assert "EP Error 'providers' values must be either strings or" in told()
     ort.InferenceSession(doubling(), providers=CPU, provider_options=[{}, {}])
     assert "should be the same length" in told()
-    with pytest.warns(UserWarning, match="is a list of names"):
+    with pytest.warns(UserWarning, match="must be a list of names"):
         s = ort.InferenceSession(doubling(), providers="CPUExecutionProvider")
     assert s.get_providers() == CPU
     s = ort.InferenceSession(doubling())
@@ -111,21 +111,21 @@ def test_options():
     options = ort.SessionOptions()
     with pytest.raises(AttributeError, match="did you mean 'intra_op_num_threads'"):
         options.intra_op_num_thread = 2
-    with pytest.raises(TypeError, match="intra_op_num_threads is an int, not '2'"):
+    with pytest.raises(TypeError, match="intra_op_num_threads must be an int, not '2'"):
         options.intra_op_num_threads = "2"
-    with pytest.raises(STATE.NotImplemented, match="writes no optimized models"):
+    with pytest.raises(STATE.NotImplemented, match="does not write optimized models"):
         options.optimized_model_filepath = "a.onnx"
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         ort.RunOptions().nope = 1
-    with pytest.raises(AttributeError, match="is a SessionOptions, not 5"):
+    with pytest.raises(AttributeError, match="must be a SessionOptions, not 5"):
         ort.InferenceSession(doubling(), 5)
-    with pytest.raises(STATE.NotImplemented, match="writes no profiles"):
+    with pytest.raises(STATE.NotImplemented, match="does not write profiles"):
         options.enable_profiling = True
-    with pytest.raises(TypeError, match="is a GraphOptimizationLevel, not 5"):
+    with pytest.raises(TypeError, match="must be a GraphOptimizationLevel, not 5"):
         options.graph_optimization_level = 5
     with pytest.raises(RuntimeError, match="does not have configuration with key: a"):
         options.get_session_config_entry("a")
-    with pytest.raises(TypeError, match="run_options is a RunOptions, not 5"):
+    with pytest.raises(TypeError, match="run_options must be a RunOptions, not 5"):
         adding(CPU).run(None, {"x": X, "b": X}, 5)
 
 
@@ -143,7 +143,7 @@ def test_options():
         ),
         (None, {"x": X, "b": X, "q": X}, "InvalidArgument", "Invalid input name: q"),
         (["q"], {"x": X, "b": X}, "InvalidArgument", "Invalid output name:q"),
-        ("y", {"x": X, "b": X}, TypeError, "is a list of names"),
+        ("y", {"x": X, "b": X}, TypeError, "must be a list of names"),
         (
             None,
             {"x": X.astype("f8"), "b": X},
@@ -169,7 +169,7 @@ def test_options():
         (None, {"x": {"a": X}, "b": X}, "Fail", "0-dim|length-1"),
         (None, {"x": [[1.0], []], "b": X}, RuntimeError, "Could not create tensor"),
         (None, {"x": X.astype("c8"), "b": X}, RuntimeError, "complex64"),
-        ([1], {"x": X, "b": X}, TypeError, "names of outputs are str, not 1"),
+        ([1], {"x": X, "b": X}, TypeError, "names of outputs must be str, not 1"),
         (None, {"x": X.astype("O"), "b": X}, "InvalidArgument", "input x"),
         (None, {"x": np.array(["a"]), "b": X}, "InvalidArgument", "input x"),
     ],
@@ -248,7 +248,7 @@ def test_tensors_of_elsewhere():
     other = run(dlw.webgpu.request_device(label="other"))
     with (
         dlw.from_dlpack(X, device=other) as x,
-        pytest.raises(STATE.InvalidArgument, match="and this session runs on webgpu:"),
+        pytest.raises(STATE.InvalidArgument, match="but this session runs on webgpu:"),
     ):
         s.run(None, {"x": x, "b": X})
     gone = dlw.from_dlpack(X)
