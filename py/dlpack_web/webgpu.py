@@ -167,10 +167,7 @@ def _target(device: str | tuple[int, int]) -> Device | None:
     """The device for an image; None: the default."""
     target = parse_device(device)
     if target is CPU:
-        raise BufferError(
-            "images are uploaded to 'webgpu', not to 'cpu'; await to_host() reads them "
-            "back"
-        )
+        raise BufferError("images are uploaded to 'webgpu'; to_host() reads them back")
     return target
 
 

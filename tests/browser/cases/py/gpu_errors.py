@@ -156,7 +156,7 @@ def test_from_js_talks_python_about_what_is_pythons(given, name):
     with pytest.raises(TypeError) as caught:
         dlw.from_js(given)
     assert str(caught.value).startswith(
-        f"from_js takes a JavaScript object, not {name}: dlw.from_dlpack("
+        f"from_js takes a JavaScript object, not {name}: use dlw.from_dlpack("
     )
     told = "".join(traceback.format_exception(caught.value))
     assert told.count("Error: ") == 1
