@@ -29,9 +29,9 @@ test-all: ## Test: all tests: bundlers, notebooks, other browsers, Deno and Node
 test-native: ## Test: the C core and Python in this CPython, and the build's scripts
 test-asan: ## Test: the same under sanitizers
 test-leaks: ## Test: the same under valgrind (half an hour)
-fuzz: ## Test: tries to break it (SECONDS=n SEED=n): fuzzers, models, no memory
+fuzz: ## Test: tries to break it (SECONDS=n SEED=n): fuzzers, models, out of memory
 fuzz-js: ## Test: the same for JavaScript and WebGPU: calls that fail, a model, cycles
-mutants: ## Test: changes lines, and looks whether tests notice: build/mutants.md (PART=c KNOWN=1 SEED=n COUNT=n CHANGED=commit WORKERS=n)
+mutants: ## Test: changes lines and checks that tests notice: build/mutants.md (PART=c KNOWN=1 SEED=n COUNT=n CHANGED=commit WORKERS=n)
 test-js: ## Test: TypeScript, and WebGPU on Dawn, in Node
 test-package: ## Test: the npm package, from its tarball
 test-bundlers: ## Test: Vite, webpack, Rollup, Parcel, Next.js, Deno, Bun
@@ -77,10 +77,10 @@ fix: ## Tend: format and repair what tools can repair
 where-it-runs: ## Tend: the table of web/RUNTIMES.md, of what the suites found
 onnx-table: ## Tend: tests/interop/ONNX.md, of the node tests of ONNX, natively and in a page (6 minutes)
 array-tables: ## Tend: the tables of web/docs/reference/arrays.md: Tensor beside ndarray and the array API
-locks: ## Tend: tools/requirements/*.txt anew from tools/requirements/*.in, with the hashes of all files
+locks: ## Tend: generates tools/requirements/*.txt from tools/requirements/*.in, with the hashes of all files
 foreign-arrays: ## Tend: tests/foreign/ARRAYS.md: programs of array libraries with Tensors (4 minutes)
 onnxruntime-names: ## Tend: web/docs/reference/onnxruntime.md: what each name of onnxruntime is in a page
-foreign-results: ## Tend: tests/foreign/RESULTS.md: how programs of others do in a page
+foreign-results: ## Tend: tests/foreign/RESULTS.md: how other projects' programs run in a page
 
 # Release
 release: ## Release: dist/release: all files of a release, an SBOM and their sums
@@ -88,7 +88,7 @@ release-check: ## Release: a release can be made by anyone, and installed (TAG=v
 social-preview: ## Release: build/social-preview.png, which links to the project show
 pack-docs: ## Release: build/docs-archives: the documentation of this version as a file
 publish-site: ## Release: build/pages: the site, and all versions in build/docs-archives
-address: ## Release: says where the project is at home: ADDRESS=https://…
+address: ## Release: sets the address of the project: ADDRESS=https://…
 
 .PHONY: $(shell sed -nE 's/^([a-z-]+): .. [A-Z].*/\1/p' Makefile)
 include $(patsubst %,tools/make/%.mk,names setup build test browsers measure tend release)

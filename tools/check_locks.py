@@ -20,13 +20,13 @@ OPTION = re.compile(r"--only-binary :all:|-c \w+\.txt")
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}(?=\s|$)")
 
 NPM_ADVICE = """\
-npm compares a download with its hash only where the lock has one, and was seen to lose them;
-an address is that of one machine's registry. Take the lock back (git checkout), remove
-node_modules beside it, and say `npm install --package-lock-only NAME@VERSION` there."""
+npm checks only downloads with a hash in the lock, and sometimes drops hashes from it; an
+address is that of one machine's registry. Restore the lock (git checkout), remove
+node_modules beside it, and run `npm install --package-lock-only NAME@VERSION` there."""
 PIP_ADVICE = """\
-pip takes nothing without its hash here, and asks the index that it is set up for. `make locks`
-makes tools/requirements/*.txt anew of the .in files, hashes included, and keeps their versions;
-web/lite/packages.txt is written by hand (`pip hash FILE`)."""
+pip installs only packages with a hash here, and from the index that it is configured for.
+`make locks` generates tools/requirements/*.txt from the .in files, with hashes, and keeps
+their versions; web/lite/packages.txt is written by hand (`pip hash FILE`)."""
 
 
 def npm_complaints(lock: Path) -> Iterator[str]:

@@ -102,7 +102,9 @@ def core_bytes(wheel: Path) -> bytes:
         ]
         (core, *more) = [i for i in package if i.filename.endswith(".so")]
         if strange or more:
-            sys.exit(f"{wheel.name} holds what does not belong there: {strange + more}")
+            sys.exit(
+                f"{wheel.name} contains files that do not belong there: {strange + more}"
+            )
         return archive.read(core)
 
 

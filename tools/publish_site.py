@@ -53,7 +53,7 @@ def version() -> str:
 def docs_of(site: Path) -> Path:
     docs = site / "docs"
     if not (docs / "index.html").is_file():
-        raise SiteError(f"{site} has no docs: `make docs` builds them")
+        raise SiteError(f"{site} has no docs: build them with `make docs`")
     return docs
 
 
@@ -91,7 +91,7 @@ def lay_out(site: Path, old: Path, out: Path) -> list[str]:
     """The available versions, newest first."""
     docs_of(site)
     if out.exists():
-        raise SiteError(f"{out} is there already")
+        raise SiteError(f"{out} already exists")
     shutil.copytree(site, out)  # follows links
     found = {
         match[1]: file for file in old.iterdir() if (match := NAME.fullmatch(file.name))

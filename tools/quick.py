@@ -258,13 +258,13 @@ def main(names: list[str]) -> int:
     for name, why in rooms.items():
         print(f"[quick] {name}: {', '.join(why)}")
     if tests:
-        print(f"[quick] tests that changed, or use what did: {', '.join(tests)}")
+        print(f"[quick] tests that changed or use changed files: {', '.join(tests)}")
     if left:
         print(f"[quick] without a room: {', '.join(left)}")
     chosen = list(
         dict.fromkeys([*tests, *files(t for n in rooms for t in ROOMS[n].tests)])
     )
-    print(f"[quick] {len(chosen)} of tests; all others are for `make test`", flush=True)
+    print(f"[quick] {len(chosen)} test files; `make test` runs all", flush=True)
     passed = [
         run(suite, found)
         for suite in SUITES

@@ -75,7 +75,7 @@ def check_versions(root: Path, tag: str | None = None) -> str:
             )
         return version
     if tag != f"v{version}":
-        raise ReleaseError(f"the tag {tag} is not v{version}, which the files say")
+        raise ReleaseError(f"the tag {tag} is not v{version}, the version in the files")
     dated = rf"{re.escape(version)} \(\d{{4}}-\d{{2}}-\d{{2}}\)"
     if not sections or not re.fullmatch(dated, sections[0]):
         raise ReleaseError(
@@ -83,7 +83,9 @@ def check_versions(root: Path, tag: str | None = None) -> str:
             f"'## {sections[0] if sections else ''}'"
         )
     if address(root) == UNSETTLED:
-        raise ReleaseError(f"{UNSETTLED} is nobody's: make address ADDRESS=… first")
+        raise ReleaseError(
+            f"{UNSETTLED} is only a placeholder: run `make address ADDRESS=…` first"
+        )
     return version
 
 
@@ -97,7 +99,7 @@ def move(new: str) -> None:
     """Replaces the address in every file that has the current one."""
     old = address(ROOT)
     if not re.fullmatch(r"https://[\w.-]+(/[\w.-]+)+(?<!\.git)", new):
-        raise ReleaseError(f"{new} is no address like {old}")
+        raise ReleaseError(f"{new} is not an address like {old}")
     for name in run("git", "grep", "-lIF", old).split():
         if name != "tools/release.py":  # which defines the reserved one
             file = ROOT / name
@@ -129,7 +131,7 @@ def build(out: Path) -> None:
     changed = run("git", "status", "--porcelain").strip()
     if changed:
         raise ReleaseError(
-            f"a release is what was committed, and not yet is:\n{changed}"
+            f"commit everything before a release; not committed:\n{changed}"
         )
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -224,7 +226,7 @@ def compare(a: Path, b: Path) -> None:
         raise ReleaseError(f"{a} has {names[0]}, {b} has {names[1]}")
     differ = [name for name in names[0] if sha256(a / name) != sha256(b / name)]
     if differ:
-        raise ReleaseError(f"built twice, and other bytes: {', '.join(differ)}")
+        raise ReleaseError(f"two builds differ in: {', '.join(differ)}")
     for folder in (a, b):
         check_sums(folder)
 
@@ -233,7 +235,7 @@ def check_sums(out: Path) -> None:
     told = dict(read_sums(out))
     there = {file.name: sha256(file) for file in out.iterdir() if file.name != SUMS}
     if told != there:
-        raise ReleaseError(f"{out / SUMS} is not of the files beside it")
+        raise ReleaseError(f"{out / SUMS} does not match the files beside it")
 
 
 def read_sums(out: Path) -> Iterator[tuple[str, str]]:
@@ -272,7 +274,7 @@ def install(out: Path) -> None:
         )
         told = run(python, SMOKE, cwd=fresh).strip()
         if told != version:
-            raise ReleaseError(f"{native.name} says that it is {told}")
+            raise ReleaseError(f"{native.name} has the version {told}, not {version}")
         (fresh / "package.json").write_text('{"private": true, "type": "module"}')
         tarball = out.resolve() / f"dlpack-web-{version}.tgz"
         run(

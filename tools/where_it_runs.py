@@ -77,12 +77,14 @@ def check(row: str, version: str, told: object) -> None:
     facts = json.loads(str(told))
     keep(row, {"version": version, "facts": facts})
     said = rows(PAGE.read_text("utf-8")).get(row)
-    assert said, f"web/RUNTIMES.md has no row {ROWS[row]!r}: `make where-it-runs`"
+    assert said, (
+        f"web/RUNTIMES.md has no row {ROWS[row]!r}: add it with `make where-it-runs`"
+    )
     shown = dict(zip(COLUMNS, said[2:], strict=False))
     found = {name: YES if facts[name] else NO for name in COLUMNS}
     assert {name: shown[name] for name in COLUMNS} == found, (
-        f"web/RUNTIMES.md says something else of {ROWS[row]!r}: `make where-it-runs` writes "
-        "what the suites found"
+        f"web/RUNTIMES.md differs from the results for {ROWS[row]!r}: update it with "
+        "`make where-it-runs`"
     )
 
 

@@ -86,7 +86,7 @@ def is_firefox() -> bool:
     named = os.environ.get("BROWSER", "")
     if named not in ("", "chromium", "firefox"):
         raise WrongBrowserError(
-            f"BROWSER={named!r} is neither 'firefox' nor 'chromium'"
+            f"BROWSER must be 'firefox' or 'chromium', not {named!r}"
         )
     return named == "firefox"
 
@@ -110,13 +110,13 @@ class Where:
         """Raises unless it is that browser, with an adapter of that name; None: no
         adapter."""
         if not self.browser.startswith(f"{browser} "):
-            raise WrongBrowserError(f"this suite is for {browser} and runs in {self}")
+            raise WrongBrowserError(f"this suite needs {browser}, but runs in {self}")
         found = self.webgpu != "" and (webgpu or "") in self.webgpu
         if found != (webgpu is not None):
             wanted = (
                 "no WebGPU" if webgpu is None else f"WebGPU by {webgpu or 'anything'}"
             )
-            raise WrongBrowserError(f"this suite is for {wanted} and runs in {self}")
+            raise WrongBrowserError(f"this suite needs {wanted}, but runs in {self}")
 
     def __str__(self) -> str:
         return f"{self.browser}, WebGPU: {self.webgpu or 'none'}"

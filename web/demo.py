@@ -94,7 +94,7 @@ def print_verdict(result: dict[str, object]) -> None:
     if "max_abs_error" in result:
         print(f"\nlargest difference from NumPy: {result['max_abs_error']:.2e}")
         foreign = result["external_requests"]
-        print(f"mapAsync: {result['map_async']}, foreign requests: {foreign}")
+        print(f"mapAsync: {result['map_async']}, external requests: {foreign}")
     broken = [name for name, held in result.get("checks", {}).items() if not held]
     for problem in [result.get("error"), *broken, *result["problems"]]:
         if problem:
@@ -133,14 +133,14 @@ def main() -> int:
         print_steps(result)
     if "fps" in result:
         print(
-            f"{result['fps']:.1f} frames/s, {result['frames']} frames of which each took "
-            f"{result['frame_ms']:.0f} ms, {result['copies_per_frame']} copies of each; the "
-            f"first after {result['first_frame_ms'] / 1000:.1f} s, by Python after "
-            f"{result['python_frame_ms'] / 1000:.1f} s"
+            f"{result['fps']:.1f} frames/s, {result['frames']} frames of "
+            f"{result['frame_ms']:.0f} ms and {result['copies_per_frame']} copies each; the "
+            f"first frame after {result['first_frame_ms'] / 1000:.1f} s, the first from "
+            f"Python after {result['python_frame_ms'] / 1000:.1f} s"
         )
     if "cells" in result:
         seconds = f"{result['seconds']:.1f} s"
-        print(f"{result['cells']} cells in {seconds}, with loading Python")
+        print(f"{result['cells']} cells in {seconds}, including loading Python")
     print_verdict(result)
     print(f"build/{name}.json, build/{name}.png")
     return 0 if result["ok"] else 1

@@ -211,7 +211,7 @@ def main() -> int:
     parser.add_argument(
         "--outside",
         action="store_true",
-        help="Python in notebooks may ask other hosts (https): %%pip install",
+        help="allow Python in notebooks to request other hosts (https): %%pip install",
     )
     args = parser.parse_args()
     if not (args.root / "index.html").is_file():

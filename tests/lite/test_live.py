@@ -105,7 +105,7 @@ def test_sliders(notebook: Notebook) -> None:
     label.locator("input").fill("2")
     assert notebook.finish() == "'seen'"
     said = notebook.run("slider(2, 1)")
-    assert "the minimum must be the smaller" in said
+    assert "the minimum must be less than the maximum" in said
     # What goes wrong after a move is said below the cell.
     notebook.run("slider(0, 3, on_change=lambda value: 1 / value)")
     notebook.page.locator(f"{LAST} input").fill("1")
@@ -201,10 +201,10 @@ def wheel() -> bytes:
 
 def test_pip_says_that_nothing_may_be_asked(notebook: Notebook) -> None:
     said = notebook.run("%pip install -q farpackage")
-    told = r"farpackage would come from https://\S+, and this site lets nothing"
+    told = r"farpackage would come from https://\S+, and this site allows no requests"
     assert re.search(told, said)
     assert "make serve OUTSIDE=1" in said
-    assert "%pip install has no -r here" in notebook.run("%pip install -r x.txt")
+    assert "%pip install does not support -r here" in notebook.run("%pip install -r x.txt")
     notebook.watch.errors.clear()  # the refusals, as the browser tells them
 
 

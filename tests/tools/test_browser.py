@@ -32,8 +32,8 @@ def test_browsers_are_told_apart(agent, adapter, name):
 @pytest.mark.parametrize(
     ("browser", "webgpu", "wanted", "words"),
     [
-        ("Chrome 1", "google swiftshader", ("AppleWebKit", None), "for AppleWebKit"),
-        ("Firefox 1", "mesa", ("Chrome", "swiftshader"), "for Chrome"),
+        ("Chrome 1", "google swiftshader", ("AppleWebKit", None), "needs AppleWebKit"),
+        ("Firefox 1", "mesa", ("Chrome", "swiftshader"), "needs Chrome"),
         ("Chrome 1", "", ("Chrome", "swiftshader"), "WebGPU by swiftshader"),
         ("Chrome 1", "nvidia", ("Chrome", "swiftshader"), "WebGPU by swiftshader"),
         ("Firefox 1", "", ("Firefox", ""), "WebGPU by anything"),
@@ -61,5 +61,5 @@ def test_the_right_place_is_none(browser, webgpu, wanted):
 def test_a_browser_that_is_none_is_an_error(named, monkeypatch):
     """make once handed on a blank, and a suite for Firefox ran in Chromium."""
     monkeypatch.setenv("BROWSER", named)
-    with pytest.raises(WrongBrowserError, match="neither"):
+    with pytest.raises(WrongBrowserError, match="must be .firefox. or .chromium."):
         is_firefox()

@@ -46,11 +46,11 @@ def test_every_version_has_its_documentation(site, tmp_path):
         assert '"../../index.html"' in (out / "v" / version / "index.html").read_text()
     assert (out / "index.html").read_text() == "live"
     assert not (out / "docs").is_symlink()
-    with pytest.raises(SiteError, match="there already"):
+    with pytest.raises(SiteError, match="already exists"):
         publish_site.lay_out(site, old, out)
 
 
 def test_a_site_without_documentation_is_refused(site, tmp_path):
     (site / "docs").unlink()
-    with pytest.raises(SiteError, match="`make docs` builds them"):
+    with pytest.raises(SiteError, match="build them with `make docs`"):
         publish_site.pack(site, tmp_path / "out")

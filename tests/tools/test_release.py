@@ -57,7 +57,7 @@ def test_a_tag_needs_its_own_section(project):
     with pytest.raises(ReleaseError, match="YYYY-MM-DD"):
         release.check_versions(project, f"v{version}")
     change(project, "CHANGELOG.md", "## Unreleased", f"## {version} (2030-01-02)")
-    with pytest.raises(ReleaseError, match=r"nobody's: make address"):
+    with pytest.raises(ReleaseError, match=r"only a placeholder: run .make address"):
         release.check_versions(project, f"v{version}")
     change(project, "pyproject.toml", release.UNSETTLED, "https://example.com/a/b")
     assert release.check_versions(project, f"v{version}") == version
@@ -117,12 +117,12 @@ def folder(path, **files):
 def test_other_bytes_are_found(tmp_path):
     one = folder(tmp_path / "one", a="1", b="2")
     release.compare(one, folder(tmp_path / "same", a="1", b="2"))
-    with pytest.raises(ReleaseError, match="other bytes: SHA256SUMS, b"):
+    with pytest.raises(ReleaseError, match="differ in: SHA256SUMS, b"):
         release.compare(one, folder(tmp_path / "two", a="1", b="3"))
     with pytest.raises(ReleaseError, match="'c'"):
         release.compare(one, folder(tmp_path / "three", a="1", c="2"))
     (one / "a").write_text("3")
-    with pytest.raises(ReleaseError, match="is not of the files"):
+    with pytest.raises(ReleaseError, match="does not match the files"):
         release.check_sums(one)
 
 

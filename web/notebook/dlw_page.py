@@ -41,13 +41,13 @@ class Slider:
     ) -> None:
         if not minimum < maximum:
             raise ValueError(
-                f"a slider from {minimum} to {maximum}: the minimum must be the smaller"
+                f"a slider from {minimum} to {maximum}: the minimum must be less than the maximum"
             )
         ints = all(isinstance(each, int) for each in (minimum, maximum, step or 0))
         self.minimum, self.maximum = minimum, maximum
         self.step = step or (1 if ints else (maximum - minimum) / 100)
         if self.step < 0:
-            raise ValueError(f"a step of {step}: it must be more than 0")
+            raise ValueError(f"step must be more than 0, not {step}")
         self._type = int if ints else float
         self.value = self._fit(minimum if value is None else value)
         self.label, self.on_change = label, on_change

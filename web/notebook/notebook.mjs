@@ -56,7 +56,7 @@ const kernel = new Kernel((message) => {
       if (message.problem) tell(message.problem);
       break;
     case "quit":
-      tell("quit() has ended Python, and with it all variables. Restart begins anew.");
+      tell("quit() has ended Python, and with it all variables. Press Restart to start it again.");
       break;
     case "update":
       for (const cell of cells) cell.update(message);

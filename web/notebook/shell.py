@@ -214,8 +214,8 @@ async def install(words: list[str]) -> None:
     options = [word for word in names if word.startswith("-")]
     if options:
         raise ValueError(
-            f"%pip install has no {options[0]} here: give names, versions (name==1.0) or "
-            "addresses of wheels"
+            f"%pip install does not support {options[0]} here: pass names, versions "
+            "(name==1.0) or addresses of wheels"
         )
     refused.clear()
     try:
@@ -225,9 +225,10 @@ async def install(words: list[str]) -> None:
         if not refused:
             raise
         raise RuntimeError(
-            f"{' '.join(names)} would come from {refused[0]}, and this site lets nothing be "
-            "asked of other hosts. Its owner may: `make serve OUTSIDE=1` or `python "
-            "web/serve.py --outside`; or put a wheel on this site and install its address"
+            f"{' '.join(names)} would come from {refused[0]}, and this site allows no "
+            "requests to other hosts. Its owner can allow them with `make serve OUTSIDE=1` "
+            "or `python web/serve.py --outside`; or put a wheel on this site and install its "
+            "address"
         ) from error
 
 

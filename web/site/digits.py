@@ -76,7 +76,7 @@ def main(folder: Path) -> None:
         "labels": test_labels[:shown].tolist(),
     }
     (folder / "digits.json").write_text(json.dumps(facts, indent=2) + "\n")
-    print(f"[model] {accuracy:.1%} of {len(test)} digits that it had not seen")
+    print(f"[model] accuracy {accuracy:.1%} on {len(test)} test digits")
 
 
 def model(weights: dict[str, np.ndarray]) -> onnx.ModelProto:

@@ -70,7 +70,7 @@ export function showChecks(box, checks) {
   box.open = broken > 0;
   box.querySelector("summary").textContent = broken
     ? `${broken} of ${checks.length} checks failed`
-    : `All ${checks.length} checks held`;
+    : `All ${checks.length} checks passed`;
   box.querySelector("ul").replaceChildren(
     ...checks.map(({ name, held }) =>
       Object.assign(document.createElement("li"), {

@@ -33,7 +33,7 @@ def test_chain_hands_tensors_on_without_copies(
         assert page.eval_on_selector("#photo", COLOURS) > 100
         assert_misread_are_told(page, result["model"]["right_in_photograph"])
         assert page.get_attribute("#checks-box", "open") is None
-        assert "checks held" in page.inner_text("#checks-box summary")
+        assert "checks passed" in page.inner_text("#checks-box summary")
         assert_clean(watch)
 
 

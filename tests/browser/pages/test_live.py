@@ -248,7 +248,7 @@ def test_a_video_is_recorded_and_played(live: Live) -> None:
 
 def test_a_file_that_is_no_video_is_told(live: Live) -> None:
     live.page.set_input_files("#file", KERNELS / "edges.py")
-    told = "#source-status:has-text('edges.py is no video')"
+    told = "#source-status:has-text('edges.py is not a video')"
     live.page.wait_for_selector(told)
     live.goes_on()
 

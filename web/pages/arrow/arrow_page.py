@@ -91,7 +91,7 @@ async def run(with_, column, low, high, width):
         expected, _ = np.histogram(given, bins=bins, range=(low, high))
     rows = column.size
     check("GPU and NumPy count the same in every bin", (found == expected).all())
-    check("NumPy is told the same nulls", (host.validity is None) == (validity is None))
+    check("NumPy has the same nulls", (host.validity is None) == (validity is None))
     check("no value is outside, and no null is counted", found.sum() == given.size)
     del given
     host.release()

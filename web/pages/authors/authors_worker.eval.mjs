@@ -4,7 +4,7 @@ import { conformance } from "./js/conformance/index.js";
 addEventListener("message", async ({ data: source }) => {
   try {
     const make = new Function(`${source}\nreturn make;`)();
-    if (typeof make !== "function") throw new TypeError("make is no function");
+    if (typeof make !== "function") throw new TypeError("make is not a function");
     postMessage(await conformance({ make }));
   } catch (error) {
     postMessage({ ok: false, rules: [], error: `${error}` });

@@ -145,10 +145,10 @@ function judged(way, gpu, cpu, facts) {
     { name: "GPU and CPU read the same digits", held: agree },
     { name: `scores differ by less than ${TOLERANCE}`, held: error < TOLERANCE },
     {
-      name: "1 copy on the GPU’s way: the photograph",
+      name: "1 copy on the way over the GPU: the photograph",
       held: way.copies === 1 && way.copied_bytes === way.bytes,
     },
-    { name: "1 read back on that way: the answers", held: way.map_async === 1 },
+    { name: "1 readback on that way: the answers", held: way.map_async === 1 },
   ];
   return { checks, labels, scores: gpu.scores, right, error, agree };
 }

@@ -10,7 +10,7 @@ const WORDS = {
   idle: "Python is ready.",
   busy: "Python is busy.",
   interrupting: "Interrupting… Restart ends it now.",
-  dead: "Python has stopped. Restart, or run a block, begins anew.",
+  dead: "Python has stopped. Restart it, or run a block.",
 };
 
 /** Why a page's blocks cannot run here: { python, gpu }, each a sentence or null. */
@@ -65,7 +65,7 @@ export class PagePython {
     const due = blocks.filter((block, i) => anew || i === last || !block.ran);
     if (due.some(({ busy }) => busy)) {
       if (!blocks[last].busy)
-        blocks[last].giveUp("A block above it runs: again when that has ended.");
+        blocks[last].giveUp("A block above it is running: try again when it has ended.");
       return false;
     }
     for (const block of due) block.wait();
@@ -75,8 +75,7 @@ export class PagePython {
     }
     for (const [i, block] of due.entries()) {
       if (await block.execute(this.kernel)) continue;
-      for (const later of due.slice(i + 1))
-        later.giveUp("A block above it did not run to its end.");
+      for (const later of due.slice(i + 1)) later.giveUp("A block above it failed or was stopped.");
       return false;
     }
     return true;
@@ -164,7 +163,7 @@ export class PagePython {
       case "quit":
       case "problem":
         this.#bar.dataset.problem = "";
-        this.#tell(message.message ?? "quit() has ended Python: Restart begins anew.");
+        this.#tell(message.message ?? "quit() has ended Python: press Restart.");
     }
   }
 

@@ -196,7 +196,7 @@ export class Player {
       tries = this.#frames > before || now - last > QUICK_MS ? 0 : tries + 1;
       last = now;
       if (tries > TRIES) {
-        this.#page.problem("It does not go on by itself: load the page anew.");
+        this.#page.problem("It cannot recover: reload the page.");
         return;
       }
     }
@@ -252,10 +252,10 @@ export class Player {
 
   async #recover({ message }) {
     const { say } = this.#page;
-    say("The GPU was lost; asking for it again…");
+    say("The GPU was lost; requesting it again…");
     this.device = await webgpu.requestDevice();
     await this.#startShow();
-    const slow = this.#program === this.#good ? "" : " The program that ran last may be why.";
+    const slow = this.#program === this.#good ? "" : " The last program may be the cause.";
     this.#lost = `The GPU was lost (${/\((.*?)\)/.exec(message)?.[1] ?? message}) and is back.${slow}`;
     say(this.#lost);
   }

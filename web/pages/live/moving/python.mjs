@@ -22,7 +22,7 @@ class Networks {
     } catch (cause) {
       this.#ort = undefined;
       throw new Error(
-        "onnxruntime-web is not on this site: `make demo PAGE=live` brings it and the model",
+        "onnxruntime-web is not on this site: `make demo PAGE=live` adds it and the model",
         { cause },
       );
     }

@@ -128,8 +128,8 @@ class patience:  # noqa: N801, read as a word of the language
                 return None
             if time.monotonic() > end:
                 raise TimeoutError(
-                    f"it ran for more than {PATIENCE_S} s and was ended: a frame is drawn "
-                    "many times in a second"
+                    f"it ran for more than {PATIENCE_S} s and was stopped: a frame is drawn many "
+                    "times a second"
                 )
             return watch
 

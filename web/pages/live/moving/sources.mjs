@@ -92,7 +92,7 @@ async function playing(video) {
   });
   await video.play();
   if (video.videoWidth > 0) return;
-  throw new Error("it has sound alone");
+  throw new Error("it has only sound");
 }
 
 function ofVideo(video, title, close) {
@@ -114,7 +114,7 @@ const CAMERA_PROBLEMS = {
     "The camera was refused. Allow it for this page (the sign beside its address), then choose it again.",
   NotFoundError: "No camera was found. Plug one in, then choose it again.",
   NotReadableError: "The camera does not start: perhaps another program uses it.",
-  OverconstrainedError: "The camera has no such size.",
+  OverconstrainedError: "The camera does not support this size.",
 };
 
 /** The camera, for which the browser asks its user first. */
@@ -154,14 +154,14 @@ export async function file(chosen) {
     await playing(element);
   } catch (error) {
     URL.revokeObjectURL(url);
-    throw new Error(`${chosen.name} is no video that this browser plays: ${error.message}`);
+    throw new Error(`${chosen.name} is not a video that this browser can play: ${error.message}`);
   }
   return ofVideo(element, chosen.name, () => URL.revokeObjectURL(url));
 }
 
 /** Two seconds of the animation, recorded by this browser: a video that needs no file. */
 export async function clip(size) {
-  if (!globalThis.MediaRecorder) throw new Error("This browser records no videos.");
+  if (!globalThis.MediaRecorder) throw new Error("This browser cannot record videos.");
   const drawn = animation(size);
   drawn.play();
   const recorder = new MediaRecorder(drawn.source.captureStream(30));
