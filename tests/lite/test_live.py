@@ -204,7 +204,9 @@ def test_pip_says_that_nothing_may_be_asked(notebook: Notebook) -> None:
     told = r"farpackage would come from https://\S+, and this site allows no requests"
     assert re.search(told, said)
     assert "make serve OUTSIDE=1" in said
-    assert "%pip install does not support -r here" in notebook.run("%pip install -r x.txt")
+    assert "%pip install does not support -r here" in notebook.run(
+        "%pip install -r x.txt"
+    )
     notebook.watch.errors.clear()  # the refusals, as the browser tells them
 
 

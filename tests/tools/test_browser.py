@@ -61,5 +61,5 @@ def test_the_right_place_is_none(browser, webgpu, wanted):
 def test_a_browser_that_is_none_is_an_error(named, monkeypatch):
     """make once handed on a blank, and a suite for Firefox ran in Chromium."""
     monkeypatch.setenv("BROWSER", named)
-    with pytest.raises(WrongBrowserError, match="must be .firefox. or .chromium."):
+    with pytest.raises(WrongBrowserError, match="must be 'firefox' or 'chromium', not"):
         is_firefox()

@@ -245,7 +245,8 @@ export async function numbers_are_uniforms_of_their_type(context) {
       equal((await tensor.read())[0], Math.fround(value), `${type} ${value}`);
     }
     for (const value of wrong) {
-      await throws(() => kernel.run([tensor, value]), "RangeError", new RegExp(`no ${type}`));
+      const words = new RegExp(`not a valid ${type}`);
+      await throws(() => kernel.run([tensor, value]), "RangeError", words);
     }
     for (const value of ["1", true, null, undefined, 1n, {}]) {
       await throws(() => kernel.run([tensor, value]), "TypeError", /tensor/);
