@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """check_english.py [ROOT]: phrases to avoid in documents and sources, each with what to write instead.
 
-Checks the prose of Markdown files, the comments and string literals of js/src and the C core, and
-the comments and docstrings of py/dlpack_web, tools and web. Exempt are code, link targets, addresses, comments of Markdown, text in double quotes (a word that is
-quoted), and files that are generated from other sources.
+Checks the prose of Markdown files, and the comments and string literals (messages) of js/src, the
+C core, py/dlpack_web, tools and web. Exempt are code, link targets, addresses, comments of
+Markdown, text in double quotes (a word that is quoted), and files that are generated from other
+sources.
 """
 
 import os
@@ -94,7 +95,7 @@ def prose(markdown: str) -> str:
     return text
 
 
-# TypeScript and C. Regular expressions are tokens because they may contain quotes and slashes.
+# TypeScript, JavaScript and C. Regular expressions are tokens because they may contain quotes and slashes.
 INTERPOLATION = r"\$\{(?:[^{}`]|\{[^{}]*\}|`[^`]*`)*\}"
 TOKEN = re.compile(
     r"(?P<comment>//[^\n]*|/\*.*?\*/)"
@@ -158,52 +159,76 @@ EXAMPLE = re.compile(r"^[ \t]*>>>.*(?:\n[ \t]*\S.*)*", re.MULTILINE)
 PYTHON_MARK = re.compile(
     r"^[ \t]*#:?|\A[a-zA-Z]*(?:\"{3}|')|(?:\"{3}|')\Z", re.MULTILINE
 )
+QUOTES = r"(?:\"{3}|'{3}|\"|')"
+LITERAL_MARK = re.compile(rf"\A[a-zA-Z]*{QUOTES}|{QUOTES}\Z")
+PYTHON_JOINS = {
+    "comment": re.compile(r"\s+"),
+    "message": re.compile(rf"{QUOTES}?\s*(?:[a-zA-Z]*{QUOTES})?"),
+}
 BEFORE_STATEMENT = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 BETWEEN_LINES = (tokenize.NL, tokenize.COMMENT)
 
 
 def python_texts(code: str) -> str:
-    """The comments and docstrings, all else blanked out; positions stay. Comments on consecutive
-    lines are one text. A docstring is any string that is a statement."""
+    """The comments, docstrings and other string literals, all else blanked out; positions
+    stay. Comments on consecutive lines are one text, and so are adjacent literals. A
+    docstring is any string that is a statement."""
     starts = [0]
     for line in code.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
     parts: list[str] = []
     end = 0
-    before = False
-    for start, stop, is_comment in python_prose(code):
+    before = ""
+    for start, stop, kind in python_prose(code):
         first, last = (starts[row - 1] + column for row, column in (start, stop))
         between = code[end:first]
-        joined = before and is_comment and between.isspace()
-        parts.append(spaces(between) if joined else without_words(between))
-        parts.append(python_text(code[first:last], "" if joined else "."))
-        end, before = last, is_comment
-    parts.append(without_words(code[end:]))
+        joins = PYTHON_JOINS.get(kind) if kind == before else None
+        joined = joins is not None and joins.fullmatch(between)
+        parts.append(spaces(between) if joined else without_code(between))
+        text = python_text(code[first:last], kind)
+        parts.append(text if joined or kind == "message" else f".{text[1:]}")
+        end, before = last, kind
+    parts.append(without_code(code[end:]))
     return "".join(parts)
+
+
+def without_code(code: str) -> str:
+    """As without_words; but what delimits the parts of an f-string is no letter of a word."""
+    marks = re.match(r"[\"'{]*", code), re.search(r"[\"'}]*\Z", code)
+    first, last = (len(mark[0]) if mark else 0 for mark in marks)
+    words = without_words(code)
+    return f"{' ' * first}{words[first : len(code) - last]}{' ' * last}"[: len(code)]
 
 
 Position = tuple[int, int]
 
 
-def python_prose(code: str) -> Iterator[tuple[Position, Position, bool]]:
-    """Start and end of each comment and docstring, and whether it is a comment."""
+def python_prose(code: str) -> Iterator[tuple[Position, Position, str]]:
+    """Start, end and kind of each comment, docstring and other literal ("message"). Of an
+    f-string, the parts between its interpolations."""
     tokens = list(tokenize.generate_tokens(StringIO(code).readline))
     begins = True
     for token, after in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
         if token.type == tokenize.COMMENT:
-            yield token.start, token.end, True
-        elif (token.type, after.type) == (tokenize.STRING, tokenize.NEWLINE) and begins:
-            yield token.start, token.end, False
+            yield token.start, token.end, "comment"
+        elif token.type == tokenize.STRING:
+            alone = begins and after.type == tokenize.NEWLINE
+            yield token.start, token.end, "docstring" if alone else "message"
+        elif token.type == tokenize.FSTRING_MIDDLE:
+            yield token.start, token.end, "message"
         if token.type not in BETWEEN_LINES:
             begins = token.type in BEFORE_STATEMENT
 
 
-def python_text(text: str, first: str) -> str:
-    """Without its examples; `first` as in comment_text."""
+def python_text(text: str, kind: str) -> str:
+    """Without its marks and, but for messages, without its examples, code and quotes."""
+    if kind == "message":
+        text = LITERAL_MARK.sub(lambda mark: spaces(mark[0]), text)
+        return re.sub(r"\\[nrt]", "  ", text)
     text = PYTHON_MARK.sub(lambda mark: spaces(mark[0]), text)
     for pattern in (EXAMPLE, *NOT_PROSE):
         text = pattern.sub(blank, text)
-    return first + text[len(first) :]
+    return text
 
 
 TEXTS = {".md": prose, ".py": python_texts, ".pyi": python_texts}
@@ -232,6 +257,8 @@ def is_read(path: PurePosixPath) -> bool:
         return not any(path.match(pattern) for pattern in NOT_READ)
     if path.suffix == ".ts":
         return path.parts[:2] == ("js", "src")
+    if path.suffix == ".mjs":
+        return path.parts[0] in ("tools", "web")
     if path.suffix in (".py", ".pyi"):
         return path.parts[0] in ("tools", "web") or path.parts[:2] == PACKAGE
     return (

@@ -86,7 +86,7 @@ def test_notes_are_prose():
         ('if (/["/]`/.test(x)) {\n  /** Anew. */', 2, "Anew"),
     ],
 )
-@pytest.mark.parametrize("suffix", [".ts", ".c"])
+@pytest.mark.parametrize("suffix", [".ts", ".mjs", ".c"])
 def test_comments_and_literals_are_looked_at(code, line, phrase, suffix):
     complaints = found(code, suffix)
     assert (line, phrase) in complaints
@@ -119,10 +119,24 @@ def test_code_is_not_looked_at(code):
         ("# It is packed, so\n# that it fits.", 1, "so # that"),
         ("x: int\n#: Whatever it is.\ny: int", 2, "Whatever"),
         ("x = '''\n#'''  # anew", 2, "anew"),
+        ('raise ValueError("read it anew")', 1, "anew"),
+        ('x = f"anew"', 1, "anew"),
+        ("x = f'''\n{y} anew'''", 2, "anew"),
+        ('f(\n    x,\n    "so that"\n)', 3, "so that"),
+        ('warn(\n    "It is packed, so "\n    "that it fits"\n)', 2, 'so " "that'),
+        ('f"read {x} anew"', 1, "anew"),
+        ('f"{x} so " f"that {y}"', 1, 'so " f"that'),
+        ('f"{x["anew"]}"', 1, "anew"),
+        ('f(f"{x}: the "\n"way out")', 2, "way out"),
+        ('f(f"{x}: so"\n" that")', 1, 'so" " that'),
+        ('"a\\nway out".strip()', 1, "way out"),
+        ('hints = {\n    "T": "anew",\n}', 2, "anew"),
     ],
 )
 @pytest.mark.parametrize("suffix", [".py", ".pyi"])
-def test_comments_and_docstrings_of_python_are_looked_at(code, line, phrase, suffix):
+def test_comments_docstrings_and_messages_of_python_are_looked_at(
+    code, line, phrase, suffix
+):
     assert (line, phrase) in found(code, suffix)
 
 
@@ -130,16 +144,17 @@ def test_comments_and_docstrings_of_python_are_looked_at(code, line, phrase, suf
     "code",
     [
         "anew = so.that",
-        'raise ValueError("read it anew")',
-        'f(\n    "so that"\n)',
-        "'read it anew'.split()",
-        'x = "# anew"',
+        'f("so", "that")',
+        'f"{anew} {so.that}"',
+        'f("so " + that)',
+        'f"so {x}that"',
+        'f("so", f"that")',
         '"""Quotes `anew` and "so that"."""',
         '"""Adds.\n\n>>> f()  # anew\n\'so that\'\n"""',
         "# so\nthat()",
     ],
 )
-def test_code_and_messages_of_python_are_not_looked_at(code):
+def test_code_of_python_is_not_looked_at(code):
     assert found(code, ".py") == []
 
 
@@ -186,6 +201,7 @@ def test_the_command_names_files_and_lines(tmp_path):
         "build/page.md",
         "tests/bench/RESULTS.md",
         "js/x.ts",
+        "js/x.mjs",
         "wasm/toolchain/x.c",
         "tests/x.py",
         "py/setup.py",
@@ -198,7 +214,7 @@ def test_the_command_names_files_and_lines(tmp_path):
     assert bad.returncode == 1
     assert bad.stdout == 'docs/page.md:3: "anew": write "again", or "a new one"\n'
     for read in (
-        *("js/src/core/x.ts", "wasm/x.c", "wasm/example/x.h"),
+        *("js/src/core/x.ts", "wasm/x.c", "wasm/example/x.h", "web/x/y.mjs"),
         *(
             "py/dlpack_web/_files/x.py",
             "py/dlpack_web/x.pyi",

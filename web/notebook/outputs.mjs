@@ -60,7 +60,7 @@ export class Outputs {
       if (!element.matches(".slider")) element.tabIndex = 0; // what is wide is scrolled by keys
       return { output, element };
     });
-    // What is there stays there: a frame that is moved loads anew.
+    // Existing elements stay in place: a frame that is moved loads again.
     for (const [i, { element }] of this.#shown.entries()) {
       const there = this.#area.children[i];
       if (there === element) continue;

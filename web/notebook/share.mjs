@@ -3,7 +3,7 @@
 import { parse } from "./ipynb.mjs";
 
 const MARK = "#nb=";
-const MOST = 4 << 20; // bytes of a notebook, so that a small link cannot be an endless one
+const MOST = 4 << 20; // bytes of a notebook: a small link must not unpack to an endless one
 
 export const isShared = (hash) => hash.startsWith(MARK);
 

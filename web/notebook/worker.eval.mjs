@@ -30,7 +30,7 @@ const arrivals = new PerformanceObserver((list) => {
   say();
 });
 
-// A request that the policy refuses looks like one that failed: Python is told which it was.
+// A request that the policy refuses looks like one that failed: this tells Python which it was.
 addEventListener("securitypolicyviolation", ({ blockedURI, effectiveDirective }) => {
   if (effectiveDirective !== "connect-src" || !URL.canParse(blockedURI)) return;
   python?.refused.append(new URL(blockedURI).origin);
@@ -82,7 +82,7 @@ async function execute({ code }) {
   postMessage({ type: "done", ok });
 }
 
-/** Python that runs sees the signal by itself; this comes when it waits, or has ended. */
+/** Running Python sees the signal on its own; this comes when it waits, or has ended. */
 function interrupt() {
   if (interruptions) interruptions[0] = 0;
   if (!python.interrupt() && interruptions) interruptions[0] = 2;

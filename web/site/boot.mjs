@@ -3,7 +3,7 @@ import { connect } from "./js/index.js";
 
 const here = (path) => new URL(path, import.meta.url).href;
 
-/** Resolves to `{pyodide, bridge}`; `say(text)` is told what happens meanwhile. */
+/** Resolves to `{pyodide, bridge}`; it reports its progress to `say(text)`. */
 export async function boot(say) {
   say("Loading Python…");
   const { loadPyodide } = await import(here("./pyodide/pyodide.mjs"));

@@ -1,4 +1,4 @@
-// Counts what JavaScript copies while a step runs, so that the pages can show numbers instead
+// Counts what JavaScript copies while a step runs, and pages show these numbers instead
 // of promises. Import this before any module whose copies should be seen: constructors that a
 // module looked up earlier cannot be watched any more.
 //

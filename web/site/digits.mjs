@@ -1,4 +1,4 @@
-// The photograph with what was read in it: what is right, quietly; what is wrong, so that it is seen.
+// The photograph with the digits that were read in it; wrong ones stand out.
 
 /** The digits that were read as others: rows and columns count from 1. */
 export function wrongOnes(labels, { labels: truth, columns }) {

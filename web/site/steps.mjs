@@ -63,7 +63,7 @@ export class Steps {
   }
 }
 
-/** Lists `{ name, held }` in a `<details>`, which opens by itself where one was broken. */
+/** Lists `{ name, held }` in a `<details>`, which opens automatically if one failed. */
 export function showChecks(box, checks) {
   const broken = checks.filter(({ held }) => !held).length;
   box.hidden = false;

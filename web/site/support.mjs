@@ -1,7 +1,7 @@
 // What every page shares and what needs neither Python nor the library: is WebGPU there, was
-// the page opened to run by itself, and where does its result go.
+// the page opened to run automatically, and where does its result go.
 
-/** True when the page was opened to run by itself. */
+/** True when the page was opened to run automatically. */
 export function opensByItself() {
   return location.hash === "#auto" || new URLSearchParams(location.search).has("auto");
 }

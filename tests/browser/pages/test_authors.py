@@ -28,7 +28,7 @@ def test_authors_page_judges_what_the_reader_types(
         assert broken("clear at release") == ["O1"]
         assert broken("hang") == []
         assert page.text_content("#verdict") == "it did not end within 5 s"
-        assert broken("mend it") == []
+        assert broken("restore it") == []
         page.fill("#producer", "function make() {")
         page.wait_for_selector("#verdict:has-text('SyntaxError')")
         page.fill("#producer", "throw new Error('what is this?')")

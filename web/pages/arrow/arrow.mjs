@@ -1,6 +1,6 @@
 // The arrow page: columns of an Arrow file become tensors where they lie, go to the GPU by one copy,
 // and are counted there by a shader that Python launches.
-import "./counters.mjs"; // first, so that it sees what the libraries copy
+import "./counters.mjs"; // first, to see what the libraries copy
 import { boot, runScript } from "./boot.mjs";
 import { highlight } from "./highlight.mjs";
 import { drawHistogram } from "./histogram.mjs";

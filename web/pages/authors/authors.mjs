@@ -221,7 +221,7 @@ $("producer").addEventListener("input", () => {
   clearTimeout(pause);
   pause = setTimeout(judgeAndShow, 500);
 });
-for (const [label, from, to] of [...BREAKS, ["mend it", null, null]]) {
+for (const [label, from, to] of [...BREAKS, ["restore it", null, null]]) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "small";

@@ -1,7 +1,7 @@
 // The page "by hand": two programs for one task, by turns, on the same array.
 
 import { boot, runScript } from "./boot.mjs";
-import * as counters from "./counters.mjs"; // first, so that it sees what the library copies
+import * as counters from "./counters.mjs"; // first, to see what the library copies
 import { highlight } from "./highlight.mjs";
 import { $, fillTable, median, offer, say, Tasks, textOf } from "./page.mjs";
 import { formatBytes, formatTime } from "./steps.mjs";

@@ -1,5 +1,5 @@
 // The chain itself, for the page and for its worker: Python, three libraries, one GPU device.
-import "./counters.mjs"; // first, so that it sees what the libraries copy
+import "./counters.mjs"; // first, to see what the libraries copy
 import { boot, runScript } from "./boot.mjs";
 import { madeBytes, textOf } from "./page.mjs";
 import { Steps } from "./steps.mjs";

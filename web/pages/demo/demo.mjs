@@ -1,5 +1,5 @@
 // The demo page: runs demo_page.py on a photograph and shows what it moved.
-import "./counters.mjs"; // first, so that it sees what the library copies
+import "./counters.mjs"; // first, to see what the library copies
 import { boot, runScript, versionsOf } from "./boot.mjs";
 import { highlight } from "./highlight.mjs";
 import { $, heldOf, isBusy, offer, say, showHop, showProblem, Tasks, textOf } from "./page.mjs";

@@ -1,5 +1,5 @@
 // The Python of a page: finds its blocks and, when one is first run, loads a kernel for all of
-// them. Blocks are run in their order; who runs one runs those before it that have not run.
+// them. Blocks run in their order: running one first runs those before it that have not run.
 import { Block } from "./block.mjs";
 
 const at = (path) => new URL(path, import.meta.url).href;

@@ -62,7 +62,7 @@ export class Editor {
     this.#lay();
   }
 
-  /** As large as its text, so that the numbers stay beside their lines. */
+  /** Sizes the area to its text, which keeps the numbers beside their lines. */
   #lay() {
     const { area, gutter } = this.#parts;
     const lines = area.value.split("\n");

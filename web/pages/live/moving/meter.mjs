@@ -24,7 +24,7 @@ export class Meter {
     this.#elements = elements;
   }
 
-  /** Counts anew: from the next frame on, and only `bytes` and more at once. */
+  /** Restarts the counts with the next frame, for copies of `bytes` and more at once. */
   restart(bytes) {
     this.pause();
     Object.assign(this, { frames: 0, copies: 0, copiedBytes: 0, mapAsync: 0 });

@@ -1,5 +1,5 @@
 // The landing page: frames through the reader's own program, as they come.
-import "../counters.mjs"; // first, so that it sees what the library copies
+import "../counters.mjs"; // first, to see what the library copies
 import { $, textOf } from "../page.mjs";
 import { opensByItself, publish, webgpuProblem } from "../support.mjs";
 import { compare, showComparison } from "./compare.mjs";

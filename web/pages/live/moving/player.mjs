@@ -191,7 +191,7 @@ export class Player {
         if (/^DeviceLostError/.test(error.type ?? error.name)) await this.#recover(error);
         else this.#failed(error);
       }
-      // Neither endless, nor in a hurry: what fails at once, again and again, is told.
+      // Retries are limited: what fails at once, again and again, is reported.
       const now = performance.now();
       tries = this.#frames > before || now - last > QUICK_MS ? 0 : tries + 1;
       last = now;

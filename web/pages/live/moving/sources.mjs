@@ -40,7 +40,7 @@ function paint(context, width, height, t) {
   context.fillText(`${Math.floor(t / 1.5) % 10}`, x + side / 2, y + 0.54 * side);
 }
 
-/** A canvas that moves by itself while it is not paused. */
+/** A canvas that is animated while it is not paused. */
 export function animation([width, height]) {
   const canvas = Object.assign(document.createElement("canvas"), { width, height });
   const context = canvas.getContext("2d");
