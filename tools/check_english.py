@@ -50,6 +50,7 @@ PHRASES = {
     r"\blies? (?:in|at|on|over|beside)\b": '"is stored", "is"',
     r"\blies? one after the other\b": '"contiguous"',
     r"\baffair\b": "who handles it",
+    r"(?<!\bthere\s)\b(?:is|are) no (?!(?:longer|more|such)\b)\w+": '"is not a"',
     r"^#+ [^\n]*\?$": "a heading that names the task or the thing",
 }
 PATTERNS = {
@@ -193,7 +194,7 @@ def python_texts(code: str) -> str:
 
 
 def without_code(code: str) -> str:
-    """As without_words; but what delimits the parts of an f-string is no letter of a word."""
+    """As without_words; but what delimits the parts of an f-string is blank."""
     marks = re.match(r"[\"'{]*", code), re.search(r"[\"'}]*\Z", code)
     first, last = (len(mark[0]) if mark else 0 for mark in marks)
     words = without_words(code)

@@ -77,7 +77,7 @@ def python_graph(folder: Path) -> Graph:
         for first, *rest in _imports_of(file, folder):
             if first != folder.name:
                 continue
-            # A name that is no module is an attribute of the one before it.
+            # A name that is not a module is an attribute of the one before it.
             while rest and "/".join(rest) not in graph:
                 rest.pop()
             graph[module].add("/".join(rest) or "__init__")

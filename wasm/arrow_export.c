@@ -148,7 +148,7 @@ static int check_arrow(const DLTensor *dl) {
   }
   if (dl->ndim == 0) {
     PyErr_SetString(PyExc_BufferError,
-                    "a Tensor without axes is no Arrow array: use t.reshape(1)");
+                    "a Tensor without axes cannot be an Arrow array: use t.reshape(1)");
     return -1;
   }
   for (int32_t i = 1; i < dl->ndim; i++) {

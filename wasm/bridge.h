@@ -26,7 +26,7 @@ PyObject *dlw_bridge_run(PyObject *module, PyObject *args);
 
 /* `_wait(number)`: returns when JavaScript's promise with this number resolves, and
  * raises its rejection. The result is the handle of a hold for `_take`, or a number
- * that is no handle. Only where Pyodide can suspend Python; other Python code runs
+ * that is not a handle. Only where Pyodide can suspend Python; other Python code runs
  * meanwhile. */
 PyObject *dlw_bridge_wait(PyObject *module, PyObject *number);
 /* _raise(): raises the exception that the last failing function kept, if there is one.

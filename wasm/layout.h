@@ -39,8 +39,8 @@ static inline uint64_t dlw_lasting_flags(DLDataType dtype, uint64_t flags) {
          (DLPACK_FLAG_BITMASK_READ_ONLY | (dlw_is_sub_byte(dtype) ? padded : 0));
 }
 
-/* Where element 0 is, in host memory. Summed as integers: data may be NULL where there
- * are no elements, and need not be within the memory. */
+/* Where element 0 is, in host memory. Summed as integers: data may be NULL if
+ * the tensor is empty, and need not be within the memory. */
 static inline char *dlw_first(const DLTensor *tensor) {
   return (char *)((uintptr_t)tensor->data + (uintptr_t)tensor->byte_offset);
 }

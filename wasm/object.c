@@ -100,7 +100,7 @@ int dlw_bind_tensor(PyObject *tensor_class, PyObject *explain_function) {
 
 /* What `explain` makes of the pending refusal of `obj`: a hold on the elements after
  * all, or NULL with the exception annotated, or replaced by ours when we were borrowing
- * (a producer's own exceptions propagate unchanged). What is no refusal stays. */
+ * (a producer's own exceptions propagate unchanged). Other exceptions stay. */
 static dlw_tensor *explained(PyObject *obj, int borrowing, const dlw_request *request) {
   if (!dlw_is_refusal() && !PyErr_ExceptionMatches(PyExc_AttributeError)) return NULL;
   PyObject *raised = dlw_put_aside();

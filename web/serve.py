@@ -191,7 +191,7 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/"
 
     def handle_error(self, request: object, client_address: object) -> None:
-        # Closing a tab during a download is no error of ours.
+        # Closing a tab during a download is not our error.
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 

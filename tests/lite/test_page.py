@@ -362,7 +362,7 @@ def test_files_come_back_as_they_were(
         bad, old = tmp_path / "bad.ipynb", tmp_path / "old.ipynb"
         bad.write_text("no JSON")
         old.write_text(json.dumps({"nbformat": 3, "worksheets": []}))
-        for wrong, words in ((bad, "is no notebook"), (old, "nbformat 3: open")):
+        for wrong, words in ((bad, "is not a notebook"), (old, "nbformat 3: open")):
             notebook.page.set_input_files("#file", wrong)
             notebook.page.wait_for_function(
                 "(words) => document.querySelector('#problem').textContent.includes(words)",

@@ -33,6 +33,7 @@ def found(source: str, suffix: str = ".md") -> list[tuple[int, str]]:
         ("Buffers are used again.", "used again"),
         ("All of it lies in memory.", "lies in"),
         ("That is the browser's affair.", "affair"),
+        ("It is no tensor.", "is no tensor"),
         ("## What is it?", "## What is it?"),
     ],
 )
@@ -58,6 +59,7 @@ def test_a_phrase_over_two_lines_is_found_where_it_begins():
         'Do not write "so that" or "tells\nof".',
         "<!-- so that -->",
         "The two are told apart, and a device is told to wait. Who is it? You are.",
+        "There are no tensors, and there is no copy. It is no longer there.",
     ],
 )
 def test_what_is_no_prose_is_not_looked_at(text):

@@ -13,7 +13,7 @@ export function parse(text, name) {
   try {
     notebook = JSON.parse(text);
   } catch (error) {
-    throw new Error(`${name} is no notebook: ${error.message}`);
+    throw new Error(`${name} is not a notebook: ${error.message}`);
   }
   if (notebook?.nbformat !== 4 || !Array.isArray(notebook.cells)) {
     const { nbformat } = notebook ?? {};
@@ -23,7 +23,7 @@ export function parse(text, name) {
   const ids = new Set();
   return few(notebook.cells, `${name} has`, "cells").map((cell, i) => {
     const where = `cell ${i + 1} of ${name}`;
-    if (!isObject(cell)) throw new Error(`${where} is no cell: ${shortly(cell)}`);
+    if (!isObject(cell)) throw new Error(`${where} is not a cell: ${shortly(cell)}`);
     const outputs = few(cell.outputs ?? [], `${where} has`, "outputs");
     return {
       id: ownId(cell.id, ids),
@@ -61,7 +61,7 @@ function ownId(id, ids) {
 function textIn(value, what) {
   const isText = (each) => typeof each === "string";
   if (isText(value) || (Array.isArray(value) && value.every(isText))) return joined(value);
-  throw new Error(`${what} is no text: ${shortly(value)}`);
+  throw new Error(`${what} is not text: ${shortly(value)}`);
 }
 
 /** An output of which the page can show everything. */
@@ -85,7 +85,7 @@ function checked(output, what) {
       return { ...output, metadata: isObject(output.metadata) ? output.metadata : {} };
     }
     default:
-      throw new Error(`${what} is no output: ${shortly(output)}`);
+      throw new Error(`${what} is not an output: ${shortly(output)}`);
   }
 }
 

@@ -51,7 +51,7 @@ export function drawDigits(canvas, { pixels, width, height }, facts, labels = []
 /** How well the digits were read, and how well the network does otherwise. */
 export function describeReading(labels, right, facts, accuracy) {
   return (
-    `${Math.round(right * labels.length)} of ${labels.length} digits are read rightly; of all ` +
-    `${facts.tested_on} that the network had not seen it knows ${(100 * accuracy).toFixed(1)} %.`
+    `${Math.round(right * labels.length)} of ${labels.length} digits are read correctly; of the ` +
+    `${facts.tested_on} test digits the network reads ${(100 * accuracy).toFixed(1)} % correctly.`
   );
 }

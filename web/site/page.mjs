@@ -62,7 +62,7 @@ export class Tasks {
   }
 }
 
-/** Runs when the form is sent, and at once if the page was opened to run by itself. */
+/** Runs when the form is sent, and at once if the page was opened to run automatically. */
 export async function offer(run, preview = async () => {}) {
   $("controls").addEventListener("submit", (event) => {
     event.preventDefault();

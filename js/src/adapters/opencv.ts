@@ -157,7 +157,7 @@ export function toMat<L extends OpenCV>(
   }
 }
 
-/** The Mat that a tensor is over, or its rows and columns; undefined where it is no part of one. */
+/** The Mat that a tensor is over, or its rows and columns; undefined if it is not part of one. */
 function partOf(cv: OpenCV, held: Tensor): any {
   const header = lent.get(held._storage);
   if (!(header instanceof cv.Mat) || held.size === 0) return undefined;

@@ -46,11 +46,11 @@ export function checkObject(exchange: unknown): asserts exchange is Record<strin
     broken("M2", "the method returned a promise");
   }
   if (typeof exchange !== "object" || exchange === null || Array.isArray(exchange)) {
-    broken("M1", `the method returned ${show(exchange)}, which is no exchange`);
+    broken("M1", `the method returned ${show(exchange)}, which is not an exchange`);
   }
   const prototype = Object.getPrototypeOf(exchange);
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
-    broken("M1", "the exchange is no plain object");
+    broken("M1", "the exchange is not a plain object");
   }
 }
 
@@ -182,27 +182,27 @@ function bytesIn(data: unknown, gpu: object | null): { before: number; bytes: nu
     const { size } = data as BufferLike;
     return {
       before: 0,
-      bytes: typeof size === "number" ? size : broken("F6", "data is no GPUBuffer"),
+      bytes: typeof size === "number" ? size : broken("F6", "data is not a GPUBuffer"),
     };
   }
   if (ArrayBuffer.isView(data)) return { before: 0, bytes: data.byteLength };
   const { memory, ptr } = data as Moving;
   const room = memory?.buffer?.byteLength;
   if (typeof room !== "number") {
-    broken("F6", "data is no typed array, no DataView, and has no memory with a buffer");
+    broken("F6", "data is neither a typed array nor a DataView, and has no memory with a buffer");
   }
   const before = whole("F6", "data.ptr", ptr, 0);
   return { before, bytes: room - before };
 }
 
 function list(rule: string, field: string, value: unknown, least?: number): number[] {
-  if (!Array.isArray(value)) broken(rule, `${field} is ${show(value)}, which is no array`);
+  if (!Array.isArray(value)) broken(rule, `${field} is ${show(value)}, which is not an array`);
   return value.map((n, i) => whole(rule, `${field}[${i}]`, n, least));
 }
 
 function whole(rule: string, field: string, n: unknown, least = -Infinity): number {
-  if (typeof n !== "number") broken(rule, `${field} is ${show(n)}, which is no number`);
-  if (!Number.isSafeInteger(n)) broken("F12", `${field} is ${n}, which is no exact integer`);
+  if (typeof n !== "number") broken(rule, `${field} is ${show(n)}, which is not a number`);
+  if (!Number.isSafeInteger(n)) broken("F12", `${field} is ${n}, which is not an exact integer`);
   return n >= least ? n : broken(rule, `${field} is ${n}`);
 }
 

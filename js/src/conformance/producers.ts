@@ -45,7 +45,7 @@ export async function conformance(options: ProducerOptions): Promise<Report> {
   const unknown = dtypes.filter((name) => !kindOf(name));
   if (unknown.length) {
     await book.check("F3", "options", () =>
-      broken("F3", `${show(unknown)} are no dtypes of DLPack`),
+      broken("F3", `${show(unknown)} are not dtypes of DLPack`),
     );
   }
   let made = false;

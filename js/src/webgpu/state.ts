@@ -49,7 +49,7 @@ export interface Slot {
    * within a byte.
    */
   used: number;
-  /** Bytes from the start of the buffer that are no other tensor's. */
+  /** Bytes from the start of the buffer that belong to no other tensor. */
   end: number;
 }
 

@@ -225,7 +225,7 @@ class _Source:
             last = layout
         if last is None:
             return None
-        # A structure that ends in a runtime-sized array is no array of equal elements.
+        # A structure that ends in a runtime-sized array is not an array of equal elements.
         one = scalars.pop() if len(scalars) == 1 and last.element is None else None
         return _Layout(one, False, most, _aligned(offset, most))
 

@@ -126,7 +126,7 @@ def webgpu_device(device_id: int) -> Device:
 def parse_device(device: str | tuple[int, int]) -> Device | None:
     """The Device for `device`; None for "webgpu" without an index.
 
-    Raises TypeError for what is no device, ValueError for an unknown name, BufferError
+    Raises TypeError for other objects, ValueError for an unknown name, BufferError
     for one of DLPack's devices that this library does not support.
     """
     if isinstance(device, str):

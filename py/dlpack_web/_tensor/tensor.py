@@ -60,7 +60,7 @@ class Tensor(Facts):
 
     def permute_dims(self, axes: Iterable[int], /, *more: Never) -> "Tensor":
         """The axes in another order, as in the array API: a view, with its own hold.
-        ValueError: `axes` is no permutation.
+        ValueError: `axes` is not a permutation.
 
         >>> dlw.empty((2, 3)).permute_dims((1, 0)).shape
         (3, 2)

@@ -34,7 +34,7 @@ class RuntimeException(Exception):
 
 
 class InvalidProtobuf(Exception):
-    """A file that is no model."""
+    """A file that is not a model."""
 
 
 class ModelLoaded(Exception):

@@ -215,9 +215,9 @@ class TestImport:
             (b"?", "unknown"),
             (b"", "unknown"),
             (b"ii", "unknown"),
-            (b"+w:", "no number"),
-            (b"+w:-1", "no number"),
-            (b"w:99999999999999999999", "no number"),
+            (b"+w:", "not a number"),
+            (b"+w:-1", "not a number"),
+            (b"w:99999999999999999999", "not a number"),
         ],
     )
     def test_types_without_a_dtype(self, letters, said):

@@ -56,7 +56,7 @@ async def run(with_, column, low, high, width):
     """
     device, live_before = with_["device"], dlw.live_tensors()
     bins = round((high - low) / width)
-    validity = column.validity or None  # JavaScript's null is no None
+    validity = column.validity or None  # JavaScript's null is not None
 
     with step("column to GPU", column.nbytes):
         values = received(column.to(device.gpu))

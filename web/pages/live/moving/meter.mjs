@@ -33,7 +33,7 @@ export class Meter {
     this.least = bytes;
   }
 
-  /** What happens now is no frame's. */
+  /** What happens now belongs to no frame. */
   pause() {
     if (this.#counting) counters.stop();
     this.#counting = false;
