@@ -103,11 +103,11 @@ def _advised(error: Exception, providers: Providers) -> Exception:
         return error
     if was_said():
         helps = (
-            "load() chose this build: ort.wasm.bundle.min.mjs and ort.all have more "
-            "operators"
+            "load() was called with this build: ort.wasm.bundle.min.mjs and ort.all "
+            "support more"
         )
     elif providers.on_gpu:
-        helps = "providers=['CPUExecutionProvider'] loads a build with more operators"
+        helps = "providers=['CPUExecutionProvider'] loads a build that supports more"
     else:
         return error
     return type(error)(f"{error}\n{helps}")

@@ -126,8 +126,8 @@ def _slot_over(piece: _Piece, memory: Any) -> Slot:
         there = f"{found.nbytes} bytes from {found.start:#x} on {found.record}"
         raise CopyError(
             f"{piece.nbytes} bytes from {piece.start:#x} cannot be shared with "
-            f"{piece.record}: {there} are already shared, and memory can be shared only "
-            "once; take views of that tensor, or release it first"
+            f"{piece.record}: {there} are already shared, and overlapping memory can be "
+            "shared only once; take views of that tensor, or release it first"
         )
     slot = found.slot() if found.slot is not None else None
     return slot if slot is not None else _slot_of(found, buffer)
