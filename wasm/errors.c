@@ -87,7 +87,7 @@ static const char *device_name(int32_t kind) {
       [kDLMetal] = "kDLMetal",   [kDLVPI] = "kDLVPI",       [kDLROCM] = "kDLROCM",
       [kDLExtDev] = "kDLExtDev", [kDLOneAPI] = "kDLOneAPI", [kDLHexagon] = "kDLHexagon",
       [kDLMAIA] = "kDLMAIA",     [kDLTrn] = "kDLTrn",       [kDLTPU] = "kDLTPU",
-      [kDLAscend] = "kDLAscend",
+      [kDLAscend] = "kDLAscend", [kDLWebGPU] = "kDLWebGPU",
   };
   int named = kind >= 0 && kind < (int32_t)(sizeof NAMES / sizeof NAMES[0]);
   return named && NAMES[kind][0] != '\0' ? NAMES[kind] : "unknown";
