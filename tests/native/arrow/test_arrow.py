@@ -349,6 +349,7 @@ class TestExtensions:
             ({"shape": [2, 3]}, "another size"),
             ({"shape": [2, 24]}, "another size"),
             ({"shape": [8, 2**61 + 3]}, "another size"),  # 24, in 64 bits
+            ({"shape": [2**40, 2**40, 24]}, "another size"),
             ({"shape": []}, "another size"),
             ({"shape": [4, 6], "permutation": [0]}, "permutation"),
             ({"shape": [4, 6], "permutation": [0, 0]}, "permutation"),
@@ -922,7 +923,7 @@ class TestEnds:
         on_gpu = forge.Forged(device_type=15, data=7)
         with (
             dlw.from_dlpack(on_gpu) as tensor,
-            pytest.raises(BufferError, match="the tensor is on WebGPU"),
+            pytest.raises(BufferError, match="on WebGPU, .* use what `await t.to_host\\(\\)` gives$"),
         ):
             tensor.__arrow_c_array__()
 
@@ -947,3 +948,13 @@ class TestEnds:
                 gc.collect()
                 assert released == [b"+w:4"]
                 del kept
+
+    def test_tensors_have_the_one_cpu(self):
+        with dlw.from_arrow(Forged(b"i", plain())) as tensor:
+            assert tensor.device == dlw.Device(dlw.DLDeviceType.kDLCPU, 0)
+
+    def test_dtypes_without_a_type_are_named(self):
+        with dlw.from_dlpack(np.zeros(3, "c8")) as tensor:
+            said = "Arrow has no type for complex64: integers and floats of 8 to 64 bits"
+            with pytest.raises(BufferError, match=said):
+                tensor.__arrow_c_array__()

@@ -119,3 +119,11 @@ def test_pieces_that_are_none():
             _core._chunk(odd, odd._dtype, -1)
         with pytest.raises(BufferError, match="cannot convert uint8"):
             _core._chunk(odd, FLOAT32, 0)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("padded", [False, True])
+def test_memory_is_read_only_and_padded_as_it_is_wrapped(read_only, padded, dropped):
+    dtype = dlw.DType("int4")._packed
+    with _core._wrap(7, 1, (2, 3), None, dtype, padded, read_only, 0) as tensor:
+        assert (tensor.read_only, tensor.padded) == (read_only, padded)

@@ -14,6 +14,7 @@ import dlpack_web as dlw
 from dlpack_web import _core
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -2.5, 65504, 65519.99, 65520, 1e-7]
+SPECIAL += [65536, -65536, 65535.99, 65568, 131008]
 SPECIAL += [2**-14, 2**-24, 2**-25, 2**-25 * 1.001, 3e38, 1e-45, 5.96e-8, 6.1e-5, 1e40]
 
 

@@ -558,3 +558,22 @@ def test_a_device_that_is_no_pair_of_numbers(on):
     with pytest.raises(TypeError, match=r"argument|integer"):
         _core._from_dlpack_on(array, on, None, False)
     assert sys.getrefcount(array) == before
+
+
+def test_what_is_read_back_has_no_hold_too_many(monkeypatch):
+    host = dlw.from_dlpack(np.arange(3.0))
+    monkeypatch.setattr(dlw.Tensor, "_read_blocking", lambda self: host)
+    with dlw.from_dlpack(Forged(device_type=15, data=7)) as tensor:
+        before = sys.getrefcount(host)
+        for _ in range(3):
+            del_me = tensor.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
+            del del_me
+        assert sys.getrefcount(host) == before
+    host.release()
+
+
+def test_misaligned_data_is_said_with_its_address():
+    array = np.zeros(9, "u1")[1:5].view("i4")
+    said = rf"^data at {array.ctypes.data:#x} is not aligned to 4 bytes"
+    with pytest.raises(BufferError, match=said):
+        dlw.from_dlpack(array.__dlpack__(max_version=(1, 0)))
