@@ -923,7 +923,10 @@ class TestEnds:
         on_gpu = forge.Forged(device_type=15, data=7)
         with (
             dlw.from_dlpack(on_gpu) as tensor,
-            pytest.raises(BufferError, match="on WebGPU, .* use what `await t.to_host\\(\\)` gives$"),
+            pytest.raises(
+                BufferError,
+                match=r"on WebGPU, .* use what `await t\.to_host\(\)` gives$",
+            ),
         ):
             tensor.__arrow_c_array__()
 
@@ -955,6 +958,8 @@ class TestEnds:
 
     def test_dtypes_without_a_type_are_named(self):
         with dlw.from_dlpack(np.zeros(3, "c8")) as tensor:
-            said = "Arrow has no type for complex64: integers and floats of 8 to 64 bits"
+            said = (
+                "Arrow has no type for complex64: integers and floats of 8 to 64 bits"
+            )
             with pytest.raises(BufferError, match=said):
                 tensor.__arrow_c_array__()
