@@ -12,6 +12,12 @@ test:
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
 	  test-in-pyodide test-browser test-package test-js test-native
 
+# What the suites need that .ci/run runs after `make test`: the same for them.
+.PHONY: inputs
+inputs: $(LITE) $(ARRAYS) $(PYPI_WHEELS) $(MODELS) $(NODES) $(OLDER) $(LIBRARIES) $(DOCS) $(ASAN) \
+  $(FAULTS) $(FUZZERS) $(FUZZ)/hostile.so build/desktop/.done build/interop/.done \
+  $(OLD_NUMPYS:%=build/numpy-%/.done)
+
 test-all: export WHOLE := 1
 test-all: test test-asan test-desktop test-dawn test-pyodides test-live test-onnxruntime test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit
 
