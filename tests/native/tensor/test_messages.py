@@ -576,4 +576,4 @@ def test_misaligned_data_is_said_with_its_address():
     array = np.zeros(9, "u1")[1:5].view("i4")
     said = rf"^data at {array.ctypes.data:#x} is not aligned to 4 bytes"
     with pytest.raises(BufferError, match=said):
-        dlw.from_dlpack(array.__dlpack__(max_version=(1, 0)))
+        dlw.from_dlpack(array.__dlpack__())
