@@ -77,6 +77,9 @@ apt() {
   fi
   echo "[setup] apt-get install $* (log: build/apt.log)"
   mkdir -p build
+  # Two at a time would refuse each other; the lock ends with this process.
+  exec 9</var/lib/dpkg
+  flock 9
   "${root[@]}" apt-get update -q >build/apt.log 2>&1 || return
   "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -yq --no-install-recommends "$@" >>build/apt.log 2>&1
