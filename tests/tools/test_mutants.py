@@ -291,6 +291,26 @@ def test_python_that_does_the_same_does_not_count(after, same):
     assert (py_package.meaning(before) == py_package.meaning(after)) == same
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        (
+            "def f():\n  'words'\nclass A: x = 1",
+            "def f():\n  'words\\\n  more'\nclass A: x = 1",
+            True,
+        ),
+        ("def f(x: int) -> int: return x", "def f(x: 'str') -> bool: return x", True),
+        ("class A:\n  x: int = 1", "class A:\n  x: str = 1", True),
+        ("class A:\n  x: int = 1", "class A:\n  x: int = 2", False),
+        ("class A:\n  x: int = 1", "class A:\n  y: int = 1", False),
+        ("class A(Protocol):\n  def f(self): ...", "class A(Protocol):\n  pass", True),
+        ("class A(Base):\n  def f(self): ...", "class A(Base):\n  pass", False),
+    ],
+)
+def test_what_only_mypy_looks_at_does_not_count(before, after, same):
+    assert (py_package.meaning(before) == py_package.meaning(after)) == same
+
+
 def test_parts_say_what_they_lack(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     assert "gcc" in run.PARTS["c"](1).missing()
