@@ -33,6 +33,8 @@ except ImportError:  # the worker has reported the reason
 post: Callable[[str], None] = print
 send_picture: Callable[[int, Any], None] = print
 refused: list[str] = []
+begins = False  # a cell, which does not run yet
+stopped = False  # it was interrupted before that
 
 PIP = re.compile(r"^(\s*)[%!]pip install +(.*)")
 PIP_OPTIONS = {"-q", "-qq", "--quiet", "-U", "--upgrade"}  # which have no effect here
@@ -136,10 +138,15 @@ def no_input(*_: object) -> None:
 
 async def execute(code: str) -> bool:
     """Run a cell; its output goes to the page. True unless it raised."""
+    global begins
     before = dlw and dlw.inspect()
-    shell.task = asyncio.current_task()
+    shell.task, begins = asyncio.current_task(), False
     count = shell.execution_count
     send("start", count=count)
+    if stopped:
+        shell.task = None
+        shell._showtraceback(KeyboardInterrupt, KeyboardInterrupt(), [])
+        return False
     try:
         result = await shell.run_cell_async(
             code, store_history=True, transformed_cell=shell.transform_cell(_pip(code))
@@ -160,7 +167,10 @@ async def execute(code: str) -> bool:
 
 
 def interrupt() -> bool:
-    """Cancels a cell that awaits something; False if it runs or waits otherwise."""
+    """Stops a cell that does not run yet, cancels one that awaits something; False if it
+    runs or waits otherwise."""
+    global stopped
+    stopped = begins
     if shell.task is None or shell.task._fut_waiter is None:
         return shell.task is None
     shell.task.cancel()
@@ -168,13 +178,16 @@ def interrupt() -> bool:
 
 
 def on_signal(_number: int, _frame: object) -> None:
-    """SIGINT: raises in a cell that runs. In the event loop's own code, an exception
-    and the wake-up of the cell would be lost; there the cell is cancelled, as by
-    asyncio.Runner."""
-    task = shell.task
-    if task is None or asyncio.current_task() is task:
-        raise KeyboardInterrupt
-    task.cancel()
+    """SIGINT: raises in a cell that runs, stops one that does not run yet. In the event
+    loop's own code, an exception and the wake-up of the cell would be lost; there the cell
+    is cancelled, as by asyncio.Runner. A cell that has ended needs nothing."""
+    global stopped
+    if begins:
+        stopped = True
+    elif shell.task is not None:
+        if asyncio.current_task() is shell.task:
+            raise KeyboardInterrupt
+        shell.task.cancel()
 
 
 def complete(code: str, position: int) -> list[dict[str, Any]]:

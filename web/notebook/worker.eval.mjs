@@ -10,6 +10,7 @@ const STEPS = ["Python", "NumPy and IPython", "dlpack-web", "the shell", "the ex
 let pyodide;
 let python; // shell.py
 let sliders; // dlw_page.py
+let stopLoading; // the packages of the cell that begins
 let interruptions; // shared with the page; element 0 is the signal, 2 for SIGINT
 let step = 0;
 let bytes = 0;
@@ -76,8 +77,12 @@ async function start({ signals }) {
 
 async function execute({ code }) {
   if (interruptions) interruptions[0] = 0;
+  Object.assign(python, { begins: true, stopped: false });
+  const stopped = new Promise((resolve) => {
+    stopLoading = resolve;
+  });
   const messageCallback = (text) => postMessage({ type: "note", text });
-  await pyodide.loadPackagesFromImports(code, { messageCallback });
+  await Promise.race([pyodide.loadPackagesFromImports(code, { messageCallback }), stopped]);
   const ok = await python.execute(code);
   postMessage({ type: "done", ok });
 }
@@ -85,6 +90,7 @@ async function execute({ code }) {
 /** Running Python sees the signal on its own; this comes when it waits, or has ended. */
 function interrupt() {
   if (interruptions) interruptions[0] = 0;
+  stopLoading?.();
   if (!python.interrupt() && interruptions) interruptions[0] = 2;
 }
 
