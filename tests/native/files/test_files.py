@@ -187,6 +187,30 @@ def test_what_is_saved_is_what_is_opened(vector):
     assert contents(data) == vector["tensors"]
 
 
+# What NumPy saves, and what is said of its elements.
+DESCRS = {
+    "|O": "are Python objects, which are pickled: loading them runs code that came with the file",
+    ">f8": "is big-endian: save x.astype(x.dtype.newbyteorder('<'))",
+    "=f8": "does not say that it is little-endian",
+    "<g16": "DLPack lacks: save it with another one",
+    "x" * 99: "DLPack lacks: save it with another one",
+}
+
+
+@pytest.mark.parametrize("descr", DESCRS, ids=lambda descr: descr[:4])
+def test_elements_that_are_not_read_are_named_after_the_file(descr, place):
+    facts = {"descr": descr, "fortran_order": False, "shape": (1,)}
+    header = f"{facts}".encode().ljust(245) + b"\n"
+    source = place(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(BufferError) as caught:
+        opened(source)
+    name = "the bytes" if isinstance(source, bytes) else source
+    shown = f"{descr!r:.100}"
+    assert str(caught.value) == (
+        f"{name}: it has elements of dtype {shown}, which {DESCRS[descr]}"
+    )
+
+
 # --- memory -------------------------------------------------------------------------------
 
 
@@ -398,6 +422,21 @@ def test_a_disk_that_fails_leaves_what_was_there(failing, tmp_path, monkeypatch)
     assert os.listdir(tmp_path) == ["w.safetensors"]
 
 
+def test_an_error_of_a_file_holds_no_tensor():
+    """Whoever keeps the error, and with it the frames that it came through."""
+
+    class Full:
+        def write(self, piece):
+            raise OSError("no space left")
+
+    arrays = {name: np.zeros(3) for name in "abc"}
+    before = dlw.live_tensors()
+    with pytest.raises(OSError, match="no space") as caught:
+        run(dlw.save(Full(), arrays))
+    assert caught.value.__traceback__ is not None
+    assert dlw.live_tensors() == before
+
+
 def test_a_raw_file_that_takes_little_at_a_time():
     class Slow(io.RawIOBase):
         data = b""
@@ -434,7 +473,12 @@ def test_what_cannot_be_saved(tmp_path):
         (TypeError, "no metadata", (None, array), {"metadata": {}}),
         (TypeError, "str to str", (None, {"a": array}), {"metadata": {"n": 1}}),
         (TypeError, "names of tensors must be str", (None, {1: array}), {}),
-        (TypeError, "save takes", (3, array), {}),
+        (
+            TypeError,
+            "JavaScript WritableStream or file handle, not an int",
+            (3, array),
+            {},
+        ),
         (TypeError, "cannot share", (None, "abc"), {}),
         (BufferError, "__metadata__", (None, {"__metadata__": array}), {}),
         (BufferError, "safetensors has no complex128", (None, {"a": array * 1j}), {}),
