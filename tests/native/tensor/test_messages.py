@@ -11,6 +11,7 @@ from ctypes import PYFUNCTYPE, c_int, c_void_p, py_object, pythonapi
 
 import numpy as np
 import pytest
+from conftest import run
 from forge import Forged, Recorder
 
 import dlpack_web as dlw
@@ -28,6 +29,10 @@ CASES = {
 }
 if np.dtype(np.longdouble).itemsize > 8:
     CASES["longdouble"] = (np.zeros(2, np.longdouble), "x.astype('float64'")
+
+
+CODES = "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "f8", "c8", "c16"
+SHARES = "np.asarray(t), which shares its memory"
 
 
 @pytest.fixture(params=CASES.values(), ids=CASES.keys())
@@ -285,6 +290,61 @@ def test_arithmetic_on_a_gpu_names_what_is_there(use):
                 use(tensor)
 
 
+def test_a_gpu_tensor_is_not_converted_and_the_message_says_where_to():
+    gpu = dlw.from_dlpack(Forged(device_type=15, data=7))
+    for device in ("cpu", "webgpu:0"):
+        with pytest.raises(BufferError) as caught:
+            gpu.to_device(device, dtype="float16")
+        assert str(caught.value) == (
+            f"only uploads convert: float32 on webgpu:0 cannot become float16 on {device}; "
+            "convert with NumPy on the CPU"
+        )
+    gpu.release()
+
+
+@pytest.mark.parametrize("on", [1, 15], ids=["cpu", "webgpu"])
+@pytest.mark.parametrize(
+    "out", [np.empty(6, "f4"), np.empty((2, 3), "i4")], ids=["shape", "dtype"]
+)
+def test_an_array_to_read_into_that_does_not_fit(out, on):
+    forged = Forged(device_type=on, data=7) if on == 15 else np.zeros((2, 3), "f4")
+    with dlw.from_dlpack(forged) as tensor, pytest.raises(ValueError) as caught:  # noqa: PT011
+        run(tensor.to_host(out=out))
+    assert str(caught.value) == (
+        f"out has shape {out.shape} and dtype {out.dtype}; the tensor has (2, 3) and float32"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("cuda", "use t.to_device('webgpu')"),
+        ("gpu", "use t.to_device('webgpu'); the GPUBuffer is t.gpu_buffer"),
+        ("cpu", "use t.to_device('cpu'), or await t.to_host()"),
+        ("to", "use t.to_device(device)"),
+        ("unsqueeze", "use t[..., None], a view"),
+        ("expand_dims", "use t[None], a view"),
+        ("permute", "use t.permute_dims(axes), a view"),
+        ("clone", "use dlw.from_dlpack(t, copy=True)"),
+        ("numel", "use t.size"),
+        ("element_size", "use t.itemsize"),
+        ("dim", "use t.ndim"),
+        ("stride", "use t.strides, which count elements"),
+        ("to_list", "use t.numpy().tolist()"),
+        ("byteOffset", "use t.byte_offset"),
+        ("readOnly", "use t.read_only"),
+        ("destroy", "use t.release()"),
+        ("abs", f"a Tensor does no arithmetic; use {SHARES}"),
+    ],
+)
+def test_attributes_of_other_libraries_have_hints(name, way):
+    with dlw.empty(3) as tensor:
+        with pytest.raises(AttributeError) as caught:
+            getattr(tensor, name)
+        assert not hasattr(tensor, name)
+    assert str(caught.value) == f"'Tensor' object has no attribute {name!r}: {way}"
+
+
 @pytest.mark.parametrize("name", ["copy", "flatten", "T"])
 def test_views_of_a_gpu_tensor_name_the_array_that_is_read(name):
     gpu = dlw.from_dlpack(Forged(device_type=15, data=7))
@@ -364,6 +424,16 @@ def test_writing_another_dtype_says_whether_it_can_be_converted(source, converts
 def test_dtypes_that_are_none(given, words):
     with pytest.raises(TypeError, match=words):
         dlw.empty(3, given)
+
+
+@pytest.mark.parametrize("order", ["", "<", "=", "|", "@"])
+@pytest.mark.parametrize("code", [*"?bBhHiIqQefd", "b1", *CODES])
+def test_codes_of_numpy_name_the_dtype(code, order):
+    with pytest.raises(TypeError) as caught:
+        dlw.empty(3, order + code)
+    meant = np.dtype(code).name
+    assert str(caught.value).endswith(f"; did you mean {meant!r}?")
+    dlw.empty(3, meant).release()
 
 
 @pytest.mark.parametrize("given", [bool, int, float, complex])
