@@ -77,6 +77,18 @@ def test_a_device_that_cannot_be_used_is_a_buffer_error(device):
         dlw.empty(3, device=device)
 
 
+@pytest.mark.parametrize("kind", dlw.DLDeviceType, ids=lambda kind: kind.name)
+def test_memory_of_the_host_is_the_cpus(kind):
+    """Such as CUDA's pinned memory, which the CPU reads as its own."""
+    device = dlw.Device(kind, 1)
+    if device.is_host:
+        with dlw.empty(3, device=device) as tensor:
+            assert tensor.device == cpu
+    elif device.type != gpu.type:
+        with pytest.raises(BufferError, match="unknown device"):
+            dlw.empty(3, device=device)
+
+
 @pytest.mark.parametrize("device", [3, b"cpu", [1, 0], (1, 0, 0), object()])
 def test_what_is_no_device_at_all(device):
     with pytest.raises(TypeError, match="device must be a str or a Device, not "):
