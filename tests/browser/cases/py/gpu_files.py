@@ -44,6 +44,18 @@ async def test_what_python_has(source, size, tmp_path):
     assert stats()["up"] - before == size
 
 
+@pytest.mark.parametrize("size", [0, 3, 3_000_001])
+async def test_progress_ends_with_all_bytes(size, tmp_path):
+    told = []
+    path = written(tmp_path / "a.npy", np.zeros(size, "f4"))
+    options = {"device": "webgpu", "progress": lambda *args: told.append(args)}
+    (await dlw.open(path, **options)).release()
+    loaded = [done for done, total in told if total == 4 * size]
+    assert len(loaded) == len(told)
+    assert loaded == sorted(loaded)
+    assert (loaded[0] > 0 or size == 0, loaded[-1]) == (True, 4 * size)
+
+
 @pytest.mark.parametrize("compressed", [False, True], ids=["stored", "deflated"])
 async def test_archives(compressed, tmp_path):
     first, second = np.arange(3_000_000.0), np.asfortranarray(np.eye(3, 4, dtype="i4"))
