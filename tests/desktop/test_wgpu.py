@@ -605,11 +605,27 @@ async def test_images_that_are_refused(source, options, error, words, device):
 
 
 async def test_tensors_that_are_no_images(device):
-    with (
-        dlw.empty((2, 2), "uint8") as flat,
-        pytest.raises(BufferError, match="its shape must be"),
+    for shape in ((2, 2), (2, 2, 2), (2, 2, 3, 1)):
+        with dlw.empty(shape, "uint8") as tensor:
+            with pytest.raises(BufferError) as caught:
+                await dlw.webgpu.to_image(tensor)
+            assert str(caught.value) == (
+                f"{tensor._facts_alone()} is not an image: its shape must be (height, "
+                "width, channels), channels being 1, 3 or 4"
+            )
+    with dlw.empty((2, 2, 3), "float64") as tensor:
+        with pytest.raises(BufferError) as caught:
+            await dlw.webgpu.to_image(tensor)
+        assert str(caught.value) == (
+            f"{tensor._facts_alone()} as an image is not supported: use uint8 (0 to 255) "
+            "or float32 (0 to 1)"
+        )
+    for given, name in (
+        (np.zeros((2, 2, 3), "u1"), "an ndarray"),
+        (None, "a NoneType"),
     ):
-        await dlw.webgpu.to_image(flat)
+        with pytest.raises(TypeError, match=f"^to_image takes a Tensor, not {name}$"):
+            await dlw.webgpu.to_image(given)
     with (
         dlw.empty((2, 2, 3), device=device) as tensor,
         pytest.raises(BufferError, match="JavaScript is available only in Pyodide"),
