@@ -161,7 +161,7 @@ def select(old: Layout, key: Any) -> Layout:
         if isinstance(item, slice):
             start, stop, step = item.indices(extent)
             count = len(range(start, stop, step))
-            offset += start * stride if count else 0
+            offset += start * stride
             shape.append(count)
             strides.append(stride * step)
         else:
