@@ -140,20 +140,23 @@ async def execute(code: str) -> bool:
     """Run a cell; its output goes to the page. True unless it raised."""
     global begins
     before = dlw and dlw.inspect()
-    shell.task, begins = asyncio.current_task(), False
+    task, ok = asyncio.current_task(), False
     count = shell.execution_count
     send("start", count=count)
-    if stopped:
-        shell.task = None
-        shell._showtraceback(KeyboardInterrupt, KeyboardInterrupt(), [])
-        return False
     try:
+        shell.task, begins = task, False
+        if stopped:
+            raise KeyboardInterrupt
         result = await shell.run_cell_async(
             code, store_history=True, transformed_cell=shell.transform_cell(_pip(code))
         )
-    finally:
-        shell.task.uncancel()
+        ok = bool(result.success)
+    except KeyboardInterrupt as error:  # outside the cell's own code
         shell.task = None
+        shell._showtraceback(KeyboardInterrupt, error, [])
+    finally:
+        shell.task = None
+        task.uncancel()
         sys.stdout.flush()
         sys.stderr.flush()
     if dlw:
@@ -163,7 +166,7 @@ async def execute(code: str) -> bool:
         if new.elsewhere:
             left.append(f"{new.elsewhere} held by arrays, capsules and JavaScript")
         send("memory", html=now._repr_html_(), left=left, count=count)
-    return bool(result.success)
+    return ok
 
 
 def interrupt() -> bool:
