@@ -1,4 +1,4 @@
-"""Interrupts of our notebook page that arrive before a cell runs."""
+"""Interrupts of our notebook page, while a cell runs and before."""
 
 from __future__ import annotations
 
@@ -17,11 +17,76 @@ RUN_AND_INTERRUPT = """() => {
 }"""
 
 
+INTERRUPTED = {
+    "a loop": "while True: pass",
+    "an upload": "while True: dlw.from_dlpack(a, device=d).release()",
+    "an upload that converts": "while True: dlw.from_dlpack(w).to_device(d, dtype='float32')",
+    "a write": "while True: x.write(a)",
+    "a kernel": "while True: k(x, y, workgroups=1)",
+    "a readback": "while True: await x.to_host()",
+    "a readback that blocks": "while True: np.asarray(x)",
+    "from_dlpack that blocks": "while True: np.from_dlpack(x, device='cpu')",
+    "an image": "while True: (await dlw.webgpu.from_image(c)).release()",
+    "waiting": "await asyncio.sleep(1000)",
+}
+
+
 @pytest.fixture(scope="module")
 def notebook(browser: Browser, site: Server) -> Iterator[Notebook]:
     with opened(browser, site) as made:
         made.idle()
         yield made
+
+
+def test_interrupted_cells_leave_nothing(notebook: Notebook) -> None:
+    prepare = """
+import asyncio, gc
+import js
+import numpy as np
+import dlpack_web as dlw
+d = await dlw.webgpu.request_device()
+a, w = np.arange(1 << 18, dtype="f4"), np.arange(1 << 18, dtype="f8")[::2]
+x, y = (dlw.from_dlpack(a, device=d) for _ in "xy")
+k = dlw.webgpu.Kernel('''
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+  y[id.x] = 2 * x[id.x];
+}''')
+c = js.OffscreenCanvas.new(256, 256)
+c.getContext("2d").fillRect(0, 0, 256, 256)
+"""
+    held = """
+gc.collect()
+await asyncio.sleep(0.1)
+(dlw.live_tensors(), dlw.webgpu.stats()[0]["buffers"])
+"""
+    works = """
+k(x, y, workgroups=(1 << 12,))
+bool((await y.to_host() == 2 * a).all() and (np.asarray(x) == a).all())
+"""
+    assert notebook.run(prepare) == ""
+    before = notebook.run(held)
+    assert before == "(2, 2)"
+    for name, code in INTERRUPTED.items():
+        notebook.start(code)
+        assert "KeyboardInterrupt" in notebook.interrupt(), name
+        notebook.run("1 / 0")  # IPython keeps the last traceback, with all its frames
+        assert notebook.run(held) == before, name
+        assert notebook.run(works) == "True", name
+    assert notebook.run("x.release(); y.release(); dlw.live_tensors()") == "0"
+    assert notebook.watch.complaints() == []
+
+
+def test_an_interrupt_in_the_loops_own_code_ends_the_cell(notebook: Notebook) -> None:
+    struck = notebook.run("""
+import asyncio, _thread
+asyncio.get_running_loop().call_later(0.05, _thread.interrupt_main)
+await asyncio.sleep(1000)
+""")
+    assert "KeyboardInterrupt" in struck
+    assert notebook.run("1 + 1") == "2"
+    assert notebook.watch.complaints() == []
 
 
 @pytest.mark.parametrize(
