@@ -14,13 +14,14 @@ import pytest
 MUTANTS = Path(__file__).resolve().parents[1] / "mutants"
 sys.path.append(str(MUTANTS))
 
+import js_library
 import limits
 import model
 import py_package
 import results
 import run
 import sampling
-from model import INVALID, KILLED, SURVIVED, Mutant, Outcome
+from model import EQUIVALENT, INVALID, KILLED, SURVIVED, Mutant, Outcome
 
 FILE = "tests/tools/test_mutants.py"
 LINES = Path(__file__).read_text().splitlines()
@@ -309,6 +310,33 @@ def test_python_that_does_the_same_does_not_count(after, same):
 )
 def test_what_only_mypy_looks_at_does_not_count(before, after, same):
     assert (py_package.meaning(before) == py_package.meaning(after)) == same
+
+
+@pytest.mark.skipif(not js_library.ESBUILD.exists(), reason="`make js` comes first")
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        ("type A = number;", "/*type A = number;*/", EQUIVALENT),
+        ("  x?: number;", "  x?: number;\n  break;", INVALID),
+        ("  return x + 1;", "  return x +;", INVALID),
+        ("  return x + 1;", "  return x + 1;\n  continue;", INVALID),
+        ("  for (;;) { f(1);", "  for (;;) { f(1);\n  break;", SURVIVED),
+        ("  return x + 1;", "  return x - 1;", SURVIVED),
+    ],
+)
+def test_typescript_that_does_the_same_does_not_count(
+    before, after, status, tmp_path, monkeypatch
+):
+    file = tmp_path / "a.ts"
+    file.write_text(
+        "type A = number;\nclass B {\n  x?: number;\n}\nfunction f(x: A): A {\n"
+        "  for (;;) { f(1);\n }\n  return x + 1;\n}\nexport { B, f };\n"
+    )
+    line = file.read_text().splitlines().index(before) + 1
+    part = js_library.JsLibrary(1)
+    monkeypatch.setattr(part, "tests_of", lambda mutant: {})
+    mutant = model.Mutant("js", str(file), line, before, after)
+    assert part.try_out(mutant, tmp_path).status == status
 
 
 def test_parts_say_what_they_lack(monkeypatch):
