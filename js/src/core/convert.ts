@@ -73,11 +73,8 @@ function wordsOf({ buffer, byteOffset, byteLength }: TypedArray): Uint16Array {
   return new Uint16Array(buffer.slice(byteOffset, byteOffset + byteLength));
 }
 
-function bitsOf(values: Float32Array): Uint32Array {
-  if (values.byteOffset % 4 === 0) {
-    return new Uint32Array(values.buffer, values.byteOffset, values.length);
-  }
-  return new Uint32Array(values.slice().buffer);
+function bitsOf({ buffer, byteOffset, length }: Float32Array): Uint32Array {
+  return new Uint32Array(buffer, byteOffset, length);
 }
 
 /** The upper half, rounded to nearest, ties to even; NaNs keep the upper bits of their payload. */
@@ -90,7 +87,7 @@ function toBfloat16(target: Uint16Array, values: Float32Array): void {
 }
 
 function fromBfloat16(target: Float32Array, halves: Uint16Array): void {
-  const bits = new Uint32Array(target.buffer, target.byteOffset, target.length);
+  const bits = bitsOf(target);
   halves.forEach((half, i) => {
     bits[i] = half << 16;
   });
@@ -112,7 +109,7 @@ function toHalf(target: Uint16Array, values: Float32Array): void {
 }
 
 function fromHalf(target: Float32Array, halves: Uint16Array): void {
-  const bits = new Uint32Array(target.buffer, target.byteOffset, target.length);
+  const bits = bitsOf(target);
   halves.forEach((half, i) => {
     const magnitude = half & 0x7fff;
     if (magnitude < 0x0400) target[i] = magnitude * 2 ** -24;
