@@ -2,7 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
-import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import {
+  DeviceError,
+  DLPackError,
+  liveTensors,
+  Tensor,
+  UnsupportedError,
+} from "../../../js/dist/index.js";
 
 const matrix = () => Tensor.fromTypedArray(Float32Array.of(0, 1, 2, 3, 4, 5), { shape: [2, 3] });
 
@@ -105,12 +111,25 @@ test("released tensors refuse whatever touches memory", async () => {
   await assert.rejects(tensor.read(), released);
 });
 
+function caught(work) {
+  try {
+    work();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
 test("a detached array is noticed", () => {
   const array = new Float32Array(4);
   const tensor = Tensor.fromTypedArray(array);
   structuredClone(array.buffer, { transfer: [array.buffer] });
   assert.throws(() => tensor.data, { name: "UnsupportedError", message: /detached/ });
   tensor.release();
+  // The engine's own error tells why.
+  const error = caught(() => Tensor.fromTypedArray(array));
+  assert.equal(error.name, "UnsupportedError");
+  assert.ok(error.cause instanceof TypeError);
 });
 
 test("a CPU tensor has no GPUBuffer", () => {
@@ -127,6 +146,12 @@ for (const [what, array, options, error] of [
   ["a shape that is a number", new Uint8Array(3), { shape: 3 }, { name: "TypeError" }],
   ["65 axes", new Uint8Array(1), { shape: Array(65).fill(1) }, { name: "RangeError" }],
   ["a huge shape", new Uint8Array(1), { shape: [2 ** 40, 2 ** 40] }, { name: "RangeError" }],
+  [
+    "more elements than have exact sizes in bytes",
+    new Uint8Array(1),
+    { shape: [2 ** 49] },
+    { message: `shape [${2 ** 49}] has too many elements` },
+  ],
   ["an unknown dtype", new Uint8Array(1), { dtype: "int5" }, { name: "UnsupportedError" }],
   ["another dtype's array", new Int32Array(1), { dtype: "float32" }, { name: "TypeError" }],
 ]) {
@@ -136,6 +161,22 @@ for (const [what, array, options, error] of [
     assert.equal(liveTensors(), before);
   });
 }
+
+test("clamped bytes are uint8", () => {
+  const tensor = Tensor.fromTypedArray(Uint8ClampedArray.of(300, 2));
+  assert.deepEqual([tensor.dtype, [...tensor]], ["uint8", [255, 2]]);
+  tensor.release();
+});
+
+test("an error has the name of its class, with which other copies of the library know it", () => {
+  for (const [name, Class] of Object.entries({ DLPackError, DeviceError, UnsupportedError })) {
+    const cause = new Error("underneath");
+    const error = new Class("what happened", { cause, given: "int4" });
+    assert.deepEqual([error.name, error.cause, error.given], [name, cause, "int4"]);
+    assert.ok(error instanceof DLPackError);
+    assert.equal(Object.hasOwn(new Class("alone"), "cause"), false);
+  }
+});
 
 test("from an offset on, a tensor has the rest of the array", () => {
   const array = Float32Array.of(0, 1, 2, 3);
