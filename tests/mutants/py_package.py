@@ -23,7 +23,10 @@ PYTHONS = {
 }
 # They need JavaScript: tests/browser runs them, in minutes.
 IN_BROWSERS = ("_backends/browser/*.py", "onnxruntime/*.py")
-OTHERS = ("_backends/desktop/dawn.py",)  # only `make test-dawn` runs it
+# Only `make test-dawn` runs them.
+OVER_DAWN = ("_backends/desktop/dawn.py", "_backends/desktop/host.py")
+# It starts another Python, so it is not known which lines it runs.
+NAMES = "tests/native/test_public_names.py::"
 
 
 class PyPackage:
@@ -41,7 +44,9 @@ class PyPackage:
         return None
 
     def files(self) -> list[Path]:
-        left_out = {it for glob in (*IN_BROWSERS, *OTHERS) for it in PACKAGE.glob(glob)}
+        left_out = {
+            it for glob in (*IN_BROWSERS, *OVER_DAWN) for it in PACKAGE.glob(glob)
+        }
         print(
             "[mutants] py: not "
             + ", ".join(sorted(map(inside, left_out)))
@@ -95,6 +100,10 @@ class PyPackage:
         tests = self.covering.tests_of(
             name, lambda known: [line for line in known if first <= line <= last]
         )
+        every, known = self.covering.read
+        of_line = known.get(name, {})
+        if any("" in of_line.get(line, ()) for line in range(first, last + 1)):
+            tests |= {it: took for it, took in every.items() if it.startswith(NAMES)}
         if not tests:
             return Outcome(SURVIVED, "no test runs it")
         lay_out(folder / "package", {name: text})
