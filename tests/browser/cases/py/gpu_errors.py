@@ -74,9 +74,18 @@ def test_kernel_arguments():
         kernel(host)
 
 
-@pytest.mark.parametrize("workgroups", [(), (1, 1, 1, 1), (-1,), (2**17,)], ids=str)
-def test_workgroups_out_of_range(workgroups):
-    with on_gpu() as tensor, pytest.raises(ValueError, match="workgroup"):
+@pytest.mark.parametrize(
+    ("workgroups", "words"),
+    [
+        ((), r"must be one to three counts, not \(\)$"),
+        ((1, 1, 1, 1), r"must be one to three counts, not \(1, 1, 1, 1\)$"),
+        ((-1,), r"must be 1 or more, not \(-1,\)$"),
+        ((2**17,), "must be 1 to 3 integers from 1 to"),
+    ],
+    ids=str,
+)
+def test_workgroups_out_of_range(workgroups, words):
+    with on_gpu() as tensor, pytest.raises(ValueError, match=f"^workgroups {words}"):
         dlw.webgpu.Kernel(IDLE)(tensor, workgroups=workgroups)
 
 

@@ -80,8 +80,56 @@ def test_numbers_that_do_not_fit():
         ):
             with pytest.raises(error, match=words):
                 kernel(x, y, *numbers, workgroups=1)
-        with pytest.raises(TypeError, match="binding 0 takes a tensor"):
+        with pytest.raises(
+            TypeError, match=r"binding 0 takes a tensor.* f32, i32 and u32$"
+        ):
             kernel(1.0, y, 1, 0, 0, workgroups=1)
+
+
+@pytest.mark.parametrize("kind", ["f32", "i32", "u32"])
+@pytest.mark.parametrize(
+    ("dtype", "fits", "instead"),
+    [
+        ("float32", "f32", None),
+        ("int32", "i32", None),
+        ("uint32", "u32", None),
+        ("complex64", "f32", None),
+        ("uint8", "u32", None),
+        ("float64", None, "float32"),
+        ("complex128", None, "complex64"),
+        ("int64", None, "int32"),
+        ("uint64", None, "uint32"),
+    ],
+)
+def test_elements_are_of_the_shaders_type(dtype, fits, instead, kind):
+    kernel = dlw.webgpu.Kernel(
+        f"@group(0) @binding(0) var<storage, read_write> x: array<{kind}>;"
+        "@compute @workgroup_size(1) fn main() { x[0] = 1; }"
+    )
+    with dlw.empty(4, dtype, device="webgpu") as x:
+        if kind == fits:
+            kernel(x)
+            return
+        with pytest.raises(BufferError) as told:
+            kernel(x)
+    assert f"is {dtype}, the shader's array<{kind}> is of {kind}: " in str(told.value)
+    if instead:
+        assert f'upload it with dtype "{instead}"' in str(told.value)
+
+
+def test_a_written_tensor_that_shares_its_last_word_is_named():
+    kernel = dlw.webgpu.Kernel(
+        "@group(0) @binding(0) var<storage, read_write> x: array<u32>;"
+        "@compute @workgroup_size(1) fn main() { x[0] = 1; }"
+    )
+    with (
+        dlw.empty(8, "uint8", device="webgpu") as whole,
+        whole[:3] as part,
+        pytest.raises(
+            BufferError, match=r"^binding 0: .*uint8.*shares its last word of 4 bytes"
+        ),
+    ):
+        kernel(part, workgroups=1)
 
 
 async def test_not_a_number_and_infinity_are_numbers():
