@@ -185,8 +185,12 @@ except BufferError as error:
             + "sys.modules['wgpu'] = old",
             "wgpu 0.21.1 is too old; 0.32 or newer is needed: pip install",
         ),
+        (
+            "import types; sys.modules['wgpu'] = types.ModuleType('wgpu')",
+            "wgpu 0 is too old; 0.32 or newer is needed: pip install",
+        ),
     ],
-    ids=["missing", "too old"],
+    ids=["missing", "too old", "nameless"],
 )
 def test_what_to_install(before, words):
     assert words in ask(ASK.format(path=sys.path, before=before))
@@ -316,6 +320,75 @@ def test_a_buffer_that_ends_within_a_word_says_how_to_mend_it(device):
         pytest.raises(BufferError, match=r"8 bytes.*which has 6: .*multiple of 16"),
     ):
         tensor.numpy()
+    with (
+        dlw.from_gpu_buffer(buffer, 6, "uint8", device=device) as tensor,
+        dlw.empty(6, "uint8", device=device) as other,
+        pytest.raises(
+            BufferError,
+            match=r"copying .* and 8 bytes in its GPUBuffer \(it has 6\): "
+            "pad the buffer to a multiple of 16$",
+        ),
+    ):
+        other.write(tensor)
+
+
+async def test_a_tensor_is_written_over_another_part_of_its_buffer(device):
+    with dlw.from_dlpack(np.arange(16, dtype="f4"), device=device) as whole:
+        with whole[4:8] as source, whole[8:12] as target:
+            target.write(source)
+        expected = [*range(8), 4, 5, 6, 7, *range(12, 16)]
+        assert (await whole.to_host()).tolist() == expected
+
+
+def test_no_elements_are_no_copy(device):
+    with dlw.empty(0, device=device) as source, dlw.empty(0, device=device) as target:
+        before = dlw.webgpu.stats()[device.id]["copies"]
+        target.write(source)
+        assert dlw.webgpu.stats()[device.id]["copies"] == before
+
+
+async def test_padded_elements_keep_a_byte_each(device):
+    """tests/browser/cases/py/gpu_cases.py has the same with JavaScript."""
+    raw = np.dtype("V1", metadata={"dlpack": "int4"})
+    array = np.arange(5, dtype="u1").view(raw)
+    with dlw.from_dlpack(array, device=device) as tensor, tensor[2:] as part:
+        assert (tensor.dtype, tensor.nbytes, tensor.padded) == ("int4", 5, True)
+        assert (await tensor.to_host()).tobytes() == bytes(range(5))
+        assert (await part.to_host()).tobytes() == bytes([2, 3, 4])
+        raw_bytes = bytes(device.gpu.queue.read_buffer(tensor.to_wgpu(), 0, 8))
+        assert raw_bytes == bytes([0, 1, 2, 3, 4, 0, 0, 0])
+
+
+def test_a_buffer_that_the_gpu_refuses(device, monkeypatch):
+    def refuse(**_):
+        raise wgpu.GPUOutOfMemoryError("no room left")
+
+    monkeypatch.setattr(device.gpu, "create_buffer", refuse)
+    with pytest.raises(BufferError) as told:
+        dlw.empty(3_000_017, "uint8", device=device)
+    expected = f"createBuffer for 3000032 bytes failed on {device}: no room left"
+    assert str(told.value) == expected
+
+
+def test_a_buffer_is_used_again(device):
+    """The same one, and no other was made for it."""
+    with dlw.empty(1_000_007, device=device) as first:
+        used = state.slot_of(first).buffer
+    before = dlw.webgpu.stats()[device.id]
+    with dlw.empty(1_000_007, device=device) as second:
+        assert state.slot_of(second).buffer is used
+    after = dlw.webgpu.stats()[device.id]
+    assert after["reused"] == before["reused"] + 1
+    assert after["created"] == before["created"]
+
+
+def test_to_take_an_idle_buffer_is_a_use(device):
+    dlw.empty(1000, device=device).release()
+    dlw.empty(2000, device=device).release()
+    state._drop_idle()
+    with dlw.empty(1000, device=device):
+        state._drop_idle()
+        assert dlw.webgpu.stats()[device.id]["idleBytes"] >= 8000
 
 
 def test_idle_buffers_are_counted(device):
@@ -593,7 +666,12 @@ async def test_textures_of_wgpu(format, device):
     [
         (np.zeros((2, 2, 2), "u1"), {}, BufferError, "is not an image"),
         (np.zeros((2, 2, 3)), {}, BufferError, "float64"),
-        (np.zeros((0, 2, 3), "u1"), {}, BufferError, "has no pixels"),
+        (
+            np.zeros((0, 2, 3), "u1"),
+            {},
+            BufferError,
+            "an image of 2 x 0 has no pixels: it is empty, closed, or not loaded yet$",
+        ),
         ([[1]], {}, TypeError, "not a list"),
         (np.zeros((2, 2), "u1"), {"channels": 2}, ValueError, "channels must be 4"),
         (np.zeros((2, 2), "u1"), {"dtype": "int32"}, BufferError, "use uint8"),
@@ -602,6 +680,22 @@ async def test_textures_of_wgpu(format, device):
 async def test_images_that_are_refused(source, options, error, words, device):
     with pytest.raises(error, match=words):
         await dlw.webgpu.from_image(source, device, **options)
+
+
+async def test_textures_that_are_refused(device):
+    def texture(usage, format="rgba8unorm"):
+        return device.gpu.create_texture(size=(2, 2, 1), format=format, usage=usage)
+
+    needed = (
+        r"format rgba8unorm or bgra8unorm with GPUTextureUsage\.COPY_SRC, 2d, of one "
+        "layer and one sample; this is "
+    )
+    for one, told in (
+        (texture(2), "rgba8unorm with usage 2, 2d, of 1 and 1$"),
+        (texture(3, "r32float"), "r32float with usage 3, 2d, of 1 and 1$"),
+    ):
+        with pytest.raises(BufferError, match=needed + told):
+            await dlw.webgpu.from_image(one, device)
 
 
 async def test_tensors_that_are_no_images(device):
