@@ -99,7 +99,8 @@ fuzz-js: site chromium
 
 # It may be ended at any time, and goes on where it was.
 mutants: $(NATIVE) $(MUTANTS)
-	@$(PYTHON_BIN)/python tests/mutants/run.py $(addprefix --part=,$(PART)) $(if $(KNOWN),--known) \
+	@[ ! -e build/desktop/.done ] || tools/need.sh libvulkan lavapipe
+	$(PYTHON_BIN)/python tests/mutants/run.py $(addprefix --part=,$(PART)) $(if $(KNOWN),--known) \
 	  $(addprefix --seed=,$(SEED)) $(addprefix --count=,$(COUNT)) $(addprefix --workers=,$(WORKERS)) \
 	  $(addprefix --changed=,$(CHANGED)) $(addprefix --budget=,$(BUDGET))
 
