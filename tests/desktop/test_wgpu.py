@@ -698,6 +698,17 @@ async def test_textures_that_are_refused(device):
             await dlw.webgpu.from_image(one, device)
 
 
+async def test_a_destroyed_texture_is_refused(device):
+    texture = device.gpu.create_texture(
+        size=(2, 2, 1), format="rgba8unorm", usage="COPY_SRC"
+    )
+    texture.destroy()
+    before = dlw.live_tensors()
+    with pytest.raises(BufferError, match="(?i)reading a GPUTexture .*destroyed"):
+        await dlw.webgpu.from_image(texture, device)
+    assert dlw.live_tensors() == before
+
+
 async def test_tensors_that_are_no_images(device):
     for shape in ((2, 2), (2, 2, 2), (2, 2, 3, 1)):
         with dlw.empty(shape, "uint8") as tensor:

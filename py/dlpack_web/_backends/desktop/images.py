@@ -94,11 +94,12 @@ def _of_texture(record: Record, texture: Any) -> "np.ndarray[Any, Any]":
         )
     if wgpu.device_of(texture) is not record.gpu:
         raise BufferError(f"the GPUTexture belongs to another device, not to {record}")
-    memory = attempt(
-        record,
-        "reading a GPUTexture",
-        lambda: record.gpu.queue.read_texture(
+
+    def read() -> Any:
+        wgpu.refuse_destroyed(record.gpu, texture)
+        return record.gpu.queue.read_texture(
             {"texture": texture}, {"bytes_per_row": 4 * width}, (width, height, 1)
-        ),
-    )
+        )
+
+    memory = attempt(record, "reading a GPUTexture", read)
     return np.frombuffer(memory, np.uint8).reshape(height, width, 4)[..., order]

@@ -7,7 +7,7 @@ are in dawn.py.
 
 Both report errors within the call, by exceptions. But wgpu-native ends the process if
 commands are submitted over a buffer that is mapped or was destroyed, or on a lost
-device. So `unusable` checks buffers before.
+device. So `unusable` checks buffers before, and `refuse_destroyed` textures.
 """
 
 import re
@@ -101,6 +101,12 @@ def device_of(thing: Any) -> Any:
     """The GPUDevice of a GPUBuffer or GPUTexture, which WebGPU itself does not
     expose."""
     return thing._device
+
+
+def refuse_destroyed(gpu: Any, texture: Any) -> None:
+    """Raises for a destroyed texture, which wgpu-native does not view."""
+    if not dawn.has(gpu):
+        texture.create_view()
 
 
 def unusable(gpu: Any, buffer: Any) -> str | None:
