@@ -704,7 +704,7 @@ async def test_a_destroyed_texture_is_refused(device):
     )
     texture.destroy()
     before = dlw.live_tensors()
-    with pytest.raises(BufferError, match="(?i)reading a GPUTexture .*destroyed"):
+    with pytest.raises(BufferError, match=r"(?i)reading a GPUTexture .*destroyed"):
         await dlw.webgpu.from_image(texture, device)
     assert dlw.live_tensors() == before
 
