@@ -36,6 +36,10 @@ RULES = {
         r"(?:<rect[^>]+>)+",
         "BARS",
     ),
+    "the smallest and largest output of the model: each kind of CPU trains another one": (
+        r"-9\.1\d* to 9\.0\d*",
+        "-9.1 to 9.0",
+    ),
     "whose memory it is: on the desktop onnxruntime's stays on the CPU": (
         r"(memory of</th><td align='left'>)(?:the creator of the GPUBuffer|dlpack_web, in its pool)",
         r"\1OWNER",
