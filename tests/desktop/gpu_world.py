@@ -17,7 +17,7 @@ from dlpack_web._backends.desktop import wgpu as our_wgpu
 
 USAGE = {
     name: int(getattr(wgpu.BufferUsage, name))
-    for name in ("STORAGE", "COPY_SRC", "COPY_DST", "MAP_READ")
+    for name in ("STORAGE", "COPY_SRC", "COPY_DST", "UNIFORM", "MAP_READ")
 }
 _before = []
 

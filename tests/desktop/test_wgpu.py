@@ -26,6 +26,9 @@ FILL = """
 @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) {
   x[id.x] = 7;
 }"""
+READ_UNIFORM = """
+@group(0) @binding(0) var<uniform> x: vec4f;
+@compute @workgroup_size(1) fn main() { _ = x; }"""
 
 
 def lent(device, values):
@@ -121,11 +124,15 @@ async def test_a_destroyed_buffer_is_refused_wherever_it_is_used(device):
         ("COPY_SRC", lambda tensor: np.asarray(tensor)),
         ("COPY_DST", lambda tensor: tensor.write(np.zeros(4, "f4"))),
         ("STORAGE", lambda tensor: dlw.webgpu.Kernel(FILL)(tensor)),
+        (
+            "UNIFORM",
+            lambda tensor: dlw.webgpu.Kernel(READ_UNIFORM)(tensor, workgroups=1),
+        ),
     ],
-    ids=["COPY_SRC", "COPY_DST", "STORAGE"],
+    ids=["COPY_SRC", "COPY_DST", "STORAGE", "UNIFORM"],
 )
 def test_missing_usages_are_named(flag, use, device):
-    flags = [name for name in ("STORAGE", "COPY_SRC", "COPY_DST") if name != flag]
+    flags = [it for it in ("STORAGE", "COPY_SRC", "COPY_DST", "UNIFORM") if it != flag]
     buffer = make_buffer(device, 16, *flags)
     with (
         dlw.webgpu.from_wgpu(buffer, 4, "float32") as tensor,
@@ -183,7 +190,10 @@ except BufferError as error:
         (
             "import types; old = types.ModuleType('wgpu'); old.__version__ = '0.21.1'; "
             + "sys.modules['wgpu'] = old",
-            "wgpu 0.21.1 is too old; 0.32 or newer is needed: pip install",
+            (
+                "wgpu 0.21.1 is too old; 0.32 or newer is needed: pip install "
+                "'dlpack-web[webgpu]' --upgrade"
+            ),
         ),
         (
             "import types; sys.modules['wgpu'] = types.ModuleType('wgpu')",

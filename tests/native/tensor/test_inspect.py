@@ -76,6 +76,21 @@ def test_tensors_without_a_name_have_their_holders():
         tensor.release()
 
 
+def test_the_variables_of_all_callers_hold():
+    def ask():
+        return dlw.inspect({})
+
+    def between():
+        other = 3
+        return ask(), other
+
+    mine = dlw.from_dlpack(np.zeros(1))
+    report, _ = between()
+    expected = ("mine in test_the_variables_of_all_callers_hold()",)
+    assert holders(report) == [expected]
+    mine.release()
+
+
 def test_a_report_holds_nothing():
     x = dlw.from_dlpack(np.zeros(3))
     report = dlw.inspect({"x": x})
