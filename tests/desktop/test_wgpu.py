@@ -118,6 +118,27 @@ async def test_a_destroyed_buffer_is_refused_wherever_it_is_used(device):
         assert not (await good.to_host()).any()
 
 
+def test_a_buffer_is_taken_at_no_negative_offset(device):
+    buffer = make_buffer(device, 16)
+    with pytest.raises(ValueError, match=r"^byte_offset -1 is negative$"):
+        dlw.webgpu.from_wgpu(buffer, 2, "uint8", byte_offset=-1)
+
+
+async def test_a_feature_that_there_is_not_is_named():
+    with pytest.raises(TypeError, match=r"^no such feature: .*no-such-feature"):
+        await dlw.webgpu.request_device(features=["no-such-feature"])
+
+
+def test_a_binding_needs_the_bytes_that_the_shader_declares(device):
+    kernel = dlw.webgpu.Kernel(READ_UNIFORM)
+    with (
+        dlw.empty(3, "float32", device=device) as short,
+        pytest.raises(BufferError) as caught,
+    ):
+        kernel(short, workgroups=1)
+    assert "12 bytes, the shader's vec4f needs 16" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("flag", "use"),
     [

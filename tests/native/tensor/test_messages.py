@@ -436,6 +436,84 @@ def test_codes_of_numpy_name_the_dtype(code, order):
     dlw.empty(3, meant).release()
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    {
+        "f16": "float16",
+        "f32": "float32",
+        "f64": "float64",
+        "bf16": "bfloat16",
+        "i32": "int32",
+        "i64": "int64",
+        "u32": "uint32",
+        "u64": "uint64",
+        "half": "float16",
+        "single": "float32",
+        "double": "float64",
+        "float": "float32",
+        "int": "int32",
+        "complex": "complex64",
+    }.items(),
+)
+def test_names_of_other_libraries_name_the_dtype(name, meant):
+    with pytest.raises(TypeError) as caught:
+        dlw.empty(3, name)
+    assert str(caught.value).endswith(f"; did you mean {meant!r}?")
+
+
+@pytest.mark.parametrize(
+    ("array", "note"),
+    [
+        (
+            np.zeros(2, object),
+            (
+                "object arrays hold references to Python objects, not numbers; convert "
+                "them, for example with x.astype('float64')"
+            ),
+        ),
+        (
+            np.zeros(2, "S3"),
+            (
+                "DLPack has no dtype for byte strings; share their bytes with "
+                "x.view('uint8')"
+            ),
+        ),
+        (
+            np.zeros(2, "U3"),
+            (
+                "DLPack has no dtype for strings; share their code points with "
+                "x.view('uint32')"
+            ),
+        ),
+        (
+            np.zeros(2, "M8[s]"),
+            "DLPack has no dtype for times; share their counts with x.view('int64')",
+        ),
+        (
+            np.zeros(2, "m8[s]"),
+            (
+                "DLPack has no dtype for time spans; share their counts with "
+                "x.view('int64')"
+            ),
+        ),
+        (
+            np.zeros(2, [("a", "i4")]),
+            (
+                "DLPack has no structured or void dtypes; share a field, x['name'], or the "
+                "bytes, x.view('uint8')"
+            ),
+        ),
+    ],
+    ids=["object", "bytes", "str", "time", "span", "struct"],
+)
+def test_arrays_without_a_dtype_of_dlpack_say_what_to_share(array, note):
+    with pytest.raises(BufferError) as caught:
+        dlw.from_dlpack(array)
+    (told,) = caught.value.__notes__
+    assert told.startswith("cannot share dtype ")
+    assert told.endswith(f": {note}")
+
+
 @pytest.mark.parametrize("given", [bool, int, float, complex])
 def test_pythons_numbers_are_numpys_dtypes(given):
     with dlw.empty(3, given) as tensor:
