@@ -172,6 +172,9 @@ export async function who_waits_gets_tensors_from_wherever_they_are(context) {
   const fresh = await x[EXCHANGE_ASYNC]({ device: null });
   equal([fresh.flags, [...fresh.data]], [2, [...VALUES]]);
   fresh.release();
+  const there = await x[EXCHANGE_ASYNC]({ device: other, copy: true });
+  equal([there.flags, ArrayBuffer.isView(there.data)], [2, false]);
+  there.release();
   await throws(() => takeAsync(x, { device: null, copy: false }), "CopyError", /not on the CPU/);
   const aborted = AbortSignal.abort(new Error("enough"));
   await throws(() => takeAsync(x, { device: null, signal: aborted }), "Error", /enough/);
