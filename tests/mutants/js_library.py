@@ -29,6 +29,12 @@ from model import (
 FOLDER = BUILD / "js"
 SOURCE = ROOT / "js" / "src"
 TESTS = ROOT / "tests" / "js"
+# Node runs these, too.
+CASES = [
+    file
+    for folder in ("runtimes", "browser/cases/js", "browser/libraries")
+    for file in (ROOT / "tests" / folder).glob("*.mjs")
+]
 ESBUILD = ROOT / "node_modules" / ".bin" / "esbuild"
 ROOMS = ("core", "exchange", "webgpu", "pyodide")
 TRANSPILE = ["--format=esm", "--target=es2022", "--log-level=silent"]
@@ -55,7 +61,8 @@ class JsLibrary:
 
     @cached_property
     def digest_of_tests(self) -> str:
-        return digest(*(file.read_bytes() for file in sorted(TESTS.rglob("*.mjs"))))
+        files = [*TESTS.rglob("*.mjs"), *CASES]
+        return digest(*(file.read_bytes() for file in sorted(files)))
 
     def tests_digest(self) -> str:
         return self.digest_of_tests
@@ -63,7 +70,8 @@ class JsLibrary:
     # --- which files of tests run which lines ---
 
     def kept(self, test: Path) -> Path:
-        sources = digest(*(file.read_bytes() for file in sorted(SOURCE.rglob("*.ts"))))
+        files = sorted([*SOURCE.rglob("*.ts"), *CASES])
+        sources = digest(*(file.read_bytes() for file in files))
         return FOLDER / "map" / f"{test.name}-{digest(sources, test.read_bytes())}.json"
 
     def prepare(self) -> None:
