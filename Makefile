@@ -31,7 +31,7 @@ test-asan: ## Test: the same under sanitizers
 test-leaks: ## Test: the same under valgrind (half an hour)
 fuzz: ## Test: tries to break it (SECONDS=n SEED=n): fuzzers, models, out of memory
 fuzz-js: ## Test: the same for JavaScript and WebGPU: calls that fail, a model, cycles
-mutants: ## Test: changes lines and checks that tests notice: build/mutants.md (PART=c KNOWN=1 SEED=n COUNT=n CHANGED=commit WORKERS=n)
+mutants: ## Test: changes lines and checks that tests notice: build/mutants.md (PART=c KNOWN=1 SEED=n COUNT=n CHANGED=commit WORKERS=n QUICK=1)
 test-js: ## Test: TypeScript, and WebGPU on Dawn, in Node
 test-package: ## Test: the npm package, from its tarball
 test-bundlers: ## Test: Vite, webpack, Rollup, Parcel, Next.js, Deno, Bun

@@ -162,3 +162,9 @@ class Warm:
         if _ended.is_set():
             raise EndedError
         return TIMED_OUT if late.is_set() else int(status)
+
+    def close(self) -> None:
+        with self.process:  # without input, it ends
+            pass
+        with _lock:
+            _running.discard(self.process.pid)

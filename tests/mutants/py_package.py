@@ -44,15 +44,13 @@ class PyPackage:
         return None
 
     def files(self) -> list[Path]:
-        left_out = {
-            it for glob in (*IN_BROWSERS, *OVER_DAWN) for it in PACKAGE.glob(glob)
-        }
+        every, tested = set(PACKAGE.rglob("*.py")), tested_here()
         print(
             "[mutants] py: not "
-            + ", ".join(sorted(map(inside, left_out)))
+            + ", ".join(sorted(map(inside, every - tested)))
             + ", which run in a browser or over wgpudawn alone"
         )
-        return sorted(set(PACKAGE.rglob("*.py")) - left_out)
+        return sorted(tested)
 
     @cached_property
     def digest_of_tests(self) -> str:
@@ -118,6 +116,13 @@ class PyPackage:
                     chosen, folder, pool, package, address_bytes=64 * GIB
                 )
         return outcome
+
+
+def tested_here() -> set[Path]:
+    left_out = (*IN_BROWSERS, *OVER_DAWN)
+    return set(PACKAGE.rglob("*.py")) - {
+        it for glob in left_out for it in PACKAGE.glob(glob)
+    }
 
 
 def lay_out(package: Path, instead: dict[str, str]) -> None:

@@ -92,6 +92,10 @@ class Pool:
         yield warm
         self.idle.put(warm)  # not where it failed
 
+    def close(self) -> None:
+        while not self.idle.empty():
+            self.idle.get().close()
+
 
 def run_tests(
     tests: Seconds,
@@ -117,6 +121,11 @@ def run_tests(
             log=log,
             address_bytes=address_bytes,
         )
+    return outcome_of(status, log)
+
+
+def outcome_of(status: int | str, log: Path) -> Outcome:
+    """What a run of pytest says of the mutant."""
     if status == 0:
         return Outcome(SURVIVED)
     if status == TIMED_OUT:
