@@ -101,17 +101,15 @@ fuzz-js: site chromium
 # Each part has all that its tests need: a line whose tests are skipped would survive.
 MUTANTS_py = build/desktop/.done
 MUTANTS_js = $(LIBRARIES) $(EXAMPLE) $(DAWN) site
-ifdef QUICK
-mutants: $(NATIVE) $(MUTANTS)
-	@$(PYTHON_BIN)/python tests/mutants/spot.py $(addprefix --seed=,$(SEED)) $(addprefix --count=,$(COUNT))
-else
-mutants: $(NATIVE) $(MUTANTS) $(foreach part,$(or $(PART),c py js),$(MUTANTS_$(part)))
-	@tools/need.sh libvulkan swiftshader lavapipe && export WEBGPU=required \
+mutants: $(NATIVE) $(MUTANTS) $(if $(QUICK),,$(foreach part,$(or $(PART),c py js),$(MUTANTS_$(part))))
+	@if [ -n "$(QUICK)" ]; then
+	  exec $(PYTHON_BIN)/python tests/mutants/spot.py $(addprefix --seed=,$(SEED)) $(addprefix --count=,$(COUNT))
+	fi
+	tools/need.sh libvulkan swiftshader lavapipe && export WEBGPU=required \
 	  || echo "[skip] no test of WebGPU meets these mutants"
 	$(PYTHON_BIN)/python tests/mutants/run.py $(addprefix --part=,$(PART)) $(if $(KNOWN),--known) \
 	  $(addprefix --seed=,$(SEED)) $(addprefix --count=,$(COUNT)) $(addprefix --workers=,$(WORKERS)) \
 	  $(addprefix --changed=,$(CHANGED)) $(addprefix --budget=,$(BUDGET))
-endif
 
 interop: build/interop/.torch build/interop/.tensorflow interop-light
 
