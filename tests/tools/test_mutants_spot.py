@@ -153,9 +153,19 @@ def test_what_is_too_slow_is_undecided(sampled, monkeypatch):
 
 def test_what_hangs_with_the_mutant_alone_is_killed(sampled, monkeypatch):
     monkeypatch.setattr(spot, "EACH", 6.0)
+    # A busy machine may need seconds for what the tests do without a mutant.
+    monkeypatch.setattr(spot.Spot, "without_a_mutant", lambda *_: 0.1)
     hangs = mutant(LINES[LINE - 1] + "\n}\nwhile True: pass\n_ = {")
     said = sampled(LOOKS_ELSEWHERE, hangs)
     assert f"{FILE}:{LINE}: killed (time limit)" in said
+
+
+def test_what_hangs_is_undecided_where_the_tests_take_as_long(sampled, monkeypatch):
+    monkeypatch.setattr(spot, "EACH", 3.0)
+    monkeypatch.setattr(spot.Spot, "without_a_mutant", lambda *_: 2.0)
+    hangs = mutant(LINES[LINE - 1] + "\n}\nwhile True: pass\n_ = {")
+    said = sampled(LOOKS_ELSEWHERE, hangs)
+    assert f"{FILE}:{LINE}: undecided (no test failed within 3 s)" in said
 
 
 def test_it_ends_when_its_time_is_over(sampled, monkeypatch):
