@@ -24,8 +24,6 @@ class Kernel:
         self, record: Record, wgsl: str, entry: str, label: str, check: bool
     ) -> None:
         record.check_alive()
-        if not isinstance(wgsl, str):
-            raise TypeError("a kernel's source is a string of WGSL")
         self._record, self._label, self._check = record, label, check
         self._shader = parse_shader(wgsl, entry)
         self._fault: Fault | None = None
