@@ -272,6 +272,14 @@ def test_what_fspath_returns(kind, name, tmp_path):
         run(dlw.open(Given(kind(bad))))
 
 
+def test_a_header_that_is_not_text(tmp_path):
+    np.save(tmp_path / "a.npy", ARRAY)
+    damaged = (tmp_path / "a.npy").read_bytes().replace(b"descr", b"desc\xff")
+    with pytest.raises(BufferError) as caught:
+        run(dlw.open(damaged))
+    assert str(caught.value) == "the bytes: its header is not text"
+
+
 def test_fspath_of_anything_else(tmp_path):
     for wrong in (3, None, bytearray(b"a")):
         with pytest.raises(TypeError, match=r"__fspath__|str, bytes"):

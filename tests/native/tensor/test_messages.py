@@ -315,6 +315,17 @@ def test_an_array_to_read_into_that_does_not_fit(out, on):
     )
 
 
+@pytest.mark.parametrize("on", [1, 15], ids=["cpu", "webgpu"])
+def test_an_array_to_read_into_that_is_read_only(on):
+    forged = Forged(device_type=on, data=7) if on == 15 else np.zeros((2, 3), "f4")
+    out = np.ones((2, 3), "f4")
+    out.flags.writeable = False
+    with dlw.from_dlpack(forged) as tensor, pytest.raises(ValueError) as caught:  # noqa: PT011
+        run(tensor.to_host(out=out))
+    assert str(caught.value) == "out is read-only; pass a writable array"
+    assert out.tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
 @pytest.mark.parametrize(
     ("name", "way"),
     [
