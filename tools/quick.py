@@ -74,7 +74,8 @@ ROOMS = {
     ),
     "files": Room(
         "py/dlpack_web/_files/*",
-        "tests/native/files/test_files.py tests/native/files/test_reentrance_files.py",
+        "tests/native/files/test_files.py tests/native/files/test_reentrance_files.py "
+        "tests/native/files/test_save_paths.py",
     ),
     "desktop": Room(
         "py/dlpack_web/_backends/desktop/* py/dlpack_web/_backends/wgsl.py "

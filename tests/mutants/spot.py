@@ -85,12 +85,15 @@ def chosen(lines: sampling.Lines, seed: int, until: float) -> list[Mutant]:
     changed, here = sorted(lines.keys() & names.keys()), tested_here()
     files = [names[it] for it in changed if names[it] in here and tests_of(it)]
     if others := len(changed) - len(files):
-        print(f"[mutants] {others} changed files are left out: other suites test them")
+        print(f"[mutants] changed files that other suites test, left out: {others}")
     random.Random(seed).shuffle(files)
     mutants: list[Mutant] = []
     for at, file in enumerate(files):
         if mutants and time.monotonic() > until:
-            print(f"[mutants] {len(files) - at} changed files are left out: no time")
+            late = len(files) - at
+            print(
+                f"[mutants] changed files that there is no time for, left out: {late}"
+            )
             break
         found = sampling.generated("py", PyPackage.rules, file)
         mutants += [it for it in found if it.line in lines[it.file]]

@@ -151,21 +151,63 @@ def test_what_is_too_slow_is_undecided(sampled, monkeypatch):
     assert "warning" not in said
 
 
-def test_what_hangs_with_the_mutant_alone_is_killed(sampled, monkeypatch):
-    monkeypatch.setattr(spot, "EACH", 6.0)
-    # A busy machine may need seconds for what the tests do without a mutant.
-    monkeypatch.setattr(spot.Spot, "without_a_mutant", lambda *_: 0.1)
-    hangs = mutant(LINES[LINE - 1] + "\n}\nwhile True: pass\n_ = {")
-    said = sampled(LOOKS_ELSEWHERE, hangs)
-    assert f"{FILE}:{LINE}: killed (time limit)" in said
-
-
-def test_what_hangs_is_undecided_where_the_tests_take_as_long(sampled, monkeypatch):
+@pytest.mark.parametrize(
+    ("took", "told"),
+    [(0.1, "killed (time limit)"), (2.0, "undecided (no test failed within 3 s)")],
+)
+def test_what_hangs_is_killed_where_the_tests_are_fast_without(
+    sampled, monkeypatch, took, told
+):
     monkeypatch.setattr(spot, "EACH", 3.0)
-    monkeypatch.setattr(spot.Spot, "without_a_mutant", lambda *_: 2.0)
+    # A busy machine may need seconds for what the tests do without a mutant.
+    monkeypatch.setattr(spot.Spot, "without_a_mutant", lambda *_: took)
     hangs = mutant(LINES[LINE - 1] + "\n}\nwhile True: pass\n_ = {")
-    said = sampled(LOOKS_ELSEWHERE, hangs)
-    assert f"{FILE}:{LINE}: undecided (no test failed within 3 s)" in said
+    assert f"{FILE}:{LINE}: {told}" in sampled(LOOKS_ELSEWHERE, hangs)
+
+
+def test_a_change_that_is_listed_as_equivalent_is_not_tried(sampled, monkeypatch):
+    listed = {(FILE, LINE, mutant().after.strip())}
+    monkeypatch.setattr(spot.sampling, "equivalent", lambda: listed)
+    said = sampled(LOOKS_AT_IT, mutant(), mutant('    "requires_grad": "x",'))
+    assert "[mutants] 1 killed, 0 survived, 0 undecided" in said
+
+
+@pytest.fixture
+def generates(monkeypatch):
+    """Two mutants of each of the first 50 lines of a file."""
+
+    def generated(part, rules, file):
+        name, lines = str(file.relative_to(ROOT)), file.read_text().splitlines()[:50]
+        return [
+            Mutant(part, name, at, line, line + after)
+            for at, line in enumerate(lines, 1)
+            for after in ("+ 1", "+ 2")
+        ]
+
+    monkeypatch.setattr(spot.sampling, "generated", generated)
+
+
+def test_changed_lines_of_files_with_native_tests_are_changed(generates, capsys):
+    lines = {FILE: {3, 4}, "py/dlpack_web/webgpu.py": {3}, "js/src/index.ts": {1}}
+    found = spot.chosen(lines, 1, time.monotonic() + 60)
+    assert sorted((it.file, it.line) for it in found) == [
+        (FILE, 3),
+        (FILE, 3),
+        (FILE, 4),
+        (FILE, 4),
+    ]
+    assert capsys.readouterr().out == (
+        "[mutants] changed files that other suites test, left out: 1\n"
+    )
+
+
+def test_where_time_is_short_one_file_is_left(generates, capsys):
+    files = {FILE, "py/dlpack_web/_tensor/show.py", "py/dlpack_web/_tensor/facts.py"}
+    found = spot.chosen({it: {3} for it in files}, 1, time.monotonic() - 1)
+    assert len({it.file for it in found}) == 1
+    assert capsys.readouterr().out == (
+        "[mutants] changed files that there is no time for, left out: 2\n"
+    )
 
 
 def test_it_ends_when_its_time_is_over(sampled, monkeypatch):
