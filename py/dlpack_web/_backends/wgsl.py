@@ -196,10 +196,9 @@ class _Source:
         return int(text, 16) if text[:2] in ("0x", "0X") else int(text)
 
     def _array(self, element: _Layout, length: Sequence[str]) -> _Layout | None:
-        stride = _aligned(element.size, element.align)
         if not length:
-            return replace(element, size=stride, element=element)
-        count = self.number(length)
+            return replace(element, element=element)
+        count, stride = self.number(length), _aligned(element.size, element.align)
         return None if count is None else replace(element, size=count * stride)
 
     def _struct(self, members: Sequence[str], depth: int) -> _Layout | None:
