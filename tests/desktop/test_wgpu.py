@@ -65,6 +65,16 @@ async def test_a_tensor_is_a_buffer_of_wgpu(device):
     assert bytes(device.gpu.queue.read_buffer(buffer, 0, 24)) == array.tobytes()
 
 
+def test_a_strided_tensor_is_no_buffer_of_wgpu(device):
+    """The receiver would read its neighbours."""
+    with (
+        dlw.empty((4, 4), device=device) as tensor,
+        tensor[:, ::2] as view,
+        pytest.raises(BufferError, match=r"has strides \(4, 2\): on WebGPU it can be"),
+    ):
+        view.to_wgpu()
+
+
 async def test_a_device_of_wgpu_is_registered_once(device):
     assert dlw.webgpu.use_device(device.gpu) == device
     gpu = (await wgpu.gpu.request_adapter_async()).request_device_sync()
@@ -85,6 +95,22 @@ async def test_a_buffer_of_another_device_is_refused(device):
     buffer = lent(other, [1, 2, 3, 4])
     with pytest.raises(BufferError, match="another device"):
         dlw.from_gpu_buffer(buffer, 4, "float32", device=device)
+    with (
+        dlw.from_gpu_buffer(buffer, 4, "float32", device=other) as there,
+        dlw.empty(4, device=device) as here,
+    ):
+        for copy in (False, None):
+            with pytest.raises(BufferError) as caught:
+                there.to_device(device, copy=copy)
+            assert str(other) in str(caught.value)
+            assert str(device) in str(caught.value)
+        words = (
+            "float32.* cannot be written over .* float32.*: devices do not share "
+            r"buffers; await its to_host\(\) first$"
+        )
+        with pytest.raises(BufferError, match=words):
+            here.write(there)
+    other.gpu.destroy()
 
 
 def test_a_mapped_buffer_is_refused(device):
@@ -225,6 +251,11 @@ except BufferError as error:
 )
 def test_what_to_install(before, words):
     assert words in ask(ASK.format(path=sys.path, before=before))
+
+
+def test_a_newer_version_is_taken():
+    before = "import wgpu; wgpu.__version__ = '1.2.3'"
+    assert "is needed" not in ask(ASK.format(path=sys.path, before=before))
 
 
 def test_no_adapter_says_what_to_install():
@@ -411,6 +442,28 @@ def test_a_buffer_is_used_again(device):
     after = dlw.webgpu.stats()[device.id]
     assert after["reused"] == before["reused"] + 1
     assert after["created"] == before["created"]
+
+
+def test_what_was_written_is_gone_when_a_buffer_is_used_again(device):
+    with dlw.empty(3000, device=device) as first:
+        used = state.slot_of(first).buffer
+        first[1000:2000].write(np.ones(1000, "f4"))
+    with dlw.empty(3000, device=device) as second:
+        assert state.slot_of(second).buffer is used
+        assert not np.asarray(second).any()
+
+
+async def test_a_device_without_buffers_is_looked_after(device):
+    """Before its first buffer, too; and sizes that came once leave nothing behind."""
+    other = await dlw.webgpu.request_device(label="without buffers")
+    pool = state.records[other.id].pool
+    state._drop_idle()
+    for count in (10_000, 20_000, 30_000):
+        dlw.empty(count, device=other).release()
+    while state._drop_idle():
+        pass
+    assert (pool.idle_bytes, pool._idle) == (0, {})
+    other.gpu.destroy()
 
 
 def test_to_take_an_idle_buffer_is_a_use(device):
@@ -664,6 +717,15 @@ async def test_arrays_are_images(dtype, channels, device):
         assert (await dlw.webgpu.to_image(image) == pixels[..., :channels]).all()
 
 
+@pytest.mark.parametrize("shape", [(5, 3), (5, 3, 1), (5, 3, 3)])
+async def test_arrays_without_alpha_are_opaque(shape, device):
+    pixels = (np.arange(np.prod(shape)) * 37 % 251).astype("u1").reshape(shape)
+    expected = np.full((5, 3, 4), 255, "u1")
+    expected[..., :3] = pixels if shape[2:] == (3,) else pixels.reshape(5, 3, 1)
+    with await dlw.webgpu.from_image(pixels, device) as image:
+        assert np.asarray(image).tolist() == expected.tolist()
+
+
 async def test_pillow_both_ways(device):
     image = pytest.importorskip("PIL.Image")
     pixels = pattern(4, 6)
@@ -703,7 +765,12 @@ async def test_textures_of_wgpu(format, device):
             BufferError,
             "an image of 2 x 0 has no pixels: it is empty, closed, or not loaded yet$",
         ),
-        ([[1]], {}, TypeError, "not a list"),
+        (
+            [[1]],
+            {},
+            TypeError,
+            "^from_image takes an array, a Pillow image or a wgpu.GPUTexture, not a list$",
+        ),
         (np.zeros((2, 2), "u1"), {"channels": 2}, ValueError, "channels must be 4"),
         (np.zeros((2, 2), "u1"), {"dtype": "int32"}, BufferError, "use uint8"),
     ],
@@ -767,3 +834,5 @@ async def test_tensors_that_are_no_images(device):
         pytest.raises(BufferError, match="JavaScript is available only in Pyodide"),
     ):
         await dlw.webgpu.to_canvas(tensor, None)
+    with pytest.raises(TypeError, match=r"^to_canvas draws a Tensor, not an ndarray$"):
+        await dlw.webgpu.to_canvas(np.zeros((2, 2, 3), "u1"), None)

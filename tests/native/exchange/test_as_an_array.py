@@ -484,6 +484,7 @@ def test_to_host_has_to_be_awaited(t, use):
     assert str(caught.value) == (
         "the elements are not read yet, so there is no 'shape': use `await t.to_host()`"
     )
+    assert reading
     reading.close()
 
 

@@ -266,7 +266,8 @@ def test_a_str_is_a_path(tmp_path):
 def test_what_is_no_file():
     with pytest.raises(FileNotFoundError):
         opened("there/is/none.npy")
-    with pytest.raises(BufferError, match="download it"):
+    way = "for example with urllib.request.urlretrieve, and open its path"
+    with pytest.raises(BufferError, match=f"is a URL.*download it, {way}$"):
         opened("https://example.org/a.npy")
 
 

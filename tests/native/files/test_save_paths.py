@@ -29,6 +29,21 @@ def save(target, tensors=ARRAY, **options):
 WHOLE = save(None)
 
 
+def test_the_disk_has_the_whole_file_before_it_gets_its_name(tmp_path, monkeypatch):
+    """What a power failure leaves is the old file or the new one."""
+    synced = []
+    sync, replace = os.fsync, os.replace
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: (synced.append(os.fstat(fd).st_size), sync(fd))
+    )
+    at_replace = []
+    monkeypatch.setattr(
+        os, "replace", lambda *paths: (at_replace.extend(synced), replace(*paths))
+    )
+    save(tmp_path / "a.npy")
+    assert at_replace[:1] == [len(WHOLE)]
+
+
 class Given:
     """A path that is what it was made of; counts how often it is asked."""
 

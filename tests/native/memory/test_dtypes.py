@@ -254,8 +254,18 @@ def test_no_other_void_array_is_taken_in():
             dlw.from_dlpack(np.zeros(2, dtype))
 
 
+class TorchDType:
+    """PyTorch's have no name but what str says."""
+
+    def __init__(self, scalar):
+        self.scalar = scalar
+
+    def __repr__(self):
+        return f"torch.{self.scalar}"
+
+
 def test_dtype_may_be_given_as_numpys():
-    for given in (np.float16, np.dtype("float16"), "float16"):
+    for given in (np.float16, np.dtype("float16"), "float16", TorchDType("float16")):
         assert dlw.empty(2, given).dtype == "float16"
 
 
@@ -278,10 +288,18 @@ def test_dtype_may_be_given_as_numpys():
     ],
 )
 def test_unknown_dtype_name_says_which_are_known(given):
-    with pytest.raises(TypeError, match=r"unknown dtype.*'float16' to 'float64'"):
+    hint = {"f4": "; did you mean 'float32'?"}.get(given, "")
+    with pytest.raises(TypeError) as caught:
         dlw.empty(2, given)
+    assert str(caught.value) == (
+        f"unknown dtype {given!r}: 'bool', 'int1' to 'int64', 'uint1' to 'uint64', "
+        "'float16' to 'float64', 'complex32' to 'complex128', 'bfloat16', 'bcomplex32', "
+        "DLPack's floats of 8, 6 and 4 bits, and vectors such as 'float32x4' are "
+        f"supported{hint}"
+    )
 
 
-def test_dtype_without_a_name_is_refused():
-    with pytest.raises(TypeError, match="dtype must be a name"):
-        dlw.empty(2, 3.5)
+@pytest.mark.parametrize("given", [3.5, TorchDType("quint8")])
+def test_dtype_without_a_name_is_refused(given):
+    with pytest.raises(TypeError, match=r"dtype must be a name such as .*, not "):
+        dlw.empty(2, given)

@@ -139,6 +139,8 @@ def test_thumbnail_has_the_pixels(channels, kind):
     png = base64.b64decode(re.search(r"base64,(.*?)'", text)[1])
     got = np.asarray(image.open(io.BytesIO(png)))
     expected = pixels[..., 0] if channels == 1 else pixels
+    zoom = 96 // 20
+    assert f" width='{12 * zoom}' height='{20 * zoom}' src=" in text
     assert np.abs(got.astype(int) - expected).max() <= (kind == "float32")
 
 
