@@ -100,6 +100,9 @@ class PyPackage:
         )
         every, known = self.covering.read
         of_line = known.get(name, {})
+        near = set().union(*(of_line.get(line, ()) for line in users(source, first)))
+        if near - {""}:
+            tests = {it: took for it, took in tests.items() if it in near}
         if any("" in of_line.get(line, ()) for line in range(first, last + 1)):
             tests |= {it: 0.0 for it in every if it.startswith(NAMES)}  # first of all
         if not tests:
@@ -198,6 +201,27 @@ def of_code(code: CodeType) -> Meaning:
         names,
         counts,
     )
+
+
+def users(source: str, line: int) -> set[int]:
+    """Lines that use the private name which a statement of the module that begins there
+    gives to a value, such as a table: importing runs the statement, so all tests do."""
+    tree = ast.parse(source)
+    names = {
+        node.id
+        for it in tree.body
+        if isinstance(it, ast.Assign | ast.AnnAssign) and it.lineno == line
+        for node in ast.walk(it)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return {
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Load)
+        and node.id in names
+        and node.id.startswith("_")
+    }
 
 
 def statement(source: str, line: int) -> tuple[int, int]:

@@ -349,3 +349,18 @@ def test_parts_are_those_of_the_model():
     for make in run.PARTS.values():
         part: model.Part = make(1)
         assert part.files()
+
+
+@pytest.mark.parametrize(
+    ("line", "users"), [(1, {4}), (2, {4, 5}), (3, set()), (4, set())]
+)
+def test_what_uses_a_table_of_a_python_module(line, users):
+    """A public name may have users in other modules, too."""
+    source = """\
+_TABLE = {1: 2}
+_OTHER: dict[int, int] = {}
+PUBLIC = 3
+def f(x): return _TABLE, _OTHER, PUBLIC
+print(_OTHER, f(PUBLIC))
+"""
+    assert py_package.users(source, line) == users
