@@ -44,6 +44,17 @@ def test_the_disk_has_the_whole_file_before_it_gets_its_name(tmp_path, monkeypat
     assert at_replace[:1] == [len(WHOLE)]
 
 
+def test_a_header_that_no_reader_takes_is_not_written(tmp_path, monkeypatch):
+    from dlpack_web._files import headers
+
+    path = tmp_path / "a.safetensors"
+    save(path, {"name": ARRAY})
+    monkeypatch.setattr(headers, "_MAX_SAFETENSORS_HEADER", 71)
+    with pytest.raises(BufferError, match="a header of 72 bytes is too large"):
+        save(tmp_path / "b.safetensors", {"name of ten more": ARRAY})
+    assert os.listdir(tmp_path) == ["a.safetensors"]
+
+
 class Given:
     """A path that is what it was made of; counts how often it is asked."""
 
