@@ -1,5 +1,5 @@
 """The JavaScript library: its TypeScript is transpiled by esbuild, and tested by tests/js in
-Node. Chromium's and Pyodide's tests, which take minutes, are left out."""
+Node; what that leaves alive meets the cases of WebGPU in Chromium (js_chromium.py)."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from js_chromium import Chromium
 from limits import TIMED_OUT, run
 from model import (
     BUILD,
@@ -65,7 +66,12 @@ class JsLibrary:
         return digest(*(file.read_bytes() for file in sorted(files)))
 
     def tests_digest(self) -> str:
-        return self.digest_of_tests
+        return self.digest_of_tests + self.chromium.tests_digest[:8]
+
+    @cached_property
+    def chromium(self) -> Chromium:
+        files = sorted(SOURCE.rglob("*.ts"))
+        return Chromium(FOLDER, digest(*(file.read_bytes() for file in files)))
 
     # --- which files of tests run which lines ---
 
@@ -89,6 +95,7 @@ class JsLibrary:
             for old in (FOLDER / "map").glob(f"{test.name}-*.json"):
                 old.unlink()
             self.kept(test).write_text(json.dumps(self.record(test)))
+        self.chromium.record(HERE / "js_lines.mjs")
 
     def record(self, test: Path) -> dict[str, object]:
         """{"seconds": …, "lines": {file: [line]}}; without lines where the test fails."""
@@ -173,15 +180,26 @@ class JsLibrary:
             return Outcome(INVALID)
         if small == self.transpile(source, *SMALL):
             return Outcome(EQUIVALENT, "the same code without types and blanks")
+        room = Path(mutant.file).relative_to("js/src")
+        name = str(room.with_suffix(".js"))
+        code = self.transpile(text) or ""
+        outcome = self.in_node(mutant, name, code)
+        if outcome.status == SURVIVED:
+            pages = self.chromium.tests_of(str(room), mutant.line)
+            if pages:
+                budget = self.budget
+                return self.chromium.try_out(pages, name, code, folder, budget)
+        return outcome
+
+    def in_node(self, mutant: Mutant, name: str, code: str) -> Outcome:
         tests = self.tests_of(mutant)
         if not tests:
             return Outcome(SURVIVED, "no test runs it")
         tree = self.tree()
-        name = re.sub(r"\.ts$", ".js", str(Path(mutant.file).relative_to("js/src")))
         place = tree / "js" / "dist" / name
         before = place.read_text()
         try:
-            place.write_text(self.transpile(text) or "")
+            place.write_text(code)
             return self.run_tests(tests, tree)
         finally:
             place.write_text(before)
