@@ -21,6 +21,7 @@ import py_package
 import results
 import run
 import sampling
+from js_chromium import Chromium
 from model import EQUIVALENT, INVALID, KILLED, SURVIVED, Mutant, Outcome
 
 FILE = "tests/tools/test_mutants.py"
@@ -327,16 +328,69 @@ def test_what_only_mypy_looks_at_does_not_count(before, after, same):
 def test_typescript_that_does_the_same_does_not_count(
     before, after, status, tmp_path, monkeypatch
 ):
-    file = tmp_path / "a.ts"
+    file = tmp_path / "js" / "src" / "a.ts"
+    file.parent.mkdir(parents=True)
     file.write_text(
         "type A = number;\nclass B {\n  x?: number;\n}\nfunction f(x: A): A {\n"
         "  for (;;) { f(1);\n }\n  return x + 1;\n}\nexport { B, f };\n"
     )
     line = file.read_text().splitlines().index(before) + 1
     part = js_library.JsLibrary(1)
+    monkeypatch.setattr(js_library, "ROOT", tmp_path)
     monkeypatch.setattr(part, "tests_of", lambda mutant: {})
-    mutant = model.Mutant("js", str(file), line, before, after)
+    monkeypatch.setattr(part.chromium, "tests_of", lambda file, line: {})
+    mutant = model.Mutant("js", "js/src/a.ts", line, before, after)
     assert part.try_out(mutant, tmp_path).status == status
+
+
+@pytest.fixture
+def chromium(tmp_path):
+    """Three tests in a page, of which one runs a line; setting the page up runs another."""
+    found = Chromium(tmp_path, "")
+    found.kept.parent.mkdir()
+    tests = {
+        "": [0, {"a.ts": [1, 2]}],
+        "x": [3, {"a.ts": [2]}],
+        "y": [1, {"a.ts": [3]}],
+    }
+    found.kept.write_text(json.dumps({**tests, "z": [2, {"b.ts": [1]}]}))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "tests"), [(1, {"x": 3, "y": 1}), (2, {"x": 3}), (3, {"y": 1}), (4, {})]
+)
+def test_chromiums_tests_of_a_line(line, tests, chromium):
+    assert chromium.tests_of("a.ts", line) == tests
+
+
+@pytest.mark.parametrize(
+    ("budget", "run", "status", "outcome"),
+    [
+        (9, ["y", "z", "x"], 0, Outcome(SURVIVED)),
+        (
+            3,
+            ["y", "z"],
+            limits.TIMED_OUT,
+            Outcome(KILLED, f"{limits.TIMED_OUT}: Chromium"),
+        ),
+        (0, ["y"], 1, Outcome(KILLED, "y[1]")),
+    ],
+)
+def test_a_mutant_in_chromium(
+    budget, run, status, outcome, chromium, tmp_path, monkeypatch
+):
+    def pytest(names, seconds, env, log):
+        assert names == run
+        assert seconds > 15  # until there is a page
+        assert env["MUTANT_SERVED"] == "a.js"
+        assert Path(env["MUTANT_TEXT"]).read_text() == "mutated"
+        log.write_text("FAILED y[1] - AssertionError\n")
+        return status
+
+    monkeypatch.setattr(chromium, "pytest", pytest)
+    tests = {"x": 3, "y": 1, "z": 2}
+    assert chromium.try_out(tests, "a.js", "mutated", tmp_path, budget) == outcome
 
 
 def test_parts_say_what_they_lack(monkeypatch):
