@@ -465,21 +465,18 @@ def test_saving_over_what_is_open(tmp_path):
 
 def test_what_cannot_be_saved(tmp_path):
     array = np.zeros(3)
+    one = "a .npy file has one tensor: pass it alone, or save as safetensors"
+    writable = "JavaScript WritableStream or file handle, not an int"
     cases = [
         (TypeError, "a mapping of names", (None, array), {"format": "safetensors"}),
-        (TypeError, "has one tensor", (None, {"a": array}), {"format": "npy"}),
-        (TypeError, "has one tensor", (tmp_path / "a.npy", {"a": array}), {}),
+        (TypeError, one, (None, {"a": array}), {"format": "npy"}),
+        (TypeError, one, (tmp_path / "a.npy", {"a": array}), {}),
         (ValueError, "save as .safetensors", (tmp_path / "a.npz", {"a": array}), {}),
         (ValueError, "format must be", (None, array), {"format": "npz"}),
         (TypeError, "no metadata", (None, array), {"metadata": {}}),
         (TypeError, "str to str", (None, {"a": array}), {"metadata": {"n": 1}}),
         (TypeError, "names of tensors must be str", (None, {1: array}), {}),
-        (
-            TypeError,
-            "JavaScript WritableStream or file handle, not an int",
-            (3, array),
-            {},
-        ),
+        (TypeError, writable, (3, array), {}),
         (TypeError, "cannot share", (None, "abc"), {}),
         (BufferError, "__metadata__", (None, {"__metadata__": array}), {}),
         (BufferError, "safetensors has no complex128", (None, {"a": array * 1j}), {}),

@@ -314,3 +314,10 @@ def test_a_tensor_released_by_an_index_of_a_view_is_refused():
     tensor = dlw.empty(3)
     with pytest.raises(dlw.ReleasedError):
         tensor[Releases()]
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 3), (0,), (3, 0), (0, 4, 5), (1, 0)])
+def test_reshaped_tensors_without_elements_are_contiguous_as_numpys(shape):
+    with dlw.empty((0, 7)) as tensor, tensor.reshape(shape) as view:
+        expected = np.empty((0, 7), "f4").reshape(shape).strides
+        assert [4 * stride for stride in view.strides] == list(expected)
