@@ -8,13 +8,12 @@ array([0., 1., 2.])
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
-from . import _core
-from ._backends import BackendKernel, backend, browser
+from ._backends import backend, browser
 from ._backends.browser import seam
-from ._backends.checks import check_source, counts_of
+from ._kernels.kernel import Kernel
 from ._layout.dtype import parse_dtype
 from ._layout.views import extents
 from ._layout.words import type_of
@@ -364,132 +363,6 @@ def from_wgpu(
     # The package webgpu destroys buffers that Python collects, so this one is kept.
     keep = [buffer].clear
     return made(adopt(raw, sizes, wanted, device_id, byte_offset, keep))
-
-
-class Kernel:
-    """A WGSL compute shader whose bindings are tensors, or numbers for uniforms.
-
-    Calling it binds argument i at `@group(0) @binding(i)` and submits; it does not
-    wait. The shader is compiled once per device. Errors that the GPU reports later
-    (such as WGSL that does not compile) raise KernelError from `await kernel.ready()`
-    and from reading what the kernel wrote; if nothing reads it, a warning names the
-    call.
-
-    entry: the entry point. label: names the kernel in messages; default the entry
-    point. check: whether each argument must have the dtype and size that its binding
-    declares: the same scalar type, narrower types as words of u32, structures by their
-    size.
-
-    >>> double = dlw.webgpu.Kernel('''
-    ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
-    ...     @compute @workgroup_size(1)
-    ...     fn main(@builtin(global_invocation_id) id: vec3u) { x[id.x] *= 2; }
-    ... ''')
-    >>> device = await dlw.webgpu.request_device()
-    >>> t = dlw.from_dlpack(np.arange(3.0), device=device, dtype="float32")
-    >>> double(t)
-    >>> await t.to_host()
-    array([0., 2., 4.], dtype=float32)
-    """
-
-    def __init__(
-        self,
-        wgsl: str,
-        entry: str = "main",
-        *,
-        label: str | None = None,
-        check: bool = True,
-    ) -> None:
-        check_source(wgsl, entry)
-        self._source = wgsl, entry, entry if label is None else label, check
-        self._compiled: dict[int, BackendKernel] = {}  # by device id
-
-    def __call__(
-        self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
-    ) -> None:
-        """Binds and submits. Numbers, including NumPy's, are for uniforms of f32, i32,
-        u32.
-
-        workgroups: one to three counts. None: one invocation for each element, as the
-        shader declares them, of the first argument that it may write to, from its
-        @workgroup_size; BufferError if that cannot be determined.
-
-        >>> fill = dlw.webgpu.Kernel('''
-        ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
-        ...     @group(0) @binding(1) var<uniform> value: f32;
-        ...     @compute @workgroup_size(1)
-        ...     fn main(@builtin(global_invocation_id) id: vec3u) { x[id.x] = value; }
-        ... ''')
-        >>> t = dlw.empty(3, device=await dlw.webgpu.request_device())
-        >>> fill(t, 2.5, workgroups=3)
-        >>> await t.to_host()
-        array([2.5, 2.5, 2.5], dtype=float32)
-        """
-        counts = counts_of(workgroups)
-        given = _core._arguments(*args)
-        self._on(given[0]).run(counts, args, given)
-
-    async def time(
-        self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
-    ) -> float:
-        """Runs once and returns the time that the GPU took, in milliseconds.
-
-        BufferError if the device lacks the feature "timestamp-query", which
-        `request_device()` requests if the adapter has it; KernelError as for `ready`.
-
-        >>> kernel = dlw.webgpu.Kernel('''
-        ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
-        ...     @compute @workgroup_size(1) fn main() { x[0] = 1; }
-        ... ''')
-        >>> t = dlw.empty(1, device=await dlw.webgpu.request_device())
-        >>> milliseconds = await kernel.time(t)
-        >>> milliseconds >= 0
-        True
-        """
-        counts = counts_of(workgroups)
-        # Separate holds: the caller may release its tensors during the wait.
-        holds = tuple(
-            made(_core.from_dlpack(x)) if isinstance(x, Tensor) else x for x in args
-        )
-        try:
-            given = _core._arguments(*holds)
-            return await self._on(given[0]).time(counts, holds, given)
-        finally:
-            for hold in holds:
-                if isinstance(hold, Tensor):
-                    hold.release()
-
-    async def ready(self, device: str | tuple[int, int] | None = None) -> None:
-        """Returns when the shader has compiled for a device; default the usual one.
-
-        KernelError has the line, position and message of the error in the source.
-        Waiting is optional: you can call a kernel at once.
-
-        >>> kernel = dlw.webgpu.Kernel("@compute @workgroup_size(1) fn main() { x = 1; }")
-        >>> device = await dlw.webgpu.request_device()
-        >>> try:
-        ...     await kernel.ready(device)
-        ... except dlw.KernelError as error:
-        ...     error.line
-        1
-        """
-        target = None if device is None else parse_device(device)
-        if target is CPU:
-            raise BufferError("kernels run on WebGPU devices, not on 'cpu'")
-        if target is None:
-            target = await await_default_device()
-        await self._on(target.id).ready()
-
-    def __repr__(self) -> str:
-        _, entry, label, _ = self._source
-        named = "" if label == entry else f", entry {entry!r}"
-        return f"<Kernel {label!r}{named}>"
-
-    def _on(self, device: int) -> BackendKernel:
-        found = self._compiled.get(device)
-        if found is None:
-            found = self._compiled[device] = backend().kernel(*self._source, device)
-        return found
 
 
 if not TYPE_CHECKING:  # or type checkers would find every name

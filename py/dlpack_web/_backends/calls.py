@@ -12,6 +12,7 @@ _ROOMS = (
     "_backends.browser",
     "_backends.desktop",
     "_files",
+    "_kernels",
     "_layout",
     "_tensor",
     "onnxruntime",

@@ -1,0 +1,1 @@
+"""Kernels: what runs on a GPU device, over either backend."""
