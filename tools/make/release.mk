@@ -16,6 +16,9 @@ release-check: release
 social-preview: $(VENV) chromium
 	@$(PYTHON_BIN)/python tools/social_preview.py build/social-preview.png
 
+recorded-clip: $(NEEDS_live) site chromium
+	@$(PYTHON_BIN)/python tools/record_clip.py web/pages/live/recorded.webp
+
 pack-docs: docs
 	@$(PYTHON_BIN)/python tools/publish_site.py pack build/site build/docs-archives
 

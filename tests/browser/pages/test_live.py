@@ -305,3 +305,57 @@ def test_without_python_the_frames_go_on(browser: Browser, server: Server) -> No
         bad = program("edges.py").replace("let y = i32", "let y = wrong")
         page.fill("#program", bad)
         page.wait_for_selector("#fault:has-text('compiling kernel')")
+
+
+def test_without_webgpu_python_runs_on_the_cpu(
+    browser: Browser, server: Server
+) -> None:
+    with open_page(browser, server.url) as (page, watch):
+        page.add_init_script("delete Navigator.prototype.gpu")
+        page.goto(server.url)
+        page.wait_for_selector("#recorded img")
+        page.wait_for_selector("#canvas[data-by=python]")
+        assert page.inner_text("#status") == "Python runs it on the CPU."
+        cpu = Live(page, watch)
+        cpu.goes_on()
+        page.get_by_label("strength").fill("0")  # nothing is left of the edges
+        comes_to(page, 1, most=1)
+        cpu.run(
+            "def frame(image, result):\n"
+            "    result[:] = 255 - image\n"
+            "    result[..., 3] = 200\n"
+        )
+        comes_to(page, 50)
+        shared = page.evaluate("""() => {
+          const { data } = document.querySelector("#canvas").getContext("2d")
+            .getImageData(0, 0, 320, 240);
+          return data.filter((_, i) => i % 4 === 3).every((alpha) => alpha === 200);
+        }""")
+        assert shared, "the alpha of NumPy's array"
+        assert "Line 2: ZeroDivisionError" in cpu.broken(
+            "def frame(image, result):\n    1 / 0\n"
+        )
+        assert "no WebGPU" in cpu.broken(program("edges.py"))
+        page.click("#pause")
+        page.wait_for_timeout(300)
+        shown = page.evaluate("live.shown()")
+        page.wait_for_timeout(300)
+        assert page.evaluate("live.shown()") == shown
+        page.click("#pause")
+        cpu.goes_on()
+        recorded = page.locator("#recorded img")
+        recorded.scroll_into_view_if_needed()
+        expect(recorded).to_have_js_property("naturalWidth", 320)
+        assert watch.complaints() == []
+
+
+def test_without_scripts_a_recording_is_shown(browser: Browser, server: Server) -> None:
+    with open_page(browser, server.url, java_script_enabled=False) as (page, watch):
+        page.goto(server.url)
+        expect(page.locator("h1")).to_be_visible()
+        expect(page.locator("noscript img")).to_be_visible()
+        expect(page.locator("noscript .problem")).to_contain_text("need JavaScript")
+        for hidden in ("#canvas", "#program", "#compare", "#pause"):
+            expect(page.locator(hidden)).to_be_hidden()
+        expect(page.locator(".card").first).to_be_visible()
+        assert watch.complaints() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -84,8 +85,8 @@ def test_page_says_what_is_missing_before_anything_is_pressed(
         page.goto(f"{server.url}{name}.html")
         page.wait_for_selector("#problem:has-text('no adapter')")
         if name == "live":
-            assert page.is_disabled("#pause")
-            assert "def frame" in page.input_value("#program")
+            page.wait_for_selector("#compare-status:has-text('Needs WebGPU')")
+            assert page.is_disabled("#compare")
             return
         assert page.is_disabled("#run")
         page.evaluate("delete GPU.prototype.requestAdapter")
@@ -126,3 +127,22 @@ def test_the_landing_page_leads_to_all_others(browser: Browser, server: Server) 
         )
         pages = {f"{name}.html" for name in PAGES} - {"404.html", "live.html"}
         assert pages | {"notebook/", "pyscript.eval.html"} <= set(links)
+
+
+def test_all_pages_have_the_same_navigation() -> None:
+    found = {
+        page.stem: re.findall(r'<a (?:class="home" )?href="([^"]*)">', nav[1])
+        for page in [*WEB.glob("pages/*/*.html"), *WEB.glob("site/*.html")]
+        if (
+            nav := re.search(
+                r'<nav class="site".*?>(.*?)</nav>', page.read_text(), re.DOTALL
+            )
+        )
+    }
+    absolute = [link.replace("index.html", "") for link in found["live"]]
+    assert len(absolute) == 5
+    ours = [link if ":" in link else f"/{link}" for link in absolute]
+    assert found.pop("404") == ours
+    assert set(map(tuple, found.values())) == {tuple(found["live"])}
+    pages = {page.stem for page in WEB.glob("pages/*/*.html")}
+    assert pages == set(found)

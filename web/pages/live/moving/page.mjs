@@ -3,6 +3,7 @@ import "../counters.mjs"; // first, to see what the library copies
 import { $, textOf } from "../page.mjs";
 import { opensByItself, publish, webgpuProblem } from "../support.mjs";
 import { compare, showComparison } from "./compare.mjs";
+import { CpuPlayer } from "./cpu.mjs";
 import { Editor } from "./editor.mjs";
 import { Meter } from "./meter.mjs";
 import { Player } from "./player.mjs";
@@ -33,7 +34,7 @@ const firstFrame = new Promise((resolve) => {
 });
 let waiting = []; // for frames: [how many, what to do]
 
-const player = new Player({
+const view = {
   canvas: $("canvas"),
   sliders,
   say,
@@ -66,7 +67,8 @@ const player = new Player({
     await choose("animation");
     $("source-status").textContent = `${message} The animation is back.`;
   },
-});
+};
+let player = new Player(view);
 
 // --- the program ---
 
@@ -232,24 +234,42 @@ async function measure() {
   };
 }
 
-const forPython = {
+const forPython = () => ({
   ...player.forPython,
   slider: (...args) => quiet || player.forPython.slider(...args),
   quiet: (value) => {
     quiet = value;
   },
-};
+});
+
+/** What works without WebGPU: Python and the page share the arrays that NumPy computes with. */
+async function startOnCpu() {
+  say("The animation. Python is loading, to run the program on the CPU.");
+  $("recorded").hidden = false;
+  $("gallery").textContent = "On the CPU, with NumPy:";
+  $("compare-status").textContent = "Needs WebGPU.";
+  for (const each of ["source", "size"]) $(each).disabled = true;
+  const source = sources.animation(sources.SIZES.small);
+  meter.restart(320 * 240);
+  player = new CpuPlayer(view, source);
+  setPaused(matchMedia("(prefers-reduced-motion: reduce)").matches);
+  editor.text = await textOf("moving/cpu.py");
+  await player.program(editor.text);
+  const playing = player.run();
+  try {
+    await player.usePython(await startPython(() => {}, forPython()));
+  } catch (error) {
+    throw new Error(`Python did not load: ${error.message}`);
+  }
+  await playing;
+}
 
 async function start() {
   const missing = await webgpuProblem();
   if (missing) {
     problem(missing);
-    say("The frames need WebGPU.");
-    $("compare-status").textContent = "Needs WebGPU.";
-    for (const each of ["pause", "source", "size"]) $(each).disabled = true;
-    editor.text = await textOf("kernels/edges.py");
     publish({ page: "live", ok: false, error: missing });
-    return;
+    return startOnCpu();
   }
   if (matchMedia("(prefers-reduced-motion: reduce)").matches && !opensByItself()) setPaused(true);
   await showGallery();
@@ -258,7 +278,7 @@ async function start() {
   // Python takes the page's only thread while it loads: something should move by then.
   await Promise.race([firstFrame, new Promise((done) => setTimeout(done, PATIENCE_MS))]);
   try {
-    await player.usePython(await startPython(() => {}, forPython));
+    await player.usePython(await startPython(() => {}, forPython()));
   } catch (error) {
     $("compare-status").textContent = "Needs Python.";
     say("Running, in JavaScript.");
@@ -275,4 +295,11 @@ start().catch((error) => {
   publish({ page: "live", ok: false, error: error.message });
 });
 // The tests, and whoever looks with the browser's own tools.
-globalThis.live = { player, meter, marks, shown: () => player.shown };
+globalThis.live = {
+  get player() {
+    return player;
+  },
+  meter,
+  marks,
+  shown: () => player.shown,
+};

@@ -63,9 +63,13 @@ export async function startPython(say, page) {
     copied: (array) => array.toJs(),
   });
   const names = runScript(pyodide, "run.py", source);
-  const [Show, take, measured, usual] = ["Show", "take", "measured", "usual_edges"].map((name) =>
-    names.get(name),
-  );
+  const [Show, ShowOnCpu, take, measured, usual] = [
+    "Show",
+    "ShowOnCpu",
+    "take",
+    "measured",
+    "usual_edges",
+  ].map((name) => names.get(name));
   return {
     bridge,
     versions: versionsOf(pyodide),
@@ -78,6 +82,20 @@ export async function startPython(say, page) {
         take: (text) => take(show, text),
         run: (from, canvas) => show.run(from, canvas),
         close: () => show.destroy(),
+      };
+    },
+    /** The same where there is none: its pixels are views of NumPy's memory. */
+    showOnCpu(width, height) {
+      const show = ShowOnCpu(width, height);
+      const [image, result] = ["image", "result"].map((name) => bridge.tensor(show[name]));
+      return {
+        take: (text) => take(show, text),
+        draw: () => show.draw(),
+        image: () => image.data,
+        result() {
+          const { buffer, byteOffset, length } = result.data;
+          return new Uint8ClampedArray(buffer, byteOffset, length);
+        },
       };
     },
   };

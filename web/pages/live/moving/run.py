@@ -2,7 +2,8 @@
 
 A program is a Python file with a function `frame(image, result)`. Both are tensors of
 float32 on the GPU, of shape (height, width, 4): it launches kernels that read the first
-and write the second. It can import `slider` and `onnx` from the module `live`.
+and write the second. It can import `slider` and `onnx` from the module `live`. In a page
+without WebGPU both are NumPy arrays of uint8.
 
 A program with an error never replaces one that works.
 """
@@ -94,7 +95,7 @@ class Program:
             await Patiently(found)
 
 
-async def compiled(text: str, device: dlw.Device) -> Program:
+async def compiled(text: str, device: dlw.Device | None) -> Program:
     """The program in a text, with its kernels compiled; BrokenError."""
     names = {"__name__": "program"}
     try:
@@ -243,11 +244,40 @@ class Show:
         page.took(program.text)
 
 
+class ShowOnCpu:
+    """Runs frames through the program in NumPy arrays; the page has views of them."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self.image, self.result = np.zeros((2, height, width, 4), np.uint8)
+        self.program: Program | None = None
+
+    async def take(self, text: str) -> None:
+        """Runs a text from the next frame on; BrokenError: the old program
+        continues."""
+        program = await compiled(text, None)
+        try:
+            await program(self.image, np.empty_like(self.result))
+        except Exception as error:
+            raise explained(error, text) from None
+        self.program = program
+        page.took(text)
+
+    async def draw(self) -> None:
+        """One frame; as it is, while there is no program."""
+        if self.program is None:
+            self.result[:] = self.image
+            return
+        try:
+            await self.program(self.image, self.result)
+        except Exception as error:
+            tell(explained(error, self.program.text))
+
+
 def tell(error: BrokenError) -> None:
     page.broken(str(error), error.line)
 
 
-async def take(show: Show, text: str) -> None:
+async def take(show: Show | ShowOnCpu, text: str) -> None:
     try:
         await show.take(text)
     except BrokenError as error:
