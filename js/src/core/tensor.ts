@@ -53,6 +53,7 @@ import {
   sizeOf,
   spanOf,
 } from "./shape.js";
+import { elementsOf } from "./show.js";
 import type { Place, Storage } from "./storage.js";
 import { type Layout, permute, type Range, reshape, slice } from "./views.js";
 
@@ -669,15 +670,26 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return { dtype: this.dtype, shape: this.shape, device: `${this.device}` };
   }
 
-  /** What Node's console shows: the elements too, of a contiguous CPU tensor. */
+  /**
+   * What the console of Node, Deno and Bun shows: the elements too, if the CPU has them, else how to
+   * get them. Of large tensors it shows the ends of each axis.
+   */
   [Symbol.for("nodejs.util.inspect.custom")](
-    _depth: number,
-    options: object,
-    inspect: (value: unknown, options: object) => string,
+    _depth?: number,
+    options?: object,
+    inspect?: (value: unknown, options?: object) => string,
   ): string {
-    if (this._handle === 0) return `${this.toString()} (released)`;
-    const visible = this.device.type === CPU && this._plain;
-    return visible ? `${this.toString()} ${inspect(this.data, options)}` : this.toString();
+    const facts = this.toString();
+    if (this._handle === 0) return `${facts} (released)`;
+    if (this.device.type === WEBGPU) return `${facts} (await its read() for the elements)`;
+    if (this._validity !== null) return `${facts} (with nulls: see data and validity)`;
+    try {
+      return `${facts} ${elementsOf(this, facts.length + 1)}`;
+    } catch {
+      // Not aligned, or a dtype that JavaScript lacks: its bytes.
+      if (inspect && this.nbytes < 8192) return `${facts} ${inspect(this.copy(), options)}`;
+      return `${facts} (see its copy())`;
+    }
   }
 
   /** @internal Whether `x` is a tensor of this very copy of the library, in this realm. */

@@ -17,10 +17,14 @@ SHOWN = 12  # elements that a repr shows, or less of each axis
 
 
 def html(
-    title: str, facts: Mapping[str, str], picture: "np.ndarray[Any, Any] | str"
+    title: str,
+    facts: Mapping[str, str],
+    picture: "np.ndarray[Any, Any] | str",
+    elements: str = "",
 ) -> str:
     """One block of HTML without scripts or styles: a table of properties and, as its
-    last row, a thumbnail (of images), a histogram (of numbers) or a text instead."""
+    last rows, the elements, and a thumbnail (of images), a histogram (of numbers) or a
+    text instead."""
     rows = "".join(
         f"<tr><th align='left'>{escape(name)}</th>"
         f"<td align='left'>{escape(value)}</td></tr>"
@@ -30,6 +34,10 @@ def html(
         shown = f"<small>{escape(picture)}</small>"
     else:
         shown = _thumbnail(picture) if _is_image(picture) else _histogram(picture)
+    if elements:
+        rows += (
+            f"<tr><td align='left' colspan='2'><pre>{escape(elements)}</pre></td></tr>"
+        )
     return (
         f"<div><table cellpadding='4'><caption>{escape(title)}</caption>{rows}"
         f"<tr><td align='left' colspan='2'>{shown}</td></tr></table></div>"

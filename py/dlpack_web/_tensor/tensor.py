@@ -9,7 +9,7 @@ from .._backends.browser import seam
 from .._core import CopyError, ReleasedError
 from .._layout import views
 from .._layout.dtype import element_dtype, np_dtype
-from . import conversion, pictures, show
+from . import conversion, pictures, show, text
 from .arrays import byte_strides, view_array
 from .explain import explain
 from .facts import Facts
@@ -355,31 +355,48 @@ class Tensor(Facts):
         """A CPU copy of a WebGPU tensor; also what `__dlpack__` and buffers call."""
         return made(read_blocking(self))
 
-    # --- notebooks ------------------------------------------------------------------------
+    # --- shown ----------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        """The elements as NumPy prints them, and the properties.
+
+        From a GPU at most 8 KiB are read back, and only if Python may block; otherwise
+        the text ends with how to get the elements.
+
+        >>> print(dlw.from_dlpack(np.arange(2000)))
+        Tensor([   0,    1,    2, ..., 1997, 1998, 1999], shape=(2000,), dtype='int64', device='cpu')
+        """
+        try:
+            return text.text(self)
+        except ReleasedError:
+            return "Tensor(released)"
 
     def __repr__(self) -> str:
         """The first and last elements if the CPU reads them at once, and the
-        properties."""
+        properties. It never waits for a GPU: debuggers and error messages call it."""
         try:
             return f"Tensor({pictures.elements(self)}{self._said_facts()})"
         except ReleasedError:
             return "Tensor(released)"
 
     def _repr_html_(self) -> str:
-        """For notebooks: properties, and a thumbnail of images or a histogram of
-        numbers.
+        """For notebooks: properties, elements, and a thumbnail of images or a histogram
+        of numbers.
 
         From a GPU, at most 256 KiB are read back, and only if Python may block.
         """
         try:
             return show.html(
-                "dlpack_web.Tensor", pictures.table(self), pictures.picture(self)
+                "dlpack_web.Tensor",
+                pictures.table(self),
+                pictures.picture(self),
+                text.elements(self),
             )
         except ReleasedError:
             return "<code>Tensor(released)</code>"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
 
 
 # --- holds on existing memory; making.py has more -------------------------------------------

@@ -26,6 +26,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "gpu_interrupts.py",
         "gpu_kernels.py",
         "gpu_same_bytes.py",
+        "gpu_text.py",
         "gpu_upload.py",
         "gpu_waits.py",
         "image_cases.py",

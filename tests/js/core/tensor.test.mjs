@@ -36,13 +36,57 @@ test("a tensor describes its array", () => {
 });
 
 test("the console of Node shows a tensor with its elements", () => {
-  const tensor = Tensor.fromTypedArray(new Float32Array([1, 2.5]));
-  assert.equal(inspect(tensor), "Tensor float32[2] on cpu Float32Array(2) [ 1, 2.5 ]");
+  const tensor = Tensor.fromTypedArray(new Float32Array([1, 2.5, 0.1, NaN]), { shape: [2, 2] });
+  const said = "Tensor float32[2,2] on cpu [[1, 2.5],";
+  assert.equal(inspect(tensor), `${said}\n                            [0.1, NaN]]`);
+  assert.ok(inspect({ tensor }).includes(said));
   tensor.release();
-  assert.equal(inspect(tensor), "Tensor float32[2] on cpu (released)");
-  const odd = Tensor.fromTypedArray(new Uint8Array(9).subarray(1), { dtype: "float32" });
-  assert.equal(inspect(odd), "Tensor float32[2] on cpu");
-  odd.release();
+  assert.equal(inspect(tensor), "Tensor float32[2,2] on cpu (released)");
+  for (const [array, options, shown] of [
+    [new Float64Array([0.1 + 0.2]), {}, "float64[1] on cpu [0.30000000000000004]"],
+    [new Int32Array([2147483647]), {}, "int32[1] on cpu [2147483647]"],
+    [new BigInt64Array([2n ** 60n]), {}, `int64[1] on cpu [${2n ** 60n}]`],
+    [new Uint8Array([1, 0]), { dtype: "bool" }, "bool[2] on cpu [true, false]"],
+    [new Float32Array([1, -2.5]), { dtype: "complex64", shape: [] }, "complex64[] on cpu 1-2.5i"],
+    [new Uint8Array([0x80, 0x3f]), { dtype: "bfloat16" }, "bfloat16[1] on cpu [1]"],
+    [new Uint16Array([0x2e66]), { dtype: "float16" }, "float16[1] on cpu [0.099976]"],
+    [new Int8Array(0), { shape: [0, 3] }, "int8[0,3] on cpu []"],
+    [
+      new Int8Array(6).map((_, i) => i),
+      { shape: [3], strides: [-2], offset: 5 },
+      "int8[3] on cpu [5, 3, 1]",
+    ],
+    [new Uint8Array([7]), { dtype: "float8_e5m2" }, "float8_e5m2[1] on cpu Uint8Array(1) [ 7 ]"],
+    [
+      new Uint8Array(9).subarray(1, 5),
+      { dtype: "float32" },
+      "float32[1] on cpu Float32Array(1) [ 0 ]",
+    ],
+  ]) {
+    const one = Tensor.fromTypedArray(array, options);
+    assert.equal(inspect(one), `Tensor ${shown}`);
+    one.release();
+  }
+});
+
+test("the console of Node shows the ends of large tensors", () => {
+  const array = Int32Array.from({ length: 10_000 }, (_, i) => i);
+  for (const [shape, shown] of [
+    [[10_000], "[0, 1, 2, ..., 9997, 9998, 9999]"],
+    [[5000, 2], "[[0, 1],[2, 3],[4, 5],...,[9994, 9995],[9996, 9997],[9998, 9999]]"],
+    [[10, 10, 10, 10], /^\[\[\[\[0, 1, \.\.\., 8, 9\],\[10, 11/],
+    [[10, 10, 10, 10, 1], "(see its copy())"],
+  ]) {
+    const tensor = Tensor.fromTypedArray(array, { shape });
+    const facts = tensor.toString();
+    const said = inspect(tensor)
+      .slice(facts.length + 1)
+      .replaceAll(/\n */g, "");
+    if (typeof shown === "string") assert.equal(said, shown);
+    else assert.match(said, shown);
+    assert.ok(said.length < 2000);
+    tensor.release();
+  }
 });
 
 test("data is the array itself", () => {

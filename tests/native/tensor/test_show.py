@@ -80,7 +80,7 @@ def test_reports_are_one_block():
 def test_plain_text_stays_as_it_is():
     with dlw.from_dlpack(np.zeros(3)) as tensor:
         bundle = tensor._repr_mimebundle_(include=None, exclude=None)
-        assert bundle == {"text/plain": repr(tensor), "text/html": tensor._repr_html_()}
+        assert bundle == {"text/plain": str(tensor), "text/html": tensor._repr_html_()}
     assert tensor._repr_html_() == "<code>Tensor(released)</code>"
 
 
