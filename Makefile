@@ -89,6 +89,7 @@ recorded-clip: ## Release: web/pages/live/recorded.webp, which the landing page 
 social-preview: ## Release: build/social-preview.png, which links to the project show
 pack-docs: ## Release: build/docs-archives: the documentation of this version as a file
 publish-site: ## Release: build/pages: the site, and all versions in build/docs-archives
+released: ## Release: documentation and examples name the registries, not a clone (VERSION=1.2.3)
 address: ## Release: sets the address of the project: ADDRESS=https://…
 
 .PHONY: $(shell sed -nE 's/^([a-z-]+): .. [A-Z].*/\1/p' Makefile)

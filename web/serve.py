@@ -13,8 +13,10 @@
   allowed, and the frames cannot navigate.
 - JupyterLite, which is not ours, gets the policy that it needs and is not isolated.
 - Requests to other hosts are blocked. --outside allows Python's, for %pip install.
+- --build runs a command, which builds the site. Until it ends, pages that are missing show
+  what is being built, and reload.
 
-Usage: python web/serve.py [--port 8000] [--root build/site] [--outside]
+Usage: python web/serve.py [--port 8000] [--root build/site] [--outside] [--build "make …"]
 """
 
 from __future__ import annotations
@@ -22,7 +24,11 @@ from __future__ import annotations
 import argparse
 import errno
 import re
+import shlex
+import signal
+import subprocess
 import sys
+import threading
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -32,6 +38,15 @@ from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "build" / "site"
+SHARED = ROOT / "web" / "site"
+# While the site is being built: a part, its address, and what is there when it is built.
+PARTS = (
+    ("Demo", "demo.html", "demo.html"),
+    ("Start page", "live.html", "model"),
+    ("Notebook", "notebook/", "packages"),
+    ("JupyterLite", "jupyterlite/", "jupyterlite"),
+    ("Documentation", "docs/", "docs"),
+)
 EVAL_MARK = ".eval."
 LITE = "/jupyterlite/"
 REST = "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors "
@@ -76,6 +91,33 @@ def headers_of(path: str, *, outside: bool) -> dict[str, str]:
     return {"Content-Security-Policy": policy} | ISOLATED
 
 
+class Build:
+    """A command that builds the site in `root` while it is served."""
+
+    def __init__(self, command: str, root: Path):
+        self.root = root
+        self.process = subprocess.Popen(shlex.split(command), cwd=ROOT)
+
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def missing(self) -> list[str]:
+        """Names of the parts that are not there yet."""
+        return [name for name, _, file in PARTS if not (self.root / file).exists()]
+
+    def page(self) -> str:
+        """What is shown in place of a page that is not there yet."""
+        missing = self.missing()
+        rows = "".join(
+            f"<li>{name}: is being built</li>"
+            if name in missing
+            else f'<li><a href="/{address}">{name}</a></li>'
+            for name, address, _ in PARTS
+        )
+        template = (SHARED / "building.html").read_text("utf-8")
+        return template.replace("<li></li>", rows)
+
+
 class Handler(SimpleHTTPRequestHandler):
     """Static files from `directory`, and from the folders mounted under a prefix."""
 
@@ -110,9 +152,13 @@ class Handler(SimpleHTTPRequestHandler):
                 self.directory, path = str(folder), path.removeprefix(prefix[:-1])
                 break
         try:
-            return super().translate_path(path)
+            found = super().translate_path(path)
         finally:
             self.directory = site  # one object answers all requests of a connection
+        # What the page of a build needs.
+        if getattr(self.server, "build", None) and path in ("/style.css", "/icon.svg"):
+            return str(SHARED / path[1:])
+        return found
 
     def send_head(self) -> Any:
         self.failed = False  # one object answers all requests of a connection
@@ -123,7 +169,30 @@ class Handler(SimpleHTTPRequestHandler):
         if plain is None:
             self.send_error(HTTPStatus.NOT_FOUND)
             return None
+        build: Build | None = getattr(self.server, "build", None)
+        if build and build.is_running() and self.waits_for(plain, build):
+            self.send_page(HTTPStatus.SERVICE_UNAVAILABLE, build.page(), reload=2)
+            return None
         return super().send_head()
+
+    def waits_for(self, path: str, build: Build) -> bool:
+        """Whether the request is for a page that is not there yet."""
+        if "text/html" not in self.headers.get("Accept", ""):
+            return False
+        if path == "/" and build.missing():
+            return True
+        return not Path(self.translate_path(self.path)).exists()
+
+    def send_page(self, code: int, text: str, reload: int = 0) -> None:
+        body = text.encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        if reload:
+            self.send_header("Refresh", str(reload))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def send_error(self, code: int, *rest: Any, **more: Any) -> None:
         """Errors get the strictest policy; for 404 there is a page."""
@@ -132,13 +201,7 @@ class Handler(SimpleHTTPRequestHandler):
         if code != HTTPStatus.NOT_FOUND or not page.is_file():
             super().send_error(code, *rest, **more)
             return
-        body = page.read_bytes()
-        self.send_response(code)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.send_page(code, page.read_text("utf-8"))
 
     def end_headers(self) -> None:
         if self.strict:
@@ -166,6 +229,7 @@ class Server(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    build: Build | None = None
 
     def __init__(
         self,
@@ -185,6 +249,10 @@ class Server(ThreadingHTTPServer):
             outside=outside,
         )
         super().__init__(("127.0.0.1", port), handling)
+
+    def follow(self, build: Build | None) -> None:
+        """Until the build ends, missing pages show what is being built."""
+        self.build = build
 
     @property
     def url(self) -> str:
@@ -213,11 +281,13 @@ def main() -> int:
         action="store_true",
         help="allow Python in notebooks to request other hosts (https): %%pip install",
     )
+    parser.add_argument("--build", metavar="COMMAND", help="builds the site meanwhile")
     args = parser.parse_args()
-    if not (args.root / "index.html").is_file():
+    if not args.build and not (args.root / "index.html").is_file():
         print(f"There is no site in {args.root}: build it with `make serve`.")
         return 1
     try:
+        # Taken before the build begins, which may take minutes.
         server = Server(args.root, args.port, outside=args.outside)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
@@ -228,15 +298,35 @@ def main() -> int:
         )
         return 1
     with server:
-        print(
-            f"Serving http://localhost:{server.server_port}/ (Ctrl+C stops it)",
-            flush=True,
-        )
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            print()
-    return 0
+        return serve(server, args.build, args.root)
+
+
+def serve(server: Server, command: str | None, root: Path) -> int:
+    """Serves until Ctrl+C, or until the command fails."""
+    build = Build(command, root) if command else None
+    server.follow(build)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    print(
+        f"Serving http://localhost:{server.server_port}/ (Ctrl+C stops it)", flush=True
+    )
+
+    def wait() -> None:
+        if build and build.process.wait() != 0:
+            print("The build failed, so there is nothing more to serve.", flush=True)
+            server.shutdown()
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        print()
+        return 0
+    finally:
+        if build and build.is_running():
+            build.process.terminate()
+            build.process.wait()
+    return 1  # only a build that failed shuts it down
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ ONNXRUNTIME := tests/browser/onnxruntime
 FOREIGN_ORT := $(ONNXRUNTIME)/test_foreign_onnxruntime.py
 ARRAY_LIBRARIES := tests/browser/libraries/test_array_libraries.py
 IN_PYODIDES := tests/browser/hosts/test_pyodides.py
-IN_CHROMIUM := $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) site chromium)
+IN_CHROMIUM := $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) whole-site chromium)
 
 test-browser: $(IN_CHROMIUM)
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser $(patsubst %,--ignore %,\
@@ -48,13 +48,13 @@ test-lite: $(LITE) $(ARRAYS) $(PYPI_WHEELS) chromium
 
 # No comment behind that: make would take the blank before it for a part of the name.
 test-firefox: export BROWSER := firefox
-test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package site
+test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package whole-site
 	@tools/need.sh firefox-esr chromium # of which the software GPU is
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser $(patsubst %,--ignore %,\
 	  $(ONNXRUNTIME) $(ARRAY_LIBRARIES) $(IN_PYODIDES))
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/lite -k "tour or interrupted"
 
-test-webkit: site
+test-webkit: whole-site
 	@tools/need.sh WebKitWebDriver Xvfb
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser/hosts/webkit.py

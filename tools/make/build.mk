@@ -1,6 +1,6 @@
 # What is compiled, packed and laid out; pages and the server.
 
-.PHONY: js site
+.PHONY: js served site whole-site
 
 native: $(NATIVE)
 
@@ -65,6 +65,10 @@ $(JS): $(TS_FILES) tsconfig.json $(NPM)
 site: $(JS) $(WHEEL) $(NUMPY)
 	@$(PYTHON_BIN)/python tools/build_site.py
 
+# With the older Pyodide's NumPy, for tests.
+whole-site: $(OLDER_NUMPY) | site
+	@$(PYTHON_BIN)/python tools/build_site.py
+
 package: $(JS) $(WHEEL)
 	npm pack --silent --pack-destination dist
 
@@ -82,8 +86,13 @@ docs: $(DOCS) $(NATIVE) site
 demo: $(NEEDS_$(PAGE)) site chromium
 	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
 
-serve: $(LITE) $(NEEDS_arrow) docs
-	@$(PYTHON_BIN)/python web/serve.py --port $(or $(PORT),8000) $(if $(OUTSIDE),--outside)
+# Serves at once, and shows what is still being built.
+serve:
+	@python=$$(tools/find_python.sh)
+	exec "$$python" web/serve.py --port $(or $(PORT),8000) $(if $(OUTSIDE),--outside) \
+	  --build "make --no-print-directory served"
+
+served: $(LITE) $(NEEDS_arrow) $(NEEDS_live) docs
 
 clean:
 	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE)

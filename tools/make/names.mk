@@ -10,8 +10,8 @@ NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 # Files whose presence says that a step is done.
 VENV := build/venv/.done
 NPM := node_modules/.done
-PYODIDES := pyodide pyodide-0.29
-NUMPY := build/numpy/.done
+NUMPY := build/numpy/.pyodide
+OLDER_NUMPY := build/numpy/.pyodide-0.29
 OLD_NUMPYS := 1.26 2.0
 NATIVE := py/dlpack_web/_core.abi3.so
 ASAN := build/asan/dlpack_web/_core.abi3.so

@@ -26,5 +26,8 @@ publish-site: pack-docs $(LITE) $(LIBRARIES) $(MODEL) $(NEEDS_arrow)
 	@rm -rf build/pages
 	$(PYTHON_BIN)/python tools/publish_site.py lay-out build/site build/docs-archives build/pages
 
+released: $(VENV)
+	@$(PYTHON_BIN)/python tools/released.py "$(VERSION)"
+
 address: $(VENV)
 	@$(PYTHON_BIN)/python tools/release.py address "$(ADDRESS)"

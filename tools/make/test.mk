@@ -8,7 +8,7 @@ quick: $(VENV)
 test:
 	@tools/need.sh cc npm emcc chromium
 	$(MAKE) --no-print-directory -j2 $(NATIVE) $(NEEDS_chain) $(NEEDS_arrow) $(LIBRARIES) \
-	  $(PYPI_WHEELS) $(PATCHED) $(EXAMPLE) $(DAWN) package site
+	  $(PYPI_WHEELS) $(PATCHED) $(EXAMPLE) $(DAWN) package whole-site
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
 	  test-in-pyodide test-browser test-package test-js test-native
 
@@ -52,7 +52,7 @@ test-leaks: $(NATIVE)
 	  "$$ours || $$error { print \$$0 \"\\n\"; bad = 1 } END { exit bad }"
 
 # Without a driver for Vulkan the cases for the GPU are skipped.
-test-js: $(if $(READY),,$(LIBRARIES) $(EXAMPLE) $(DAWN) site)
+test-js: $(if $(READY),,$(LIBRARIES) $(EXAMPLE) $(DAWN) whole-site)
 	@tools/need.sh libvulkan swiftshader && export WEBGPU=required || echo "[skip] GPU cases in Node"
 	$(SUITE) node --test $(JS_TESTS)
 
@@ -79,11 +79,11 @@ test-docs: docs build/desktop/.done $(LITE) $(LIBRARIES) chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/docs
 
 # Deno's WebGPU is wgpu-core: a second implementation.
-test-deno: $(LIBRARIES) $(RUNTIMES) $(DAWN) site
+test-deno: $(LIBRARIES) $(RUNTIMES) $(DAWN) whole-site
 	@tools/need.sh libvulkan swiftshader lavapipe
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "deno or missing or refused"
 
-test-node-gpu: $(LIBRARIES) $(RUNTIMES) $(DAWN) site
+test-node-gpu: $(LIBRARIES) $(RUNTIMES) $(DAWN) whole-site
 	@tools/need.sh libvulkan swiftshader
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or bun or missing or refused"
 
@@ -100,7 +100,7 @@ fuzz-js: site chromium
 # It may be ended at any time, and goes on where it was.
 # Each part has all that its tests need: a line whose tests are skipped would survive.
 MUTANTS_py = build/desktop/.done
-MUTANTS_js = $(LIBRARIES) $(EXAMPLE) $(DAWN) site
+MUTANTS_js = $(LIBRARIES) $(EXAMPLE) $(DAWN) whole-site
 mutants: $(NATIVE) $(MUTANTS) $(if $(QUICK),,$(foreach part,$(or $(PART),c py js),$(MUTANTS_$(part))))
 	@if [ -n "$(QUICK)" ]; then
 	  exec $(PYTHON_BIN)/python tests/mutants/spot.py $(addprefix --seed=,$(SEED)) $(addprefix --count=,$(COUNT))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -214,3 +216,83 @@ def test_port_0_is_a_free_one() -> None:
                 pass
         finally:
             running.terminate()
+
+
+def page_of(port: int, path: str, accept: str = "text/html") -> tuple[int, str, str]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", path, headers={"Accept": accept})
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    return response.status, text, response.headers.get("Refresh", "")
+
+
+def building(root: Path, script: str) -> subprocess.Popen[str]:
+    build = shlex.join([sys.executable, "-c", script])
+    command = [sys.executable, str(SERVE), "--port=0", f"--root={root}"]
+    return subprocess.Popen(
+        [*command, f"--build={build}"], stdout=subprocess.PIPE, text=True
+    )
+
+
+def port_of(running: subprocess.Popen[str]) -> int:
+    assert running.stdout is not None
+    found = re.search(r"http://localhost:(\d+)/", running.stdout.readline())
+    assert found
+    return int(found[1])
+
+
+def test_pages_that_are_being_built_say_so(tmp_path: Path) -> None:
+    """The build waits for a file, so the test does not depend on times."""
+    root, go_on = tmp_path / "site", tmp_path / "go-on"
+    wait = f"""
+import pathlib, time
+root = pathlib.Path({str(root)!r})
+root.mkdir()
+(root / "demo.html").write_text("the demo")
+print("begun", flush=True)
+while not pathlib.Path({str(go_on)!r}).exists():
+    time.sleep(0.05)
+for name in "model", "packages", "jupyterlite", "docs":
+    (root / name).mkdir()
+(root / "index.html").write_text("the start page")
+print("ended", flush=True)"""
+    with building(root, wait) as running:
+        try:
+            assert running.stdout is not None
+            port = port_of(running)
+            assert running.stdout.readline() == "begun\n"
+            for path in ("/", "/docs/", "/docs/howto/install.html"):
+                status, text, refresh = page_of(port, path)
+                assert (status, refresh) == (503, "2"), path
+                assert "Documentation: is being built" in text
+                assert '<a href="/demo.html">Demo</a>' in text
+            assert page_of(port, "/demo.html")[:2] == (200, "the demo")
+            assert page_of(port, "/docs/x.mjs", "*/*")[0] == 404
+            assert page_of(port, "/style.css", "text/css")[0] == 200
+            go_on.touch()
+            assert running.stdout.readline() == "ended\n"
+            while page_of(port, "/")[0] == 503:
+                pass  # its process has not ended yet
+            assert page_of(port, "/")[:2] == (200, "the start page")
+            assert page_of(port, "/nothing.html")[0] == 404
+        finally:
+            running.terminate()
+
+
+def test_a_build_that_fails_ends_the_server(tmp_path: Path) -> None:
+    with building(tmp_path, "raise SystemExit(3)") as running:
+        port_of(running)
+        assert running.stdout is not None
+        assert "The build failed" in running.stdout.read()
+    assert running.returncode == 1
+
+
+def test_the_build_ends_with_the_server(tmp_path: Path) -> None:
+    forever = "import os, time; print(os.getpid(), flush=True); time.sleep(3600)"
+    with building(tmp_path, forever) as running:
+        lines = [running.stdout.readline() for _ in range(2)]  # type: ignore[union-attr]
+        (pid,) = (int(line) for line in lines if line.strip().isdigit())
+        running.terminate()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
