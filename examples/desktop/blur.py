@@ -1,6 +1,6 @@
 """A picture goes to the machine's GPU, is blurred there, and comes back.
 
-pip install 'dlpack-web[webgpu]' numpy; python blur.py
+pip install '../..[webgpu]' numpy; python blur.py
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """NumPy arrays, drawn by pygfx on the desktop, offscreen: positions and colours go to the GPU
 once each, a kernel moves the positions there, and pygfx draws the same memory.
 
-    pip install 'dlpack-web[webgpu]' numpy pygfx rendercanvas pillow
+    pip install '../..[webgpu]' numpy pygfx rendercanvas pillow
     python desktop_pygfx.py wave.png
 
 Two ways without a copy, both shown: a Tensor over a buffer that pygfx made, by `from_wgpu`; and

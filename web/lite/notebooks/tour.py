@@ -1,8 +1,8 @@
 # %% [markdown]
 # # dlpack-web: the tour
 # NumPy, JavaScript and the GPU share the same memory. Everything here runs in this
-# browser; without the JavaScript it also runs on the desktop, with
-# `pip install 'dlpack-web[webgpu]'`.
+# browser; without the JavaScript it also runs on the desktop, over
+# wgpu-py.
 
 # %%
 # %pip install dlpack-web
