@@ -9,10 +9,11 @@ array([0., 1., 2.])
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, Unpack
 
 from ._backends import backend, browser
 from ._backends.browser import seam
+from ._backends.options import DeviceOptions
 from ._kernels.kernel import Kernel
 from ._layout.dtype import parse_dtype
 from ._layout.views import extents
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
+    "DeviceOptions",
     "Frames",
     "Kernel",
     "frames",
@@ -45,8 +47,10 @@ __all__ = [
     "use_device",
 ]
 
+DeviceOptions.__module__ = __name__
 
-async def request_device(**limits: Any) -> Device:
+
+async def request_device(**limits: Unpack[DeviceOptions]) -> Device:
     """A GPUDevice of the browser, or of wgpu, registered for tensors.
 
     Without options it returns the default device, which "webgpu" means: the first
@@ -55,7 +59,7 @@ async def request_device(**limits: Any) -> Device:
     one. So you can run a notebook's cell twice, and label="second" requests a separate
     device.
 
-    limits: WebGPU's names, for example maxBufferSize=2**30 (bytes). Limits that you do
+    limits: those of DeviceOptions, for example maxBufferSize=2**30 (bytes). Limits that you do
     not name have WebGPU's defaults, except maxBufferSize and
     maxStorageBufferBindingSize, which are the adapter's; on the desktop they are all
     the adapter's. features: a list of WebGPU's names; the default is shader-f16,
@@ -69,7 +73,7 @@ async def request_device(**limits: Any) -> Device:
     >>> device.gpu.limits.maxBufferSize == 2**28
     True
     """
-    return webgpu_device(await backend().request_device(limits))
+    return webgpu_device(await backend().request_device({**limits}))
 
 
 def use_device(gpu_device: Any) -> Device:
@@ -88,11 +92,18 @@ def use_device(gpu_device: Any) -> Device:
     return webgpu_device(backend().use_device(gpu_device))
 
 
-async def share_device(**libraries: Any) -> Device:
+async def share_device(
+    *,
+    ort: Any = None,
+    tf: Any = None,
+    jax: Any = None,
+    litert: Any = None,
+    three: Any = None,
+) -> Device:
     """One device for several JavaScript libraries, which take it when they start.
 
-    libraries: ort=, tf=, jax=, litert= (their modules, JsProxy; LiteRT.js must be
-    loaded), three= (a WebGPURenderer that has not started). The device is that of a
+    ort, tf, jax, litert: their modules, as JsProxy; LiteRT.js must be loaded. three: a
+    WebGPURenderer that has not started. The device is that of a
     library that has already started, else a new one with everything that the adapter
     supports. Afterwards `from_js` takes the tensors of these libraries. BufferError if
     two of them run on different devices.
@@ -101,6 +112,10 @@ async def share_device(**libraries: Any) -> Device:
     >>> dlw.empty(3, device=device).device == device
     True
     """
+    given = {"ort": ort, "tf": tf, "jax": jax, "litert": litert, "three": three}
+    libraries = {
+        name: library for name, library in given.items() if library is not None
+    }
     promise = seam.call("shareDevice", seam.options(libraries))
     return webgpu_device(await seam.finish(promise))
 

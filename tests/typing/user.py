@@ -16,6 +16,8 @@ Array = np.ndarray[Any, Any]
 
 
 async def ways_there_and_back(a: Array) -> Array:
+    options: dlw.webgpu.DeviceOptions = {"features": ["shader-f16"], "label": "mine"}
+    await dlw.webgpu.request_device(**options)
     device = await dlw.webgpu.request_device(maxBufferSize=2**30)
     assert_type(device, dlw.Device)
     with dlw.from_dlpack(a) as t, t.to_device("webgpu", dtype=np.float32) as gpu:
@@ -122,5 +124,9 @@ def mistakes(t: dlw.Tensor) -> None:
 
 
 async def mistakes_later(t: dlw.Tensor) -> None:
+    await dlw.webgpu.request_device(max_buffer_size=1)  # type: ignore[call-arg]
+    await dlw.webgpu.request_device(maxBufferSize="1")  # type: ignore[arg-type]
+    await dlw.webgpu.request_device(powerPreference="low")  # type: ignore[arg-type]
+    await dlw.webgpu.share_device(torch=t)  # type: ignore[call-arg]
     t.to_host()  # type: ignore[unused-coroutine]
     await t.numpy()  # type: ignore[misc]

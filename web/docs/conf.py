@@ -12,6 +12,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = Path(os.environ["DOCS_ROOT"])  # of the repository: this file is a copy
 sys.path[:0] = [str(ROOT / "py"), str(ROOT / "web" / "docs" / "_tools")]
 
+from repository import home
+
 import dlpack_web
 
 project = "dlpack-web"
@@ -44,10 +46,23 @@ html_theme = "furo"
 html_title = "dlpack-web"
 html_favicon = "_static/icon.svg"
 html_static_path = ["_static"]
+templates_path = ["_templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "site-links.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
+html_context = {"source": home()}
 html_css_files = ["docs.css"]
 html_js_files = [
     ("run/page.mjs", {"type": "module"}),
     ("search-form.mjs", {"type": "module"}),
+    ("search.mjs", {"type": "module"}),
 ]
 html_copy_source = False
 html_show_sphinx = False
