@@ -1,21 +1,27 @@
-"""The tests of tests/browser that run the library's JavaScript in Chromium: the cases of WebGPU, from
-JavaScript and from Python, in one page. A mutant is served in the place of its file."""
+"""The tests of tests/browser that run the library's JavaScript in Chromium: the cases of WebGPU one
+by one, from JavaScript without Python, and from Python. A mutant is served in the place of its file."""
 
 import json
 import os
+import queue
 import shutil
 from functools import cached_property
 from pathlib import Path
 
-from limits import TIMED_OUT, run
+from limits import TIMED_OUT, Asked, run
 from model import KILLED, ROOT, SURVIVED, Outcome, digest
-from pytest_runs import outcome_of
+from pytest_runs import within
 
 PYTHON = ROOT / "build" / "venv" / "bin" / "python"
 BROWSER = ROOT / "tests" / "browser"
+CASES = "tests/browser/hosts/single_cases.py"
 TESTS = "tests/browser/hosts/test_webgpu.py"
-# What needs a page of its own, or onnxruntime-web, is slow; of two Pyodides one will do.
-CHOSEN = "not pyodide-0.29 and not sessions and not memory_that_is_full"
+# Single cases are those of the files of test_webgpu.py. What needs onnxruntime-web, or memory that is
+# full, is slow; of two Pyodides one will do.
+CHOSEN = "not pyodide-0.29 and not test_gpu_from and not sessions and not memory_that_is_full"
+WITHOUT, WITH = f"{CASES}::test_without_python[", f"{CASES}::test_with_python[pyodide-"
+#: In this order: a page without Python is there soon.
+KINDS = (WITHOUT, "")
 START = 15.0  # seconds until Pyodide is there
 Lines = dict[str, set[int]]
 
@@ -24,6 +30,7 @@ class Chromium:
     def __init__(self, folder: Path, sources: str):
         self.folder = folder
         self.key = digest(sources, self.tests_digest)
+        self.idle: queue.SimpleQueue[Asked] = queue.SimpleQueue()
 
     @cached_property
     def tests_digest(self) -> str:
@@ -47,15 +54,21 @@ class Chromium:
         found = self.folder / "coverage"
         shutil.rmtree(found, ignore_errors=True)
         log = self.folder / "chromium.txt"
-        status = self.pytest([TESTS], 1800, {"MUTANTS_COVERAGE": str(found)}, log)
+        env = self.environment | {"MUTANTS_COVERAGE": str(found)}
+        status = run(self.command, 3600, env=env, cwd=ROOT, log=log, address_bytes=None)
         if status not in (0, 1) or not (found / "index.json").exists():
             raise SystemExit(f"Chromium's tests fail without a mutant: {log}")
         index = json.loads((found / "index.json").read_text())
         tests = {
-            name: [seconds, lines_of(found / str(number), find_lines)]
-            for name, (seconds, number) in index.items()
+            name: it
+            for name, it in index.items()
+            if not name.startswith(WITH) or name.replace(WITH, WITHOUT) not in index
         }
-        self.kept.write_text(json.dumps(tests))
+        folders = [found / str(number) for _, number in tests.values()]
+        lines = lines_of(folders, find_lines, self.folder / "lines.json")
+        each = zip(tests.items(), lines, strict=True)
+        kept = {name: [seconds, ran] for (name, (seconds, _)), ran in each}
+        self.kept.write_text(json.dumps(kept))
 
     @cached_property
     def read(self) -> dict[str, tuple[float, Lines]]:
@@ -78,45 +91,58 @@ class Chromium:
             }
         return found
 
-    def pytest(
-        self, names: list[str], seconds: float, env: dict[str, str], log: Path
-    ) -> int | str:
+    @property
+    def command(self) -> list[str | Path]:
         arguments = ["-m", "pytest", "-p", "no:cacheprovider", "-p", "pytest_chromium"]
-        chosen = ["-k", CHOSEN] if names == [TESTS] else ["-x"]
-        path = {"PYTHONPATH": str(Path(__file__).parent)}
-        return run(
-            [PYTHON, *arguments, "-q", "--tb=line", *chosen, *names],
-            seconds,
-            env=os.environ | path | env,
-            cwd=ROOT,
-            log=log,
-            address_bytes=None,  # wasm reserves much of it
-        )
+        return [PYTHON, *arguments, "-q", "--tb=short", "-k", CHOSEN, CASES, TESTS]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+
+    def ask(self, file: str, text: Path, tests: list[str], seconds: float) -> str:
+        """The test that fails, "" where none does, or TIMED_OUT."""
+        try:
+            asked = self.idle.get_nowait()
+        except queue.Empty:
+            env = self.environment | {"MUTANTS_ASKED": "1"}
+            asked = Asked(self.command, env, self.folder / "asked.txt")
+        request = json.dumps({"file": file, "text": str(text), "tests": tests})
+        answer = asked.ask(request, seconds)
+        self.idle.put(asked)
+        if not answer:
+            raise RuntimeError(f"Chromium's tests ended: {asked.log}")
+        return answer if answer == TIMED_OUT else str(json.loads(answer))
 
     def try_out(
         self, tests: dict[str, float], file: str, text: str, folder: Path, budget: float
     ) -> Outcome:
         """`file`: its path in js/dist; `text`: what pages get in its place."""
-        chosen: dict[str, float] = {}
-        for name in sorted(tests, key=lambda it: (tests[it], it)):
-            if chosen and sum(chosen.values()) + tests[name] > budget:
-                break
-            chosen[name] = tests[name]
         mutant = folder / "mutant.js"
         mutant.write_text(text)
-        env = {"MUTANT_SERVED": file, "MUTANT_TEXT": str(mutant)}
-        log = folder / "chromium.txt"
-        limit = 3 * START + 4 * sum(chosen.values())
-        status = self.pytest(list(chosen), limit, env, log)
-        if status == TIMED_OUT:
-            return Outcome(KILLED, f"{TIMED_OUT}: Chromium")
-        return Outcome(SURVIVED) if status == 0 else outcome_of(status, log)
+        left = dict(tests)
+        for kind in KINDS:
+            some = {
+                name: left.pop(name)
+                for name in tests
+                if name.startswith(kind) and name in left
+            }
+            if not some:
+                continue
+            chosen = within(some, budget / len(KINDS))
+            limit = 3 * START + 4 * sum(chosen.values())
+            failed = self.ask(file, mutant, list(chosen), limit)
+            if failed == TIMED_OUT:
+                return Outcome(KILLED, f"{TIMED_OUT}: Chromium")
+            if failed:
+                return Outcome(KILLED, failed)
+        return Outcome(SURVIVED)
 
 
-def lines_of(folder: Path, find_lines: Path) -> dict[str, list[int]]:
-    log = folder / "lines.json"
-    command = ["node", find_lines, folder, ROOT / "js" / "dist"]
-    if run(command, 100, log=log, address_bytes=None) != 0:
+def lines_of(folders: list[Path], find_lines: Path, log: Path) -> list[object]:
+    """For each folder {file: [line]}."""
+    command = ["node", find_lines, ROOT / "js" / "dist", *folders]
+    if run(command, 600, log=log, address_bytes=None) != 0:
         raise SystemExit(f"the lines that Chromium ran were not found: {log}")
-    found: dict[str, list[int]] = json.loads(log.read_text())
+    found: list[object] = json.loads(log.read_text())
     return found

@@ -168,3 +168,67 @@ class Warm:
             pass
         with _lock:
             _running.discard(self.process.pid)
+
+
+class Asked:
+    """A command that answers each line on its stdin with one on its stdout. It is started again
+    when it took too long, or has ended."""
+
+    def __init__(
+        self, command: Sequence[str | Path], env: Mapping[str, str], log: Path
+    ):
+        self.command, self.env, self.log = command, env, log
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> subprocess.Popen[str]:
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=dict(self.env),
+                cwd=ROOT,
+                start_new_session=True,
+                text=True,
+            )
+        with _lock:
+            _running.add(process.pid)
+        return process
+
+    def ask(self, line: str, seconds: float) -> str:
+        """Its answer, or TIMED_OUT, or "" when it ended without one."""
+        if self.process is None:
+            self.process = self.start()
+        if _ended.is_set():  # end_all() may not have seen it
+            _kill(self.process.pid)
+        asked, answered = self.process.stdin, self.process.stdout
+        assert asked is not None
+        assert answered is not None
+        late = threading.Event()
+        group = self.process.pid
+        timer = threading.Timer(seconds, lambda: (late.set(), _kill(group)))
+        timer.start()
+        try:
+            asked.write(line + "\n")
+            asked.flush()
+            answer = answered.readline().strip()
+        except OSError:  # it has ended
+            answer = ""
+        finally:
+            timer.cancel()
+        if _ended.is_set():
+            raise EndedError
+        if not answer:
+            self.close()
+        return TIMED_OUT if late.is_set() else answer
+
+    def close(self) -> None:
+        if self.process is None:
+            return
+        _kill(self.process.pid)
+        with contextlib.suppress(OSError), self.process:
+            pass
+        with _lock:
+            _running.discard(self.process.pid)
+        self.process = None

@@ -1,7 +1,13 @@
-"""A plugin of pytest for tests that drive Chromium. With MUTANT_SERVED, a file of js/dist, pages get
-what the file MUTANT_TEXT has in its place. With MUTANTS_COVERAGE, a folder, what each test ran is
-written there: folder/NUMBER/coverage-NUMBER.json, as NODE_V8_COVERAGE does, and index.json,
-{name: [seconds, number]}, in which "" is what ran while pages were set up."""
+"""A plugin of pytest for tests that drive Chromium, so that both cost little for each mutant.
+
+With MUTANTS_COVERAGE, a folder, what each test ran is written there:
+folder/NUMBER/coverage-NUMBER.json, as NODE_V8_COVERAGE does, and index.json,
+{name: [seconds, number]}, in which "" is what ran while pages were set up.
+
+With MUTANTS_ASKED, it collects the tests and keeps its browser and its server; each line of JSON on
+stdin, {"file", "text", "tests"}, runs these tests until one fails, in pages that get the file `text`
+in the place of `file` of js/dist. It answers with a line of JSON, the name of that test, or "".
+"""
 
 import json
 import os
@@ -13,35 +19,92 @@ from urllib.parse import urlsplit
 
 import pytest
 from model import ROOT
-from playwright.sync_api import BrowserContext, CDPSession, Error, Page, Route
+from playwright.sync_api import BrowserContext, CDPSession, Error, Page
 
-SERVED = os.environ.get("MUTANT_SERVED")
+ASKED = os.environ.get("MUTANTS_ASKED")
 COVERAGE = os.environ.get("MUTANTS_COVERAGE")
 DIST = ROOT / "js" / "dist"
 
 new_page = BrowserContext.new_page
 sessions: list[CDPSession] = []
 index: dict[str, tuple[float, int]] = {}
+served: dict[str, str] = {}  # path of the server -> file
+failed: list[str] = []
+
+if ASKED:  # pytest takes both for itself, and prints
+    requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+
+# --- mutants ---
+
+
+def pytest_configure() -> None:
+    from serve import Handler  # it is on the path of pytest's settings
+
+    translate = Handler.translate_path
+
+    def translate_path(self: Handler, path: str) -> str:
+        return served.get(urlsplit(path).path) or translate(self, path)
+
+    Handler.translate_path = translate_path  # type: ignore[method-assign]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed:
+        failed.append(report.nodeid)
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    if not ASKED:
+        return None
+    items = {item.nodeid: item for item in session.items}
+    for line in requests:
+        request = json.loads(line)
+        served.clear()
+        served[f"/js/{request['file']}"] = request["text"]
+        failed.clear()
+        run_until_one_fails([items[name] for name in request["tests"]])
+        answers.write(json.dumps(failed[0] if failed else "") + "\n")
+        answers.flush()
+    return True
+
+
+def run_until_one_fails(items: list[pytest.Item]) -> None:
+    """Then pages and what else a module has end; the browser and the server stay."""
+    elsewhere: Any = Elsewhere(items[0].session)
+    for item, following in zip(items, [*items[1:], elsewhere], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if failed:
+            break
+    items[0].session._setupstate.teardown_exact(elsewhere)
+
+
+class Elsewhere:
+    """A test of no module, which comes next."""
+
+    def __init__(self, session: pytest.Session):
+        self.session = session
+
+    def listchain(self) -> list[pytest.Session]:
+        return [self.session]
+
+
+# --- which lines tests run ---
 
 
 def watched_page(context: BrowserContext) -> Page:
-    if SERVED:
-        context.route(lambda url: urlsplit(url).path == f"/js/{SERVED}", give_mutant)
     page = new_page(context)
-    if COVERAGE:
-        session = context.new_cdp_session(page)
-        session.send("Profiler.enable")
-        kinds = {"callCount": True, "detailed": True}
-        session.send("Profiler.startPreciseCoverage", kinds)
-        sessions.append(session)
+    session = context.new_cdp_session(page)
+    session.send("Profiler.enable")
+    kinds = {"callCount": True, "detailed": True}
+    session.send("Profiler.startPreciseCoverage", kinds)
+    sessions.append(session)
     return page
 
 
-BrowserContext.new_page = watched_page  # type: ignore[method-assign]
-
-
-def give_mutant(route: Route) -> None:
-    route.fulfill(path=os.environ["MUTANT_TEXT"], content_type="text/javascript")
+if COVERAGE:
+    BrowserContext.new_page = watched_page  # type: ignore[method-assign]
 
 
 def ran_since() -> list[dict[str, Any]]:
@@ -80,7 +143,7 @@ def pytest_runtest_setup() -> Generator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """A test that fails is not kept."""
+    """A test that fails, or is skipped, is not kept."""
     start = time.monotonic()
     yield
     keep(item.nodeid, time.monotonic() - start)

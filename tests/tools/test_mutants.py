@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 MUTANTS = Path(__file__).resolve().parents[1] / "mutants"
 sys.path.append(str(MUTANTS))
 
+import js_chromium
 import js_library
 import limits
 import model
@@ -343,6 +345,39 @@ def test_typescript_that_does_the_same_does_not_count(
     assert part.try_out(mutant, tmp_path).status == status
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ("f({a,b:c})", "f({b:c,a})", True),
+        ("const {a,b:c,d}=x;", "const {d,a,b:c}=x;", True),
+        ("f({a:!0,b})", "f({b,a:!0})", True),
+        ("f({a:b,c:d})", "f({a:d,c:b})", False),
+        ("f({a:g(),b:h()})", "f({b:h(),a:g()})", False),  # the calls' order may count
+        ("f({...a,...b})", "f({...b,...a})", False),
+        ("f(a,b)", "f(b,a)", False),
+        ("[a,b]=x", "[b,a]=x", False),
+    ],
+)
+def test_properties_in_another_order_do_not_count(before, after, same):
+    same_code = js_library.in_one_order(before) == js_library.in_one_order(after)
+    assert same_code == same
+
+
+BAILS = """
+import { test } from "node:test";
+test("passes", () => {});
+test("fails", () => { throw new Error("first"); });
+test("hangs", () => new Promise((resolve) => setTimeout(resolve, 600_000)));
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="Node.js is not here")
+def test_a_file_of_nodes_tests_ends_with_the_first_that_fails(tmp_path):
+    (tmp_path / "a.mjs").write_text(BAILS)
+    command = ["node", "--import", MUTANTS / "js_bail.mjs", tmp_path / "a.mjs"]
+    assert limits.run(command, 300, log=tmp_path / "log", address_bytes=None) == 1
+
+
 @pytest.fixture
 def chromium(tmp_path):
     """Three tests in a page, of which one runs a line; setting the page up runs another."""
@@ -365,32 +400,63 @@ def test_chromiums_tests_of_a_line(line, tests, chromium):
 
 
 @pytest.mark.parametrize(
-    ("budget", "run", "status", "outcome"),
+    ("budget", "asked", "answer", "outcome"),
     [
-        (9, ["y", "z", "x"], 0, Outcome(SURVIVED)),
+        (18, [["b", "c"], ["y", "z", "x"]], "", Outcome(SURVIVED)),
+        (6, [["b", "c"], ["y", "z"]], "z", Outcome(KILLED, "z")),
+        (0, [["b"]], "b", Outcome(KILLED, "b")),
         (
-            3,
-            ["y", "z"],
+            0,
+            [["b"]],
             limits.TIMED_OUT,
             Outcome(KILLED, f"{limits.TIMED_OUT}: Chromium"),
         ),
-        (0, ["y"], 1, Outcome(KILLED, "y[1]")),
     ],
 )
 def test_a_mutant_in_chromium(
-    budget, run, status, outcome, chromium, tmp_path, monkeypatch
+    budget, asked, answer, outcome, chromium, tmp_path, monkeypatch
 ):
-    def pytest(names, seconds, env, log):
-        assert names == run
-        assert seconds > 15  # until there is a page
-        assert env["MUTANT_SERVED"] == "a.js"
-        assert Path(env["MUTANT_TEXT"]).read_text() == "mutated"
-        log.write_text("FAILED y[1] - AssertionError\n")
-        return status
+    """Those that need no Python come first, and each kind has its share of the budget."""
+    found = []
 
-    monkeypatch.setattr(chromium, "pytest", pytest)
-    tests = {"x": 3, "y": 1, "z": 2}
+    def ask(file, text, tests, seconds):
+        assert file == "a.js"
+        assert text.read_text() == "mutated"
+        assert seconds > 15  # until there is a page
+        found.append([name.removeprefix(js_chromium.WITHOUT) for name in tests])
+        return answer if len(found) == len(asked) else ""
+
+    monkeypatch.setattr(chromium, "ask", ask)
+    tests = {"x": 3, "y": 1, "z": 2} | {js_chromium.WITHOUT + it: 1 for it in "cb"}
     assert chromium.try_out(tests, "a.js", "mutated", tmp_path, budget) == outcome
+    assert found == asked
+
+
+ECHO = """
+import json, sys, time
+for line in sys.stdin:
+    if "hang" in line: time.sleep(1000)
+    if "end" in line: break
+    print(line.strip().upper(), flush=True)
+"""
+
+
+def test_what_is_asked_is_started_again_when_it_hangs_or_ends(tmp_path):
+    asked = limits.Asked([sys.executable, "-c", ECHO], os.environ, tmp_path / "log")
+    try:
+        assert asked.ask("one", 60) == "ONE"
+        first = asked.process.pid
+        assert asked.ask("two", 60) == "TWO"
+        assert asked.process.pid == first
+        assert asked.ask("hang", 0.5) == limits.TIMED_OUT
+        assert asked.ask("three", 60) == "THREE"
+        assert asked.ask("end", 60) == ""
+        assert asked.ask("four", 60) == "FOUR"
+        last = asked.process.pid
+    finally:
+        asked.close()
+    with pytest.raises(ProcessLookupError):
+        os.killpg(last, 0)
 
 
 def test_parts_say_what_they_lack(monkeypatch):
