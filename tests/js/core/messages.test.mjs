@@ -479,7 +479,7 @@ for (const [call, name, message, { device: id, ...fields } = {}] of CALLS) {
       (thrown) => thrown,
     );
     assert.deepEqual([error?.name, error?.message], [name, message]);
-    assert.equal(error.device === undefined ? undefined : `${error.device.id ?? error.device}`, id);
+    assert.equal(error.device, id);
     const { given, needed } = error;
     assert.deepEqual({ given, needed }, { given: undefined, needed: undefined, ...fields });
     // What a check found wrong is the cause of the error that names the field.
