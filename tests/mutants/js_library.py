@@ -85,7 +85,8 @@ class JsLibrary:
     def kept(self, test: Path) -> Path:
         files = sorted([*SOURCE.rglob("*.ts"), *CASES])
         sources = digest(*(file.read_bytes() for file in files))
-        return FOLDER / "map" / f"{test.name}-{digest(sources, test.read_bytes())}.json"
+        name = f"{named(test)}-{digest(sources, test.read_bytes())}.json"
+        return FOLDER / "map" / name
 
     def prepare(self) -> None:
         for tree in FOLDER.glob("tree-*"):  # of a run that was ended
@@ -95,7 +96,7 @@ class JsLibrary:
         if stale:
             print(f"[mutants] which lines {len(stale)} files of tests run", flush=True)
         for test in stale:
-            for old in (FOLDER / "map").glob(f"{test.name}-*.json"):
+            for old in (FOLDER / "map").glob(f"{named(test)}-*.json"):
                 old.unlink()
             self.kept(test).write_text(json.dumps(self.record(test)))
         self.chromium.record(HERE / "js_lines.mjs")
@@ -230,6 +231,11 @@ class JsLibrary:
 
 def node_tests() -> list[Path]:
     return sorted(it for it in TESTS.rglob("*.test.mjs") if it.name != IN_CHROMIUM)
+
+
+def named(test: Path) -> str:
+    """Several folders may have a file of that name."""
+    return f"{test.parent.name}-{test.name}"
 
 
 def in_one_order(code: str) -> str:
