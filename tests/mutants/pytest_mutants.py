@@ -1,7 +1,7 @@
 """A plugin of pytest, for one run of tests on one mutant, or for the map of what tests run.
 
 MUTANTS_PLAN: a JSON file {test: seconds}: only these tests run, in that order, each with an
-alarm that ends the process. MUTANTS_RECORD: a JSON file that gets {test: [seconds, lines]}.
+limit, which ends the process. MUTANTS_RECORD: a JSON file that gets {test: [seconds, lines]}.
 """
 
 import json
@@ -38,6 +38,11 @@ def pytest_configure(config):
         config.pluginmanager.register(Planned(), "mutants-planned")
 
 
+LIMITS = {signal.ITIMER_PROF: signal.SIGPROF, signal.ITIMER_REAL: signal.SIGALRM}
+#: How often as long as it may use the processor a test may take, beside other programs.
+WAITS = 12
+
+
 class Planned:
     def __init__(self):
         self.seconds = json.loads(Path(PLAN).read_text())
@@ -51,15 +56,18 @@ class Planned:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
         # A loop in C asks for no signal of Python's: the default action ends it.
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        for number in LIMITS.values():
+            signal.signal(number, signal.SIG_DFL)
         factor = float(os.environ.get("MUTANTS_SLOWER", "1"))
-        signal.setitimer(
-            signal.ITIMER_REAL, (5 + 10 * self.seconds[item.nodeid]) * factor
-        )
+        most = (5 + 10 * self.seconds[item.nodeid]) * factor
+        # Beside other work a test may wait long, but needs no more of the processor.
+        signal.setitimer(signal.ITIMER_PROF, most)
+        signal.setitimer(signal.ITIMER_REAL, WAITS * most)
         try:
             return (yield)
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            for timer in LIMITS:
+                signal.setitimer(timer, 0)
 
 
 class Recorder:

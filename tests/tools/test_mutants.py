@@ -167,12 +167,18 @@ import time, pytest
 def test_slow(): raise AssertionError("it runs after the others")
 def test_hangs():
     while True: time.sleep(1)
+def test_spins():
+    while True: pass
+def test_waits(): time.sleep(2)
 def test_quick(): pass
 def test_left_out(): raise AssertionError("it is not in the plan")
 """
 
 
-@pytest.mark.parametrize(("last", "status"), [("slow", 1), ("hangs", -signal.SIGALRM)])
+@pytest.mark.parametrize(
+    ("last", "status"),
+    [("slow", 1), ("hangs", -signal.SIGALRM), ("spins", -signal.SIGPROF), ("waits", 0)],
+)
 def test_planned_tests_run_in_their_order_each_with_a_limit(tmp_path, last, status):
     (tmp_path / "test_it.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
@@ -181,7 +187,7 @@ def test_planned_tests_run_in_their_order_each_with_a_limit(tmp_path, last, stat
     command = [sys.executable, "-m", "pytest", "-xv", "-p", "no:cacheprovider"]
     command += ["-p", "pytest_mutants", "test_it.py"]
     env = {**os.environ, "MUTANTS_PLAN": str(tmp_path / "plan.json")}
-    env |= {"MUTANTS_SLOWER": "0.2", "PYTHONPATH": str(MUTANTS)}
+    env |= {"MUTANTS_SLOWER": "0.1", "PYTHONPATH": str(MUTANTS)}
     done = subprocess.run(
         command, check=False, cwd=tmp_path, env=env, capture_output=True, text=True
     )
