@@ -331,6 +331,7 @@ def test_what_only_mypy_looks_at_does_not_count(before, after, same):
         ("  return x + 1;", "  return x + 1;\n  continue;", INVALID),
         ("  for (;;) { f(1);", "  for (;;) { f(1);\n  break;", SURVIVED),
         ("  return x + 1;", "  return x - 1;", SURVIVED),
+        ("  return { r, x };", "  return { x, r };", EQUIVALENT),
     ],
 )
 def test_typescript_that_does_the_same_does_not_count(
@@ -340,7 +341,8 @@ def test_typescript_that_does_the_same_does_not_count(
     file.parent.mkdir(parents=True)
     file.write_text(
         "type A = number;\nclass B {\n  x?: number;\n}\nfunction f(x: A): A {\n"
-        "  for (;;) { f(1);\n }\n  return x + 1;\n}\nexport { B, f };\n"
+        "  for (;;) { f(1);\n }\n  return x + 1;\n}\nfunction g(x: A) {\n"
+        "  const r = { a: f(x) };\n  return { r, x };\n}\nexport { B, f, g };\n"
     )
     line = file.read_text().splitlines().index(before) + 1
     part = js_library.JsLibrary(1)
