@@ -144,6 +144,21 @@ async def test_a_destroyed_buffer_is_refused_wherever_it_is_used(device):
         assert not (await good.to_host()).any()
 
 
+@pytest.mark.parametrize(
+    ("told", "lost"),
+    [
+        ("Parent device is lost", True),
+        ('Validation Error: Device "my GPU" is lost', True),
+        ('[Device "my GPU"] is lost', True),
+        ("[Device] is lost.", True),
+        ("Device my GPU is lost", False),
+        ("the device was not lost", False),
+    ],
+)
+def test_errors_of_a_lost_device_are_known_by_their_words(told, lost):
+    assert our_wgpu.is_lost(RuntimeError(told)) == lost
+
+
 def test_a_buffer_is_taken_at_no_negative_offset(device):
     buffer = make_buffer(device, 16)
     with pytest.raises(ValueError, match=r"^byte_offset -1 is negative$"):

@@ -4,11 +4,13 @@ import base64
 import io
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import dlpack_web as dlw
+from dlpack_web._tensor import pictures
 
 
 def shown(array, **options):
@@ -87,6 +89,10 @@ def test_plain_text_stays_as_it_is():
 def test_histogram_counts_the_elements():
     text = shown(np.array([0.0, 0.0, 0.0, 31.0]))
     assert heights(text) == [40.0, pytest.approx(13.3)]
+    bars = re.findall(
+        r"<rect x='(\d+)' y='([\d.]+)' width='2' height='([\d.]+)'/>", text
+    )
+    assert bars == [("0", "0.0", "40.0"), ("93", "26.7", "13.3")]
     assert "0 to 31" in text
     assert len(heights(shown(np.linspace(0, 1, 3200)))) == 32
 
@@ -148,3 +154,22 @@ def test_thumbnails_are_small():
     text = shown(np.zeros((4000, 3000, 3), np.uint8))
     assert "every 42 pixels" in text
     assert len(text) < 4000
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "told"),
+    [
+        (12, "on the GPU: await t.to_host()"),
+        (
+            1 << 40,
+            "on the GPU, and too large to read back only for display: await t.to_host()",
+        ),
+    ],
+)
+def test_elements_on_a_gpu_are_not_waited_for(nbytes, told, monkeypatch):
+    unable = SimpleNamespace(can_block=lambda: False)
+    monkeypatch.setattr(pictures, "backend", lambda: unable)
+    device = SimpleNamespace(is_host=False)
+    assert (
+        pictures.picture(SimpleNamespace(size=3, device=device, nbytes=nbytes)) == told
+    )
