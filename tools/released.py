@@ -16,7 +16,13 @@ from release import ReleaseError, check_versions
 ROOT = Path(__file__).resolve().parents[1]
 TEXTS = Path(__file__).with_suffix(".toml")
 # Files that users read, in which `everywhere` counts.
-READ = ("README.md", "web/RUNTIMES.md", "examples/**/*", "web/docs/**/*.md")
+READ = (
+    "README.md",
+    "web/RUNTIMES.md",
+    "examples/**/*",
+    "web/docs/**/*.md",
+    "web/pages/live/*.html",
+)
 NUMBER = r"\d+\.\d+\.\d+"
 
 

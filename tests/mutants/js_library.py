@@ -164,7 +164,9 @@ class JsLibrary:
 
     def reorders(self, text: str, source: str) -> bool:
         """Whether properties alone change their places."""
-        both = [self.transpile(it, "--minify-whitespace") or "" for it in (text, source)]
+        both = [
+            self.transpile(it, "--minify-whitespace") or "" for it in (text, source)
+        ]
         return in_one_order(both[0]) == in_one_order(both[1])
 
     def adds_a_field(self, mutant: Mutant, source: str) -> bool:
