@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, Unpack
 from ._backends import backend, browser
 from ._backends.browser import seam
 from ._backends.options import DeviceOptions
+from ._kernels.elementwise import ElementwiseKernel
 from ._kernels.kernel import Kernel
+from ._kernels.reduction import ReductionKernel
 from ._layout.dtype import parse_dtype
 from ._layout.views import extents
 from ._layout.words import type_of
@@ -34,8 +36,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DeviceOptions",
+    "ElementwiseKernel",
     "Frames",
     "Kernel",
+    "ReductionKernel",
     "frames",
     "from_image",
     "from_wgpu",

@@ -26,6 +26,7 @@ import { emptyOnDevice, releaseSlot, slotOf } from "../webgpu/buffers.js";
 import { type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
 import { calledAt, checkAlive, siteOf } from "../webgpu/faults.js";
 import { features, featuresAtOnce } from "../webgpu/features.js";
+import type { Part } from "../webgpu/formulas.js";
 import { type FrameSource, type Frames, frames } from "../webgpu/frames.js";
 import { type FromImageOptions, fromImage, type ImageSource, toCanvas } from "../webgpu/images.js";
 import { type Argument, Kernel } from "../webgpu/kernel.js";
@@ -229,7 +230,7 @@ export class PythonSeam {
     return state.devices.flatMap(({ lost, device }) => (lost === null ? [device.id] : []));
   }
 
-  /** A compute shader compiled for a device. */
+  /** A compute shader compiled for a device; `facts`: three of each of its parts. */
   kernel(
     site: number,
     wgsl: string,
@@ -237,9 +238,12 @@ export class PythonSeam {
     label: string,
     check: boolean,
     deviceId: number,
+    facts: readonly (string | number)[],
   ): Kernel {
     const device = this.device(deviceId);
-    return calledAt(site, () => new Kernel(device, wgsl, { entry, label, check }));
+    const parts: Part[] = [];
+    for (let i = 0; i < facts.length; i += 3) parts.push(facts.slice(i, i + 3) as never);
+    return calledAt(site, () => new Kernel(device, wgsl, { entry, label, check }, parts));
   }
 
   /** A number with which C runs a kernel, valid as long as Python holds it. */

@@ -1,6 +1,7 @@
 import { KernelError } from "../core/errors.js";
 import type { GPUError, GPUShaderModule } from "../core/globals.js";
 import { nameOf } from "./faults.js";
+import type { Part } from "./formulas.js";
 import type { DeviceRecord } from "./state.js";
 
 /** The error for a shader that does not compile, with each message under its line. */
@@ -8,17 +9,38 @@ export async function explain(
   record: DeviceRecord,
   label: string,
   wgsl: string,
+  parts: readonly Part[],
   module: GPUShaderModule,
   cause: GPUError,
 ): Promise<KernelError> {
   const source = wgsl.split("\n");
   const errors = (await messagesOf(module)).filter(({ type }) => type === "error");
-  const lines = errors.map(({ lineNum, linePos, message }) => {
-    const caret = `${" ".repeat(Math.max(linePos - 1, 0))}^`;
-    return `line ${lineNum}:${linePos}: ${message}\n${source[lineNum - 1] ?? ""}\n${caret}`;
+  const places = errors.map(({ lineNum, linePos }) => placeIn(source, parts, lineNum, linePos));
+  const lines = places.map(({ where, line, column }, i) => {
+    const caret = `${" ".repeat(Math.max(column - 1, 0))}^`;
+    return `${where}:${column}: ${errors[i]?.message}\n${source[line - 1] ?? ""}\n${caret}`;
   });
   const text = lines.length > 0 ? lines.join("\n") : cause.message;
-  return kernelError(record, `compiling kernel "${label}"`, label, text, cause, errors[0]?.lineNum);
+  return kernelError(record, `compiling kernel "${label}"`, label, text, cause, places[0]?.number);
+}
+
+/**
+ * Where an error at a line and column of a source is shown: its name, the line and column of the
+ * source, and the number of the line for users, who see parts alone (undefined: it is in none). The
+ * lines around a part belong to its ends: what fails there, fails because of the part.
+ */
+function placeIn(source: readonly string[], parts: readonly Part[], line: number, column: number) {
+  if (parts.length === 0) return { where: `line ${line}`, line, column, number: line };
+  for (const [name, first, count] of parts) {
+    const last = first + count - 1;
+    let [row, position] = [line, column];
+    if (row === first - 1) [row, position] = [first, 1];
+    else if (row === last + 1) [row, position] = [last, (source[last - 1]?.length ?? 0) + 1];
+    if (row < first || row > last) continue;
+    const number = row - first + 1;
+    return { where: `${name}, line ${number}`, line: row, column: position, number };
+  }
+  return { where: `line ${line} of the generated source`, line, column, number: undefined };
 }
 
 /** The compiler's messages; none if WebGPU cannot report them (bun-webgpu 0.1 throws). */

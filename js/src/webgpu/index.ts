@@ -3,6 +3,11 @@ import type { RequestDeviceOptions } from "./request.js";
 
 export { type DeviceStats, listenForFaults, stats } from "./device.js";
 export {
+  ElementwiseKernel,
+  type ElementwiseOptions,
+  type ElementwiseRunOptions,
+} from "./elementwise.js";
+export {
   type FrameSource,
   type FrameStats,
   type Frames,
@@ -18,6 +23,11 @@ export {
 } from "./images.js";
 export { type Argument, Kernel, type KernelOptions, type RunOptions } from "./kernel.js";
 export { pageDevice } from "./page.js";
+export {
+  ReductionKernel,
+  type ReductionOptions,
+  type ReductionRunOptions,
+} from "./reduction.js";
 export type { FaultListener } from "./state.js";
 export type { RequestDeviceOptions, TimestampWrites };
 

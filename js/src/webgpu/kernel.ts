@@ -6,6 +6,7 @@ import { type Argument, type Bound, bind, countOf, separate } from "./arguments.
 import { extentOf, releaseSlot, roundUp, slotOf } from "./buffers.js";
 import { count, useDevice } from "./device.js";
 import { ask, checkAlive, operate } from "./faults.js";
+import type { Part } from "./formulas.js";
 import { isPrivate, markWritten, type Outcome } from "./record.js";
 import type { DeviceRecord } from "./state.js";
 import { type Binding, parseShader, type Shader } from "./wgsl.js";
@@ -79,7 +80,12 @@ export class Kernel {
    * @throws DeviceLostError. Errors in the source come later: from `await kernel.ready`, or from
    * reading the kernel's results
    */
-  constructor(device: GPUDevice, wgsl: string, options: KernelOptions = {}) {
+  constructor(
+    device: GPUDevice,
+    wgsl: string,
+    options: KernelOptions = {},
+    /** @internal */ parts: readonly Part[] = [],
+  ) {
     if (typeof wgsl !== "string") {
       throw new TypeError(
         `a kernel's source is a string of WGSL, not ${tagOf(wgsl)}: new Kernel(device, wgsl)`,
@@ -105,6 +111,7 @@ export class Kernel {
             record,
             label,
             wgsl,
+            parts,
             module as GPUShaderModule,
             cause,
           ),

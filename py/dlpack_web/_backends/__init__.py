@@ -84,8 +84,18 @@ class Backend(Protocol):
     def to_wgpu(self, tensor: Tensor, /) -> Any: ...
 
     # --- work ---
+
+    # parts: lines of the source where errors are shown as of the part (its name, first
+    # line and number of lines).
     def kernel(
-        self, wgsl: str, entry: str, label: str, check: bool, device_id: int, /
+        self,
+        wgsl: str,
+        entry: str,
+        label: str,
+        check: bool,
+        device_id: int,
+        parts: Sequence[tuple[str, int, int]],
+        /,
     ) -> BackendKernel: ...
     def from_image(
         self, source: Any, device_id: int, dtype: DType, channels: int, /

@@ -387,3 +387,23 @@ def _binding_type(space: str, access: str) -> str | None:
     if space != "storage":
         return None
     return "storage" if access == "read_write" else "read-only-storage"
+
+
+def place_in(
+    wgsl: str, parts: Sequence[tuple[str, int, int]], line: int, column: int
+) -> tuple[str, int, int, int | None]:
+    """Where an error at a line and column of a source is shown: its name, the line and
+    column of the source, and the number of the line for users, who see parts alone
+    (None: it is in none of these). The lines around a part belong to its ends: what
+    fails there, fails because of the part."""
+    if not parts:
+        return f"line {line}", line, column, line
+    for name, first, count in parts:
+        last = first + count - 1
+        if line == first - 1:
+            line, column = first, 1
+        elif line == last + 1:
+            line, column = last, len(wgsl.split("\n")[last - 1]) + 1
+        if first <= line <= last:
+            return f"{name}, line {line - first + 1}", line, column, line - first + 1
+    return f"line {line} of the generated source", line, column, None

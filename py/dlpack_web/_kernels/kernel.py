@@ -1,6 +1,7 @@
 """Kernel: a WGSL compute shader whose bindings are tensors."""
 
 from collections.abc import Sequence
+from typing import Self
 
 from .. import _core
 from .._backends import BackendKernel, backend
@@ -45,7 +46,13 @@ class Kernel:
     ) -> None:
         check_source(wgsl, entry)
         self._source = wgsl, entry, entry if label is None else label, check
+        self._parts: Sequence[tuple[str, int, int]] = ()
         self._compiled: dict[int, BackendKernel] = {}  # by device id
+
+    def _of(self, parts: Sequence[tuple[str, int, int]]) -> Self:
+        """Errors are shown at these lines of the user's: name, first line, count."""
+        self._parts = parts
+        return self
 
     def __call__(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
@@ -131,7 +138,8 @@ class Kernel:
     def _on(self, device: int) -> BackendKernel:
         found = self._compiled.get(device)
         if found is None:
-            found = self._compiled[device] = backend().kernel(*self._source, device)
+            made_ = backend().kernel(*self._source, device, self._parts)
+            found = self._compiled[device] = made_
         return found
 
 

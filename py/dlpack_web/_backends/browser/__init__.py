@@ -182,8 +182,16 @@ class Kernel:
         await finish(call("ready", self._js))
 
 
-def kernel(wgsl: str, entry: str, label: str, check: bool, device_id: int) -> Kernel:
-    return Kernel(call("kernel", site(), wgsl, entry, label, check, device_id))
+def kernel(
+    wgsl: str,
+    entry: str,
+    label: str,
+    check: bool,
+    device_id: int,
+    parts: Sequence[tuple[str, int, int]],
+) -> Kernel:
+    flat = js_list(fact for part in parts for fact in part)
+    return Kernel(call("kernel", site(), wgsl, entry, label, check, device_id, flat))
 
 
 async def from_image(

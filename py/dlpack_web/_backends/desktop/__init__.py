@@ -7,7 +7,7 @@ loaded when WebGPU is first used, and wgpu itself (wgpu.py) when it is first nee
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ... import _core
@@ -190,8 +190,15 @@ def to_wgpu(tensor: _core.Tensor) -> Any:
 # --- work ---------------------------------------------------------------------------------
 
 
-def kernel(wgsl: str, entry: str, label: str, check: bool, device_id: int) -> Kernel:
-    return Kernel(record_with(device_id), wgsl, entry, label, check)
+def kernel(
+    wgsl: str,
+    entry: str,
+    label: str,
+    check: bool,
+    device_id: int,
+    parts: Sequence[tuple[str, int, int]],
+) -> Kernel:
+    return Kernel(record_with(device_id), wgsl, entry, label, check, parts)
 
 
 async def from_image(

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..wgsl import parse_shader
+from ..wgsl import parse_shader, place_in
 from . import wgpu
 from .arguments import Bound, bind, count_of, separate
 from .buffers import View, round_up
@@ -21,7 +21,13 @@ class Kernel:
     """A shader on one device: BackendKernel of ../__init__.py."""
 
     def __init__(
-        self, record: Record, wgsl: str, entry: str, label: str, check: bool
+        self,
+        record: Record,
+        wgsl: str,
+        entry: str,
+        label: str,
+        check: bool,
+        parts: Sequence[tuple[str, int, int]],
     ) -> None:
         record.check_alive()
         self._record, self._label, self._check = record, label, check
@@ -33,7 +39,7 @@ class Kernel:
         except wgpu.errors() as error:
             if wgpu.is_lost(error):
                 raise refusal(record, f'compiling kernel "{label}"', error) from None
-            text, line = _explain(wgsl, wgpu.without_frames(error))
+            text, line = _explain(wgsl, parts, wgpu.without_frames(error))
             what = f'compiling kernel "{label}" failed on {record}: {text}'
             self._fault = Fault(what, label, line)
 
@@ -257,14 +263,17 @@ def _copy_back(record: Record, encoder: Any, aside: Any, view: View) -> None:
     record.count("copied", view.nbytes)
 
 
-def _explain(wgsl: str, error: Exception) -> tuple[str, int | None]:
+def _explain(
+    wgsl: str, parts: Sequence[tuple[str, int, int]], error: Exception
+) -> tuple[str, int | None]:
     """The error of a shader with the source line that it is on, and the line's
     number."""
     found = wgpu.shader_error(error)
     if found is None:
         return wgpu.reason(error), None
     line, column, said = found
+    where, line, column, number = place_in(wgsl, parts, line, column)
     rows = wgsl.split("\n")
     source = rows[line - 1] if line <= len(rows) else ""
     caret = " " * max(column - 1, 0) + "^"
-    return f"line {line}:{column}: {said}\n{source}\n{caret}", line
+    return f"{where}:{column}: {said}\n{source}\n{caret}", number

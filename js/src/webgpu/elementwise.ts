@@ -1,0 +1,146 @@
+import type { GPUDevice } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
+import type { Tensor } from "../core/tensor.js";
+import { countsElements, elementwise, formula, grid, type Param, parse } from "./formulas.js";
+import { checkDefinition, type Given, named, namesOf, type Results, Signature } from "./given.js";
+import type { Argument } from "./kernel.js";
+
+/** What an {@link ElementwiseKernel} computes. */
+export interface ElementwiseOptions<O extends string = string> {
+  /**
+   * Types and names, "f32 x, f32 k": f32, i32, u32, and f16 if the device has it. A "raw f32 x" is
+   * indexed by the formula: x[i].
+   */
+  inputs: string;
+  /** Those of the outputs, "f32 y". */
+  outputs: O;
+  /**
+   * Statements of WGSL that set the outputs, "y = k * x". `i` is the index of the element in
+   * row-major order, `n` the number of elements. An output has its previous elements before.
+   */
+  operation: string;
+  /** The kernel's label in messages; default "kernel". */
+  name?: string | undefined;
+}
+
+/** Options of {@link ElementwiseKernel.run}. */
+export interface ElementwiseRunOptions {
+  /** The number of elements, if all inputs are raw or numbers and no outputs are given. */
+  size?: number | undefined;
+}
+
+/**
+ * A formula that is applied to each element, as CuPy's `ElementwiseKernel` has it.
+ *
+ * ```js
+ * const axpy = new webgpu.ElementwiseKernel(device, {
+ *   inputs: "f32 x, f32 y, f32 k", outputs: "f32 z", operation: "z = k * x + y",
+ * });
+ * const z = axpy.run([x, y, 10]); // a new tensor, which you release
+ * axpy.run([x, y, 10, y]);        // writes into y
+ * ```
+ *
+ * Compiled once for each combination of tensors and numbers.
+ */
+export class ElementwiseKernel<O extends string = string> {
+  readonly #signature: Signature;
+  readonly #operation: string;
+
+  /**
+   * @throws RangeError and TypeError for parameters and formulas that are none; UnsupportedError
+   * for f16 on a device without "shader-f16". Errors in the formula come later, as those of
+   * `Kernel`; their `line` counts from its first line
+   */
+  constructor(device: GPUDevice, options: ElementwiseOptions<O>) {
+    checkDefinition(options, "an ElementwiseKernel");
+    const { name = "kernel" } = options;
+    const [inputs, outputs] = parse(options.inputs, options.outputs);
+    this.#operation = formula(options.operation, "operation");
+    const types = [...inputs, ...outputs].map(({ type }) => type);
+    this.#signature = new Signature(device, name, inputs, outputs, types);
+  }
+
+  /**
+   * Submits, and returns the outputs: with the inputs alone they are new, and released by you; with
+   * the outputs as further arguments, which may be inputs, too, it writes into those. Numbers and
+   * tensors of shape [] are broadcast; other shapes must agree.
+   *
+   * @returns a tensor, or an array of several
+   * @throws UnsupportedError for tensors of another dtype, for strided and read-only ones,
+   * DeviceError for tensors elsewhere, RangeError for shapes that do not agree and numbers that do
+   * not fit, TypeError for other arguments
+   */
+  run(args: readonly Argument[], options: ElementwiseRunOptions = {}): Results<O> {
+    checkOptions(options, "run()", "size: 4");
+    const given = this.#signature.sort(args);
+    const shape = this.#shape(given, options.size);
+    return this.#signature.onto(given, shape, (outputs) => this.#run(given, outputs));
+  }
+
+  /** The shader for tensors, as it is generated. */
+  get wgsl(): string {
+    return this.#source(this.#signature.usual).wgsl;
+  }
+
+  /**
+   * Resolves once the shader for tensors has compiled. Waiting is optional.
+   *
+   * @throws KernelError, DeviceLostError
+   */
+  get ready(): Promise<void> {
+    return this.#kernel(this.#signature.usual).ready;
+  }
+
+  #shape({ shape: known, outputs }: Given, size: number | undefined): readonly number[] {
+    const signature = this.#signature;
+    let shape = known ?? outputs[0]?._shape;
+    if (size !== undefined) {
+      if (shape) {
+        throw new RangeError(
+          `the tensors have shape [${shape.join(", ")}]: size is for kernels whose inputs are all ` +
+            "raw or numbers, and that allocate their outputs",
+        );
+      }
+      if (!Number.isSafeInteger(size) || size < 0) {
+        throw new RangeError(`size must be an integer from 0 on, not ${size}`);
+      }
+      shape = [size];
+    }
+    if (!shape) {
+      throw new RangeError(
+        `kernel "${signature.name}" does not know how many elements to compute: give the ` +
+          "outputs, or { size }",
+      );
+    }
+    signature.checkOutputs(outputs, shape, known ? "the inputs have" : "another has");
+    return shape;
+  }
+
+  #run(given: Given, outputs: readonly Tensor[]): void {
+    const { size } = outputs[0] as Tensor;
+    if (size === 0) return;
+    const { inputs: params, outputs: outs } = this.#signature;
+    // An input that is an output, too, is bound once.
+    const kinds = given.kinds.map((kind, at) => {
+      if (kind !== "t" || given.outputs.length === 0) return kind;
+      const { type } = params[at] as Param;
+      const j = outputs.findIndex((out, k) => out === given.inputs[at] && outs[k]?.type === type);
+      return j < 0 ? kind : `=${j}`;
+    });
+    const isBound = (_: unknown, at: number) => !kinds[at]?.startsWith("=");
+    const args: Argument[] = [...given.inputs.filter(isBound), ...outputs];
+    if (countsElements(outs)) args.push(size);
+    named([...namesOf(params.filter(isBound)), ...namesOf(outs), "n"], () => {
+      this.#kernel(kinds).run(args, { workgroups: grid(size) });
+    });
+  }
+
+  #source(kinds: readonly string[]) {
+    const { inputs, outputs } = this.#signature;
+    return elementwise(inputs, outputs, this.#operation, kinds);
+  }
+
+  #kernel(kinds: readonly string[]) {
+    return this.#signature.kernel(kinds.join(""), () => this.#source(kinds));
+  }
+}

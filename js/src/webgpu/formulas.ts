@@ -1,0 +1,347 @@
+/**
+ * WGSL around a user's formula (py/dlpack_web/_kernels/formulas.py writes the same text;
+ * tests/elementwise.json has what both must write).
+ *
+ * Names that begin with an underscore are ours: parameters may not. The formula is on lines of its
+ * own, from column 1 on, and `parts` says where: so an error of the compiler is shown at the user's
+ * own line and column.
+ */
+import { tagOf } from "../core/errors.js";
+
+/** The dtype of a tensor for each type of a parameter. */
+export const DTYPES = { f32: "float32", i32: "int32", u32: "uint32", f16: "float16" } as const;
+export type ParamType = keyof typeof DTYPES;
+
+const KEYWORDS =
+  "alias break case const const_assert continue continuing default diagnostic discard else enable " +
+  "false fn for if let loop override requires return struct switch true var while";
+const OURS = "f32 i32 u32 f16 i n main array arrayLength vec3u vec4u";
+const WIDTH = 64; // invocations of a workgroup
+
+/** A parameter: "f32 x", or "raw f32 x". */
+export interface Param {
+  readonly type: ParamType;
+  readonly name: string;
+  readonly raw: boolean;
+  /** As it is written. */
+  readonly text: string;
+}
+
+/** Lines of a source that are the user's: their name, the first from 1 on, and how many. */
+export type Part = readonly [name: string, first: number, lines: number];
+
+export interface Source {
+  readonly wgsl: string;
+  readonly parts: readonly Part[];
+}
+
+/** The parameters of "f32 x, f32 k" and of the outputs; throws RangeError for others. */
+export function parse(inputs: unknown, outputs: unknown, reserved = ""): [Param[], Param[]] {
+  const [ins, outs] = [params(inputs, reserved), params(outputs, reserved)];
+  if (outs.length === 0) throw new RangeError('there is no output parameter, such as "f32 y"');
+  for (const { raw, text } of outs) {
+    if (raw) throw new RangeError(`"${text}": only inputs can be raw`);
+  }
+  const names = [...ins, ...outs].map(({ name }) => name);
+  for (const [at, name] of names.entries()) {
+    if (names.indexOf(name) !== at) {
+      throw new RangeError(`two parameters have the name "${name}"`);
+    }
+  }
+  return [ins, outs];
+}
+
+function params(text: unknown, reserved: string): Param[] {
+  if (typeof text !== "string") {
+    throw new TypeError(`parameters are a string such as "f32 x, f32 k", not ${tagOf(text)}`);
+  }
+  return text.trim() === "" ? [] : text.split(",").map((part) => param(part.trim(), reserved));
+}
+
+function param(text: string, reserved: string): Param {
+  const [, raw, given = "", name = ""] = /^(raw\s+)?(\w+)\s+([A-Za-z_]\w*)$/.exec(text) ?? [];
+  if (name === "") {
+    throw new RangeError(`"${text}" is not a parameter: write a type and a name, such as "f32 x"`);
+  }
+  const type = Object.entries(DTYPES).find((pair) => pair.includes(given as never))?.[0];
+  if (type === undefined) {
+    throw new RangeError(
+      `"${text}": the type of a parameter is f32, i32, u32 or f16, not ${given}`,
+    );
+  }
+  const isKeyword = KEYWORDS.split(" ").includes(name);
+  if (isKeyword || name.startsWith("_") || `${OURS} ${reserved}`.split(" ").includes(name)) {
+    const why = isKeyword ? "a keyword of WGSL" : "reserved";
+    throw new RangeError(`"${text}": the name ${name} is ${why}, so choose another`);
+  }
+  const said = `${raw ? "raw " : ""}${type} ${name}`;
+  return { type: type as ParamType, name, raw: raw !== undefined, text: said };
+}
+
+/** A formula, after checking that it is one. */
+export function formula(text: unknown, name: string): string {
+  if (typeof text !== "string") {
+    throw new TypeError(`${name} is a string of WGSL, not ${tagOf(text)}`);
+  }
+  if (text.trim() === "") throw new RangeError(`${name} is empty`);
+  return text.replaceAll("\r\n", "\n");
+}
+
+/** The identity as WGSL: a number, or the text of one. */
+export function identityOf(value: unknown): string {
+  if (typeof value === "string") return formula(value, "identity");
+  if (typeof value !== "number") {
+    throw new TypeError(
+      `identity is a number, or a string of WGSL such as "-0x1.fffffep+127f", not ${tagOf(value)}`,
+    );
+  }
+  if (!Number.isFinite(value)) {
+    throw new RangeError(
+      `WGSL has no literal for ${value}: use the largest finite number, ` +
+        `"${value < 0 ? "-" : ""}0x1.fffffep+127f" for f32`,
+    );
+  }
+  return String(value);
+}
+
+// --- the source ---
+
+class Writer {
+  readonly #lines: string[];
+  readonly #parts: Part[] = [];
+  #bindings = 0;
+
+  constructor(types: readonly string[]) {
+    this.#lines = types.includes("f16") ? ["enable f16;"] : [];
+  }
+
+  add(...lines: readonly string[]): void {
+    this.#lines.push(...lines);
+  }
+
+  bind(access: string, name: string, type: string): void {
+    this.add(`@group(0) @binding(${this.#bindings++}) var<${access}> ${name}: ${type};`);
+  }
+
+  /** The user's lines, between two of ours that fail only because of them. */
+  formula(name: string, text: string, before: string, after: string): void {
+    const lines = text.split("\n");
+    this.#parts.push([name, this.#lines.length + 2, lines.length]);
+    this.add(before, ...lines, after);
+  }
+
+  /** A function of one expression. */
+  returns(head: string, type: string, name: string, text: string, load: readonly string[]): void {
+    this.add(`fn ${head} -> ${type} {`, ...load);
+    this.formula(name, text, `  return ${type}(`, "  );");
+    this.add("}", "");
+  }
+
+  source(): Source {
+    return { wgsl: `${this.#lines.join("\n")}\n`, parts: this.#parts };
+  }
+}
+
+function bindInputs(w: Writer, inputs: readonly Param[], kinds: readonly string[]): void {
+  for (const [at, { type, name }] of inputs.entries()) {
+    const kind = kinds[at];
+    if (kind === "n") w.bind("uniform", `_${name}`, type === "f16" ? "f32" : type);
+    else if (kind === "r") w.bind("storage, read", name, `array<${type}>`);
+    else if (kind === "t" || kind === "s") w.bind("storage, read", `_${name}`, `array<${type}>`);
+  }
+}
+
+function bindOutputs(w: Writer, outputs: readonly Param[]): void {
+  for (const { type, name } of outputs) w.bind("storage, read_write", `_${name}`, `array<${type}>`);
+}
+
+function load(
+  inputs: readonly Param[],
+  kinds: readonly string[],
+  outputs: readonly Param[],
+): string[] {
+  return inputs.flatMap(({ type, name }, at) => {
+    const kind = kinds[at] as string;
+    if (kind === "r") return [];
+    if (kind === "n") return `  let ${name} = ${type === "f16" ? `f16(_${name})` : `_${name}`};`;
+    if (kind === "s") return `  let ${name} = _${name}[0];`;
+    const from = kind === "t" ? name : outputs[Number(kind.slice(1))]?.name;
+    return `  let ${name} = _${from}[i];`;
+  });
+}
+
+/**
+ * Statements that set the outputs. They are loaded first, so that `y += x` works; compilers drop a
+ * load that the formula does not use.
+ */
+function operate(w: Writer, outputs: readonly Param[], name: string, text: string): void {
+  w.add(...outputs.map((out) => `  var ${out.name} = _${out.name}[i];`));
+  w.formula(name, text, "  {", "  ;}");
+  w.add(...outputs.map((out) => `  _${out.name}[i] = ${out.name};`));
+}
+
+const typesOf = (...all: readonly Param[]) => all.map(({ type }) => type);
+
+/** Whether the number of elements is an argument: arrayLength would count the padding of f16. */
+export const countsElements = ([output]: readonly Param[]): boolean => output?.type === "f16";
+
+/**
+ * A shader that sets element i of each output. `kinds`, of each input: "t" a tensor, "s" one of
+ * shape [], "n" a number, "r" raw, "=0" the same tensor as output 0.
+ */
+export function elementwise(
+  inputs: readonly Param[],
+  outputs: readonly Param[],
+  operation: string,
+  kinds: readonly string[],
+): Source {
+  const w = new Writer(typesOf(...inputs, ...outputs));
+  bindInputs(w, inputs, kinds);
+  bindOutputs(w, outputs);
+  let n = `arrayLength(&_${outputs[0]?.name})`;
+  if (countsElements(outputs)) {
+    w.bind("uniform", "_n", "u32");
+    n = "_n";
+  }
+  w.add(
+    "",
+    `@compute @workgroup_size(${WIDTH})`,
+    "fn main(",
+    "  @builtin(global_invocation_id) _id: vec3u,",
+    "  @builtin(num_workgroups) _groups: vec3u,",
+    ") {",
+    `  let i = _id.x + _id.y * _groups.x * ${WIDTH};`,
+    `  let n = ${n};`,
+    "  if (i >= n) { return; }",
+    ...load(inputs, kinds, outputs),
+  );
+  operate(w, outputs, "operation", operation);
+  w.add("}");
+  return w.source();
+}
+
+/** The definition of a reduction. */
+export interface Reduction {
+  readonly inputs: readonly Param[];
+  readonly outputs: readonly Param[];
+  readonly map: string;
+  readonly reduce: string;
+  readonly postMap: string;
+  readonly identity: string;
+  readonly type: string;
+  /** Names of the three formulas, for messages. */
+  readonly names: readonly [string, string, string];
+}
+
+/** In one pass, or in two with an array of partial results between. */
+export type Pass = "whole" | "first" | "last";
+
+/**
+ * A shader that reduces pieces of an axis: each of `_lanes` neighbouring invocations every so many
+ * elements, then all of them in workgroup memory.
+ */
+export function reduction(what: Reduction, kinds: readonly string[], pass: Pass): Source {
+  const { inputs, outputs, type, names } = what;
+  const w = new Writer([...typesOf(...inputs, ...outputs), type]);
+  if (pass === "last") w.bind("storage, read", "_partial", `array<${type}>`);
+  else bindInputs(w, inputs, kinds);
+  if (pass === "first") w.bind("storage, read_write", "_partial", `array<${type}>`);
+  else bindOutputs(w, outputs);
+  w.bind("uniform", "_sizes", "array<vec4u, 2>");
+  w.add(`var<workgroup> _shared: array<${type}, ${WIDTH}>;`, "");
+  w.returns("_identity()", type, "identity", what.identity, []);
+  const map = "_map(i: u32, n: u32)";
+  if (pass === "last") w.add(`fn ${map} -> ${type} {`, "  return _partial[i];", "}", "");
+  else w.returns(map, type, names[0], what.map, load(inputs, kinds, outputs));
+  w.returns(`_reduce(a: ${type}, b: ${type})`, type, names[1], what.reduce, []);
+  w.add(`fn _finish(i: u32, n: u32, _at: u32, a: ${type}) {`);
+  if (pass === "first") w.add("  _partial[_at] = a;");
+  else operate(w, outputs, names[2], what.postMap);
+  w.add("}", "", MAIN);
+  return w.source();
+}
+
+const MAIN = `\
+@compute @workgroup_size(${WIDTH})
+fn main(
+  @builtin(workgroup_id) _group: vec3u,
+  @builtin(num_workgroups) _groups: vec3u,
+  @builtin(local_invocation_index) _local: u32,
+) {
+  let _outputs = _sizes[0].x;
+  let _inner = _sizes[0].y;
+  let _length = _sizes[0].z;
+  let _lanes = _sizes[0].w;
+  let _chunk = _sizes[1].x;
+  let _chunks = _sizes[1].y;
+  let _n = _sizes[1].z;
+  let _piece = (_group.x + _group.y * _groups.x) * (${WIDTH} / _lanes) + _local / _lanes;
+  let _lane = _local % _lanes;
+  let _used = _piece < _outputs * _chunks;
+  let _output = _piece % _outputs;
+  var _a = _identity();
+  if (_used) {
+    let _start = _output / _inner * _length * _inner + _output % _inner;
+    let _first = _piece / _outputs * _chunk;
+    let _end = select(_length, _first + _chunk, _first + _chunk < _length);
+    for (var _k = _first + _lane; _k < _end; _k += _lanes) {
+      _a = _reduce(_a, _map(_start + _k * _inner, _n));
+    }
+  }
+  _shared[_local] = _a;
+  for (var _half = _lanes / 2; _half > 0; _half /= 2) {
+    workgroupBarrier();
+    if (_lane < _half) {
+      _shared[_local] = _reduce(_shared[_local], _shared[_local + _half]);
+    }
+  }
+  if (_used && _lane == 0) {
+    _finish(_output, _n, _piece, _shared[_local]);
+  }
+}`;
+
+// --- sizes ---
+
+/**
+ * How many invocations share one output (a power of two), in how many pieces the axis is reduced,
+ * and the elements of a piece.
+ */
+export interface Plan {
+  readonly lanes: number;
+  readonly chunk: number;
+  readonly chunks: number;
+}
+
+/**
+ * For an axis of `length` elements that are `inner` apart. Neighbouring invocations read
+ * neighbouring elements: of the axis, or of the outputs.
+ */
+export function plan(outputs: number, inner: number, length: number): Plan {
+  const lanes = inner < 16 ? lanesFor(length) : 1;
+  let chunks = 1;
+  if (length > 64 * lanes) {
+    // long enough for a second pass
+    chunks = Math.min(Math.floor(2 ** 16 / (outputs * lanes)), Math.ceil(length / (16 * lanes)));
+  }
+  if (chunks <= 1) return { lanes, chunk: length, chunks: 1 };
+  const chunk = Math.ceil(length / chunks);
+  return { lanes, chunk, chunks: Math.ceil(length / chunk) };
+}
+
+/** For the second pass, over the partial results. */
+export function planLast(outputs: number, chunks: number): Plan {
+  return { lanes: outputs < 4096 ? lanesFor(chunks) : 1, chunk: chunks, chunks: 1 };
+}
+
+function lanesFor(length: number): number {
+  let lanes = 1;
+  while (lanes < WIDTH && lanes < length) lanes *= 2;
+  return lanes;
+}
+
+/** Workgroups on two axes: each has at most 65535 on every device. */
+export function grid(invocations: number): [number, number] {
+  const groups = Math.ceil(invocations / WIDTH);
+  const rows = Math.ceil(groups / 65535);
+  return [Math.ceil(groups / rows), rows];
+}

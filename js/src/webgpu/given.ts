@@ -1,0 +1,212 @@
+/**
+ * Arguments of an ElementwiseKernel or ReductionKernel: what each parameter is given, and errors
+ * that name the parameter.
+ */
+import { type DType, dtypeNamed } from "../core/dtype.js";
+import { tagOf, UnsupportedError } from "../core/errors.js";
+import type { GPUDevice } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
+import { isTensor, type Tensor } from "../core/tensor.js";
+import { emptyOnDevice, slotOn } from "./buffers.js";
+import { useDevice } from "./device.js";
+import { checkAlive, nameOf } from "./faults.js";
+import { DTYPES, type Param, type Source } from "./formulas.js";
+import { type Argument, Kernel } from "./kernel.js";
+import type { DeviceRecord } from "./state.js";
+
+/** What a kernel of several outputs returns: by the text of its parameters, where that is known. */
+export type Results<O extends string> = string extends O
+  ? // biome-ignore lint/suspicious/noExplicitAny: one tensor, or an array of them
+    any
+  : O extends `${string},${string}`
+    ? Tensor[]
+    : Tensor;
+
+/** kinds: see `elementwise`. shape: that of the tensors; null without tensors. */
+export interface Given {
+  readonly kinds: string[];
+  readonly shape: readonly number[] | null;
+  readonly inputs: readonly Argument[];
+  readonly outputs: readonly Tensor[];
+}
+
+const same = (a: readonly number[], b: readonly number[]) => `${a}` === `${b}`;
+const shapeText = ({ _shape }: Tensor) => `[${_shape.join(", ")}]`;
+
+/** A kernel with named parameters on a device. */
+export class Signature {
+  readonly record: DeviceRecord;
+  readonly #kernels = new Map<string, Kernel>();
+
+  constructor(
+    readonly device: GPUDevice,
+    readonly name: string,
+    readonly inputs: readonly Param[],
+    readonly outputs: readonly Param[],
+    types: readonly string[],
+  ) {
+    if (typeof name !== "string") throw new TypeError(`name must be a string, not ${tagOf(name)}`);
+    this.record = useDevice(device);
+    checkAlive(this.record);
+    if (types.includes("f16") && !device.features.has("shader-f16")) {
+      throw new UnsupportedError(
+        `kernel "${name}" is of f16, and ${nameOf(this.record)} lacks the feature "shader-f16", ` +
+          "which requestDevice() asks for where the adapter has it: use f32",
+        { needed: "shader-f16", device: this.record.device },
+      );
+    }
+  }
+
+  /** Each argument with its parameter; throws if one does not fit it. */
+  sort(args: readonly Argument[]): Given {
+    const { inputs, outputs } = this;
+    if (!Array.isArray(args)) {
+      throw new TypeError(`run() takes an array of arguments, not ${tagOf(args)}: run([x, y])`);
+    }
+    const all = inputs.length + outputs.length;
+    if (args.length !== inputs.length && args.length !== all) {
+      throw new TypeError(
+        `kernel "${this.name}" takes ${inputs.length} arguments ${this}, or ${all} with its ` +
+          `outputs, not ${args.length}`,
+      );
+    }
+    const kinds: string[] = [];
+    let shape: readonly number[] | null = null;
+    for (const [i, arg] of args.entries()) {
+      const isOutput = i >= inputs.length;
+      const param = (isOutput ? outputs[i - inputs.length] : inputs[i]) as Param;
+      if (!isTensor(arg)) {
+        checkNumber(arg, param, isOutput);
+        kinds.push("n");
+        continue;
+      }
+      slotOn(this.record, arg); // throws if it was released, or is elsewhere
+      checkType(arg, param);
+      if (isOutput) continue;
+      if (param.raw) kinds.push("r");
+      else if (arg.ndim === 0) {
+        kinds.push("s");
+        shape ??= [];
+      } else {
+        kinds.push("t");
+        if (shape !== null && shape.length > 0 && !same(shape, arg._shape)) {
+          throw new RangeError(this.#disagreement(args));
+        }
+        shape = arg._shape;
+      }
+    }
+    const given = args.slice(inputs.length) as unknown as Tensor[];
+    return { kinds, shape, inputs: args.slice(0, inputs.length), outputs: given };
+  }
+
+  #disagreement(args: readonly Argument[]): string {
+    const shapes = this.inputs.flatMap(({ name, raw }, i) => {
+      const arg = args[i];
+      return isTensor(arg) && !raw ? `${name} ${shapeText(arg)}` : [];
+    });
+    return (
+      `the shapes of kernel "${this.name}" must agree: ${shapes.join(", ")}; only numbers and ` +
+      "tensors of shape [] are broadcast"
+    );
+  }
+
+  checkOutputs(given: readonly Tensor[], shape: readonly number[], of: string): void {
+    for (const [i, tensor] of given.entries()) {
+      if (same(tensor._shape, shape)) continue;
+      throw new RangeError(
+        `${this.outputs[i]?.name} has shape ${shapeText(tensor)}, ${of} [${shape.join(", ")}]: ` +
+          "outputs are not broadcast",
+      );
+    }
+  }
+
+  /** Runs `block` with the outputs: those given, or fresh ones, which are released if it throws. */
+  onto(given: Given, shape: readonly number[], block: (outputs: readonly Tensor[]) => void) {
+    const made: Tensor[] = [];
+    try {
+      if (given.outputs.length === 0) {
+        for (const { type } of this.outputs) made.push(this.empty(shape, typeOf(type)));
+      }
+      const outputs = made.length > 0 ? made : given.outputs;
+      block(outputs);
+      return (outputs.length === 1 ? outputs[0] : outputs) as never;
+    } catch (error) {
+      for (const tensor of made) tensor.release();
+      throw error;
+    }
+  }
+
+  empty(shape: readonly number[], type: DType): Tensor {
+    return emptyOnDevice(this.record, shape, type);
+  }
+
+  /** Kinds of inputs that are tensors. */
+  get usual(): string[] {
+    return this.inputs.map(({ raw }) => (raw ? "r" : "t"));
+  }
+
+  kernel(key: string, make: () => Source): Kernel {
+    let kernel = this.#kernels.get(key);
+    if (kernel === undefined) {
+      const { wgsl, parts } = make();
+      kernel = new Kernel(this.device, wgsl, { label: this.name }, parts);
+      this.#kernels.set(key, kernel);
+    }
+    return kernel;
+  }
+
+  toString(): string {
+    const list = (params: readonly Param[]) => params.map(({ text }) => text).join(", ");
+    return `(${list(this.inputs)}) -> (${list(this.outputs)})`;
+  }
+}
+
+export const typeOf = (type: keyof typeof DTYPES): DType => dtypeNamed(DTYPES[type]);
+
+function checkNumber(arg: unknown, { name, type, raw }: Param, isOutput: boolean): void {
+  if (isOutput || raw || typeof arg !== "number") {
+    const what = isOutput ? " is an output and" : raw ? " is raw and" : "";
+    const kind = isOutput || raw ? "a tensor" : "a tensor or a number";
+    throw new TypeError(`${name}${what} takes ${kind}, not ${tagOf(arg)}`);
+  }
+  if (type === "f16" && Math.abs(arg) > 65504 && Number.isFinite(arg)) {
+    throw new RangeError(`${name}: ${arg} is not a valid f16`);
+  }
+}
+
+function checkType(arg: Tensor, { name, type, text }: Param): void {
+  const needed = DTYPES[type];
+  if (arg._type.name === needed) return;
+  const narrow: Record<string, string> = { float64: "float32", int64: "int32", uint64: "uint32" };
+  const hint =
+    narrow[arg._type.name] === needed
+      ? `WGSL has no 64-bit types; upload it with dtype "${needed}"`
+      : `give a tensor of ${needed}, or declare the parameter otherwise`;
+  throw new UnsupportedError(`${name} is ${arg._type.name}, the parameter is "${text}": ${hint}`, {
+    given: arg._type.name,
+    needed,
+  });
+}
+
+/** Runs `block`; its errors name parameters instead of positions. */
+export function named(names: readonly string[], block: () => void): void {
+  try {
+    block();
+  } catch (error) {
+    const place = /\bbinding (\d+)|\barguments (\d+) and (\d+)/g;
+    const found = error as Error;
+    found.message = found.message.replace(place, (_, ...at: string[]) =>
+      at
+        .slice(0, 3)
+        .flatMap((i) => (i === undefined ? [] : (names[Number(i)] ?? i)))
+        .join(" and "),
+    );
+    throw found;
+  }
+}
+
+export const namesOf = (params: readonly Param[]): string[] => params.map(({ name }) => name);
+
+export function checkDefinition(options: unknown, what: string): void {
+  checkOptions(options, what, 'inputs: "f32 x", outputs: "f32 y", …');
+}

@@ -1,0 +1,183 @@
+"""Arguments of an ElementwiseKernel or ReductionKernel: what each parameter is given,
+and errors that name the parameter."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from math import inf
+from typing import Any, NamedTuple
+
+from .. import _core
+from .._backends import backend
+from .._layout.dtype import DType, parse_dtype
+from .._layout.words import type_of
+from .._tensor.device import webgpu_device
+from .._tensor.tensor import Tensor, made
+from .formulas import DTYPES, Param
+
+_LARGEST_HALF = 65504
+
+
+class Given(NamedTuple):
+    """kinds: see formulas.elementwise. shape: that of the tensors, () if all have it;
+    None without tensors. outputs: those that were given, or nothing."""
+
+    kinds: list[str]
+    shape: tuple[int, ...] | None
+    inputs: tuple[Any, ...]
+    outputs: tuple[Tensor, ...]
+    device: int
+
+
+class Signature:
+    """The parameters of a kernel."""
+
+    def __init__(
+        self, name: Any, inputs: Sequence[Param], outputs: Sequence[Param]
+    ) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, not {type_of(name)}")
+        self.name = name
+        self.inputs, self.outputs = inputs, outputs
+        self.dtypes = [parse_dtype(DTYPES[param.type]) for param in outputs]
+        self._params = [
+            (param, DTYPES[param.type], i >= len(inputs))
+            for i, param in enumerate([*inputs, *outputs])
+        ]
+        self._names = [param.name for param in (*inputs, *outputs)]
+
+    def __str__(self) -> str:
+        ins, outs = _listed(self.inputs), _listed(self.outputs)
+        return f"({ins}) -> ({outs})"
+
+    def sort(self, args: tuple[Any, ...]) -> Given:
+        """Each argument with its parameter; raises if one does not fit it."""
+        inputs, outputs = len(self.inputs), len(self.outputs)
+        if len(args) not in (inputs, inputs + outputs):
+            raise TypeError(
+                f'kernel "{self.name}" takes {inputs} arguments {self}, or '
+                f"{inputs + outputs} with its outputs, not {len(args)}"
+            )
+        with named(self._names):
+            device, _, _ = _core._arguments(*args)
+        kinds: list[str] = []
+        shape: tuple[int, ...] | None = None
+        for arg, (param, dtype, is_output) in zip(args, self._params, strict=False):
+            if not isinstance(arg, Tensor):
+                self._check_number(arg, param, is_output)
+                kinds.append("n")
+                continue
+            if arg.dtype != dtype:
+                raise BufferError(_misfit(param, arg.dtype, dtype))
+            if is_output:
+                continue
+            if param.raw:
+                kinds.append("r")
+            elif not arg.shape:
+                kinds.append("s")
+                shape = shape or ()
+            else:
+                kinds.append("t")
+                if shape and arg.shape != shape:
+                    raise ValueError(self._disagreement(args))
+                shape = arg.shape
+        return Given(kinds, shape, args[:inputs], args[inputs:], device)
+
+    def empty(self, shape: tuple[int, ...], device: int) -> list[Tensor]:
+        """Fresh outputs, of zeros."""
+        made_: list[Tensor] = []
+        try:
+            for dtype in self.dtypes:
+                made_.append(fresh(shape, dtype, device))
+        except BaseException:
+            release(made_)
+            raise
+        return made_
+
+    def check_outputs(
+        self, outputs: Sequence[Tensor], shape: tuple[int, ...], of: str
+    ) -> None:
+        for tensor, param in zip(outputs, self.outputs, strict=True):
+            if tensor.shape != shape:
+                raise ValueError(
+                    f"{param.name} has shape {tensor.shape}, {of} {shape}: outputs are "
+                    "not broadcast"
+                )
+
+    def _check_number(self, arg: Any, param: Param, is_output: bool) -> None:
+        if is_output or param.raw:
+            role = "an output" if is_output else "raw"
+            raise TypeError(
+                f"{param.name} is {role} and takes a Tensor, not {type_of(arg)}"
+            )
+        if param.type == "f16" and _LARGEST_HALF < abs(float(arg)) < inf:
+            raise ValueError(f"{param.name}: {arg} is not a valid f16")
+
+    def _disagreement(self, args: Sequence[Any]) -> str:
+        shapes = ", ".join(
+            f"{param.name} {arg.shape}"
+            for arg, param in zip(args, self.inputs, strict=False)
+            if isinstance(arg, Tensor) and not param.raw
+        )
+        return (
+            f'the shapes of kernel "{self.name}" must agree: {shapes}; only numbers and '
+            "tensors of shape () are broadcast"
+        )
+
+
+def fresh(shape: tuple[int, ...], dtype: DType, device: int) -> Tensor:
+    return made(backend().empty(shape, dtype, device))
+
+
+def release(tensors: Iterable[Tensor]) -> None:
+    for tensor in tensors:
+        tensor.release()
+
+
+def results(outputs: Sequence[Tensor]) -> Any:
+    """One output, or a tuple of several."""
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def check_half(types: Iterable[str], name: str, device: int) -> None:
+    """BufferError if the shader needs f16, and the device lacks it."""
+    if "f16" not in types:
+        return
+    gpu = webgpu_device(device).gpu
+    if "shader-f16" not in gpu.features:
+        raise BufferError(
+            f'kernel "{name}" is of f16, and webgpu:{device} lacks the feature '
+            '"shader-f16", which request_device() asks for where the adapter has it: use '
+            "f32"
+        )
+
+
+@contextmanager
+def named(names: Sequence[str]) -> Iterator[None]:
+    """Errors of Kernel with the parameters' names in place of positions."""
+    try:
+        yield
+    except (BufferError, TypeError, ValueError) as error:
+        error.args = (_PLACES.sub(lambda found: _name(found, names), str(error)),)
+        raise
+
+
+_PLACES = re.compile(r"\b(?:binding|argument) (\d+)|\barguments (\d+) and (\d+)")
+
+
+def _name(found: re.Match[str], names: Sequence[str]) -> str:
+    return " and ".join(names[int(i)] for i in found.groups() if i is not None)
+
+
+def _listed(params: Iterable[Param]) -> str:
+    return ", ".join(map(str, params))
+
+
+def _misfit(param: Param, given: str, needed: str) -> str:
+    way = {"float64": "float32", "int64": "int32", "uint64": "uint32"}.get(given)
+    hint = (
+        f'WGSL has no 64-bit types; upload it with dtype "{way}"'
+        if way == needed
+        else f"give a tensor of {needed}, or declare the parameter otherwise"
+    )
+    return f'{param.name} is {given}, the parameter is "{param}": {hint}'

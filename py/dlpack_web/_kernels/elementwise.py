@@ -1,0 +1,179 @@
+"""ElementwiseKernel: a formula for each element, CuPy's form in WGSL."""
+
+from typing import Any
+
+from .._tensor.tensor import Tensor
+from . import formulas
+from .arguments import Given, Signature, check_half, named, release, results
+from .kernel import Kernel
+
+
+class ElementwiseKernel:
+    """A formula that is applied to each element, like CuPy's class of that name.
+
+    in_params, out_params: types and names, "f32 x, f32 k". Types are f32, i32, u32 and
+    f16 (if the device has it). operation: statements of WGSL that set the outputs; `i`
+    is the index of the element in row-major order, `n` the number of elements. An
+    output has its previous elements before, so that "y += x" works. A "raw f32 x" is
+    indexed by the formula: x[i]. name: the kernel's label in messages.
+
+    A call takes the inputs, and allocates and returns the output (a tuple of several),
+    which you release. With the outputs as further arguments it writes into those, which
+    may be inputs, too. Numbers and tensors of shape () are broadcast; other shapes must
+    agree. Tensors are contiguous and on one device.
+
+    Compiled once for each device and each combination of tensors and numbers. Errors in
+    the formula raise KernelError as those of Kernel do; `line` counts from the first
+    line of the formula.
+
+    >>> axpy = dlw.webgpu.ElementwiseKernel(
+    ...     "f32 x, f32 y, f32 k", "f32 z", "z = k * x + y", "axpy"
+    ... )
+    >>> device = await dlw.webgpu.request_device()
+    >>> x = dlw.from_dlpack(np.arange(3.0), device=device, dtype="float32")
+    >>> z = axpy(x, x, 10)
+    >>> await z.to_host()
+    array([ 0., 11., 22.], dtype=float32)
+    """
+
+    def __init__(
+        self, in_params: str, out_params: str, operation: str, name: str = "kernel"
+    ) -> None:
+        inputs, outputs = formulas.parse(in_params, out_params)
+        self._operation = formulas.formula(operation, "operation")
+        self._signature = Signature(name, inputs, outputs)
+        self._types = {param.type for param in (*inputs, *outputs)}
+        self._kernels: dict[str, tuple[Kernel, list[str]]] = {}  # by kinds
+        self._checked: set[int] = set()  # devices
+
+    def __call__(self, *args: Tensor | float, size: int | None = None) -> Any:
+        """Submits, and returns the outputs.
+
+        size: the number of elements, if all inputs are raw or numbers and no outputs
+        are given. BufferError for tensors of another dtype or device, for strided ones,
+        and for outputs that are read-only; ValueError for shapes that do not agree and
+        numbers that do not fit; TypeError for other arguments.
+
+        >>> double = dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = 2 * x")
+        >>> device = await dlw.webgpu.request_device()
+        >>> x = dlw.from_dlpack(np.arange(3.0), device=device, dtype="float32")
+        >>> double(x, x) is x
+        True
+        >>> await x.to_host()
+        array([0., 2., 4.], dtype=float32)
+        """
+        signature = self._signature
+        given = signature.sort(args)
+        shape = self._shape(given, size)
+        outputs = list(given.outputs) or signature.empty(shape, given.device)
+        try:
+            self._run(given, outputs)
+        except BaseException:
+            if not given.outputs:
+                release(outputs)
+            raise
+        return results(outputs)
+
+    @property
+    def wgsl(self) -> str:
+        """The shader for tensors, as it is generated.
+
+        >>> double = dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = 2 * x")
+        >>> "let x = _x[i];" in double.wgsl
+        True
+        """
+        return self._source(self._usual()).wgsl
+
+    async def ready(self, device: str | tuple[int, int] | None = None) -> None:
+        """Returns when the shader for tensors has compiled for a device; default the
+        usual one. Waiting is optional. KernelError as for `Kernel.ready`.
+
+        >>> broken = dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = z")
+        >>> device = await dlw.webgpu.request_device()
+        >>> try:
+        ...     await broken.ready(device)
+        ... except dlw.KernelError as error:
+        ...     error.line
+        1
+        """
+        await self._kernel(self._usual())[0].ready(device)
+
+    def __repr__(self) -> str:
+        return f"<ElementwiseKernel {self._signature.name!r} {self._signature}>"
+
+    def _shape(self, given: Given, size: int | None) -> tuple[int, ...]:
+        signature, shape = self._signature, given.shape
+        if shape is None and given.outputs:
+            shape = given.outputs[0].shape
+        if size is not None:
+            if shape is not None:
+                raise ValueError(
+                    f"the tensors have shape {shape}: size= is for kernels whose inputs "
+                    "are all raw or numbers, and that allocate their outputs"
+                )
+            shape = (size,)
+        if shape is None:
+            raise ValueError(
+                f'kernel "{signature.name}" does not know how many elements to compute: '
+                "give the outputs, or size="
+            )
+        if given.outputs:
+            whole = "the inputs have" if given.shape is not None else "another has"
+            signature.check_outputs(given.outputs, shape, whole)
+        return shape
+
+    def _run(self, given: Given, outputs: list[Tensor]) -> None:
+        n = outputs[0].size
+        if n == 0:
+            return
+        if given.device not in self._checked:
+            check_half(self._types, self._signature.name, given.device)
+            self._checked.add(given.device)
+        kinds, inputs = given.kinds, given.inputs
+        if given.outputs:
+            pairs = enumerate(zip(kinds, inputs, strict=True))
+            kinds = [self._kind(at, kind, arg, outputs) for at, (kind, arg) in pairs]
+        kernel, names = self._kernel(kinds)
+        args = [arg for arg, kind in zip(inputs, kinds, strict=True) if kind[0] != "="]
+        args += outputs
+        if formulas.counts_elements(self._signature.outputs):
+            args.append(n)
+        with named(names):
+            kernel(*args, workgroups=formulas.grid(n))
+
+    def _kind(self, at: int, kind: str, arg: Any, outputs: list[Tensor]) -> str:
+        """An input that is an output, too, is bound once."""
+        if kind != "t":
+            return kind
+        signature = self._signature
+        for j, output in enumerate(outputs):
+            same = signature.inputs[at].type == signature.outputs[j].type
+            if output is arg and same:
+                return f"={j}"
+        return kind
+
+    def _usual(self) -> list[str]:
+        return ["r" if param.raw else "t" for param in self._signature.inputs]
+
+    def _source(self, kinds: list[str]) -> formulas.Source:
+        signature = self._signature
+        return formulas.elementwise(
+            signature.inputs, signature.outputs, self._operation, kinds
+        )
+
+    def _kernel(self, kinds: list[str]) -> tuple[Kernel, list[str]]:
+        """The kernel, and the names of its arguments."""
+        key = "".join(kinds)
+        found = self._kernels.get(key)
+        if found is None:
+            signature = self._signature
+            wgsl, parts = self._source(kinds)
+            kernel = Kernel(wgsl, label=signature.name)._of(parts)
+            bound = zip(signature.inputs, kinds, strict=True)
+            names = [param.name for param, kind in bound if kind[0] != "="]
+            names += [param.name for param in signature.outputs]
+            found = self._kernels[key] = kernel, [*names, "n"]
+        return found
+
+
+ElementwiseKernel.__module__ = "dlpack_web.webgpu"  # where users find it

@@ -1,0 +1,364 @@
+"""WGSL around a user's formula (js/src/webgpu/formulas.ts writes the same text;
+tests/elementwise.json has what both must write).
+
+Names that begin with an underscore are ours: parameters may not. The formula is on
+lines of its own, from column 1 on, and `Source.parts` says where: so an error of the
+compiler is shown at the user's own line and column.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from typing import Any, NamedTuple
+
+from .._layout.words import type_of
+
+#: The dtype of a tensor for each type of a parameter.
+DTYPES = {"f32": "float32", "i32": "int32", "u32": "uint32", "f16": "float16"}
+_TYPES = {dtype: type_ for type_, dtype in DTYPES.items()} | {t: t for t in DTYPES}
+_KEYWORDS = {
+    *("alias", "break", "case", "const", "const_assert", "continue", "continuing"),
+    *("default", "diagnostic", "discard", "else", "enable", "false", "fn", "for", "if"),
+    *("let", "loop", "override", "requires", "return", "struct", "switch", "true"),
+    *("var", "while"),
+}
+_OURS = {*DTYPES, "i", "n", "main", "array", "arrayLength", "vec3u", "vec4u"}
+_WIDTH = 64  # invocations of a workgroup
+
+
+class Param(NamedTuple):
+    """A parameter: "f32 x", or "raw f32 x"."""
+
+    type: str
+    name: str
+    raw: bool
+
+    def __str__(self) -> str:
+        return f"{'raw ' if self.raw else ''}{self.type} {self.name}"
+
+
+class Part(NamedTuple):
+    """Lines of the source that are the user's. first: counted from 1."""
+
+    name: str
+    first: int
+    lines: int
+
+
+class Source(NamedTuple):
+    wgsl: str
+    parts: tuple[Part, ...]
+
+
+def parse(inputs: Any, outputs: Any, *reserved: str) -> tuple[list[Param], list[Param]]:
+    """The parameters of "f32 x, f32 k" and of the outputs; ValueError for others."""
+    ins, outs = _params(inputs, reserved), _params(outputs, reserved)
+    if not outs:
+        raise ValueError('there is no output parameter, such as "f32 y"')
+    for param in outs:
+        if param.raw:
+            raise ValueError(f'"{param}": only inputs can be raw')
+    names = [param.name for param in (*ins, *outs)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f'two parameters have the name "{name}"')
+    return ins, outs
+
+
+def _params(text: Any, reserved: Iterable[str]) -> list[Param]:
+    if not isinstance(text, str):
+        raise TypeError(
+            f'parameters are a string such as "f32 x, f32 k", not {type_of(text)}'
+        )
+    given = [part.strip() for part in text.split(",")] if text.strip() else []
+    return [_param(part, reserved) for part in given]
+
+
+def _param(text: str, reserved: Iterable[str]) -> Param:
+    found = re.fullmatch(r"(raw\s+)?([A-Za-z0-9_]+)\s+([A-Za-z_][A-Za-z0-9_]*)", text)
+    if found is None:
+        raise ValueError(
+            f'"{text}" is not a parameter: write a type and a name, such as "f32 x"'
+        )
+    raw, given, name = found.groups()
+    type_ = _TYPES.get(given)
+    if type_ is None:
+        raise ValueError(
+            f'"{text}": the type of a parameter is f32, i32, u32 or f16, not {given}'
+        )
+    if name.startswith("_") or name in _OURS or name in reserved or name in _KEYWORDS:
+        why = "a keyword of WGSL" if name in _KEYWORDS else "reserved"
+        raise ValueError(f'"{text}": the name {name} is {why}, so choose another')
+    return Param(type_, name, raw is not None)
+
+
+def formula(text: Any, name: str) -> str:
+    """A formula, after checking that it is one."""
+    if not isinstance(text, str):
+        raise TypeError(f"{name} is a string of WGSL, not {type_of(text)}")
+    if not text.strip():
+        raise ValueError(f"{name} is empty")
+    return text.replace("\r\n", "\n")
+
+
+def identity_of(value: Any) -> str:
+    """The identity as WGSL: a number, or the text of one."""
+    if isinstance(value, str):
+        return formula(value, "identity")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "identity is a number, or a string of WGSL such as "
+            f'"-0x1.fffffep+127f", not {type_of(value)}'
+        ) from None
+    if not isfinite(number):
+        raise ValueError(
+            f'WGSL has no literal for {number}: use the largest finite number, "'
+            f'{"-" if number < 0 else ""}0x1.fffffep+127f" for f32'
+        )
+    whole = number == int(number) and abs(number) < 2**53
+    return str(int(number)) if whole else repr(number)
+
+
+# --- the source ---------------------------------------------------------------------------
+
+
+class _Writer:
+    def __init__(self, types: Iterable[str]) -> None:
+        self._lines = ["enable f16;"] if "f16" in types else []
+        self._parts: list[Part] = []
+        self._bindings = 0
+
+    def add(self, *lines: str) -> None:
+        self._lines += lines
+
+    def bind(self, access: str, name: str, type_: str) -> None:
+        at = f"@group(0) @binding({self._bindings})"
+        self.add(f"{at} var<{access}> {name}: {type_};")
+        self._bindings += 1
+
+    def formula(self, name: str, text: str, before: str, after: str) -> None:
+        """The user's lines, between two of ours that fail only because of them."""
+        lines = text.split("\n")
+        self._parts.append(Part(name, len(self._lines) + 2, len(lines)))
+        self.add(before, *lines, after)
+
+    def source(self) -> Source:
+        return Source("\n".join(self._lines) + "\n", tuple(self._parts))
+
+
+def _bind_inputs(w: _Writer, inputs: Sequence[Param], kinds: Sequence[str]) -> None:
+    for (type_, name, _), kind in zip(inputs, kinds, strict=True):
+        if kind == "n":
+            w.bind("uniform", f"_{name}", "f32" if type_ == "f16" else type_)
+        elif kind == "r":
+            w.bind("storage, read", name, f"array<{type_}>")
+        elif kind in "ts":
+            w.bind("storage, read", f"_{name}", f"array<{type_}>")
+
+
+def _bind_outputs(w: _Writer, outputs: Sequence[Param]) -> None:
+    for type_, name, _ in outputs:
+        w.bind("storage, read_write", f"_{name}", f"array<{type_}>")
+
+
+def _load(
+    w: _Writer, inputs: Sequence[Param], kinds: Sequence[str], outs: Sequence[Param]
+) -> None:
+    for (type_, name, _), kind in zip(inputs, kinds, strict=True):
+        if kind == "n":
+            value = f"f16(_{name})" if type_ == "f16" else f"_{name}"
+        elif kind == "s":
+            value = f"_{name}[0]"
+        elif kind == "t":
+            value = f"_{name}[i]"
+        elif kind == "r":
+            continue
+        else:
+            value = f"_{outs[int(kind[1:])].name}[i]"
+        w.add(f"  let {name} = {value};")
+
+
+def _operate(w: _Writer, outputs: Sequence[Param], name: str, text: str) -> None:
+    """Statements that set the outputs. They are loaded first, so that `y += x` works;
+    compilers drop a load that the formula does not use."""
+    w.add(*(f"  var {out.name} = _{out.name}[i];" for out in outputs))
+    w.formula(name, text, "  {", "  ;}")
+    w.add(*(f"  _{out.name}[i] = {out.name};" for out in outputs))
+
+
+def counts_elements(outputs: Sequence[Param]) -> bool:
+    """Whether the number of elements is an argument: arrayLength would count the
+    padding of f16."""
+    return outputs[0].type == "f16"
+
+
+def elementwise(
+    inputs: Sequence[Param],
+    outputs: Sequence[Param],
+    operation: str,
+    kinds: Sequence[str],
+) -> Source:
+    """A shader that sets element i of each output. kinds, of each input: "t" a tensor,
+    "s" one of shape (), "n" a number, "r" raw, "=0" the same tensor as output 0."""
+    w = _Writer({param.type for param in (*inputs, *outputs)})
+    _bind_inputs(w, inputs, kinds)
+    _bind_outputs(w, outputs)
+    n = f"arrayLength(&_{outputs[0].name})"
+    if counts_elements(outputs):
+        w.bind("uniform", "_n", "u32")
+        n = "_n"
+    w.add(
+        "",
+        f"@compute @workgroup_size({_WIDTH})",
+        "fn main(",
+        "  @builtin(global_invocation_id) _id: vec3u,",
+        "  @builtin(num_workgroups) _groups: vec3u,",
+        ") {",
+        f"  let i = _id.x + _id.y * _groups.x * {_WIDTH};",
+        f"  let n = {n};",
+        "  if (i >= n) { return; }",
+    )
+    _load(w, inputs, kinds, outputs)
+    _operate(w, outputs, "operation", operation)
+    w.add("}")
+    return w.source()
+
+
+class Reduction(NamedTuple):
+    """The definition of a reduction. names: of its formulas, for messages."""
+
+    inputs: Sequence[Param]
+    outputs: Sequence[Param]
+    map: str
+    reduce: str
+    post: str
+    identity: str
+    type: str
+    names: Sequence[str] = ("map_expr", "reduce_expr", "post_map_expr")
+
+
+#: What each pass of a reduction reads and writes: the inputs or partial results, and
+#: partial results or the outputs.
+PASSES = {"whole": (True, True), "first": (True, False), "last": (False, True)}
+
+
+def reduction(what: Reduction, kinds: Sequence[str], pass_: str) -> Source:
+    """A shader that reduces pieces of an axis: each of `_lanes` neighbouring
+    invocations every so many elements, then all of them in workgroup memory. In one
+    pass ("whole"), or in two with an array of partial results between."""
+    inputs, outputs, type_ = what.inputs, what.outputs, what.type
+    maps, finishes = PASSES[pass_]
+    w = _Writer({param.type for param in (*inputs, *outputs)} | {type_})
+    if maps:
+        _bind_inputs(w, inputs, kinds)
+    else:
+        w.bind("storage, read", "_partial", f"array<{type_}>")
+    if finishes:
+        _bind_outputs(w, outputs)
+    else:
+        w.bind("storage, read_write", "_partial", f"array<{type_}>")
+    w.bind("uniform", "_sizes", "array<vec4u, 2>")
+    w.add(f"var<workgroup> _shared: array<{type_}, {_WIDTH}>;", "")
+    w.add(f"fn _identity() -> {type_} {{")
+    w.formula("identity", what.identity, f"  return {type_}(", "  );")
+    w.add("}", "", f"fn _map(i: u32, n: u32) -> {type_} {{")
+    if maps:
+        _load(w, inputs, kinds, outputs)
+        w.formula(what.names[0], what.map, f"  return {type_}(", "  );")
+    else:
+        w.add("  return _partial[i];")
+    w.add("}", "", f"fn _reduce(a: {type_}, b: {type_}) -> {type_} {{")
+    w.formula(what.names[1], what.reduce, f"  return {type_}(", "  );")
+    w.add("}", "", f"fn _finish(i: u32, n: u32, _at: u32, a: {type_}) {{")
+    if finishes:
+        _operate(w, outputs, what.names[2], what.post)
+    else:
+        w.add("  _partial[_at] = a;")
+    w.add("}", "", *_MAIN)
+    return w.source()
+
+
+_MAIN = f"""\
+@compute @workgroup_size({_WIDTH})
+fn main(
+  @builtin(workgroup_id) _group: vec3u,
+  @builtin(num_workgroups) _groups: vec3u,
+  @builtin(local_invocation_index) _local: u32,
+) {{
+  let _outputs = _sizes[0].x;
+  let _inner = _sizes[0].y;
+  let _length = _sizes[0].z;
+  let _lanes = _sizes[0].w;
+  let _chunk = _sizes[1].x;
+  let _chunks = _sizes[1].y;
+  let _n = _sizes[1].z;
+  let _piece = (_group.x + _group.y * _groups.x) * ({_WIDTH} / _lanes) + _local / _lanes;
+  let _lane = _local % _lanes;
+  let _used = _piece < _outputs * _chunks;
+  let _output = _piece % _outputs;
+  var _a = _identity();
+  if (_used) {{
+    let _start = _output / _inner * _length * _inner + _output % _inner;
+    let _first = _piece / _outputs * _chunk;
+    let _end = select(_length, _first + _chunk, _first + _chunk < _length);
+    for (var _k = _first + _lane; _k < _end; _k += _lanes) {{
+      _a = _reduce(_a, _map(_start + _k * _inner, _n));
+    }}
+  }}
+  _shared[_local] = _a;
+  for (var _half = _lanes / 2; _half > 0; _half /= 2) {{
+    workgroupBarrier();
+    if (_lane < _half) {{
+      _shared[_local] = _reduce(_shared[_local], _shared[_local + _half]);
+    }}
+  }}
+  if (_used && _lane == 0) {{
+    _finish(_output, _n, _piece, _shared[_local]);
+  }}
+}}""".split("\n")
+
+
+# --- sizes --------------------------------------------------------------------------------
+
+
+class Plan(NamedTuple):
+    """How many invocations share one output (a power of two), in how many pieces the
+    axis is reduced, and the elements of a piece."""
+
+    lanes: int
+    chunk: int
+    chunks: int
+
+
+def plan(outputs: int, inner: int, length: int) -> Plan:
+    """For an axis of `length` elements that are `inner` apart. Neighbouring invocations
+    read neighbouring elements: of the axis, or of the outputs."""
+    lanes = _lanes(length) if inner < 16 else 1
+    chunks = 1
+    if length > 64 * lanes:  # long enough for a second pass
+        chunks = min((1 << 16) // (outputs * lanes), -(-length // (16 * lanes)))
+    if chunks <= 1:
+        return Plan(lanes, length, 1)
+    chunk = -(-length // chunks)
+    return Plan(lanes, chunk, -(-length // chunk))
+
+
+def plan_last(outputs: int, chunks: int) -> Plan:
+    """For the second pass, over the partial results."""
+    return Plan(_lanes(chunks) if outputs < 4096 else 1, chunks, 1)
+
+
+def _lanes(length: int) -> int:
+    lanes = 1
+    while lanes < _WIDTH and lanes < length:
+        lanes *= 2
+    return lanes
+
+
+def grid(invocations: int) -> tuple[int, int]:
+    """Workgroups on two axes: each has at most 65535 on every device."""
+    groups = -(-invocations // _WIDTH)
+    rows = -(-groups // 65535)
+    return -(-groups // rows), rows
