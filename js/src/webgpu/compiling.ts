@@ -40,7 +40,7 @@ function placeIn(source: readonly string[], parts: readonly Part[], line: number
     const number = row - first + 1;
     return { where: `${name}, line ${number}`, line: row, column: position, number };
   }
-  return { where: `line ${line} of the generated source`, line, column, number: undefined };
+  return { where: `generated source, line ${line}`, line, column, number: undefined };
 }
 
 /** The compiler's messages; none if WebGPU cannot report them (bun-webgpu 0.1 throws). */

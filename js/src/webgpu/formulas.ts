@@ -2,8 +2,8 @@
  * WGSL around a user's formula (py/dlpack_web/_kernels/formulas.py writes the same text;
  * tests/elementwise.json has what both must write).
  *
- * Names that begin with an underscore are ours: parameters may not. The formula is on lines of its
- * own, from column 1 on, and `parts` says where: so an error of the compiler is shown at the user's
+ * Names that begin with an underscore are ours: parameters may not. That of x's binding, _x_, ends
+ * with one, too, which no other does. The formula is on lines of its own, from column 1 on, and `parts` says where: so an error of the compiler is shown at the user's
  * own line and column.
  */
 import { tagOf } from "../core/errors.js";
@@ -145,14 +145,15 @@ class Writer {
 function bindInputs(w: Writer, inputs: readonly Param[], kinds: readonly string[]): void {
   for (const [at, { type, name }] of inputs.entries()) {
     const kind = kinds[at];
-    if (kind === "n") w.bind("uniform", `_${name}`, type === "f16" ? "f32" : type);
+    if (kind === "n") w.bind("uniform", `_${name}_`, type === "f16" ? "f32" : type);
     else if (kind === "r") w.bind("storage, read", name, `array<${type}>`);
-    else if (kind === "t" || kind === "s") w.bind("storage, read", `_${name}`, `array<${type}>`);
+    else if (kind === "t" || kind === "s") w.bind("storage, read", `_${name}_`, `array<${type}>`);
   }
 }
 
 function bindOutputs(w: Writer, outputs: readonly Param[]): void {
-  for (const { type, name } of outputs) w.bind("storage, read_write", `_${name}`, `array<${type}>`);
+  for (const { type, name } of outputs)
+    w.bind("storage, read_write", `_${name}_`, `array<${type}>`);
 }
 
 function load(
@@ -163,10 +164,10 @@ function load(
   return inputs.flatMap(({ type, name }, at) => {
     const kind = kinds[at] as string;
     if (kind === "r") return [];
-    if (kind === "n") return `  let ${name} = ${type === "f16" ? `f16(_${name})` : `_${name}`};`;
-    if (kind === "s") return `  let ${name} = _${name}[0];`;
+    if (kind === "n") return `  let ${name} = ${type === "f16" ? `f16(_${name}_)` : `_${name}_`};`;
+    if (kind === "s") return `  let ${name} = _${name}_[0];`;
     const from = kind === "t" ? name : outputs[Number(kind.slice(1))]?.name;
-    return `  let ${name} = _${from}[i];`;
+    return `  let ${name} = _${from}_[i];`;
   });
 }
 
@@ -175,9 +176,9 @@ function load(
  * load that the formula does not use.
  */
 function operate(w: Writer, outputs: readonly Param[], name: string, text: string): void {
-  w.add(...outputs.map((out) => `  var ${out.name} = _${out.name}[i];`));
+  w.add(...outputs.map((out) => `  var ${out.name} = _${out.name}_[i];`));
   w.formula(name, text, "  {", "  ;}");
-  w.add(...outputs.map((out) => `  _${out.name}[i] = ${out.name};`));
+  w.add(...outputs.map((out) => `  _${out.name}_[i] = ${out.name};`));
 }
 
 const typesOf = (...all: readonly Param[]) => all.map(({ type }) => type);
@@ -198,7 +199,7 @@ export function elementwise(
   const w = new Writer(typesOf(...inputs, ...outputs));
   bindInputs(w, inputs, kinds);
   bindOutputs(w, outputs);
-  let n = `arrayLength(&_${outputs[0]?.name})`;
+  let n = `arrayLength(&_${outputs[0]?.name}_)`;
   if (countsElements(outputs)) {
     w.bind("uniform", "_n", "u32");
     n = "_n";

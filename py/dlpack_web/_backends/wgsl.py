@@ -406,4 +406,4 @@ def place_in(
             line, column = last, len(wgsl.split("\n")[last - 1]) + 1
         if first <= line <= last:
             return f"{name}, line {line - first + 1}", line, column, line - first + 1
-    return f"line {line} of the generated source", line, column, None
+    return f"generated source, line {line}", line, column, None

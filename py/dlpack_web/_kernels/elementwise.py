@@ -79,7 +79,7 @@ class ElementwiseKernel:
         """The shader for tensors, as it is generated.
 
         >>> double = dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = 2 * x")
-        >>> "let x = _x[i];" in double.wgsl
+        >>> "let x = _x_[i];" in double.wgsl
         True
         """
         return self._source(self._usual()).wgsl

@@ -1,7 +1,8 @@
 """WGSL around a user's formula (js/src/webgpu/formulas.ts writes the same text;
 tests/elementwise.json has what both must write).
 
-Names that begin with an underscore are ours: parameters may not. The formula is on
+Names that begin with an underscore are ours: parameters may not. That of x's binding,
+_x_, ends with one, too, which no other does. The formula is on
 lines of its own, from column 1 on, and `Source.parts` says where: so an error of the
 compiler is shown at the user's own line and column.
 """
@@ -151,16 +152,16 @@ class _Writer:
 def _bind_inputs(w: _Writer, inputs: Sequence[Param], kinds: Sequence[str]) -> None:
     for (type_, name, _), kind in zip(inputs, kinds, strict=True):
         if kind == "n":
-            w.bind("uniform", f"_{name}", "f32" if type_ == "f16" else type_)
+            w.bind("uniform", f"_{name}_", "f32" if type_ == "f16" else type_)
         elif kind == "r":
             w.bind("storage, read", name, f"array<{type_}>")
         elif kind in "ts":
-            w.bind("storage, read", f"_{name}", f"array<{type_}>")
+            w.bind("storage, read", f"_{name}_", f"array<{type_}>")
 
 
 def _bind_outputs(w: _Writer, outputs: Sequence[Param]) -> None:
     for type_, name, _ in outputs:
-        w.bind("storage, read_write", f"_{name}", f"array<{type_}>")
+        w.bind("storage, read_write", f"_{name}_", f"array<{type_}>")
 
 
 def _load(
@@ -168,24 +169,24 @@ def _load(
 ) -> None:
     for (type_, name, _), kind in zip(inputs, kinds, strict=True):
         if kind == "n":
-            value = f"f16(_{name})" if type_ == "f16" else f"_{name}"
+            value = f"f16(_{name}_)" if type_ == "f16" else f"_{name}_"
         elif kind == "s":
-            value = f"_{name}[0]"
+            value = f"_{name}_[0]"
         elif kind == "t":
-            value = f"_{name}[i]"
+            value = f"_{name}_[i]"
         elif kind == "r":
             continue
         else:
-            value = f"_{outs[int(kind[1:])].name}[i]"
+            value = f"_{outs[int(kind[1:])].name}_[i]"
         w.add(f"  let {name} = {value};")
 
 
 def _operate(w: _Writer, outputs: Sequence[Param], name: str, text: str) -> None:
     """Statements that set the outputs. They are loaded first, so that `y += x` works;
     compilers drop a load that the formula does not use."""
-    w.add(*(f"  var {out.name} = _{out.name}[i];" for out in outputs))
+    w.add(*(f"  var {out.name} = _{out.name}_[i];" for out in outputs))
     w.formula(name, text, "  {", "  ;}")
-    w.add(*(f"  _{out.name}[i] = {out.name};" for out in outputs))
+    w.add(*(f"  _{out.name}_[i] = {out.name};" for out in outputs))
 
 
 def counts_elements(outputs: Sequence[Param]) -> bool:
@@ -205,7 +206,7 @@ def elementwise(
     w = _Writer({param.type for param in (*inputs, *outputs)})
     _bind_inputs(w, inputs, kinds)
     _bind_outputs(w, outputs)
-    n = f"arrayLength(&_{outputs[0].name})"
+    n = f"arrayLength(&_{outputs[0].name}_)"
     if counts_elements(outputs):
         w.bind("uniform", "_n", "u32")
         n = "_n"

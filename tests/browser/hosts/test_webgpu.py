@@ -20,6 +20,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "gpu_buffers.py",
         "gpu_cases.py",
         "gpu_devices.py",
+        "gpu_elementwise.py",
         "gpu_errors.py",
         "gpu_faults.py",
         "gpu_files.py",

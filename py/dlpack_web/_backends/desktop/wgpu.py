@@ -191,7 +191,8 @@ def feature_name(name: str) -> str:
 
 # --- shaders ------------------------------------------------------------------------------
 
-_PLACE = re.compile(r"wgsl:(\d+):(\d+)")
+# What does not parse is in "wgsl", an invalid type in a file of the shader's label.
+_PLACE = re.compile(r"(?:┌─ .*|wgsl):(\d+):(\d+)")
 
 
 def shader_error(error: Exception) -> tuple[int, int, str] | None:
@@ -207,7 +208,8 @@ def shader_error(error: Exception) -> tuple[int, int, str] | None:
     told = [row.strip() for row in text[: place.start()].splitlines() if row.strip()]
     drawn = [row for row in told if not re.match(r"[┌─│ ]*$", row)]
     said = drawn[-1].partition("error: ")[2] or drawn[-1] if drawn else text
-    notes = re.findall(r"\^+ (.+)", text)
+    reasons = re.findall(r"^ *= (.+)", text, re.MULTILINE)
+    notes = reasons or re.findall(r"\^+ (.+)", text)
     if notes:
         said += f" ({notes[0]})"
     return int(place[1]), int(place[2]), said
