@@ -82,7 +82,10 @@ ROOMS = {
         "py/dlpack_web/_backends/options.py py/dlpack_web/_kernels/* py/dlpack_web/webgpu.py",
         "tests/native/exchange/test_desktop_calls.py tests/desktop/test_fault_bytes.py "
         "tests/desktop/cases/test_gpu_cases.py tests/desktop/cases/test_gpu_faults.py "
-        "tests/desktop/cases/test_gpu_kernels.py tests/desktop/test_wgsl.py",
+        "tests/desktop/cases/test_gpu_elementwise.py "
+        "tests/desktop/cases/test_gpu_kernels.py "
+        "tests/desktop/cases/test_gpu_reductions.py tests/desktop/test_formulas.py "
+        "tests/desktop/test_wgsl.py",
     ),
     "core": Room(
         "js/src/index.ts js/src/core/*",

@@ -23,7 +23,9 @@ test("exported names", () => {
     "webgpu",
   ]);
   assert.deepEqual(Object.keys(library.webgpu).sort(), [
+    "ElementwiseKernel",
     "Kernel",
+    "ReductionKernel",
     "frames",
     "fromImage",
     "listenForFaults",
@@ -133,6 +135,9 @@ test("members of Tensor, Bridge and Kernel", () => {
   ]);
   assert.deepEqual(members(Bridge), ["empty", "hold", "readAll", "tensor", "toPython"]);
   assert.deepEqual(members(library.webgpu.Kernel), ["ready", "run"]);
+  for (const kind of ["ElementwiseKernel", "ReductionKernel"]) {
+    assert.deepEqual(members(library.webgpu[kind]), ["ready", "run", "wgsl"]);
+  }
   assert.deepEqual(members(TensorFile), ["close", "closed", "get", "has", "info", "name", "size"]);
 });
 

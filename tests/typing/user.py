@@ -82,6 +82,14 @@ async def files(path: Path, t: dlw.Tensor) -> None:
 def kernels(t: dlw.Tensor) -> None:
     kernel = dlw.webgpu.Kernel("fn main() {}")
     kernel(t, 2.5, workgroups=(4, 4))
+    scale = dlw.webgpu.ElementwiseKernel("f32 x, f32 k", "f32 y", "y = k * x", "scale")
+    y: dlw.Tensor = scale(t, 2.0)
+    scale(t, 2.5, y)
+    scale(2.0, 2.0, size=4)
+    total = dlw.webgpu.ReductionKernel("f32 x", "f32 y", "x", "a + b", "y = a", 0)
+    low: dlw.Tensor
+    low, high = total(y, axis=-1, keepdims=True)
+    assert_type(total.wgsl, str)
 
 
 async def sessions(a: Array, t: dlw.Tensor) -> None:
@@ -121,6 +129,10 @@ def mistakes(t: dlw.Tensor) -> None:
     t.dtype.byteorder  # type: ignore[attr-defined]
     dlw.from_dlpack([1, 2])  # type: ignore[arg-type]
     dlw.webgpu.Kernel("fn main() {}")([1, 2])  # type: ignore[arg-type]
+    total = dlw.webgpu.ReductionKernel("f32 x", "f32 y", "x", "a + b", "y = a", "0")
+    total(t, axis="rows")  # type: ignore[arg-type]
+    total([1, 2])  # type: ignore[arg-type]
+    dlw.webgpu.ElementwiseKernel("f32 x", "f32 y")  # type: ignore[call-arg]
 
 
 async def mistakes_later(t: dlw.Tensor) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import _core
 
 _ARRAY = "np.asarray(t), which shares its memory"
-_ON_GPU = "`await t.to_host()`, which is an array, or a dlw.webgpu.Kernel on the GPU"
+_ON_GPU = "`await t.to_host()`, which is an array, or a dlw.webgpu.ElementwiseKernel on the GPU"
 _ATTRIBUTES = {
     "T": "use t.permute_dims((1, 0)), a view",
     "mT": "use t.permute_dims(...), a view",
@@ -249,7 +249,6 @@ NAMES = (
         "device": "dlw.Device, or a name: 'cpu', 'webgpu', 'webgpu:0'",
         "dtype": "dlw.DType, or a name: 'float32'",
         "from_wgpu_buffer": "dlw.webgpu.from_wgpu",
-        "ElementwiseKernel": "dlw.webgpu.Kernel",
         "RawKernel": "dlw.webgpu.Kernel",
     }
 )

@@ -39,9 +39,9 @@ start = expected[:12] + np.where(np.arange(12) < 10, 3 * np.arange(12) + 0.5, 0)
 if "shader-f16" in device.gpu.features:
     assert ((await halves.to_host()) == np.arange(100) / 2).all()
 str([(squares == expected).all(), where, first == start.tolist(), counts.tolist(),
-     (values == np.arange(1000)).all()])
+     (values == np.arange(1000)).all(), norms.tolist()])
 """)
-    expected = [True, ("broken", 3), True, [100] * 10, True]
+    expected = [True, ("broken", 3), True, [100] * 10, True, [6, 6]]
     assert str(checks).replace("np.True_", "True") == str(expected)
     # Firefox says by itself what is wrong with a shader.
     assert [line for line in page.watch.complaints() if "broken" not in line] == []
@@ -77,7 +77,7 @@ CHECKS = {
         const sum = pyodide.runPython("lambda t: float(t.numpy().sum())")(forPython);
         const seen = array.get(0).get(0);
         forPython.release();
-        return [tensor.released, shared.released, sum, seen];
+        return [tensor.released, shared.released, sum, seen, ...doubled];
         """,
     "dlpack-web/ort": """
         tensor.release();
@@ -114,7 +114,7 @@ BEFORE = {
 RESULTS = {
     "dlpack-web/litert": [True, True, True, 2000, True],
     "dlpack-web/transformers": [True, True, 2, 4, 6],
-    "dlpack-web": [True, True, 6, 42],
+    "dlpack-web": [True, True, 6, 42, 2, 4, 6],
     "dlpack-web/ort": [True, 1_000_000, 4],
 }
 FILES = {

@@ -26,6 +26,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "gpu_files.py",
         "gpu_interrupts.py",
         "gpu_kernels.py",
+        "gpu_reductions.py",
         "gpu_same_bytes.py",
         "gpu_text.py",
         "gpu_upload.py",
@@ -95,6 +96,7 @@ message
     "file",
     [
         "counter_cases.mjs",
+        "elementwise_cases.mjs",
         "fault_cases.mjs",
         "file_cases.mjs",
         "frames_cases.mjs",

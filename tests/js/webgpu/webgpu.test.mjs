@@ -7,6 +7,7 @@ import { openPage } from "../../runtimes/page.mjs";
 const CASES = [
   "conformance_cases",
   "counter_cases",
+  "elementwise_cases",
   "exchange_cases",
   "fault_cases",
   "gpu_cases",

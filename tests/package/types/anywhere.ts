@@ -225,6 +225,29 @@ export async function kernels(some: Tensor): Promise<void> {
   const ms: number = await webgpu.timed(device, (timestampWrites) => {
     kernel.run([some], { workgroups: undefined, timestampWrites });
   });
+  const scale = new webgpu.ElementwiseKernel(device, {
+    inputs: "f32 x, f32 k",
+    outputs: "f32 y",
+    operation: "y = k * x",
+    name: undefined,
+  });
+  await scale.ready;
+  const scaled = scale.run([some, 2]);
+  same<typeof scaled, Tensor>(true);
+  scale.run([some, 2, some], { size: undefined });
+  const range = new webgpu.ReductionKernel(device, {
+    inputs: "f32 x",
+    outputs: "f32 low, f32 high",
+    map: "vec2f(x, -x)",
+    reduce: "min(a, b)",
+    postMap: "low = a.x; high = -a.y",
+    identity: 0,
+    reduceType: "vec2f",
+  });
+  const [low, high] = range.run([some], { axis: -1, keepdims: true }).map((each) => each.shape);
+  const source: string = range.wgsl + low + high;
+  const named: webgpu.ElementwiseKernel = scale;
+  const either: Tensor | Tensor[] = named.run([some, source.length]);
   const made = Tensor.fromGPUBuffer(some.buffer, { device, shape: [2], dtype: "uint32" });
   same<typeof made, Tensor<"uint32">>(true);
   webgpu.listenForFaults(device, (error, site) => error.message === "" && site === undefined);
@@ -344,6 +367,8 @@ export function typingErrors(
   const kernel = new webgpu.Kernel(device, "", { entryPoint: "main" });
   // @ts-expect-error: workgroups
   kernel.run([some], { workgroup: 1 });
+  // @ts-expect-error: operation
+  new webgpu.ElementwiseKernel(device, { inputs: "f32 x", outputs: "f32 y", formula: "y = x" });
   // @ts-expect-error: channels
   webgpu.fromImage(device, null as never, { channel: 3 });
   // @ts-expect-error: 3 or 4
