@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -172,4 +173,54 @@ def test_js_snippet(open_test_page: Callable[..., TestPage], code: str) -> None:
         }}"""
     )
     assert outcome == RESULTS[name]
+    assert page.watch.complaints() == []
+
+
+# Before the lines "by hand": the objects that they name.
+PREPARED = """
+import js
+import numpy as np
+from pyodide.ffi import to_js
+import dlpack_web as dlw
+from dlpack_web.webgpu import ElementwiseKernel
+
+a = np.arange(1000, dtype="f4")
+gpu = (await dlw.webgpu.request_device()).gpu
+plain = lambda **fields: to_js(fields, dict_converter=js.Object.fromEntries)
+x, y = (gpu.createBuffer(plain(size=4000, usage=0x8c)) for _ in "xy")
+staging = gpu.createBuffer(plain(size=4000, usage=0x9))
+WGSL = '''
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < arrayLength(&y)) { y[id.x] = 2 * x[id.x]; }
+}'''
+
+def dispatch(wgsl, x, y, staging):
+    compute = plain(module=gpu.createShaderModule(plain(code=wgsl)), entryPoint="main")
+    pipeline = gpu.createComputePipeline(plain(layout="auto", compute=compute))
+    entries = [plain(binding=i, resource=plain(buffer=b)) for i, b in enumerate((x, y))]
+    layout = pipeline.getBindGroupLayout(0)
+    group = gpu.createBindGroup(plain(layout=layout, entries=to_js(entries)))
+    encoder = gpu.createCommandEncoder()
+    work = encoder.beginComputePass()
+    work.setPipeline(pipeline)
+    work.setBindGroup(0, group)
+    work.dispatchWorkgroups(16)
+    work.end()
+    encoder.copyBufferToBuffer(y, 0, staging, 0, 4000)
+    gpu.queue.submit(to_js([encoder.finish()]))
+"""
+
+
+@pytest.mark.parametrize("way", ["before", "after"])
+def test_lines_of_the_landing_page(
+    way: str, open_test_page: Callable[..., TestPage]
+) -> None:
+    html = (ROOT / "web" / "pages" / "live" / "live.html").read_text("utf-8")
+    lines = unescape(re.search(rf'<code id="{way}">(.*?)</code>', html, re.DOTALL)[1])
+    assert lines.count("\n") == 3
+    page = open_test_page(notebook=True)
+    assert page.python(f"{PREPARED}\n{lines}\nbool((b == 2 * a).all())")
     assert page.watch.complaints() == []
