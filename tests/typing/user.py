@@ -87,8 +87,8 @@ def kernels(t: dlw.Tensor) -> None:
     scale(t, 2.5, y)
     scale(2.0, 2.0, size=4)
     total = dlw.webgpu.ReductionKernel("f32 x", "f32 y", "x", "a + b", "y = a", 0)
-    low: dlw.Tensor
-    low, high = total(y, axis=-1, keepdims=True)
+    rows: dlw.Tensor = total(y, axis=-1, keepdims=True)
+    total(y, rows, axis=-1, keepdims=True)
     assert_type(total.wgsl, str)
 
 
