@@ -82,8 +82,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
    */
   declare readonly length: NotArray;
 
+  // In this order browsers' consoles show the first ones; private fields would come before them.
   /** @internal First: code that copies a tensor property by property reads its guard. */
   readonly _storage: Storage;
+  /** Name of the element type, in DLPack's and the array API's words. */
+  readonly dtype: D;
+  /** @internal */ readonly _shape: readonly number[];
   /** Number of elements. */
   readonly size: number;
   /** Where the elements are; `String(tensor.device)` is "cpu" or "webgpu:0". */
@@ -98,13 +102,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /** @internal 0 = released. */ _handle: number;
   /** @internal Byte position of element 0 in the storage. */ readonly _start: number;
   /** @internal */ readonly _type: DType;
-  /** @internal */ readonly _shape: readonly number[];
   /** @internal null = row-major without gaps. */ readonly _strides: readonly number[] | null;
   /** @internal The last `data`. */ _view: TypedArray | null = null;
   /** @internal Its length, which a detached, shrunk or growing array no longer has. */ _count = 0;
   /** @internal See core/leaks.ts. */ _watcher: FinalizationRegistry<Hold> | null = null;
   /** @internal See {@link Tensor.validity}. */ _validity: Tensor<"bool"> | null = null;
-  readonly #ours = true;
 
   /** Tensors are not made by `new`: `Tensor.from(new Float32Array(4))` makes one. */
   constructor(...made: [never, ...never[]]);
@@ -138,6 +140,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     this._handle = handle;
     this._start = start;
     this._type = type;
+    this.dtype = type.name as D;
     this._shape = shape;
     this.size = sizeOf(shape);
     this._strides = strides;
@@ -285,11 +288,6 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /** Lengths of the axes; [] for a single element. */
   get shape(): readonly number[] {
     return Object.freeze(this._shape) as readonly number[];
-  }
-
-  /** Name of the element type, in DLPack's and the array API's words. */
-  get dtype(): D {
-    return this._type.name as D;
   }
 
   /** Number of axes. */
@@ -440,12 +438,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * some elements are null ({@link Tensor.validity})
    */
   reshape(shape: ArrayLike<number>): Tensor<D> {
-    return this.#viewed(reshape(this.#layout, shape));
+    return this.#viewed(reshape(this.#layout(), shape));
   }
 
   /** The axes in another order, as a view: a hold of its own, which the caller releases. */
   permute(axes: ArrayLike<number>): Tensor<D> {
-    return this.#viewed(permute(this.#layout, axes));
+    return this.#viewed(permute(this.#layout(), axes));
   }
 
   /**
@@ -460,10 +458,10 @@ export class Tensor<D extends DTypeName = DTypeName> {
    */
   slice(...ranges: Range[]): Tensor<D> {
     const [rows = null] = ranges;
-    return this.#viewed(slice(this.#layout, ranges), typeof rows === "number" ? undefined : rows);
+    return this.#viewed(slice(this.#layout(), ranges), typeof rows === "number" ? undefined : rows);
   }
 
-  get #layout(): Layout {
+  #layout(): Layout {
     return { shape: this._shape, strides: this.strides, offset: 0 };
   }
 
@@ -694,7 +692,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
 
   /** @internal Whether `x` is a tensor of this very copy of the library, in this realm. */
   static _isOurs(x: object): x is Tensor {
-    return #ours in x;
+    return #layout in x; // a private method marks the objects of its class
   }
 
   /** @internal Registering costs more than all the rest of a borrow, hence only in debug mode. */

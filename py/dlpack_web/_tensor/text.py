@@ -82,7 +82,8 @@ def _edge_of(tensor: Any) -> int | None:
         options = np.get_printoptions()
         threshold, edge = options["threshold"], options["edgeitems"]
     size, bits = tensor.size, _element_bits(tensor)
-    if size <= threshold and (tensor.device.is_host or size * bits <= 8 * _BYTES):
+    whole = size <= threshold or not tensor.ndim
+    if whole and (tensor.device.is_host or size * bits <= 8 * _BYTES):
         return None
     if bits % 8:  # elements that share bytes have no strides
         return 0
@@ -104,7 +105,7 @@ def _like(tensor: Any, shape: tuple[int, ...]) -> Any:
 def _ends(tensor: Any, edge: int) -> Any:
     """A CPU tensor of shape `_short(tensor.shape)` with the elements at the ends of each
     axis. The others have no meaning."""
-    # Axes in the order of memory, so that the last one has near neighbours.
+    # Axes in the order of memory, and the last one has near neighbours.
     order = sorted(range(tensor.ndim), key=lambda axis: -abs(tensor.strides[axis]))
     source = tensor.permute_dims(order)
     target = _like(tensor, _short(source.shape, edge))

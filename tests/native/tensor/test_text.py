@@ -65,6 +65,9 @@ def test_only_ends_are_read(monkeypatch):
         read.clear()
         shown(np.broadcast_to(np.uint8(1), shape))
         assert sum(read) == number
+    read.clear()
+    shown(np.zeros((500, 400), "u1").T)
+    assert read == [3] * 12  # neighbours in memory, which are in different rows
 
 
 def test_neighbours_are_read_together():
@@ -84,6 +87,10 @@ def test_print_options_of_numpy_count():
     array = np.arange(50.0)
     with np.printoptions(threshold=10, edgeitems=1, precision=2):
         assert shown(array) == numpys(array) == "[ 0., ..., 49.]"
+    with np.printoptions(threshold=0):
+        assert shown(np.array(1.5)) == "1.5"
+        assert shown(np.arange(7)) == numpys(np.arange(7)) == "[0, 1, 2, ..., 4, 5, 6]"
+        assert shown(np.arange(2)) == numpys(np.arange(2))
     with np.printoptions(threshold=sys.maxsize):
         assert shown(np.arange(3000)) == numpys(np.arange(3000))
 

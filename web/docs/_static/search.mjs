@@ -26,7 +26,7 @@ function weightOf(query, name, title) {
 }
 
 /** A result of Sphinx with our score; see `Scorer.score` in its searchtools.js. */
-function weigh(text, query, result) {
+function weigh(text, result) {
   const [name, title, , , score, , kind] = result;
   const own = title.split(".").at(-1).toLowerCase();
   if (kind === "object" && own === text.toLowerCase()) return score + BEST / 2;
@@ -39,7 +39,7 @@ function improve(search) {
   search._performSearch = (text, ...terms) => {
     const query = wordsOf(text);
     const found = perform(text, ...terms);
-    for (const result of found) result[4] = weigh(text.trim(), query, result);
+    for (const result of found) result[4] = weigh(text.trim(), result);
     const { docnames, filenames, titles } = search._index;
     for (const [i, name] of docnames.entries()) {
       const weight = query.size ? weightOf(query, name, titles[i]) : 0;

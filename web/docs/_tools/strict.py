@@ -1,6 +1,7 @@
 """Makes built pages comply with the policy of web/serve.py: no scripts, styles or
 handlers inside pages. Those of the theme are moved into files, unchanged and in their
-place. And makes wide elements scrollable by keyboard."""
+place. And makes wide elements scrollable by keyboard, names the theme's landmarks, and
+makes cells of empty headers."""
 
 import hashlib
 import json
@@ -11,7 +12,10 @@ from bs4 import BeautifulSoup
 
 LEFT = re.compile(
     r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=|<pre>|class=\"table-wrapper[^>]*\">"
+    r"|<aside class=\"[a-z -]+\">|<th[^>]*>(<p>)?</"
 )
+# A page has several of them: screen readers list them by these names.
+LANDMARKS = {"aside.sidebar-drawer": "Documentation", "aside.toc-drawer": "This page"}
 DATA = {"application/json", "application/ld+json", "importmap"}
 
 
@@ -55,6 +59,14 @@ class Mover:
         for element in soup.select("pre, .table-wrapper"):
             element["tabindex"] = "0"
             changed = True
+        for selector, name in LANDMARKS.items():
+            for element in soup.select(selector):
+                element["aria-label"] = name
+                changed = True
+        for header in soup.find_all("th"):
+            if not header.get_text(strip=True):
+                header.name = "td"
+                changed = True
         if changed:
             path.write_text(str(soup), "utf-8")
 
