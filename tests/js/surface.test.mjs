@@ -99,7 +99,6 @@ test("members of Tensor, Bridge and Kernel", () => {
     "copy",
     "data",
     "dataOffset",
-    "dtype",
     "is",
     "itemsize",
     "nbytes",
@@ -122,7 +121,7 @@ test("members of Tensor, Bridge and Kernel", () => {
   ]);
   const tensor = library.Tensor.fromTypedArray(new Float32Array(1));
   const fields = Object.keys(tensor).filter((name) => !name.startsWith("_"));
-  assert.deepEqual(fields.sort(), ["device", "readOnly", "size"]);
+  assert.deepEqual(fields.sort(), ["device", "dtype", "readOnly", "size"]);
   tensor.release();
   const statics = Object.getOwnPropertyNames(library.Tensor).filter((name) => name !== "prototype");
   const hidden = (name) => ["length", "name"].includes(name) || name.startsWith("_");
