@@ -58,7 +58,17 @@ export const phrases = {
     "convert dtype",
     "double",
   ],
-  "howto/kernels": ["struct", "atomics", "uniform", "shader-f16", "several outputs"],
+  "howto/kernels": [
+    "formula",
+    "ElementwiseKernel",
+    "ReductionKernel",
+    "sum",
+    "struct",
+    "atomics",
+    "uniform",
+    "shader-f16",
+    "several outputs",
+  ],
   "howto/measure": [
     "profiling",
     "timestamps",
