@@ -1,5 +1,5 @@
-"""From opening the tour in JupyterLite to its first result of the GPU, and the same for
-the notebook that does it by hand: alternating runs, each in a fresh browser profile.
+"""From opening a notebook to the first result of a cell, and to the first result of the GPU:
+our page and JupyterLite in turn, served by web/serve.py, each in a browser of its own.
 
 Writes build/lite-timing.json. Usage: python tests/lite/timing.py [RUNS]
 """
@@ -7,61 +7,142 @@ Writes build/lite-timing.json. Usage: python tests/lite/timing.py [RUNS]
 from __future__ import annotations
 
 import json
+import shutil
 import statistics
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "web"))
 
 from browser import open_browser, open_page
-from notebooks import LITE
-from serve import Server
+from playwright.sync_api import Page
+from serve import Handler, Server
 
-FIRST_RESULT = {"tour": 5, "by_hand": 3}  # the code cell whose output it is
+FIRST = "import numpy\nprint(numpy.ones(3).sum())"
+GPU = """import numpy as np
+import dlpack_web as dlw
+device = await dlw.webgpu.request_device()
+x = dlw.from_dlpack(np.arange(4, dtype="f4"), device=device)
+double = dlw.webgpu.Kernel('''
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(4) fn main(@builtin(global_invocation_id) id: vec3u) {
+  x[id.x] *= 2;
+}''')
+double(x)
+print(await x.to_host())"""
+CELLS = {
+    "ours": [FIRST, GPU],
+    "JupyterLite": [FIRST, f"%pip install dlpack-web\n{GPU}"],
+}
+SAYS = ["3.0", "[0. 2. 4. 6.]"]
 
-# Milliseconds since the page was opened, when the cell has its output.
-WAIT = """async (cell) => {
-  while (!globalThis.jupyterapp) await new Promise((resolve) => setTimeout(resolve, 10));
-  const { commands, shell } = globalThis.jupyterapp;
-  while (!shell.currentWidget?.context) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  const widget = shell.currentWidget;
-  await widget.context.ready;
-  await widget.sessionContext.ready;
-  commands.execute("notebook:run-all-cells");
-  const code = () => widget.content.widgets.filter(({ model }) => model.type === "code");
+# Milliseconds since the page was opened, when each text is an output of its cell.
+TIMES = """async (says) => {
+  const wait = () => new Promise((resolve) => setTimeout(resolve, 10));
   const end = performance.now() + 120000;
-  while (!code()[cell]?.model.outputs.length) {
+  const times = [];
+  while (times.length < says.length) {
+    const outputs = [...document.querySelectorAll(".outputs, .jp-OutputArea-output")];
+    const last = outputs.map((each) => each.textContent).join("");
+    if (last.includes("Error")) throw new Error(last);
+    if (last.includes(says[times.length])) times.push(performance.now());
     if (performance.now() > end) throw new Error("no result within two minutes");
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await wait();
   }
-  const output = code()[cell].model.outputs.get(0).toJSON();
-  if (output.output_type === "error") throw new Error(output.evalue);
-  return performance.now();
+  return times;
+}"""
+# Runs all cells of JupyterLite as soon as it can.
+RUN_ALL = """async () => {
+  const wait = () => new Promise((resolve) => setTimeout(resolve, 10));
+  while (!globalThis.jupyterapp?.shell.currentWidget?.context) await wait();
+  const { commands, shell } = globalThis.jupyterapp;
+  await shell.currentWidget.context.ready;
+  await shell.currentWidget.sessionContext.ready;
+  commands.execute("notebook:run-all-cells");
+}"""
+LINK = """async (cells) => {
+  const { toLink } = await import("/notebook/share.mjs");
+  return toLink("first.ipynb", cells.map((source) => ({ type: "code", source })));
 }"""
 
 
+class Counting(Handler):
+    """Counts what it sends; JupyterLite's tour is the notebook of this measurement."""
+
+    sent = 0
+    book = Path()
+
+    def translate_path(self, path: str) -> str:
+        tour = path.split("?")[0].endswith("/files/tour.ipynb")
+        return str(Counting.book) if tour else super().translate_path(path)
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        Counting.sent += Path(source.name).stat().st_size
+        shutil.copyfileobj(source, outputfile)
+
+
+def book_of(cells: list[str]) -> dict[str, object]:
+    kernel = {"display_name": "Python", "language": "python", "name": "python"}
+    made = [
+        {"cell_type": "code", "source": source, "id": f"cell{i}", "metadata": {}}
+        | {"outputs": [], "execution_count": None}
+        for i, source in enumerate(cells)
+    ]
+    book = {"cells": made, "metadata": {"kernelspec": kernel}}
+    return book | {"nbformat": 4, "nbformat_minor": 5}
+
+
+def open_ours(page: Page, url: str, link: str) -> None:
+    page.goto(f"{url}notebook/{link}", wait_until="commit")
+    page.wait_for_selector("body[data-ready]")
+    page.click("#run-all")
+
+
+def open_jupyterlite(page: Page, url: str) -> None:
+    address = f"{url}jupyterlite/notebooks/index.html?path=tour.ipynb"
+    page.goto(address, wait_until="commit")
+    page.evaluate(RUN_ALL)
+
+
 def main() -> None:
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    times: dict[str, list[float]] = {name: [] for name in FIRST_RESULT}
-    with Server(LITE, strict=False) as server, open_browser() as browser:
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    found: dict[str, list[list[float]]] = {name: [] for name in CELLS}
+    Counting.book = ROOT / "build" / "lite-timing.ipynb"
+    Counting.book.write_text(json.dumps(book_of(CELLS["JupyterLite"])))
+    with Server(handler=Counting) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
+        with open_browser() as browser, open_page(browser, server.url) as (page, _):
+            page.goto(f"{server.url}notebook/")
+            link = page.evaluate(LINK, CELLS["ours"])
         for run in range(runs):
-            for name, cell in FIRST_RESULT.items():
-                with open_page(browser, server.url) as (page, _):
-                    page.goto(f"{server.url}notebooks/index.html?path={name}.ipynb")
-                    times[name].append(page.evaluate(WAIT, cell) / 1000)
-                print(f"  {run + 1}, {name}: {times[name][-1]:.2f} s", flush=True)
+            for name in CELLS:
+                with (
+                    open_browser() as browser,
+                    open_page(browser, server.url) as (
+                        page,
+                        _,
+                    ),
+                ):
+                    Counting.sent = 0
+                    if name == "ours":
+                        open_ours(page, server.url, link)
+                    else:
+                        open_jupyterlite(page, server.url)
+                    times = [ms / 1000 for ms in page.evaluate(TIMES, SAYS)]
+                found[name].append([*times, Counting.sent / 1e6])
+                print(f"  {run + 1}, {name}: {found[name][-1]}", flush=True)
         server.shutdown()
     result = {}
-    for name, seconds in times.items():
-        low, median, high = statistics.quantiles(seconds, n=4)
-        result[name] = {"median_s": median, "iqr_s": high - low, "n": len(seconds)}
-    ratio = result["tour"]["median_s"] / result["by_hand"]["median_s"]
-    result["ratio"] = ratio
+    for name, rows in found.items():
+        result[name] = {}
+        for what, values in zip(
+            ("first_s", "gpu_s", "megabytes"), zip(*rows, strict=True), strict=True
+        ):
+            low, median, high = statistics.quantiles(values, n=4)
+            result[name][what] = {"median": median, "iqr": high - low, "n": len(values)}
     (ROOT / "build" / "lite-timing.json").write_text(
         json.dumps(result, indent=2) + "\n"
     )

@@ -92,7 +92,7 @@ def download(wheels: Path) -> None:
 
 
 def lay_out_pyodide(target: Path, wheels: list[Path]) -> None:
-    """Pyodide's runtime and the packages, with a lock that names only these."""
+    """Pyodide's runtime and the packages, compiled, with a lock that names only these."""
     target.mkdir(parents=True)
     for pattern in RUNTIME:
         for file in PYODIDE.glob(pattern):
@@ -100,10 +100,13 @@ def lay_out_pyodide(target: Path, wheels: list[Path]) -> None:
     shutil.copy(PYODIDE / "package.json", target)
     lock = json.loads((PACKAGES / "pyodide-lock.json").read_text())
     packages = {}
-    for file in [*wheels, *PACKAGES.glob("*.whl")]:
-        name = normal(file.name.split("-")[0])
+    files = [*wheels, *PACKAGES.glob("*.whl")]
+    for file in files:
         shutil.copy(file, target)
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    subprocess.run(["node", str(HERE / "compile.mjs"), str(target)], check=True)
+    for file in files:
+        name = normal(file.name.split("-")[0])
+        digest = hashlib.sha256((target / file.name).read_bytes()).hexdigest()
         known = lock["packages"].get(name)
         if known:
             packages[name] = known | {"file_name": file.name, "sha256": digest}

@@ -129,7 +129,7 @@ export class Cell {
   become(state) {
     this.state = state;
     this.#show();
-    if (state === "idle") this.#outputs.show();
+    if (state === "idle") this.#outputs.end();
   }
 
   /** Takes it off the page. */

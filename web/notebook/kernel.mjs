@@ -1,7 +1,7 @@
 // The kernel as the page sees it: a worker that runs one cell after the other.
 
 /**
- * Calls `on(message)` with what the worker tells outside of cells: progress, note (of a package that
+ * Calls the listener, `on(message)`, with what the worker tells outside of cells: progress, note (of a package that
  * is loaded), ready, memory, failed (to start), problem (an error that no cell raised); and with
  * { type: "state", state } - "starting", "idle", "busy", "interrupting" or "dead"; and with update
  * (of an output that some cell has) and picture (which one of them is about to show).
@@ -16,9 +16,16 @@ export class Kernel {
   #queue = []; // { code, tell, resolve }; the first one is running
   #asked = new Map(); // what was asked for while nothing runs
   #last = null; // tells the cell that ran last: what callbacks say later is below it
+  #missed = []; // what it told before somebody listened
 
-  constructor(on) {
+  constructor() {
+    this.#on = (message) => this.#missed.push(message);
+  }
+
+  /** Who gets the messages from now on, and those that nobody has got. */
+  listen(on) {
     this.#on = on;
+    for (const message of this.#missed.splice(0)) on(message);
   }
 
   /** Ends the worker with all it has, GPU memory too, and starts another one. */
@@ -76,6 +83,11 @@ export class Kernel {
     if (["idle", "busy"].includes(this.state)) {
       this.#worker.postMessage({ type: "slide", number, value });
     }
+  }
+
+  /** The reader has answered input(). */
+  answer(text) {
+    this.#worker.postMessage({ type: "typed", text });
   }
 
   #ask(type, question) {

@@ -3,12 +3,12 @@ import { opensByItself, publish } from "../support.mjs";
 import { Cell } from "./cell.mjs";
 import { Drafts } from "./drafts.mjs";
 import { parse, serialize } from "./ipynb.mjs";
-import { Kernel } from "./kernel.mjs";
 import { commandOf } from "./keys.mjs";
 import { endAll, forFile, keepPicture } from "./live.mjs";
 import { offerDrafts, showLink } from "./offers.mjs";
 import { textOf } from "./safe.mjs";
 import { fromLink, isShared } from "./share.mjs";
+import { kernel } from "./start.mjs";
 
 const $ = (id) => document.querySelector(`#${id}`);
 const list = $("cells");
@@ -31,7 +31,7 @@ let writing = 0; // a timer
 let stuck = 0; // a timer
 const drafts = new Drafts();
 
-const kernel = new Kernel((message) => {
+kernel.listen((message) => {
   switch (message.type) {
     case "state":
       $("kernel").textContent = STATES[message.state];
@@ -419,6 +419,7 @@ addEventListener("beforeunload", (event) => {
   if (changed) event.preventDefault();
 });
 list.addEventListener("slide", ({ detail }) => kernel.slide(detail.number, detail.value));
+list.addEventListener("answer", ({ detail }) => kernel.answer(detail));
 addEventListener("hashchange", () => {
   if (isShared(location.hash)) openShared(location.hash);
 });
@@ -428,7 +429,6 @@ addEventListener("drop", (event) => {
   if (event.dataTransfer.files[0]) openFile(event.dataTransfer.files[0]);
 });
 
-restart();
 const { hash } = location;
 const byLink = isShared(hash);
 if (!(byLink && (await openShared(hash)))) {

@@ -1,8 +1,11 @@
 """Runs the cells of the notebook page: IPython, whose output goes to the page."""
 
+import ast
 import asyncio
 import base64
 import builtins
+import getpass
+import importlib
 import io
 import itertools
 import json
@@ -15,9 +18,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from IPython.core import completer
 from IPython.core.completer import provisionalcompleter
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
+from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.tokenutil import token_at_cursor
 from traitlets import Type
@@ -29,15 +34,21 @@ except ImportError:  # the worker has reported the reason
     dlw = None
 
 # Set by worker.eval.mjs: functions that send a message to the page, as JSON, and a
-# picture; and the hosts that the policy blocked for Python.
+# picture, and that wait for the reader's text; and the hosts that the policy blocked for
+# Python.
 post: Callable[[str], None] = print
 send_picture: Callable[[int, Any], None] = print
+typed: Callable[[], Any] = print
 refused: list[str] = []
 begins = False  # a cell, which does not run yet
 stopped = False  # it was interrupted before that
 
 PIP = re.compile(r"^(\s*)[%!]pip install +(.*)")
 PIP_OPTIONS = {"-q", "-qq", "--quiet", "-U", "--upgrade"}  # which have no effect here
+# A line that is not Python; of %time and the like, what they run is kept.
+MAGIC = re.compile(
+    r"^(\s*)(?:%(?:time|timeit|prun) +|[%!].*|\w+ *= *[%!].*)", re.MULTILINE
+)
 SLICE_S = 0.02
 CONFIG = Config()
 CONFIG.HistoryManager.enabled = False
@@ -123,8 +134,37 @@ class Shell(InteractiveShell):
         """quit() and exit(): the page ends Python."""
         send("quit")
 
+    def enable_matplotlib(self, gui: str | None = None) -> tuple[str, str]:
+        """%matplotlib inline is what the page has anyway."""
+        if gui not in (None, "auto", "inline", "agg"):
+            raise UsageError(
+                f"%matplotlib {gui} needs a window or widgets: figures are images in this "
+                "notebook. Use %matplotlib inline, or leave the line out"
+            )
+        return "inline", "inline"
+
+    def system(self, command: str) -> None:
+        """!command; there are no other programs in a browser."""
+        raise UsageError(instead_of(command))
+
+    def getoutput(self, command: str, split: bool = True, depth: int = 0) -> Any:
+        """x = !command"""
+        return self.system(command)
+
+    def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
+        check_magic(self, "%", magic_name, line)
+        return super().run_line_magic(magic_name, line, _stack_depth + 1)
+
+    def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
+        check_magic(self, "%%", magic_name, line)
+        return super().run_cell_magic(magic_name, line, cell)
+
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
         name, text = etype.__name__, str(evalue)
+        if text == f"No module named {getattr(evalue, 'name', None)!r}":
+            module = evalue.name.partition(".")[0]
+            if module not in sys.modules:
+                stb = [*stb, instead_of_module(module)]
         if etype is asyncio.CancelledError:
             name, text, stb = "KeyboardInterrupt", "the cell was interrupted", []
         elif etype is KeyboardInterrupt:
@@ -132,8 +172,21 @@ class Shell(InteractiveShell):
         send("error", ename=name, evalue=text, traceback=stb)
 
 
-def no_input(*_: object) -> None:
-    raise RuntimeError("this notebook has no input(): set a variable in a cell")
+def ask(prompt: object = "", /, *, secret: bool = False) -> str:
+    """input(): the page asks below the cell. Python waits, and the page does not."""
+    from pyodide.ffi import can_run_sync, run_sync
+
+    if not can_run_sync():
+        raise RuntimeError(
+            "input() has to wait for the reader, and Python cannot wait here: the browser "
+            "has no JSPI, or JavaScript called this function. Instead, set a variable in a "
+            "cell, or show a slider of dlw_page"
+        )
+    send("input", prompt=str(prompt), secret=secret)
+    text: str | None = run_sync(typed())
+    if text is None:
+        raise KeyboardInterrupt
+    return text
 
 
 async def execute(code: str) -> bool:
@@ -150,6 +203,8 @@ async def execute(code: str) -> bool:
         result = await shell.run_cell_async(
             code, store_history=True, transformed_cell=shell.transform_cell(_pip(code))
         )
+        shell.events.trigger("post_execute")  # figures are shown here
+        shell.events.trigger("post_run_cell", result)
         ok = bool(result.success)
     except KeyboardInterrupt as error:  # outside the cell's own code
         shell.task = None
@@ -195,6 +250,10 @@ def on_signal(_number: int, _frame: object) -> None:
 
 def complete(code: str, position: int) -> list[dict[str, Any]]:
     """Completions at a position of a cell: text, and where it starts."""
+    if not completer.JEDI_INSTALLED:
+        completer.jedi = importlib.import_module("jedi")
+        completer.jedi.settings.case_insensitive_completion = False
+        completer.JEDI_INSTALLED = shell.Completer.use_jedi = True
     with provisionalcompleter():
         found = list(shell.Completer.completions(code, position))
     return [
@@ -212,6 +271,15 @@ def help_at(code: str, position: int) -> str:
         return ""
 
 
+def imports(code: str) -> str:
+    """A cell without its magics, in which Pyodide finds what the cell imports."""
+    try:
+        ast.parse(code)
+    except SyntaxError:
+        return MAGIC.sub(r"\1", code)
+    return code
+
+
 def _pip(code: str) -> str:
     """`%pip install` by micropip, which can be awaited."""
 
@@ -224,6 +292,9 @@ def _pip(code: str) -> str:
 
 async def install(words: list[str]) -> None:
     """The output of `%pip install`; an error names the host that the policy blocks."""
+    import pyodide_js
+
+    await pyodide_js.loadPackage("micropip")
     import micropip
 
     names = [word for word in words if word not in PIP_OPTIONS]
@@ -246,6 +317,63 @@ async def install(words: list[str]) -> None:
             "or `python web/serve.py --outside`; or put a wheel on this site and install its "
             "address"
         ) from error
+
+
+# --- what there is not ----------------------------------------------------------------
+
+PIP_INSTALL = "%pip install NAME"
+INSTEAD = {
+    "ls": "os.listdir()",
+    "dir": "os.listdir()",
+    "pwd": "os.getcwd()",
+    "cd": "%cd FOLDER",
+    "cat": "print(open(name).read())",
+    "head": "print(open(name).read()[:1000])",
+    "mkdir": "os.makedirs(name)",
+    "rm": "os.remove(name)",
+    "cp": "shutil.copy(name, to)",
+    "mv": "shutil.move(name, to)",
+    "unzip": "shutil.unpack_archive(name)",
+    "tar": "shutil.unpack_archive(name)",
+    "wget": "await pyodide.http.pyfetch(address)",
+    "curl": "await pyodide.http.pyfetch(address)",
+    "python": "%run FILE",
+    "python3": "%run FILE",
+    **dict.fromkeys(("pip", "pip3", "conda", "mamba", "uv"), PIP_INSTALL),
+}
+SHELLS = ("bash", "sh", "script", "perl", "ruby", "system", "sx", "!")  # magics
+WIDGETS = ("ipywidgets", "anywidget", "ipympl")
+
+
+def instead_of(command: str) -> str:
+    """What to do instead of starting a program."""
+    first = (command.split() or [""])[0]
+    instead = INSTEAD.get(first, "Python, with os, shutil and pathlib")
+    return (
+        f"{command.strip() or 'this'} would start a program, and a browser has no other "
+        f"programs. Use {instead} instead"
+    )
+
+
+def check_magic(shell: InteractiveShell, sign: str, name: str, line: str) -> None:
+    """UsageError for a magic that starts a program, or does not exist."""
+    if name in SHELLS:
+        raise UsageError(instead_of(line or f"{sign}{name}"))
+    if name in INSTEAD and INSTEAD[name] == PIP_INSTALL:
+        raise UsageError(instead_of(f"{name} {line}"))
+    known = shell.find_line_magic(name) or shell.find_cell_magic(name)
+    if known is None and name not in shell.magics_manager.lazy_magics:
+        raise UsageError(f"{sign}{name} is no magic of this notebook: see %lsmagic")
+
+
+def instead_of_module(name: str) -> str:
+    """What to do instead of importing a module that is not here."""
+    if name in WIDGETS:
+        return (
+            f"{name} needs Jupyter's own pages. This notebook has sliders: from dlw_page "
+            "import interact, slider; interact(lambda gain: gain**2, gain=(0.0, 2.0))"
+        )
+    return f"This site does not have {name}. To install a package: %pip install {name}"
 
 
 # --- pictures -------------------------------------------------------------------------
@@ -325,7 +453,8 @@ def sleep(seconds: float, /) -> None:
 
 
 sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")  # type: ignore[assignment]
-builtins.input = no_input  # type: ignore[assignment]
+builtins.input = ask
+getpass.getpass = lambda prompt="Password: ", *_, **__: ask(prompt, secret=True)
 time.sleep = sleep
 shell = Shell.instance(config=CONFIG)
 if dlw:

@@ -1,16 +1,20 @@
 // The kernel: Pyodide, NumPy, dlpack-web and IPython in a module worker. Messages are plain
 // objects with a `type`. `.eval.` in the name lets cells use eval (web/serve.py).
-import { connect } from "../js/index.js";
-
 const at = (path) => new URL(path, import.meta.url).href;
-const text = async (url) => (await fetch(url)).text();
 const MEGABYTES = 24; // all that is loaded, about
-const STEPS = ["Python", "NumPy and IPython", "dlpack-web", "the shell", "the examples' files"];
+const STEPS = ["Python", "NumPy and IPython", "dlpack-web", "the shell"];
+const FILES = [
+  ...["./shell.py", "./dlw_page.py"],
+  ...["photo.jpg", "digits.png", "pictures.onnx"].map((name) => `../examples/${name}`),
+];
+
+const QUIET = { messageCallback() {} };
 
 let pyodide;
 let python; // shell.py
 let sliders; // dlw_page.py
 let stopLoading; // the packages of the cell that begins
+let answer; // resolves what input() waits for
 let interruptions; // shared with the page; element 0 is the signal, 2 for SIGINT
 let step = 0;
 let bytes = 0;
@@ -40,6 +44,8 @@ addEventListener("securitypolicyviolation", ({ blockedURI, effectiveDirective })
 async function start({ signals }) {
   arrivals.observe({ type: "resource", buffered: true });
   say(0);
+  const files = Promise.all(FILES.map(async (path) => (await fetch(at(path))).arrayBuffer()));
+  const ours = import("../js/index.js");
   const { loadPyodide } = await import(at("../packages/pyodide.mjs"));
   pyodide = await loadPyodide({ indexURL: at("../packages/") });
   if (signals) {
@@ -47,30 +53,30 @@ async function start({ signals }) {
     pyodide.setInterruptBuffer(signals);
   }
   say(1);
-  const quiet = { messageCallback() {} };
-  await pyodide.loadPackage(["numpy", "micropip", "ipython", "jedi", "matplotlib-inline"], quiet);
+  await pyodide.loadPackage(["numpy", "ipython", "matplotlib-inline"], QUIET);
   say(2);
   let problem;
   try {
     const { file } = await (await fetch(at("../wheel/wheel.json"))).json();
+    const { connect } = await ours;
     await connect(pyodide, { wheel: at(`../wheel/${file}`) });
   } catch (error) {
     problem = `dlpack-web is not to be had here: ${error.message}`;
   }
   say(3);
-  for (const name of ["shell.py", "dlw_page.py"]) {
-    pyodide.FS.writeFile(`/home/pyodide/${name}`, await text(at(`./${name}`)));
+  for (const [i, bytes] of (await files).entries()) {
+    pyodide.FS.writeFile(FILES[i].split("/").at(-1), new Uint8Array(bytes));
   }
   python = pyodide.pyimport("shell");
   python.post = (message) => postMessage(JSON.parse(message));
   python.send_picture = (number, bitmap) =>
     postMessage({ type: "picture", number, bitmap }, [bitmap]);
+  python.typed = () =>
+    new Promise((resolve) => {
+      answer?.(); // of two that wait, the first is interrupted
+      answer = resolve;
+    });
   sliders = pyodide.pyimport("dlw_page");
-  say(4);
-  for (const name of ["photo.jpg", "digits.png", "pictures.onnx"]) {
-    const bytes = await (await fetch(at(`../examples/${name}`))).arrayBuffer();
-    pyodide.FS.writeFile(name, new Uint8Array(bytes));
-  }
   arrivals.disconnect();
   postMessage({ type: "ready", problem });
 }
@@ -82,7 +88,8 @@ async function execute({ code }) {
     stopLoading = resolve;
   });
   const messageCallback = (text) => postMessage({ type: "note", text });
-  await Promise.race([pyodide.loadPackagesFromImports(code, { messageCallback }), stopped]);
+  const imports = python.imports(code);
+  await Promise.race([pyodide.loadPackagesFromImports(imports, { messageCallback }), stopped]);
   const ok = await python.execute(code);
   postMessage({ type: "done", ok });
 }
@@ -91,10 +98,12 @@ async function execute({ code }) {
 function interrupt() {
   if (interruptions) interruptions[0] = 0;
   stopLoading?.();
+  if (answer) return typed({}); // input() raises
   if (!python.interrupt() && interruptions) interruptions[0] = 2;
 }
 
-function complete({ id, code, position }) {
+async function complete({ id, code, position }) {
+  await pyodide.loadPackage("jedi", QUIET); // only now: it takes more than half a second
   const matches = python.complete(code, position);
   const answer = matches.toJs({ dict_converter: Object.fromEntries });
   postMessage({ type: "answer", id, answer });
@@ -109,7 +118,13 @@ function slide({ number, value }) {
   sliders?.moved(number, value);
 }
 
-const handlers = { start, execute, interrupt, complete, help, slide };
+/** The answer of the reader to input(). */
+function typed({ text }) {
+  answer?.(text);
+  answer = undefined;
+}
+
+const handlers = { start, execute, interrupt, complete, help, slide, typed };
 
 addEventListener("message", async ({ data }) => {
   try {

@@ -50,6 +50,7 @@ export class Block {
     this.#listing.addEventListener("dblclick", () => this.edit());
     this.#listing.addEventListener("keydown", (event) => this.#key(event));
     this.#element.addEventListener("slide", ({ detail }) => this.#page.slide(detail));
+    this.#element.addEventListener("answer", ({ detail }) => this.#page.answer(detail));
   }
 
   run() {
@@ -115,7 +116,7 @@ export class Block {
       }
       if (message.type !== "memory") this.#outputs.hear(message, count);
     });
-    this.#outputs.show();
+    this.#outputs.end();
     area.hidden = this.#outputs.list.length === 0;
     const raises = "raises" in this.#element.dataset && !this.#editor;
     this.ran = code === this.code && outcome === (raises ? "error" : "ok");

@@ -89,6 +89,10 @@ export class PagePython {
     this.kernel?.slide(detail.number, detail.value);
   }
 
+  answer(text) {
+    this.kernel?.answer(text);
+  }
+
   complete(code, position) {
     return this.kernel ? this.kernel.complete(code, position) : [];
   }
@@ -119,7 +123,8 @@ export class PagePython {
         import("../../../notebook/outputs.mjs"),
       ]);
       this.#live = live;
-      this.kernel ??= new Kernel((message) => this.#hear(message));
+      this.kernel ??= new Kernel();
+      this.kernel.listen((message) => this.#hear(message));
       this.kernel.restart();
       return true;
     } catch (error) {

@@ -1,0 +1,5 @@
+// Starts Python first of all: it takes longer to load than the rest of the page.
+import { Kernel } from "./kernel.mjs";
+
+export const kernel = new Kernel();
+kernel.restart();
