@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -219,7 +220,9 @@ def test_phone_reaches_everything(browser: Browser, site: Server) -> None:
     with opened(browser, site, pyodide=NO_PYTHON, viewport=PHONE) as notebook:
         page = notebook.page
         for name in ("save", "share", "memory", "help", "open", "restart"):
-            box = page.locator(f"#{name}").bounding_box()
+            button = page.locator(f"#{name}")
+            button.scroll_into_view_if_needed()  # the row of buttons scrolls
+            box = button.bounding_box()
             assert box is not None
             assert box["x"] >= 0, name
             assert box["x"] + box["width"] <= PHONE["width"], name
@@ -227,6 +230,89 @@ def test_phone_reaches_everything(browser: Browser, site: Server) -> None:
         assert page.locator("#panel").is_visible()
         page.locator(".cell").nth(1).click()
         assert page.locator(".cell .acts .delete").nth(1).is_visible()
+
+
+def test_phone_has_its_screen_for_cells(browser: Browser, site: Server) -> None:
+    small = {"width": 375, "height": 667}
+    with opened(browser, site, pyodide=NO_PYTHON, viewport=small) as notebook:
+        header = notebook.page.locator("header")
+        for y in (0, 300):  # it stays while the cells scroll
+            notebook.page.mouse.wheel(0, y)
+            box = header.bounding_box()
+            assert box is not None
+            assert (box["x"], box["y"]) == (0, 0)
+            assert box["height"] <= 0.15 * small["height"]
+        assert notebook.page.locator("#kernel").inner_text() == "Python is loading"
+
+
+DROP = """([name, text]) => {
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(new File([text], name));
+  const options = { bubbles: true, cancelable: true, dataTransfer };
+  document.querySelector("#cells").dispatchEvent(new DragEvent("drop", options));
+}"""
+
+
+def test_new_and_dropped_notebooks(notebook: Notebook) -> None:
+    page = notebook.page
+    page.click("#new")
+    assert page.locator("#name").input_value() == "untitled.ipynb"
+    page.keyboard.insert_text("x = 1")  # its cell is edited
+    assert sources(page) == ["x = 1"]
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.click("#new")
+    assert sources(page) == ["x = 1"]  # it was not saved
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.evaluate(DROP, ["dropped.ipynb", json.dumps(book(text("*dropped*")))])
+    page.wait_for_selector(".text em")
+    assert page.locator("#name").input_value() == "dropped.ipynb"
+    page.select_option("#examples", "images")
+    page.wait_for_function(
+        "() => document.querySelector('#name').value === 'images.ipynb'"
+    )
+    assert notebook.watch.complaints() == []
+
+
+def test_pages_of_the_documentation_are_notebooks(
+    browser: Browser, site: Server
+) -> None:
+    at = "#docs/tutorials/first-tensor:2"
+    with opened(browser, site, at, pyodide=NO_PYTHON) as notebook:
+        page = notebook.page
+        assert page.locator("#name").input_value() == "first-tensor.ipynb"
+        assert page.locator(".text h1").inner_text() == "The first tensor"
+        back = page.locator(".text a").first.get_attribute("href")
+        assert back == f"{site.url}docs/tutorials/first-tensor.html"
+        second = page.locator(".cell[data-type=code]").nth(1)
+        assert "selected" in (second.get_attribute("class") or "")
+        assert "t.shape" in second.inner_text()
+        assert (
+            page.locator("body[data-ready] .cell:not([data-state=idle])").count() == 0
+        )
+        assert notebook.watch.complaints() == []
+    for at in ("#docs/nothing:1", "#docs/../index:1"):
+        with opened(browser, site, at, pyodide=NO_PYTHON) as notebook:
+            assert notebook.page.locator("#name").input_value() == "tour.ipynb"
+            words = 'no page "nothing"' if "nothing" in at else ""
+            assert words in notebook.problem()
+
+
+def test_outputs_come_back_with_a_draft(browser: Browser, site: Server) -> None:
+    with opened(browser, site, "#images") as notebook:
+        page = notebook.page
+        notebook.idle()
+        page.click("#new")
+        notebook.run("print('kept'); 6 * 7")
+        notebook.run("import matplotlib.pyplot as plt; plt.plot([1, 2]);")
+        page.wait_for_function(KEPT)
+        page.once("dialog", lambda dialog: dialog.accept())
+        page.reload()
+        page.wait_for_selector("body[data-ready]")
+        page.locator("#offers li").get_by_text("Restore").click()
+        shown = page.locator(".cell .outputs")
+        assert shown.all_inner_texts() == ["", "kept\n\n42", ""]
+        assert shown.nth(2).locator("img").count() == 1
+        assert notebook.watch.complaints() == []
 
 
 def test_missing_example_says_so(browser: Browser, site: Server) -> None:

@@ -339,6 +339,23 @@ async function openExample(name) {
   show(`${name}.ipynb`, parse(await answer.text(), name));
 }
 
+/** Opens the blocks of a page of the documentation; the one of that number is selected. */
+async function openDocs(name, number) {
+  const page = new URL(`../docs/${name}.html`, import.meta.url);
+  const answer = await fetch(page);
+  if (!answer.ok) {
+    tell(`The documentation has no page "${name}" on this site.`);
+    return false;
+  }
+  if (!mayLeave()) return true;
+  const { cellsOf } = await import("../docs/_static/run/listing.mjs");
+  const root = new DOMParser().parseFromString(await answer.text(), "text/html");
+  show(`${name.split("/").at(-1)}.ipynb`, cellsOf(root, page.href));
+  const code = cells.filter(({ type }) => type === "code");
+  focus(code[number - 1] ?? cells[0]);
+  return true;
+}
+
 async function openFile(file) {
   try {
     const made = parse(await file.text(), file.name);
@@ -395,6 +412,11 @@ $("interrupt").onclick = interrupt;
 $("restart").onclick = restart;
 $("add-code").onclick = () => insert(below(selected)).edit();
 $("add-text").onclick = () => insert(below(selected), { type: "markdown" }).edit();
+$("new").onclick = () => {
+  if (!mayLeave()) return;
+  show("untitled.ipynb", []);
+  cells[0].edit();
+};
 $("open").onclick = () => $("file").click();
 $("save").onclick = save;
 $("share").onclick = () => showLink($("name").value, cells);
@@ -431,9 +453,9 @@ addEventListener("drop", (event) => {
 
 const { hash } = location;
 const byLink = isShared(hash);
-if (!(byLink && (await openShared(hash)))) {
-  await openExample(/^#(?!auto$)(\w+)$/.exec(hash)?.[1] ?? "tour");
-}
+const [, page, number] = /^#docs\/([\w/-]+):(\d+)$/.exec(hash) ?? [];
+const opens = byLink ? openShared(hash) : page && openDocs(page, number);
+if (!(await opens)) await openExample(/^#(?!auto$)(\w+)$/.exec(hash)?.[1] ?? "tour");
 await offerDrafts(drafts, restore, tell);
 document.body.dataset.ready = "";
 // Only what is this site's own.

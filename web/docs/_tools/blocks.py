@@ -25,6 +25,7 @@ AFTER = """\
 <div class="acts"><button type="button" class="run" disabled>Run</button>
 <button type="button" class="edit" disabled>Edit</button>
 <button type="button" class="copy" disabled>Copy</button>
+<a class="open" href="{up}notebook/index.html#docs/{page}:{number}">Open in the notebook</a>
 <span class="state" role="status"></span></div>
 <div class="outputs" role="group" aria-label="Output" hidden></div>
 </div>
@@ -46,6 +47,8 @@ class Runnable(SphinxPostTransform):
 
     def run(self, **_: Any) -> None:
         blocks = [n for n in self.document.findall(nodes.literal_block) if is_run(n)]
+        page = self.env.docname
+        up = "../" * (page.count("/") + 1)
         for i, block in enumerate(blocks):
             source, line = self._place(block)
             raises = " data-raises" if "raises" in block.get("classes", []) else ""
@@ -55,7 +58,8 @@ class Runnable(SphinxPostTransform):
             block["classes"].append("python-block")
             parent, at = block.parent, block.parent.index(block)
             parent.insert(at, nodes.raw("", before, format="html"))
-            parent.insert(at + 2, nodes.raw("", AFTER, format="html"))
+            after = AFTER.format(up=up, page=escape(page), number=i + 1)
+            parent.insert(at + 2, nodes.raw("", after, format="html"))
 
     def _place(self, block: nodes.literal_block) -> tuple[str, int]:
         source = Path(block.source or self.env.doc2path(self.env.docname))

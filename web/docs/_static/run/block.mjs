@@ -22,6 +22,7 @@ export class Block {
     const button = (name) => element.querySelector(`.${name}`);
     this.#buttons = { run: button("run"), edit: button("edit"), copy: button("copy") };
     const which = `block ${index + 1}`;
+    button("open").setAttribute("aria-label", `Open ${which} in the notebook`);
     for (const [name, each] of Object.entries(this.#buttons)) {
       each.setAttribute("aria-label", `${name[0].toUpperCase()}${name.slice(1)} ${which}`);
     }
@@ -33,8 +34,9 @@ export class Block {
     return this.#editor ? this.#editor.state.doc.toString() : this.#original;
   }
 
-  /** Turns the buttons on; `problem` is why it cannot run. */
-  open(problem) {
+  /** Turns the buttons on; `problem` is why it cannot run, `python` whether the site has Python. */
+  open(problem, python) {
+    this.#element.querySelector(".open").hidden = !python;
     const { run, edit, copy } = this.#buttons;
     copy.disabled = false;
     copy.addEventListener("click", () => this.#copy());

@@ -53,6 +53,7 @@ export class PagePython {
     for (const [i, block] of this.#blocks.entries()) {
       block.open(
         python ? "It cannot run here: Python is not on this site." : i >= first ? gpu : null,
+        !python,
       );
     }
     this.#all.disabled = Boolean(python || gpu);
