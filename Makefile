@@ -62,7 +62,7 @@ bench: ## Measure: measurements: build/bench.json, build/bench.md and plots
 bench-quick: ## Measure: the same, to see whether it runs
 gpu-kit: ## Measure: what tests and measures on a machine with a GPU and nothing else: build/dlpack-web-gpu-kit.tar.xz
 bench-desktop: ## Measure: dlw.webgpu against wgpu-py by hand
-bench-lite: ## Measure: time to the first result of the GPU in JupyterLite
+bench-lite: ## Measure: time to the first results of a cell and of the GPU, in the notebook page and in JupyterLite
 
 # Build
 wheel: ## Build: dist/*.whl for Pyodide

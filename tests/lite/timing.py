@@ -69,6 +69,9 @@ LINK = """async (cells) => {
 }"""
 
 
+LOCK = threading.Lock()
+
+
 class Counting(Handler):
     """Counts what it sends; JupyterLite's tour is the notebook of this measurement."""
 
@@ -80,7 +83,8 @@ class Counting(Handler):
         return str(Counting.book) if tour else super().translate_path(path)
 
     def copyfile(self, source: Any, outputfile: Any) -> None:
-        Counting.sent += Path(source.name).stat().st_size
+        with LOCK:
+            Counting.sent += Path(source.name).stat().st_size
         shutil.copyfileobj(source, outputfile)
 
 

@@ -10,7 +10,7 @@ bench-quick: $(NATIVE) $(LIBRARIES) site chromium
 bench-desktop: build/desktop/.done $(NATIVE)
 	@build/desktop/bin/python tests/desktop/timing.py
 
-bench-lite: $(LITE) chromium
+bench-lite: $(LITE) site chromium
 	@$(PYTHON_BIN)/python tests/lite/timing.py
 
 gpu-kit: $(KIT)

@@ -22,7 +22,7 @@ export class Kernel {
     this.#on = (message) => this.#missed.push(message);
   }
 
-  /** Who gets the messages from now on, and those that nobody has got. */
+  /** Sets the listener: it gets the messages from now on, and those of before. */
   listen(on) {
     this.#on = on;
     for (const message of this.#missed.splice(0)) on(message);

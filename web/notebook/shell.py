@@ -363,7 +363,7 @@ def check_magic(shell: InteractiveShell, sign: str, name: str, line: str) -> Non
         raise UsageError(instead_of(f"{name} {line}"))
     known = shell.find_line_magic(name) or shell.find_cell_magic(name)
     if known is None and name not in shell.magics_manager.lazy_magics:
-        raise UsageError(f"{sign}{name} is no magic of this notebook: see %lsmagic")
+        raise UsageError(f"{sign}{name} is not a magic of this notebook: see %lsmagic")
 
 
 def instead_of_module(name: str) -> str:
