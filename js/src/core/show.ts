@@ -1,5 +1,12 @@
 import type { TypedArray } from "./dtype.js";
-import type { Tensor } from "./tensor.js";
+
+/** What is read of a tensor. */
+interface Elements {
+  readonly shape: readonly number[];
+  readonly size: number;
+  readonly data: TypedArray;
+  at(...index: number[]): unknown;
+}
 
 /** Of tensors with more elements, consoles show only the ends of each axis. */
 const MOST = 1000;
@@ -10,9 +17,9 @@ const MOST = 1000;
  *
  * @param width - of the text before them, by which further rows are indented
  */
-export function elementsOf(tensor: Tensor, width: number): string {
-  const { shape, size } = tensor;
-  const { BYTES_PER_ELEMENT } = tensor.data as TypedArray;
+export function elementsOf(tensor: Elements, width: number): string {
+  const { shape, size, data } = tensor;
+  const { BYTES_PER_ELEMENT } = data;
   const edge = size <= MOST ? size : [3, 3, 3, 3, 2][shape.length];
   if (edge === undefined) throw new RangeError("too many axes to show");
   // Digits that tell floats of that width apart: 0.1, not 0.10000000149011612.
