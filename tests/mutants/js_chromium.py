@@ -22,7 +22,7 @@ CHOSEN = "not pyodide-0.29 and not test_gpu_from and not sessions and not memory
 WITHOUT, WITH = f"{CASES}::test_without_python[", f"{CASES}::test_with_python[pyodide-"
 #: In this order: a page without Python is there soon.
 KINDS = (WITHOUT, "")
-START = 15.0  # seconds until Pyodide is there
+START = 40.0  # seconds until Pyodide is there, beside other work
 Lines = dict[str, set[int]]
 
 
@@ -31,6 +31,7 @@ class Chromium:
         self.folder = folder
         self.key = digest(sources, self.tests_digest)
         self.idle: queue.SimpleQueue[Asked] = queue.SimpleQueue()
+        self.alone: dict[str, bool] = {}  # whether it passes alone, without a mutant
 
     @cached_property
     def tests_digest(self) -> str:
@@ -122,21 +123,28 @@ class Chromium:
         mutant.write_text(text)
         left = dict(tests)
         for kind in KINDS:
-            some = {
-                name: left.pop(name)
-                for name in tests
-                if name.startswith(kind) and name in left
-            }
-            if not some:
-                continue
-            chosen = within(some, budget / len(KINDS))
-            limit = 3 * START + 4 * sum(chosen.values())
-            failed = self.ask(file, mutant, list(chosen), limit)
-            if failed == TIMED_OUT:
-                return Outcome(KILLED, f"{TIMED_OUT}: Chromium")
-            if failed:
-                return Outcome(KILLED, failed)
+            some = {it: left.pop(it) for it in tests if it in left and it.startswith(kind)}
+            chosen = within(some, budget / len(KINDS)) if some else {}
+            # In the order in which they passed: one may need what another left in the page.
+            names = [name for name in self.read if name in chosen]
+            while names:
+                limit = 3 * START + 4 * sum(chosen.values())
+                failed = self.ask(file, mutant, names, limit)
+                if failed == TIMED_OUT:
+                    return Outcome(KILLED, f"{TIMED_OUT}: Chromium")
+                if failed and self.is_killed_by(failed, file, mutant, limit):
+                    return Outcome(KILLED, failed)
+                names = names[names.index(failed) + 1 :] if failed else []
         return Outcome(SURVIVED)
+
+    def is_killed_by(self, test: str, file: str, mutant: Path, limit: float) -> bool:
+        """Whether the mutant fails it alone, too, and the file as it is does not."""
+        if not self.ask(file, mutant, [test], limit):
+            return False
+        if test not in self.alone:
+            original = ROOT / "js" / "dist" / file
+            self.alone[test] = not self.ask(file, original, [test], limit)
+        return self.alone[test]
 
 
 def lines_of(folders: list[Path], find_lines: Path, log: Path) -> list[object]:

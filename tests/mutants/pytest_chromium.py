@@ -53,6 +53,7 @@ def pytest_configure() -> None:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.failed:
         failed.append(report.nodeid)
+        print(report.nodeid, report.longreprtext, sep="\n", file=sys.stderr, flush=True)
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
