@@ -88,17 +88,22 @@ class JsLibrary:
         name = f"{named(test)}-{digest(sources, test.read_bytes())}.json"
         return FOLDER / "map" / name
 
+    @cached_property
+    def maps(self) -> dict[Path, Path]:
+        """Those of the tests as they are when it begins: somebody may be writing more."""
+        return {test: self.kept(test) for test in node_tests()}
+
     def prepare(self) -> None:
         for tree in FOLDER.glob("tree-*"):  # of a run that was ended
             shutil.rmtree(tree) if tree.is_dir() else tree.unlink()
         (FOLDER / "map").mkdir(parents=True, exist_ok=True)
-        stale = [test for test in node_tests() if not self.kept(test).exists()]
+        stale = [test for test, kept in self.maps.items() if not kept.exists()]
         if stale:
             print(f"[mutants] which lines {len(stale)} files of tests run", flush=True)
         for test in stale:
             for old in (FOLDER / "map").glob(f"{named(test)}-*.json"):
                 old.unlink()
-            self.kept(test).write_text(json.dumps(self.record(test)))
+            self.maps[test].write_text(json.dumps(self.record(test)))
         self.chromium.record(HERE / "js_lines.mjs")
 
     def record(self, test: Path) -> dict[str, object]:
@@ -120,8 +125,8 @@ class JsLibrary:
     @cached_property
     def read(self) -> dict[str, tuple[float, dict[str, set[int]]]]:
         tests = {}
-        for test in node_tests():
-            kept = json.loads(self.kept(test).read_text())
+        for test, place in self.maps.items():
+            kept = json.loads(place.read_text())
             lines = {name: set(them) for name, them in kept["lines"].items()}
             tests[str(test.relative_to(TESTS))] = (kept["seconds"], lines)
         return tests

@@ -1,0 +1,205 @@
+// What a kernel asks of the GPU: workgroups, bindings, and which bind groups it keeps. The device is a fake
+// that notes calls; what a GPU makes of them is tested in tests/browser.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Tensor, webgpu } from "../../../js/dist/index.js";
+import { addSlot } from "../../../js/dist/webgpu/buffers.js";
+import { useDevice } from "../../../js/dist/webgpu/device.js";
+import { takeImage } from "../../../js/dist/webgpu/images.js";
+import { newRecord } from "../../../js/dist/webgpu/record.js";
+import { state } from "../../../js/dist/webgpu/state.js";
+
+const STORAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE
+
+function fakeDevice() {
+  const log = { groups: [], dispatched: [], copies: [], textures: [] };
+  const pass = {
+    setPipeline() {},
+    setBindGroup(index, group) {
+      assert.equal(index, 0);
+      assert.ok(group);
+    },
+    dispatchWorkgroups: (...counts) => log.dispatched.push(counts),
+    end() {},
+  };
+  const gpu = {
+    limits: {
+      maxBufferSize: 1 << 20,
+      maxTextureDimension2D: 64,
+      minStorageBufferOffsetAlignment: 256,
+      maxStorageBufferBindingSize: 1 << 20,
+      maxComputeWorkgroupsPerDimension: 100,
+    },
+    lost: new Promise(() => {}),
+    pushErrorScope() {},
+    popErrorScope: async () => null,
+    createBuffer: (it) => ({ ...it, destroy() {} }),
+    createShaderModule: () => ({}),
+    createBindGroupLayout: () => ({}),
+    createPipelineLayout: () => ({}),
+    createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
+    createBindGroup({ entries }) {
+      const places = entries.map(({ binding, resource: { offset, size } }) => [
+        binding,
+        offset,
+        size,
+      ]);
+      log.groups.push(places);
+      return places;
+    },
+    createCommandEncoder: () => ({
+      copyBufferToBuffer: (_, from, __, to, size) => log.copies.push([from, to, size]),
+      beginComputePass: () => pass,
+      finish: () => ({}),
+    }),
+    createTexture({ size: [width, height] }) {
+      const texture = { width, height, destroyed: 0, createView: () => ({}) };
+      texture.destroy = () => texture.destroyed++;
+      log.textures.push(texture);
+      return texture;
+    },
+    queue: { submit() {}, writeBuffer() {}, writeTexture() {} },
+  };
+  return { gpu, log };
+}
+
+const source = (elements, size = 64) => `
+  @group(0) @binding(0) var<storage, read_write> x: array<${elements}>;
+  @compute @workgroup_size(${size}) fn main() { x[0] = x[1]; }`;
+
+/** float32 in a fresh buffer of our own. */
+const fresh = (gpu, count) => Tensor.fromTypedArray(new Float32Array(count)).to(gpu);
+
+test("without workgroups there is an invocation for each element that is written", () => {
+  const { gpu, log } = fakeDevice();
+  for (const [elements, size, count, expected] of [
+    ["f32", 64, 1, 1],
+    ["f32", 64, 64, 1],
+    ["f32", 64, 65, 2],
+    ["f32", 1, 17, 17],
+    ["vec4f", 8, 36, 2],
+    ["vec3f", 1, 4, 1],
+    ["f32", 64, 0, 1],
+  ]) {
+    new webgpu.Kernel(gpu, source(elements, size)).run([fresh(gpu, count)]);
+    assert.deepEqual(log.dispatched.pop(), [expected, 1, 1], `${count} of ${elements}`);
+  }
+});
+
+test("workgroups are one to three numbers", () => {
+  const { gpu, log } = fakeDevice();
+  const kernel = new webgpu.Kernel(gpu, source("f32"));
+  for (const [workgroups, expected] of [
+    [3, [3, 1, 1]],
+    [[100], [100, 1, 1]],
+    [
+      [2, 3],
+      [2, 3, 1],
+    ],
+    [
+      [2, 3, 4],
+      [2, 3, 4],
+    ],
+  ]) {
+    kernel.run([fresh(gpu, 4)], { workgroups });
+    assert.deepEqual(log.dispatched.pop(), expected);
+  }
+});
+
+test("the bind groups of the last eight arguments are kept, the oldest goes first", () => {
+  const { gpu, log } = fakeDevice();
+  const kernel = new webgpu.Kernel(gpu, source("f32"));
+  const tensors = Array.from({ length: 9 }, () => fresh(gpu, 4));
+  const made = (tensor) => {
+    const before = log.groups.length;
+    kernel.run([tensor]);
+    return log.groups.length - before;
+  };
+  for (const tensor of tensors.slice(0, 8)) assert.equal(made(tensor), 1);
+  for (const tensor of tensors.slice(0, 8)) assert.equal(made(tensor), 0);
+  assert.equal(made(tensors[8]), 1);
+  for (const tensor of tensors.slice(1)) assert.equal(made(tensor), 0);
+  assert.equal(made(tensors[0]), 1); // the oldest
+  assert.equal(made(tensors[2]), 0);
+  assert.equal(made(tensors[1]), 1);
+});
+
+test("no bind group keeps a buffer that others have", () => {
+  const { gpu, log } = fakeDevice();
+  const kernel = new webgpu.Kernel(gpu, source("f32"));
+  const theirs = Tensor.fromGPUBuffer(gpu.createBuffer({ size: 64, usage: STORAGE }), {
+    device: gpu,
+    shape: [4],
+    dtype: "float32",
+  });
+  for (let i = 0; i < 3; i++) kernel.run([theirs]);
+  assert.equal(log.groups.length, 3);
+});
+
+test("what begins where nothing can be bound is bound as a copy, and copied back", () => {
+  const { gpu, log } = fakeDevice();
+  const kernel = new webgpu.Kernel(gpu, source("f32"));
+  const whole = fresh(gpu, 68);
+  kernel.run([whole.slice([64, null])]);
+  assert.deepEqual(log.groups.pop(), [[0, 256, 16]]);
+  assert.deepEqual(log.copies, []);
+  kernel.run([whole.slice([1, 4])]);
+  assert.deepEqual(log.groups.pop(), [[0, 0, 12]]);
+  assert.deepEqual(log.copies, [
+    [4, 0, 12],
+    [0, 4, 12],
+  ]);
+});
+
+test("a full table of GPU tensors is an error, and no handle of another", () => {
+  const { gpu } = fakeDevice();
+  const record = useDevice(gpu);
+  const facts = newRecord(gpu.createBuffer({ size: 16, usage: STORAGE }), "others");
+  const { length } = state.slots;
+  const free = state.freeSlots.splice(0);
+  const most = 2 ** 20;
+  try {
+    state.slots.length = most - 1;
+    const last = addSlot(record, facts);
+    assert.equal(last & (most - 1), most - 1);
+    assert.throws(() => addSlot(record, facts), {
+      name: "DLPackError",
+      message: `more than ${most} GPU tensors at once`,
+    });
+  } finally {
+    state.slots.length = length;
+    state.freeSlots.push(...free);
+  }
+});
+
+test("the texture of the last picture is used again for the same size alone", async () => {
+  const { gpu, log } = fakeDevice();
+  const record = useDevice(gpu);
+  const scratch = { texture: null };
+  const picture = (width, height) => ({
+    [Symbol.toStringTag]: "ImageData",
+    width,
+    height,
+    data: new Uint8ClampedArray(4 * width * height),
+    colorSpace: "srgb",
+  });
+  const take = async (width, height) => {
+    const tensor = await takeImage(record, picture(width, height), {}, scratch, "frames");
+    assert.deepEqual(tensor.shape, [height, width, 4]);
+    tensor.release();
+  };
+  await take(3, 2);
+  await take(3, 2);
+  assert.equal(log.textures.length, 1);
+  for (const [width, height] of [
+    [4, 2],
+    [4, 3],
+  ]) {
+    await take(width, height);
+    assert.deepEqual([scratch.texture.width, scratch.texture.height], [width, height]);
+  }
+  assert.deepEqual(
+    log.textures.map(({ destroyed }) => destroyed),
+    [1, 1, 0],
+  );
+});
