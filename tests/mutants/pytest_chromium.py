@@ -11,6 +11,7 @@ in the place of `file` of js/dist. It answers with a line of JSON, the name of t
 
 import json
 import os
+import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
