@@ -17,6 +17,7 @@ from gpu_world import USAGE, make_buffer
 import dlpack_web as dlw
 from dlpack_web._backends.desktop import state
 from dlpack_web._backends.desktop import wgpu as our_wgpu
+from dlpack_web._backends.desktop.work import attempt
 
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
@@ -214,6 +215,19 @@ async def test_a_device_that_is_lost_while_a_read_waits_for_it(monkeypatch):
         with pytest.raises(dlw.DeviceLostError, match="destroyed"):
             await asyncio.wait_for(reading, 120)
     never.cancel()
+
+
+async def test_nothing_is_asked_of_a_device_that_is_known_to_be_lost():
+    """The GPU does not say so of every call."""
+    gone = await dlw.webgpu.request_device(label="gone")
+    record = state.records[gone.id]
+    asked = []
+    assert attempt(record, "asking", lambda: asked.append(1)) is None
+    record.lose("taken away")
+    with pytest.raises(dlw.DeviceLostError, match="taken away"):
+        attempt(record, "asking", lambda: asked.append(2))
+    assert asked == [1]
+    gone.gpu.destroy()
 
 
 # --- what is missing ----------------------------------------------------------------------

@@ -20,6 +20,7 @@ TESTS = "tests/browser/hosts/test_webgpu.py"
 # full, is slow; of two Pyodides one will do.
 CHOSEN = "not pyodide-0.29 and not test_gpu_from and not sessions and not memory_that_is_full"
 WITHOUT, WITH = f"{CASES}::test_without_python[", f"{CASES}::test_with_python[pyodide-"
+CASES_ALONE = f"{CASES}::test_in_python["
 #: In this order: a page without Python is there soon.
 KINDS = (WITHOUT, "")
 START = 40.0  # seconds until Pyodide is there, beside other work
@@ -138,7 +139,10 @@ class Chromium:
         return Outcome(SURVIVED)
 
     def is_killed_by(self, test: str, file: str, mutant: Path, limit: float) -> bool:
-        """Whether the mutant fails it alone, too, and the file as it is does not."""
+        """Whether the mutant fails it alone, too, and the file as it is does not. A test that
+        Python runs is alone anyway."""
+        if test.startswith(CASES_ALONE) and self.alone.get(test):
+            return True
         if not self.ask(file, mutant, [test], limit):
             return False
         if test not in self.alone:

@@ -91,6 +91,16 @@ def test_progress_loads_the_same_tensor(path_of):
     file.close()
 
 
+def test_a_tensor_that_is_there_is_not_read_again(path_of):
+    told, progress = counted(lambda: None)
+    file = opened(path_of, progress=progress)
+    first = file["a"]
+    count = len(told)
+    assert run(file.load("a"))[0] is first is file["a"]
+    assert len(told) == count > 0
+    file.close()
+
+
 def test_progress_loads_another_tensor(path_of):
     inner = []
     _, progress = counted(lambda: inner.extend(run(file.load())))
