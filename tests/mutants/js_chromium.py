@@ -20,10 +20,9 @@ TESTS = "tests/browser/hosts/test_webgpu.py"
 # full, is slow; of two Pyodides one will do.
 CHOSEN = "not pyodide-0.29 and not test_gpu_from and not sessions and not memory_that_is_full"
 WITHOUT, WITH = f"{CASES}::test_without_python[", f"{CASES}::test_with_python[pyodide-"
-CASES_ALONE = f"{CASES}::test_in_python["
 #: In this order: a page without Python is there soon.
 KINDS = (WITHOUT, "")
-START = 40.0  # seconds until Pyodide is there, beside other work
+START = 60.0  # seconds until Pyodide is there, beside other work
 Lines = dict[str, set[int]]
 
 
@@ -124,7 +123,9 @@ class Chromium:
         mutant.write_text(text)
         left = dict(tests)
         for kind in KINDS:
-            some = {it: left.pop(it) for it in tests if it in left and it.startswith(kind)}
+            some = {
+                it: left.pop(it) for it in tests if it in left and it.startswith(kind)
+            }
             chosen = within(some, budget / len(KINDS)) if some else {}
             # In the order in which they passed: one may need what another left in the page.
             names = [name for name in self.read if name in chosen]
@@ -133,18 +134,13 @@ class Chromium:
                 failed = self.ask(file, mutant, names, limit)
                 if failed == TIMED_OUT:
                     return Outcome(KILLED, f"{TIMED_OUT}: Chromium")
-                if failed and self.is_killed_by(failed, file, mutant, limit):
+                if failed and self.is_reliable(failed, file, limit):
                     return Outcome(KILLED, failed)
                 names = names[names.index(failed) + 1 :] if failed else []
         return Outcome(SURVIVED)
 
-    def is_killed_by(self, test: str, file: str, mutant: Path, limit: float) -> bool:
-        """Whether the mutant fails it alone, too, and the file as it is does not. A test that
-        Python runs is alone anyway."""
-        if test.startswith(CASES_ALONE) and self.alone.get(test):
-            return True
-        if not self.ask(file, mutant, [test], limit):
-            return False
+    def is_reliable(self, test: str, file: str, limit: float) -> bool:
+        """Whether it passes alone, too, and so in any row, with the file as it is."""
         if test not in self.alone:
             original = ROOT / "js" / "dist" / file
             self.alone[test] = not self.ask(file, original, [test], limit)

@@ -11,7 +11,7 @@ from types import CodeType
 from covering import Covering, Suite
 from limits import GIB
 from model import BUILD, EQUIVALENT, INVALID, ROOT, SURVIVED, Mutant, Outcome, digest
-from pytest_runs import Pool, run_tests, within
+from pytest_runs import Pool, Seconds, likeliest, run_tests, within
 
 FOLDER = BUILD / "py"
 Meaning = tuple[object, ...]
@@ -113,11 +113,21 @@ class PyPackage:
             prefix = f"{suite.relative_to(ROOT)}/"
             some = {it: took for it, took in tests.items() if it.startswith(prefix)}
             if some and outcome.status == SURVIVED:
-                chosen = within(some, self.budget / 2)
-                pool, package = self.pools[suite], folder / "package"
+                outcome = self.run_some(some, every, self.pools[suite], folder)
+        return outcome
+
+    def run_some(
+        self, tests: Seconds, every: Seconds, pool: Pool, folder: Path
+    ) -> Outcome:
+        chosen = within(tests, self.budget / 2)
+        first = within(likeliest(tests, every, slow=2), 5)
+        outcome = Outcome(SURVIVED)
+        for some in (first, chosen):
+            if some and outcome.status == SURVIVED:
                 outcome = run_tests(
-                    chosen, folder, pool, package, address_bytes=64 * GIB
+                    some, folder, pool, folder / "package", address_bytes=64 * GIB
                 )
+                shutil.rmtree(folder / "pytest", ignore_errors=True)
         return outcome
 
 

@@ -24,7 +24,7 @@ def within(tests: Seconds, budget: float) -> dict[str, float]:
     return chosen
 
 
-def likeliest(tests: Seconds, every: Seconds) -> dict[str, float]:
+def likeliest(tests: Seconds, every: Seconds, slow: float = 0.5) -> dict[str, float]:
     """Of a few files, those of whose tests most run the line: they are about it, and to import
     all files takes longer than to run most of their tests. None with a slow test, which may
     be what a fixture costs."""
@@ -37,7 +37,7 @@ def likeliest(tests: Seconds, every: Seconds) -> dict[str, float]:
         return running / len(files[file]), running
 
     quick = [
-        file for file, names in files.items() if max(every[it] for it in names) < 0.5
+        file for file, names in files.items() if max(every[it] for it in names) < slow
     ]
     chosen = sorted(quick, key=share, reverse=True)[:6]
     return {it: took for it, took in tests.items() if it.partition("::")[0] in chosen}

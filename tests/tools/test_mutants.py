@@ -415,10 +415,14 @@ Y, KILLED_BY_Y = ["y"], Outcome(KILLED, "y")
     ("budget", "asked", "outcome"),
     [
         (18, [(["b", "c"], ""), (["x", "y", "z"], "")], Outcome(SURVIVED)),
-        (6, [(["b", "c"], ""), (["y", "z"], "y"), (Y, "y"), (Y, "")], KILLED_BY_Y),
-        # It fails in a row alone, or without the mutant: the rest is tried.
-        (18, [(["b", "c"], "b"), (["b"], ""), (["c"], ""), (["x", "y", "z"], "")], None),
-        (2, [(["b"], ""), (Y, "y"), (Y, "y"), (Y, "y")], None),
+        (6, [(["b", "c"], ""), (["y", "z"], "y"), (Y, "")], KILLED_BY_Y),
+        # It needs what another left in the page: the rest is tried.
+        (
+            18,
+            [(["b", "c"], "b"), (["b"], "b"), (["c"], ""), (["x", "y", "z"], "")],
+            None,
+        ),
+        (2, [(["b"], ""), (Y, "y"), (Y, "y")], None),
         (0, [(["b"], TIMED_OUT)], Outcome(KILLED, f"{TIMED_OUT}: Chromium")),
     ],
 )
