@@ -172,7 +172,7 @@ function load(
 }
 
 /**
- * Statements that set the outputs. They are loaded first, so that `y += x` works; compilers drop a
+ * Statements that set the outputs. They are loaded first, so `y += x` works; compilers drop a
  * load that the formula does not use.
  */
 function operate(w: Writer, outputs: readonly Param[], name: string, text: string): void {

@@ -14,7 +14,7 @@ class ElementwiseKernel:
     in_params, out_params: types and names, "f32 x, f32 k". Types are f32, i32, u32 and
     f16 (if the device has it). operation: statements of WGSL that set the outputs; `i`
     is the index of the element in row-major order, `n` the number of elements. An
-    output has its previous elements before, so that "y += x" works. A "raw f32 x" is
+    output has its previous elements before, so "y += x" works. A "raw f32 x" is
     indexed by the formula: x[i]. name: the kernel's label in messages.
 
     A call takes the inputs, and allocates and returns the output (a tuple of several),

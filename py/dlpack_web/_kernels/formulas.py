@@ -182,7 +182,7 @@ def _load(
 
 
 def _operate(w: _Writer, outputs: Sequence[Param], name: str, text: str) -> None:
-    """Statements that set the outputs. They are loaded first, so that `y += x` works;
+    """Statements that set the outputs. They are loaded first, so `y += x` works;
     compilers drop a load that the formula does not use."""
     w.add(*(f"  var {out.name} = _{out.name}_[i];" for out in outputs))
     w.formula(name, text, "  {", "  ;}")
