@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, Unpack
 from ._backends import backend, browser
 from ._backends.browser import seam
 from ._backends.options import DeviceOptions
+from ._backends.recording import refuse_recorded
+from ._kernels.batch import Batch, batch
 from ._kernels.elementwise import ElementwiseKernel
 from ._kernels.kernel import Kernel
 from ._kernels.reduction import ReductionKernel
@@ -35,11 +37,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
+    "Batch",
     "DeviceOptions",
     "ElementwiseKernel",
     "Frames",
     "Kernel",
     "ReductionKernel",
+    "batch",
     "frames",
     "from_image",
     "from_wgpu",
@@ -315,6 +319,7 @@ async def to_canvas(tensor: Tensor, js_canvas: Any) -> None:
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"to_canvas draws a Tensor, not {type_of(tensor)}")
+    refuse_recorded(tensor, False)
     promise = seam.call("toCanvas", seam.site(), id(tensor), js_canvas)
     await seam.finish(promise)
 

@@ -20,7 +20,7 @@ DRIVERS = (
     "/usr/lib/chromium/vk_swiftshader_icd.json",
 )
 SHARED = ("docstring_cases", "gpu_buffers", "gpu_cases", "gpu_devices", "gpu_errors")
-SHARED += ("gpu_elementwise", "gpu_faults", "gpu_files", "gpu_kernels")
+SHARED += ("gpu_batch", "gpu_elementwise", "gpu_faults", "gpu_files", "gpu_kernels")
 SHARED += ("gpu_reductions", "gpu_same_bytes", "gpu_text", "gpu_upload", "image_cases")
 
 #: "dawn": over wgpudawn, in this process and in those that it starts. Dawn refuses the

@@ -22,7 +22,8 @@ import type {
   TensorFile,
 } from "../open/index.js";
 import type { Place } from "../open/sink.js";
-import { emptyOnDevice, releaseSlot, slotOf } from "../webgpu/buffers.js";
+import { Batch } from "../webgpu/batch.js";
+import { emptyOnDevice, extentOf, releaseSlot, slotOf } from "../webgpu/buffers.js";
 import { type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
 import { calledAt, checkAlive, siteOf } from "../webgpu/faults.js";
 import { features, featuresAtOnce } from "../webgpu/features.js";
@@ -281,6 +282,62 @@ export class PythonSeam {
     return timed(this.device(deviceId), (timestampWrites) => {
       this.#runWith(kernel, site, [x, y, z], numbers, args, timestampWrites);
     });
+  }
+
+  /** An empty batch on a device. */
+  batch(deviceId: number): Batch {
+    return new Batch(this.device(deviceId));
+  }
+
+  /** Records a call, with the arguments of {@link time}. */
+  batchAdd(
+    site: number,
+    batch: Batch,
+    kernel: Kernel,
+    x: number,
+    y: number,
+    z: number,
+    numbers: number,
+    ...args: number[]
+  ): void {
+    const given = this.#arguments(numbers, args);
+    try {
+      const workgroups = x === 0 ? undefined : [x, y, z];
+      calledAt(site, () => batch._record(kernel, given, { workgroups }));
+    } finally {
+      letGo(given);
+    }
+  }
+
+  /** Changes a recorded call; `places` are the positions of `args` in it. */
+  batchUpdate(
+    batch: Batch,
+    index: number,
+    x: number,
+    y: number,
+    z: number,
+    places: ArrayLike<number>,
+    numbers: number,
+    ...args: number[]
+  ): void {
+    const given = this.#arguments(numbers, args);
+    try {
+      const changed = Object.fromEntries(given.map((arg, i) => [places[i] as number, arg]));
+      const workgroups = x === 0 ? undefined : [x, y, z];
+      batch.update(index, { args: changed, workgroups });
+    } finally {
+      letGo(given);
+    }
+  }
+
+  /** Whether a batch will write to a tensor, or, for `writing`, use it. */
+  batchUses(address: number, batch: Batch, writing: boolean): boolean {
+    const tensor = this.tensorAt(address);
+    try {
+      return batch._uses(extentOf(tensor), writing);
+    } finally {
+      tensor.release();
+    }
   }
 
   /** Resolves once a kernel has compiled. */

@@ -220,13 +220,12 @@ function bindAside(
   return { resource, extent, temporary, written, back: written ? arg : null, aside: false };
 }
 
-/** A number for the uniform that the shader declares, in a buffer until the submit. */
-function bindNumber(
-  record: DeviceRecord,
+/** A number as the uniform that the shader declares, padded to 16 bytes. */
+export function packNumber(
   value: number,
   index: number,
   declared: Binding | undefined,
-): Bound {
+): Float32Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> {
   const kinds = { f32: Float32Array, i32: Int32Array, u32: Uint32Array };
   const single = declared?.type === "uniform" && declared.stride === 4;
   const Kind = single && kinds[declared.scalar as keyof typeof kinds];
@@ -238,9 +237,18 @@ function bindNumber(
   const data = new Kind(4);
   data[0] = value;
   const rounded = Kind === Float32Array && Number.isFinite(data[0]) === Number.isFinite(value);
-  if (!rounded && data[0] !== value) {
-    throw new RangeError(`binding ${index}: ${value} is not a valid ${declared.scalar}`);
-  }
+  if (rounded || data[0] === value) return data;
+  throw new RangeError(`binding ${index}: ${value} is not a valid ${declared.scalar}`);
+}
+
+/** A number for a uniform, in a buffer until the submit. */
+function bindNumber(
+  record: DeviceRecord,
+  value: number,
+  index: number,
+  declared: Binding | undefined,
+): Bound {
+  const data = packNumber(value, index, declared);
   const temporary = allocate(record, data.byteLength);
   const { facts } = slotOf(temporary);
   try {

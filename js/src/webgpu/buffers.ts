@@ -24,7 +24,7 @@ import {
   newRecord,
   recordOf,
 } from "./record.js";
-import { type DeviceRecord, type Slot, state } from "./state.js";
+import { type DeviceRecord, recording, refuseRecorded, type Slot, state } from "./state.js";
 import { forgetMasks, maskTail } from "./tails.js";
 
 /** `GPUBufferUsage`, which is a global only where WebGPU is. */
@@ -446,6 +446,7 @@ export function checkCopySource(tensor: Described, what: string): void {
 /** A fresh buffer with a tensor's elements, and zeros after them. */
 export function copyOf(tensor: Described, options: AllocateOptions): number {
   checkCopySource(tensor, "copying");
+  if (recording.batch) refuseRecorded(extentOf(tensor), tensor.toString(), false);
   const source = slotOf(tensor._handle);
   const { record } = source;
   const { exact, usage: asked = DEFAULT_USAGE } = options;

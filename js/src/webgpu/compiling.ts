@@ -1,6 +1,8 @@
 import { KernelError } from "../core/errors.js";
 import type { GPUError, GPUShaderModule } from "../core/globals.js";
-import { nameOf } from "./faults.js";
+import type { Call } from "./batch.js";
+import { slotOf } from "./buffers.js";
+import { failure, nameOf, setSite } from "./faults.js";
 import type { Part } from "./formulas.js";
 import type { DeviceRecord } from "./state.js";
 
@@ -55,6 +57,39 @@ async function messagesOf(module: GPUShaderModule): Promise<readonly GPUCompilat
 /** The error for a run that the GPU refused. */
 export function runError(record: DeviceRecord, label: string, cause: GPUError): KernelError {
   return kernelError(record, `kernel "${label}"`, label, cause.message, cause);
+}
+
+/**
+ * The error for a batch that the GPU refused, which does not say why: that of the first call that
+ * it refuses alone. Commands that dispatch nothing are checked just the same.
+ */
+export async function batchError(
+  record: DeviceRecord,
+  calls: readonly Call[],
+  cause: GPUError,
+): Promise<Error> {
+  const { gpu } = record.device;
+  const found = await Promise.all(
+    calls.map(({ kernel, group, asides }) => {
+      gpu.pushErrorScope("validation");
+      const encoder = gpu.createCommandEncoder();
+      for (const { tensor, bound } of asides) {
+        const { buffer } = slotOf(tensor._handle);
+        encoder.copyBufferToBuffer(buffer, 0, bound.resource.buffer, 0, 0);
+      }
+      const pass = encoder.beginComputePass();
+      pass.setPipeline(kernel._pipeline);
+      pass.setBindGroup(0, group);
+      pass.end();
+      gpu.queue.submit([encoder.finish()]);
+      return gpu.popErrorScope().catch(() => null);
+    }),
+  );
+  const at = found.findIndex((error) => error !== null);
+  const call = calls[at];
+  if (call === undefined) return failure(record, "a batch of kernels", cause);
+  const error = runError(record, call.kernel._label, found[at] as GPUError);
+  return setSite(error, call.site);
 }
 
 function kernelError(

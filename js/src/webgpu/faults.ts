@@ -79,6 +79,11 @@ export function calledAt<R>(number: number | undefined, block: () => R): R {
   }
 }
 
+/** The number of the call that is running. */
+export function currentSite(): number | undefined {
+  return site;
+}
+
 /** Where outcomes are collected while a block runs; see {@link collecting}. */
 let collector: Outcome[] | null = null;
 
@@ -165,12 +170,18 @@ async function ownFault(
     error = failure(record, operation.what, cause);
   }
   const fault = { error, told: false };
-  sites.set(error, calledAt);
-  tellLater(record, fault, calledAt);
+  if (!sites.has(error)) sites.set(error, calledAt);
+  tellLater(record, fault, sites.get(error));
   return fault;
 }
 
 const sites = new WeakMap<Error, number | undefined>();
+
+/** Says which call caused an error, if it is not the one that is running. */
+export function setSite<E extends Error>(error: E, calledAt: number | undefined): E {
+  sites.set(error, calledAt);
+  return error;
+}
 
 /** The number that Python gave the call that caused an error. */
 export function siteOf(error: object): number | undefined {

@@ -13,10 +13,10 @@ import type {
   VideoFrame,
 } from "../core/globals.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
-import { allocate, slotOf, tensorOfSlot } from "./buffers.js";
+import { allocate, extentOf, slotOf, tensorOfSlot } from "./buffers.js";
 import { useDevice } from "./device.js";
 import { ask, checkAlive, nameOf, operate } from "./faults.js";
-import type { DeviceRecord } from "./state.js";
+import { type DeviceRecord, recording, refuseRecorded } from "./state.js";
 import { draw, paint, pull } from "./texture.js";
 
 /**
@@ -289,6 +289,7 @@ function checkImage(tensor: Tensor): DeviceRecord {
       { device },
     );
   }
+  if (recording.batch) refuseRecorded(extentOf(tensor), tensor.toString(), false);
   checkDType(`${tensor.toString()} as an image`, dtype);
   const [height = 0, width = 0, channels = 0] = shape;
   if (shape.length !== 3 || ![1, 3, 4].includes(channels)) {

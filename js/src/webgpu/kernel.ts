@@ -5,10 +5,10 @@ import { isTensor, type Tensor } from "../core/tensor.js";
 import { type Argument, type Bound, bind, countOf, separate } from "./arguments.js";
 import { extentOf, releaseSlot, roundUp, slotOf } from "./buffers.js";
 import { count, useDevice } from "./device.js";
-import { ask, checkAlive, operate } from "./faults.js";
+import { ask, checkAlive, type Operation, operate } from "./faults.js";
 import type { Part } from "./formulas.js";
 import { isPrivate, markWritten, type Outcome } from "./record.js";
-import type { DeviceRecord } from "./state.js";
+import { type DeviceRecord, recording } from "./state.js";
 import { type Binding, parseShader, type Shader } from "./wgsl.js";
 
 export type { Argument };
@@ -45,6 +45,12 @@ export interface RunOptions {
   timestampWrites?: TimestampWrites | undefined;
 }
 
+/** A call that passed all checks. Release the temporary slots of `bound` after its last submit. */
+export interface Prepared {
+  readonly bound: readonly Bound[];
+  readonly groups: readonly [number, number, number];
+}
+
 /** Bind groups that a kernel caches, since making one costs as much as the rest of a run. */
 const KEPT_GROUPS = 8;
 
@@ -67,11 +73,14 @@ const KEPT_GROUPS = 8;
  * fewer than 4 bytes, and up to a whole element for vectors.
  */
 export class Kernel {
-  readonly #record: DeviceRecord;
-  readonly #label: string;
+  /** @internal */
+  readonly _record: DeviceRecord;
+  /** @internal */
+  readonly _label: string;
   readonly #check: boolean;
   readonly #shader: Shader;
-  readonly #pipeline: GPUComputePipeline;
+  /** @internal */
+  readonly _pipeline: GPUComputePipeline;
   readonly #layout: GPUBindGroupLayout;
   readonly #compiled: Outcome;
   readonly #groups = new Map<string, GPUBindGroup>();
@@ -95,8 +104,8 @@ export class Kernel {
     const { entry = "main", label = entry, check = true } = options;
     const record = useDevice(device);
     checkAlive(record);
-    this.#record = record;
-    this.#label = label;
+    this._record = record;
+    this._label = label;
     this.#check = check;
     this.#shader = parseShader(wgsl, entry);
     const { bindings } = this.#shader;
@@ -127,7 +136,7 @@ export class Kernel {
         return { pipeline, layout: layout ?? pipeline.getBindGroupLayout(0) };
       },
     );
-    this.#pipeline = result.pipeline;
+    this._pipeline = result.pipeline;
     this.#layout = result.layout;
     this.#compiled = outcome as Outcome;
   }
@@ -139,7 +148,7 @@ export class Kernel {
    * DeviceLostError
    */
   get ready(): Promise<void> {
-    return ask(this.#record, [this.#compiled]);
+    return ask(this._record, [this.#compiled]);
   }
 
   /**
@@ -155,22 +164,52 @@ export class Kernel {
    * workgroups. Later GPU errors are thrown by reading the kernel's results
    */
   run(args: readonly Argument[], options: RunOptions = {}): void {
-    const record = this.#record;
-    checkAlive(record);
+    if (recording.batch !== null) {
+      recording.batch._record(this, args, options);
+      return;
+    }
+    checkAlive(this._record);
     checkOptions(options, "run()", "workgroups: [4, 4]");
-    const { workgroups, timestampWrites } = options;
+    const { bound, groups } = this._prepare(args, options.workgroups);
+    try {
+      this.#submit(bound, groups, options.timestampWrites);
+    } finally {
+      letGo(bound);
+    }
+  }
+
+  /** @internal Checks the arguments and counts, and copies aside what must be. */
+  _prepare(args: readonly Argument[], workgroups: RunOptions["workgroups"]): Prepared {
+    const record = this._record;
     this.#checkCount(args);
     const groups = checkWorkgroups(record, workgroups ?? this.#usualGroups(args));
     const bound: Bound[] = [];
     try {
       args.forEach((arg, i) => {
-        bound.push(bind(record, arg, i, this.#shader.bindings?.[i], this.#check));
+        bound.push(bind(record, arg, i, this._declared(i), this.#check));
       });
       separate(record, args, bound);
-      this.#submit(bound, groups, timestampWrites);
-    } finally {
-      for (const { temporary } of bound) if (temporary) releaseSlot(temporary);
+      return { bound, groups };
+    } catch (error) {
+      letGo(bound);
+      throw error;
     }
+  }
+
+  /** @internal What the shader declares; undefined if that is not known. */
+  _declared(index: number): Binding | undefined {
+    return this.#shader.bindings?.[index];
+  }
+
+  /** @internal What its faults are kept with: `reads` and `writes` of the call. */
+  _operation(): Pick<Operation, "what" | "after" | "filters" | "explain"> {
+    return {
+      what: `kernel "${this._label}"`,
+      after: [this.#compiled],
+      filters: ["validation"],
+      explain: async (cause) =>
+        (await import("./late.js")).runError(this._record, this._label, cause),
+    };
   }
 
   #checkCount(args: readonly Argument[]): void {
@@ -181,7 +220,7 @@ export class Kernel {
     const { bindings } = this.#shader;
     if (bindings === null || args.length === bindings.length) return;
     throw new RangeError(
-      `kernel "${this.#label}" takes an argument for each binding that it declares ` +
+      `kernel "${this._label}" takes an argument for each binding that it declares ` +
         `(${bindings.map(({ name }) => name).join(", ") || "none"}): ${bindings.length}, not ` +
         `${args.length}`,
     );
@@ -191,7 +230,7 @@ export class Kernel {
   #usualGroups(args: readonly Argument[]): number[] {
     const { bindings, workgroup } = this.#shader;
     const refuse = (why: string) =>
-      new UnsupportedError(`kernel "${this.#label}": ${why}, so workgroups must be given`);
+      new UnsupportedError(`kernel "${this._label}": ${why}, so workgroups must be given`);
     if (bindings === null) throw refuse("its bindings cannot be read from the source");
     if (workgroup === null) throw refuse("its @workgroup_size is not of numbers");
     const [x, y, z] = workgroup;
@@ -209,12 +248,11 @@ export class Kernel {
 
   #submit(
     bound: readonly Bound[],
-    groups: readonly number[],
+    [x, y, z]: Prepared["groups"],
     timestampWrites: TimestampWrites | undefined,
   ): void {
-    const record = this.#record;
+    const record = this._record;
     const { gpu } = record.device;
-    const [x = 1, y = 1, z = 1] = groups;
     const written = bound.filter((one) => one.written);
     for (const { resource, extent } of written) {
       markWritten(extent.facts, resource.offset + resource.size);
@@ -222,18 +260,15 @@ export class Kernel {
     operate(
       record,
       {
-        what: `kernel "${this.#label}"`,
+        ...this._operation(),
         reads: bound.map(({ extent }) => extent),
         writes: written.map(({ extent, back }) => (back ? extentOf(back) : extent)),
-        after: [this.#compiled],
-        filters: ["validation"],
-        explain: async (cause) => (await import("./late.js")).runError(record, this.#label, cause),
       },
       () => {
         const encoder = gpu.createCommandEncoder();
         const pass = encoder.beginComputePass(timestampWrites ? { timestampWrites } : {});
-        pass.setPipeline(this.#pipeline);
-        pass.setBindGroup(0, this.#group(bound));
+        pass.setPipeline(this._pipeline);
+        pass.setBindGroup(0, this._group(bound));
         pass.dispatchWorkgroups(x, y, z);
         pass.end();
         for (const { resource, back } of written) {
@@ -244,14 +279,15 @@ export class Kernel {
     );
   }
 
-  #group(bound: readonly Bound[]): GPUBindGroup {
+  /** @internal */
+  _group(bound: readonly Bound[]): GPUBindGroup {
     const key = bound
       .map(({ resource, extent }) => `${extent.facts.id}:${resource.offset}:${resource.size}`)
       .join();
     const kept = this.#groups.get(key);
     if (kept) return kept;
     const entries = bound.map(({ resource }, binding) => ({ binding, resource }));
-    const group = this.#record.device.gpu.createBindGroup({ layout: this.#layout, entries });
+    const group = this._record.device.gpu.createBindGroup({ layout: this.#layout, entries });
     // The lender frees a borrowed buffer, but a group would keep it alive.
     if (bound.every(({ extent }) => isPrivate(extent.facts))) this.#groups.set(key, group);
     for (const oldest of this.#groups.keys()) {
@@ -262,8 +298,13 @@ export class Kernel {
   }
 }
 
+/** Releases the slots that are only for a submit. */
+export function letGo(bound: readonly Bound[]): void {
+  for (const { temporary } of bound) if (temporary) releaseSlot(temporary);
+}
+
 /** Copies the shader's results in a copy back to its source. */
-function copyBack(
+export function copyBack(
   record: DeviceRecord,
   encoder: GPUCommandEncoder,
   aside: GPUBuffer,
@@ -286,12 +327,16 @@ function bindGroupLayout(device: GPUDevice, bindings: readonly Binding[]): GPUBi
   });
 }
 
-function checkWorkgroups(record: DeviceRecord, given: RunOptions["workgroups"]): readonly number[] {
+export function checkWorkgroups(
+  record: DeviceRecord,
+  given: RunOptions["workgroups"],
+): Prepared["groups"] {
   const counts = typeof given === "number" ? [given] : given;
   const limit = record.device.gpu.limits.maxComputeWorkgroupsPerDimension;
   const valid = (n: number) => Number.isInteger(n) && n >= 1 && n <= limit;
   if (Array.isArray(counts) && counts.length >= 1 && counts.length <= 3 && counts.every(valid)) {
-    return counts;
+    const [x = 1, y = 1, z = 1] = counts;
+    return [x, y, z];
   }
   throw new RangeError(
     `workgroups must be 1 to 3 integers from 1 to ${limit} (` +

@@ -2,7 +2,7 @@
 // Bundlers merge modules with the same importers: these join the chunk that is loaded anyway.
 import "./transfer.js";
 
-export { explain, runError } from "./compiling.js";
+export { batchError, explain, runError } from "./compiling.js";
 export {
   fitting,
   fittingIfAlive,

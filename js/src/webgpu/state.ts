@@ -1,8 +1,9 @@
 import type { Device } from "../core/device.js";
+import { UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice, GPUSupportedLimits } from "../core/globals.js";
 import { shared } from "../core/realm.js";
 import type { Pool } from "./pool.js";
-import type { BufferRecord } from "./record.js";
+import type { BufferRecord, Extent } from "./record.js";
 
 /** The record of one registered `GPUDevice`. Records are never removed: ids stay valid. */
 export interface DeviceRecord {
@@ -61,3 +62,27 @@ export const state = shared("webgpu", () => ({
   /** Listeners for the faults of all devices, called after those of each. */
   listeners: new Set<FaultListener>(),
 }));
+
+/** A batch that records; batch.ts implements it. */
+export interface Recorder {
+  /** Records a call of a kernel instead of running it. */
+  _record(kernel: object, args: readonly unknown[], options: object): void;
+  /** Whether a recorded kernel writes to these bytes, or, for `writing`, uses them. */
+  _uses(extent: Extent, writing: boolean): boolean;
+}
+
+/** The batch that records now, of any copy of the library. */
+export const recording = shared("recording", () => ({ batch: null as Recorder | null }));
+
+/** Throws if bytes are read or written now that a kernel is to use later, as the batch runs. */
+export function refuseRecorded(extent: Extent, what: string, writing: boolean): void {
+  if (recording.batch?._uses(extent, writing)) throw inBatch(what, writing);
+}
+
+export function inBatch(what: string, writing: boolean): UnsupportedError {
+  return new UnsupportedError(
+    `${what} cannot be ${writing ? "written" : "read"} here: a kernel that the batch has recorded ` +
+      `${writing ? "uses" : "writes to"} it, and runs only with run(): do this before the batch is ` +
+      "recorded, or after run()",
+  );
+}

@@ -41,7 +41,7 @@ import {
   type Outcome,
   openOutcomes,
 } from "./record.js";
-import type { DeviceRecord } from "./state.js";
+import { type DeviceRecord, recording, refuseRecorded } from "./state.js";
 import { upload, uploadNew, write } from "./upload.js";
 
 // --- for other consumers ----------------------------------------------------------------------------------
@@ -146,6 +146,7 @@ export async function read(
       if (tensor.device.type !== CPU) {
         checkTarget(tensor, target);
         checkUsage(tensor, "COPY_SRC", "reading");
+        if (recording.batch) refuseRecorded(extentOf(tensor), tensor.toString(), false);
         // The caller may release `out`, or the tensor, while the GPU works.
         const held = isTensor(target) ? target._share() : target;
         if (isTensor(held)) holds.push(held);

@@ -30,6 +30,33 @@ class BackendKernel(Protocol):
     def ready(self) -> Awaitable[None]: ...
 
 
+class BackendBatch(Protocol):
+    """Recorded calls of kernels of one device, with holds on their tensors. `args` and
+    `given` as for BackendKernel; `places` are the positions of `args` in the call."""
+
+    def add(
+        self,
+        kernel: Any,
+        counts: tuple[int, ...],
+        args: tuple[Any, ...],
+        given: tuple[Any, ...],
+        /,
+    ) -> None: ...
+    def update(
+        self,
+        index: int,
+        counts: tuple[int, ...],
+        places: tuple[int, ...],
+        args: tuple[Any, ...],
+        given: tuple[Any, ...],
+        /,
+    ) -> None: ...
+    def uses(self, tensor: Tensor, writing: bool, /) -> bool: ...
+    def run(self) -> None: ...
+    def release(self) -> None: ...
+    def __len__(self) -> int: ...
+
+
 class Backend(Protocol):
     """What dlpack_web needs of its environment. Devices are identified by their ids."""
 
@@ -97,6 +124,7 @@ class Backend(Protocol):
         parts: Sequence[tuple[str, int, int]],
         /,
     ) -> BackendKernel: ...
+    def batch(self, device_id: int, /) -> BackendBatch: ...
     def from_image(
         self, source: Any, device_id: int, dtype: DType, channels: int, /
     ) -> Awaitable[Tensor]: ...

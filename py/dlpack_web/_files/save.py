@@ -15,6 +15,7 @@ from .. import _core
 from .._backends import backend
 from .._backends.browser import files as js_files
 from .._backends.browser import seam
+from .._backends.recording import refuse_recorded
 from .._layout.words import type_of
 from .._tensor.tensor import Tensor, from_dlpack, made, share
 from .headers import is_broken, malformed, npy_header, safetensors_header
@@ -181,6 +182,7 @@ async def _pieces(tensor: Tensor) -> AsyncGenerator[memoryview]:
         for part in parts:
             with part:
                 if not part.device.is_host:
+                    refuse_recorded(part, False)
                     with made(_core._empty(part.shape, part._dtype, False)) as landing:
                         await backend().read([part], [landing])
                         yield memoryview(_core._raw(landing)[0])

@@ -6,6 +6,7 @@ from typing import Self
 from .. import _core
 from .._backends import BackendKernel, backend
 from .._backends.checks import check_source, counts_of
+from .._backends.recording import recorder
 from .._tensor.device import CPU, await_default_device, parse_device
 from .._tensor.tensor import Tensor, made
 
@@ -57,7 +58,7 @@ class Kernel:
     def __call__(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
     ) -> None:
-        """Binds and submits. Numbers, including NumPy's, are for uniforms of f32, i32,
+        """Binds and submits; in the block of a `batch`, records instead. Numbers, including NumPy's, are for uniforms of f32, i32,
         u32.
 
         workgroups: one to three counts. None: one invocation for each element, as the
@@ -77,7 +78,11 @@ class Kernel:
         """
         counts = counts_of(workgroups)
         given = _core._arguments(*args)
-        self._on(given[0]).run(counts, args, given)
+        batch = recorder()
+        if batch is None:
+            self._on(given[0]).run(counts, args, given)
+        else:
+            batch._record(self._on(given[0]), counts, args, given)
 
     async def time(
         self, *args: Tensor | float, workgroups: int | Sequence[int] | None = None
@@ -97,6 +102,11 @@ class Kernel:
         True
         """
         counts = counts_of(workgroups)
+        if recorder() is not None:
+            raise BufferError(
+                "time() runs a kernel at once, and a batch is being recorded: call it "
+                "before or after"
+            )
         # Separate holds: the caller may release its tensors during the wait.
         holds = tuple(
             made(_core.from_dlpack(x)) if isinstance(x, Tensor) else x for x in args

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from .. import _core
 from .._backends import backend
+from .._backends.recording import refuse_recorded
 from .._core import CopyError
 from .._layout.dtype import DType, can_convert, parse_dtype
 from .device import CPU, default_device, parse_device
@@ -40,6 +41,7 @@ def to_device(
         if here.is_host:
             return backend().share(tensor, target.id)
         if target is CPU:
+            refuse_recorded(tensor, False)
             return backend().on_host(tensor)
         raise CopyError(f"moving a tensor from {here} to {target} copies it")
     if target is CPU:
@@ -66,6 +68,7 @@ def write(tensor: Facts, source: object, convert: bool) -> None:
     """See Tensor.write."""
     with cast(Facts, _core._hold(source)) as other:
         if not tensor.device.is_host:
+            refuse_recorded(tensor, True)
             backend().write(tensor, other, convert)
             return
         _check_write(tensor, other, convert)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
 from .._backends import backend
+from .._backends.recording import refuse_recorded
 from .._layout.dtype import np_dtype
 from .arrays import view_array
 from .facts import Facts
@@ -23,6 +24,7 @@ def read_blocking(tensor: Facts) -> _core.Tensor:
     """A CPU copy of a WebGPU tensor."""
     if not backend().can_block():
         _cannot_block(tensor)
+    refuse_recorded(tensor, False)
     target = like(tensor)
     backend().read_blocking([tensor], [target])
     return target
@@ -44,6 +46,7 @@ async def read(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
         if tensor.device.is_host:
             arrays.append(tensor)
             continue
+        refuse_recorded(tensor, False)
         target, array = _landing(tensor, out)
         sources.append(tensor)
         targets.append(target)

@@ -17,6 +17,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
     "file",
     [
         "docstring_cases.py",
+        "gpu_batch.py",
         "gpu_buffers.py",
         "gpu_cases.py",
         "gpu_devices.py",

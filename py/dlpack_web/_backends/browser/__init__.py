@@ -8,6 +8,7 @@ from ..._layout.dtype import DType
 from ..._layout.words import type_of
 from . import webgpu_package
 from .seam import (
+    Kept,
     block_on,
     call,
     call_with,
@@ -16,6 +17,7 @@ from .seam import (
     invoke,
     is_js,
     js_list,
+    keep_sites,
     method,
     options,
     ready,
@@ -192,6 +194,62 @@ def kernel(
 ) -> Kernel:
     flat = js_list(fact for part in parts for fact in part)
     return Kernel(call("kernel", site(), wgsl, entry, label, check, device_id, flat))
+
+
+class Batch:
+    """JavaScript's Batch."""
+
+    def __init__(self, device_id: int) -> None:
+        self._kept = Kept(method("batch"), device_id)
+        self._js = self._kept.js
+        self._run = self._js.run
+        self._sites: list[int] = []
+
+    def add(
+        self,
+        kernel: Kernel,
+        counts: tuple[int, ...],
+        args: tuple[Any, ...],
+        given: tuple[Any, ...],
+    ) -> None:
+        _, bits, values = given
+        number = site(2)
+        self._sites.append(number)
+        keep_sites([number], True)  # as long as the batch may run
+        call("batchAdd", number, self._js, kernel._js, *counts, bits, *values)
+
+    def update(
+        self,
+        index: int,
+        counts: tuple[int, ...],
+        places: tuple[int, ...],
+        args: tuple[Any, ...],
+        given: tuple[Any, ...],
+    ) -> None:
+        _, bits, values = given
+        where = js_list(places)
+        call("batchUpdate", self._js, index, *counts, where, bits, *values)
+
+    def uses(self, tensor: _core.Tensor, writing: bool) -> bool:
+        return bool(call_with("batchUses", (tensor,), self._js, writing))
+
+    def run(self) -> None:
+        invoke(self._run)
+
+    def release(self) -> None:
+        self._js.release()
+        keep_sites(self._sites, False)
+
+    def __len__(self) -> int:
+        length: int = self._js.length
+        return length
+
+    def __del__(self) -> None:
+        keep_sites(self.__dict__.get("_sites", ()), False)
+
+
+def batch(device_id: int) -> Batch:
+    return Batch(device_id)
 
 
 async def from_image(

@@ -127,6 +127,7 @@ def _locate(made: Any, error: Any) -> None:
 
 _CALLS = 1 << 12  # the latest ones are kept
 _calls: dict[int, tuple[int, Call]] = {}
+_kept: dict[int, Call] = {}  # those of batches
 _numbers = count(1)
 
 
@@ -138,10 +139,18 @@ def site(inside: int = 1) -> int:
     return number
 
 
+def keep_sites(numbers: Iterable[int], keep: bool) -> None:
+    """Keeps calls that were numbered just now, however many come after; or no more."""
+    for number in numbers:
+        call = _place(number) if keep else _kept.pop(number, None)
+        if keep and call is not None:
+            _kept[number] = call
+
+
 def _place(number: int) -> Call | None:
     """The place of a call; None if it is no longer kept."""
     found, call = _calls.get(number % _CALLS, (0, None))
-    return call if found == number else None
+    return call if found == number else _kept.get(number)
 
 
 def _warn(message: str, number: int) -> None:

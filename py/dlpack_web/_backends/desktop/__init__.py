@@ -13,6 +13,7 @@ from typing import Any
 from ... import _core
 from ..._layout.dtype import DType
 from . import wgpu
+from .batch import Batch
 from .buffers import (
     View,
     adopt,
@@ -199,6 +200,10 @@ def kernel(
     parts: Sequence[tuple[str, int, int]],
 ) -> Kernel:
     return Kernel(record_with(device_id), wgsl, entry, label, check, parts)
+
+
+def batch(device_id: int) -> Batch:
+    return Batch(record_with(device_id))
 
 
 async def from_image(

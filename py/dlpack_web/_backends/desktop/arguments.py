@@ -175,11 +175,8 @@ def _bind_aside(view: View, size: int, written: bool, what: str) -> Bound:
 _PACK = {"f32": "<f", "i32": "<i", "u32": "<I"}
 
 
-def _bind_number(
-    record: Record, value: float, index: int, declared: Binding | None
-) -> Bound:
-    """A number for the uniform that the shader declares, in a buffer until the
-    submit."""
+def pack_number(value: float, index: int, declared: Binding | None) -> bytes:
+    """A number as the uniform that the shader declares."""
     single = declared is not None and declared.type == "uniform"
     scalar = declared.scalar if declared is not None and single else None
     if scalar not in _PACK or (declared is not None and declared.stride != 4):
@@ -190,10 +187,17 @@ def _bind_number(
     fits = scalar == "f32" or (math.isfinite(value) and value == int(value))
     try:
         number: Any = value if scalar == "f32" else int(value) if fits else None
-        data = struct.pack(_PACK[scalar], number)
+        return struct.pack(_PACK[scalar], number)
     except (struct.error, OverflowError):
         shown = int(value) if math.isfinite(value) and value == int(value) else value
         raise ValueError(f"binding {index}: {shown} is not a valid {scalar}") from None
+
+
+def _bind_number(
+    record: Record, value: float, index: int, declared: Binding | None
+) -> Bound:
+    """A number for a uniform, in a buffer until the submit."""
+    data = pack_number(value, index, declared)
     slot = allocate(record, 16, zeros=True)
     attempt(
         record,

@@ -295,7 +295,7 @@ def copy_into(view: View, target: Slot, offset: int) -> None:
             source.buffer, view.start, target.buffer, offset, length
         )
         if view.nbytes % 4 != 0:
-            _mask_tail(record, encoder, target.buffer, offset, view.nbytes)
+            mask_tail(record, encoder, target.buffer, offset, view.nbytes)
         gpu.queue.submit([encoder.finish()])
 
     operate(
@@ -316,7 +316,7 @@ fn main() {
 }"""
 
 
-def _mask_tail(
+def mask_tail(
     record: Record, encoder: Any, buffer: Any, offset: int, nbytes: int
 ) -> None:
     """Sets to 0 the bytes after `nbytes` (no multiple of 4) from `offset`, up to the

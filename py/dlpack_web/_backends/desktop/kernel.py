@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..wgsl import parse_shader, place_in
+from ..wgsl import Binding, parse_shader, place_in
 from . import wgpu
 from .arguments import Bound, bind, count_of, separate
 from .buffers import View, round_up
@@ -30,9 +30,10 @@ class Kernel:
         parts: Sequence[tuple[str, int, int]],
     ) -> None:
         record.check_alive()
-        self._record, self._label, self._check = record, label, check
+        self._record, self.label, self._check = record, label, check
+        self.what = f'kernel "{label}"'
         self._shader = parse_shader(wgsl, entry)
-        self._fault: Fault | None = None
+        self.fault: Fault | None = None
         self._groups: dict[tuple[Any, ...], Any] = {}
         try:
             self._compile(wgsl, entry)
@@ -41,11 +42,11 @@ class Kernel:
                 raise refusal(record, f'compiling kernel "{label}"', error) from None
             text, line = _explain(wgsl, parts, wgpu.without_frames(error))
             what = f'compiling kernel "{label}" failed on {record}: {text}'
-            self._fault = Fault(what, label, line)
+            self.fault = Fault(what, label, line)
 
     def _compile(self, wgsl: str, entry: str) -> None:
         gpu, bindings = self._record.gpu, self._shader.bindings
-        module = gpu.create_shader_module(label=self._label, code=wgsl)
+        module = gpu.create_shader_module(label=self.label, code=wgsl)
         layout: Any = "auto"
         if bindings is not None:
             entries = [
@@ -58,16 +59,16 @@ class Kernel:
             ]
             self._layout = gpu.create_bind_group_layout(entries=entries)
             layout = gpu.create_pipeline_layout(bind_group_layouts=[self._layout])
-        self._pipeline = gpu.create_compute_pipeline(
-            label=self._label,
+        self.pipeline = gpu.create_compute_pipeline(
+            label=self.label,
             layout=layout,
             compute={"module": module, "entry_point": entry},
         )
         if bindings is None:
-            self._layout = self._pipeline.get_bind_group_layout(0)
+            self._layout = self.pipeline.get_bind_group_layout(0)
 
     async def ready(self) -> None:
-        ask(self._record, [self._fault])
+        ask(self._record, [self.fault])
 
     def run(
         self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
@@ -128,31 +129,45 @@ class Kernel:
         views = [
             values[i] if bits >> i & 1 else View(arg) for i, arg in enumerate(args)
         ]
+        bound, groups = self.prepare(counts, views)
+        try:
+            return self._submit(bound, groups, timestamps)
+        finally:
+            let_go(bound)
+
+    def prepare(
+        self, counts: tuple[int, ...], views: Sequence[Any]
+    ) -> tuple[list[Bound], tuple[int, ...]]:
+        """Checks the arguments and counts, and copies aside what must be; the caller
+        gives back the temporary slots."""
+        record = self._record
         self._check_count(views)
-        groups = self._checked_groups(counts, views)
-        bindings = self._shader.bindings
+        groups = self.checked_groups(counts, views)
         bound: list[Bound] = []
         try:
             for i, view in enumerate(views):
-                declared = bindings[i] if bindings is not None else None
-                bound.append(bind(record, view, i, declared, self._check))
+                bound.append(bind(record, view, i, self.declared(i), self._check))
             separate(record, views, bound)
-            return self._submit(bound, groups, timestamps)
-        finally:
-            for one in bound:
-                if one.temporary:
-                    give_back(one.slot)
+        except BaseException:
+            let_go(bound)
+            raise
+        return bound, groups
+
+    def declared(self, index: int) -> Binding | None:
+        """What the shader declares; None if that is not known."""
+        bindings = self._shader.bindings
+        return bindings[index] if bindings is not None else None
 
     def _check_count(self, views: Sequence[Any]) -> None:
         bindings = self._shader.bindings
         if bindings is not None and len(views) != len(bindings):
             names = ", ".join(binding.name for binding in bindings) or "none"
             raise ValueError(
-                f'kernel "{self._label}" takes an argument for each binding that it '
+                f'kernel "{self.label}" takes an argument for each binding that it '
                 f"declares ({names}): {len(bindings)}, not {len(views)}"
             )
 
-    def _checked_groups(
+    def checked_groups(
         self, counts: tuple[int, ...], views: Sequence[Any]
     ) -> tuple[int, ...]:
         groups = counts if counts[0] else self._usual_groups(views)
@@ -170,13 +185,13 @@ class Kernel:
         bindings, workgroup = self._shader.bindings, self._shader.workgroup
 
         def refuse(why: str) -> BufferError:
-            text = f'kernel "{self._label}": {why}, so workgroups must be given'
+            text = f'kernel "{self.label}": {why}, so workgroups must be given'
             return BufferError(text)
 
         if bindings is None:
             raise refuse("its bindings cannot be read from the source")
         if workgroup is None:
-            if self._fault is not None:
+            if self.fault is not None:
                 return 1, 1, 1  # it will not run
             raise refuse("its @workgroup_size is not of numbers")
         x, y, z = workgroup
@@ -209,29 +224,28 @@ class Kernel:
             encoder = gpu.create_command_encoder()
             options = {"timestamp_writes": timestamps} if timestamps else {}
             compute = encoder.begin_compute_pass(**options)
-            compute.set_pipeline(self._pipeline)
-            compute.set_bind_group(0, self._group(bound))
+            compute.set_pipeline(self.pipeline)
+            compute.set_bind_group(0, self.group(bound))
             compute.dispatch_workgroups(*groups)
             compute.end()
             for one in written:
                 if one.back:
-                    _copy_back(record, encoder, one.slot.buffer, one.back)
+                    copy_back(record, encoder, one.slot.buffer, one.back)
             gpu.queue.submit([encoder.finish()])
 
-        what = f'kernel "{self._label}"'
         operate(
             record,
-            what,
+            self.what,
             calls,
             reads=[one.part() for one in bound],
             writes=targets,
-            after=self._fault,
-            label=self._label,
+            after=self.fault,
+            label=self.label,
         )
         faults = (part.fault() for part in targets)
         return next((fault for fault in faults if fault is not None), None)
 
-    def _group(self, bound: Sequence[Bound]) -> Any:
+    def group(self, bound: Sequence[Bound]) -> Any:
         key = tuple((one.slot.buffer, one.offset, one.size) for one in bound)
         kept = self._groups.get(key)
         if kept is not None:
@@ -256,7 +270,14 @@ class Kernel:
         return group
 
 
-def _copy_back(record: Record, encoder: Any, aside: Any, view: View) -> None:
+def let_go(bound: Sequence[Bound]) -> None:
+    """Gives back the slots that are only for a submit."""
+    for one in bound:
+        if one.temporary:
+            give_back(one.slot)
+
+
+def copy_back(record: Record, encoder: Any, aside: Any, view: View) -> None:
     """Copies the shader's output from a copy back to its tensor."""
     length = round_up(view.nbytes, 4)
     encoder.copy_buffer_to_buffer(aside, 0, view.slot.buffer, view.start, length)

@@ -1,0 +1,419 @@
+import { DLPackError, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
+import type { GPUDevice } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
+import { isTensor, type Tensor } from "../core/tensor.js";
+import { type Argument, type Bound, packNumber } from "./arguments.js";
+import { extentOf, roundUp, slotOf } from "./buffers.js";
+import { count, useDevice } from "./device.js";
+import { calledAt, checkAlive, currentSite, nameOf, operate, Settling } from "./faults.js";
+import {
+  checkWorkgroups,
+  copyBack,
+  Kernel,
+  letGo,
+  type Prepared,
+  type RunOptions,
+} from "./kernel.js";
+import {
+  type Extent,
+  isOpen,
+  markWritten,
+  type Outcome,
+  openOutcomes,
+  setOutcome,
+} from "./record.js";
+import { type DeviceRecord, type Recorder, recording } from "./state.js";
+import { maskTail } from "./tails.js";
+
+/** What {@link Batch.update} changes of a recorded call. */
+export interface BatchChanges {
+  /** New arguments by position; the others stay. */
+  args?: Readonly<Record<number, Argument>> | undefined;
+  /** New counts; default those that were recorded. */
+  workgroups?: RunOptions["workgroups"];
+}
+
+/** A recorded call: everything that WebGPU needs to run it. */
+export interface Call extends Prepared {
+  readonly kernel: Kernel;
+  /** Tensors with a hold of the batch, and numbers. */
+  readonly args: readonly Argument[];
+  readonly workgroups: RunOptions["workgroups"];
+  readonly group: GPUBindGroup;
+  /** Arguments that are copied before the pass, and those that are copied back after it. */
+  readonly asides: readonly Aside[];
+  readonly backs: readonly Bound[];
+  readonly reads: readonly Extent[];
+  readonly writes: readonly Extent[];
+  /** The outcome of compiling the kernel and making the bind group. */
+  readonly prepared: Outcome;
+  /** The number that Python gave the call. */
+  readonly site: number | undefined;
+}
+
+interface Aside {
+  readonly tensor: Tensor;
+  readonly bound: Bound;
+}
+
+/**
+ * Calls of kernels that are recorded once and run many times, in one submit each; made by
+ * `webgpu.batch`.
+ */
+export class Batch implements Recorder {
+  readonly #record: DeviceRecord;
+  #calls: readonly Call[] = [];
+  #recorded = false;
+  #released = false;
+  /** Outcomes of preparing the calls that are not known to be good. */
+  #preparing: readonly Outcome[] = [];
+  /** The outcome of the last run. */
+  #last: Outcome | null = null;
+
+  /** @internal */
+  constructor(device: GPUDevice) {
+    this.#record = useDevice(device);
+    checkAlive(this.#record);
+  }
+
+  /**
+   * Records the kernels that `block` runs, instead of running them, and holds their tensors. All
+   * else in the block happens at once; reading what a recorded kernel writes, or writing what it
+   * uses, throws. If the block throws, nothing stays recorded, and the batch is released.
+   *
+   * @param block - returns before the recording ends, so it is not async
+   * @returns this batch
+   */
+  record(block: () => unknown): this {
+    this.#check();
+    if (this.#recorded) {
+      throw new DLPackError("a batch is recorded once: make another one, webgpu.batch(device)");
+    }
+    if (recording.batch !== null) {
+      throw new DLPackError("a batch is being recorded already: batches do not nest");
+    }
+    let returned: unknown = Promise.resolve();
+    recording.batch = this;
+    this.#recorded = true;
+    let done = false;
+    try {
+      returned = block();
+      done = typeof Object(returned).then !== "function";
+    } finally {
+      recording.batch = null;
+      if (!done) this.release();
+    }
+    if (done) return this;
+    throw new TypeError(
+      "record() records what its function runs before it returns, and this one is async: await " +
+        "what it needs first, then call batch.record(() => { kernel.run(…); })",
+    );
+  }
+
+  /** Number of recorded calls. */
+  get length(): number {
+    return this.#calls.length;
+  }
+
+  /** Whether it was released. */
+  get released(): boolean {
+    return this.#released;
+  }
+
+  /**
+   * Runs all recorded kernels in order: one command buffer, one submit. Each run reads what the
+   * tensors contain when it comes in the queue.
+   *
+   * A kernel that the GPU refuses keeps the whole batch from running: reading any tensor that the
+   * batch writes throws the error of that kernel.
+   *
+   * @throws ReleasedError, DeviceLostError
+   */
+  run(): void {
+    this.#check();
+    if (recording.batch !== null) {
+      throw new DLPackError("a batch is being recorded: run() one after record()");
+    }
+    const calls = this.#calls;
+    if (calls.length === 0) {
+      if (this.#recorded) return;
+      throw new DLPackError("nothing was recorded: batch.record(() => { kernel.run(…); }) first");
+    }
+    const record = this.#record;
+    checkAlive(record);
+    this.#preparing = this.#preparing.filter(isOpen);
+    const last = this.#last?.fault === undefined ? this.#last : null;
+    const { outcome } = operate(
+      record,
+      {
+        what: "a batch",
+        after: [...this.#preparing, last],
+        filters: ["validation"],
+        explain: async (cause) =>
+          (await import("./late.js")).batchError(record, this.#released ? [] : calls, cause),
+      },
+      () => record.device.gpu.queue.submit([encode(record, calls)]),
+    );
+    this.#last = outcome as Outcome;
+    for (const call of calls) keep(call, this.#last, last);
+  }
+
+  /**
+   * Changes a recorded call, from the next run on. Changing only numbers or workgroups is cheap;
+   * for a tensor the call is prepared again. If it throws, nothing changes.
+   *
+   * ```js
+   * batch.update(0, { args: { 0: nextFrame, 2: 0.5 } });
+   * ```
+   *
+   * @param index - of the call, in the order of recording; negative from the end
+   * @throws RangeError for no such call or argument; what `kernel.run` throws
+   */
+  update(index: number, changes: BatchChanges): void {
+    this.#check();
+    checkOptions(changes, "update()", "args: { 0: tensor }");
+    const at = index < 0 ? index + this.#calls.length : index;
+    const old = this.#calls[at];
+    if (old === undefined) {
+      throw new RangeError(`the batch has ${this.#calls.length} calls, and no number ${index}`);
+    }
+    checkAlive(this.#record);
+    const args = [...old.args];
+    const given = Object.entries(changes.args ?? {}) as unknown as [number, Argument][];
+    for (const [key, value] of given) {
+      if (!(key in args)) {
+        throw new RangeError(
+          `kernel "${old.kernel._label}" has ${args.length} arguments, and no number ${key}`,
+        );
+      }
+      args[key] = value;
+    }
+    const workgroups = changes.workgroups ?? old.workgroups;
+    const simple = given.every(
+      ([i, x]) => typeof x === "number" && typeof old.args[i] === "number",
+    );
+    const call = simple
+      ? this.#rewrite(old, args, given as [number, number][], workgroups)
+      : calledAt(old.site, () => this.#prepare(old.kernel, args, workgroups));
+    this.#calls = this.#calls.map((one) => (one === old ? call : one));
+    if (!simple) release(old);
+  }
+
+  /** Writes numbers into the uniforms that the call has. */
+  #rewrite(
+    old: Call,
+    args: readonly Argument[],
+    given: readonly [number, number][],
+    workgroups: RunOptions["workgroups"],
+  ): Call {
+    const groups =
+      workgroups === old.workgroups ? old.groups : checkWorkgroups(this.#record, workgroups);
+    const packed = given.map(([i, x]) => packNumber(x, Number(i), old.kernel._declared(Number(i))));
+    const { queue } = this.#record.device.gpu;
+    given.forEach(([i], at) => {
+      const { buffer } = (old.bound[i] as Bound).resource;
+      queue.writeBuffer(buffer, 0, packed[at] as Float32Array<ArrayBuffer>);
+    });
+    return { ...old, args, groups, workgroups };
+  }
+
+  /** Gives up all tensors; you may call it again. Runs that were submitted are not affected. */
+  release(): void {
+    const calls = this.#calls;
+    this.#calls = [];
+    this.#preparing = [];
+    this.#last = null;
+    this.#released = true;
+    calls.forEach(release);
+  }
+
+  [Symbol.dispose](): void {
+    this.release();
+  }
+
+  /** @internal */
+  _record(kernel: object, args: readonly Argument[], options: RunOptions = {}): void {
+    this.#check();
+    if (!(kernel instanceof Kernel)) {
+      throw new TypeError("a batch records kernels of its own copy of dlpack-web: load one only");
+    }
+    checkOptions(options, "run()", "workgroups: [4, 4]");
+    if (options.timestampWrites) {
+      throw new UnsupportedError(
+        `kernel "${kernel._label}" does not run while a batch records it, and cannot be timed: time ` +
+          "it outside",
+      );
+    }
+    if (kernel._record !== this.#record) {
+      throw new UnsupportedError(
+        `kernel "${kernel._label}" is compiled for ${nameOf(kernel._record)}, and the batch is on ` +
+          `${nameOf(this.#record)}: record a batch for each device`,
+        { device: this.#record.device },
+      );
+    }
+    checkAlive(this.#record);
+    // Preparing copies some arguments aside, which does not depend on what was recorded.
+    const outer = recording.batch;
+    recording.batch = null;
+    try {
+      this.#calls = [...this.#calls, this.#prepare(kernel, args, options.workgroups)];
+    } finally {
+      recording.batch = outer;
+    }
+  }
+
+  /** @internal */
+  _uses(extent: Extent, writing: boolean): boolean {
+    const meets = ({ facts, start, end }: Extent) =>
+      facts === extent.facts && Math.max(start, extent.start) < Math.min(end, extent.end);
+    return this.#calls.some(
+      ({ reads, writes }) => writes.some(meets) || (writing && reads.some(meets)),
+    );
+  }
+
+  #check(): void {
+    if (!this.#released) return;
+    throw new ReleasedError("the batch was released: record another one, webgpu.batch(device)");
+  }
+
+  #prepare(kernel: Kernel, given: readonly Argument[], workgroups: RunOptions["workgroups"]): Call {
+    const args: Argument[] = [];
+    let bound: readonly Bound[] = [];
+    try {
+      if (Array.isArray(given)) for (const x of given) args.push(isTensor(x) ? x._share() : x);
+      const prepared = kernel._prepare(Array.isArray(given) ? args : given, workgroups);
+      bound = prepared.bound;
+      const { result: group, outcome } = operate(this.#record, kernel._operation(), () =>
+        kernel._group(bound),
+      );
+      this.#preparing = [...this.#preparing, outcome as Outcome];
+      const about = { kernel, args, workgroups, group, prepared: outcome as Outcome };
+      return { ...prepared, ...about, ...extentsOf(args, bound), site: currentSite() };
+    } catch (error) {
+      letGo(bound);
+      for (const x of args) if (isTensor(x)) x.release();
+      throw error;
+    }
+  }
+}
+
+/** What a call reads and writes, and copies for that. */
+function extentsOf(args: readonly Argument[], bound: readonly Bound[]) {
+  const reads: Extent[] = [];
+  const writes: Extent[] = [];
+  const asides: Aside[] = [];
+  bound.forEach((one, i) => {
+    const arg = args[i] as Argument;
+    const { extent, temporary, written, resource } = one;
+    let own = extent;
+    if (temporary !== 0) {
+      // Of a buffer that only this call uses, only making it can have failed.
+      reads.push({ facts: extent.facts, start: 0, end: 0 });
+      if (!isTensor(arg)) return;
+      asides.push({ tensor: arg, bound: one });
+      own = extentOf(arg);
+    }
+    (written ? writes : reads).push(own);
+    if (written) markWritten(extent.facts, resource.offset + resource.size);
+    if (written && temporary !== 0) markWritten(own.facts, endOf(arg as Tensor));
+  });
+  return { reads, writes, asides, backs: bound.filter(({ back }) => back !== null) };
+}
+
+function endOf(tensor: Tensor): number {
+  return tensor._start + roundUp(tensor.nbytes, 4);
+}
+
+function release({ args, bound }: Call): void {
+  letGo(bound);
+  for (const arg of args) if (isTensor(arg)) arg.release();
+}
+
+/** The commands of all calls: one pass, which copies interrupt. */
+function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer {
+  const encoder = record.device.gpu.createCommandEncoder();
+  let pass: GPUComputePassEncoder | null = null;
+  let pipeline: GPUComputePipeline | null = null;
+  for (const { kernel, group, groups, asides, backs } of calls) {
+    if (asides.length > 0) {
+      pass?.end();
+      pass = null;
+      for (const aside of asides) copyAside(record, encoder, aside);
+    }
+    if (pass === null) {
+      pass = encoder.beginComputePass();
+      pipeline = null;
+    }
+    if (pipeline !== kernel._pipeline) {
+      pipeline = kernel._pipeline;
+      pass.setPipeline(pipeline);
+    }
+    pass.setBindGroup(0, group);
+    pass.dispatchWorkgroups(groups[0], groups[1], groups[2]);
+    if (backs.length > 0) {
+      pass.end();
+      pass = null;
+      for (const { resource, back } of backs) {
+        copyBack(record, encoder, resource.buffer, back as Tensor);
+      }
+    }
+  }
+  pass?.end();
+  return encoder.finish();
+}
+
+/** What `bindAside` does before a single run. */
+function copyAside(
+  record: DeviceRecord,
+  encoder: GPUCommandEncoder,
+  { tensor, bound: { resource, written } }: Aside,
+): void {
+  const { nbytes, _start } = tensor;
+  const { buffer, size } = resource;
+  const words = roundUp(nbytes, 4);
+  if (nbytes > 0) {
+    encoder.copyBufferToBuffer(slotOf(tensor._handle).buffer, _start, buffer, 0, words);
+    if (nbytes % 4 !== 0) maskTail(record.device.gpu, encoder, buffer, 0, nbytes);
+    count(record, "copied", nbytes);
+  }
+  // The shader may have written to the padding in an earlier run.
+  if (written && size > words) encoder.clearBuffer(buffer, words, size - words);
+}
+
+/** Keeps the outcome of a run with what a call writes. */
+function keep({ reads, writes }: Call, own: Outcome, last: Outcome | null): void {
+  // Others than the run itself, and the one before, which it waits for.
+  let others: Outcome[] | null = null;
+  for (const extents of [reads, writes]) {
+    for (const extent of extents) {
+      for (const open of openOutcomes(extent)) {
+        if (open === own || open === last || others?.includes(open)) continue;
+        others ??= [];
+        others.push(open);
+      }
+    }
+  }
+  const outcome = others === null ? own : new Settling(Promise.resolve(null), [...others, own]);
+  for (const extent of writes) setOutcome(extent, outcome);
+}
+
+/**
+ * Records calls of kernels once, to run them many times: each run is one submit, and does nothing
+ * for each kernel but to encode it. Bind groups and uniforms are prepared when they are recorded.
+ *
+ * ```js
+ * const batch = webgpu.batch(device).record(() => {
+ *   blur.run([x, y]);
+ *   sharpen.run([y, z]);
+ * });
+ * batch.run(); // as often as you like
+ * batch.release();
+ * ```
+ *
+ * @returns a batch, which holds the tensors until you call its `release()`
+ * @throws DeviceLostError, TypeError for no `GPUDevice`
+ */
+export function batch(device: GPUDevice): Batch {
+  if (typeof Object(device).createBuffer === "function") return new Batch(device);
+  throw new TypeError(`batch() takes a GPUDevice, not ${tagOf(device)}`);
+}

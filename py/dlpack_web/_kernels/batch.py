@@ -1,0 +1,247 @@
+"""Batch: calls of kernels that are recorded once and run many times."""
+
+from collections.abc import Mapping, Sequence
+from operator import index as as_int
+from types import TracebackType
+from typing import Any, Self
+
+from .. import _core
+from .._backends import BackendBatch, BackendKernel, backend
+from .._backends.checks import counts_of
+from .._backends.recording import current, recorder
+from .._tensor.tensor import Tensor, made
+
+
+class Batch:
+    """What `batch` returns: recorded calls of kernels, in order; len() counts them.
+
+    It holds the tensors of the calls, also those that you release. `release()` gives
+    them up, as does Python's collector.
+
+    >>> device = await dlw.webgpu.request_device()
+    >>> add = dlw.webgpu.Kernel('''
+    ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+    ...     @group(0) @binding(1) var<uniform> k: f32;
+    ...     @compute @workgroup_size(1)
+    ...     fn main(@builtin(global_invocation_id) id: vec3u) { x[id.x] += k; }
+    ... ''')
+    >>> t = dlw.empty(3, device=device)
+    >>> with dlw.webgpu.batch() as b:
+    ...     add(t, 1)
+    ...     add(t, 10)
+    >>> len(b), t.numpy().tolist()
+    (2, [0.0, 0.0, 0.0])
+    >>> b.run()
+    >>> b.run()
+    >>> t.numpy().tolist()
+    [22.0, 22.0, 22.0]
+    >>> b.release()
+    """
+
+    def __init__(self) -> None:
+        self._entered = self._released = False
+        self._made: BackendBatch | None = None  # at the first call
+        self._device = -1
+        #: A hold on a tensor of the batch, for `update` with numbers alone.
+        self._anchor: Tensor | None = None
+        #: Whether the `with` block runs.
+        self._recording = False
+
+    # --- recording --------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self._check()
+        if self._entered:
+            raise BufferError(
+                "a batch is recorded once: make another one, `with dlw.webgpu.batch() as "
+                "b:`"
+            )
+        if recorder() is not None:
+            raise BufferError("a batch is being recorded already: batches do not nest")
+        self._entered = self._recording = True
+        current.set(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._recording = False
+        if current.get() is self:
+            current.set(None)
+        if kind is not None:
+            self.release()
+
+    def _record(
+        self,
+        kernel: BackendKernel,
+        counts: tuple[int, ...],
+        args: tuple[Any, ...],
+        given: tuple[Any, ...],
+    ) -> None:
+        """Records a call that `Kernel` has checked."""
+        self._check()
+        device = given[0]
+        if self._made is None:
+            first = next(x for x in args if isinstance(x, Tensor))
+            self._anchor = made(_core.from_dlpack(first))
+            self._device = device
+            self._made = backend().batch(device)
+        if device != self._device:
+            raise BufferError(
+                f"the batch is on webgpu:{self._device}, and these tensors are on "
+                f"webgpu:{device}: record a batch for each device"
+            )
+        self._made.add(kernel, counts, args, given)
+
+    def _uses(self, tensor: _core.Tensor, writing: bool) -> bool:
+        """Whether a recorded call writes to a tensor, or, for `writing`, uses it."""
+        return self._made is not None and self._made.uses(tensor, writing)
+
+    # --- running ----------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Runs the recorded calls in order, in one submit; it does not wait. Each run
+        reads what the tensors contain when it comes in the queue.
+
+        A kernel that the GPU refuses keeps the whole batch from running: reading any
+        tensor that the batch writes raises the KernelError of that kernel, with the
+        line where it was recorded. ReleasedError; DeviceLostError; BufferError: nothing
+        was recorded, or the block has not ended.
+
+        >>> with dlw.webgpu.batch() as b:
+        ...     pass
+        >>> b.run()
+        """
+        recorded = self._made
+        if recorded is not None and not self._recording:
+            recorded.run()
+            return
+        self._check()
+        if self._recording or not self._entered:
+            raise BufferError(
+                "run() comes after the recording: `with dlw.webgpu.batch() as b:` …, then "
+                "b.run()"
+            )
+
+    def update(
+        self,
+        call: int,
+        args: Mapping[int, Tensor | float] | None = None,
+        *,
+        workgroups: int | Sequence[int] | None = None,
+    ) -> None:
+        """Changes a recorded call, from the next run on: the arguments at some
+        positions, the counts of workgroups, or both; the rest stays. Changing numbers
+        or workgroups is cheap; for a tensor the call is checked and prepared again. If
+        it raises, nothing changes.
+
+        call: its number, in the order of recording; negative from the end. IndexError:
+        no such call or argument; else the errors of calling the kernel.
+
+        >>> device = await dlw.webgpu.request_device()
+        >>> fill = dlw.webgpu.Kernel('''
+        ...     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        ...     @group(0) @binding(1) var<uniform> k: f32;
+        ...     @compute @workgroup_size(1)
+        ...     fn main(@builtin(global_invocation_id) id: vec3u) { x[id.x] = k; }
+        ... ''')
+        >>> s, t = dlw.empty(2, device=device), dlw.empty(2, device=device)
+        >>> with dlw.webgpu.batch() as b:
+        ...     fill(s, 1)
+        >>> b.update(0, {0: t, 1: 5})
+        >>> b.run()
+        >>> s.numpy().tolist(), t.numpy().tolist()
+        ([0.0, 0.0], [5.0, 5.0])
+        """
+        self._check()
+        number, counts = as_int(call), counts_of(workgroups)
+        backend_batch, length = self._made, len(self)
+        if backend_batch is None or not -length <= number < length:
+            raise IndexError(f"the batch has {length} calls, and no number {number}")
+        if self._recording:
+            raise BufferError("update() comes after the recording")
+        places = tuple(map(as_int, args)) if args else ()
+        values = tuple(args.values()) if args else ()
+        device, bits, given = _core._arguments(self._anchor, *values)
+        if device != self._device:
+            raise BufferError("the tensors of one batch must share a device")
+        facts = device, bits >> 1, given[1:]
+        backend_batch.update(number % length, counts, places, values, facts)
+
+    def __len__(self) -> int:
+        return 0 if self._made is None else len(self._made)
+
+    def __bool__(self) -> bool:
+        return True
+
+    # --- lifetime ---------------------------------------------------------------------
+
+    def release(self) -> None:
+        """Gives up the recorded calls and their tensors. You may call it again; runs
+        that were submitted are not affected.
+
+        >>> with dlw.webgpu.batch() as b:
+        ...     pass
+        >>> b.release()
+        >>> b.released
+        True
+        """
+        self._released = True
+        backend_batch, self._made = self._made, None
+        anchor, self._anchor = self._anchor, None
+        if anchor is not None:
+            anchor.release()
+        if backend_batch is not None:
+            backend_batch.release()
+
+    @property
+    def released(self) -> bool:
+        """Whether it was released.
+
+        >>> dlw.webgpu.batch().released
+        False
+        """
+        return self._released
+
+    def _check(self) -> None:
+        if self._released:
+            raise _core.ReleasedError(
+                "the batch was released: record another one, `with dlw.webgpu.batch() as "
+                "b:`"
+            )
+
+    def __repr__(self) -> str:
+        if self._released:
+            return "<Batch, released>"
+        state = ", recording" if self._recording else ""
+        return f"<Batch of {len(self)} calls{state}>"
+
+
+Batch.__module__ = "dlpack_web.webgpu"  # where users find it
+
+
+def batch() -> Batch:
+    """Records the kernels that the `with` block calls, to run them many times in one
+    submit each.
+
+    In the block kernels do not run, and their arguments are checked as usual; `run()`
+    of the Batch runs them all, without any work of Python for each. Everything else in
+    the block happens at once. So reading what a recorded kernel writes, and writing
+    what one uses, raises BufferError there. If the block raises, nothing stays
+    recorded.
+
+    All kernels of a batch are on the device of the first. Recording is for this thread
+    or asyncio task alone (and tasks that it starts in the block). Batches do not nest.
+
+    >>> with dlw.webgpu.batch() as b:
+    ...     pass  # calls of kernels
+    >>> len(b)
+    0
+    """
+    return Batch()
+
+
+batch.__module__ = "dlpack_web.webgpu"

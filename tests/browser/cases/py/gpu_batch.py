@@ -1,0 +1,532 @@
+"""Batches of kernels: recorded once, run many times in one submit."""
+
+import asyncio
+import gc
+import random
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from gpu_kernels import BOTH, FILL, upload
+from gpu_world import destroy, make_buffer
+
+import dlpack_web as dlw
+
+pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
+
+INCREMENT = """
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@group(0) @binding(1) var<uniform> k: f32;
+@compute @workgroup_size(1)
+fn main(@builtin(global_invocation_id) id: vec3u) { x[id.x] += k; }
+"""
+MIX = """
+@group(0) @binding(0) var<storage, read> a: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(2) var<uniform> k: f32;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < min(arrayLength(&a), arrayLength(&y))) { y[id.x] = 0.5 * y[id.x] + k * a[id.x]; }
+}
+"""
+BYTES = """
+@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+@compute @workgroup_size(1) fn main() {
+  for (var i = 0u; i < arrayLength(&x); i++) { x[i] += 0x01010101u; }
+}
+"""
+BROKEN = """
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(1) fn main() { x[0] = nothing; }
+"""
+
+
+ADD = """
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) { if (id.x < arrayLength(&y)) { y[id.x] += x[id.x]; } }
+"""
+
+
+def increment():
+    return dlw.webgpu.Kernel(INCREMENT, label="increment")
+
+
+async def test_kernels_run_when_the_batch_does():
+    kernel = increment()
+    with upload([1, 2, 3]) as x, upload([0] * 3) as y:
+        with dlw.webgpu.batch() as b:
+            kernel(x, 1)
+            dlw.webgpu.Kernel(ADD)(x, y)
+        assert len(b) == 2
+        assert (await x.to_host()).tolist() == [1, 2, 3]
+        b.run()
+        assert (await y.to_host()).tolist() == [2, 3, 4]
+        b.run()
+        b.run()
+        assert (await x.to_host()).tolist() == [4, 5, 6]
+        assert (await y.to_host()).tolist() == [2 + 3 + 4, 3 + 4 + 5, 4 + 5 + 6]
+        kernel(x, 1)  # after the block kernels run at once
+        assert (await x.to_host()).tolist() == [5, 6, 7]
+        b.release()
+
+
+async def test_a_batch_holds_its_tensors():
+    buffers = held()
+    x, y = upload([1, 2, 3]), upload([0] * 3)
+    seen = dlw.from_dlpack(y)
+    with dlw.webgpu.batch() as b:
+        dlw.webgpu.Kernel(ADD)(x, y)
+    x.release()
+    y.release()
+    with upload([100, 100, 100]):  # would get the buffer of x
+        b.run()
+        assert (await seen.to_host()).tolist() == [1, 2, 3]
+    seen.release()
+    assert held() == buffers + 2
+    b.release()
+    b.release()
+    assert b.released
+    assert held() == buffers
+    for use in (b.run, lambda: b.update(0, {}), b.__enter__):
+        with pytest.raises(dlw.ReleasedError, match="the batch was released"):
+            use()
+
+
+def held():
+    return sum(row["buffers"] for row in dlw.webgpu.stats())
+
+
+def test_a_forgotten_batch_is_collected():
+    buffers = held()
+    with dlw.webgpu.batch() as b, upload([1]) as x:
+        increment()(x, 1)
+    assert held() == buffers + 2  # of the number, too
+    del b
+    gc.collect()
+    assert held() == buffers
+
+
+async def test_updates():
+    kernel = increment()
+    with upload([0] * 4) as x, upload([0] * 4) as y:
+        with dlw.webgpu.batch() as b:
+            kernel(x, 1)
+            kernel(x, 10, workgroups=2)
+        b.run()
+        b.update(0, {1: 2})
+        b.update(-1, {1: np.float32(20)}, workgroups=3)
+        b.run()
+        assert (await x.to_host()).tolist() == [33, 33, 23, 3]
+        b.update(0, {0: y})
+        b.update(1, workgroups=1)
+        b.run()
+        assert (await x.to_host()).tolist() == [53, 33, 23, 3]
+        assert (await y.to_host()).tolist() == [2] * 4
+        b.update(1, {0: y, 1: 100}, workgroups=[4])
+        b.update(0, {})
+        b.run()
+        assert (await y.to_host()).tolist() == [104] * 4
+        b.release()
+
+
+async def test_an_update_with_a_tensor_of_another_size_counts_again():
+    with upload([0] * 4) as x, upload([0] * 9) as y:
+        with dlw.webgpu.batch() as b:
+            increment()(x, 1)
+        b.update(0, {0: y})
+        b.run()
+        assert (await y.to_host()).tolist() == [1] * 9
+        b.release()
+
+
+async def test_a_refused_update_changes_nothing():
+    with upload([0] * 4) as x, dlw.empty(4, "int32", device="webgpu") as ints:
+        with dlw.webgpu.batch() as b:
+            increment()(x, 1, workgroups=4)
+        for args, error, words in (
+            ((1, {}), IndexError, "the batch has 1 calls, and no number 1"),
+            ((-2, {}), IndexError, "the batch has 1 calls, and no number -2"),
+            ((0, {2: 1}), ValueError, '"increment" has 2 arguments, and no number 2'),
+            ((0, {-1: 1}), ValueError, "and no number -1"),
+            ((0, {0: 1}), TypeError, "binding 0 takes a tensor"),
+            (
+                (0, {0: ints}),
+                BufferError,
+                "is int32, the shader's array<f32> is of f32",
+            ),
+            ((0, {1: 2, 0: ints}), BufferError, "is int32"),
+            ((0, {1: "2"}), TypeError, "has type str"),
+            ((0, {0: dlw.empty(4)}), BufferError, "is on cpu"),
+        ):
+            with pytest.raises(error, match=words):
+                b.update(*args)
+        with pytest.raises(ValueError, match="workgroups must be"):
+            b.update(0, {1: 5}, workgroups=1 << 30)
+        b.run()
+        assert (await x.to_host()).tolist() == [1] * 4
+        b.release()
+
+
+async def test_what_a_recorded_kernel_uses_is_not_touched_in_the_block():
+    zeros = np.zeros(3, np.float32)
+    with upload([1, 2, 3]) as x, upload([0] * 3) as y, upload([0] * 3) as other:
+        with dlw.webgpu.batch() as b:
+            dlw.webgpu.Kernel(ADD)(x, y)
+            with pytest.raises(BufferError, match="cannot be read here: a kernel that"):
+                await y.to_host()
+            with pytest.raises(BufferError, match="cannot be read here"):
+                await dlw.to_host(other, y)
+            with pytest.raises(BufferError, match="cannot be read here"):
+                y[1:].numpy()
+            for tensor in x, y:
+                with pytest.raises(BufferError, match="cannot be written here"):
+                    tensor.write(zeros)
+            with pytest.raises(BufferError, match=r"time\(\) runs a kernel at once"):
+                await dlw.webgpu.Kernel(FILL).time(other, 1)
+            # These cannot differ from what the user means.
+            assert (await x.to_host()).tolist() == [1, 2, 3]
+            other.write(zeros + 5)
+            assert (await other.to_host()).tolist() == [5] * 3
+        y.write(zeros + 1)
+        b.run()
+        assert (await y.to_host()).tolist() == [2, 3, 4]
+        b.release()
+
+
+def record_and_fail(x):
+    increment()(x, 1)
+    raise ZeroDivisionError
+
+
+def test_a_block_that_raises_leaves_nothing():
+    buffers = held()
+    with upload([1]) as x:
+        b = dlw.webgpu.batch()
+        with pytest.raises(ZeroDivisionError), b:
+            record_and_fail(x)
+        assert b.released
+        with dlw.webgpu.batch() as empty:  # recording has ended
+            pass
+        empty.run()
+        assert len(empty) == 0
+    assert held() == buffers
+
+
+async def test_a_refused_call_is_not_recorded():
+    with upload([1, 2]) as x:
+        with dlw.webgpu.batch() as b:
+            increment()(x, 1)
+            with pytest.raises(ValueError, match="takes an argument for each binding"):
+                increment()(x)
+            with pytest.raises(TypeError, match=r"binding 1 takes a tensor"):
+                dlw.webgpu.Kernel(ADD)(x, 2, workgroups=1)
+        assert len(b) == 1
+        b.run()
+        assert (await x.to_host()).tolist() == [2, 3]
+        b.release()
+
+
+def test_the_order_of_things():
+    b = dlw.webgpu.batch()
+    with pytest.raises(BufferError, match=r"run\(\) comes after the recording"):
+        b.run()
+    with upload([1]) as x:
+        with b:
+            increment()(x, 1)
+            with pytest.raises(BufferError, match=r"run\(\) comes after the recording"):
+                b.run()
+            with pytest.raises(BufferError, match=r"update\(\) comes after"):
+                b.update(0, {1: 2})
+            with pytest.raises(BufferError, match="do not nest"), dlw.webgpu.batch():
+                pass
+            assert repr(b) == "<Batch of 1 calls, recording>"
+        with pytest.raises(BufferError, match="recorded once"), b:
+            pass
+        assert len(b) == 1
+        assert repr(b) == "<Batch of 1 calls>"
+        b.release()
+        assert repr(b) == "<Batch, released>"
+
+
+async def test_a_batch_is_on_one_device():
+    other = await dlw.webgpu.request_device(label="another of a batch")
+    with upload([1]) as x, dlw.from_dlpack(np.ones(1, "f4"), device=other) as y:
+        with dlw.webgpu.batch() as b:
+            increment()(x, 1)
+            with pytest.raises(BufferError, match="record a batch for each device"):
+                increment()(y, 1)
+        with pytest.raises(
+            BufferError, match=r"the tensors of one .* must share a dev"
+        ):
+            b.update(0, {0: y})
+        assert len(b) == 1
+        b.release()
+    await destroy(other)
+
+
+async def test_two_tasks_record_and_run_for_themselves():
+    kernel = increment()
+    direct = upload([0])
+
+    async def record(tensor, times):
+        with dlw.webgpu.batch() as b:
+            for _ in range(times):
+                kernel(tensor, 1)
+                await asyncio.sleep(0)
+        return b
+
+    async def run():
+        for _ in range(3):
+            kernel(direct, 1)
+            await asyncio.sleep(0)
+
+    with upload([0]) as x, upload([0]) as y:
+        one, two, _ = await asyncio.gather(record(x, 2), record(y, 3), run())
+        assert (len(one), len(two)) == (2, 3)
+        assert (await direct.to_host()).tolist() == [3]
+        one.run()
+        two.run()
+        two.run()
+        assert (await x.to_host()).tolist() == [2]
+        assert (await y.to_host()).tolist() == [6]
+        one.release()
+        two.release()
+    direct.release()
+
+
+async def test_a_task_of_the_block_that_outlives_it_runs_kernels():
+    kernel = increment()
+    ended = asyncio.Event()
+
+    async def late():
+        await ended.wait()
+        kernel(x, 1)
+
+    with upload([0]) as x:
+        with dlw.webgpu.batch() as b:
+            task = asyncio.create_task(late())
+            await asyncio.sleep(0)
+        ended.set()
+        await task
+        assert len(b) == 0
+        assert (await x.to_host()).tolist() == [1]
+
+
+# --- copies aside ---------------------------------------------------------------------------
+
+
+async def test_views_that_cannot_be_bound_are_copied_in_each_run():
+    """An offset of no multiple of 256, and a neighbour that is written."""
+    with upload(range(8)) as whole:
+        with whole[1:4] as x, whole[5:8] as y, dlw.webgpu.batch() as b:
+            dlw.webgpu.Kernel(ADD)(x, y)
+        for _ in range(2):
+            b.run()
+        expected = [0, 1, 2, 3, 4, 5 + 2, 6 + 4, 7 + 6]
+        assert (await whole.to_host()).tolist() == expected
+        whole.write(np.ones(8, np.float32))
+        b.run()
+        assert (await whole.to_host()).tolist() == [1] * 5 + [2] * 3
+        b.release()
+
+
+async def test_padding_of_copies_is_zero_in_each_run():
+    """The shader adds to the padding, too, and that must not stay."""
+    counting = """
+@group(0) @binding(0) var<storage, read_write> x: array<vec4u>;
+@group(0) @binding(1) var<storage, read_write> y: array<u32>;
+@compute @workgroup_size(1) fn main() { x[0] += vec4u(1); y[0] = x[0].w; }
+"""
+    whole = dlw.from_dlpack(np.zeros(8, "u4"), device="webgpu")
+    y = dlw.from_dlpack(np.zeros(1, "u4"), device="webgpu")
+    with whole[1:4] as x, dlw.webgpu.batch() as b:
+        dlw.webgpu.Kernel(counting)(x, y, workgroups=1)
+    b.run()
+    b.run()
+    assert (await y.to_host()).tolist() == [1]
+    assert (await whole.to_host()).tolist() == [0, 2, 2, 2, 0, 0, 0, 0]
+    for each in b, y, whole:
+        each.release()
+
+
+async def test_a_last_word_that_is_shared_with_padding():
+    with dlw.from_dlpack(np.arange(5, dtype="u1"), device="webgpu") as x:
+        with dlw.webgpu.batch() as b:
+            dlw.webgpu.Kernel(BYTES)(x, workgroups=1)
+        b.run()
+        b.run()
+        assert (await x.to_host()).tolist() == [2, 3, 4, 5, 6]
+        b.release()
+
+
+# --- errors of the GPU ------------------------------------------------------------------------
+
+
+async def test_a_kernel_that_does_not_compile():
+    broken = dlw.webgpu.Kernel(BROKEN, label="broken")
+    with upload([1]) as x, upload([2]) as y, upload([3]) as other:
+        with dlw.webgpu.batch() as b:
+            increment()(x, 1)
+            broken(y)
+        b.run()
+        for tensor in x, y:  # nothing of the batch ran
+            with pytest.raises(dlw.KernelError, match="broken") as found:
+                await tensor.to_host()
+            assert (found.value.label, found.value.line) == ("broken", 3)
+            assert found.value.filename.endswith("gpu_batch.py")
+        assert (await other.to_host()).tolist() == [3]
+        b.run()
+        with pytest.raises(dlw.KernelError, match="broken"):
+            await x.to_host()
+        x.write(np.ones(1, "f4"))
+        assert (await x.to_host()).tolist() == [1]
+        b.release()
+
+
+async def test_a_fault_of_an_argument_goes_where_the_data_goes():
+    """Kernels of the batch that do not read it are not affected."""
+    kernel, add = increment(), dlw.webgpu.Kernel(ADD)
+    with upload([1]) as bad, upload([2]) as y, upload([3]) as z, upload([4]) as good:
+        dlw.webgpu.Kernel(BROKEN, label="broken")(bad)
+        with dlw.webgpu.batch() as b:
+            kernel(good, 1)
+            add(bad, y)
+            add(y, z)
+        for run in (1, 2):
+            b.run()
+            assert (await good.to_host()).tolist() == [4 + run]
+            for tensor in bad, y, z:
+                with pytest.raises(dlw.KernelError, match="broken"):
+                    await tensor.to_host()
+        for tensor in bad, y, z:
+            tensor.write(np.ones(1, "f4"))
+        b.run()
+        assert (await z.to_host()).tolist() == [3]
+        b.release()
+
+
+async def run_and_read(batch, tensor):
+    batch.run()
+    return await tensor.to_host()
+
+
+async def test_a_destroyed_buffer_is_blamed_on_the_kernel_that_uses_it(device):
+    kernel = increment()
+    second = dlw.webgpu.Kernel(INCREMENT, label="second")
+    buffer = make_buffer(device, 16)
+    foreign = dlw.from_gpu_buffer(buffer, (4,), "float32", device=device)
+    with upload([1]) as x, foreign:
+        with dlw.webgpu.batch() as b:
+            kernel(x, 1)
+            second(foreign, 1)
+        b.run()
+        assert (await x.to_host()).tolist() == [2]
+        buffer.destroy()
+        with pytest.raises(BufferError, match="second"):
+            await run_and_read(b, x)
+        b.release()
+        x.write(np.ones(1, "f4"))
+        assert (await x.to_host()).tolist() == [1]
+
+
+async def test_the_line_that_recorded_a_kernel_is_not_forgotten(device):
+    buffer = make_buffer(device, 16)
+    foreign = dlw.from_gpu_buffer(buffer, (4,), "float32", device=device)
+    kernel = increment()
+    with upload([1]) as x, foreign:
+        with dlw.webgpu.batch() as b:
+            kernel(x, 1)
+            kernel(foreign, 1)
+        for _ in range(4200):  # more calls than are kept
+            kernel(x, 1)
+        buffer.destroy()
+        with pytest.raises(BufferError, match="increment") as found:
+            await run_and_read(b, x)
+        if isinstance(found.value, dlw.KernelError):  # the desktop raises it at once
+            assert found.value.filename.endswith("gpu_batch.py")
+        b.release()
+
+
+async def test_a_lost_device():
+    lost = await dlw.webgpu.request_device(label="lost with a batch")
+    x = dlw.from_dlpack(np.ones(3, "f4"), device=lost)
+    with dlw.webgpu.batch() as b:
+        increment()(x, 1)
+    b.run()
+    await destroy(lost)
+    with pytest.raises(dlw.DeviceLostError, match="is lost"):
+        b.run()
+    with pytest.raises(dlw.DeviceLostError, match="is lost"):
+        b.update(0, {1: 2})
+    b.release()
+    x.release()
+
+
+# --- against direct calls -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_random_batches_do_what_direct_calls_do(seed):
+    chance = random.Random(seed)
+    kernels = [dlw.webgpu.Kernel(code) for code in (INCREMENT, MIX, ADD, BOTH)]
+    make = np.random.default_rng(seed).random
+
+    def world():
+        whole = [upload(values[i]) for i in range(3)]
+        views = [whole[0][1:20], whole[1][64:], whole[0][21:30]]
+        return [*whole, *views]
+
+    values = [make(n).astype("f4") for n in (40, 80, 7)]
+    one, two = world(), world()
+    calls = []
+    for _ in range(chance.randrange(1, 12)):
+        kernel = chance.choice(kernels)
+        first, second = chance.sample(range(6), 2)
+        if kernel is kernels[0]:
+            calls.append((kernel, (first, chance.random())))
+        elif kernel is kernels[1]:
+            calls.append((kernel, (first, second, chance.random())))
+        else:
+            calls.append((kernel, (first, second)))
+
+    def call(tensors, kernel, args):
+        given = [tensors[x] if isinstance(x, int) else x for x in args]
+        kernel(*given, workgroups=1)
+
+    kept = []
+    with dlw.webgpu.batch() as b:
+        for kernel, args in calls:
+            with suppress(BufferError):  # two arguments overlap, and both are written
+                call(one, kernel, args)
+                kept.append((kernel, args))
+    for _ in range(3):
+        b.run()
+        for kernel, args in kept:
+            call(two, kernel, args)
+        if kept and chance.random() < 0.7:
+            at = chance.randrange(len(kept))
+            kernel, args = kept[at]
+            if isinstance(args[-1], float):
+                new = chance.random()
+                kept[at] = kernel, (*args[:-1], new)
+                b.update(at, {len(args) - 1: new})
+        for mine, theirs in zip(one, two, strict=True):
+            np.testing.assert_array_equal(await mine.to_host(), await theirs.to_host())
+    b.release()
+    for tensor in (*one, *two):
+        tensor.release()
+
+
+async def test_an_update_swaps_inputs_as_a_jit_does():
+    """Two tensors change their places."""
+    with upload([1]) as x, upload([100]) as y:
+        with dlw.webgpu.batch() as b:
+            dlw.webgpu.Kernel(ADD)(x, y)
+        b.run()
+        b.update(0, {0: y, 1: x})
+        b.run()
+        assert (await x.to_host()).tolist() == [102]
+        assert (await y.to_host()).tolist() == [101]
+        b.release()
