@@ -16,6 +16,7 @@ import {
   uploadWays,
   viewWays,
 } from "./paths.mjs";
+import { replayWays } from "./replay.mjs";
 import { sessionWays } from "./sessions.mjs";
 
 const KB = 1024;
@@ -31,6 +32,7 @@ function plan(quick) {
     ["pack", "transposed", packWays, packed],
     ["pack", "strided", packWays, packed],
     ["dispatch", "contiguous", dispatchWays, [64]],
+    ["replay", "contiguous", replayWays, [64]],
     ["upload", "contiguous", uploadWays, moved],
     ["upload", "transposed", uploadWays, packed],
     ["upload", "strided", uploadWays, packed],

@@ -3,7 +3,7 @@
 
 const PYBUF_FULL_RO = 0x11c; // strides and format, read-only accepted: what NumPy is asked for
 const USAGE = { STORAGE: 0x80, COPY_DST: 0x08, COPY_SRC: 0x04, MAP_READ: 0x01 };
-const TENSOR_USAGE = USAGE.STORAGE | USAGE.COPY_DST | USAGE.COPY_SRC;
+export const TENSOR_USAGE = USAGE.STORAGE | USAGE.COPY_DST | USAGE.COPY_SRC;
 
 export function expect(condition, what) {
   if (!condition) throw new Error(`wrong result: ${what}`);
@@ -375,7 +375,7 @@ export function manyWays({ bridge, device }, bytes) {
   };
 }
 
-const ADD = `
+export const ADD = `
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<f32>;
 @compute @workgroup_size(1) fn main() { y[0] = x[0] + 1; }`;

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import * as namespace from "../../js/dist/index.js";
 import { TensorFile } from "../../js/dist/open/index.js";
 import { Bridge } from "../../js/dist/pyodide/bridge.js";
+import { Batch } from "../../js/dist/webgpu/batch.js";
 
 const library = { ...namespace };
 
@@ -26,6 +27,7 @@ test("exported names", () => {
     "ElementwiseKernel",
     "Kernel",
     "ReductionKernel",
+    "batch",
     "frames",
     "fromImage",
     "listenForFaults",
@@ -137,6 +139,7 @@ test("members of Tensor, Bridge and Kernel", () => {
   for (const kind of ["ElementwiseKernel", "ReductionKernel"]) {
     assert.deepEqual(members(library.webgpu[kind]), ["ready", "run", "wgsl"]);
   }
+  assert.deepEqual(members(Batch), ["length", "record", "release", "released", "run", "update"]);
   assert.deepEqual(members(TensorFile), ["close", "closed", "get", "has", "info", "name", "size"]);
 });
 

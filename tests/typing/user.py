@@ -90,6 +90,14 @@ def kernels(t: dlw.Tensor) -> None:
     rows: dlw.Tensor = total(y, axis=-1, keepdims=True)
     total(y, rows, axis=-1, keepdims=True)
     assert_type(total.wgsl, str)
+    with dlw.webgpu.batch() as batch:
+        kernel(t, 2.5)
+    assert_type(batch, dlw.webgpu.Batch)
+    batch.run()
+    batch.update(0, {0: t, 1: 3.5}, workgroups=4)
+    assert_type(len(batch), int)
+    assert_type(batch.released, bool)
+    batch.release()
 
 
 async def sessions(a: Array, t: dlw.Tensor) -> None:

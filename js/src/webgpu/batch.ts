@@ -1,5 +1,5 @@
 import { DLPackError, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
-import type { GPUDevice } from "../core/globals.js";
+import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { checkOptions } from "../core/options.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import { type Argument, type Bound, packNumber } from "./arguments.js";
@@ -53,6 +53,8 @@ export interface Call extends Prepared {
 
 interface Aside {
   readonly tensor: Tensor;
+  /** Its buffer. */
+  readonly source: GPUBuffer;
   readonly bound: Bound;
 }
 
@@ -310,7 +312,7 @@ function extentsOf(args: readonly Argument[], bound: readonly Bound[]) {
       // Of a buffer that only this call uses, only making it can have failed.
       reads.push({ facts: extent.facts, start: 0, end: 0 });
       if (!isTensor(arg)) return;
-      asides.push({ tensor: arg, bound: one });
+      asides.push({ tensor: arg, source: slotOf(arg._handle).buffer, bound: one });
       own = extentOf(arg);
     }
     (written ? writes : reads).push(own);
@@ -366,13 +368,13 @@ function encode(record: DeviceRecord, calls: readonly Call[]): GPUCommandBuffer 
 function copyAside(
   record: DeviceRecord,
   encoder: GPUCommandEncoder,
-  { tensor, bound: { resource, written } }: Aside,
+  { tensor, source, bound: { resource, written } }: Aside,
 ): void {
   const { nbytes, _start } = tensor;
   const { buffer, size } = resource;
   const words = roundUp(nbytes, 4);
   if (nbytes > 0) {
-    encoder.copyBufferToBuffer(slotOf(tensor._handle).buffer, _start, buffer, 0, words);
+    encoder.copyBufferToBuffer(source, _start, buffer, 0, words);
     if (nbytes % 4 !== 0) maskTail(record.device.gpu, encoder, buffer, 0, nbytes);
     count(record, "copied", nbytes);
   }

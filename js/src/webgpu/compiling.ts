@@ -1,7 +1,5 @@
 import { KernelError } from "../core/errors.js";
-import type { GPUError, GPUShaderModule } from "../core/globals.js";
-import type { Call } from "./batch.js";
-import { slotOf } from "./buffers.js";
+import type { GPUBuffer, GPUError, GPUShaderModule } from "../core/globals.js";
 import { failure, nameOf, setSite } from "./faults.js";
 import type { Part } from "./formulas.js";
 import type { DeviceRecord } from "./state.js";
@@ -59,13 +57,24 @@ export function runError(record: DeviceRecord, label: string, cause: GPUError): 
   return kernelError(record, `kernel "${label}"`, label, cause.message, cause);
 }
 
+/** What of a call in a batch finds out whether the GPU refuses it. */
+interface Submitted {
+  readonly kernel: { readonly _label: string; readonly _pipeline: GPUComputePipeline };
+  readonly group: GPUBindGroup;
+  readonly asides: readonly {
+    readonly source: GPUBuffer;
+    readonly bound: { readonly resource: { readonly buffer: GPUBuffer } };
+  }[];
+  readonly site: number | undefined;
+}
+
 /**
  * The error for a batch that the GPU refused, which does not say why: that of the first call that
  * it refuses alone. Commands that dispatch nothing are checked just the same.
  */
 export async function batchError(
   record: DeviceRecord,
-  calls: readonly Call[],
+  calls: readonly Submitted[],
   cause: GPUError,
 ): Promise<Error> {
   const { gpu } = record.device;
@@ -73,9 +82,8 @@ export async function batchError(
     calls.map(({ kernel, group, asides }) => {
       gpu.pushErrorScope("validation");
       const encoder = gpu.createCommandEncoder();
-      for (const { tensor, bound } of asides) {
-        const { buffer } = slotOf(tensor._handle);
-        encoder.copyBufferToBuffer(buffer, 0, bound.resource.buffer, 0, 0);
+      for (const { source, bound } of asides) {
+        encoder.copyBufferToBuffer(source, 0, bound.resource.buffer, 0, 0);
       }
       const pass = encoder.beginComputePass();
       pass.setPipeline(kernel._pipeline);

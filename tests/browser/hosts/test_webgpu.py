@@ -96,6 +96,7 @@ message
 @pytest.mark.parametrize(
     "file",
     [
+        "batch_cases.mjs",
         "counter_cases.mjs",
         "elementwise_cases.mjs",
         "fault_cases.mjs",

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { openPage } from "../../runtimes/page.mjs";
 
 const CASES = [
+  "batch_cases",
   "conformance_cases",
   "counter_cases",
   "elementwise_cases",

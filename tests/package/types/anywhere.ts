@@ -248,6 +248,11 @@ export async function kernels(some: Tensor): Promise<void> {
   const source: string = range.wgsl + low + high;
   const named: webgpu.ElementwiseKernel = scale;
   const either: Tensor | Tensor[] = named.run([some, source.length]);
+  const batch: webgpu.Batch = webgpu.batch(device).record(() => kernel.run([some, 2]));
+  batch.update(0, { args: { 0: some, 1: 3 }, workgroups: [2] });
+  batch.run();
+  const recorded: number = batch.length;
+  batch.release();
   const made = Tensor.fromGPUBuffer(some.buffer, { device, shape: [2], dtype: "uint32" });
   same<typeof made, Tensor<"uint32">>(true);
   webgpu.listenForFaults(device, (error, site) => error.message === "" && site === undefined);

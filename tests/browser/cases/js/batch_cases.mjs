@@ -1,0 +1,273 @@
+// Batches of kernels in JavaScript: recorded once, run many times in one submit.
+import { equal, ok, throws } from "./expect.mjs";
+
+let devicePromise;
+function deviceOf({ library }) {
+  devicePromise ??= library.webgpu.requestDevice();
+  return devicePromise;
+}
+
+const ADD = `
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(2) var<uniform> k: f32;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < min(arrayLength(&x), arrayLength(&y))) { y[id.x] += k * x[id.x]; }
+}`;
+const BROKEN = `
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(1) fn main() { x[0] = nothing; }`;
+
+function upload({ library }, device, values) {
+  const host = library.Tensor.fromTypedArray(Float32Array.from(values));
+  const gpu = host.to(device);
+  host.release();
+  return gpu;
+}
+
+/** A device, a kernel, and tensors of the values; `done` releases them and counts what is left. */
+async function world(context, ...lists) {
+  const { webgpu, liveTensors } = context.library;
+  const device = await deviceOf(context);
+  const before = liveTensors();
+  const tensors = lists.map((values) => upload(context, device, values));
+  const kernel = new webgpu.Kernel(device, ADD, { label: "add" });
+  const done = (...more) => {
+    for (const one of [...tensors, ...more]) one.release();
+    equal(liveTensors(), before, "tensors");
+  };
+  return { webgpu, device, kernel, tensors, done };
+}
+
+const valuesOf = async (tensor) => [...(await tensor.read())];
+
+export async function calls_run_when_the_batch_does(context) {
+  const { webgpu, device, kernel, tensors, done } = await world(context, [1, 2], [0, 0]);
+  const [x, y] = tensors;
+  const batch = webgpu.batch(device).record(() => {
+    kernel.run([x, y, 1]);
+    kernel.run([x, y, 10]);
+  });
+  equal([batch.length, batch.released], [2, false]);
+  equal(await valuesOf(y), [0, 0]);
+  batch.run();
+  batch.run();
+  equal(await valuesOf(y), [22, 44]);
+  kernel.run([x, y, 1]); // recording has ended
+  equal(await valuesOf(y), [23, 46]);
+  done(batch);
+}
+
+export async function one_run_is_one_submit(context) {
+  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0]);
+  const batch = webgpu.batch(device).record(() => {
+    for (let i = 0; i < 20; i++) kernel.run([...tensors, i]);
+  });
+  const { queue } = device;
+  let submits = 0;
+  let writes = 0;
+  queue.submit = (commands) => {
+    submits += commands.length;
+    return Object.getPrototypeOf(queue).submit.call(queue, commands);
+  };
+  queue.writeBuffer = (...args) => {
+    writes++;
+    return Object.getPrototypeOf(queue).writeBuffer.call(queue, ...args);
+  };
+  try {
+    batch.run();
+    batch.run();
+  } finally {
+    delete queue.submit;
+    delete queue.writeBuffer;
+  }
+  equal([submits, writes], [2, 0]);
+  equal(await valuesOf(tensors[1]), [380]);
+  done(batch);
+}
+
+export async function the_batch_holds_its_tensors(context) {
+  const { webgpu, device, kernel, done } = await world(context);
+  let told = 0;
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+  const options = { device, shape: [4], dtype: "float32", release: () => told++ };
+  const lend = () =>
+    context.library.Tensor.fromGPUBuffer(device.createBuffer({ size: 16, usage }), options);
+  const [x, y] = [lend(), lend()];
+  const batch = webgpu.batch(device).record(() => kernel.run([x, y, 1]));
+  x.release();
+  y.release();
+  batch.run();
+  equal(told, 0);
+  batch.release();
+  batch[Symbol.dispose]();
+  equal([told, batch.released], [2, true]);
+  await throws(() => batch.run(), "ReleasedError", /the batch was released/);
+  await throws(() => batch.update(0, {}), "ReleasedError", /the batch was released/);
+  done();
+}
+
+export async function updates_change_numbers_tensors_and_workgroups(context) {
+  const lists = [[1, 1], [0, 0], [5, 5]];
+  const { webgpu, device, kernel, tensors, done } = await world(context, ...lists);
+  const [x, y, z] = tensors;
+  const batch = webgpu.batch(device).record(() => kernel.run([x, y, 1]));
+  batch.update(0, { args: { 2: 3 } });
+  batch.run();
+  batch.update(-1, { args: { 0: z }, workgroups: 1 });
+  batch.run();
+  equal(await valuesOf(y), [18, 18]);
+  await throws(() => batch.update(1, {}), "RangeError", /the batch has 1 calls, and no number 1/);
+  await throws(() => batch.update(0, { args: { 3: 1 } }), "RangeError", /3 arguments, and no/);
+  await throws(() => batch.update(0, { args: { 0: 1 } }), "TypeError", /takes a tensor/);
+  await throws(() => batch.update(0, { workgroups: 0 }), "RangeError", /workgroups must be/);
+  await throws(() => batch.update(0, 5), "TypeError", /update\(\)/);
+  batch.run();
+  equal(await valuesOf(y), [33, 33]);
+  done(batch);
+}
+
+export async function what_happens_at_once_must_not_differ_from_the_order(context) {
+  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0], [7]);
+  const [x, y, z] = tensors;
+  const reads = [];
+  const batch = webgpu.batch(device).record(() => {
+    kernel.run([x, y, 1]);
+    reads.push(y.read(), z.read());
+    for (const tensor of [x, y]) {
+      let message;
+      try {
+        tensor.write(new Float32Array(1));
+      } catch (error) {
+        message = error.message;
+      }
+      ok(/cannot be written here: a kernel that the batch/.test(message), message);
+    }
+    z.write(new Float32Array([8]));
+  });
+  await throws(() => reads[0], "UnsupportedError", /cannot be read here: a kernel that the batch/);
+  equal([...(await reads[1])], [7]);
+  batch.run();
+  equal(await valuesOf(y), [1]);
+  done(batch);
+}
+
+export async function a_block_that_throws_leaves_nothing(context) {
+  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0]);
+  const batch = webgpu.batch(device);
+  const fail = () => {
+    kernel.run([...tensors, 1]);
+    throw new RangeError("mine");
+  };
+  await throws(() => batch.record(fail), "RangeError", /mine/);
+  equal(batch.released, true);
+  const other = webgpu.batch(device);
+  await throws(() => other.record(async () => {}), "TypeError", /this one is async/);
+  kernel.run([...tensors, 1]);
+  equal(await valuesOf(tensors[1]), [1], "nothing records");
+  done();
+}
+
+export async function the_order_of_things(context) {
+  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0]);
+  const batch = webgpu.batch(device);
+  await throws(() => batch.run(), "DLPackError", /nothing was recorded/);
+  await throws(() => webgpu.batch(), "TypeError", /takes a GPUDevice/);
+  batch.record(() => {
+    kernel.run([...tensors, 1]);
+    let nested;
+    try {
+      webgpu.batch(device).record(() => {});
+    } catch (error) {
+      nested = error.message;
+    }
+    ok(/do not nest/.test(nested), nested);
+    let ran;
+    try {
+      batch.run();
+    } catch (error) {
+      ran = error.message;
+    }
+    ok(/is being recorded/.test(ran), ran);
+  });
+  await throws(() => batch.record(() => {}), "DLPackError", /recorded once/);
+  equal(batch.length, 1);
+  webgpu.batch(device).record(() => {}).run();
+  done(batch);
+}
+
+export async function a_kernel_of_another_device_is_refused(context) {
+  const { webgpu, device, done } = await world(context);
+  const other = await webgpu.requestDevice({ label: "other" });
+  const kernel = new webgpu.Kernel(other, ADD, { label: "elsewhere" });
+  const tensors = [upload(context, other, [1]), upload(context, other, [0])];
+  const batch = webgpu.batch(device);
+  const record = () => batch.record(() => kernel.run([...tensors, 1]));
+  await throws(record, "UnsupportedError", /"elsewhere" is compiled for .* a batch for each/);
+  done(...tensors);
+  other.destroy();
+}
+
+export async function a_destroyed_buffer_names_the_kernel(context) {
+  const { webgpu, device, tensors, done } = await world(context, [1], [0]);
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+  const buffer = device.createBuffer({ size: 16, usage });
+  const options = { device, shape: [4], dtype: "float32" };
+  const foreign = context.library.Tensor.fromGPUBuffer(buffer, options);
+  const kernels = ["first", "second", "third"].map(
+    (label) => new webgpu.Kernel(device, ADD, { label }),
+  );
+  const batch = webgpu.batch(device).record(() => {
+    kernels[0].run([...tensors, 1]);
+    kernels[1].run([foreign, tensors[1], 1]);
+    kernels[2].run([...tensors, 1]);
+  });
+  batch.run();
+  equal(await valuesOf(tensors[1]), [2]);
+  buffer.destroy();
+  batch.run();
+  const error = await throws(() => tensors[1].read(), "KernelError", /kernel "second" failed/);
+  equal(error.label, "second");
+  done(batch, foreign);
+}
+
+export async function a_kernel_that_does_not_compile_names_itself(context) {
+  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0], [3]);
+  const [x, y, z] = tensors;
+  const broken = new webgpu.Kernel(device, BROKEN, { label: "broken" });
+  const batch = webgpu.batch(device).record(() => {
+    kernel.run([x, y, 1]);
+    broken.run([z]);
+  });
+  for (let run = 0; run < 2; run++) {
+    batch.run();
+    for (const tensor of [y, z]) {
+      const error = await throws(() => tensor.read(), "KernelError", /compiling kernel "broken"/);
+      equal(error.label, "broken");
+    }
+    equal(await valuesOf(x), [1]);
+  }
+  done(batch);
+}
+
+export async function a_lost_device_is_named_and_the_batch_still_released(context) {
+  const { webgpu, done } = await world(context);
+  const device = await webgpu.requestDevice({ label: "to be lost" });
+  const tensors = [upload(context, device, [1]), upload(context, device, [0])];
+  const kernel = new webgpu.Kernel(device, ADD);
+  const batch = webgpu.batch(device).record(() => kernel.run([...tensors, 1]));
+  device.destroy();
+  await device.lost;
+  await throws(() => batch.run(), "DeviceLostError", /is lost/);
+  await throws(() => webgpu.batch(device), "DeviceLostError", /is lost/);
+  done(batch, ...tensors);
+}
+
+export async function timed_kernels_are_not_recorded(context) {
+  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0]);
+  const batch = webgpu.batch(device);
+  const record = () =>
+    batch.record(() => kernel.run([...tensors, 1], { timestampWrites: { querySet: {} } }));
+  await throws(record, "UnsupportedError", /cannot be timed/);
+  done();
+}
