@@ -133,6 +133,27 @@ static PyObject *core_view(PyObject *module, PyObject *args) {
   return dlw_raise(status, &wanted);
 }
 
+static PyObject *core_retyped(PyObject *module, PyObject *args) {
+  (void)module;
+  PyObject *obj, *extents;
+  unsigned int packed;
+  int64_t shape[DLW_MAX_NDIM];
+  if (!PyArg_ParseTuple(args, "OO!I", &obj, &PyTuple_Type, &extents, &packed)) {
+    return NULL;
+  }
+  int32_t ndim = parse_dims(extents, shape);
+  if (ndim < 0) return NULL;
+  /* Only now: an __index__ of theirs may release it. */
+  dlw_tensor *tensor = dlw_tensor_of(obj), *view;
+  if (tensor == NULL) return NULL;
+  DLDataType dtype = dlw_dtype_unpack(packed);
+  dlw_status status = dlw_tensor_retype(tensor, ndim, shape, dtype, &view);
+  if (status == DLW_OK) return dlw_tensor_object(view);
+  DLTensor wanted = *dlw_dl(tensor);
+  wanted.ndim = ndim, wanted.dtype = dtype;
+  return dlw_raise(status, &wanted);
+}
+
 static PyObject *core_raw(PyObject *module, PyObject *obj) {
   (void)module;
   dlw_tensor *tensor = dlw_tensor_of(obj), *raw;
@@ -302,6 +323,7 @@ static PyMethodDef METHODS[] = {
     {"_hold", core_hold, METH_O, NULL},
     {"_empty", core_empty, METH_VARARGS, NULL},
     {"_view", core_view, METH_VARARGS, NULL},
+    {"_retyped", core_retyped, METH_VARARGS, NULL},
     {"_raw", core_raw, METH_O, NULL},
     {"_typed", core_typed, METH_VARARGS, NULL},
     {"_convert", core_convert, METH_VARARGS, NULL},

@@ -324,6 +324,35 @@ dlw_status dlw_tensor_view(dlw_tensor *source, int32_t ndim, const int64_t *shap
   return DLW_OK;
 }
 
+dlw_status dlw_tensor_retype(dlw_tensor *source, int32_t ndim, const int64_t *shape,
+                             DLDataType dtype, dlw_tensor **out) {
+  const DLTensor *from = dlw_dl(source);
+  uint64_t flags = 0;
+  int64_t size;
+  dlw_status status = dlw_check_dtype(dtype, &flags);
+  if (status != DLW_OK) return status;
+  uint32_t bits = dlw_element_bits(dtype, 0);
+  if (bits % 8 != 0 || element_bits(source) % 8 != 0) return DLW_BAD_DTYPE;
+  status = dlw_check_shape(ndim, shape, bits, INT64_MAX, &size);
+  if (status != DLW_OK) return status;
+  uint64_t bytes = dlw_nbytes(from, source->managed.flags);
+  if ((uint64_t)size > bytes / (bits / 8) || !dlw_is_contiguous(from)) return DLW_OUTSIDE;
+  dlw_tensor *tensor = hold(source, ndim, 0);
+  if (tensor == NULL) return DLW_NO_MEMORY;
+  DLTensor *dl = dlw_dl(tensor);
+  dl->dtype = dtype;
+  if (ndim > 0) memcpy(dl->shape, shape, (size_t)ndim * sizeof(int64_t));
+  dlw_fill_row_major(dl);
+  if (size == 0) {
+    normalise_empty(dl);
+  } else if (dlw_is_host(dl->device) && !dlw_is_aligned(dl)) {
+    dlw_tensor_release(tensor);
+    return DLW_MISALIGNED;
+  }
+  *out = tensor;
+  return DLW_OK;
+}
+
 dlw_status dlw_tensor_raw(dlw_tensor *source, dlw_tensor **out, int64_t *offset) {
   DLTensor *from = dlw_dl(source);
   if (!dlw_is_host(from->device)) return DLW_BAD_DEVICE;

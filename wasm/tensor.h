@@ -61,6 +61,12 @@ dlw_tensor *dlw_tensor_share(dlw_tensor *tensor, size_t payload);
 dlw_status dlw_tensor_view(dlw_tensor *tensor, int32_t ndim, const int64_t *shape,
                            const int64_t *strides, int64_t offset, dlw_tensor **out);
 
+/* One more holder, which sees the bytes of a row-major tensor as elements of another
+ * dtype of whole bytes, with that shape. DLW_OUTSIDE if the tensor has fewer bytes, or is
+ * strided; DLW_MISALIGNED in host memory only. */
+dlw_status dlw_tensor_retype(dlw_tensor *tensor, int32_t ndim, const int64_t *shape,
+                             DLDataType dtype, dlw_tensor **out);
+
 /* One more holder, which sees host memory from its lowest element to its highest as
  * uint8, one axis. `*offset` is where element 0 is, in bytes. */
 dlw_status dlw_tensor_raw(dlw_tensor *tensor, dlw_tensor **out, int64_t *offset);

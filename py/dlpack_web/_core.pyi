@@ -73,6 +73,10 @@ def _view(
     tensor: Tensor, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, /
 ) -> Tensor: ...
 
+# The bytes of a row-major tensor as elements of another dtype, which has whole bytes: a
+# view. BufferError if it has fewer bytes.
+def _retyped(tensor: Tensor, shape: tuple[int, ...], dtype: int, /) -> Tensor: ...
+
 # The memory as one axis of uint8, and the offset of element 0 in bytes.
 def _raw(tensor: Tensor, /) -> tuple[Tensor, int]: ...
 

@@ -9,7 +9,6 @@ from ..._layout.words import type_of
 from . import webgpu_package
 from .seam import (
     Kept,
-    block_on,
     call,
     call_with,
     finish,
@@ -26,6 +25,7 @@ from .seam import (
     site,
     wait_for,
 )
+from .seam import block_on as block_on
 from .seam import can_block as can_block
 from .seam import is_loaded as is_loaded
 
@@ -71,6 +71,14 @@ def device(device_id: int) -> Any:
 def device_ids() -> Iterable[int]:
     ids: Iterable[int] = call("deviceIds")
     return ids
+
+
+def limit(device_id: int, name: str) -> int:
+    return int(getattr(device(device_id).limits, name))
+
+
+def has_feature(device_id: int, name: str) -> bool:
+    return bool(device(device_id).features.has(name))
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device_id: int) -> _core.Tensor:

@@ -7,7 +7,8 @@ loaded when WebGPU is first used, and wgpu itself (wgpu.py) when it is first nee
 """
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ... import _core
@@ -70,6 +71,22 @@ def can_block() -> bool:
     return True
 
 
+def block_on(awaitable: Coroutine[Any, Any, Any]) -> Any:
+    """Within an event loop, which wgpu would wait for, in another thread."""
+    if sys.get_asyncgen_hooks()[0] is None:
+        return _result(awaitable)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(_result, awaitable).result()
+
+
+def _result(awaitable: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        awaitable.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("a blocking call awaited something")
+
+
 # --- devices ------------------------------------------------------------------------------
 
 # All that the adapter supports, unless specified otherwise.
@@ -82,13 +99,8 @@ async def request_device(options: dict[str, Any]) -> int:
 
 
 def request_device_blocking(options: dict[str, Any]) -> int:
-    request = _request(options, blocking=True)
-    try:
-        request.send(None)
-    except StopIteration as done:
-        record: Record = done.value
-        return record.id
-    raise AssertionError("a blocking request awaited something")
+    record: Record = _result(_request(options, blocking=True))
+    return record.id
 
 
 async def _request(options: dict[str, Any], *, blocking: bool) -> Record:
@@ -141,6 +153,14 @@ def device(device_id: int) -> Any:
 def device_ids() -> Iterable[int]:
     wgpu.wgpu()
     return [record.id for record in records if not record.is_lost()]
+
+
+def limit(device_id: int, name: str) -> int:
+    return int(wgpu.limits(record_with(device_id).gpu)[wgpu.limit_name(name)])
+
+
+def has_feature(device_id: int, name: str) -> bool:
+    return wgpu.has_feature(record_with(device_id).gpu, name)
 
 
 # --- tensors ------------------------------------------------------------------------------

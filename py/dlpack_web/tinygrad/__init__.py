@@ -1,0 +1,127 @@
+"""tinygrad on the GPU of the page, or of the desktop, over Tensors of this library.
+
+`install()` makes a WebGPU device tinygrad's, which is `pip install tinygrad` without
+changes. Automatic gradients, training and tinygrad's models then run there, and its
+tensors share GPU memory with those of this library without a copy.
+
+>>> from dlpack_web import tinygrad as dlwt
+>>> device = dlwt.install()
+>>> from tinygrad import Tensor
+>>> x = Tensor([1.0, 2.0, 3.0])
+>>> (x * x).sum().backward()
+>>> await dlwt.to_host(x.grad)
+array([2., 4., 6.], dtype=float32)
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .._tensor.device import Device
+from .._tensor.tensor import Tensor
+from ._setup import check_version, choose_device
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["from_dlpack", "install", "to_dlpack", "to_host"]
+
+
+def install(device: str | tuple[int, int] = "webgpu") -> Device:
+    """Makes a WebGPU device tinygrad's device "WEBGPU", and its default, unless DEV
+    names another. Returns it.
+
+    device: default the one that other tensors have; if there is none, one is requested
+    with the limits of the adapter, which needs JSPI in a page: else call `await
+    dlw.webgpu.request_device()` first.
+
+    Call it before the first use of tinygrad, which may be imported already. You can
+    call it again: nothing happens, or, after the device was lost, tinygrad gets another
+    one. tinygrad's tensors on the lost device, and what TinyJit captured, are lost.
+
+    ImportError: tinygrad is missing, or of a version that is not supported.
+    BufferError: no WebGPU device, or tinygrad has opened its own.
+
+    >>> from dlpack_web import tinygrad as dlwt
+    >>> device = dlwt.install()
+    >>> from tinygrad import Device
+    >>> Device.DEFAULT
+    'WEBGPU'
+    """
+    check_version()
+    target = choose_device(device)
+    os.environ.setdefault("DEV", "WEBGPU")
+    # Pages have no processes, and GPU devices do not survive a fork.
+    os.environ.setdefault("PARALLEL", "0")
+    already = "tinygrad" in sys.modules
+    from . import _device as ours
+    from . import _exchange
+
+    if already and os.environ["PARALLEL"] == "0":
+        ours.helpers.PARALLEL.value = 0
+    ours.use(target)
+    _exchange.teach()
+    return target
+
+
+def from_dlpack(x: Any, /) -> Any:
+    """A tinygrad.Tensor over the memory of `x`: no copy.
+
+    x: a Tensor, an array, any buffer or DLPack producer, row-major. On the device of
+    `install` the result is on "WEBGPU", over the same GPUBuffer. In memory it is on
+    tinygrad's "CPU", or on "PYTHON" where that device has no compiler (clang), as in
+    Pyodide: `.to("WEBGPU")` uploads it with one copy.
+
+    The tensor holds the memory until tinygrad frees its buffer: you may release `x`.
+    Writes (`assign`) are seen by `x`. BufferError: strided, read-only memory, dtypes
+    that tinygrad lacks, another device.
+
+    >>> from dlpack_web import tinygrad as dlwt
+    >>> device = dlwt.install()
+    >>> x = dlw.from_dlpack(np.arange(3.0), device=device, dtype="float32")
+    >>> t = dlwt.from_dlpack(x)
+    >>> await dlwt.to_host(t + 1)
+    array([1., 2., 3.], dtype=float32)
+    """
+    return _installed().from_dlpack(x)
+
+
+def to_dlpack(t: Any, /) -> Tensor:
+    """A Tensor over the memory of a tinygrad.Tensor, which is realized: no copy, except
+    of views that are not contiguous.
+
+    The Tensor holds the memory; you release it. tinygrad may write to it again, by
+    `assign` or by the next call of a function under TinyJit. `dlw.from_dlpack(t)` is
+    the same, and any other consumer of DLPack takes tinygrad's tensors after
+    `install()`, too. BufferError: symbolic shapes, tensors on several devices.
+
+    >>> from dlpack_web import tinygrad as dlwt
+    >>> device = dlwt.install()
+    >>> from tinygrad import Tensor
+    >>> t = dlwt.to_dlpack(Tensor([1.0, 2.0]) * 2)
+    >>> t.shape, t.dtype, t.device == device
+    ((2,), 'float32', True)
+    """
+    tensor: Tensor = _installed().to_dlpack(t)
+    return tensor
+
+
+async def to_host(t: Any, /) -> "np.ndarray[Any, Any]":
+    """The elements of a tinygrad.Tensor as an ndarray of its own, for where Python
+    cannot wait: there `t.numpy()`, `t.tolist()` and `t.item()` raise an error.
+
+    >>> from dlpack_web import tinygrad as dlwt
+    >>> device = dlwt.install()
+    >>> from tinygrad import Tensor
+    >>> await dlwt.to_host(Tensor([1, 2]) + 1)
+    array([2, 3], dtype=int32)
+    """
+    array: np.ndarray[Any, Any] = await _installed().to_host(t)
+    return array
+
+
+def _installed() -> Any:
+    found = sys.modules.get(f"{__name__}._exchange")
+    if found is None:
+        raise BufferError("call dlpack_web.tinygrad.install() first")
+    return found

@@ -1,0 +1,247 @@
+"""tinygrad's WEBGPU device: its buffers are Tensors, its programs are Kernels.
+
+Importing this imports tinygrad. A buffer is a Tensor of uint8, of exactly its bytes, and
+tinygrad's allocator hands them to kernels, copies and views. All of them follow one
+Device: `use` changes it when the one before was lost.
+"""
+
+import math
+import sys
+import time
+from array import array
+from types import ModuleType
+from typing import Any
+from weakref import WeakValueDictionary
+
+from tinygrad import Tensor as TinyTensor
+from tinygrad import helpers
+from tinygrad.device import Allocator, Compiled, Program
+from tinygrad.device import Device as Devices
+from tinygrad.dtype import DType as TinyDType
+from tinygrad.renderer import wgsl
+
+from .. import _core
+from .._backends import backend
+from .._core import DeviceLostError
+from .._kernels.kernel import Kernel
+from .._layout.dtype import DType
+from .._tensor.device import Device
+from .._tensor.tensor import Tensor, from_buffer, made
+from ._setup import LIMITS
+
+NAME = "WEBGPU"
+_MODULE = "tinygrad.runtime.ops_webgpu"
+_BYTES = DType("uint8")
+
+
+class WGSLRenderer(wgsl.WGSLRenderer):
+    """tinygrad's, with the device's limits. Buffers that a kernel does not write are
+    declared so: they may be read-only, may be bound twice, and are not spoilt by a
+    fault of the kernel."""
+
+    def __init__(self, target: Any) -> None:
+        super().__init__(target)
+        place = _place()
+        x, y, z = (place.limit(f"maxComputeWorkgroupSize{axis}") for axis in "XYZ")
+        self.local_max = x, y, z
+        self.global_max = (place.limit("maxComputeWorkgroupsPerDimension"),) * 3
+        self.shared_max = place.limit("maxComputeWorkgroupStorageSize")
+
+    def render(self, uops: Any) -> str:
+        try:
+            source: str = super().render(uops)
+        except KeyError as error:  # of its table of types
+            if not isinstance(error.args[0], TinyDType):
+                raise
+            raise TypeError(
+                f"WGSL has no {error.args[0].name}: cast the tensor to float32 or float16 "
+                "(which needs the device's feature shader-f16) before it comes to "
+                f"{NAME}"
+            ) from None
+        return source
+
+    def render_kernel(
+        self, function_name: Any, kernel: Any, bufs: Any, *more: Any, **named: Any
+    ) -> str:
+        source: str = super().render_kernel(function_name, kernel, bufs, *more, **named)
+        for name, (_, written) in bufs:
+            if not written:
+                source = _read_only(source, name)
+        return source
+
+
+def _read_only(source: str, name: str) -> str:
+    """The shader with one of its storage buffers as one that it only reads, which may
+    not be atomic."""
+    before, after = f"var<storage,read_write>{name}:", f"var<storage,read>{name}:"
+    source = source.replace(f"{before}array<atomic<u32>>", f"{after}array<u32>")
+    source = source.replace(f"atomicLoad(&{name}[", f"({name}[")
+    return source.replace(before, after)
+
+
+class Memory(Allocator):
+    """Tensors of bytes, of our pool. WebGPU's memory is zeros at first."""
+
+    def _alloc(self, size: int, options: Any) -> Tensor:
+        try:
+            return made(backend().empty((size,), _BYTES, _place().device.id))
+        except DeviceLostError:
+            raise
+        except BufferError as error:  # tinygrad adds what it has allocated
+            raise MemoryError(str(error)) from error
+
+    def _free(self, opaque: Tensor, options: Any) -> None:
+        opaque.release()
+
+    def _copyin(self, dest: Tensor, src: memoryview) -> None:
+        dest.write(src.cast("B"))
+
+    def _copyout(self, dest: memoryview, src: Tensor) -> None:
+        if not backend().can_block():
+            raise BufferError(
+                "the elements are on the GPU and Python cannot wait for them here (that "
+                "needs JSPI and a call from async Python): use "
+                "`await dlpack_web.tinygrad.to_host(t)`"
+            )
+        with made(_core.from_buffer(dest.cast("B"))) as target:
+            backend().read_blocking([src], [target])
+
+    def _transfer(self, dest: Tensor, src: Tensor, sz: int, **_: Any) -> None:
+        dest.write(src)
+
+    def _offset(self, buf: Tensor, size: int, offset: int) -> Tensor:
+        return buf[offset : offset + size]
+
+
+class Shader(Program):
+    """A Kernel for WGSL of tinygrad; the same source is compiled once."""
+
+    _kernels: WeakValueDictionary[tuple[str, str], Kernel] = WeakValueDictionary()
+
+    def __init__(self, dev: Any, obj: Any) -> None:
+        self.name, source = obj.name, obj.lib.decode()
+        kernel = self._kernels.get((self.name, source))
+        if kernel is None:
+            kernel = Kernel(source, self.name, check=False)
+            self._kernels[self.name, source] = kernel
+        self.kernel = kernel
+
+    def __call__(
+        self,
+        *bufs: Tensor,
+        global_size: Any = (1, 1, 1),
+        local_size: Any = (1, 1, 1),
+        vals: tuple[int, ...] = (),
+        wait: bool = False,
+        **_: Any,
+    ) -> float | None:
+        place = _place()
+        place.check(self.name, len(bufs), local_size)
+        groups = tuple(map(int, global_size))
+        args = place.infinity, *bufs, *vals
+        if wait:
+            return place.time(self.kernel, args, groups)
+        self.kernel(*args, workgroups=groups)
+        return None
+
+
+class WebGpuDevice(Compiled):
+    """The device that tinygrad opens under the name WEBGPU."""
+
+    def __init__(self, device: str) -> None:
+        if device != NAME:
+            raise BufferError(f"dlpack_web.tinygrad has one device, {NAME}: no {device}")
+        super().__init__(device, Memory(self), [WGSLRenderer], Shader, arch=_arch())
+
+    def synchronize(self) -> None:
+        """Waits for the GPU, where Python may wait: its queue keeps the order in any
+        case."""
+        _place().wait()
+
+
+class _Place:
+    """The Device that tinygrad's uses, and what belongs to it."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        #: The uniform that each of tinygrad's shaders begins with.
+        self.infinity = from_buffer(array("f", [math.inf])).to_device(device)
+        self._most = {name: self.limit(name) for name in LIMITS[:2]}
+
+    def limit(self, name: str) -> int:
+        return backend().limit(self.device.id, name)
+
+    def check(self, name: str, buffers: int, local_size: Any) -> None:
+        """BufferError for a kernel beyond the device's limits."""
+        buffers_most, invocations_most = self._most.values()
+        invocations = math.prod(local_size or ())
+        if buffers <= buffers_most and invocations <= invocations_most:
+            return
+        what, limit, most = f"{buffers} buffers", LIMITS[0], buffers_most
+        if buffers <= buffers_most:
+            what, limit, most = f"{invocations} invocations", LIMITS[1], invocations_most
+        raise BufferError(
+            f"tinygrad's kernel {name!r} has {what}, {self.device} allows {most} "
+            f"({limit}): call dlpack_web.tinygrad.install() before another device is "
+            "requested, which gets the adapter's limits, or "
+            f'install(await dlpack_web.webgpu.request_device({limit}=float("inf")))'
+        )
+
+    def wait(self) -> None:
+        if backend().can_block():
+            self.infinity.tobytes()
+
+    def time(self, kernel: Kernel, args: Any, groups: Any) -> float | None:
+        """Runs the kernel; returns the seconds that the GPU took. Without timestamps,
+        those from here until the GPU finished; None where Python cannot wait."""
+        if not backend().can_block():
+            kernel(*args, workgroups=groups)
+            return None
+        if backend().has_feature(self.device.id, "timestamp-query"):
+            return backend().block_on(kernel.time(*args, workgroups=groups)) / 1e3
+        self.wait()
+        begin = time.perf_counter()
+        kernel(*args, workgroups=groups)
+        self.wait()
+        return time.perf_counter() - begin
+
+
+_found: _Place | None = None
+
+
+def _place() -> _Place:
+    assert _found is not None, "use() comes first"
+    return _found
+
+
+def in_use() -> Device:
+    """The Device under tinygrad's."""
+    return _place().device
+
+
+def _arch() -> str:
+    half = backend().has_feature(_place().device.id, "shader-f16")
+    return "shader-f16" if half else ""
+
+
+def use(device: Device) -> None:
+    """Makes `device` tinygrad's WEBGPU device, and that its default."""
+    global _found
+    opened = Devices[NAME] if NAME in Devices._opened_devices else None
+    if opened is not None and not isinstance(opened, WebGpuDevice):
+        raise BufferError(
+            f"tinygrad has opened its own {NAME} device: call "
+            "dlpack_web.tinygrad.install() before the first use of tinygrad"
+        )
+    if _found is None or _found.device != device:
+        _found = _Place(device)
+        # Those on the device before are of no use.
+        TinyTensor.manual_seed(TinyTensor._seed)
+        if opened is not None:
+            opened.arch = _arch()
+            opened.cached_renderer.clear()
+    module = sys.modules[_MODULE] = ModuleType(_MODULE)
+    vars(module)["WebGpuDevice"] = WebGpuDevice
+    type(Devices).get_class.cache_clear()
+    if not helpers.DEV.device:
+        helpers.DEV.value = NAME

@@ -1,0 +1,167 @@
+"""Tensors to and from tinygrad's, without copies. Importing this imports tinygrad."""
+
+import ctypes
+import os
+import shutil
+from typing import Any, cast
+from weakref import finalize
+
+from tinygrad import Tensor as TinyTensor
+from tinygrad import dtypes
+from tinygrad.device import BufferSpec
+from tinygrad.dtype import strong_dtype
+from tinygrad.helpers import all_int
+
+from .. import _core
+from .._backends import backend
+from .._layout.dtype import DType
+from .._tensor.device import CPU
+from .._tensor.making import empty
+from .._tensor.tensor import Tensor, made, share
+from ._device import NAME, in_use
+
+_NAMES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+_NAMES += ("uint64", "float16", "bfloat16", "float32", "float64")
+_THEIRS = {name: getattr(dtypes, name) for name in _NAMES}
+_THEIRS |= {"float8_e4m3fn": dtypes.fp8e4m3, "float8_e5m2": dtypes.fp8e5m2}
+_OURS = {dtype: DType(name) for name, dtype in _THEIRS.items()}
+
+# Even copies on tinygrad's CPU device need its compiler. Its PYTHON device needs none.
+_HOST = "CPU" if shutil.which(os.environ.get("CC", "clang")) else "PYTHON"
+_OUTSIDE = BufferSpec(external_ptr=1)  # memory that tinygrad does not count as its own
+
+
+def from_dlpack(x: Any) -> Any:
+    tensor = share(x)
+    try:
+        dtype = _THEIRS.get(tensor.dtype)
+        if dtype is None or tensor.padded:
+            raise BufferError(
+                f"{tensor._facts_alone()}: tinygrad has no such dtype; it has "
+                f"{', '.join(_THEIRS)}"
+            )
+        if not tensor._row_major():
+            raise BufferError(
+                f"{tensor._facts_alone()} is strided: tinygrad's buffers are in row-major "
+                "order; use np.ascontiguousarray(x), or permute and slice in tinygrad"
+            )
+        host = tensor.device.is_host
+        if not host:
+            _check_place(tensor)
+        name = _HOST if host else NAME
+        made_here = TinyTensor.empty(*tensor.shape, dtype=dtype, device=name)
+        if tensor.size > 0:
+            buffer = made_here.uop.buffer
+            buffer.options = _OUTSIDE
+            (_hold_host if host else _hold_gpu)(buffer, tensor)
+        return made_here
+    except BaseException:
+        tensor.release()
+        raise
+
+
+def _check_place(tensor: Tensor) -> None:
+    if tensor.device != in_use():
+        raise BufferError(
+            f"{tensor._facts_alone()}: tinygrad's {NAME} is {in_use()}, and devices do not "
+            "share buffers; call dlpack_web.tinygrad.install(t.device), or await its "
+            "to_host() and upload it"
+        )
+    if tensor.byte_offset % 4 != 0:
+        raise BufferError(
+            f"{tensor._facts_alone()} begins at byte {tensor.byte_offset} of its GPUBuffer: "
+            "shaders need a multiple of 4"
+        )
+
+
+def _hold_gpu(buffer: Any, tensor: Tensor) -> None:
+    """The allocator releases what it was given when tinygrad frees the buffer."""
+    uint8 = DType("uint8")._packed
+    with tensor:
+        buffer.allocate(opaque=made(_core._retyped(tensor, (tensor.nbytes,), uint8)))
+
+
+def _hold_host(buffer: Any, tensor: Tensor) -> None:
+    if tensor.read_only:
+        raise BufferError(
+            f"{tensor._facts_alone()} is read-only, and tinygrad's buffers are writable: "
+            "use dlw.from_dlpack(x, copy=True)"
+        )
+    memory = memoryview(_core._raw(tensor)[0])
+    if _HOST == "PYTHON":
+        buffer.allocate(opaque=memory)  # which holds the tensor's memory
+        tensor.release()
+        return
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    buffer.allocate(external_ptr=address)
+    finalize(buffer, tensor.release).atexit = False
+
+
+def to_dlpack(t: Any) -> Tensor:
+    if not isinstance(t, TinyTensor):
+        raise TypeError(f"to_dlpack takes a tinygrad.Tensor, not {t!r}")
+    if t.dtype in dtypes.weaks:
+        t = t.cast(strong_dtype(t.dtype))
+    dtype = _OURS.get(t.dtype)
+    if dtype is None:
+        raise BufferError(
+            f"DLPack has no dtype {t.dtype}: cast() it to one of {', '.join(_THEIRS)}"
+        )
+    if not all_int(t.shape):
+        raise BufferError(f"a Tensor of symbolic shape {t.shape} has no elements yet")
+    if isinstance(t.device, tuple):
+        raise BufferError(
+            f"the tensor is on several devices, {', '.join(t.device)}: use t.to({NAME!r})"
+        )
+    if 0 in t.shape:
+        return empty(t.shape, dtype, device=in_use() if t.device == NAME else CPU)
+    if t.uop.device is None:  # a constant
+        t = t.clone(NAME)
+    buffer = t.contiguous().realize().uop.buffer.ensure_allocated()
+    memory = _memory(buffer)
+    if isinstance(memory, Tensor):
+        return made(_core._retyped(memory, t.shape, dtype._packed))
+    with made(_core.from_buffer(memory)) as raw:
+        return made(_core._retyped(raw, t.shape, dtype._packed))
+
+
+def _memory(buffer: Any) -> Any:
+    """The Tensor of a buffer on the GPU; of others a buffer of bytes that holds it."""
+    if buffer.device == NAME:
+        return buffer._buf
+    if buffer.device in ("PYTHON", "NPY"):
+        return buffer.as_memoryview(force_zero_copy=True)
+    if buffer.device != "CPU":
+        raise BufferError(
+            f"the tensor is on {buffer.device}: use t.to({NAME!r}) or t.to('CPU')"
+        )
+    view = buffer.as_memoryview(force_zero_copy=True)
+    memory = (ctypes.c_char * buffer.nbytes).from_buffer(view)
+    memory._owner = buffer  # type: ignore[attr-defined]
+    return memory
+
+
+async def to_host(t: Any) -> Any:
+    with to_dlpack(t) as tensor:
+        if not tensor.device.is_host:
+            return await tensor.to_host()
+        return tensor.numpy().copy()
+
+
+def _dlpack(self: Any, **options: Any) -> Any:
+    """Added to tinygrad's Tensor: DLPack's capsule, from `to_dlpack`."""
+    with to_dlpack(self) as tensor:
+        return tensor.__dlpack__(**options)
+
+
+def _dlpack_device(self: Any) -> tuple[int, int]:
+    """Added to tinygrad's Tensor."""
+    place = in_use() if self.device == NAME else CPU
+    return int(place.type), place.id
+
+
+def teach() -> None:
+    """Makes tinygrad's Tensor a producer of DLPack, unless it is one."""
+    if not hasattr(TinyTensor, "__dlpack__"):
+        TinyTensor.__dlpack__ = _dlpack
+        TinyTensor.__dlpack_device__ = _dlpack_device
