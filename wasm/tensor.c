@@ -336,7 +336,8 @@ dlw_status dlw_tensor_retype(dlw_tensor *source, int32_t ndim, const int64_t *sh
   status = dlw_check_shape(ndim, shape, bits, INT64_MAX, &size);
   if (status != DLW_OK) return status;
   uint64_t bytes = dlw_nbytes(from, source->managed.flags);
-  if ((uint64_t)size > bytes / (bits / 8) || !dlw_is_contiguous(from)) return DLW_OUTSIDE;
+  if ((uint64_t)size > bytes / (bits / 8) || !dlw_is_contiguous(from))
+    return DLW_OUTSIDE;
   dlw_tensor *tensor = hold(source, ndim, 0);
   if (tensor == NULL) return DLW_NO_MEMORY;
   DLTensor *dl = dlw_dl(tensor);

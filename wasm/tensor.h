@@ -62,8 +62,8 @@ dlw_status dlw_tensor_view(dlw_tensor *tensor, int32_t ndim, const int64_t *shap
                            const int64_t *strides, int64_t offset, dlw_tensor **out);
 
 /* One more holder, which sees the bytes of a row-major tensor as elements of another
- * dtype of whole bytes, with that shape. DLW_OUTSIDE if the tensor has fewer bytes, or is
- * strided; DLW_MISALIGNED in host memory only. */
+ * dtype of whole bytes, with that shape. DLW_OUTSIDE if the tensor has fewer bytes, or
+ * is strided; DLW_MISALIGNED in host memory only. */
 dlw_status dlw_tensor_retype(dlw_tensor *tensor, int32_t ndim, const int64_t *shape,
                              DLDataType dtype, dlw_tensor **out);
 

@@ -22,7 +22,8 @@ DRIVERS = (
 SHARED = ("docstring_cases", "gpu_buffers", "gpu_cases", "gpu_devices", "gpu_errors")
 SHARED += ("gpu_batch", "gpu_elementwise", "gpu_faults", "gpu_files", "gpu_kernels")
 SHARED += ("gpu_reductions", "gpu_same_bytes", "gpu_text", "gpu_upload", "image_cases")
-SHARED += ("tinygrad_cases", "tinygrad_operators")
+SHARED += ("tinygrad_cases", "tinygrad_operators", "tinygrad_programs")
+SHARED += ("tinygrad_tensors",)
 
 #: "dawn": over wgpudawn, in this process and in those that it starts. Dawn refuses the
 #: lavapipe of Debian 12.

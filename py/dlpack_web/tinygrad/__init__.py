@@ -8,7 +8,7 @@ tensors share GPU memory with those of this library without a copy.
 >>> device = dlwt.install()
 >>> from tinygrad import Tensor
 >>> x = Tensor([1.0, 2.0, 3.0])
->>> (x * x).sum().backward()
+>>> loss = (x * x).sum().backward()
 >>> await dlwt.to_host(x.grad)
 array([2., 4., 6.], dtype=float32)
 """
@@ -53,12 +53,9 @@ def install(device: str | tuple[int, int] = "webgpu") -> Device:
     os.environ.setdefault("DEV", "WEBGPU")
     # Pages have no processes, and GPU devices do not survive a fork.
     os.environ.setdefault("PARALLEL", "0")
-    already = "tinygrad" in sys.modules
     from . import _device as ours
     from . import _exchange
 
-    if already and os.environ["PARALLEL"] == "0":
-        ours.helpers.PARALLEL.value = 0
     ours.use(target)
     _exchange.teach()
     return target

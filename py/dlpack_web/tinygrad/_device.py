@@ -6,11 +6,12 @@ Device: `use` changes it when the one before was lost.
 """
 
 import math
+import os
 import sys
 import time
 from array import array
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from tinygrad import Tensor as TinyTensor
@@ -116,7 +117,7 @@ class Memory(Allocator):
 class Shader(Program):
     """A Kernel for WGSL of tinygrad; the same source is compiled once."""
 
-    _kernels: WeakValueDictionary[tuple[str, str], Kernel] = WeakValueDictionary()
+    _kernels: ClassVar[Any] = WeakValueDictionary()  # by name and source
 
     def __init__(self, dev: Any, obj: Any) -> None:
         self.name, source = obj.name, obj.lib.decode()
@@ -138,7 +139,7 @@ class Shader(Program):
         place = _place()
         place.check(self.name, len(bufs), local_size)
         groups = tuple(map(int, global_size))
-        args = place.infinity, *bufs, *vals
+        args: tuple[Tensor | int, ...] = place.infinity, *bufs, *vals
         if wait:
             return place.time(self.kernel, args, groups)
         self.kernel(*args, workgroups=groups)
@@ -150,7 +151,9 @@ class WebGpuDevice(Compiled):
 
     def __init__(self, device: str) -> None:
         if device != NAME:
-            raise BufferError(f"dlpack_web.tinygrad has one device, {NAME}: no {device}")
+            raise BufferError(
+                f"dlpack_web.tinygrad has one device, {NAME}: no {device}"
+            )
         super().__init__(device, Memory(self), [WGSLRenderer], Shader, arch=_arch())
 
     def synchronize(self) -> None:
@@ -179,7 +182,11 @@ class _Place:
             return
         what, limit, most = f"{buffers} buffers", LIMITS[0], buffers_most
         if buffers <= buffers_most:
-            what, limit, most = f"{invocations} invocations", LIMITS[1], invocations_most
+            what, limit, most = (
+                f"{invocations} invocations",
+                LIMITS[1],
+                invocations_most,
+            )
         raise BufferError(
             f"tinygrad's kernel {name!r} has {what}, {self.device} allows {most} "
             f"({limit}): call dlpack_web.tinygrad.install() before another device is "
@@ -198,7 +205,8 @@ class _Place:
             kernel(*args, workgroups=groups)
             return None
         if backend().has_feature(self.device.id, "timestamp-query"):
-            return backend().block_on(kernel.time(*args, workgroups=groups)) / 1e3
+            spent: float = backend().block_on(kernel.time(*args, workgroups=groups))
+            return spent / 1e3
         self.wait()
         begin = time.perf_counter()
         kernel(*args, workgroups=groups)
@@ -225,7 +233,8 @@ def _arch() -> str:
 
 
 def use(device: Device) -> None:
-    """Makes `device` tinygrad's WEBGPU device, and that its default."""
+    """Makes `device` tinygrad's WEBGPU device, and that its default. Processes are for
+    the environment to allow: pages have none, and a GPU device survives no fork."""
     global _found
     opened = Devices[NAME] if NAME in Devices._opened_devices else None
     if opened is not None and not isinstance(opened, WebGpuDevice):
@@ -245,3 +254,4 @@ def use(device: Device) -> None:
     type(Devices).get_class.cache_clear()
     if not helpers.DEV.device:
         helpers.DEV.value = NAME
+    helpers.PARALLEL.value = int(os.environ["PARALLEL"])

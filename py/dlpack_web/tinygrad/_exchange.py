@@ -3,7 +3,7 @@
 import ctypes
 import os
 import shutil
-from typing import Any, cast
+from typing import Any
 from weakref import finalize
 
 from tinygrad import Tensor as TinyTensor
@@ -13,15 +13,14 @@ from tinygrad.dtype import strong_dtype
 from tinygrad.helpers import all_int
 
 from .. import _core
-from .._backends import backend
 from .._layout.dtype import DType
 from .._tensor.device import CPU
 from .._tensor.making import empty
 from .._tensor.tensor import Tensor, made, share
 from ._device import NAME, in_use
 
-_NAMES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
-_NAMES += ("uint64", "float16", "bfloat16", "float32", "float64")
+_NAMES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+_NAMES += ["bool", "float16", "bfloat16", "float32", "float64"]
 _THEIRS = {name: getattr(dtypes, name) for name in _NAMES}
 _THEIRS |= {"float8_e4m3fn": dtypes.fp8e4m3, "float8_e5m2": dtypes.fp8e5m2}
 _OURS = {dtype: DType(name) for name, dtype in _THEIRS.items()}
@@ -109,7 +108,7 @@ def to_dlpack(t: Any) -> Tensor:
         )
     if not all_int(t.shape):
         raise BufferError(f"a Tensor of symbolic shape {t.shape} has no elements yet")
-    if isinstance(t.device, tuple):
+    if type(t.device) is tuple:
         raise BufferError(
             f"the tensor is on several devices, {', '.join(t.device)}: use t.to({NAME!r})"
         )
@@ -126,7 +125,7 @@ def to_dlpack(t: Any) -> Tensor:
 
 
 def _memory(buffer: Any) -> Any:
-    """The Tensor of a buffer on the GPU; of others a buffer of bytes that holds it."""
+    """The Tensor of a buffer on the GPU; elsewhere, bytes that hold it."""
     if buffer.device == NAME:
         return buffer._buf
     if buffer.device in ("PYTHON", "NPY"):
@@ -137,7 +136,7 @@ def _memory(buffer: Any) -> Any:
         )
     view = buffer.as_memoryview(force_zero_copy=True)
     memory = (ctypes.c_char * buffer.nbytes).from_buffer(view)
-    memory._owner = buffer  # type: ignore[attr-defined]
+    vars(memory)["owner"] = buffer
     return memory
 
 

@@ -28,7 +28,9 @@ def check(function, reference, *arrays, tolerance=1e-4):
     wanted = np.asarray(reference(*arrays))
     assert found.shape == wanted.shape
     close = {"rtol": tolerance, "atol": tolerance}
-    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), **close)
+    np.testing.assert_allclose(
+        found.astype(np.float64), wanted.astype(np.float64), **close
+    )
     if HAS_CPU:
         theirs = function(*(Tensor(a, device="CPU") for a in arrays)).numpy()
         assert found.dtype == theirs.dtype
@@ -97,7 +99,11 @@ def test_unary(name):
 
 def test_functions_keep_nan_and_infinity():
     odd = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1e-40], np.float32)
-    for name, reference in (("isnan", np.isnan), ("isinf", np.isinf), ("neg", np.negative)):
+    for name, reference in (
+        ("isnan", np.isnan),
+        ("isinf", np.isinf),
+        ("neg", np.negative),
+    ):
         check(lambda t, n=name: getattr(t, n)(), reference, odd)
 
 
@@ -145,7 +151,12 @@ MORE = {
     "shift right": (lambda a: a >> 1, lambda a: a >> 1, OTHER_WHOLE),
     "where": (lambda a, b: (a > b).where(a, b), np.maximum, SPREAD, OTHER),
     "clip": (lambda a: a.clip(-1, 1), lambda a: a.clip(-1, 1), SPREAD),
-    "lerp": (lambda a, b: a.lerp(b, 0.25), lambda a, b: a + 0.25 * (b - a), SPREAD, OTHER),
+    "lerp": (
+        lambda a, b: a.lerp(b, 0.25),
+        lambda a, b: a + 0.25 * (b - a),
+        SPREAD,
+        OTHER,
+    ),
     "constant": (lambda a: a * 0 + 3, lambda a: a * 0 + 3, SPREAD),
     "isclose": (lambda a, b: a.isclose(b), np.isclose, SPREAD, OTHER),
 }
@@ -187,7 +198,11 @@ def _log_softmax(x):
 ACROSS = {
     "any": (lambda t: (t > 2).any(axis=1), lambda x: (x > 2).any(axis=1), CUBE),
     "all": (lambda t: (t > -2).all(axis=0), lambda x: (x > -2).all(axis=0), CUBE),
-    "keepdim": (lambda t: t.sum(1, keepdim=True), lambda x: x.sum(1, keepdims=True), CUBE),
+    "keepdim": (
+        lambda t: t.sum(1, keepdim=True),
+        lambda x: x.sum(1, keepdims=True),
+        CUBE,
+    ),
     "two axes": (lambda t: t.sum((0, 2)), lambda x: x.sum((0, 2)), CUBE),
     "integers": (lambda t: t.sum(), np.sum, WHOLE),
     "cumsum": (lambda t: t.cumsum(1), lambda x: x.cumsum(1), CUBE),
@@ -213,7 +228,10 @@ MOVEMENT = {
     "permute": (lambda t: t.permute(2, 0, 1), lambda x: x.transpose(2, 0, 1)),
     "transpose": (lambda t: t.transpose(0, 2), lambda x: x.swapaxes(0, 2)),
     "flip": (lambda t: t.flip(1), lambda x: x[:, ::-1]),
-    "pad": (lambda t: t.pad(((0, 0), (1, 2), (0, 1))), lambda x: np.pad(x, [(0, 0), (1, 2), (0, 1)])),
+    "pad": (
+        lambda t: t.pad(((0, 0), (1, 2), (0, 1))),
+        lambda x: np.pad(x, [(0, 0), (1, 2), (0, 1)]),
+    ),
     "slice": (lambda t: t[1:, :2, 3:], lambda x: x[1:, :2, 3:]),
     "steps": (lambda t: t[:, ::2, ::-2], lambda x: x[:, ::2, ::-2]),
     "element": (lambda t: t[1, 2, 3], lambda x: x[1, 2, 3]),
@@ -222,7 +240,10 @@ MOVEMENT = {
     "repeat": (lambda t: t.repeat(2, 1, 3), lambda x: np.tile(x, (2, 1, 3))),
     "cat": (lambda t: t.cat(t, dim=1), lambda x: np.concatenate([x, x], 1)),
     "stack": (lambda t: Tensor.stack(t, -t), lambda x: np.stack([x, -x])),
-    "many": (lambda t: Tensor.stack(*(t + i for i in range(12))), lambda x: np.stack([x + i for i in range(12)])),
+    "many": (
+        lambda t: Tensor.stack(*(t + i for i in range(12))),
+        lambda x: np.stack([x + i for i in range(12)]),
+    ),
     "split": (lambda t: t.split(2, dim=1)[1], lambda x: x[:, 2:4]),
     "chunk": (lambda t: t.chunk(2, dim=2)[1], lambda x: x[:, :, 3:]),
     "squeeze": (lambda t: t[:1].squeeze(0), lambda x: x[0]),
@@ -232,8 +253,14 @@ MOVEMENT = {
     "triu": (lambda t: t.triu(), np.triu),
     "tril": (lambda t: t.tril(-1), lambda x: np.tril(x, -1)),
     "diagonal": (lambda t: t[0, :, :4].diagonal(), lambda x: x[0, :, :4].diagonal()),
-    "contiguous": (lambda t: t.permute(1, 2, 0).contiguous(), lambda x: x.transpose(1, 2, 0)),
-    "twice": (lambda t: t.permute(2, 1, 0)[::2].reshape(-1) * 2, lambda x: x.transpose(2, 1, 0)[::2].reshape(-1) * 2),
+    "contiguous": (
+        lambda t: t.permute(1, 2, 0).contiguous(),
+        lambda x: x.transpose(1, 2, 0),
+    ),
+    "twice": (
+        lambda t: t.permute(2, 1, 0)[::2].reshape(-1) * 2,
+        lambda x: x.transpose(2, 1, 0)[::2].reshape(-1) * 2,
+    ),
 }
 
 
@@ -259,15 +286,27 @@ def test_matmul(first, second):
 def test_products_of_other_kinds():
     check(lambda a, b: a @ b, np.matmul, WHOLE, OTHER_WHOLE.T.copy())
     sums = "ij,kj->ik"
-    check(lambda a, b: Tensor.einsum(sums, a, b), lambda a, b: np.einsum(sums, a, b), SPREAD, OTHER)
-    check(lambda a, b: a.outer(b) if hasattr(a, "outer") else a[:, None] * b, np.outer, SPREAD[0], OTHER[1])
+    check(
+        lambda a, b: Tensor.einsum(sums, a, b),
+        lambda a, b: np.einsum(sums, a, b),
+        SPREAD,
+        OTHER,
+    )
+    check(
+        lambda a, b: a.outer(b) if hasattr(a, "outer") else a[:, None] * b,
+        np.outer,
+        SPREAD[0],
+        OTHER[1],
+    )
 
 
 def _conv2d(x, w, stride=1, padding=0, dilation=1, groups=1):
     x = np.pad(x, [(0, 0), (0, 0), (padding,) * 2, (padding,) * 2])
     count, inputs = w.shape[:2]
     high, wide = ((k - 1) * dilation + 1 for k in w.shape[2:])
-    rows, columns = ((n - k) // stride + 1 for n, k in zip(x.shape[2:], (high, wide), strict=True))
+    rows, columns = (
+        (n - k) // stride + 1 for n, k in zip(x.shape[2:], (high, wide), strict=True)
+    )
     out = np.zeros((len(x), count, rows, columns), np.float32)
     for o in range(count):
         first = o // (count // groups) * inputs
@@ -282,12 +321,21 @@ def _conv2d(x, w, stride=1, padding=0, dilation=1, groups=1):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"stride": 2}, {"padding": 1}, {"dilation": 2}, {"groups": 2}, {"stride": 2, "padding": 2}],
+    [
+        {},
+        {"stride": 2},
+        {"padding": 1},
+        {"dilation": 2},
+        {"groups": 2},
+        {"stride": 2, "padding": 2},
+    ],
     ids=str,
 )
 def test_convolution(options):
     x, w = _batch(2, 4, 9, 9), _batch(6, 4 // options.get("groups", 1), 3, 3)
-    check(lambda a, b: a.conv2d(b, **options), lambda a, b: _conv2d(a, b, **options), x, w)
+    check(
+        lambda a, b: a.conv2d(b, **options), lambda a, b: _conv2d(a, b, **options), x, w
+    )
 
 
 def _pooled(x, reduce):
@@ -306,14 +354,23 @@ INDEXING = {
     "columns": (lambda t, i: t[:, i], lambda x, i: x[:, i], SPREAD, PICK),
     "pairs": (lambda t, i: t[i, i], lambda x, i: x[i, i], SPREAD, PICK),
     "negative": (lambda t, i: t[i - 5], lambda x, i: x[i - 5], SPREAD, PICK),
-    "gather": (lambda t, i: t.gather(0, i[:, None].expand(4, 7)), lambda x, i: x[i], SPREAD, PICK),
+    "gather": (
+        lambda t, i: t.gather(0, i[:, None].expand(4, 7)),
+        lambda x, i: x[i],
+        SPREAD,
+        PICK,
+    ),
     "one_hot": (lambda i: i.one_hot(5), lambda i: np.eye(5, dtype=np.int32)[i], PICK),
     "arange": (lambda i: Tensor.arange(5)[i], lambda i: np.arange(5)[i], PICK),
     "lists": (lambda t: t[[0, 2]], lambda x: x[[0, 2]], SPREAD),
     "masks": (lambda t: (t > 0).where(t, 0), lambda x: np.where(x > 0, x, 0), SPREAD),
     "scatter": (
-        lambda i: Tensor.zeros(5, device=i.device).scatter(0, i[:2], Tensor([1.0, 2.0], device=i.device)),
-        lambda i: np.array([2, 0, 1, 0, 0]), PICK),
+        lambda i: Tensor.zeros(5, device=i.device).scatter(
+            0, i[:2], Tensor([1.0, 2.0], device=i.device)
+        ),
+        lambda i: np.array([2, 0, 1, 0, 0]),
+        PICK,
+    ),
 }
 
 
@@ -359,14 +416,24 @@ GRADIENTS = {
     "mean": (lambda t: t.mean(), np.mean),
     "var": (lambda t: t.var(), lambda x: x.var(ddof=1)),
     "division": (lambda t: (1 / (t * t + 1)).sum(), lambda x: (1 / (x * x + 1)).sum()),
-    "softmax": (lambda t: (t.log_softmax() * 2).sum(), lambda x: 2 * _log_softmax(x).sum()),
+    "softmax": (
+        lambda t: (t.log_softmax() * 2).sum(),
+        lambda x: 2 * _log_softmax(x).sum(),
+    ),
     "movement": (lambda t: (t.T[::2] ** 3).sum(), lambda x: (x.T[::2] ** 3).sum()),
-    "pad": (lambda t: (t.pad(((1, 1), (0, 2))) + 1).square().sum(), lambda x: ((x + 1) ** 2).sum()),
+    "pad": (
+        lambda t: (t.pad(((1, 1), (0, 2))) + 1).square().sum(),
+        lambda x: ((x + 1) ** 2).sum(),
+    ),
     "broadcast": (lambda t: (t[:1] * t).sum(), lambda x: (x[:1] * x).sum()),
     "matmul": (
         lambda t: (t @ Tensor(W.astype(np.float32), device=t.device)).square().sum(),
-        lambda x: ((x @ W) ** 2).sum()),
-    "cumsum": (lambda t: t.cumsum(1).square().sum(), lambda x: (x.cumsum(1) ** 2).sum()),
+        lambda x: ((x @ W) ** 2).sum(),
+    ),
+    "cumsum": (
+        lambda t: t.cumsum(1).square().sum(),
+        lambda x: (x.cumsum(1) ** 2).sum(),
+    ),
     "index": (lambda t: t[1].square().sum(), lambda x: (x[1] ** 2).sum()),
 }
 
@@ -379,4 +446,9 @@ def test_gradient(name):
         function(t).backward()
         return t.grad
 
-    check(gradient, lambda x: _derivative(reference, x.astype(np.float64)), WITHIN * 2, tolerance=2e-3)
+    check(
+        gradient,
+        lambda x: _derivative(reference, x.astype(np.float64)),
+        WITHIN * 2,
+        tolerance=2e-3,
+    )

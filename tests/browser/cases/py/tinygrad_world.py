@@ -1,16 +1,20 @@
-"""What the cases of tinygrad share: it is imported after install()."""
+"""What the cases of tinygrad share. tinygrad is imported after install()."""
+
+import gc
 
 import numpy as np
 import pytest
-from gpu_world import run
+from gpu_world import live
 
+import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
 
-run(__import__("dlpack_web").webgpu.request_device())
 dlwt.install()
-from tinygrad import Tensor, dtypes  # noqa: E402
+from tinygrad import Tensor, dtypes
 
-__all__ = ["Tensor", "dtypes", "installed", "read"]
+from dlpack_web.tinygrad._device import in_use
+
+__all__ = ["Tensor", "dtypes", "held", "installed", "moved", "read", "upload"]
 
 
 @pytest.fixture
@@ -24,3 +28,17 @@ def read(t):
     array = t.numpy()
     assert isinstance(array, np.ndarray)
     return array
+
+
+def upload(values, dtype="float32"):
+    return dlw.from_dlpack(np.asarray(values, dtype)).to_device(in_use())
+
+
+def moved():
+    return sum(row["copies"] for row in dlw.webgpu.stats())
+
+
+def held():
+    """What is alive, without what only exceptions and cycles keep."""
+    gc.collect()
+    return live()
