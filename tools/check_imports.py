@@ -23,6 +23,7 @@ ALONE = {
     "pyodide_js": "_backends/browser",
     "wgpu": "_backends/desktop/wgpu",
     "wgpudawn": "_backends/desktop/dawn",
+    "tinygrad": "tinygrad",
 }
 
 TS_IMPORT = re.compile(

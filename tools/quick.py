@@ -118,6 +118,10 @@ ROOMS = {
         "tests/browser/hosts/test_webgpu.py::test_sessions_from_python[pyodide-cases] "
         "tests/browser/hosts/test_webgpu.py::test_sessions_from_python[pyodide-values]",
     ),
+    "tinygrad": Room(
+        "py/dlpack_web/tinygrad/* tests/browser/cases/tinygrad/*",
+        "tests/desktop/cases/test_tinygrad_tensors.py",
+    ),
     "foreign": Room(
         "tests/foreign/onnxruntime/* tests/foreign/runner/* tests/foreign/RESULTS.md tests/foreign/different.toml",
         "tests/tools/test_foreign.py",

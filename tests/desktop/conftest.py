@@ -44,7 +44,10 @@ os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
 # This folder first: its gpu_world and gpu_fixtures stand in the place of the page's.
 sys.path[:0] = [
     str(HERE),
-    *(str(HERE.parent / x) for x in ("browser/cases/py", "native", "lite")),
+    *(
+        str(HERE.parent / x)
+        for x in ("browser/cases/py", "browser/cases/tinygrad", "native", "lite")
+    ),
 ]
 pytest.register_assert_rewrite("gpu_world", "gpu_fixtures", "outputs", *SHARED)
 

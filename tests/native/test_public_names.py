@@ -9,7 +9,14 @@ import pytest
 import dlpack_web as dlw
 
 # What `import dlpack_web` does not need, and others may not have.
-LATE = "dlpack_web.onnxruntime", "numpy", "wgpu", "js"
+LATE = (
+    "dlpack_web.onnxruntime",
+    "dlpack_web.tinygrad",
+    "tinygrad",
+    "numpy",
+    "wgpu",
+    "js",
+)
 
 
 def test_public_names_are_those_of_the_list(host_python):

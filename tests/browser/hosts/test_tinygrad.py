@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from pages import CASES_PY, TestPage
+from pages import TestPage
 
 LOAD = """
 import json
@@ -22,7 +22,7 @@ await loadPackage(f"/wheels/{names['tinygrad']}")
 def test_tinygrad(file: str, open_test_page: Callable[..., TestPage]) -> None:
     page = open_test_page()
     page.python(LOAD)
-    page.pytest([f"{CASES_PY}tinygrad_{file}.py"]).must_pass()
+    page.pytest([f"tests/browser/cases/tinygrad/tinygrad_{file}.py"]).must_pass()
 
 
 def test_synchronous_python_is_told_to_await(

@@ -1,4 +1,4 @@
-"""tests/browser/cases/py/tinygrad_tensors.py, on the desktop."""
+"""tests/browser/cases/tinygrad/tinygrad_tensors.py, on the desktop."""
 
 from tinygrad_tensors import *
 from tinygrad_tensors import pytestmark  # noqa: F401
