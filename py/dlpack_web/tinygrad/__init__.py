@@ -35,6 +35,9 @@ def install(device: str | tuple[int, int] = "webgpu") -> Device:
     with the limits of the adapter, which needs JSPI in a page: else call `await
     dlw.webgpu.request_device()` first.
 
+    tinygrad's device "CPU" needs the compiler clang. Where there is none, as in a page,
+    tinygrad's interpreter in Python takes its place.
+
     Call it before the first use of tinygrad, which may be imported already. You can
     call it again: nothing happens, or, after the device was lost, tinygrad gets another
     one. tinygrad's tensors on the lost device, and what TinyJit captured, are lost.
@@ -66,8 +69,7 @@ def from_dlpack(x: Any, /) -> Any:
 
     x: a Tensor, an array, any buffer or DLPack producer, row-major. On the device of
     `install` the result is on "WEBGPU", over the same GPUBuffer. In memory it is on
-    tinygrad's "CPU", or on "PYTHON" where that device has no compiler (clang), as in
-    Pyodide: `.to("WEBGPU")` uploads it with one copy.
+    tinygrad's "CPU": `.to("WEBGPU")` uploads it with one copy.
 
     The tensor holds the memory until tinygrad frees its buffer: you may release `x`.
     Writes (`assign`) are seen by `x`. BufferError: strided, read-only memory, dtypes
@@ -110,8 +112,8 @@ async def to_host(t: Any, /) -> "np.ndarray[Any, Any]":
     >>> from dlpack_web import tinygrad as dlwt
     >>> device = dlwt.install()
     >>> from tinygrad import Tensor
-    >>> await dlwt.to_host(Tensor([1, 2]) + 1)
-    array([2, 3], dtype=int32)
+    >>> await dlwt.to_host(Tensor([1.0, 2.0]) + 1)
+    array([2., 3.], dtype=float32)
     """
     array: np.ndarray[Any, Any] = await _installed().to_host(t)
     return array

@@ -7,6 +7,7 @@ Device: `use` changes it when the one before was lost.
 
 import math
 import os
+import shutil
 import sys
 import time
 from array import array
@@ -20,6 +21,7 @@ from tinygrad.device import Allocator, Compiled, Program
 from tinygrad.device import Device as Devices
 from tinygrad.dtype import DType as TinyDType
 from tinygrad.renderer import wgsl
+from tinygrad.runtime.ops_python import PythonDevice
 
 from .. import _core
 from .._backends import backend
@@ -31,7 +33,6 @@ from .._tensor.tensor import Tensor, from_buffer, made
 from ._setup import LIMITS
 
 NAME = "WEBGPU"
-_MODULE = "tinygrad.runtime.ops_webgpu"
 _BYTES = DType("uint8")
 
 
@@ -232,9 +233,24 @@ def _arch() -> str:
     return "shader-f16" if half else ""
 
 
+def has_compiler() -> bool:
+    """Whether tinygrad's CPU device has the C compiler that even its copies need."""
+    return shutil.which(os.environ.get("CC", "clang")) is not None
+
+
+def _provide(name: str, kind: Any) -> None:
+    """Makes a class tinygrad's device of that name, in place of tinygrad's own."""
+    path = f"tinygrad.runtime.ops_{name.lower()}"
+    module = sys.modules[path] = ModuleType(path)
+    vars(module)[kind.__name__] = kind
+    type(Devices).get_class.cache_clear()
+
+
 def use(device: Device) -> None:
     """Makes `device` tinygrad's WEBGPU device, and that its default. Processes are for
-    the environment to allow: pages have none, and a GPU device survives no fork."""
+    the environment to allow: pages have none, and a GPU device survives no fork.
+    Without a compiler Python interprets what tinygrad does on the CPU: reading a
+    constant is that, too."""
     global _found
     opened = Devices[NAME] if NAME in Devices._opened_devices else None
     if opened is not None and not isinstance(opened, WebGpuDevice):
@@ -249,9 +265,9 @@ def use(device: Device) -> None:
         if opened is not None:
             opened.arch = _arch()
             opened.cached_renderer.clear()
-    module = sys.modules[_MODULE] = ModuleType(_MODULE)
-    vars(module)["WebGpuDevice"] = WebGpuDevice
-    type(Devices).get_class.cache_clear()
+    _provide(NAME, WebGpuDevice)
+    if not has_compiler() and "CPU" not in Devices._opened_devices:
+        _provide("CPU", type("CPUDevice", (PythonDevice,), {}))
     if not helpers.DEV.device:
         helpers.DEV.value = NAME
     helpers.PARALLEL.value = int(os.environ["PARALLEL"])

@@ -1,16 +1,16 @@
 """Tensors to and from tinygrad's, without copies. Importing this imports tinygrad."""
 
 import ctypes
-import os
-import shutil
 from typing import Any
 from weakref import finalize
 
 from tinygrad import Tensor as TinyTensor
 from tinygrad import dtypes
 from tinygrad.device import BufferSpec
+from tinygrad.device import Device as Devices
 from tinygrad.dtype import strong_dtype
 from tinygrad.helpers import all_int
+from tinygrad.runtime.ops_python import PythonDevice
 
 from .. import _core
 from .._layout.dtype import DType
@@ -25,8 +25,6 @@ _THEIRS = {name: getattr(dtypes, name) for name in _NAMES}
 _THEIRS |= {"float8_e4m3fn": dtypes.fp8e4m3, "float8_e5m2": dtypes.fp8e5m2}
 _OURS = {dtype: DType(name) for name, dtype in _THEIRS.items()}
 
-# Even copies on tinygrad's CPU device need its compiler. Its PYTHON device needs none.
-_HOST = "CPU" if shutil.which(os.environ.get("CC", "clang")) else "PYTHON"
 _OUTSIDE = BufferSpec(external_ptr=1)  # memory that tinygrad does not count as its own
 
 
@@ -47,7 +45,7 @@ def from_dlpack(x: Any) -> Any:
         host = tensor.device.is_host
         if not host:
             _check_place(tensor)
-        name = _HOST if host else NAME
+        name = "CPU" if host else NAME
         made_here = TinyTensor.empty(*tensor.shape, dtype=dtype, device=name)
         if tensor.size > 0:
             buffer = made_here.uop.buffer
@@ -87,7 +85,7 @@ def _hold_host(buffer: Any, tensor: Tensor) -> None:
             "use dlw.from_dlpack(x, copy=True)"
         )
     memory = memoryview(_core._raw(tensor)[0])
-    if _HOST == "PYTHON":
+    if isinstance(Devices["CPU"], PythonDevice):
         buffer.allocate(opaque=memory)  # which holds the tensor's memory
         tensor.release()
         return
@@ -128,13 +126,13 @@ def _memory(buffer: Any) -> Any:
     """The Tensor of a buffer on the GPU; elsewhere, bytes that hold it."""
     if buffer.device == NAME:
         return buffer._buf
-    if buffer.device in ("PYTHON", "NPY"):
-        return buffer.as_memoryview(force_zero_copy=True)
-    if buffer.device != "CPU":
+    if buffer.device not in ("CPU", "PYTHON", "NPY"):
         raise BufferError(
             f"the tensor is on {buffer.device}: use t.to({NAME!r}) or t.to('CPU')"
         )
-    view = buffer.as_memoryview(force_zero_copy=True)
+    view: memoryview = buffer.as_memoryview(force_zero_copy=True)
+    if buffer.device != "CPU" or isinstance(Devices["CPU"], PythonDevice):
+        return view
     memory = (ctypes.c_char * buffer.nbytes).from_buffer(view)
     vars(memory)["owner"] = buffer
     return memory

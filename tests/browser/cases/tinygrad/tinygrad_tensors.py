@@ -11,7 +11,7 @@ from tinygrad_world import held, installed, moved, upload  # noqa: F401
 import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
 from dlpack_web._backends import backend
-from dlpack_web.tinygrad import _device, _exchange
+from dlpack_web.tinygrad import _device
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -125,7 +125,7 @@ def test_a_released_tensor():
 def test_arrays_are_used_where_they_are():
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     t = dlwt.from_dlpack(array)
-    assert t.device == _exchange._HOST
+    assert t.device == "CPU"
     array[0, 0] = 7
     assert (t.to("WEBGPU") + 1).tolist() == [[8, 2, 3], [4, 5, 6]]
     back = dlwt.to_dlpack(t)
@@ -134,6 +134,14 @@ def test_arrays_are_used_where_they_are():
     back.release()
     del t
     assert held()[0] <= before[0] - 1
+
+
+def test_constants_and_the_cpu_need_no_compiler():
+    assert Tensor(2.0).item() == 2
+    assert Tensor.eye(2).tolist() == [[1, 0], [0, 1]]
+    on_cpu = Tensor([1.0, 2.0], device="CPU")
+    assert (on_cpu + 1).tolist() == [2, 3]
+    assert ((Tensor([1.0, 2.0]) + 1).to("CPU") * 2).tolist() == [4, 6]
 
 
 def test_read_only_arrays_are_refused():
