@@ -56,6 +56,7 @@ def install(device: str | tuple[int, int] = "webgpu") -> Device:
     os.environ.setdefault("DEV", "WEBGPU")
     # Pages have no processes, and GPU devices do not survive a fork.
     os.environ.setdefault("PARALLEL", "0")
+    os.environ.setdefault("JIT_BATCH_SIZE", "0")  # all that TinyJit captured at once
     from . import _device as ours
     from . import _exchange
 

@@ -5,12 +5,9 @@ tinygrad's allocator hands them to kernels, copies and views. All of them follow
 Device: `use` changes it when the one before was lost.
 """
 
-import math
 import os
 import shutil
 import sys
-import time
-from array import array
 from types import ModuleType
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
@@ -29,8 +26,9 @@ from .._core import DeviceLostError
 from .._kernels.kernel import Kernel
 from .._layout.dtype import DType
 from .._tensor.device import Device
-from .._tensor.tensor import Tensor, from_buffer, made
-from ._setup import LIMITS
+from .._tensor.tensor import Tensor, made
+from ._graph import Graph
+from ._place import move, place
 
 NAME = "WEBGPU"
 _BYTES = DType("uint8")
@@ -43,11 +41,11 @@ class WGSLRenderer(wgsl.WGSLRenderer):
 
     def __init__(self, target: Any) -> None:
         super().__init__(target)
-        place = _place()
-        x, y, z = (place.limit(f"maxComputeWorkgroupSize{axis}") for axis in "XYZ")
+        here = place()
+        x, y, z = (here.limit(f"maxComputeWorkgroupSize{axis}") for axis in "XYZ")
         self.local_max = x, y, z
-        self.global_max = (place.limit("maxComputeWorkgroupsPerDimension"),) * 3
-        self.shared_max = place.limit("maxComputeWorkgroupStorageSize")
+        self.global_max = (here.limit("maxComputeWorkgroupsPerDimension"),) * 3
+        self.shared_max = here.limit("maxComputeWorkgroupStorageSize")
 
     def render(self, uops: Any) -> str:
         try:
@@ -86,7 +84,7 @@ class Memory(Allocator):
 
     def _alloc(self, size: int, options: Any) -> Tensor:
         try:
-            return made(backend().empty((size,), _BYTES, _place().device.id))
+            return made(backend().empty((size,), _BYTES, place().device.id))
         except DeviceLostError:
             raise
         except BufferError as error:  # tinygrad adds what it has allocated
@@ -137,12 +135,12 @@ class Shader(Program):
         wait: bool = False,
         **_: Any,
     ) -> float | None:
-        place = _place()
-        place.check(self.name, len(bufs), local_size)
+        here = place()
+        here.check(self.name, len(bufs), local_size)
         groups = tuple(map(int, global_size))
-        args: tuple[Tensor | int, ...] = place.infinity, *bufs, *vals
+        args: tuple[Tensor | int, ...] = here.infinity, *bufs, *vals
         if wait:
-            return place.time(self.kernel, args, groups)
+            return here.time(self.kernel, args, groups)
         self.kernel(*args, workgroups=groups)
         return None
 
@@ -155,81 +153,18 @@ class WebGpuDevice(Compiled):
             raise BufferError(
                 f"dlpack_web.tinygrad has one device, {NAME}: no {device}"
             )
-        super().__init__(device, Memory(self), [WGSLRenderer], Shader, arch=_arch())
+        super().__init__(
+            device, Memory(self), [WGSLRenderer], Shader, Graph, arch=_arch()
+        )
 
     def synchronize(self) -> None:
         """Waits for the GPU, where Python may wait: its queue keeps the order in any
         case."""
-        _place().wait()
-
-
-class _Place:
-    """The Device that tinygrad's uses, and what belongs to it."""
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-        #: The uniform that each of tinygrad's shaders begins with.
-        self.infinity = from_buffer(array("f", [math.inf])).to_device(device)
-        self._most = {name: self.limit(name) for name in LIMITS[:2]}
-
-    def limit(self, name: str) -> int:
-        return backend().limit(self.device.id, name)
-
-    def check(self, name: str, buffers: int, local_size: Any) -> None:
-        """BufferError for a kernel beyond the device's limits."""
-        buffers_most, invocations_most = self._most.values()
-        invocations = math.prod(local_size or ())
-        if buffers <= buffers_most and invocations <= invocations_most:
-            return
-        what, limit, most = f"{buffers} buffers", LIMITS[0], buffers_most
-        if buffers <= buffers_most:
-            what, limit, most = (
-                f"{invocations} invocations",
-                LIMITS[1],
-                invocations_most,
-            )
-        raise BufferError(
-            f"tinygrad's kernel {name!r} has {what}, {self.device} allows {most} "
-            f"({limit}): call dlpack_web.tinygrad.install() before another device is "
-            "requested, which gets the adapter's limits, or "
-            f'install(await dlpack_web.webgpu.request_device({limit}=float("inf")))'
-        )
-
-    def wait(self) -> None:
-        if backend().can_block():
-            self.infinity.tobytes()
-
-    def time(self, kernel: Kernel, args: Any, groups: Any) -> float | None:
-        """Runs the kernel; returns the seconds that the GPU took. Without timestamps,
-        those from here until the GPU finished; None where Python cannot wait."""
-        if not backend().can_block():
-            kernel(*args, workgroups=groups)
-            return None
-        if backend().has_feature(self.device.id, "timestamp-query"):
-            spent: float = backend().block_on(kernel.time(*args, workgroups=groups))
-            return spent / 1e3
-        self.wait()
-        begin = time.perf_counter()
-        kernel(*args, workgroups=groups)
-        self.wait()
-        return time.perf_counter() - begin
-
-
-_found: _Place | None = None
-
-
-def _place() -> _Place:
-    assert _found is not None, "use() comes first"
-    return _found
-
-
-def in_use() -> Device:
-    """The Device under tinygrad's."""
-    return _place().device
+        place().wait()
 
 
 def _arch() -> str:
-    half = backend().has_feature(_place().device.id, "shader-f16")
+    half = backend().has_feature(place().device.id, "shader-f16")
     return "shader-f16" if half else ""
 
 
@@ -251,15 +186,13 @@ def use(device: Device) -> None:
     the environment to allow: pages have none, and a GPU device survives no fork.
     Without a compiler Python interprets what tinygrad does on the CPU: reading a
     constant is that, too."""
-    global _found
     opened = Devices[NAME] if NAME in Devices._opened_devices else None
     if opened is not None and not isinstance(opened, WebGpuDevice):
         raise BufferError(
             f"tinygrad has opened its own {NAME} device: call "
             "dlpack_web.tinygrad.install() before the first use of tinygrad"
         )
-    if _found is None or _found.device != device:
-        _found = _Place(device)
+    if move(device):
         # Those on the device before are of no use.
         TinyTensor.manual_seed(TinyTensor._seed)
         if opened is not None:
@@ -271,3 +204,4 @@ def use(device: Device) -> None:
     if not helpers.DEV.device:
         helpers.DEV.value = NAME
     helpers.PARALLEL.value = int(os.environ["PARALLEL"])
+    helpers.JIT_BATCH_SIZE.value = int(os.environ["JIT_BATCH_SIZE"])

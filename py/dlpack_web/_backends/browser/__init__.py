@@ -7,7 +7,6 @@ from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.words import type_of
 from . import webgpu_package
-from .seam import block_on as block_on
 from .seam import (
     Kept,
     call,
@@ -26,6 +25,7 @@ from .seam import (
     site,
     wait_for,
 )
+from .seam import block_on as block_on
 from .seam import can_block as can_block
 from .seam import is_loaded as is_loaded
 

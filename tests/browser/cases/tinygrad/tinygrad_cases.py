@@ -15,6 +15,7 @@ import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
 from dlpack_web._backends import backend
 from dlpack_web.tinygrad import _device
+from dlpack_web.tinygrad._place import in_use, place
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -24,10 +25,10 @@ pytestmark = pytest.mark.usefixtures("installed")
 
 def test_install_again_changes_nothing():
     opened = Device["WEBGPU"]
-    assert dlwt.install() == _device.in_use()
+    assert dlwt.install() == in_use()
     assert Device["WEBGPU"] is opened
     assert Device.DEFAULT == "WEBGPU"
-    assert dlwt.install(_device.in_use()) == _device.in_use()
+    assert dlwt.install(in_use()) == in_use()
 
 
 def test_install_refuses_the_cpu():
@@ -64,13 +65,13 @@ def test_there_is_one_device():
 
 async def test_a_lost_device():
     t = (Tensor([1.0, 2.0]) + 1).realize()
-    await destroy(_device.in_use())
+    await destroy(in_use())
     for _ in range(3):  # a browser reports it a little later
         await dlw.to_host()
     with pytest.raises((dlw.DeviceLostError, BufferError)):
         await dlwt.to_host(t)
     new = dlwt.install(await dlw.webgpu.request_device())
-    assert new == _device.in_use()
+    assert new == in_use()
     again = Tensor([1.0, 2.0]) + 1
     assert (await dlwt.to_host(again)).tolist() == [2, 3]
     assert (await dlwt.to_host(Tensor.rand(3))).shape == (3,)
@@ -138,9 +139,9 @@ def test_the_same_source_is_compiled_once():
 
 
 def test_limits_are_named(monkeypatch):
-    place = _device._place()
+    here = place()
     one = (Tensor([1.0]) + 5).contiguous()
-    monkeypatch.setitem(place._most, "maxStorageBuffersPerShaderStage", 0)
+    monkeypatch.setitem(here._most, "maxStorageBuffersPerShaderStage", 0)
     with pytest.raises(
         BufferError,
         match=r"tinygrad's kernel '\w+' has 2 buffers, webgpu:\d+ allows 0 \(maxStorageBuffers",
@@ -153,10 +154,10 @@ def test_limits_are_named(monkeypatch):
 def test_a_device_has_the_limits_that_shaders_need():
     renderer = Device["WEBGPU"].renderer
     assert renderer.local_max[0] == backend().limit(
-        _device.in_use().id, "maxComputeWorkgroupSizeX"
+        in_use().id, "maxComputeWorkgroupSizeX"
     )
     assert renderer.shared_max == backend().limit(
-        _device.in_use().id, "maxComputeWorkgroupStorageSize"
+        in_use().id, "maxComputeWorkgroupStorageSize"
     )
 
 
@@ -164,7 +165,7 @@ def test_a_device_has_the_limits_that_shaders_need():
 def test_kernels_are_timed(timestamps, monkeypatch):
     if not timestamps:
         monkeypatch.setattr(backend(), "has_feature", lambda device, name: False)
-    place = _device._place()
+    here = place()
     seen = []
     with upload([1]) as x:
         shader = _shader(
@@ -178,7 +179,7 @@ def test_kernels_are_timed(timestamps, monkeypatch):
     assert 0 <= seen[0] < 60
     monkeypatch.setattr(backend(), "can_block", lambda: False)
     with upload([1]) as x:
-        assert place.time(shader.kernel, (place.infinity, x), (1, 1, 1)) is None
+        assert here.time(shader.kernel, (here.infinity, x), (1, 1, 1)) is None
 
 
 # --- examples ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from tinygrad_world import held, installed, moved, upload  # noqa: F401
 import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
 from dlpack_web.tinygrad import _device
+from dlpack_web.tinygrad._place import in_use
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -202,7 +203,7 @@ async def test_weights_from_a_file():
     text += b" " * (-len(text) % 8)
     data = len(text).to_bytes(8, "little") + text + weight.tobytes()
     data += np.array([5, 7], np.float32).tobytes()
-    file = dict(await dlw.open(data, device=_device.in_use()))
+    file = dict(await dlw.open(data, device=in_use()))
     layer = nn.Linear(3, 2)
     Tensor.realize(layer.weight, layer.bias)
     copies = moved()

@@ -11,7 +11,7 @@ from tinygrad_world import held, installed, moved, upload  # noqa: F401
 import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
 from dlpack_web._backends import backend
-from dlpack_web.tinygrad import _device
+from dlpack_web.tinygrad._place import in_use
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -57,7 +57,7 @@ def test_dtypes_both_ways(name):
 
 
 def test_float16():
-    if not has_feature(_device.in_use().gpu, "shader-f16"):
+    if not has_feature(in_use().gpu, "shader-f16"):
         pytest.skip("the device has no shader-f16")
     with upload([1, 2.5, -3], "float16") as x:
         t = dlwt.from_dlpack(x)
@@ -155,7 +155,7 @@ def test_read_only_arrays_are_refused():
 
 @pytest.mark.parametrize("shape", [(0,), (2, 0, 3)])
 def test_no_elements(shape):
-    with dlw.empty(shape, device=_device.in_use()) as x:
+    with dlw.empty(shape, device=in_use()) as x:
         t = dlwt.from_dlpack(x)
     assert t.shape == shape
     assert t.numpy().shape == shape
@@ -163,7 +163,7 @@ def test_no_elements(shape):
 
 
 def test_one_element():
-    with dlw.empty((), device=_device.in_use()) as x:
+    with dlw.empty((), device=in_use()) as x:
         assert (dlwt.from_dlpack(x) + 2).item() == 2
     assert np.asarray(dlwt.to_dlpack(Tensor(2.5) + 1)).item() == 3.5
     assert np.asarray(dlwt.to_dlpack(Tensor(2.5))).item() == 2.5
@@ -179,7 +179,7 @@ def test_a_tensor_of_theirs_is_not_copied():
     x, y = dlwt.to_dlpack(t), dlw.from_dlpack(t)
     assert moved() == copies
     assert x.shape == y.shape == (2, 2)
-    assert x.device == _device.in_use()
+    assert x.device == in_use()
     t.assign(t + 1).realize()
     del t
     gc.collect()
@@ -214,7 +214,7 @@ def test_other_things_are_refused():
 
 def test_dlpack_of_tinygrads_tensors():
     t = Tensor([1.0, 2.0])
-    assert t.__dlpack_device__() == tuple(_device.in_use())
+    assert t.__dlpack_device__() == tuple(in_use())
     host = dlwt.from_dlpack(np.arange(3, dtype=np.float32))
     assert host.__dlpack_device__() == (1, 0)
     assert np.from_dlpack(host).tolist() == [0, 1, 2]
@@ -278,7 +278,7 @@ def test_copies_on_the_device_stay_there():
 
 
 def test_out_of_memory_is_a_memory_error():
-    most = backend().limit(_device.in_use().id, "maxBufferSize")
+    most = backend().limit(in_use().id, "maxBufferSize")
     with pytest.raises(MemoryError, match="failed on WEBGPU"):
         Tensor.empty(most + 4, dtype=dtypes.uint8).uop.buffer.ensure_allocated()
     assert (Tensor([1.0]) + 1).item() == 2
