@@ -1,15 +1,18 @@
 """Programs of tinygrad: TinyJit, assign, random numbers, training."""
 
+import contextlib
+import io
 import json
 
 import numpy as np
 import pytest
-from tinygrad import Tensor, TinyJit, nn
+from tinygrad import Tensor, TinyJit, Variable, nn
 from tinygrad.helpers import Context, GlobalCounters
 from tinygrad_world import held, installed, moved, upload  # noqa: F401
 
 import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
+from dlpack_web._kernels.batch import Batch
 from dlpack_web.tinygrad import _device
 from dlpack_web.tinygrad._place import in_use
 
@@ -48,6 +51,66 @@ def test_jit_of_many_kernels():
         for j in range(6):
             wanted = wanted * 2 + j
         assert step(Tensor([1.0 * i, 1.0]).realize()).tolist() == wanted.tolist()
+
+
+def test_the_jit_calls_no_kernel_one_by_one(monkeypatch):
+    @TinyJit
+    def step(a):
+        for i in range(40):
+            a = (a + i).contiguous()
+        return a.realize()
+
+    inputs = [Tensor([1.0 * i, 1.0]).realize() for i in range(5)]
+    for each in inputs[:3]:
+        step(each)
+    calls, runs = [], []
+    run = Batch.run
+    monkeypatch.setattr(_device.Shader, "__call__", lambda *_, **__: calls.append(1))
+    monkeypatch.setattr(Batch, "run", lambda self: runs.append(len(self)) or run(self))
+    assert [step(each).tolist() for each in inputs[3:]] == [[783, 781], [784, 781]]
+    assert (calls, runs) == ([], [40, 40])
+
+
+def test_jit_with_variables():
+    """Numbers and sizes that change from call to call."""
+
+    @TinyJit
+    def step(x, count):
+        part = (x[:count] * 2).contiguous()
+        return (part.sum() + count).contiguous().realize()
+
+    variable = Variable("count", 1, 300)
+    x = Tensor(np.arange(300, dtype=np.float32)).realize()
+    for count in (3, 5, 300, 1, 77):
+        wanted = 2 * np.arange(count).sum() + count
+        assert step(x, variable.bind(count)).item() == wanted
+
+
+def test_a_captured_function_gives_up_its_tensors():
+    before = held()
+
+    @TinyJit
+    def step(a):
+        return ((a * 2).contiguous().sum() + a).contiguous().realize()
+
+    for i in range(4):
+        step(Tensor([1.0 * i, 2.0]).realize())
+    assert held()[0] > before[0]
+    del step
+    assert held() == before
+
+
+def test_jit_is_timed():
+    @TinyJit
+    def step(a):
+        return ((a * 2).contiguous().sum() + a).contiguous().realize()
+
+    for i in range(2):
+        step(Tensor([1.0 * i, 2.0]).realize())
+    before = GlobalCounters.time_sum_s
+    with Context(DEBUG=2), contextlib.redirect_stdout(io.StringIO()):
+        assert step(Tensor([3.0, 2.0]).realize()).tolist() == [13, 12]
+    assert GlobalCounters.time_sum_s > before
 
 
 def test_jit_with_assign():
