@@ -108,7 +108,11 @@ export async function the_batch_holds_its_tensors(context) {
 }
 
 export async function updates_change_numbers_tensors_and_workgroups(context) {
-  const lists = [[1, 1], [0, 0], [5, 5]];
+  const lists = [
+    [1, 1],
+    [0, 0],
+    [5, 5],
+  ];
   const { webgpu, device, kernel, tensors, done } = await world(context, ...lists);
   const [x, y, z] = tensors;
   const batch = webgpu.batch(device).record(() => kernel.run([x, y, 1]));
@@ -192,7 +196,10 @@ export async function the_order_of_things(context) {
   });
   await throws(() => batch.record(() => {}), "DLPackError", /recorded once/);
   equal(batch.length, 1);
-  webgpu.batch(device).record(() => {}).run();
+  webgpu
+    .batch(device)
+    .record(() => {})
+    .run();
   done(batch);
 }
 
