@@ -89,11 +89,14 @@ export class Kernel {
    * @throws DeviceLostError. Errors in the source come later: from `await kernel.ready`, or from
    * reading the kernel's results
    */
+  constructor(device: GPUDevice, wgsl: string, options?: KernelOptions);
+  /** @internal `parts`: lines where errors are shown as of the part. */
+  constructor(device: GPUDevice, wgsl: string, options?: KernelOptions, parts?: readonly Part[]);
   constructor(
     device: GPUDevice,
     wgsl: string,
     options: KernelOptions = {},
-    /** @internal */ parts: readonly Part[] = [],
+    parts: readonly Part[] = [],
   ) {
     if (typeof wgsl !== "string") {
       throw new TypeError(

@@ -177,7 +177,7 @@ export class ReductionKernel<O extends string = string> {
   ): void {
     const { device, inputs, outputs } = this.#signature;
     const words = Uint32Array.of(...sizes, lanes, chunk, chunks, n, 0);
-    const uniform = Tensor.fromTypedArray(words).to(device);
+    const uniform = uploadOf(words, device);
     const partial = ["the partial results"];
     const names = [
       ...(pass === "last" ? partial : namesOf(inputs)),
@@ -197,6 +197,15 @@ export class ReductionKernel<O extends string = string> {
   #kernel(kinds: readonly string[], pass: Pass) {
     const key = pass === "last" ? pass : `${pass}${kinds.join("")}`;
     return this.#signature.kernel(key, () => reduction(this.#what, kinds, pass));
+  }
+}
+
+function uploadOf(words: Uint32Array<ArrayBuffer>, device: GPUDevice): Tensor {
+  const host = Tensor.fromTypedArray(words);
+  try {
+    return host.to(device);
+  } finally {
+    host.release();
   }
 }
 

@@ -305,7 +305,7 @@ def test_tensors_elsewhere(axpy):
 
 async def test_strided_and_unaligned_tensors(axpy):
     with upload(np.arange(200)) as t, t[1::2] as strided, t[3:7] as unaligned:
-        with pytest.raises(BufferError, match=r"has strides \(2,\): on WebGPU it "):
+        with pytest.raises(BufferError, match=r"has strides .2,?.: on WebGPU it "):
             axpy(strided, strided, 1)
         assert (await read(axpy(unaligned, 0, 2))).tolist() == [6, 8, 10, 12]
         with t[8:12] as target:
