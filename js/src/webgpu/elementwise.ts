@@ -16,7 +16,7 @@ export interface ElementwiseOptions<O extends string = string> {
   outputs: O;
   /**
    * Statements of WGSL that set the outputs, "y = k * x". `i` is the index of the element in
-   * row-major order, `n` the number of elements. An output has its previous elements before.
+   * row-major order, `n` the number of elements. An output has its previous elements at first.
    */
   operation: string;
   /** The kernel's label in messages; default "kernel". */

@@ -42,7 +42,7 @@ if "shader-f16" in device.gpu.features:
 str([(squares == expected).all(), where, first == start.tolist(), counts.tolist(),
      (values == np.arange(1000)).all(), norms.tolist()])
 """)
-    expected = [True, ("broken", 3), True, [100] * 10, True, [6, 6]]
+    expected = [True, ("broken", 3), True, [100] * 10, True, [6.0, 6.0]]
     assert str(checks).replace("np.True_", "True") == str(expected)
     # Firefox says by itself what is wrong with a shader.
     assert [line for line in page.watch.complaints() if "broken" not in line] == []

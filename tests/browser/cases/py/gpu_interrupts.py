@@ -36,6 +36,9 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 """
 ARRAY = np.arange(6, dtype="f4")
 
+TRIPLED = dlw.webgpu.ElementwiseKernel("f32 x, f32 k", "f32 y", "y = k * x")
+TOTAL = dlw.webgpu.ReductionKernel("f32 x", "f32 y", "x", "a + b", "y = a", 0)
+
 
 async def upload():
     with dlw.from_dlpack(ARRAY, device="webgpu") as tensor:
@@ -79,6 +82,12 @@ async def kernel():
     x = dlw.from_dlpack(ARRAY / 3, device="webgpu")
     y = dlw.empty(6, device="webgpu")
     dlw.webgpu.Kernel(TRIPLE)(x, y, 3.0)
+    return np.round(await y.to_host())
+
+
+async def formulas():
+    y = TRIPLED(dlw.from_dlpack(ARRAY / 3, device="webgpu"), 3.0)
+    assert np.round(await TOTAL(y).to_host()) == ARRAY.sum()
     return np.round(await y.to_host())
 
 
@@ -142,6 +151,7 @@ OPERATIONS = [
     read_blocking,
     numpy_from_gpu,
     kernel,
+    formulas,
     pytest.param(image, marks=needs_canvas),
     pytest.param(draw, marks=needs_canvas),
     javascript,
