@@ -1,7 +1,7 @@
 import type { GPUDevice } from "../core/globals.js";
 import { checkOptions } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
-import { countsElements, elementwise, formula, grid, type Param, parse } from "./formulas.js";
+import { countsElements, elementwise, formula, grid, parse } from "./formulas.js";
 import { checkDefinition, type Given, named, namesOf, type Results, Signature } from "./given.js";
 import type { Argument } from "./kernel.js";
 
@@ -123,8 +123,7 @@ export class ElementwiseKernel<O extends string = string> {
     // An input that is an output, too, is bound once.
     const kinds = given.kinds.map((kind, at) => {
       if (kind !== "t" || given.outputs.length === 0) return kind;
-      const { type } = params[at] as Param;
-      const j = outputs.findIndex((out, k) => out === given.inputs[at] && outs[k]?.type === type);
+      const j = outputs.indexOf(given.inputs[at] as Tensor);
       return j < 0 ? kind : `=${j}`;
     });
     const isBound = (_: unknown, at: number) => !kinds[at]?.startsWith("=");

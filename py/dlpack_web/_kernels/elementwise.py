@@ -131,8 +131,8 @@ class ElementwiseKernel:
             self._checked.add(given.device)
         kinds, inputs = given.kinds, given.inputs
         if given.outputs:
-            pairs = enumerate(zip(kinds, inputs, strict=True))
-            kinds = [self._kind(at, kind, arg, outputs) for at, (kind, arg) in pairs]
+            pairs = zip(kinds, inputs, strict=True)
+            kinds = [_shared(kind, arg, outputs) for kind, arg in pairs]
         kernel, names = self._kernel(kinds)
         args = [arg for arg, kind in zip(inputs, kinds, strict=True) if kind[0] != "="]
         args += outputs
@@ -140,17 +140,6 @@ class ElementwiseKernel:
             args.append(n)
         with named(names):
             kernel(*args, workgroups=formulas.grid(n))
-
-    def _kind(self, at: int, kind: str, arg: Any, outputs: list[Tensor]) -> str:
-        """An input that is an output, too, is bound once."""
-        if kind != "t":
-            return kind
-        signature = self._signature
-        for j, output in enumerate(outputs):
-            same = signature.inputs[at].type == signature.outputs[j].type
-            if output is arg and same:
-                return f"={j}"
-        return kind
 
     def _usual(self) -> list[str]:
         return ["r" if param.raw else "t" for param in self._signature.inputs]
@@ -174,6 +163,15 @@ class ElementwiseKernel:
             names += [param.name for param in signature.outputs]
             found = self._kernels[key] = kernel, [*names, "n"]
         return found
+
+
+def _shared(kind: str, arg: Any, outputs: list[Tensor]) -> str:
+    """The kind of an input that may be an output, too: it is bound once."""
+    if kind == "t":
+        for j, output in enumerate(outputs):
+            if output is arg:
+                return f"={j}"
+    return kind
 
 
 ElementwiseKernel.__module__ = "dlpack_web.webgpu"  # where users find it
