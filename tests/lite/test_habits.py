@@ -152,7 +152,11 @@ def test_magics_that_work(notebook: Notebook) -> None:
     assert "Wall time" in notebook.run("%time sum(range(10))")
     assert notebook.run("%%capture it\nprint(1)") == ""
     assert notebook.run("it.stdout") == "'1\\n'"
-    assert notebook.run("%%writefile made.py\nvalue = 42") == "Writing made.py\n"
+    notebook.run("name = 'made.py'\n%time kept = 1")
+    assert notebook.run("kept") == "1"
+    notebook.run("%%time\nkept = 2")
+    assert notebook.run("kept") == "2"
+    assert notebook.run("%%writefile {name}\nvalue = 42") == "Writing made.py\n"
     assert notebook.run("%run made.py") == ""
     assert notebook.run("value") == "42"
     assert "per loop" in notebook.run("%timeit -n 2 -r 1 1 + 1")

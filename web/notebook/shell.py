@@ -151,13 +151,11 @@ class Shell(InteractiveShell):
         """x = !command"""
         return self.system(command)
 
-    def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
-        check_magic(self, "%", magic_name, line)
-        return super().run_line_magic(magic_name, line, _stack_depth + 1)
-
-    def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
-        check_magic(self, "%%", magic_name, line)
-        return super().run_cell_magic(magic_name, line, cell)
+    def show_usage_error(self, exc: Any) -> None:
+        hint = (
+            " %lsmagic lists those of this notebook" if "not found" in str(exc) else ""
+        )
+        print(f"UsageError: {exc}{hint}", file=sys.stderr)
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
         name, text = etype.__name__, str(evalue)
@@ -321,7 +319,7 @@ async def install(words: list[str]) -> None:
 
 # --- what there is not ----------------------------------------------------------------
 
-PIP_INSTALL = "%pip install NAME"
+INSTALLERS = ("pip", "pip3", "conda", "mamba", "uv")  # programs, and most are magics
 INSTEAD = {
     "ls": "os.listdir()",
     "dir": "os.listdir()",
@@ -339,7 +337,7 @@ INSTEAD = {
     "curl": "await pyodide.http.pyfetch(address)",
     "python": "%run FILE",
     "python3": "%run FILE",
-    **dict.fromkeys(("pip", "pip3", "conda", "mamba", "uv"), PIP_INSTALL),
+    **dict.fromkeys(INSTALLERS, "%pip install NAME"),
 }
 SHELLS = ("bash", "sh", "script", "perl", "ruby", "system", "sx", "!")  # magics
 WIDGETS = ("ipywidgets", "anywidget", "ipympl")
@@ -355,15 +353,14 @@ def instead_of(command: str) -> str:
     )
 
 
-def check_magic(shell: InteractiveShell, sign: str, name: str, line: str) -> None:
-    """UsageError for a magic that starts a program, or does not exist."""
-    if name in SHELLS:
-        raise UsageError(instead_of(line or f"{sign}{name}"))
-    if name in INSTEAD and INSTEAD[name] == PIP_INSTALL:
-        raise UsageError(instead_of(f"{name} {line}"))
-    known = shell.find_line_magic(name) or shell.find_cell_magic(name)
-    if known is None and name not in shell.magics_manager.lazy_magics:
-        raise UsageError(f"{sign}{name} is not a magic of this notebook: see %lsmagic")
+def refuse(name: str) -> Callable[..., None]:
+    """A magic that would start a program."""
+
+    def magic(line: str, cell: str | None = None) -> None:
+        shown = line if name in SHELLS and line else f"{name} {line}"
+        raise UsageError(instead_of(shown))
+
+    return magic
 
 
 def instead_of_module(name: str) -> str:
@@ -457,6 +454,8 @@ builtins.input = ask
 getpass.getpass = lambda prompt="Password: ", *_, **__: ask(prompt, secret=True)
 time.sleep = sleep
 shell = Shell.instance(config=CONFIG)
+for name in (*SHELLS, *INSTALLERS):
+    shell.register_magic_function(refuse(name), "line_cell", name)
 if dlw:
     formats = shell.display_formatter
     formats.mimebundle_formatter.for_type(dlw.Tensor, show_tensor)
