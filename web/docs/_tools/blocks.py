@@ -4,6 +4,7 @@ These are ```python fences, unless their class is `desktop` or `shown`. The page
 for each its position in the source, so a failing test can name it, too.
 """
 
+import zlib
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,9 @@ class Runnable(SphinxPostTransform):
         return source.as_posix(), block.line or 0
 
 
-def setup(app: Any) -> dict[str, bool]:
+def setup(app: Any) -> dict[str, int]:
     app.add_post_transform(Runnable)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # Another text of this file makes Sphinx write all pages again.
+    version = zlib.crc32(Path(__file__).read_bytes())
+    parallel = {"parallel_read_safe": True, "parallel_write_safe": True}
+    return parallel | {"env_version": version}
