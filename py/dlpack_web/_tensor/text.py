@@ -155,9 +155,12 @@ def _as_numpy_does(
         options = {"threshold": 0, "edgeitems": edge}
     if array.dtype.kind == "V" and not array.dtype.isbuiltin:  # and without ml_dtypes
         width = array.dtype.itemsize
-        array = array.view(f"u{width}")
-        if shown.dtype.scalar == "bfloat16":  # the upper half of a float32
+        array, kind = array.view(f"u{width}"), shown.dtype.scalar
+        if kind == "bfloat16":  # the upper half of a float32
             array = (array.astype("u4") << 16).view("f4")
+        elif kind.startswith(("int", "uint")):  # of less than a byte
+            sign = 1 << (shown.dtype.bits - 1) if kind.startswith("int") else 0
+            array = (array ^ sign).astype("i2") - sign
         else:
             note = ", bytes: ml_dtypes has their numbers"
             options["formatter"] = {"int": lambda x: f"0x{x:0{2 * width}x}"}

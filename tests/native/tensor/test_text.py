@@ -97,16 +97,22 @@ def test_print_options_of_numpy_count():
 
 def test_many_axes_show_less_of_each():
     for axes, edge in (3, 3), (4, 2), (6, 1):
-        array = np.broadcast_to(np.float32(1), (50,) * axes)
+        array = np.broadcast_to(np.float32(1), (11,) * axes)
         assert shown(array).count("1.") == (2 * edge) ** axes
     with dlw.from_dlpack(np.zeros((2,) * 12)) as tensor:
         assert str(tensor) == f"{tensor._facts_alone()}, too many to show: t.numpy()"
 
 
-def test_elements_that_share_bytes():
-    with dlw.empty(5, "uint4") as tensor:
-        memoryview(dlw._core._raw(tensor)[0])[:] = bytes([0x21, 0x43, 0x05])
-        assert "[1, 2, 3, 4, 5]" in str(tensor)
+@pytest.mark.parametrize("without", [None, "ml_dtypes"])
+def test_elements_that_share_bytes(without, monkeypatch):
+    if without:
+        monkeypatch.setitem(sys.modules, without, None)
+    for name, numbers in ("uint4", "[1, 2, 3, 4, 13]"), ("int4", "[1, 2, 3, 4, -3]"):
+        with dlw.empty(5, name) as tensor:
+            memoryview(dlw._core._raw(tensor)[0])[:] = bytes([0x21, 0x43, 0x0D])
+            said = str(tensor).replace(" ", "")
+            assert said.startswith(f"Tensor({numbers},".replace(" ", ""))
+            assert str(tensor).endswith("device='cpu')")
     with dlw.empty(3000, "uint4") as tensor:
         assert str(tensor) == f"{tensor._facts_alone()}, too many to show: t.numpy()"
 
