@@ -139,9 +139,9 @@ def test_search_knows_only_pages_that_are_there() -> None:
 
 
 def test_pages_lead_to_the_site_and_its_source() -> None:
-    for name, up in (("index.html", "../"), ("howto/install.html", "../../")):
+    for name, up in (("index.html", "./../"), ("howto/install.html", "../../")):
         text = (SITE / name).read_text("utf-8")
-        assert f'href="{up}index.html">Site<' in text.replace("./../", "../")
+        assert f'href="{up}index.html">Site<' in text
         assert re.search(r'href="https://[^"]+">Source<', text)
 
 

@@ -1,7 +1,7 @@
 """Makes built pages comply with the policy of web/serve.py: no scripts, styles or
 handlers inside pages. Those of the theme are moved into files, unchanged and in their
-place. And makes wide elements scrollable by keyboard, names the theme's landmarks, and
-makes cells of empty headers."""
+place. And makes wide elements scrollable by keyboard, names the theme's landmarks,
+gives each page a heading, and makes cells of empty headers."""
 
 import hashlib
 import json
@@ -67,6 +67,12 @@ class Mover:
             if not header.get_text(strip=True):
                 header.name = "td"
                 changed = True
+        main = soup.select_one("[role=main]")
+        if main and soup.title and not soup.find("h1"):  # the search page
+            heading = soup.new_tag("h1")
+            heading.string = soup.title.get_text().partition(" - ")[0]
+            main.insert(0, heading)
+            changed = True
         if changed:
             path.write_text(str(soup), "utf-8")
 
