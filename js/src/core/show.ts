@@ -1,15 +1,15 @@
-import type { TypedArray } from "./dtype.js";
-
-/** What is read of a tensor. */
-interface Elements {
-  readonly shape: readonly number[];
-  readonly size: number;
-  readonly data: TypedArray;
-  at(...index: number[]): unknown;
-}
+import type { Element } from "./elements.js";
 
 /** Of tensors with more elements, consoles show only the ends of each axis. */
 const MOST = 1000;
+
+/** A CPU tensor. */
+interface Shown {
+  readonly shape: readonly number[];
+  readonly size: number;
+  readonly data: { readonly BYTES_PER_ELEMENT: number };
+  at(...index: number[]): Element;
+}
 
 /**
  * The elements of a CPU tensor as NumPy prints them: rows below each other, and of a large tensor
@@ -17,9 +17,9 @@ const MOST = 1000;
  *
  * @param width - of the text before them, by which further rows are indented
  */
-export function elementsOf(tensor: Elements, width: number): string {
-  const { shape, size, data } = tensor;
-  const { BYTES_PER_ELEMENT } = data;
+export function elementsOf(tensor: Shown, width: number): string {
+  const { shape, size } = tensor;
+  const { BYTES_PER_ELEMENT } = tensor.data;
   const edge = size <= MOST ? size : [3, 3, 3, 3, 2][shape.length];
   if (edge === undefined) throw new RangeError("too many axes to show");
   // Digits that tell floats of that width apart: 0.1, not 0.10000000149011612.
