@@ -20,9 +20,8 @@ export function replayWays({ pyodide, bridge, device, library }, bytes) {
   const proxies = tensors.map((tensor) => bridge.toPython(tensor));
   const make = pyodide.runPython(`
 import dlpack_web as dlw
-def make(sources, tensors):
+def make(sources, *tensors):
     kernels = [dlw.webgpu.Kernel(wgsl) for wgsl in sources]
-    tensors = [tensor for tensor in tensors]
     def call():
         for i, kernel in enumerate(kernels):
             kernel(tensors[i], tensors[i + 1], workgroups=1)
@@ -36,7 +35,7 @@ def make(sources, tensors):
             call()
     return run, direct, batch.release
 make`);
-  const made = make(sources, proxies);
+  const made = make(sources, ...proxies);
   const functions = [0, 1, 2].map((i) => made.get(i));
   const [run, direct, release] = functions;
   const raw = Array.from({ length: STEP + 1 }, () =>

@@ -20,10 +20,10 @@ DRIVERS = (
     "/usr/lib/chromium/vk_swiftshader_icd.json",
 )
 SHARED = ("docstring_cases", "gpu_buffers", "gpu_cases", "gpu_devices", "gpu_errors")
-SHARED += ("gpu_batch", "gpu_elementwise", "gpu_faults", "gpu_files", "gpu_kernels")
-SHARED += ("gpu_reductions", "gpu_same_bytes", "gpu_text", "gpu_upload", "image_cases")
-SHARED += ("tinygrad_cases", "tinygrad_operators", "tinygrad_programs")
-SHARED += ("tinygrad_tensors",)
+SHARED += ("gpu_batch", "gpu_batch_faults", "gpu_elementwise", "gpu_faults")
+SHARED += ("gpu_files", "gpu_kernels", "gpu_reductions", "gpu_same_bytes", "gpu_text")
+SHARED += ("gpu_upload", "image_cases", "tinygrad_cases", "tinygrad_operators")
+SHARED += ("tinygrad_programs", "tinygrad_tensors")
 
 #: "dawn": over wgpudawn, in this process and in those that it starts. Dawn refuses the
 #: lavapipe of Debian 12.

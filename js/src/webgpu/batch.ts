@@ -15,6 +15,7 @@ import {
   type RunOptions,
 } from "./kernel.js";
 import {
+  type BufferRecord,
   type Extent,
   isOpen,
   markWritten,
@@ -71,6 +72,8 @@ export class Batch implements Recorder {
   #preparing: readonly Outcome[] = [];
   /** The outcome of the last run. */
   #last: Outcome | null = null;
+  /** The buffers of all calls; null: not known yet. */
+  #touched: readonly Touched[] | null = null;
 
   /** @internal */
   constructor(device: GPUDevice) {
@@ -144,20 +147,25 @@ export class Batch implements Recorder {
     const record = this.#record;
     checkAlive(record);
     this.#preparing = this.#preparing.filter(isOpen);
-    const last = this.#last?.fault === undefined ? this.#last : null;
+    const last = this.#last;
+    const pending = last?.fault === undefined ? last : null;
     const { outcome } = operate(
       record,
       {
         what: "a batch",
-        after: [...this.#preparing, last],
+        after: [...this.#preparing, pending],
         filters: ["validation"],
         explain: async (cause) =>
           (await import("./late.js")).batchError(record, this.#released ? [] : calls, cause),
       },
       () => record.device.gpu.queue.submit([encode(record, calls)]),
     );
-    this.#last = outcome as Outcome;
-    for (const call of calls) keep(call, this.#last, last);
+    const own = outcome as Outcome;
+    this.#last = own;
+    this.#touched ??= touchedBy(calls);
+    if (last === null || last.fault || !keepAgain(this.#touched, own, last)) {
+      for (const call of calls) keep(call, own, pending);
+    }
   }
 
   /**
@@ -198,7 +206,9 @@ export class Batch implements Recorder {
       ? this.#rewrite(old, args, given as [number, number][], workgroups)
       : calledAt(old.site, () => this.#prepare(old.kernel, args, workgroups));
     this.#calls = this.#calls.map((one) => (one === old ? call : one));
-    if (!simple) release(old);
+    if (simple) return;
+    this.#touched = null;
+    release(old);
   }
 
   /** Writes numbers into the uniforms that the call has. */
@@ -225,6 +235,7 @@ export class Batch implements Recorder {
     this.#calls = [];
     this.#preparing = [];
     this.#last = null;
+    this.#touched = null;
     this.#released = true;
     calls.forEach(release);
   }
@@ -259,6 +270,7 @@ export class Batch implements Recorder {
     recording.batch = null;
     try {
       this.#calls = [...this.#calls, this.#prepare(kernel, args, options.workgroups)];
+      this.#touched = null;
     } finally {
       recording.batch = outer;
     }
@@ -380,6 +392,58 @@ function copyAside(
   }
   // The shader may have written to the padding in an earlier run.
   if (written && size > words) encoder.clearBuffer(buffer, words, size - words);
+}
+
+/** A buffer, and how many of its bytes the batch writes. */
+interface Touched {
+  readonly facts: BufferRecord;
+  readonly bytes: number;
+}
+
+function touchedBy(calls: readonly Call[]): Touched[] {
+  const found = new Map<BufferRecord, Extent[]>();
+  for (const { reads, writes } of calls) {
+    for (const { facts } of reads) if (!found.has(facts)) found.set(facts, []);
+    for (const extent of writes) {
+      const extents = found.get(extent.facts);
+      if (extents) extents.push(extent);
+      else found.set(extent.facts, [extent]);
+    }
+  }
+  return [...found].map(([facts, extents]) => ({ facts, bytes: bytesOf(extents) }));
+}
+
+/** Bytes of extents that may overlap. */
+function bytesOf(extents: Extent[]): number {
+  let bytes = 0;
+  let at = 0;
+  for (const { start, end } of extents.sort((a, b) => a.start - b.start)) {
+    bytes += Math.max(0, end - Math.max(start, at));
+    at = Math.max(at, end);
+  }
+  return bytes;
+}
+
+/**
+ * Does what {@link keep} does for all calls, if nothing else happened since the last run: replaces
+ * its outcome, wherever it is. That costs a fraction.
+ *
+ * @returns whether it was done
+ */
+function keepAgain(touched: readonly Touched[], own: Outcome, last: Outcome): boolean {
+  for (const { facts, bytes } of touched) {
+    if (isOpen(facts.making)) return false;
+    let left = bytes;
+    for (const { start, end, outcome } of facts.work) {
+      if (outcome === last) left -= end - start;
+      else if (isOpen(outcome)) return false;
+    }
+    if (left !== 0) return false; // other work wrote there
+  }
+  for (const { facts } of touched) {
+    for (const written of facts.work) if (written.outcome === last) written.outcome = own;
+  }
+  return true;
 }
 
 /** Keeps the outcome of a run with what a call writes. */

@@ -40,7 +40,8 @@ export type Origin = "tensors" | "staging" | "single" | "others";
 export interface Written {
   readonly start: number;
   readonly end: number;
-  readonly outcome: Outcome;
+  /** Only a batch that runs again replaces its own. */
+  outcome: Outcome;
 }
 
 export interface BufferRecord {

@@ -16,13 +16,17 @@ class Recorder(Protocol):
     def _uses(self, tensor: _core.Tensor, writing: bool, /) -> bool: ...
 
 
-#: Of each thread and asyncio task; tasks inherit it.
+#: The last one of each thread and asyncio task, which tasks inherit. It is weak: an
+#: interrupt may come before the block begins, and then nothing ends the recording.
 current: ContextVar[Any] = ContextVar("dlpack_web batch", default=None)
 
 
 def recorder() -> Any:
     """The Batch that records kernels here; None: they run."""
-    found = current.get()
+    last = current.get()
+    if last is None:
+        return None
+    found = last()
     return found if found is not None and found._recording else None
 
 

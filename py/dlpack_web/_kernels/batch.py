@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from operator import index as as_int
 from types import TracebackType
 from typing import Any, Self
+from weakref import ref
 
 from .. import _core
 from .._backends import BackendBatch, BackendKernel, backend
@@ -58,9 +59,14 @@ class Batch:
             )
         if recorder() is not None:
             raise BufferError("a batch is being recorded already: batches do not nest")
-        self._entered = self._recording = True
-        current.set(self)
-        return self
+        try:
+            self._entered = True
+            current.set(ref(self))
+            self._recording = True
+            return self
+        except BaseException:  # an interrupt: the block does not run
+            self._recording = False
+            raise
 
     def __exit__(
         self,
@@ -69,8 +75,6 @@ class Batch:
         traceback: TracebackType | None,
     ) -> None:
         self._recording = False
-        if current.get() is self:
-            current.set(None)
         if kind is not None:
             self.release()
 

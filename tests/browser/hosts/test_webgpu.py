@@ -18,6 +18,7 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
     [
         "docstring_cases.py",
         "gpu_batch.py",
+        "gpu_batch_faults.py",
         "gpu_buffers.py",
         "gpu_cases.py",
         "gpu_devices.py",

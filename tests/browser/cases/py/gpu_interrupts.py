@@ -91,6 +91,17 @@ async def formulas():
     return np.round(await y.to_host())
 
 
+async def batch():
+    x = dlw.from_dlpack(ARRAY / 3, device="webgpu")
+    y = dlw.empty(6, device="webgpu")
+    triple = dlw.webgpu.Kernel(TRIPLE)
+    with dlw.webgpu.batch() as b:
+        triple(x, y, 1.0)
+    b.update(0, {2: 3.0})
+    b.run()
+    return np.round(await y.to_host())
+
+
 async def image():
     canvas = js.OffscreenCanvas.new(3, 2)
     canvas.getContext("2d").fillRect(0, 0, 3, 2)
@@ -152,6 +163,7 @@ OPERATIONS = [
     numpy_from_gpu,
     kernel,
     formulas,
+    batch,
     pytest.param(image, marks=needs_canvas),
     pytest.param(draw, marks=needs_canvas),
     javascript,
