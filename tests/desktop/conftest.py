@@ -9,6 +9,7 @@ gpu_world.py in place of the page's, and what only the desktop has.
 
 import inspect
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -38,6 +39,10 @@ if "VK_DRIVER_FILES" not in os.environ:
     found = [driver for driver in DRIVERS if Path(driver).is_file()]
     if found:
         os.environ["VK_DRIVER_FILES"] = found[0]
+# tinygrad's CPU device needs a clang of any version; without one it is interpreted.
+for version in ("", *(f"-{number}" for number in range(14, 25))):
+    if "CC" not in os.environ and shutil.which(f"clang{version}"):
+        os.environ["CC"] = f"clang{version}"
 # Mesa's OpenGL, which wgpu looks at as well, says so where it is missing.
 os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
 

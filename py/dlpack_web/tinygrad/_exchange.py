@@ -134,7 +134,7 @@ def _memory(buffer: Any) -> Any:
     view: memoryview = buffer.as_memoryview(force_zero_copy=True)
     if buffer.device != "CPU" or isinstance(Devices["CPU"], PythonDevice):
         return view
-    memory = (ctypes.c_char * buffer.nbytes).from_buffer(view)
+    memory = (ctypes.c_uint8 * buffer.nbytes).from_buffer(view)
     vars(memory)["owner"] = buffer
     return memory
 

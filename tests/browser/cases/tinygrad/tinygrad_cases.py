@@ -65,6 +65,7 @@ def test_there_is_one_device():
 
 async def test_a_lost_device():
     t = (Tensor([1.0, 2.0]) + 1).realize()
+    Tensor.rand(2).realize()  # the seed is on the device
     await destroy(in_use())
     for _ in range(3):  # a browser reports it a little later
         await dlw.to_host()

@@ -4,8 +4,8 @@ import gc
 
 import numpy as np
 import pytest
-from gpu_world import has_feature
 from tinygrad import Device, Tensor, dtypes
+from tinygrad.helpers import GlobalCounters
 from tinygrad_world import held, installed, moved, upload  # noqa: F401
 
 import dlpack_web as dlw
@@ -57,8 +57,7 @@ def test_dtypes_both_ways(name):
 
 
 def test_float16():
-    if not has_feature(in_use().gpu, "shader-f16"):
-        pytest.skip("the device has no shader-f16")
+    """Where the device has no shader-f16, tinygrad converts."""
     with upload([1, 2.5, -3], "float16") as x:
         t = dlwt.from_dlpack(x)
         assert t.dtype == dtypes.half
@@ -254,6 +253,22 @@ def test_fresh_memory_is_zeros():
         t = (Tensor.ones(1000).contiguous() * 7).realize()
         del t
     assert not Tensor.empty(1000).realize().numpy().any()
+
+
+def test_memory_of_ours_does_not_count_as_tinygrads():
+    before = GlobalCounters.mem_used
+    with upload(range(6)) as x:
+        t = dlwt.from_dlpack(x)
+    assert GlobalCounters.mem_used == before
+    del t
+    assert GlobalCounters.mem_used == before
+
+
+def test_what_tinygrad_frees_is_released():
+    buffer = Tensor([1.0, 2.0]).realize().uop.buffer
+    tensor = buffer._buf
+    buffer.deallocate()
+    assert tensor.released
 
 
 def test_views_of_buffers():
