@@ -5,9 +5,13 @@ tinygrad's allocator hands them to kernels, copies and views. All of them follow
 Device: `use` changes it when the one before was lost.
 """
 
+import math
 import os
 import shutil
 import sys
+import time
+from array import array
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
@@ -17,21 +21,103 @@ from tinygrad import helpers
 from tinygrad.device import Allocator, Compiled, Program
 from tinygrad.device import Device as Devices
 from tinygrad.dtype import DType as TinyDType
+from tinygrad.engine.jit import GraphRunner
 from tinygrad.renderer import wgsl
 from tinygrad.runtime.ops_python import PythonDevice
 
 from .. import _core
 from .._backends import backend
 from .._core import DeviceLostError
+from .._kernels.batch import batch
 from .._kernels.kernel import Kernel
 from .._layout.dtype import DType
 from .._tensor.device import Device
-from .._tensor.tensor import Tensor, made
-from ._graph import Graph
-from ._place import move, place
+from .._tensor.tensor import Tensor, from_buffer, made
 
 NAME = "WEBGPU"
 _BYTES = DType("uint8")
+
+
+# What a call is checked for.
+_CHECKED = "maxStorageBuffersPerShaderStage", "maxComputeInvocationsPerWorkgroup"
+
+
+class Place:
+    """The Device that tinygrad's uses, and what belongs to it."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        #: The uniform that each of tinygrad's shaders begins with.
+        self.infinity = from_buffer(array("f", [math.inf])).to_device(device)
+        self._most = {name: self.limit(name) for name in _CHECKED}
+
+    def limit(self, name: str) -> int:
+        return backend().limit(self.device.id, name)
+
+    def check(self, name: str, buffers: int, local_size: Any) -> None:
+        """BufferError for a kernel beyond the device's limits."""
+        buffers_most, invocations_most = self._most.values()
+        invocations = math.prod(local_size or ())
+        if buffers <= buffers_most and invocations <= invocations_most:
+            return
+        what, limit, most = f"{buffers} buffers", _CHECKED[0], buffers_most
+        if buffers <= buffers_most:
+            what, limit, most = (
+                f"{invocations} invocations",
+                _CHECKED[1],
+                invocations_most,
+            )
+        raise BufferError(
+            f"tinygrad's kernel {name!r} has {what}, {self.device} allows {most} "
+            f"({limit}): call dlpack_web.tinygrad.install() before another device is "
+            "requested, which gets the adapter's limits, or "
+            f'install(await dlpack_web.webgpu.request_device({limit}=float("inf")))'
+        )
+
+    def wait(self) -> None:
+        if backend().can_block():
+            self.infinity.tobytes()
+
+    def time(self, kernel: Kernel, args: Any, groups: Any) -> float | None:
+        """Runs the kernel; returns the seconds that the GPU took. Without timestamps,
+        those from here until the GPU finished; None where Python cannot wait."""
+        if not backend().can_block():
+            kernel(*args, workgroups=groups)
+            return None
+        if backend().has_feature(self.device.id, "timestamp-query"):
+            spent: float = backend().block_on(kernel.time(*args, workgroups=groups))
+            return spent / 1e3
+        return self.elapsed(lambda: kernel(*args, workgroups=groups))
+
+    def elapsed(self, run: Callable[[], None]) -> float:
+        """The seconds until the GPU has finished, where Python can wait."""
+        self.wait()
+        begin = time.perf_counter()
+        run()
+        self.wait()
+        return time.perf_counter() - begin
+
+
+_found: Place | None = None
+
+
+def place() -> Place:
+    assert _found is not None, "use() comes first"
+    return _found
+
+
+def in_use() -> Device:
+    """The Device under tinygrad's."""
+    return place().device
+
+
+def move(device: Device) -> bool:
+    """Takes another Device from now on; whether it is another one."""
+    global _found
+    if _found is not None and _found.device == device:
+        return False
+    _found = Place(device)
+    return True
 
 
 class WGSLRenderer(wgsl.WGSLRenderer):
@@ -142,6 +228,55 @@ class Shader(Program):
         if wait:
             return here.time(self.kernel, args, groups)
         self.kernel(*args, workgroups=groups)
+        return None
+
+
+class Graph(GraphRunner):
+    """Recorded kernels. Inputs, numbers and sizes that changed are updated before a
+    run."""
+
+    def __init__(self, linear: Any, input_uops: tuple[Any, ...] = ()) -> None:
+        super().__init__(linear, input_uops)
+        #: (call, position of the argument, number of the input, the tensor there)
+        self._inputs: list[tuple[int, int, int, Tensor]] = []
+        #: For each call how many buffers come before its numbers.
+        self._buffers: list[int] = []
+        with batch() as self._batch:
+            for call, (_, ast, bufs, fixed) in enumerate(self.calls):
+                program = ast.arg
+                values = dict.fromkeys((*self.vars, *program.runtimevars), 1) | fixed
+                sizes, local = program.launch_dims(values)
+                tensors = [bufs[i]._buf for i in program.globals]
+                self.runtimes[call](
+                    *tensors,
+                    global_size=sizes,
+                    local_size=local,
+                    vals=program.vals(values),
+                )
+                self._buffers.append(len(tensors))
+                for position, number in self.uop_replace[call]:
+                    if position in program.globals:
+                        at = program.globals.index(position)
+                        self._inputs.append((call, at, number, tensors[at]))
+
+    def __call__(
+        self, input_uops: tuple[Any, ...], var_vals: dict[str, int], wait: bool = False
+    ) -> float | None:
+        changes: dict[int, dict[int, Any]] = {}
+        for i, (call, at, number, before) in enumerate(self._inputs):
+            tensor = input_uops[number].buffer.ensure_allocated()._buf
+            if tensor is not before:
+                changes.setdefault(call, {})[1 + at] = tensor
+                self._inputs[i] = call, at, number, tensor
+        for call, i, value in self.updated_vars(var_vals):
+            changes.setdefault(call, {})[1 + self._buffers[call] + i] = value
+        sizes = {call: size for call, size, _ in self.updated_launch_dims(var_vals)}
+        for call in {*changes, *sizes}:
+            groups = tuple(map(int, sizes[call])) if call in sizes else None
+            self._batch.update(call, changes.get(call), workgroups=groups)
+        if wait:
+            return place().elapsed(self._batch.run)
+        self._batch.run()
         return None
 
 

@@ -17,8 +17,7 @@ from .._layout.dtype import DType
 from .._tensor.device import CPU
 from .._tensor.making import empty
 from .._tensor.tensor import Tensor, made, share
-from ._device import NAME
-from ._place import in_use
+from ._device import NAME, in_use
 
 _NAMES = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 _NAMES += ["bool", "float16", "bfloat16", "float32", "float64"]

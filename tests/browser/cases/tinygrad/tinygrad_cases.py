@@ -15,7 +15,7 @@ import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
 from dlpack_web._backends import backend
 from dlpack_web.tinygrad import _device
-from dlpack_web.tinygrad._place import in_use, place
+from dlpack_web.tinygrad._device import in_use, place
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -46,7 +46,7 @@ def test_other_versions_are_refused(version, monkeypatch):
 
 
 def test_without_tinygrad_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("dlpack_web.tinygrad._setup.find_spec", lambda name: None)
+    monkeypatch.setattr("dlpack_web.tinygrad.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pip install 'tinygrad"):
         dlwt.install()
     assert util.find_spec("tinygrad") is not None

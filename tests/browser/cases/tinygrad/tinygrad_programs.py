@@ -14,7 +14,7 @@ import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
 from dlpack_web._kernels.batch import Batch
 from dlpack_web.tinygrad import _device
-from dlpack_web.tinygrad._place import in_use
+from dlpack_web.tinygrad._device import in_use
 
 pytestmark = pytest.mark.usefixtures("installed")
 

@@ -11,7 +11,7 @@ from tinygrad_world import held, installed, moved, upload  # noqa: F401
 import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
 from dlpack_web._backends import backend
-from dlpack_web.tinygrad._place import in_use
+from dlpack_web.tinygrad._device import in_use
 
 pytestmark = pytest.mark.usefixtures("installed")
 

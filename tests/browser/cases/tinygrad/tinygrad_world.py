@@ -12,7 +12,7 @@ from dlpack_web import tinygrad as dlwt
 dlwt.install()
 from tinygrad import Tensor, dtypes
 
-from dlpack_web.tinygrad._place import in_use
+from dlpack_web.tinygrad._device import in_use
 
 __all__ = ["Tensor", "dtypes", "held", "installed", "moved", "read", "upload"]
 
