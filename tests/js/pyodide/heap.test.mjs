@@ -1,0 +1,433 @@
+// Pyodide's memory and the calls of the C core, by a stand-in for Pyodide whose core is this file: what is
+// read from which byte, written where, and held for how long. The real one: pyodide.test.mjs.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { moduleOf } from "../../../js/dist/pyodide/host.js";
+import { attach } from "../../../js/dist/pyodide/seam.js";
+
+// Bytes of wasm/bridge.c's scratch, of a dlw_tensor and its lists, and of elements.
+const [SCRATCH, STRUCT, LISTS, DATA] = [1024, 4096, 8192, 16384];
+
+/** The stand-in, and what its core was called with. */
+function fakePyodide(changes = {}) {
+  const memory = new WebAssembly.Memory({ initial: 1, maximum: 4 });
+  const calls = [];
+  const functions = [];
+  let suspendable = true;
+  const struct = (at = STRUCT) => new DataView(memory.buffer, at);
+  const scratch = () => new BigInt64Array(memory.buffer, SCRATCH, 130);
+  /** Writes a dlw_tensor, as C lays it out. */
+  function describe({
+    at = STRUCT,
+    data = DATA,
+    flags = 0,
+    device = 1,
+    id = 0,
+    code = 2,
+    bits = 32,
+    lanes = 1,
+    shape = [],
+    strides = null,
+    offset = 0,
+    handle = 77,
+  }) {
+    const view = struct(at);
+    view.setBigUint64(16, BigInt(flags), true);
+    view.setUint32(24, data, true);
+    view.setUint32(28, device, true);
+    view.setUint32(32, id, true);
+    view.setUint32(36, shape.length, true);
+    view.setUint8(40, code);
+    view.setUint8(41, bits);
+    view.setUint16(42, lanes, true);
+    view.setUint32(44, LISTS, true);
+    view.setUint32(48, strides ? LISTS + 512 : 0, true);
+    view.setBigUint64(56, BigInt(offset), true);
+    view.setUint32(64, handle, true);
+    const list = (where, values) =>
+      values.forEach((value, i) => {
+        new DataView(memory.buffer, where).setBigInt64(8 * i, BigInt(value), true);
+      });
+    list(LISTS, shape);
+    if (strides) list(LISTS + 512, strides);
+    return at;
+  }
+  const state = { next: STRUCT, kind: 2, text: "words of Python", memory, calls, functions };
+  const noted =
+    (name, result) =>
+    (...given) => {
+      calls.push([name, ...given]);
+      state.suspended = module.validSuspender.value;
+      return typeof result === "function" ? result(...given) : (result ?? state.next);
+    };
+  const core = {
+    scratch: () => SCRATCH,
+    borrow: noted("borrow"),
+    empty: noted("empty"),
+    wrap: noted("wrap"),
+    share: noted("share"),
+    view: noted("view"),
+    pack: noted("pack"),
+    chunk: noted("chunk", () => state.count),
+    release: noted("release", 0),
+    error_kind: noted("error_kind", () => state.kind),
+    error_text() {
+      const bytes = new TextEncoder().encode(`${state.text}\0after`);
+      new Uint8Array(memory.buffer, 2048, bytes.length).set(bytes);
+      return 2048;
+    },
+    on_drop: noted("on_drop", 0),
+    on_run: noted("on_run", 0),
+    on_wait: noted("on_wait", 0),
+  };
+  const module = {
+    get HEAPU8() {
+      return new Uint8Array(memory.buffer);
+    },
+    get HEAP32() {
+      return new Int32Array(memory.buffer);
+    },
+    LDSO: {
+      loadedLibsByName: {
+        "/lib/other.so": { exports: {} },
+        "/site-packages/dlpack_web/_core.abi3.so": {
+          exports: Object.fromEntries(
+            Object.entries(core).map(([name, call]) => [`dlw_bridge_${name}`, call]),
+          ),
+        },
+      },
+    },
+    validSuspender: { value: true },
+    _check_gil: () => calls.push(["gil"]),
+    PyProxy_getPtr(proxy) {
+      if (typeof proxy?.address !== "number") throw new TypeError("no proxy");
+      return proxy.address;
+    },
+    addFunction: (call, signature) => functions.push([call, signature]) - 1,
+    _JsvPromise_Syncify: () => suspendable,
+    _Py_EMSCRIPTEN_SIGNAL_HANDLING: 12,
+    ...changes,
+  };
+  const taken = [];
+  class PyProxy {}
+  const pyodide = {
+    version: "314.0",
+    ffi: { PyProxy },
+    pyimport: () => ({
+      _take(handle) {
+        taken.push(handle);
+        return { handle };
+      },
+      _raise() {
+        throw new Error("the Python exception");
+      },
+    }),
+    unpackArchive() {},
+    _module: module,
+  };
+  suspendable = false;
+  return Object.assign(state, { pyodide, module, describe, scratch, taken, PyProxy });
+}
+
+/** With what was called since: the GIL is checked before each call, and no more is told of it. */
+function since(fake) {
+  const told = fake.calls.splice(0);
+  const names = told.map(([name]) => name);
+  for (const [i, name] of names.entries()) {
+    if (name !== "gil" && !name.startsWith("on_")) assert.equal(names[i - 1], "gil", `${name}`);
+  }
+  return told.filter(([name]) => name !== "gil");
+}
+
+function connected(changes) {
+  const fake = fakePyodide(changes);
+  const seam = attach(fake.pyodide);
+  since(fake);
+  return { fake, seam, bridge: seam.bridge };
+}
+
+test("what is missing of a Pyodide is named", () => {
+  const { pyodide } = fakePyodide({ HEAP32: undefined, _check_gil: undefined });
+  assert.throws(() => moduleOf(pyodide), {
+    name: "UnsupportedError",
+    message:
+      "Pyodide 314.0 lacks _module.HEAP32, _module._check_gil; dlpack-web needs Pyodide 0.29 or newer",
+    given: "314.0",
+    needed: "0.29",
+  });
+  for (const name of ["HEAPU8", "LDSO", "validSuspender", "PyProxy_getPtr", "addFunction"]) {
+    const without = fakePyodide({ [name]: undefined }).pyodide;
+    assert.throws(() => moduleOf(without), { message: new RegExp(`lacks _module\\.${name};`) });
+  }
+});
+
+test("a core of another version is named, and one that is not there", () => {
+  const fake = fakePyodide();
+  const libraries = fake.module.LDSO.loadedLibsByName;
+  delete libraries["/site-packages/dlpack_web/_core.abi3.so"].exports.dlw_bridge_chunk;
+  assert.throws(() => attach(fake.pyodide), {
+    message:
+      "the installed dlpack_web wheel lacks chunk in its C core: it and this JavaScript must be of " +
+      "the same version",
+  });
+  fake.module.LDSO.loadedLibsByName = {};
+  assert.throws(() => attach(fake.pyodide), {
+    message: "the C core of dlpack_web is not among the libraries of Pyodide 314.0",
+  });
+});
+
+test("one Pyodide has one seam, and C learns what it may call", () => {
+  const fake = fakePyodide();
+  const seam = attach(fake.pyodide);
+  assert.equal(attach(fake.pyodide), seam);
+  assert.deepEqual(
+    fake.calls.map(([name, index]) => [name, fake.functions[index]?.[1]]),
+    [
+      ["on_drop", "vi"],
+      ["on_run", "ii"],
+      ["on_wait", "ii"],
+    ],
+  );
+});
+
+test("a Python array is read where it is, and held until its release", () => {
+  const { fake, bridge } = connected();
+  new Float32Array(fake.memory.buffer, DATA, 8).set([0, 1, 2, 3, 4, 5, 6, 7]);
+  fake.describe({ shape: [2, 3], offset: 8 });
+  const before = liveTensors();
+  const tensor = bridge.tensor({ address: 3000 });
+  assert.deepEqual(since(fake), [["borrow", 3000, 0]]);
+  assert.equal(fake.suspended, false);
+  assert.equal(fake.module.validSuspender.value, true);
+  assert.deepEqual(
+    [tensor.shape, tensor.strides, tensor.dtype, tensor.readOnly, tensor.device.type],
+    [[2, 3], [3, 1], "float32", false, 1],
+  );
+  assert.deepEqual([...tensor.data], [2, 3, 4, 5, 6, 7]);
+  assert.equal(liveTensors(), before + 1);
+  tensor.release();
+  tensor.release();
+  assert.deepEqual(since(fake), [["release", 77]]);
+  assert.equal(fake.suspended, false);
+  assert.equal(fake.module.validSuspender.value, true);
+  assert.equal(liveTensors(), before);
+});
+
+for (const [what, facts, expected] of [
+  ["read-only", { flags: 1, shape: [1] }, { readOnly: true, shape: [1] }],
+  ["vectors", { code: 1, bits: 8, lanes: 4, shape: [2] }, { dtype: "uint8x4" }],
+  [
+    "padded",
+    { code: 0, bits: 4, flags: 4, shape: [3] },
+    { dtype: "int4", padded: true, nbytes: 3 },
+  ],
+  ["packed", { code: 0, bits: 4, shape: [3] }, { dtype: "int4", padded: false, nbytes: 2 }],
+  ["pinned memory", { device: 3, shape: [2] }, { shape: [2] }],
+  ["strided", { shape: [2, 2], strides: [1, 2] }, { strides: [1, 2] }],
+  ["reversed", { shape: [3], strides: [-1], data: DATA + 8 }, { strides: [-1] }],
+  ["long axes", { shape: [2 ** 33, 0] }, { shape: [2 ** 33, 0] }],
+  ["row-major by its strides", { shape: [2, 1, 3], strides: [3, 99, 1] }, { strides: [3, 3, 1] }],
+  ["no elements", { shape: [0, 3], strides: [7, 9] }, { strides: [3, 1] }],
+  ["no axes", { shape: [] }, { shape: [], size: 1 }],
+]) {
+  test(`what C describes is what the tensor says: ${what}`, () => {
+    const { fake, bridge } = connected();
+    fake.describe(facts);
+    const tensor = bridge.tensor({ address: 1 });
+    for (const [name, value] of Object.entries(expected)) {
+      assert.deepEqual(tensor[name], value, name);
+    }
+    tensor.release();
+  });
+}
+
+test("packed elements with strides do not come, and are let go", () => {
+  const { fake, bridge } = connected();
+  fake.describe({ code: 0, bits: 4, shape: [2, 2], strides: [1, 2], handle: 5 });
+  assert.throws(() => bridge.tensor({ address: 1 }), {
+    name: "UnsupportedError",
+    message:
+      "a strided int4 cannot come to JS: packed sub-byte elements must be row-major; copy it first",
+  });
+  assert.deepEqual(since(fake), [
+    ["borrow", 1, 0],
+    ["release", 5],
+  ]);
+});
+
+test("writable memory is asked for, unless it is copied anyway", () => {
+  const { fake, bridge } = connected();
+  fake.describe({ shape: [2] });
+  bridge.tensor({ address: 1 }, { writable: true }).release();
+  assert.deepEqual(since(fake)[0], ["borrow", 1, 1]);
+  bridge.tensor({ address: 1 }, { writable: true, copy: true }).release();
+  assert.deepEqual(
+    since(fake).map(([name]) => name),
+    ["borrow", "pack", "release", "release"],
+  );
+});
+
+for (const [kind, name] of [
+  [0, "DLPackError"],
+  [1, "DLPackError"],
+  [2, "UnsupportedError"],
+  [3, "ReleasedError"],
+  [4, "CopyError"],
+  [5, "DeviceLostError"],
+  [6, "DLPackError"],
+  [99, "DLPackError"],
+]) {
+  test(`an error of C is a ${name} with Python's words and its exception: ${kind}`, () => {
+    const { fake, bridge } = connected();
+    Object.assign(fake, { next: 0, kind });
+    const error = (() => {
+      try {
+        return bridge.tensor({ address: 1 });
+      } catch (thrown) {
+        return thrown;
+      }
+    })();
+    assert.deepEqual([error.name, error.message], [name, "words of Python"]);
+    assert.equal(error.cause.message, "the Python exception");
+    assert.equal(fake.module.validSuspender.value, true);
+    fake.text = "";
+    assert.throws(() => bridge.tensor({ address: 1 }), {
+      message: "Python is out of memory: release unused tensors",
+    });
+  });
+}
+
+test("views, copies and fresh memory are C's, with their shapes in the scratch", () => {
+  const { fake, bridge } = connected();
+  const at = fake.describe({ shape: [4, 6] });
+  const whole = bridge.tensor({ address: 1 });
+  fake.next = fake.describe({ at: at + 256, handle: 78, data: DATA + 100, shape: [2, 2] });
+  since(fake);
+  const view = whole.slice([1, 3], [2, 6, 2]);
+  assert.deepEqual(since(fake), [["view", 77, 2, 8]]);
+  assert.deepEqual([...fake.scratch().slice(0, 2)], [2n, 2n]);
+  assert.deepEqual([...fake.scratch().slice(64, 66)], [6n, 2n]);
+  assert.deepEqual([view.shape, view.strides, view._start], [[2, 2], [6, 2], DATA + 100]);
+  const packed = view.contiguous();
+  assert.deepEqual(since(fake), [["pack", 78]]);
+  const made = bridge.empty([2, 2], "int16");
+  assert.deepEqual(since(fake), [["empty", 2, 0x00011000, 0]]);
+  assert.deepEqual([...fake.scratch().slice(0, 2)], [2n, 2n]);
+  for (const each of [whole, view, packed, made]) each.release();
+  assert.deepEqual(since(fake), [
+    ["release", 77],
+    ["release", 78],
+    ["release", 78],
+    ["release", 78],
+  ]);
+});
+
+test("data follows memory that grows", () => {
+  const { fake, bridge } = connected();
+  fake.describe({ shape: [2] });
+  const tensor = bridge.tensor({ address: 1 });
+  new Float32Array(fake.memory.buffer, DATA, 2).set([4, 5]);
+  const before = tensor.data;
+  fake.memory.grow(1);
+  assert.equal(before.length, 0);
+  assert.deepEqual([...tensor.data], [4, 5]);
+  tensor.release();
+});
+
+test("Python gets a hold of its own; arrays of JavaScript are copied once", () => {
+  const { fake, bridge } = connected();
+  fake.describe({ shape: [2], handle: 9 });
+  const ours = bridge.tensor({ address: 1 });
+  since(fake);
+  assert.deepEqual(bridge.toPython(ours), { handle: 9 });
+  assert.deepEqual(since(fake), [["share", 9]]);
+  const theirs = Tensor.fromTypedArray(Float32Array.of(7, 8));
+  assert.throws(() => bridge.toPython(theirs, { copy: false }), {
+    name: "CopyError",
+    message:
+      "Python cannot see the memory of Tensor float32[2] on cpu: a copy is needed, which copy: " +
+      "false forbids; fill a tensor from bridge.empty() instead",
+  });
+  assert.deepEqual(since(fake), []);
+  const before = liveTensors();
+  assert.deepEqual(bridge.toPython(theirs), { handle: 9 });
+  assert.deepEqual(since(fake), [["empty", 1, 0x00012002, 0]]);
+  assert.deepEqual([...new Float32Array(fake.memory.buffer, DATA, 2)], [7, 8]);
+  assert.equal(liveTensors(), before);
+  assert.deepEqual(fake.taken, [9, 9]);
+  ours.release();
+  theirs.release();
+});
+
+test("a hold that Python does not take is let go", () => {
+  const { fake, bridge } = connected();
+  fake.describe({ shape: [2], handle: 9 });
+  const ours = bridge.tensor({ address: 1 });
+  const { push } = fake.taken;
+  fake.taken.push = () => {
+    throw new Error("no memory");
+  };
+  since(fake);
+  assert.throws(() => bridge.toPython(ours), { message: "no memory" });
+  assert.deepEqual(since(fake), [
+    ["share", 9],
+    ["release", 9],
+  ]);
+  fake.taken.push = push;
+  ours.release();
+});
+
+test("what bridge.tensor() does not take names what does", () => {
+  const { fake, bridge } = connected();
+  const refused = (x) => {
+    try {
+      bridge.tensor(x);
+    } catch (error) {
+      return [error.name, error.message];
+    }
+    return null;
+  };
+  const words =
+    "bridge.tensor() takes a PyProxy of an array, a Tensor, a typed array or an object with " +
+    '[Symbol.for("dlpack.exchange")], not ';
+  assert.deepEqual(refused(5), [
+    "TypeError",
+    `${words}[object Number]: for a library's tensor import its adapter, such as "dlpack-web/ort"`,
+  ]);
+  assert.deepEqual(refused({ dataId: {} }), [
+    "TypeError",
+    `${words}[object Object]; "dlpack-web/tfjs" makes one of it`,
+  ]);
+  assert.deepEqual(refused({ [Symbol.toStringTag]: "GPUBuffer" }), [
+    "TypeError",
+    "a GPUBuffer does not say what is in it: use Tensor.fromGPUBuffer(buffer, { device, shape, " +
+      "dtype }), in Python from_gpu_buffer()",
+  ]);
+  assert.deepEqual(refused(new fake.PyProxy()), ["ReleasedError", "this PyProxy was destroyed"]);
+  assert.equal(refused(new Uint8Array(fake.memory.buffer, 0, 4))[0], "UnsupportedError");
+});
+
+test("interrupts are held until they were let as often, and come back only where they were", () => {
+  const { fake, seam } = connected();
+  const flag = () => fake.module.HEAPU8[12];
+  for (const looks of [1, 0]) {
+    fake.module.HEAPU8[12] = looks;
+    seam.holdInterrupts();
+    seam.holdInterrupts();
+    assert.equal(flag(), 0);
+    seam.letInterrupts();
+    assert.equal(flag(), 0);
+    seam.letInterrupts();
+    assert.equal(flag(), looks);
+  }
+});
+
+test("a Pyodide without that flag has its byte 0 left alone", () => {
+  const { fake, seam } = connected({ _Py_EMSCRIPTEN_SIGNAL_HANDLING: undefined });
+  fake.module.HEAPU8[0] = 1;
+  seam.holdInterrupts();
+  assert.equal(fake.module.HEAPU8[0], 1);
+  seam.letInterrupts();
+  assert.equal(fake.module.HEAPU8[0], 1);
+});
