@@ -1,0 +1,263 @@
+// What Python calls in JavaScript, by a stand-in for Pyodide (stand_in.mjs) and a GPU that notes calls.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { connected, DATA, since } from "./stand_in.mjs";
+
+const STORAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE
+
+function fakeGPU() {
+  const log = { dispatched: [], written: [], waited: 0 };
+  const pass = {
+    setPipeline() {},
+    setBindGroup() {},
+    dispatchWorkgroups: (...counts) => log.dispatched.push(counts),
+    end() {},
+  };
+  const gpu = {
+    label: "",
+    features: new Set(),
+    limits: {
+      maxBufferSize: 1 << 20,
+      maxTextureDimension2D: 64,
+      minStorageBufferOffsetAlignment: 256,
+      maxStorageBufferBindingSize: 1 << 20,
+      maxUniformBufferBindingSize: 1 << 16,
+      minUniformBufferOffsetAlignment: 256,
+      maxComputeWorkgroupsPerDimension: 100,
+    },
+    lost: new Promise(() => {}),
+    pushErrorScope() {},
+    popErrorScope: async () => null,
+    createBuffer: (it) => ({ ...it, destroy() {} }),
+    createShaderModule: () => ({}),
+    createBindGroupLayout: () => ({}),
+    createPipelineLayout: () => ({}),
+    createComputePipeline: () => ({}),
+    createBindGroup: () => ({}),
+    createCommandEncoder: () => ({
+      copyBufferToBuffer() {},
+      beginComputePass: () => pass,
+      finish: () => ({}),
+    }),
+    queue: {
+      submit() {},
+      writeBuffer: (_, offset, data) => log.written.push([offset, data]),
+      onSubmittedWorkDone: async () => log.waited++,
+    },
+  };
+  return { gpu, log };
+}
+
+const SOURCE = `
+  @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+  @group(0) @binding(1) var<uniform> u: f32;
+  @compute @workgroup_size(2) fn main() { x[0] = u; }`;
+
+/** float32[5] on the GPU, and the address where C describes it. */
+function onGPU(fake, gpu) {
+  const buffer = gpu.createBuffer({ size: 64, usage: STORAGE });
+  const tensor = Tensor.fromGPUBuffer(buffer, { device: gpu, shape: [5], dtype: "float32" });
+  return { tensor, address: fake.describe({ device: 15, data: tensor._handle, shape: [5] }) };
+}
+
+test("C runs a kernel by its number, over tensors that it holds", () => {
+  const { fake, seam } = connected();
+  const { gpu, log } = fakeGPU();
+  const id = seam.useDevice(gpu);
+  assert.equal(seam.useDevice(gpu), id);
+  assert.equal(seam.device(id), gpu);
+  assert.ok(seam.deviceIds().includes(id));
+  const kernel = seam.kernel(7, SOURCE, "main", "mine", true, id);
+  const number = seam.numberOf(kernel);
+  const { tensor, address } = onGPU(fake, gpu);
+  const call = (...facts) => {
+    const at = 32768;
+    new Float64Array(fake.memory.buffer, at, facts.length).set(facts);
+    return fake.functions[1][0](at);
+  };
+  const before = liveTensors();
+  // number, site, workgroups x, y, z, which arguments are numbers, how many, arguments
+  assert.equal(call(number, 7, 0, 0, 0, 2, 2, address, 1.5), 1);
+  assert.equal(call(number, 7, 4, 5, 6, 2, 2, address, 2.5), 1);
+  assert.deepEqual(log.dispatched, [
+    [3, 1, 1],
+    [4, 5, 6],
+  ]);
+  assert.deepEqual(
+    log.written.map(([, data]) => data[0]),
+    [1.5, 2.5],
+  );
+  assert.equal(call(number, 7, 0, 0, 0, 0, 1, address), 0);
+  assert.throws(() => seam.failure(), { name: "RangeError", message: /\(x, u\): 2, not 1/ });
+  assert.equal(call(number + 1, 7, 0, 0, 0, 0, 0), 0);
+  assert.throws(() => seam.failure(), {
+    name: "TypeError",
+    message: `there is no kernel ${number + 1}`,
+  });
+  assert.equal(liveTensors(), before);
+  tensor.release();
+});
+
+test("a tensor on the GPU is wrapped with what C needs to know", () => {
+  const { fake, seam } = connected();
+  const { gpu } = fakeGPU();
+  const id = seam.useDevice(gpu);
+  let ended = 0;
+  const before = liveTensors();
+  const make = (offset, ...rest) =>
+    seam.fromGPUBuffer(
+      gpu.createBuffer({ size: 64, usage: STORAGE }),
+      [2, 3],
+      "int16",
+      id,
+      offset,
+      ...rest,
+    );
+  fake.describe({ handle: 31 });
+  assert.equal(
+    make(8, () => ended++),
+    31,
+  );
+  const [[name, slot, ...facts]] = since(fake);
+  assert.deepEqual([name, ...facts], ["wrap", id, 2, 0x00011000, 0, 0]);
+  assert.deepEqual([...fake.scratch().slice(0, 2), fake.scratch()[128]], [2n, 3n, 8n]);
+  make(0);
+  const [, other] = since(fake)[0];
+  assert.equal(liveTensors(), before);
+  assert.equal(ended, 0);
+  for (const each of [slot, other]) fake.functions[0][0](each); // as C drops it
+  assert.equal(ended, 1);
+});
+
+test("read-only and strided are told to C", () => {
+  const { fake, bridge } = connected();
+  const { gpu } = fakeGPU();
+  fake.describe({ handle: 3 });
+  const of = (options) =>
+    Tensor.fromGPUBuffer(gpu.createBuffer({ size: 64, usage: STORAGE }), {
+      device: gpu,
+      shape: [2, 2],
+      dtype: "float32",
+      ...options,
+    });
+  const tensors = [of({ readOnly: true }), of({ strides: [1, 2] })];
+  for (const tensor of tensors) bridge.toPython(tensor);
+  const [one, two] = since(fake);
+  assert.deepEqual(one.slice(3), [2, 0x00012002, 1, 0]);
+  assert.deepEqual(two.slice(3), [2, 0x00012002, 0, 1]);
+  assert.deepEqual([...fake.scratch().slice(64, 66)], [1n, 2n]);
+  for (const tensor of tensors) tensor.release();
+  for (const [, slot] of [one, two]) fake.functions[0][0](slot);
+});
+
+test("the validity of what Python gets comes by a second call, once", () => {
+  const { fake, seam } = connected();
+  fake.describe({ shape: [2], handle: 21 });
+  const tensor = Tensor.fromTypedArray(Float32Array.of(1, 2));
+  tensor._validity = Tensor.fromTypedArray(Uint8Array.of(1, 0), { dtype: "bool" });
+  assert.equal(seam.hasNulls, false);
+  assert.equal(seam.fromJs(tensor), 21);
+  assert.equal(seam.hasNulls, true);
+  assert.equal(seam.validity(), 21);
+  assert.deepEqual([seam.hasNulls, seam.validity()], [false, 0]);
+  since(fake);
+  seam.fromJs(tensor);
+  seam.fromJs(Float32Array.of(3)); // the validity before was not asked for
+  assert.deepEqual(
+    since(fake).map(([name]) => name),
+    ["empty", "empty", "empty", "release"],
+  );
+  assert.equal(seam.hasNulls, false);
+  tensor.release();
+});
+
+test("Python learns of a file what is in it", () => {
+  const { seam } = connected();
+  const info = { dtype: "int8", shape: Object.freeze([2, 3]), nbytes: 6 };
+  const file = { name: "a.npz", names: ["x"], metadata: { by: "me" }, info: () => info };
+  assert.deepEqual(seam.factsOf(file), {
+    name: "a.npz",
+    metadata: { by: "me" },
+    infos: [["x", "int8", [2, 3], 6]],
+  });
+});
+
+test("files come into Python's memory, by the options given, and end with release()", async () => {
+  const { fake, seam } = connected();
+  fake.describe({ shape: [2, 2], handle: 41 });
+  const told = [];
+  const options = { format: "raw", dtype: "float32", shape: [2, 2] };
+  const opening = seam.open(new Uint8Array(16).fill(1), -1, options, (...it) => told.push(it));
+  const tensor = await opening.promise;
+  assert.deepEqual([tensor.shape, tensor._handle], [[2, 2], 41]);
+  assert.deepEqual(since(fake), [["empty", 2, 0x00012002, 0]]);
+  assert.deepEqual([...fake.scratch().slice(0, 2)], [2n, 2n]);
+  assert.deepEqual(told.at(-1), [16, 16]);
+  assert.deepEqual([...new Uint8Array(fake.memory.buffer, DATA, 16)], new Array(16).fill(1));
+  opening.release();
+  opening.release();
+  assert.deepEqual(since(fake), [["release", 41]]);
+  const left = seam.open(new Uint8Array(16), -1, { format: null, dtype: "uint8", shape: null });
+  left.release();
+  await assert.rejects(left.promise, { name: "AbortError" });
+});
+
+test("what is saved is named, and let go when it is written", async () => {
+  const { fake, seam } = connected();
+  fake.describe({ shape: [2], handle: 51 });
+  new Float32Array(fake.memory.buffer, DATA, 2).set([1, 2]);
+  const save = async (names, options) => {
+    const chunks = [];
+    const target = new WritableStream({ write: (chunk) => void chunks.push(...chunk) });
+    await seam.save(target, names, options, ...names.map(() => 900)).promise;
+    return Buffer.from(chunks).toString("latin1");
+  };
+  const safe = await save(["a", "b"], { format: "safetensors", metadata: { by: "me" } });
+  assert.match(safe, /"a":\{.*"b":\{/);
+  assert.match(safe, /"by":"me"/);
+  assert.match(await save(["one"], { format: "npy" }), /^\x93NUMPY.*\(2,\)/);
+  const names = since(fake).map(([name]) => name);
+  const ends = names.filter((name) => name === "release");
+  const holds = names.filter((name) => /^(borrow|share|view|pack|empty)$/.test(name));
+  assert.equal(names.filter((name) => name === "borrow").length, 3);
+  assert.equal(ends.length, holds.length);
+});
+
+test("pictures have a promise, and are released when they come", async () => {
+  const { seam } = connected();
+  const { gpu } = fakeGPU();
+  const id = seam.useDevice(gpu);
+  const found = seam.fromImage(3, { [Symbol.toStringTag]: "Blob" }, id, {});
+  found.release();
+  await assert.rejects(found.promise, { name: "TypeError", message: /not Blob/ });
+});
+
+test("Python waits for what was submitted, and no longer than the device lives", async () => {
+  const { seam } = connected();
+  const { gpu, log } = fakeGPU();
+  const id = seam.useDevice(gpu);
+  await seam.settle(id);
+  assert.equal(log.waited, 1);
+  let lose;
+  gpu.lost = new Promise((resolve) => {
+    lose = resolve;
+  });
+  gpu.queue.onSubmittedWorkDone = () => new Promise(() => {});
+  const waiting = seam.settle(id);
+  lose({ reason: "unknown" });
+  await waiting.catch(() => {});
+  const told = [];
+  seam.onFault((message, site) => told.push([message, site]));
+  assert.deepEqual(told, []);
+  assert.equal(seam.siteOf(new Error("of nobody")), 0);
+  assert.equal(seam.stats()[id].device, `webgpu:${id}`);
+});
+
+test("no adapter of a name is known by what it is not", async () => {
+  const { seam } = connected();
+  await assert.rejects(seam.adapter("toString", {}), {
+    name: "TypeError",
+    message: /^no adapter "toString"; supported are .*ort/,
+  });
+});
