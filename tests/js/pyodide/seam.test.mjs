@@ -158,6 +158,10 @@ test("the validity of what Python gets comes by a second call, once", () => {
   tensor._validity = Tensor.fromTypedArray(Uint8Array.of(1, 0), { dtype: "bool" });
   assert.equal(seam.hasNulls, false);
   assert.equal(seam.fromJs(tensor), 21);
+  // One that was made for this call alone is released by nothing else.
+  for (const each of [tensor, tensor.validity]) {
+    assert.ok(each._watcher instanceof FinalizationRegistry);
+  }
   assert.equal(seam.hasNulls, true);
   assert.equal(seam.validity(), 21);
   assert.deepEqual([seam.hasNulls, seam.validity()], [false, 0]);

@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import process from "node:process";
 import { after, test } from "node:test";
+import { net } from "../../../js/dist/core/leaks.js";
 import { connect } from "../../../js/dist/index.js";
 import { found } from "../../package/wheel/found.js";
 
@@ -56,4 +58,43 @@ test("whatever its file is called, and however it is named, it is the same wheel
   const hashes = await Promise.all(ways.map((wheel) => found(connect, { wheel })));
   assert.match(hashes[0], /^[\da-f]{64}$/);
   assert.deepEqual(new Set(hashes).size, 1);
+});
+
+test("where there are no files, bundlers are named only if the wheel was not", async () => {
+  const { getBuiltinModule } = process;
+  const { fetch } = globalThis;
+  process.getBuiltinModule = undefined;
+  globalThis.fetch = async () => {
+    throw new Error("offline");
+  };
+  try {
+    const [alone, given] = [await found(connect, {}), await found(connect, { wheel: "x.whl" })];
+    assert.match(
+      alone,
+      /^no wheel of dlpack_web [\d.]+ was found: file:.*\.whl cannot be loaded \(offline\)\. /,
+    );
+    assert.ok(
+      alone.endsWith(
+        ". Bundlers without new URL(file, import.meta.url) leave it out: copy dist/*.whl of the npm " +
+          "package dlpack-web@0.1.0 to your site, and use connect(pyodide, { wheel: url }). For Vite's " +
+          'development server set optimizeDeps: { exclude: ["dlpack-web"] } in its configuration instead',
+      ),
+    );
+    assert.equal(
+      given,
+      "no wheel of dlpack_web 0.1.0 was found: x.whl cannot be loaded (offline). Pass the URL of " +
+        "dist/*.whl of the npm package dlpack-web@0.1.0: connect(pyodide, { wheel })",
+    );
+  } finally {
+    process.getBuiltinModule = getBuiltinModule;
+    globalThis.fetch = fetch;
+  }
+});
+
+test("forgotten tensors are watched if it is asked for, and not before", async () => {
+  await found(connect, { wheel: at("/text.whl") });
+  assert.deepEqual([net.registry, net.onView], [null, undefined]);
+  await found(connect, { wheel: at("/text.whl"), debug: true });
+  assert.ok(net.registry instanceof FinalizationRegistry);
+  assert.equal(typeof net.onView, "function");
 });
