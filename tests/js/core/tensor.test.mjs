@@ -286,6 +286,8 @@ test("an array without its memory is no empty tensor", () => {
     ]) {
       const message = /Float32Array .*(detached|shrank).*new array/;
       assert.throws(make, { name: "UnsupportedError", message }, `${how}: ${make}`);
+      // The engine's own words are the cause.
+      assert.throws(make, ({ cause }) => cause instanceof TypeError);
     }
   }
   assert.equal(liveTensors(), before);

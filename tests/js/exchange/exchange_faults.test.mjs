@@ -179,7 +179,7 @@ test("what a foreign producer reports is raised as it is", async () => {
     taken.release();
     assert.equal(x.released, 1);
   }
-  for (const cause of ["a text", {}, 5, true, { message: 5 }]) {
+  for (const cause of ["a text", {}, 5, true, { message: 5 }, 0, "", false]) {
     const odd = take(foreign(gpu, { fault: async () => cause }));
     await assert.rejects(odd.read(), { name: "DeviceError", cause });
     odd.release();

@@ -1,0 +1,278 @@
+// The frames of a source, one by one: when each is taken and released, and how a series ends. The sources and
+// the GPU are stand-ins; tests/browser has real canvases, videos and cameras.
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+import { liveTensors, webgpu } from "../../../js/dist/index.js";
+
+/** A GPU that takes pictures. */
+function fakeGPU() {
+  const log = { dispatched: 0, textures: [] };
+  const pass = {
+    setPipeline() {},
+    setBindGroup: (index, group) => assert.deepEqual([index, group.entries.length], [0, 2]),
+    dispatchWorkgroups: (x, y) => {
+      assert.deepEqual([x, y], [1, 1]);
+      log.dispatched++;
+    },
+    end() {},
+  };
+  const gpu = {
+    limits: {
+      maxBufferSize: 1 << 20,
+      maxTextureDimension2D: 64,
+      minStorageBufferOffsetAlignment: 256,
+      maxStorageBufferBindingSize: 1 << 20,
+      maxComputeWorkgroupsPerDimension: 100,
+    },
+    lost: new Promise((resolve) => {
+      log.lose = () => resolve({ reason: "unknown", message: "unplugged" });
+    }),
+    pushErrorScope() {},
+    popErrorScope: async () => log.error ?? null,
+    createBuffer: (it) => ({ ...it, destroy() {} }),
+    createShaderModule: () => ({}),
+    createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
+    createBindGroup: (it) => it,
+    createCommandEncoder: () => ({ beginComputePass: () => pass, finish: () => ({}) }),
+    createTexture({ size: [width, height] }) {
+      const texture = { width, height, destroyed: 0, createView: () => ({}) };
+      texture.destroy = () => texture.destroyed++;
+      log.textures.push(texture);
+      return texture;
+    },
+    queue: {
+      submit() {},
+      onSubmittedWorkDone: async () => {},
+      writeBuffer() {},
+      writeTexture() {},
+      copyExternalImageToTexture({ source }) {
+        if (source.gone) throw Object.assign(new Error("no picture"), { name: "OperationError" });
+      },
+    },
+  };
+  return { gpu, log };
+}
+
+const picture = (fields) => ({
+  [Symbol.toStringTag]: "ImageData",
+  width: 3,
+  height: 2,
+  data: new Uint8ClampedArray(24),
+  ...fields,
+});
+
+class Video extends EventTarget {
+  get [Symbol.toStringTag]() {
+    return "HTMLVideoElement";
+  }
+}
+
+/** A <video> that shows a picture when it is told to. */
+function fakeVideo() {
+  const video = Object.assign(new Video(), {
+    videoWidth: 4,
+    videoHeight: 2,
+    srcObject: null,
+    readyState: 0,
+    HAVE_CURRENT_DATA: 2,
+    error: null,
+    asked: new Map(),
+    last: 0,
+    requestVideoFrameCallback(call) {
+      video.asked.set(++video.last, call);
+      return video.last;
+    },
+    cancelVideoFrameCallback: (id) => video.asked.delete(id),
+    show(presentedFrames) {
+      const calls = [...video.asked.values()];
+      video.asked.clear();
+      for (const call of calls) call(0, { presentedFrames });
+    },
+  });
+  return video;
+}
+
+const { setTimeout, clearTimeout } = globalThis;
+const own = Object.getOwnPropertyDescriptor(globalThis, "MediaStream");
+let timers = new Map();
+
+beforeEach(() => {
+  timers = new Map();
+  globalThis.MediaStream ??= class {};
+});
+afterEach(() => {
+  Object.assign(globalThis, { setTimeout, clearTimeout });
+  if (!own) delete globalThis.MediaStream;
+});
+
+/** Timers go off when the test says so. */
+function holdTimers() {
+  globalThis.setTimeout = (call, ms) => {
+    timers.set(timers.size + 1, { call, ms });
+    return timers.size;
+  };
+  globalThis.clearTimeout = (id) => timers.delete(id);
+}
+const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+test("each frame is a tensor until the next is asked for", async () => {
+  const { gpu, log } = fakeGPU();
+  const before = liveTensors();
+  const frames = webgpu.frames(picture(), { device: gpu, dtype: "float32", channels: 3 });
+  const first = await frames.next();
+  assert.equal(first.done, false);
+  assert.deepEqual([first.value.shape, first.value.dtype], [[2, 3, 3], "float32"]);
+  assert.equal(liveTensors(), before + 1);
+  const second = await frames.next();
+  assert.equal(first.value.released, true);
+  assert.equal(second.value.released, false);
+  assert.equal(liveTensors(), before + 1);
+  assert.deepEqual([log.dispatched, log.textures.length], [2, 1]);
+  assert.equal(frames.stats.frames, 2);
+  frames.stop();
+  assert.equal(second.value.released, true);
+  assert.deepEqual(await frames.next(), { done: true, value: undefined });
+  assert.equal(liveTensors(), before);
+  assert.equal(log.textures[0].destroyed, 1);
+});
+
+test("without a display there are sixty frames a second at most", async () => {
+  const { gpu } = fakeGPU();
+  const frames = webgpu.frames(picture(), { device: gpu });
+  await frames.next();
+  holdTimers();
+  const next = frames.next();
+  await soon();
+  const waits = [...timers.values()].map(({ ms }) => ms);
+  for (const { call } of timers.values()) call();
+  Object.assign(globalThis, { setTimeout, clearTimeout });
+  await next;
+  frames.stop();
+  const short = waits.filter((ms) => ms < 5000); // the pool's timer is longer
+  assert.ok(short.length > 0 && short.every((ms) => Math.abs(ms - 1000 / 60) < 1), `${waits}`);
+});
+
+test("a video gives each picture once, and counts those that were skipped", async () => {
+  const { gpu } = fakeGPU();
+  const video = fakeVideo();
+  const frames = webgpu.frames(video, { device: gpu });
+  let given = 0;
+  const ask = async () => {
+    const { done } = await frames.next();
+    if (!done) given++;
+  };
+  let asked = ask();
+  await soon();
+  assert.equal(given, 0);
+  video.show(1);
+  await asked;
+  assert.equal(given, 1);
+  asked = ask();
+  await soon();
+  assert.equal(given, 1);
+  video.show(5);
+  await asked;
+  assert.deepEqual([given, frames.stats.skipped, frames.stats.frames], [2, 3, 2]);
+  video.dispatchEvent(new Event("ended"));
+  assert.deepEqual(await frames.next(), { done: true, value: undefined });
+  assert.equal(video.asked.size, 0);
+});
+
+test("pictures that are gone are waited for, and thirty in a row are an error", async () => {
+  const { gpu } = fakeGPU();
+  const video = fakeVideo();
+  const before = liveTensors();
+  const frames = webgpu.frames(video, { device: gpu });
+  const show = async (times, gone) => {
+    video.gone = gone;
+    for (let i = 0; i < times; i++) {
+      video.show(i);
+      await soon();
+    }
+  };
+  const first = frames.next();
+  await soon();
+  await show(29, true);
+  await show(1, false);
+  assert.equal((await first).done, false);
+  const second = frames.next(); // counted from 0 again
+  await soon();
+  await show(29, true);
+  await show(1, false);
+  assert.equal((await second).done, false);
+  const third = frames.next();
+  third.catch(() => {});
+  await soon();
+  await show(30, true);
+  await assert.rejects(third, { name: "UnsupportedError", message: /no picture/ });
+  assert.deepEqual(await frames.next(), { done: true, value: undefined });
+  assert.equal(liveTensors(), before);
+});
+
+test("an error of a canvas is thrown at once, and ends it", async () => {
+  const { gpu } = fakeGPU();
+  const canvas = { [Symbol.toStringTag]: "HTMLCanvasElement", width: 2, height: 2, gone: true };
+  const frames = webgpu.frames(canvas, { device: gpu });
+  await assert.rejects(frames.next(), { name: "UnsupportedError", message: /no picture/ });
+  assert.equal((await frames.next()).done, true);
+});
+
+test("abort and a lost device end a wait with their reasons", async () => {
+  const { gpu, log } = fakeGPU();
+  const stop = new AbortController();
+  const frames = webgpu.frames(fakeVideo(), { device: gpu, signal: stop.signal });
+  const waiting = frames.next();
+  await soon();
+  stop.abort(new Error("enough"));
+  await assert.rejects(waiting, { message: "enough" });
+  assert.equal((await frames.next()).done, true);
+  const aborted = webgpu.frames(fakeVideo(), { device: gpu, signal: stop.signal });
+  await assert.rejects(aborted.next(), { message: "enough" });
+  const other = webgpu.frames(fakeVideo(), { device: gpu });
+  const pending = other.next();
+  await soon();
+  log.lose();
+  await assert.rejects(pending, { name: "DeviceLostError", message: /unplugged/ });
+});
+
+test("a loop ends with break, and its last frame with it", async () => {
+  const { gpu } = fakeGPU();
+  const before = liveTensors();
+  let count = 0;
+  for await (const image of webgpu.frames(picture(), { device: gpu })) {
+    assert.equal(image.released, false);
+    if (++count === 3) break;
+  }
+  assert.equal(liveTensors(), before);
+});
+
+test("sources and options that cannot be are named at once", () => {
+  const { gpu } = fakeGPU();
+  const refused = (source, options) => {
+    try {
+      webgpu.frames(source, { device: gpu, ...options });
+    } catch (error) {
+      return [error.name, error.message];
+    }
+    return null;
+  };
+  const stream = (tracks) => ({
+    [Symbol.toStringTag]: "CanvasCaptureMediaStream",
+    getVideoTracks: () => tracks,
+  });
+  const track = { [Symbol.toStringTag]: "CanvasCaptureMediaStreamTrack", kind: "video" };
+  const page =
+    "a track needs a <video>, which only pages have: in a worker pass fromImage the VideoFrames of " +
+    "a MediaStreamTrackProcessor";
+  assert.deepEqual(refused(stream([])), [
+    "UnsupportedError",
+    "frames needs a video track, and the MediaStream has none",
+  ]);
+  assert.deepEqual(refused(stream([track])), ["UnsupportedError", page]);
+  assert.deepEqual(refused(track), ["UnsupportedError", page]);
+  assert.deepEqual(refused(picture(), { channels: 2 }), [
+    "RangeError",
+    "channels must be 4 (with alpha) or 3 (without), not 2",
+  ]);
+  assert.deepEqual(refused(picture(), { dtype: "int8" })[0], "UnsupportedError");
+});
