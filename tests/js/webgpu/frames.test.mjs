@@ -139,14 +139,10 @@ test("each frame is a tensor until the next is asked for", async () => {
 test("without a display there are sixty frames a second at most", async () => {
   const { gpu } = fakeGPU();
   const frames = webgpu.frames(picture(), { device: gpu });
-  await frames.next();
   holdTimers();
-  const next = frames.next();
-  await soon();
+  await frames.next();
   const waits = [...timers.values()].map(({ ms }) => ms);
-  for (const { call } of timers.values()) call();
   Object.assign(globalThis, { setTimeout, clearTimeout });
-  await next;
   frames.stop();
   const short = waits.filter((ms) => ms < 5000); // the pool's timer is longer
   assert.ok(short.length > 0 && short.every((ms) => Math.abs(ms - 1000 / 60) < 1), `${waits}`);
