@@ -131,13 +131,21 @@ class JsLibrary:
             tests[str(test.relative_to(TESTS))] = (kept["seconds"], lines)
         return tests
 
-    def tests_of(self, mutant: Mutant) -> dict[str, float]:
-        name = str(Path(mutant.file).relative_to(SOURCE.relative_to(ROOT)))
+    def tests_of(self, file: str, line: int) -> dict[str, float]:
         return {
             test: seconds
             for test, (seconds, lines) in self.read.items()
-            if mutant.line in lines.get(name, ())
+            if line in lines.get(file, ())
         }
+
+    def mapped(self, file: str, line: int) -> int:
+        """The line at which the map has that one: of a text of several lines, such as a shader, it
+        has the first."""
+        maps = [
+            lines for _, lines in (*self.read.values(), *self.chromium.read.values())
+        ]
+        known = set().union(*(lines.get(file, ()) for lines in maps))
+        return max((it for it in known if it <= line), default=line)
 
     # --- a mutant ---
 
@@ -200,8 +208,9 @@ class JsLibrary:
         room = Path(mutant.file).relative_to("js/src")
         name = str(room.with_suffix(".js"))
         code = self.transpile(text) or ""
-        tests = self.tests_of(mutant)
-        pages = self.chromium.tests_of(str(room), mutant.line)
+        line = self.mapped(str(room), mutant.line)
+        tests = self.tests_of(str(room), line)
+        pages = self.chromium.tests_of(str(room), line)
         if not tests and not pages:
             return Outcome(SURVIVED, "no test runs it")
         quick = {it: took for it, took in tests.items() if took <= QUICK}
@@ -222,15 +231,19 @@ class JsLibrary:
         before = place.read_text()
         try:
             place.write_text(code)
-            return self.run_tests(tests, tree)
+            return self.run_tests(tests, tree, Path(name).parent.name)
         finally:
             place.write_text(before)
             self.trees.put(tree)
 
-    def run_tests(self, tests: dict[str, float], tree: Path) -> Outcome:
+    def run_tests(self, tests: dict[str, float], tree: Path, room: str) -> Outcome:
         spent = 0.0
-        for test in sorted(tests, key=lambda name: (tests[name], name)):
-            if spent and spent + tests[test] > self.budget / 2:
+        # Those of the same room first: all run what importing runs.
+        order = sorted(
+            tests, key=lambda it: (Path(it).parent.name != room, tests[it], it)
+        )
+        for test in order:
+            if spent and spent + tests[test] > self.budget:
                 break
             spent += tests[test]
             status = self.run_test(test, tree, 20 + 4 * tests[test])

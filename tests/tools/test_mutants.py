@@ -348,7 +348,8 @@ def test_typescript_that_does_the_same_does_not_count(
     line = file.read_text().splitlines().index(before) + 1
     part = js_library.JsLibrary(1)
     monkeypatch.setattr(js_library, "ROOT", tmp_path)
-    monkeypatch.setattr(part, "tests_of", lambda mutant: {})
+    monkeypatch.setattr(part, "tests_of", lambda file, line: {})
+    monkeypatch.setattr(part, "mapped", lambda file, line: line)
     monkeypatch.setattr(part.chromium, "tests_of", lambda file, line: {})
     mutant = model.Mutant("js", "js/src/a.ts", line, before, after)
     assert part.try_out(mutant, tmp_path).status == status
@@ -370,6 +371,24 @@ def test_typescript_that_does_the_same_does_not_count(
 def test_properties_in_another_order_do_not_count(before, after, same):
     same_code = js_library.in_one_order(before) == js_library.in_one_order(after)
     assert same_code == same
+
+
+def test_lines_of_a_text_are_mapped_at_its_first():
+    part = js_library.JsLibrary(1)
+    node = {"x": (1, {"a.ts": {2, 3, 9}}), "y": (1, {"b.ts": {5}})}
+    vars(part)["read"] = node
+    vars(part.chromium)["read"] = {"z": (1, {"a.ts": {6}})}
+    mapped = [part.mapped("a.ts", line) for line in range(1, 11)]
+    assert mapped == [1, 2, 3, 3, 3, 6, 6, 6, 9, 9]
+
+
+def test_tests_of_the_room_come_first(monkeypatch, tmp_path):
+    part = js_library.JsLibrary(5)
+    ran = []
+    monkeypatch.setattr(part, "run_test", lambda test, *_: ran.append(test) or 0)
+    tests = {"core/a": 1, "core/b": 2, "webgpu/c": 3, "webgpu/d": 1, "core/e": 9}
+    assert part.run_tests(tests, tmp_path, "webgpu") == Outcome(SURVIVED)
+    assert ran == ["webgpu/d", "webgpu/c", "core/a"]
 
 
 BAILS = """

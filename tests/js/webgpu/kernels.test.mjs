@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
-import { addSlot } from "../../../js/dist/webgpu/buffers.js";
+import { addSlot, slotOf } from "../../../js/dist/webgpu/buffers.js";
 import { useDevice } from "../../../js/dist/webgpu/device.js";
 import { takeImage } from "../../../js/dist/webgpu/images.js";
 import { newRecord } from "../../../js/dist/webgpu/record.js";
@@ -149,6 +149,20 @@ test("what begins where nothing can be bound is bound as a copy, and copied back
     [4, 0, 12],
     [0, 4, 12],
   ]);
+});
+
+test("what a shader may have written is cleared before its buffer is used again, padding too", () => {
+  const { gpu } = fakeDevice();
+  const tensor = fresh(gpu, 3);
+  const { facts } = slotOf(tensor._handle);
+  assert.equal(facts.dirty, 12);
+  new webgpu.Kernel(gpu, source("vec4f")).run([tensor]);
+  assert.equal(facts.dirty, 16);
+  const whole = fresh(gpu, 65);
+  const view = whole.slice([64, 65]);
+  new webgpu.Kernel(gpu, source("vec4f")).run([view]);
+  assert.equal(slotOf(whole._handle).facts.dirty, 256 + 16);
+  for (const each of [tensor, whole, view]) each.release();
 });
 
 test("a full table of GPU tensors is an error, and no handle of another", () => {

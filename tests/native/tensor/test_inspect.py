@@ -78,6 +78,18 @@ def test_tensors_without_a_name_have_their_holders():
         tensor.release()
 
 
+def test_a_generator_that_waits_holds_its_variables():
+    def waiting():
+        inside = dlw.from_dlpack(np.zeros(5))
+        yield inside.shape
+        inside.release()
+
+    generator = waiting()
+    assert next(generator) == (5,)
+    assert holders(dlw.inspect({})) == [("inside in waiting()",)]
+    assert next(generator, None) is None
+
+
 def test_the_variables_of_all_callers_hold():
     def ask():
         return dlw.inspect({})
