@@ -42,7 +42,7 @@ function fakeGPU() {
     }),
     queue: {
       submit() {},
-      writeBuffer: (_, offset, data) => log.written.push([offset, data]),
+      writeBuffer: (_, ...rest) => log.written.push(rest),
       onSubmittedWorkDone: async () => log.waited++,
     },
   };
@@ -96,6 +96,49 @@ test("C runs a kernel by its number, over tensors that it holds", () => {
     message: `there is no kernel ${number + 1}`,
   });
   assert.equal(liveTensors(), before);
+  tensor.release();
+});
+
+test("strided elements are uploaded in the pieces that C packs or converts", () => {
+  const { fake, bridge } = connected();
+  let log;
+  fake.describe({ shape: [2, 2], strides: [1, 2], handle: 61 });
+  const tensor = bridge.tensor({ address: 1 });
+  const upload = (count, options) => {
+    const device = fakeGPU(); // no buffer is used again
+    log = device.log;
+    since(fake);
+    fake.count = count;
+    fake.scratch()[0] = BigInt(DATA);
+    tensor.to(device.gpu, options).release();
+    return since(fake);
+  };
+  const { buffer } = fake.memory;
+  const float32 = 0x00012002;
+  assert.deepEqual(upload(2), [
+    ["chunk", 61, float32, 0],
+    ["chunk", 61, float32, 2],
+  ]);
+  assert.deepEqual(log.written, [
+    [0, buffer, DATA, 8],
+    [8, buffer, DATA, 8],
+  ]);
+  assert.deepEqual(upload(4, { dtype: "float16" }), [["chunk", 61, 0x00011002, 0]]);
+  assert.deepEqual(log.written, [[0, buffer, DATA, 8]]);
+  const before = liveTensors();
+  assert.throws(() => upload(0), { name: "UnsupportedError", message: "words of Python" });
+  assert.equal(liveTensors(), before);
+  // C packs no pieces that are whole words: all of it is packed at once.
+  fake.next = fake.describe({ at: 5000 - (5000 % 8), shape: [2, 2], data: DATA + 64, handle: 62 });
+  assert.deepEqual(
+    upload(-1).map(([name, handle]) => [name, handle]),
+    [
+      ["chunk", 61],
+      ["pack", 61],
+      ["release", 62],
+    ],
+  );
+  assert.deepEqual(log.written, [[0, buffer, DATA + 64, 16]]);
   tensor.release();
 });
 
