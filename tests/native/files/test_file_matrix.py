@@ -125,3 +125,11 @@ def test_a_quarter_of_the_heap(format):
     name = "bfloat16" if format == "raw" else "float64"
     size = heap_size() // 4 & ~63
     check(file_of(format, name, size), format, name, size)
+
+
+def test_a_size_that_does_not_fit_its_shape_is_named():
+    header = b'{"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,4]}}'
+    data = len(header).to_bytes(8, "little") + header + bytes(4)
+    words = r"tensor 'a': shape \[2, 3\] of F32 takes 24 bytes, data_offsets give it 4$"
+    with pytest.raises(BufferError, match=words):
+        run(dlw.open(data, format="safetensors"))

@@ -165,14 +165,6 @@ def test_a_long_header_is_read_in_linear_time(header, error):
     assert len(str(told.value)) < 400
 
 
-def test_a_size_that_does_not_fit_its_shape_is_named():
-    header = b'{"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,4]}}'
-    data = len(header).to_bytes(8, "little") + header + bytes(4)
-    words = r"tensor 'a': shape \[2, 3\] of F32 takes 24 bytes, data_offsets give it 4$"
-    with pytest.raises(BufferError, match=words):
-        opened(data, format="safetensors")
-
-
 @pytest.mark.parametrize("vector", GOOD, ids=[vector["name"] for vector in GOOD])
 def test_what_is_saved_is_what_is_opened(vector):
     found = opened(base64.b64decode(vector["file"]), **vector.get("options", {}))
