@@ -1,0 +1,150 @@
+// What drawing asks of a canvas and of the GPU. Both are stand-ins that note calls; tests/browser compares pixels.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { Tensor, webgpu } from "../../../js/dist/index.js";
+
+const own = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+Object.defineProperty(globalThis, "navigator", {
+  value: { gpu: { getPreferredCanvasFormat: () => "bgra8unorm" } },
+  configurable: true,
+});
+after(() => {
+  if (own) Object.defineProperty(globalThis, "navigator", own);
+  else delete globalThis.navigator;
+});
+
+function fakeGPU() {
+  const log = { configured: [], drawn: [], dispatched: [], textures: [], groups: [] };
+  const pass = {
+    setPipeline() {},
+    setBindGroup: (index, { entries }) => log.groups.push([index, entries.length]),
+    draw: (...counts) => log.drawn.push(counts),
+    dispatchWorkgroups: (...counts) => log.dispatched.push(counts),
+    end() {},
+  };
+  const pipeline = () => ({ getBindGroupLayout: () => ({}) });
+  const gpu = {
+    limits: {
+      maxBufferSize: 1 << 20,
+      maxTextureDimension2D: 64,
+      minStorageBufferOffsetAlignment: 256,
+      maxStorageBufferBindingSize: 1 << 20,
+      maxComputeWorkgroupsPerDimension: 2,
+    },
+    lost: new Promise(() => {}),
+    pushErrorScope() {},
+    popErrorScope: async () => null,
+    createBuffer: (it) => ({ ...it, destroy() {} }),
+    createShaderModule: () => ({}),
+    createComputePipeline: pipeline,
+    createRenderPipeline({ fragment }) {
+      assert.equal(fragment.targets[0].format, "bgra8unorm");
+      return pipeline();
+    },
+    createBindGroup: (it) => it,
+    createCommandEncoder: () => ({
+      beginComputePass: () => pass,
+      beginRenderPass({ colorAttachments: [{ loadOp, storeOp }] }) {
+        assert.deepEqual([loadOp, storeOp], ["clear", "store"]);
+        return pass;
+      },
+      finish: () => ({}),
+    }),
+    createTexture(descriptor) {
+      log.textures.push(descriptor);
+      const [width, height] = descriptor.size;
+      return { width, height, destroy() {}, createView: () => ({}) };
+    },
+    queue: { submit() {}, writeBuffer() {}, writeTexture() {} },
+  };
+  return { gpu, log };
+}
+
+function fakeCanvas(log, now) {
+  const canvas = {
+    width: 1,
+    height: 1,
+    getContext(kind) {
+      assert.equal(kind, "webgpu");
+      return {
+        getConfiguration: () => now,
+        configure: (it) => log.configured.push(it),
+        getCurrentTexture: () => ({
+          width: canvas.width,
+          height: canvas.height,
+          format: "bgra8unorm",
+          createView: () => ({}),
+        }),
+      };
+    },
+  };
+  return canvas;
+}
+
+const image = (gpu, shape = [2, 3, 4], array = Uint8Array) =>
+  Tensor.fromTypedArray(new array(shape.reduce((a, b) => a * b)), { shape }).to(gpu);
+
+test("a canvas gets the tensor's size, and a triangle over all of it", async () => {
+  const { gpu, log } = fakeGPU();
+  const canvas = fakeCanvas(log, undefined);
+  await webgpu.toCanvas(image(gpu), canvas);
+  assert.deepEqual([canvas.width, canvas.height], [3, 2]);
+  assert.deepEqual(log.drawn, [[3, 1, 0, 3]]);
+  assert.deepEqual(log.groups, [[0, 1]]);
+  const [{ device, ...rest }] = log.configured;
+  assert.equal(device, gpu);
+  // RENDER_ATTACHMENT | COPY_SRC
+  assert.deepEqual(rest, { format: "bgra8unorm", usage: 16 | 1, alphaMode: "premultiplied" });
+});
+
+test("a canvas is configured again where something differs, and else keeps its textures", async () => {
+  const { gpu, log } = fakeGPU();
+  const fits = { device: gpu, format: "bgra8unorm", alphaMode: "premultiplied", usage: 16 };
+  for (const [now, expected] of [
+    [fits, 0],
+    [{ ...fits, usage: 16 | 4 }, 0],
+    [{ ...fits, device: {} }, 1],
+    [{ ...fits, format: "rgba8unorm" }, 1],
+    [{ ...fits, alphaMode: "opaque" }, 1],
+    [{ ...fits, usage: 4 }, 1],
+    [null, 1],
+  ]) {
+    log.configured = [];
+    await webgpu.toCanvas(image(gpu), fakeCanvas(log, now));
+    assert.equal(log.configured.length, expected, JSON.stringify(now));
+  }
+});
+
+test("a texture may be bound, rendered, stored to and copied", async () => {
+  const { gpu, log } = fakeGPU();
+  const texture = await webgpu.toTexture(image(gpu, [17, 9, 3], Float32Array));
+  assert.deepEqual(log.textures, [
+    { size: [9, 17], format: "rgba8unorm", usage: 1 | 2 | 4 | 8 | 16 },
+  ]);
+  assert.deepEqual([texture.width, texture.height], [9, 17]);
+  assert.deepEqual(log.dispatched, [[2, 3]]); // of 8 x 8 pixels each
+  assert.deepEqual(log.groups, [[0, 2]]);
+});
+
+test("pixels are taken by workgroups of 64 words, in rows that the device has", async () => {
+  const { gpu, log } = fakeGPU();
+  const picture = (width, height) => ({
+    [Symbol.toStringTag]: "ImageData",
+    width,
+    height,
+    data: new Uint8ClampedArray(4 * width * height),
+  });
+  for (const [width, height, options, expected] of [
+    [8, 8, {}, [1, 1]],
+    [13, 5, {}, [2, 1]],
+    [16, 9, {}, [2, 2]],
+    [8, 8, { dtype: "float32" }, [1, 1]],
+    [8, 9, { dtype: "float32", channels: 3 }, [2, 2]],
+  ]) {
+    log.dispatched = [];
+    const tensor = await webgpu.fromImage(gpu, picture(width, height), options);
+    assert.deepEqual(tensor.shape, [height, width, options.channels ?? 4]);
+    assert.deepEqual(log.dispatched, [expected], `${width} x ${height}`);
+    tensor.release();
+  }
+});
