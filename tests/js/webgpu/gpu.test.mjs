@@ -103,6 +103,10 @@ test("other usages are not pooled", () => {
   const array = Tensor.fromTypedArray(new Float32Array(4));
   array.to(device, { usage: 128 }).release();
   assert.equal(device.made[0].destroyed, 1);
+  array.to(device).release();
+  const other = array.to(device, { usage: 128 }); // not the idle one, which has more
+  assert.deepEqual([device.made.length, device.made[2].usage], [3, 128 | 8]);
+  other.release();
   array.release();
 });
 

@@ -14,7 +14,7 @@ after(() => {
 });
 
 function fakeGPU() {
-  const log = { configured: [], drawn: [], dispatched: [], textures: [], groups: [] };
+  const log = { written: [], configured: [], drawn: [], dispatched: [], textures: [], groups: [] };
   const pass = {
     setPipeline() {},
     setBindGroup: (index, { entries }) => log.groups.push([index, entries.length]),
@@ -55,7 +55,15 @@ function fakeGPU() {
       const [width, height] = descriptor.size;
       return { width, height, destroy() {}, createView: () => ({}) };
     },
-    queue: { submit() {}, writeBuffer() {}, writeTexture() {} },
+    queue: {
+      submit() {},
+      writeBuffer() {},
+      writeTexture: (_, ...rest) => log.written.push(rest),
+      copyExternalImageToTexture({ source }) {
+        if (source.kind !== "bitmap") throw new TypeError("Firefox takes no videos");
+        log.written.push(source);
+      },
+    },
   };
   return { gpu, log };
 }
@@ -134,6 +142,9 @@ test("pixels are taken by workgroups of 64 words, in rows that the device has", 
     height,
     data: new Uint8ClampedArray(4 * width * height),
   });
+  const first = picture(2, 3);
+  (await webgpu.fromImage(gpu, first)).release();
+  assert.deepEqual(log.written, [[first.data, { bytesPerRow: 8 }, [2, 3]]]);
   for (const [width, height, options, expected] of [
     [8, 8, {}, [1, 1]],
     [13, 5, {}, [2, 1]],
@@ -146,5 +157,26 @@ test("pixels are taken by workgroups of 64 words, in rows that the device has", 
     assert.deepEqual(tensor.shape, [height, width, options.channels ?? 4]);
     assert.deepEqual(log.dispatched, [expected], `${width} x ${height}`);
     tensor.release();
+  }
+});
+
+test("where a GPU takes no videos, a bitmap of the picture is taken, and closed", async () => {
+  const { gpu, log } = fakeGPU();
+  const { createImageBitmap } = globalThis;
+  let closed = 0;
+  const bitmap = { kind: "bitmap", close: () => closed++ };
+  globalThis.createImageBitmap = async () => bitmap;
+  try {
+    const frame = { [Symbol.toStringTag]: "VideoFrame", displayWidth: 4, displayHeight: 2 };
+    const tensor = await webgpu.fromImage(gpu, frame);
+    assert.deepEqual(tensor.shape, [2, 4, 4]);
+    assert.deepEqual(log.written, [bitmap]);
+    assert.equal(closed, 1);
+    tensor.release();
+    const canvas = { [Symbol.toStringTag]: "HTMLCanvasElement", width: 2, height: 2 };
+    await assert.rejects(webgpu.fromImage(gpu, canvas), { message: /takes no videos/ });
+    assert.equal(closed, 1);
+  } finally {
+    globalThis.createImageBitmap = createImageBitmap;
   }
 });

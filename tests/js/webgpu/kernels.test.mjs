@@ -12,7 +12,7 @@ import { state } from "../../../js/dist/webgpu/state.js";
 const STORAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE
 
 function fakeDevice() {
-  const log = { groups: [], dispatched: [], copies: [], textures: [] };
+  const log = { types: [], groups: [], dispatched: [], copies: [], textures: [] };
   const pass = {
     setPipeline() {},
     setBindGroup(index, group) {
@@ -35,10 +35,17 @@ function fakeDevice() {
     popErrorScope: async () => null,
     createBuffer: (it) => ({ ...it, destroy() {} }),
     createShaderModule: () => ({}),
-    createBindGroupLayout: () => ({}),
+    createBindGroupLayout({ entries }) {
+      for (const [i, { binding, visibility, buffer }] of entries.entries()) {
+        assert.deepEqual([binding, visibility], [i, 4]); // GPUShaderStage.COMPUTE
+        log.types.push(buffer.type);
+      }
+      return {};
+    },
     createPipelineLayout: () => ({}),
     createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
-    createBindGroup({ entries }) {
+    createBindGroup({ layout, entries }) {
+      assert.ok(layout);
       const places = entries.map(({ binding, resource: { offset, size } }) => [
         binding,
         offset,
@@ -163,6 +170,50 @@ test("what a shader may have written is cleared before its buffer is used again,
   new webgpu.Kernel(gpu, source("vec4f")).run([view]);
   assert.equal(slotOf(whole._handle).facts.dirty, 256 + 16);
   for (const each of [tensor, whole, view]) each.release();
+});
+
+test("bindings have the sizes that WGSL asks for, and the kinds that are declared", () => {
+  const { gpu, log } = fakeDevice();
+  const run = (declared, args) => {
+    const bindings = declared.map((it, i) => `@group(0) @binding(${i}) ${it};`).join("");
+    const kernel = new webgpu.Kernel(gpu, `${bindings} @compute @workgroup_size(1) fn main() {}`);
+    const before = webgpu.stats().at(-1).buffers;
+    kernel.run(args, { workgroups: 1 });
+    assert.equal(webgpu.stats().at(-1).buffers, before); // numbers need none for long
+    return log.groups.pop();
+  };
+  const write = "var<storage, read_write> w: array<f32, 1>";
+  assert.deepEqual(run([write], [fresh(gpu, 1)]), [[0, 0, 4]]);
+  assert.deepEqual(log.types, ["storage"]);
+  const [read, number] = ["var<storage, read> r: array<vec4f>", "var<uniform> u: f32"];
+  assert.deepEqual(run([read, number], [fresh(gpu, 5), 2]), [
+    [0, 0, 32],
+    [1, 0, 16],
+  ]);
+  assert.deepEqual(log.types.slice(1), ["read-only-storage", "uniform"]);
+});
+
+test("what others get may be written by them", () => {
+  const { gpu } = fakeDevice();
+  const tensor = fresh(gpu, 1);
+  const { facts } = slotOf(tensor._handle);
+  assert.deepEqual([facts.seen, facts.lent, facts.dirty], [false, false, 4]);
+  const { data, release } = tensor[Symbol.for("dlpack.exchange")]();
+  assert.equal(data, facts.buffer);
+  assert.deepEqual([facts.seen, facts.lent, facts.dirty], [true, true, 16]);
+  release();
+  tensor.release();
+});
+
+test("a copy whose last word is not whole has the rest of it cleared", () => {
+  const { gpu, log } = fakeDevice();
+  const tensor = Tensor.fromTypedArray(new Uint8Array(262)).to(gpu);
+  const { release } = tensor[Symbol.for("dlpack.exchange")]({ copy: true });
+  assert.deepEqual(log.copies, [[0, 0, 264]]);
+  assert.deepEqual(log.groups, [[[0, 256, 8]]]);
+  assert.deepEqual(log.dispatched, [[1]]);
+  release();
+  tensor.release();
 });
 
 test("a full table of GPU tensors is an error, and no handle of another", () => {

@@ -58,6 +58,23 @@ const named = (kind, fields) => ({ [Symbol.toStringTag]: kind, ...fields });
 // [what is called, the error's name, its message, its other fields]
 const CALLS = [
   [
+    () => on([4]).to(device, { dtype: "float16" }),
+    "UnsupportedError",
+    "Tensor float32[4] on webgpu:0 is on the GPU: only uploads convert",
+    { given: "float16", needed: "float32" },
+  ],
+  [
+    () => run([W], [on([4], { byteOffset: 4 }, 64, 128)]),
+    "UnsupportedError",
+    "binding needs a GPUBuffer with GPUBufferUsage.COPY_SRC; that of Tensor float32[4] on webgpu:0 has STORAGE: create it with COPY_SRC too",
+    { given: 128, needed: 4, device: "webgpu:0" },
+  ],
+  [
+    () => Tensor.fromGPUBuffer(device.createBuffer({ size: 16, usage: STORAGE })),
+    "TypeError",
+    'the options of fromGPUBuffer() must be an object, e.g. { device, shape: [2, 3], dtype: "float32" }, not undefined',
+  ],
+  [
     () => new webgpu.Kernel(device, 5),
     "TypeError",
     "a kernel's source is a string of WGSL, not [object Number]: new Kernel(device, wgsl)",
