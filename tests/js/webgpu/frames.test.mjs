@@ -1,7 +1,7 @@
 // The frames of a source, one by one: when each is taken and released, and how a series ends. The sources and
 // the GPU are stand-ins; tests/browser has real canvases, videos and cameras.
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, test } from "node:test";
+import { test } from "node:test";
 import { liveTensors, webgpu } from "../../../js/dist/index.js";
 
 /** A GPU that takes pictures. */
@@ -93,17 +93,9 @@ function fakeVideo() {
 }
 
 const { setTimeout, clearTimeout } = globalThis;
-const own = Object.getOwnPropertyDescriptor(globalThis, "MediaStream");
-let timers = new Map();
-
-beforeEach(() => {
-  timers = new Map();
-  globalThis.MediaStream ??= class {};
-});
-afterEach(() => {
-  Object.assign(globalThis, { setTimeout, clearTimeout });
-  if (!own) delete globalThis.MediaStream;
-});
+const timers = new Map();
+// What a <video> shows may be one.
+globalThis.MediaStream ??= class {};
 
 /** Timers go off when the test says so. */
 function holdTimers() {
