@@ -64,7 +64,7 @@ ROOMS = {
         "py/dlpack_web/__init__.py py/dlpack_web/_core.pyi py/dlpack_web/py.typed "
         "py/dlpack_web/_layout/* py/dlpack_web/_tensor/* "
         "py/dlpack_web/_backends/__init__.py py/dlpack_web/_backends/calls.py "
-        "py/dlpack_web/_backends/checks.py",
+        "py/dlpack_web/_backends/checks.py py/dlpack_web/_backends/recording.py",
         "tests/native/exchange/test_arrays.py tests/native/exchange/test_as_an_array.py "
         "tests/native/tensor/test_attributes.py tests/native/tensor/test_calls.py "
         "tests/native/tensor/test_devices.py "
@@ -102,7 +102,8 @@ ROOMS = {
         "tests/js/conformance/*.test.mjs tests/js/exchange/c_module.test.mjs",
     ),
     "webgpu": Room(
-        "js/src/webgpu/*", "tests/js/webgpu/*.test.mjs tests/js/surface.test.mjs"
+        "js/src/webgpu/* js/src/webgpu/formulas/*",
+        "tests/js/webgpu/*.test.mjs tests/js/surface.test.mjs",
     ),
     "adapters": Room(
         "js/src/adapters/*",

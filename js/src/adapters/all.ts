@@ -1,6 +1,4 @@
 /** All adapters, for Python, with the same names in each. */
-// Bundlers merge modules with the same importers: this one joins the chunk of kernels.
-import "../webgpu/batch.js";
 import { type Arrow, fromArrow, install as installArrow, toArrow } from "./arrow.js";
 import { fromJax, install as installJax, toJax, useDevice as useJax } from "./jax.js";
 import {

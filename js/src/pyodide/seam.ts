@@ -27,7 +27,7 @@ import { emptyOnDevice, extentOf, releaseSlot, slotOf } from "../webgpu/buffers.
 import { type DeviceStats, deviceWithId, stats, useDevice } from "../webgpu/device.js";
 import { calledAt, checkAlive, siteOf } from "../webgpu/faults.js";
 import { features, featuresAtOnce } from "../webgpu/features.js";
-import type { Part } from "../webgpu/formulas.js";
+import type { Part } from "../webgpu/formulas/formulas.js";
 import { type FrameSource, type Frames, frames } from "../webgpu/frames.js";
 import { type FromImageOptions, fromImage, type ImageSource, toCanvas } from "../webgpu/images.js";
 import { type Argument, Kernel } from "../webgpu/kernel.js";

@@ -1,7 +1,7 @@
 import { KernelError } from "../core/errors.js";
 import type { GPUBuffer, GPUError, GPUShaderModule } from "../core/globals.js";
 import { failure, nameOf, setSite } from "./faults.js";
-import type { Part } from "./formulas.js";
+import type { Part } from "./formulas/formulas.js";
 import type { DeviceRecord } from "./state.js";
 
 /** The error for a shader that does not compile, with each message under its line. */

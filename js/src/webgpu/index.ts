@@ -7,7 +7,12 @@ export {
   ElementwiseKernel,
   type ElementwiseOptions,
   type ElementwiseRunOptions,
-} from "./elementwise.js";
+} from "./formulas/elementwise.js";
+export {
+  ReductionKernel,
+  type ReductionOptions,
+  type ReductionRunOptions,
+} from "./formulas/reduction.js";
 export {
   type FrameSource,
   type FrameStats,
@@ -24,11 +29,6 @@ export {
 } from "./images.js";
 export { type Argument, Kernel, type KernelOptions, type RunOptions } from "./kernel.js";
 export { pageDevice } from "./page.js";
-export {
-  ReductionKernel,
-  type ReductionOptions,
-  type ReductionRunOptions,
-} from "./reduction.js";
 export type { FaultListener } from "./state.js";
 export type { RequestDeviceOptions, TimestampWrites };
 

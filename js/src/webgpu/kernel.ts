@@ -6,7 +6,7 @@ import { type Argument, type Bound, bind, countOf, separate } from "./arguments.
 import { extentOf, releaseSlot, roundUp, slotOf } from "./buffers.js";
 import { count, useDevice } from "./device.js";
 import { ask, checkAlive, type Operation, operate } from "./faults.js";
-import type { Part } from "./formulas.js";
+import type { Part } from "./formulas/formulas.js";
 import { isPrivate, markWritten, type Outcome } from "./record.js";
 import { type DeviceRecord, recording } from "./state.js";
 import { type Binding, parseShader, type Shader } from "./wgsl.js";

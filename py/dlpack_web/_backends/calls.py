@@ -16,6 +16,7 @@ _ROOMS = (
     "_layout",
     "_tensor",
     "onnxruntime",
+    "tinygrad",
 )
 _OURS = frozenset([_ROOT, *(f"{_ROOT}.{room}" for room in _ROOMS)])
 

@@ -1,4 +1,4 @@
-"""WGSL around a user's formula (js/src/webgpu/formulas.ts writes the same text;
+"""WGSL around a user's formula (js/src/webgpu/formulas/formulas.ts writes the same text;
 tests/elementwise.json has what both must write).
 
 Names that begin with an underscore are ours: parameters may not. That of x's binding,

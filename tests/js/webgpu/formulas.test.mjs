@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import * as formulas from "../../../js/dist/webgpu/formulas.js";
+import * as formulas from "../../../js/dist/webgpu/formulas/formulas.js";
 
 const cases = JSON.parse(readFileSync(new URL("../../elementwise.json", import.meta.url), "utf8"));
 const { elementwise, formula, grid, identityOf, parse, plan, planLast, reduction } = formulas;

@@ -6,7 +6,7 @@
  * with one, too, which no other does. The formula is on lines of its own, from column 1 on, and `parts` says where: so an error of the compiler is shown at the user's
  * own line and column.
  */
-import { tagOf } from "../core/errors.js";
+import { tagOf } from "../../core/errors.js";
 
 /** The dtype of a tensor for each type of a parameter. */
 export const DTYPES = { f32: "float32", i32: "int32", u32: "uint32", f16: "float16" } as const;

@@ -1,9 +1,9 @@
-import type { GPUDevice } from "../core/globals.js";
-import { checkOptions } from "../core/options.js";
-import type { Tensor } from "../core/tensor.js";
+import type { GPUDevice } from "../../core/globals.js";
+import { checkOptions } from "../../core/options.js";
+import type { Tensor } from "../../core/tensor.js";
+import type { Argument } from "../kernel.js";
 import { countsElements, elementwise, formula, grid, parse } from "./formulas.js";
 import { checkDefinition, type Given, named, namesOf, type Results, Signature } from "./given.js";
-import type { Argument } from "./kernel.js";
 
 /** What an {@link ElementwiseKernel} computes. */
 export interface ElementwiseOptions<O extends string = string> {

@@ -2,17 +2,17 @@
  * Arguments of an ElementwiseKernel or ReductionKernel: what each parameter is given, and errors
  * that name the parameter.
  */
-import { type DType, dtypeNamed } from "../core/dtype.js";
-import { tagOf, UnsupportedError } from "../core/errors.js";
-import type { GPUDevice } from "../core/globals.js";
-import { checkOptions } from "../core/options.js";
-import { isTensor, type Tensor } from "../core/tensor.js";
-import { emptyOnDevice, slotOn } from "./buffers.js";
-import { useDevice } from "./device.js";
-import { checkAlive, nameOf } from "./faults.js";
+import { type DType, dtypeNamed } from "../../core/dtype.js";
+import { tagOf, UnsupportedError } from "../../core/errors.js";
+import type { GPUDevice } from "../../core/globals.js";
+import { checkOptions } from "../../core/options.js";
+import { isTensor, type Tensor } from "../../core/tensor.js";
+import { emptyOnDevice, slotOn } from "../buffers.js";
+import { useDevice } from "../device.js";
+import { checkAlive, nameOf } from "../faults.js";
+import { type Argument, Kernel } from "../kernel.js";
+import type { DeviceRecord } from "../state.js";
 import { DTYPES, type Param, type Source } from "./formulas.js";
-import { type Argument, Kernel } from "./kernel.js";
-import type { DeviceRecord } from "./state.js";
 
 /** What a kernel of several outputs returns: by the text of its parameters, where that is known. */
 export type Results<O extends string> = string extends O
@@ -66,7 +66,7 @@ export class Signature {
     const all = inputs.length + outputs.length;
     if (args.length !== inputs.length && args.length !== all) {
       throw new TypeError(
-        `kernel "${this.name}" takes ${inputs.length} arguments ${this}, or ${all} with its ` +
+        `kernel "${this.name}" takes ${inputs.length} arguments ${this.toString()}, or ${all} with its ` +
           `outputs, not ${args.length}`,
       );
     }

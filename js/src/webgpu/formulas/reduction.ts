@@ -1,7 +1,8 @@
-import type { GPUDevice } from "../core/globals.js";
-import { checkOptions } from "../core/options.js";
-import { sizeOf } from "../core/shape.js";
-import { Tensor } from "../core/tensor.js";
+import type { GPUDevice } from "../../core/globals.js";
+import { checkOptions } from "../../core/options.js";
+import { sizeOf } from "../../core/shape.js";
+import { Tensor } from "../../core/tensor.js";
+import type { Argument } from "../kernel.js";
 import {
   formula,
   grid,
@@ -24,7 +25,6 @@ import {
   Signature,
   typeOf,
 } from "./given.js";
-import type { Argument } from "./kernel.js";
 
 /** Types that can be reduced: those of parameters, and vectors. */
 export type ReduceType = ParamType | "vec2f" | "vec4f" | "vec2i" | "vec4i" | "vec2u" | "vec4u";
