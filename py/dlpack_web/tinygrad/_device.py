@@ -263,17 +263,19 @@ class Graph(GraphRunner):
         self, input_uops: tuple[Any, ...], var_vals: dict[str, int], wait: bool = False
     ) -> float | None:
         changes: dict[int, dict[int, Any]] = {}
-        for i, (call, at, number, before) in enumerate(self._inputs):
+        inputs = []
+        for call, at, number, before in self._inputs:
             tensor = input_uops[number].buffer.ensure_allocated()._buf
             if tensor is not before:
                 changes.setdefault(call, {})[1 + at] = tensor
-                self._inputs[i] = call, at, number, tensor
+            inputs.append((call, at, number, tensor))
         for call, i, value in self.updated_vars(var_vals):
             changes.setdefault(call, {})[1 + self._buffers[call] + i] = value
         sizes = {call: size for call, size, _ in self.updated_launch_dims(var_vals)}
         for call in {*changes, *sizes}:
             groups = tuple(map(int, sizes[call])) if call in sizes else None
             self._batch.update(call, changes.get(call), workgroups=groups)
+        self._inputs = inputs  # only now: an update that failed is tried again
         if wait:
             return place().elapsed(self._batch.run)
         self._batch.run()

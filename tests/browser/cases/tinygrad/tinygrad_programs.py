@@ -71,6 +71,27 @@ def test_the_jit_calls_no_kernel_one_by_one(monkeypatch):
     assert (calls, runs) == ([], [40, 40])
 
 
+def test_an_update_that_failed_is_tried_again(monkeypatch):
+    @TinyJit
+    def step(a):
+        return ((a * 2).contiguous().sum() + a).contiguous().realize()
+
+    for i in range(3):
+        step(Tensor([1.0 * i, 2.0]).realize())
+    a, update = Tensor([5.0, 2.0]).realize(), Batch.update
+
+    def interrupted(self, call, *more, **named):
+        if call > 0:
+            raise KeyboardInterrupt
+        update(self, call, *more, **named)
+
+    monkeypatch.setattr(Batch, "update", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        step(a)
+    monkeypatch.undo()
+    assert step(a).tolist() == [19, 16]
+
+
 def test_jit_with_variables():
     """Numbers and sizes that change from call to call."""
 
