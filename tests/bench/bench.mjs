@@ -87,12 +87,12 @@ async function bench({ quick, only }) {
   for (const [path, layout, waysFor, sizes] of chosen) {
     for (const bytes of sizes) {
       console.log(`${path}, ${layout}, ${bytes} bytes`);
-      const { ways, done } = await waysFor(
+      const { ways, done, sampleMs } = await waysFor(
         { pyodide, bridge, device, pool, library, libraries },
         bytes,
         layout,
       );
-      const measured = await compare(ways, { rounds: roundsFor(bytes, quick) });
+      const measured = await compare(ways, { rounds: roundsFor(bytes, quick), sampleMs });
       done();
       for (const row of measured) {
         const { facts } = ways.find(({ name }) => name === row.way);

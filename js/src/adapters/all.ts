@@ -21,6 +21,8 @@ import {
 
 export { findOrt } from "../onnxruntime/finding.js";
 export { Library } from "../onnxruntime/sessions.js";
+// Bundlers merge modules with the same importers: this one joins the chunk of kernels.
+export { Batch } from "../webgpu/batch.js";
 export { shareDevice } from "./devices.js";
 
 export const adapters = {
