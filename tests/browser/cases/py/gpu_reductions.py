@@ -284,3 +284,18 @@ async def test_random_reductions(seed):
     with upload(a, dtype) as x:
         got = await read(kernel(x, axis=axis))
     np.testing.assert_array_equal(got, (model(a * a, axis=axis) + 1).astype(dtype))
+
+
+async def test_kernels_of_formulas_are_recorded():
+    """Outputs and partial results are those of the recording."""
+    double = ElementwiseKernel("f32 x, f32 k", "f32 y", "y = k * x")
+    kernel = total()
+    with upload(np.ones(10_000)) as x:
+        with dlw.webgpu.batch() as batch:
+            double(x, 2, x)
+            y = kernel(x)
+        with y:
+            for expected in (20_000, 40_000):
+                batch.run()
+                assert float(await y.to_host()) == expected
+        batch.release()
