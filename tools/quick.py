@@ -79,7 +79,8 @@ ROOMS = {
     ),
     "desktop": Room(
         "py/dlpack_web/_backends/desktop/* py/dlpack_web/_backends/wgsl.py "
-        "py/dlpack_web/_backends/options.py py/dlpack_web/_kernels/* py/dlpack_web/webgpu.py",
+        "py/dlpack_web/_backends/options.py py/dlpack_web/_backends/recording.py "
+        "py/dlpack_web/_kernels/* py/dlpack_web/webgpu.py",
         "tests/native/exchange/test_desktop_calls.py tests/desktop/test_fault_bytes.py "
         "tests/desktop/cases/test_gpu_cases.py tests/desktop/cases/test_gpu_faults.py "
         "tests/desktop/cases/test_gpu_elementwise.py "
