@@ -42,6 +42,13 @@ ESBUILD = next(
     ROOT / "node_modules" / ".bin" / "esbuild",
 )
 ROOMS = ("core", "exchange", "webgpu", "pyodide")
+# As web/browser.py looks for it.
+CHROMIUMS = (
+    os.environ.get("CHROMIUM", "chromium"),
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+)
 TRANSPILE = ["--format=esm", "--target=es2022", "--log-level=silent"]
 # Not the names: esbuild gives them by how often letters occur, in comments and types, too.
 SMALL = ["--minify-whitespace", "--minify-syntax"]
@@ -62,6 +69,8 @@ class JsLibrary:
     def missing(self) -> str | None:
         if not shutil.which("node") or not ESBUILD.exists():
             return "Node.js with node_modules (`make js`)"
+        if not any(map(shutil.which, CHROMIUMS)):
+            return "Chromium (`make chromium`)"
         return None
 
     def files(self) -> list[Path]:

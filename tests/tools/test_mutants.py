@@ -14,6 +14,7 @@ import pytest
 MUTANTS = Path(__file__).resolve().parents[1] / "mutants"
 sys.path.append(str(MUTANTS))
 
+import js_library
 import limits
 import model
 import py_package
@@ -348,6 +349,16 @@ def test_parts_say_what_they_lack(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     assert "gcc" in run.PARTS["c"](1).missing()
     assert "Node" in run.PARTS["js"](1).missing()
+
+
+def test_mutants_of_javascript_need_a_browser(monkeypatch):
+    there = {"node": "node"}
+    monkeypatch.setattr(js_library.shutil, "which", there.get)
+    part = run.PARTS["js"](1)
+    if js_library.ESBUILD.exists():
+        assert part.missing() == "Chromium (`make chromium`)"
+    there["google-chrome"] = "google-chrome"
+    assert "Chromium" not in (part.missing() or "")
 
 
 def test_parts_are_those_of_the_model():

@@ -100,7 +100,7 @@ fuzz-js: site chromium
 # It may be ended at any time, and goes on where it was.
 # Each part has all that its tests need: a line whose tests are skipped would survive.
 MUTANTS_py = build/desktop/.done
-MUTANTS_js = $(LIBRARIES) $(EXAMPLE) $(DAWN) whole-site
+MUTANTS_js = $(LIBRARIES) $(EXAMPLE) whole-site chromium
 mutants: $(NATIVE) $(MUTANTS) $(if $(QUICK),,$(foreach part,$(or $(PART),c py js),$(MUTANTS_$(part))))
 	@if [ -n "$(QUICK)" ]; then
 	  exec $(PYTHON_BIN)/python tests/mutants/spot.py $(addprefix --seed=,$(SEED)) $(addprefix --count=,$(COUNT))
