@@ -275,7 +275,7 @@ def named(test: Path) -> str:
 def in_one_order(code: str) -> str:
     """With names in one order in braces that have nothing else: objects and patterns that name the
     same properties."""
-    part = r"[\w$]+(?::!?[\w$]+)?"
+    part = r"[\w$]+(?::!?(?:this\.#)?[\w$]+)?"
 
     def ordered(found: re.Match[str]) -> str:
         return "{" + ",".join(sorted(found[1].split(","))) + "}"

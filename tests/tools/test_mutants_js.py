@@ -58,6 +58,7 @@ def test_typescript_that_does_the_same_does_not_count(
         ("f({a,b:c})", "f({b:c,a})", True),
         ("const {a,b:c,d}=x;", "const {d,a,b:c}=x;", True),
         ("f({a:!0,b})", "f({b,a:!0})", True),
+        ("f({a:this.#x,b})", "f({b,a:this.#x})", True),
         ("f({a:b,c:d})", "f({a:d,c:b})", False),
         ("f({a:g(),b:h()})", "f({b:h(),a:g()})", False),  # the calls' order may count
         ("f({...a,...b})", "f({...b,...a})", False),
