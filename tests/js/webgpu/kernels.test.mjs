@@ -193,6 +193,23 @@ test("bindings have the sizes that WGSL asks for, and the kinds that are declare
   assert.deepEqual(log.types.slice(1), ["read-only-storage", "uniform"]);
 });
 
+test("a call that throws leaves no error scope behind", () => {
+  const { gpu } = fakeDevice();
+  let open = 0;
+  gpu.pushErrorScope = () => open++;
+  gpu.popErrorScope = async () => {
+    open--;
+    return null;
+  };
+  new webgpu.Kernel(gpu, source("f32"));
+  assert.equal(open, 0);
+  gpu.createComputePipeline = () => {
+    throw new Error("refused");
+  };
+  assert.throws(() => new webgpu.Kernel(gpu, source("f32")), /refused/);
+  assert.equal(open, 0);
+});
+
 test("what others get may be written by them", () => {
   const { gpu } = fakeDevice();
   const tensor = fresh(gpu, 1);
