@@ -405,3 +405,35 @@ test("a capacity that is false is refused on a GPU as well (S5)", () => {
     assert.equal(x.released, 1);
   }
 });
+
+test("an abort ends a request at once, and who waits for it ends with the request", async () => {
+  for (const aborts of [true, false]) {
+    const x = uploaded(device());
+    let arrive;
+    x.read = () =>
+      new Promise((resolve) => {
+        arrive = resolve;
+      });
+    const listeners = new Set();
+    const signal = {
+      aborted: false,
+      reason: new Error("enough"),
+      throwIfAborted() {},
+      addEventListener: (_, call) => listeners.add(call),
+      removeEventListener: (_, call) => listeners.delete(call),
+    };
+    const before = liveTensors();
+    const request = x[EXCHANGE_ASYNC]({ device: null, signal });
+    assert.equal(listeners.size, 1);
+    if (aborts) {
+      for (const call of listeners) call();
+      await assert.rejects(request, { message: "enough" });
+    } else {
+      arrive(Float32Array.of(1, 2, 3, 4));
+      (await request).release();
+    }
+    assert.equal(listeners.size, 0);
+    assert.equal(liveTensors(), before);
+    x.release();
+  }
+});
