@@ -268,6 +268,17 @@ test("a page's device that is lost, or whose request failed, is replaced", async
   assert.equal(asked.devices.length, 2);
 });
 
+test("a request that failed removes nothing that another library put there meanwhile", async () => {
+  const asked = adapterWith();
+  globalThis[PAGE] = Promise.reject(new Error("theirs"));
+  const waiting = webgpu.pageDevice();
+  const next = fakeDevice();
+  globalThis[PAGE] = next;
+  assert.equal(await waiting, next);
+  assert.equal(globalThis[PAGE], next);
+  assert.equal(asked.devices.length, 0);
+});
+
 test("a request for the page's device that fails leaves none", async () => {
   adapterWith({ refuse: "no memory" });
   const [one, two] = await Promise.allSettled([webgpu.pageDevice(), webgpu.pageDevice()]);
