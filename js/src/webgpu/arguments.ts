@@ -220,7 +220,7 @@ function bindAside(
   return { resource, extent, temporary, written, back: written ? arg : null, aside: false };
 }
 
-/** A number as the uniform that the shader declares, padded to 16 bytes. */
+/** @internal A number as the uniform that the shader declares, padded to 16 bytes. */
 export function packNumber(
   value: number,
   index: number,

@@ -23,7 +23,7 @@ import {
   openOutcomes,
   setOutcome,
 } from "./record.js";
-import { type DeviceRecord, type Recorder, recording } from "./state.js";
+import { type DeviceRecord, recording } from "./state.js";
 import { maskTail } from "./tails.js";
 
 /** What {@link Batch.update} changes of a recorded call. */
@@ -34,7 +34,7 @@ export interface BatchChanges {
   workgroups?: RunOptions["workgroups"];
 }
 
-/** A recorded call: everything that WebGPU needs to run it. */
+/** @internal A recorded call: everything that WebGPU needs to run it. */
 export interface Call extends Prepared {
   readonly kernel: Kernel;
   /** Tensors with a hold of the batch, and numbers. */
@@ -52,6 +52,7 @@ export interface Call extends Prepared {
   readonly site: number | undefined;
 }
 
+/** @internal An argument that is copied before each run. */
 interface Aside {
   readonly tensor: Tensor;
   /** Its buffer. */
@@ -63,7 +64,7 @@ interface Aside {
  * Calls of kernels that are recorded once and run many times, in one submit each; made by
  * `webgpu.batch`.
  */
-export class Batch implements Recorder {
+export class Batch {
   readonly #record: DeviceRecord;
   #calls: readonly Call[] = [];
   #recorded = false;

@@ -306,7 +306,7 @@ export function letGo(bound: readonly Bound[]): void {
   for (const { temporary } of bound) if (temporary) releaseSlot(temporary);
 }
 
-/** Copies the shader's results in a copy back to its source. */
+/** @internal Copies the shader's results in a copy back to its source. */
 export function copyBack(
   record: DeviceRecord,
   encoder: GPUCommandEncoder,
