@@ -386,12 +386,13 @@ class Tensor(Facts):
         From a GPU, at most 256 KiB are read back, and only if Python may block.
         """
         try:
-            return show.html(
-                "dlpack_web.Tensor",
-                pictures.table(self),
-                pictures.picture(self),
-                text.elements(self),
-            )
+            facts, picture = pictures.table(self), pictures.picture(self)
+            if self.device.is_host or isinstance(picture, str):
+                elements = text.elements(self)
+            else:  # what was read shows both
+                with share(picture) as read:
+                    elements = text.elements(read)
+            return show.html("dlpack_web.Tensor", facts, picture, elements)
         except ReleasedError:
             return "<code>Tensor(released)</code>"
 

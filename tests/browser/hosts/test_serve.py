@@ -272,10 +272,10 @@ print("ended", flush=True)"""
             assert page_of(port, "/style.css", "text/css")[0] == 200
             go_on.touch()
             assert running.stdout.readline() == "ended\n"
-            while page_of(port, "/")[0] == 503:
+            while (missing := page_of(port, "/nothing.html")[0]) == 503:
                 pass  # its process has not ended yet
+            assert missing == 404
             assert page_of(port, "/")[:2] == (200, "the start page")
-            assert page_of(port, "/nothing.html")[0] == 404
         finally:
             running.terminate()
 

@@ -68,7 +68,7 @@ test("C runs a kernel by its number, over tensors that it holds", () => {
   assert.equal(seam.useDevice(gpu), id);
   assert.equal(seam.device(id), gpu);
   assert.ok(seam.deviceIds().includes(id));
-  const kernel = seam.kernel(7, SOURCE, "main", "mine", true, id);
+  const kernel = seam.kernel(7, SOURCE, "main", "mine", true, id, []);
   const number = seam.numberOf(kernel);
   const { tensor, address } = onGPU(fake, gpu);
   const call = (...facts) => {

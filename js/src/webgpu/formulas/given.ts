@@ -170,7 +170,7 @@ function checkNumber(arg: unknown, { name, type, raw }: Param, isOutput: boolean
     throw new TypeError(`${name}${what} takes ${kind}, not ${tagOf(arg)}`);
   }
   if (type === "f16" && Math.abs(arg) > 65504 && Number.isFinite(arg)) {
-    throw new RangeError(`${name}: ${arg} is not a valid f16`);
+    throw new RangeError(`${name}: ${arg.toString()} is not a valid f16`);
   }
 }
 

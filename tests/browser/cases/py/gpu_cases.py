@@ -249,7 +249,8 @@ async def test_small_gpu_tensors_show_themselves_and_large_ones_are_not_read():
         assert "histogram: 0 to 31" in small._repr_html_()
         assert dlw.webgpu.stats()[number]["down"] == before + 128
         assert "too large to read back only for display" in large._repr_html_()
-        assert dlw.webgpu.stats()[number]["down"] == before + 128
+        ends = dlw.webgpu.stats()[number]["down"] - before - 128
+        assert 24 <= ends <= 8192  # three elements of both ends, and what is near
         assert f">webgpu:{number}<" in large._repr_html_()
         assert ">dlpack_web, in its pool<" in large._repr_html_()
 
