@@ -122,7 +122,7 @@ ROOMS = {
     ),
     "tinygrad": Room(
         "py/dlpack_web/tinygrad/* tests/browser/cases/tinygrad/*",
-        "tests/desktop/cases/test_tinygrad_tensors.py",
+        "tests/desktop/with_tinygrad/test_tinygrad_tensors.py",
     ),
     "foreign": Room(
         "tests/foreign/onnxruntime/* tests/foreign/runner/* tests/foreign/RESULTS.md tests/foreign/different.toml",

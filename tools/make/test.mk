@@ -63,17 +63,22 @@ test-bundlers: package site chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/package/bundlers.py tests/package/nextjs.py \
 	  tests/package/runtimes.py
 
+# tinygrad keeps a device and tensors as long as its process lives, so it has one of its own.
+WITH_TINYGRAD := tests/desktop/with_tinygrad
+PYTEST_DESKTOP := build/desktop/bin/python -m pytest -p no:cacheprovider
+DESKTOP = $(PYTEST_DESKTOP) tests/desktop --ignore=$(WITH_TINYGRAD) && $(PYTEST_DESKTOP) $(WITH_TINYGRAD)
+
 # The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/desktop/conftest.py).
 test-desktop: build/desktop/.done $(MODEL) $(NATIVE)
 	@tools/need.sh libvulkan lavapipe
 	echo "[test] tests/desktop"
-	PYTHONPATH=py $(SUITE) build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider
+	PYTHONPATH=py $(SUITE) bash -c '$(DESKTOP)'
 
 test-dawn: export BACKEND := dawn
 test-dawn: build/desktop/.done $(MODEL) $(NATIVE)
 	@tools/need.sh libvulkan swiftshader
 	echo "[test] tests/desktop over Dawn"
-	PYTHONPATH=py $(SUITE) build/desktop/bin/python -m pytest tests/desktop -p no:cacheprovider
+	PYTHONPATH=py $(SUITE) bash -c '$(DESKTOP)'
 
 test-docs: docs build/desktop/.done $(LITE) $(LIBRARIES) chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/docs

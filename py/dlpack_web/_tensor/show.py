@@ -23,7 +23,7 @@ def html(
     elements: str = "",
 ) -> str:
     """One block of HTML without scripts or styles: a table of properties and, as its
-    last rows, the elements, and a thumbnail (of images), a histogram (of numbers) or a
+    last rows, a thumbnail of images, or the elements of others with a histogram or a
     text instead."""
     rows = "".join(
         f"<tr><th align='left'>{escape(name)}</th>"
@@ -32,8 +32,10 @@ def html(
     )
     if isinstance(picture, str):
         shown = f"<small>{escape(picture)}</small>"
+    elif _is_image(picture):
+        shown, elements = _thumbnail(picture), ""
     else:
-        shown = _thumbnail(picture) if _is_image(picture) else _histogram(picture)
+        shown = _histogram(picture)
     if elements:
         rows += (
             f"<tr><td align='left' colspan='2'><pre>{escape(elements)}</pre></td></tr>"
