@@ -42,7 +42,7 @@ test-live: $(NEEDS_live) site chromium
 soak: $(NEEDS_live) site chromium
 	@$(PYTHON_BIN)/python tests/browser/pages/soak.py --minutes $(MINUTES)
 
-test-lite: $(LITE) $(ARRAYS) $(PYPI_WHEELS) chromium
+test-lite: $(LITE) $(ARRAYS) $(PYPI_WHEELS) docs chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/lite
 	$(SUITE) $(PYTHON_BIN)/python -m pytest $(ARRAY_LIBRARIES)
 
