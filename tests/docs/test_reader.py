@@ -60,7 +60,7 @@ def test_by_keyboard_edited_wrong_and_anew(open_docs: Callable) -> None:
 
 def test_blocks_open_in_the_notebook(open_docs: Callable) -> None:
     page = begin(open_docs, "tutorials/first-tensor.html")
-    page.get_by_role("link", name="Open block 3 in the notebook").click()
+    page.get_by_role("link", name="Open in the notebook: block 3").click()
     page.wait_for_selector("body.notebook[data-ready]")
     assert "np.asarray(t)[0, 0] = 100" in page.inner_text(".cell.selected")
 

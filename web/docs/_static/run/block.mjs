@@ -22,7 +22,7 @@ export class Block {
     const button = (name) => element.querySelector(`.${name}`);
     this.#buttons = { run: button("run"), edit: button("edit"), copy: button("copy") };
     const which = `block ${index + 1}`;
-    button("open").setAttribute("aria-label", `Open ${which} in the notebook`);
+    button("open").setAttribute("aria-label", `Open in the notebook: ${which}`);
     for (const [name, each] of Object.entries(this.#buttons)) {
       each.setAttribute("aria-label", `${name[0].toUpperCase()}${name.slice(1)} ${which}`);
     }
