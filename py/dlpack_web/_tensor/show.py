@@ -23,8 +23,8 @@ def html(
     elements: str = "",
 ) -> str:
     """One block of HTML without scripts or styles: a table of properties and, as its
-    last rows, a thumbnail of images, or the elements of others with a histogram or a
-    text instead."""
+    last rows, a thumbnail of images; else the elements, and a histogram (of numbers)
+    or a text instead."""
     rows = "".join(
         f"<tr><th align='left'>{escape(name)}</th>"
         f"<td align='left'>{escape(value)}</td></tr>"
