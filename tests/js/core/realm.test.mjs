@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-test("another version's state is not touched, and both versions are told", async () => {
+test("another version's state is not touched, and both versions are named", async () => {
   const theirs = { version: 99, parts: new Map() };
   const KEY = Symbol.for("dlpack-web");
   Object.defineProperty(globalThis, KEY, { value: theirs, configurable: true });

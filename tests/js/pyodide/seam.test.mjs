@@ -173,7 +173,7 @@ test("a tensor on the GPU is wrapped with what C needs to know", () => {
   assert.equal(ended, 1);
 });
 
-test("read-only and strided are told to C", () => {
+test("C learns whether a tensor is read-only or strided", () => {
   const { fake, bridge } = connected();
   const { gpu } = fakeGPU();
   fake.describe({ handle: 3 });

@@ -127,7 +127,7 @@ export function fakePyodide(changes = {}) {
   return Object.assign(state, { pyodide, module, describe, scratch, taken, PyProxy });
 }
 
-/** With what was called since: the GIL is checked before each call, and no more is told of it. */
+/** The calls since then, without the checks of the GIL before each. */
 export function since(fake) {
   const told = fake.calls.splice(0);
   const names = told.map(([name]) => name);

@@ -67,7 +67,7 @@ class Video extends EventTarget {
   }
 }
 
-/** A <video> that shows a picture when it is told to. */
+/** A <video> that shows a picture on request. */
 function fakeVideo() {
   const video = Object.assign(new Video(), {
     videoWidth: 4,
