@@ -12,10 +12,13 @@ import dlpack_web as dlw
 LATE = (
     "dlpack_web.onnxruntime",
     "dlpack_web.tinygrad",
+    "dlpack_web.wire",
     "tinygrad",
     "numpy",
     "wgpu",
     "js",
+    "html.entities",  # in Pyodide these two take a tenth of a second
+    "secrets",
 )
 
 

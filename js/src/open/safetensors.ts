@@ -2,6 +2,7 @@
  * The header of a safetensors file: 8 bytes of length, then JSON. The checks are those of its own
  * reader: tensors are contiguous, without holes, up to the end of the file.
  */
+import type { CopyOf } from "../core/dtype.js";
 import { sizeOf } from "../core/shape.js";
 import { bitsOf, dtypeOfTag, tagOfDType } from "./dtypes.js";
 import { type Described, type Entry, malformed, nbytesOf, shapeOf } from "./entry.js";
@@ -30,21 +31,9 @@ export function parseSafetensors(
   header: Uint8Array,
   what: string,
 ): { entries: Entry[]; metadata: Record<string, string>; end: number } {
-  let text: string;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header);
-  } catch {
-    throw malformed(what, "its header is not UTF-8");
-  }
-  if (text[0] !== "{") throw malformed(what, 'its header does not begin with "{"');
-  const all = strictJSON(text, what) as object;
   const origin = 8 + header.length;
-  let metadata: Record<string, string> = {};
-  const entries: Entry[] = [];
-  for (const [name, facts] of Object.entries(all)) {
-    if (name === "__metadata__") metadata = metadataOf(facts, what);
-    else entries.push(entryOf(name, facts, origin, what));
-  }
+  const { found, metadata } = readHeader(header, what);
+  const entries = found.map(([name, facts]) => entryOf(name, facts, origin, what));
   entries.sort((a, b) => a.start - b.start || a.nbytes - b.nbytes);
   let end = origin;
   for (const { name, start, nbytes } of entries) {
@@ -55,6 +44,27 @@ export function parseSafetensors(
     end = start + nbytes;
   }
   return { entries, metadata, end };
+}
+
+/** What a header says, unchecked but for its form: of each name, and the metadata. */
+export function readHeader(
+  header: Uint8Array,
+  what: string,
+): { found: [string, unknown][]; metadata: Record<string, string> } {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header);
+  } catch {
+    throw malformed(what, "its header is not UTF-8");
+  }
+  if (text[0] !== "{") throw malformed(what, 'its header does not begin with "{"');
+  let metadata: Record<string, string> = {};
+  const found: [string, unknown][] = [];
+  for (const [name, facts] of Object.entries(strictJSON(text, what) as object)) {
+    if (name === "__metadata__") metadata = metadataOf(facts, what);
+    else found.push([name, facts]);
+  }
+  return { found, metadata };
 }
 
 function metadataOf(given: unknown, what: string): Record<string, string> {
@@ -68,15 +78,8 @@ function metadataOf(given: unknown, what: string): Record<string, string> {
 
 function entryOf(name: string, facts: unknown, origin: number, what: string): Entry {
   const which = `${what}: tensor "${name}"`;
-  const { dtype, shape, data_offsets: offsets, ...more } = Object(facts) as Record<string, unknown>;
-  if (typeof dtype !== "string" || !Array.isArray(shape) || !isPair(offsets)) {
-    throw malformed(which, "dtype, shape and data_offsets [begin, end] are needed");
-  }
-  const strange = Object.keys(more);
-  if (strange.length > 0) throw malformed(which, `unknown keys: ${strange.join(", ")}`);
-  const type = dtypeOfTag(dtype, which);
-  const described = { type, shape: shapeOf(shape, which), columns: false };
-  const [begin, end] = offsets;
+  const { dtype, type, shape, begin, end } = factsOf(facts, which);
+  const described = { type, shape, columns: false };
   const bits = bitsOf(type);
   const nbytes = bits === undefined ? end - begin : (sizeOf(described.shape) * bits) / 8;
   if (nbytes % 1 !== 0) throw malformed(which, `shape [${shape}] of ${dtype} ends within a byte`);
@@ -87,6 +90,19 @@ function entryOf(name: string, facts: unknown, origin: number, what: string): En
     );
   }
   return { name, ...described, start: origin + begin, nbytes };
+}
+
+/** What a header says of one tensor; whether the offsets fit the shape is not checked. */
+export function factsOf(facts: unknown, which: string) {
+  const { dtype, shape, data_offsets: offsets, ...more } = Object(facts) as Record<string, unknown>;
+  if (typeof dtype !== "string" || !Array.isArray(shape) || !isPair(offsets)) {
+    throw malformed(which, "dtype, shape and data_offsets [begin, end] are needed");
+  }
+  const strange = Object.keys(more);
+  if (strange.length > 0) throw malformed(which, `unknown keys: ${strange.join(", ")}`);
+  const type = dtypeOfTag(dtype, which);
+  const [begin, end] = offsets;
+  return { dtype, type, shape: shapeOf(shape, which), begin, end };
 }
 
 function isPair(given: unknown): given is [number, number] {
@@ -107,7 +123,6 @@ export function safetensorsHeader(
     checkText(text, what);
   }
   const facts: [string, unknown][] = [];
-  if (Object.keys(metadata).length > 0) facts.push(["__metadata__", metadata]);
   let at = 0;
   for (const { name, type, shape } of tensors) {
     if (name === "__metadata__") throw malformed(what, "a tensor cannot be called __metadata__");
@@ -116,6 +131,17 @@ export function safetensorsHeader(
     facts.push([name, { dtype, shape, data_offsets: [at, end] }]);
     at = end;
   }
+  return writeHeader(facts, metadata, what);
+}
+
+/** The length and the JSON of a header, padded to a multiple of 8. */
+export function writeHeader(
+  entries: readonly [string, unknown][],
+  metadata: Readonly<Record<string, string>>,
+  what: string,
+): CopyOf<"uint8"> {
+  const facts = [...entries];
+  if (Object.keys(metadata).length > 0) facts.unshift(["__metadata__", metadata]);
   // Not JSON.stringify of an object, which would sort numeric names.
   const pairs = facts.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`);
   const json = new TextEncoder().encode(`{${pairs.join(",")}}`);

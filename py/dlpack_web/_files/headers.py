@@ -302,13 +302,8 @@ def parse_safetensors(
 ) -> tuple[list[Entry | Unreadable], dict[str, str]]:
     """The tensors, in their order in a file of that size, and its metadata. The tensors
     are contiguous and fill the file to its end."""
-    found = _strict_json(header, what)
     origin = 8 + len(header)
-    metadata = found.pop("__metadata__", {})
-    if not isinstance(metadata, dict) or any(
-        not isinstance(value, str) for value in metadata.values()
-    ):
-        malformed(what, "__metadata__ must be an object of strings")
+    found, metadata = read_header(header, what)
     entries = [_entry_of(name, facts, origin, what) for name, facts in found.items()]
     entries.sort(key=lambda entry: (entry.start, entry.nbytes))
     end = origin
@@ -322,6 +317,18 @@ def parse_safetensors(
         end = entry.start + entry.nbytes
     check_size(what, size, origin, end - origin, "what its header lists")
     return entries, metadata
+
+
+def read_header(header: bytes, what: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """What a header says, unchecked but for its form: of each name, and the
+    metadata."""
+    found = _strict_json(header, what)
+    metadata = found.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or any(
+        not isinstance(value, str) for value in metadata.values()
+    ):
+        malformed(what, "__metadata__ must be an object of strings")
+    return found, metadata
 
 
 # Includes unterminated strings, otherwise every quote in one would be tried as a start.
@@ -384,6 +391,29 @@ def is_broken(text: str) -> bool:
 
 def _entry_of(name: str, facts: Any, origin: int, what: str) -> Entry | Unreadable:
     which = f"{what}: tensor {name!r}"
+    tag, dtype, dims, (begin, end) = facts_of(facts, which)
+    bits = _SUB_BYTE.get(tag) if dtype is None else dtype.bits
+    nbytes = end - begin
+    if bits is not None:
+        needed, rest = divmod(prod(dims) * bits, 8)
+        if rest:
+            malformed(which, f"shape {list(dims)} of {tag} ends within a byte")
+        if nbytes != needed:
+            malformed(
+                which,
+                f"shape {list(dims)} of {tag} takes {needed} bytes, data_offsets give it "
+                f"{nbytes}",
+            )
+    if dtype is None:
+        return Unreadable(name, tag, dims, origin + begin, nbytes)
+    return Entry(name, dtype, dims, False, origin + begin, nbytes)
+
+
+def facts_of(
+    facts: Any, which: str
+) -> tuple[str, DType | None, tuple[int, ...], tuple[int, int]]:
+    """What a header says of one tensor: the name of its dtype, the dtype (None if this
+    library lacks it), shape, data_offsets, which may not fit the shape."""
     keys = {"dtype", "shape", "data_offsets"}
     if not isinstance(facts, dict) or not keys <= facts.keys():
         malformed(which, "dtype, shape and data_offsets [begin, end] are needed")
@@ -393,25 +423,10 @@ def _entry_of(name: str, facts: Any, origin: int, what: str) -> Entry | Unreadab
     if not (isinstance(tag, str) and isinstance(shape, list) and _is_pair(offsets)):
         malformed(which, "dtype, shape and data_offsets [begin, end] are needed")
     dtype = DType(_SAFETENSORS[tag]) if tag in _SAFETENSORS else None
-    bits = _SUB_BYTE.get(tag) if dtype is None else dtype.bits
-    if bits is None and not _TAG.fullmatch(tag):
+    if dtype is None and tag not in _SUB_BYTE and not _TAG.fullmatch(tag):
         malformed(which, f"dtype {tag!r:.100}: {', '.join(_SAFETENSORS)} are supported")
-    dims = check_shape(shape, which)
     begin, end = offsets
-    nbytes = end - begin
-    if bits is not None:
-        needed, rest = divmod(prod(dims) * bits, 8)
-        if rest:
-            malformed(which, f"shape {shape} of {tag} ends within a byte")
-        if nbytes != needed:
-            malformed(
-                which,
-                f"shape {shape} of {tag} takes {needed} bytes, data_offsets give it "
-                f"{nbytes}",
-            )
-    if dtype is None:
-        return Unreadable(name, tag, dims, origin + begin, nbytes)
-    return Entry(name, dtype, dims, False, origin + begin, nbytes)
+    return tag, dtype, check_shape(shape, which), (begin, end)
 
 
 def _is_pair(given: Any) -> bool:
@@ -427,24 +442,35 @@ def safetensors_header(
     what: str,
 ) -> bytes:
     """A header for tensors in that order; they start at a multiple of 8."""
-    facts: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    facts: dict[str, Any] = {}
     at = 0
     for name, dtype, shape in tensors:
         if name == "__metadata__":
             malformed(what, "a tensor cannot be called __metadata__")
-        if dtype not in _TAGS:
-            malformed(
-                f"{what}: tensor {name!r}",
-                f"safetensors has no {dtype}; it has {', '.join(_TAGS)}",
-            )
+        tag = tag_of(dtype, f"{what}: tensor {name!r}")
         end = at + nbytes_of(dtype, shape)
         offsets = [at, end]
         facts[name] = {
-            "dtype": _TAGS[dtype],
+            "dtype": tag,
             "shape": list(shape),
             "data_offsets": offsets,
         }
         at = end
+    return write_header(facts, metadata, what)
+
+
+def tag_of(dtype: DType, which: str) -> str:
+    """Safetensors' name of a dtype; BufferError if it has none."""
+    if dtype not in _TAGS:
+        malformed(which, f"safetensors has no {dtype}; it has {', '.join(_TAGS)}")
+    return _TAGS[dtype]
+
+
+def write_header(
+    entries: Mapping[str, Any], metadata: Mapping[str, str], what: str
+) -> bytes:
+    """The length and the JSON of a header, padded to a multiple of 8."""
+    facts = {"__metadata__": dict(metadata), **entries} if metadata else dict(entries)
     text = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
     padded = text.ljust(-(-len(text) // 8) * 8)
     if len(padded) > _MAX_SAFETENSORS_HEADER:

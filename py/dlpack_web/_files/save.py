@@ -3,7 +3,6 @@
 import errno
 import io
 import os
-import secrets
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextlib import aclosing, closing, contextmanager, suppress
 from math import prod
@@ -12,7 +11,7 @@ from stat import S_ISREG
 from typing import Any, Literal
 
 from .. import _core
-from .._backends import backend
+from .._backends import backend_of
 from .._backends.browser import files as js_files
 from .._backends.browser import seam
 from .._backends.recording import refuse_recorded
@@ -184,7 +183,7 @@ async def _pieces(tensor: Tensor) -> AsyncGenerator[memoryview]:
                 if not part.device.is_host:
                     refuse_recorded(part, False)
                     with made(_core._empty(part.shape, part._dtype, False)) as landing:
-                        await backend().read([part], [landing])
+                        await backend_of(part).read([part], [landing])
                         yield memoryview(_core._raw(landing)[0])
                 elif part._row_major():
                     yield memoryview(_core._raw(part)[0])
@@ -288,7 +287,7 @@ def _beside(path: str, old: os.stat_result | None) -> Iterator[Any]:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     folder, name = os.path.split(path)
     # Short enough even if the name is as long as allowed.
-    temporary = os.path.join(folder, f"{name[:40]}.{secrets.token_hex(4)}.part")
+    temporary = os.path.join(folder, f"{name[:40]}.{os.urandom(4).hex()}.part")
 
     def create(name: str, flags: int) -> int:
         """Grants no more permissions than the old file has."""

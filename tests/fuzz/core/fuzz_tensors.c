@@ -71,6 +71,41 @@ static void raw(const model *from, model *place) {
   enter(place, &m);
 }
 
+/* The bytes of `from` as elements of another dtype, of any shape that has no more. */
+static void retype(input *in, const model *from, model *place) {
+  model m = *from;
+  m.dtype = take_dtype(in);
+  if (take_below(in, 2)) m.dtype = (DLDataType){kDLUInt, 8, 1};
+  take_geometry(in, &m.lies);
+  if (take_below(in, 2)) m.lies.ndim = 1, m.lies.shape[0] = take_below(in, 64);
+  if (take_below(in, 16) == 0) m.lies.shape[0] = take_wild(in);
+  m.lies.bits = ref_element_bits(m.dtype, 0);
+  geometry packed = from->lies;
+  ref_row_major(&packed);
+  int valid = ref_dtype_known(m.dtype) && m.lies.bits % 8 == 0;
+  valid = valid && from->lies.bits % 8 == 0;
+  for (int i = 0; i < m.lies.ndim; i++) valid &= m.lies.shape[i] >= 0;
+  wide size = valid ? ref_size(&m.lies, INT64_MAX) : -1;
+  wide before = ref_size(&from->lies, INT64_MAX);
+  valid = size >= 0 && size * m.lies.bits <= before * from->lies.bits;
+  for (int i = 0; i < packed.ndim && before > 0; i++) {
+    valid &= packed.shape[i] == 1 || packed.strides[i] == from->lies.strides[i];
+  }
+  uintptr_t unit = m.dtype.bits / (m.dtype.code == kDLComplex ? 16u : 8u);
+  if (m.dtype.code == kDLBcomplex) unit = m.dtype.bits / 16u;
+  if (valid && size > 0 && ref_is_host(from->device) && unit > 1) {
+    valid = (uintptr_t)first_byte(from) % unit == 0;
+  }
+  dlw_status status =
+      dlw_tensor_retype(from->tensor, m.lies.ndim, m.lies.shape, m.dtype, &m.tensor);
+  MUST(status == DLW_NO_MEMORY ? allocation_failed() : (status == DLW_OK) == valid);
+  if (status != DLW_OK) return;
+  m.flags &= 1;
+  ref_row_major(&m.lies);
+  settle(&m);
+  enter(place, &m);
+}
+
 /* What a row-major copy of the elements must be: bits behind them are 0. */
 static uint8_t *pack(const model *from, size_t *bytes) {
   int64_t size = size_of(from);
@@ -201,7 +236,7 @@ static void write(input *in, const model *m) {
 
 static void make(input *in) {
   model *place = free_place(), *from = some(in);
-  uint32_t how = take_below(in, 12);
+  uint32_t how = take_below(in, 14);
   if (place == NULL) return;
   if (how < 3 || from == NULL) return describe(in, place);
   switch (how) {
@@ -217,6 +252,9 @@ static void make(input *in) {
       return copy(from, place);
     case 8:
       return convert(in, from, place);
+    case 9:
+    case 10:
+      return retype(in, from, place);
   }
   view(in, from, place);
 }

@@ -233,7 +233,8 @@ export async function kernels(some: Tensor): Promise<void> {
   });
   await scale.ready;
   const scaled = scale.run([some, 2]);
-  same<typeof scaled, Tensor>(true);
+  same<typeof scaled, Tensor<"float32">>(true);
+  const numbers: Float32Array = await scaled.read();
   scale.run([some, 2, some], { size: undefined });
   const range = new webgpu.ReductionKernel(device, {
     inputs: "f32 x",
@@ -244,7 +245,13 @@ export async function kernels(some: Tensor): Promise<void> {
     identity: 0,
     reduceType: "vec2f",
   });
-  const [low, high] = range.run([some], { axis: -1, keepdims: true }).map((each) => each.shape);
+  const ends = range.run([some], { axis: -1, keepdims: true });
+  same<typeof ends, [Tensor<"float32">, Tensor<"float32">]>(true);
+  const [low, high] = ends.map((each) => each.shape);
+  const mixed = new webgpu.ElementwiseKernel(device, {
+    inputs: "u32 x", outputs: " raw i32 a,u32 b", operation: "a[i] = i32(x); b = x",
+  }).run([some, numbers.length]);
+  same<typeof mixed, [Tensor<"int32">, Tensor<"uint32">]>(true);
   const source: string = range.wgsl + low + high;
   const named: webgpu.ElementwiseKernel = scale;
   const either: Tensor | Tensor[] = named.run([some, source.length]);

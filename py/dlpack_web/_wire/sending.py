@@ -1,0 +1,322 @@
+"""The sending half of an endpoint: tensors that the other side has, and writes to
+them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from math import floor, inf, prod
+from typing import Any
+
+from .. import _core
+from .._files.headers import tag_of
+from .._layout.dtype import DType
+from .._tensor.tensor import Tensor, from_buffer, from_dlpack
+from .frame import Ack, Body, Free, Hello, Piece, Refuse, check_name
+from .receiving import MOST_VERSIONS
+
+# Frames that are not acknowledged, at most.
+_MOST_FLYING = 1024
+
+
+class Sent(Future[None]):
+    """A write on its way: `await` it, or use it as a concurrent.futures.Future. Its
+    result is None, as soon as the other side has all of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set_running_or_notify_cancel()  # what is on its way cannot be cancelled
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return asyncio.wrap_future(self).__await__()
+
+
+class RemoteTensor:
+    """A tensor that the other side has, under a name. ready: its first write."""
+
+    def __init__(self, sending: Sending, id: int, name: str, tensor: Tensor) -> None:
+        self._sending = sending
+        self._id = id
+        self.name = name
+        self.dtype = tensor.dtype
+        self.shape = tensor.shape
+        self._version = 0
+        self._open: dict[int, None] = {}  # versions in progress, the oldest first
+        self._ended: BufferError | None = None
+        self.ready: Sent
+
+    def write(self, source: object, /) -> Sent:
+        """Writes all elements: an array, Tensor or buffer of that dtype and number of
+        elements. Its memory must not change until the result is done: it is read
+        piece by piece."""
+        return self._write(source, 0, self.shape)
+
+    def __getitem__(self, rows: slice) -> Part:
+        """A part to write: `remote[1000:2000].write(a)` sends these rows alone."""
+        if not isinstance(rows, slice) or rows.step not in (None, 1) or not self.shape:
+            raise TypeError(f"a part is a slice of the first axis, not {rows!r}")
+        length, *others = self.shape
+        start, stop, _ = slice(rows.start, rows.stop).indices(length)
+        start = min(start, stop)
+        begin = start * prod(others) * self.dtype.itemsize
+        return Part(self, begin, (stop - start, *others))
+
+    def free(self) -> None:
+        """Frees the tensor on the other side. Writes in progress fail."""
+        if self._ended is None:
+            self._sending.end(self, BufferError(f"{self.name!r} was freed"))
+
+    def _write(self, given: object, begin: int, shape: tuple[int, ...]) -> Sent:
+        if self._ended is not None:
+            raise BufferError(*self._ended.args) from self._ended
+        source = _source_of(given, self.dtype, shape)
+        self._version += 1
+        self._open[self._version] = None
+        end = begin + source.nbytes
+        write = _Write(self, self._version, begin, end, source, begin, Sent())
+        self._sending.add(write)
+        return write.sent
+
+
+class Part:
+    """Some rows of a `RemoteTensor`."""
+
+    def __init__(
+        self, remote: RemoteTensor, begin: int, shape: tuple[int, ...]
+    ) -> None:
+        self._facts = remote, begin, shape
+
+    def write(self, source: object, /) -> Sent:
+        """Writes these rows, as `RemoteTensor.write` writes all."""
+        remote, begin, shape = self._facts
+        return remote._write(source, begin, shape)
+
+
+@dataclass(eq=False, slots=True)
+class _Write:
+    remote: RemoteTensor
+    version: int
+    begin: int
+    end: int
+    source: Tensor
+    next: int  # the first byte that was not sent
+    sent: Sent
+    flying: int = 0  # pieces that are not acknowledged
+
+    def finish(self) -> None:
+        self.source.release()
+        self.remote._open.pop(self.version, None)
+
+
+@dataclass(eq=False, slots=True)
+class _Flight:
+    """What was sent and is not acknowledged; without `write` it frees the tensor. at:
+    when it was last sent."""
+
+    remote: RemoteTensor
+    version: int
+    first: int
+    last: int
+    write: _Write | None
+    at: float = 0
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        return self.remote._id, self.version, self.first
+
+
+class Sending:
+    """Writes in order, in pieces, with at most the window's bytes on their way."""
+
+    def __init__(
+        self,
+        piece: int,
+        post: Callable[[Body, memoryview], None],
+        now: Callable[[], float],
+    ) -> None:
+        self._piece = piece
+        self._post = post
+        self._now = now
+        self._remotes: dict[int, RemoteTensor] = {}
+        self._flights: dict[tuple[int, int, int], _Flight] = {}
+        self._queue: list[_Write] = []
+        self._bytes = 0
+        self._ids = 0
+        self._credit: Hello | None = None
+
+    def open(self, name: str, given: Any) -> RemoteTensor:
+        """A new tensor of the other side."""
+        check_name(name)
+        with from_dlpack(given) as tensor:
+            tag_of(tensor.dtype, f"sending {name!r}")
+            self._ids += 1
+            remote = RemoteTensor(self, self._ids, name, tensor)
+            self._remotes[remote._id] = remote
+            remote.ready = remote.write(tensor)
+        return remote
+
+    def add(self, write: _Write) -> None:
+        self._queue.append(write)
+        self._pump()
+
+    def connect(self, credit: Hello) -> None:
+        """The other side is there (again): sends what it did not acknowledge, and the
+        rest."""
+        self._credit = credit
+        self.resend(inf)
+        self._pump()
+
+    def disconnect(self) -> None:
+        self._credit = None
+
+    def resend(self, before: float) -> None:
+        """Sends again what was sent before that time."""
+        for flight in [*self._flights.values()]:
+            if self._credit is not None and flight.at <= before:
+                self._send(flight)
+
+    def acknowledge(self, ack: Ack) -> None:
+        flight = self._flights.get((ack.id, ack.version, ack.first))
+        if flight is None or flight.last != ack.last:
+            return
+        del self._flights[flight.key]
+        self._bytes -= flight.last - flight.first
+        write = flight.write
+        if write is not None:
+            write.flying -= 1
+            if write.flying == 0 and write.next >= write.end:
+                write.finish()
+                write.sent.set_result(None)
+        self._pump()
+
+    def refused(self, refuse: Refuse) -> None:
+        remote = self._remotes.get(refuse.id)
+        if remote is not None and refuse.version in remote._open:
+            self.end(remote, BufferError(f"the other side: {refuse.message}"))
+
+    def end(self, remote: RemoteTensor, error: BufferError) -> None:
+        """Ends a tensor: its writes fail, and the other side frees it."""
+        remote._ended = error
+        self._remotes.pop(remote._id, None)
+        self._drop(error, lambda each: each is remote)
+        remote._version += 1
+        free = _Flight(remote, remote._version, 0, 0, None)
+        self._flights[free.key] = free
+        if self._credit is not None:
+            self._send(free)
+        self._pump()
+
+    def reset(self, error: BufferError) -> None:
+        """Ends all: the other side, or this one, is gone."""
+        self._credit = None
+        for remote in self._remotes.values():
+            remote._ended = error
+        self._remotes.clear()
+        self._drop(error, lambda each: True)
+
+    def _drop(
+        self, error: BufferError, is_ended: Callable[[RemoteTensor], bool]
+    ) -> None:
+        writes = {write: None for write in self._queue if is_ended(write.remote)}
+        self._queue = [write for write in self._queue if write not in writes]
+        for key, flight in [*self._flights.items()]:
+            if is_ended(flight.remote):
+                if flight.write is not None:
+                    writes[flight.write] = None
+                del self._flights[key]
+                self._bytes -= flight.last - flight.first
+        for write in writes:
+            write.finish()
+            write.sent.set_exception(BufferError(*error.args))
+
+    def _pump(self) -> None:
+        while self._queue and (credit := self._credit) is not None:
+            write = self._queue[0]
+            remote, version, first = write.remote, write.version, write.next
+            # Pieces end at multiples of their size: whole elements, and whole words of
+            # a GPU.
+            size = min(self._piece, credit.piece) // 64 * 64
+            last = min(write.end, (floor(first // size) + 1) * size)
+            full = self._bytes + last - first > credit.window
+            if self._flights and (full or len(self._flights) >= _MOST_FLYING):
+                return
+            if version >= next(iter(remote._open)) + MOST_VERSIONS:
+                return
+            write.next = last
+            write.flying += 1
+            self._bytes += last - first
+            if last >= write.end:
+                del self._queue[0]
+            flight = _Flight(remote, version, first, last, write)
+            self._flights[flight.key] = flight
+            self._send(flight)
+
+    def _send(self, flight: _Flight) -> None:
+        remote, write = flight.remote, flight.write
+        flight.at = self._now()
+        if write is None:
+            self._post(Free(remote._id, flight.version), memoryview(b""))
+            return
+        piece = Piece(
+            remote.name,
+            remote.dtype,
+            remote.shape,
+            remote._id,
+            flight.version,
+            write.begin,
+            write.end,
+            flight.first,
+            flight.last,
+        )
+        first, last = flight.first - write.begin, flight.last - write.begin
+        self._post(piece, _bytes_between(write.source, first, last))
+
+
+def _source_of(given: Any, dtype: DType, shape: tuple[int, ...]) -> Tensor:
+    """A hold of our own on what is written."""
+    try:
+        source = from_dlpack(given)
+    except (TypeError, AttributeError):
+        source = from_buffer(given)
+    right = source.dtype == dtype and source.size == prod(shape)
+    if right and source.validity is None and source.device.is_host:
+        return source
+    told = str(source)
+    on_host = source.device.is_host
+    source.release()
+    if not on_host:
+        raise BufferError(f"{told} is on a GPU: send what its `await to_host()` gives")
+    raise BufferError(
+        f"{told} cannot be written to {dtype}{list(shape)} of the other side: dtype and "
+        "number of elements must be the same, without nulls"
+    )
+
+
+def _bytes_between(tensor: Tensor, first: int, last: int) -> memoryview:
+    """Bytes in row-major order: a view if they are contiguous, else a copy of these
+    alone."""
+    if tensor._row_major():
+        return memoryview(_core._raw(tensor)[0])[first:last]
+    step = tensor.itemsize
+    return memoryview(b"".join(_between(tensor, first // step, last // step)))
+
+
+def _between(tensor: Tensor, first: int, last: int) -> Generator[bytes]:
+    """Consecutive elements from `first` to `last`."""
+    if first >= last:
+        return
+    if tensor._row_major():
+        with tensor.reshape(tensor.size) as flat, flat[first:last] as part:
+            yield part.tobytes()
+        return
+    row = prod(tensor.shape[1:])
+    for index in range(first // row, -(-last // row)):
+        start, stop = max(first - index * row, 0), min(last - index * row, row)
+        if tensor.ndim == 1:
+            with tensor[first:last] as part:
+                yield part.tobytes()
+            return
+        with tensor[index] as inner:
+            yield from _between(inner, start, stop)

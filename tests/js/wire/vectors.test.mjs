@@ -1,0 +1,26 @@
+// Frames of js/WIRE.md that both languages share: tests/wire/vectors.json.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { decode, encode, joined } from "../../../js/dist/wire/frame.js";
+
+const file = new URL("../../wire/vectors.json", import.meta.url);
+const VECTORS = JSON.parse(readFileSync(file, "utf8"));
+
+for (const { name, frame, means, error } of VECTORS) {
+  test(`a frame: ${name}`, () => {
+    const bytes = new Uint8Array(Buffer.from(frame, "base64"));
+    if (error) {
+      const isOurs = (thrown) =>
+        thrown.name === "UnsupportedError" && new RegExp(error).test(thrown.message);
+      assert.throws(() => decode(bytes), isOurs);
+      return;
+    }
+    const { from, to, payload, ...found } = decode(bytes);
+    const { type, ...facts } = found;
+    assert.deepEqual(type ? { ...facts, dtype: type.name } : facts, means);
+    const header = encode({ ...found, from, to });
+    assert.deepEqual(joined(header, payload), bytes);
+    assert.deepEqual(decode(header, payload), decode(bytes));
+  });
+}
