@@ -18,6 +18,7 @@ import {
 } from "./paths.mjs";
 import { replayWays } from "./replay.mjs";
 import { sessionWays } from "./sessions.mjs";
+import { cpuRow, trainingModule, trainingWays } from "./training.mjs";
 
 const KB = 1024;
 const MB = 1024 * KB;
@@ -33,6 +34,8 @@ function plan(quick) {
     ["pack", "strided", packWays, packed],
     ["dispatch", "contiguous", dispatchWays, [64]],
     ["replay", "contiguous", replayWays, [64]],
+    ["training step", "Network", trainingWays, [2 * KB]],
+    ["training step", "Convolutions", trainingWays, [8 * KB]],
     ["upload", "contiguous", uploadWays, moved],
     ["upload", "transposed", uploadWays, packed],
     ["upload", "strided", uploadWays, packed],
@@ -98,6 +101,9 @@ async function bench({ quick, only }) {
         const { facts } = ways.find(({ name }) => name === row.way);
         rows.push({ path, layout, bytes, where: "page", ...row, ...facts });
       }
+      if (layout === "Network") {
+        rows.push({ path, layout, bytes, where: "page", ...(await cpuRow({ pyodide }, layout)) });
+      }
     }
   }
   const machine = {
@@ -110,5 +116,15 @@ async function bench({ quick, only }) {
   return { machine, rows };
 }
 
+/** What first_step of training.py returns, in a page that has trained no network yet. */
+async function firstStep() {
+  const { pyodide } = await boot((text) => console.log(text));
+  const { device } = await requestDevice();
+  useDevice(device);
+  const module = await trainingModule(pyodide);
+  return (await module.first_step.callPromising()).toJs();
+}
+
 globalThis.bench = bench;
+globalThis.firstStep = firstStep;
 dispatchEvent(new Event("bench"));

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from statistics import median, quantiles
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "web"), str(ROOT / "tests" / "browser" / "hosts")]
@@ -26,6 +27,7 @@ sys.path[:0] = [str(ROOT / "web"), str(ROOT / "tests" / "browser" / "hosts")]
 import exchange
 from browser import BrowserMissingError, open_browser, open_page
 from file_server import MakingHandler
+from playwright.sync_api import Browser
 from plot import OURS, panels, plot, summarise
 from serve import Server
 from words import human
@@ -57,6 +59,8 @@ def measure(quick: bool, only: str | None) -> dict:
             )
             if watch.complaints():
                 raise RuntimeError("\n".join(watch.complaints()))
+            if only in (None, "first step"):
+                result["rows"] += first_steps(browser, server.url, 1 if quick else 5)
         server.shutdown()
     result["rows"] = native + result["rows"]
     result["machine"] |= {
@@ -66,6 +70,41 @@ def measure(quick: bool, only: str | None) -> dict:
         "quick": quick,
     }
     return result
+
+
+def first_steps(browser: Browser, url: str, rounds: int) -> list[dict]:
+    """The first training step of tinygrad: in a browser that has kept no kernels, and on
+    the next visit."""
+    seconds: dict[str, list[float]] = {OURS: [], f"{OURS}, first visit": []}
+    for turn in range(rounds):
+        print(f"  first step of tinygrad, {turn + 1} of {rounds}", flush=True)
+        with open_page(browser, url) as (page, _):
+            for way, samples in reversed(seconds.items()):
+                page.goto(f"{url}tests/bench/bench.html")
+                took, before, now = page.evaluate("() => globalThis.firstStep()")
+                samples.append(took)
+                if (before == 0, before == now) != (way != OURS, way == OURS):
+                    raise RuntimeError(f"{way}: {before} kernels were kept, {now} made")
+                page.wait_for_timeout(4000)  # the browser keeps what is new
+    common = {"path": "first step", "layout": "Network", "bytes": 2048, "where": "page"}
+    return [
+        common
+        | {
+            "way": way,
+            "median_ms": 1e3 * median(samples),
+            "iqr_ms": 1e3 * spread(samples),
+            "n": len(samples),
+        }
+        for way, samples in seconds.items()
+    ]
+
+
+def spread(samples: list[float]) -> float:
+    """The interquartile range."""
+    if len(samples) < 2:
+        return 0
+    low, _, high = quantiles(samples, n=4, method="inclusive")
+    return high - low
 
 
 def measure_in_node(quick: bool, only: str | None) -> list[dict]:

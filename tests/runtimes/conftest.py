@@ -70,7 +70,8 @@ def runtime(
         kept = request.config.stash.setdefault(KEPT, [])
         kept.append((f"pyodide in {started.name}", started))
         yield started
-        if len(started.outcomes) == len(SUITE["javascript"]) + len(SUITE["python"]):
+        files = (*SUITE["javascript"], *SUITE["python"], *SUITE["tinygrad"])
+        if len(started.outcomes) == len(files):
             where_it_runs.keep_counts(request.param, outcomes([started]))
 
 

@@ -8,6 +8,7 @@ import pytest
 import where_it_runs
 from pages import CASES_JS, CASES_PY
 from runtime import LAVAPIPE, SUITE, Driver, Runtime, Wanted, WrongRuntimeError
+from test_tinygrad import LOAD
 
 
 @pytest.mark.parametrize("file", SUITE["javascript"])
@@ -19,6 +20,13 @@ def test_cases_in_javascript(file: str, runtime: Runtime) -> None:
 @pytest.mark.parametrize("file", SUITE["python"])
 def test_cases_in_python(file: str, runtime: Runtime) -> None:
     runtime.pytest([f"{CASES_PY}{file}"]).must_pass()
+    assert runtime.call("complaints") == []
+
+
+@pytest.mark.parametrize("file", SUITE["tinygrad"])
+def test_cases_of_tinygrad(file: str, runtime: Runtime) -> None:
+    runtime.python(LOAD)
+    runtime.pytest([f"tests/browser/cases/tinygrad/{file}"]).must_pass()
     assert runtime.call("complaints") == []
 
 

@@ -10,6 +10,8 @@ them train a network with one hidden layer, the others test it. The output files
 - digits.npz: weights and labels, for the NumPy reference in the page;
 - digits.tflite: the network of digits.onnx for the digits of the photograph, pixels [200, 64];
 - digits_tflite.npz: these pixels, and NumPy's logits of them;
+- handwriting.npz: all digits, which the train page learns, as pixels [N, 8, 8] and labels [N] of
+  uint8; a fifth of them for tests, test_pixels and test_labels;
 - digits.json: how well it does, and which digits these are.
 
 The same versions give the same files: the seed is fixed. Usage: python digits.py FOLDER
@@ -62,6 +64,7 @@ def main(folder: Path) -> None:
     photograph(test[:shown]).save(folder / "digits.png")
     np.savez(folder / "digits.npz", labels=test_labels[:shown], **weights)
     save_tflite(weights, test[:shown].astype(np.float32), folder)
+    save_handwriting(pixels, labels, folder)
     session = onnxruntime.InferenceSession(pictures.SerializeToString())
     seen = test.reshape(-1, 1, 8, 8).astype(np.float32)
     (logits,) = session.run(None, {"pictures": seen})
@@ -105,6 +108,19 @@ def save_tflite(
     (folder / "digits.tflite").write_bytes(dense([(w1, b1), (w2, b2)], len(pixels)))
     logits = np.maximum(pixels @ w1 + b1, 0) @ w2 + b2
     np.savez(folder / "digits_tflite.npz", pixels=pixels, logits=logits)
+
+
+def save_handwriting(pixels: np.ndarray, labels: np.ndarray, folder: Path) -> None:
+    names = "pixels", "test_pixels", "labels", "test_labels"
+    parts = train_test_split(
+        pixels.reshape(-1, 8, 8).astype(np.uint8),
+        labels.astype(np.uint8),
+        test_size=0.2,
+        random_state=SEED,
+        stratify=labels,
+    )
+    arrays = dict(zip(names, parts, strict=True))
+    np.savez_compressed(folder / "handwriting.npz", **arrays)
 
 
 def checked(graph: onnx.GraphProto) -> onnx.ModelProto:

@@ -18,6 +18,7 @@ import {
   type BufferRecord,
   type Extent,
   isOpen,
+  isSettled,
   markWritten,
   type Outcome,
   openOutcomes,
@@ -149,6 +150,11 @@ export class Batch {
     checkAlive(record);
     this.#preparing = this.#preparing.filter(isOpen);
     const last = this.#last;
+    // The GPU has accepted this before. An error scope costs as much as encoding ten kernels.
+    if (last?.fault === null && this.#touched?.every(({ facts }) => isSettled(facts))) {
+      record.device.gpu.queue.submit([encode(record, calls)]);
+      return;
+    }
     const pending = last?.fault === undefined ? last : null;
     const { outcome } = operate(
       record,

@@ -133,6 +133,15 @@ export function isSound(record: BufferRecord, now: number): boolean {
   return troubles === now || (making?.fault === null && !seen);
 }
 
+/**
+ * Whether commands on a buffer that the GPU has accepted once cannot fail: no foreign code can have
+ * destroyed it (with other usages that is not known), and nothing that was written to it failed.
+ */
+export function isSettled(record: BufferRecord): boolean {
+  if (record.origin !== "tensors" || !isPrivate(record)) return false;
+  return !record.work.some(({ outcome }) => isOpen(outcome));
+}
+
 /** Bytes up to this one may have been written. */
 export function markWritten(record: BufferRecord, end: number): void {
   if (record.dirty < end) record.dirty = end;

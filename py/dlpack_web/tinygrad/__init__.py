@@ -59,6 +59,8 @@ def install(device: str | tuple[int, int] = "webgpu") -> Device:
     call it again: nothing happens, or, after the device was lost, tinygrad gets another
     one. tinygrad's tensors on the lost device, and what TinyJit captured, are lost.
 
+    Browsers keep the kernels that tinygrad generated until the next visit.
+
     ImportError: tinygrad is missing, or of a version that is not supported.
     BufferError: no WebGPU device, or tinygrad has opened its own.
 

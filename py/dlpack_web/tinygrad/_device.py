@@ -33,6 +33,7 @@ from .._kernels.kernel import Kernel
 from .._layout.dtype import DType
 from .._tensor.device import Device
 from .._tensor.tensor import Tensor, from_buffer, made
+from ._kept import Kept
 
 NAME = "WEBGPU"
 _BYTES = DType("uint8")
@@ -54,25 +55,24 @@ class Place:
     def limit(self, name: str) -> int:
         return backend().limit(self.device.id, name)
 
+    def sizes(self) -> tuple[tuple[int, int, int], int, int]:
+        """Most invocations of a workgroup by axis, workgroups, bytes that they share."""
+        x, y, z = (self.limit(f"maxComputeWorkgroupSize{axis}") for axis in "XYZ")
+        most = self.limit("maxComputeWorkgroupsPerDimension")
+        return (x, y, z), most, self.limit("maxComputeWorkgroupStorageSize")
+
     def check(self, name: str, buffers: int, local_size: Any) -> None:
         """BufferError for a kernel beyond the device's limits."""
-        buffers_most, invocations_most = self._most.values()
-        invocations = math.prod(local_size or ())
-        if buffers <= buffers_most and invocations <= invocations_most:
-            return
-        what, limit, most = f"{buffers} buffers", _CHECKED[0], buffers_most
-        if buffers <= buffers_most:
-            what, limit, most = (
-                f"{invocations} invocations",
-                _CHECKED[1],
-                invocations_most,
+        needs = (buffers, "buffers"), (math.prod(local_size or ()), "invocations")
+        for (count, what), (limit, most) in zip(needs, self._most.items(), strict=True):
+            if count <= most:
+                continue
+            raise BufferError(
+                f"tinygrad's kernel {name!r} has {count} {what}, {self.device} allows "
+                f"{most} ({limit}): call dlpack_web.tinygrad.install() before another "
+                "device is requested, which gets the adapter's limits, or "
+                f'install(await dlpack_web.webgpu.request_device({limit}=float("inf")))'
             )
-        raise BufferError(
-            f"tinygrad's kernel {name!r} has {what}, {self.device} allows {most} "
-            f"({limit}): call dlpack_web.tinygrad.install() before another device is "
-            "requested, which gets the adapter's limits, or "
-            f'install(await dlpack_web.webgpu.request_device({limit}=float("inf")))'
-        )
 
     def wait(self) -> None:
         if backend().can_block():
@@ -99,6 +99,7 @@ class Place:
 
 
 _found: Place | None = None
+_kept: Kept | None = None
 
 
 def place() -> Place:
@@ -127,11 +128,8 @@ class WGSLRenderer(wgsl.WGSLRenderer):
 
     def __init__(self, target: Any) -> None:
         super().__init__(target)
-        here = place()
-        x, y, z = (here.limit(f"maxComputeWorkgroupSize{axis}") for axis in "XYZ")
-        self.local_max = x, y, z
-        self.global_max = (here.limit("maxComputeWorkgroupsPerDimension"),) * 3
-        self.shared_max = here.limit("maxComputeWorkgroupStorageSize")
+        self.local_max, most, self.shared_max = place().sizes()
+        self.global_max = (most,) * 3
 
     def render(self, uops: Any) -> str:
         try:
@@ -144,6 +142,8 @@ class WGSLRenderer(wgsl.WGSLRenderer):
                 "(which needs the device's feature shader-f16) before it comes to "
                 f"{NAME}"
             ) from None
+        if _kept is not None:
+            _kept.soon()
         return source
 
     def render_kernel(
@@ -323,6 +323,7 @@ def use(device: Device) -> None:
     the environment to allow: pages have none, and a GPU device survives no fork.
     Without a compiler Python interprets what tinygrad does on the CPU: reading a
     constant is that, too."""
+    global _kept
     opened = Devices[NAME] if NAME in Devices._opened_devices else None
     if opened is not None and not isinstance(opened, WebGpuDevice):
         raise BufferError(
@@ -342,3 +343,7 @@ def use(device: Device) -> None:
         helpers.DEV.value = NAME
     helpers.PARALLEL.value = int(os.environ["PARALLEL"])
     helpers.JIT_BATCH_SIZE.value = int(os.environ["JIT_BATCH_SIZE"])
+    facts = _arch(), place().sizes()
+    if _kept is None or _kept.facts != facts:
+        _kept = Kept(WGSLRenderer, facts)
+        _kept.load()

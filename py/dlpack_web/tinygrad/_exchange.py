@@ -32,7 +32,7 @@ def from_dlpack(x: Any) -> Any:
     tensor = share(x)
     try:
         dtype = _THEIRS.get(tensor.dtype)
-        if dtype is None or tensor.padded:
+        if dtype is None:
             raise BufferError(
                 f"{tensor._facts_alone()}: tinygrad has no such dtype; it has "
                 f"{', '.join(_THEIRS)}"
@@ -105,7 +105,10 @@ def to_dlpack(t: Any) -> Tensor:
             f"DLPack has no dtype {t.dtype}: cast() it to one of {', '.join(_THEIRS)}"
         )
     if not all_int(t.shape):
-        raise BufferError(f"a Tensor of symbolic shape {t.shape} has no elements yet")
+        raise BufferError(
+            "the tensor has a symbolic shape, and DLPack has numbers: slice it with "
+            "numbers, as in t[:3]"
+        )
     if type(t.device) is tuple:
         raise BufferError(
             f"the tensor is on several devices, {', '.join(t.device)}: use t.to({NAME!r})"

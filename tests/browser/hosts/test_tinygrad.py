@@ -1,27 +1,48 @@
-"""dlpack_web.tinygrad in Pyodide: the cases that the desktop runs, too (tests/desktop/cases),
-and what only a page has."""
+"""dlpack_web.tinygrad in Pyodide: the cases that the desktop, Deno and Node run, too, and
+what only a page has."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from pages import TestPage
 
+SOURCE = Path(__file__).parents[3] / "build" / "sources" / "tinygrad"
+FILES = ["cases", "kept", "tensors"]
+if os.environ.get("WHOLE"):  # minutes; make test-desktop runs them, too
+    FILES += ["operators", "programs", "tiny"]
+
 LOAD = """
 import json
-from pyodide.http import pyfetch
+from js import URL, fetch, location
 from pyodide_js import loadPackage
 
-names = json.loads(await (await pyfetch("/wheels/wheels.json")).string())
-await loadPackage(f"/wheels/{names['tinygrad']}")
+names = json.loads(await (await fetch("/wheels/wheels.json")).text())
+await loadPackage(URL.new(f"/wheels/{names['tinygrad']}", location.href).href)
 """
 
 
-@pytest.mark.parametrize("file", ["cases", "operators", "programs", "tensors"])
+def write(page: TestPage, name: str, text: str) -> None:
+    """A module beside those that Python finds in the page."""
+    page.python(f"""
+import sys
+from pathlib import Path
+
+Path("/given").mkdir(exist_ok=True)
+Path("/given", {name!r}).write_text({text!r})
+sys.path.append("/given")
+""")
+
+
+@pytest.mark.parametrize("file", FILES)
 def test_tinygrad(file: str, open_test_page: Callable[..., TestPage]) -> None:
     page = open_test_page()
     page.python(LOAD)
+    if file == "tiny":
+        write(page, "test_tiny.py", (SOURCE / "test" / "test_tiny.py").read_text())
     page.pytest([f"tests/browser/cases/tinygrad/tinygrad_{file}.py"]).must_pass()
 
 
@@ -60,6 +81,73 @@ message
 """)
     assert "await dlpack_web.tinygrad.to_host(t)" in str(message)
     assert page.python("(await dlwt.to_host(t)).tolist() == [2, 3]")
+
+
+VISIT = """
+import dlpack_web as dlw
+from dlpack_web import tinygrad as dlwt
+
+dlwt.install(await dlw.webgpu.request_device())
+from dlpack_web.tinygrad import _device, _kept
+
+known = len(_kept.programs)
+from tinygrad import Tensor
+
+assert ((Tensor([1.0, 2.0, 3.0]) * 3).sum() + 0.25).item() == 18.25
+"""
+
+
+def test_the_browser_keeps_kernels(open_test_page: Callable[..., TestPage]) -> None:
+    """They are stored some time after the last one was made; a page that is loaded again has
+    them, and one of another origin or context has not."""
+    page = open_test_page()
+    start = {
+        "pyodideDir": "/pyodide/",
+        "wheel": page.page.evaluate(
+            "async () => '/wheel/' + (await (await fetch('/wheel/wheel.json')).json()).file"
+        ),
+        "notebook": False,
+    }
+    page.python(LOAD)
+    known, made = page.python(VISIT + "[known, len(_kept.programs)]")
+    assert (known, made > 0) == (0, True)
+    page.python("""
+import asyncio
+
+while not await dlwt._device.backend().kept(_device._kept._folder):
+    await asyncio.sleep(0.1)
+""")
+    for _ in range(2):
+        page.page.reload()
+        page.call("start", start)
+        page.python(LOAD)
+        assert page.python(VISIT + "[known, len(_kept.programs)]") == [made, made]
+    page.python("""
+from dlpack_web._backends.browser import storage
+
+storage._MOST = 3
+for i in range(5):
+    await storage.keep("folder", str(i), bytes([i]))
+found = await storage.kept("folder")
+assert found == {str(i): bytes([i]) for i in range(2, 5)}, found
+assert await storage.kept(_device._kept._folder) == {}
+""")
+
+
+@pytest.mark.parametrize(
+    "nothing", ["undefined", "{ open: () => Promise.reject(new Error('forbidden')) }"]
+)
+def test_where_nothing_can_be_kept(
+    open_test_page: Callable[..., TestPage], nothing: str
+) -> None:
+    replaced = f"Object.defineProperty(globalThis, 'caches', {{ value: {nothing} }});"
+    page = open_test_page(script=replaced)
+    page.python(LOAD)
+    page.python(VISIT)
+    page.python("""
+assert _device._kept._folder is None
+await dlwt._device.backend().keep("folder", "name", b"data")
+""")
 
 
 def test_importing_dlpack_web_loads_nothing_of_it(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from forge import Forged
+from forge import READ_ONLY, SUBBYTE_PADDED, Forged
 
 import dlpack_web as dlw
 from dlpack_web import _core
@@ -61,6 +61,27 @@ def test_what_does_not_fit_is_refused(shape, name, message):
         with pytest.raises(BufferError, match=message):
             _core._retyped(raw, shape, packed(name))
         assert dlw.live_tensors() == before
+
+
+@pytest.mark.parametrize("read_only", [0, READ_ONLY])
+def test_padding_ends_with_the_dtype_that_had_it(read_only):
+    """DLPack 1.1: elements of less than a byte may have a byte each, others may not."""
+    padded = Forged(
+        code=0,
+        bits=4,
+        ndim=1,
+        shape=(8,),
+        strides=(1,),
+        flags=SUBBYTE_PADDED | read_only,
+    )
+    with dlw.from_dlpack(padded) as raw:
+        assert raw.padded
+        view = _core._retyped(raw, (2,), packed("float32"))
+        assert (view.padded, view.nbytes, view.itemsize) == (False, 8, 4)
+        assert view.read_only == bool(read_only)
+        with view[1:] as rest:
+            assert np.asarray(rest).ctypes.data == np.asarray(view).ctypes.data + 4
+        view.release()
 
 
 def test_strides_and_packed_elements_are_refused():

@@ -28,6 +28,8 @@ from .seam import (
 from .seam import block_on as block_on
 from .seam import can_block as can_block
 from .seam import is_loaded as is_loaded
+from .storage import keep as keep
+from .storage import kept as kept
 
 
 def stats() -> list[dict[str, Any]]:

@@ -238,6 +238,98 @@ export async function a_destroyed_buffer_names_the_kernel(context) {
   done(batch, foreign);
 }
 
+/** How many error scopes a run opens. */
+function scopesOf(device, batch) {
+  let scopes = 0;
+  device.pushErrorScope = (filter) => {
+    scopes++;
+    return Object.getPrototypeOf(device).pushErrorScope.call(device, filter);
+  };
+  try {
+    batch.run();
+  } finally {
+    delete device.pushErrorScope;
+  }
+  return scopes;
+}
+
+export async function only_runs_that_can_fail_are_watched(context) {
+  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0], [5]);
+  const [x, y, z] = tensors;
+  const batch = webgpu.batch(device).record(() => kernel.run([x, y, 1]));
+  equal(scopesOf(device, batch), 1);
+  equal(scopesOf(device, batch), 1, "the first is not known to be good");
+  equal(await valuesOf(y), [2]);
+  equal(scopesOf(device, batch), 0);
+  batch.update(0, { args: { 2: 10 } });
+  equal(scopesOf(device, batch), 0, "numbers are written");
+  equal(await valuesOf(y), [13]);
+  batch.update(0, { args: { 0: z } });
+  equal(scopesOf(device, batch), 1, "another tensor");
+  equal(await valuesOf(y), [63]);
+  equal(scopesOf(device, batch), 0);
+  ok(z.buffer.size >= 4);
+  equal(scopesOf(device, batch), 1, "a page may destroy it");
+  equal(await valuesOf(y), [163]);
+  equal(scopesOf(device, batch), 1);
+  done(batch);
+}
+
+export async function a_buffer_of_ours_that_a_page_destroys_names_the_kernel(context) {
+  const { webgpu, device, tensors, done } = await world(context, [1], [0], [0]);
+  const [x, y, z] = tensors;
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+  const host = context.library.Tensor.fromTypedArray(Float32Array.of(1));
+  const more = host.to(device, { usage: usage | GPUBufferUsage.INDIRECT });
+  const kernels = ["first", "second"].map((label) => new webgpu.Kernel(device, ADD, { label }));
+  for (const [bad, name] of [
+    [x, "first"],
+    [more, "second"],
+  ]) {
+    const batch = webgpu.batch(device).record(() => {
+      kernels[0].run([bad === x ? x : z, y, 1]);
+      kernels[1].run([more, z, 1]);
+    });
+    for (let run = 0; run < 3; run++) {
+      batch.run();
+      await y.read();
+    }
+    bad.buffer.destroy();
+    batch.run();
+    const error = await throws(() => y.read(), "KernelError", /failed/);
+    equal(error.label, name);
+    batch.release();
+    for (const one of [y, z]) one.write(new Float32Array(1));
+  }
+  done(host, more);
+}
+
+export async function a_fault_of_an_input_spoils_what_later_runs_write(context) {
+  const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0], [7]);
+  const [x, y, z] = tensors;
+  const batch = webgpu.batch(device).record(() => {
+    kernel.run([x, y, 1]);
+    kernel.run([x, x, 1]);
+    kernel.run([z, z, 0]);
+  });
+  for (const total of [1, 3]) {
+    batch.run();
+    equal(await valuesOf(y), [total]);
+  }
+  new webgpu.Kernel(device, BROKEN, { label: "broken" }).run([x]);
+  for (let run = 0; run < 2; run++) {
+    batch.run();
+    for (const tensor of [y, x]) await throws(() => tensor.read(), "KernelError", /"broken"/);
+    equal(await valuesOf(z), [7]);
+  }
+  for (const tensor of [x, y]) tensor.write(Float32Array.of(2));
+  for (const total of [4, 8]) {
+    batch.run();
+    equal(await valuesOf(y), [total]);
+  }
+  done(batch);
+}
+
 export async function a_kernel_that_does_not_compile_names_itself(context) {
   const { webgpu, device, kernel, tensors, done } = await world(context, [1], [0], [3]);
   const [x, y, z] = tensors;
@@ -254,6 +346,9 @@ export async function a_kernel_that_does_not_compile_names_itself(context) {
     }
     equal(await valuesOf(x), [1]);
   }
+  for (const tensor of [y, z]) tensor.write(new Float32Array(1)); // which have no faults now
+  batch.run();
+  await throws(() => y.read(), "KernelError", /compiling kernel "broken"/);
   done(batch);
 }
 

@@ -1,17 +1,18 @@
 """Tensors to and from tinygrad, and the memory of its buffers."""
 
 import gc
+from weakref import ref
 
 import numpy as np
 import pytest
-from tinygrad import Device, Tensor, dtypes
+from tinygrad import Device, Tensor, Variable, dtypes
 from tinygrad.helpers import GlobalCounters
 from tinygrad_world import held, installed, moved, upload  # noqa: F401
 
 import dlpack_web as dlw
 from dlpack_web import tinygrad as dlwt
 from dlpack_web._backends import backend
-from dlpack_web.tinygrad._device import in_use
+from dlpack_web.tinygrad._device import has_compiler, in_use
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -64,6 +65,22 @@ def test_float16():
         assert (t * 2).tolist() == [2, 5, -6]
 
 
+@pytest.mark.parametrize(
+    ("name", "theirs"),
+    [
+        ("bfloat16", dtypes.bfloat16),
+        ("float8_e4m3fn", dtypes.fp8e4m3),
+        ("float8_e5m2", dtypes.fp8e5m2),
+    ],
+)
+def test_dtypes_that_numpy_lacks(name, theirs):
+    with dlw.empty(4, name, device=in_use()) as x:
+        t = dlwt.from_dlpack(x)
+    assert (t.dtype, t.shape) == (theirs, (4,))
+    with dlwt.to_dlpack(t) as back:
+        assert (back.dtype, back.shape) == (name, (4,))
+
+
 def test_what_wgsl_lacks_is_named():
     with upload([1.0, 2.0], "float64") as x:
         t = dlwt.from_dlpack(x)
@@ -85,8 +102,9 @@ def test_strided_tensors_are_refused():
         before = held()
         with pytest.raises(
             BufferError, match="is strided: tinygrad's buffers are in row-major"
-        ):
+        ) as found:
             dlwt.from_dlpack(y)
+        assert found.tb is not None  # of frames that refer to what they had
         assert held() == before
 
 
@@ -98,13 +116,23 @@ def test_an_offset_that_cannot_be_bound():
         assert np.asarray(x).tolist() == [0, 1, 2, 13, 14, 15, 16, 17]
 
 
-def test_an_offset_within_a_word():
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_an_offset_within_a_word(at):
     with (
         upload(range(8), "uint8") as x,
-        x[3:] as y,
-        pytest.raises(BufferError, match="begins at byte 3"),
+        x[at:] as y,
+        pytest.raises(BufferError, match=f"begins at byte {at}"),
     ):
         dlwt.from_dlpack(y)
+
+
+@pytest.mark.parametrize("name", ["int32", "float32", "uint8"])
+def test_the_host_writes_to_and_reads_from_a_tensor_of_ours(name):
+    with upload(range(8), name) as x, x[4:] as y:
+        buffer = dlwt.from_dlpack(y).uop.buffer
+        buffer.copy_from(dlwt.from_dlpack(np.arange(4, dtype=name) + 40).uop.buffer)
+        assert np.asarray(x).tolist() == [0, 1, 2, 3, 40, 41, 42, 43]
+        assert buffer.numpy().tolist() == [40, 41, 42, 43]
 
 
 async def test_tensors_of_another_device():
@@ -128,11 +156,25 @@ def test_arrays_are_used_where_they_are():
     array[0, 0] = 7
     assert (t.to("WEBGPU") + 1).tolist() == [[8, 2, 3], [4, 5, 6]]
     back = dlwt.to_dlpack(t)
+    assert (back.shape, back.dtype) == ((2, 3), "float32")
     assert np.shares_memory(np.asarray(back), array)
     before = held()
     back.release()
     del t
     assert held()[0] <= before[0] - 1
+
+
+def test_arrays_live_as_long_as_tinygrad_uses_them():
+    array = np.arange(6, dtype=np.float32)
+    seen = ref(array)
+    t = dlwt.from_dlpack(array)
+    del array
+    gc.collect()
+    assert seen() is not None
+    assert t.tolist() == [0, 1, 2, 3, 4, 5]
+    del t
+    gc.collect()
+    assert seen() is None
 
 
 def test_constants_and_the_cpu_need_no_compiler():
@@ -158,7 +200,12 @@ def test_no_elements(shape):
         t = dlwt.from_dlpack(x)
     assert t.shape == shape
     assert t.numpy().shape == shape
-    assert dlwt.to_dlpack(t).shape == shape
+    back = dlwt.to_dlpack(t)
+    assert (back.shape, back.dtype, back.device) == (shape, "float32", in_use())
+    host = dlwt.from_dlpack(np.zeros(shape, np.int8))
+    assert host.device == "CPU"
+    back = dlwt.to_dlpack(host)
+    assert (back.shape, back.dtype, back.device) == (shape, "int8", "cpu")
 
 
 def test_one_element():
@@ -187,6 +234,20 @@ def test_a_tensor_of_theirs_is_not_copied():
     assert held() == before
 
 
+def test_memory_of_the_cpu_device_outlives_its_tensor():
+    t = (Tensor([1.0, 2.0], device="CPU") * 3).realize()
+    buffer = ref(t.uop.buffer)
+    x = dlwt.to_dlpack(t)
+    del t
+    gc.collect()
+    if has_compiler():  # else the memory is Python's
+        assert buffer() is not None
+    assert np.asarray(x).tolist() == [3, 6]
+    x.release()
+    gc.collect()
+    assert buffer() is None
+
+
 def test_a_kernel_of_ours_between_two_of_theirs():
     double = dlw.webgpu.Kernel("""
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
@@ -211,6 +272,15 @@ def test_other_things_are_refused():
         dlwt.to_dlpack([1])
 
 
+def test_tensors_without_one_memory_are_refused():
+    symbolic = Tensor.empty(10)[: Variable("n", 1, 10).bind(3)]
+    with pytest.raises(BufferError, match=r"symbolic shape, .* t\[:3\]"):
+        dlwt.to_dlpack(symbolic)
+    several = Tensor([1.0, 2.0], device="CPU").shard(("CPU", "CPU:1"), 0)
+    with pytest.raises(BufferError, match="on several devices, CPU, CPU:1: use"):
+        dlwt.to_dlpack(several)
+
+
 def test_dlpack_of_tinygrads_tensors():
     t = Tensor([1.0, 2.0])
     assert t.__dlpack_device__() == tuple(in_use())
@@ -226,6 +296,8 @@ async def test_to_host():
     host = dlwt.from_dlpack(np.arange(2.0))
     found = await dlwt.to_host(host)
     assert found.tolist() == [0, 1]
+    found[0] = 7
+    assert host.tolist() == [0, 1]
 
 
 async def test_where_python_cannot_wait(monkeypatch):
