@@ -165,9 +165,9 @@ def build_sdist(work: Path) -> Path:
         if name and not (ROOT / name).is_symlink():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, tree / name)
-    # The wheel's JavaScript is built, and is one of the wheel's inputs.
-    bridge = "py/dlpack_web/_bridge.js"
-    shutil.copyfile(ROOT / bridge, tree / bridge)
+    # The wheels' JavaScript is built, and is one of their inputs.
+    for script in ("py/dlpack_web/_bridge.js", "py/dlpack_web/_widget.js"):
+        shutil.copyfile(ROOT / script, tree / script)
     run(
         *(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir"),
         *(work / "sdist", tree),

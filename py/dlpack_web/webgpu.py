@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, Unpack
 
 from ._backends import backend, browser
+from ._backends import stats as all_stats
 from ._backends.browser import seam
 from ._backends.options import DeviceOptions
 from ._backends.recording import refuse_recorded
@@ -142,7 +143,7 @@ def stats() -> list[dict[str, Any]]:
     >>> [row["up"] for row in dlw.webgpu.stats() if row["device"] == str(device)]
     [24]
     """
-    return backend().stats()
+    return all_stats()
 
 
 async def from_image(

@@ -33,7 +33,7 @@ def lay_out(folder: Path) -> None:
 
     sample = Path(matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg")
     shutil.copy(sample, folder / "photo.jpg")
-    for name in ("digits.png", "digits.onnx", "pictures.onnx"):
+    for name in ("digits.png", "digits.onnx", "pictures.onnx", "handwriting.npz"):
         if not (MODEL / name).is_file():
             raise FileNotFoundError(
                 f"{MODEL / name} is missing: run `make test-desktop`, which makes it"

@@ -99,7 +99,14 @@ def test_tarball_has_each_source_and_what_is_built_of_it(project: Path) -> None:
     files = {path.relative_to(package).as_posix() for path in found}
     tops = {file for file in files if not file.startswith(("js/src/", "js/dist/"))}
     assert {file for file in tops if not file.endswith(".whl")} == {
-        *("LICENSE", "README.md", "package.json", "js/EXCHANGE.md", "js/KERNELS.md")
+        *(
+            "LICENSE",
+            "README.md",
+            "package.json",
+            "js/EXCHANGE.md",
+            "js/KERNELS.md",
+            "js/WIRE.md",
+        )
     }
     sources = {
         path.relative_to(ROOT).as_posix() for path in ROOT.glob("js/src/**/*.ts")
@@ -116,16 +123,17 @@ def test_tarball_has_each_source_and_what_is_built_of_it(project: Path) -> None:
     assert built - files == set()
 
 
-def test_wheel_has_each_source_but_those_of_the_desktop(project: Path) -> None:
+def test_wheel_has_each_source_but_those_of_other_places(project: Path) -> None:
     with zipfile.ZipFile(shipped_wheel(project)) as wheel:
         names = [name for name in wheel.namelist() if "dist-info/" not in name]
     folder = ROOT / "py" / "dlpack_web"
     kinds = ("*.py", "*.pyi", "py.typed", "_bridge.js")
     sources = {path for kind in kinds for path in folder.rglob(kind)}
-    desktop = {*folder.glob("_backends/desktop/*"), folder / "_backends" / "wgsl.py"}
-    desktop = {path for path in desktop if path.is_file()}
-    assert desktop < sources
-    wanted = {path.relative_to(folder.parent).as_posix() for path in sources - desktop}
+    others = {*folder.glob("_backends/desktop/*"), folder / "_backends" / "wgsl.py"}
+    others |= {*folder.glob("_page/*"), folder / "widget.py"}
+    others = {path for path in others if path.is_file()}
+    assert others < sources
+    wanted = {path.relative_to(folder.parent).as_posix() for path in sources - others}
     assert {*names} == {*wanted, "dlpack_web/_core.abi3.so"}
     assert len(names) == len({*names})
 

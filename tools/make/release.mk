@@ -1,6 +1,6 @@
 # Releases, and what is published.
 
-release: package $(VENV) build/windows/.done
+release: package $(PAGE_SCRIPT) $(VENV) build/windows/.done
 	@$(PYTHON_BIN)/python tools/release.py build dist/release
 
 # A clone gives the same bytes, and what was made installs where nothing else is.

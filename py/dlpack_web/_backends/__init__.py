@@ -1,9 +1,10 @@
-"""Access to the GPU: one interface with two backends.
+"""Access to the GPU: one interface with three backends.
 
 The browser's (browser/) does everything through JavaScript; the desktop's (desktop/)
-does the same over wgpu-py. A backend is loaded at the first call that needs it, and the
-two share no devices or tensors. Features of pages alone (canvases, JavaScript's tensors
-and libraries) are not part of the interface.
+does the same over wgpu-py. One of these is loaded at the first call that needs it. The
+third (../_page) is the GPU of a page that shows a widget of this kernel: one for each
+page, and each has a device of its own. Backends share no devices or tensors. Features of
+pages alone (canvases, JavaScript's tensors and libraries) are not part of the interface.
 
 Tensors are always dlpack_web.Tensor; the caller owns those that are returned.
 """
@@ -134,22 +135,51 @@ class Backend(Protocol):
         self, source: Any, device_id: int, dtype: DType, channels: int, /
     ) -> Awaitable[Tensor]: ...
 
+    # --- what is kept between visits ---
+
+    # All of a folder, by name; None: nothing can be kept here.
+    def kept(self, folder: str, /) -> Coroutine[Any, Any, dict[str, bytes] | None]: ...
+    def keep(
+        self, folder: str, name: str, data: bytes, /
+    ) -> Coroutine[Any, Any, None]: ...
+
 
 _IN_BROWSER = bool(sys.platform == "emscripten")
 _found: Backend | None = None
+#: Backends of pages, by the ids of their devices. Each id is used once.
+pages: dict[int, Backend] = {}
+#: Ids of other devices are lower.
+FIRST_PAGE = 10_000
 
 
-def backend() -> Backend:
-    """The backend for this Python."""
+def backend(device_id: int = 0) -> Backend:
+    """The backend of a device; default the one for this Python."""
     global _found
+    if device_id >= FIRST_PAGE and (page := pages.get(device_id)) is not None:
+        return page
     if _found is None:
         _found = _load()
     return _found
 
 
+def backend_of(tensor: Tensor) -> Backend:
+    """The backend of a WebGPU tensor's device."""
+    return backend(tensor.__dlpack_device__()[1])
+
+
 def is_loaded() -> bool:
     """Whether a backend has anything to report; loads none."""
+    return bool(pages) or _is_loaded()
+
+
+def _is_loaded() -> bool:
     return (_IN_BROWSER or _found is not None) and backend().is_loaded()
+
+
+def stats() -> list[dict[str, Any]]:
+    """The rows of all backends."""
+    rows = backend().stats() if _is_loaded() or not pages else []
+    return [*rows, *(row for page in pages.values() for row in page.stats())]
 
 
 def _load() -> Backend:

@@ -14,7 +14,9 @@ _ROOMS = (
     "_files",
     "_kernels",
     "_layout",
+    "_page",
     "_tensor",
+    "_wire",
     "onnxruntime",
     "tinygrad",
 )
@@ -52,4 +54,9 @@ def calling(inside: int = 1) -> Call:
 def warn(message: str, call: Call | None) -> None:
     """Warns of a fault whose results nothing read, at its call."""
     filename, line = (call.filename, call.lineno) if call else ("<unknown>", 0)
-    warnings.warn_explicit(message, RuntimeWarning, filename, line or 0)
+    warn_at(message, filename, line or 0)
+
+
+def warn_at(message: str, filename: str, line: int) -> None:
+    """The same for a place that is already known."""
+    warnings.warn_explicit(message, RuntimeWarning, filename, line)

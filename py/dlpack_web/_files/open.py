@@ -398,7 +398,7 @@ async def _to_gpu(
                     part.write(piece, convert=True)
                 first += len(piece)
                 if number % _UNDER_WAY == _UNDER_WAY - 1:
-                    await backend().settle(how.device.id)
+                    await backend(how.device.id).settle(how.device.id)
                 _tell(how, first * entry.dtype.itemsize, entry.nbytes)
     except BaseException:
         target.release()

@@ -126,7 +126,7 @@ class Signature:
 
 
 def fresh(shape: tuple[int, ...], dtype: DType, device: int) -> Tensor:
-    return made(backend().empty(shape, dtype, device))
+    return made(backend(device).empty(shape, dtype, device))
 
 
 def release(tensors: Iterable[Tensor]) -> None:

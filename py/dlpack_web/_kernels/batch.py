@@ -92,7 +92,7 @@ class Batch:
             first = next(x for x in args if isinstance(x, Tensor))
             self._anchor = made(_core.from_dlpack(first))
             self._device = device
-            self._made = backend().batch(device)
+            self._made = backend(device).batch(device)
         if device != self._device:
             raise BufferError(
                 f"the batch is on webgpu:{self._device}, and these tensors are on "
@@ -143,7 +143,7 @@ class Batch:
         it raises, nothing changes.
 
         call: its number, in the order of recording; negative from the end. IndexError:
-        no such call or argument; else the errors of calling the kernel.
+        no such call; ValueError: no such argument; else the errors of calling the kernel.
 
         >>> device = await dlw.webgpu.request_device()
         >>> fill = dlw.webgpu.Kernel('''

@@ -148,7 +148,7 @@ class Kernel:
     def _on(self, device: int) -> BackendKernel:
         found = self._compiled.get(device)
         if found is None:
-            made_ = backend().kernel(*self._source, device, self._parts)
+            made_ = backend(device).kernel(*self._source, device, self._parts)
             found = self._compiled[device] = made_
         return found
 

@@ -187,7 +187,7 @@ class ReductionKernel:
         words = array("I", (*sizes, plan.lanes, plan.chunk, plan.chunks, n, 0))
         with (
             made(_core.from_buffer(words)) as host,
-            made(backend().upload(host, given.device, _U32)) as uniform,
+            made(backend(given.device).upload(host, given.device, _U32)) as uniform,
             named(names),
         ):
             kernel(*args, uniform, workgroups=groups)

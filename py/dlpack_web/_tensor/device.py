@@ -112,7 +112,7 @@ class Device(NamedTuple):
         """
         if self.type != DLDeviceType.kDLWebGPU:
             raise BufferError(f"{self} is not a WebGPU device")
-        return backend().device(self.id)
+        return backend(self.id).device(self.id)
 
 
 CPU = Device(DLDeviceType.kDLCPU, 0)
@@ -137,6 +137,8 @@ def parse_device(device: str | tuple[int, int]) -> Device | None:
         kind, _, index = device.partition(":")
         if kind == "webgpu" and index.isdecimal():
             return webgpu_device(int(index))
+    elif isinstance(found := getattr(device, "_page_device", None), Device):
+        return found
     elif isinstance(device, tuple) and len(device) == 2:
         kind_of, index_of = device
         if kind_of == DLDeviceType.kDLCPU and index_of == 0:

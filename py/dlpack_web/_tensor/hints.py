@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import _core
 
 _ARRAY = "np.asarray(t), which shares its memory"
-_ON_GPU = "`await t.to_host()`, which is an array, or a dlw.webgpu.ElementwiseKernel on the GPU"
+_ON_GPU = (
+    "`await t.to_host()`, which is an array, or on the GPU dlw.webgpu.ElementwiseKernel or, "
+    "with gradients, dlpack_web.tinygrad"
+)
 _ATTRIBUTES = {
     "T": "use t.permute_dims((1, 0)), a view",
     "mT": "use t.permute_dims(...), a view",

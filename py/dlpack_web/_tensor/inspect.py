@@ -4,15 +4,14 @@ import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from html import escape
 from types import FrameType, ModuleType
 from typing import Any
 
 from .. import _core
-from .._backends import backend, is_loaded
+from .._backends import is_loaded, stats
 from .._core import ReleasedError
 from .pictures import memory_of
-from .show import size_of
+from .show import escape, size_of
 from .tensor import Tensor
 
 CO_OPTIMIZED = 1  # flag of code objects: local variables are not in a dict
@@ -171,7 +170,7 @@ def inspect(namespace: Mapping[str, Any] | None = None) -> Report:
         except ReleasedError:  # released by another thread meanwhile
             continue
     live = _core.live_tensors()
-    devices = backend().stats() if is_loaded() else []
+    devices = stats() if is_loaded() else []
     return Report(rows, live, max(0, live - len(rows)), devices)
 
 

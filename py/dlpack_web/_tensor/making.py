@@ -49,7 +49,7 @@ def empty(
         return made(_core._empty(sizes, wanted._packed, False))
     if target is None:
         target = default_device()
-    return made(backend().empty(sizes, wanted, target.id))
+    return made(backend(target.id).empty(sizes, wanted, target.id))
 
 
 def from_gpu_buffer(
@@ -85,7 +85,7 @@ def from_gpu_buffer(
         )
     sizes = views.extents(shape)
     return made(
-        backend().from_gpu_buffer(
+        backend(target.id).from_gpu_buffer(
             buffer, sizes, wanted, target.id, byte_offset, release
         )
     )

@@ -1,9 +1,10 @@
 """Reads a Tensor back from a GPU, into new memory or an array."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
-from .._backends import backend
+from .._backends import FIRST_PAGE, backend_of
 from .._backends.recording import refuse_recorded
 from .._layout.dtype import np_dtype
 from .arrays import view_array
@@ -22,15 +23,21 @@ def like(tensor: Facts) -> _core.Tensor:
 
 def read_blocking(tensor: Facts) -> _core.Tensor:
     """A CPU copy of a WebGPU tensor."""
-    if not backend().can_block():
+    place = backend_of(tensor)
+    if not place.can_block():
         _cannot_block(tensor)
     refuse_recorded(tensor, False)
     target = like(tensor)
-    backend().read_blocking([tensor], [target])
+    place.read_blocking([tensor], [target])
     return target
 
 
 def _cannot_block(tensor: Facts) -> NoReturn:
+    if tensor.device.id >= FIRST_PAGE:
+        raise BufferError(
+            f"the tensor is on {tensor.device}, in a page whose messages arrive only "
+            f"while a cell awaits; {AWAIT}"
+        )
     raise BufferError(
         f"the tensor is on {tensor.device} and Python cannot wait for it here (that "
         f"needs JSPI and a call from async Python); {AWAIT}"
@@ -51,8 +58,7 @@ async def read(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
         sources.append(tensor)
         targets.append(target)
         arrays.append(array)
-    if sources:
-        await backend().read(sources, targets)
+    await read_into(sources, targets)
     results = []
     for out, array in zip(outs, arrays, strict=True):
         result = view_array(array) if isinstance(array, _core.Tensor) else array
@@ -60,6 +66,20 @@ async def read(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
             out[...] = result
         results.append(result if out is None else out)
     return results
+
+
+async def read_into(
+    sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
+) -> None:
+    """Reads WebGPU tensors of any backends into row-major CPU tensors."""
+    places = {id(place): place for place in map(backend_of, sources)}
+    for place in places.values():
+        pairs = [
+            pair
+            for pair in zip(sources, targets, strict=True)
+            if backend_of(pair[0]) is place
+        ]
+        await place.read([source for source, _ in pairs], [to for _, to in pairs])
 
 
 def _landing(

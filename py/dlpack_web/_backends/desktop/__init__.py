@@ -230,3 +230,14 @@ async def from_image(
     source: Any, device_id: int, dtype: DType, channels: int
 ) -> _core.Tensor:
     return from_pixels(record_with(device_id), source, dtype, channels)
+
+
+# --- what is kept between visits -----------------------------------------------------------
+
+
+async def kept(folder: str) -> dict[str, bytes] | None:
+    return None
+
+
+async def keep(folder: str, name: str, data: bytes) -> None:
+    raise BufferError("only browsers keep data between visits")

@@ -3,7 +3,7 @@
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -156,20 +156,24 @@ def bind(
     return Bound(view.slot, view.start, size, written, aside=aside)
 
 
-def _bind_aside(view: View, size: int, written: bool, what: str) -> Bound:
+def _bind_aside(view: View, size: int, written: bool) -> Bound:
     """A copy in its own buffer, followed by zeros: for a tensor at an offset that
     cannot be bound, or one that shares its last word or element with others."""
-    check_copy_source(view, "binding")
-    if written:
-        check_usage(view, "COPY_DST", what)
-        if round_up(view.nbytes, 4) > view.capacity():
-            raise BufferError(
-                f"{what} shares its last word of 4 bytes with a neighbour, which the "
-                "shader may write to: give it a buffer of its own (a copy), or a multiple "
-                "of 4 bytes"
-            )
     slot = copy_of(view, size)
     return Bound(slot, 0, size, written, True, view if written else None)
+
+
+def _check_aside(view: View, written: bool, what: str) -> None:
+    check_copy_source(view, "binding")
+    if not written:
+        return
+    check_usage(view, "COPY_DST", what)
+    if round_up(view.nbytes, 4) > view.capacity():
+        raise BufferError(
+            f"{what} shares its last word of 4 bytes with a neighbour, which the "
+            "shader may write to: give it a buffer of its own (a copy), or a multiple "
+            "of 4 bytes"
+        )
 
 
 _PACK = {"f32": "<f", "i32": "<i", "u32": "<I"}
@@ -211,7 +215,15 @@ def separate(record: Record, views: Sequence[Any], bound: list[Bound]) -> None:
     """Adjusts the arguments to each other. Two that are written must not overlap.
     Arguments are copied aside if they cannot be bound in place, or are read from a
     buffer that is also bound for writing."""
-    written = [i for i, one in enumerate(bound) if one.written]
+    for i in check_apart(views, dict(enumerate(bound))):
+        one = bound[i]
+        bound[i] = _bind_aside(views[i], one.size, one.written)
+
+
+def check_apart(views: Sequence[Any], bound: Mapping[int, Bound]) -> list[int]:
+    """Raises if two that are written overlap, or one cannot be copied aside; gives
+    those that have to be."""
+    written = [i for i, one in bound.items() if one.written]
     for j, i in combinations(written, 2):
         if _overlap(bound[j], views[j], bound[i], views[i]):
             raise BufferError(
@@ -219,11 +231,14 @@ def separate(record: Record, views: Sequence[Any], bound: list[Bound]) -> None:
                 "give one of them a copy"
             )
     direct = [bound[i].slot.buffer for i in written if not bound[i].aside]
-    for i, one in enumerate(bound):
-        read_there = not one.written and one.slot.buffer in direct
-        if one.aside or read_there:
-            what = f"binding {i}: {views[i]}"
-            bound[i] = _bind_aside(views[i], one.size, one.written, what)
+    aside = [
+        i
+        for i, one in bound.items()
+        if one.aside or (not one.written and one.slot.buffer in direct)
+    ]
+    for i in aside:
+        _check_aside(views[i], bound[i].written, f"binding {i}: {views[i]}")
+    return aside
 
 
 def _overlap(a: Bound, a_view: View, b: Bound, b_view: View) -> bool:

@@ -74,16 +74,8 @@ class Batch:
         given: tuple[Any, ...],
     ) -> None:
         self._record.check_alive()
-        _, bits, values = given
         old = self._calls[index]
-        merged = list(old.args)
-        for at, place in enumerate(places):
-            if not 0 <= place < len(merged):
-                raise ValueError(
-                    f'kernel "{old.kernel.label}" has {len(merged)} arguments, and no '
-                    f"number {place}"
-                )
-            merged[place] = values[at] if bits >> at & 1 else args[at]
+        merged = updated(old.kernel, old.args, places, args, given)
         counts = counts if counts[0] else old.counts
         changed = [merged[place] for place in places]
         before = [old.args[place] for place in places]
@@ -176,7 +168,7 @@ class Batch:
     def uses(self, tensor: _core.Tensor, writing: bool) -> bool:
         part = View(tensor).part()
         return any(
-            _meet(part, other)
+            meet(part, other)
             for call in self._calls
             for other in (*call.writes, *(call.reads if writing else ()))
         )
@@ -260,7 +252,27 @@ class Batch:
         return len(self._calls)
 
 
-def _meet(a: Part, b: Part) -> bool:
+def updated(
+    kernel: Kernel,
+    before: Sequence[Any],
+    places: Sequence[int],
+    args: Sequence[Any],
+    given: tuple[Any, ...],
+) -> list[Any]:
+    """Arguments of a call, some of them replaced; ValueError: there is no such place."""
+    _, bits, values = given
+    merged = list(before)
+    for at, place in enumerate(places):
+        if not 0 <= place < len(merged):
+            raise ValueError(
+                f"{kernel.what} has {len(merged)} arguments, and no number {place}"
+            )
+        merged[place] = values[at] if bits >> at & 1 else args[at]
+    return merged
+
+
+def meet(a: Part, b: Part) -> bool:
+    """Whether two parts have bytes in common."""
     return a.slot.faults is b.slot.faults and max(a.start, b.start) < min(a.end, b.end)
 
 
@@ -272,7 +284,7 @@ def _inherited(calls: Sequence[_Recorded]) -> list[Fault | None]:
     for call in calls:
         parts = (*call.reads, *call.writes)
         faults = [part.fault() for part in parts]
-        faults += [fault for part in parts for at, fault in spoilt if _meet(part, at)]
+        faults += [fault for part in parts for at, fault in spoilt if meet(part, at)]
         found = next((fault for fault in faults if fault is not None), None)
         if found is not None:
             spoilt += [(part, found) for part in call.writes]

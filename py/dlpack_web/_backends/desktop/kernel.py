@@ -35,16 +35,23 @@ class Kernel:
         self._shader = parse_shader(wgsl, entry)
         self.fault: Fault | None = None
         self._groups: dict[tuple[Any, ...], Any] = {}
-        try:
-            self._compile(wgsl, entry)
-        except wgpu.errors() as error:
-            if wgpu.is_lost(error):
-                raise refusal(record, f'compiling kernel "{label}"', error) from None
-            text, line = _explain(wgsl, parts, wgpu.without_frames(error))
-            what = f'compiling kernel "{label}" failed on {record}: {text}'
-            self.fault = Fault(what, label, line)
+        self._compile(wgsl, entry, parts)
 
-    def _compile(self, wgsl: str, entry: str) -> None:
+    def _compile(
+        self, wgsl: str, entry: str, parts: Sequence[tuple[str, int, int]]
+    ) -> None:
+        """What the GPU refuses is the kernel's fault."""
+        try:
+            self._build(wgsl, entry)
+        except wgpu.errors() as error:
+            what = f"compiling {self.what}"
+            if wgpu.is_lost(error):
+                raise refusal(self._record, what, error) from None
+            text, line = _explain(wgsl, parts, wgpu.without_frames(error))
+            told = f"{what} failed on {self._record}: {text}"
+            self.fault = Fault(told, self.label, line)
+
+    def _build(self, wgsl: str, entry: str) -> None:
         gpu, bindings = self._record.gpu, self._shader.bindings
         module = gpu.create_shader_module(label=self.label, code=wgsl)
         layout: Any = "auto"

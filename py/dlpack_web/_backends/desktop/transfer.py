@@ -49,6 +49,22 @@ def upload(tensor: _core.Tensor, device_id: int, dtype: DType) -> _core.Tensor:
 
 def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
     """Writes the elements of a tensor over those of a GPU tensor."""
+    view = check_write(target, source, convert)
+    if source.__dlpack_device__()[0] == 15:
+        _write_from_gpu(view, View(source))
+        return
+    other = dtype_of(source._dtype) != view.dtype
+    if other and view.dtype.code < 2:  # only integers can fail to fit
+        with _packing:
+            for _ in _pieces(source, view.dtype):
+                pass
+    end = view.start + round_up(view.nbytes, 4)
+    view.slot.filled = max(view.slot.filled, end)
+    _fill(view.part(), source, view.dtype)
+
+
+def check_write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> View:
+    """What is written to; BufferError if the elements cannot be written there."""
     view = View(target)
     view.record.check_alive()
     there = dtype_of(source._dtype)
@@ -71,16 +87,7 @@ def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
             f"{view} shares words of 4 bytes with its neighbours (byte offset "
             f"{view.start}, {view.nbytes} bytes): WebGPU writes whole words"
         )
-    if source.__dlpack_device__()[0] == 15:
-        _write_from_gpu(view, View(source))
-        return
-    if not same and view.dtype.code < 2:  # only integers can fail to fit
-        with _packing:
-            for _ in _pieces(source, view.dtype):
-                pass
-    end = view.start + round_up(view.nbytes, 4)
-    view.slot.filled = max(view.slot.filled, end)
-    _fill(view.part(), source, view.dtype)
+    return view
 
 
 def _write_from_gpu(view: View, source: View) -> None:

@@ -1,0 +1,82 @@
+/**
+ * Messages in order, each once, over a channel that may lose, repeat or reorder them
+ * (py/dlpack_web/_page/ordered.py).
+ */
+import { UnsupportedError } from "../core/errors.js";
+
+/** What travels: the number of a message, its body, and what has arrived of the other side. */
+export interface Numbered {
+  readonly n?: number;
+  readonly got: number;
+  readonly do?: unknown;
+}
+
+/** Messages after a gap that are kept until it is filled. */
+const MOST_EARLY = 4096;
+
+export class Ordered {
+  readonly #post: (message: Numbered) => void;
+  #last = 0;
+  /** Bodies that are not acknowledged. */
+  readonly #sent = new Map<number, unknown>();
+  #got = 0;
+  /** What was acknowledged of that. */
+  #told = 0;
+  readonly #early = new Map<number, unknown>();
+
+  constructor(post: (message: Numbered) => void) {
+    this.#post = post;
+  }
+
+  send(body: unknown): void {
+    this.#sent.set(++this.#last, body);
+    this.#put(this.#last);
+  }
+
+  /** @returns the bodies that are next; @throws UnsupportedError for numbers that cannot be */
+  receive({ n, got, do: body }: Partial<Numbered>): unknown[] {
+    if (!isCount(got) || got > this.#last) {
+      throw new UnsupportedError(`a message acknowledges ${String(got)} of ${this.#last}`);
+    }
+    for (const known of this.#sent.keys()) {
+      if (known > got) break;
+      this.#sent.delete(known);
+    }
+    if (n === undefined) return [];
+    if (!isCount(n) || n === 0 || n > this.#got + MOST_EARLY) {
+      throw new UnsupportedError(`message ${String(n)} after ${this.#got}`);
+    }
+    if (n <= this.#got) {
+      this.#told = -1; // the acknowledgement was lost
+      return [];
+    }
+    this.#early.set(n, body);
+    const bodies: unknown[] = [];
+    while (this.#early.has(this.#got + 1)) {
+      bodies.push(this.#early.get(++this.#got));
+      this.#early.delete(this.#got);
+    }
+    return bodies;
+  }
+
+  /** Acknowledges what has arrived, unless that was done. */
+  acknowledge(): void {
+    if (this.#told === this.#got) return;
+    this.#told = this.#got;
+    this.#post({ got: this.#got });
+  }
+
+  /** Sends again what was not acknowledged. */
+  resend(): void {
+    for (const n of this.#sent.keys()) this.#put(n);
+  }
+
+  #put(n: number): void {
+    this.#told = this.#got;
+    this.#post({ n, got: this.#got, do: this.#sent.get(n) });
+  }
+}
+
+function isCount(n: unknown): n is number {
+  return Number.isSafeInteger(n) && (n as number) >= 0;
+}

@@ -1,0 +1,209 @@
+/** The page's end of a widget: offers the GPU to the kernel, and shows what became of it. */
+import { textOf } from "../core/errors.js";
+import type { GPUDevice } from "../core/globals.js";
+import type { Tensor } from "../core/tensor.js";
+import { toCanvas } from "../webgpu/images.js";
+import { requestDevice } from "../webgpu/index.js";
+import { newSession } from "../wire/endpoint.js";
+import { type Content, Session, VERSION } from "./session.js";
+
+/** The part of anywidget's model that is used here. */
+export interface Model {
+  send(content: unknown, callbacks?: unknown, buffers?: readonly ArrayBuffer[]): void;
+  on(type: "msg:custom", listener: (content: unknown, buffers: readonly unknown[]) => void): void;
+  off(type: "msg:custom", listener: (content: unknown, buffers: readonly unknown[]) => void): void;
+}
+
+/** How long to wait for an answer, and until a refused page asks again. */
+const [AGAIN_MS, REFUSED_MS, NEW_DEVICE_MS] = [2000, 5000, 1000];
+
+/** A view of the widget. */
+interface Shown {
+  readonly text: HTMLElement;
+  readonly canvas: HTMLCanvasElement;
+}
+
+/** One widget in this page, with any number of views. */
+export class Page {
+  #model: Model | undefined;
+  #own = "";
+  #kernel = "";
+  #device: GPUDevice | undefined;
+  #facts: Content = {};
+  #session: Session | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #text = "Looking for a GPU in this page …";
+  readonly #views = new Set<Shown>();
+  /** What the views show; a hold of its own. */
+  #drawn: Tensor | undefined;
+  readonly #onmessage = (content: unknown, buffers: readonly unknown[]) =>
+    this.#receive(content, buffers);
+  readonly #onhide = () => this.#send({ bye: true });
+
+  /** Begins, unless it has; the result ends it. */
+  start(model: Model): () => void {
+    if (this.#model === undefined) {
+      this.#model = model;
+      model.on("msg:custom", this.#onmessage);
+      globalThis.addEventListener?.("pagehide", this.#onhide);
+      void this.#offer();
+    }
+    return () => this.#end();
+  }
+
+  /** Shows it in an element; the result ends that. */
+  show(el: HTMLElement): () => void {
+    const document = el.ownerDocument;
+    const [text, canvas] = [document.createElement("div"), document.createElement("canvas")];
+    text.setAttribute("role", "status");
+    text.textContent = this.#text;
+    canvas.hidden = true;
+    canvas.style.maxWidth = "100%";
+    el.append(text, canvas);
+    const shown = { text, canvas };
+    this.#views.add(shown);
+    if (this.#drawn) void this.#drawOn(shown, this.#drawn);
+    return () => {
+      this.#views.delete(shown);
+      text.remove();
+      canvas.remove();
+    };
+  }
+
+  /** Finds a GPU, and tells the kernel until it answers. */
+  async #offer(): Promise<void> {
+    this.#own = newSession();
+    try {
+      const device = await requestDevice();
+      this.#device = device;
+      this.#facts = { webgpu: true, ...factsOf(device) };
+      device.lost.then(({ reason, message }) => this.#lose(device, `${reason}: ${message}`));
+    } catch (error) {
+      this.#facts = { webgpu: false, reason: (error as Error).message };
+    }
+    this.#say("Waiting for the kernel …");
+    this.#hello();
+  }
+
+  #hello(): void {
+    if (this.#model === undefined) return;
+    clearTimeout(this.#timer);
+    this.#send({ hello: this.#facts });
+    this.#timer = setTimeout(() => this.#hello(), AGAIN_MS);
+  }
+
+  #receive(given: unknown, buffers: readonly unknown[]): void {
+    const content = Object(given) as Content;
+    if (!("dlpack_web" in content) || content.to !== this.#own) return;
+    try {
+      if ("problem" in content)
+        this.#say(`The kernel could not read a message: ${content.problem}`);
+      else if (content.dlpack_web !== VERSION) {
+        this.#quit(
+          `This page's script is of version ${VERSION}, the kernel's of ` +
+            `${textOf(content.dlpack_web)}: reload the page, or restart the kernel`,
+        );
+      } else if ("welcome" in content) this.#meet(`${content.from}`, content.welcome);
+      else if ("refused" in content) this.#wait(`${content.refused}`);
+      else if (content.from !== this.#kernel) return;
+      else if ("closed" in content) this.#quit("The widget was closed");
+      else this.#session?.receive(content, buffers.map(bytesOf));
+    } catch (error) {
+      // The next message may be right.
+      this.#say(`A message of the kernel was refused: ${(error as Error).message}`);
+      console.error(error);
+    }
+  }
+
+  #meet(kernel: string, id: unknown): void {
+    clearTimeout(this.#timer);
+    if (this.#device === undefined || (this.#session && kernel === this.#kernel)) return;
+    this.#session?.end();
+    this.#kernel = kernel;
+    const post = (content: Content, buffers?: readonly ArrayBuffer[]) =>
+      this.#send(content, buffers);
+    this.#session = new Session(this.#device, post, (tensor) => this.#draw(tensor));
+    this.#say(`The kernel uses this page's GPU, ${this.#facts.adapter}, as webgpu:${textOf(id)}`);
+  }
+
+  /** Another page has it: asks again, as that may be closed. */
+  #wait(why: string): void {
+    clearTimeout(this.#timer);
+    this.#say(why);
+    if (this.#device) this.#timer = setTimeout(() => this.#hello(), REFUSED_MS);
+  }
+
+  #lose(device: GPUDevice, why: string): void {
+    if (device !== this.#device || this.#model === undefined) return;
+    this.#send({ lost: why });
+    this.#stop();
+    this.#say(`The GPU was lost (${why}). Asking for another one …`);
+    this.#timer = setTimeout(() => void this.#offer(), NEW_DEVICE_MS);
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#session?.end();
+    this.#session = undefined;
+    this.#drawn?.release();
+    this.#drawn = undefined;
+    this.#device = undefined;
+  }
+
+  #quit(why: string): void {
+    const device = this.#device;
+    this.#stop();
+    device?.destroy();
+    this.#say(why);
+  }
+
+  #end(): void {
+    const model = this.#model;
+    if (model === undefined) return;
+    this.#send({ bye: true });
+    this.#quit("The widget was removed");
+    this.#model = undefined;
+    model.off("msg:custom", this.#onmessage);
+    globalThis.removeEventListener?.("pagehide", this.#onhide);
+  }
+
+  async #draw(tensor: Tensor): Promise<void> {
+    this.#drawn?.release();
+    this.#drawn = tensor.reshape(tensor.shape);
+    for (const shown of this.#views) await this.#drawOn(shown, tensor);
+  }
+
+  async #drawOn({ canvas }: Shown, tensor: Tensor): Promise<void> {
+    await toCanvas(tensor, canvas);
+    canvas.hidden = false;
+  }
+
+  #send(content: Content, buffers: readonly ArrayBuffer[] = []): void {
+    const head = { dlpack_web: VERSION, from: this.#own, to: this.#kernel };
+    this.#model?.send({ ...head, ...content }, undefined, buffers);
+  }
+
+  #say(text: string): void {
+    this.#text = text;
+    for (const shown of this.#views) shown.text.textContent = text;
+  }
+}
+
+function factsOf({ limits, features, adapterInfo }: GPUDevice): Content {
+  const found: Record<string, number> = {};
+  for (const name in limits) {
+    const limit = (limits as unknown as Record<string, unknown>)[name];
+    if (typeof limit === "number") found[name] = Math.min(limit, Number.MAX_SAFE_INTEGER);
+  }
+  const { vendor, architecture, description } = Object(adapterInfo) as Partial<GPUAdapterInfo>;
+  const adapter = description || [vendor, architecture].filter(Boolean).join(" ") || "a GPU";
+  return { limits: found, features: [...features], adapter };
+}
+
+/** Hosts give a DataView, an ArrayBuffer or an array of bytes. */
+function bytesOf(given: unknown): Uint8Array {
+  if (ArrayBuffer.isView(given)) {
+    return new Uint8Array(given.buffer, given.byteOffset, given.byteLength);
+  }
+  return new Uint8Array(given as ArrayBuffer);
+}

@@ -1,0 +1,117 @@
+/** One session of this page with one kernel: py/dlpack_web/_page/link.py has the messages. */
+import type { GPUDevice } from "../core/globals.js";
+import type { Tensor } from "../core/tensor.js";
+import { listenForFaults } from "../webgpu/device.js";
+import { siteOf } from "../webgpu/faults.js";
+import { Wire } from "../wire/endpoint.js";
+import { type Numbered, Ordered } from "./ordered.js";
+import { type Operation, Work } from "./work.js";
+
+/** The version of the messages. */
+export const VERSION = "1";
+const [PIECE, WINDOW] = [4 << 20, 8 << 20];
+/** How often a session looks whether something was lost, and acknowledges. */
+const [LOOK_MS, ACKNOWLEDGE_MS, RESEND_MS] = [5000, 50, 30_000];
+
+/** A message without its head. */
+export type Content = Record<string, unknown>;
+export type Post = (content: Content, buffers?: readonly ArrayBuffer[]) => void;
+
+export class Session {
+  readonly #post: Post;
+  readonly #wire: Wire;
+  readonly #orders: Ordered;
+  readonly #work: Work;
+  readonly #stop: () => void;
+  readonly #timer: ReturnType<typeof setInterval>;
+  #acknowledging = false;
+  #sentAt = 0;
+
+  /** post: sends a message to the kernel; draw: shows a tensor in the widget. */
+  constructor(device: GPUDevice, post: Post, draw: (tensor: Tensor) => Promise<void>) {
+    this.#post = post;
+    this.#orders = new Ordered((message) => this.#put(message));
+    this.#wire = new Wire({
+      send: (header, payload) =>
+        post({ frame: true }, payload.length > 0 ? [own(header), own(payload)] : [own(header)]),
+      ontensor: ({ name, tensor }) => this.#work.arrive(name, tensor),
+      device,
+      limit: Number.MAX_SAFE_INTEGER, // the device has its own
+      piece: PIECE,
+      window: WINDOW,
+      timeout: RESEND_MS,
+    });
+    this.#work = new Work(device, {
+      send: (name, tensor) => this.#send(name, tensor),
+      reply: (reply, value, error) =>
+        this.#orders.send(error === undefined ? { reply, value } : { reply, error: told(error) }),
+      draw,
+    });
+    this.#stop = listenForFaults(device, (error, site) => {
+      this.#orders.send({ fault: error.message, site });
+      return true;
+    });
+    this.#timer = setInterval(() => this.#look(), LOOK_MS);
+    (this.#timer as { unref?(): void }).unref?.(); // Node waits for its timers
+  }
+
+  /** Takes a message of the kernel; throws for one that is damaged. */
+  receive(content: Content, buffers: readonly Uint8Array[]): void {
+    if ("ping" in content) this.#post({ pong: true });
+    else if ("frame" in content) this.#wire.receive(...(buffers as [Uint8Array]));
+    else if ("cancel" in content) this.#work.cancel(`${content.cancel}`, `${content.why}`);
+    else if ("got" in content) {
+      const bodies = this.#orders.receive(content as Partial<Numbered>);
+      for (const body of bodies) this.#work.add(Object(body) as Operation);
+      this.#acknowledge();
+    }
+  }
+
+  /** Ends all, and releases all tensors. */
+  end(): void {
+    clearInterval(this.#timer);
+    this.#stop();
+    this.#wire.close();
+    this.#work.end();
+  }
+
+  /** The tensor is released when the kernel has it. */
+  async #send(name: string, tensor: Tensor): Promise<void> {
+    const remote = this.#wire.send(name, tensor);
+    try {
+      await remote.ready;
+    } finally {
+      remote.free();
+    }
+  }
+
+  #put(message: Numbered): void {
+    this.#sentAt = performance.now();
+    this.#post({ ...message });
+  }
+
+  #acknowledge(): void {
+    if (this.#acknowledging) return;
+    this.#acknowledging = true;
+    setTimeout(() => {
+      this.#acknowledging = false;
+      this.#orders.acknowledge();
+    }, ACKNOWLEDGE_MS);
+  }
+
+  #look(): void {
+    this.#wire.tick();
+    if (performance.now() - this.#sentAt > RESEND_MS) this.#orders.resend();
+  }
+}
+
+/** Hosts send all of a view's buffer. */
+function own(bytes: Uint8Array): ArrayBuffer {
+  return bytes.slice().buffer as ArrayBuffer;
+}
+
+/** An error, for the kernel. */
+function told(error: unknown): Content {
+  const { name, message, label, line } = Object(error) as Record<string, unknown>;
+  return { name, message: `${message}`, label, line, site: siteOf(Object(error)) };
+}

@@ -1,0 +1,169 @@
+"""The kernel's end of a widget: which page has the GPU."""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from itertools import count
+from typing import Any
+
+from .._backends import FIRST_PAGE, pages
+from .._backends.calls import calling, warn_at
+from .._files.headers import malformed
+from .._tensor.device import CPU, Device, webgpu_device
+from .backend import PageBackend
+from .link import VERSION, Link, Post
+from .record import PageGPU
+
+# How long a page has to answer before another one takes over.
+_TAKE_OVER_S = 3.0
+_ids = count(FIRST_PAGE)
+
+_NOBODY = (
+    "no page shows this widget yet: display it as the result of a cell, and `await "
+    "page.ready()` in the next one"
+)
+
+
+class Host:
+    """post: sends a message with buffers to all pages of the widget. patience: seconds
+    that a page may take to answer."""
+
+    def __init__(self, post: Post, patience: float = 60) -> None:
+        self._post, self._patience = post, patience
+        self._own = os.urandom(8).hex()
+        self._lock = threading.Lock()
+        self._link: Link | None = None
+        self._without: str | None = None  # why the page has no WebGPU
+        self._found: Future[None] = _pending()
+        self._others: dict[str, float] = {}  # pages that asked for the GPU, and when
+        self._closed = False
+
+    @property
+    def device(self) -> Device:
+        """The page's. BufferError: there is none yet."""
+        link = self._link
+        if link is not None and not link.record.is_lost():
+            return webgpu_device(link.record.id)
+        if self._without is not None:
+            return CPU
+        if link is not None:
+            link.record.check_alive()
+        raise BufferError(_NOBODY)
+
+    def backend(self) -> PageBackend:
+        """Of the page's device; BufferError: there is none."""
+        device = self.device
+        if device == CPU:
+            raise BufferError(f"the page has no WebGPU: {self._without}")
+        found = pages[device.id]
+        assert isinstance(found, PageBackend)
+        return found
+
+    async def ready(self, timeout: float | None) -> Device:
+        """The device, as soon as there is one."""
+        link, found = self._link, self._found
+        gone = link is None or link.record.is_lost()
+        if gone and self._without is None and not self._closed:
+            waiting = asyncio.ensure_future(asyncio.wrap_future(found))
+            try:
+                await asyncio.wait([waiting], timeout=timeout)
+            finally:
+                waiting.cancel()
+        if self._without is not None:
+            call = calling()
+            warn_at(
+                f"the page has no WebGPU ({self._without}): device=page makes CPU tensors",
+                call.filename,
+                call.lineno or 0,
+            )
+        return self.device
+
+    def receive(self, content: Any, buffers: Sequence[Any] = ()) -> None:
+        """Takes a message of any page. BufferError: it is damaged; the page gets a
+        message, and nothing else changes."""
+        if not isinstance(content, dict) or "dlpack_web" not in content:
+            return
+        peer = content.get("from")
+        if not isinstance(peer, str) or not 0 < len(peer) <= 64:
+            raise BufferError(f"a page's session is {peer!r:.100}")
+        try:
+            if content["dlpack_web"] != VERSION:
+                raise BufferError(
+                    f"the page's messages are of version {content['dlpack_web']!r:.20}, "
+                    f"this kernel's of {VERSION}: reload the page, or restart the kernel"
+                )
+            if "hello" in content:
+                self._meet(peer, content["hello"])
+            elif (link := self._link) is not None and link.peer == peer:
+                link.receive(content, buffers)
+        except BufferError as error:
+            self._tell(peer, problem=str(error)[:1000])
+            raise
+
+    def close(self) -> None:
+        """Ends all: tensors raise DeviceLostError."""
+        self._closed = True
+        link = self._link
+        if link is not None:
+            self._tell(link.peer, closed=True)
+            link.lose("the widget was closed")
+
+    def _meet(self, peer: str, facts: Any) -> None:
+        if self._closed:
+            self._tell(peer, refused="the widget was closed")
+            return
+        if not isinstance(facts, dict):
+            malformed("the page's message", f"it says {facts!r:.50} of itself")
+        with self._lock:
+            link = self._link
+            if link is not None and not link.record.is_lost():
+                if link.peer == peer:
+                    link.start()  # the welcome was lost
+                    return
+                if not self._is_gone(link, peer):
+                    return
+                link.lose("another page took over")
+            self._others.clear()
+            self._accept(peer, facts)
+
+    def _is_gone(self, link: Link, peer: str) -> bool:
+        """Whether the page that has the GPU is: then another may have it."""
+        now = time.monotonic()
+        asked = self._others.setdefault(peer, now)
+        if link.heard_since(asked):
+            self._others[peer] = now  # it is there, and is asked again the next time
+            why = "another page has the GPU of this widget: close it, or go there"
+            self._tell(peer, refused=why)
+            return False
+        if now - asked < _TAKE_OVER_S:
+            link.ping()
+            return False
+        return True
+
+    def _accept(self, peer: str, facts: dict[str, Any]) -> None:
+        if not facts.get("webgpu"):
+            self._without = str(facts.get("reason", "no reason"))[:1000]
+            self._tell(peer, refused=f"no WebGPU here: {self._without}")
+        else:
+            gpu = PageGPU(facts)
+            self._without = None
+            number = next(_ids)
+            link = Link(self._post, self._own, peer, number, gpu, self._patience)
+            pages[number] = PageBackend(link)
+            self._link = link
+            link.start()
+        found, self._found = self._found, _pending()
+        found.set_result(None)
+
+    def _tell(self, peer: str, **content: Any) -> None:
+        head = {"dlpack_web": VERSION, "from": self._own, "to": peer}
+        self._post({**head, **content}, [])
+
+
+def _pending() -> Future[None]:
+    future: Future[None] = Future()
+    future.set_running_or_notify_cancel()
+    return future

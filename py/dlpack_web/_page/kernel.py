@@ -1,0 +1,123 @@
+"""Compute shaders in a page: checked here as on the desktop, run there."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._backends.desktop.arguments import Bound, bind, check_apart, pack_number
+from .._backends.desktop.buffers import View
+from .._backends.desktop.kernel import Kernel as DesktopKernel
+from .link import Link
+
+
+def fact_of(view: View) -> dict[str, Any]:
+    """A view of a buffer, as the page makes it."""
+    return {
+        "id": view.slot.buffer.number,
+        "offset": view.start,
+        "shape": list(view.shape),
+        "strides": None if view.strides is None else list(view.strides),
+        "dtype": str(view.dtype),
+        "padded": view.padded,
+        "readOnly": view.read_only,
+    }
+
+
+class Kernel(DesktopKernel):
+    """BackendKernel of ../_backends/__init__.py."""
+
+    def __init__(
+        self,
+        link: Link,
+        number: int,
+        wgsl: str,
+        entry: str,
+        label: str,
+        check: bool,
+        parts: Sequence[tuple[str, int, int]],
+    ) -> None:
+        self._link, self.number = link, number
+        super().__init__(link.record, wgsl, entry, label, check, parts)
+
+    def _compile(
+        self, wgsl: str, entry: str, parts: Sequence[tuple[str, int, int]]
+    ) -> None:
+        link = self._link
+        link.op(
+            "kernel",
+            id=self.number,
+            wgsl=wgsl,
+            entry=entry,
+            label=self.label,
+            check=self._check,
+            parts=[list(part) for part in parts],
+            site=link.sites.here(),
+        )
+
+    def __del__(self) -> None:
+        if "_link" in self.__dict__:
+            self._link.gone.put(("kernel", self.number))
+
+    async def ready(self) -> None:
+        await self._link.answer("ready", kernel=self.number)
+
+    def run(
+        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
+    ) -> None:
+        self._link.op("run", calls=[self.call(counts, args, given)])
+
+    async def time(
+        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
+    ) -> float:
+        self._record.check_alive()
+        if "timestamp-query" not in self._record.gpu.features:
+            raise BufferError(
+                f"{self._record} cannot measure: its adapter lacks the feature "
+                '"timestamp-query"'
+            )
+        call = self.call(counts, args, given)
+        return float(await self._link.answer("time", call=call))
+
+    def call(
+        self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
+    ) -> dict[str, Any]:
+        """A call that passed all checks, as the page runs it."""
+        self._record.check_alive()
+        _, bits, values = given
+        places = [
+            values[i] if bits >> i & 1 else View(arg) for i, arg in enumerate(args)
+        ]
+        bound, groups = self.bound(counts, places)
+        facts = [
+            fact_of(each) if isinstance(each, View) else _number(each)
+            for each in places
+        ]
+        writes = [one.slot.buffer.number for one in bound.values() if one.written]
+        return {
+            "kernel": self.number,
+            "args": facts,
+            "groups": list(groups),
+            "writes": writes,
+            "site": self._link.sites.here(),
+        }
+
+    def bound(
+        self, counts: tuple[int, ...], places: Sequence[Any]
+    ) -> tuple[dict[int, Bound], tuple[int, ...]]:
+        """The tensors among the arguments, by position, and the workgroups."""
+        self._check_count(places)
+        groups = self.checked_groups(counts, places)
+        bound = {}
+        for i, each in enumerate(places):
+            declared = self.declared(i)
+            if isinstance(each, View):
+                bound[i] = bind(self._record, each, i, declared, self._check)
+            else:
+                pack_number(each, i, declared)
+        check_apart(places, bound)
+        return bound, groups
+
+
+def _number(value: float) -> str:
+    """As JavaScript's Number() reads it: JSON has no infinities."""
+    text = repr(float(value))
+    return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(text, text)

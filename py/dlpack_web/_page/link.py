@@ -1,0 +1,304 @@
+"""One session with one page: its messages, in both directions.
+
+A message is a dict that JSON can carry, and buffers. All of them have the version of these
+messages and the sessions of both ends; then there is one of:
+
+- n, got, do: a numbered message (ordered.py); got alone acknowledges.
+- frame: the buffers are a frame of the wire.
+- cancel, why: a tensor of the wire will not come.
+- ping, pong: whether the other side is there.
+- lost: the page's device was lost; bye: the page goes; closed: the widget was closed.
+
+Messages may arrive on any thread. The lock is never held while Python waits, and what
+Python's collector does only enters a queue (`gone`), which a thread empties.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
+from typing import Any
+
+from .. import _core
+from .._backends.calls import warn_at
+from .._files.headers import malformed
+from .._wire.endpoint import Wire
+from .._wire.frame import Piece
+from .._wire.sending import RemoteTensor
+from .ordered import Ordered
+from .record import PageGPU, PageRecord
+from .replies import Replies, Sites
+
+#: The version of these messages, for pages of another version of this library.
+VERSION = "1"
+_PIECE, _WINDOW = 4 << 20, 8 << 20
+_PING_S = 2.0  # how long a page may be silent while Python waits for it
+_RESEND_S = 30.0
+_LATER_S = 0.02  # in which what Python collects is gathered
+
+
+def _no_one(content: dict[str, Any], buffers: Sequence[Any]) -> None:
+    """Sends nothing."""
+
+
+type Post = Callable[[dict[str, Any], Sequence[Any]], object]
+
+
+class Link:
+    """post: sends a message with buffers to all pages. patience: seconds that a page may
+    take to answer a ping."""
+
+    def __init__(
+        self,
+        post: Post,
+        own: str,
+        peer: str,
+        device_id: int,
+        gpu: PageGPU,
+        patience: float,
+    ) -> None:
+        self._post, self._own, self.peer = post, own, peer
+        self._patience = patience
+        self.record = PageRecord(device_id, gpu)
+        self.sites = Sites()
+        self._lock = threading.Lock()
+        self._replies = Replies()
+        self.orders = Ordered(self._put)
+        self._wire = Wire(
+            lambda header, payload: self._put({"frame": True}, header, payload),
+            piece=_PIECE,
+            window=_WINDOW,
+            timeout=_RESEND_S,
+        )
+        self._wire._receiving.make = self._landing
+        self._landings: dict[str, _core.Tensor] = {}
+        self._thread: int | None = None
+        self._pinged: float | None = None
+        self._heard = self._sent_again = time.monotonic()
+        #: What Python has collected: (kind, number). None: look whether there is work.
+        self.gone: SimpleQueue[tuple[str, int] | None] = SimpleQueue()
+        threading.Thread(target=self._tidy, name="dlpack_web page", daemon=True).start()
+
+    # --- messages to the page ---------------------------------------------------------
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Sends what follows in one piece. DeviceLostError if the page is gone."""
+        with self._lock:
+            self.record.check_alive()
+            self._let_go()
+            yield
+
+    def op(self, name: str, **facts: Any) -> None:
+        """An operation on the page's tensors, after all earlier ones."""
+        with self.turn():
+            self.orders.send({"op": name, **facts})
+
+    def ask(self, name: str, **facts: Any) -> tuple[int, Future[Any]]:
+        """An operation that the page answers."""
+        with self.turn():
+            number, future = self._replies.new()
+            self.orders.send({"op": name, "reply": number, **facts})
+        return number, future
+
+    async def answer(self, name: str, **facts: Any) -> Any:
+        """The answer to an operation."""
+        number, future = self.ask(name, **facts)
+        try:
+            return await self.wait_for(future)
+        finally:
+            self.forget(number)
+
+    def forget(self, number: int) -> None:
+        """Nobody waits for that answer any more."""
+        with self._lock:
+            self._replies.forget(number)
+
+    def send(self, name: str, source: _core.Tensor, op: dict[str, Any]) -> RemoteTensor:
+        """Elements, by the wire, under a name; `op` uses them."""
+        with self.turn():
+            remote = self._wire.send(name, source)
+            self.orders.send(op)
+            remote.ready.add_done_callback(lambda sent: self._arrived(remote, sent))
+        return remote
+
+    def drop(self, remote: RemoteTensor) -> None:
+        """Gives up what is on its way."""
+        with self._lock:
+            if self.record.lost is None:
+                remote.free()
+
+    def expect(self, name: str, target: _core.Tensor) -> None:
+        """Elements that will come under a name, and the memory for them."""
+        with self._lock:
+            self._landings[name] = target
+
+    def unexpect(self, names: Sequence[str]) -> None:
+        with self._lock:
+            found = [self._landings.pop(name, None) for name in names]
+        for target in found:
+            if target is not None:
+                target.release()
+
+    def start(self) -> None:
+        """The first message, which the page waits for."""
+        with self._lock:
+            self._put({"welcome": self.record.id})
+            self._wire.connect()
+
+    def ping(self) -> None:
+        with self._lock:
+            self._put({"ping": True})
+
+    def _put(self, content: dict[str, Any], *buffers: Any) -> None:
+        head = {"dlpack_web": VERSION, "from": self._own, "to": self.peer}
+        # The host may send them after this call, and the memory may change then.
+        self._post({**head, **content}, [bytes(each) for each in buffers])
+
+    def _arrived(self, remote: RemoteTensor, sent: Future[None]) -> None:
+        """The page has all elements, and a hold of its own on them; or never will."""
+        error = sent.exception()
+        if error is not None and self.record.lost is None:
+            self._put({"cancel": remote.name, "why": str(error)[:1000]})
+        remote.free()
+
+    # --- messages from the page -------------------------------------------------------
+
+    def receive(self, content: dict[str, Any], buffers: Sequence[Any]) -> None:
+        """Takes a message of this page. BufferError: it is damaged; nothing changes."""
+        with self._lock:
+            if self.record.lost is not None:
+                return
+            self._thread = threading.get_ident()
+            self._heard, self._pinged = time.monotonic(), None
+            if "lost" in content:
+                self._lose(f"in the page: {content['lost']!s:.200}")
+            elif "bye" in content:
+                self._lose("its page was closed or reloaded")
+            elif "frame" in content:
+                if not 1 <= len(buffers) <= 2:
+                    raise BufferError(f"a frame in {len(buffers)} buffers")
+                self._wire.receive(*buffers)
+            elif "got" in content:
+                for body in self.orders.receive(content):
+                    self._take(body)
+                self.gone.put(None)
+
+    def lose(self, why: str) -> None:
+        """Ends all; tensors of the page then raise DeviceLostError."""
+        with self._lock:
+            self._lose(why)
+
+    def heard_since(self, moment: float) -> bool:
+        return self._heard > moment
+
+    def _take(self, body: Any) -> None:
+        if not isinstance(body, dict):
+            malformed("the page's message", f"it does {body!r:.50}")
+        if "reply" in body:
+            self._replies.take(body, self.sites)
+        elif "fault" in body:
+            place = self.sites.of(body.get("site"))
+            warn_at(str(body["fault"])[:10_000], *(place or ("<unknown>", 0)))
+
+    def _landing(self, piece: Piece) -> Any:
+        """The memory for a tensor of the page."""
+        target = self._landings.get(piece.name)
+        if target is None:
+            raise BufferError(f"{piece.name!r:.50} was not asked for")
+        if piece.dtype != "uint8" or piece.shape != target.shape:
+            raise BufferError(
+                f"{piece.dtype}{list(piece.shape)}, where uint8{list(target.shape)} was "
+                "asked for"
+            )
+        return _core.from_dlpack(target)
+
+    def _lose(self, why: str) -> None:
+        if self.record.lost is not None:
+            return
+        self.record.lose(why)
+
+        def lost() -> Exception:
+            with suppress(BufferError):
+                self.record.check_alive()
+            return _core.DeviceLostError(f"webgpu:{self.record.id} is lost ({why})")
+
+        self._wire.close()
+        self._post = _no_one  # backends of pages stay: they must not keep the widget
+        self._replies.fail(lost)
+        self._landings.clear()
+        self.gone.put(None)
+
+    # --- waiting ----------------------------------------------------------------------
+
+    def can_block(self) -> bool:
+        """Whether messages arrive while this thread waits: on another one."""
+        return self._thread not in (None, threading.get_ident())
+
+    def wait(self, future: Future[Any]) -> Any:
+        """The result; only where `can_block()`."""
+        while True:
+            try:
+                return future.result(timeout=0.5)
+            except TimeoutError:
+                if future.done():
+                    return future.result()
+                self._look()
+
+    async def wait_for(self, future: Future[Any]) -> Any:
+        """The result, while the event loop runs."""
+        waiting = asyncio.ensure_future(asyncio.wrap_future(future))
+        try:
+            while not waiting.done():
+                await asyncio.wait([waiting], timeout=0.5)
+                if not waiting.done():
+                    self._look()
+            return waiting.result()
+        finally:
+            waiting.cancel()
+
+    def _look(self) -> None:
+        """Whether the page is there, and what was lost on the way. BufferError: it does
+        not answer."""
+        with self._lock:
+            now = time.monotonic()
+            if self._pinged is None:
+                if now - self._heard > _PING_S:
+                    self._pinged = now
+                    self._put({"ping": True})
+            elif now - self._pinged > self._patience:
+                raise BufferError(
+                    f"the page has not answered for {self._patience:g} s: is it open, and "
+                    "can it send messages to a cell that runs? The work goes on there; "
+                    "await again, in another cell"
+                )
+            self._wire.tick()
+            if now - self._sent_again > _RESEND_S:
+                self._sent_again = now
+                self.orders.resend()
+
+    # --- the end of tensors ------------------------------------------------------------
+
+    def _tidy(self) -> None:
+        """A thread: tells the page what Python has collected, and what has arrived."""
+        while self.record.lost is None:
+            found = self.gone.get()
+            time.sleep(_LATER_S)
+            with self._lock:
+                if self.record.lost is not None:
+                    return
+                with suppress(Exception):  # the next operation tries again
+                    self._let_go(found)
+                    self.orders.acknowledge()
+
+    def _let_go(self, *more: tuple[str, int] | None) -> None:
+        found = [each for each in more if each is not None]
+        while not self.gone.empty():
+            each = self.gone.get()
+            if each is not None:
+                found.append(each)
+        if found:
+            self.orders.send({"op": "free", "what": found})

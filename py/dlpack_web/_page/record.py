@@ -1,0 +1,121 @@
+"""The device of a page and its buffers, as the desktop's checks see them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+from .._backends.desktop.buffers import round_up, step_of
+from .._backends.desktop.state import DEFAULT_USAGE, Record, Slot
+from .._backends.desktop.wgpu import limit_name
+from .._files.headers import malformed
+from .._layout.dtype import DType
+
+# Limits that are looked up here. A page reports all that it has.
+_NEEDED = (
+    "maxBufferSize",
+    "maxComputeWorkgroupsPerDimension",
+    "maxStorageBufferBindingSize",
+    "maxUniformBufferBindingSize",
+    "minStorageBufferOffsetAlignment",
+    "minUniformBufferOffsetAlignment",
+)
+
+
+class Limits:
+    """Limits as attributes, by WebGPU's names."""
+
+    def __init__(self, found: dict[str, int]) -> None:
+        self.__dict__.update(found)
+
+    def __repr__(self) -> str:
+        return f"Limits({self.__dict__})"
+
+
+class PageGPU:
+    """What is known here of the GPUDevice of a page: `Device.gpu`. It has the members
+    of a GPUDevice that are facts; its methods are only in the page."""
+
+    def __init__(self, facts: Any) -> None:
+        """facts: of the page. BufferError: they lack something, or have another
+        type."""
+        features, limits = _part(facts, "features", list), _part(facts, "limits", dict)
+        if not all(isinstance(name, str) for name in features):
+            raise BufferError("the page's features are not names")
+        for name in {*limits, *_NEEDED}:
+            limit = limits.get(name)
+            if type(limit) is not int or not 0 <= limit < 2**53:
+                raise BufferError(f"the page's limit {name!r:.50} is {limit!r:.50}")
+        for name in (
+            "minStorageBufferOffsetAlignment",
+            "minUniformBufferOffsetAlignment",
+        ):
+            if limits[name] == 0:
+                raise BufferError(f"the page's limit {name!r} is 0")
+        self.features = frozenset(features)
+        self.limits = Limits(limits)
+        self.label = ""
+        self.adapter = str(facts.get("adapter", ""))[:1000]
+        self._limits = {limit_name(name): limit for name, limit in limits.items()}
+
+    def __repr__(self) -> str:
+        return f"<PageGPU {self.adapter or 'of a page'}>"
+
+
+def _part(facts: Any, name: str, kind: type) -> Any:
+    found = facts.get(name) if isinstance(facts, dict) else None
+    if not isinstance(found, kind):
+        malformed("the page's message", f"its {name} are {found!r:.50}")
+    return found
+
+
+class PageRecord(Record):
+    """The record of a page's device."""
+
+    def __init__(self, device_id: int, gpu: PageGPU) -> None:
+        self.id, self.gpu, self.adapter_limits = device_id, gpu, None
+        self.limits = gpu._limits
+        self.lost: str | None = None
+        self.up = self.down = self.copied = self.copies = self.taken = 0
+
+    def check_alive(self) -> None:
+        if self.lost is not None:
+            raise _core.DeviceLostError(
+                f"webgpu:{self.id} is lost ({self.lost}), with its tensors: `await "
+                "page.ready()`, and upload again"
+            )
+
+    def is_lost(self) -> bool:
+        return self.lost is not None
+
+    def lose(self, why: str) -> None:
+        self.lost = self.lost or why
+
+
+class Buffer:
+    """A GPUBuffer of a page, by the number that both sides know it by."""
+
+    usage = DEFAULT_USAGE
+
+    def __init__(self, number: int, size: int) -> None:
+        self.number, self.size = number, size
+
+
+def slot_for(
+    record: PageRecord,
+    number: int,
+    size: int,
+    dtype: DType,
+    padded: bool,
+    release: Callable[[], object],
+) -> Slot:
+    """The slot of a new buffer for so many elements; BufferError if it is too large."""
+    used = size * step_of(dtype, padded)
+    nbytes = max(round_up(round_up(used, 1), 16), 16)
+    most = record.limits["max-buffer-size"]
+    if nbytes > most:
+        raise BufferError(
+            f"{nbytes} bytes are needed, {record} allows {most} (maxBufferSize) in one "
+            "buffer: use several tensors"
+        )
+    buffer = Buffer(number, nbytes)
+    return Slot(record, buffer, own=False, used=used, release=release)

@@ -1,0 +1,108 @@
+"""The GPU of the page that shows a notebook: `pip install 'dlpack-web[widget]'`.
+
+The kernel may be on another machine than the browser, and need not have a GPU: tensors
+travel to the page in pieces, and kernels run there.
+
+In one cell `page = Page()` and `page`, in the next one `await page.ready()`; then
+`device=page` works wherever a device is expected.
+"""
+
+from collections.abc import Sequence
+from contextvars import Context, copy_context
+from pathlib import Path
+from typing import Any
+
+from ._backends.desktop.buffers import View
+from ._layout.words import type_of
+from ._page.host import Host
+from ._page.kernel import fact_of
+from ._tensor.device import Device
+from ._tensor.tensor import Tensor
+
+try:
+    import anywidget
+except ModuleNotFoundError as error:
+    if error.name != "anywidget":
+        raise
+    raise ModuleNotFoundError(
+        "dlpack_web.widget needs the package anywidget: pip install "
+        "'dlpack-web[widget]'",
+        name="anywidget",
+    ) from None
+
+__all__ = ["Page"]
+
+_SCRIPT = Path(__file__).with_name("_widget.js")
+
+
+class Page(anywidget.AnyWidget):
+    """A widget that lends this kernel the GPU of the page that shows it.
+
+    Display it as the result of a cell. Of several pages the first one has the GPU, and
+    the next one gets it when that one is closed or reloaded. Tensors of a page that is
+    gone raise DeviceLostError: await `ready()`, and upload again.
+
+    patience: seconds that the page may take to answer, while Python waits for it.
+    """
+
+    _esm = _SCRIPT
+
+    def __init__(self, *, patience: float = 60) -> None:
+        if not _SCRIPT.exists():
+            raise FileNotFoundError(
+                f"{_SCRIPT} is missing: this dlpack_web was installed from its sources; "
+                "`make native` builds it"
+            )
+        super().__init__()
+        # ipykernel routes what a page sends to the thread from whose context we sent
+        # last: a subshell of the page's, if it has one, where no cell runs.
+        self._context: Context | None = None
+        self._host = Host(self._post, patience)
+        self.on_msg(self._receive)
+
+    @property
+    def device(self) -> Device:
+        """The page's device. The CPU, if the page has no WebGPU. BufferError if no page
+        shows the widget yet; DeviceLostError if it is gone."""
+        return self._host.device
+
+    @property
+    def _page_device(self) -> Device:
+        return self.device
+
+    async def ready(self, timeout: float | None = 60) -> Device:
+        """Waits until a page shows the widget, and returns its device.
+
+        If the page has no WebGPU, a warning says why, and the device is the CPU: the
+        tensors are CPU tensors, and kernels refuse them. timeout: in seconds; then
+        BufferError.
+        """
+        return await self._host.ready(timeout)
+
+    async def canvas(self, tensor: Tensor) -> None:
+        """Draws a tensor in the widget: shape (height, width, channels), uint8 or
+        float32, as for `webgpu.to_canvas`."""
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"canvas draws a Tensor, not {type_of(tensor)}")
+        backend = self._host.backend()
+        view = View(tensor)
+        if view.record is not backend.link.record:
+            raise BufferError(
+                f"{view} is not on the device of this page, {self.device}"
+            )
+        await backend.link.answer("canvas", what=fact_of(view))
+
+    def close(self) -> None:
+        """Closes the widget; its tensors then raise DeviceLostError."""
+        if "_host" in self.__dict__:
+            self._host.close()
+        super().close()
+
+    def _post(self, content: dict[str, Any], buffers: Sequence[Any]) -> None:
+        context = self._context.copy() if self._context else copy_context()
+        context.run(self.send, content, buffers=list(buffers))
+
+    def _receive(self, _: Any, content: Any, buffers: Sequence[Any]) -> None:
+        if isinstance(content, dict) and "hello" in content:
+            self._context = copy_context()
+        self._host.receive(content, buffers)

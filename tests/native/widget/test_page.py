@@ -1,0 +1,457 @@
+# dlpack_web.widget without anywidget and a browser: a kernel and a fake page.
+import asyncio
+import gc
+import linecache
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import dlpack_web as dlw
+
+if sys.platform == "emscripten":
+    pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
+
+from fake_page import DOUBLE, Channel, FakePage, end_all, finish, joined, read, tidied
+
+from dlpack_web._page import host as hosts
+from dlpack_web._page import link as links
+
+
+@pytest.fixture(autouse=True)
+def _all_ends():
+    yield
+    end_all()
+
+
+@pytest.mark.parametrize("element", ["float32", "int64", "uint8", "bool", "complex64"])
+def test_an_array_to_the_page_and_back_is_equal(element):
+    host, page, channel = joined()
+    a = np.arange(1, 8).astype(element)
+    with dlw.from_dlpack(a, device=host.device) as t:
+        assert t.device == host.device
+        assert str(t.device) == f"webgpu:{host.device.id}"
+        back = read(channel, t)
+    assert back.dtype == a.dtype
+    assert np.array_equal(back, a)
+    assert tidied(page, host) == {}
+
+
+def test_nothing_stays_of_what_has_arrived():
+    host, page, channel = joined()
+    link = host.backend().link
+    with dlw.from_dlpack(np.arange(3.0), device=host.device) as t:
+        read(channel, t)
+        link.orders.acknowledge()
+        channel.deliver()
+        assert page.wire.tensors == {}
+        assert link._wire.tensors == {}
+        assert not link._wire._sending._remotes
+        assert not link.orders._sent
+        assert not page.orders._sent
+
+
+def test_a_page_that_is_gone_does_not_keep_the_widget():
+    host, page, channel = joined()
+    page.post({"bye": True})
+    channel.deliver()
+    gone = weakref.ref(host)
+    del host
+    end_all()
+    del page, channel
+    gc.collect()
+    assert gone() is None
+
+
+def test_an_error_of_the_host_is_the_error_of_the_kernel():
+    """And not that wgpu is missing, which the desktop's kernels need."""
+    host, _, _ = joined()
+
+    def post(content, buffers):
+        raise OSError("the channel is closed")
+
+    with dlw.empty(4, device=host.device) as t:
+        link = host.backend().link
+        link._post, before = post, link._post
+        with pytest.raises(OSError, match="the channel is closed"):
+            dlw.webgpu.Kernel(DOUBLE, "double")(t)
+        link._post = before
+
+
+def test_two_arguments_that_are_written_must_not_overlap():
+    host, _, _ = joined()
+    both = dlw.webgpu.Kernel("""
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(1) fn main() { x[0] = y[0]; }""")
+    with (
+        dlw.empty(4, device=host.device) as t,
+        pytest.raises(BufferError, match="arguments 0 and 1 of the kernel overlap"),
+    ):
+        both(t, t)
+
+
+def test_strided_arrays_are_packed_on_the_way():
+    host, _, channel = joined()
+    a = np.arange(24.0).reshape(4, 6)
+    with dlw.from_dlpack(a.T[::2], device=host.device) as t:
+        assert np.array_equal(read(channel, t), a.T[::2])
+
+
+def test_views_and_strided_tensors_are_read():
+    host, _, channel = joined()
+    a = np.arange(24.0, dtype="f4").reshape(4, 6)
+    with dlw.from_dlpack(a, device=host.device) as t, t[1:3] as rows:
+        assert np.array_equal(read(channel, rows), a[1:3])
+        with t.permute_dims((1, 0)) as turned:
+            assert np.array_equal(read(channel, turned), a.T)
+
+
+def test_an_upload_converts():
+    host, _, channel = joined()
+    with dlw.from_dlpack(np.arange(3.0), device=host.device, dtype="float32") as t:
+        assert t.dtype == "float32"
+        assert read(channel, t).tolist() == [0, 1, 2]
+
+
+def test_an_upload_does_not_see_later_changes_of_the_array():
+    host, _, channel = joined()
+    a = np.ones(3_000_000, "f4")  # several pieces, and none is delivered yet
+    with dlw.from_dlpack(a, device=host.device) as t:
+        a[:] = 7
+        assert read(channel, t).max() == 1
+
+
+def test_empty_is_zeros_and_parts_are_written():
+    host, _, channel = joined()
+    with dlw.empty((1000, 4), "float32", device=host.device) as t:
+        part = np.arange(40.0, dtype="f4").reshape(10, 4)
+        before = host.backend().stats()[0]["up"]
+        with t[100:110] as rows:
+            rows.write(part)
+        assert host.backend().stats()[0]["up"] - before == part.nbytes
+        expected = np.zeros((1000, 4), "f4")
+        expected[100:110] = part
+        assert np.array_equal(read(channel, t), expected)
+        with t[:10] as there, t[100:110] as rows:
+            there.write(rows)
+        expected[:10] = part
+        assert np.array_equal(read(channel, t), expected)
+
+
+def test_kernels_and_batches_run_in_order():
+    host, _, channel = joined()
+    double = dlw.webgpu.Kernel(DOUBLE, "double")
+    with dlw.from_dlpack(np.arange(4, dtype="f4"), device=host.device) as t:
+        double(t)
+        with dlw.webgpu.batch() as batch:
+            double(t)
+            double(t)
+            with pytest.raises(BufferError, match="cannot be read here"):
+                read(channel, t)
+        batch.run()
+        batch.run()
+        assert read(channel, t).tolist() == [0, 32, 64, 96]
+        batch.release()
+
+
+def test_a_batch_is_updated_between_its_runs():
+    host, page, channel = joined()
+    double = dlw.webgpu.Kernel(DOUBLE, "double")
+    with (
+        dlw.from_dlpack(np.ones(4, "f4"), device=host.device) as one,
+        dlw.from_dlpack(np.ones(4, "f4"), device=host.device) as other,
+    ):
+        with dlw.webgpu.batch() as batch:
+            double(one)
+            double(one)
+        batch.run()
+        with pytest.raises(ValueError, match="has 1 arguments, and no number 1"):
+            batch.update(1, {1: other})
+        batch.update(1, {0: other})
+        batch.run()
+        assert read(channel, one).tolist() == [8] * 4
+        assert read(channel, other).tolist() == [2] * 4
+        first, second = page.ran[:2]
+        assert page.ran == [first, second, first, second]  # faults name these lines
+        assert first != second
+        batch.release()
+    assert tidied(page, host) == {}
+
+
+def test_the_page_knows_which_lines_of_wgsl_are_the_formula():
+    host, page, channel = joined()
+    double = dlw.webgpu.ElementwiseKernel("f32 x", "f32 y", "y = 2 * x")
+    with dlw.empty(4, device=host.device) as x, pytest.raises(dlw.KernelError):
+        finish(channel, double.ready(x.device))
+    (kernel,) = page.kernels.values()
+    assert [part[0] for part in kernel["parts"]] == ["operation"]
+
+
+def test_arguments_are_checked_at_the_call():
+    host, _, _ = joined()
+    double = dlw.webgpu.Kernel(DOUBLE, "double")
+    with (
+        dlw.empty(4, "float64", device=host.device) as t,
+        pytest.raises(BufferError, match=r"binding 0: .* is float64"),
+    ):
+        double(t)
+    with pytest.raises(BufferError, match="268435472 bytes are needed"):
+        dlw.empty(2**26 + 1, device=host.device)
+    with dlw.empty(4, device=host.device) as t:
+        with pytest.raises(ValueError, match="takes an argument for each binding"):
+            double(t, t)
+        with pytest.raises(dlw.CopyError, match="the GPU is in the page"):
+            t.to_device("cpu", copy=False)
+        with pytest.raises(
+            BufferError, match="does not support handing out GPUBuffers"
+        ):
+            _ = t.gpu_buffer
+        with pytest.raises(
+            BufferError, match="whose messages arrive only while a cell awaits"
+        ):
+            t.numpy()
+
+
+def test_errors_of_the_page_name_the_line_of_the_call():
+    host, _, channel = joined()
+    kernel = dlw.webgpu.Kernel(DOUBLE, "double", label="bad")
+
+    async def cell():
+        await kernel.ready(host.device)
+
+    with pytest.raises(dlw.KernelError) as caught:
+        finish(channel, cell())
+    assert caught.value.line == 3
+    assert caught.value.label == "bad"
+    assert "no such name\ncalled at " in str(caught.value)
+    assert "ready(host.device)" in linecache.getline(
+        caught.value.filename, caught.value.lineno
+    )
+
+
+def test_nothing_is_offered_before_a_page_shows_it():
+    channel = Channel()
+    host = channel.host = hosts.Host(channel.to_pages)
+    with pytest.raises(BufferError, match="no page shows this widget yet"):
+        _ = host.device
+    with pytest.raises(BufferError, match="no page shows this widget yet"):
+        asyncio.run(host.ready(0.01))
+
+
+def test_ready_waits_for_a_page():
+    channel = Channel()
+    host = channel.host = hosts.Host(channel.to_pages)
+    page = FakePage(channel)
+
+    async def both():
+        asyncio.get_running_loop().call_later(0.01, page.hello)
+        asyncio.get_running_loop().call_later(0.05, channel.deliver)
+        return await host.ready(20)
+
+    assert asyncio.run(both()).type == 15
+
+
+def test_a_page_without_webgpu_gives_cpu_tensors_and_a_warning():
+    channel = Channel()
+    host = channel.host = hosts.Host(channel.to_pages)
+    page = FakePage(channel, {"webgpu": False, "reason": "no adapter"})
+    page.hello()
+    channel.deliver()
+    with pytest.warns(RuntimeWarning, match=r"the page has no WebGPU \(no adapter\)"):
+        device = asyncio.run(host.ready(1))
+    assert device == "cpu"
+    with dlw.from_dlpack(np.arange(3.0), device=device) as t:
+        assert t.numpy().tolist() == [0, 1, 2]
+    assert "no WebGPU here: no adapter" in page.said[0]["refused"]
+
+
+def test_a_reload_loses_tensors_and_the_next_page_takes_over():
+    host, page, channel = joined()
+    old = dlw.from_dlpack(np.arange(3.0), device=host.device)
+    first = host.device
+    page.post({"bye": True})
+    again = FakePage(channel)
+    again.hello()
+    channel.deliver()
+    assert host.device != first
+    with pytest.raises(dlw.DeviceLostError, match="its page was closed or reloaded"):
+        read(channel, old)
+    with dlw.from_dlpack(np.arange(3.0), device=host.device) as t:
+        assert read(channel, t).tolist() == [0, 1, 2]
+    old.release()
+
+
+def test_a_reload_amid_pieces_ends_the_transfer():
+    host, page, channel = joined()
+    t = dlw.from_dlpack(np.zeros(3_000_000, "f4"), device=host.device)
+    reading = t.to_host()
+
+    async def both():
+        task = asyncio.ensure_future(reading)
+        await asyncio.sleep(0)
+        channel.deliver(3)
+        page.post({"bye": True})
+        channel.deliver()
+        return await task
+
+    with pytest.raises(dlw.DeviceLostError, match="its page was closed or reloaded"):
+        asyncio.run(both())
+    assert host.backend is not None
+    t.release()
+
+
+def test_a_second_page_is_refused_while_the_first_answers(monkeypatch):
+    host, page, channel = joined()
+    other = FakePage(channel)
+    device = host.device
+    other.hello()
+    channel.deliver()
+    other.hello()
+    channel.deliver()
+    assert host.device == device
+    assert "another page has the GPU" in other.said[-1]["refused"]
+    channel.pages.remove(page)  # it crashed: no bye, no pong
+    monkeypatch.setattr(hosts, "_TAKE_OVER_S", 0)
+    other.hello()
+    channel.deliver()
+    other.hello()
+    channel.deliver()
+    assert host.device != device
+    assert other.kernel
+
+
+def test_two_widgets_have_two_devices():
+    one, _, channel = joined()
+    two, _, other = joined()
+    assert one.device != two.device
+    with (
+        dlw.from_dlpack(np.arange(3, dtype="f4"), device=one.device) as s,
+        dlw.from_dlpack(np.arange(4, dtype="f4"), device=two.device) as t,
+    ):
+        with pytest.raises(BufferError, match="cannot be used on"):
+            t[:3].write(s)
+        with pytest.raises(BufferError, match="do not leave their device"):
+            s.to_device(two.device)
+        assert read(channel, s).tolist() == [0, 1, 2]
+        assert read(other, t).tolist() == [0, 1, 2, 3]
+
+
+def test_refused_elements_are_an_error_of_the_tensor_alone():
+    host, page, channel = joined()
+    page.wire._receiving._limit = 8
+    t = dlw.from_dlpack(np.zeros(10), device=host.device)
+    with pytest.raises(BufferError, match="the limit of 8"):
+        read(channel, t)
+    with dlw.from_dlpack(np.zeros(1), device=host.device) as small:
+        assert read(channel, small).tolist() == [0]
+    t.release()
+
+
+def test_closing_the_widget_loses_its_tensors():
+    host, page, channel = joined()
+    t = dlw.empty(3, device=host.device)
+    host.close()
+    channel.deliver()
+    assert page.said[-1]["closed"]
+    with pytest.raises(dlw.DeviceLostError, match="the widget was closed"):
+        t.write(np.zeros(3, "f4"))
+    with pytest.raises(dlw.DeviceLostError, match="the widget was closed"):
+        _ = host.device
+    t.release()
+
+
+def test_a_lost_device_is_reported():
+    host, page, channel = joined()
+    t = dlw.empty(3, device=host.device)
+    page.post({"lost": "unknown: the driver crashed"})
+    channel.deliver()
+    with pytest.raises(dlw.DeviceLostError, match="the driver crashed"):
+        read(channel, t)
+    t.release()
+
+
+def test_a_page_that_does_not_answer_ends_the_wait(monkeypatch):
+    monkeypatch.setattr(links, "_PING_S", 0)
+    host, page, channel = joined(patience=0)
+    t = dlw.empty(3, device=host.device)
+    channel.pages.remove(page)
+    with pytest.raises(BufferError, match="the page has not answered for 0 s"):
+        read(channel, t)
+    t.release()
+
+
+def test_a_cancelled_read_leaves_nothing():
+    host, page, channel = joined()
+    t = dlw.from_dlpack(np.arange(3.0), device=host.device)
+
+    async def cancelled():
+        task = asyncio.ensure_future(t.to_host())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(cancelled())
+    channel.deliver()
+    link = host.backend().link
+    assert not link._landings
+    assert not link._replies._open
+    assert read(channel, t).tolist() == [0, 1, 2]
+    t.release()
+    assert tidied(page, host) == {}
+
+
+def test_python_waits_where_messages_arrive_on_another_thread():
+    host, _, channel = joined()
+    stop = threading.Event()
+
+    def deliver():
+        while not stop.is_set():
+            channel.deliver()
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=deliver)
+    thread.start()
+    try:
+        a = np.random.default_rng(0).random(3_000_000, dtype="f4")
+        t = dlw.from_dlpack(np.zeros(1), device=host.device)
+        end = time.monotonic() + 20
+        while not host.backend().can_block() and time.monotonic() < end:
+            time.sleep(0.001)
+        with dlw.from_dlpack(a, device=host.device) as large:
+            assert np.array_equal(large.numpy(), a)
+        assert t.numpy().tolist() == [0]
+        assert "shape=(1,)" in repr(t)
+        t.release()
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_stats_and_inspect_have_the_page():
+    host, _, channel = joined()
+    with dlw.from_dlpack(np.arange(4, dtype="f4"), device=host.device) as t:
+        read(channel, t)
+        rows = [r for r in dlw.webgpu.stats() if r["device"] == str(host.device)]
+        assert (rows[0]["up"], rows[0]["down"], rows[0]["buffers"]) == (16, 16, 1)
+        assert str(host.device) in str(dlw.inspect())
+
+
+def test_importing_dlpack_web_imports_no_widget():
+    code = (
+        "import sys, dlpack_web\n"
+        "assert not {'anywidget', 'dlpack_web._page'} & {*sys.modules}\n"
+        "import importlib.util\n"
+        "if importlib.util.find_spec('anywidget') is None:\n"
+        "    try:\n"
+        "        import dlpack_web.widget\n"
+        "    except ModuleNotFoundError as error: print(error)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "pip install 'dlpack-web[widget]'" in found.stdout

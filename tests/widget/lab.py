@@ -1,0 +1,155 @@
+"""A Jupyter server of its own on this machine, and notebooks in it that Chromium runs.
+
+It is started with this checkout's dlpack_web, in an environment of its own
+(build/widget), with all of its files in one folder.
+"""
+
+import json
+import os
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+TOKEN = "token-of-the-test"
+LIMIT_S = int(os.environ.get("LIMIT_S", "180"))
+
+
+class Server:
+    """A running server; `folder` is what it shows."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.folder, self.url = folder, url
+
+    def notebook(self, name: str, cells: Sequence[str]) -> Path:
+        """Writes a notebook. Its cells run in its folder; `said(x)` appends to what
+        `outcome` reads."""
+        helpers = (
+            "import json, numpy as np, dlpack_web as dlw, dlpack_web.widget\n"
+            "_all = []\n"
+            "def said(x):\n"
+            f"    _all.append(x); open('{name}.part', 'w').write(json.dumps(_all))\n"
+            f"    import os; os.replace('{name}.part', '{name}.json')\n"
+        )
+        facts = {"metadata": {}, "outputs": [], "execution_count": None}
+        found = [
+            {"cell_type": "code", "id": f"cell{i}", "source": cell, **facts}
+            for i, cell in enumerate((helpers, *cells))
+        ]
+        kernel = {"name": "python3", "display_name": "Python 3"}
+        path = self.folder / f"{name}.ipynb"
+        path.write_text(
+            json.dumps(
+                {
+                    "cells": found,
+                    "metadata": {"kernelspec": kernel},
+                    "nbformat": 4,
+                    "nbformat_minor": 5,
+                }
+            )
+        )
+        return path
+
+    def outcome(self, name: str) -> list[Any]:
+        """What the cells have said so far."""
+        try:
+            found: list[Any] = json.loads((self.folder / f"{name}.json").read_text())
+        except FileNotFoundError:
+            return []
+        return found
+
+    def wait_for(self, name: str, count: int, page: Any = None) -> list[Any]:
+        """The outcome, as soon as it has that length."""
+        end = time.monotonic() + LIMIT_S
+        while len(found := self.outcome(name)) < count:
+            if time.monotonic() > end:
+                seen = (
+                    ""
+                    if page is None
+                    else page.locator(".jp-OutputArea").all_inner_texts()
+                )
+                raise AssertionError(f"{name} said only {found}; its outputs: {seen}")
+            if page is None:
+                time.sleep(0.1)
+            else:
+                page.wait_for_timeout(100)
+        return found
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Server]:
+    """A server over a folder, until the block ends."""
+    home = folder / ".home"
+    home.mkdir()
+    python = ROOT / "build" / "widget" / "bin" / "python"
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(ROOT / "py"),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "IPYTHONDIR": str(home / "ipython"),
+    }
+    command = [
+        *(str(python), "-m", "jupyterlab", "--no-browser", "--allow-root"),
+        *("--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"),
+        f"--IdentityProvider.token={TOKEN}",
+        f"--ServerApp.root_dir={folder}",
+        "--LabApp.expose_app_in_browser=True",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    ]
+    log = (home / "log").open("w")
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
+    )
+    try:
+        yield Server(folder, _url_of(process, home))
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        log.close()
+
+
+def _url_of(process: "subprocess.Popen[bytes]", home: Path) -> str:
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end and process.poll() is None:
+        for file in (home / "runtime").glob("jpserver-*.json"):
+            try:
+                facts = json.loads(file.read_text())
+                url = facts["url"]
+                urllib.request.urlopen(
+                    f"{url}api?token={TOKEN}", timeout=LIMIT_S
+                ).close()
+            except (OSError, ValueError):
+                continue
+            return str(url)
+        time.sleep(0.1)
+    raise AssertionError((home / "log").read_text()[-4000:])
+
+
+def open_notebook(page: Any, server: Server, name: str, lab: str = "lab/tree") -> None:
+    """Shows a notebook, as soon as it can run."""
+    page.goto(f"{server.url}{lab}/{name}.ipynb?token={TOKEN}&reset")
+    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=LIMIT_S * 1000)
+    page.wait_for_function(
+        "() => globalThis.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel"
+        "?.connectionStatus === 'connected'",
+        timeout=LIMIT_S * 1000,
+    )
+
+
+def run_all(page: Any) -> None:
+    page.evaluate("() => void jupyterapp.commands.execute('notebook:run-all-cells')")
