@@ -70,6 +70,7 @@ def contents() -> dict[str, Path]:
         wheels = list((numpy / name).iterdir()) if (numpy / name).is_dir() else []
         for file in runtime + wheels:
             parts[f"{name}/{file.name}"] = file
+    parts["pyodide/snapshot.bin"] = build / "snapshot.bin"
     return parts
 
 

@@ -22,6 +22,8 @@ from browser import BrowserMissingError, await_result, open_browser, open_page
 from notebooks import LITE, failed, run_notebook
 from serve import ROOT, SITE, Server
 
+SETTLED_MS = 1000
+
 
 def address(name: str) -> str:
     """The address of a page of the site: a file, or a folder."""
@@ -35,6 +37,9 @@ def run_page(name: str, url: str, screenshot: Path) -> dict[str, object]:
         open_browser() as browser,
         open_page(browser, url, viewport=viewport) as (page, watch),
     ):
+        # A reader's browser is running: its own start is not the page's time.
+        page.goto(f"{url}404.html")
+        page.wait_for_timeout(SETTLED_MS)
         page.goto(f"{url}{address(name)}?auto")
         try:
             result = await_result(page)

@@ -179,7 +179,11 @@ class Handler(SimpleHTTPRequestHandler):
         """Whether the request is for a page that is not there yet."""
         if "text/html" not in self.headers.get("Accept", ""):
             return False
-        if path == "/" and build.missing():
+        missing = build.missing()
+        if path == "/" and missing:
+            return True
+        folders = [f"/{address}" for name, address, _ in PARTS if name in missing]
+        if any(path.startswith(each) for each in folders if each.endswith("/")):
             return True
         return not Path(self.translate_path(self.path)).exists()
 

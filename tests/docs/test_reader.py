@@ -58,6 +58,89 @@ def test_by_keyboard_edited_wrong_and_anew(open_docs: Callable) -> None:
     page.wait_for_selector(".block[data-state=done] >> nth=0")
 
 
+def follow(page: Page, name: str) -> None:
+    """A link of the tree at the side, whose branches may be closed."""
+    page.dispatch_event(f".sidebar-tree a:has-text('{name}')", "click")
+
+
+def test_python_goes_on_from_page_to_page(open_docs: Callable) -> None:
+    """Once it is loaded, links exchange the text; so do Back and Forward."""
+    page = begin(open_docs, "tutorials/first-tensor.html")
+    page.click(f"{FIRST} >> .run")
+    page.wait_for_selector(".block[data-state=done]")
+    page.evaluate(
+        "globalThis.sameWindow = true; __python.kernel.run('kept = 42', () => {})"
+    )
+    title = page.title()
+
+    follow(page, "Formulas")
+    page.wait_for_selector("h1:has-text('Formulas')")
+    page.wait_for_selector("html[data-blocks]")
+    assert page.url.endswith("/howto/kernels.html")
+    assert page.title() != title
+    assert page.evaluate("[sameWindow, document.activeElement.localName]") == [
+        True,
+        "h1",
+    ]
+    assert page.inner_text(".python-state") == "Python is ready."
+    page.focus(f"{FIRST} >> pre")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".block[data-edited] .editor")
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text("print(kept)")
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_selector(".block[data-state=done]")
+    assert page.inner_text(f"{FIRST} >> .outputs") == "42\n"
+
+    # A page without blocks, of another folder, leads on from its links and from those that stay.
+    page.evaluate("void __python.kernel.run('while True: pass', () => {})")
+    follow(page, "Glossary")
+    page.wait_for_selector("h1:has-text('Glossary')")
+    assert page.evaluate("[sameWindow, __python]") == [True, None]
+    page.click("a.sidebar-brand")
+    page.wait_for_selector("html[data-blocks]")
+    assert page.url.endswith("/docs/index.html")
+    page.click(f"{FIRST} >> .run")  # what ran for ever was interrupted
+    page.wait_for_selector(".block[data-state=done]")
+
+    page.go_back()
+    page.wait_for_selector("h1:has-text('Glossary')")
+    page.go_back()
+    page.wait_for_selector("h1:has-text('Formulas')")
+    page.go_forward()
+    page.wait_for_selector("h1:has-text('Glossary')")
+    assert page.evaluate("sameWindow")
+    page.fill("input[name=q]", "webgpu")
+    page.press("input[name=q]", "Enter")
+    page.wait_for_selector("#search-results li a")
+    assert (
+        page.evaluate("typeof sameWindow") == "undefined"
+    )  # it has scripts of its own
+
+
+def test_links_are_left_to_the_browser(open_docs: Callable) -> None:
+    """Where the reader wants another tab, where the page is not there, and without Python."""
+    page = begin(open_docs)
+    page.evaluate("globalThis.sameWindow = true")
+    follow(page, "Glossary")
+    page.wait_for_selector("h1:has-text('Glossary')")
+    assert page.evaluate("typeof sameWindow") == "undefined"
+    page.go_back()
+    page.wait_for_selector("html[data-blocks]")
+    page.click(f"{FIRST} >> .run")
+    page.wait_for_selector(".block[data-state=done]")
+    with page.context.expect_page() as opened:
+        page.click("article a.internal >> nth=1", modifiers=["Control"])
+    opened.value.close()
+    assert page.url.endswith("/docs/index.html")
+    page.evaluate(
+        "globalThis.sameWindow = true; fetch = async () => ({ ok: false }); 0"
+    )
+    follow(page, "Glossary")
+    page.wait_for_selector("h1:has-text('Glossary')")
+    assert page.evaluate("typeof sameWindow") == "undefined"
+
+
 def test_blocks_open_in_the_notebook(open_docs: Callable) -> None:
     page = begin(open_docs, "tutorials/first-tensor.html")
     page.get_by_role("link", name="Open in the notebook: block 3").click()
@@ -82,7 +165,8 @@ def test_blocks_ask_for_input(open_docs: Callable) -> None:
 
 def test_without_webgpu_pages_say_so(open_docs: Callable) -> None:
     page = begin(open_docs, script="delete Navigator.prototype.gpu")
-    assert "no WebGPU" in page.inner_text(f"{FIRST} >> .state")
+    assert "without WebGPU" in page.inner_text(f"{FIRST} >> .state")
+    assert "no WebGPU" in page.inner_text(".python-state")
     assert not page.is_visible(f"{FIRST} >> .run")
 
 

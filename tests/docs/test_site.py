@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 
@@ -153,15 +154,32 @@ def test_nothing_keeps_people_out(
     """axe-core finds nothing, light or dark."""
     page, _ = open_docs(name, **({"viewport": viewport} if viewport else {}))
     page.wait_for_load_state("networkidle")
-    page.evaluate(AXE.read_text("utf-8"))
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        found = page.evaluate("async () => (await axe.run()).violations")
-        told = [
-            (each["id"], [node["html"][:120] for node in each["nodes"]])
-            for each in found
-        ]
-        assert told == [], scheme
+        assert violations(page) == [], scheme
+
+
+@pytest.mark.skipif(
+    "WHOLE" not in os.environ, reason="minutes: `make test-all` does it"
+)
+def test_no_page_keeps_people_out(open_docs: Callable) -> None:
+    """axe-core finds nothing on any page."""
+    page, _ = open_docs("index.html")
+    found = {}
+    for file in built():
+        name = file.relative_to(SITE).as_posix()
+        page.goto(re.sub(r"/docs/.*", f"/docs/{name}", page.url))
+        found[name] = violations(page)
+    assert len(found) > 50
+    assert {name: each for name, each in found.items() if each} == {}
+
+
+def violations(page: Page) -> list[tuple[str, list[str]]]:
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("async () => (await axe.run()).violations")
+    return [
+        (each["id"], [node["html"][:120] for node in each["nodes"]]) for each in found
+    ]
 
 
 @pytest.mark.parametrize("viewport", [None, PHONE], ids=["desktop", "phone"])

@@ -11,7 +11,7 @@ import attacks
 import pytest
 from playwright.sync_api import Browser, Page, Route
 from serve import Server
-from test_page import opened
+from notebook_page import opened
 
 # Python is not needed, and not waited for.
 NO_PYTHON = "await new Promise(() => {});"

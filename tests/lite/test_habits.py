@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 from serve import Server
-from test_page import Notebook, opened
+from notebook_page import Notebook, opened
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Route
 from serve import Server
-from test_page import Notebook, opened
+from notebook_page import Notebook, opened
 
 # Both messages wait at the worker before it looks at one.
 RUN_AND_INTERRUPT = """() => {

@@ -10,7 +10,7 @@ from attacks import book, text
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from serve import Server
 from test_attacks import NO_PYTHON, open_file
-from test_page import PHONE, Notebook, opened, serve_script
+from notebook_page import PHONE, Notebook, opened, serve_script
 
 KEPT = "() => document.querySelector('#draft').textContent === 'kept by this browser'"
 
@@ -120,6 +120,22 @@ def test_browser_that_keeps_nothing_says_so(browser: Browser, site: Server) -> N
         )
 
 
+@pytest.mark.parametrize("focused", ["#name", "body", "the editor"])
+def test_control_s_saves_wherever_the_keyboard_is(
+    notebook: Notebook, focused: str
+) -> None:
+    page = notebook.page
+    page.fill("#name", "mine.ipynb")
+    add(page, "1 + 1")
+    if focused == "body":
+        page.evaluate("document.activeElement.blur()")
+    elif focused == "#name":
+        page.focus(focused)
+    with page.expect_download() as download:
+        page.keyboard.press("Control+s")
+    assert download.value.suggested_filename == "mine.ipynb"
+
+
 def test_links_hold_the_notebook(notebook: Notebook, site: Server) -> None:
     page = notebook.page
     add(page, "mine = 'ü 🙂'")
@@ -128,7 +144,9 @@ def test_links_hold_the_notebook(notebook: Notebook, site: Server) -> None:
     page.wait_for_function("() => document.getElementById('link').value !== ''")
     link = page.locator("#link").input_value()
     assert link.startswith(f"{site.url}notebook/#nb=")
-    assert "without outputs" in page.locator("#link-size").inner_text()
+    said = page.locator("#link-size").inner_text()
+    assert "without outputs" in said
+    assert "on this computer only" in said  # the site is on localhost
     page.keyboard.press("Escape")
     other = another_tab(page.context, site, link.split("notebook/")[1])
     assert other.locator("#name").input_value() == "mine.ipynb"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Route, expect
 from serve import Server
-from test_page import Notebook, opened
+from notebook_page import Notebook, opened
 
 LAST = ".cell:last-child .outputs"
 # The colour of a pixel of a canvas, and its size.
@@ -113,6 +113,48 @@ def test_sliders(notebook: Notebook) -> None:
     notebook.page.wait_for_selector(f"{LAST} .error")
     assert "ZeroDivisionError" in notebook.page.locator(f"{LAST} .error").inner_text()
     assert notebook.watch.complaints() == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "plt.plot([0, k])",
+        "plt.figure(); plt.plot([0, k]); plt.show()",
+        "figure, axes = plt.subplots(); axes.plot([0, k]); return figure",
+        "await asyncio.sleep(0); plt.plot([0, k])",
+    ],
+)
+def test_figures_of_interact_are_replaced(notebook: Notebook, body: str) -> None:
+    awaits = "await " if "await" in body else ""
+    notebook.run(
+        "import asyncio\nimport matplotlib.pyplot as plt\nfrom dlw_page import interact\n"
+        f"{'async ' if awaits else ''}def draw(k):\n    {body}\n"
+        f"{awaits}interact(draw, k=(0.0, 4.0))"
+    )
+    figures = notebook.page.locator(f"{LAST} img")
+    assert figures.count() == 1
+    first = figures.get_attribute("src")
+    notebook.page.locator(f"{LAST} input").fill("3")
+    notebook.page.wait_for_function(
+        "([at, src]) => document.querySelector(at).src !== src",
+        arg=[f"{LAST} img", first],
+    )
+    assert figures.count() == 1
+    assert "None" not in notebook.page.locator(f"{LAST}").inner_text()
+    assert notebook.run("len(plt.get_fignums())") == "0"
+
+
+def test_outputs_of_interact_come_and_go(notebook: Notebook) -> None:
+    notebook.run(
+        "from dlw_page import interact\n"
+        "def say(n):\n    for i in range(n): display(i)\n"
+        "interact(say, n=(0, 4))"
+    )
+    for said in "012", "0", "0123", "":
+        notebook.page.locator(f"{LAST} input").fill(str(len(said)))
+        expect(notebook.page.locator(LAST)).to_have_text(
+            re.compile(rf"n\s*{len(said)}\s*" + r"\s*".join(said) + r"\s*$")
+        )
 
 
 def test_sleep_is_interrupted(notebook: Notebook) -> None:

@@ -4,103 +4,16 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import outputs
 import pytest
-from browser import Watch, is_firefox, open_page
+from notebook_page import PHONE, Notebook, opened
 from playwright.sync_api import Browser, Page
 from serve import ROOT, Server
 
 AXE = ROOT / "build" / "libraries" / "node_modules" / "axe-core" / "axe.min.js"
-PHONE = {"width": 390, "height": 844}
-
-
-CATCH_DOWNLOAD = """() => {
-  globalThis.caught = undefined;
-  let text;
-  URL.createObjectURL = (blob) => {
-    text = blob.text();
-    return "#";
-  };
-  HTMLAnchorElement.prototype.click = async function () {
-    globalThis.caught = [this.download, await text];
-  };
-}"""
-
-
-# What an output says, with what its frame says.
-SAYS = """(area) => new Promise((resolve) => {
-  const frames = [...area.querySelectorAll("iframe")];
-  const ready = (each) => each.contentDocument?.readyState === "complete";
-  const tell = (left) => {
-    if (left && !frames.every(ready)) return setTimeout(tell, 20, left - 1);
-    const texts = frames.map((each) => each.contentDocument.body.innerText);
-    resolve([area.innerText, ...texts].filter(Boolean).join("\\n"));
-  };
-  tell(200);
-})"""
-
-
-class Notebook:
-    """The page, and what one does with it."""
-
-    def __init__(self, page: Page, watch: Watch) -> None:
-        self.page, self.watch = page, watch
-
-    def idle(self) -> None:
-        self.page.wait_for_selector(
-            "#kernel[data-state=idle], #kernel[data-state=dead]"
-        )
-
-    def start(self, code: str) -> None:
-        """A new cell at the end, run."""
-        self.page.locator(".cell").last.focus()
-        self.page.click("#add-code")
-        self.page.keyboard.insert_text(code)
-        self.page.keyboard.press("Control+Enter")
-
-    def run(self, code: str) -> str:
-        """The same, with what it says."""
-        self.start(code)
-        return self.finish()
-
-    def finish(self) -> str:
-        # A software GPU works off what a loop has submitted.
-        self.page.wait_for_selector(".cell:last-child[data-state=idle]")
-        self.idle()
-        said: str = self.page.locator(".cell").last.locator(".outputs").evaluate(SAYS)
-        return said
-
-    def interrupt(self) -> str:
-        self.page.wait_for_timeout(500)
-        if self.page.locator("#interrupt").is_enabled():
-            self.page.click("#interrupt")
-        return self.finish()
-
-    def problem(self) -> str:
-        return self.page.locator("#problem span").inner_text()
-
-    def saved(self, by: Callable[[], object] | None = None) -> tuple[str, Any]:
-        """Name and content of the file that saving makes."""
-        by = by or (lambda: self.page.click("#save"))
-        if is_firefox():  # Playwright is not told of downloads there
-            self.page.evaluate(CATCH_DOWNLOAD)
-            by()
-            self.page.wait_for_function("() => globalThis.caught")
-            name, text = self.page.evaluate("() => globalThis.caught")
-            return name, json.loads(text)
-        with self.page.expect_download() as download:
-            by()
-        file = download.value
-        return file.suggested_filename, json.loads(Path(file.path()).read_text())
-
-    def sources(self) -> list[str]:
-        _, written = self.saved(lambda: self.page.keyboard.press("Control+s"))
-        return [each["source"] for each in written["cells"]]
 
 
 @pytest.fixture(scope="module")
@@ -111,49 +24,9 @@ def notebook(browser: Browser, site: Server) -> Iterator[Notebook]:
         yield made
 
 
-@contextmanager
-def opened(
-    browser: Browser,
-    site: Server,
-    at: str = "",
-    *,
-    script: str = "",
-    policy: str = "",
-    pyodide: str = "",
-    wheel: Path | None = None,
-    **options: object,
-) -> Iterator[Notebook]:
-    """The page; `script` runs before anything else in its worker, under `policy`."""
-    with open_page(browser, site.url, **options) as (page, watch):
-        worker = (ROOT / "web" / "notebook" / "worker.eval.mjs").read_text()
-        if script or policy:
-            serve_script(page, "worker.eval.mjs", f"{script};\n{worker}", policy)
-        if pyodide:
-            serve_script(page, "packages/pyodide.mjs", pyodide)
-        if wheel:
-            page.route(
-                "**/wheel/wheel.json", lambda it: it.fulfill(json={"file": "x.whl"})
-            )
-            page.route("**/x.whl", lambda it: it.fulfill(path=wheel))
-        page.goto(f"{site.url}notebook/{at}")
-        page.wait_for_selector("body[data-ready]")
-        yield Notebook(page, watch)
-
-
-def serve_script(page: Page, name: str, text: str, policy: str = "") -> None:
-    """Has a script of this text instead of the site's own."""
-    headers = {"Cross-Origin-Embedder-Policy": "require-corp"}
-    if policy:
-        headers["Content-Security-Policy"] = policy
-    page.route(
-        f"**/{name}",
-        lambda route: route.fulfill(
-            body=text, content_type="text/javascript", headers=headers
-        ),
-    )
-
-
-@pytest.mark.parametrize("name", ["tour", "images", "onnx", "onnxruntime", "by_hand"])
+@pytest.mark.parametrize(
+    "name", ["tour", "images", "onnx", "onnxruntime", "train", "by_hand"]
+)
 def test_examples_run(name: str, browser: Browser, site: Server) -> None:
     with opened(browser, site, f"#{name}") as notebook:
         notebook.page.click("#run-all")
@@ -183,6 +56,27 @@ def test_what_cells_say(notebook: Notebook) -> None:
     assert "a.b" in notebook.run("import sys; print('a.b', file=sys.stderr)")
     notebook.run("import matplotlib.pyplot as plt; plt.plot([1, 3, 2]); plt.show()")
     assert notebook.page.locator(".cell:last-child .outputs img").count() == 1
+
+
+def test_dlpack_web_is_compiled_and_has_its_sources(notebook: Notebook) -> None:
+    said = notebook.run(
+        "import inspect, os, dlpack_web\n"
+        "print(os.path.exists(dlpack_web.__spec__.cached))\n"
+        "print(inspect.getsource(dlpack_web.open).split('(')[0])"
+    )
+    assert said == "True\nasync def open\n"
+
+
+def test_ipython_has_its_terminal_where_it_is_asked_for(notebook: Notebook) -> None:
+    assert "embed() needs a terminal" in notebook.run("import IPython; IPython.embed()")
+    unpacked = "import os, sysconfig\nprint(os.listdir(sysconfig.get_path('purelib')))"
+    assert "IPython" not in notebook.run(unpacked)  # it is in the kernel's archive
+    said = notebook.run(
+        "import sys\nprint('prompt_toolkit' in sys.modules)\n"
+        "from IPython.terminal.embed import InteractiveShellEmbed as Shell\n"
+        "print(Shell.__name__, 'prompt_toolkit' in sys.modules)"
+    )
+    assert said == "False\nInteractiveShellEmbed True\n"
 
 
 def test_errors_of_callbacks_do_not_end_the_kernel(notebook: Notebook) -> None:

@@ -14,7 +14,9 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -22,10 +24,12 @@ LITE = ROOT / "build" / "lite"
 SOURCE = LITE / "source"
 PYODIDE = ROOT / "node_modules" / "pyodide"
 PACKAGES = LITE / "packages"  # made by tools/fetch_packages.py
+PYPI_WHEELS = ROOT / "build" / "wheels"  # made by tools/fetch_wheels.py
 # Files that notebooks open: beside them in the file browser, and beside the pages.
 FILES = {
     "digits.png": ROOT / "build" / "model" / "site" / "digits.png",
     "pictures.onnx": ROOT / "build" / "model" / "site" / "pictures.onnx",
+    "handwriting.npz": ROOT / "build" / "model" / "site" / "handwriting.npz",
     "photo.jpg": ROOT / "build" / "site" / "photo.jpg",
 }
 BESIDE = {
@@ -79,6 +83,11 @@ def our_wheel() -> Path:
     return ROOT / "dist" / str(name)
 
 
+def more_wheels() -> list[Path]:
+    """Ours and tinygrad's, which Pyodide's lock lacks."""
+    return [our_wheel(), *PYPI_WHEELS.glob("tinygrad-*.whl")]
+
+
 def download(wheels: Path) -> None:
     """The packages of packages.txt; pip checks their hashes."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
@@ -101,34 +110,51 @@ def lay_out_pyodide(target: Path, wheels: list[Path]) -> None:
     lock = json.loads((PACKAGES / "pyodide-lock.json").read_text())
     packages = {}
     files = [*wheels, *PACKAGES.glob("*.whl")]
-    for file in files:
+    ours = more_wheels()
+    for file in [*ours, *files]:
         shutil.copy(file, target)
-    subprocess.run(["node", str(HERE / "compile.mjs"), str(target)], check=True)
+    compiling = ["node", str(HERE / "compile.mjs"), str(target)]
+    subprocess.run([*compiling, *(wheel.name for wheel in ours)], check=True)
     for file in files:
         name = normal(file.name.split("-")[0])
         digest = hashlib.sha256((target / file.name).read_bytes()).hexdigest()
         known = lock["packages"].get(name)
         if known:
             packages[name] = known | {"file_name": file.name, "sha256": digest}
-    # micropip, which uses no other index here, then finds ours as piplite does.
-    wheel = our_wheel()
-    shutil.copy(wheel, target)
-    packages["dlpack-web"] = {
-        "name": "dlpack-web",
-        "version": wheel.name.split("-")[1],
-        "file_name": wheel.name,
-        "install_dir": "site",
-        "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),
-        "package_type": "package",
-        "imports": ["dlpack_web"],
-        "depends": [],
-    }
+    # micropip, which uses no other index here, then finds these as piplite does.
+    for wheel in ours:
+        name, version, *_ = wheel.name.split("-")
+        packages[normal(name)] = {
+            "name": normal(name),
+            "version": version,
+            "file_name": wheel.name,
+            "install_dir": "site",
+            "sha256": hashlib.sha256((target / wheel.name).read_bytes()).hexdigest(),
+            "package_type": "package",
+            "imports": [name],
+            "depends": [],
+        }
     for package in packages.values():
         package["depends"] = [
             normal(name) for name in package["depends"] if normal(name) in packages
         ]
     lock["packages"] = packages
     (target / "pyodide-lock.json").write_text(json.dumps(lock))
+    pack_shell(target, packages)
+
+
+def pack_shell(target: Path, packages: dict[str, dict[str, Any]]) -> None:
+    """IPython and what it needs, for our notebook, in one archive that Python imports
+    from: to unpack 800 files takes it a second."""
+    names = ["ipython", "matplotlib-inline"]
+    for name in names:  # which grows
+        names += [each for each in packages[name]["depends"] if each not in names]
+    with zipfile.ZipFile(target / "shell.zip", "w") as shell:
+        for name in names:
+            with zipfile.ZipFile(target / packages[name]["file_name"]) as wheel:
+                for file in wheel.namelist():
+                    info = zipfile.ZipInfo(file)
+                    shell.writestr(info, wheel.read(file), zipfile.ZIP_DEFLATED)
 
 
 def main() -> None:
@@ -148,7 +174,7 @@ def main() -> None:
         (files / f"{script.stem}.ipynb").write_text(made + "\n")
     for target, file in FILES.items():
         shutil.copy(file, files / target)
-    installable = [our_wheel(), *wheels.glob("comm-*.whl")]
+    installable = [*more_wheels(), *wheels.glob("comm-*.whl")]
     config = {
         "LiteBuildConfig": {"contents": ["files"], "no_sourcemaps": True},
         "PipliteAddon": {"piplite_urls": [str(wheel) for wheel in installable]},

@@ -8,11 +8,13 @@
 import asyncio
 import inspect
 import itertools
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from IPython import get_ipython
 from IPython.display import display
+from IPython.utils.capture import capture_output
 
 __all__ = ["Slider", "interact", "slider"]
 
@@ -100,8 +102,8 @@ def moved(number: int, value: float) -> None:
 
 
 def interact(function: Callable[..., Any], **sliders: Any) -> Any:
-    """Shows the result of function(name=value, ...), and updates it after each move of
-    a slider.
+    """Shows the result of function(name=value, ...) and the figures that it makes, and
+    replaces them after each move of a slider.
 
     sliders: a Slider for each parameter, or (minimum, maximum) or (minimum, maximum, step).
     An async function is awaited: `await interact(...)`.
@@ -114,22 +116,63 @@ def interact(function: Callable[..., Any], **sliders: Any) -> Any:
         each.label = each.label or name
         each.on_change = lambda _: show()
         display(each)
-    handle = display(None, display_id=True)
-
-    def call() -> Any:
-        return function(**{name: each.value for name, each in made.items()})
-
-    async def finish(result: Any) -> None:
-        handle.update(await result)
+    outputs = _Outputs()
 
     def show() -> Any:
-        result = call()
+        before = _figures()
+        with capture_output(stdout=False, stderr=False) as captured:
+            result = function(**{name: each.value for name, each in made.items()})
+            if not inspect.isawaitable(result):
+                _display(result, before)
         if inspect.isawaitable(result):
-            return finish(result)
-        handle.update(result)
+            return finish(result, before)
+        outputs.replace(captured.outputs)
         return None
 
+    async def finish(result: Any, before: set[int]) -> None:
+        """What the function itself displays while it awaits goes to its cell."""
+        found = await result
+        with capture_output(stdout=False, stderr=False) as captured:
+            _display(found, before)
+        outputs.replace(captured.outputs)
+
     return show()
+
+
+class _Outputs:
+    """The outputs of a call, in the place of those of the call before."""
+
+    def __init__(self) -> None:
+        self._handles: list[Any] = []
+
+    def replace(self, found: list[Any]) -> None:
+        empty = len(self._handles) - len(found)
+        bundles = [(each.data, each.metadata) for each in found]
+        bundles += [({"text/plain": ""}, {})] * empty
+        for i, (data, metadata) in enumerate(bundles):
+            if i < len(self._handles):
+                self._handles[i].update(data, metadata=metadata, raw=True)
+            else:
+                handle = display(data, metadata=metadata, raw=True, display_id=True)
+                self._handles.append(handle)
+
+
+def _figures() -> set[int]:
+    """The numbers of matplotlib's open figures."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return set(pyplot.get_fignums()) if pyplot else set()
+
+
+def _display(result: Any, before: set[int]) -> None:
+    """Displays the figures that were not open before, and closes them, and the result."""
+    for number in sorted(_figures() - before):
+        pyplot = sys.modules["matplotlib.pyplot"]
+        figure = pyplot.figure(number)
+        if figure is not result:
+            display(figure)
+        pyplot.close(figure)
+    if result is not None:
+        display(result)
 
 
 def _step(given: Any) -> float | None:

@@ -290,6 +290,13 @@ list.addEventListener("keydown", (event) => {
   commands[name](selected);
 });
 
+addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.key !== "s" || !(event.ctrlKey || event.metaKey)) return;
+  if (event.altKey || event.shiftKey) return;
+  event.preventDefault();
+  save();
+});
+
 function interrupt() {
   kernel.interrupt();
   if (kernel.canSignal) return;
@@ -326,7 +333,7 @@ function show(name, made) {
   select(cells[0]);
 }
 
-const mayLeave = () => !changed || confirm("Leave the changes of this notebook?");
+const mayLeave = () => !changed || confirm("Discard the changes of this notebook?");
 
 async function openExample(name) {
   if (!mayLeave()) return;

@@ -46,13 +46,17 @@ function button(label, does) {
   return made;
 }
 
+const HERE = /^(localhost|127\..*|\[::1\])$/;
+
 /** Shows a link that holds the cells of a notebook. */
 export async function showLink(name, cells) {
   const link = new URL(await toLink(name, cells), location.href).href;
   $("link").value = link;
-  $("link-size").textContent =
-    `${(link.length / 1000).toFixed(1)} KB, without outputs.` +
-    (link.length > 8000 ? " Some mail programs and chats cut links as long as that." : "");
+  const notes = [`${(link.length / 1000).toFixed(1)} KB, without outputs.`];
+  if (link.length > 8000) notes.push("Some mail programs and chats cut links as long as that.");
+  if (HERE.test(location.hostname))
+    notes.push("It opens on this computer only: so does this site.");
+  $("link-size").textContent = notes.join(" ");
   $("shared").showModal();
   $("link").select();
 }

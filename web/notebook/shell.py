@@ -16,7 +16,21 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
+
+
+def embed(**_: object) -> None:
+    raise OSError("embed() needs a terminal, which a page has not: run cells")
+
+
+# IPython imports its terminal for embed() alone, which takes longer than the rest of it.
+# Whoever imports IPython.terminal gets it.
+TERMINAL = "IPython.terminal.embed"
+sys.modules[TERMINAL] = ModuleType(TERMINAL)
+sys.modules[TERMINAL].embed = embed  # type: ignore[attr-defined]
+importlib.import_module("IPython")
+del sys.modules[TERMINAL]
 
 from IPython.core import completer
 from IPython.core.completer import provisionalcompleter

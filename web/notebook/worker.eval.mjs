@@ -1,12 +1,17 @@
 // The kernel: Pyodide, NumPy, dlpack-web and IPython in a module worker. Messages are plain
 // objects with a `type`. `.eval.` in the name lets cells use eval (web/serve.py).
 const at = (path) => new URL(path, import.meta.url).href;
-const MEGABYTES = 24; // all that is loaded, about
+const MEGABYTES = 30; // all that is loaded, about
 const STEPS = ["Python", "NumPy and IPython", "dlpack-web", "the shell"];
 const FILES = [
   ...["./shell.py", "./dlw_page.py"],
-  ...["photo.jpg", "digits.png", "pictures.onnx"].map((name) => `../examples/${name}`),
+  ...["photo.jpg", "digits.png", "pictures.onnx", "handwriting.npz"].map(
+    (name) => `../examples/${name}`,
+  ),
 ];
+
+// IPython and what it needs, which web/lite/build.py packs.
+const SHELL = "/lib/shell.zip";
 
 const QUIET = { messageCallback() {} };
 
@@ -45,21 +50,25 @@ async function start({ signals }) {
   arrivals.observe({ type: "resource", buffered: true });
   say(0);
   const files = Promise.all(FILES.map(async (path) => (await fetch(at(path))).arrayBuffer()));
+  const shell = fetch(at("../packages/shell.zip")).then((response) => response.arrayBuffer());
   const ours = import("../js/index.js");
-  const { loadPyodide } = await import(at("../packages/pyodide.mjs"));
-  pyodide = await loadPyodide({ indexURL: at("../packages/") });
+  const { startPyodide } = await import("../start.mjs");
+  pyodide = await startPyodide(at("../packages/"));
   if (signals) {
     interruptions = signals;
     pyodide.setInterruptBuffer(signals);
   }
   say(1);
-  await pyodide.loadPackage(["numpy", "ipython", "matplotlib-inline"], QUIET);
+  pyodide.FS.writeFile(SHELL, new Uint8Array(await shell));
+  pyodide.runPython(`import sys; sys.path.append("${SHELL}")`);
+  for (const name of ["ipython", "matplotlib-inline"]) pyodide.loadedPackages[name] = SHELL;
+  await pyodide.loadPackage("numpy", QUIET);
   say(2);
   let problem;
   try {
     const { file } = await (await fetch(at("../wheel/wheel.json"))).json();
     const { connect } = await ours;
-    await connect(pyodide, { wheel: at(`../wheel/${file}`) });
+    await connect(pyodide, { wheel: at(`../packages/${file}`) });
   } catch (error) {
     problem = `dlpack-web is not to be had here: ${error.message}`;
   }

@@ -1,17 +1,20 @@
 // Starts Python in the page: Pyodide, NumPy and dlpack-web, all from this site.
 import { connect } from "./js/index.js";
+import { startPyodide } from "./start.mjs";
 
 const here = (path) => new URL(path, import.meta.url).href;
 
 /** Resolves to `{pyodide, bridge}`; it reports its progress to `say(text)`. */
 export async function boot(say) {
   say("Loading Python…");
-  const { loadPyodide } = await import(here("./pyodide/pyodide.mjs"));
-  const pyodide = await loadPyodide({ indexURL: here("./pyodide/") });
+  const [pyodide, { file }] = await Promise.all([
+    startPyodide(here("./pyodide/")),
+    fetch(here("./wheel/wheel.json")).then((response) => response.json()),
+    import("./js/pyodide/load.js"), // what connect() loads when it is called
+  ]);
   say("Loading NumPy…");
   await pyodide.loadPackage("numpy", { messageCallback() {} });
   say("Loading dlpack-web…");
-  const { file } = await (await fetch(here("./wheel/wheel.json"))).json();
   const bridge = await connect(pyodide, { wheel: here(`./wheel/${file}`) });
   return { pyodide, bridge };
 }

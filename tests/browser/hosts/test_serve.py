@@ -250,6 +250,8 @@ import pathlib, time
 root = pathlib.Path({str(root)!r})
 root.mkdir()
 (root / "demo.html").write_text("the demo")
+(root / "notebook").mkdir()
+(root / "notebook" / "index.html").write_text("the notebook, whose packages are missing")
 print("begun", flush=True)
 while not pathlib.Path({str(go_on)!r}).exists():
     time.sleep(0.05)
@@ -262,7 +264,7 @@ print("ended", flush=True)"""
             assert running.stdout is not None
             port = port_of(running)
             assert running.stdout.readline() == "begun\n"
-            for path in ("/", "/docs/", "/docs/howto/install.html"):
+            for path in ("/", "/docs/", "/docs/howto/install.html", "/notebook/"):
                 status, text, refresh = page_of(port, path)
                 assert (status, refresh) == (503, "2"), path
                 assert "Documentation: is being built" in text
@@ -276,6 +278,7 @@ print("ended", flush=True)"""
                 pass  # its process has not ended yet
             assert missing == 404
             assert page_of(port, "/")[:2] == (200, "the start page")
+            assert page_of(port, "/notebook/")[0] == 200
         finally:
             running.terminate()
 

@@ -29,6 +29,13 @@ def test_authors_page_judges_what_the_reader_types(
         assert broken("hang") == []
         assert page.text_content("#verdict") == "it did not end within 5 s"
         assert broken("restore it") == []
+        kept = page.text_content("#verdict")
+        text = page.input_value("#producer")
+        assert "\nfunction make(" in text
+        text = text.replace("\nfunction make(", "\nexport default function make(")
+        page.fill("#producer", text)  # as in a file for `npx dlpack-web conformance`
+        page.wait_for_selector("#verdict[data-running=false]")
+        assert page.text_content("#verdict") == kept
         page.fill("#producer", "function make() {")
         page.wait_for_selector("#verdict:has-text('SyntaxError')")
         page.fill("#producer", "throw new Error('what is this?')")

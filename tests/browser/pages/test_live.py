@@ -49,9 +49,11 @@ class Live:
         self.page.wait_for_selector(f"#canvas[data-took='{before + 1}']")
 
     def broken(self, text: str) -> str:
-        """Write a program that does not work; what the page says."""
+        """Write a program that does not work; what the page says, unlike what it said."""
+        before = self.page.inner_text("#fault")
         self.page.fill("#program", text)
         self.page.wait_for_selector("#program[aria-invalid]")
+        expect(self.page.locator("#fault")).not_to_have_text(before)
         self.goes_on()
         return self.page.inner_text("#fault")
 
@@ -302,6 +304,14 @@ def test_without_python_the_frames_go_on(browser: Browser, server: Server) -> No
         page.goto(server.url)
         page.wait_for_selector("#problem:has-text('Python did not load')")
         Live(page, watch).goes_on()
+        shown = page.evaluate("""async () => {
+          live.player.loading = true;
+          const before = live.shown();
+          await new Promise((resolve) => setTimeout(resolve, 2000));
+          live.player.loading = false;
+          return live.shown() - before;
+        }""")
+        assert 1 <= shown <= 6, "a slow GPU would leave Python no time to load"
         bad = program("edges.py").replace("let y = i32", "let y = wrong")
         page.fill("#program", bad)
         page.wait_for_selector("#fault:has-text('compiling kernel')")

@@ -29,7 +29,16 @@ NO_ADAPTER = "if (globalThis.GPU) GPU.prototype.requestAdapter = async () => nul
     "name",
     sorted(
         {*PAGES}
-        - {"404", "arrow", "beside", "building", "chain", "live", "onnxruntime"}
+        - {
+            "404",
+            "arrow",
+            "beside",
+            "building",
+            "chain",
+            "live",
+            "onnxruntime",
+            "train",
+        }
     ),
 )
 def test_page_runs_without_complaint(
@@ -56,7 +65,7 @@ def test_page_fits_a_phone(
 
 
 @pytest.mark.parametrize(
-    "name", ["arrow", "beside", "chain", "demo", "live", "onnxruntime"]
+    "name", ["arrow", "beside", "chain", "demo", "live", "onnxruntime", "train"]
 )
 @pytest.mark.parametrize(
     ("script", "advice"),
@@ -78,7 +87,7 @@ def test_page_without_webgpu_says_what_to_do(
 
 
 @pytest.mark.parametrize(
-    "name", ["arrow", "beside", "chain", "demo", "live", "onnxruntime"]
+    "name", ["arrow", "beside", "chain", "demo", "live", "onnxruntime", "train"]
 )
 def test_page_says_what_is_missing_before_anything_is_pressed(
     name: str, browser: Browser, server: Server

@@ -34,7 +34,8 @@ export class PagePython {
   #loading = null;
   #live = null; // ../../../notebook/live.mjs, once there is a kernel
 
-  constructor(bar, elements) {
+  /** `before`: that of the page before in this window, whose kernel goes on here. */
+  constructor(bar, elements, before) {
     this.#bar = bar;
     this.#say = bar.querySelector(".python-state");
     this.#all = bar.querySelector(".run-all");
@@ -42,17 +43,36 @@ export class PagePython {
     this.#blocks = elements.map((element, i) => new Block(element, i, this));
     this.#all.addEventListener("click", () => this.runTo(this.#blocks.length - 1, true));
     this.#restart.addEventListener("click", () => this.restart());
+    if (before?.kernel) this.#takeOver(before);
+  }
+
+  #takeOver({ kernel, live }) {
+    [this.kernel, this.#live] = [kernel, live];
+    kernel.listen((message) => this.#hear(message));
+    this.#hear({ type: "state", state: kernel.state });
+  }
+
+  /** The page goes: its kernel { kernel, live } stops what it does. */
+  leave() {
+    this.kernel?.listen(() => {});
+    this.kernel?.interrupt();
+    this.#live?.endAll();
+    return { kernel: this.kernel, live: this.#live };
   }
 
   /** Turns the buttons on, or says in their place what is missing. */
   async open() {
     const { python, gpu } = await problems(this.#blocks.map(({ code }) => code));
-    this.#bar.dataset.state = python ? "missing" : "off";
-    if (python) this.#tell(python);
+    if (python || !this.kernel) this.#bar.dataset.state = python ? "missing" : "off";
+    if (python ?? gpu) this.#tell(python ?? gpu);
     const first = gpu ? this.#blocks.findIndex(({ code }) => GPU.test(code)) : Infinity;
     for (const [i, block] of this.#blocks.entries()) {
       block.open(
-        python ? "It cannot run here: Python is not on this site." : i >= first ? gpu : null,
+        python
+          ? "It cannot run here: Python is not on this site."
+          : i >= first
+            ? "It cannot run here without WebGPU: the bar at the top says why."
+            : null,
         !python,
       );
     }
@@ -124,6 +144,8 @@ export class PagePython {
         import("../../../notebook/outputs.mjs"),
       ]);
       this.#live = live;
+      const { stayInPage } = await import("./visit.mjs");
+      stayInPage(begin);
       this.kernel ??= new Kernel();
       this.kernel.listen((message) => this.#hear(message));
       this.kernel.restart();
@@ -178,9 +200,15 @@ export class PagePython {
   }
 }
 
-const bar = document.querySelector(".python-bar");
-if (bar) {
-  const python = new PagePython(bar, Array.from(document.querySelectorAll(".block")));
-  globalThis.__python = python; // for tests
-  python.open();
+let before = {}; // what the pages before in this window left: { kernel, live }
+
+function begin() {
+  before = globalThis.__python?.leave() ?? before;
+  delete document.documentElement.dataset.blocks;
+  const bar = document.querySelector(".python-bar");
+  const blocks = Array.from(document.querySelectorAll(".block"));
+  globalThis.__python = bar && new PagePython(bar, blocks, before); // tests look at it
+  globalThis.__python?.open();
 }
+
+begin();

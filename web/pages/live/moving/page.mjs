@@ -277,12 +277,15 @@ async function start() {
   const playing = player.run();
   // Python takes the page's only thread while it loads: something should move by then.
   await Promise.race([firstFrame, new Promise((done) => setTimeout(done, PATIENCE_MS))]);
+  player.loading = true;
   try {
     await player.usePython(await startPython(() => {}, forPython()));
   } catch (error) {
     $("compare-status").textContent = "Needs Python.";
     say("Running, in JavaScript.");
     throw new Error(`Python did not load, and frames continue without it: ${error.message}`);
+  } finally {
+    player.loading = false;
   }
   $("compare").disabled = false;
   $("compare-status").textContent = "";

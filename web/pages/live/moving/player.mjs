@@ -6,6 +6,11 @@ import { readProgram, runFirst } from "./first.mjs";
 const { webgpu } = library;
 const QUICK_MS = 1000;
 const TRIES = 5; // without a frame in between
+// While Python loads, frames that take long, as on a GPU of software, leave it most of the time.
+const LONG_MS = 33;
+const LOADING_MS = 400; // between two of them
+
+const waited = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class Player {
   device = null;
@@ -72,6 +77,8 @@ export class Player {
   // --- pausing ---
 
   paused = false;
+  /** True while Python loads. */
+  loading = false;
 
   play() {
     this.paused = false;
@@ -239,7 +246,10 @@ export class Player {
           this.#frames += 1;
           shown(stats, false);
         },
-        paused: () => this.#wait(),
+        paused: async () => {
+          if (this.loading && frames.stats.ms > LONG_MS) await waited(LOADING_MS);
+          await this.#wait();
+        },
       });
     } catch (error) {
       if (error.name !== "KernelError") throw error;
