@@ -20,6 +20,10 @@ FILE.mjs exports what is tested by the rules of js/EXCHANGE.md:
 type Exports = Record<string, unknown>;
 
 async function main([command, file, ...more]: readonly string[]): Promise<number> {
+  if ([command, file].some((each) => each === "--help" || each === "-h")) {
+    console.log(USAGE);
+    return 0;
+  }
   if (command !== "conformance" || file === undefined || more.length > 0) return misused(USAGE);
   let exports: Exports;
   try {

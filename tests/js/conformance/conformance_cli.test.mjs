@@ -44,6 +44,14 @@ test("a right producer and consumer: a table for each, and 0", async () => {
   assert.match(stdout, /\nconsumer: no rule/);
 });
 
+test("--help: the usage, and 0", async () => {
+  for (const args of [["--help"], ["-h"], ["conformance", "--help"]]) {
+    const { code, stdout, stderr } = await run(...args);
+    assert.deepEqual([code, stderr], [0, ""]);
+    assert.match(stdout, /^usage: dlpack-web conformance FILE.mjs\n/);
+  }
+});
+
 test("a broken producer: its rule, and 1", async () => {
   const { code, stdout } = await runOn(`${HEAD}
     export default (wanted) => {
