@@ -77,6 +77,16 @@ ROOMS = {
         "tests/native/files/test_files.py tests/native/files/test_reentrance_files.py "
         "tests/native/files/test_save_paths.py",
     ),
+    "wire": Room(
+        "py/dlpack_web/_wire/* py/dlpack_web/wire.py js/src/wire/* tests/wire/*",
+        "tests/native/wire/test_vectors.py tests/native/wire/test_model.py "
+        "tests/js/wire/vectors.test.mjs tests/js/wire/model.test.mjs",
+    ),
+    "widget": Room(
+        "py/dlpack_web/_page/* py/dlpack_web/widget.py js/src/widget/*",
+        "tests/native/widget/test_page.py tests/native/widget/test_hostile.py "
+        "tests/js/widget/ordered.test.mjs",
+    ),
     "desktop": Room(
         "py/dlpack_web/_backends/desktop/* py/dlpack_web/_backends/wgsl.py "
         "py/dlpack_web/_backends/options.py py/dlpack_web/_backends/recording.py "

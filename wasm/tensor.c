@@ -340,6 +340,7 @@ dlw_status dlw_tensor_retype(dlw_tensor *source, int32_t ndim, const int64_t *sh
     return DLW_OUTSIDE;
   dlw_tensor *tensor = hold(source, ndim, 0);
   if (tensor == NULL) return DLW_NO_MEMORY;
+  tensor->managed.flags &= DLPACK_FLAG_BITMASK_READ_ONLY; /* padding was the source's */
   DLTensor *dl = dlw_dl(tensor);
   dl->dtype = dtype;
   if (ndim > 0) memcpy(dl->shape, shape, (size_t)ndim * sizeof(int64_t));

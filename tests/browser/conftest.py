@@ -46,6 +46,12 @@ AGAIN = re.compile(
     r"|frames_cases)\.py|(?!gpu_cases)\w+\.mjs)"
     r"|test_sessions_from_python\[pyodide-0\.29-"
 )
+# What runs with WHOLE=1 alone for its length: each is a page of its own.
+LONG = re.compile(
+    r"test_the_first_use_gets_a_device\[(?!dlw\.empty|await dlw\.open)"
+    r"|test_other_versions_and_builds\[(?!/older/onnxruntime-web/dist/ort\.webgpu)"
+    r"|test_training_stops_and_starts_again"
+)
 type Opener = Callable[..., TestPage]
 
 
@@ -148,13 +154,13 @@ def strict_page(
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Leave out what the second Pyodide need not run again."""
+    """Leave out what the second Pyodide need not run again, and what takes long."""
     if os.environ.get("WHOLE"):
         return
-    again = [item for item in items if AGAIN.search(item.nodeid)]
-    if again:
-        config.hook.pytest_deselected(items=again)
-        items[:] = [item for item in items if item not in again]
+    out = [i for i in items if AGAIN.search(i.nodeid) or LONG.search(i.nodeid)]
+    if out:
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item not in out]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

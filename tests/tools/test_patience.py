@@ -15,6 +15,8 @@ FILES = [
     for name in git("ls-files", "tests")
     if name.endswith((".py", ".mjs")) and (ROOT / name).is_file()
 ]
+# Whose clock is a model's.
+MODELS = {"tests/js/wire/model.test.mjs", "tests/native/wire/test_model.py"}
 # Whose subject is a limit.
 OF_LIMITS = {
     "tests/js/conformance/conformance.test.mjs",
@@ -34,7 +36,9 @@ def short(text: str, least_s: float = LEAST_S) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted({*FILES} - {"tests/tools/test_patience.py"}))
+@pytest.mark.parametrize(
+    "name", sorted({*FILES} - MODELS - {"tests/tools/test_patience.py"})
+)
 def test_no_limit_is_short(name):
     least = LEAST_OF_LIMITS_S if name in OF_LIMITS else LEAST_S
     assert short((ROOT / name).read_text("utf-8"), least) == []

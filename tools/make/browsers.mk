@@ -10,7 +10,7 @@ ONNXRUNTIME := tests/browser/onnxruntime
 FOREIGN_ORT := $(ONNXRUNTIME)/test_foreign_onnxruntime.py
 ARRAY_LIBRARIES := tests/browser/libraries/test_array_libraries.py
 IN_PYODIDES := tests/browser/hosts/test_pyodides.py
-IN_CHROMIUM := $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) whole-site chromium)
+IN_CHROMIUM := $(if $(READY),,$(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(if $(WHOLE),$(SOURCES)) $(EXAMPLE) $(PATCHED) whole-site chromium)
 
 test-browser: $(IN_CHROMIUM)
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser $(patsubst %,--ignore %,\
@@ -18,7 +18,8 @@ test-browser: $(IN_CHROMIUM)
 	  $(if $(WHOLE),,$(patsubst %,--ignore %,$(IN_PYODIDE) $(PAGES) $(ADAPTERS)))
 
 test-in-pyodide: $(IN_CHROMIUM)
-	$(if $(WHOLE),,$(SUITE) $(PYTHON_BIN)/python -m pytest $(IN_PYODIDE) -k "not pyodide-0.29")
+	$(if $(WHOLE),,$(SUITE) $(PYTHON_BIN)/python -m pytest $(IN_PYODIDE) \
+	  -k "not pyodide-0.29 and not sessions")
 
 test-in-older-pyodide: $(IN_CHROMIUM)
 	$(if $(WHOLE),,$(SUITE) $(PYTHON_BIN)/python -m pytest $(IN_PYODIDE) -k pyodide-0.29)
@@ -33,7 +34,8 @@ test-adapters: $(IN_CHROMIUM)
 test-pyodides: $(MORE_PYODIDES) site chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest $(IN_PYODIDES)
 
-test-onnxruntime: $(MODELS) $(NODES) $(OLDER) $(LIBRARIES) $(ARRAYS) site chromium
+test-onnxruntime: $(MODELS) $(NODES) $(OLDER) $(LIBRARIES) $(ARRAYS) $(IN_CHROMIUM)
+	$(if $(WHOLE),,$(SUITE) $(PYTHON_BIN)/python -m pytest $(IN_PYODIDE) -k "sessions and not pyodide-0.29")
 	$(SUITE) $(PYTHON_BIN)/python -m pytest $(ONNXRUNTIME)
 
 test-live: $(NEEDS_live) site chromium
@@ -46,9 +48,13 @@ test-lite: $(LITE) $(ARRAYS) $(PYPI_WHEELS) docs chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/lite
 	$(SUITE) $(PYTHON_BIN)/python -m pytest $(ARRAY_LIBRARIES)
 
+# A Jupyter server of its own for each run of the suite, on a free port of this machine.
+test-widget: build/widget/.done $(NATIVE) $(PAGE_SCRIPT) chromium
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/widget
+
 # No comment behind that: make would take the blank before it for a part of the name.
 test-firefox: export BROWSER := firefox
-test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) $(LITE) package whole-site
+test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(SOURCES) $(EXAMPLE) $(PATCHED) $(LITE) package whole-site
 	@tools/need.sh firefox-esr chromium # of which the software GPU is
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser $(patsubst %,--ignore %,\
 	  $(ONNXRUNTIME) $(ARRAY_LIBRARIES) $(IN_PYODIDES))

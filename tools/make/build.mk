@@ -2,7 +2,7 @@
 
 .PHONY: js served site whole-site
 
-native: $(NATIVE)
+native: $(NATIVE) $(PAGE_SCRIPT)
 
 asan: $(ASAN)
 
@@ -55,14 +55,26 @@ $(BRIDGE): $(TS_FILES) $(NPM)
 	$(NODE_BIN)/esbuild js/src/pyodide/seam.ts --bundle --minify --format=iife \
 	  --global-name=__dlpackWeb --target=es2022 --log-level=warning --outfile=$@
 
+# What dlpack_web.widget sends to pages.
+$(PAGE_SCRIPT): $(TS_FILES) $(NPM)
+	@echo "[build] JavaScript for the widget"
+	$(NODE_BIN)/esbuild js/src/widget/index.ts --bundle --minify --format=esm --target=es2022 \
+	  --log-level=warning --outfile=$@
+
 js: $(JS)
 $(JS): $(TS_FILES) tsconfig.json $(NPM)
 	@echo "[build] JavaScript"
 	rm -rf js/dist
 	$(NODE_BIN)/tsc --project .
 
+# Without Chromium there is none, and pages do without.
+$(SNAPSHOT): tools/snapshot.py $(NPM) $(VENV)
+	@echo "[build] memory of a Python that has started"
+	tools/need.sh chromium || true
+	$(PYTHON_BIN)/python tools/snapshot.py node_modules/pyodide $@
+
 # Always laid out again: it is all links, made in an instant.
-site: $(JS) $(WHEEL) $(NUMPY)
+site: $(JS) $(WHEEL) $(NUMPY) $(SNAPSHOT)
 	@$(PYTHON_BIN)/python tools/build_site.py
 
 # With the older Pyodide's NumPy, for tests.
@@ -74,25 +86,28 @@ package: $(JS) $(WHEEL)
 
 lite: $(LITE)
 
-$(LITE): build/lite/venv/.done $(wildcard web/lite/* web/lite/notebooks/*) $(WHEEL) $(NEEDS_chain) | site
+$(LITE): build/lite/venv/.done $(wildcard web/lite/* web/lite/notebooks/*) tools/snapshot.py $(WHEEL) \
+  $(NEEDS_chain) $(PYPI_WHEELS) | site
 	@$(PYTHON_BIN)/python tools/fetch_packages.py node_modules/pyodide \
 	  build/lite/packages $(LITE_PACKAGES)
 	build/lite/venv/bin/python web/lite/build.py
+	$(PYTHON_BIN)/python tools/snapshot.py $(LITE_PYODIDE) $(LITE_PYODIDE)/snapshot.bin
 	touch $@
 
 docs: $(DOCS) $(NATIVE) site
 	@build/docs/venv/bin/python web/docs/_tools/build.py
 
-demo: $(NEEDS_$(PAGE)) site chromium
-	@$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
+demo:
+	@$(MAKE) --no-print-directory -j3 $(NEEDS_$(PAGE)) site chromium
+	$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
 
 # Serves at once, and shows what is still being built.
 serve:
 	@python=$$(tools/find_python.sh)
 	exec "$$python" web/serve.py --port $(or $(PORT),8000) $(if $(OUTSIDE),--outside) \
-	  --build "make --no-print-directory served"
+	  --build "make --no-print-directory -j2 served"
 
-served: $(LITE) $(NEEDS_arrow) $(NEEDS_live) docs
+served: $(LITE) $(NEEDS_arrow) $(NEEDS_live) $(NEEDS_train) docs
 
 clean:
-	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE)
+	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE) $(PAGE_SCRIPT)

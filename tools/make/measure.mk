@@ -1,9 +1,9 @@
 # Measurements, and the kit that takes them to other machines.
 
-bench: $(NATIVE) $(LIBRARIES) site chromium
+bench: $(NATIVE) $(LIBRARIES) $(PYPI_WHEELS) site chromium
 	@$(PYTHON_BIN)/python tests/bench/bench.py
 
-bench-quick: $(NATIVE) $(LIBRARIES) site chromium
+bench-quick: $(NATIVE) $(LIBRARIES) $(PYPI_WHEELS) site chromium
 	@echo "[test] tests/bench --quick (figures that mean nothing)"
 	$(PYTHON_BIN)/python tests/bench/bench.py --quick >/dev/null
 

@@ -34,6 +34,12 @@ $(PYPI_WHEELS): tools/requirements/pyodide.txt $(VENV) $(NPM) tools/fetch_wheels
 	$(PYTHON_BIN)/python tools/fetch_wheels.py node_modules/pyodide build/wheels
 	touch $@
 
+# Tests of other projects, which their wheels lack.
+$(SOURCES): tools/requirements/desktop.txt $(VENV) tools/fetch_source.py
+	@echo "[setup] tinygrad's sources, from PyPI, into build/sources"
+	$(PYTHON_BIN)/python tools/fetch_source.py tinygrad build/sources/tinygrad
+	touch $@
+
 # The libraries that tensors are exchanged with, for pages and tests: a file for each.
 $(LIBRARIES): $(wildcard web/libraries/*.*) $(NPM)
 	@echo "[setup] JavaScript libraries into build/libraries"
@@ -107,6 +113,11 @@ build/numpy-%/.done: tools/requirements/numpy-%.txt $(MAKE_VENV)
 	  echo "[setup] NumPy $* into build/numpy-$*"
 	  tools/make_venv.sh build/numpy-$* numpy-$* 3.12
 	fi
+	touch $@
+
+build/widget/.done: tools/requirements/widget.txt $(MAKE_VENV)
+	@echo "[setup] JupyterLab into build/widget"
+	tools/make_venv.sh build/widget widget
 	touch $@
 
 build/interop/.done: tools/requirements/interop.txt $(MAKE_VENV)

@@ -38,7 +38,7 @@ fix: $(VENV) $(NPM)
 
 # Those that the others follow (-c) come first. Old NumPys have no versions for all Pythons.
 locks: build/locks/.done
-	@for name in locks dev docs interop tensorflow model lite desktop mutants pyodide windows $(OLD_NUMPYS:%=numpy-%); do
+	@for name in locks dev docs interop tensorflow model lite desktop widget mutants pyodide windows $(OLD_NUMPYS:%=numpy-%); do
 	  echo "[locks] tools/requirements/$$name.txt"
 	  case $$name in
 	  numpy-*) all= ;;

@@ -8,22 +8,24 @@ quick: $(VENV)
 test:
 	@tools/need.sh cc npm emcc chromium
 	$(MAKE) --no-print-directory -j2 $(NATIVE) $(NEEDS_chain) $(NEEDS_arrow) $(LIBRARIES) \
-	  $(PYPI_WHEELS) $(PATCHED) $(EXAMPLE) $(DAWN) package whole-site
+	  $(PYPI_WHEELS) $(if $(WHOLE),$(SOURCES)) $(PATCHED) $(EXAMPLE) $(DAWN) package whole-site
 	$(MAKE) --no-print-directory -j2 --output-sync=target READY=1 \
 	  test-in-pyodide test-browser test-package test-js test-native
 
 # What the suites need that .ci/run runs after `make test`: the same for them.
 .PHONY: inputs
-inputs: $(LITE) $(ARRAYS) $(PYPI_WHEELS) $(MODELS) $(NODES) $(OLDER) $(LIBRARIES) $(DOCS) $(ASAN) \
+inputs: $(LITE) $(ARRAYS) $(PYPI_WHEELS) $(SOURCES) $(MODELS) $(NODES) $(OLDER) $(LIBRARIES) $(DOCS) $(ASAN) \
   $(FAULTS) $(FUZZERS) $(FUZZ)/hostile.so build/desktop/.done build/interop/.done \
   $(OLD_NUMPYS:%=build/numpy-%/.done)
 
 test-all: export WHOLE := 1
-test-all: test test-asan test-desktop test-dawn test-pyodides test-live test-onnxruntime test-docs test-bundlers test-lite test-firefox test-webkit test-deno test-node-gpu test-gpu-kit
+test-all: export WIRE_RUNS := 10000
+test-all: test test-asan test-desktop test-dawn test-pyodides test-live test-onnxruntime test-docs test-bundlers test-lite test-widget test-firefox test-webkit test-deno test-node-gpu test-gpu-kit
 
 test-native: $(if $(READY),,$(NATIVE))
 	@tools/need.sh emcc
-	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/native tests/tools
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/native tests/tools \
+	  $(if $(WHOLE),,--ignore-glob='*/test_mutants*')
 
 # Leaks are not looked for: CPython itself keeps memory until its end. The tests count
 # live tensors and references instead, and test-leaks looks. Memory does not stay flat
@@ -69,13 +71,13 @@ PYTEST_DESKTOP := build/desktop/bin/python -m pytest -p no:cacheprovider
 DESKTOP = $(PYTEST_DESKTOP) tests/desktop --ignore=$(WITH_TINYGRAD) && $(PYTEST_DESKTOP) $(WITH_TINYGRAD)
 
 # The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/desktop/conftest.py).
-test-desktop: build/desktop/.done $(MODEL) $(NATIVE)
+test-desktop: build/desktop/.done $(MODEL) $(MODELS) $(SOURCES) $(NATIVE)
 	@tools/need.sh libvulkan lavapipe
 	echo "[test] tests/desktop"
 	PYTHONPATH=py $(SUITE) bash -c '$(DESKTOP)'
 
 test-dawn: export BACKEND := dawn
-test-dawn: build/desktop/.done $(MODEL) $(NATIVE)
+test-dawn: build/desktop/.done $(MODEL) $(MODELS) $(SOURCES) $(NATIVE)
 	@tools/need.sh libvulkan swiftshader
 	echo "[test] tests/desktop over Dawn"
 	PYTHONPATH=py $(SUITE) bash -c '$(DESKTOP)'
@@ -84,11 +86,11 @@ test-docs: docs build/desktop/.done $(LITE) $(LIBRARIES) chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/docs
 
 # Deno's WebGPU is wgpu-core: a second implementation.
-test-deno: $(LIBRARIES) $(RUNTIMES) $(DAWN) whole-site
+test-deno: $(LIBRARIES) $(RUNTIMES) $(DAWN) $(PYPI_WHEELS) whole-site
 	@tools/need.sh libvulkan swiftshader lavapipe
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "deno or missing or refused"
 
-test-node-gpu: $(LIBRARIES) $(RUNTIMES) $(DAWN) whole-site
+test-node-gpu: $(LIBRARIES) $(RUNTIMES) $(DAWN) $(PYPI_WHEELS) whole-site
 	@tools/need.sh libvulkan swiftshader
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or bun or missing or refused"
 
@@ -104,7 +106,7 @@ fuzz-js: site chromium
 
 # It may be ended at any time, and goes on where it was.
 # Each part has all that its tests need: a line whose tests are skipped would survive.
-MUTANTS_py = build/desktop/.done
+MUTANTS_py = build/desktop/.done $(MODELS) $(SOURCES)
 MUTANTS_js = $(LIBRARIES) $(EXAMPLE) whole-site chromium
 mutants: $(NATIVE) $(MUTANTS) $(if $(QUICK),,$(foreach part,$(or $(PART),c py js),$(MUTANTS_$(part))))
 	@if [ -n "$(QUICK)" ]; then

@@ -35,6 +35,7 @@ nitpick_ignore_regex = [(r"py:.*", r"(?!dlpack_web\.).*")]
 # TypeDoc's member headings are deeper than the levels that get anchors.
 suppress_warnings = ["myst.header"]
 
+autodoc_mock_imports = ["anywidget"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

@@ -24,7 +24,7 @@ def test_python_snippets(open_test_page: Callable[..., TestPage]) -> None:
     code = "\n".join(snippets("python"))
     assert page.python(f"""
 {code}
-all([(b == 2 * np.arange(1000)).all(), t.released, x.released, y.released])
+all([(b == 2 * np.arange(10_000)).all(), t.released, x.released, y.released])
 """)
     assert page.watch.complaints() == []
 

@@ -110,6 +110,7 @@ message
         "realm_cases.mjs",
         "record_cases.mjs",
         "shader_cases.mjs",
+        "wire_cases.mjs",
     ],
 )
 def test_gpu_from_javascript(file: str, strict_page: TestPage) -> None:

@@ -19,6 +19,7 @@ WEB = ROOT / "web"
 PAGES = {
     "js/EXCHANGE.md": "reference/exchange.md",
     "js/KERNELS.md": "reference/kernels.md",
+    "js/WIRE.md": "reference/wire.md",
     "tests/bench/GPU.md": "reference/gpu-figures.md",
     "tests/bench/RESULTS.md": "reference/benchmarks.md",
     "tests/interop/RESULTS.md": "reference/interop.md",
