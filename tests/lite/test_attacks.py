@@ -9,9 +9,9 @@ from typing import Any
 
 import attacks
 import pytest
+from notebook_page import opened
 from playwright.sync_api import Browser, Page, Route
 from serve import Server
-from notebook_page import opened
 
 # Python is not needed, and not waited for.
 NO_PYTHON = "await new Promise(() => {});"

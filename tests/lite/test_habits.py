@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from notebook_page import Notebook, opened
 from playwright.sync_api import Browser, Locator, expect
 from serve import Server
-from notebook_page import Notebook, opened
 
 
 @pytest.fixture(scope="module")

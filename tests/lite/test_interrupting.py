@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from notebook_page import Notebook, opened
 from playwright.sync_api import Browser, Route
 from serve import Server
-from notebook_page import Notebook, opened
 
 # Both messages wait at the worker before it looks at one.
 RUN_AND_INTERRUPT = """() => {

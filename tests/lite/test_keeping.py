@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from attacks import book, text
+from notebook_page import PHONE, Notebook, opened, serve_script
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from serve import Server
 from test_attacks import NO_PYTHON, open_file
-from notebook_page import PHONE, Notebook, opened, serve_script
 
 KEPT = "() => document.querySelector('#draft').textContent === 'kept by this browser'"
 

@@ -10,9 +10,9 @@ import zipfile
 from collections.abc import Iterator
 
 import pytest
+from notebook_page import Notebook, opened
 from playwright.sync_api import Browser, Route, expect
 from serve import Server
-from notebook_page import Notebook, opened
 
 LAST = ".cell:last-child .outputs"
 # The colour of a pixel of a canvas, and its size.
