@@ -38,6 +38,8 @@ export class Page {
   #drawn: Tensor | undefined;
   readonly #onmessage = (content: unknown, buffers: readonly unknown[]) =>
     this.#receive(content, buffers);
+  // Browsers drop what a page sends at its end, as they do with the WebSocket of Jupyter.
+  readonly #onleave = () => this.#send({ leaving: true });
   readonly #onhide = () => this.#send({ bye: true });
 
   /** Begins, unless it has; the result ends it. */
@@ -45,6 +47,7 @@ export class Page {
     if (this.#model === undefined) {
       this.#model = model;
       model.on("msg:custom", this.#onmessage);
+      globalThis.addEventListener?.("beforeunload", this.#onleave);
       globalThis.addEventListener?.("pagehide", this.#onhide);
       void this.#offer();
     }
@@ -107,6 +110,7 @@ export class Page {
       else if ("refused" in content) this.#wait(`${content.refused}`);
       else if (content.from !== this.#kernel) return;
       else if ("closed" in content) this.#quit("The widget was closed");
+      else if ("ended" in content) this.#again("The kernel gave up this page, which was silent");
       else this.#session?.receive(content, buffers.map(bytesOf));
     } catch (error) {
       // The next message may be right.
@@ -136,8 +140,12 @@ export class Page {
   #lose(device: GPUDevice, why: string): void {
     if (device !== this.#device || this.#model === undefined) return;
     this.#send({ lost: why });
-    this.#stop();
-    this.#say(`The GPU was lost (${why}). Asking for another one …`);
+    this.#again(`The GPU was lost (${why})`);
+  }
+
+  /** Ends this session, and begins another one. */
+  #again(why: string): void {
+    this.#quit(`${why}. Asking for a GPU …`);
     this.#timer = setTimeout(() => void this.#offer(), NEW_DEVICE_MS);
   }
 
@@ -164,6 +172,7 @@ export class Page {
     this.#quit("The widget was removed");
     this.#model = undefined;
     model.off("msg:custom", this.#onmessage);
+    globalThis.removeEventListener?.("beforeunload", this.#onleave);
     globalThis.removeEventListener?.("pagehide", this.#onhide);
   }
 

@@ -97,13 +97,12 @@ class PageBackend:
         number, slot = self._slot(tensor.shape, dtype, padded)
         name, facts = f"t{number}", {"shape": list(tensor.shape), "dtype": str(dtype)}
         op = {"op": "take", "id": number, "name": name, "padded": padded, **facts}
-        made = _Sending(self, name, tensor, dtype, op)
+        there = tensor_over(slot, tensor.shape, dtype, padded)
         try:
-            there = tensor_over(slot, tensor.shape, dtype, padded)
+            _Sending(self, name, tensor, dtype, op).wait()
         except BaseException:
-            made.give_up()
+            there.release()
             raise
-        made.wait()
         return there
 
     def write(self, target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
@@ -249,12 +248,9 @@ class _Sending:
         try:
             self._link.wait(self._remote.ready)
         except BaseException:
-            self.give_up()
+            self._link.drop(self._remote)
             self._link.record.check_alive()
             raise
-
-    def give_up(self) -> None:
-        self._link.drop(self._remote)
 
 
 def _source_of(tensor: _core.Tensor, dtype: DType) -> tuple[_core.Tensor, bool]:

@@ -97,8 +97,11 @@ class Host:
                 )
             if "hello" in content:
                 self._meet(peer, content["hello"])
-            elif (link := self._link) is not None and link.peer == peer:
+            elif (link := self._link_of(peer)) is not None:
                 link.receive(content, buffers)
+            elif not self._closed:
+                # It was too late with an answer, or another page took over meanwhile.
+                self._tell(peer, ended=True)
         except BufferError as error:
             self._tell(peer, problem=str(error)[:1000])
             raise
@@ -142,6 +145,13 @@ class Host:
             link.ping()
             return False
         return True
+
+    def _link_of(self, peer: str) -> Link | None:
+        """The link with that page, if it has the GPU."""
+        link = self._link
+        if link is None or link.peer != peer or link.record.is_lost():
+            return None
+        return link
 
     def _accept(self, peer: str, facts: dict[str, Any]) -> None:
         if not facts.get("webgpu"):

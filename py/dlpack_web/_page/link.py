@@ -7,7 +7,10 @@ messages and the sessions of both ends; then there is one of:
 - frame: the buffers are a frame of the wire.
 - cancel, why: a tensor of the wire will not come.
 - ping, pong: whether the other side is there.
-- lost: the page's device was lost; bye: the page goes; closed: the widget was closed.
+- lost: the page's device was lost; bye: the page is gone; closed: the widget was closed;
+  ended: the kernel has given up the page's session, and the page begins another one.
+- leaving: the page may be closed or reloaded now. Browsers drop what a page sends at its
+  end, so bye may never arrive.
 
 Messages may arrive on any thread. The lock is never held while Python waits, and what
 Python's collector does only enters a queue (`gone`), which a thread empties.
@@ -36,7 +39,9 @@ from .replies import Replies, Sites
 VERSION = "1"
 _PIECE, _WINDOW = 4 << 20, 8 << 20
 _PING_S = 2.0  # how long a page may be silent while Python waits for it
+_LEAVING_S = 3.0  # how long one that said it may leave has for its answer to a ping
 _RESEND_S = 30.0
+_GONE = "its page was closed or reloaded"
 _LATER_S = 0.02  # in which what Python collects is gathered
 
 
@@ -77,6 +82,7 @@ class Link:
         self._landings: dict[str, _core.Tensor] = {}
         self._thread: int | None = None
         self._pinged: float | None = None
+        self._leaving = False
         self._heard = self._sent_again = time.monotonic()
         #: What Python has collected: (kind, number). None: look whether there is work.
         self.gone: SimpleQueue[tuple[str, int] | None] = SimpleQueue()
@@ -177,7 +183,11 @@ class Link:
             if "lost" in content:
                 self._lose(f"in the page: {content['lost']!s:.200}")
             elif "bye" in content:
-                self._lose("its page was closed or reloaded")
+                self._lose(_GONE)
+            elif "leaving" in content:
+                self._leaving = True
+            elif "pong" in content:
+                self._leaving = False
             elif "frame" in content:
                 if not 1 <= len(buffers) <= 2:
                     raise BufferError(f"a frame in {len(buffers)} buffers")
@@ -269,6 +279,8 @@ class Link:
                 if now - self._heard > _PING_S:
                     self._pinged = now
                     self._put({"ping": True})
+            elif self._leaving and now - self._pinged > _LEAVING_S:
+                self._lose(_GONE)
             elif now - self._pinged > self._patience:
                 raise BufferError(
                     f"the page has not answered for {self._patience:g} s: is it open, and "

@@ -305,6 +305,23 @@ def test_a_reload_amid_pieces_ends_the_transfer():
     t.release()
 
 
+def test_a_page_lost_amid_an_upload_leaves_nothing(monkeypatch):
+    monkeypatch.setattr(links, "_PING_S", 0)
+    monkeypatch.setattr(links, "_LEAVING_S", 0)
+    host, page, channel = joined()
+    page.post({"leaving": True})
+    channel.deliver()
+    host.backend().link._thread = -1  # messages arrive on another thread
+    a = np.zeros(3_000_000, "f4")
+    gc.disable()
+    try:
+        with pytest.raises(dlw.DeviceLostError, match="its page was closed"):
+            dlw.from_dlpack(a, device=host.device)
+        assert dlw.live_tensors() == 0
+    finally:
+        gc.enable()
+
+
 def test_a_second_page_is_refused_while_the_first_answers(monkeypatch):
     host, page, channel = joined()
     other = FakePage(channel)
@@ -383,6 +400,52 @@ def test_a_page_that_does_not_answer_ends_the_wait(monkeypatch):
     with pytest.raises(BufferError, match="the page has not answered for 0 s"):
         read(channel, t)
     t.release()
+
+
+def test_a_page_that_said_it_may_leave_and_does_not_answer_is_gone(monkeypatch):
+    monkeypatch.setattr(links, "_PING_S", 0)
+    monkeypatch.setattr(links, "_LEAVING_S", 0)
+    host, page, channel = joined()
+    t = dlw.empty(3, device=host.device)
+    page.post({"leaving": True})
+    channel.deliver()
+    channel.pages.remove(page)
+    with pytest.raises(dlw.DeviceLostError, match="its page was closed or reloaded"):
+        read(channel, t)
+    t.release()
+
+
+def test_a_page_that_stays_after_all_keeps_its_tensors(monkeypatch):
+    monkeypatch.setattr(links, "_PING_S", 0)
+    monkeypatch.setattr(links, "_LEAVING_S", 0)
+    host, page, channel = joined(patience=0)
+    t = dlw.empty(3, device=host.device)
+    page.post({"leaving": True})
+    channel.deliver()
+    host.backend().link.ping()
+    channel.deliver()  # it answers: nobody left
+    channel.pages.remove(page)
+    with pytest.raises(BufferError, match="the page has not answered for 0 s"):
+        read(channel, t)
+    t.release()
+
+
+@pytest.mark.parametrize("message", [{"pong": True}, {"got": 1}, {"bye": True}])
+def test_a_page_that_was_given_up_is_told(message):
+    host, page, channel = joined()
+    host.backend().link.lose("it did not answer")
+    page.post(message)
+    channel.deliver()
+    assert page.said == [
+        {"dlpack_web": "1", "from": page.kernel, "to": page.own, "ended": True}
+    ]
+    other = FakePage(channel)
+    other.hello()
+    channel.deliver()
+    page.post({"pong": True})
+    channel.deliver()
+    assert "ended" in page.said[1]
+    assert other.said == []
 
 
 def test_a_cancelled_read_leaves_nothing():
