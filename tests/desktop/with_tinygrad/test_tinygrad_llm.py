@@ -1,0 +1,14 @@
+"""tests/browser/cases/tinygrad/tinygrad_llm.py, on the desktop, with tinygrad's CPU device
+beside it."""
+
+import pytest
+from tinygrad_llm import *
+from tinygrad_llm import TOKENS, generated, pytestmark  # noqa: F401
+
+from dlpack_web.tinygrad._device import has_compiler
+
+
+def test_the_cpu_device_generates_the_same_tokens():
+    if not has_compiler():
+        pytest.skip("tinygrad's CPU device needs clang; interpreted it takes minutes")
+    assert generated("CPU") == TOKENS
