@@ -64,6 +64,7 @@ bench-quick: ## Measure: the same, to see whether it runs
 gpu-kit: ## Measure: what tests and measures on a machine with a GPU and nothing else: build/dlpack-web-gpu-kit.tar.xz
 bench-desktop: ## Measure: dlw.webgpu against wgpu-py by hand
 bench-lite: ## Measure: time to the first results of a cell and of the GPU, in the notebook page and in JupyterLite
+bench-widget: ## Measure: arrays from a JupyterLab kernel to the GPU of its page and back, beside bare messages
 
 # Build
 wheel: ## Build: dist/*.whl for Pyodide

@@ -13,6 +13,9 @@ bench-desktop: build/desktop/.done $(NATIVE)
 bench-lite: $(LITE) site chromium
 	@$(PYTHON_BIN)/python tests/lite/timing.py
 
+bench-widget: build/widget/.done $(NATIVE) $(PAGE_SCRIPT) chromium
+	@$(PYTHON_BIN)/python tests/widget/timing.py
+
 gpu-kit: $(KIT)
 
 # What goes into the kit, beside what is built.
