@@ -20,7 +20,9 @@ PIP += ["--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
 def test_desktop(tmp_path):
     section = PAGE.partition("## Desktop Python\n")[2]
     assert section.startswith("\nYou need Python 3.12 or newer.")
-    (wanted,) = re.findall(r"pip install '(CLONE\[webgpu\])' numpy", section)
+    assert section.index("python3 --version") < section.index("python3 -m venv")
+    # With NumPy as a second wish, pip would try all of its versions for an older Python.
+    (wanted,) = re.findall(r"(?m)pip install '(CLONE\[numpy,webgpu\])'$", section)
     (program,) = re.findall(r"(?s):class: desktop\n(.*?)```", section)
     clone = tmp_path / "clone"
     clone.mkdir()

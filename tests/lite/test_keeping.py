@@ -147,6 +147,7 @@ def test_links_hold_the_notebook(notebook: Notebook, site: Server) -> None:
     said = page.locator("#link-size").inner_text()
     assert "without outputs" in said
     assert "on this computer only" in said  # the site is on localhost
+    assert "Send the saved file instead" in said
     page.keyboard.press("Escape")
     other = another_tab(page.context, site, link.split("notebook/")[1])
     assert other.locator("#name").input_value() == "mine.ipynb"

@@ -3,6 +3,7 @@ desktop Python are in tests/desktop/test_install.py; tests/docs runs the noteboo
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
@@ -59,6 +60,53 @@ def test_vite(tmp_path: Path, project: Path, browser: Browser) -> None:
     (tmp_path / "node_modules" / "vite").symlink_to(vite)
     run("node", str(vite / "bin" / "vite.js"), "build", "--base=./", at=tmp_path)
     assert says(browser, tmp_path / "dist") == "1 4 2 5 3 6"
+
+
+def test_the_first_program_leaves_no_tensor(tmp_path: Path) -> None:
+    copied("Vite and other bundlers", tmp_path, without="npm install vite|npx vite")
+    (tmp_path / "main.js").rename(tmp_path / "main.mjs")
+    (tmp_path / "count.mjs").write_text(
+        "globalThis.document = { querySelector: () => ({}) };\n"
+        'await import("./main.mjs");\n'
+        'console.log((await import("dlpack-web")).liveTensors());\n'
+    )
+    assert run("node", "count.mjs", at=tmp_path) == "0\n"
+
+
+def test_the_line_of_the_first_page(tmp_path: Path) -> None:
+    """It is one line for an empty folder, which is not the clone's."""
+    text = (ROOT / "web" / "pages" / "live" / "live.html").read_text("utf-8")
+    (line,) = re.findall(r"<code>(make .+?)</code>", text)
+    make, install = html.unescape(line).split(" && ")
+    assert make == "make -C CLONE package"
+    offline = "npm install --offline --no-audit --no-fund"
+    install = install.replace("npm install", offline).replace("CLONE", str(ROOT))
+    run("bash", "-c", install, at=tmp_path)
+    assert (tmp_path / "node_modules" / "dlpack-web" / "package.json").is_file()
+
+
+def test_a_producer(tmp_path: Path) -> None:
+    """As web/docs/howto/write-a-producer.md has it."""
+    page = (ROOT / "web" / "docs" / "howto" / "write-a-producer.md").read_text("utf-8")
+    (picture,) = re.findall(r'(?s)run_js\("""\n(.+?)\nPicture"""\)', page)
+    assert "save the class of the first example as `picture.mjs`" in page
+    (tmp_path / "picture.mjs").write_text(
+        picture.replace("class Picture", "export class Picture")
+    )
+    listings = re.findall(r"(?ms)^```(js|sh)\n(.*?)^```", page)
+    (producer,) = (text for _, text in listings if text.startswith("// producer.mjs"))
+    (tmp_path / "producer.mjs").write_text(producer)
+    (use,) = (text for _, text in listings if "Tensor.from(picture)" in text)
+    counted = re.sub(
+        r"// .*?picture\.held is (\d)", r"console.log(picture.held === \1);", use
+    )
+    (tmp_path / "use.mjs").write_text(counted)
+    ((install, check),) = (text.splitlines() for kind, text in listings if kind == "sh")
+    offline = "npm install --offline --no-audit --no-fund"
+    install = install.replace("npm install", offline).replace("CLONE", str(ROOT))
+    run("bash", "-c", install, at=tmp_path)
+    assert "no rule of js/EXCHANGE.md is broken" in run(*check.split(), at=tmp_path)
+    assert run("node", "use.mjs", at=tmp_path) == "true\ntrue\n"
 
 
 def test_a_plain_page(tmp_path: Path, browser: Browser) -> None:

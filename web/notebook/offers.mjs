@@ -55,7 +55,10 @@ export async function showLink(name, cells) {
   const notes = [`${(link.length / 1000).toFixed(1)} KB, without outputs.`];
   if (link.length > 8000) notes.push("Some mail programs and chats cut links as long as that.");
   if (HERE.test(location.hostname))
-    notes.push("It opens on this computer only: so does this site.");
+    notes.push(
+      "This site runs on your computer, so the link opens on this computer only. Send the saved " +
+        "file instead, or publish the site.",
+    );
   $("link-size").textContent = notes.join(" ");
   $("shared").showModal();
   $("link").select();

@@ -14,7 +14,8 @@ dlw.features()["webgpu"]["available"]
 
 # %% [markdown]
 # ## NumPy ⇄ JavaScript: no copy
-# A `Tensor` is one hold on some memory. JavaScript sees it as a typed array.
+# A `Tensor` keeps memory alive until you release it. JavaScript sees it as a typed
+# array.
 
 # %%
 a = np.arange(6, dtype=np.float32).reshape(2, 3)
