@@ -157,10 +157,12 @@ class Plot {
     const [points, indices] = this.#all();
     if (!points) return;
     const device = points.device.gpu;
-    const entries = [points, indices].map(({ buffer, byteOffset: offset, nbytes: size }, binding) => ({
-      binding,
-      resource: { buffer, offset, size },
-    }));
+    const entries = [points, indices].map(
+      ({ buffer, byteOffset: offset, nbytes: size }, binding) => ({
+        binding,
+        resource: { buffer, offset, size },
+      }),
+    );
     const view = this.#canvas.getContext("webgpu").getCurrentTexture().createView();
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginRenderPass({

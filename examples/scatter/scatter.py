@@ -37,7 +37,7 @@ class Scatter(Page):
 
     def show(self, points):
         """Draws points: a Tensor of float32 of shape (n, 2) on this page's device, from
-        -1 to 1. Whatever writes to it moves them."""
+        -1 to 1. Kernels that write to it move them."""
         self.selected = {}
         for name, size in (("indices", len(points)), ("count", 1)):
             with dlw.empty(size, "uint32", device=self) as t:

@@ -9,7 +9,6 @@ from PIL import Image
 
 SCATTER = lab.ROOT / "examples" / "scatter" / "scatter.js"
 COUNT = 100_000
-MADE = f"np.random.default_rng(0).normal(0, 0.2, ({COUNT}, 2)).astype('float32')"
 
 
 def pixels(canvas):
@@ -22,14 +21,19 @@ def test_points_are_drawn_moved_and_selected(server, pages):
     page = pages()
     bundled(SCATTER, server.folder)
     cells = [
-        "import sys; sys.path.insert(0, 'scatter')\n"
-        "from scatter import Scatter\n"
-        "plot = Scatter()\nplot",
+        """
+import sys; sys.path.insert(0, "scatter")
+from scatter import Scatter
+plot = Scatter()
+plot
+""",
         "said(str(await plot.ready()).split(':')[0])",
-        f"a = {MADE}\n"
-        "with dlw.from_dlpack(a, device=plot) as points:\n"
-        "    plot.show(points)\n"
-        "said('shown')",
+        f"""
+a = np.random.default_rng(0).normal(0, 0.2, ({COUNT}, 2)).astype("float32")
+with dlw.from_dlpack(a, device=plot) as points:
+    plot.show(points)
+said("shown")
+""",
         """
 import asyncio
 while not plot.selected:

@@ -1,4 +1,4 @@
-/** Widgets of others over this one: anywidget's form, with tensors. */
+/** Widgets that authors write over this one: anywidget's form, with tensors. */
 import type { AbortSignal, HTMLElement } from "../core/globals.js";
 import { Page } from "./page.js";
 import type { Tensors } from "./tensors.js";

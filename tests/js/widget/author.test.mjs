@@ -164,7 +164,9 @@ test("errors of an author are anywidget's, and leave nothing", async () => {
   })();
   await assert.rejects(bad.initialize({ model }), /of initialize/);
   assert.equal(model.listeners.size, 0);
-  const { initialize, render } = widget({ render: async () => Promise.reject(Error("of render")) })();
+  const { initialize, render } = widget({
+    render: async () => Promise.reject(Error("of render")),
+  })();
   const end = await initialize({ model });
   const el = fakeElement();
   await assert.rejects(render({ model, el }), /of render/);
