@@ -153,7 +153,8 @@ test("hosts without initialize() and functions that make a widget", async () => 
   await other.render({ model: otherModel, el: fakeElement() });
   assert.deepEqual(seen, ["initialize", 1, 2, "initialize", 1]);
   await end();
-  await (await make().initialize({ model: fakeModel() }))();
+  await model.meet();
+  model.say({ closed: true }); // or its timer keeps Node alive
 });
 
 test("errors of an author are anywidget's, and leave nothing", async () => {
