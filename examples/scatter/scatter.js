@@ -67,7 +67,9 @@ function onDrag(canvas, select) {
     canvas.setPointerCapture(event.pointerId);
   };
   canvas.onpointerup = (event) => {
+    if (start === undefined) return; // it began elsewhere
     const [[ax, ay], [bx, by]] = [start, place(event)];
+    start = undefined;
     const corners = [Math.min(ax, bx), Math.min(ay, by), Math.max(ax, bx), Math.max(ay, by)];
     void select(corners.map(Math.fround)); // the shader compares float32
   };
@@ -145,7 +147,7 @@ class Plot {
       });
     const { width, height } = this.#canvas;
     // Where points lie over each other, their light adds up.
-    const alpha = Math.min(1, Math.max(0.02, (0.1 * width * height) / points.shape[0]));
+    const alpha = Math.min(1, Math.max(0.01, (0.1 * width * height) / points.shape[0]));
     const sum = { srcFactor: "src-alpha", dstFactor: "one" };
     this.#pipelines = [
       pipeline("every", "blue", alpha, { blend: { color: sum, alpha: sum } }),

@@ -8,7 +8,7 @@ In one cell `page = Page()` and `page`, in the next one `await page.ready()`; th
 widget whose script gets tensors by name.
 """
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from contextvars import Context, copy_context
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ class Page(anywidget.AnyWidget):
         return self.device
 
     @property
-    def tensors(self) -> Tensors:
+    def tensors(self) -> MutableMapping[str, Tensor]:
         """The tensors that the script of the page knows by name: `page.tensors["points"]
         = t` shows one, without a copy. Their holds are the page's own. A page that is
         gone has lost them, and the mapping is empty: show them again after `ready()`."""
