@@ -1,4 +1,4 @@
-// webpack.mjs FOLDER: page.js as webpack makes it, without any configuration.
+// webpack.mjs FOLDER: page.js as webpack makes it, with the configuration of bundlers.md.
 import webpack from "webpack";
 
 const [, , path] = process.argv;
@@ -7,6 +7,7 @@ const options = {
   context: process.cwd(),
   entry: "./page.js",
   output: { path },
+  performance: { assetFilter: (file) => !file.endsWith(".whl") },
 };
 webpack(options, (error, stats) => {
   const { errors, warnings } = stats?.toJson({ all: false, errors: true, warnings: true }) ?? {};

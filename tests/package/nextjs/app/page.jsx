@@ -6,7 +6,7 @@ import Client from "./client";
 export default async function Page() {
   const tensor = Tensor.fromTypedArray(new Float32Array(6), { shape: [2, 3] });
   const { webgpu } = await features();
-  const said = `${tensor} ${webgpu.available}`;
+  const said = `${tensor.toString()} ${webgpu.available}`;
   tensor.release();
   return (
     <>
