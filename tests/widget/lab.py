@@ -1,4 +1,5 @@
-"""A Jupyter server of its own on this machine, and notebooks in it that Chromium runs.
+"""A Jupyter server of its own on this machine, and notebooks in it that Chromium runs,
+in JupyterLab and in Notebook.
 
 It is started with this checkout's dlpack_web, in an environment of its own
 (build/widget), with all of its files in one folder.
@@ -104,6 +105,7 @@ def serving(folder: Path) -> Iterator[Server]:
         f"--IdentityProvider.token={TOKEN}",
         f"--ServerApp.root_dir={folder}",
         "--LabApp.expose_app_in_browser=True",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
         "--LabApp.news_url=None",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
