@@ -39,6 +39,8 @@ BUDGETS = {
     "open_gzip": 18 * KIB,
     # dlpack-web/wire besides dlpack-web; half of it are headers of safetensors
     "wire_gzip": 10 * KIB,
+    # dlpack-web/widget besides these two: a session with a kernel, and its messages
+    "widget_gzip": 5 * KIB,
     # dlpack-web/conformance: tests load their own side; 1 of the producers' for checks
     # of memory after errors and aborts
     "conformance_producers_gzip": 11 * KIB,
@@ -135,6 +137,8 @@ def main() -> None:
     adapters = sorted(file for file in folder.glob("*.ts") if file.stem not in SHARED)
     files = SOURCE / "open" / "index.ts"
     open_js = bundle_sizes(SOURCE / "index.ts", files)[0]
+    wire = SOURCE / "wire" / "index.ts"
+    widget = SOURCE / "widget" / "index.ts"
     to_gpu = bundle_sizes(SOURCE / "index.ts", files, files.with_name("gpu.ts"))[0]
     sizes: dict[str, Any] = {
         "core_wasm": len(core),
@@ -145,7 +149,8 @@ def main() -> None:
         "js_gzip": at_once,
         "late_js_gzip": late,
         "open_gzip": open_js + to_gpu,
-        "wire_gzip": bundle_sizes(SOURCE / "index.ts", SOURCE / "wire" / "index.ts")[0],
+        "wire_gzip": bundle_sizes(SOURCE / "index.ts", wire)[0],
+        "widget_gzip": bundle_sizes(SOURCE / "index.ts", wire, widget)[0],
         **{
             f"conformance_{side}_gzip": bundle_sizes(
                 SOURCE / "conformance" / f"{side}.ts"

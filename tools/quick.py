@@ -84,8 +84,7 @@ ROOMS = {
     ),
     "widget": Room(
         "py/dlpack_web/_page/* py/dlpack_web/widget.py js/src/widget/*",
-        "tests/native/widget/test_page.py tests/native/widget/test_hostile.py "
-        "tests/js/widget/ordered.test.mjs tests/js/widget/page.test.mjs",
+        "tests/native/widget/test_*.py tests/js/widget/*.test.mjs",
     ),
     "desktop": Room(
         "py/dlpack_web/_backends/desktop/* py/dlpack_web/_backends/wgsl.py "

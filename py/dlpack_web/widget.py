@@ -4,18 +4,19 @@ The kernel may be on another machine than the browser, and need not have a GPU: 
 travel to the page in pieces, and kernels run there.
 
 In one cell `page = Page()` and `page`, in the next one `await page.ready()`; then
-`device=page` works wherever a device is expected.
+`device=page` works wherever a device is expected. A subclass with an `_esm` of its own is a
+widget whose script gets tensors by name.
 """
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from contextvars import Context, copy_context
 from pathlib import Path
 from typing import Any
 
-from ._backends.desktop.buffers import View
 from ._layout.words import type_of
 from ._page.host import Host
 from ._page.kernel import fact_of
+from ._page.tensors import Tensors
 from ._tensor.device import Device
 from ._tensor.tensor import Tensor
 
@@ -42,22 +43,24 @@ class Page(anywidget.AnyWidget):
     the next one gets it when that one is closed or reloaded. Tensors of a page that is
     gone raise DeviceLostError: await `ready()`, and upload again.
 
-    patience: seconds that the page may take to answer, while Python waits for it.
+    patience: seconds that the page may take to answer, while Python waits for it. traits:
+    those of a subclass.
     """
 
     _esm = _SCRIPT
 
-    def __init__(self, *, patience: float = 60) -> None:
-        if not _SCRIPT.exists():
+    def __init__(self, *, patience: float = 60, **traits: Any) -> None:
+        if type(self)._esm is Page._esm and not _SCRIPT.exists():
             raise FileNotFoundError(
                 f"{_SCRIPT} is missing: this dlpack_web was installed from its sources; "
                 "`make native` builds it"
             )
-        super().__init__()
         # ipykernel routes what a page sends to the thread from whose context we sent
         # last: a subshell of the page's, if it has one, where no cell runs.
         self._context: Context | None = None
         self._host = Host(self._post, patience)
+        self._tensors = Tensors(self._host)
+        super().__init__(**traits)
         self.on_msg(self._receive)
 
     @property
@@ -69,6 +72,13 @@ class Page(anywidget.AnyWidget):
     @property
     def _page_device(self) -> Device:
         return self.device
+
+    @property
+    def tensors(self) -> MutableMapping[str, Tensor]:
+        """The tensors that the script of the page knows by name: `page.tensors["points"]
+        = t` shows one, without a copy. Their holds are the page's own. A page that is
+        gone has lost them, and the mapping is empty: show them again after `ready()`."""
+        return self._tensors
 
     async def ready(self, timeout: float | None = 60) -> Device:
         """Waits until a page shows the widget, and returns its device.
@@ -84,13 +94,9 @@ class Page(anywidget.AnyWidget):
         float32, as for `webgpu.to_canvas`."""
         if not isinstance(tensor, Tensor):
             raise TypeError(f"canvas draws a Tensor, not {type_of(tensor)}")
-        backend = self._host.backend()
-        view = View(tensor)
-        if view.record is not backend.link.record:
-            raise BufferError(
-                f"{view} is not on the device of this page, {self.device}"
-            )
-        await backend.link.answer("canvas", what=fact_of(view))
+        view = self._host.view(tensor)
+        link = self._host.backend().link
+        await link.answer("canvas", what=fact_of(view))
 
     def close(self) -> None:
         """Closes the widget; its tensors then raise DeviceLostError."""

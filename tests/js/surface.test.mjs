@@ -76,6 +76,7 @@ test("exported names of the other entry points", async () => {
     "./tfjs": ["fromTfjs", "install", "toTfjs", "useDevice"],
     "./three": ["fromThree", "toThree", "useDevice"],
     "./transformers": ["fromTransformers", "install", "toTransformers", "useDevice"],
+    "./widget": ["widget"],
     "./wire": ["RemoteTensor", "Wire", "joined", "overPort", "overSocket"],
   };
   const { ".": main, "./package.json": manifest, "./types": types, ...others } = exports;

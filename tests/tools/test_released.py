@@ -82,6 +82,7 @@ def test_the_next_release_changes_the_version(copy):
     done = run(copy, "9.8.7")
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) == {
+        "examples/scatter/package.json",
         "examples/vite/package.json",
         "web/docs/howto/install.md",
     }

@@ -163,3 +163,12 @@ def open_notebook(page: Any, server: Server, name: str, lab: str = "lab/tree") -
 
 def run_all(page: Any) -> None:
     page.evaluate("() => void jupyterapp.commands.execute('notebook:run-all-cells')")
+
+
+def execute(page: Any, code: str) -> None:
+    """Runs code in the kernel of the notebook that is shown, in no cell."""
+    page.evaluate(
+        "(code) => void jupyterapp.shell.currentWidget.sessionContext.session.kernel"
+        ".requestExecute({ code })",
+        code,
+    )

@@ -58,7 +58,7 @@ $(BRIDGE): $(TS_FILES) $(NPM)
 # What dlpack_web.widget sends to pages.
 $(PAGE_SCRIPT): $(TS_FILES) $(NPM)
 	@echo "[build] JavaScript for the widget"
-	$(NODE_BIN)/esbuild js/src/widget/index.ts --bundle --minify --format=esm --target=es2022 \
+	$(NODE_BIN)/esbuild js/src/widget/script.ts --bundle --minify --format=esm --target=es2022 \
 	  --log-level=warning --outfile=$@
 
 js: $(JS)

@@ -62,6 +62,7 @@ export type GPUShaderModule = Known<"GPUShaderModule", { label: string }>;
 export type GPUCommandEncoder = Known<"GPUCommandEncoder", { label: string }>;
 
 export type HTMLCanvasElement = Known<"HTMLCanvasElement", never>;
+export type HTMLElement = Known<"HTMLElement", never>;
 export type HTMLImageElement = Known<"HTMLImageElement", never>;
 export type HTMLVideoElement = Known<"HTMLVideoElement", never>;
 export type ImageBitmap = Known<"ImageBitmap", never>;

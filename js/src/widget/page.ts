@@ -6,12 +6,13 @@ import { toCanvas } from "../webgpu/images.js";
 import { requestDevice } from "../webgpu/index.js";
 import { newSession } from "../wire/endpoint.js";
 import { type Content, Session, VERSION } from "./session.js";
+import { NamedTensors } from "./tensors.js";
 
 /** Takes a message of the kernel. Some hosts leave out `buffers` where there are none. */
 type Listener = (content: unknown, buffers?: readonly unknown[]) => void;
 
 /** The part of anywidget's model that is used here; some hosts lack `off`. */
-export interface Model {
+interface Model {
   send(content: unknown, callbacks?: unknown, buffers?: readonly ArrayBuffer[]): void;
   on(type: "msg:custom", listener: Listener): void;
   off?(type: "msg:custom", listener: Listener): void;
@@ -37,6 +38,11 @@ export class Page {
   #session: Session | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #text = "Looking for a GPU in this page …";
+  #isFine = false;
+  /** Whether views report only why there is no GPU. */
+  isQuiet = false;
+  /** What the kernel shows to the widget's script. */
+  readonly tensors = new NamedTensors();
   readonly #views = new Set<Shown>();
   /** What the views show; a hold of its own. */
   #drawn: Tensor | undefined;
@@ -62,7 +68,7 @@ export class Page {
     const document = el.ownerDocument;
     const [text, canvas] = [document.createElement("div"), document.createElement("canvas")];
     text.setAttribute("role", "status");
-    text.textContent = this.#text;
+    this.#sayIn(text);
     canvas.hidden = true;
     canvas.style.maxWidth = "100%";
     el.append(text, canvas);
@@ -130,8 +136,9 @@ export class Page {
     this.#kernel = kernel;
     const post = (content: Content, buffers?: readonly ArrayBuffer[]) =>
       this.#send(content, buffers);
-    this.#session = new Session(this.#device, post, (tensor) => this.#draw(tensor));
-    this.#say(`The kernel uses this page's GPU, ${this.#facts.adapter}, as webgpu:${textOf(id)}`);
+    this.#session = new Session(this.#device, post, this.tensors, (tensor) => this.#draw(tensor));
+    const adapter = this.#facts.adapter;
+    this.#say(`The kernel uses this page's GPU, ${adapter}, as webgpu:${textOf(id)}`, true);
   }
 
   /** Another page has it: asks again, as that may be closed. */
@@ -203,9 +210,15 @@ export class Page {
     this.#model?.send({ ...head, ...content }, undefined, buffers);
   }
 
-  #say(text: string): void {
+  #say(text: string, isFine = false): void {
     this.#text = text;
-    for (const shown of this.#views) shown.text.textContent = text;
+    this.#isFine = isFine;
+    for (const shown of this.#views) this.#sayIn(shown.text);
+  }
+
+  #sayIn(element: HTMLElement): void {
+    element.textContent = this.#text;
+    element.hidden = this.isQuiet && this.#isFine;
   }
 }
 

@@ -5,6 +5,7 @@ import { listenForFaults } from "../webgpu/device.js";
 import { siteOf } from "../webgpu/faults.js";
 import { Wire } from "../wire/endpoint.js";
 import { type Numbered, Ordered } from "./ordered.js";
+import type { NamedTensors } from "./tensors.js";
 import { type Operation, Work } from "./work.js";
 
 /** The version of the messages. */
@@ -27,8 +28,18 @@ export class Session {
   #acknowledging = false;
   #sentAt = 0;
 
-  /** post: sends a message to the kernel; draw: shows a tensor in the widget. */
-  constructor(device: GPUDevice, post: Post, draw: (tensor: Tensor) => Promise<void>) {
+  /**
+   * post: sends a message to the kernel; tensors: what it shows to the script; draw: shows a tensor
+   * in the widget.
+   */
+  constructor(
+    device: GPUDevice,
+    post: Post,
+    tensors: NamedTensors,
+    draw: (tensor: Tensor) => Promise<void>,
+  ) {
+    const report = (error: unknown, site?: number) =>
+      this.#orders.send({ fault: (error as Error).message, site });
     this.#post = post;
     this.#orders = new Ordered((message) => this.#put(message));
     this.#wire = new Wire({
@@ -45,10 +56,12 @@ export class Session {
       send: (name, tensor) => this.#send(name, tensor),
       reply: (reply, value, error) =>
         this.#orders.send(error === undefined ? { reply, value } : { reply, error: told(error) }),
+      report,
       draw,
+      tensors,
     });
     this.#stop = listenForFaults(device, (error, site) => {
-      this.#orders.send({ fault: error.message, site });
+      report(error, site);
       return true;
     });
     this.#timer = setInterval(() => this.#look(), LOOK_MS);

@@ -10,6 +10,7 @@ import { calledAt } from "../webgpu/faults.js";
 import type { Part } from "../webgpu/formulas/formulas.js";
 import { timed } from "../webgpu/index.js";
 import { type Argument, Kernel } from "../webgpu/kernel.js";
+import type { NamedTensors } from "./tensors.js";
 
 /** A view of a buffer. */
 interface View {
@@ -64,6 +65,7 @@ export type Operation = { readonly reply?: number } & (
   | { op: "read"; what: readonly View[]; names: readonly string[]; site: number }
   | { op: "settle" }
   | { op: "canvas"; what: View }
+  | { op: "give"; key: string; what: View | null; site: number }
 );
 
 /** What the work needs of the page. */
@@ -72,7 +74,11 @@ export interface Surroundings {
   send(name: string, tensor: Tensor): Promise<void>;
   /** Answers an operation. */
   reply(number: number, value: unknown, error?: unknown): void;
+  /** Reports an error of an operation that is not answered. */
+  report(error: unknown, site: number): void;
   draw(tensor: Tensor): Promise<void>;
+  /** What the widget's script gets. */
+  readonly tensors: NamedTensors;
 }
 
 type Named<T> = [T | undefined, unknown];
@@ -83,6 +89,8 @@ export class Work {
   readonly #page: Surroundings;
   readonly #tensors = new Map<number, Named<Tensor>>();
   readonly #kernels = new Map<number, Named<Kernel>>();
+  /** The names that the script knows tensors by, and their numbers. */
+  readonly #given = new Map<string, number>();
   /** What came by the wire and was not taken yet, or why it will not come. */
   readonly #arrived = new Map<string, Tensor | Error>();
   readonly #waiting = new Map<string, () => void>();
@@ -115,8 +123,10 @@ export class Work {
   end(): void {
     this.#ended = true;
     this.#queue.length = 0;
+    for (const key of this.#given.keys()) this.#page.tensors.set(key, undefined);
     for (const [tensor] of this.#tensors.values()) tensor?.release();
     for (const found of this.#arrived.values()) if (!(found instanceof Error)) found.release();
+    this.#given.clear();
     this.#tensors.clear();
     this.#kernels.clear();
     this.#arrived.clear();
@@ -156,8 +166,11 @@ export class Work {
         return this.#take(given).then((tensor) => {
           this.#tensors.set(given.id, [tensor, undefined]);
         });
-      case "write":
-        return this.#write(given);
+      case "write": {
+        const wrote = () => this.#wrote([given.to.id]);
+        const waits = this.#write(given);
+        return waits ? waits.then(wrote) : wrote();
+      }
       case "free":
         for (const [kind, id] of given.what) this.#free(kind, id);
         return;
@@ -166,11 +179,15 @@ export class Work {
         return;
       case "run":
         for (const call of given.calls) this.#run(call);
+        this.#wrote(given.calls.flatMap(({ writes }) => writes));
         return;
       case "time":
         this.#answer(
           given,
-          timed(this.#device, (timestampWrites) => void this.#run(given.call, timestampWrites)),
+          timed(this.#device, (timestampWrites) => {
+            this.#run(given.call, timestampWrites);
+            this.#wrote(given.call.writes);
+          }),
         );
         return;
       case "ready":
@@ -190,6 +207,9 @@ export class Work {
         );
         return;
       }
+      case "give":
+        this.#give(given.key, given.what);
+        return;
       default:
         given satisfies never;
         throw new UnsupportedError(
@@ -204,7 +224,10 @@ export class Work {
     if (given.reply !== undefined) this.#page.reply(given.reply, undefined, error);
     else if (given.op === "empty" || given.op === "take")
       this.#tensors.set(given.id, [undefined, error]);
-    else if (given.op === "kernel") this.#kernels.set(given.id, [undefined, error]);
+    else if (given.op === "give") {
+      this.#give(given.key, null);
+      this.#page.report(error, given.site);
+    } else if (given.op === "kernel") this.#kernels.set(given.id, [undefined, error]);
     else if (given.op === "write") this.#spoil([given.to.id], error);
     else if (given.op === "run")
       this.#spoil(
@@ -260,6 +283,21 @@ export class Work {
     };
     if (given.source) write(this.#view(given.source));
     else return this.#take(given as Arriving).then(write);
+  }
+
+  /** Gives a tensor to the script under a name, or none. */
+  #give(key: string, what: View | null): void {
+    const tensor = what ? this.#view(what) : undefined;
+    if (what) this.#given.set(key, what.id);
+    else this.#given.delete(key);
+    this.#page.tensors.set(key, tensor);
+  }
+
+  /** Tells the script that tensors with these numbers have other elements. */
+  #wrote(ids: readonly number[]): void {
+    for (const [key, id] of [...this.#given]) {
+      if (ids.includes(id)) this.#page.tensors.changed(key);
+    }
   }
 
   #free(kind: "tensor" | "kernel", id: number): void {

@@ -11,8 +11,10 @@ from typing import Any
 
 from .._backends import FIRST_PAGE, pages
 from .._backends.calls import calling, warn_at
+from .._backends.desktop.buffers import View
 from .._files.headers import malformed
 from .._tensor.device import CPU, Device, webgpu_device
+from .._tensor.tensor import Tensor
 from .backend import PageBackend
 from .link import VERSION, Link, Post
 from .record import PageGPU
@@ -61,6 +63,22 @@ class Host:
         found = pages[device.id]
         assert isinstance(found, PageBackend)
         return found
+
+    @property
+    def link(self) -> Link | None:
+        """With the page that has the GPU, or had it last."""
+        return self._link
+
+    def view(self, tensor: Tensor) -> View:
+        """A tensor on the page's device; BufferError: it is elsewhere."""
+        backend = self.backend()
+        there = View(tensor) if tensor.device.type == 15 else None
+        if there is None or there.record is not backend.link.record:
+            raise BufferError(
+                f"{there or tensor.device} is not on the device of this page, "
+                f"{self.device}: use dlw.from_dlpack(x, device=page)"
+            )
+        return there
 
     async def ready(self, timeout: float | None) -> Device:
         """The device, as soon as there is one."""

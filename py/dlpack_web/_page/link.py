@@ -28,6 +28,7 @@ from typing import Any
 from .. import _core
 from .._backends.calls import warn_at
 from .._files.headers import malformed
+from .._tensor.tensor import Tensor
 from .._wire.endpoint import Wire
 from .._wire.frame import Piece
 from .._wire.sending import RemoteTensor
@@ -80,6 +81,8 @@ class Link:
         )
         self._wire._receiving.make = self._landing
         self._landings: dict[str, _core.Tensor] = {}
+        #: What the page's script knows by name (tensors.py); own holds.
+        self.given: dict[str, Tensor] = {}
         self._thread = threading.get_ident()  # on which its messages arrive
         self._pinged: float | None = None
         self._leaving = False
@@ -130,6 +133,18 @@ class Link:
             self.orders.send(op)
             remote.ready.add_done_callback(lambda sent: self._arrived(remote, sent))
         return remote
+
+    def give(self, key: str, tensor: Tensor | None, what: Any) -> None:
+        """Shows a tensor to the page's script, or none. The hold is the link's from now
+        on; what: the view, as the page makes it."""
+        with self.turn():
+            site = self.sites.here()
+            self.orders.send({"op": "give", "key": key, "what": what, "site": site})
+            before = self.given.pop(key, None)
+            if tensor is not None:
+                self.given[key] = tensor
+        if before is not None:
+            before.release()
 
     def drop(self, remote: RemoteTensor) -> None:
         """Gives up what is on its way."""
@@ -240,6 +255,9 @@ class Link:
         self._post = _no_one  # backends of pages stay: they must not keep the widget
         self._replies.fail(lost)
         self._landings.clear()
+        given, self.given = self.given, {}
+        for tensor in given.values():
+            tensor.release()
         self.gone.put(None)
 
     # --- waiting ----------------------------------------------------------------------

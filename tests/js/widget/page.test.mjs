@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import widget from "../../../js/dist/widget/index.js";
+import widget from "../../../js/dist/widget/script.js";
 import { VERSION } from "../../../js/dist/widget/session.js";
 
 const limits = {
@@ -59,21 +59,21 @@ for (const [form, none] of [
 ]) {
   test(`a message without buffers has ${form}`, async () => {
     const host = hostOf(true);
-    const end = widget().initialize({ model: host.model });
+    const end = await widget().initialize({ model: host.model });
     await hello(host);
     host.give({ welcome: 10000 }, ...none);
     host.give({ ping: true }, ...none);
     host.give({ n: 1, got: 0, do: { op: "free", what: [] } }, ...none);
     await sent(host, (message) => message.got === 1);
     await sent(host, (message) => message.pong);
-    end();
+    await end();
     assert.equal(host.listeners.size, 0);
     assert.ok(host.sent.at(-1).bye);
   });
 
   test(`a frame that came with ${form} loses the device, once`, async () => {
     const host = hostOf(true);
-    const end = widget().initialize({ model: host.model });
+    const end = await widget().initialize({ model: host.model });
     await hello(host);
     host.give({ frame: true }, ...none); // before there is a session
     host.give({ welcome: 10000 }, ...none);
@@ -81,15 +81,15 @@ for (const [form, none] of [
     host.give({ frame: true }, ...none);
     const lost = host.sent.filter((message) => message.lost).map((message) => message.lost);
     assert.deepEqual(lost, ["this notebook passes messages without their buffers"]);
-    end();
+    await end();
   });
 }
 
 test("a host without off() can end the widget", async () => {
   const host = hostOf(false);
-  const end = widget().initialize({ model: host.model });
+  const end = await widget().initialize({ model: host.model });
   await hello(host);
-  end();
+  await end();
   const before = host.sent.length;
   host.give({ ping: true });
   host.give({ welcome: 10000 });

@@ -88,6 +88,7 @@ class FakePage:
         self.wire = Wire(self.send_frame, on_tensor=self.arrive)
         self.tensors, self.arrived, self.kernels, self.queue = {}, {}, {}, []
         self.ran = []  # the sites of calls
+        self.given, self.gives = {}, []  # what its script knows by name
 
     def hello(self):
         self.post({"hello": self.facts})
@@ -161,6 +162,14 @@ class FakePage:
             self.ran.append(call["site"])
             for number in call["writes"]:
                 self.tensors[number].view("f4")[...] *= 2
+
+    def give(self, op):
+        """Keeps what the elements are now, too: the order of operations."""
+        self.gives.append(op["key"])
+        if op["what"] is None:
+            del self.given[op["key"]]
+        else:
+            self.given[op["key"]] = op["what"], self.view(op["what"]).copy()
 
     def read(self, op):
         try:

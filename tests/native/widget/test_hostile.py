@@ -25,6 +25,7 @@ from fake_page import (
 
 from dlpack_web._page import host as hosts
 from dlpack_web._page import link as links
+from dlpack_web._page.tensors import Tensors
 
 
 @pytest.fixture(autouse=True)
@@ -146,9 +147,12 @@ def test_losses_repeats_and_reordering_change_nothing(seed, monkeypatch):
     rng = random.Random(seed)
     host, page, channel = joined(rng)
     expected, tensors = {}, {}
+    named, given = Tensors(host), {}
     double = dlw.webgpu.Kernel(DOUBLE, "double")
     for number in range(30):
-        kind = rng.choice(["new", "new", "empty", "write", "run", "release", "deliver"])
+        kind = rng.choice(
+            ["new", "new", "empty", "write", "run", "release", "give", "deliver"]
+        )
         name = rng.choice([*tensors]) if tensors else None
         if kind == "new":
             expected[number] = np.full(rng.randrange(1, 3000) * 4, number, "f4")
@@ -165,6 +169,10 @@ def test_losses_repeats_and_reordering_change_nothing(seed, monkeypatch):
                 part.write(np.full(4, -number, "f4"))
             expected[name] = expected[name].copy()
             expected[name][:4] = -number
+        elif kind == "give":
+            key = rng.choice("abc")
+            named[key] = tensors[name]
+            given[key] = expected[name].copy()
         elif kind == "run":
             double(tensors[name])
             expected[name] = expected[name] * 2
@@ -175,7 +183,8 @@ def test_losses_repeats_and_reordering_change_nothing(seed, monkeypatch):
     async def all_of_them():
         tasks = [asyncio.ensure_future(t.to_host()) for t in tensors.values()]
         for _ in range(3000):
-            if all(task.done() for task in tasks):
+            open_ = host.backend().link.orders._sent
+            if not open_ and all(task.done() for task in tasks):
                 break
             channel.deliver()
             await asyncio.sleep(0)
@@ -188,5 +197,9 @@ def test_losses_repeats_and_reordering_change_nothing(seed, monkeypatch):
     for name, array in zip(tensors, found, strict=True):
         assert np.array_equal(array, expected[name]), name
         tensors[name].release()
+    assert {key: found.tolist() for key, (_, found) in page.given.items()} == {
+        key: array.tolist() for key, array in given.items()
+    }
+    named.clear()
     channel.rng = None
     assert tidied(page, host) == {}

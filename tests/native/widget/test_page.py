@@ -1,12 +1,10 @@
 # dlpack_web.widget without anywidget and a browser: a kernel and a fake page.
 import asyncio
-import gc
 import linecache
 import subprocess
 import sys
 import threading
 import time
-import weakref
 
 import numpy as np
 import pytest
@@ -19,7 +17,6 @@ if sys.platform == "emscripten":
 from fake_page import DOUBLE, Channel, FakePage, end_all, finish, joined, read, tidied
 
 from dlpack_web._page import host as hosts
-from dlpack_web._page import link as links
 
 
 @pytest.fixture(autouse=True)
@@ -53,18 +50,6 @@ def test_nothing_stays_of_what_has_arrived():
         assert not link._wire._sending._remotes
         assert not link.orders._sent
         assert not page.orders._sent
-
-
-def test_a_page_that_is_gone_does_not_keep_the_widget():
-    host, page, channel = joined()
-    page.post({"bye": True})
-    channel.deliver()
-    gone = weakref.ref(host)
-    del host
-    end_all()
-    del page, channel
-    gc.collect()
-    assert gone() is None
 
 
 def test_an_error_of_the_host_is_the_error_of_the_kernel():
@@ -270,78 +255,6 @@ def test_a_page_without_webgpu_gives_cpu_tensors_and_a_warning():
     assert "no WebGPU here: no adapter" in page.said[0]["refused"]
 
 
-def test_a_reload_loses_tensors_and_the_next_page_takes_over():
-    host, page, channel = joined()
-    old = dlw.from_dlpack(np.arange(3.0), device=host.device)
-    first = host.device
-    page.post({"bye": True})
-    again = FakePage(channel)
-    again.hello()
-    channel.deliver()
-    assert host.device != first
-    with pytest.raises(dlw.DeviceLostError, match="its page was closed or reloaded"):
-        read(channel, old)
-    with dlw.from_dlpack(np.arange(3.0), device=host.device) as t:
-        assert read(channel, t).tolist() == [0, 1, 2]
-    old.release()
-
-
-def test_a_reload_amid_pieces_ends_the_transfer():
-    host, page, channel = joined()
-    t = dlw.from_dlpack(np.zeros(3_000_000, "f4"), device=host.device)
-    reading = t.to_host()
-
-    async def both():
-        task = asyncio.ensure_future(reading)
-        await asyncio.sleep(0)
-        channel.deliver(3)
-        page.post({"bye": True})
-        channel.deliver()
-        return await task
-
-    with pytest.raises(dlw.DeviceLostError, match="its page was closed or reloaded"):
-        asyncio.run(both())
-    assert host.backend is not None
-    t.release()
-
-
-def test_a_page_lost_amid_an_upload_leaves_nothing(monkeypatch):
-    monkeypatch.setattr(links, "_PING_S", 0)
-    monkeypatch.setattr(links, "_LEAVING_S", 0)
-    host, page, channel = joined()
-    page.post({"leaving": True})
-    channel.deliver()
-    host.backend().link._thread = -1  # messages arrive on another thread
-    a = np.zeros(3_000_000, "f4")
-    gc.disable()
-    try:
-        with pytest.raises(dlw.DeviceLostError, match="its page was closed"):
-            dlw.from_dlpack(a, device=host.device)
-        assert dlw.live_tensors() == 0
-    finally:
-        gc.enable()
-
-
-def test_a_second_page_is_refused_while_the_first_answers(monkeypatch):
-    host, page, channel = joined()
-    other = FakePage(channel)
-    device = host.device
-    other.hello()
-    channel.deliver()
-    other.hello()
-    channel.deliver()
-    assert host.device == device
-    assert "another page has the GPU" in other.said[-1]["refused"]
-    channel.pages.remove(page)  # it crashed: no bye, no pong
-    monkeypatch.setattr(hosts, "_TAKE_OVER_S", 0)
-    other.hello()
-    channel.deliver()
-    other.hello()
-    channel.deliver()
-    assert host.device != device
-    assert other.kernel
-
-
 def test_two_widgets_have_two_devices():
     one, _, channel = joined()
     two, _, other = joined()
@@ -367,85 +280,6 @@ def test_refused_elements_are_an_error_of_the_tensor_alone():
     with dlw.from_dlpack(np.zeros(1), device=host.device) as small:
         assert read(channel, small).tolist() == [0]
     t.release()
-
-
-def test_closing_the_widget_loses_its_tensors():
-    host, page, channel = joined()
-    t = dlw.empty(3, device=host.device)
-    host.close()
-    channel.deliver()
-    assert page.said[-1]["closed"]
-    with pytest.raises(dlw.DeviceLostError, match="the widget was closed"):
-        t.write(np.zeros(3, "f4"))
-    with pytest.raises(dlw.DeviceLostError, match="the widget was closed"):
-        _ = host.device
-    t.release()
-
-
-def test_a_lost_device_is_reported():
-    host, page, channel = joined()
-    t = dlw.empty(3, device=host.device)
-    page.post({"lost": "unknown: the driver crashed"})
-    channel.deliver()
-    with pytest.raises(dlw.DeviceLostError, match="the driver crashed"):
-        read(channel, t)
-    t.release()
-
-
-def test_a_page_that_does_not_answer_ends_the_wait(monkeypatch):
-    monkeypatch.setattr(links, "_PING_S", 0)
-    host, page, channel = joined(patience=0)
-    t = dlw.empty(3, device=host.device)
-    channel.pages.remove(page)
-    with pytest.raises(BufferError, match="the page has not answered for 0 s"):
-        read(channel, t)
-    t.release()
-
-
-def test_a_page_that_said_it_may_leave_and_does_not_answer_is_gone(monkeypatch):
-    monkeypatch.setattr(links, "_PING_S", 0)
-    monkeypatch.setattr(links, "_LEAVING_S", 0)
-    host, page, channel = joined()
-    t = dlw.empty(3, device=host.device)
-    page.post({"leaving": True})
-    channel.deliver()
-    channel.pages.remove(page)
-    with pytest.raises(dlw.DeviceLostError, match="its page was closed or reloaded"):
-        read(channel, t)
-    t.release()
-
-
-def test_a_page_that_stays_after_all_keeps_its_tensors(monkeypatch):
-    monkeypatch.setattr(links, "_PING_S", 0)
-    monkeypatch.setattr(links, "_LEAVING_S", 0)
-    host, page, channel = joined(patience=0)
-    t = dlw.empty(3, device=host.device)
-    page.post({"leaving": True})
-    channel.deliver()
-    host.backend().link.ping()
-    channel.deliver()  # it answers: nobody left
-    channel.pages.remove(page)
-    with pytest.raises(BufferError, match="the page has not answered for 0 s"):
-        read(channel, t)
-    t.release()
-
-
-@pytest.mark.parametrize("message", [{"pong": True}, {"got": 1}, {"bye": True}])
-def test_a_page_that_was_given_up_is_told(message):
-    host, page, channel = joined()
-    host.backend().link.lose("it did not answer")
-    page.post(message)
-    channel.deliver()
-    assert page.said == [
-        {"dlpack_web": "1", "from": page.kernel, "to": page.own, "ended": True}
-    ]
-    other = FakePage(channel)
-    other.hello()
-    channel.deliver()
-    page.post({"pong": True})
-    channel.deliver()
-    assert "ended" in page.said[1]
-    assert other.said == []
 
 
 def test_a_cancelled_read_leaves_nothing():

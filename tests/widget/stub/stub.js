@@ -53,11 +53,11 @@ globalThis.give = (content, buffers) => {
 
 // No host here has off(); Colab's form comes without initialize().
 const page = widget();
-const end = given === FORMS.bytes ? undefined : page.initialize({ model });
-const remove = page.render({ model, el: document.querySelector("#view") });
-globalThis.remove = () => {
-  remove();
-  end?.();
+const end = given === FORMS.bytes ? undefined : await page.initialize({ model });
+const remove = await page.render({ model, el: document.querySelector("#view") });
+globalThis.remove = async () => {
+  await remove();
+  await end?.();
 };
 
 /** What the policy blocks, tried by the page and not by the debugger, which may do more. */

@@ -1,0 +1,84 @@
+/** The tensors that Python shows to the script of a widget, by name. */
+import { tagOf } from "../core/errors.js";
+import type { Tensor } from "../core/tensor.js";
+
+/**
+ * What {@link Tensors.watch} calls. Without a tensor, Python shows none under this name, or its
+ * device is lost.
+ */
+export type TensorListener = (tensor: Tensor | undefined) => void;
+
+/** What a script sees of `page.tensors` in Python. */
+export interface Tensors {
+  /**
+   * The tensor that Python shows under a name now. It is on the page's device,
+   * `tensor.device.gpu`, and `tensor.buffer` is its GPUBuffer, without a copy.
+   *
+   * It belongs to the page, which releases it when Python shows another tensor under the name, or
+   * none, and when the device is lost: do not release it, and ask for it again each time. For a
+   * longer hold make a view, such as `tensor.slice()`, and release that.
+   */
+  get(name: string): Tensor | undefined;
+
+  /**
+   * Calls a function with the tensor of a name: now, whenever Python shows another one or none, and
+   * with the same tensor after an operation of Python has written to it. After a function was
+   * called with another tensor or `undefined`, the one before is released.
+   *
+   * Errors that it throws are logged, and nothing else.
+   *
+   * @returns a function that ends this
+   */
+  watch(name: string, listener: TensorListener): () => void;
+}
+
+interface Watching {
+  readonly name: string;
+  readonly listener: TensorListener;
+}
+
+/** The page's side of them, for all sessions of a widget. */
+export class NamedTensors {
+  readonly #found = new Map<string, Tensor>();
+  readonly #watching = new Set<Watching>();
+
+  /** What scripts get. */
+  readonly shown: Tensors = Object.freeze({
+    get: (name: string) => this.#found.get(name),
+    watch: (name: string, listener: TensorListener) => this.#watch(name, listener),
+  });
+
+  /** Shows a tensor, which belongs to this from now on, or none. */
+  set(name: string, tensor: Tensor | undefined): void {
+    const before = this.#found.get(name);
+    if (tensor) this.#found.set(name, tensor);
+    else this.#found.delete(name);
+    this.changed(name);
+    before?.release();
+  }
+
+  /** Its elements are others. */
+  changed(name: string): void {
+    for (const each of [...this.#watching]) {
+      if (each.name === name && this.#watching.has(each)) this.#call(each);
+    }
+  }
+
+  #watch(name: string, listener: TensorListener): () => void {
+    if (typeof listener !== "function") {
+      throw new TypeError(`watch() takes a name and a function, not ${tagOf(listener)}`);
+    }
+    const watching = { name, listener };
+    this.#watching.add(watching);
+    this.#call(watching);
+    return () => void this.#watching.delete(watching);
+  }
+
+  #call({ name, listener }: Watching): void {
+    try {
+      listener(this.#found.get(name));
+    } catch (error) {
+      console.error(error);
+    }
+  }
+}
