@@ -40,6 +40,8 @@ with dlw.from_dlpack(a, device=page) as t:
     said(bool((await t.to_host() == 2 * a).all()))
     with t[10:20] as rows:
         rows.write(np.ones((10, 1000), "float32"))
+    while not page._host.backend().can_block():
+        await t.to_host()
     said(bool((t.numpy()[9:21] == np.vstack([2 * a[9], *np.ones((10, 1000)), 2 * a[20]]).astype("f4")).all()))
 """,
         """
@@ -65,6 +67,24 @@ with dlw.from_dlpack(np.arange(10.0), device=page, dtype="float32") as x, add(x,
         [4 * x for x in threes],
     ]
     assert "The kernel uses this page's GPU" in page.locator(STATUS).inner_text()
+
+
+def test_python_waits_though_the_page_had_no_subshell_at_first(server, pages):
+    cells = [
+        SHOW,
+        READY,
+        """
+import contextvars
+page._context = contextvars.copy_context()  # as after such a message
+with dlw.from_dlpack(np.arange(3.0), device=page) as t:
+    for _ in range(20):
+        await t.to_host()
+    said(page._host.backend().can_block())
+    said(t.numpy().tolist())
+""",
+    ]
+    found = run(server, pages(), "subshell", cells, 3)
+    assert found == ["webgpu", True, [0.0, 1.0, 2.0]]
 
 
 @both
