@@ -109,6 +109,12 @@ class Page(anywidget.AnyWidget):
         context.run(self.send, content, buffers=list(buffers))
 
     def _receive(self, _: Any, content: Any, buffers: Sequence[Any]) -> None:
-        if isinstance(content, dict) and "hello" in content:
+        # The first messages may come before the page has its subshell. A frame's context
+        # would keep its bytes.
+        if (
+            isinstance(content, dict)
+            and "dlpack_web" in content
+            and "frame" not in content
+        ):
             self._context = copy_context()
         self._host.receive(content, buffers)

@@ -21,7 +21,7 @@ def chromium(server: lab.Server, request: pytest.FixtureRequest) -> Iterator[Any
     with open_browser([]) as found:
         with open_page(found, server.url) as (page, _):
             page.goto(f"{server.url}api?token={lab.TOKEN}")
-            request.config.stash[WHERE] = f"in JupyterLab in {where_it_should_be(page)}"
+            request.config.stash[WHERE] = f"in Jupyter in {where_it_should_be(page)}"
         yield found
 
 

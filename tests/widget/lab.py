@@ -1,4 +1,5 @@
-"""A Jupyter server of its own on this machine, and notebooks in it that Chromium runs.
+"""A Jupyter server of its own on this machine, and notebooks in it that Chromium runs,
+in JupyterLab and in Notebook.
 
 It is started with this checkout's dlpack_web, in an environment of its own
 (build/widget), with all of its files in one folder.
@@ -17,6 +18,18 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "token-of-the-test"
 LIMIT_S = int(os.environ.get("LIMIT_S", "180"))
+OUTPUTS = ".jp-OutputArea, .output-area"
+
+
+def helpers(name: str) -> str:
+    """The first cell of a notebook: `said(x)` appends to what `outcome` reads."""
+    return (
+        "import json, numpy as np, dlpack_web as dlw, dlpack_web.widget\n"
+        "_all = []\n"
+        "def said(x):\n"
+        f"    _all.append(x); open('{name}.part', 'w').write(json.dumps(_all))\n"
+        f"    import os; os.replace('{name}.part', '{name}.json')\n"
+    )
 
 
 class Server:
@@ -26,19 +39,11 @@ class Server:
         self.folder, self.url = folder, url
 
     def notebook(self, name: str, cells: Sequence[str]) -> Path:
-        """Writes a notebook. Its cells run in its folder; `said(x)` appends to what
-        `outcome` reads."""
-        helpers = (
-            "import json, numpy as np, dlpack_web as dlw, dlpack_web.widget\n"
-            "_all = []\n"
-            "def said(x):\n"
-            f"    _all.append(x); open('{name}.part', 'w').write(json.dumps(_all))\n"
-            f"    import os; os.replace('{name}.part', '{name}.json')\n"
-        )
+        """Writes a notebook. Its cells run in its folder, after `helpers`."""
         facts = {"metadata": {}, "outputs": [], "execution_count": None}
         found = [
             {"cell_type": "code", "id": f"cell{i}", "source": cell, **facts}
-            for i, cell in enumerate((helpers, *cells))
+            for i, cell in enumerate((helpers(name), *cells))
         ]
         kernel = {"name": "python3", "display_name": "Python 3"}
         path = self.folder / f"{name}.ipynb"
@@ -67,11 +72,7 @@ class Server:
         end = time.monotonic() + LIMIT_S
         while len(found := self.outcome(name)) < count:
             if time.monotonic() > end:
-                seen = (
-                    ""
-                    if page is None
-                    else page.locator(".jp-OutputArea").all_inner_texts()
-                )
+                seen = "" if page is None else page.locator(OUTPUTS).all_inner_texts()
                 raise AssertionError(f"{name} said only {found}; its outputs: {seen}")
             if page is None:
                 time.sleep(0.1)
@@ -104,23 +105,32 @@ def serving(folder: Path) -> Iterator[Server]:
         f"--IdentityProvider.token={TOKEN}",
         f"--ServerApp.root_dir={folder}",
         "--LabApp.expose_app_in_browser=True",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
         "--LabApp.news_url=None",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
-    log = (home / "log").open("w")
-    process = subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
-    )
-    try:
+    with running(command, folder, environment) as process:
         yield Server(folder, _url_of(process, home))
-    finally:
-        process.terminate()
+
+
+@contextmanager
+def running(
+    command: Sequence[str], folder: Path, environment: dict[str, str]
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process, until the block ends; it writes to `folder/.home/log`."""
+    with (folder / ".home" / "log").open("w") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
         try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        log.close()
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def _url_of(process: "subprocess.Popen[bytes]", home: Path) -> str:

@@ -1,6 +1,7 @@
-"""dlpack_web.widget in JupyterLab: Python in a kernel, the GPU in Chromium."""
+"""dlpack_web.widget in JupyterLab and Notebook: Python in a kernel, the GPU in Chromium."""
 
 import lab
+import pytest
 
 SHOW = "page = dlw.widget.Page()\npage"
 READY = "said(str(await page.ready()).split(':')[0])"
@@ -12,17 +13,21 @@ double = dlw.webgpu.Kernel('''
 }''')
 """
 STATUS = "[role=status]"
+both = pytest.mark.parametrize(
+    "host", ["lab/tree", "notebooks"], ids=["lab", "notebook"]
+)
 
 
-def run(server, page, name, cells, count):
+def run(server, page, name, cells, count, host="lab/tree"):
     """What the cells of a new notebook say."""
     server.notebook(name, cells)
-    lab.open_notebook(page, server, name)
+    lab.open_notebook(page, server, name, host)
     lab.run_all(page)
     return server.wait_for(name, count, page)
 
 
-def test_tensors_go_to_the_page_kernels_run_and_results_come_back(server, pages):
+@both
+def test_tensors_go_to_the_page_kernels_run_and_results_come_back(server, pages, host):
     page = pages()
     cells = [
         SHOW,
@@ -35,6 +40,8 @@ with dlw.from_dlpack(a, device=page) as t:
     said(bool((await t.to_host() == 2 * a).all()))
     with t[10:20] as rows:
         rows.write(np.ones((10, 1000), "float32"))
+    while not page._host.backend().can_block():
+        await t.to_host()
     said(bool((t.numpy()[9:21] == np.vstack([2 * a[9], *np.ones((10, 1000)), 2 * a[20]]).astype("f4")).all()))
 """,
         """
@@ -50,7 +57,7 @@ with dlw.from_dlpack(np.arange(10.0), device=page, dtype="float32") as x, add(x,
         said((await z.to_host()).tolist())
 """,
     ]
-    found = run(server, page, "works", cells, 5)
+    found = run(server, page, f"works-{host[0]}", cells, 5, host)
     threes = [3.0 * i for i in range(10)]
     assert found == [
         "webgpu",
@@ -62,7 +69,26 @@ with dlw.from_dlpack(np.arange(10.0), device=page, dtype="float32") as x, add(x,
     assert "The kernel uses this page's GPU" in page.locator(STATUS).inner_text()
 
 
-def test_faults_reach_the_cell_with_the_lines_of_shader_and_call(server, pages):
+def test_python_waits_though_the_page_had_no_subshell_at_first(server, pages):
+    cells = [
+        SHOW,
+        READY,
+        """
+import contextvars
+page._context = contextvars.copy_context()  # as after such a message
+with dlw.from_dlpack(np.arange(3.0), device=page) as t:
+    for _ in range(20):
+        await t.to_host()
+    said(page._host.backend().can_block())
+    said(t.numpy().tolist())
+""",
+    ]
+    found = run(server, pages(), "subshell", cells, 3)
+    assert found == ["webgpu", True, [0.0, 1.0, 2.0]]
+
+
+@both
+def test_faults_reach_the_cell_with_the_lines_of_shader_and_call(server, pages, host):
     cells = [
         SHOW,
         READY,
@@ -88,12 +114,13 @@ except BufferError as error:
     said(str(error))
 """,
     ]
-    found = run(server, pages(), "faults", cells, 5)
+    found = run(server, pages(), f"faults-{host[0]}", cells, 5, host)
     assert found[1:4] == [["bad", 3, 5, True], 3, [1.0, 1.0]]
     assert "is int32, the shader's array<f32> is of f32" in found[4]
 
 
-def test_a_reload_amid_pieces_is_an_error_and_the_page_comes_back(server, pages):
+@both
+def test_a_reload_amid_pieces_is_an_error_and_the_page_comes_back(server, pages, host):
     page = pages()
     cells = [
         SHOW,
@@ -115,10 +142,10 @@ with dlw.from_dlpack(np.arange(5.0), device=page) as t:
 said(dlw.live_tensors())
 """,
     ]
-    run(server, page, "reload", cells, 2)
+    run(server, page, f"reload-{host[0]}", cells, 2, host)
     page.wait_for_timeout(1500)
     page.reload()
-    found = server.wait_for("reload", 6, page)
+    found = server.wait_for(f"reload-{host[0]}", 6, page)
     assert "is lost (" in found[2]
     assert found[3:] == ["webgpu", [0.0, 1.0, 2.0, 3.0, 4.0], 0]
 

@@ -36,7 +36,7 @@ $(FUZZ)/hostile.so: tests/fuzz/hostile.c $(VENV)
 wheel: $(WHEEL)
 
 $(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml README.md LICENSE \
-  build/xbuildenv/.done $(TOOLCHAIN)/build_wheel.sh
+  build/xbuildenv/.done $(addprefix $(TOOLCHAIN)/,build_wheel.sh widget_in_page.py)
 	@tools/need.sh emcc
 	$(TOOLCHAIN)/build_wheel.sh build/venv build/xbuildenv dist
 

@@ -16,8 +16,9 @@ cp wasm/*.[ch] "$stage/wasm"
   tar -C py -cf - -T - | tar -C "$stage/py" -xf -
 # The desktop's backend (wgpu-py) is never loaded in Pyodide, whose wheel is downloaded each time.
 rm -r "$stage"/py/dlpack_web/_backends/{desktop,wgsl.py}
-# Nor is the page's: in Pyodide the GPU of the page is at hand.
-rm -r "$stage"/py/dlpack_web/{_page,widget.py}
+# Nor is the page's: in Pyodide the GPU of the page is at hand, as its `dlpack_web.widget` says.
+rm -r "$stage"/py/dlpack_web/_page
+cp wasm/toolchain/widget_in_page.py "$stage"/py/dlpack_web/widget.py
 # Whoever builds it, and whenever, gets the same bytes.
 chmod -R u=rwX,go=rX "$stage"
 export SOURCE_DATE_EPOCH=315532800 # 1980-01-01, the oldest date of zip files

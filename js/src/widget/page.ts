@@ -8,15 +8,19 @@ import { newSession } from "../wire/endpoint.js";
 import { type Content, Session, VERSION } from "./session.js";
 import { NamedTensors } from "./tensors.js";
 
-/** The part of anywidget's model that is used here. */
+/** Takes a message of the kernel. Some hosts leave out `buffers` where there are none. */
+type Listener = (content: unknown, buffers?: readonly unknown[]) => void;
+
+/** The part of anywidget's model that is used here; some hosts lack `off`. */
 interface Model {
   send(content: unknown, callbacks?: unknown, buffers?: readonly ArrayBuffer[]): void;
-  on(type: "msg:custom", listener: (content: unknown, buffers: readonly unknown[]) => void): void;
-  off(type: "msg:custom", listener: (content: unknown, buffers: readonly unknown[]) => void): void;
+  on(type: "msg:custom", listener: Listener): void;
+  off?(type: "msg:custom", listener: Listener): void;
 }
 
 /** How long to wait for an answer, and until a refused page asks again. */
 const [AGAIN_MS, REFUSED_MS, NEW_DEVICE_MS] = [2000, 5000, 1000];
+const NO_BUFFERS = "this notebook passes messages without their buffers";
 
 /** A view of the widget. */
 interface Shown {
@@ -42,8 +46,7 @@ export class Page {
   readonly #views = new Set<Shown>();
   /** What the views show; a hold of its own. */
   #drawn: Tensor | undefined;
-  readonly #onmessage = (content: unknown, buffers: readonly unknown[]) =>
-    this.#receive(content, buffers);
+  readonly #onmessage: Listener = (content, buffers = []) => this.#receive(content, buffers);
   // Browsers drop what a page sends at its end, as they do with the WebSocket of Jupyter.
   readonly #onleave = () => this.#send({ leaving: true });
   readonly #onhide = () => this.#send({ bye: true });
@@ -117,6 +120,7 @@ export class Page {
       else if (content.from !== this.#kernel) return;
       else if ("closed" in content) this.#quit("The widget was closed");
       else if ("ended" in content) this.#again("The kernel gave up this page, which was silent");
+      else if ("frame" in content && buffers.length === 0) this.#giveUp();
       else this.#session?.receive(content, buffers.map(bytesOf));
     } catch (error) {
       // The next message may be right.
@@ -150,6 +154,13 @@ export class Page {
     this.#again(`The GPU was lost (${why})`);
   }
 
+  /** No elements can come: the kernel must not wait for what needs them. */
+  #giveUp(): void {
+    if (this.#session === undefined) return;
+    this.#send({ lost: NO_BUFFERS });
+    this.#quit(`The GPU cannot be used here: ${NO_BUFFERS}`);
+  }
+
   /** Ends this session, and begins another one. */
   #again(why: string): void {
     this.#quit(`${why}. Asking for a GPU …`);
@@ -178,7 +189,7 @@ export class Page {
     this.#send({ bye: true });
     this.#quit("The widget was removed");
     this.#model = undefined;
-    model.off("msg:custom", this.#onmessage);
+    model.off?.("msg:custom", this.#onmessage);
     globalThis.removeEventListener?.("beforeunload", this.#onleave);
     globalThis.removeEventListener?.("pagehide", this.#onhide);
   }

@@ -25,7 +25,7 @@ _ids = count(FIRST_PAGE)
 
 _NOBODY = (
     "no page shows this widget yet: display it as the result of a cell, and `await "
-    "page.ready()` in the next one"
+    "page.ready()` in the next one (in marimo, in a task or a thread)"
 )
 
 

@@ -83,7 +83,7 @@ class Link:
         self._landings: dict[str, _core.Tensor] = {}
         #: What the page's script knows by name (tensors.py); own holds.
         self.given: dict[str, Tensor] = {}
-        self._thread: int | None = None
+        self._thread = threading.get_ident()  # on which its messages arrive
         self._pinged: float | None = None
         self._leaving = False
         self._heard = self._sent_again = time.monotonic()
@@ -264,7 +264,7 @@ class Link:
 
     def can_block(self) -> bool:
         """Whether messages arrive while this thread waits: on another one."""
-        return self._thread not in (None, threading.get_ident())
+        return self._thread != threading.get_ident()
 
     def wait(self, future: Future[Any]) -> Any:
         """The result; only where `can_block()`."""

@@ -329,6 +329,15 @@ def test_python_waits_where_messages_arrive_on_another_thread():
         thread.join()
 
 
+def test_the_page_s_first_message_says_on_which_thread_the_others_arrive():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(joined()))
+    thread.start()
+    thread.join()
+    assert found[0][0].backend().can_block()
+    assert not joined()[0].backend().can_block()
+
+
 def test_stats_and_inspect_have_the_page():
     host, _, channel = joined()
     with dlw.from_dlpack(np.arange(4, dtype="f4"), device=host.device) as t:

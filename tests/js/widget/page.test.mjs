@@ -1,0 +1,97 @@
+// The page's end of a widget, with a host that is a list of messages and a GPU that does nothing.
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import widget from "../../../js/dist/widget/script.js";
+import { VERSION } from "../../../js/dist/widget/session.js";
+
+const limits = {
+  maxBufferSize: 1 << 20,
+  maxStorageBufferBindingSize: 1 << 20,
+  minStorageBufferOffsetAlignment: 256,
+};
+const device = () => ({
+  limits,
+  features: new Set(),
+  adapterInfo: { vendor: "none" },
+  lost: new Promise(() => {}),
+  createBuffer() {},
+  pushErrorScope() {},
+  popErrorScope: async () => null,
+  queue: { submit() {}, writeBuffer() {} },
+  addEventListener() {},
+  destroy() {},
+});
+const requestDevice = async () => device();
+const gpu = { requestAdapter: async () => ({ limits, features: new Set(), requestDevice }) };
+const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+Object.defineProperty(globalThis, "navigator", { value: { gpu }, configurable: true });
+after(() => Object.defineProperty(globalThis, "navigator", before ?? { value: undefined }));
+
+/** A host; `give` passes a message of the kernel on in its form. */
+function hostOf(off) {
+  const sent = [];
+  const listeners = new Set();
+  const model = {
+    send: (content, _, buffers) => sent.push({ ...content, buffers }),
+    on: (_, listener) => listeners.add(listener),
+    ...(off ? { off: (_, listener) => listeners.delete(listener) } : {}),
+  };
+  const give = (content, ...buffers) => {
+    const { from: to } = sent[0];
+    const head = { dlpack_web: VERSION, from: "kernel", to };
+    for (const listener of listeners) listener({ ...head, ...content }, ...buffers);
+  };
+  return { model, sent, give, listeners };
+}
+
+/** Waits until the page has sent such a message. */
+async function sent(host, found) {
+  for (let i = 0; i < 100_000 && !host.sent.some(found); i++) await turn();
+  assert.ok(host.sent.some(found));
+}
+
+const hello = (host) => sent(host, (message) => message.hello);
+
+for (const [form, none] of [
+  ["an empty list", [[]]],
+  ["nothing", []],
+]) {
+  test(`a message without buffers has ${form}`, async () => {
+    const host = hostOf(true);
+    const end = await widget().initialize({ model: host.model });
+    await hello(host);
+    host.give({ welcome: 10000 }, ...none);
+    host.give({ ping: true }, ...none);
+    host.give({ n: 1, got: 0, do: { op: "free", what: [] } }, ...none);
+    await sent(host, (message) => message.got === 1);
+    await sent(host, (message) => message.pong);
+    await end();
+    assert.equal(host.listeners.size, 0);
+    assert.ok(host.sent.at(-1).bye);
+  });
+
+  test(`a frame that came with ${form} loses the device, once`, async () => {
+    const host = hostOf(true);
+    const end = await widget().initialize({ model: host.model });
+    await hello(host);
+    host.give({ frame: true }, ...none); // before there is a session
+    host.give({ welcome: 10000 }, ...none);
+    host.give({ frame: true }, ...none);
+    host.give({ frame: true }, ...none);
+    const lost = host.sent.filter((message) => message.lost).map((message) => message.lost);
+    assert.deepEqual(lost, ["this notebook passes messages without their buffers"]);
+    await end();
+  });
+}
+
+test("a host without off() can end the widget", async () => {
+  const host = hostOf(false);
+  const end = await widget().initialize({ model: host.model });
+  await hello(host);
+  await end();
+  const before = host.sent.length;
+  host.give({ ping: true });
+  host.give({ welcome: 10000 });
+  assert.equal(host.sent.length, before);
+});

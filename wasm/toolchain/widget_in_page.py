@@ -1,0 +1,7 @@
+"""`dlpack_web.widget` of the wheel for Pyodide: says what to use instead."""
+
+raise ImportError(
+    "dlpack_web.widget is for kernels on a server; this Python runs in the page, and "
+    "`await dlpack_web.webgpu.request_device()` has its GPU",
+    name="dlpack_web.widget",
+)
