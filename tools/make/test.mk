@@ -86,11 +86,11 @@ test-docs: docs build/desktop/.done $(LITE) $(LIBRARIES) chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/docs
 
 # Deno's WebGPU is wgpu-core: a second implementation.
-test-deno: $(LIBRARIES) $(RUNTIMES) $(DAWN) $(PYPI_WHEELS) whole-site
+test-deno: $(EXAMPLE) $(LIBRARIES) $(RUNTIMES) $(DAWN) $(PYPI_WHEELS) whole-site
 	@tools/need.sh libvulkan swiftshader lavapipe
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "deno or missing or refused"
 
-test-node-gpu: $(LIBRARIES) $(RUNTIMES) $(DAWN) $(PYPI_WHEELS) whole-site
+test-node-gpu: $(EXAMPLE) $(LIBRARIES) $(RUNTIMES) $(DAWN) $(PYPI_WHEELS) whole-site
 	@tools/need.sh libvulkan swiftshader
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/runtimes -k "node or bun or missing or refused"
 
