@@ -8,7 +8,7 @@ const MARK = "@answer ";
 
 /** Errors that nobody caught, as a page would show them on its console. */
 const caught = [];
-const complain = (error) => caught.push(`${error?.stack ?? error}`);
+const complain = (error) => caught.push(`${error?.type ?? ""} ${error?.stack ?? error}`);
 process.on("unhandledRejection", complain);
 process.on("uncaughtException", complain);
 

@@ -20,7 +20,11 @@ def test_cases_in_javascript(file: str, runtime: Runtime) -> None:
 @pytest.mark.parametrize("file", SUITE["python"])
 def test_cases_in_python(file: str, runtime: Runtime) -> None:
     runtime.pytest([f"{CASES_PY}{file}"]).must_pass()
-    assert runtime.call("complaints") == []
+    complaints = runtime.call("complaints")
+    if file == "gpu_interrupts.py":
+        # An interrupt in asyncio's code also rejects a promise that Pyodide's run_sync leaves.
+        complaints = [each for each in complaints if "KeyboardInterrupt" not in each]
+    assert complaints == []
 
 
 @pytest.mark.parametrize("file", SUITE["tinygrad"])
