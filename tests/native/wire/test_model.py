@@ -108,7 +108,7 @@ def run(seed):
             for side in sides:
                 side.out.clear()
                 side.wire.connect()
-        else:  # the other side begins anew
+        else:  # the other side has a new session
             source.wire.close()
             assert all(each.done() for each in source.sent)
             for side in sides:
