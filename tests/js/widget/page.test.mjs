@@ -1,7 +1,7 @@
 // The page's end of a widget, with a host that is a list of messages and a GPU that does nothing.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { setImmediate as turn } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import widget from "../../../js/dist/widget/script.js";
 import { VERSION } from "../../../js/dist/widget/session.js";
 
@@ -94,4 +94,43 @@ test("a host without off() can end the widget", async () => {
   host.give({ ping: true });
   host.give({ welcome: 10000 });
   assert.equal(host.sent.length, before);
+});
+
+test("a page that the kernel gave up begins another session", async () => {
+  const host = hostOf(true);
+  const end = await widget().initialize({ model: host.model });
+  await hello(host);
+  host.give({ ended: true }); // before there is a session: of no kernel that it knows
+  host.give({ welcome: 10000 });
+  host.give({ ping: true });
+  await sent(host, (message) => message.pong);
+  host.give({ ended: true });
+  const before = host.sent.length;
+  host.give({ ping: true }); // nobody answers for the session that ended
+  await delay(1500);
+  const [again] = host.sent.slice(before);
+  assert.ok(again.hello);
+  assert.notEqual(again.from, host.sent[0].from);
+  await end();
+});
+
+test("a page tells the kernel that it may leave, and that it is gone", async () => {
+  const events = new EventTarget();
+  globalThis.addEventListener = events.addEventListener.bind(events);
+  globalThis.removeEventListener = events.removeEventListener.bind(events);
+  const host = hostOf(true);
+  const end = await widget().initialize({ model: host.model });
+  await hello(host);
+  const told = () => host.sent.filter(({ leaving, bye }) => leaving || bye).length;
+  events.dispatchEvent(new Event("beforeunload"));
+  assert.ok(host.sent.at(-1).leaving);
+  events.dispatchEvent(new Event("pagehide"));
+  assert.ok(host.sent.at(-1).bye);
+  await end();
+  assert.equal(told(), 3); // the end of the widget is the third
+  events.dispatchEvent(new Event("beforeunload"));
+  events.dispatchEvent(new Event("pagehide"));
+  assert.equal(told(), 3);
+  delete globalThis.addEventListener;
+  delete globalThis.removeEventListener;
 });
