@@ -88,6 +88,7 @@ export async function batchError(
       const pass = encoder.beginComputePass();
       pass.setPipeline(kernel._pipeline);
       pass.setBindGroup(0, group);
+      pass.dispatchWorkgroups(0); // wgpu looks at buffers that a dispatch uses
       pass.end();
       gpu.queue.submit([encoder.finish()]);
       return gpu.popErrorScope().catch(() => null);

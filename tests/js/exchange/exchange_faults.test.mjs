@@ -249,6 +249,7 @@ test("a fault is not lost where the consumer never reads", async (context) => {
   const taken = take(foreign(gpu, { fault: async () => error }));
   for (let i = 0; i < 10; i++) await null;
   context.mock.timers.tick(1500);
+  context.mock.timers.reset(); // Deno does not do it at the end of a test
   assert.deepEqual(heard, [error]);
   end();
   taken.release();
@@ -262,6 +263,7 @@ async function unread(context, gpu, use) {
   await use();
   for (let i = 0; i < 30; i++) await null;
   context.mock.timers.tick(1500);
+  context.mock.timers.reset();
   end();
   return heard;
 }
