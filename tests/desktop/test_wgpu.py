@@ -457,7 +457,9 @@ def test_a_buffer_that_the_gpu_refuses(device, monkeypatch):
     monkeypatch.setattr(device.gpu, "create_buffer", refuse)
     with pytest.raises(BufferError) as told:
         dlw.empty(3_000_017, "uint8", device=device)
-    expected = f"createBuffer for 3000032 bytes failed on {device}: no room left"
+    label = device.gpu.label  # of the test that requested it
+    named = f'{device} ("{label}")' if label else str(device)
+    expected = f"createBuffer for 3000032 bytes failed on {named}: no room left"
     assert str(told.value) == expected
 
 
