@@ -43,13 +43,18 @@ class Page(anywidget.AnyWidget):
     the next one gets it when that one is closed or reloaded. Tensors of a page that is
     gone raise DeviceLostError: await `ready()`, and upload again.
 
-    patience: seconds that the page may take to answer, while Python waits for it. traits:
-    those of a subclass.
+    patience: seconds that the page may take to answer, while Python waits for it.
+    direct: whether the kernel opens a WebSocket on 127.0.0.1 for the page, which is
+    faster than the notebook's own channel; or the address under which the page reaches
+    that, with `{port}` in it, such as "wss://hub.example/user/me/proxy/{port}/". A page
+    that cannot reach it uses the notebook's channel. traits: those of a subclass.
     """
 
     _esm = _SCRIPT
 
-    def __init__(self, *, patience: float = 60, **traits: Any) -> None:
+    def __init__(
+        self, *, patience: float = 60, direct: bool | str = False, **traits: Any
+    ) -> None:
         if type(self)._esm is Page._esm and not _SCRIPT.exists():
             raise FileNotFoundError(
                 f"{_SCRIPT} is missing: this dlpack_web was installed from its sources; "
@@ -58,7 +63,7 @@ class Page(anywidget.AnyWidget):
         # ipykernel routes what a page sends to the thread from whose context we sent
         # last: a subshell of the page's, if it has one, where no cell runs.
         self._context: Context | None = None
-        self._host = Host(self._post, patience)
+        self._host = Host(self._post, patience, direct)
         self._tensors = Tensors(self._host)
         super().__init__(**traits)
         self.on_msg(self._receive)
@@ -72,6 +77,12 @@ class Page(anywidget.AnyWidget):
     @property
     def _page_device(self) -> Device:
         return self.device
+
+    @property
+    def direct(self) -> bool:
+        """Whether tensors go to the page by a WebSocket of the kernel's own."""
+        link = self._host.link
+        return link is not None and link.is_direct
 
     @property
     def tensors(self) -> MutableMapping[str, Tensor]:

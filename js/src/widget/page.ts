@@ -5,6 +5,7 @@ import type { Tensor } from "../core/tensor.js";
 import { toCanvas } from "../webgpu/images.js";
 import { requestDevice } from "../webgpu/index.js";
 import { newSession } from "../wire/endpoint.js";
+import { Direct } from "./direct.js";
 import { type Content, Session, VERSION } from "./session.js";
 import { NamedTensors } from "./tensors.js";
 
@@ -36,6 +37,7 @@ export class Page {
   #device: GPUDevice | undefined;
   #facts: Content = {};
   #session: Session | undefined;
+  #direct: Direct | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #text = "Looking for a GPU in this page …";
   #isFine = false;
@@ -88,7 +90,7 @@ export class Page {
     try {
       const device = await requestDevice();
       this.#device = device;
-      this.#facts = { webgpu: true, ...factsOf(device) };
+      this.#facts = { webgpu: true, origin: globalThis.origin, ...factsOf(device) };
       device.lost.then(({ reason, message }) => this.#lose(device, `${reason}: ${message}`));
     } catch (error) {
       this.#facts = { webgpu: false, reason: (error as Error).message };
@@ -115,7 +117,7 @@ export class Page {
           `This page's script is of version ${VERSION}, the kernel's of ` +
             `${textOf(content.dlpack_web)}: reload the page, or restart the kernel`,
         );
-      } else if ("welcome" in content) this.#meet(`${content.from}`, content.welcome);
+      } else if ("welcome" in content) this.#meet(content);
       else if ("refused" in content) this.#wait(`${content.refused}`);
       else if (content.from !== this.#kernel) return;
       else if ("closed" in content) this.#quit("The widget was closed");
@@ -129,16 +131,27 @@ export class Page {
     }
   }
 
-  #meet(kernel: string, id: unknown): void {
+  #meet({ from, welcome, direct }: Content): void {
     clearTimeout(this.#timer);
+    const kernel = `${from}`;
     if (this.#device === undefined || (this.#session && kernel === this.#kernel)) return;
     this.#session?.end();
+    this.#direct?.end();
     this.#kernel = kernel;
-    const post = (content: Content, buffers?: readonly ArrayBuffer[]) =>
-      this.#send(content, buffers);
-    this.#session = new Session(this.#device, post, this.tensors, (tensor) => this.#draw(tensor));
-    const adapter = this.#facts.adapter;
-    this.#say(`The kernel uses this page's GPU, ${adapter}, as webgpu:${textOf(id)}`, true);
+    const post = (content: Content, frame?: readonly Uint8Array[]) => this.#send(content, frame);
+    const session = new Session(this.#device, post, this.tensors, (tensor) => this.#draw(tensor));
+    this.#session = session;
+    const text = `The kernel uses this page's GPU, ${this.#facts.adapter}, as webgpu:${textOf(welcome)}`;
+    this.#say(text, true);
+    const head = { dlpack_web: VERSION, from: kernel, to: this.#own };
+    this.#direct = new Direct(direct, {
+      receive: (content, frame) =>
+        frame ? this.#receive({ ...head, frame: true }, [frame]) : this.#receive(content, []),
+      onchange: (isOpen) => {
+        if (!isOpen) session.reconnect();
+        this.#say(isOpen ? `${text}, by a WebSocket of its own` : text, true);
+      },
+    });
   }
 
   /** Another page has it: asks again, as that may be closed. */
@@ -171,6 +184,8 @@ export class Page {
     clearTimeout(this.#timer);
     this.#session?.end();
     this.#session = undefined;
+    this.#direct?.end();
+    this.#direct = undefined;
     this.#drawn?.release();
     this.#drawn = undefined;
     this.#device = undefined;
@@ -205,9 +220,9 @@ export class Page {
     canvas.hidden = false;
   }
 
-  #send(content: Content, buffers: readonly ArrayBuffer[] = []): void {
-    const head = { dlpack_web: VERSION, from: this.#own, to: this.#kernel };
-    this.#model?.send({ ...head, ...content }, undefined, buffers);
+  #send(content: Content, frame: readonly Uint8Array[] = []): void {
+    const all = { dlpack_web: VERSION, from: this.#own, to: this.#kernel, ...content };
+    if (!this.#direct?.send(all, frame)) this.#model?.send(all, undefined, frame.map(own));
   }
 
   #say(text: string, isFine = false): void {
@@ -231,6 +246,11 @@ function factsOf({ limits, features, adapterInfo }: GPUDevice): Content {
   const { vendor, architecture, description } = Object(adapterInfo) as Partial<GPUAdapterInfo>;
   const adapter = description || [vendor, architecture].filter(Boolean).join(" ") || "a GPU";
   return { limits: found, features: [...features], adapter };
+}
+
+/** Hosts send all of a view's buffer, later. */
+function own(bytes: Uint8Array): ArrayBuffer {
+  return bytes.slice().buffer as ArrayBuffer;
 }
 
 /** Hosts give a DataView, an ArrayBuffer or an array of bytes. */

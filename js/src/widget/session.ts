@@ -16,7 +16,8 @@ const [LOOK_MS, ACKNOWLEDGE_MS, RESEND_MS] = [5000, 50, 30_000];
 
 /** A message without its head. */
 export type Content = Record<string, unknown>;
-export type Post = (content: Content, buffers?: readonly ArrayBuffer[]) => void;
+/** frame: the header of a frame of the wire, and elements that are valid during the call only. */
+export type Post = (content: Content, frame?: readonly Uint8Array[]) => void;
 
 export class Session {
   readonly #post: Post;
@@ -44,7 +45,7 @@ export class Session {
     this.#orders = new Ordered((message) => this.#put(message));
     this.#wire = new Wire({
       send: (header, payload) =>
-        post({ frame: true }, payload.length > 0 ? [own(header), own(payload)] : [own(header)]),
+        post({ frame: true }, payload.length > 0 ? [header, payload] : [header]),
       ontensor: ({ name, tensor }) => this.#work.arrive(name, tensor),
       device,
       limit: Number.MAX_SAFE_INTEGER, // the device has its own
@@ -78,6 +79,12 @@ export class Session {
       for (const body of bodies) this.#work.add(Object(body) as Operation);
       this.#acknowledge();
     }
+  }
+
+  /** Sends again what a channel may have lost that has ended. */
+  reconnect(): void {
+    this.#wire.connect();
+    this.#orders.resend();
   }
 
   /** Ends all, and releases all tensors. */
@@ -116,11 +123,6 @@ export class Session {
     this.#wire.tick();
     if (performance.now() - this.#sentAt > RESEND_MS) this.#orders.resend();
   }
-}
-
-/** Hosts send all of a view's buffer. */
-function own(bytes: Uint8Array): ArrayBuffer {
-  return bytes.slice().buffer as ArrayBuffer;
 }
 
 /** An error, for the kernel. */

@@ -16,7 +16,7 @@ from .._files.headers import malformed
 from .._tensor.device import CPU, Device, webgpu_device
 from .._tensor.tensor import Tensor
 from .backend import PageBackend
-from .link import VERSION, Link, Post
+from .link import DIRECT_PIECE, PIECE, VERSION, Link, Post
 from .record import PageGPU
 
 # How long a page has to answer before another one takes over.
@@ -31,10 +31,14 @@ _NOBODY = (
 
 class Host:
     """post: sends a message with buffers to all pages of the widget. patience: seconds
-    that a page may take to answer."""
+    that a page may take to answer. direct: whether it may send messages directly, or the
+    address to do so (direct.py)."""
 
-    def __init__(self, post: Post, patience: float = 60) -> None:
+    def __init__(
+        self, post: Post, patience: float = 60, direct: bool | str = False
+    ) -> None:
         self._post, self._patience = post, patience
+        self._server = _server(direct, self.receive) if direct else None
         self._own = os.urandom(8).hex()
         self._lock = threading.Lock()
         self._link: Link | None = None
@@ -131,6 +135,8 @@ class Host:
         if link is not None:
             self._tell(link.peer, closed=True)
             link.lose("the widget was closed")
+        if self._server is not None:
+            self._server.close()
 
     def _meet(self, peer: str, facts: Any) -> None:
         if self._closed:
@@ -179,8 +185,12 @@ class Host:
             gpu = PageGPU(facts)
             self._without = None
             number = next(_ids)
-            link = Link(self._post, self._own, peer, number, gpu, self._patience)
+            server, own = self._server, self._own
+            piece = PIECE if server is None else DIRECT_PIECE
+            link = Link(self._post, own, peer, number, gpu, self._patience, piece)
             pages[number] = PageBackend(link)
+            if server is not None:
+                link.offer = server.offer(link, facts.get("origin"))
             self._link = link
             link.start()
         found, self._found = self._found, _pending()
@@ -189,6 +199,12 @@ class Host:
     def _tell(self, peer: str, **content: Any) -> None:
         head = {"dlpack_web": VERSION, "from": self._own, "to": peer}
         self._post({**head, **content}, [])
+
+
+def _server(direct: bool | str, receive: Any) -> Any:
+    from .direct import Server
+
+    return Server(direct, receive)
 
 
 def _pending() -> Future[None]:

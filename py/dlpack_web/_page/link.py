@@ -12,6 +12,9 @@ messages and the sessions of both ends; then there is one of:
 - leaving: the page may be closed or reloaded now. Browsers drop what a page sends at its
   end, so bye may never arrive.
 
+A page that reaches the kernel's machine gets them by a WebSocket (direct.py), and answers
+there. Either channel may lose messages when it ends, and one may overtake the other.
+
 Messages may arrive on any thread. The lock is never held while Python waits, and what
 Python's collector does only enters a queue (`gone`), which a thread empties.
 """
@@ -38,7 +41,8 @@ from .replies import Replies, Sites
 
 #: The version of these messages, for pages of another version of this library.
 VERSION = "1"
-_PIECE, _WINDOW = 4 << 20, 8 << 20
+# Servers of notebooks pass on large messages faster, browsers small ones of WebSockets.
+PIECE, DIRECT_PIECE, _WINDOW = 4 << 20, 1 << 20, 8 << 20
 _PING_S = 2.0  # how long a page may be silent while Python waits for it
 _LEAVING_S = 3.0  # how long one that said it may leave has for its answer to a ping
 _RESEND_S = 30.0
@@ -65,6 +69,7 @@ class Link:
         device_id: int,
         gpu: PageGPU,
         patience: float,
+        piece: int = PIECE,
     ) -> None:
         self._post, self._own, self.peer = post, own, peer
         self._patience = patience
@@ -75,7 +80,7 @@ class Link:
         self.orders = Ordered(self._put)
         self._wire = Wire(
             lambda header, payload: self._put({"frame": True}, header, payload),
-            piece=_PIECE,
+            piece=piece,
             window=_WINDOW,
             timeout=_RESEND_S,
         )
@@ -83,7 +88,11 @@ class Link:
         self._landings: dict[str, _core.Tensor] = {}
         #: What the page's script knows by name (tensors.py); own holds.
         self.given: dict[str, Tensor] = {}
-        self._thread = threading.get_ident()  # on which its messages arrive
+        #: The threads on which messages arrive: by the notebook, and directly.
+        self._thread, self._direct_thread = threading.get_ident(), 0
+        self._direct: Post | None = None
+        #: What the page needs to send messages directly, if it may.
+        self.offer: dict[str, str] | None = None
         self._pinged: float | None = None
         self._leaving = False
         self._heard = self._sent_again = time.monotonic()
@@ -167,8 +176,31 @@ class Link:
     def start(self) -> None:
         """The first message, which the page waits for."""
         with self._lock:
-            self._put({"welcome": self.record.id})
+            self._put({"welcome": self.record.id, "direct": self.offer})
             self._wire.connect()
+
+    @property
+    def is_direct(self) -> bool:
+        return self._direct is not None
+
+    def attach(self, send: Post) -> None:
+        """From now on messages go this way. Its own arrive on this thread."""
+        with self._lock:
+            if self.record.lost is None:
+                self._direct, self._direct_thread = send, threading.get_ident()
+
+    def detach(self, send: Post) -> None:
+        """That way has ended, with what was on it: because the page was closed, or for
+        another reason."""
+        with self._lock:
+            if self._direct is not send:
+                return
+            self._direct = None
+            if self.record.lost is None:
+                self._leaving, self._pinged = True, time.monotonic()
+                self._put({"ping": True})
+                self._wire.connect()
+                self.orders.resend()
 
     def ping(self) -> None:
         with self._lock:
@@ -176,8 +208,9 @@ class Link:
 
     def _put(self, content: dict[str, Any], *buffers: Any) -> None:
         head = {"dlpack_web": VERSION, "from": self._own, "to": self.peer}
-        # The host may send them after this call, and the memory may change then.
-        self._post({**head, **content}, [bytes(each) for each in buffers])
+        # They are sent after this call, and the memory may change then.
+        post = self._direct or self._post
+        post({**head, **content}, [bytes(each) for each in buffers])
 
     def _arrived(self, remote: RemoteTensor, sent: Future[None]) -> None:
         """The page has all elements, and a hold of its own on them; or never will."""
@@ -193,7 +226,9 @@ class Link:
         with self._lock:
             if self.record.lost is not None:
                 return
-            self._thread = threading.get_ident()
+            here = threading.get_ident()
+            if here != self._direct_thread:
+                self._thread = here
             self._heard, self._pinged = time.monotonic(), None
             if "lost" in content:
                 self._lose(f"in the page: {content['lost']!s:.200}")
@@ -252,7 +287,8 @@ class Link:
             return _core.DeviceLostError(f"webgpu:{self.record.id} is lost ({why})")
 
         self._wire.close()
-        self._post = _no_one  # backends of pages stay: they must not keep the widget
+        # Backends of pages stay: they must not keep the widget.
+        self._post, self._direct = _no_one, None
         self._replies.fail(lost)
         self._landings.clear()
         given, self.given = self.given, {}
@@ -264,7 +300,8 @@ class Link:
 
     def can_block(self) -> bool:
         """Whether messages arrive while this thread waits: on another one."""
-        return self._thread != threading.get_ident()
+        used = self._direct_thread if self._direct else self._thread
+        return used != threading.get_ident()
 
     def wait(self, future: Future[Any]) -> Any:
         """The result; only where `can_block()`."""

@@ -1,0 +1,99 @@
+/**
+ * A WebSocket of the kernel for this page, beside the notebook's channel, which is slower
+ * (py/dlpack_web/_page/direct.py).
+ */
+import { joined } from "../wire/frame.js";
+import type { Content } from "./session.js";
+
+const NOTHING = new Uint8Array();
+/** How long to wait before it is opened again, doubled each time, and how often. */
+const [AGAIN_MS, MOST_TRIES] = [1000, 8];
+
+export interface DirectOptions {
+  /** Takes a message: its content, or a frame of the wire. */
+  receive(content: unknown, frame?: Uint8Array): void;
+  /** It was opened, or has ended. */
+  onchange(isOpen: boolean): void;
+}
+
+export class Direct {
+  readonly #options: DirectOptions;
+  #socket: WebSocket | undefined;
+  /** The kernel has proved what it is. */
+  #isOpen = false;
+  /** Since it was open; none where it never was. */
+  #tries = MOST_TRIES;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** given: what the kernel says of it. Where it cannot be opened, nothing happens. */
+  constructor(given: unknown, options: DirectOptions) {
+    this.#options = options;
+    const { url, proof } = Object(given) as Content;
+    if (typeof url === "string" && typeof proof === "string") this.#open(url, proof);
+  }
+
+  /** Whether it has sent the message: the frame, if there is one. */
+  send(content: Content, frame: readonly Uint8Array[]): boolean {
+    if (!this.#isOpen || this.#socket?.readyState !== 1) return false;
+    const [header, payload = NOTHING] = frame;
+    this.#socket.send(header ? joined(header, payload) : JSON.stringify(content));
+    return true;
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    const socket = this.#socket;
+    this.#socket = undefined;
+    this.#isOpen = false;
+    socket?.close();
+  }
+
+  #open(url: string, proof: string): void {
+    let socket: WebSocket;
+    try {
+      socket = new WebSocket(url);
+    } catch {
+      return; // this page may not
+    }
+    this.#socket = socket;
+    socket.binaryType = "arraybuffer";
+    socket.addEventListener("message", ({ data }) => {
+      if (socket === this.#socket) this.#receive(data, proof);
+    });
+    socket.addEventListener("close", () => {
+      if (socket === this.#socket) this.#closed(url, proof);
+    });
+  }
+
+  #receive(data: unknown, proof: string): void {
+    if (!this.#isOpen) {
+      if (data !== proof) {
+        this.end(); // another program has that port
+        return;
+      }
+      this.#isOpen = true;
+      this.#tries = 0;
+      this.#options.onchange(true);
+    } else if (typeof data === "string") this.#options.receive(parsed(data));
+    else this.#options.receive(undefined, new Uint8Array(data as ArrayBuffer));
+  }
+
+  #closed(url: string, proof: string): void {
+    this.#socket = undefined;
+    if (this.#isOpen) {
+      this.#isOpen = false;
+      this.#options.onchange(false);
+    }
+    if (this.#tries === MOST_TRIES) return;
+    this.#timer = setTimeout(() => this.#open(url, proof), AGAIN_MS * 2 ** this.#tries);
+    this.#tries++;
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined; // which is ignored
+  }
+}

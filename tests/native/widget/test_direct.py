@@ -1,0 +1,290 @@
+# A page that is connected to the kernel by a WebSocket: real ones, without a browser.
+import json
+import subprocess
+import sys
+import threading
+import time
+from socket import SHUT_RDWR
+
+import numpy as np
+import pytest
+
+import dlpack_web as dlw
+
+if sys.platform == "emscripten":
+    pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
+
+from fake_page import FACTS, Channel, FakePage, end_all, read
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from dlpack_web._page.host import Host
+
+HOME = "https://notebook.example"
+A = np.random.default_rng(0).random(3_000_000)  # 24 MB: more than the window
+
+
+class DirectPage(FakePage):
+    """It sends all by the WebSocket, as long as there is one."""
+
+    def __init__(self, channel, facts=FACTS):
+        self.socket, self.lock, self.came = None, threading.Lock(), 0
+        self.taking = []
+        super().__init__(channel, facts)
+
+    def receive(self, content, buffers):
+        with self.lock:
+            if content["to"] == self.own and "welcome" in content:
+                self.offer = content["direct"]
+            super().receive(content, buffers)
+
+    def post(self, content, buffers=()):
+        if self.socket is None:
+            super().post(content, buffers)
+            return
+        head = {"dlpack_web": "1", "from": self.own, "to": self.kernel}
+        self.socket.send(b"".join(buffers) if buffers else json.dumps(head | content))
+
+    def join(self):
+        """Connects, and takes what comes on a thread of its own."""
+        self.socket = opened(self.offer["url"])
+        assert self.socket.recv() == self.offer["proof"]
+        taking = threading.Thread(target=self._take_all, args=[self.socket], daemon=True)
+        self.taking.append(taking)
+        taking.start()
+
+    def _take_all(self, socket):
+        try:
+            for message in socket:
+                self.came += 1
+                head = {"to": self.own, "frame": True}
+                is_text = isinstance(message, str)
+                content = json.loads(message) if is_text else head
+                self.receive(content, [] if is_text else [message])
+        except ConnectionClosed:
+            pass
+
+    def drop(self):
+        """The connection breaks."""
+        socket, self.socket = self.socket, None
+        socket.socket.shutdown(SHUT_RDWR)
+
+
+def opened(url, origin=HOME):
+    """A connection, which the end of the server closes."""
+    return connect(
+        url, origin=origin, compression=None, max_size=None
+    ).__enter__()
+
+
+def until(test, what):
+    end = time.monotonic() + 20
+    while not test():
+        assert time.monotonic() < end, what
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def ends():
+    """A Host and its page, not yet connected directly."""
+    channel = Channel()
+    host = channel.host = Host(channel.to_pages, direct=True)
+    page = DirectPage(channel, FACTS | {"origin": HOME})
+    page.hello()
+    channel.deliver()
+    yield host, page, channel
+    host.close()
+    for each in channel.pages + [page]:
+        for thread in each.taking:
+            thread.join(20)
+            assert not thread.is_alive()
+    end_all()
+
+
+@pytest.fixture
+def near(ends):
+    """Both, connected."""
+    host, page, channel = ends
+    page.join()
+    until(lambda: host.link.is_direct, "not connected")
+    return host, page, channel
+
+
+def status(url, origin=HOME):
+    with pytest.raises(InvalidStatus) as found:
+        opened(url, origin)
+    return found.value.response.status_code
+
+
+def test_nothing_goes_through_the_notebook_and_python_can_wait(near):
+    host, page, channel = near
+    with dlw.from_dlpack(A, device=host.device) as t:
+        assert host.backend().can_block()
+        assert (t.numpy() == A).all()
+        with t[10:20] as part:
+            part.write(np.ones(10))
+        assert t.numpy()[9:21].tolist() == [A[9], *np.ones(10), A[20]]
+    until(lambda: page.tensors == {}, "a tensor stays in the page")
+    assert channel.queue == []
+    assert page.came > 6  # the pieces alone
+
+
+def test_before_it_is_connected_the_notebook_carries_all(ends):
+    host, page, channel = ends
+    assert not host.link.is_direct
+    with dlw.from_dlpack(A[:5], device=host.device) as t:
+        assert (read(channel, t) == A[:5]).all()
+
+
+def test_a_connection_that_breaks_amid_pieces_loses_nothing(near):
+    host, page, channel = near
+    for _ in range(3):
+        with dlw.from_dlpack(np.zeros(A.size), device=host.device) as t:
+            came = page.came
+            writing = threading.Thread(target=t.write, args=[A])
+            writing.start()
+            until(lambda before=came: page.came > before, "nothing came")
+            page.drop()
+            end = time.monotonic() + 20
+            while writing.is_alive():
+                assert time.monotonic() < end
+                channel.deliver()
+                time.sleep(0.001)
+            assert not host.link.is_direct
+            assert (read(channel, t) == A).all()
+        page.join()
+        until(lambda: host.link.is_direct, "not connected again")
+
+
+def test_a_page_that_is_gone_with_its_connection_is_noticed_soon(near):
+    host, page, channel = near
+    t = dlw.from_dlpack(A[:5], device=host.device)
+    page.drop()
+    channel.pages.clear()
+    began = time.monotonic()
+    with pytest.raises(dlw.DeviceLostError, match="closed or reloaded"):
+        read(channel, t)
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    "change", [lambda url: url[:-1], lambda url: url + "A", lambda url: url[:-32]]
+)
+def test_without_the_token_there_is_no_way_in(ends, change):
+    host, page, _ = ends
+    assert status(change(page.offer["url"])) == 403
+    assert not host.link.is_direct
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", None])
+def test_another_origin_than_the_page_s_is_refused(ends, origin):
+    _, page, _ = ends
+    assert status(page.offer["url"], origin) == 403
+
+
+def test_before_there_is_a_page_nothing_connects():
+    host = Host(lambda *_: None, direct=True)
+    try:
+        assert status(f"ws://127.0.0.1:{host._server.port}/") == 403
+    finally:
+        host.close()
+
+
+def test_the_token_of_a_page_that_is_gone_is_refused(ends):
+    host, page, channel = ends
+    before = page.offer["url"]
+    page.post({"bye": True})
+    channel.deliver()
+    assert status(before) == 403
+    other = DirectPage(channel, FACTS | {"origin": HOME})
+    other.hello()
+    channel.deliver()
+    assert status(before) == 403
+    other.join()
+    until(lambda: host.link.is_direct, "the next page cannot connect")
+
+
+def test_the_last_connection_of_a_page_is_the_one(near):
+    host, page, _ = near
+    before = page.socket
+    page.join()
+    with pytest.raises(ConnectionClosed):
+        before.recv(timeout=20)
+    with dlw.from_dlpack(A, device=host.device) as t:
+        assert (t.numpy() == A).all()
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["{", "[" * 100_000, "[]", "null", b"", b"x" * 100, b"\xff" * 8, '{"dlpack_web": "1"}'],
+    ids=lambda message: repr(message)[:12],
+)
+def test_damaged_messages_change_nothing(near, message):
+    host, page, _ = near
+    with dlw.from_dlpack(A[:9], device=host.device) as t:
+        page.socket.send(message)
+        assert (t.numpy() == A[:9]).all()
+
+
+def test_the_page_gets_to_know_what_is_wrong_with_a_frame(near):
+    _, page, channel = near
+    page.socket.send(b"x" * 100)
+    until(lambda: channel.queue, "no message")
+    assert "problem" in channel.queue[0][1]
+
+
+def test_a_message_that_is_too_large_ends_the_connection_alone(near):
+    host, page, channel = near
+    page.socket.send(bytes(17 << 20))
+    until(lambda: not host.link.is_direct, "it was taken")
+    page.socket = None
+    with dlw.from_dlpack(A[:9], device=host.device) as t:
+        assert (read(channel, t) == A[:9]).all()
+
+
+def test_the_end_of_the_widget_frees_the_port(near):
+    host, page, _ = near
+    server = host._server
+    host.close()
+    until(server._loop.is_closed, "the thread runs")
+    with pytest.raises(OSError):
+        opened(page.offer["url"])
+    host.close()
+
+
+@pytest.mark.parametrize("address", ["http://host/", "host", 5, b"ws://host"])
+def test_an_address_that_is_none(address):
+    with pytest.raises(ValueError, match="direct is .*wss://host/proxy"):
+        Host(lambda *_: None, direct=address)
+
+
+def test_the_address_that_the_page_sees(ends):
+    host, page, channel = ends
+    assert page.offer["url"].startswith(f"ws://127.0.0.1:{host._server.port}/")
+    there = Host(lambda *_: None, direct="wss://hub.example/user/me/proxy/{port}")
+    try:
+        url = there._server.offer(host.link, None)["url"]
+        port = there._server.port
+        assert url.startswith(f"wss://hub.example/user/me/proxy/{port}/")
+        # A proxy may pass on its own part of the path.
+        token = url.rpartition("/")[2]
+        opened(f"ws://127.0.0.1:{port}/proxy/{port}/{token}").close()
+    finally:
+        there.close()
+
+
+def test_without_the_package_the_error_names_it():
+    code = """
+import sys
+sys.modules["websockets"] = None
+from dlpack_web._page.host import Host
+Host(print)
+try:
+    Host(print, direct=True)
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "pip install 'dlpack-web[widget]'" in found.stdout
