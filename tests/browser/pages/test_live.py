@@ -359,6 +359,7 @@ def test_without_webgpu_python_runs_on_the_cpu(
         assert watch.complaints() == []
 
 
+@pytest.mark.skipif(is_firefox(), reason="Playwright cannot disable its scripts")
 def test_without_scripts_a_recording_is_shown(browser: Browser, server: Server) -> None:
     with open_page(browser, server.url, java_script_enabled=False) as (page, watch):
         page.goto(server.url)

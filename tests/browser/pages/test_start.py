@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from browser import open_page
+from browser import is_firefox, open_page
 from playwright.sync_api import Browser, Route
 from serve import SITE, Server
 
@@ -120,7 +120,9 @@ def test_it_starts_from_nothing_where_the_memory_cannot_be_used(start, body):
     answer = {"body": body()} if body else {"status": 404}
     total, fetched, complaints = start(answer=answer)
     assert (total, fetched) == (6, 1)
-    assert all("404" in each for each in complaints)
+    # Firefox reports what a stream rejects with, though the page has caught it.
+    known = ("404", "input is ended") if is_firefox() else ("404",)
+    assert all(any(text in each for text in known) for each in complaints), complaints
 
 
 @pytest.mark.parametrize(

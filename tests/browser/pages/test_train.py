@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import PATIENT_S, await_result, open_page
+from browser import PATIENT_S, await_result, is_firefox, open_page
 from page_checks import COLOURS, assert_clean
 from playwright.sync_api import Browser, Page
 from serve import SITE, Server
@@ -101,15 +101,28 @@ def test_training_stops_and_starts_again(browser: Browser, server: Server) -> No
         assert_clean(watch)
 
 
+KEEP_BLOB = """() => {
+  const { createObjectURL } = URL;
+  URL.createObjectURL = (blob) => createObjectURL.call(URL, (globalThis.exported = blob));
+}"""
+
+
 def export(page: Page, path: Path) -> Weights:
     """The weights of the exported file, read by this library."""
-    with page.expect_download() as download:
+    if is_firefox():  # of whose downloads Playwright does not know
+        page.evaluate(KEEP_BLOB)
         page.click("#export")
-    assert download.value.suggested_filename == "digits.safetensors"
-    download.value.save_as(path)
+        page.wait_for_function("() => globalThis.exported")
+        data = page.evaluate("() => exported.arrayBuffer().then((b) => [...new Uint8Array(b)])")
+    else:
+        with page.expect_download() as download:
+            page.click("#export")
+        assert download.value.suggested_filename == "digits.safetensors"
+        download.value.save_as(path)
+        data = list(path.read_bytes())
     weights = {
         name: np.float32(found["values"]).reshape(found["shape"])
-        for name, found in page.evaluate(OPEN, list(path.read_bytes())).items()
+        for name, found in page.evaluate(OPEN, data).items()
     }
     assert {name: array.shape for name, array in weights.items()} == {
         "filters.weight": (16, 1, 3, 3),
