@@ -53,7 +53,7 @@ test-desktop: ## Test: dlw.webgpu in CPython, over wgpu-py
 test-dawn: ## Test: the same over wgpudawn
 test-docs: ## Test: every block of the documentation, its links, names, search
 test-lite: ## Test: notebooks, PyScript, libraries that take arrays, in Chromium
-test-widget: ## Test: the widget that lends a page's GPU to a kernel, in JupyterLab, Notebook and marimo, in Chromium
+test-widget: ## Test: the widget that lends a page's GPU to a kernel, in JupyterLab, Notebook and marimo; JupyterLite; a WebSocket; in Chromium
 interop: ## Test: NumPy, PyTorch, JAX, ... and their table
 interop-light: ## Test: the same without PyTorch and TensorFlow
 interop-numpy: ## Test: NumPy 1.26 and 2.0

@@ -83,6 +83,7 @@ def test_the_next_release_changes_the_version(copy):
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) == {
         "examples/scatter/package.json",
+        "examples/socket/package.json",
         "examples/vite/package.json",
         "web/docs/howto/install.md",
     }

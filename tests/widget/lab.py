@@ -32,6 +32,17 @@ def helpers(name: str) -> str:
     )
 
 
+def book_of(cells: Sequence[str], kernel: dict[str, str]) -> str:
+    """A notebook, as its file has it."""
+    facts = {"metadata": {}, "outputs": [], "execution_count": None}
+    found = [
+        {"cell_type": "code", "id": f"cell{i}", "source": cell, **facts}
+        for i, cell in enumerate(cells)
+    ]
+    book = {"cells": found, "metadata": {"kernelspec": kernel}}
+    return json.dumps({**book, "nbformat": 4, "nbformat_minor": 5})
+
+
 class Server:
     """A running server; `folder` is what it shows."""
 
@@ -40,23 +51,9 @@ class Server:
 
     def notebook(self, name: str, cells: Sequence[str]) -> Path:
         """Writes a notebook. Its cells run in its folder, after `helpers`."""
-        facts = {"metadata": {}, "outputs": [], "execution_count": None}
-        found = [
-            {"cell_type": "code", "id": f"cell{i}", "source": cell, **facts}
-            for i, cell in enumerate((helpers(name), *cells))
-        ]
         kernel = {"name": "python3", "display_name": "Python 3"}
         path = self.folder / f"{name}.ipynb"
-        path.write_text(
-            json.dumps(
-                {
-                    "cells": found,
-                    "metadata": {"kernelspec": kernel},
-                    "nbformat": 4,
-                    "nbformat_minor": 5,
-                }
-            )
-        )
+        path.write_text(book_of([helpers(name), *cells], kernel))
         return path
 
     def outcome(self, name: str) -> list[Any]:

@@ -49,7 +49,7 @@ test-lite: $(LITE) $(ARRAYS) $(PYPI_WHEELS) docs chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest $(ARRAY_LIBRARIES)
 
 # A Jupyter server of its own for each run of the suite, on a free port of this machine.
-test-widget: build/widget/.done $(NATIVE) $(PAGE_SCRIPT) $(JS) chromium
+test-widget: build/widget/.done $(NATIVE) $(PAGE_SCRIPT) $(JS) $(LITE) $(LITE_WIDGETS) chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/widget
 
 # No comment behind that: make would take the blank before it for a part of the name.

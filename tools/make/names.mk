@@ -37,6 +37,7 @@ NODES := build/nodes/index.json
 OLDER := build/older/.done
 MORE_PYODIDES := build/pyodides/.done
 LITE := build/lite/.done
+LITE_WIDGETS := build/lite/widgets/.done
 LITE_PYODIDE := build/lite/site/static/pyodide
 MUTANTS := build/mutants/venv/.done
 ARRAYS := build/arrays/.done

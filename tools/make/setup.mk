@@ -120,6 +120,13 @@ build/widget/.done: tools/requirements/widget.txt $(MAKE_VENV)
 	tools/make_venv.sh build/widget widget
 	touch $@
 
+$(LITE_WIDGETS): tools/requirements/lite_widgets.txt $(VENV)
+	@echo "[setup] anywidget for JupyterLite into build/lite/widgets"
+	rm -rf $(@D)
+	$(PYTHON_BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+	  --platform any --implementation py --dest $(@D) --requirement $<
+	touch $@
+
 build/interop/.done: tools/requirements/interop.txt $(MAKE_VENV)
 	@echo "[setup] frameworks into build/interop"
 	tools/make_venv.sh build/interop interop
