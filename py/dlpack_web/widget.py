@@ -45,9 +45,10 @@ class Page(anywidget.AnyWidget):
 
     patience: seconds that the page may take to answer, while Python waits for it.
     direct: whether the kernel opens a WebSocket on 127.0.0.1 for the page, which is
-    faster than the notebook's own channel; or the address under which the page reaches
-    that, with `{port}` in it, such as "wss://hub.example/user/me/proxy/{port}/". A page
-    that cannot reach it uses the notebook's channel. traits: those of a subclass.
+    faster than the notebook's own channel. Where the browser runs elsewhere, the address
+    under which the page reaches it, with the port's number, or `{port}` for a free one:
+    "ws://127.0.0.1:8765/" through a tunnel, "wss://hub.example/user/me/proxy/{port}/".
+    A page that cannot reach it uses the notebook's channel. traits: those of a subclass.
     """
 
     _esm = _SCRIPT

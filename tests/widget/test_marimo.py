@@ -105,6 +105,33 @@ reading = asyncio.create_task(read())
         assert third == [0.0, 1.0, 2.0]
 
 
+def test_a_cell_can_wait_where_the_page_is_connected_directly(pages, tmp_path):
+    cells = [
+        "page = dlw.widget.Page(direct=True)\npage",
+        """
+import asyncio
+import marimo as mo
+is_there, set_there = mo.state(False)
+
+async def work():
+    await page.ready()
+    while not page.direct:
+        await asyncio.sleep(0.01)
+    set_there(True)
+
+task = asyncio.create_task(work())
+""",
+        """
+mo.stop(not is_there())
+with dlw.from_dlpack(np.arange(3.0), device=page) as t:
+    said(t.numpy().tolist())
+""",
+    ]
+    with marimo_server.serving(tmp_path, "edit", cells) as server:
+        open_notebook(page := pages(), server)
+        assert server.wait_for("notebook", 1, page) == [[0.0, 1.0, 2.0]]
+
+
 def test_after_a_reload_the_kernel_gets_the_new_page(pages, tmp_path):
     page = pages()
     cells = [

@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from .link import VERSION, Link
 
@@ -48,8 +49,9 @@ class _Offer(NamedTuple):
 
 class Server:
     """It listens on 127.0.0.1, in a thread of its own, until `close`. address: as the
-    page sees it, with `{port}` for the number of the port; True: that of this machine.
-    receive: takes the page's messages."""
+    page sees it, with `{port}` for the number of a free port, or with the port's number
+    itself; True: a free port of this machine. receive: takes the page's messages.
+    OSError: the port is not free."""
 
     def __init__(self, address: str | bool, receive: Receive) -> None:
         self._address = _HERE if address is True else _checked(address)
@@ -91,7 +93,7 @@ class Server:
         async with serve(
             self._serve,
             "127.0.0.1",
-            0,
+            0 if "{port}" in self._address else urlsplit(self._address).port,
             process_request=self._refusal,
             compression=None,
             max_size=_MOST,
@@ -162,8 +164,11 @@ def _parsed(message: str) -> Any:
 
 def _checked(address: Any) -> str:
     if isinstance(address, str) and address.startswith(("ws://", "wss://")):
-        return address if address.endswith("/") else address + "/"
+        with suppress(ValueError):  # no number
+            if "{port}" in address or urlsplit(address).port:
+                return address if address.endswith("/") else address + "/"
     raise ValueError(
-        f"direct is {address!r:.200}: True, or the address of the kernel's port as the "
-        "page sees it, such as 'wss://host/proxy/{port}/'"
+        f"direct is {address!r:.200}, and neither True nor the address of the kernel's "
+        "port as the page sees it: 'ws://127.0.0.1:8765/' or "
+        "'wss://host/proxy/{port}/'"
     )

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 import time
-from socket import SHUT_RDWR
+from socket import SHUT_RDWR, create_server
 
 import numpy as np
 import pytest
@@ -252,10 +252,26 @@ def test_the_end_of_the_widget_frees_the_port(near):
     host.close()
 
 
-@pytest.mark.parametrize("address", ["http://host/", "host", 5, b"ws://host"])
+NONE = ["http://host/", "host", 5, b"ws://host:1", "ws://host/", "ws://host:x/", "ws://host:99999/"]
+
+
+@pytest.mark.parametrize("address", NONE)
 def test_an_address_that_is_none(address):
     with pytest.raises(ValueError, match="direct is .*wss://host/proxy"):
         Host(lambda *_: None, direct=address)
+
+
+def test_a_port_of_the_callers_choice(ends):
+    host, _, _ = ends
+    with create_server(("127.0.0.1", 0)) as taken:
+        address = f"ws://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(OSError):
+            Host(lambda *_: None, direct=address)
+    there = Host(lambda *_: None, direct=address)
+    try:
+        opened(there._server.offer(host.link, None)["url"]).close()
+    finally:
+        there.close()
 
 
 def test_the_address_that_the_page_sees(ends):

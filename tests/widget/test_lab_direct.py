@@ -1,0 +1,106 @@
+"""The kernel's own WebSocket for its page, Page(direct=True), in JupyterLab in Chromium."""
+
+import pytest
+from test_lab import READY, STATUS, run
+
+SHOW = "page = dlw.widget.Page(direct=True)\npage"
+CONNECTED = """
+import asyncio
+async def connected():
+    for _ in range(2000):
+        if page.direct:
+            return True
+        await asyncio.sleep(0.01)
+    return False
+said(await connected())
+"""
+# 48 MB: more than is on its way at a time.
+ARRAY = "a = np.random.default_rng(0).random(6_000_000)"
+THERE_AND_BACK = """
+with dlw.from_dlpack(a, device=page) as t:
+    said(bool((t.numpy() == a).all()))
+    with t[1000:2000] as part:
+        part.write(np.ones(1000))
+    found = await t.to_host()
+said(bool((found[1000:2000] == 1).all() and (found[2000:] == a[2000:]).all()))
+"""
+REFUSED = """
+globalThis.WebSocket = class extends WebSocket {
+  constructor(url, ...rest) {
+    super(url.endsWith("/channels") || url.includes("/api/") ? url : HOW, ...rest);
+  }
+};
+"""
+
+
+def test_tensors_go_there_and_back_and_the_widget_says_so(server, pages):
+    page = pages()
+    cells = [SHOW, READY, CONNECTED, ARRAY, THERE_AND_BACK]
+    assert run(server, page, "direct", cells, 4) == ["webgpu", True, True, True]
+    page.locator(STATUS, has_text="by a WebSocket of its own").wait_for()
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["'ws://127.0.0.1:9/'", "url.replace(/[^/]*$/, 'another')", "'no address'"],
+    ids=["another port", "another token", "not allowed"],
+)
+def test_a_page_that_cannot_connect_uses_the_notebooks_channel(server, pages, how):
+    page = pages(REFUSED.replace("HOW", how))
+    name = f"apart-{len(how)}"
+    cells = [SHOW, READY, ARRAY, THERE_AND_BACK.replace("t.numpy()", "await t.to_host()")]
+    cells.append("said(page.direct)")
+    assert run(server, page, name, cells, 4) == ["webgpu", True, True, False]
+    assert "WebSocket of its own" not in page.locator(STATUS).inner_text()
+
+
+def test_a_connection_that_breaks_amid_an_upload_loses_nothing_and_comes_again(server, pages):
+    cells = [
+        SHOW,
+        READY,
+        CONNECTED,
+        ARRAY,
+        """
+import threading
+def cut():
+    server = page._host._server
+    server._loop.call_soon_threadsafe(server._socket.transport.abort)
+for _ in range(3):
+    cutter = threading.Timer(0.15, cut)
+    cutter.start()
+    with dlw.from_dlpack(a, device=page) as t:
+        said(bool((await t.to_host() == a).all()))
+    cutter.join()
+    said(await connected())
+""",
+    ]
+    found = run(server, pages(), "cut", cells, 8)
+    assert found == ["webgpu", True, *[True, True] * 3]
+
+
+def test_after_a_reload_amid_an_upload_the_next_page_is_connected(server, pages):
+    page = pages()
+    cells = [
+        SHOW,
+        READY,
+        CONNECTED,
+        ARRAY,
+        """
+said("uploading")
+try:
+    while True:
+        dlw.from_dlpack(a, device=page).release()
+        await page._host.backend().settle(0)
+except dlw.DeviceLostError as error:
+    said(str(error))
+""",
+        READY,
+        CONNECTED,
+        THERE_AND_BACK,
+    ]
+    run(server, page, "direct-reload", cells, 3)
+    page.wait_for_timeout(500)
+    page.reload()
+    found = server.wait_for("direct-reload", 8, page)
+    assert "is lost (its page was closed or reloaded)" in found[3]
+    assert found[4:] == ["webgpu", True, True, True]
