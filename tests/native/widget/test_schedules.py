@@ -279,15 +279,16 @@ class Program:
         kept = f"{left_in_page(self.page)}, {left_here(self.host.link)}"
         pytest.fail(f"it hangs: {kept:.2000}")
 
-    def is_joined(self):
+    def is_quiet(self):
+        """The page and the kernel know each other, and all that was asked for is done."""
         link = self.link()
-        return link is not None and link.peer == self.page.own
+        joined = link is not None and link.peer == self.page.own
+        done = all(task.done() for task, *_ in self.reads)
+        return joined and done and not link.orders._sent and not self.page.queue
 
     async def check(self):
         """All reads give what the tensors had when they were asked for."""
-        await self.settle(
-            lambda: self.is_joined() and all(task.done() for task, *_ in self.reads)
-        )
+        await self.settle(self.is_quiet)
         for task, expected, link in self.reads:
             error = task.exception()
             if isinstance(error, dlw.DeviceLostError):
