@@ -88,6 +88,7 @@ foreign-results: ## Tend: tests/foreign/RESULTS.md: how other projects' programs
 release: ## Release: dist/release: all files of a release, an SBOM and their sums
 release-check: ## Release: a release can be made by anyone, and installed (TAG=v1.2.3)
 recorded-clip: ## Release: web/pages/live/recorded.webp, which the landing page shows without WebGPU
+recorded-notebook: ## Release: web/docs/_static/cloud-kernel.webp, the tutorial's notebook in JupyterLab
 social-preview: ## Release: build/social-preview.png, which links to the project show
 pack-docs: ## Release: build/docs-archives: the documentation of this version as a file
 publish-site: ## Release: build/pages: the site, and all versions in build/docs-archives

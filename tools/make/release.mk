@@ -19,6 +19,9 @@ social-preview: $(VENV) chromium
 recorded-clip: $(NEEDS_live) site chromium
 	@$(PYTHON_BIN)/python tools/record_clip.py web/pages/live/recorded.webp
 
+recorded-notebook: build/widget/.done $(NATIVE) $(PAGE_SCRIPT) chromium
+	@$(PYTHON_BIN)/python tests/widget/picture.py web/docs/_static/cloud-kernel.webp
+
 pack-docs: docs
 	@$(PYTHON_BIN)/python tools/publish_site.py pack build/site build/docs-archives
 

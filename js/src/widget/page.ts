@@ -119,7 +119,9 @@ export class Page {
         );
       } else if ("welcome" in content) this.#meet(content);
       else if ("refused" in content) this.#wait(`${content.refused}`);
-      else if (content.from !== this.#kernel) return;
+      else if ("ended" in content && !this.#session) {
+        this.#again("The kernel gave up this page before it answered");
+      } else if (content.from !== this.#kernel) return;
       else if ("closed" in content) this.#quit("The widget was closed");
       else if ("ended" in content) this.#again("The kernel gave up this page, which was silent");
       else if ("frame" in content && buffers.length === 0) this.#giveUp();

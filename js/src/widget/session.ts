@@ -73,7 +73,6 @@ export class Session {
   receive(content: Content, buffers: readonly Uint8Array[]): void {
     if ("ping" in content) this.#post({ pong: true });
     else if ("frame" in content) this.#wire.receive(...(buffers as [Uint8Array]));
-    else if ("cancel" in content) this.#work.cancel(`${content.cancel}`, `${content.why}`);
     else if ("got" in content) {
       const bodies = this.#orders.receive(content as Partial<Numbered>);
       for (const body of bodies) this.#work.add(Object(body) as Operation);

@@ -51,6 +51,13 @@ interface KernelSource {
   readonly site: number;
 }
 
+/** Elements that will not come, of an earlier operation that waits for them. */
+interface Cancel {
+  readonly op: "cancel";
+  readonly name: string;
+  readonly why: string;
+}
+
 /** An operation; with `reply` it is answered. */
 export type Operation = { readonly reply?: number } & (
   | { op: "empty"; id: number; shape: readonly number[]; dtype: string }
@@ -66,6 +73,7 @@ export type Operation = { readonly reply?: number } & (
   | { op: "settle" }
   | { op: "canvas"; what: View }
   | { op: "give"; key: string; what: View | null; site: number }
+  | Cancel
 );
 
 /** What the work needs of the page. */
@@ -94,7 +102,9 @@ export class Work {
   /** What came by the wire and was not taken yet, or why it will not come. */
   readonly #arrived = new Map<string, Tensor | Error>();
   readonly #waiting = new Map<string, () => void>();
-  readonly #queue: Operation[] = [];
+  /** The names of cancelled elements, which may still arrive. */
+  readonly #cancelled = new Set<string>();
+  readonly #queue: Exclude<Operation, Cancel>[] = [];
   #isBusy = false;
   #ended = false;
 
@@ -103,20 +113,20 @@ export class Work {
     this.#page = page;
   }
 
-  /** Does an operation after all earlier ones. */
+  /** Does an operation after all earlier ones; cancels at once. */
   add(operation: Operation): void {
+    if (operation.op === "cancel") {
+      this.#cancel(operation);
+      return;
+    }
     this.#queue.push(operation);
     if (!this.#isBusy) void this.#work();
   }
 
   /** Elements came by the wire; the tensor is the wire's. */
   arrive(name: string, tensor: Tensor): void {
+    if (this.#cancelled.delete(name)) return;
     this.#settle(name, adoptSlot(tensor._handle, 0, tensor._type, tensor.shape, false));
-  }
-
-  /** Elements that will not come. */
-  cancel(name: string, why: string): void {
-    this.#settle(name, new UnsupportedError(why));
   }
 
   /** Ends all, and releases all. */
@@ -131,6 +141,14 @@ export class Work {
     this.#kernels.clear();
     this.#arrived.clear();
     for (const wake of this.#waiting.values()) wake();
+  }
+
+  /** Nothing, if the operation was done: then nobody takes what is kept for it. */
+  #cancel({ name, why }: Cancel): void {
+    const waits = this.#waiting.has(name);
+    if (!waits && !this.#queue.some((each) => "name" in each && each.name === name)) return;
+    if (!this.#arrived.has(name)) this.#cancelled.add(name);
+    this.#settle(name, new UnsupportedError(why));
   }
 
   #settle(name: string, found: Tensor | Error): void {
@@ -154,7 +172,7 @@ export class Work {
   }
 
   /** What later operations have to wait for is a promise. */
-  #do(given: Operation): Promise<void> | void {
+  #do(given: Exclude<Operation, Cancel>): Promise<void> | void {
     switch (given.op) {
       case "empty": {
         const record = useDevice(this.#device);

@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from itertools import count
@@ -21,6 +22,8 @@ from .record import PageGPU
 
 # How long a page has to answer before another one takes over.
 _TAKE_OVER_S = 3.0
+# Sessions of pages that ended, of which late messages may arrive.
+_MOST_PAST = 64
 _ids = count(FIRST_PAGE)
 
 _NOBODY = (
@@ -44,6 +47,7 @@ class Host:
         self._link: Link | None = None
         self._without: str | None = None  # why the page has no WebGPU
         self._found: Future[None] = _pending()
+        self._past: deque[str] = deque(maxlen=_MOST_PAST)
         self._others: dict[str, float] = {}  # pages that asked for the GPU, and when
         self._closed = False
 
@@ -146,10 +150,13 @@ class Host:
             malformed("the page's message", f"it says {facts!r:.50} of itself")
         with self._lock:
             link = self._link
+            if (known := self._link_of(peer)) is not None:
+                known.start()  # the welcome was lost
+                return
+            if peer in self._past:
+                self._tell(peer, ended=True)  # a session cannot begin twice
+                return
             if link is not None and not link.record.is_lost():
-                if link.peer == peer:
-                    link.start()  # the welcome was lost
-                    return
                 if not self._is_gone(link, peer):
                     return
                 link.lose("another page took over")
@@ -184,6 +191,7 @@ class Host:
         else:
             gpu = PageGPU(facts)
             self._without = None
+            self._past.append(peer)
             number = next(_ids)
             server, own = self._server, self._own
             piece = PIECE if server is None else DIRECT_PIECE

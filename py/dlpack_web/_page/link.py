@@ -5,7 +5,6 @@ messages and the sessions of both ends; then there is one of:
 
 - n, got, do: a numbered message (ordered.py); got alone acknowledges.
 - frame: the buffers are a frame of the wire.
-- cancel, why: a tensor of the wire will not come.
 - ping, pong: whether the other side is there.
 - lost: the page's device was lost; bye: the page is gone; closed: the widget was closed;
   ended: the kernel has given up the page's session, and the page begins another one.
@@ -216,7 +215,8 @@ class Link:
         """The page has all elements, and a hold of its own on them; or never will."""
         error = sent.exception()
         if error is not None and self.record.lost is None:
-            self._put({"cancel": remote.name, "why": str(error)[:1000]})
+            why = str(error)[:1000]
+            self.orders.send({"op": "cancel", "name": remote.name, "why": why})
         remote.free()
 
     # --- messages from the page -------------------------------------------------------

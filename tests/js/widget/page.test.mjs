@@ -100,7 +100,6 @@ test("a page that the kernel gave up begins another session", async () => {
   const host = hostOf(true);
   const end = await widget().initialize({ model: host.model });
   await hello(host);
-  host.give({ ended: true }); // before there is a session: of no kernel that it knows
   host.give({ welcome: 10000 });
   host.give({ ping: true });
   await sent(host, (message) => message.pong);
@@ -111,6 +110,20 @@ test("a page that the kernel gave up begins another session", async () => {
   const [again] = host.sent.slice(before);
   assert.ok(again.hello);
   assert.notEqual(again.from, host.sent[0].from);
+  await end();
+});
+
+test("a page whose session ended before it got the welcome begins another one", async () => {
+  const host = hostOf(true);
+  const end = await widget().initialize({ model: host.model });
+  await hello(host);
+  const [first] = host.sent;
+  host.give({ ended: true });
+  await delay(1500);
+  assert.ok(host.sent.some((message) => message.hello && message.from !== first.from));
+  host.give({ welcome: 10000 }); // too late: it is for the first session
+  host.give({ ping: true });
+  assert.ok(!host.sent.some((message) => message.pong));
   await end();
 });
 

@@ -87,6 +87,7 @@ class FakePage:
         self.orders = Ordered(self.post)
         self.wire = Wire(self.send_frame, on_tensor=self.arrive)
         self.tensors, self.arrived, self.kernels, self.queue = {}, {}, {}, []
+        self.cancelled = set()
         self.ran = []  # the sites of calls
         self.given, self.gives = {}, []  # what its script knows by name
 
@@ -94,6 +95,8 @@ class FakePage:
         self.post({"hello": self.facts})
 
     def post(self, content, buffers=()):
+        if self not in self.channel.pages:  # it is gone
+            return
         head = {"dlpack_web": "1", "from": self.own, "to": self.kernel}
         self.channel.to_kernel(self, {**head, **content}, buffers)
 
@@ -109,22 +112,35 @@ class FakePage:
             self.post({"pong": True})
         elif "frame" in content:
             self.wire.receive(*buffers)
-        elif "cancel" in content:
-            self.arrived[content["cancel"]] = BufferError(content["why"])
         elif "got" in content:
-            self.queue += self.orders.receive(content)
+            for op in self.orders.receive(content):
+                self.cancel(op) if op["op"] == "cancel" else self.queue.append(op)
             self.orders.acknowledge()
         else:
             self.said.append(content)
         self.work()
 
     def arrive(self, received):
-        self.arrived[received.name] = received.tensor.numpy().copy()
+        if received.name in self.cancelled:
+            self.cancelled.remove(received.name)
+        else:
+            self.arrived[received.name] = received.tensor.numpy().copy()
+
+    def cancel(self, op):
+        name = op["name"]
+        if any(each.get("name") == name for each in self.queue):
+            if name not in self.arrived:
+                self.cancelled.add(name)
+            self.arrived[name] = BufferError(op["why"])
 
     def work(self):
         while self.queue and self.queue[0].get("name", "") in ("", *self.arrived):
             op = self.queue.pop(0)
-            {"kernel": self.compile}.get(op["op"], getattr(self, op["op"], None))(op)
+            do = {"kernel": self.compile}.get(op["op"], getattr(self, op["op"], None))
+            try:
+                do(op)
+            except BufferError as error:  # of a write, which spoils its tensor
+                self.tensors[op["to"]["id"]] = error
 
     def reply(self, op, **what):
         self.orders.send({"reply": op["reply"], **what})
@@ -145,7 +161,10 @@ class FakePage:
         if "source" in op:
             found = self.view(op["source"]).copy()
         else:
-            found = self.arrived.pop(op["name"]).reshape(-1).view(np.uint8)
+            found = self.arrived.pop(op["name"])
+            if isinstance(found, BufferError):
+                raise found
+            found = found.reshape(-1).view(np.uint8)
         to = self.view(op["to"])
         to[...] = found.reshape(-1).view(to.dtype).reshape(to.shape)
 
@@ -173,20 +192,25 @@ class FakePage:
 
     def read(self, op):
         try:
-            views = [self.view(view) for view in op["what"]]
+            views = [self.view(view).copy() for view in op["what"]]
         except BufferError as error:
             self.reply(op, error={"name": "DLPackError", "message": str(error)})
             return
         sent = []
         for name, view in zip(op["names"], views, strict=True):
-            flat = np.ascontiguousarray(view).reshape(-1).view(np.uint8)
+            flat = view.reshape(-1).view(np.uint8)
             sent.append(self.wire.send(name, flat))
 
         def done(_):
-            if all(each.ready.done() for each in sent):
+            if not all(each.ready.done() for each in sent):
+                return
+            errors = [str(error) for each in sent if (error := each.ready.exception())]
+            if errors:
+                self.reply(op, error={"name": "DLPackError", "message": errors[0]})
+            else:
                 self.reply(op, value=None)
-                for each in sent:
-                    each.free()
+            for each in sent:
+                each.free()
 
         for each in sent:
             each.ready.add_done_callback(done)

@@ -12,7 +12,7 @@ import dlpack_web as dlw
 if sys.platform == "emscripten":
     pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
 
-from fake_page import FakePage, end_all, joined, read
+from fake_page import FACTS, FakePage, end_all, joined, read
 
 from dlpack_web._page import host as hosts
 from dlpack_web._page import link as links
@@ -169,7 +169,9 @@ def test_a_page_that_stays_after_all_keeps_its_tensors(monkeypatch):
     t.release()
 
 
-@pytest.mark.parametrize("message", [{"pong": True}, {"got": 1}, {"bye": True}])
+@pytest.mark.parametrize(
+    "message", [{"pong": True}, {"got": 1}, {"bye": True}, {"hello": FACTS}]
+)
 def test_a_page_that_was_given_up_is_told(message):
     host, page, channel = joined()
     host.backend().link.lose("it did not answer")

@@ -1,0 +1,91 @@
+// Elements that were cancelled: the operations that wait for them end, and nothing of them stays.
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import { dtypeNamed } from "../../../js/dist/core/dtype.js";
+import { liveTensors } from "../../../js/dist/index.js";
+import { emptyOnDevice } from "../../../js/dist/webgpu/buffers.js";
+import { useDevice } from "../../../js/dist/webgpu/device.js";
+import { NamedTensors } from "../../../js/dist/widget/tensors.js";
+import { Work } from "../../../js/dist/widget/work.js";
+import { fakeDevice } from "./fake_device.mjs";
+
+const elements = { shape: [4], dtype: "float32", padded: false };
+const view = (id) => ({ id, ...elements, offset: 0, strides: null, readOnly: false });
+
+let device;
+let work;
+let replies;
+
+beforeEach(() => {
+  device = fakeDevice();
+  replies = [];
+  work = new Work(device, {
+    send: async () => {},
+    reply: (number, _, error) => replies.push([number, error?.message]),
+    draw: async () => {},
+    report: () => {},
+    tensors: new NamedTensors(),
+  });
+});
+
+const take = (id, name) => work.add({ op: "take", id, name, ...elements });
+const cancel = (name) => work.add({ op: "cancel", name, why: `${name} was freed` });
+
+function arrive(name) {
+  const tensor = emptyOnDevice(useDevice(device), [4], dtypeNamed("float32"));
+  work.arrive(name, tensor);
+  tensor.release();
+}
+
+/** Why a tensor cannot be drawn, which is done after all that waits. */
+async function drawn(id) {
+  work.add({ op: "canvas", what: view(id), reply: id });
+  await turn();
+  return replies.find(([number]) => number === id);
+}
+
+test("what waits for cancelled elements fails, and what follows goes on", async () => {
+  const before = liveTensors();
+  take(1, "t1"); // it waits, and the others are behind it
+  take(2, "t2");
+  work.add({ op: "empty", id: 3, shape: [4], dtype: "float32" });
+  work.add({ op: "write", to: view(3), name: "w4", site: 1, ...elements });
+  await turn();
+  for (const name of ["t2", "w4", "t1"]) cancel(name);
+  await turn();
+  assert.deepEqual(await drawn(1), [1, "t1 was freed"]);
+  assert.deepEqual(await drawn(2), [2, "t2 was freed"]);
+  assert.deepEqual(await drawn(3), [3, "w4 was freed"]); // a part of it may be missing
+  assert.equal(liveTensors(), before);
+  for (const name of ["t2", "w4", "t1"]) arrive(name); // too late
+  assert.equal(liveTensors(), before);
+  work.end();
+});
+
+test("elements that came before they were cancelled are released", async () => {
+  const before = liveTensors();
+  take(1, "t1");
+  take(2, "t2");
+  arrive("t2");
+  cancel("t2");
+  assert.equal(liveTensors(), before);
+  cancel("t1");
+  await turn();
+  assert.deepEqual(await drawn(2), [2, "t2 was freed"]);
+  work.end();
+});
+
+test("a cancellation of what was done changes nothing, and nothing of it stays", async () => {
+  take(1, "t1");
+  arrive("t1");
+  await turn();
+  cancel("t1");
+  cancel("t9");
+  assert.deepEqual(await drawn(1), [1, undefined]);
+  take(2, "t1"); // it would find the error
+  arrive("t1");
+  await turn();
+  assert.deepEqual(await drawn(2), [2, undefined]);
+  work.end();
+});
