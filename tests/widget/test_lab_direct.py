@@ -48,13 +48,20 @@ def test_tensors_go_there_and_back_and_the_widget_says_so(server, pages):
 def test_a_page_that_cannot_connect_uses_the_notebooks_channel(server, pages, how):
     page = pages(REFUSED.replace("HOW", how))
     name = f"apart-{len(how)}"
-    cells = [SHOW, READY, ARRAY, THERE_AND_BACK.replace("t.numpy()", "await t.to_host()")]
+    cells = [
+        SHOW,
+        READY,
+        ARRAY,
+        THERE_AND_BACK.replace("t.numpy()", "await t.to_host()"),
+    ]
     cells.append("said(page.direct)")
     assert run(server, page, name, cells, 4) == ["webgpu", True, True, False]
     assert "WebSocket of its own" not in page.locator(STATUS).inner_text()
 
 
-def test_a_connection_that_breaks_amid_an_upload_loses_nothing_and_comes_again(server, pages):
+def test_a_connection_that_breaks_amid_an_upload_loses_nothing_and_comes_again(
+    server, pages
+):
     cells = [
         SHOW,
         READY,

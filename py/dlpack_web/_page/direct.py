@@ -138,10 +138,11 @@ class Server:
         try:
             with suppress(ConnectionClosed):
                 async for message in socket:
-                    is_frame = isinstance(message, bytes)
-                    content = head if is_frame else _parsed(message)
                     with suppress(BufferError):  # the page gets to know what is wrong
-                        self._receive(content, [message] if is_frame else [])
+                        if isinstance(message, bytes):
+                            self._receive(head, [message])
+                        else:
+                            self._receive(_parsed(message), [])
         finally:
             sending.cancel()
             link.detach(send)

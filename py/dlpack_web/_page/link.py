@@ -68,7 +68,7 @@ class Link:
         device_id: int,
         gpu: PageGPU,
         patience: float,
-        piece: int = PIECE,
+        piece: int,
     ) -> None:
         self._post, self._own, self.peer = post, own, peer
         self._patience = patience

@@ -113,7 +113,9 @@ def export(page: Page, path: Path) -> Weights:
         page.evaluate(KEEP_BLOB)
         page.click("#export")
         page.wait_for_function("() => globalThis.exported")
-        data = page.evaluate("() => exported.arrayBuffer().then((b) => [...new Uint8Array(b)])")
+        data = page.evaluate(
+            "() => exported.arrayBuffer().then((b) => [...new Uint8Array(b)])"
+        )
     else:
         with page.expect_download() as download:
             page.click("#export")

@@ -49,7 +49,9 @@ class DirectPage(FakePage):
         """Connects, and takes what comes on a thread of its own."""
         self.socket = opened(self.offer["url"])
         assert self.socket.recv() == self.offer["proof"]
-        taking = threading.Thread(target=self._take_all, args=[self.socket], daemon=True)
+        taking = threading.Thread(
+            target=self._take_all, args=[self.socket], daemon=True
+        )
         self.taking.append(taking)
         taking.start()
 
@@ -72,9 +74,7 @@ class DirectPage(FakePage):
 
 def opened(url, origin=HOME):
     """A connection, which the end of the server closes."""
-    return connect(
-        url, origin=origin, compression=None, max_size=None
-    ).__enter__()
+    return connect(url, origin=origin, compression=None, max_size=None).__enter__()
 
 
 def until(test, what):
@@ -94,7 +94,7 @@ def ends():
     channel.deliver()
     yield host, page, channel
     host.close()
-    for each in channel.pages + [page]:
+    for each in [*channel.pages, page]:
         for thread in each.taking:
             thread.join(20)
             assert not thread.is_alive()
@@ -130,7 +130,7 @@ def test_nothing_goes_through_the_notebook_and_python_can_wait(near):
 
 
 def test_before_it_is_connected_the_notebook_carries_all(ends):
-    host, page, channel = ends
+    host, _, channel = ends
     assert not host.link.is_direct
     with dlw.from_dlpack(A[:5], device=host.device) as t:
         assert (read(channel, t) == A[:5]).all()
@@ -216,7 +216,16 @@ def test_the_last_connection_of_a_page_is_the_one(near):
 
 @pytest.mark.parametrize(
     "message",
-    ["{", "[" * 100_000, "[]", "null", b"", b"x" * 100, b"\xff" * 8, '{"dlpack_web": "1"}'],
+    [
+        "{",
+        "[" * 100_000,
+        "[]",
+        "null",
+        b"",
+        b"x" * 100,
+        b"\xff" * 8,
+        '{"dlpack_web": "1"}',
+    ],
     ids=lambda message: repr(message)[:12],
 )
 def test_damaged_messages_change_nothing(near, message):
@@ -247,17 +256,25 @@ def test_the_end_of_the_widget_frees_the_port(near):
     server = host._server
     host.close()
     until(server._loop.is_closed, "the thread runs")
-    with pytest.raises(OSError):
+    with pytest.raises(ConnectionRefusedError):
         opened(page.offer["url"])
     host.close()
 
 
-NONE = ["http://host/", "host", 5, b"ws://host:1", "ws://host/", "ws://host:x/", "ws://host:99999/"]
+NONE = [
+    "http://host/",
+    "host",
+    5,
+    b"ws://host:1",
+    "ws://host/",
+    "ws://host:x/",
+    "ws://host:99999/",
+]
 
 
 @pytest.mark.parametrize("address", NONE)
 def test_an_address_that_is_none(address):
-    with pytest.raises(ValueError, match="direct is .*wss://host/proxy"):
+    with pytest.raises(ValueError, match=r"direct is .*wss://host/proxy"):
         Host(lambda *_: None, direct=address)
 
 
@@ -265,7 +282,7 @@ def test_a_port_of_the_callers_choice(ends):
     host, _, _ = ends
     with create_server(("127.0.0.1", 0)) as taken:
         address = f"ws://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match="in use"):
             Host(lambda *_: None, direct=address)
     there = Host(lambda *_: None, direct=address)
     try:
@@ -275,7 +292,7 @@ def test_a_port_of_the_callers_choice(ends):
 
 
 def test_the_address_that_the_page_sees(ends):
-    host, page, channel = ends
+    host, page, _ = ends
     assert page.offer["url"].startswith(f"ws://127.0.0.1:{host._server.port}/")
     there = Host(lambda *_: None, direct="wss://hub.example/user/me/proxy/{port}")
     try:
