@@ -126,7 +126,7 @@ def test_nothing_goes_through_the_notebook_and_python_can_wait(near):
         assert t.numpy()[9:21].tolist() == [A[9], *np.ones(10), A[20]]
     until(lambda: page.tensors == {}, "a tensor stays in the page")
     assert channel.queue == []
-    assert page.came > 6  # the pieces alone
+    assert page.came > 24  # pieces of 1 MiB
 
 
 def test_before_it_is_connected_the_notebook_carries_all(ends):
@@ -154,6 +154,35 @@ def test_a_connection_that_breaks_amid_pieces_loses_nothing(near):
             assert (read(channel, t) == A).all()
         page.join()
         until(lambda: host.link.is_direct, "not connected again")
+
+
+def test_what_went_into_a_connection_that_had_ended_is_sent_again(near):
+    host, page, channel = near
+    link = host.link
+    with dlw.from_dlpack(A[:5], device=host.device) as t:
+        assert (t.numpy() == A[:5]).all()
+
+    def lose(content, buffers):
+        pass
+
+    link.attach(lose)  # as a newer connection does
+    page.drop()
+    until(lambda: len(page.taking) and not page.taking[0].is_alive(), "it goes on")
+    with dlw.from_dlpack(A[:5], device=host.device) as t:
+        assert link.is_direct  # the end of the older one does not matter
+        link.detach(lose)
+        assert not link.is_direct
+        assert not host.backend().can_block()  # the notebook's messages arrive here
+        began = time.monotonic()
+        assert (read(channel, t) == A[:5]).all()
+        assert time.monotonic() - began < 10  # at once, and not when all is sent again
+
+
+def test_a_page_that_says_goodbye_is_no_longer_connected(near):
+    host, page, _ = near
+    page.post({"bye": True})
+    until(lambda: host.link.record.is_lost(), "it was not heard")
+    assert not host.link.is_direct
 
 
 def test_a_page_that_is_gone_with_its_connection_is_noticed_soon(near):
