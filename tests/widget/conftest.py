@@ -17,7 +17,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Server]:
 
 
 @pytest.fixture(scope="session")
-def chromium(server: lab.Server, request: pytest.FixtureRequest) -> Iterator[Any]:
+def opened(server: lab.Server, request: pytest.FixtureRequest) -> Iterator[Any]:
     with open_browser([]) as found:
         with open_page(found, server.url) as (page, _):
             page.goto(f"{server.url}api?token={lab.TOKEN}")
@@ -31,12 +31,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture
-def pages(chromium: Any) -> Iterator[Any]:
+def pages(opened: Any) -> Iterator[Any]:
     """Makes pages, each with storage of its own."""
     made = []
 
     def new(script: str = "") -> Any:
-        context = chromium.new_context()
+        context = opened.new_context()
         made.append(context)
         page = context.new_page()
         page.set_default_timeout(lab.LIMIT_S * 1000)

@@ -1,5 +1,5 @@
-"""A Jupyter server of its own on this machine, and notebooks in it that Chromium runs,
-in JupyterLab and in Notebook.
+"""A Jupyter server of its own on this machine, and notebooks in it that a browser
+shows, in JupyterLab and in Notebook.
 
 It is started with this checkout's dlpack_web, in an environment of its own
 (build/widget), with all of its files in one folder.

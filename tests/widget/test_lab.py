@@ -1,4 +1,4 @@
-"""dlpack_web.widget in JupyterLab and Notebook: Python in a kernel, the GPU in Chromium."""
+"""dlpack_web.widget in JupyterLab and Notebook: Python in a kernel, the GPU in a browser."""
 
 import lab
 import pytest
@@ -66,7 +66,8 @@ with dlw.from_dlpack(np.arange(10.0), device=page, dtype="float32") as x, add(x,
         [threes, 135.0, [0.0, 0.0, 0.0]],
         [4 * x for x in threes],
     ]
-    assert "The kernel uses this page's GPU" in page.locator(STATUS).inner_text()
+    # In Firefox a cell that is out of sight has no inner text.
+    assert "The kernel uses this page's GPU" in page.locator(STATUS).text_content()
 
 
 def test_python_waits_though_the_page_had_no_subshell_at_first(server, pages):
@@ -172,7 +173,7 @@ said("drawn")
 
 
 def test_a_second_page_is_refused_until_the_first_is_closed(server, pages):
-    page, other = pages(), pages()
+    page = pages()
     cells = [
         SHOW,
         READY,
@@ -191,6 +192,7 @@ said("gone")
     run(server, page, "pages", cells, 1)
     # The other page shows the outputs that the file has.
     page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
+    other = pages()  # Firefox draws nothing in pages behind it
     lab.open_notebook(other, server, "pages")
     other.get_by_text("another page has the GPU of this widget").first.wait_for()
     page.close()

@@ -143,9 +143,11 @@ async def work():
     for _ in range(2):
         device = await page.ready()
         said(str(device).split(":")[0])
+        t = dlw.empty(1, device=page)
         try:
             while page.device == device:
                 await asyncio.sleep(0.1)
+            await t.to_host()
         except dlw.DeviceLostError as error:
             said(str(error).split("(")[1].split(",")[0])
 
@@ -157,4 +159,9 @@ task = asyncio.create_task(work())
         server.wait_for("notebook", 1, page)
         page.reload()
         found = server.wait_for("notebook", 3, page)
-        assert found == ["webgpu", "its page was closed or reloaded)", "webgpu"]
+        assert found[::2] == ["webgpu", "webgpu"]
+        # Firefox may drop what a page says at its end; then the new page takes over.
+        assert found[1] in (
+            "its page was closed or reloaded)",
+            "another page took over)",
+        )

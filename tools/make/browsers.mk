@@ -48,18 +48,21 @@ test-lite: $(LITE) $(ARRAYS) $(PYPI_WHEELS) docs chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/lite
 	$(SUITE) $(PYTHON_BIN)/python -m pytest $(ARRAY_LIBRARIES)
 
-# A Jupyter server of its own for each run of the suite, on a free port of this machine.
+# A Jupyter server of its own for each run of the suite, on a free port of this machine. With
+# BROWSER=firefox it runs in Firefox.
 test-widget: build/widget/.done $(NATIVE) $(PAGE_SCRIPT) $(JS) $(LITE) $(LITE_WIDGETS) chromium
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/widget
 
 # No comment behind that: make would take the blank before it for a part of the name.
 test-firefox: export BROWSER := firefox
-test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(SOURCES) $(EXAMPLE) $(PATCHED) $(LITE) package whole-site
+test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(SOURCES) $(EXAMPLE) $(PATCHED) $(LITE) package whole-site \
+  build/widget/.done $(NATIVE) $(PAGE_SCRIPT)
 	@tools/need.sh firefox-esr chromium # of which the software GPU is
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser $(patsubst %,--ignore %,\
 	  $(ONNXRUNTIME) $(ARRAY_LIBRARIES) $(IN_PYODIDES))
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/package/test_pages.py
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/lite -k "tour or interrupted"
+	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/widget
 
 test-webkit: whole-site
 	@tools/need.sh WebKitWebDriver Xvfb
