@@ -56,7 +56,7 @@ test-widget: build/widget/.done $(NATIVE) $(PAGE_SCRIPT) $(JS) $(LITE) $(LITE_WI
 # No comment behind that: make would take the blank before it for a part of the name.
 test-firefox: export BROWSER := firefox
 test-firefox: $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(SOURCES) $(EXAMPLE) $(PATCHED) $(LITE) package whole-site \
-  build/widget/.done $(NATIVE) $(PAGE_SCRIPT)
+  build/widget/.done $(NATIVE) $(PAGE_SCRIPT) $(LITE_WIDGETS)
 	@tools/need.sh firefox-esr chromium # of which the software GPU is
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/browser $(patsubst %,--ignore %,\
 	  $(ONNXRUNTIME) $(ARRAY_LIBRARIES) $(IN_PYODIDES))

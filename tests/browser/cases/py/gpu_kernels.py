@@ -425,7 +425,8 @@ async def test_arrays_that_are_read_back_are_read_only(dtype):
             for copy in (np.array, lambda t: t.__array__(copy=True)):
                 assert copy(tensor).flags.writeable
             if dtype == "float32":
-                assert np.asarray(tensor, "float64").flags.writeable
+                with np.errstate(invalid="ignore"):  # what empty() has may be any NaN
+                    assert np.asarray(tensor, "float64").flags.writeable
         if dtype != "uint4":  # which is unpacked, and read-only on the CPU, too
             assert (await tensor.to_host()).flags.writeable
             assert host.numpy().flags.writeable
