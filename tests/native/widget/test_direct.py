@@ -78,7 +78,7 @@ def opened(url, origin=HOME):
 
 
 def until(test, what):
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not test():
         assert time.monotonic() < end, what
         time.sleep(0.005)
@@ -96,7 +96,7 @@ def ends():
     host.close()
     for each in [*channel.pages, page]:
         for thread in each.taking:
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive()
     end_all()
 
@@ -145,7 +145,7 @@ def test_a_connection_that_breaks_amid_pieces_loses_nothing(near):
             writing.start()
             until(lambda before=came: page.came > before, "nothing came")
             page.drop()
-            end = time.monotonic() + 20
+            end = time.monotonic() + 60
             while writing.is_alive():
                 assert time.monotonic() < end
                 channel.deliver()
@@ -175,7 +175,7 @@ def test_what_went_into_a_connection_that_had_ended_is_sent_again(near):
         assert not host.backend().can_block()  # the notebook's messages arrive here
         began = time.monotonic()
         assert (read(channel, t) == A[:5]).all()
-        assert time.monotonic() - began < 10  # at once, and not when all is sent again
+        assert time.monotonic() - began < 25  # at once, and not when all is sent again
 
 
 def test_a_page_that_says_goodbye_is_no_longer_connected(near):
@@ -193,7 +193,7 @@ def test_a_page_that_is_gone_with_its_connection_is_noticed_soon(near):
     began = time.monotonic()
     with pytest.raises(dlw.DeviceLostError, match="closed or reloaded"):
         read(channel, t)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_the_last_connection_of_a_page_is_the_one(near):
     before = page.socket
     page.join()
     with pytest.raises(ConnectionClosed):
-        before.recv(timeout=20)
+        before.recv(timeout=60)
     with dlw.from_dlpack(A, device=host.device) as t:
         assert (t.numpy() == A).all()
 
