@@ -169,3 +169,8 @@ def execute(page: Any, code: str) -> None:
         ".requestExecute({ code })",
         code,
     )
+
+
+def save(page: Any) -> None:
+    """Saves the notebook that is shown, with its outputs: a reload shows what the file has."""
+    page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")

@@ -145,6 +145,7 @@ said(dlw.live_tensors())
     ]
     run(server, page, f"reload-{host[0]}", cells, 2, host)
     page.wait_for_timeout(1500)
+    lab.save(page)
     page.reload()
     found = server.wait_for(f"reload-{host[0]}", 6, page)
     assert "is lost (" in found[2]
@@ -191,7 +192,7 @@ said("gone")
     ]
     run(server, page, "pages", cells, 1)
     # The other page shows the outputs that the file has.
-    page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
+    lab.save(page)
     other = pages()  # Firefox draws nothing in pages behind it
     lab.open_notebook(other, server, "pages")
     other.get_by_text("another page has the GPU of this widget").first.wait_for()

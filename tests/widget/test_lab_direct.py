@@ -1,5 +1,6 @@
 """The kernel's own WebSocket for its page, Page(direct=True), in JupyterLab in Chromium."""
 
+import lab
 import pytest
 from test_lab import READY, STATUS, run
 
@@ -106,7 +107,7 @@ except dlw.DeviceLostError as error:
         THERE_AND_BACK,
     ]
     run(server, page, "direct-reload", cells, 3)
-    page.wait_for_timeout(500)
+    lab.save(page)
     page.reload()
     found = server.wait_for("direct-reload", 8, page)
     assert "is lost (its page was closed or reloaded)" in found[3]
