@@ -1,7 +1,6 @@
 """Arrays from a JupyterLab kernel to the page's GPU and back: dlpack_web.widget, the host's
-own channel with the same bytes as bare buffers in pieces of several sizes, one message
-with the whole array, as widgets usually send it, and a WebSocket of the kernel, ours and a
-bare one. In turn, in one notebook.
+own channel with the same bytes as bare buffers in pieces of several sizes, and one message
+with the whole array, as widgets usually send it. In turn, in one notebook.
 
 Writes build/widget-timing.json. Usage: python tests/widget/timing.py [ROUNDS]
 """
@@ -20,14 +19,13 @@ from browser import open_browser
 
 BARE = """
 import anywidget, asyncio, contextvars, resource, time
-from websockets.asyncio.server import serve
 class Bare(anywidget.AnyWidget):
     _esm = '''
     async function initialize({ model }) {
       const adapter = await navigator.gpu.requestAdapter();
       const device = await adapter.requestDevice();
       let buffer, at;
-      model.on("msg:custom", async ({ op, bytes, url }, buffers) => {
+      model.on("msg:custom", async ({ op, bytes }, buffers) => {
         if (op === "begin") {
           buffer?.destroy();
           buffer = device.createBuffer({ size: bytes, usage: 140 });
@@ -42,27 +40,6 @@ class Bare(anywidget.AnyWidget):
         } else if (op === "end") {
           await device.queue.onSubmittedWorkDone();
           model.send({ done: true });
-        } else if (op === "socket") {
-          const socket = new WebSocket(url);
-          socket.binaryType = "arraybuffer";
-          socket.onmessage = async ({ data }) => {
-            if (typeof data !== "string") {
-              device.queue.writeBuffer(buffer, at, data);
-              at += data.byteLength;
-              return;
-            }
-            const { begin, end, down } = JSON.parse(data);
-            if (begin !== undefined) {
-              if (buffer?.size !== begin) {
-                buffer?.destroy();
-                buffer = device.createBuffer({ size: begin, usage: 140 });
-              }
-              at = 0;
-            } else if (end) {
-              await device.queue.onSubmittedWorkDone();
-              socket.send("done");
-            } else socket.send(new Uint8Array(down));
-          };
         } else if (op === "down") {
           const size = 4 << 20; // Jupyter's server ends a connection at messages over 10 MiB
           for (let i = size; i <= bytes; i += size) {
@@ -93,15 +70,6 @@ class Bare(anywidget.AnyWidget):
         self.got, self.took = content.get("got", self.got), content
         self.event.set()
 
-    async def connect(self):
-        found = self.loop.create_future()
-        async def taken(socket):
-            found.set_result(socket)
-            await socket.wait_closed()
-        server = await serve(taken, "127.0.0.1", 0, compression=None, max_size=None)
-        self.tell({"op": "socket", "url": f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"})
-        self.socket = await found
-
     async def until(self, test):
         while not test():
             self.event.clear()
@@ -113,21 +81,17 @@ bare
 
 READY = """
 await bare.until(lambda: bare.took is not None)
-await bare.connect()
 await page.ready()
-await near.ready()
-while not near.direct:
-    await asyncio.sleep(0.01)
 said("ready")
 """
 
 MEASURE = """
-def settled(page):
+def settled():
     return page._host.backend().settle(0)
 
-async def ours(a, page):
+async def ours(a):
     with dlw.from_dlpack(a, device=page):
-        await settled(page)
+        await settled()
 
 async def pieces(a, size, window):
     flat, bare.got, bare.took = memoryview(a).cast("B"), 0, None
@@ -138,14 +102,6 @@ async def pieces(a, size, window):
     bare.tell({"op": "end"})
     await bare.until(lambda: "done" in (bare.took or ()))
 
-async def by_socket(a, size):
-    flat = memoryview(a).cast("B")
-    await bare.socket.send(json.dumps({"begin": a.nbytes}))
-    for first in range(0, a.nbytes, size):
-        await bare.socket.send(flat[first : first + size])
-    await bare.socket.send(json.dumps({"end": True}))
-    assert await bare.socket.recv() == "done"
-
 async def back(t):
     await t.to_host()
 
@@ -154,39 +110,18 @@ async def raw_back(bytes):
     bare.tell({"op": "down", "bytes": bytes})
     await bare.until(lambda: "done" in (bare.took or ()))
 
-async def raw_back_by_socket(bytes):
-    await bare.socket.send(json.dumps({"down": bytes}))
-    assert len(await bare.socket.recv()) == bytes
-
 async def timed(what):
     begin = time.perf_counter()
     await what
     return time.perf_counter() - begin
 
-async def rate(write, seconds=3):
-    begin, count = time.perf_counter(), 0
-    while time.perf_counter() < begin + seconds:
-        await write()
-        count += 1
-    return count / (time.perf_counter() - begin)
-
 MB = 1 << 20
-up = np.ones(16 * MB, "f4")
-down, near_down = (dlw.empty(4 * MB, "float32", device=each) for each in (page, near))
-ways = {
-    "up, dlpack-web": lambda: ours(up, page),
-    "up, dlpack-web, direct": lambda: ours(up, near),
-    # In one message, Chromium takes minutes.
-    "up, bare WebSocket, 1 MiB": lambda: by_socket(up, MB),
-    "up, bare WebSocket, 4 MiB": lambda: by_socket(up, 4 * MB),
-    "up, one message": lambda: pieces(up, 64 * MB, 64 * MB),
-}
+up, down = np.ones(16 * MB, "f4"), dlw.empty(4 * MB, "float32", device=page)
+ways = {"up, dlpack-web": lambda: ours(up), "up, one message": lambda: pieces(up, 64 * MB, 64 * MB)}
 for size, window in ((1, 4), (1, 16), (4, 8), (4, 16), (4, 64), (16, 32)):
     ways[f"up, bare, {size} of {window} MiB"] = lambda s=size, w=window: pieces(up, s * MB, w * MB)
 ways["down, dlpack-web"] = lambda: back(down)
-ways["down, dlpack-web, direct"] = lambda: back(near_down)
 ways["down, bare, 4 MiB"] = lambda: raw_back(16 * MB)
-ways["down, bare WebSocket"] = lambda: raw_back_by_socket(16 * MB)
 found = {name: [] for name in ways}
 for turn in range(ROUNDS + 1):
     for name, way in ways.items():
@@ -195,19 +130,18 @@ for turn in range(ROUNDS + 1):
             found[name].append(seconds)
 
 part = np.ones(MB // 4, "f4")
-for each, how in (page, ""), (near, ", direct"):
-    with dlw.empty(MB // 4, "float32", device=each) as t:
-        async def write():
-            t.write(part)
-            await settled(each)
-        found[f"writes of 1 MiB for each second{how}"] = [await rate(write) for _ in range(ROUNDS)]
-found["the same, bare WebSocket"] = [await rate(lambda: by_socket(part, MB)) for _ in range(ROUNDS)]
+with dlw.empty(MB // 4, "float32", device=page) as t:
+    begin, count = time.perf_counter(), 0
+    while time.perf_counter() < begin + 5:
+        t.write(part)
+        await settled()
+        count += 1
+    found["writes of 1 MiB for each second"] = [count / (time.perf_counter() - begin)]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 big = np.ones(64 * MB, "f4")
-for each, how in (page, ""), (near, ", direct"):
-    at = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    await ours(big, each)
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found[f"kernel's memory for 256 MiB{how}, MiB"] = [(most - at) / 1024]
+at = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+await ours(big)
+found["kernel's memory for 256 MiB, MiB"] = [(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - at) / 1024]
 said(found)
 """
 
@@ -217,7 +151,6 @@ def main() -> None:
     cells = [
         BARE,
         "page = dlw.widget.Page()\npage",
-        "near = dlw.widget.Page(direct=True)\nnear",
         READY,
         MEASURE.replace("ROUNDS", str(rounds)),
     ]
@@ -230,8 +163,7 @@ def main() -> None:
         page = browser.new_page()
         lab.open_notebook(page, server, "timing")
         lab.run_all(page)
-        # Without Playwright, which would be busy with each message of the page's WebSockets.
-        _, found = server.wait_for("timing", 2)
+        _, found = server.wait_for("timing", 2, page)
     result = {}
     for name, values in found.items():
         low, median, high = (
