@@ -66,7 +66,11 @@ class Page(anywidget.AnyWidget):
         self._context: Context | None = None
         self._host = Host(self._post, patience, direct)
         self._tensors = Tensors(self._host)
-        super().__init__(**traits)
+        try:
+            super().__init__(**traits)
+        except BaseException:
+            self._host.close()
+            raise
         self.on_msg(self._receive)
 
     @property

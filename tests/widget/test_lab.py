@@ -12,6 +12,15 @@ double = dlw.webgpu.Kernel('''
   if (id.x < arrayLength(&x)) { x[id.x] *= 2; }
 }''')
 """
+UPLOAD_UNTIL_LOST = """
+said("uploading")
+try:
+    while True:
+        dlw.from_dlpack(a, device=page).release()
+        await page._host.backend().settle(0)
+except dlw.DeviceLostError as error:
+    said(str(error))
+"""
 STATUS = "[role=status]"
 both = pytest.mark.parametrize(
     "host", ["lab/tree", "notebooks"], ids=["lab", "notebook"]
@@ -126,16 +135,8 @@ def test_a_reload_amid_pieces_is_an_error_and_the_page_comes_back(server, pages,
     cells = [
         SHOW,
         READY,
-        """
-a = np.ones(16 << 20, "float32")
-said("uploading")
-try:
-    while True:
-        dlw.from_dlpack(a, device=page).release()
-        await page._host.backend().settle(0)
-except dlw.DeviceLostError as error:
-    said(str(error))
-""",
+        "a = np.ones(16 << 20, 'float32')",
+        UPLOAD_UNTIL_LOST,
         READY,
         """
 with dlw.from_dlpack(np.arange(5.0), device=page) as t:

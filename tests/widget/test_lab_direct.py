@@ -2,7 +2,7 @@
 
 import lab
 import pytest
-from test_lab import READY, STATUS, run
+from test_lab import READY, STATUS, UPLOAD_UNTIL_LOST, run
 
 SHOW = "page = dlw.widget.Page(direct=True)\npage"
 CONNECTED = """
@@ -39,6 +39,22 @@ def test_tensors_go_there_and_back_and_the_widget_says_so(server, pages):
     cells = [SHOW, READY, CONNECTED, ARRAY, THERE_AND_BACK]
     assert run(server, page, "direct", cells, 4) == ["webgpu", True, True, True]
     page.locator(STATUS, has_text="by a WebSocket of its own").wait_for()
+
+
+def test_a_widget_that_cannot_be_made_leaves_no_port_open(server, pages):
+    cell = """
+import threading
+def servers():
+    return [each for each in threading.enumerate() if each.name == "dlpack_web direct"]
+try:
+    dlw.widget.Page(direct=True, layout=5)
+except Exception as error:
+    said(type(error).__name__)
+for each in servers():
+    each.join(60)
+said(len(servers()))
+"""
+    assert run(server, pages(), "unmade", [cell], 2) == ["TraitError", 0]
 
 
 @pytest.mark.parametrize(
@@ -93,15 +109,7 @@ def test_after_a_reload_amid_an_upload_the_next_page_is_connected(server, pages)
         READY,
         CONNECTED,
         ARRAY,
-        """
-said("uploading")
-try:
-    while True:
-        dlw.from_dlpack(a, device=page).release()
-        await page._host.backend().settle(0)
-except dlw.DeviceLostError as error:
-    said(str(error))
-""",
+        UPLOAD_UNTIL_LOST,
         READY,
         CONNECTED,
         THERE_AND_BACK,

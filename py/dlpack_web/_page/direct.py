@@ -63,7 +63,11 @@ class Server:
         threading.Thread(
             target=self._run, args=[started], name="dlpack_web direct", daemon=True
         ).start()
-        self.port = started.result()
+        try:
+            self.port = started.result()
+        except BaseException:  # an interrupt, while it starts
+            self.close()
+            raise
 
     def offer(self, link: Link, origin: Any) -> dict[str, str]:
         """What the page of a link needs to connect; no earlier page can, then. origin:
@@ -112,7 +116,9 @@ class Server:
         offer, given = self._offer, request.path.rpartition("/")[2]
         if offer is None or offer.link.record.is_lost():
             return None
-        known = secrets.compare_digest(given.encode(), offer.token.encode())
+        # Older versions of websockets pass on bytes that are not ASCII.
+        found = given.encode(errors="surrogateescape")
+        known = secrets.compare_digest(found, offer.token.encode())
         at_home = offer.origin in (None, request.headers.get("Origin"))
         return offer if known and at_home else None
 

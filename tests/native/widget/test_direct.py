@@ -1,9 +1,11 @@
 # A page that is connected to the kernel by a WebSocket: real ones, without a browser.
+import contextlib
 import json
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from socket import SHUT_RDWR, create_server
 
 import numpy as np
@@ -15,9 +17,12 @@ if sys.platform == "emscripten":
     pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
 
 from fake_page import FACTS, Channel, FakePage, end_all, read
+from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.http11 import Request
 from websockets.sync.client import connect
 
+from dlpack_web._page import direct
 from dlpack_web._page.host import Host
 
 HOME = "https://notebook.example"
@@ -203,6 +208,32 @@ def test_without_the_token_there_is_no_way_in(ends, change):
     host, page, _ = ends
     assert status(change(page.offer["url"])) == 403
     assert not host.link.is_direct
+
+
+def test_a_path_that_is_not_ascii_is_refused(ends):
+    """Older versions of websockets pass it on."""
+    host, _, _ = ends
+    assert host._server._offer_to(Request("/\udcff", Headers())) is None
+
+
+def test_an_interrupt_as_it_starts_frees_the_port(monkeypatch):
+    made = []
+
+    class Interrupted(Future):
+        def result(self, timeout=None):
+            made.append(super().result(timeout))
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(direct, "Future", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Host(lambda *_: None, direct=True)
+
+    def is_free():
+        with contextlib.suppress(OSError), create_server(("127.0.0.1", made[0])):
+            return True
+        return False
+
+    until(is_free, "it listens")
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", None])
