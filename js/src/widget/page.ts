@@ -44,7 +44,7 @@ export class Page {
   /** Whether views report only why there is no GPU. */
   isQuiet = false;
   /** What the kernel shows to the widget's script. */
-  readonly tensors = new NamedTensors();
+  readonly tensors = new NamedTensors((error) => this.#session?.report(error));
   readonly #views = new Set<Shown>();
   /** What the views show; a hold of its own. */
   #drawn: Tensor | undefined;

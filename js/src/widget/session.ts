@@ -39,8 +39,6 @@ export class Session {
     tensors: NamedTensors,
     draw: (tensor: Tensor) => Promise<void>,
   ) {
-    const report = (error: unknown, site?: number) =>
-      this.#orders.send({ fault: (error as Error).message, site });
     this.#post = post;
     this.#orders = new Ordered((message) => this.#put(message));
     this.#wire = new Wire({
@@ -57,12 +55,12 @@ export class Session {
       send: (name, tensor) => this.#send(name, tensor),
       reply: (reply, value, error) =>
         this.#orders.send(error === undefined ? { reply, value } : { reply, error: told(error) }),
-      report,
+      report: (error, site) => this.report(error, site),
       draw,
       tensors,
     });
     this.#stop = listenForFaults(device, (error, site) => {
-      report(error, site);
+      this.report(error, site);
       return true;
     });
     this.#timer = setInterval(() => this.#look(), LOOK_MS);
@@ -78,6 +76,11 @@ export class Session {
       for (const body of bodies) this.#work.add(Object(body) as Operation);
       this.#acknowledge();
     }
+  }
+
+  /** Python warns of an error: of the call at `site`, if that is known. */
+  report(error: unknown, site?: number): void {
+    this.#orders.send({ fault: (error as Error).message, site });
   }
 
   /** Sends again what a channel may have lost that has ended. */

@@ -1,12 +1,12 @@
 /** The tensors that Python shows to the script of a widget, by name. */
-import { tagOf } from "../core/errors.js";
+import { tagOf, textOf } from "../core/errors.js";
 import type { Tensor } from "../core/tensor.js";
 
 /**
  * What {@link Tensors.watch} calls. Without a tensor, Python shows none under this name, or its
  * device is lost.
  */
-export type TensorListener = (tensor: Tensor | undefined) => void;
+export type TensorListener = (tensor: Tensor | undefined) => unknown;
 
 /** What a script sees of `page.tensors` in Python. */
 export interface Tensors {
@@ -25,7 +25,7 @@ export interface Tensors {
    * with the same tensor after an operation of Python has written to it. After a function was
    * called with another tensor or `undefined`, the one before is released.
    *
-   * Errors that it throws are logged, and nothing else.
+   * Its errors, also those of a promise that it returns, are logged, and Python warns of them.
    *
    * @returns a function that ends this
    */
@@ -41,6 +41,12 @@ interface Watching {
 export class NamedTensors {
   readonly #found = new Map<string, Tensor>();
   readonly #watching = new Set<Watching>();
+  readonly #report: (error: Error) => void;
+
+  /** report: gets to know the errors of listeners, which are logged. */
+  constructor(report: (error: Error) => void = () => {}) {
+    this.#report = report;
+  }
 
   /** What scripts get. */
   readonly shown: Tensors = Object.freeze({
@@ -75,10 +81,14 @@ export class NamedTensors {
   }
 
   #call({ name, listener }: Watching): void {
-    try {
-      listener(this.#found.get(name));
-    } catch (error) {
+    const failed = (error: unknown) => {
       console.error(error);
+      this.#report(new Error(`the page's script failed with tensor "${name}": ${textOf(error)}`));
+    };
+    try {
+      Promise.resolve(listener(this.#found.get(name))).catch(failed);
+    } catch (error) {
+      failed(error);
     }
   }
 }

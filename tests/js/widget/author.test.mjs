@@ -99,6 +99,23 @@ test("a script gets tensors, and the widget's end is the end of them", async () 
   assert.equal(model.listeners.size, 0);
 });
 
+test("Python gets to know that the script has failed", async () => {
+  const logged = mock.method(console, "error", () => {});
+  const { initialize } = widget({
+    initialize: ({ tensors }) =>
+      tensors.watch("x", (tensor) => {
+        if (tensor) throw new RangeError("too many points");
+      }),
+  })();
+  const end = await initialize({ model });
+  await model.meet(EMPTY, GIVE);
+  const { fault } = model.sent.find((message) => message.do?.fault).do;
+  assert.equal(fault, 'the page\'s script failed with tensor "x": RangeError: too many points');
+  assert.equal(logged.mock.callCount(), 1);
+  logged.mock.restore();
+  await end();
+});
+
 test("a page that loses the GPU says so, and shows tensors again", async () => {
   mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   try {

@@ -23,10 +23,12 @@ const view = (id, shape = [4]) => ({
 let tensors;
 let work;
 let reports;
+let errors;
 const logged = mock.method(console, "error", () => {});
 
 beforeEach(() => {
-  tensors = new NamedTensors();
+  errors = [];
+  tensors = new NamedTensors(({ message }) => errors.push(message));
   reports = [];
   logged.mock.resetCalls();
   work = new Work(fakeDevice(), {
@@ -131,8 +133,21 @@ test("listeners that throw, end themselves or each other harm nobody", () => {
   assert.deepEqual(seen, ["second", "fourth"]);
   assert.equal(logged.mock.callCount(), 2);
   assert.equal(logged.mock.calls[1].arguments[0].message, "of the script");
+  const failed = 'the page\'s script failed with tensor "x": Error: of the script';
+  assert.deepEqual(errors, [failed, failed]);
   run(1); // and the work goes on
   assert.deepEqual(reports, []);
+  work.end();
+});
+
+test("a promise of a listener that rejects is an error, too", async () => {
+  const error = new TypeError("of the script, later");
+  tensors.shown.watch("y", () => Promise.reject(error));
+  assert.deepEqual(errors, []);
+  await null;
+  await null;
+  assert.deepEqual(logged.mock.calls[0].arguments, [error]);
+  assert.deepEqual(errors, [`the page's script failed with tensor "y": ${error}`]);
   work.end();
 });
 
