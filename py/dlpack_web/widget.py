@@ -97,7 +97,8 @@ class Page(anywidget.AnyWidget):
         return self._tensors
 
     async def ready(self, timeout: float | None = 60) -> Device:
-        """Waits until a page shows the widget, and returns its device.
+        """Waits until a page shows the widget, and returns its device. With `direct`, it
+        also waits until the page is connected directly, at most 3 seconds more.
 
         If the page has no WebGPU, a warning says why, and the device is the CPU: the
         tensors are CPU tensors, and kernels refuse them. timeout: in seconds; then

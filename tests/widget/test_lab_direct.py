@@ -36,7 +36,7 @@ globalThis.WebSocket = class extends WebSocket {
 
 def test_tensors_go_there_and_back_and_the_widget_says_so(server, pages):
     page = pages()
-    cells = [SHOW, READY, CONNECTED, ARRAY, THERE_AND_BACK]
+    cells = [SHOW, READY, "said(page.direct)", ARRAY, THERE_AND_BACK]
     assert run(server, page, "direct", cells, 4) == ["webgpu", True, True, True]
     page.locator(STATUS, has_text="by a WebSocket of its own").wait_for()
 

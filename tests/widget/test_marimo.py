@@ -115,9 +115,7 @@ is_there, set_there = mo.state(False)
 
 async def work():
     await page.ready()
-    while not page.direct:
-        await asyncio.sleep(0.01)
-    set_there(True)
+    set_there(page.direct)
 
 task = asyncio.create_task(work())
 """,

@@ -13,6 +13,8 @@ export interface DirectOptions {
   /** Takes a message: its content, or a frame of the wire. */
   receive(content: unknown, frame?: Uint8Array): void;
   /** It was opened, or has ended. */
+  /** It could not be opened. */
+  onfail(): void;
   onchange(isOpen: boolean): void;
 }
 
@@ -25,7 +27,7 @@ export class Direct {
   #tries = MOST_TRIES;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** given: what the kernel says of it. Where it cannot be opened, nothing happens. */
+  /** given: what the kernel says of it; nothing, if it has none. */
   constructor(given: unknown, options: DirectOptions) {
     this.#options = options;
     const { url, proof } = Object(given) as Content;
@@ -53,7 +55,8 @@ export class Direct {
     try {
       socket = new WebSocket(url);
     } catch {
-      return; // this page may not
+      this.#options.onfail(); // this page may not
+      return;
     }
     this.#socket = socket;
     socket.binaryType = "arraybuffer";
@@ -78,13 +81,17 @@ export class Direct {
     else this.#options.receive(undefined, new Uint8Array(data as ArrayBuffer));
   }
 
+        this.#options.onfail();
   #closed(url: string, proof: string): void {
     this.#socket = undefined;
     if (this.#isOpen) {
       this.#isOpen = false;
       this.#options.onchange(false);
     }
-    if (this.#tries === MOST_TRIES) return;
+    if (this.#tries === MOST_TRIES) {
+      this.#options.onfail();
+      return;
+    }
     this.#timer = setTimeout(() => this.#open(url, proof), AGAIN_MS * 2 ** this.#tries);
     this.#tries++;
   }

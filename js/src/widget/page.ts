@@ -153,6 +153,7 @@ export class Page {
         if (!isOpen) session.reconnect();
         this.#say(isOpen ? `${text}, by a WebSocket of its own` : text, true);
       },
+      onfail: () => this.#send({ apart: true }),
     });
   }
 

@@ -19,9 +19,11 @@ from .._tensor.tensor import Tensor
 from .backend import PageBackend
 from .link import DIRECT_PIECE, PIECE, VERSION, Link, Post
 from .record import PageGPU
+from .replies import pending
 
-# How long a page has to answer before another one takes over.
-_TAKE_OVER_S = 3.0
+# How long a page has to answer before another one takes over, and to connect directly
+# before messages go through the notebook.
+_TAKE_OVER_S, _CONNECT_S = 3.0, 3.0
 # Sessions of pages that ended, of which late messages may arrive.
 _MOST_PAST = 64
 _ids = count(FIRST_PAGE)
@@ -46,7 +48,7 @@ class Host:
         self._lock = threading.Lock()
         self._link: Link | None = None
         self._without: str | None = None  # why the page has no WebGPU
-        self._found: Future[None] = _pending()
+        self._found: Future[None] = pending()
         self._past: deque[str] = deque(maxlen=_MOST_PAST)
         self._others: dict[str, float] = {}  # pages that asked for the GPU, and when
         self._closed = False
@@ -89,15 +91,14 @@ class Host:
         return there
 
     async def ready(self, timeout: float | None) -> Device:
-        """The device, as soon as there is one."""
+        """The device, as soon as there is one, and messages go the way that they will go."""
         link, found = self._link, self._found
         gone = link is None or link.record.is_lost()
         if gone and self._without is None and not self._closed:
-            waiting = asyncio.ensure_future(asyncio.wrap_future(found))
-            try:
-                await asyncio.wait([waiting], timeout=timeout)
-            finally:
-                waiting.cancel()
+            await _wait(found, timeout)
+            link = self._link
+        if link is not None and link.offer is not None:
+            await _wait(link.tried, _CONNECT_S)
         if self._without is not None:
             call = calling()
             warn_at(
@@ -201,7 +202,7 @@ class Host:
                 link.offer = server.offer(link, facts.get("origin"))
             self._link = link
             link.start()
-        found, self._found = self._found, _pending()
+        found, self._found = self._found, pending()
         found.set_result(None)
 
     def _tell(self, peer: str, **content: Any) -> None:
@@ -215,7 +216,10 @@ def _server(direct: bool | str, receive: Any) -> Any:
     return Server(direct, receive)
 
 
-def _pending() -> Future[None]:
-    future: Future[None] = Future()
-    future.set_running_or_notify_cancel()
-    return future
+async def _wait(future: Future[None], timeout: float | None) -> None:
+    """Until it is done, or the time is over."""
+    waiting = asyncio.ensure_future(asyncio.wrap_future(future))
+    try:
+        await asyncio.wait([waiting], timeout=timeout)
+    finally:
+        waiting.cancel()

@@ -8,6 +8,7 @@ messages and the sessions of both ends; then there is one of:
 - ping, pong: whether the other side is there.
 - lost: the page's device was lost; bye: the page is gone; closed: the widget was closed;
   ended: the kernel has given up the page's session, and the page begins another one.
+- apart: the page cannot get messages directly.
 - leaving: the page may be closed or reloaded now. Browsers drop what a page sends at its
   end, so bye may never arrive.
 
@@ -36,7 +37,7 @@ from .._wire.frame import Piece
 from .._wire.sending import RemoteTensor
 from .ordered import Ordered
 from .record import PageGPU, PageRecord
-from .replies import Replies, Sites
+from .replies import Replies, Sites, pending
 
 #: The version of these messages, for pages of another version of this library.
 VERSION = "1"
@@ -90,6 +91,8 @@ class Link:
         #: The threads on which messages arrive: by the notebook, and directly.
         self._thread, self._direct_thread = threading.get_ident(), 0
         self._direct: Post | None = None
+        #: Done as soon as that is known.
+        self.tried: Future[None] = pending()
         #: What the page needs to send messages directly, if it may.
         self.offer: dict[str, str] | None = None
         self._pinged: float | None = None
@@ -185,6 +188,7 @@ class Link:
     def attach(self, send: Post) -> None:
         """From now on messages go this way. Its own arrive on this thread."""
         with self._lock:
+                self._found_out()
             if self.record.lost is None:
                 self._direct, self._direct_thread = send, threading.get_ident()
 
@@ -199,6 +203,10 @@ class Link:
                 self._leaving, self._pinged = True, time.monotonic()
                 self._put({"ping": True})
                 self._wire.connect()
+    def _found_out(self) -> None:
+        if not self.tried.done():
+            self.tried.set_result(None)
+
                 self.orders.resend()
 
     def ping(self) -> None:
@@ -237,6 +245,8 @@ class Link:
             elif "leaving" in content:
                 self._leaving = True
             elif "pong" in content:
+            elif "apart" in content:
+                self._found_out()
                 self._leaving = False
             elif "frame" in content:
                 if not 1 <= len(buffers) <= 2:
@@ -286,6 +296,7 @@ class Link:
                 self.record.check_alive()
             return _core.DeviceLostError(f"webgpu:{self.record.id} is lost ({why})")
 
+        self._found_out()
         self._wire.close()
         # Backends of pages stay: they must not keep the widget.
         self._post, self._direct = _no_one, None

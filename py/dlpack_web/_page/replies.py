@@ -56,6 +56,13 @@ def exception_of(error: Any, sites: Sites) -> Exception:
     return made
 
 
+def pending() -> Future[Any]:
+    """A future that those who wait for it cannot cancel."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
+
+
 class Replies:
     """Questions to the page that are open, by number."""
 
@@ -65,8 +72,7 @@ class Replies:
 
     def new(self) -> tuple[int, Future[Any]]:
         self._last += 1
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
+        future = pending()
         self._open[self._last] = future
         return self._last, future
 

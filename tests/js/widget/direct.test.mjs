@@ -54,12 +54,13 @@ afterEach(() => {
 });
 
 function made(given = GIVEN) {
-  const [received, changes] = [[], []];
+  const [received, changes, failures] = [[], [], []];
   const direct = new Direct(given, {
     receive: (content, frame) => received.push(frame ? [...frame] : content),
     onchange: (isOpen) => changes.push(isOpen),
   });
-  return { direct, received, changes };
+    onfail: () => failures.push(sockets.length),
+  return { direct, received, changes, failures };
 }
 
 const FRAME = [new Uint8Array([1, 2]), new Uint8Array([3])];
@@ -78,13 +79,13 @@ test("nothing is sent before the kernel has proved what it is", () => {
 
 for (const first of ["another", "", new ArrayBuffer(9), '{"welcome":1}']) {
   test(`a program whose first message is ${JSON.stringify(first)} is left`, () => {
-    const { direct, received, changes } = made();
+    const { direct, received, changes, failures } = made();
     sockets[0].say(first);
     assert.ok(sockets[0].isClosed);
     sockets[0].say(GIVEN.proof);
     assert.equal(direct.send({}, []), false);
     mock.timers.tick(1e6);
-    assert.deepEqual([received, changes, sockets.length], [[], [], 1]);
+    assert.deepEqual([received, changes, failures, sockets.length], [[], [], [1], 1]);
   });
 }
 
@@ -110,14 +111,14 @@ test("frames are binary messages, all else is text, both ways", () => {
 });
 
 test("where it was never open, it is not opened again", () => {
-  const { changes } = made();
+  const { changes, failures } = made();
   sockets[0].end();
   mock.timers.tick(1e6);
-  assert.deepEqual([sockets.length, changes], [1, []]);
+  assert.deepEqual([sockets.length, changes, failures], [1, [], [1]]);
 });
 
 test("one that was open is opened again, some times", () => {
-  const { direct, changes } = made();
+  const { direct, changes, failures } = made();
   sockets[0].say(GIVEN.proof);
   sockets[0].end();
   assert.equal(direct.send({}, []), false);
@@ -133,7 +134,7 @@ test("one that was open is opened again, some times", () => {
     mock.timers.tick(1e6);
     if (sockets.at(-1).readyState === 0) sockets.at(-1).end();
   }
-  assert.deepEqual([sockets.length, changes.length], [10, 4]);
+  assert.deepEqual([sockets.length, changes.length, failures], [10, 4, [10]]);
 });
 
 test("after its end it does nothing", () => {
@@ -155,16 +156,17 @@ test("after its end it does nothing", () => {
 });
 
 test("a page that may not connect goes on without it", () => {
-  const { direct } = made({ ...GIVEN, url: "refused" });
+  const { direct, failures } = made({ ...GIVEN, url: "refused" });
   assert.equal(direct.send({}, []), false);
   direct.end();
 });
 
 for (const given of [null, {}, { url: 5, proof: "a" }, { url: GIVEN.url }, "ws://a/"]) {
   test(`the kernel says ${JSON.stringify(given)} of it: nothing is opened`, () => {
-    const { direct } = made(given);
-    assert.equal(sockets.length, 0);
+    const { direct, failures } = made(given);
+    assert.deepEqual([sockets.length, failures], [0, []]);
     assert.equal(direct.send({}, []), false);
     direct.end();
   });
 }
+  assert.deepEqual(failures, [0]);

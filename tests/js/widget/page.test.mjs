@@ -96,6 +96,15 @@ test("a host without off() can end the widget", async () => {
   assert.equal(host.sent.length, before);
 });
 
+test("a page that cannot connect directly says so", async () => {
+  const host = hostOf(true);
+  const end = await widget().initialize({ model: host.model });
+  await hello(host);
+  host.give({ welcome: 10000, direct: { url: "not an address", proof: "p" } });
+  assert.equal(host.sent.filter((message) => message.apart).length, 1);
+  await end();
+});
+
 test("a page that the kernel gave up begins another session", async () => {
   const host = hostOf(true);
   const end = await widget().initialize({ model: host.model });

@@ -1,4 +1,5 @@
 # A page that is connected to the kernel by a WebSocket: real ones, without a browser.
+import asyncio
 import contextlib
 import json
 import subprocess
@@ -23,6 +24,7 @@ from websockets.http11 import Request
 from websockets.sync.client import connect
 
 from dlpack_web._page import direct
+from dlpack_web._page import host as hosts
 from dlpack_web._page.host import Host
 
 HOME = "https://notebook.example"
@@ -131,7 +133,46 @@ def test_nothing_goes_through_the_notebook_and_python_can_wait(near):
         assert t.numpy()[9:21].tolist() == [A[9], *np.ones(10), A[20]]
     until(lambda: page.tensors == {}, "a tensor stays in the page")
     assert channel.queue == []
-    assert page.came > 24  # pieces of 1 MiB
+    assert page.came > 6  # pieces of 4 MiB
+
+
+def test_ready_waits_until_the_page_is_connected(ends):
+    host, page, _ = ends
+    joining = threading.Timer(0.2, page.join)
+    joining.start()
+    assert asyncio.run(host.ready(60)) == host.device
+    assert host.link.is_direct
+    joining.join()
+
+
+def test_ready_waits_only_where_there_is_something_to_wait_for(ends, monkeypatch):
+    monkeypatch.setattr(hosts, "_CONNECT_S", 10_000)
+    host, page, channel = ends
+    page.post({"apart": True})
+    page.post({"apart": True})  # as after each connection that broke
+    channel.deliver()
+    assert asyncio.run(host.ready(60)) == host.device
+    page.join()
+    until(lambda: host.link.is_direct, "not connected")
+    page.drop()
+    until(lambda: not host.link.is_direct, "still connected")
+    assert asyncio.run(host.ready(60)) == host.device
+
+
+def test_ready_does_not_wait_for_a_page_that_does_not_connect(ends, monkeypatch):
+    monkeypatch.setattr(hosts, "_CONNECT_S", 0.01)
+    host, _, _ = ends
+    assert asyncio.run(host.ready(60)) == host.device
+    assert not host.link.is_direct
+
+
+def test_a_page_that_is_gone_before_it_is_connected_ends_ready(ends, monkeypatch):
+    monkeypatch.setattr(hosts, "_CONNECT_S", 10_000)
+    host, _, _ = ends
+    leaving = threading.Timer(0.1, host.link.lose, ["a test"])
+    leaving.start()
+    with pytest.raises(dlw.DeviceLostError, match="a test"):
+        asyncio.run(host.ready(60))
 
 
 def test_before_it_is_connected_the_notebook_carries_all(ends):
