@@ -41,6 +41,61 @@ def test_tensors_go_there_and_back_and_the_widget_says_so(server, pages):
     page.locator(STATUS, has_text="by a WebSocket of its own").wait_for()
 
 
+def test_arrays_of_all_dtypes_and_layouts_come_back_as_they_were(server, pages):
+    cell = """
+names = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64"
+values = np.random.default_rng(0).random(60) * 100
+wrong = []
+for name in names.split():
+    a = values.astype(name)
+    for shape in (60,), (5, 12), (3, 4, 5), (0, 7):
+        b = a[:np.prod(shape, dtype=int)].reshape(shape)
+        with dlw.from_dlpack(b, device=page) as t:
+            views = {"whole": np.s_[...], "part": np.s_[1:3], "steps": np.s_[::2], "turned": np.s_[::-1]}
+            for what, where in views.items():
+                with t[where] as view:
+                    found = await view.to_host()
+                if found.dtype != b.dtype or not np.array_equal(found, b[where]):
+                    wrong.append([name, shape, what])
+            with t.permute_dims(range(b.ndim)[::-1]) as view:
+                if not np.array_equal(await view.to_host(), b.T):
+                    wrong.append([name, shape, "transposed"])
+said(wrong)
+a = np.random.default_rng(0).bytes(6_000_003) # more than is read at once
+a = np.frombuffer(a, "uint8")
+with dlw.from_dlpack(a, device=page) as t:
+    for where in np.s_[:], np.s_[1:], np.s_[3:-2], np.s_[:-1], np.s_[1::2], np.s_[4_000_000:]:
+        with t[where] as view:
+            said(bool(np.array_equal(await view.to_host(), a[where])))
+"""
+    cells = [SHOW, READY, cell]
+    found = run(server, pages(), "dtypes", cells, 8)
+    assert found == ["webgpu", [], *[True] * 6]
+
+
+def test_what_is_read_back_does_not_change_while_it_is_on_its_way(server, pages):
+    cell = """
+import asyncio
+clear = dlw.webgpu.Kernel('''
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3u) {
+  if (id.x < arrayLength(&x)) { x[id.x] = 0; }
+}''')
+for shape in (12_000_000,), (1000,):
+    a = np.ones(shape, "float32")
+    with dlw.from_dlpack(a, device=page) as t:
+        reading = asyncio.ensure_future(t.to_host())
+        await asyncio.sleep(0)
+        clear(t)
+        said(bool((await reading == a).all()))
+        said(bool((await t.to_host() == 0).all()))
+said(dlw.live_tensors())
+"""
+    cells = [SHOW, READY, cell]
+    found = run(server, pages(), "snapshot", cells, 6)
+    assert found == ["webgpu", *[True] * 4, 0]
+
+
 def test_a_widget_that_cannot_be_made_leaves_no_port_open(server, pages):
     cell = """
 import threading

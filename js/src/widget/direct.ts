@@ -2,7 +2,6 @@
  * A WebSocket of the kernel for this page, beside the notebook's channel, which is slower
  * (py/dlpack_web/_page/direct.py).
  */
-import { joined } from "../wire/frame.js";
 import type { Content } from "./session.js";
 
 const NOTHING = new Uint8Array();
@@ -13,14 +12,15 @@ export interface DirectOptions {
   /** Takes a message: its content, or a frame of the wire. */
   receive(content: unknown, frame?: Uint8Array): void;
   /** It was opened, or has ended. */
+  onchange(isOpen: boolean): void;
   /** It could not be opened. */
   onfail(): void;
-  onchange(isOpen: boolean): void;
 }
 
 export class Direct {
   readonly #options: DirectOptions;
   #socket: WebSocket | undefined;
+  #scratch = new Uint8Array();
   /** The kernel has proved what it is. */
   #isOpen = false;
   /** Since it was open; none where it never was. */
@@ -38,7 +38,7 @@ export class Direct {
   send(content: Content, frame: readonly Uint8Array[]): boolean {
     if (!this.#isOpen || this.#socket?.readyState !== 1) return false;
     const [header, payload = NOTHING] = frame;
-    this.#socket.send(header ? joined(header, payload) : JSON.stringify(content));
+    this.#socket.send(header ? this.#joined(header, payload) : JSON.stringify(content));
     return true;
   }
 
@@ -48,6 +48,15 @@ export class Direct {
     this.#socket = undefined;
     this.#isOpen = false;
     socket?.close();
+  }
+
+  /** One message of both, valid until the next call: what a WebSocket sends, it copies. */
+  #joined(header: Uint8Array, payload: Uint8Array): Uint8Array<ArrayBuffer> {
+    const size = header.length + payload.length;
+    if (this.#scratch.length < size) this.#scratch = new Uint8Array(size);
+    this.#scratch.set(header);
+    this.#scratch.set(payload, header.length);
+    return this.#scratch.subarray(0, size);
   }
 
   #open(url: string, proof: string): void {
@@ -72,16 +81,20 @@ export class Direct {
     if (!this.#isOpen) {
       if (data !== proof) {
         this.end(); // another program has that port
+        this.#options.onfail();
         return;
       }
       this.#isOpen = true;
       this.#tries = 0;
       this.#options.onchange(true);
     } else if (typeof data === "string") this.#options.receive(parsed(data));
-    else this.#options.receive(undefined, new Uint8Array(data as ArrayBuffer));
+    else {
+      this.#options.receive(undefined, new Uint8Array(data as ArrayBuffer));
+      // Frees its memory: collectors see it late, and then stop the page for long.
+      (data as { transfer?(size: number): unknown }).transfer?.(0);
+    }
   }
 
-        this.#options.onfail();
   #closed(url: string, proof: string): void {
     this.#socket = undefined;
     if (this.#isOpen) {

@@ -10,7 +10,7 @@ import { type Operation, Work } from "./work.js";
 
 /** The version of the messages. */
 export const VERSION = "1";
-const [PIECE, WINDOW] = [4 << 20, 8 << 20];
+const [PIECE, WINDOW] = [4 << 20, 16 << 20];
 /** How often a session looks whether something was lost, and acknowledges. */
 const [LOOK_MS, ACKNOWLEDGE_MS, RESEND_MS] = [5000, 50, 30_000];
 

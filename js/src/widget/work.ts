@@ -89,6 +89,9 @@ export interface Surroundings {
   readonly tensors: NamedTensors;
 }
 
+/** Bytes of a tensor that is read back as a whole; a larger one is read in pieces. */
+const MOST_WHOLE = 4 << 20;
+
 type Named<T> = [T | undefined, unknown];
 
 /** Tensors and kernels by number. A number whose making failed keeps the error. */
@@ -345,24 +348,27 @@ export class Work {
   }
 
   async #read(what: readonly View[], names: readonly string[], site: number): Promise<void> {
-    const sources: Tensor[] = [];
-    const targets: Tensor<"uint8">[] = [];
+    const found = await Promise.allSettled(what.map((view) => this.#elements(view, site)));
+    const targets = found.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
     try {
-      for (const view of what) sources.push(this.#view(view));
-      const arrays = await Promise.all(
-        sources.map((source) => calledAt(site, () => source.read())),
-      );
-      for (const array of arrays) {
-        const { buffer, byteOffset, byteLength } = array;
-        targets.push(Tensor.fromTypedArray(new Uint8Array(buffer, byteOffset, byteLength)));
-      }
-    } finally {
-      for (const source of sources) source.release();
-    }
-    try {
+      for (const each of found) if (each.status === "rejected") throw each.reason;
       await Promise.all(targets.map((tensor, i) => this.#page.send(names[i] as string, tensor)));
     } finally {
       for (const target of targets) target.release();
+    }
+  }
+
+  /** The bytes of a view, as they are now; the caller releases them. */
+  async #elements(what: View, site: number): Promise<Tensor> {
+    const source = this.#view(what);
+    try {
+      if (source.nbytes > MOST_WHOLE && source._strides === null) {
+        return calledAt(site, () => copyOf(source));
+      }
+      const { buffer, byteOffset, byteLength } = await calledAt(site, () => source.read());
+      return Tensor.fromTypedArray(new Uint8Array(buffer, byteOffset, byteLength));
+    } finally {
+      source.release();
     }
   }
 
@@ -382,5 +388,21 @@ export class Work {
     const [kernel, error] = found;
     if (kernel === undefined) throw error;
     return kernel;
+  }
+}
+
+/** The bytes of a row-major tensor in a buffer of their own, which is read in pieces. */
+function copyOf({ _handle, _start, nbytes }: Tensor): Tensor {
+  const [uint8, skip] = [dtypeNamed("uint8"), _start % 4]; // copies begin at whole words
+  const words = adoptSlot(_handle, _start - skip, uint8, [skip + nbytes], true);
+  try {
+    const copy = words._packed();
+    try {
+      return adoptSlot(copy._handle, skip, uint8, [nbytes], true);
+    } finally {
+      copy.release();
+    }
+  } finally {
+    words.release();
   }
 }

@@ -35,6 +35,8 @@ except ModuleNotFoundError as error:
 _HERE = "ws://127.0.0.1:{port}/"
 _MOST = 16 << 20  # bytes of a message
 
+#: Text, or a frame in parts, which websockets sends without joining them.
+type _Message = str | Sequence[Any]
 type Receive = Callable[[Any, Sequence[Any]], object]
 
 
@@ -130,10 +132,10 @@ class Server:
         before, self._socket = self._socket, socket
         if before is not None:
             await before.close()
-        link, messages = offer.link, asyncio.Queue[str | bytes]()
+        link, messages = offer.link, asyncio.Queue[_Message]()
 
         def send(content: dict[str, Any], buffers: Sequence[Any]) -> None:
-            message = b"".join(buffers) if buffers else json.dumps(content)
+            message = buffers or json.dumps(content)
             with suppress(RuntimeError):  # it has ended: the link sends it again
                 self._loop.call_soon_threadsafe(messages.put_nowait, message)
 
@@ -155,7 +157,7 @@ class Server:
 
 
 async def _send_all(
-    messages: asyncio.Queue[str | bytes], socket: ServerConnection
+    messages: asyncio.Queue[_Message], socket: ServerConnection
 ) -> None:
     with suppress(ConnectionClosed):
         while True:

@@ -17,7 +17,7 @@ from .._files.headers import malformed
 from .._tensor.device import CPU, Device, webgpu_device
 from .._tensor.tensor import Tensor
 from .backend import PageBackend
-from .link import DIRECT_PIECE, PIECE, VERSION, Link, Post
+from .link import VERSION, Link, Post
 from .record import PageGPU
 from .replies import pending
 
@@ -195,8 +195,7 @@ class Host:
             self._past.append(peer)
             number = next(_ids)
             server, own = self._server, self._own
-            piece = PIECE if server is None else DIRECT_PIECE
-            link = Link(self._post, own, peer, number, gpu, self._patience, piece)
+            link = Link(self._post, own, peer, number, gpu, self._patience)
             pages[number] = PageBackend(link)
             if server is not None:
                 link.offer = server.offer(link, facts.get("origin"))

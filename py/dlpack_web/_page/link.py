@@ -41,8 +41,7 @@ from .replies import Replies, Sites, pending
 
 #: The version of these messages, for pages of another version of this library.
 VERSION = "1"
-# Servers of notebooks pass on large messages faster, browsers small ones of WebSockets.
-PIECE, DIRECT_PIECE, _WINDOW = 4 << 20, 1 << 20, 8 << 20
+_PIECE, _WINDOW = 4 << 20, 16 << 20
 _PING_S = 2.0  # how long a page may be silent while Python waits for it
 _LEAVING_S = 3.0  # how long one that said it may leave has for its answer to a ping
 _RESEND_S = 30.0
@@ -69,7 +68,6 @@ class Link:
         device_id: int,
         gpu: PageGPU,
         patience: float,
-        piece: int,
     ) -> None:
         self._post, self._own, self.peer = post, own, peer
         self._patience = patience
@@ -80,7 +78,7 @@ class Link:
         self.orders = Ordered(self._put)
         self._wire = Wire(
             lambda header, payload: self._put({"frame": True}, header, payload),
-            piece=piece,
+            piece=_PIECE,
             window=_WINDOW,
             timeout=_RESEND_S,
         )
@@ -91,10 +89,10 @@ class Link:
         #: The threads on which messages arrive: by the notebook, and directly.
         self._thread, self._direct_thread = threading.get_ident(), 0
         self._direct: Post | None = None
-        #: Done as soon as that is known.
-        self.tried: Future[None] = pending()
         #: What the page needs to send messages directly, if it may.
         self.offer: dict[str, str] | None = None
+        #: Done as soon as that is known.
+        self.tried: Future[None] = pending()
         self._pinged: float | None = None
         self._leaving = False
         self._heard = self._sent_again = time.monotonic()
@@ -188,9 +186,9 @@ class Link:
     def attach(self, send: Post) -> None:
         """From now on messages go this way. Its own arrive on this thread."""
         with self._lock:
-                self._found_out()
             if self.record.lost is None:
                 self._direct, self._direct_thread = send, threading.get_ident()
+                self._found_out()
 
     def detach(self, send: Post) -> None:
         """That way has ended, with what was on it: because the page was closed, or for
@@ -203,11 +201,11 @@ class Link:
                 self._leaving, self._pinged = True, time.monotonic()
                 self._put({"ping": True})
                 self._wire.connect()
+                self.orders.resend()
+
     def _found_out(self) -> None:
         if not self.tried.done():
             self.tried.set_result(None)
-
-                self.orders.resend()
 
     def ping(self) -> None:
         with self._lock:
@@ -215,9 +213,10 @@ class Link:
 
     def _put(self, content: dict[str, Any], *buffers: Any) -> None:
         head = {"dlpack_web": VERSION, "from": self._own, "to": self.peer}
-        # They are sent after this call, and the memory may change then.
+        # They may be sent after this call: the memory does not change until the page has
+        # all elements, or nobody uses them (backend._Sending).
         post = self._direct or self._post
-        post({**head, **content}, [bytes(each) for each in buffers])
+        post({**head, **content}, buffers)
 
     def _arrived(self, remote: RemoteTensor, sent: Future[None]) -> None:
         """The page has all elements, and a hold of its own on them; or never will."""
@@ -245,9 +244,9 @@ class Link:
             elif "leaving" in content:
                 self._leaving = True
             elif "pong" in content:
+                self._leaving = False
             elif "apart" in content:
                 self._found_out()
-                self._leaving = False
             elif "frame" in content:
                 if not 1 <= len(buffers) <= 2:
                     raise BufferError(f"a frame in {len(buffers)} buffers")
@@ -296,8 +295,8 @@ class Link:
                 self.record.check_alive()
             return _core.DeviceLostError(f"webgpu:{self.record.id} is lost ({why})")
 
-        self._found_out()
         self._wire.close()
+        self._found_out()
         # Backends of pages stay: they must not keep the widget.
         self._post, self._direct = _no_one, None
         self._replies.fail(lost)

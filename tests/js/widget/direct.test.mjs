@@ -21,8 +21,9 @@ class Socket {
     this.#listeners[type] = listener;
   }
 
+  // As WebSockets do, it copies.
   send(data) {
-    this.sent.push(data);
+    this.sent.push(typeof data === "string" ? data : data.slice());
   }
 
   close() {
@@ -58,8 +59,8 @@ function made(given = GIVEN) {
   const direct = new Direct(given, {
     receive: (content, frame) => received.push(frame ? [...frame] : content),
     onchange: (isOpen) => changes.push(isOpen),
-  });
     onfail: () => failures.push(sockets.length),
+  });
   return { direct, received, changes, failures };
 }
 
@@ -110,6 +111,20 @@ test("frames are binary messages, all else is text, both ways", () => {
   assert.deepEqual(received, [[4, 5], { got: 1 }, undefined, undefined]);
 });
 
+test("the memory of a frame is freed as soon as it was taken", () => {
+  const { received } = made();
+  sockets[0].say(GIVEN.proof);
+  const { buffer } = new Uint8Array([4, 5]);
+  const freed = [];
+  buffer.transfer = (size) => freed.push([size, received.length]); // Node 20 has none
+  sockets[0].say(buffer);
+  assert.deepEqual([received, freed], [[[4, 5]], [[0, 1]]]);
+  const old = new Uint8Array([6]).buffer;
+  old.transfer = undefined; // nor browsers of before 2024
+  sockets[0].say(old);
+  assert.deepEqual(received[1], [6]);
+});
+
 test("where it was never open, it is not opened again", () => {
   const { changes, failures } = made();
   sockets[0].end();
@@ -158,6 +173,7 @@ test("after its end it does nothing", () => {
 test("a page that may not connect goes on without it", () => {
   const { direct, failures } = made({ ...GIVEN, url: "refused" });
   assert.equal(direct.send({}, []), false);
+  assert.deepEqual(failures, [0]);
   direct.end();
 });
 
@@ -169,4 +185,3 @@ for (const given of [null, {}, { url: 5, proof: "a" }, { url: GIVEN.url }, "ws:/
     direct.end();
   });
 }
-  assert.deepEqual(failures, [0]);

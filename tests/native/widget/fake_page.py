@@ -31,8 +31,8 @@ class Channel:
         self.queue = []
 
     def to_pages(self, content, buffers):
-        """What the kernel sends goes to all pages."""
-        self.queue.append((None, content, [bytes(each) for each in buffers]))
+        """What the kernel sends goes to all pages, later, as hosts send it."""
+        self.queue.append((None, content, buffers))
 
     def to_kernel(self, page, content, buffers=()):
         self.queue.append((page, content, [bytes(each) for each in buffers]))

@@ -83,6 +83,7 @@ def test_a_page_lost_amid_an_upload_leaves_nothing(monkeypatch):
     try:
         with pytest.raises(dlw.DeviceLostError, match="its page was closed"):
             dlw.from_dlpack(a, device=host.device)
+        channel.queue.clear()  # which are sent from the memory itself
         assert dlw.live_tensors() == 0
     finally:
         gc.enable()

@@ -44,7 +44,7 @@ def clock(monkeypatch):
     for module in hosts, links:
         monkeypatch.setattr(module, "time", found)
     monkeypatch.setattr(links, "_RESEND_S", 0)
-    monkeypatch.setattr(hosts, "PIECE", LEAST_PIECE)
+    monkeypatch.setattr(links, "_PIECE", LEAST_PIECE)
     monkeypatch.setattr(links, "_WINDOW", 2 * LEAST_PIECE)
     monkeypatch.setattr(links.Link, "_tidy", lambda self: None)
     return found
