@@ -290,23 +290,20 @@ class _Reading:
     ) -> None:
         link = self._link = backend.link
         link.record.check_alive()
-        self._names = [f"r{next(backend._numbers)}" for _ in sources]
-        self._number = 0
         facts = [fact_of(View(source)) for source in sources]
-        try:
-            for name, target in zip(self._names, targets, strict=True):
-                link.expect(name, _core._raw(target)[0])
-                link.record.count("down", _core._raw(target)[0].shape[0])
-            self._number, self.future = link.ask(
-                "read", what=facts, names=self._names, site=link.sites.here()
-            )
-        except BaseException:
-            self.end()
-            raise
+        landings = {
+            f"r{next(backend._numbers)}": _core._raw(target)[0] for target in targets
+        }
+        self._names = [*landings]
+        for landing in landings.values():
+            link.record.count("down", landing.shape[0])
+        self._number, self.future = link.read(
+            landings, what=facts, site=link.sites.here()
+        )
 
     def end(self) -> None:
         self._link.forget(self._number)
-        self._link.unexpect(self._names)
+        self._link.unread(self._names)
 
 
 def _refused(what: str) -> BufferError:

@@ -154,6 +154,8 @@ class Server:
         finally:
             sending.cancel()
             link.detach(send)
+            if self._socket is socket:
+                self._socket = None  # it keeps what it could not send, in its errors
 
 
 async def _send_all(

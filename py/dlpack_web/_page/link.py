@@ -22,11 +22,11 @@ Python's collector does only enters a queue (`gone`), which a thread empties.
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _core
 from .._backends.calls import warn_at
@@ -34,6 +34,7 @@ from .._files.headers import malformed
 from .._tensor.tensor import Tensor
 from .._wire.endpoint import Wire
 from .._wire.frame import Piece
+from .._wire.receiving import Received
 from .._wire.sending import RemoteTensor
 from .ordered import Ordered
 from .record import PageGPU, PageRecord
@@ -54,6 +55,15 @@ def _no_one(content: dict[str, Any], buffers: Sequence[Any]) -> None:
 
 
 type Post = Callable[[dict[str, Any], Sequence[Any]], object]
+
+
+class _Landing(NamedTuple):
+    """The memory for elements that were asked for; missing: the names of the same
+    question whose elements are not there yet."""
+
+    target: _core.Tensor
+    number: int
+    missing: set[str]
 
 
 class Link:
@@ -78,12 +88,13 @@ class Link:
         self.orders = Ordered(self._put)
         self._wire = Wire(
             lambda header, payload: self._put({"frame": True}, header, payload),
+            on_tensor=self._landed,
             piece=_PIECE,
             window=_WINDOW,
             timeout=_RESEND_S,
         )
         self._wire._receiving.make = self._landing
-        self._landings: dict[str, _core.Tensor] = {}
+        self._landings: dict[str, _Landing] = {}
         #: What the page's script knows by name (tensors.py); own holds.
         self.given: dict[str, Tensor] = {}
         #: The threads on which messages arrive: by the notebook, and directly.
@@ -161,17 +172,33 @@ class Link:
             if self.record.lost is None:
                 remote.free()
 
-    def expect(self, name: str, target: _core.Tensor) -> None:
-        """Elements that will come under a name, and the memory for them."""
+    def read(
+        self, landings: dict[str, _core.Tensor], **facts: Any
+    ) -> tuple[int, Future[Any]]:
+        """Asks for elements by names, each with the memory for them, which belongs to the
+        link from now on. The future is done as soon as all are there."""
+        missing = set(landings)
         with self._lock:
-            self._landings[name] = target
+            number, future = self._replies.new()
+            for name, target in landings.items():
+                self._landings[name] = _Landing(target, number, missing)
+        try:
+            with self.turn():
+                names = [*landings]
+                self.orders.send(
+                    {"op": "read", "reply": number, "names": names, **facts}
+                )
+        except BaseException:
+            self.forget(number)
+            self.unread(landings)
+            raise
+        return number, future
 
-    def unexpect(self, names: Sequence[str]) -> None:
+    def unread(self, names: Iterable[str]) -> None:
+        """What still comes under these names is refused."""
         with self._lock:
-            found = [self._landings.pop(name, None) for name in names]
-        for target in found:
-            if target is not None:
-                target.release()
+            for name in names:
+                self._landings.pop(name, None)
 
     def start(self) -> None:
         """The first message, which the page waits for."""
@@ -275,15 +302,26 @@ class Link:
 
     def _landing(self, piece: Piece) -> Any:
         """The memory for a tensor of the page."""
-        target = self._landings.get(piece.name)
-        if target is None:
+        landing = self._landings.get(piece.name)
+        if landing is None:
             raise BufferError(f"{piece.name!r:.50} was not asked for")
+        target = landing.target
         if piece.dtype != "uint8" or piece.shape != target.shape:
             raise BufferError(
                 f"{piece.dtype}{list(piece.shape)}, where uint8{list(target.shape)} was "
                 "asked for"
             )
         return _core.from_dlpack(target)
+
+    def _landed(self, received: Received) -> None:
+        """A tensor of the page has all elements, before the page knows that."""
+        self._wire.tensors.pop(received.name, None)
+        self._wire._receiving.free(received.id)
+        landing = self._landings.get(received.name)
+        if landing is not None:
+            landing.missing.discard(received.name)
+            if not landing.missing:
+                self._replies.take({"reply": landing.number}, self.sites)
 
     def _lose(self, why: str) -> None:
         if self.record.lost is not None:

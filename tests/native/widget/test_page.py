@@ -17,6 +17,7 @@ if sys.platform == "emscripten":
 from fake_page import DOUBLE, Channel, FakePage, end_all, finish, joined, read, tidied
 
 from dlpack_web._page import host as hosts
+from dlpack_web._tensor.reading import read as read_all
 
 
 @pytest.fixture(autouse=True)
@@ -280,6 +281,60 @@ def test_refused_elements_are_an_error_of_the_tensor_alone():
     with dlw.from_dlpack(np.zeros(1), device=host.device) as small:
         assert read(channel, small).tolist() == [0]
     t.release()
+
+
+def test_reading_ends_when_all_is_there_and_does_not_wait_for_the_page():
+    host, page, channel = joined()
+    a, b = np.arange(3.0), np.arange(5, dtype="i4")
+    with (
+        dlw.from_dlpack(a, device=host.device) as t,
+        dlw.from_dlpack(b, device=host.device) as u,
+    ):
+        channel.deliver()
+
+        async def both():
+            task = asyncio.ensure_future(read_all([t, u], [None, None]))
+            await asyncio.sleep(0)
+            channel.deliver(1)  # the question; now the page sends, and hears nothing
+            frames = [each for each in channel.queue if each[2]]
+            assert len(frames) == 2
+            channel.queue.clear()
+            for sender, content, buffers in frames:
+                assert sender is page
+                assert not task.done()
+                host.receive(content, [bytes(each) for each in buffers])
+                await asyncio.sleep(0.01)
+            return await task
+
+        found = asyncio.run(both())
+        assert [each.tolist() for each in found] == [a.tolist(), b.tolist()]
+        link = host.backend().link
+        wire = link._wire
+        for kept in (
+            link._landings,
+            link._replies._open,
+            wire.tensors,
+            wire._receiving._ids,
+        ):
+            assert not kept
+        assert read(channel, t).tolist() == a.tolist()
+
+
+def test_a_question_that_cannot_be_sent_leaves_nothing(monkeypatch):
+    host, _, channel = joined()
+    link = host.backend().link
+    with dlw.from_dlpack(np.arange(3.0), device=host.device) as t:
+        with monkeypatch.context() as patch:
+
+            def fail(body):
+                raise OSError("a channel")
+
+            patch.setattr(link.orders, "send", fail)
+            with pytest.raises(OSError, match="a channel"):
+                asyncio.run(t.to_host())
+        assert not link._landings
+        assert not link._replies._open
+        assert read(channel, t).tolist() == [0, 1, 2]
 
 
 def test_a_cancelled_read_leaves_nothing():
