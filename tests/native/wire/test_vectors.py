@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
+from conftest import run
 
 import dlpack_web as dlw
 from dlpack_web._wire.frame import Ack, Free, Hello, Piece, Refuse, decode, encode
@@ -35,6 +36,21 @@ def test_frames_are_read_as_the_vectors_say(vector):
     header = encode(found.body, found.from_, found.to)
     assert header + bytes(found.payload) == frame
     assert decode(header, found.payload).body == found.body
+
+
+def test_open_reads_a_tensor_of_one_piece():
+    frame = base64.b64decode(GOOD[0]["frame"])
+    means, payload = GOOD[0]["means"], bytes(decode(frame).payload)
+
+    async def opened():
+        with await dlw.open(frame) as file:
+            assert list(file) == [means["name"]]
+            (t,) = await file.load(means["name"])
+            with t:
+                assert [str(t.dtype), list(t.shape)] == [means["dtype"], means["shape"]]
+                assert t.numpy().tobytes() == payload
+
+    run(opened())
 
 
 def test_damaged_frames_raise_and_allocate_nothing():
