@@ -40,7 +40,7 @@ BUDGETS = {
     # dlpack-web/wire besides dlpack-web; half of it are headers of safetensors
     "wire_gzip": 10 * KIB,
     # dlpack-web/widget besides these two: a session with a kernel, and its messages;
-    # half of 1 for reading large tensors in pieces
+    # half of a KiB for reading large tensors in pieces
     "widget_gzip": 5632,
     # dlpack-web/conformance: tests load their own side; 1 of the producers' for checks
     # of memory after errors and aborts

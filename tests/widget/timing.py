@@ -241,8 +241,8 @@ said(found)
 
 @contextmanager
 def chromium(folder: Path) -> Iterator[str]:
-    """A browser of nobody's, until the block ends: the address to drive it by."""
-    # Playwright's own would keep each message of the page's WebSockets, all the time.
+    """A Chromium that nothing drives, until the block ends; its debugging address."""
+    # Playwright keeps each message of the WebSockets of a page that it drives.
     profile = folder / ".home" / "chromium"
     program = find_chromium()
     assert program is not None

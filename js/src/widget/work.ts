@@ -51,11 +51,13 @@ interface KernelSource {
   readonly site: number;
 }
 
-/** Elements that will not come, of an earlier operation that waits for them. */
+/** Elements of an earlier operation that were given up: they do not come, or may be wrong. */
 interface Cancel {
   readonly op: "cancel";
   readonly name: string;
   readonly why: string;
+  /** The tensor that they were written to. */
+  readonly to?: number;
 }
 
 /** An operation; with `reply` it is answered. */
@@ -146,10 +148,13 @@ export class Work {
     for (const wake of this.#waiting.values()) wake();
   }
 
-  /** Nothing, if the operation was done: then nobody takes what is kept for it. */
-  #cancel({ name, why }: Cancel): void {
+  #cancel({ name, why, to }: Cancel): void {
     const waits = this.#waiting.has(name);
-    if (!waits && !this.#queue.some((each) => "name" in each && each.name === name)) return;
+    if (!waits && !this.#queue.some((each) => "name" in each && each.name === name)) {
+      // It was done, and nobody would take what is kept for it.
+      if (to !== undefined) this.#spoil([to], new UnsupportedError(why));
+      return;
+    }
     if (!this.#arrived.has(name)) this.#cancelled.add(name);
     this.#settle(name, new UnsupportedError(why));
   }

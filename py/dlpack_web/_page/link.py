@@ -151,7 +151,7 @@ class Link:
         with self.turn():
             remote = self._wire.send(name, source)
             self.orders.send(op)
-            remote.ready.add_done_callback(lambda sent: self._arrived(remote, sent))
+            remote.ready.add_done_callback(lambda sent: self._arrived(remote, sent, op))
         return remote
 
     def give(self, key: str, tensor: Tensor | None, what: Any) -> None:
@@ -241,16 +241,21 @@ class Link:
     def _put(self, content: dict[str, Any], *buffers: Any) -> None:
         head = {"dlpack_web": VERSION, "from": self._own, "to": self.peer}
         # They may be sent after this call: the memory does not change until the page has
-        # all elements, or nobody uses them (backend._Sending).
+        # all elements, or they were given up (backend._Sending, _arrived).
         post = self._direct or self._post
         post({**head, **content}, buffers)
 
-    def _arrived(self, remote: RemoteTensor, sent: Future[None]) -> None:
-        """The page has all elements, and a hold of its own on them; or never will."""
+    def _arrived(
+        self, remote: RemoteTensor, sent: Future[None], op: dict[str, Any]
+    ) -> None:
+        """The page has all elements, and a hold of its own on them; or they were given up.
+        Then the caller may have changed what is still on its way: a tensor to which it was
+        written has an error instead, even if the page has done that."""
         error = sent.exception()
         if error is not None and self.record.lost is None:
-            why = str(error)[:1000]
-            self.orders.send({"op": "cancel", "name": remote.name, "why": why})
+            cancel = {"op": "cancel", "name": remote.name, "why": str(error)[:1000]}
+            to = {"to": op["to"]["id"]} if "to" in op else {}
+            self.orders.send(cancel | to)
         remote.free()
 
     # --- messages from the page -------------------------------------------------------
@@ -317,7 +322,7 @@ class Link:
         """A tensor of the page has all elements, before the page knows that."""
         self._wire.tensors.pop(received.name, None)
         self._wire._receiving.free(received.id)
-        landing = self._landings.get(received.name)
+        landing = self._landings.pop(received.name, None)
         if landing is not None:
             landing.missing.discard(received.name)
             if not landing.missing:

@@ -89,3 +89,16 @@ test("a cancellation of what was done changes nothing, and nothing of it stays",
   assert.deepEqual(await drawn(2), [2, undefined]);
   work.end();
 });
+
+test("a write that was given up when it was done leaves an error: its elements may be wrong", async () => {
+  const before = liveTensors();
+  for (const id of [1, 2]) work.add({ op: "empty", id, shape: [4], dtype: "float32" });
+  work.add({ op: "write", to: view(1), name: "w1", site: 1, ...elements });
+  arrive("w1");
+  await turn();
+  for (const to of [1, 9]) work.add({ op: "cancel", name: "w1", why: "w1 was freed", to });
+  assert.deepEqual(await drawn(1), [1, "w1 was freed"]);
+  assert.deepEqual(await drawn(2), [2, undefined]);
+  work.end();
+  assert.equal(liveTensors(), before);
+});

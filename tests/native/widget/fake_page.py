@@ -132,6 +132,8 @@ class FakePage:
             if name not in self.arrived:
                 self.cancelled.add(name)
             self.arrived[name] = BufferError(op["why"])
+        elif op.get("to") in self.tensors:
+            self.tensors[op["to"]] = BufferError(op["why"])
 
     def work(self):
         while self.queue and self.queue[0].get("name", "") in ("", *self.arrived):

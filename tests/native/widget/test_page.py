@@ -337,6 +337,31 @@ def test_a_question_that_cannot_be_sent_leaves_nothing(monkeypatch):
         assert read(channel, t).tolist() == [0, 1, 2]
 
 
+def test_a_write_that_was_interrupted_leaves_an_error_and_no_mixture(monkeypatch):
+    """The page may have taken elements that the caller has changed meanwhile."""
+    host, _, channel = joined()
+    link = host.backend().link
+    a = np.ones(400_000, "f4")  # more than is copied, and all of it is sent at once
+    with (
+        dlw.from_dlpack(np.zeros_like(a), device=host.device) as t,
+        dlw.from_dlpack(np.zeros(1), device=host.device) as other,
+    ):
+        channel.deliver()
+
+        def interrupt(future):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(link, "_thread", -1)  # Python can wait
+            patch.setattr(link, "wait", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                t.write(a)
+        a[100:] = 2
+        with pytest.raises(BufferError, match="was freed"):
+            read(channel, t)
+        assert read(channel, other).tolist() == [0]
+
+
 def test_a_cancelled_read_leaves_nothing():
     host, page, channel = joined()
     t = dlw.from_dlpack(np.arange(3.0), device=host.device)
