@@ -14,11 +14,10 @@ import matplotlib
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "build" / "site"
-PYODIDES = ("pyodide", "pyodide-0.29")  # folder in node_modules and in the site
+# Folders in node_modules and in the site.
+PYODIDES = ("pyodide", "pyodide-0.29", "pyodide-314.0.0", "pyodide-314.0.7")
 # Folders of web/ that are not served as such.
 NOT_OURS = ("docs", "libraries", "lite", "pages", "site")
-# The versions of `make test-pyodides`, if they have been made.
-MORE_PYODIDES = ROOT / "build" / "pyodides"
 
 
 def ours() -> dict[str, Path]:
@@ -58,15 +57,11 @@ def contents() -> dict[str, Path]:
     parts["examples"] = lite / "files"
     parts["jupyterlite"] = lite
     build = ROOT / "build"
-    found = [(ROOT / "node_modules" / name, build / "numpy") for name in PYODIDES]
-    if (MORE_PYODIDES / ".done").exists():
-        more = (MORE_PYODIDES / "node_modules").glob("pyodide-*")
-        found += [(package, MORE_PYODIDES / "numpy") for package in more]
-    for package, numpy in found:
-        name = package.name
+    for name in PYODIDES:
+        package, numpy = ROOT / "node_modules" / name, build / "numpy"
         runtime = [*package.glob("pyodide*"), package / "python_stdlib.zip"]
         # Overrides the package's own file: this lock names the NumPy wheel beside it.
-        # The older Pyodide's NumPy is fetched only for tests.
+        # Only tests fetch the NumPys of the others.
         wheels = list((numpy / name).iterdir()) if (numpy / name).is_dir() else []
         for file in runtime + wheels:
             parts[f"{name}/{file.name}"] = file

@@ -1,102 +1,50 @@
 #!/bin/bash
-# need.sh cc|npm|emcc|chromium|valgrind|libfuzzer64|lavapipe ...: makes sure that these are there.
-# What is missing is installed by apt where that is possible; otherwise says what to install.
+# need.sh PROGRAM...: installs what is missing with apt-get where that is possible, or says what to install.
 set -euo pipefail
 
-# Whether clang links a fuzzer with so many bits.
-links_fuzzer() {
-  echo 'int LLVMFuzzerTestOneInput(const char *data, __SIZE_TYPE__ size) {
-    return data == 0 && size != 0; }' |
+links_fuzzer() { # for so many bits
+  echo 'int LLVMFuzzerTestOneInput(const char *data, __SIZE_TYPE__ size) { return !data && size; }' |
     clang -m"$1" -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>/dev/null
 }
 
-present() {
+# Sets `packages`, Debian's for a program; whether it is there.
+look_for() {
+  packages=$1
   case $1 in
-    libfuzzer*) links_fuzzer "${1#libfuzzer}" ;;
-    emcc) command -v emcc || [ -n "${EMSDK:-}" ] ;;
+    cc) packages="gcc libc6-dev" ;;
+    npm) packages="nodejs npm" ;; # Node.js >= 20.16
+    emcc) packages=emscripten; [ -n "${EMSDK:-}" ] && return ;;
+    firefox-esr) packages="firefox-esr libvulkan1"; [ -n "${FIREFOX:-}" ] && return ;;
+    WebKitWebDriver) packages=webkit2gtk-driver ;;
+    Xvfb) packages=xvfb; [ -n "${DISPLAY:-}" ] && return ;;
+    libfuzzer64) packages="clang libclang-rt-dev g++"; links_fuzzer 64; return ;;
+    libfuzzer32) packages="clang libclang-rt-dev g++-multilib"; links_fuzzer 32; return ;;
+    libvulkan) packages=libvulkan1; ldconfig -p | grep -qF libvulkan.so.1; return ;;
+    swiftshader) packages=chromium; [ -e /usr/lib/chromium/vk_swiftshader_icd.json ]; return ;;
+    lavapipe) packages=mesa-vulkan-drivers; compgen -G "/usr/share/vulkan/icd.d/lvp_icd.*.json" >/dev/null; return ;;
     chromium)
-      [ -n "${CHROMIUM:-}" ] || command -v chromium chromium-browser google-chrome ||
-        compgen -G "${PLAYWRIGHT_BROWSERS_PATH:-$HOME/.cache/ms-playwright}/chromium*"
+      [ -z "${CHROMIUM:-}" ] || return 0
+      compgen -G "${PLAYWRIGHT_BROWSERS_PATH:-$HOME/.cache/ms-playwright}/chromium*" >/dev/null && return
+      command -v chromium-browser google-chrome >/dev/null && return
       ;;
-    firefox-esr) [ -n "${FIREFOX:-}" ] || command -v firefox-esr firefox ;;
-    libvulkan) ldconfig -p | grep -F libvulkan.so.1 ;;
-    swiftshader) [ -e /usr/lib/chromium/vk_swiftshader_icd.json ] ;;
-    lavapipe) compgen -G "/usr/share/vulkan/icd.d/lvp_icd.*.json" ;;
-    Xvfb) [ -n "${DISPLAY:-}" ] || command -v Xvfb ;;
-    *) command -v "$1" ;;
-  esac >/dev/null
-}
-
-debian_packages() {
-  case $1 in
-    cc) echo gcc libc6-dev ;;
-    npm) echo nodejs npm ;;
-    firefox-esr) echo firefox-esr libvulkan1 ;;
-    WebKitWebDriver) echo webkit2gtk-driver ;;
-    Xvfb) echo xvfb ;;
-    libvulkan) echo libvulkan1 ;;
-    swiftshader) echo chromium ;;
-    lavapipe) echo mesa-vulkan-drivers ;;
-    libfuzzer64) echo clang libclang-rt-dev g++ ;;
-    libfuzzer32) echo clang libclang-rt-dev g++-multilib ;;
-    *) echo "${1/emcc/emscripten}" ;;
   esac
+  command -v "$1" >/dev/null
 }
 
-advice() {
-  case $1 in
-    cc) echo "a C compiler (gcc or clang)" ;;
-    npm) echo "Node.js >= 20.16 with npm: https://nodejs.org" ;;
-    emcc) echo "Emscripten: https://emscripten.org (emsdk), or Debian's package emscripten" ;;
-    chromium)
-      echo "Chromium: Debian's package chromium, or build/venv/bin/playwright install" \
-        "chromium, or name a binary in the environment variable CHROMIUM"
-      ;;
-    clang) echo "clang 14 or newer: Debian's package clang" ;;
-    libfuzzer*)
-      echo "libFuzzer and sanitizers for ${1#libfuzzer}-bit code: Debian's packages" \
-        "$(debian_packages "$1")"
-      ;;
-    libvulkan) echo "the loader of Vulkan's drivers: Debian's package libvulkan1" ;;
-    swiftshader)
-      echo "SwiftShader, a GPU made of the CPU: Debian's package chromium brings it along," \
-        "in /usr/lib/chromium"
-      ;;
-    lavapipe) echo "lavapipe, Mesa's GPU made of the CPU: Debian's package mesa-vulkan-drivers" ;;
-    WebKitWebDriver) echo "WebKitGTK: Debian's package webkit2gtk-driver" ;;
-    *) echo "$1" ;;
-  esac
-}
-
-apt() {
-  command -v apt-get >/dev/null || return
-  local root=()
-  if [ "$(id -u)" != 0 ]; then
-    sudo -n true 2>/dev/null || return
-    root=(sudo -n)
-  fi
-  echo "[setup] apt-get install $* (log: build/apt.log)"
-  mkdir -p build
-  # Two at a time would refuse each other; the lock ends with this process.
-  exec 9</var/lib/dpkg
-  flock 9
-  "${root[@]}" apt-get update -q >build/apt.log 2>&1 || return
-  "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -yq --no-install-recommends "$@" >>build/apt.log 2>&1
-}
-
-missing=() packages=()
+for program; do look_for "$program" || missing+=" $packages"; done
+[ -n "${missing:-}" ] || exit 0
+[ "$(id -u)" = 0 ] || root="sudo -n"
+mkdir -p build
+if command -v apt-get >/dev/null && ${root:-} true 2>/dev/null; then
+  echo "[setup] apt-get install$missing (log: build/apt.log)"
+  (
+    flock 9 # two at a time would refuse each other
+    ${root:-} apt-get update -q && ${root:-} env DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends $missing
+  ) 9</var/lib/dpkg >build/apt.log 2>&1 || true
+fi
 for program; do
-  present "$program" && continue
-  missing+=("$program")
-  read -ra names <<<"$(debian_packages "$program")"
-  packages+=("${names[@]}")
-done
-[ ${#missing[@]} = 0 ] && exit
-apt "${packages[@]}" || true
-for program in "${missing[@]}"; do
-  present "$program" && continue
-  echo "Missing: $program. Please install $(advice "$program")" >&2
+  look_for "$program" && continue
+  echo "Missing: $program. Install it (Debian's packages: $packages); CHROMIUM, FIREFOX and EMSDK may name other installations" >&2
   failed=1
 done
-exit "${failed:-0}"
+exit ${failed:-0}

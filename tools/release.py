@@ -152,7 +152,7 @@ def build(out: Path) -> None:
         )
         (native,) = (work / "wheels").iterdir()
         shutil.copyfile(native, out / native.name)
-        run(ROOT / "build/windows/bin/python", WINDOWS, native, out)
+        run(ROOT / "build/libs/bin/python", WINDOWS, native, out)
     (out / SBOM).write_text(json.dumps(sbom(), indent=2, sort_keys=True) + "\n")
     sums = [f"{sha256(file)}  {file.name}" for file in sorted(out.iterdir())]
     (out / SUMS).write_text("\n".join(sums) + "\n")

@@ -72,7 +72,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "/example-built/": ROOT / "build" / "example",
         "/bundle/": bundle,
         "/nodes/": ROOT / "build" / "nodes",
-        "/older/": ROOT / "build" / "older" / "node_modules",
     }
     with Server(mounts=mounts, handler=MakingHandler) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()

@@ -1,8 +1,8 @@
 """Runs a notebook of web/lite on the desktop, in IPython, as its own process: what the cells say,
 as a notebook has it.
 
-Usage: build/desktop/bin/python tests/desktop/notebook.py NAME FOLDER   (prints JSON)
-       build/desktop/bin/python tests/desktop/notebook.py --keep FOLDER
+Usage: build/libs/bin/python tests/desktop/notebook.py NAME FOLDER   (prints JSON)
+       build/libs/bin/python tests/desktop/notebook.py --keep FOLDER
        (all of them, as what both backends must say: tests/lite/outputs.json)
 
 FOLDER is where they find their files.

@@ -1,6 +1,6 @@
 """Programs for arrays (tests/foreign/arrays) that run kernels, on the GPU.
 
-Of the libraries that they use build/desktop has some; tests/interop/test_programs.py has all.
+Of the libraries that they use some are imported here; tests/interop/test_programs.py has all.
 """
 
 import sys

@@ -9,5 +9,5 @@ def test_the_file_is_what_the_package_has():
     import array_api
 
     assert array_api.FILE.read_text("utf-8") == array_api.text(), (
-        "`build/interop/bin/python tests/interop/array_api.py` writes it"
+        "`build/libs/bin/python tests/interop/array_api.py` writes it"
     )

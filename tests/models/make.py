@@ -5,7 +5,7 @@ are not known before, several inputs and outputs, weights in a file of their own
 are only there to be multiplied they come of a fixed seed; the quantised and the float16 network
 are the one of web/site/digits.py, which was trained.
 
-Usage: build/model/venv/bin/python tests/models/make.py FOLDER
+Usage: build/libs/bin/python tests/models/make.py FOLDER
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Natively this file is a worker (node_native.py): it reads names and writes outcomes, a line each.
 In the page node_worker.mjs calls `judge`.
 
-Usage: build/model/venv/bin/python tests/models/node_case.py FOLDER PROVIDER
+Usage: build/libs/bin/python tests/models/node_case.py FOLDER PROVIDER
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each is a .npz: the model, and the arrays that go in and must come out; `tree` s
 they belong together. What NumPy has no dtype for is there as bytes, beside its name. index.json
 names them all, with the operator that each is about.
 
-Usage: build/model/venv/bin/python tests/models/node_files.py FOLDER
+Usage: build/libs/bin/python tests/models/node_files.py FOLDER
 """
 
 from __future__ import annotations

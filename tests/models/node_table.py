@@ -27,7 +27,7 @@ from reasons import reason
 from serve import Server
 
 FOLDER = ROOT / "build" / "nodes"
-PYTHON = ROOT / "build" / "model" / "venv" / "bin" / "python"
+PYTHON = ROOT / "build" / "libs" / "bin" / "python"
 TABLE = ROOT / "tests" / "interop" / "ONNX.md"
 SAMPLE = Path(__file__).resolve().parent / "nodes.json"
 SAMPLED = 150

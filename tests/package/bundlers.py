@@ -1,4 +1,4 @@
-"""The wheel as bundlers and their development servers have it: `make test-bundlers`.
+"""The wheel as bundlers and their development servers have it: `make suite NAME=bundlers`.
 
 Each is a user's page, made and served as its bundler does it. Not collected by itself.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
-from projects import SOURCES, install, lay_out, run, shipped_wheel
+from projects import install, lay_out, run, shipped_wheel
 from sites import found, single_page_site
 
 VITES = ("vite-6", "vite-7", "vite-8")
@@ -25,7 +25,7 @@ EXCLUDED = {"optimizeDeps": {"exclude": ["dlpack-web"]}}
 @pytest.fixture(scope="session")
 def project() -> Path:
     """A project with the bundlers and the tarball in node_modules."""
-    folder = install("bundlers", SOURCES / "bundlers")
+    folder = install("bundlers")
     lay_out(folder, "wheel")
     return folder
 

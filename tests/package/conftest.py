@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from browser import BrowserMissingError, open_browser
 from playwright.sync_api import Browser
-from projects import SOURCES, install, shipped_wheel
+from projects import install, shipped_wheel
 
 
 @pytest.fixture(scope="session")
 def project() -> Path:
     """A project with compilers, bundlers and the tarball in node_modules."""
-    return install("tools", SOURCES)
+    return install("tools", "--omit=optional")
 
 
 @pytest.fixture(scope="session")

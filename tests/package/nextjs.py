@@ -1,5 +1,5 @@
 """The package in Next.js, built by Turbopack and by webpack: the server renders with it, and the
-page finds the wheel. `make test-bundlers`; not collected by itself."""
+page finds the wheel. `make suite NAME=bundlers`; not collected by itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from bundlers import free_port
 from playwright.sync_api import Browser
-from projects import SOURCES, install, lay_out
+from projects import install, lay_out
 from sites import found
 
 # No usage data goes anywhere.
@@ -23,7 +23,7 @@ BUILDERS = {"turbopack": "--turbopack", "webpack": "--webpack"}
 
 @pytest.fixture(scope="session")
 def next_project() -> Path:
-    folder = install("nextjs", SOURCES / "nextjs")
+    folder = install("bundlers")
     lay_out(folder / "app", "nextjs/app")
     lay_out(folder, "wheel/found.js")
     return folder

@@ -13,16 +13,17 @@ SOURCES = ROOT / "tests" / "package"
 SITE = ROOT / "build" / "site"
 
 
-def install(name: str, lock_at: Path) -> Path:
-    """An empty project with what is pinned in `lock_at`, and the tarball."""
+def install(name: str, *options: str) -> Path:
+    """An empty project with what the lock pins, by npm with these options, and the tarball."""
     folder = ROOT / "build" / "package" / name
     folder.mkdir(parents=True, exist_ok=True)
-    lock = (lock_at / "package-lock.json").read_bytes()
+    lock = (SOURCES / "package-lock.json").read_bytes()
     stamp = folder / ".installed"
     if not stamp.exists() or stamp.read_bytes() != lock:
         for file in ("package.json", "package-lock.json"):
-            shutil.copy(lock_at / file, folder)
-        run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", at=folder)
+            shutil.copy(SOURCES / file, folder)
+        quiet = ("--ignore-scripts", "--no-audit", "--no-fund")
+        run("npm", "ci", *quiet, *options, at=folder)
         stamp.write_bytes(lock)
     unpack(folder)
     return folder

@@ -1,4 +1,4 @@
-"""The wheel as Deno and Bun have it: `make test-bundlers`. Not collected by itself."""
+"""The wheel as Deno and Bun have it: `make suite NAME=bundlers`. Not collected by itself."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from projects import SITE, SOURCES, install, lay_out, run, unpack
+from projects import SITE, install, lay_out, run, unpack
 from suite import CLI, tells_right_from_wrong
 
 
 @pytest.fixture(scope="session")
 def project() -> Path:
-    return install("bundlers", SOURCES / "bundlers")
+    return install("bundlers")
 
 
 def program(project: Path, name: str, pattern: str) -> str:

@@ -2,7 +2,7 @@
 shows, in JupyterLab and in Notebook.
 
 It is started with this checkout's dlpack_web, in an environment of its own
-(build/widget), with all of its files in one folder.
+(build/libs), with all of its files in one folder.
 """
 
 import json
@@ -83,7 +83,7 @@ def serving(folder: Path) -> Iterator[Server]:
     """A server over a folder, until the block ends."""
     home = folder / ".home"
     home.mkdir()
-    python = ROOT / "build" / "widget" / "bin" / "python"
+    python = ROOT / "build" / "libs" / "bin" / "python"
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),

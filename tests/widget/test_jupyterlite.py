@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import lab
 import pytest
@@ -39,7 +40,10 @@ def listings():
 def build(source, site):
     """A JupyterLite with anywidget, over the Pyodide of `make lite`."""
     wheel = json.loads((lab.ROOT / "dist" / "wheel.json").read_text())["file"]
-    widgets = sorted((LITE / "widgets").glob("*.whl"))
+    widgets = [
+        next((lab.ROOT / "build" / "wheels").glob(f"{name}-*.whl"))
+        for name in ("anywidget", "ipywidgets", "jupyterlab_widgets", "psygnal", "typing_extensions")
+    ]
     wheels = [lab.ROOT / "dist" / wheel, *widgets, *(LITE / "wheels").glob("comm-*")]
     shown = [
         each for each in widgets if each.name.startswith(("anywidget", "jupyterlab"))
@@ -56,7 +60,7 @@ def build(source, site):
     settings = (LITE / "source" / "jupyter-lite.json").read_text()
     (source / "jupyter-lite.json").write_text(settings)
     (source / "static").symlink_to(LITE / "source" / "static")
-    command = [str(LITE / "venv" / "bin" / "jupyter"), "lite", "build"]
+    command = [str(Path(sys.executable).with_name("jupyter")), "lite", "build"]
     command += ["--output-dir", str(site)]
     done = subprocess.run(
         command, cwd=source, capture_output=True, text=True, check=False

@@ -51,7 +51,7 @@ class Server:
 def serving(folder, port, *options):
     (folder / ".home").mkdir()
     there = bundled(PAGE, folder)
-    python = lab.ROOT / "build" / "widget" / "bin" / "python"
+    python = lab.ROOT / "build" / "libs" / "bin" / "python"
     command = [str(python), str(there / "server.py"), f"--port={port}", *options]
     with lab.running(command, folder, {"PYTHONPATH": str(lab.ROOT / "py")}):
         yield Server(folder / ".home" / "log")

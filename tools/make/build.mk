@@ -4,33 +4,31 @@
 
 native: $(NATIVE) $(PAGE_SCRIPT)
 
-asan: $(ASAN)
-
 # Warnings are errors here, not in pyproject.toml: a user's newer compiler may have more.
 $(NATIVE): $(C_FILES) pyproject.toml $(VENV)
 	@tools/need.sh cc
 	echo "[build] native extension"
-	CFLAGS=-Werror $(PYTHON_BIN)/python -m pip install --quiet --disable-pip-version-check \
+	CFLAGS=-Werror $(PYTHON) -m pip install --quiet --disable-pip-version-check \
 	  --no-deps --no-build-isolation --editable . >build/native.log 2>&1 \
 	  || { cat build/native.log; exit 1; }
 	touch $@
 
 $(ASAN): $(C_FILES) $(PY_FILES) pyproject.toml $(VENV) $(TOOLCHAIN)/build_asan.py
 	@echo "[build] native extension with sanitizers"
-	$(PYTHON_BIN)/python $(TOOLCHAIN)/build_asan.py build/asan
+	$(PYTHON) $(TOOLCHAIN)/build_asan.py build/asan
 
 $(FAULTS): $(C_FILES) $(PY_FILES) pyproject.toml $(VENV) $(TOOLCHAIN)/build_asan.py tests/fuzz/faults.c
 	@echo "[build] native extension with sanitizers and memory that runs out"
-	$(PYTHON_BIN)/python $(TOOLCHAIN)/build_asan.py build/faults --faults
+	$(PYTHON) $(TOOLCHAIN)/build_asan.py build/faults --faults
 
-$(FUZZ)/core%: $(C_FILES) $(FUZZ_FILES) $(TOOLCHAIN)/build_fuzzer.sh
+build/fuzz/core%: $(C_FILES) $(FUZZ_FILES) $(TOOLCHAIN)/build_fuzzer.sh
 	@tools/need.sh clang libfuzzer$*
 	echo "[build] fuzzer of the C core, $* bits"
 	$(TOOLCHAIN)/build_fuzzer.sh $* $@
 
-$(FUZZ)/hostile.so: tests/fuzz/hostile.c $(VENV)
-	@mkdir -p $(FUZZ)
-	include=$$($(PYTHON_BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')
+build/fuzz/hostile.so: tests/fuzz/hostile.c $(VENV)
+	@mkdir -p build/fuzz
+	include=$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')
 	gcc -shared -fPIC -O1 -g -Wall -Wextra -Wconversion -Werror -Iwasm -I"$$include" $< -o $@
 
 wheel: $(WHEEL)
@@ -71,35 +69,35 @@ $(JS): $(TS_FILES) tsconfig.json $(NPM)
 $(SNAPSHOT): tools/snapshot.py $(NPM) $(VENV)
 	@echo "[build] memory of a Python that has started"
 	tools/need.sh chromium || true
-	$(PYTHON_BIN)/python tools/snapshot.py node_modules/pyodide $@
+	$(PYTHON) tools/snapshot.py node_modules/pyodide $@
 
 # Always laid out again: it is all links, made in an instant.
 site: $(JS) $(WHEEL) $(NUMPY) $(SNAPSHOT)
-	@$(PYTHON_BIN)/python tools/build_site.py
+	@$(PYTHON) tools/build_site.py
 
 # With the older Pyodide's NumPy, for tests.
 whole-site: $(OLDER_NUMPY) | site
-	@$(PYTHON_BIN)/python tools/build_site.py
+	@$(PYTHON) tools/build_site.py
 
 package: $(JS) $(WHEEL)
 	npm pack --silent --pack-destination dist
 
 lite: $(LITE)
 
-$(LITE): build/lite/venv/.done $(wildcard web/lite/* web/lite/notebooks/*) tools/snapshot.py $(WHEEL) \
+$(LITE): $(VENV) $(wildcard web/lite/* web/lite/notebooks/*) tools/snapshot.py $(WHEEL) \
   $(NEEDS_chain) $(PYPI_WHEELS) | site
-	@$(PYTHON_BIN)/python tools/fetch_packages.py node_modules/pyodide \
+	@$(PYTHON) tools/fetch_packages.py node_modules/pyodide \
 	  build/lite/packages $(LITE_PACKAGES)
-	build/lite/venv/bin/python web/lite/build.py
-	$(PYTHON_BIN)/python tools/snapshot.py $(LITE_PYODIDE) $(LITE_PYODIDE)/snapshot.bin
+	$(PYTHON) web/lite/build.py
+	$(PYTHON) tools/snapshot.py build/lite/site/static/pyodide build/lite/site/static/pyodide/snapshot.bin
 	touch $@
 
-docs: $(DOCS) $(NATIVE) site
-	@build/docs/venv/bin/python web/docs/_tools/build.py
+docs: $(LIBRARIES) $(NATIVE) site
+	@$(PYTHON) web/docs/_tools/build.py
 
 demo:
 	@$(MAKE) --no-print-directory -j3 $(NEEDS_$(PAGE)) site chromium
-	$(PYTHON_BIN)/python web/demo.py --page $(PAGE)
+	$(PYTHON) web/demo.py --page $(PAGE)
 
 # Serves at once, and shows what is still being built.
 serve:
@@ -109,5 +107,3 @@ serve:
 
 served: $(LITE) $(NEEDS_arrow) $(NEEDS_live) $(NEEDS_train) docs
 
-clean:
-	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE) $(PAGE_SCRIPT)

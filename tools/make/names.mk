@@ -1,28 +1,27 @@
-# What several parts name: programs, files whose presence says that a step is done, lists of sources.
+# Programs, files whose presence says that a step is done, and lists of sources.
 
 TOOLCHAIN := wasm/toolchain
-PYTHON_BIN := build/venv/bin
+PYTHON := build/venv/bin/python
+LIBS_PYTHON := build/libs/bin/python
 NODE_BIN := node_modules/.bin
-# Runs a suite, and prints its time and its peak of memory.
-SUITE = $(PYTHON_BIN)/python tools/measure.py $@
-MAKE_VENV := $(addprefix tools/,make_venv.sh find_python.sh)
 NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-# Files whose presence says that a step is done.
 VENV := build/venv/.done
+LIBS := build/libs/.done
 NPM := node_modules/.done
 NUMPY := build/numpy/.pyodide
 SNAPSHOT := build/snapshot.bin
 OLDER_NUMPY := build/numpy/.pyodide-0.29
+MORE_NUMPYS := $(addprefix build/numpy/.pyodide-314.0.,0 7)
 OLD_NUMPYS := 1.26 2.0
 NATIVE := py/dlpack_web/_core.abi3.so
 ASAN := build/asan/dlpack_web/_core.abi3.so
 FAULTS := build/faults/dlpack_web/_core.abi3.so
-FUZZ := build/fuzz
 # Where the compiler makes 32-bit code that this machine runs.
-FUZZERS := $(FUZZ)/core64 $(if $(filter x86_64,$(shell uname -m)),$(FUZZ)/core32)
+FUZZERS := build/fuzz/core64 $(if $(filter x86_64,$(shell uname -m)),build/fuzz/core32) build/fuzz/hostile.so
 BRIDGE := py/dlpack_web/_bridge.js
 PAGE_SCRIPT := py/dlpack_web/_widget.js
 WHEEL := dist/wheel.json
+JS := js/dist/index.js
 LIBRARIES := build/libraries/.done
 PATCHED := build/patched/.done
 RUNTIMES := build/runtimes/.done
@@ -34,14 +33,8 @@ PYPI_WHEELS := build/wheels/.done
 SOURCES := build/sources/.done
 MODELS := build/models/.done
 NODES := build/nodes/index.json
-OLDER := build/older/.done
-MORE_PYODIDES := build/pyodides/.done
 LITE := build/lite/.done
-LITE_WIDGETS := build/lite/widgets/.done
-LITE_PYODIDE := build/lite/site/static/pyodide
-MUTANTS := build/mutants/venv/.done
 ARRAYS := build/arrays/.done
-DOCS := build/docs/venv/.done build/docs/typedoc/.done
 EXAMPLE := build/example/example.wasm
 # What single pages need besides the site.
 NEEDS_chain := $(LIBRARIES) $(MODEL)
@@ -53,18 +46,14 @@ NEEDS_lite := $(LITE)
 NEEDS_notebook := $(LITE)
 NEEDS_pyscript.eval := $(LITE)
 NEEDS_pyscript_worker.eval := $(LITE)
-# What the notebooks of JupyterLite import, of Pyodide's own packages.
+# What the notebooks of JupyterLite import, of Pyodide's own packages, and what tests of array libraries do.
 LITE_PACKAGES := numpy matplotlib pillow kiwisolver contourpy fonttools cycler pyparsing \
   python-dateutil pytz six packaging micropip
-# The libraries that test-lite calls with Tensors, beside those of $(PYPI_WHEELS); NumPy is in the site.
-ARRAY_PACKAGES := $(filter-out numpy micropip,$(LITE_PACKAGES)) pandas scipy scikit-learn joblib \
-  threadpoolctl
-JS := js/dist/index.js
+ARRAY_PACKAGES := $(filter-out numpy micropip,$(LITE_PACKAGES)) pandas scipy scikit-learn joblib threadpoolctl
 
 C_FILES := $(wildcard wasm/*.c wasm/*.h)
 EXAMPLE_FILES := $(wildcard wasm/example/*.c wasm/example/*.h)
 FUZZ_FILES := $(wildcard tests/fuzz/core/*.c tests/fuzz/core/*.h)
 C_TESTS := $(wildcard tests/native/*/*.c tests/fuzz/*.c wasm/toolchain/windows/*.h) $(FUZZ_FILES) $(EXAMPLE_FILES)
 PY_FILES := $(shell find py/dlpack_web -name '*.py' -o -name '*.pyi' -o -name py.typed)
-TS_FILES := $(shell find js/src -name '*.ts' 2>/dev/null)
-JS_TESTS = $(shell find tests/js -name '*.test.mjs')
+TS_FILES := $(shell find js/src -name '*.ts')

@@ -1,75 +1,127 @@
-# Format, lint, types, locks; and the tables that suites write.
+# Checks, tables, measurements and releases.
 
-.PHONY: check-c check-python check-js check-locks check-imports check-english check-sizes
+.PHONY: check-c check-python check-js check-sizes
 
-check: check-c check-python check-js check-imports check-locks check-english check-sizes
+check: check-c check-python check-js check-sizes
 
+# tsort names the files of a cycle of #includes.
 check-c: $(VENV)
-	$(PYTHON_BIN)/clang-format --dry-run -Werror $(C_FILES) $(C_TESTS)
+	@build/venv/bin/clang-format --dry-run -Werror $(C_FILES) $(C_TESTS)
+	grep -oE '^#include "\w+' wasm/*.[ch] | sed -E 's,wasm/(\w+)\..*"(\w+),\1 \2,' | awk '$$1 != $$2' | tsort >/dev/null
 
 check-python: $(VENV)
-	$(PYTHON_BIN)/ruff format --check
-	$(PYTHON_BIN)/ruff check
-	$(PYTHON_BIN)/mypy
+	@build/venv/bin/ruff format --check
+	build/venv/bin/ruff check
+	build/venv/bin/mypy
+	PYTHONPATH=py build/venv/bin/lint-imports --no-logo --no-cache
 
 check-js: package
-	$(NODE_BIN)/biome check --error-on-warnings
+	@$(NODE_BIN)/biome check --error-on-warnings
 	$(NODE_BIN)/publint --strict
 	$(NODE_BIN)/attw --quiet --profile esm-only dist/*.tgz
 	node tools/check_workflows.mjs
-
-check-locks: $(VENV)
-	$(PYTHON_BIN)/python tools/check_locks.py
-
-check-imports: $(VENV)
-	$(PYTHON_BIN)/python tools/check_imports.py
-
-check-english: $(VENV)
-	$(PYTHON_BIN)/python tools/check_english.py
+	! git grep -nE '"resolved"|https?://' -- '*package-lock.json' tools/requirements | grep -v '"url": "'
 
 check-sizes: $(WHEEL)
-	$(PYTHON_BIN)/python tools/check_sizes.py
+	@$(PYTHON) tools/check_sizes.py
 
 fix: $(VENV) $(NPM)
-	$(PYTHON_BIN)/clang-format -i $(C_FILES) $(C_TESTS)
-	$(PYTHON_BIN)/ruff check --fix
-	$(PYTHON_BIN)/ruff format
+	@build/venv/bin/clang-format -i $(C_FILES) $(C_TESTS)
+	build/venv/bin/ruff check --fix
+	build/venv/bin/ruff format
 	$(NODE_BIN)/biome check --write
 
-# Those that the others follow (-c) come first. Old NumPys have no versions for all Pythons.
-locks: build/locks/.done
-	@for name in locks dev docs interop tensorflow model lite desktop widget mutants pyodide windows $(OLD_NUMPYS:%=numpy-%); do
+# The tests of the folders whose sources or tests differ from main; CONTRIBUTING.md has a table by hand.
+quick: $(NATIVE) $(JS)
+	@changed=$$(git diff --name-only $$(git merge-base main HEAD); git ls-files --others --exclude-standard)
+	folders=$$(sed -nE 's/^\| `([a-z_/.]+)` \| `(tests.+)` \|$$/\1 \2/p' CONTRIBUTING.md | while read -r source tests; do
+	  ! grep -q "^$$source" <<<"$$changed" || echo "$$tests"; done | tr -d '`' | xargs -n1 | sort -u)
+	native=$$(grep -E '^tests/(native|tools)' <<<"$$folders" || true) js=$$(grep '^tests/js' <<<"$$folders" || true)
+	echo "[quick] $${folders:-nothing changed that these have tests of}" | xargs
+	[ -z "$$native" ] || $(PYTEST) -q $$native
+	[ -z "$$js" ] || node --test --test-reporter=dot $$(find $$js -name '*.test.mjs')
+
+# The first is what the others follow (-c). Old NumPys have no versions for all Pythons; the rest of what the wheels
+# for Pyodide need comes with Pyodide.
+locks: $(LIBS)
+	@for name in dev libs tensorflow pyodide $(OLD_NUMPYS:%=numpy-%); do
 	  echo "[locks] tools/requirements/$$name.txt"
 	  case $$name in
 	  numpy-*) all= ;;
-	  mutants | pyodide) all="--universal --no-deps" ;; # the rest is not needed, or comes with Pyodide
+	  pyodide) all="--universal --no-deps" ;;
 	  *) all=--universal ;;
 	  esac
-	  build/locks/bin/uv pip compile --quiet --no-config $$all --python-version 3.12 \
-	    --generate-hashes --only-binary :all: --emit-build-options \
-	    --custom-compile-command "make locks" \
+	  build/libs/bin/uv pip compile --quiet --no-config $$all --python-version 3.12 --generate-hashes \
+	    --only-binary :all: --emit-build-options --custom-compile-command "make locks" \
 	    tools/requirements/$$name.in --output-file tools/requirements/$$name.txt
 	done
 
-where-it-runs: $(VENV)
-	$(PYTHON_BIN)/python tools/where_it_runs.py
+# --- tables ---
 
-array-tables: $(NATIVE)
-	@$(PYTHON_BIN)/python tests/native/attributes.py
+WRITE_interop = $(MAKE) --no-print-directory suite NAME=numpy WHOLE=1
+WRITE_interop += && $(MAKE) --no-print-directory suite NAME=interop RESULTS="--results=tests/interop/RESULTS.md $(OLD_NUMPYS:%=--with-notes=build/numpy-%/notes.json)"
+WRITE_runtimes := $(PYTHON) tools/where_it_runs.py
+WRITE_arrays := $(PYTHON) tests/native/attributes.py
+WRITE_onnx := $(PYTHON) tests/models/node_table.py
+WRITE_onnxruntime := NAMES=write $(PYTEST) -q $(ORT)/test_builds.py -k every_name
+WRITE_foreign := FOREIGN=write $(PYTEST) -q $(ORT)/test_foreign_onnxruntime.py
+define WRITE_programs
+export PROGRAMS=write
+rm -f tests/foreign/arrays/outcomes.json
+$(LIBS_PYTEST) -q tests/interop/test_programs.py
+$(LIBS_PYTEST) -q tests/desktop/test_array_programs.py
+$(PYTEST) -q $(ARRAY_LIBRARIES) -k program
+endef
 
-# The tests that onnx itself has, of single operators: minutes, so the suites run a sample of them.
-onnx-table: $(NODES) $(LIBRARIES) site chromium
-	@$(PYTHON_BIN)/python tests/models/node_table.py
+tables: $(NATIVE) $(LIBS) $(NODES) $(MODELS) $(LIBRARIES) $(ARRAYS) $(PYPI_WHEELS) site chromium
+	@$(if $(WRITE_$(WHAT)),,$(error WHAT= has to be one of $(sort $(patsubst WRITE_%,%,$(filter WRITE_%,$(.VARIABLES))))))
+	$(WRITE_$(WHAT))
 
-onnxruntime-names: $(MODELS) $(LIBRARIES) site chromium
-	NAMES=write $(PYTHON_BIN)/python -m pytest -q $(ONNXRUNTIME)/test_builds.py -k every_name
+# --- measurements ---
 
-foreign-results: $(MODELS) $(LIBRARIES) $(ARRAYS) site chromium
-	FOREIGN=write $(PYTHON_BIN)/python -m pytest -q $(FOREIGN_ORT)
+MEASURE_quick := $(PYTHON) tests/bench/bench.py --quick >/dev/null
+MEASURE_desktop := $(LIBS_PYTHON) tests/desktop/timing.py
+MEASURE_lite := $(PYTHON) tests/lite/timing.py
+MEASURE_widget := $(PYTHON) tests/widget/timing.py
+BENCH_NEEDS := $(LIBRARIES) $(PYPI_WHEELS) site
+BENCH_NEEDS_desktop := $(LIBS)
+BENCH_NEEDS_lite := $(LITE) site
+BENCH_NEEDS_widget := $(LIBS) $(PAGE_SCRIPT)
 
-foreign-arrays: export PROGRAMS := write
-foreign-arrays: build/interop/.done build/desktop/.done $(ARRAYS) $(PYPI_WHEELS) $(NATIVE) site chromium
-	@rm -f tests/foreign/arrays/outcomes.json
-	PYTHONPATH=py build/interop/bin/python -m pytest -q tests/interop/test_programs.py
-	PYTHONPATH=py build/desktop/bin/python -m pytest -q tests/desktop/test_array_programs.py
-	$(PYTHON_BIN)/python -m pytest -q $(ARRAY_LIBRARIES) -k program
+bench: $(NATIVE) $(or $(BENCH_NEEDS_$(WHAT)),$(BENCH_NEEDS)) chromium
+	@$(or $(MEASURE_$(WHAT)),$(PYTHON) tests/bench/bench.py $(addprefix --only ,$(WHAT)))
+
+gpu-kit: $(KIT)
+
+$(KIT): $(LIBRARIES) $(RUNTIMES) $(JS) $(WHEEL) $(NUMPY) | site
+	@tools/need.sh libvulkan
+	echo "[build] the kit for machines with a GPU (a minute)"
+	$(PYTHON) tests/kit/build.py
+
+# --- releases, and what is published ---
+
+release: $(or $(addprefix release-,$(WHAT)),release-files)
+
+.PHONY: release-files release-check release-docs release-site gpu-kit
+release-files: package $(PAGE_SCRIPT) $(LIBS)
+	@$(PYTHON) tools/release.py build dist/release
+
+# A clone gives the same bytes, and what was made installs where nothing else is.
+release-check: release-files
+	@$(PYTHON) tools/release.py versions --tag=$(TAG)
+	rm -rf build/release
+	git clone --quiet . build/release
+	$(MAKE) --no-print-directory -C build/release release WHAT=
+	$(PYTHON) tools/release.py compare dist/release build/release/dist/release
+	$(PYTHON) tools/release.py install dist/release
+	rm -rf build/release
+
+release-docs: docs
+	@$(PYTHON) tools/publish_site.py pack build/site build/docs-archives
+
+release-site: release-docs $(LITE) $(LIBRARIES) $(MODEL) $(NEEDS_arrow)
+	@rm -rf build/pages
+	$(PYTHON) tools/publish_site.py lay-out build/site build/docs-archives build/pages
+
+clean:
+	rm -rf build dist js/dist node_modules py/*.egg-info $(NATIVE) $(BRIDGE) $(PAGE_SCRIPT)

@@ -3,7 +3,7 @@
 It builds in build/lite: `source` is the input of `jupyter lite build` (notebooks,
 Pyodide with the packages that the kernel needs), `site` its output.
 
-Usage: build/lite/venv/bin/python web/lite/build.py
+Usage: build/venv/bin/python web/lite/build.py
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def page(
 ) -> Iterator[TestPage]:
     name = f"pyodide-{request.param}"
     if not (SITE / name).is_dir():
-        pytest.fail(f"build/site has no {name}: `make test-pyodides` makes it")
+        pytest.fail(f"build/site has no {name}: `make suite NAME=pyodides` makes it")
     page = open_module_page(name)
     said = page.python("import pyodide\npyodide.__version__")
     assert said == request.param

@@ -31,7 +31,7 @@ PROGRAMS = {
     )
 }
 RUNNER = sorted((FOREIGN / "runner").glob("*.py"))
-PYTHON = ROOT / "build" / "model" / "venv" / "bin" / "python"
+PYTHON = ROOT / "build" / "libs" / "bin" / "python"
 PROVIDERS = {"cpu": "CPUExecutionProvider", "webgpu": "WebGpuExecutionProvider"}
 LISTED = comparing.listed(FOREIGN / "different.toml")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from repository import BUILD, ROOT
 
 TYPEDOC = BUILD / "typedoc"
+LIBRARIES = ROOT / "build" / "libraries" / "node_modules"
 FIRST = """\
 What programs can import, by the name that they import it by. Types of browsers (`GPUDevice`,
 `ImageBitmap`, …) are taken from the program, with `@webgpu/types` or without.
@@ -41,7 +42,7 @@ def write_typescript(target: Path) -> None:
     options = {
         "entryPoints": [str(ROOT / source) for source in entries().values()],
         "tsconfig": str(TYPEDOC / "tsconfig.json"),
-        "plugin": ["typedoc-plugin-markdown"],
+        "plugin": [str(LIBRARIES / "typedoc-plugin-markdown" / "dist" / "index.js")],
         "out": str(target),
         "readme": "none",
         "entryFileName": "index",
@@ -65,6 +66,7 @@ def write_typescript(target: Path) -> None:
         "tableColumnSettings": {"hideSources": True, "hideModifiers": True},
         "gitRevision": "main",
     }
+    TYPEDOC.mkdir(parents=True, exist_ok=True)
     (TYPEDOC / "typedoc.json").write_text(json.dumps(options, indent=2), "utf-8")
     settings = {
         "extends": str(ROOT / "tsconfig.json"),
@@ -72,7 +74,7 @@ def write_typescript(target: Path) -> None:
         "include": [str(ROOT / "js" / "src")],
     }
     (TYPEDOC / "tsconfig.json").write_text(json.dumps(settings, indent=2), "utf-8")
-    command = ["node", "node_modules/typedoc/bin/typedoc", "--options", "typedoc.json"]
+    command = ["node", str(LIBRARIES / "typedoc" / "bin" / "typedoc"), "--options", "typedoc.json"]
     subprocess.run(command, cwd=TYPEDOC, check=True)
     name_pages(target)
 

@@ -1,0 +1,231 @@
+# The suites. Of each: what it covers and about how long it takes (`make suite` shows it), its INPUTS, programs that
+# it NEEDs, and how to RUN it.
+
+PYTEST := $(PYTHON) -m pytest
+LIBS_PYTEST := PYTHONPATH=py $(LIBS_PYTHON) -m pytest -p no:cacheprovider
+NO_SWIFTSHADER := echo "[skip] GPU cases: no driver for Vulkan"
+
+define SUITES
+native        2 min  the C core and Python in this CPython, and the build's scripts
+asan          4 min  the same under AddressSanitizer and UndefinedBehaviorSanitizer
+leaks        30 min  the same under valgrind: memory errors and leaks
+js            1 min  TypeScript: unit tests, Pyodide, and GPU cases on Dawn, in Node
+package       1 min  the npm package from its tarball: types in four TypeScripts, bundles, pages
+bundlers      3 min  Vite, Parcel, Rollup, webpack, Next.js, Deno and Bun find the wheel
+in-pyodide    2 min  the native tests and WebGPU in Pyodide, in Chromium
+older-pyodide 2 min  the same in Pyodide 0.29
+pyodides      4 min  imports, exchange, waiting, interrupts in other versions of Pyodide
+browser       1 min  the README's snippets, files, content security policies, in Chromium
+pages         4 min  the site's pages but for the landing page, in Chromium
+live          2 min  the landing page, in Chromium
+adapters      3 min  the adapters and other libraries, in Chromium
+onnxruntime   4 min  programs for onnxruntime, and a sample of ONNX's operator tests
+lite          5 min  notebooks, PyScript, and array libraries called with Tensors, in Chromium
+docs          2 min  every block of the documentation, its links, names, search
+widget        4 min  the page's GPU lent to kernels of JupyterLab, Notebook, marimo and to a server
+firefox      15 min  tests/browser, tests/widget and more, in Firefox
+webkit        1 min  CPU tensors in WebKitGTK
+deno          5 min  JavaScript and GPU cases in Deno
+node-gpu      3 min  the same in Node 24 and 26 with Dawn, and in Bun
+desktop       1 min  dlpack_web.webgpu in CPython, over wgpu-py
+dawn          1 min  the same over wgpudawn
+interop      10 min  NumPy, PyTorch, JAX, ... in CPython
+interop-light 2 min  the same without PyTorch and TensorFlow
+numpy         3 min  the native tests with NumPy 1.26 and 2.0
+gpu-kit       4 min  the kit that measures real GPUs (tests/bench/GPU.md), on software GPUs
+soak          MINUTES=10: the memory of the landing page stays constant
+fuzz-js       SECONDS=60 SEED=n: fuzzers and models of JavaScript and WebGPU
+endef
+export SUITES
+
+INPUTS_native := $(NATIVE)
+NEED_native := emcc
+RUN_native := $(PYTEST) tests/native tests/tools
+
+# Leaks are not looked for, because CPython itself keeps memory until its end. The tests count
+# live tensors and references instead, and the suite leaks looks. Memory does not stay flat
+# here, where freed blocks are kept. --capture=sys lets the sanitizers' reports through.
+INPUTS_asan := $(ASAN) $(NATIVE)
+define RUN_asan
+export PYTHONPATH=build/asan PYTHONMALLOC=malloc
+export ASAN_OPTIONS=detect_leaks=0:$${ASAN_OPTIONS:-}
+export LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)"
+$(PYTHON) -c 'import dlpack_web._core as c; assert "/asan/" in c.__file__'
+$(PYTEST) tests/native -p no:cacheprovider --capture=sys -k "not million"
+endef
+
+# Every test but those of sheer numbers. Memory errors anywhere fail; of leaks, those that have our
+# extension in their stack: CPython and others keep memory till the end.
+INPUTS_leaks := $(NATIVE)
+NEED_leaks := valgrind
+define RUN_leaks
+PYTHONMALLOC=malloc valgrind --log-file=build/valgrind.log --num-callers=40 --fullpath-after= \
+  --suppressions=tests/native/valgrind.supp --leak-check=full --show-leak-kinds=definite \
+  $(PYTEST) tests/native -p no:cacheprovider -k "not million"
+ours='/_core\.abi3\.so|wasm\/[a-z]+\.c:/' error='/ at 0x/ && !/definitely lost/'
+sed -E 's/^==[0-9]+== ?//' build/valgrind.log | awk -v RS= \
+  "$$ours || $$error { print \$$0 \"\\n\"; bad = 1 } END { exit bad }"
+endef
+
+INPUTS_js := $(LIBRARIES) $(EXAMPLE) $(DAWN) whole-site
+define RUN_js
+tools/need.sh libvulkan swiftshader && export WEBGPU=required || $(NO_SWIFTSHADER)
+node --test $$(find tests/js -name '*.test.mjs')
+endef
+
+INPUTS_package := $(LIBRARIES) package site chromium
+RUN_package := $(PYTEST) tests/package
+
+INPUTS_bundlers := package site chromium
+RUN_bundlers := $(PYTEST) $(addprefix tests/package/,bundlers.py nextjs.py runtimes.py)
+
+# tests/browser, and which of its parts are suites of their own.
+IN_CHROMIUM := $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED) whole-site chromium
+IN_PYODIDE := $(addprefix tests/browser/hosts/test_,in_pyodide.py webgpu.py)
+PAGES := tests/browser/pages tests/browser/libraries/test_renderers.py
+LIVE := tests/browser/pages/test_live.py
+ADAPTERS := tests/browser/libraries/test_adapters.py
+ARRAY_LIBRARIES := tests/browser/libraries/test_array_libraries.py
+PYODIDES := tests/browser/hosts/test_pyodides.py
+ORT := tests/browser/onnxruntime
+
+INPUTS_browser := $(IN_CHROMIUM) $(if $(WHOLE),$(SOURCES))
+RUN_browser = $(PYTEST) tests/browser $(patsubst %,--ignore %,$(LIVE) $(ORT) $(ARRAY_LIBRARIES) $(PYODIDES) \
+  $(if $(WHOLE),,$(IN_PYODIDE) $(PAGES) $(ADAPTERS)))
+INPUTS_in-pyodide := $(IN_CHROMIUM)
+RUN_in-pyodide := $(PYTEST) $(IN_PYODIDE) -k "not pyodide-0.29 and not sessions"
+INPUTS_older-pyodide := $(IN_CHROMIUM)
+RUN_older-pyodide := $(PYTEST) $(IN_PYODIDE) -k pyodide-0.29
+INPUTS_pyodides := $(MORE_NUMPYS) site chromium
+RUN_pyodides := $(PYTEST) $(PYODIDES)
+INPUTS_pages := $(IN_CHROMIUM)
+RUN_pages := $(PYTEST) $(PAGES) --ignore $(LIVE)
+INPUTS_live := $(NEEDS_live) site chromium
+RUN_live := $(PYTEST) $(LIVE)
+INPUTS_soak := $(INPUTS_live)
+RUN_soak = $(PYTHON) tests/browser/pages/soak.py --minutes $(MINUTES)
+INPUTS_adapters := $(IN_CHROMIUM)
+RUN_adapters := $(PYTEST) $(ADAPTERS)
+INPUTS_onnxruntime := $(MODELS) $(NODES) $(LIBRARIES) $(ARRAYS) $(IN_CHROMIUM)
+define RUN_onnxruntime
+$(PYTEST) $(IN_PYODIDE) -k "sessions and not pyodide-0.29"
+$(PYTEST) $(ORT)
+endef
+
+INPUTS_lite := $(LITE) $(ARRAYS) $(PYPI_WHEELS) docs chromium
+define RUN_lite
+$(PYTEST) tests/lite
+$(PYTEST) $(ARRAY_LIBRARIES)
+endef
+
+INPUTS_docs := docs $(LIBS) $(LITE) $(LIBRARIES) chromium
+RUN_docs := $(PYTEST) tests/docs
+
+# A Jupyter server of its own for each run, on a free port of this machine.
+INPUTS_widget := $(LIBS) $(NATIVE) $(PAGE_SCRIPT) $(JS) $(LITE) $(PYPI_WHEELS) chromium
+RUN_widget := $(PYTEST) tests/widget
+
+INPUTS_firefox := $(IN_CHROMIUM) $(SOURCES) $(INPUTS_widget) package
+NEED_firefox := firefox-esr chromium
+define RUN_firefox
+export BROWSER=firefox
+$(PYTEST) tests/browser $(patsubst %,--ignore %,$(ORT) $(ARRAY_LIBRARIES) $(PYODIDES))
+$(PYTEST) tests/package/test_pages.py
+$(PYTEST) tests/lite -k "tour or interrupted"
+$(PYTEST) tests/widget
+endef
+
+INPUTS_webkit := whole-site
+NEED_webkit := WebKitWebDriver Xvfb
+RUN_webkit := $(PYTEST) tests/browser/hosts/webkit.py
+
+# Deno's WebGPU is wgpu-core: a second implementation.
+INPUTS_deno := $(EXAMPLE) $(LIBRARIES) $(RUNTIMES) $(DAWN) $(PYPI_WHEELS) whole-site
+NEED_deno := libvulkan swiftshader lavapipe
+RUN_deno := $(PYTEST) tests/runtimes -k "deno or missing or refused"
+INPUTS_node-gpu := $(INPUTS_deno)
+NEED_node-gpu := libvulkan swiftshader
+RUN_node-gpu := $(PYTEST) tests/runtimes -k "node or bun or missing or refused"
+
+# tinygrad keeps a device and tensors as long as its process lives, so it has one of its own.
+# The driver is software: lavapipe, or the one in VK_DRIVER_FILES (tests/desktop/conftest.py).
+INPUTS_desktop := $(LIBS) $(MODEL) $(MODELS) $(SOURCES) $(NATIVE)
+NEED_desktop := libvulkan lavapipe
+define RUN_desktop
+$(LIBS_PYTEST) tests/desktop --ignore=tests/desktop/with_tinygrad
+$(LIBS_PYTEST) tests/desktop/with_tinygrad
+endef
+INPUTS_dawn := $(INPUTS_desktop)
+NEED_dawn := libvulkan swiftshader
+define RUN_dawn
+export BACKEND=dawn
+$(RUN_desktop)
+endef
+
+INPUTS_interop := build/libs/.frameworks $(NATIVE)
+define RUN_interop
+export JAX_PLATFORMS=cpu
+$(LIBS_PYTEST) tests/interop $(RESULTS)
+endef
+INPUTS_interop-light := $(LIBS) $(NATIVE)
+RUN_interop-light = $(RUN_interop)
+# NumPy before 2.1 speaks DLPack before 1.0. The package's extra `numpy` allows it.
+INPUTS_numpy := $(OLD_NUMPYS:%=build/numpy-%/.done) $(NATIVE)
+define RUN_numpy
+for numpy in $(OLD_NUMPYS); do
+  venv=build/numpy-$$numpy
+  [ -x $$venv/bin/python ] || { echo "[skip] NumPy $$numpy: no Python 3.12 was found"; continue; }
+  PYTHONPATH=py $$venv/bin/python -m pytest tests/native -p no:cacheprovider \
+    $(if $(WHOLE),,--ignore=tests/native/files --ignore=tests/native/exchange/test_million.py)
+  PYTHONPATH=py $$venv/bin/python -m pytest tests/interop -p no:cacheprovider -k numpy --notes=$$venv/notes.json
+done
+endef
+
+INPUTS_gpu-kit := $(KIT)
+NEED_gpu-kit := swiftshader lavapipe
+RUN_gpu-kit := $(PYTEST) tests/kit
+
+INPUTS_fuzz-js := site chromium
+RUN_fuzz-js = $(PYTHON) tests/fuzz/js/run.py --seconds $(SECONDS) $(addprefix --seed ,$(SEED))
+INPUTS_fuzz := $(FUZZERS) $(ASAN) $(FAULTS) $(JS)
+RUN_fuzz = $(PYTHON) tests/fuzz/run.py --seconds $(SECONDS) $(addprefix --seed ,$(SEED))
+
+suite: $(if $(NAME),suite-$(NAME))
+	@[ -n "$(NAME)" ] || echo "$$SUITES"
+
+fuzz: suite-fuzz
+
+# With READY=1 the inputs are there: several suites at a time would make them several times.
+.SECONDEXPANSION:
+suite-%: $$(if $(READY),,$$(INPUTS_$$*))
+	@$(if $(RUN_$*),,$(error There is no suite $*: `make suite` lists them))tools/need.sh $(NEED_$*)
+	begun=$$(date +%s)
+	$(RUN_$*)
+	mkdir -p build/suites
+	echo "[suite] $*: $$(($$(date +%s) - begun)) s" | tee build/suites/$*.txt
+
+# Names from before `make suite`.
+test-%: suite-% ;
+soak interop interop-light fuzz-js: %: suite-% ;
+
+# Two at a time, the longest first.
+in_turn = $(MAKE) --no-print-directory -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))
+IN_TEST := in-pyodide browser package js native
+# What .ci/run runs after `make test`, and what test-all does.
+IN_CI := lite asan docs onnxruntime pages live adapters desktop interop-light numpy
+# There browser runs all of tests/browser.
+IN_ALL := $(filter-out in-pyodide pages adapters,$(IN_TEST) $(IN_CI)) firefox deno leaks widget pyodides bundlers \
+  node-gpu gpu-kit dawn webkit
+inputs_of = $(sort $(foreach name,$(1),$(INPUTS_$(name))))
+
+test: $(call inputs_of,$(IN_TEST))
+	@$(call in_turn,$(IN_TEST))
+
+.PHONY: test-ci
+test-ci: $(call inputs_of,$(IN_CI) fuzz fuzz-js)
+	@$(call in_turn,$(IN_CI) fuzz fuzz-js)
+
+test-all: export WHOLE := 1
+test-all: export WIRE_RUNS := 10000
+test-all: $(call inputs_of,$(IN_ALL))
+	@$(call in_turn,$(IN_ALL))
