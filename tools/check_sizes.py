@@ -1,10 +1,6 @@
 #!/usr/bin/env python3
-"""check_sizes.py: sizes of user downloads against their budgets; writes
-build/sizes.json.
-
-A budget makes growth visible; it is not a hard limit. If a size grows for a good
-reason, raise its budget here, with the reason beside it.
-"""
+"""What users download, in build/sizes.json, against the budgets of the totals. If a total grows for a good
+reason, raise its budget, with the reason in the commit; do not golf code to fit."""
 
 import gzip
 import json
@@ -17,173 +13,81 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "js" / "src"
-KIB = 1024
-BUDGETS = {
-    # 7 of them for Arrow, with its extension types and requests
-    "core_wasm_gzip": 35 * KIB,
-    # 25 of them for files, 50 for dlpack_web.onnxruntime, 17 for kernels of formulas and
-    # batches, 12 for dlpack_web.tinygrad, 3 of these for kernels that browsers keep, 10
-    # for dlpack_web.wire; 8 because files of Python have at most 500 lines: a wheel
-    # compresses each separately
-    "wheel": 300 * KIB,
-    # dlpack_web.tinygrad's part of the wheel; docstrings are 3 of them
-    "tinygrad": 11 * KIB + 512,
-    # dlpack-web/core and dlpack-web/exchange, without WebGPU; 1 of them for error
-    # messages on tensors used as arrays, and for the checks of take() since version 1.1
-    "core_js_gzip": 14 * KIB,
-    # Loaded at once by importing dlpack-web; 5 of them for ElementwiseKernel and
-    # ReductionKernel, whose run() is synchronous, 2 for batches
-    "js_gzip": 43 * KIB,
-    "late_js_gzip": 14 * KIB,  # loaded by connect() and webgpu when needed
-    # dlpack-web/open besides dlpack-web, with its late imports; 3 for HTTP
-    "open_gzip": 18 * KIB,
-    # dlpack-web/wire besides dlpack-web; half of it are headers of safetensors
-    "wire_gzip": 10 * KIB,
-    # dlpack-web/widget besides these two: a session with a kernel, and its messages;
-    # half of a KiB for reading large tensors in pieces
-    "widget_gzip": 5632,
-    # dlpack-web/conformance: tests load their own side; 1 of the producers' for checks
-    # of memory after errors and aborts
-    "conformance_producers_gzip": 11 * KIB,
-    "conformance_consumers_gzip": 10 * KIB,
-}
-# Number of files: each is compressed separately, which costs about a KiB. Bundlers make
-# one file of modules with the same importing entry points, so late modules import what
-# is already loaded.
-FILES_AT_ONCE = 4
-ADAPTER_BUDGET = 4 * KIB + 256  # besides dlpack-web, with the code that adapters share
-LARGER = {
-    "arrow": 5 * KIB,  # reads memory and validity for each type
-    # A session's use of the device is tracked, call by call.
-    "ort": 6 * KIB + 768,
-    "transformers": 6 * KIB + 768,
-}
-SHARED = {"all", "common", "devices", "faults", "ortruns", "watched"}
-APART = ("adapters/all.ts", "open/index.ts", "open/gpu.ts", "wire/index.ts")
-CONTENTS = {".py", ".pyi", ".typed", ".js", ".so"}  # the package's part of the wheel
+BUDGETS = {"core_js_gzip": 14_336, "js_gzip": 42_500, "wheel": 300_000}
+# Late imports of the index that are entry points of their own.
+ENTRIES = ("adapters/all.ts", "open/index.ts", "open/gpu.ts", "wire/index.ts")
 
 
-def bundle_sizes(main: Path, *more: Path) -> tuple[int, int, int]:
-    """Gzipped bytes of entry points with their imports, minified as ES modules: those
-    loaded at once, and those of `import()`, without adapters and files, which have
-    their own budgets; and the number of files loaded at once. With `more`: what the
-    last of these loads at once in addition to the others, which are already loaded."""
-    entries = [str(main), *map(str, more)]
-    apart = tuple(name for name in APART if not entries[-1].endswith(name))
-    esbuild = ROOT / "node_modules" / ".bin" / "esbuild"
+def packed(data: bytes) -> int:
+    return len(gzip.compress(data, 9, mtime=0))
+
+
+def bundled(*entries: str) -> tuple[int, int]:
+    """Gzipped bytes of the bundle of the last entry that the others do not load, at once and by `import()`."""
     with tempfile.TemporaryDirectory() as folder:
-        meta = Path(folder) / "meta.json"
-        command = [str(esbuild), *entries, "--bundle", "--minify", "--splitting"]
-        command += ["--format=esm", "--target=es2022", "--log-level=warning"]
-        command += [f"--outdir={folder}", f"--outbase={SOURCE}"]
-        command += [f"--metafile={meta}"]
-        subprocess.run(command, check=True, cwd=folder)
-        files: dict[str, Any] = json.loads(meta.read_text())["outputs"]
-        sizes = {
-            name: len(gzip.compress((Path(folder) / name).read_bytes(), 9, mtime=0))
-            for name, facts in files.items()
-            if not facts.get("entryPoint", "").endswith(apart)
-        }
-
-    def loaded(entry: Path) -> set[str]:
-        at_once = {str(entry.relative_to(SOURCE).with_suffix(".js"))}
-        while True:
-            found = {
-                reference["path"]
-                for name in at_once
-                for reference in files[name]["imports"]
-                if reference["kind"] != "dynamic-import"
-            }
-            if found <= at_once:
-                return at_once
-            at_once |= found
-
-    *before, last = main, *more
-    at_once = loaded(last) - set().union(*map(loaded, before))
-    size = sum(sizes[name] for name in at_once)
-    return size, sum(sizes.values()) - size, len(at_once)
-
-
-def core_bytes(wheel: Path) -> bytes:
-    """The side module; exits if the wheel contains unexpected files."""
-    with zipfile.ZipFile(wheel) as archive:
-        package = [i for i in archive.infolist() if ".dist-info/" not in i.filename]
-        strange = [
-            i.filename for i in package if Path(i.filename).suffix not in CONTENTS
+        options = [
+            "--bundle",
+            "--minify",
+            "--splitting",
+            "--format=esm",
+            "--target=es2022",
+            "--log-level=warning",
         ]
-        (core, *more) = [i for i in package if i.filename.endswith(".so")]
-        if strange or more:
-            sys.exit(
-                f"{wheel.name} contains files that do not belong there: {strange + more}"
-            )
-        return archive.read(core)
+        paths = [
+            f"--outdir={folder}",
+            f"--outbase={SOURCE}",
+            f"--metafile={folder}/meta.json",
+        ]
+        esbuild = ROOT / "node_modules" / ".bin" / "esbuild"
+        subprocess.run(
+            [esbuild, *(SOURCE / e for e in entries), *options, *paths],
+            check=True,
+            cwd=folder,
+        )
+        files: dict[str, Any] = json.loads(Path(folder, "meta.json").read_text())[
+            "outputs"
+        ]
+        sizes = {name: packed(Path(folder, name).read_bytes()) for name in files}
 
+    def loaded(name: str) -> set[str]:
+        static = [
+            i["path"] for i in files[name]["imports"] if i["kind"] != "dynamic-import"
+        ]
+        return {name}.union(*map(loaded, static))
 
-def part_of(wheel: Path, folder: str) -> int:
-    """Compressed bytes of a folder's files."""
-    with zipfile.ZipFile(wheel) as archive:
-        files = archive.infolist()
-    return sum(i.compress_size for i in files if i.filename.startswith(folder))
-
-
-def main() -> None:
-    dist = ROOT / "dist"
-    wheel = dist / json.loads((dist / "wheel.json").read_text())["file"]
-    core = core_bytes(wheel)
-    at_once, late, files_at_once = bundle_sizes(SOURCE / "index.ts")
-    folder = SOURCE / "adapters"
-    exchange = SOURCE / "exchange" / "index.ts"
-    core_js = bundle_sizes(SOURCE / "core" / "index.ts")[0]
-    exchange_beside = bundle_sizes(SOURCE / "core" / "index.ts", exchange)[0]
-    adapters = sorted(file for file in folder.glob("*.ts") if file.stem not in SHARED)
-    files = SOURCE / "open" / "index.ts"
-    open_js = bundle_sizes(SOURCE / "index.ts", files)[0]
-    wire = SOURCE / "wire" / "index.ts"
-    widget = SOURCE / "widget" / "index.ts"
-    to_gpu = bundle_sizes(SOURCE / "index.ts", files, files.with_name("gpu.ts"))[0]
-    sizes: dict[str, Any] = {
-        "core_wasm": len(core),
-        "core_wasm_gzip": len(gzip.compress(core, 9, mtime=0)),
-        "wheel": wheel.stat().st_size,
-        "tinygrad": part_of(wheel, "dlpack_web/tinygrad/"),
-        "core_js_gzip": core_js + exchange_beside,
-        "js_gzip": at_once,
-        "late_js_gzip": late,
-        "open_gzip": open_js + to_gpu,
-        "wire_gzip": bundle_sizes(SOURCE / "index.ts", wire)[0],
-        "widget_gzip": bundle_sizes(SOURCE / "index.ts", wire, widget)[0],
-        **{
-            f"conformance_{side}_gzip": bundle_sizes(
-                SOURCE / "conformance" / f"{side}.ts"
-            )[0]
-            for side in ("producers", "consumers")
-        },
-        "adapters_gzip": {
-            adapter.stem: bundle_sizes(SOURCE / "index.ts", adapter)[0]
-            for adapter in adapters
-        },
-    }
-    (ROOT / "build" / "sizes.json").write_text(json.dumps(sizes, indent=2) + "\n")
-
-    rows = [(name, sizes[name], budget) for name, budget in BUDGETS.items()]
-    rows += [
-        (f"adapter {name}", size, LARGER.get(name, ADAPTER_BUDGET))
-        for name, size in sizes["adapters_gzip"].items()
+    *before, at_once = (loaded(entry.removesuffix(".ts") + ".js") for entry in entries)
+    late = [
+        n
+        for n in files
+        if n not in at_once and not files[n].get("entryPoint", "").endswith(ENTRIES)
     ]
-    for name, size, budget in rows:
-        print(f"{name:26} {size:7,} of {budget:7,} bytes, {size / budget:4.0%} used")
-    if files_at_once > FILES_AT_ONCE:
-        sys.exit(
-            f"importing dlpack-web loads {files_at_once} files of a bundle, {FILES_AT_ONCE} before: "
-            "find the module that one late entry point imports and another does not (see late.ts)"
-        )
-    if over := [name for name, size, budget in rows if size > budget]:
-        sys.exit(
-            f"over budget: {', '.join(over)}. Find out what grew (build/sizes.json has the "
-            "figures of the last run). If it is worth its bytes, raise the budget in "
-            "tools/check_sizes.py, with the reason beside it; do not golf code to fit"
-        )
+    return sum(sizes[n] for n in at_once.difference(*before)), sum(
+        sizes[n] for n in late
+    )
 
 
-if __name__ == "__main__":
-    main()
+wheel = ROOT / "dist" / json.loads((ROOT / "dist" / "wheel.json").read_text())["file"]
+with zipfile.ZipFile(wheel) as archive:
+    core = archive.read("dlpack_web/_core.abi3.so")
+parts = sorted(file.stem for file in (SOURCE / "adapters").glob("*.ts"))
+found: dict[str, Any] = {
+    "core_wasm": len(core),
+    "core_wasm_gzip": packed(core),
+    "wheel": wheel.stat().st_size,
+    "core_js_gzip": bundled("core/index.ts")[0]
+    + bundled("core/index.ts", "exchange/index.ts")[0],
+    "js_gzip": bundled("index.ts")[0],
+    "late_js_gzip": bundled("index.ts")[1],
+    "adapters_gzip": {
+        name: bundled("index.ts", f"adapters/{name}.ts")[0] for name in parts
+    },
+    **{
+        f"{name}_gzip": bundled("index.ts", f"{name}/index.ts")[0]
+        for name in ("open", "wire", "widget")
+    },
+}
+(ROOT / "build" / "sizes.json").write_text(json.dumps(found, indent=2) + "\n")
+for name, budget in BUDGETS.items():
+    print(f"{name:12} {found[name]:7,} of {budget:7,} bytes")
+if over := [name for name, budget in BUDGETS.items() if found[name] > budget]:
+    sys.exit(f"over budget: {', '.join(over)}. build/sizes.json says what is large")

@@ -84,7 +84,7 @@ def check_versions(root: Path, tag: str | None = None) -> str:
         )
     if address(root) == UNSETTLED:
         raise ReleaseError(
-            f"{UNSETTLED} is only a placeholder: run `make address ADDRESS=…` first"
+            f"{UNSETTLED} is only a placeholder: run `python tools/release.py address` first"
         )
     return version
 

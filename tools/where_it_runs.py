@@ -78,13 +78,13 @@ def check(row: str, version: str, told: object) -> None:
     keep(row, {"version": version, "facts": facts})
     said = rows(PAGE.read_text("utf-8")).get(row)
     assert said, (
-        f"web/RUNTIMES.md has no row {ROWS[row]!r}: add it with `make where-it-runs`"
+        f"web/RUNTIMES.md has no row {ROWS[row]!r}: add it with `make tables WHAT=runtimes`"
     )
     shown = dict(zip(COLUMNS, said[2:], strict=False))
     found = {name: YES if facts[name] else NO for name in COLUMNS}
     assert {name: shown[name] for name in COLUMNS} == found, (
         f"web/RUNTIMES.md differs from the results for {ROWS[row]!r}: update it with "
-        "`make where-it-runs`"
+        "`make tables WHAT=runtimes`"
     )
 
 

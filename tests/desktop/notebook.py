@@ -36,7 +36,7 @@ def lay_out(folder: Path) -> None:
     for name in ("digits.png", "digits.onnx", "pictures.onnx", "handwriting.npz"):
         if not (MODEL / name).is_file():
             raise FileNotFoundError(
-                f"{MODEL / name} is missing: run `make test-desktop`, which makes it"
+                f"{MODEL / name} is missing: run `make suite NAME=desktop`, which makes it"
             )
         shutil.copy(MODEL / name, folder)
 

@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).parent))
 def server() -> Iterator[Server]:
     if not (SITE / "docs" / "index.html").is_file():
         pytest.fail(
-            "the documentation is not built: run `make test-docs`, which does it"
+            "the documentation is not built: run `make suite NAME=docs`, which does it"
         )
     with Server() as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()

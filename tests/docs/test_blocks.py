@@ -122,7 +122,7 @@ def test_python_runs_on_the_desktop(page: str, tmp_path: Path) -> None:
 
 
 def software_vulkan() -> Path | None:
-    """The driver that `make test-desktop` uses."""
+    """The driver that `make suite NAME=desktop` uses."""
     if "VK_DRIVER_FILES" in os.environ:
         return None
     found = sorted(Path("/usr/share/vulkan/icd.d").glob("lvp_icd*.json"))

@@ -84,7 +84,7 @@ def page(version: str, asked: Iterable[tuple[str, str, str, str]]) -> str:
     return f"""# Names of onnxruntime
 
 The public names of PyPI's onnxruntime {version}, and what they do in a page after `onnxruntime.install()`.
-`make onnxruntime-names` asks a page and writes the tables, and a test fails if a name is missing.
+`make tables WHAT=onnxruntime` asks a page and writes the tables, and a test fails if a name is missing.
 
 {tables}
 

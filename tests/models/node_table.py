@@ -162,7 +162,7 @@ def main() -> int:
     found |= pages
     known = versions()
     notes = (
-        "Written by `make onnx-table`. The tests are those that the `onnx` package "
+        "Written by `make tables WHAT=onnx`. The tests are those that the `onnx` package "
         f"({known['onnx']}) has for single operators, {len(names)} in all, each with its "
         "own inputs, expected outputs and tolerances; they run one by one, natively by "
         f"onnxruntime {known['onnxruntime']} on the CPU, in the page by "

@@ -24,9 +24,9 @@ function chooseDriver() {
   return /swiftshader/i;
 }
 
-/** What is missing here, which `make test-js` would set up; null: nothing. */
+/** What is missing here, which `make suite NAME=js` would set up; null: nothing. */
 async function missing() {
-  if (!existsSync(DAWN)) return "build/dawn is missing: `make test-js` installs it";
+  if (!existsSync(DAWN)) return "build/dawn is missing: `make suite NAME=js` installs it";
   if (!existsSync(`${SITE}wheel/wheel.json`)) return "build/site is not complete: run `make site`";
   const problem = await import("./node.mjs").then(
     () => null,

@@ -15,7 +15,7 @@ import program_steps as steps
 
 def test_the_table_is_up_to_date():
     assert outcomes.page() == outcomes.PAGE.read_text("utf-8"), (
-        "`make foreign-arrays` writes it"
+        "`make tables WHAT=programs` writes it"
     )
 
 

@@ -1,4 +1,4 @@
-"""CPU tensors in WebKitGTK: `make test-webkit`. It has no WebGPU, no JSPI and no `using`.
+"""CPU tensors in WebKitGTK: `make suite NAME=webkit`. It has no WebGPU, no JSPI and no `using`.
 
 Not collected by itself: `make test` is Chromium alone.
 """

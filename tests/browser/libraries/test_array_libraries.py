@@ -1,7 +1,7 @@
 """Libraries in Pyodide that want an array, with a Tensor: single calls, and whole programs.
 
 NumPy, SciPy, pandas, scikit-learn, matplotlib, Pillow, xarray, nanoarrow and arro3.
-`make test-lite` runs it, which fetches the wheels.
+`make suite NAME=lite` runs it, which fetches the wheels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FROM_PYPI = ("arro3_core", "nanoarrow", "xarray")
 def page(open_module_page: Callable[..., TestPage]) -> TestPage:
     wheels = [f"/arrays/{path.name}" for path in sorted(WHEELS.glob("*.whl"))]
     if not wheels:
-        pytest.fail(f"{WHEELS} has no wheels: `make test-lite` fetches them")
+        pytest.fail(f"{WHEELS} has no wheels: `make suite NAME=lite` fetches them")
     names = json.loads((ROOT / "build" / "wheels" / "wheels.json").read_text())
     wheels += [f"/wheels/{names[name]}" for name in FROM_PYPI]
     page = open_module_page()

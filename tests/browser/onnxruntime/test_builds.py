@@ -141,4 +141,4 @@ def test_every_name_of_onnxruntime_is_decided(
     text = names.page(told["version"], asked)
     if os.environ.get("NAMES") == "write":
         names.PAGE.write_text(text)
-    assert names.PAGE.read_text() == text, "`make onnxruntime-names` writes it"
+    assert names.PAGE.read_text() == text, "`make tables WHAT=onnxruntime` writes it"

@@ -115,7 +115,7 @@ def page(open_module_page: Callable[..., TestPage]) -> TestPage:
     put(page, "/runner", RUNNER)
     wheels = [f"/arrays/{path.name}" for path in ARRAYS.glob("pillow-*.whl")]
     assert wheels, (
-        f"{ARRAYS} has no wheel of Pillow: `make test-onnxruntime` fetches it"
+        f"{ARRAYS} has no wheel of Pillow: `make suite NAME=onnxruntime` fetches it"
     )
     page.python(f"""
 from pyodide_js import loadPackage
@@ -182,7 +182,7 @@ def test_program_says_what_it_says_natively(
     key = (f"onnxruntime/{name}", provider)
     renewed[key] = results.lines_of(key, compared)
     if os.environ.get("FOREIGN") != "write":
-        old = "`make foreign-results` writes it"
+        old = "`make tables WHAT=foreign` writes it"
         assert results.parsed(results.written()).get(key) == renewed[key], old
 
 

@@ -1,7 +1,7 @@
 """What became of each program where: outcomes.json, and the table made of it, ARRAYS.md.
 
 A test fails where a program does something else than what is kept, or where the table is old.
-With PROGRAMS=write the suites write what they see: `make foreign-arrays`.
+With PROGRAMS=write the suites write what they see: `make tables WHAT=programs`.
 """
 
 import json
@@ -20,7 +20,7 @@ KINDS = ("refused", "different")
 HEAD = """\
 # Programs for arrays, with Tensors
 
-Written by `make foreign-arrays`. Each program of `arrays/programs` runs twice: as it is, with ndarrays, and with a
+Written by `make tables WHAT=programs`. Each program of `arrays/programs` runs twice: as it is, with ndarrays, and with a
 `dlpack_web.Tensor` in place of each array that the comment `a Tensor` marks. What each statement gives,
 prints and leaves in its arguments is compared, every element and dtype. Counted are the statements that use a
 Tensor, or what was made with one:
@@ -52,7 +52,7 @@ def check(place: str, name: str, found: dict[str, Any]) -> None:
         PAGE.write_text(page(), "utf-8")
     expected = kept().get(name, {}).get(place)
     assert found == expected, (
-        f"{name} in {PLACES[place]}: `make foreign-arrays` keeps it"
+        f"{name} in {PLACES[place]}: `make tables WHAT=programs` keeps it"
     )
 
 

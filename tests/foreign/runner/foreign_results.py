@@ -17,7 +17,7 @@ HEAD = """# Programs that others write, natively and in a page
 Each program of this folder runs with the original library on the desktop and with dlpack_web in a page, no line
 changed, and makes checks: values that are compared, floats within a tolerance, and types of exceptions. *Refused*:
 the page raises an error that says why. *Different* fails the test unless `different.toml` lists the check, where the desktop
-is wrong or random. `make foreign-results` writes this file; a test fails when it is old.
+is wrong or random. `make tables WHAT=foreign` writes this file; a test fails when it is old.
 """
 COUNTS = "| program | in | checks | same | refused | different |"
 REFUSALS = "| program | in | refused | with |"

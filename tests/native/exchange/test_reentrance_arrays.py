@@ -1,7 +1,7 @@
 """Foreign code that runs in the middle of ours, around arrays, calls back into us.
 
 Each hook does all of `meddle` to the tensor at hand: in the same thread, in another, and
-once more inside of itself. Nothing may crash (`make test-asan`), every deleter runs once,
+once more inside of itself. Nothing may crash (`make suite NAME=asan`), every deleter runs once,
 and no tensor is left.
 """
 

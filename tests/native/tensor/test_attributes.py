@@ -84,7 +84,7 @@ def test_the_array_apis_parameters_are_taken():
 )
 def test_the_page_is_up_to_date():
     text = attributes.PAGE.read_text("utf-8")
-    assert attributes.with_tables(text) == text, "`make array-tables` writes it"
+    assert attributes.with_tables(text) == text, "`make tables WHAT=arrays` writes it"
 
 
 def test_a_row_too_few_or_too_many_is_found(monkeypatch):
