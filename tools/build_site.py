@@ -43,7 +43,6 @@ def contents() -> dict[str, Path]:
     parts["js"] = ROOT / "js" / "dist"
     parts["wheel"] = ROOT / "dist"
     parts["EXCHANGE.md"] = ROOT / "js" / "EXCHANGE.md"
-    parts["bench.md"] = ROOT / "tests" / "bench" / "RESULTS.md"
     parts["photo.jpg"] = Path(
         matplotlib.get_data_path(), "sample_data", "grace_hopper.jpg"
     )

@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from projects import ROOT, run
+from projects import SOURCES, run
 
 CLI = "node_modules/dlpack-web/js/dist/conformance/cli.js"
 RIGHT, WRONG = "right.mjs", "wrong.mjs"
 
 
 def write_producers(folder: Path) -> None:
-    """The producer that the page for authors begins with, and one that lies."""
-    page = (ROOT / "web" / "pages" / "authors" / "authors.mjs").read_text()
-    [producer] = re.findall(r"const PRODUCER = `(.*?)`;\n", page, re.DOTALL)
-    exported = f"{producer}\nexport default make;\n"
-    (folder / RIGHT).write_text(exported)
-    lie = exported.replace("data.byteLength,", "data.byteLength + 64,")
+    """A producer, and one that lies."""
+    right = (SOURCES / RIGHT).read_text()
+    (folder / RIGHT).write_text(right)
+    lie = right.replace("data.byteLength,", "data.byteLength + 64,")
     (folder / WRONG).write_text(lie)
-    assert lie != exported
+    assert lie != right
 
 
 def tells_right_from_wrong(folder: Path, *runner: str) -> None:

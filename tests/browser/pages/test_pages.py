@@ -32,7 +32,6 @@ NO_ADAPTER = "if (globalThis.GPU) GPU.prototype.requestAdapter = async () => nul
         - {
             "404",
             "arrow",
-            "beside",
             "building",
             "chain",
             "live",
@@ -65,7 +64,7 @@ def test_page_fits_a_phone(
 
 
 @pytest.mark.parametrize(
-    "name", ["arrow", "beside", "chain", "demo", "live", "onnxruntime", "train"]
+    "name", ["arrow", "chain", "demo", "live", "onnxruntime", "train"]
 )
 @pytest.mark.parametrize(
     ("script", "advice"),
@@ -87,7 +86,7 @@ def test_page_without_webgpu_says_what_to_do(
 
 
 @pytest.mark.parametrize(
-    "name", ["arrow", "beside", "chain", "demo", "live", "onnxruntime", "train"]
+    "name", ["arrow", "chain", "demo", "live", "onnxruntime", "train"]
 )
 def test_page_says_what_is_missing_before_anything_is_pressed(
     name: str, browser: Browser, server: Server
