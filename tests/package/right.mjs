@@ -5,8 +5,7 @@ const KINDS = {
   int32: [0, 32, Int32Array],
   uint8: [1, 8, Uint8Array],
 };
-const refuse = (name, text) =>
-  Object.assign(new Error(text), { name });
+const refuse = (name, text) => Object.assign(new Error(text), { name });
 
 class Matrix {
   constructor(data, dtype, shape) {
