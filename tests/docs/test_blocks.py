@@ -91,7 +91,9 @@ def test_pages_have_the_blocks_of_their_sources() -> None:
 def test_python_runs_on_the_desktop(page: str, tmp_path: Path) -> None:
     python = ROOT / "build" / "libs" / "bin" / "python"
     if not python.is_file():
-        pytest.fail("build/libs is not there: run `make suite NAME=docs`, which makes it")
+        pytest.fail(
+            "build/libs is not there: run `make suite NAME=docs`, which makes it"
+        )
     program = ["import asyncio, linecache", "names = {'__name__': '__main__'}"]
     for fence in all_fences("python"):
         if fence.page == page and "desktop" in fence.classes:

@@ -82,7 +82,9 @@ def can_be_offline() -> bool:
 @pytest.fixture(scope="session")
 def packed() -> Path:
     if not PACKED.is_file():
-        pytest.fail(f"There is no {PACKED}: run `make suite NAME=gpu-kit`, which makes it")
+        pytest.fail(
+            f"There is no {PACKED}: run `make suite NAME=gpu-kit`, which makes it"
+        )
     return PACKED
 
 

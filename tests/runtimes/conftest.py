@@ -46,7 +46,9 @@ if ARCH == "x64":  # bun-webgpu has no other for Linux
 @pytest.fixture(scope="session")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if not (SITE / "wheel" / "wheel.json").is_file():
-        pytest.fail("build/site is not complete: run `make suite NAME=deno`, which builds it")
+        pytest.fail(
+            "build/site is not complete: run `make suite NAME=deno`, which builds it"
+        )
     bundle = tmp_path_factory.mktemp("bundle")
     pack_tests(bundle / "tests.zip", Path(pytest.__file__).resolve().parents[1])
     mounts = {"/tests/": ROOT / "tests", "/js-source/": ROOT / "js", "/bundle/": bundle}

@@ -42,7 +42,13 @@ def build(source, site):
     wheel = json.loads((lab.ROOT / "dist" / "wheel.json").read_text())["file"]
     widgets = [
         next((lab.ROOT / "build" / "wheels").glob(f"{name}-*.whl"))
-        for name in ("anywidget", "ipywidgets", "jupyterlab_widgets", "psygnal", "typing_extensions")
+        for name in (
+            "anywidget",
+            "ipywidgets",
+            "jupyterlab_widgets",
+            "psygnal",
+            "typing_extensions",
+        )
     ]
     wheels = [lab.ROOT / "dist" / wheel, *widgets, *(LITE / "wheels").glob("comm-*")]
     shown = [

@@ -214,7 +214,7 @@ IN_TEST := in-pyodide browser package js native
 # What .ci/run runs after `make test`, and what test-all does.
 IN_CI := lite asan docs onnxruntime pages live adapters desktop interop-light numpy
 # There browser runs all of tests/browser.
-IN_ALL := $(filter-out in-pyodide pages adapters,$(IN_TEST) $(IN_CI)) firefox deno leaks widget pyodides bundlers \
+IN_ALL := $(filter-out in-pyodide pages adapters,$(IN_TEST) $(IN_CI)) firefox deno widget pyodides bundlers \
   node-gpu gpu-kit dawn webkit
 inputs_of = $(sort $(foreach name,$(1),$(INPUTS_$(name))))
 

@@ -74,7 +74,9 @@ def report(tmp_path, build, include, header, names):
 def test_layout_and_numbers_are_the_official_ones(build, tmp_path, host_python):
     compiler = BUILDS[build][0][0]
     if shutil.which(compiler) is None:
-        pytest.fail(f"{compiler} is missing; `make suite NAME=native` says how to get it")
+        pytest.fail(
+            f"{compiler} is missing; `make suite NAME=native` says how to get it"
+        )
     official = official_include()
     names = enumerators(official / "dlpack" / "dlpack.h")
     assert len(names) > 30

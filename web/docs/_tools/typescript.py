@@ -74,7 +74,12 @@ def write_typescript(target: Path) -> None:
         "include": [str(ROOT / "js" / "src")],
     }
     (TYPEDOC / "tsconfig.json").write_text(json.dumps(settings, indent=2), "utf-8")
-    command = ["node", str(LIBRARIES / "typedoc" / "bin" / "typedoc"), "--options", "typedoc.json"]
+    command = [
+        "node",
+        str(LIBRARIES / "typedoc" / "bin" / "typedoc"),
+        "--options",
+        "typedoc.json",
+    ]
     subprocess.run(command, cwd=TYPEDOC, check=True)
     name_pages(target)
 
