@@ -53,7 +53,7 @@ BUDGETS = {
 FILES_AT_ONCE = 4
 ADAPTER_BUDGET = 4 * KIB + 256  # besides dlpack-web, with the code that adapters share
 LARGER = {
-    "arrow": 5 * KIB,  # reads memory and validity for each type
+    "arrow": 5 * KIB,  # reads memory and nulls for each type
     # A session's use of the device is tracked, call by call.
     "ort": 6 * KIB + 768,
     "transformers": 6 * KIB + 768,

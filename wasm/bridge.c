@@ -84,8 +84,6 @@ static struct {
   int64_t shape[DLW_MAX_NDIM];
   int64_t strides[DLW_MAX_NDIM];
   uint64_t byte_offset;
-  /* Of what was borrowed last, or NULL; good until any other call. */
-  PyObject *validity;
 } scratch;
 
 DLW_EXPORT(dlw_bridge_scratch)
@@ -93,8 +91,7 @@ void *dlw_bridge_scratch(void) { return &scratch; }
 
 /* --- tensors ---------------------------------------------------------------------- */
 
-/* A hold on the memory of any object that shares some. The scratch area gets the
- * address of its validity, a Python Tensor. */
+/* A hold on the memory of any object that shares some. */
 DLW_EXPORT(dlw_bridge_borrow)
 dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t writable) {
   dlw_tensor *tensor = dlw_borrow(obj, &DLW_ANY);
@@ -105,7 +102,6 @@ dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t writable) {
                     "the array is read-only and writable memory was asked for; copy it "
                     "first, for example with x.copy()");
   }
-  scratch.validity = tensor != NULL ? dlw_validity_of(obj) : NULL;
   return lend(tensor);
 }
 

@@ -10,7 +10,6 @@ typedef struct tensor_object {
   dlw_tensor *root;                      /* set while we have a hold, or views exist */
   struct tensor_object *previous, *next; /* in the list of unreleased Tensors */
   PyObject *js;                          /* the JavaScript twin, kept by Python code */
-  PyObject *validity;                    /* a Tensor, also kept by Python code */
   PyObject *weakrefs;
   PyObject *interrupt; /* the class of what ended a request for a buffer, or NULL */
   uint32_t views;      /* exported buffers; each has a hold of its own */
@@ -53,10 +52,6 @@ PyObject *dlw_tensors_alive(void) {
 /* --- between objects and tensors -------------------------------------------------- */
 
 int dlw_is_tensor(PyObject *obj) { return PyObject_TypeCheck(obj, base_type); }
-
-PyObject *dlw_validity_of(PyObject *obj) {
-  return dlw_is_tensor(obj) ? as_tensor(obj)->validity : NULL;
-}
 
 static dlw_tensor *held(PyObject *self) {
   dlw_tensor *tensor = as_tensor(self)->tensor;
@@ -180,12 +175,9 @@ static void let_go(PyObject *self) {
   unlink_alive(as_tensor(self));
   dlw_release_quietly(tensor);
   tensor_object *object = as_tensor(self);
-  if (object->js == NULL && object->validity == NULL && object->interrupt == NULL) {
-    return;
-  }
+  if (object->js == NULL && object->interrupt == NULL) return;
   PyObject *kept = dlw_put_aside();
   dlw_set(&object->js, NULL);
-  dlw_set(&object->validity, NULL);
   dlw_set(&object->interrupt, NULL);
   dlw_put_back(kept);
 }
@@ -204,7 +196,6 @@ static PyObject *kept_alive(PyObject *self) {
 static int tensor_traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(as_tensor(self)->js);
-  Py_VISIT(as_tensor(self)->validity);
   Py_VISIT(as_tensor(self)->interrupt);
   Py_VISIT(kept_alive(self));
   return 0;
@@ -595,7 +586,6 @@ static PyMethodDef TENSOR_METHODS[] = {
 
 static PyMemberDef TENSOR_MEMBERS[] = {
     {"_js", Py_T_OBJECT_EX, offsetof(tensor_object, js), 0, NULL},
-    {"_validity", Py_T_OBJECT_EX, offsetof(tensor_object, validity), 0, NULL},
     {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(tensor_object, weakrefs),
      Py_READONLY, NULL},
     {NULL, 0, 0, 0, NULL},

@@ -20,7 +20,6 @@ class KernelError(BufferError):
 class Tensor:
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     _js: object
-    _validity: Tensor
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
@@ -115,7 +114,7 @@ def _wait(number: int, /) -> int: ...
 # addresses).
 def _arguments(*args: object) -> tuple[int, int, tuple[float, ...]]: ...
 
-# The elements, and which of them are valid if some are null.
+# The elements, and which of them are valid, or None if all are.
 def _from_arrow_array(
     schema: object, array: object, column: str | None, /
 ) -> tuple[Tensor, Tensor | None]: ...
@@ -123,7 +122,7 @@ def _from_arrow_stream(
     stream: object, column: str | None, /
 ) -> tuple[Tensor, Tensor | None]: ...
 def _to_arrow(
-    tensor: Tensor, validity: Tensor | None, requested: object, /
+    values: Tensor, valid: Tensor | None, requested: object, /
 ) -> tuple[CapsuleType, CapsuleType]: ...
 def _run(
     kernel: int,

@@ -48,8 +48,6 @@ export interface TensorMessage {
   shape: number[];
   /** The elements in row-major order; belongs on the transfer list. */
   buffer: ArrayBuffer;
-  /** A byte for each element of axis 0, 0 where it is null; absent without nulls. */
-  validity?: Uint8Array;
 }
 
 /** Options of `tensor.to`. */

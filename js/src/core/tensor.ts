@@ -106,7 +106,6 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /** @internal The last `data`. */ _view: TypedArray | null = null;
   /** @internal Its length, which a detached, shrunk or growing array no longer has. */ _count = 0;
   /** @internal See core/leaks.ts. */ _watcher: FinalizationRegistry<Hold> | null = null;
-  /** @internal See {@link Tensor.validity}. */ _validity: Tensor<"bool"> | null = null;
 
   /** Tensors are not made by `new`: `Tensor.from(new Float32Array(4))` makes one. */
   constructor(...made: [never, ...never[]]);
@@ -275,12 +274,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws TypeError, RangeError for anything else
    */
   static receive(message: TensorMessage): Tensor {
-    const { buffer, validity, ...options } = Object(message) as Partial<TensorMessage>;
+    const { buffer, dtype, padded, shape, ...more } = Object(message) as Partial<TensorMessage>;
     const isBuffer = /ArrayBuffer\]$/.test(Object.prototype.toString.call(buffer));
-    if (options.dtype && isBuffer) {
-      const made = Tensor.fromTypedArray(new Uint8Array(buffer as ArrayBuffer), options);
-      if (validity !== undefined) made._haveValidity(validity);
-      return made;
+    // An older version of the library also wrote which elements are null.
+    if (dtype && isBuffer && Object.keys(more).length === 0) {
+      return Tensor.fromTypedArray(new Uint8Array(buffer as ArrayBuffer), { dtype, padded, shape });
     }
     throw new TypeError("receive() takes what transfer() made");
   }
@@ -318,17 +316,6 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /** Bytes from the start of the `GPUBuffer` to element 0; always 0 on CPU. */
   get byteOffset(): number {
     return this.device.type === WEBGPU ? this._start : 0;
-  }
-
-  /**
-   * If `fromArrow` made this tensor of a vector with nulls: a tensor of bool, false where an
-   * element of axis 0 is null and its value undefined. null: there are no nulls. It is released
-   * with this one. Slices along axis 0, further holds, packed copies, and tensors passed to Arrow,
-   * Python and other threads keep it; other views throw, and arrays, other devices and other
-   * libraries get only the elements.
-   */
-  get validity(): Tensor<"bool"> | null {
-    return this._validity;
   }
 
   /** Whether `release()` was called. */
@@ -434,8 +421,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * The same elements in the same order with another shape, as a view: a hold of its own on the
    * same memory, which the caller releases. One extent may be -1.
    *
-   * @throws RangeError for another number of elements, UnsupportedError if a copy is needed, or
-   * some elements are null ({@link Tensor.validity})
+   * @throws RangeError for another number of elements, UnsupportedError if a copy is needed
    */
   reshape(shape: ArrayLike<number>): Tensor<D> {
     return this.#viewed(reshape(this.#layout(), shape));
@@ -457,23 +443,15 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws RangeError for positions out of bounds
    */
   slice(...ranges: Range[]): Tensor<D> {
-    const [rows = null] = ranges;
-    return this.#viewed(slice(this.#layout(), ranges), typeof rows === "number" ? undefined : rows);
+    return this.#viewed(slice(this.#layout(), ranges));
   }
 
   #layout(): Layout {
     return { shape: this._shape, strides: this.strides, offset: 0 };
   }
 
-  /** @param rows - the range of axis 0, if it stays the first one */
-  #viewed({ shape, strides, offset }: Layout, rows?: Range): Tensor<D> {
+  #viewed({ shape, strides, offset }: Layout): Tensor<D> {
     this._check();
-    if (this._validity !== null && rows === undefined) {
-      throw new UnsupportedError(
-        `some elements of ${this.toString()} are null, and this view would not say which: slice() along axis 0, ` +
-          "or take the elements alone, tensor.data",
-      );
-    }
     const dims = checkShape(shape);
     const steps = checkStrides(dims, strides);
     checkSubByte(this._type, steps, `a view of ${this.toString()}`);
@@ -483,20 +461,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
       );
     }
     const place = this._storage.view(this, dims, steps, offset);
-    const made = this._at(place, dims, steps, this.readOnly);
-    if (this._validity === null) return made;
-    return this.#valid(made, (validity) => validity.slice(rows as Range));
-  }
-
-  /** `made` of the same elements, or some of them, with what of their validity `part` gives. */
-  #valid(made: Tensor<D>, part: (validity: Tensor<"bool">) => Tensor<"bool">): Tensor<D> {
-    try {
-      made._validity = part(this._validity as Tensor<"bool">);
-      return made;
-    } catch (error) {
-      made.release();
-      throw error;
-    }
+    return this._at(place, dims, steps, this.readOnly);
   }
 
   /**
@@ -622,12 +587,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
         `${this.toString()} cannot be posted: post what await read() returns`,
       );
     }
-    const valid = this._validity;
-    const validity = valid && (packedArray(valid, valid._storage.bytes(valid)) as Uint8Array);
     const buffer = _storage.yield?.(this) ?? packedArray(this, _storage.bytes(this)).buffer;
     this.release();
-    const message = { dtype, padded, shape: [..._shape], buffer: buffer as ArrayBuffer };
-    return validity ? { ...message, validity } : message;
+    return { dtype, padded, shape: [..._shape], buffer: buffer as ArrayBuffer };
   }
 
   /** Lets go of the memory. Further calls do nothing. */
@@ -680,7 +642,6 @@ export class Tensor<D extends DTypeName = DTypeName> {
     const facts = this.toString();
     if (this._handle === 0) return `${facts} (released)`;
     if (this.device.type === WEBGPU) return `${facts} (await its read() for the elements)`;
-    if (this._validity !== null) return `${facts} (with nulls: see data and validity)`;
     try {
       return `${facts} ${elementsOf(this, facts.length + 1)}`;
     } catch {
@@ -715,8 +676,6 @@ export class Tensor<D extends DTypeName = DTypeName> {
     const handle = this._handle;
     this._handle = 0;
     this._view = null;
-    this._validity?.release();
-    this._validity = null;
     counts.live--;
     if (net.registry !== null) net.registry.unregister(this);
     if (this._watcher !== null) this._watcher.unregister(this);
@@ -740,31 +699,15 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return new Tensor(storage, handle, start, _type, shape, strides, device, readOnly);
   }
 
-  /**
-   * @internal Elements are null where these bytes are 0; releases this tensor if they do not fit.
-   */
-  _haveValidity(bytes: Uint8Array): void {
-    try {
-      const [length = -1] = this._shape;
-      this._validity = Tensor.fromTypedArray(bytes, { dtype: "bool", shape: [length] });
-    } catch (error) {
-      this.release();
-      throw error;
-    }
-  }
-
   /** @internal A second hold on the same memory. */
   _share(): Tensor<D> {
     const { _storage: storage, _start: start, _shape, _strides, readOnly } = this;
-    const handle = storage.share(this);
-    const made = this._at({ storage, handle, start }, _shape, _strides, readOnly);
-    return this._validity === null ? made : this.#valid(made, (validity) => validity._share());
+    return this._at({ storage, handle: storage.share(this), start }, _shape, _strides, readOnly);
   }
 
   /** @internal A fresh, row-major, aligned copy in the same kind of memory. */
   _packed(): Tensor<D> {
-    const made = this._at(this._storage.pack(this), this._shape, null, false);
-    return this._validity === null ? made : this.#valid(made, (validity) => validity._share());
+    return this._at(this._storage.pack(this), this._shape, null, false);
   }
 
   /** @internal A fresh array for all elements. */

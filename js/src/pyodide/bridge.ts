@@ -131,21 +131,10 @@ export class Bridge {
   toPython(tensor: Exchangeable, options: { copy?: boolean | undefined } = {}): PyProxy {
     if (!isTensor(tensor)) return this.#takenToPython(tensor, options);
     const handle = this.hold(tensor, options.copy);
-    let made: PyProxy;
     try {
-      made = this.#host.take(handle);
+      return this.#host.take(handle);
     } catch (error) {
       this.#heap.release(handle);
-      throw error;
-    }
-    if (tensor.validity === null) return made;
-    try {
-      const validity = this.toPython(tensor.validity);
-      made._validity = validity;
-      validity.destroy();
-      return made;
-    } catch (error) {
-      made.destroy();
       throw error;
     }
   }

@@ -39,10 +39,16 @@ import { HeapStorage } from "./heap.js";
 import { moduleOf, type Pyodide, PyodideHost } from "./host.js";
 import { Waits } from "./waits.js";
 
+/** The result of Arrow's adapter with `nulls: "mask"`. */
+interface Masked {
+  readonly values: Tensor;
+  readonly valid: Tensor;
+}
+
 /** An adapter, as Python uses it. */
 interface Adapter {
   give(library: unknown, tensor: Tensor, options: object): unknown;
-  take(library: unknown, value: unknown, options: object): Tensor;
+  take(library: unknown, value: unknown, options: object): Tensor | Masked;
   use?(library: unknown, device: GPUDevice): Promise<unknown>;
   install?(library: unknown): void;
 }
@@ -65,8 +71,6 @@ export class PythonSeam {
   /** Python's kernels, by number. */
   readonly #kernels = new Map<number, WeakRef<Kernel>>();
   #lastKernel = 0;
-  /** A hold on the validity of the tensor that Python got last; 0: it has none. */
-  #validity = 0;
   #failure: unknown;
 
   constructor(pyodide: Pyodide) {
@@ -85,23 +89,8 @@ export class PythonSeam {
   /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
   fromJs(value: Exchangeable | TypedArray): number {
     // Nothing else can release the hold of a tensor that was made only for this call.
-    if (isTensor(value)) {
-      watchOver(value);
-      if (value.validity !== null) watchOver(value.validity);
-    }
-    return this.#giveWhole(this.bridge.tensor(value as Exchangeable));
-  }
-
-  /** Whether the tensor that Python got last has nulls: then Python calls {@link validity}. */
-  get hasNulls(): boolean {
-    return this.#validity !== 0;
-  }
-
-  /** The validity of that tensor, once. */
-  validity(_: unknown): number {
-    const handle = this.#validity;
-    this.#validity = 0;
-    return handle;
+    if (isTensor(value)) watchOver(value);
+    return this.#give(this.bridge.tensor(value as Exchangeable));
   }
 
   /** A CPU tensor's elements, on a device; converted if `dtype` is given. */
@@ -488,7 +477,22 @@ export class PythonSeam {
           tensor.release();
         }
       },
-      take: (value: unknown, options: object) => this.#giveWhole(take(library, value, options)),
+      take: (value: unknown, options: object) =>
+        this.#give(take(library, value, options) as Tensor),
+      // Python takes over each tensor by fromJs().
+      takeMasked: (value: unknown, options: object) => {
+        const taken = take(library, value, options);
+        if (isTensor(taken)) {
+          taken.release();
+          throw new TypeError(`${name} has no nulls, so no option nulls: "mask"`);
+        }
+        const { values, valid } = taken;
+        const release = () => {
+          values.release();
+          valid.release();
+        };
+        return { values, valid, release };
+      },
       useDevice: async (id: number, renderer: unknown) => {
         if (use === undefined) throw new TypeError(`${name} has no device to share`);
         await use(renderer ?? library, this.device(id));
@@ -581,20 +585,6 @@ export class PythonSeam {
     }
     made.release();
     throw new RangeError(`${dtype} of shape [${shape}] cannot have ${byteLength} bytes`);
-  }
-
-  /** Like {@link #give}, and keeps its validity for Python's next call. */
-  #giveWhole(tensor: Tensor): number {
-    let kept = 0;
-    try {
-      if (tensor.validity !== null) kept = this.bridge.hold(tensor.validity);
-      const handle = this.bridge.hold(tensor);
-      [kept, this.#validity] = [this.#validity, kept];
-      return handle;
-    } finally {
-      if (kept !== 0) this.#heap.release(kept); // an unclaimed one, or none
-      tensor.release();
-    }
   }
 
   /** The tensors for all addresses, or none. */

@@ -292,12 +292,12 @@ function sourceOf(
   const source = ArrayBuffer.isView(given)
     ? Tensor.fromTypedArray(given, { shape, dtype: type.name })
     : (Tensor.from(given as Exchangeable) as Tensor);
-  if (source._type === type && source.size === sizeOf(shape) && source._validity === null) {
+  if (source._type === type && source.size === sizeOf(shape)) {
     return source;
   }
   source.release();
   throw new UnsupportedError(
     `${source.toString()} cannot be written to ${type.name}[${shape}] of the other side: dtype and ` +
-      "number of elements must be the same, without nulls",
+      "number of elements must be the same",
   );
 }

@@ -61,6 +61,8 @@ _ATTRIBUTES = {
     "element_size": "use t.itemsize",
     "dim": "use t.ndim",
     "stride": "use t.strides, which count elements",
+    "validity": "a Tensor has no nulls: dlw.from_arrow(x, nulls='mask') returns which "
+    "elements are valid",
     "newbyteorder": "use np.asarray(t), whose elements are native-endian, as DLPack's",
     # By these, libraries detect arrays of the array API or of pandas; a Tensor is neither.
     "_hasna": "pandas needs an array here; use np.asarray(t)",

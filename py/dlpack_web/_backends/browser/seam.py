@@ -192,14 +192,6 @@ def receive(function: Any, *args: Any) -> _core.Tensor:
     return tensor
 
 
-def receive_whole(function: Any, *args: Any) -> _core.Tensor:
-    """The same with the Tensor's validity, if it has one."""
-    tensor = receive(function, *args)
-    if ready().hasNulls:
-        tensor._validity = receive(method("validity"), None)
-    return tensor
-
-
 async def receive_later(function: Any, *args: Any) -> _core.Tensor:
     """The same for a function that returns {promise, release}: the promise is of a
     JavaScript Tensor, and release() releases that, even before it is there."""
