@@ -3,6 +3,7 @@
 #include "bridge.h"
 
 #include "handles.h"
+#include "ndarray.h"
 #include "upload.h"
 
 /* --- errors ----------------------------------------------------------------------- */
@@ -217,6 +218,7 @@ static PyObject *to_number(PyObject *arg, Py_ssize_t position) {
     if (!dlw_is_refusal()) return NULL;
     PyErr_Clear();
   }
+  if (dlw_check_mask(arg) < 0) return NULL;
   PyObject *name = PyType_GetQualName(Py_TYPE(arg));
   if (name == NULL) return NULL;
   PyErr_Format(PyExc_TypeError,

@@ -3,6 +3,7 @@
 #include "arrow_import.h"
 #include "bridge.h"
 #include "desktop.h"
+#include "ndarray.h"
 
 /* --- from other producers --------------------------------------------------------- */
 
@@ -64,6 +65,12 @@ static PyObject *core_from_dlpack_on(PyObject *module, PyObject *args) {
 static PyObject *core_from_buffer(PyObject *module, PyObject *obj) {
   (void)module;
   return dlw_tensor_object(dlw_borrow_buffer(obj));
+}
+
+static PyObject *core_check_mask(PyObject *module, PyObject *obj) {
+  (void)module;
+  if (dlw_check_mask(obj) < 0) return NULL;
+  Py_RETURN_NONE;
 }
 
 static PyObject *core_hold(PyObject *module, PyObject *obj) {
@@ -321,6 +328,7 @@ static PyMethodDef METHODS[] = {
      "1"},
     {"_from_dlpack_on", core_from_dlpack_on, METH_VARARGS, NULL},
     {"_hold", core_hold, METH_O, NULL},
+    {"_check_mask", core_check_mask, METH_O, NULL},
     {"_empty", core_empty, METH_VARARGS, NULL},
     {"_view", core_view, METH_VARARGS, NULL},
     {"_retyped", core_retyped, METH_VARARGS, NULL},

@@ -3,6 +3,7 @@
 #include "object.h"
 
 #include "export.h"
+#include "ndarray.h"
 
 typedef struct tensor_object {
   PyObject_HEAD;
@@ -127,12 +128,14 @@ dlw_tensor *dlw_borrow(PyObject *obj, const dlw_request *request) {
     dlw_tensor *tensor = held(obj);
     return tensor != NULL ? dlw_share(tensor) : NULL;
   }
+  if (dlw_check_mask(obj) < 0) return NULL;
   dlw_tensor *tensor = dlw_import_any(obj, request);
   return tensor != NULL ? tensor : explained(obj, 1, request);
 }
 
 dlw_tensor *dlw_borrow_buffer(PyObject *obj) {
   dlw_tensor *tensor = NULL;
+  if (dlw_check_mask(obj) < 0) return NULL;
   if (PyObject_CheckBuffer(obj)) {
     tensor = dlw_import_buffer(obj, &DLW_ANY);
   } else {
@@ -163,6 +166,7 @@ dlw_tensor *dlw_consume(PyObject *obj, const dlw_request *request) {
     if (tensor == NULL) return NULL;
     if (is_as_wanted(tensor, request)) return dlw_share(tensor);
   }
+  if (dlw_check_mask(obj) < 0) return NULL;
   dlw_tensor *tensor = dlw_import_dlpack(obj, request);
   return tensor != NULL ? tensor : explained(obj, 0, request);
 }

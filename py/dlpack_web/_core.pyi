@@ -64,6 +64,10 @@ def _from_dlpack_on(
 
 # A hold on any object that shares memory, of any alignment: only to copy from.
 def _hold(x: object, /) -> Tensor: ...
+
+# BufferError for a numpy.ma.MaskedArray with a masked element. What makes an array of x
+# before it comes here loses the mask, and must call this first.
+def _check_mask(x: object, /) -> None: ...
 def _empty(shape: tuple[int, ...], dtype: int, padded: bool, /) -> Tensor: ...
 
 # A view of some elements; the offset is that of element 0. BufferError beyond the

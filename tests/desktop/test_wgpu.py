@@ -803,6 +803,12 @@ async def test_textures_of_wgpu(format, device):
             "^from_image takes an array, a Pillow image or a wgpu.GPUTexture, not a list$",
         ),
         (np.zeros((2, 2), "u1"), {"channels": 2}, ValueError, "channels must be 4"),
+        (
+            np.ma.array(np.zeros((2, 2, 3), "u1"), mask=np.arange(12) == 5),
+            {},
+            BufferError,
+            r"^1 elements of the <class .*> are masked.*\.filled\(.*\.data",
+        ),
         (np.zeros((2, 2), "u1"), {"dtype": "int32"}, BufferError, "use uint8"),
     ],
 )

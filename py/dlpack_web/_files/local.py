@@ -125,6 +125,7 @@ def open_path(path: str) -> Local:
 
 def open_buffer(buffer: Buffer) -> Local:
     """Bytes, or any buffer with contiguous bytes."""
+    _core._check_mask(buffer)
     view = memoryview(buffer)
     if not view.c_contiguous:
         raise BufferError("the bytes of a file must be contiguous")

@@ -99,6 +99,7 @@ def _landing(
 
 
 def _check_out(tensor: Facts, out: "np.ndarray[Any, Any]") -> None:
+    _core._check_mask(out)
     if out.shape != tensor.shape or np_dtype(tensor.dtype) != out.dtype:
         raise ValueError(
             f"out has shape {out.shape} and dtype {out.dtype}; the tensor has "

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _core
 from .._tensor.device import Device
 from .._tensor.tensor import Tensor, share
 from ._state import Fail, invalid, worded
@@ -161,7 +162,7 @@ def _shared(arg: NodeArg, value: Any) -> Tensor:
     if array is not None and array.dtype.char == "g":
         raise _no_such_type(array)
     if array is None and not hasattr(value, "__dlpack__"):
-        array = value = np.asarray(value)
+        array = value = np.asanyarray(value)  # a mask is kept, and refused below
     if array is not None and not array.dtype.isnative:
         value = array.astype(array.dtype.newbyteorder("="))
     try:
@@ -173,12 +174,25 @@ def _shared(arg: NodeArg, value: Any) -> Tensor:
 
 
 def _listed(arg: NodeArg, values: list[Any]) -> "np.ndarray[Any, Any]":
+    _check_masks(values)
     try:
         return np.array(values, dtype=_dtype_for(arg))
     except (ValueError, TypeError, OverflowError) as error:
         raise RuntimeError(
             f"Could not create tensor from given input list: input {arg.name}: {error}"
         ) from None
+
+
+def _check_masks(value: Any) -> None:
+    """BufferError for a masked array, also in lists, which NumPy makes numbers of."""
+    if not isinstance(value, (list, tuple)):
+        _core._check_mask(value)
+    elif not {*map(type, value)} <= _PLAIN:
+        for each in value:
+            _check_masks(each)
+
+
+_PLAIN = {bool, int, float, str, bytes}
 
 
 def _no_such_type(array: "np.ndarray[Any, Any]") -> Exception:
@@ -237,6 +251,7 @@ def _strings(arg: NodeArg, value: Any) -> dict[str, Any]:
         raise RuntimeError(  # noqa: TRY004 - onnxruntime's
             f"input {arg.name} must be a list or an array of strings"
         )
+    _check_masks(value)
     array = np.asarray(value)
     if array.dtype.kind == "T":
         raise _no_such_type(array)

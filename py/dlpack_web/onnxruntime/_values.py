@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from .. import _core
 from .._layout.words import type_of as kind_of
 from .._tensor.device import parse_device
 from .._tensor.making import empty
@@ -51,7 +52,7 @@ class OrtValue:
                 "Creation of OrtValues is currently only supported from non-string numpy "
                 "arrays"
             )
-        tensor = share(np.asarray(numpy_obj))
+        tensor = share(numpy_obj)
         number_of(tensor.dtype)
         device = named_device(device_type, device_id)
         return cls(tensor if device == "cpu" else tensor.to_device(device))
@@ -190,6 +191,7 @@ class OrtValue:
                 "The input size of numpy arrays does not match the size of the OrtValue."
             )
         mine = self.tensor
+        _core._check_mask(given)
         if given.shape != mine.shape and given.dtype == mine.dtype:
             given = _in_order(given, mine.shape)
         mine.write(given)

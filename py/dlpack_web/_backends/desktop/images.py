@@ -37,6 +37,7 @@ def from_image(
         )
     import numpy as np
 
+    _core._check_mask(source)
     pixels = _pixels(record, source)
     height, width = pixels.shape[:2]
     if height == 0 or width == 0:
