@@ -375,7 +375,7 @@ int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
     int more = parse_level(schema, type);
     if (more <= 0) return more;
     if (schema->n_children != 1) {
-      return dlw_arrow_wrong("a fixed-size list without its child");
+      return dlw_arrow_wrong("a fixed-size list without its child, or with several");
     }
     schema = schema->children[0];
     if (dlw_check_arrow(schema) < 0) return -1;

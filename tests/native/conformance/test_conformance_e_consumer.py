@@ -1,6 +1,7 @@
 """Rules 78 to 92: `from_dlpack`."""
 
 import contextlib
+import ctypes
 
 import numpy as np
 import pytest
@@ -250,4 +251,26 @@ def test_rule_092_memory_lives_as_long_as_any_view():
         for turn in order:
             assert producer.deleted == 0
             views[turn] = None
+        assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("others", [0, 1, 4, 5, 8, 1 << 31, 1 << 33, 1 << 63 | 1])
+@pytest.mark.parametrize("copied", [0, IS_COPIED])
+def test_rule_085_one_flag_alone_says_copied(copied, others):
+    """Whatever the others are."""
+    flags = copied | others
+    producer = Forged(flags=flags)
+    if copied:
+        with pytest.raises(dlw.CopyError):
+            dlw.from_dlpack(producer, copy=False)
+    else:
+        dlw.from_dlpack(producer, copy=False).release()
+    for copy, shared in ((None, True), (True, bool(copied))):
+        producer = Forged(flags=flags)
+        with dlw.from_dlpack(producer, copy=copy) as tensor:
+            assert producer.deleted == (0 if shared else 1)
+            assert np.asarray(tensor).tolist() == [[0, 1, 2], [3, 4, 5]]
+            assert tensor.read_only == (shared and bool(flags & READ_ONLY))
+            address = np.asarray(tensor).ctypes.data
+            assert (address == ctypes.addressof(producer.memory)) == shared
         assert producer.deleted == 1
