@@ -6,7 +6,7 @@
 #include "ndarray.h"
 
 static PyObject *max_version; /* (1, 3) */
-static PyObject *str_dlpack, *str_exchange, *str_mro, *str_dict;
+static PyObject *str_dlpack, *str_exchange, *str_mro, *str_dict, *str_is_neg;
 static PyObject *names_version; /* ("max_version",) */
 static PyObject *names_all;     /* ("max_version", "dl_device", "copy") */
 
@@ -17,6 +17,7 @@ int dlw_import_init(void) {
   str_exchange = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
   str_mro = PyUnicode_InternFromString("__mro__");
   str_dict = PyUnicode_InternFromString("__dict__");
+  str_is_neg = PyUnicode_InternFromString("is_neg");
   /* Interned, like those of producers: other strings are compared by letters. */
   PyObject *version = PyUnicode_InternFromString("max_version");
   PyObject *device = PyUnicode_InternFromString("dl_device");
@@ -330,6 +331,34 @@ static int get_optional(PyObject *obj, PyObject *name, PyObject **value) {
   return 0;
 }
 
+/* PyTorch keeps the negation of x.conj().imag as a bit of the tensor, and exports the
+ * elements without it. Such a view steps over the real parts, so other tensors need not
+ * be asked, unless they were copied. -1 with an exception. */
+static int check_negated(PyObject *obj, dlw_tensor *tensor,
+                         const dlw_request *request) {
+  const DLTensor *dl = dlw_dl(tensor);
+  PyObject *method;
+  if (dl->dtype.code != kDLFloat) return 0;
+  if (request->copy != DLW_COPY_YES && dlw_is_contiguous(dl) && dlw_size(dl) != 1) {
+    return 0;
+  }
+  if (get_optional(obj, str_is_neg, &method) < 0) return -1;
+  if (method == NULL) return 0;
+  PyObject *said = PyObject_CallNoArgs(method);
+  Py_DECREF(method);
+  if (said == NULL && !dlw_is_refusal()) return -1;
+  PyErr_Clear(); /* a method of the same name with another meaning */
+  int negated = said == Py_True;
+  Py_XDECREF(said);
+  if (!negated) return 0;
+  PyErr_Format(
+      PyExc_BufferError,
+      "the elements of this %R are negated lazily, which its DLPack export does "
+      "not say: use x.resolve_neg()",
+      Py_TYPE(obj));
+  return -1;
+}
+
 /* The __dlpack__ of the class that defines the exchange functions of `type`, which they
  * replace. A new reference; NULL without an exception if there is none. */
 static int find_meant(PyTypeObject *type, PyObject **meant) {
@@ -423,6 +452,11 @@ static int import_exchange(PyObject *obj, dlw_tensor **out) {
     if (*out != NULL && dlw_is_complex(dlw_dl(*out)->dtype)) {
       dlw_release_quietly(*out);
       *out = NULL;
+    }
+    if (*out != NULL && check_negated(obj, *out, &DLW_ANY) < 0) {
+      dlw_release_quietly(*out);
+      *out = NULL;
+      return -1;
     }
   }
   if (*out != NULL || !PyErr_Occurred()) return 0;
@@ -530,7 +564,8 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
     return NULL;
   }
   tensor = import_capsule(capsule, request->copy == DLW_COPY_YES && !copied, request);
-  if (tensor != NULL && settle(tensor, obj) < 0) {
+  if (tensor != NULL &&
+      (check_negated(obj, tensor, request) < 0 || settle(tensor, obj) < 0)) {
     dlw_release_quietly(tensor);
     tensor = NULL;
   }
