@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from arrow_forge import Forged, bitmap, extension
+from arrow_forge import RELEASE_SCHEMA, Forged, bitmap, extension
 
 import dlpack_web as dlw
 
@@ -106,6 +106,13 @@ def test_what_is_too_deep_is_named(levels, leaf, said):
         levels = levels[:-1]
     with dlw.from_arrow(Forged(*nested(levels, leaf, 1, one))) as t:
         assert t.ndim <= 64
+
+
+def test_63_levels_may_hold_binary():
+    """Which is an axis, and no level."""
+    type_, array = nested([([], None)] * 63, b"w:1", 1, np.full(1, 9, "u1"))
+    with dlw.from_arrow(Forged(type_, array)) as t:
+        assert (t.shape, t.tobytes()) == ((1, 1), b"\x09")
 
 
 def test_axes_are_those_of_memory_and_then_permuted():
@@ -210,6 +217,39 @@ def test_columns_that_are_not_there(names, column, said):
         dlw.from_arrow(Forged(*rows_of(*names)), column=column)
 
 
+def orphaned(schema, i):
+    """A child whose own children are not there."""
+    child = schema.children[i].contents
+    child.n_children, child.children = 1, type(child.children)()
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize(
+    ("lie", "said"),
+    [
+        (lambda s, i: s.children.__setitem__(i, type(s.children[i])()), "is not there"),
+        (
+            lambda s, i: setattr(s.children[i].contents, "release", RELEASE_SCHEMA()),
+            "was released",
+        ),
+        (
+            lambda s, i: setattr(s.children[i].contents, "format", None),
+            "without a form",
+        ),
+        (
+            lambda s, i: setattr(s.children[i].contents, "n_children", -1),
+            "fewer than no",
+        ),
+        (orphaned, "whose children are not there"),
+    ],
+)
+def test_every_column_is_looked_at_before_one_is_chosen(lie, said, which):
+    forged = Forged(*rows_of(b"a", b"b"))
+    lie(forged.schema, which)
+    with pytest.raises(BufferError, match=said):
+        dlw.from_arrow(forged, column="b")
+
+
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_a_name_may_be_null_anywhere(depth):
     type_, array = b"i", NUMBERS
@@ -250,6 +290,7 @@ def test_widths(letters, width):
     "letters",
     [
         *(b"+w:", b"+w:2147483648", b"+w:9999999999", b"+w:1x", b"+w:/", b"+w::"),
+        *(b"+w:1/", b"+w:1:", b"w:/1", b"w::1"),
         *(b"+w: 1", b"w:", b"w:2147483648", b"w:-1", b"w:1,2"),
     ],
 )
