@@ -795,7 +795,18 @@ class TestExport:
             pytest.param(np.ones((), bool), id="of no axes"),
             pytest.param(np.ones(6, np.uint8), id="of bytes"),
             pytest.param("boolx2", id="of lanes"),
-            pytest.param(forge.Forged(device_type=15, data=7), id="on a GPU"),
+            pytest.param(
+                forge.Forged(
+                    device_type=15,
+                    data=7,
+                    code=6,
+                    bits=8,
+                    ndim=1,
+                    shape=(6,),
+                    strides=(1,),
+                ),
+                id="on a GPU",
+            ),
         ],
     )
     def test_valid_is_a_bool_for_each_row(self, given):
