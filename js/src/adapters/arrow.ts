@@ -329,7 +329,7 @@ function tooManyNulls(valid: Uint8Array): UnsupportedError {
  */
 function hasNulls(data: any, count: number): boolean {
   const bytes = data.nullBitmap?.length ?? 0;
-  if (count === 0 || data.nullCount === 0 || (data.nullCount < 0 && bytes === 0)) return false;
+  if (data.nullCount === 0 || (data.nullCount < 0 && bytes === 0)) return false;
   const room = bytes * 8 - data.offset;
   if (room < count) throw tooFew(room, count);
   for (let i = 0; i < count; i++) if (!isValid(data, i)) return true;

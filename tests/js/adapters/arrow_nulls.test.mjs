@@ -133,6 +133,7 @@ test("valid has a bool for each element of axis 0", () => {
     bools({ shape: [3, 2] }),
     bools({ shape: [], offset: 5, strides: [] }),
     Tensor.fromTypedArray(Uint8Array.of(1, 0, 1)),
+    Tensor.fromTypedArray(Uint8Array.of(1, 0, 1), { dtype: "bool", shape: [3, 1] }),
   ];
   for (const each of wrong) {
     const give = () => toArrow(arrow, values, { valid: each });
@@ -166,6 +167,20 @@ test("a count of nulls may be wrong, but 0 says that there are none", () => {
     fromArrow(null, make(nullCount, bits)).release();
   }
   assert.throws(() => fromArrow(null, make(2, undefined)), unsupported(/malformed/));
+  // Other copies of Arrow may not have counted.
+  const uncounted = make(0, undefined);
+  Object.defineProperty(uncounted.data[0], "nullCount", { value: -1 });
+  fromArrow(null, uncounted).release();
+  for (const whole of [uncounted, make(0, Uint8Array.of(0))]) {
+    const pair = fromArrow(null, whole.concat(make(1, Uint8Array.of(0b101))), MASK);
+    assert.deepEqual([...pair.valid], [true, true, true, true, false, true]);
+    release(pair);
+  }
+  const data = new Int8Array(16);
+  const nullBitmap = Uint8Array.of(255);
+  const type = new arrow.Int8();
+  const short = arrow.makeData({ type, length: 8, offset: 8, data, nullCount: 1, nullBitmap });
+  assert.throws(() => fromArrow(null, short, MASK), unsupported(/malformed/));
 });
 
 test("lists are null as a whole", () => {
