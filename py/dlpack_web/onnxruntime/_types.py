@@ -42,12 +42,13 @@ def number_of(dtype: str) -> int:
 
 
 def dtype_meant(element_type: Any) -> DType:
-    """The dtype for a NumPy type, or one of ONNX's numbers."""
+    """The dtype for a NumPy type, or one of ONNX's numbers; int is int64, as where
+    scripts are written."""
     if isinstance(element_type, int):
         name = _DTYPES.get(element_type)
         if name is None or name == "string":
             raise RuntimeError(f"tensor type {element_type} is not supported")
         return DType(name)
-    wanted = parse_dtype(element_type)
+    wanted = parse_dtype("int64" if element_type is int else element_type)
     number_of(wanted)
     return wanted
