@@ -85,10 +85,9 @@ function identity(node: Uint8Array): Uint8Array {
   return message(1, ...kept, text(4, "Identity"));
 }
 
-/** An output of floats, one row for each dict. */
+/** An output of floats of any shape: one row for each dict, or one axis for a single dict. */
 function tensorOutput(name: string): Uint8Array {
-  const shape = message(2, message(1), message(1));
-  const tensor = message(1, Uint8Array.of(8, 1), shape);
+  const tensor = message(1, Uint8Array.of(8, 1));
   return message(12, text(1, name), message(2, tensor));
 }
 
@@ -102,8 +101,8 @@ function withIdentity(model: Uint8Array): Uint8Array {
 }
 
 /**
- * The attribute of a ZipMap, one of two; undefined if it has both, which ORT refuses, or strings
- * that are not UTF-8.
+ * The attribute of a ZipMap, one of two; undefined if it has none or both, which ORT refuses, or
+ * strings that are not UTF-8.
  */
 function labelsOf(node: Uint8Array): Labels | undefined {
   const strings: string[] = [];
@@ -119,7 +118,7 @@ function labelsOf(node: Uint8Array): Labels | undefined {
       }
     }
   }
-  if (strings.length > 0 && integers.length > 0) return undefined;
+  if (strings.length > 0 === integers.length > 0) return undefined;
   return strings.length > 0 ? strings : integers;
 }
 

@@ -22,9 +22,7 @@ DTYPES = {
 # NumPy's default integer has 32 bits in WebAssembly, and 64 where scripts are written:
 # there np.array([1, 2]), arange() and argmax() make int64. The elements are the same,
 # so there is no warning. An int32 array that a script requested looks the same.
-_NARROW = (
-    {"int64": "int32", "uint64": "uint32"} if np.dtype(int).itemsize == 4 else {}
-)
+_NARROW = {"int64": "int32", "uint64": "uint32"} if np.dtype(int).itemsize == 4 else {}
 
 
 def is_narrow(dtype: Any, wanted: Any) -> bool:

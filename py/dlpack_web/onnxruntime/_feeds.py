@@ -134,6 +134,8 @@ class Feeds:
                 else:
                     found.append((i, self._tensor(arg, value)))
             except BufferError as error:
+                if isinstance(value, Tensor):
+                    raise  # it was released, or its device was lost
                 raise invalid(f"input {name}: {error}") from None
         return found, strings
 

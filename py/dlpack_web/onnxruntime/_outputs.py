@@ -35,10 +35,11 @@ class Outputs:
         self._flaw = flaw
 
     def indices(self, names: Sequence[str] | None) -> list[int]:
+        if names and isinstance(names, str):
+            raise TypeError(f"output_names must be a list of names: [{names!r}]")
+        names = list(names or ())  # once: it may be a generator
         if not names:
             return list(range(len(self.args)))
-        if isinstance(names, str):
-            raise TypeError(f"output_names must be a list of names: [{names!r}]")
         try:
             return [self.places[name] for name in names]
         except (KeyError, TypeError):

@@ -13,8 +13,18 @@ import onnxruntime as ort
 from checks import check
 
 NUMBERS = {
-    **{"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6},
-    **{"int64": 7, "bool": 9, "float16": 10, "float64": 11, "uint32": 12, "uint64": 13},
+    "float32": 1,
+    "uint8": 2,
+    "int8": 3,
+    "uint16": 4,
+    "int16": 5,
+    "int32": 6,
+    "int64": 7,
+    "bool": 9,
+    "float16": 10,
+    "float64": 11,
+    "uint32": 12,
+    "uint64": 13,
 }
 SHAPES = [(), (0,), (1,), (3,), (2, 3), (3, 0, 2), (2, 1, 3), (1, 1, 1, 2)]
 sessions = {
@@ -135,4 +145,7 @@ for i in range(500):
     if way == "with_onnx_type" and layout not in ("contiguous", "misaligned", *DEFAULT):
         continue
     x = LAYOUTS[layout](array(given))
-    check(f"{i}: {way}, {given} for {dtype}, {layout}", lambda: WAYS[way](sessions[dtype], dtype, x))
+    check(
+        f"{i}: {way}, {given} for {dtype}, {layout}",
+        lambda: WAYS[way](sessions[dtype], dtype, x),
+    )
