@@ -11,6 +11,9 @@ const ALLOWED =
 const NEWER =
   /^label "(ubuntu-24\.04(-arm)?|macos-15(-intel)?|windows-(2025|11-arm))" is unknown|^unknown permission scope "attestations"/;
 
+// An action of others, by a commit: tags and branches move.
+const PINNED = /^[\w.-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/;
+
 const lint = await createLinter();
 const tasks = new Set(readFileSync("Makefile", "utf8").match(/^[a-z][\w-]*(?=:)/gm));
 const complaints = [];
@@ -22,6 +25,9 @@ for (const name of readdirSync(FOLDER)) {
   }
   for (const [, command] of text.matchAll(/- run: (.+)/g)) {
     if (!ALLOWED.test(command)) complaints.push(`${path}: not a task of make: ${command}`);
+  }
+  for (const [, action] of text.matchAll(/uses: *(.+)/g)) {
+    if (!PINNED.test(action)) complaints.push(`${path}: no commit with its version: ${action}`);
   }
   const called = [...text.matchAll(/run: make ([a-z][\w-]*)/g)].map(([, task]) => task);
   const listed = [...text.matchAll(/^ {10}- ([a-z][\w-]*)/gm)].map(([, task]) => task);

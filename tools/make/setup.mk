@@ -190,7 +190,7 @@ $(MEASUREMENTS): web/pages/arrow/measurements.mjs $(LIBRARIES)
 	touch $@
 
 # What the programs of tests/foreign/onnxruntime run, and the node tests of the package onnx.
-$(MODELS): $(addprefix tests/models/,make.py building.py estimators.py programs.py) $(MODEL)
+$(MODELS): $(addprefix tests/models/,make.py building.py estimators.py programs.py texts.py) $(MODEL)
 	@build/model/venv/bin/python tests/models/make.py build/models
 	touch $@
 

@@ -41,7 +41,7 @@ def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
     strict_page.pytest([f"{CASES_PY}{file}"]).must_pass()
 
 
-@pytest.mark.parametrize("name", ["cases", "errors", "faults", "values"])
+@pytest.mark.parametrize("name", ["cases", "errors", "faults", "feeds", "values"])
 def test_sessions_from_python(name: str, strict_page: TestPage) -> None:
     strict_page.pytest([f"tests/browser/onnxruntime/onnxruntime_{name}.py"]).must_pass()
 
