@@ -10,7 +10,7 @@ import type {
 } from "../exchange/types.js";
 import { type NotArray, notArray, toPrimitive } from "./arraylike.js";
 import { ArrayStorage, checkAttached, packedArray } from "./arrays.js";
-import { canConvert, checkConversion, convertElements } from "./convert.js";
+import { canConvert, checkConversion, convertElements, misfitOf } from "./convert.js";
 import { CPU_DEVICE, type Device } from "./device.js";
 import { CPU, WEBGPU } from "./dlpack.js";
 import {
@@ -545,11 +545,13 @@ export class Tensor<D extends DTypeName = DTypeName> {
     try {
       from._check();
       const same = from._type === this._type;
-      if (!sameShape(from._shape, this._shape) || !(same || convert)) {
-        const fits = sameShape(from._shape, this._shape) && canConvert(from._type, this._type);
-        const way = fits ? "; convert: true converts" : "";
+      const fits = sameShape(from._shape, this._shape);
+      if (!fits || !(same || convert)) {
+        const why = fits ? misfitOf(from._type, this._type) : "shape and dtype must be the same";
+        const converts = fits && from.device.type !== WEBGPU && canConvert(from._type, this._type);
+        const way = converts ? "; convert: true converts" : "";
         throw new UnsupportedError(
-          `${from.toString()} cannot be written over ${this.toString()}: shape and dtype must be the same${way}`,
+          `${from.toString()} cannot be written over ${this.toString()}: ${why}${way}`,
           { given: from.dtype, needed: this.dtype },
         );
       }
@@ -790,7 +792,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
     if (type === this._type && this._strides === null && !shared) return this._bytes();
     const packed = packedArray(this, memory);
     const made =
-      type === this._type ? packed : convertElements(packed, this._type, type, this.toString());
+      type === this._type
+        ? packed
+        : convertElements(packed, this._type, type, this.size, this.toString());
     return new Uint8Array(made.buffer, made.byteOffset, made.byteLength);
   }
 
@@ -849,10 +853,16 @@ export function checkTarget(source: Tensor, out: Target): void {
         `${out.toString()} with strides [${out.strides}]`,
     );
   }
-  const nbytes = isArray ? out.byteLength : out.nbytes;
-  if (nbytes !== source.nbytes) {
+  const [has, needed] = isArray ? [out.byteLength, source.nbytes] : [out._exact, source._exact]; // in its last byte, neighbours may begin
+  if (has !== needed) {
     throw new RangeError(
-      `out has ${nbytes} bytes (0: detached); ${source.toString()} needs ${source.nbytes}`,
+      `out has ${has} bytes (0: detached); ${source.toString()} needs ${needed}`,
+    );
+  }
+  if (!isArray && out._type.packed === source._type.packed && out._type !== source._type) {
+    throw new UnsupportedError(
+      `${source.toString()} cannot be read into out: ${misfitOf(source._type, out._type)}; read() it, ` +
+        "and write() that with convert: true",
     );
   }
 }
