@@ -48,6 +48,7 @@ export function checkConversion(from: DType, to: DType, what: string): void {
 /**
  * Row-major elements as another dtype, in a new array.
  *
+ * @param values - in memory aligned for them, though their class may be of bytes
  * @param size - number of elements
  * @throws UnsupportedError for other pairs than above, and for an integer that does not fit
  */
@@ -122,10 +123,9 @@ function repad(
   if (done > 0) target[next] = written;
 }
 
-/** An array's elements of two bytes; a copy where they are not aligned. */
+/** The elements of two bytes of an aligned array. */
 function wordsOf({ buffer, byteOffset, byteLength }: TypedArray): Uint16Array {
-  if (byteOffset % 2 === 0) return new Uint16Array(buffer, byteOffset, byteLength / 2);
-  return new Uint16Array(buffer.slice(byteOffset, byteOffset + byteLength));
+  return new Uint16Array(buffer, byteOffset, byteLength / 2);
 }
 
 function patternsOf({ buffer, byteOffset, length }: Float32Array): Uint32Array {

@@ -166,6 +166,20 @@ for (const type of SMALL) {
   });
 }
 
+test("other dtypes of as many bytes are no conversion, padded or not", () => {
+  const array = new Uint8Array(3).fill(9);
+  const target = Tensor.fromTypedArray(array);
+  for (const dtype of ["int4", "uint4", "float6_e2m3fn", "uint1"]) {
+    const source = Tensor.fromTypedArray(new Uint8Array(3), { dtype, padded: true });
+    assert.throws(() => target.write(source), /: shape and dtype must be the same$/);
+    assert.throws(() => target.write(source, { convert: true }), /cannot become uint8 on the way/);
+    assert.throws(() => source.write(target, { convert: true }), /uint8\[3\] on cpu cannot become/);
+    assert.deepEqual([...array], [9, 9, 9]);
+    source.release();
+  }
+  target.release();
+});
+
 test("elements of whole bytes are never padded, whatever is asked for", () => {
   for (const { name, step } of dtypes.filter((each) => each.step >= 1)) {
     assert.equal(dtypeNamed(name, true), dtypeNamed(name), name);
