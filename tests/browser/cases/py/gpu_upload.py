@@ -78,13 +78,17 @@ async def test_large_uploads_take_little_memory(source, order):
 
 
 @pytest.mark.parametrize("position", [0, 3_000_000])
-async def test_integers_that_do_not_fit_change_nothing(position):
-    array = np.zeros(position + 1, np.int64)
-    array[-1] = 2**31
-    message = rf"element {position} of the int64 tensor.* is 2147483648, which int32"
-    with dlw.from_dlpack(np.ones(position + 1, np.int32), device="webgpu") as target:
+@pytest.mark.parametrize(
+    ("wide", "narrow", "value"),
+    [("int64", "int32", 2**31), ("uint64", "uint32", 2**32)],
+)
+async def test_integers_that_do_not_fit_change_nothing(position, wide, narrow, value):
+    array = np.zeros(position + 1, wide)
+    array[-1] = value
+    message = rf"element {position} of the {wide} tensor.* is {value}, which {narrow}"
+    with dlw.from_dlpack(np.ones(position + 1, narrow), device="webgpu") as target:
         with pytest.raises(BufferError, match=message):
-            dlw.from_dlpack(array).to_device("webgpu", dtype="int32")
+            dlw.from_dlpack(array).to_device("webgpu", dtype=narrow)
         with pytest.raises(BufferError, match=message):
             target.write(array, convert=True)
         assert (await target.to_host() == 1).all()
