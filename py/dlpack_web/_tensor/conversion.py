@@ -114,10 +114,10 @@ def place(x: Any, device: Any, copy: bool | None, dtype: Any) -> _core.Tensor:
     uploads = device is not None and target is not CPU
     if dtype is None and not uploads:
         tensor = cast(Facts, _core._from_dlpack_on(x, asked, copy, False))
-        if tensor.device.is_host:
+        if asked is None or tensor.device == CPU:
             return tensor
-        with tensor:
-            return to_device(tensor, CPU, None, copy, None)
+        with tensor:  # the producer ignored the device; it did copy
+            return to_device(tensor, CPU, None, None if copy else copy, None)
     # The source of a copy may be misaligned.
     with cast(Facts, _core._from_dlpack_on(x, asked, None, True)) as tensor:
         if not uploads and tensor.device.is_host and parse_dtype(dtype) == tensor.dtype:
