@@ -100,8 +100,8 @@ function elementsOf(data: unknown): { array: TypedArray; dtype?: "bool" } {
  *
  * @param ndarray - the library; null makes `{ data, shape, stride, offset }`, as zarrita has them.
  * zarrita knows no offset: a tensor of negative strides is copied for it
- * @throws UnsupportedError for a WebGPU tensor, and for elements that are no single entries of
- * `tensor.data`: complex numbers, bfloat16, packed int4; CopyError
+ * @throws UnsupportedError for a WebGPU tensor, and for dtypes whose elements are several entries of
+ * `tensor.data`, or share one: complex numbers, bfloat16, packed int4; CopyError
  */
 export function toNdarray<F extends Ndarray | null, X extends Exchangeable>(
   ndarray: F,

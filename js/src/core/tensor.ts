@@ -532,7 +532,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    *
    * @param source - a tensor of the same shape, or a typed array of as many bytes, or anything
    * exchangeable. It has the dtype of this tensor; `convert` converts its elements, as
-   * {@link Tensor.to} does
+   * {@link Tensor.to} does, and between packed and padded ones
    * @throws UnsupportedError for read-only or strided targets; nothing is written then
    */
   write(

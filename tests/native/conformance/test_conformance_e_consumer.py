@@ -155,7 +155,7 @@ def test_rule_080_an_old_producer_shares_what_its_buffer_has(shape, device):
 def test_rule_080_an_old_producer_that_copies_is_found_out():
     array = np.ones(3).view(OldCopying)
     before = dlw.live_tensors()
-    with pytest.raises(dlw.CopyError, match="DLPack before 1.0"):
+    with pytest.raises(dlw.CopyError, match=r"DLPack before 1\.0"):
         dlw.from_dlpack(array, copy=False)
     with pytest.raises(TypeError, match="unexpected keyword"):  # one without a buffer
         dlw.from_dlpack(Recorder(np.ones(3), ()), copy=False)

@@ -162,9 +162,11 @@ def test_packed_and_padded_elements_are_converted_on_the_way(padded):
         assert host.backend().stats()[0]["up"] - before == t.nbytes
         channel.deliver()
         assert elements() == octets[padded]
-        with dlw.from_dlpack(other, device=host.device) as there:
-            with pytest.raises(BufferError, match="only uploads convert"):
-                t.write(there, convert=True)
+        with (
+            dlw.from_dlpack(other, device=host.device) as there,
+            pytest.raises(BufferError, match="only uploads convert"),
+        ):
+            t.write(there, convert=True)
         assert read(channel, t).tobytes() == octets[True]
 
 

@@ -305,7 +305,9 @@ async def test_packed_and_padded_tensors_on_a_gpu_are_not_mixed(padded):
             with pytest.raises(BufferError, match="only uploads convert"):
                 target.write(source, convert=True)
             for convert in False, True:
-                with pytest.raises(BufferError, match=r"packed in one|on a GPU|on webgpu"):
+                with pytest.raises(
+                    BufferError, match=r"packed in one|on a GPU|on webgpu"
+                ):
                     on_host.write(target, convert=convert)
             with (
                 target.reshape((1, size)) as row,
