@@ -500,7 +500,8 @@ static PyObject *call_dlpack(PyObject *obj, const dlw_request *request) {
 }
 
 /* A producer from before the keywords, which raised TypeError. The caller checks the
- * device and copies are made here, so the request is met, except copy=False. */
+ * device and copies are made here, so the request is met; `settle` sees to copy=False.
+ */
 static PyObject *call_old_dlpack(PyObject *obj) {
   PyObject *first = dlw_put_aside();
   PyObject *capsule = PyObject_CallMethodObjArgs(obj, str_dlpack, NULL);
@@ -522,11 +523,10 @@ static int has_copied(PyObject *capsule) {
          (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
 }
 
-/* A legacy capsule does not say whether its memory may be written. If its producer is
- * also a buffer over the same elements, that says it: an ndarray of NumPy before 2.1.
- * -1 with exceptions that must propagate. */
-static int settle(dlw_tensor *tensor, PyObject *obj) {
-  if (!tensor->unsettled || !PyObject_CheckBuffer(obj)) return 0;
+/* Whether the producer is also a buffer over the same elements; `*readonly` is what
+ * that says. -1 with exceptions that must propagate. */
+static int has_as_buffer(dlw_tensor *tensor, PyObject *obj, int *readonly) {
+  if (!PyObject_CheckBuffer(obj)) return 0;
   Py_buffer view;
   if (PyObject_GetBuffer(obj, &view, PyBUF_RECORDS_RO) < 0) {
     if (!dlw_is_refusal()) return -1;
@@ -536,12 +536,28 @@ static int settle(dlw_tensor *tensor, PyObject *obj) {
   const DLTensor *dl = dlw_dl(tensor);
   int same = (uint64_t)view.len == dlw_nbytes(dl, tensor->managed.flags) &&
              (view.len == 0 || view.buf == dlw_first(dl));
-  if (same && !view.readonly) {
+  *readonly = view.readonly;
+  PyBuffer_Release(&view);
+  return same;
+}
+
+/* A legacy capsule does not say whether its memory may be written, nor, of a producer
+ * from before the keywords (`old`), whether it is a copy. A buffer over the same
+ * elements says both: an ndarray of NumPy before 2.1. -1 with an exception. */
+static int settle(dlw_tensor *tensor, PyObject *obj, int old,
+                  const dlw_request *request) {
+  int asked = old && request->copy == DLW_COPY_NO, readonly = 1, same = 0;
+  if (tensor->unsettled || asked) same = has_as_buffer(tensor, obj, &readonly);
+  if (same < 0) return -1;
+  if (same && tensor->unsettled && !readonly) {
     tensor->managed.flags &= ~(uint64_t)DLPACK_FLAG_BITMASK_READ_ONLY;
     tensor->unsettled = 0;
   }
-  PyBuffer_Release(&view);
-  return 0;
+  if (same || !asked) return 0;
+  PyErr_SetString(dlw_CopyError,
+                  "the producer speaks DLPack before 1.0, and what it gave is not the "
+                  "memory of its buffer: use copy=None");
+  return -1;
 }
 
 dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
@@ -551,10 +567,9 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
     if (tensor != NULL) return tensor;
   }
   PyObject *capsule = call_dlpack(obj, request);
-  if (capsule == NULL && request->copy != DLW_COPY_NO &&
-      PyErr_ExceptionMatches(PyExc_TypeError)) {
-    capsule = call_old_dlpack(obj);
-  }
+  int old = capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError) &&
+            (request->copy != DLW_COPY_NO || PyObject_CheckBuffer(obj));
+  if (old) capsule = call_old_dlpack(obj);
   if (capsule == NULL) return NULL;
   int copied = request->copy != DLW_COPY_IF_NEEDED && has_copied(capsule);
   if (request->copy == DLW_COPY_NO && copied) {
@@ -564,8 +579,8 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
     return NULL;
   }
   tensor = import_capsule(capsule, request->copy == DLW_COPY_YES && !copied, request);
-  if (tensor != NULL &&
-      (check_negated(obj, tensor, request) < 0 || settle(tensor, obj) < 0)) {
+  if (tensor != NULL && (check_negated(obj, tensor, request) < 0 ||
+                         settle(tensor, obj, old, request) < 0)) {
     dlw_release_quietly(tensor);
     tensor = NULL;
   }

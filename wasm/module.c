@@ -211,17 +211,21 @@ static PyObject *core_convert(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *obj;
   unsigned int packed;
-  if (!PyArg_ParseTuple(args, "OI", &obj, &packed)) return NULL;
+  int padded;
+  if (!PyArg_ParseTuple(args, "OIp", &obj, &packed, &padded)) return NULL;
   dlw_tensor *tensor = dlw_tensor_of(obj), *converted;
   if (tensor == NULL) return NULL;
   DLDataType dtype = dlw_dtype_unpack(packed);
   dlw_misfit misfit = {0, 0};
-  dlw_status status = dlw_tensor_convert(tensor, dtype, &converted, &misfit);
+  dlw_status status =
+      dlw_tensor_convert(tensor, dtype, padded_flag(padded), &converted, &misfit);
   if (status == DLW_OK) return dlw_tensor_object(converted);
   if (status == DLW_NO_CONVERSION || status == DLW_MISFIT) {
     return dlw_raise_conversion(status, dlw_dl(tensor)->dtype, dtype, misfit);
   }
-  return dlw_raise(status, dlw_dl(tensor));
+  DLTensor wanted = *dlw_dl(tensor);
+  wanted.dtype = dtype;
+  return dlw_raise(status, &wanted);
 }
 
 /* --- facts ------------------------------------------------------------------------ */

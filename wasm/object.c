@@ -454,6 +454,12 @@ static PyObject *export_copy(dlw_tensor *tensor, dlw_capsule_options options) {
                         "copy=True is supported for CPU tensors only; for a WebGPU "
                         "tensor use await t.to_host()");
   }
+  if (options.device != NULL && options.device->device_type != kDLCPU) {
+    return PyErr_Format(PyExc_BufferError,
+                        "copy=True gives memory of the CPU (1, 0), not of device "
+                        "(%d, %d); use dl_device=(1, 0)",
+                        options.device->device_type, options.device->device_id);
+  }
   dlw_tensor *fresh = dlw_copy(tensor);
   if (fresh == NULL) return NULL;
   options.copied = 1;
@@ -481,20 +487,18 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t
   if (tensor == NULL) return NULL;
   DLDevice here = dlw_dl(tensor)->device, there = {pair[0], pair[1]};
   dlw_capsule_options options = {.versioned = version[0] >= DLPACK_MAJOR_VERSION};
-  if (moves &&
-      (there.device_type != here.device_type || there.device_id != here.device_id)) {
-    if (there.device_type == kDLCPU && dlw_is_host(here)) {
-      options.device = &there; /* the same memory by its usual name */
-    } else if (there.device_type == kDLCPU) {
-      return export_from_gpu(self, copy, options.versioned);
-    } else {
-      return PyErr_Format(
-          PyExc_BufferError,
-          "cannot export to device %R: only the tensor's own device "
-          "(%d, %d) and the CPU (1, 0) are supported; use t.to_device()",
-          given[DL_DEVICE], here.device_type, here.device_id);
-    }
+  int cpu = there.device_type == kDLCPU && there.device_id == 0;
+  int own = there.device_type == here.device_type && there.device_id == here.device_id;
+  if (moves && !cpu && !own) {
+    return PyErr_Format(PyExc_BufferError,
+                        "cannot export to device %R: only the tensor's own device "
+                        "(%d, %d) and the CPU (1, 0) are supported; use t.to_device()",
+                        given[DL_DEVICE], here.device_type, here.device_id);
   }
+  if (moves && !own && !dlw_is_host(here)) {
+    return export_from_gpu(self, copy, options.versioned);
+  }
+  if (moves) options.device = &there; /* own, or the same memory by its usual name */
   if (copy == DLW_COPY_YES) return export_copy(tensor, options);
   return dlw_export_capsule(tensor, options);
 }

@@ -248,8 +248,19 @@ export const dtypes: readonly DType[] = [...byName.values()].filter(
  * @param padded - whether elements of less than a byte have one each
  */
 export function dtypeNamed(name: string, padded = false): DType {
+  const known = unpadded(name);
+  const { packed } = known;
+  if (!padded || ((packed >>> 8) & 255) >= 8) return known;
+  if (packed >>> 16 === 1) return dtypePacked(packed, SUBBYTE_PADDED);
+  throw new UnsupportedError(
+    `${name} cannot be padded: DLPack defines that for single elements, and vectors are packed`,
+    { given: name },
+  );
+}
+
+function unpadded(name: string): DType {
   const known = byName.get(name);
-  if (known) return padded && known.step < 1 ? dtypePacked(known.packed, SUBBYTE_PADDED) : known;
+  if (known) return known;
   const [, scalar, lanes] = /^(.+)x([1-9]\d*)$/.exec(name) ?? [];
   const lane = byName.get(scalar as string);
   if (lane && Number(lanes) > 1 && Number(lanes) < 65536) {

@@ -10,7 +10,7 @@ import type {
 } from "../exchange/types.js";
 import { type NotArray, notArray, toPrimitive } from "./arraylike.js";
 import { ArrayStorage, checkAttached, packedArray } from "./arrays.js";
-import { canConvert, checkConversion, convertElements } from "./convert.js";
+import { canConvert, checkConversion, convertElements, misfitOf } from "./convert.js";
 import { CPU_DEVICE, type Device } from "./device.js";
 import { CPU, WEBGPU } from "./dlpack.js";
 import {
@@ -497,7 +497,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    *
    * @param source - a tensor of the same shape, or a typed array of as many bytes, or anything
    * exchangeable. It has the dtype of this tensor; `convert` converts its elements, as
-   * {@link Tensor.to} does
+   * {@link Tensor.to} does, and between packed and padded ones
    * @throws UnsupportedError for read-only or strided targets; nothing is written then
    */
   write(
@@ -510,11 +510,13 @@ export class Tensor<D extends DTypeName = DTypeName> {
     try {
       from._check();
       const same = from._type === this._type;
-      if (!sameShape(from._shape, this._shape) || !(same || convert)) {
-        const fits = sameShape(from._shape, this._shape) && canConvert(from._type, this._type);
-        const way = fits ? "; convert: true converts" : "";
+      const fits = sameShape(from._shape, this._shape);
+      if (!fits || !(same || convert)) {
+        const why = fits ? misfitOf(from._type, this._type) : "shape and dtype must be the same";
+        const converts = fits && from.device.type !== WEBGPU && canConvert(from._type, this._type);
+        const way = converts ? "; convert: true converts" : "";
         throw new UnsupportedError(
-          `${from.toString()} cannot be written over ${this.toString()}: shape and dtype must be the same${way}`,
+          `${from.toString()} cannot be written over ${this.toString()}: ${why}${way}`,
           { given: from.dtype, needed: this.dtype },
         );
       }
@@ -733,7 +735,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
     if (type === this._type && this._strides === null && !shared) return this._bytes();
     const packed = packedArray(this, memory);
     const made =
-      type === this._type ? packed : convertElements(packed, this._type, type, this.toString());
+      type === this._type
+        ? packed
+        : convertElements(packed, this._type, type, this.size, this.toString());
     return new Uint8Array(made.buffer, made.byteOffset, made.byteLength);
   }
 
@@ -792,10 +796,16 @@ export function checkTarget(source: Tensor, out: Target): void {
         `${out.toString()} with strides [${out.strides}]`,
     );
   }
-  const nbytes = isArray ? out.byteLength : out.nbytes;
-  if (nbytes !== source.nbytes) {
+  const [has, needed] = isArray ? [out.byteLength, source.nbytes] : [out._exact, source._exact]; // in its last byte, neighbours may begin
+  if (has !== needed) {
     throw new RangeError(
-      `out has ${nbytes} bytes (0: detached); ${source.toString()} needs ${source.nbytes}`,
+      `out has ${has} bytes (0: detached); ${source.toString()} needs ${needed}`,
+    );
+  }
+  if (!isArray && out._type.packed === source._type.packed && out._type !== source._type) {
+    throw new UnsupportedError(
+      `${source.toString()} cannot be read into out: ${misfitOf(source._type, out._type)}; read() it, ` +
+        "and write() that with convert: true",
     );
   }
 }

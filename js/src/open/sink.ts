@@ -140,7 +140,7 @@ export class ConvertingSink implements Sink {
     const size = this.#filled / step;
     const values = new View(this.#block.buffer, 0, size * components);
     const what = this.#done > 0 ? `${this.#what}[${this.#done}:] (flat)` : this.#what;
-    const made = convertElements(values, this.#from, this.#to, what);
+    const made = convertElements(values, this.#from, this.#to, size, what);
     this.#done += size;
     this.#filled = 0;
     await this.#inner.put(new Uint8Array(made.buffer, made.byteOffset, made.byteLength));

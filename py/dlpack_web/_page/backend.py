@@ -111,11 +111,13 @@ class PageBackend:
         if source.__dlpack_device__()[0] == 15:
             there = View(source)
             check_on(self._record, there)
-            if there.dtype != view.dtype:
+            if (there.dtype, there.padded) != (view.dtype, view.padded):
                 raise BufferError(f"{source} is on the GPU: only uploads convert")
             self.link.op("write", **to, source=fact_of(there))
             self._record.count("copied", there.nbytes)
             return
+        if source.padded != view.padded:
+            source = _core._convert(source, source._dtype, view.padded)
         name = f"w{next(self._numbers)}"
         described = {"shape": list(view.shape), "dtype": str(view.dtype)}
         op = {"op": "write", **to, "name": name, "padded": view.padded, **described}
@@ -257,7 +259,7 @@ def _source_of(tensor: _core.Tensor, dtype: DType) -> tuple[_core.Tensor, bool]:
     """The elements as bytes or, if they are not contiguous, as they are; whether it is
     a copy."""
     if dtype != dtype_of(tensor._dtype):
-        return _core._raw(_core._convert(tensor, dtype._packed))[0], True
+        return _core._raw(_core._convert(tensor, dtype._packed, False))[0], True
     row_major = views.is_row_major(tensor.shape, tensor.strides)
     packed = dtype.bits * dtype.lanes % 8 != 0 and not tensor.padded
     if row_major and not packed:

@@ -245,7 +245,8 @@ class Tensor(Facts):
         """Writes the elements of `source` over those of this tensor: one copy.
 
         source: a Tensor, array or buffer of the same shape and dtype; with convert=True
-        of a dtype that `to_device(dtype=...)` converts. Writing to a WebGPU tensor is
+        of a dtype that `to_device(dtype=...)` converts, or packed where this one is
+        padded, or the other way round. Writing to a WebGPU tensor is
         an upload that needs no new GPUBuffer and no await. BufferError: another shape
         or dtype, read-only or strided targets; then nothing is written.
 

@@ -168,7 +168,7 @@ def _shared(arg: NodeArg, value: Any) -> Tensor:
         value = _listed(arg, value)
     _check_is_array(arg, value)
     if not hasattr(value, "__dlpack__"):
-        value = np.asarray(value)
+        value = np.asanyarray(value)  # a mask is kept, and refused below
     if not isinstance(value, np.ndarray):
         return share(value)
     if value.dtype.kind not in "fiubOUSV" or value.dtype.char == "g":

@@ -12,6 +12,7 @@ from forge import (
     FROM_OBJECT,
     READ_ONLY,
     SET_ERROR,
+    SUBBYTE_PADDED,
     Api,
     DLTensor,
     Forged,
@@ -377,6 +378,15 @@ def test_rule_101_describe_borrows(api):
         assert api.describe(tensor, byref(out)) == 0
         assert dlw.live_tensors() == before
         assert (out.data, out.ndim, out.shape[1]) == (array.ctypes.data, 2, 3)
+
+
+def test_rule_101_describe_refuses_what_a_struct_without_flags_cannot_say(api):
+    """Padded elements would be read as packed ones."""
+    padded = Forged(code=0, bits=4, flags=SUBBYTE_PADDED)
+    with dlw.from_dlpack(padded) as tensor, pytest.raises(BufferError, match="padded"):
+        api.describe(tensor, byref(DLTensor()))
+    with dlw.from_dlpack(Forged(code=0, bits=4)) as tensor:
+        assert api.describe(tensor, byref(DLTensor())) == 0
 
 
 def allocate(api, **fields):

@@ -225,6 +225,9 @@ class FakePage:
         found = self.tensors[fact["id"]]
         if isinstance(found, BufferError):
             raise found
+        if "int4" in fact["dtype"]:  # its bytes
+            nbytes = -(-np.prod(fact["shape"], dtype=int) // (1 + (not fact["padded"])))
+            return found[fact["offset"] :][:nbytes]
         dtype = np.dtype(fact["dtype"])
         strides = fact["strides"]
         bytes_ = None if strides is None else [s * dtype.itemsize for s in strides]

@@ -13,7 +13,7 @@ from typing import Any
 
 from ... import _core
 from ..._layout import views
-from ..._layout.dtype import DType, can_convert, dtype_of
+from ..._layout.dtype import DType, dtype_of, misfit_of
 from . import wgpu
 from .buffers import (
     View,
@@ -53,6 +53,8 @@ def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
     if source.__dlpack_device__()[0] == 15:
         _write_from_gpu(view, View(source))
         return
+    if source.padded != view.padded:
+        source = _core._convert(source, source._dtype, view.padded)
     other = dtype_of(source._dtype) != view.dtype
     if other and view.dtype.code < 2:  # only integers can fail to fit
         with _packing:
@@ -67,14 +69,11 @@ def check_write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> Vi
     """What is written to; BufferError if the elements cannot be written there."""
     view = View(target)
     view.record.check_alive()
-    there = dtype_of(source._dtype)
-    same = there == view.dtype and source.padded == view.padded
-    if source.shape != view.shape or not (same or convert):
-        fits = source.shape == view.shape and can_convert(there, view.dtype)
-        way = "; convert=True converts" if fits else ""
+    misfit = misfit_of(source, target)
+    if misfit and not (convert and source.shape == view.shape):
         raise BufferError(
-            f"{there} of shape {source.shape} cannot be written over {view}: shape and "
-            f"dtype must be the same{way}"
+            f"{dtype_of(source._dtype)} of shape {source.shape} cannot be written over "
+            f"{view}: {misfit}"
         )
     if view.read_only:
         raise BufferError(f"{view} is read-only and cannot be written to")
@@ -96,7 +95,7 @@ def _write_from_gpu(view: View, source: View) -> None:
             f"{source} cannot be written over {view}: devices do not share buffers; "
             "await its to_host() first"
         )
-    if source.dtype != view.dtype:
+    if (source.dtype, source.padded) != (view.dtype, view.padded):
         raise BufferError(f"{source} is on the GPU: only uploads convert")
     check_copy_source(source, "copying")
     if source.slot is not view.slot:
@@ -168,7 +167,7 @@ def _elements(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
     packed = (
         _core.from_dlpack(tensor, copy=True)
         if same
-        else _core._convert(tensor, dtype._packed)
+        else _core._convert(tensor, dtype._packed, False)
     )
     yield memoryview(_core._raw(packed)[0])
 
