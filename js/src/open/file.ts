@@ -1,9 +1,8 @@
 import type { DType, DTypeName } from "../core/dtype.js";
-import { DLPackError, ReleasedError } from "../core/errors.js";
+import { bounded, cut, DLPackError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { Cursor } from "./cursor.js";
-import { lacking } from "./dtypes.js";
 import { Ending } from "./ending.js";
 import type { Entry } from "./entry.js";
 import { unpacked } from "./inflate.js";
@@ -18,8 +17,9 @@ const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.disp
 /** A file's description of one of its tensors, before it is loaded. */
 export interface TensorInfo {
   /**
-   * Of a tensor whose dtype this library lacks, the file's name for it ("F4"): loading it throws;
-   * the other tensors of the file are not affected.
+   * Of a tensor whose dtype this library lacks, the file's name for it ("F4", "<U3"), and
+   * "unreadable" for an array of an archive whose header cannot be read: loading it throws; the
+   * other tensors of the file are not affected.
    */
   readonly dtype: DTypeName | (string & {});
   readonly shape: readonly number[];
@@ -129,7 +129,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   /**
    * All tensors, in the order of `names`; the caller releases them.
    *
-   * @throws UnsupportedError, before any is loaded, if one has a dtype that this library lacks
+   * @throws UnsupportedError, before any is loaded, if one of them cannot be: load the others by name
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<[name: string, tensor: Tensor], void, undefined> {
     for (const entry of this.#entries.values()) this.#typeOf(entry);
@@ -180,18 +180,28 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   #entry(name: string): Held {
     const entry = this.#entries.get(name);
     if (entry) return entry;
-    const names = this.names.slice(0, 20).join(", ") + (this.size > 20 ? ", …" : "");
-    throw new RangeError(`${this.#source.name} has no tensor "${name}"; it has ${names || "none"}`);
+    const names = this.names.slice(0, 20).map((each) => cut(each, 80));
+    const known = names.join(", ") + (this.size > 20 ? ", …" : "");
+    throw new RangeError(
+      bounded(`${this.#source.name} has no tensor "${cut(name)}"; it has ${known || "none"}`),
+    );
   }
 
   #whichIs({ name }: Held): string {
-    return `tensor "${name}" of ${this.#source.name}`;
+    return `tensor "${cut(name)}" of ${this.#source.name}`;
   }
 
   #typeOf(entry: Held): DType {
-    const { type } = entry;
+    const { type, why } = entry;
     if (typeof type !== "string") return type;
-    throw lacking(type, this.#whichIs(entry), "; other tensors of the file can be loaded by name");
+    const others = "other tensors of the file can be loaded by name";
+    const message = bounded(`${this.#whichIs(entry)} ${why}`);
+    throw new UnsupportedError(`${message}; ${others}`, { given: type });
+  }
+
+  /** @internal Why a tensor cannot be loaded; null if it can, as far as is known. */
+  _why(name: string): string | null {
+    return this.#entry(name).why ?? null;
   }
 
   /** @param shared - a cursor that is at the tensor, or before it; null: make one */

@@ -15,7 +15,7 @@ from .._backends import backend_of
 from .._backends.browser import files as js_files
 from .._backends.browser import seam
 from .._backends.recording import refuse_recorded
-from .._layout.words import type_of
+from .._layout.words import shown, type_of
 from .._tensor.tensor import Tensor, from_dlpack, made, share
 from .headers import is_broken, malformed, npy_header, safetensors_header
 from .local import PIECE
@@ -64,9 +64,9 @@ async def save(
     try:
         for name, tensor in named.items():
             if not isinstance(name, str):
-                raise TypeError(f"names of tensors must be str, not {name!r}")
+                raise TypeError(f"names of tensors must be str, not {shown(name)}")
             if name in held:
-                raise ValueError(f"two tensors have the name {name!r}")
+                raise ValueError(f"two tensors have the name {shown(name)}")
             _check_text(name)
             held[name] = share(tensor)
         if seam.is_js(target):
@@ -89,7 +89,7 @@ def _format_of(target: Any, format: str | None, single: bool) -> str:
         known = {".npy": "npy", ".safetensors": "safetensors"}
         format = known.get(suffix, "npy" if single else "safetensors")
     if format not in ("npy", "safetensors"):
-        raise ValueError(f"format must be 'npy' or 'safetensors', not {format!r}")
+        raise ValueError(f"format must be 'npy' or 'safetensors', not {shown(format)}")
     if (format == "npy") != single:
         raise TypeError(
             "a .npy file has one tensor: pass it alone, or save as safetensors"
@@ -115,7 +115,8 @@ def _metadata_of(metadata: Any, format: str) -> dict[str, str]:
         for each in pair:
             if not isinstance(each, str):
                 raise TypeError(
-                    f"metadata must be a mapping of str to str, not of {pair!r}: use str(x)"
+                    "metadata must be a mapping of str to str, not of "
+                    f"({shown(pair[0])}, {shown(pair[1])}): use str(x)"
                 )
             _check_text(each)
     return said
@@ -124,7 +125,7 @@ def _metadata_of(metadata: Any, format: str) -> dict[str, str]:
 def _check_text(text: str) -> None:
     if is_broken(text):
         raise ValueError(
-            f"{text!a:.100} has a lone surrogate, which UTF-8, and so safetensors, "
+            f"{text[:100]!a:.100} has a lone surrogate, which UTF-8, and so safetensors, "
             "cannot encode: use another name"
         )
 
