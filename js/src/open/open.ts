@@ -1,5 +1,5 @@
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
-import { cut, UnsupportedError } from "../core/errors.js";
+import { cut, textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { Cursor } from "./cursor.js";
@@ -60,7 +60,7 @@ export async function open(
 ): Promise<Tensor | TensorFile> {
   const { signal, format } = options;
   if (format !== undefined && !FORMATS.includes(format)) {
-    throw new TypeError(`format "${format}" is not one of ${FORMATS.join(", ")}`);
+    throw new TypeError(`format "${textOf(format)}" is not one of ${FORMATS.join(", ")}`);
   }
   if (options.dtype !== undefined) dtypeNamed(options.dtype); // an unknown one throws at once
   signal?.throwIfAborted();

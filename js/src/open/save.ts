@@ -1,4 +1,5 @@
 import { WEBGPU } from "../core/dlpack.js";
+import { cut, textOf } from "../core/errors.js";
 import type { AbortSignal, Blob } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
@@ -55,7 +56,7 @@ export async function save(
   const single = isTensor(tensors);
   const wanted = format ?? (single ? "npy" : "safetensors");
   if (wanted !== "npy" && wanted !== "safetensors") {
-    throw new TypeError(`format "${wanted}" is not "npy" or "safetensors"`);
+    throw new TypeError(`format "${textOf(wanted)}" is not "npy" or "safetensors"`);
   }
   if (single !== (wanted === "npy")) {
     throw new TypeError(
@@ -119,7 +120,7 @@ function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, st
   const pairs: (readonly [string, Tensor])[] =
     Symbol.iterator in named ? [...named] : Object.entries(named);
   const facts = pairs.map(([name, tensor]) => {
-    if (!isTensor(tensor)) throw new TypeError(`"${name}" is not a tensor of this library`);
+    if (!isTensor(tensor)) throw new TypeError(`"${cut(name)}" is not a tensor of this library`);
     checkWhole(tensor);
     return { name, type: tensor._type, shape: tensor.shape, columns: false };
   });
