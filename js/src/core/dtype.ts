@@ -256,10 +256,13 @@ export function dtypeNamed(name: string, padded = false): DType {
     return dtypePacked((lane.packed & 0xffff) | (Number(lanes) << 16));
   }
   const needed = dtypes.map((dtype) => dtype.name);
-  throw new UnsupportedError(`dtype "${textOf(name)}" is not one of ${needed} or a vector: float32x4`, {
-    given: textOf(name),
-    needed,
-  });
+  throw new UnsupportedError(
+    `dtype "${textOf(name)}" is not one of ${needed} or a vector: float32x4`,
+    {
+      given: textOf(name),
+      needed,
+    },
+  );
 }
 
 /**

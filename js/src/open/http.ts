@@ -40,8 +40,6 @@ export class HttpSource implements Source {
   #first: Answer | null;
   /** The server does not report the length of ranges. */
   #inPieces = false;
-  /** Sums of the file up to some places, where each read begins at its start. */
-  readonly #sums: Map<number, number> | null;
 
   private constructor(url: string, options: FetchOptions, first: Answer) {
     this.name = nameOf(url);
@@ -54,7 +52,6 @@ export class HttpSource implements Source {
     this.contentType = first.contentType;
     this.doubt = first.doubt;
     this.way = first.ranges ? "any" : "again";
-    this.#sums = first.ranges ? null : new Map();
   }
 
   static async open(url: string, options: FetchOptions, signal?: AbortSignal): Promise<Source> {
@@ -76,21 +73,17 @@ export class HttpSource implements Source {
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const stop = end ?? this.size;
     const tries = new Tries(this.name, this.#options);
-    const joint = new Joint(this.name, start, start === 0 ? this.#sums : null);
-    try {
-      while (stop === undefined || joint.at < stop) {
-        try {
-          if (yield* this.#some(joint, stop, tries, signal)) break;
-          if (joint.at !== stop) joint.ended();
-        } catch (error) {
-          await tries.again(error, signal);
-          joint.broke();
-        }
+    const joint = new Joint(this.name, start);
+    while (stop === undefined || joint.at < stop) {
+      try {
+        if (yield* this.#some(joint, stop, tries, signal)) break;
+        if (joint.at !== stop) joint.ended();
+      } catch (error) {
+        await tries.again(error, signal);
+        joint.broke();
       }
-      joint.finish();
-    } finally {
-      joint.close();
     }
+    joint.finish();
   }
 
   /** What one answer brings. Returns whether the file ends with it. */
@@ -123,9 +116,12 @@ export class HttpSource implements Source {
     if (stop === undefined && (!answer.ranges || (await this.#endsAt(joint.place, signal)))) {
       return true;
     }
-    const came = joint.comparing ? joint.place - place : joint.at - at;
-    if (came < LEAST && joint.at !== stop) {
-      throw new Broken(`the answer ended at byte ${joint.place}, after ${came} of the bytes asked for`);
+    const came = joint.place - place;
+    const isNew = joint.comparing || joint.at > at;
+    if (joint.at !== stop && (came < LEAST || !isNew)) {
+      throw new Broken(
+        `the answer ended at byte ${joint.place}, after ${came} of the bytes asked for`,
+      );
     }
     return false;
   }

@@ -20,22 +20,19 @@ export class Joint {
   readonly #start: number;
   /** The strong validator of all bytes that came; null: there is none. */
   #validator: string | null = null;
-  /** The CRC-32 of these bytes, for the want of a validator; null: not all are in it. */
+  /** The CRC-32 of these bytes, where no validator identifies them; null: not all are in it. */
   #sum: number | null = 0;
   #tail: Uint8Array = new Uint8Array(0);
   /** Bytes that the current answer has brought. */
   #came = 0;
   /** What is still to be compared, and with what. */
   #check: { left: number; sum: number; expected: number } | null = null;
-  /** Sums of the file up to some places, of earlier reads from its start. */
-  readonly #known: Map<number, number> | null;
 
-  constructor(name: string, start: number, known: Map<number, number> | null = null) {
+  constructor(name: string, start: number) {
     this.#name = name;
     this.#start = start;
     this.at = start;
     this.place = start;
-    this.#known = known;
   }
 
   /**
@@ -71,7 +68,7 @@ export class Joint {
       if (check.sum !== check.expected) this.#changed();
       this.#check = null;
     }
-    if (this.#sum !== null) this.#sum = this.#summed(part, this.#sum);
+    if (this.#sum !== null) this.#sum = crc32(part, this.#sum);
     const end = part.subarray(-OVERLAP);
     const tail = new Uint8Array(Math.min(this.#tail.length + end.length, OVERLAP));
     tail.set(this.#tail.subarray(this.#tail.length + end.length - tail.length));
@@ -79,16 +76,6 @@ export class Joint {
     this.#tail = tail;
     this.at += part.length;
     return part;
-  }
-
-  /** The sum of all bytes, compared with that of earlier reads. */
-  #summed(part: Uint8Array, before: number): number {
-    for (const [end, expected] of this.#known ?? []) {
-      const count = end - this.at;
-      if (count <= 0 || count > part.length) continue;
-      if (crc32(part.subarray(0, count), before) !== expected) this.#changed();
-    }
-    return crc32(part, before);
   }
 
   /** The connection broke: the next request begins where what came can be compared. */
@@ -117,11 +104,6 @@ export class Joint {
     if (this.#check !== null) this.#changed();
   }
 
-  /** Keeps the sum for later reads. */
-  close(): void {
-    if (this.#sum !== null && this.at > this.#start) this.#known?.set(this.at, this.#sum);
-  }
-
   /** Compares so many of the last bytes. */
   #compare(count: number): void {
     this.place = this.at - count;
@@ -130,9 +112,13 @@ export class Joint {
   }
 
   #changed(): never {
-    throw new UnsupportedError(
-      `${this.#name} changed while it was read (it has no strong ETag, and other bytes than before): ` +
-        "open it again",
-    );
+    throw changed(this.#name);
   }
+}
+
+/** The error for a file that was replaced, which no validator shows. */
+export function changed(name: string): UnsupportedError {
+  return new UnsupportedError(
+    `${name} changed while it was read (it has no strong ETag, and other bytes than before): open it again`,
+  );
 }

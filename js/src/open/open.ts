@@ -2,6 +2,7 @@ import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { cut, textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
+import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
 import { dtypeOfDescr } from "./dtypes.js";
 import { faultOf, malformed, nbytesOf, shapeOf } from "./entry.js";
@@ -239,7 +240,8 @@ async function openSafetensors(
 ): Promise<TensorFile> {
   const { name, size } = source;
   const what = "the header of a safetensors file";
-  const length = safetensorsLength(await cursor.take(8, what), name);
+  const first = (await cursor.take(8, what)).slice();
+  const length = safetensorsLength(first, name);
   if (size !== undefined && 8 + length > size) {
     throw malformed(
       name,
@@ -247,9 +249,12 @@ async function openSafetensors(
       length,
     );
   }
-  const { entries, metadata, end } = parseSafetensors(await cursor.take(length, what), name);
+  const header = await cursor.take(length, what);
+  const { entries, metadata, end } = parseSafetensors(header, name);
   checkSize(source, 8 + length, end - 8 - length, "what its header lists");
-  return new TensorFile(source, source.way === "any" ? null : cursor, entries, metadata, options);
+  if (source.way === "any") return new TensorFile(source, null, entries, metadata, options);
+  const head = { bytes: 8 + length, sum: crc32(header, crc32(first)) };
+  return new TensorFile(source, cursor, entries, metadata, options, head);
 }
 
 async function openNpz(

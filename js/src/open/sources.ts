@@ -8,6 +8,7 @@ import type {
   Response as AnyResponse,
   URL as AnyURL,
 } from "../core/globals.js";
+import { unlessEnded } from "./ending.js";
 import { HttpSource } from "./http.js";
 import { nameOf } from "./request.js";
 import { chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
@@ -54,7 +55,7 @@ export async function sourceOf(
     case "[object File]":
       return new BlobSource(given as Blob);
     case "[object FileSystemFileHandle]":
-      return new BlobSource(await fileOf(given as FileSystemFileHandle));
+      return new BlobSource(await unlessEnded(fileOf(given as FileSystemFileHandle), signal));
     case "[object Response]":
       return streamOfResponse(given as Response);
     case "[object ReadableStream]":
@@ -90,7 +91,8 @@ function unreadable(name: string, cause: unknown): UnsupportedError {
 async function sourceOfURL(url: string, options: FetchOptions, signal?: AbortSignal) {
   const [scheme] = /^(?:data|blob):/.exec(url) ?? [];
   if (scheme === undefined) return HttpSource.open(url, options, signal);
-  return new BlobSource(await (await fetch(url)).blob(), `the ${scheme} URL`);
+  const response = await fetch(url, signal ? { signal: signal as globalThis.AbortSignal } : {});
+  return new BlobSource(await response.blob(), `the ${scheme} URL`);
 }
 
 function streamOfResponse(response: Response): Source {
