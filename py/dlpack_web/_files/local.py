@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Buffer, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from math import prod
 from pickle import PickleBuffer
 from stat import S_ISDIR, S_ISREG
@@ -58,6 +58,14 @@ class Memory:
     def stream(self) -> Any:
         return _Reader(self.memory)
 
+    def close(self) -> None:
+        """Unmaps it, unless a tensor has it."""
+        mapped = self.memory.obj
+        with suppress(BufferError):
+            self.memory.release()
+            if isinstance(mapped, mmap.mmap):
+                mapped.close()
+
 
 class Disk:
     """A file in Pyodide's file system, where mapping would copy it."""
@@ -77,6 +85,9 @@ class Disk:
 
     def stream(self) -> Any:
         return self._file
+
+    def close(self) -> None:
+        self._file.close()
 
     def __del__(self) -> None:
         if "_file" in self.__dict__:  # not set if __init__ raised
@@ -289,9 +300,13 @@ def elements(file: Local, entry: Entry, archive: Members | None) -> Tensor:
     if view is not None:
         return view
     tensor = made(_core._empty((prod(entry.shape),), entry.dtype._packed, False))
-    with reading(file, entry, archive) as found:
-        if entry.nbytes:
-            found.into(memoryview(_core._raw(tensor)[0]))
+    try:
+        with reading(file, entry, archive) as found:
+            if entry.nbytes:
+                found.into(memoryview(_core._raw(tensor)[0]))
+    except BaseException:
+        tensor.release()
+        raise
     return tensor
 
 

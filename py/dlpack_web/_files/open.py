@@ -283,7 +283,11 @@ async def open(
     sizes = None if shape is None else views.extents(shape)
     file = _local(source)
     if file is not None:
-        return await _open_local(file, format, sizes, how)
+        try:
+            return await _open_local(file, format, sizes, how)
+        except BaseException:
+            file.close()  # the traceback keeps it
+            raise
     return await _open_js(source, format, sizes, how)
 
 
