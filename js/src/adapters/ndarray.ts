@@ -5,6 +5,7 @@
  */
 import { type DataOf, type DTypeName, dtypeOfArray, type TypedArray } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
+import { listOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { isExchangeable, take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
@@ -60,7 +61,7 @@ export function fromNdarray(
   const { array, dtype } = elementsOf(value.data);
   const { shape, offset = 0 } = value;
   const strides = value.stride ?? value.strides;
-  const ours = shareOf(value, Array.from(shape));
+  const ours = shareOf(value, listOf(shape, "shape"));
   const same = ours && `${ours.strides}` === `${strides}` && ours.dataOffset === offset;
   if (same && (options.dtype ?? ours.dtype) === ours.dtype) return copiedIf(options.copy, ours);
   ours?.release(); // another view of it by now

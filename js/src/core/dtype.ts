@@ -1,5 +1,5 @@
 import { SUBBYTE_PADDED } from "./dlpack.js";
-import { UnsupportedError } from "./errors.js";
+import { textOf, UnsupportedError } from "./errors.js";
 import type { Float16Array } from "./globals.js";
 import { shared } from "./realm.js";
 
@@ -267,10 +267,13 @@ function unpadded(name: string): DType {
     return dtypePacked((lane.packed & 0xffff) | (Number(lanes) << 16));
   }
   const needed = dtypes.map((dtype) => dtype.name);
-  throw new UnsupportedError(`dtype "${name}" is not one of ${needed} or a vector: float32x4`, {
-    given: name,
-    needed,
-  });
+  throw new UnsupportedError(
+    `dtype "${textOf(name)}" is not one of ${needed} or a vector: float32x4`,
+    {
+      given: textOf(name),
+      needed,
+    },
+  );
 }
 
 /**

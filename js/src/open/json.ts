@@ -1,3 +1,4 @@
+import { cut } from "../core/errors.js";
 import { malformed } from "./entry.js";
 
 /** A string, a number, or punctuation of JSON. */
@@ -19,7 +20,7 @@ export function strictJSON(text: string, what: string): unknown {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw malformed(what, `its header is not JSON (${(error as Error).message})`);
+    throw malformed(what, `its header is not JSON (${cut((error as Error).message, 300)})`);
   }
   const objects: (Set<string> | null)[] = []; // null: an array
   let key = true; // whether a string here is a key

@@ -436,11 +436,11 @@ export class PythonSeam {
     return { promise, release: () => controller.abort() };
   }
 
-  /** A file's descriptions of its tensors: [name, dtype, shape, bytes] of each. */
+  /** A file's descriptions of its tensors: [name, dtype, shape, bytes, why it is refused] of each. */
   factsOf(file: TensorFile) {
     const infos = file.names.map((name) => {
       const { dtype, shape, nbytes } = file.info(name);
-      return [name, dtype, [...shape], nbytes];
+      return [name, dtype, [...shape], nbytes, file._why(name)];
     });
     return { name: file.name, metadata: { ...file.metadata }, infos };
   }
