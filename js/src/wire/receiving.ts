@@ -189,7 +189,8 @@ export class Receiving {
 
   /** Forgets a tensor for ever; gives its name if there was one. */
   free(id: number): string | undefined {
-    if (!this.#isFreed(id) && this.#freed.count >= MOST_GAPS) {
+    const isGap = ![id - 1, id, id + 1].some((each) => this.#isFreed(each));
+    if (isGap && this.#freed.count >= MOST_GAPS) {
       throw new UnsupportedError("too many tensors are freed out of order");
     }
     const name = this.#ids.get(id)?.name;

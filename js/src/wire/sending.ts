@@ -210,7 +210,7 @@ export class Sending {
   #replace(remote: RemoteTensor): void {
     for (const earlier of [...(this.#named.get(remote.name) ?? [])]) {
       const why = `"${remote.name}" was sent again: write to the newer tensor`;
-      if (earlier._id < remote._id) this.end(earlier, new DLPackError(why));
+      if (earlier._id < remote._id) this.#end(earlier, new DLPackError(why));
     }
   }
 
@@ -222,6 +222,11 @@ export class Sending {
 
   /** Ends a tensor, once: its writes reject, and the other side frees it. */
   end(remote: RemoteTensor, error: DLPackError): void {
+    this.#end(remote, error);
+    this.#pump();
+  }
+
+  #end(remote: RemoteTensor, error: DLPackError): void {
     if (remote._ended !== undefined) return;
     remote._ended = error;
     this.#forget(remote);
@@ -229,7 +234,6 @@ export class Sending {
     const free = { remote, version: ++remote._version, first: 0, last: 0, at: 0, again: 0 };
     this.#flights.set(keyOf(free), free);
     if (this.#credit) this.#send(free);
-    this.#pump();
   }
 
   #forget(remote: RemoteTensor): void {

@@ -248,7 +248,7 @@ class Sending:
         named = self._named.get(remote.name, [])
         for earlier in [each for each in named if each._id < remote._id]:
             why = f"{remote.name!r} was sent again: write to the newer tensor"
-            self.end(earlier, BufferError(why))
+            self._end(earlier, BufferError(why))
 
     def refused(self, refuse: Refuse) -> None:
         remote = self._remotes.get(refuse.id)
@@ -257,6 +257,10 @@ class Sending:
 
     def end(self, remote: RemoteTensor, error: BufferError) -> None:
         """Ends a tensor, once: its writes fail, and the other side frees it."""
+        self._end(remote, error)
+        self._pump()
+
+    def _end(self, remote: RemoteTensor, error: BufferError) -> None:
         if remote._ended is not None:
             return
         remote._ended = error
@@ -267,7 +271,6 @@ class Sending:
         self._flights[free.key] = free
         if self._credit is not None:
             self._send(free)
-        self._pump()
 
     def reset(self, error: BufferError) -> None:
         """Ends all: the other side, or this one, is gone."""
