@@ -5,8 +5,10 @@
 import type { Content } from "./session.js";
 
 const NOTHING = new Uint8Array();
-/** How long to wait before it is opened again, doubled each time, and how often. */
-const [AGAIN_MS, MOST_TRIES] = [1000, 8];
+/** How often it is opened again without success. */
+const MOST_TRIES = 8;
+/** How long to wait before that, doubled each time until it has worked for long. */
+const [AGAIN_MS, MOST_AGAIN_MS, WORKS_MS] = [1000, 256_000, 60_000];
 
 export interface DirectOptions {
   /** Takes a message: its content, or a frame of the wire. */
@@ -25,6 +27,7 @@ export class Direct {
   #isOpen = false;
   /** Since it was open; none where it never was. */
   #tries = MOST_TRIES;
+  #wait = AGAIN_MS;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** given: what the kernel says of it; nothing, if it has none. */
@@ -86,6 +89,9 @@ export class Direct {
       }
       this.#isOpen = true;
       this.#tries = 0;
+      this.#timer = setTimeout(() => {
+        this.#wait = AGAIN_MS;
+      }, WORKS_MS);
       this.#options.onchange(true);
     } else if (typeof data === "string") this.#options.receive(parsed(data));
     else {
@@ -96,6 +102,7 @@ export class Direct {
   }
 
   #closed(url: string, proof: string): void {
+    clearTimeout(this.#timer);
     this.#socket = undefined;
     if (this.#isOpen) {
       this.#isOpen = false;
@@ -105,7 +112,8 @@ export class Direct {
       this.#options.onfail();
       return;
     }
-    this.#timer = setTimeout(() => this.#open(url, proof), AGAIN_MS * 2 ** this.#tries);
+    this.#timer = setTimeout(() => this.#open(url, proof), this.#wait);
+    this.#wait = Math.min(2 * this.#wait, MOST_AGAIN_MS);
     this.#tries++;
   }
 }

@@ -4,10 +4,11 @@ them."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
-from math import floor, inf, prod
+from math import prod
 from typing import Any
 
 from .. import _core
@@ -19,6 +20,10 @@ from .receiving import MOST_VERSIONS
 
 # Frames that are not acknowledged, at most.
 _MOST_FLYING = 1024
+# Bytes of a strided tensor that are packed in one go.
+_MOST_PACKED = 8 << 20
+# How often the time until something is sent again is doubled, at most.
+_MOST_DOUBLED = 10
 
 
 class Sent(Future[None]):
@@ -34,7 +39,8 @@ class Sent(Future[None]):
 
 
 class RemoteTensor:
-    """A tensor that the other side has, under a name. ready: its first write."""
+    """A tensor that the other side has, under a name. ready: its first write. As soon as
+    another tensor of that name is ready, this one is freed."""
 
     def __init__(self, sending: Sending, id: int, name: str, tensor: Tensor) -> None:
         self._sending = sending
@@ -65,15 +71,13 @@ class RemoteTensor:
 
     def free(self) -> None:
         """Frees the tensor on the other side. Writes in progress fail."""
-        if self._ended is None:
-            self._sending.end(self, BufferError(f"{self.name!r} was freed"))
+        self._sending.end(self, BufferError(f"{self.name!r} was freed"))
 
     def _write(self, given: object, begin: int, shape: tuple[int, ...]) -> Sent:
         if self._ended is not None:
             raise BufferError(*self._ended.args) from self._ended
         source = _source_of(given, self.dtype, shape)
         self._version += 1
-        self._open[self._version] = None
         end = begin + source.nbytes
         write = _Write(self, self._version, begin, end, source, begin, Sent())
         self._sending.add(write)
@@ -104,16 +108,34 @@ class _Write:
     next: int  # the first byte that was not sent
     sent: Sent
     flying: int = 0  # pieces that are not acknowledged
+    # Where the bytes begin that were packed last, and these.
+    packed: tuple[int, memoryview] = (0, memoryview(b""))
+
+    def bytes_between(self, first: int, last: int) -> memoryview:
+        """Bytes of the source in row-major order: a view if they are contiguous, else a
+        copy of these and the next ones, as strided memory is read faster in one go."""
+        source = self.source
+        if source._row_major():
+            return memoryview(_core._raw(source)[0])[first:last]
+        begin, packed = self.packed
+        if not begin <= first <= last <= begin + len(packed):
+            end = min(max(last, first + _MOST_PACKED), source.nbytes)
+            begin, packed = first, _packed(source, first, end)
+            self.packed = begin, packed
+        if last == source.nbytes:
+            self.packed = 0, memoryview(b"")
+        return packed[first - begin : last - begin]
 
     def finish(self) -> None:
         self.source.release()
+        self.packed = 0, memoryview(b"")
         self.remote._open.pop(self.version, None)
 
 
 @dataclass(eq=False, slots=True)
 class _Flight:
     """What was sent and is not acknowledged; without `write` it frees the tensor. at:
-    when it was last sent."""
+    when it was last sent, later if it was sent `again` before."""
 
     remote: RemoteTensor
     version: int
@@ -121,6 +143,7 @@ class _Flight:
     last: int
     write: _Write | None
     at: float = 0
+    again: int = 0
 
     @property
     def key(self) -> tuple[int, int, int]:
@@ -140,6 +163,8 @@ class Sending:
         self._post = post
         self._now = now
         self._remotes: dict[int, RemoteTensor] = {}
+        # Those of each name, the oldest first.
+        self._named: dict[str, list[RemoteTensor]] = {}
         self._flights: dict[tuple[int, int, int], _Flight] = {}
         self._queue: list[_Write] = []
         self._bytes = 0
@@ -154,28 +179,53 @@ class Sending:
             self._ids += 1
             remote = RemoteTensor(self, self._ids, name, tensor)
             self._remotes[remote._id] = remote
-            remote.ready = remote.write(tensor)
+            self._named.setdefault(name, []).append(remote)
+            try:
+                remote.ready = remote.write(tensor)
+            except BaseException:
+                self._forget(remote)
+                raise
         return remote
 
     def add(self, write: _Write) -> None:
-        self._queue.append(write)
-        self._pump()
+        """An exception, of the channel for example, ends the tensor: nothing is sent
+        after it."""
+        try:
+            write.remote._open[write.version] = None
+            self._queue.append(write)
+            self._pump()
+        except BaseException:
+            with suppress(Exception):  # the channel's; this one is better
+                self.end(write.remote, BufferError("a write was interrupted"))
+            raise
 
     def connect(self, credit: Hello) -> None:
         """The other side is there (again): sends what it did not acknowledge, and the
         rest."""
         self._credit = credit
-        self.resend(inf)
+        for flight in [*self._flights.values()]:
+            self._send_again(flight)
         self._pump()
 
     def disconnect(self) -> None:
         self._credit = None
+        for flight in self._flights.values():
+            flight.again = 0
 
     def resend(self, before: float) -> None:
-        """Sends again what was sent before that time."""
+        """Sends again what was sent before that time. The next time waits twice as
+        long."""
+        now = self._now()
         for flight in [*self._flights.values()]:
-            if self._credit is not None and flight.at <= before:
-                self._send(flight)
+            if flight.at <= before and self._credit is not None:
+                self._send_again(flight)
+                flight.again += 1
+                flight.at = now + more_time(max(now - before, 0), flight.again)
+
+    def _send_again(self, flight: _Flight) -> None:
+        """Unless it was acknowledged or ended meanwhile: the channel may call us."""
+        if self._credit is not None and self._flights.get(flight.key) is flight:
+            self._send(flight)
 
     def acknowledge(self, ack: Ack) -> None:
         flight = self._flights.get((ack.id, ack.version, ack.first))
@@ -189,7 +239,16 @@ class Sending:
             if write.flying == 0 and write.next >= write.end:
                 write.finish()
                 write.sent.set_result(None)
+                if write.version == 1:
+                    self._replace(write.remote)
         self._pump()
+
+    def _replace(self, remote: RemoteTensor) -> None:
+        """The other side has all of it, and released the earlier ones of its name."""
+        named = self._named.get(remote.name, [])
+        for earlier in [each for each in named if each._id < remote._id]:
+            why = f"{remote.name!r} was sent again: write to the newer tensor"
+            self._end(earlier, BufferError(why))
 
     def refused(self, refuse: Refuse) -> None:
         remote = self._remotes.get(refuse.id)
@@ -197,16 +256,21 @@ class Sending:
             self.end(remote, BufferError(f"the other side: {refuse.message}"))
 
     def end(self, remote: RemoteTensor, error: BufferError) -> None:
-        """Ends a tensor: its writes fail, and the other side frees it."""
+        """Ends a tensor, once: its writes fail, and the other side frees it."""
+        self._end(remote, error)
+        self._pump()
+
+    def _end(self, remote: RemoteTensor, error: BufferError) -> None:
+        if remote._ended is not None:
+            return
         remote._ended = error
-        self._remotes.pop(remote._id, None)
+        self._forget(remote)
         self._drop(error, lambda each: each is remote)
         remote._version += 1
         free = _Flight(remote, remote._version, 0, 0, None)
         self._flights[free.key] = free
         if self._credit is not None:
             self._send(free)
-        self._pump()
 
     def reset(self, error: BufferError) -> None:
         """Ends all: the other side, or this one, is gone."""
@@ -214,7 +278,15 @@ class Sending:
         for remote in self._remotes.values():
             remote._ended = error
         self._remotes.clear()
+        self._named.clear()
         self._drop(error, lambda each: True)
+
+    def _forget(self, remote: RemoteTensor) -> None:
+        if self._remotes.pop(remote._id, None) is not None:
+            named = self._named[remote.name]
+            named.remove(remote)
+            if not named:
+                del self._named[remote.name]
 
     def _drop(
         self, error: BufferError, is_ended: Callable[[RemoteTensor], bool]
@@ -238,7 +310,7 @@ class Sending:
             # Pieces end at multiples of their size: whole elements, and whole words of
             # a GPU.
             size = min(self._piece, credit.piece) // 64 * 64
-            last = min(write.end, (floor(first // size) + 1) * size)
+            last = min(write.end, (first // size + 1) * size)
             full = self._bytes + last - first > credit.window
             if self._flights and (full or len(self._flights) >= _MOST_FLYING):
                 return
@@ -271,7 +343,12 @@ class Sending:
             flight.last,
         )
         first, last = flight.first - write.begin, flight.last - write.begin
-        self._post(piece, _bytes_between(write.source, first, last))
+        self._post(piece, write.bytes_between(first, last))
+
+
+def more_time(timeout: float, again: int) -> float:
+    """How much longer than `timeout` to wait after something was sent again so often."""
+    return timeout * (2 ** min(again, _MOST_DOUBLED) - 1)
 
 
 def _source_of(given: Any, dtype: DType, shape: tuple[int, ...]) -> Tensor:
@@ -294,29 +371,35 @@ def _source_of(given: Any, dtype: DType, shape: tuple[int, ...]) -> Tensor:
     )
 
 
-def _bytes_between(tensor: Tensor, first: int, last: int) -> memoryview:
-    """Bytes in row-major order: a view if they are contiguous, else a copy of these
-    alone."""
-    if tensor._row_major():
-        return memoryview(_core._raw(tensor)[0])[first:last]
+def _packed(tensor: Tensor, first: int, last: int) -> memoryview:
+    """A copy of bytes in row-major order."""
     step = tensor.itemsize
-    return memoryview(b"".join(_between(tensor, first // step, last // step)))
+    first, last = first // step, last // step
+    parts = [*_between(tensor, first, last, (last - first) // 16)]
+    return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
 
-def _between(tensor: Tensor, first: int, last: int) -> Generator[bytes]:
-    """Consecutive elements from `first` to `last`."""
+def _between(
+    tensor: Tensor, first: int, last: int, small: int
+) -> Iterator[memoryview]:
+    """Elements from `first` to `last`: a part of a row, whole rows, a part of a row. Rows
+    of at most `small` elements are copied as a whole."""
     if first >= last:
         return
-    if tensor._row_major():
-        with tensor.reshape(tensor.size) as flat, flat[first:last] as part:
-            yield part.tobytes()
-        return
     row = prod(tensor.shape[1:])
-    for index in range(first // row, -(-last // row)):
-        start, stop = max(first - index * row, 0), min(last - index * row, row)
-        if tensor.ndim == 1:
-            with tensor[first:last] as part:
-                yield part.tobytes()
-            return
-        with tensor[index] as inner:
-            yield from _between(inner, start, stop)
+    start, stop = first // row, -(-last // row)
+    if row > small and first > start * row:
+        end = min(last, (start + 1) * row)
+        with tensor[start] as inner:
+            yield from _between(inner, first - start * row, end - start * row, small)
+        yield from _between(tensor, end, last, small)
+    elif row > small and last < stop * row:
+        middle = (stop - 1) * row
+        yield from _between(tensor, first, middle, small)
+        with tensor[stop - 1] as inner:
+            yield from _between(inner, 0, last - middle, small)
+    else:
+        with tensor[start:stop] as rows:
+            packed = memoryview(_core._raw(_core.from_dlpack(rows, copy=True))[0])
+        skip, step = first - start * row, tensor.itemsize
+        yield packed[skip * step : (skip + last - first) * step]

@@ -152,6 +152,26 @@ test("one that was open is opened again, some times", () => {
   assert.deepEqual([sockets.length, changes.length, failures], [10, 4, [10]]);
 });
 
+test("a kernel that accepts and breaks it does not set the pace", () => {
+  const { direct } = made();
+  const waits = [];
+  for (let at = 0; at < 6; at++) {
+    sockets[at].say(GIVEN.proof);
+    sockets[at].end();
+    for (let waited = 1; sockets.length === at + 1; waited++) {
+      mock.timers.tick(1000);
+      waits[at] = waited;
+    }
+  }
+  assert.deepEqual(waits, [1, 2, 4, 8, 16, 32]);
+  sockets[6].say(GIVEN.proof);
+  mock.timers.tick(60_000); // it works
+  sockets[6].end();
+  mock.timers.tick(1000);
+  assert.equal(sockets.length, 8);
+  direct.end();
+});
+
 test("after its end it does nothing", () => {
   const { direct, received, changes } = made();
   sockets[0].say(GIVEN.proof);
