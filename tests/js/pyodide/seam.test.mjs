@@ -206,11 +206,17 @@ test("a tensor that was made for Python alone is released when it is collected",
 test("Python learns of a file what is in it", () => {
   const { seam } = connected();
   const info = { dtype: "int8", shape: Object.freeze([2, 3]), nbytes: 6 };
-  const file = { name: "a.npz", names: ["x"], metadata: { by: "me" }, info: () => info };
+  const file = {
+    name: "a.npz",
+    names: ["x"],
+    metadata: { by: "me" },
+    info: () => info,
+    _why: () => null,
+  };
   assert.deepEqual(seam.factsOf(file), {
     name: "a.npz",
     metadata: { by: "me" },
-    infos: [["x", "int8", [2, 3], 6]],
+    infos: [["x", "int8", [2, 3], 6, null]],
   });
 });
 
