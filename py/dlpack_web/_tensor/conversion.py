@@ -114,7 +114,7 @@ def place(x: Any, device: Any, copy: bool | None, dtype: Any) -> _core.Tensor:
     uploads = device is not None and target is not CPU
     if dtype is None and not uploads:
         tensor = cast(Facts, _core._from_dlpack_on(x, asked, copy, False))
-        if asked is None or tensor.device == CPU:
+        if tensor.device == CPU:
             return tensor
         with tensor:  # the producer ignored the device; it did copy
             return to_device(tensor, CPU, None, None if copy else copy, None)

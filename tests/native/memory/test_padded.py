@@ -166,6 +166,60 @@ def test_other_dtypes_and_vectors_do_not_convert(padded, other):
             target.write(source, convert=convert)
 
 
+def test_what_is_needed_is_said():
+    """And convert=True where it would do."""
+    padded, packed = (made("int4", each, (2,), bytes) for each in (True, False))
+    one = "int4 is packed in one and padded in the other"
+    other = "shape and dtype must be the same"
+    way = "; convert=True converts"
+    for source, target, expected in (
+        (padded, packed, one + way),
+        (padded, packed.reshape((1, 2)), other),
+        (padded, dlw.empty(2, "int8"), other),
+        (dlw.empty(2, "float64"), dlw.empty(2, "float32"), other + way),
+        (dlw.empty(2, "float64"), dlw.empty(3, "float32"), other),
+        (dlw.empty(2, "float32"), dlw.empty(2, "int32"), other),
+        (
+            Forged(device_type=15, shape=(2,), strides=(1,), ndim=1, data=7),
+            padded,
+            other,
+        ),
+        (
+            Forged(device_type=15, data=7, ndim=1, code=0, bits=4, shape=(2,)),
+            padded,
+            one,
+        ),
+    ):
+        with pytest.raises(BufferError) as told:
+            target.write(source)
+        assert str(told.value).partition(": ")[2] == expected
+
+
+@pytest.mark.parametrize("code", ["?", "i1", "u2", "f2", "f4", "c8", "c16"])
+def test_any_part_is_written_from_any_view_of_the_same_memory(code):
+    """Against NumPy's own assignment, which copies where the two overlap."""
+    rng = random.Random(code)
+    for _ in range(100):
+        start = np.frombuffer(rng.randbytes(16 * 40), "u1").copy()
+        memory = (start & 1 if code == "?" else start)[: 40 * np.dtype(code).itemsize]
+        whole = memory.copy().view(code)
+        rows, columns = rng.randrange(1, 5), rng.randrange(1, 5)
+        first, step = rng.randrange(16), rng.choice((1, 1, -1, 2))
+        target = whole[first : first + rows * columns].reshape(rows, columns)
+        at = rng.randrange(0, 40 - rows * columns * 2 + 1)
+        given = whole[at : at + rows * columns * abs(step)][::step]
+        given = (
+            given.reshape(columns, rows).T
+            if step in (1, -1)
+            else given.reshape(rows, columns)
+        )
+        model = whole.copy()
+        model[first : first + rows * columns] = given.reshape(-1)
+        with dlw.from_dlpack(target) as t, dlw.from_dlpack(given) as source:
+            t.write(source)
+        assert whole.tobytes() == model.tobytes()
+
+
 def test_vectors_cannot_be_padded():
     packed = dlw.DType("int4x2")._packed
     with pytest.raises(BufferError, match="int4x2, padded"):
