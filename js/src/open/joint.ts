@@ -8,8 +8,8 @@
 import { UnsupportedError } from "../core/errors.js";
 import { crc32 } from "./crc.js";
 
-/** Bytes at the end of what came that are compared. */
-const OVERLAP = 4096;
+/** Bytes at the end of what came that are compared: fewer than an answer brings. */
+const OVERLAP = 2048;
 
 export class Joint {
   /** Where the bytes begin that were not handed out yet. */
@@ -23,8 +23,6 @@ export class Joint {
   /** The CRC-32 of these bytes, where no validator identifies them; null: not all are in it. */
   #sum: number | null = 0;
   #tail: Uint8Array = new Uint8Array(0);
-  /** Bytes that the current answer has brought. */
-  #came = 0;
   /** What is still to be compared, and with what. */
   #check: { left: number; sum: number; expected: number } | null = null;
 
@@ -42,7 +40,6 @@ export class Joint {
    * @param validator - its strong validator, or null
    */
   accepts(validator: string | null): boolean {
-    this.#came = 0;
     if (this.at === this.#start) {
       this.#validator = validator;
       this.#sum = validator === null ? 0 : null;
@@ -59,7 +56,6 @@ export class Joint {
     const check = this.#check;
     const old = chunk.subarray(0, check?.left ?? 0);
     const part = chunk.subarray(old.length).subarray(0, most);
-    this.#came += chunk.length;
     this.place += old.length + part.length;
     if (check !== null) {
       check.sum = crc32(old, check.sum);
@@ -89,9 +85,7 @@ export class Joint {
 
   /** An answer ended as it should, before the range did. */
   ended(): void {
-    if (this.#check === null && this.#validator === null) {
-      this.#compare(Math.min(this.#tail.length, this.#came >> 1));
-    }
+    if (this.#check === null && this.#validator === null) this.#compare(this.#tail.length);
   }
 
   /** Whether what came is being compared. */

@@ -219,8 +219,7 @@ def _parts(tensor: Tensor) -> Generator[Tensor]:
 
 # --- targets ---------------------------------------------------------------------------------
 #
-# Nothing is made before the first write(), so that undo() finds all of it, wherever an interrupt
-# comes.
+# Nothing is made before the first write(): undo() finds all of it, wherever an interrupt comes.
 
 
 def _target_of(target: Any) -> "_Memory | _Object | _Path":

@@ -196,6 +196,21 @@ def test_an_error_that_is_kept_keeps_no_file(format, what, read, tmp_path, monke
     assert held_by_process(tmp_path) == []
 
 
+def test_an_error_of_elements_that_is_kept_keeps_no_tensor():
+    data = bytearray(FILES["npz"])
+    data[80] ^= 255  # in the deflated bytes of the first array
+    before = dlw.live_tensors()
+    with run(dlw.open(data)) as file:
+        try:
+            file["a"]
+            raise AssertionError("it was read")
+        except BufferError as error:
+            kept = error
+        assert kept.__traceback__ is not None
+        assert dlw.live_tensors() == before
+        assert file["b"].tobytes() == ARRAYS["b"].tobytes()
+
+
 def test_save_that_is_cancelled_leaves_nothing(tmp_path, monkeypatch, host_python):
     from dlpack_web._files import save as saving
 
