@@ -79,8 +79,7 @@ ROOMS = {
     ),
     "wire": Room(
         "py/dlpack_web/_wire/* py/dlpack_web/wire.py js/src/wire/* tests/wire/*",
-        "tests/native/wire/test_vectors.py tests/native/wire/test_model.py "
-        "tests/js/wire/vectors.test.mjs tests/js/wire/model.test.mjs",
+        "tests/native/wire/test_*.py tests/js/wire/*.test.mjs",
     ),
     "widget": Room(
         "py/dlpack_web/_page/* py/dlpack_web/widget.py js/src/widget/*",

@@ -1,7 +1,21 @@
 /** What a kernel asks of the page, as messages have it: their form may be wrong. */
 import { textOf, UnsupportedError } from "../core/errors.js";
 import type { Part } from "../webgpu/formulas/formulas.js";
-import type { Described, View } from "./views.js";
+
+/** Elements in a buffer. */
+export interface Described {
+  readonly shape: readonly number[];
+  readonly dtype: string;
+  readonly padded: boolean;
+}
+
+/** A view of the tensor with this id. */
+export interface View extends Described {
+  readonly id: number;
+  readonly offset: number;
+  readonly strides: readonly number[] | null;
+  readonly readOnly: boolean;
+}
 
 /** A call of a kernel; numbers are strings that `Number()` reads. */
 export interface Call {

@@ -5,8 +5,8 @@ import type { Tensor } from "../core/tensor.js";
 import { listenForFaults } from "../webgpu/device.js";
 import { siteOf } from "../webgpu/faults.js";
 import { Wire } from "../wire/endpoint.js";
-import { type Numbered, Ordered } from "./ordered.js";
 import type { Operation } from "./operations.js";
+import { type Numbered, Ordered } from "./ordered.js";
 import type { NamedTensors } from "./tensors.js";
 import { Work } from "./work.js";
 

@@ -1,24 +1,9 @@
-/** Tensors over parts of others, as a kernel describes them. */
+/** Tensors over parts of a tensor, as a kernel describes them. */
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { checkShape, checkStrides, spanOf } from "../core/shape.js";
 import { checkSubByte, type Tensor } from "../core/tensor.js";
 import { adoptSlot, slotOf } from "../webgpu/buffers.js";
-import { checkList } from "./operations.js";
-
-/** Elements in a buffer. */
-export interface Described {
-  readonly shape: readonly number[];
-  readonly dtype: string;
-  readonly padded: boolean;
-}
-
-/** A view of the tensor with this id. */
-export interface View extends Described {
-  readonly id: number;
-  readonly offset: number;
-  readonly strides: readonly number[] | null;
-  readonly readOnly: boolean;
-}
+import { checkList, type Described, type View } from "./operations.js";
 
 /**
  * A view of a tensor's elements; the caller releases it.

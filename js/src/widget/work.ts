@@ -18,10 +18,11 @@ import {
   checkName,
   type KernelSource,
   type Operation,
+  type View,
   writtenBy,
 } from "./operations.js";
 import type { NamedTensors } from "./tensors.js";
-import { copyOf, type View, viewOf } from "./views.js";
+import { copyOf, viewOf } from "./views.js";
 
 /** What the work needs of the page. */
 export interface Surroundings {
@@ -132,7 +133,11 @@ export class Work {
     switch (given.op) {
       case "empty": {
         const record = useDevice(this.#device);
-        const made = emptyOnDevice(record, checkShape(checkList(given.shape)), dtypeNamed(given.dtype));
+        const made = emptyOnDevice(
+          record,
+          checkShape(checkList(given.shape)),
+          dtypeNamed(given.dtype),
+        );
         this.#have(given.id, made);
         return;
       }
@@ -338,7 +343,8 @@ export class Work {
   ): void {
     const given: Argument[] = [];
     try {
-      for (const arg of checkList(args)) given.push(typeof arg === "string" ? Number(arg) : this.#view(arg));
+      for (const arg of checkList(args))
+        given.push(typeof arg === "string" ? Number(arg) : this.#view(arg));
       const options = { workgroups: groups as [number], timestampWrites };
       calledAt(site, () => this.#kernel(kernel).run(given, options));
     } finally {

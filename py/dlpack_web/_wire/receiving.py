@@ -73,10 +73,10 @@ class _Incoming:
 
     def _upload(self, begin: int, end: int, source: memoryview) -> None:
         step = self.flat.itemsize
-        with self.flat[begin // step : end // step] as part:
-            with empty(part.shape, part.dtype) as landing:
-                memoryview(_core._raw(landing)[0])[:] = source
-                part.write(landing)
+        part = self.flat[begin // step : end // step]
+        with part, empty(part.shape, part.dtype) as landing:
+            memoryview(_core._raw(landing)[0])[:] = source
+            part.write(landing)
 
     def complete(self, piece: Piece) -> list[Received]:
         """Enters the piece. The versions that are complete with it, as soon as all bytes

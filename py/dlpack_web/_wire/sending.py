@@ -4,24 +4,21 @@ them."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from .. import _core
 from .._files.headers import tag_of
-from .._layout.dtype import DType
-from .._tensor.tensor import Tensor, from_buffer, from_dlpack
+from .._tensor.tensor import Tensor, from_dlpack
 from .frame import Ack, Body, Free, Hello, Piece, Refuse, check_name
 from .receiving import MOST_VERSIONS
+from .source import Source, source_of
 
 # Frames that are not acknowledged, at most.
 _MOST_FLYING = 1024
-# Bytes of a strided tensor that are packed in one go.
-_MOST_PACKED = 8 << 20
 # How often the time until something is sent again is doubled, at most.
 _MOST_DOUBLED = 10
 
@@ -76,7 +73,7 @@ class RemoteTensor:
     def _write(self, given: object, begin: int, shape: tuple[int, ...]) -> Sent:
         if self._ended is not None:
             raise BufferError(*self._ended.args) from self._ended
-        source = _source_of(given, self.dtype, shape)
+        source = source_of(given, self.dtype, shape)
         self._version += 1
         end = begin + source.nbytes
         write = _Write(self, self._version, begin, end, source, begin, Sent())
@@ -104,31 +101,13 @@ class _Write:
     version: int
     begin: int
     end: int
-    source: Tensor
+    source: Source
     next: int  # the first byte that was not sent
     sent: Sent
     flying: int = 0  # pieces that are not acknowledged
-    # Where the bytes begin that were packed last, and these.
-    packed: tuple[int, memoryview] = (0, memoryview(b""))
-
-    def bytes_between(self, first: int, last: int) -> memoryview:
-        """Bytes of the source in row-major order: a view if they are contiguous, else a
-        copy of these and the next ones, as strided memory is read faster in one go."""
-        source = self.source
-        if source._row_major():
-            return memoryview(_core._raw(source)[0])[first:last]
-        begin, packed = self.packed
-        if not begin <= first <= last <= begin + len(packed):
-            end = min(max(last, first + _MOST_PACKED), source.nbytes)
-            begin, packed = first, _packed(source, first, end)
-            self.packed = begin, packed
-        if last == source.nbytes:
-            self.packed = 0, memoryview(b"")
-        return packed[first - begin : last - begin]
 
     def finish(self) -> None:
         self.source.release()
-        self.packed = 0, memoryview(b"")
         self.remote._open.pop(self.version, None)
 
 
@@ -343,63 +322,9 @@ class Sending:
             flight.last,
         )
         first, last = flight.first - write.begin, flight.last - write.begin
-        self._post(piece, write.bytes_between(first, last))
+        self._post(piece, write.source.between(first, last))
 
 
 def more_time(timeout: float, again: int) -> float:
     """How much longer than `timeout` to wait after something was sent again so often."""
-    return timeout * (2 ** min(again, _MOST_DOUBLED) - 1)
-
-
-def _source_of(given: Any, dtype: DType, shape: tuple[int, ...]) -> Tensor:
-    """A hold of our own on what is written."""
-    try:
-        source = from_dlpack(given)
-    except (TypeError, AttributeError):
-        source = from_buffer(given)
-    right = source.dtype == dtype and source.size == prod(shape)
-    if right and source.device.is_host:
-        return source
-    told = str(source)
-    on_host = source.device.is_host
-    source.release()
-    if not on_host:
-        raise BufferError(f"{told} is on a GPU: send what its `await to_host()` gives")
-    raise BufferError(
-        f"{told} cannot be written to {dtype}{list(shape)} of the other side: dtype and "
-        "number of elements must be the same"
-    )
-
-
-def _packed(tensor: Tensor, first: int, last: int) -> memoryview:
-    """A copy of bytes in row-major order."""
-    step = tensor.itemsize
-    first, last = first // step, last // step
-    parts = [*_between(tensor, first, last, (last - first) // 16)]
-    return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
-
-
-def _between(
-    tensor: Tensor, first: int, last: int, small: int
-) -> Iterator[memoryview]:
-    """Elements from `first` to `last`: a part of a row, whole rows, a part of a row. Rows
-    of at most `small` elements are copied as a whole."""
-    if first >= last:
-        return
-    row = prod(tensor.shape[1:])
-    start, stop = first // row, -(-last // row)
-    if row > small and first > start * row:
-        end = min(last, (start + 1) * row)
-        with tensor[start] as inner:
-            yield from _between(inner, first - start * row, end - start * row, small)
-        yield from _between(tensor, end, last, small)
-    elif row > small and last < stop * row:
-        middle = (stop - 1) * row
-        yield from _between(tensor, first, middle, small)
-        with tensor[stop - 1] as inner:
-            yield from _between(inner, 0, last - middle, small)
-    else:
-        with tensor[start:stop] as rows:
-            packed = memoryview(_core._raw(_core.from_dlpack(rows, copy=True))[0])
-        skip, step = first - start * row, tensor.itemsize
-        yield packed[skip * step : (skip + last - first) * step]
+    return timeout * ((1 << min(again, _MOST_DOUBLED)) - 1)

@@ -13,7 +13,7 @@ import { fakeDevice } from "./fake_device.mjs";
 const WGSL = `
   @group(0) @binding(0) var<storage, read_write> x: array<f32>;
   @compute @workgroup_size(1) fn main() { x[0] = 1; }`;
-const logged = mock.method(console, "error", () => {});
+mock.method(console, "error", () => {});
 
 /** Mulberry32: the same numbers everywhere. */
 function random(seed) {

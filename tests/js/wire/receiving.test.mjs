@@ -152,7 +152,10 @@ test("bytes and events are those of a model", () => {
           message,
         );
         for (const { name, id, version, begin, end, tensor } of found) {
-          assert.deepEqual([name, id, begin, end], [model.name, model.id, ...model.ranges[version]]);
+          assert.deepEqual(
+            [name, id, begin, end],
+            [model.name, model.id, ...model.ranges[version]],
+          );
           assert.deepEqual(tensor.data, model.bytes, message);
         }
         if (found.length > 0) {

@@ -68,7 +68,10 @@ class Model {
 
   checkNew(body) {
     const write = this.writes.get(`${body.id}/${body.version}`);
-    assert.equal([...this.writes.values()].find(({ isSent }) => !isSent), write);
+    assert.equal(
+      [...this.writes.values()].find(({ isSent }) => !isSent),
+      write,
+    );
     const { name, begin, end, next, size } = write;
     const facts = [body.name, body.type.name, body.shape, body.begin, body.end, body.first];
     assert.deepEqual(facts, [name, "uint8", [size], begin, end, next]);

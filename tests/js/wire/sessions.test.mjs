@@ -273,7 +273,10 @@ for (const isAtOnce of [false, true]) {
     carry();
     for (const { ready } of remotes) await ready;
     for (const remote of remotes.slice(0, -2)) {
-      await assert.rejects(remote.write(new Float64Array(100)), /was sent again: write to the newer/);
+      await assert.rejects(
+        remote.write(new Float64Array(100)),
+        /was sent again: write to the newer/,
+      );
       remote.free();
     }
     carry();

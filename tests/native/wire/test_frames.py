@@ -154,7 +154,7 @@ def test_headers_and_names_have_their_limits():
 
 @pytest.mark.parametrize("op", ["hello", "ack", "refuse", "free", "piece", "x" * 5000])
 def test_only_a_piece_has_an_entry_and_bytes(op):
-    numbers = {key: "1" for key in ("id", "version", "first", "last", "window")}
+    numbers = dict.fromkeys(("id", "version", "first", "last", "window"), "1")
     given = of(op=op, piece=f"{LEAST_PIECE}", begin="0", end="8", **numbers)
     known = op != "x" * 5000
     assert is_taken(given, entry(), bytes(8)) == (op == "piece")

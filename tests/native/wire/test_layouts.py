@@ -9,7 +9,7 @@ import pytest
 import dlpack_web as dlw
 from dlpack_web import _core
 from dlpack_web._layout.dtype import parse_dtype
-from dlpack_web._wire import sending
+from dlpack_web._wire import source
 from dlpack_web._wire.frame import LEAST_PIECE, Hello, encode
 from dlpack_web.wire import Wire, joined
 
@@ -79,16 +79,15 @@ def test_values_arrive_whatever_the_layout(seed, monkeypatch):
     before = dlw.live_tensors()
     for number in range(seed, seed + 20):
         rng = random.Random(number)
-        monkeypatch.setattr(sending, "_MOST_PACKED", rng.choice([1, 100_000, 8 << 20]))
+        monkeypatch.setattr(source, "_MOST_PACKED", rng.choice([1, 100_000, 8 << 20]))
         array = layouts(rng)
         view = None
         if array.ndim:
             start = rng.randrange(len(array) + 1)
             view = slice(start, rng.randrange(start, len(array) + 1))
         piece = rng.choice([LEAST_PIECE, LEAST_PIECE + 1000, 1 << 20])
-        with dlw.from_dlpack(array) if array.flags.writeable else dlw.from_buffer(
-            array
-        ) as given:
+        take = dlw.from_dlpack if array.flags.writeable else dlw.from_buffer
+        with take(array) as given:
             assert sent(given, piece, view) == array.tobytes(), number
         assert dlw.live_tensors() == before
 
@@ -132,7 +131,7 @@ def test_what_was_packed_is_let_go_as_soon_as_it_was_sent():
     one.receive(encode(Hello(2**40, LEAST_PIECE), "0" * 16, one._own))
     one.send("x", np.zeros((100, 1000)).T)
     writes = {flight.write for flight in one._sending._flights.values()}
-    assert [len(each.packed[1]) for each in writes] == [0]
+    assert [len(each.source._packed[1]) for each in writes] == [0]
     one.close()
 
 
@@ -140,15 +139,12 @@ def test_what_was_packed_is_let_go_as_soon_as_it_was_sent():
 def test_elements_of_less_than_a_byte_are_refused(sub_byte_row, padded):
     """Packed and padded ones would be different bytes of one dtype."""
     name = sub_byte_row["name"]
-    with dlw.empty(8, name) as packed:
-        given = packed
-        if padded:
-            given = dlw.from_dlpack(Padded(name))
-        with pytest.raises(BufferError, match="safetensors has no"):
-            sent(given)
-        with pytest.raises(BufferError, match="must be the same"):
-            write_to_bytes(given)
-        given.release()
+    given = dlw.from_dlpack(Padded(name)) if padded else dlw.empty(8, name)
+    with given, pytest.raises(BufferError, match="safetensors has no"):
+        sent(given)
+    given = dlw.from_dlpack(Padded(name)) if padded else dlw.empty(8, name)
+    with given, pytest.raises(BufferError, match="must be the same"):
+        write_to_bytes(given)
 
 
 def test_the_wire_takes_what_from_dlpack_takes():

@@ -40,7 +40,9 @@ def test_ranges_are_those_of_an_array_of_versions(first):
             parts = [(begin + start, begin + stop) for start, stop, _ in below]
             assert spans.below(begin, end, version) == parts
             lower = np.flatnonzero(model[begin:] < version)
-            assert spans.reach(begin, version) == (begin + lower[0] if lower.size else 24)
+            assert spans.reach(begin, version) == (
+                begin + lower[0] if lower.size else 24
+            )
             spans.mark(begin, end, version)
             model[begin:end] = np.maximum(model[begin:end], version)
             assert spans._spans == runs_of(model)
