@@ -26,6 +26,8 @@ export interface Entry extends Omit<Described, "type"> {
 /** A file's shape, checked as foreign data. */
 export function shapeOf(given: readonly number[], what: string): number[] {
   try {
+    // As NumPy: an empty array must fit, too, were its axes of length 0 of length 1.
+    checkShape(given.map((extent) => extent || 1));
     return checkShape(given);
   } catch (error) {
     throw malformed(what, (error as Error).message, given);

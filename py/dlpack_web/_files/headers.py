@@ -1,7 +1,8 @@
 """Headers of .npy and safetensors files, parsed strictly and written. Nothing is
 evaluated, and everything is checked before memory is allocated.
 
-js/src/open has the same rules; both are tested with tests/files/vectors.json.
+js/src/open has the same rules; both are tested with tests/files/vectors.json, and compared
+by tests/fuzz/twins.
 """
 
 import json
@@ -118,7 +119,8 @@ def check_shape(given: Sequence[Any], what: str) -> tuple[int, ...]:
     for extent in given:
         if type(extent) is not int or not 0 <= extent <= _MAX_EXTENT:
             malformed(what, f"shape {list(given)}: {extent} is not a size")
-    if prod(given) > _MAX_EXTENT // 16:
+    # As NumPy: an empty array must fit, too, were its axes of length 0 of length 1.
+    if prod(extent or 1 for extent in given) > _MAX_EXTENT // 16:
         malformed(what, f"shape {list(given)} has too many elements")
     return tuple(given)
 
@@ -173,13 +175,16 @@ _PAIR = re.compile(
 _NPY_END = re.compile(rf"{_B}\}}[ \t]*[\r\n]*")
 
 
-def parse_npy(header: bytes, what: str) -> tuple[DType, tuple[int, ...], bool]:
-    """dtype, shape, and whether the first index varies fastest."""
+def parse_npy(
+    header: bytes, what: str, version: int = 3
+) -> tuple[DType, tuple[int, ...], bool]:
+    """dtype, shape, and whether the first index varies fastest. version: the seventh
+    byte of the file; from 3 on there are no integers of Python 2."""
     try:
         text = header.decode("utf-8")
     except UnicodeDecodeError:
         malformed(what, "its header is not text")
-    found = _dict_of(text, what)
+    found = _dict_of(text, what, version)
     descr, columns, shape = (found[k] for k in ("descr", "fortran_order", "shape"))
     if not (
         isinstance(columns, bool) and isinstance(descr, str) and isinstance(shape, list)
@@ -192,7 +197,7 @@ def parse_npy(header: bytes, what: str) -> tuple[DType, tuple[int, ...], bool]:
     return dtype, dims, columns and len(dims) > 1
 
 
-def _dict_of(text: str, what: str) -> dict[str, Any]:
+def _dict_of(text: str, what: str, version: int) -> dict[str, Any]:
     def wrong() -> NoReturn:
         malformed(what, f"its header is not what NumPy writes: {text!r:.200}")
 
@@ -208,6 +213,8 @@ def _dict_of(text: str, what: str) -> dict[str, Any]:
         if structure is not None:
             malformed(what, "its elements are structures: save each field separately")
         if numbers is not None:
+            if version > 2 and "L" in numbers:
+                wrong()
             inside = numbers[1:-1].strip()
             if inside and "," not in inside:
                 wrong()  # "(3)" is a number in Python, not a tuple

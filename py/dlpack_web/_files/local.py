@@ -196,15 +196,18 @@ def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool)
 
 def npy_entry(file: Local) -> Entry:
     """The one tensor of a .npy file."""
-    before, length = npy_preamble(file.read(0, 12), file.name)
+    head = file.read(0, 12)
+    before, length = npy_preamble(head, file.name)
     header = file.read(before, length)
     if len(header) < length:
         malformed(file.name, f"it ends after {file.size} bytes, within its header")
-    return _of_npy("", header, before + length, file.size, file.name)
+    return _of_npy("", header, head[6], before + length, file.size, file.name)
 
 
-def _of_npy(name: str, header: bytes, start: int, size: int, what: str) -> Entry:
-    dtype, shape, columns = parse_npy(header, what)
+def _of_npy(
+    name: str, header: bytes, version: int, start: int, size: int, what: str
+) -> Entry:
+    dtype, shape, columns = parse_npy(header, what, version)
     nbytes = nbytes_of(dtype, shape)
     check_size(what, size, start, nbytes, f"shape {list(shape)} of {dtype}")
     return Entry(name, dtype, shape, columns, start, nbytes)
@@ -256,7 +259,7 @@ class Archive:
         if len(header) < length:
             malformed(what, "it ends within its header")
         size = self._infos[name].file_size
-        return _of_npy(name, header, before + length, size, what)
+        return _of_npy(name, header, head[6], before + length, size, what)
 
     @contextmanager
     def reading(self, entry: Entry) -> Iterator["Reading"]:
