@@ -251,8 +251,8 @@ export function dtypeNamed(name: string, padded = false): DType {
   const known = byName.get(name);
   if (known) return padded && known.step < 1 ? dtypePacked(known.packed, SUBBYTE_PADDED) : known;
   const [, scalar, lanes] = /^(.+)x([1-9]\d*)$/.exec(name) ?? [];
-  const lane = byName.get(scalar as string);
-  if (lane && Number(lanes) > 1 && Number(lanes) < 65536) {
+  const lane = byName.get(scalar as string); // a vector's own name is there, too, once it is used
+  if (lane && lane.packed >>> 16 === 1 && Number(lanes) > 1 && Number(lanes) < 65536) {
     return dtypePacked((lane.packed & 0xffff) | (Number(lanes) << 16));
   }
   const needed = dtypes.map((dtype) => dtype.name);

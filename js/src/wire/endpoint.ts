@@ -5,6 +5,7 @@ import type { Tensor } from "../core/tensor.js";
 import {
   type Bytes,
   type Control,
+  cut,
   decode,
   encode,
   type Frame,
@@ -215,7 +216,7 @@ export class Wire {
       received = this.#receiving.take(piece, piece.payload);
     } catch (error) {
       const { message } = error as DLPackError;
-      this.#post({ op: "refuse", id, version, message: message.slice(0, 1000) });
+      this.#post({ op: "refuse", id, version, message: cut(message) });
       this.#options.onrefuse?.(error as DLPackError);
       return;
     }
