@@ -1,6 +1,7 @@
 import type { DType, DTypeName } from "../core/dtype.js";
 import { DLPackError, ReleasedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
 import { Cursor } from "./cursor.js";
 import { lacking } from "./dtypes.js";
@@ -8,7 +9,7 @@ import { Ending } from "./ending.js";
 import type { Entry } from "./entry.js";
 import { unpacked } from "./inflate.js";
 import { load } from "./load.js";
-import type { LoadOptions, OpenOptions } from "./options.js";
+import { LOAD_NAMES, type LoadOptions, type OpenOptions } from "./options.js";
 import type { Source } from "./source.js";
 import { enter, type Member } from "./zip.js";
 
@@ -117,6 +118,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     name: string,
     options: LoadOptions<D> = {},
   ): Promise<Tensor<D>> {
+    checkOptions<LoadOptions & Pick<OpenOptions, "place">>(options, "get()", LOAD_NAMES, "device");
     const entry = this.#entry(name);
     this.#check();
     const all = { ...this.#options, ...options };

@@ -1,6 +1,7 @@
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
 import { Cursor } from "./cursor.js";
 import { type Described, malformed, nbytesOf, shapeOf } from "./entry.js";
@@ -8,7 +9,7 @@ import { type Held, TensorFile } from "./file.js";
 import { unpacked } from "./inflate.js";
 import { load } from "./load.js";
 import { NPY_MAGIC, npyPreamble, parseNpy } from "./npy.js";
-import type { Format, OpenOptions } from "./options.js";
+import { type Format, OPEN_NAMES, type OpenOptions } from "./options.js";
 import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./safetensors.js";
 import type { Source } from "./source.js";
 import { type OpenSource, sourceOf, spooled } from "./sources.js";
@@ -57,6 +58,7 @@ export async function open(
   given: OpenSource,
   options: OpenOptions = {},
 ): Promise<Tensor | TensorFile> {
+  checkOptions<OpenOptions>(options, "open()", OPEN_NAMES, 'format: "npy"');
   const { signal, format } = options;
   if (format !== undefined && !FORMATS.includes(format)) {
     throw new TypeError(`format "${format}" is not one of ${FORMATS.join(", ")}`);

@@ -1,5 +1,6 @@
 import { WEBGPU } from "../core/dlpack.js";
 import type { AbortSignal, Blob } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
 import { sizeOf } from "../core/shape.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import { malformed } from "./entry.js";
@@ -50,8 +51,11 @@ export async function save(
 ): Promise<Blob>;
 export async function save(
   tensors: Tensor | NamedTensors,
-  { to, format, metadata, signal }: SaveOptions = {},
+  options: SaveOptions = {},
 ): Promise<Blob | undefined> {
+  const names = { to: 1, format: 1, metadata: 1, signal: 1 } as const;
+  checkOptions<SaveOptions>(options, "save()", names, 'format: "npy"');
+  const { to, format, metadata, signal } = options;
   const single = isTensor(tensors);
   const wanted = format ?? (single ? "npy" : "safetensors");
   if (wanted !== "npy" && wanted !== "safetensors") {

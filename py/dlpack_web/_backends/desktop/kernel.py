@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..wgsl import Binding, parse_shader, place_in
+from ..wgsl import Binding, parse_shader, place_in, with_lines
 from . import wgpu
 from .arguments import Bound, bind, count_of, separate
 from .buffers import View, round_up
@@ -35,7 +35,7 @@ class Kernel:
         self._shader = parse_shader(wgsl, entry)
         self.fault: Fault | None = None
         self._groups: dict[tuple[Any, ...], Any] = {}
-        self._compile(wgsl, entry, parts)
+        self._compile(with_lines(wgsl), entry, parts)
 
     def _compile(
         self, wgsl: str, entry: str, parts: Sequence[tuple[str, int, int]]
