@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from .checks import BLANKS, with_lines
+
 
 @dataclass(frozen=True)
 class Binding:
@@ -35,17 +37,6 @@ class Shader:
     workgroup: tuple[int, int, int] | None
 
 
-_BREAK = re.compile("\r\n|[\v\f\r\x85\u2028\u2029]")
-
-
-def with_lines(wgsl: str) -> str:
-    """WGSL with a line feed for each of its line breaks: not every compiler counts the
-    others."""
-    return _BREAK.sub("\n", wgsl)
-
-
-#: WGSL's blanks (3.2: Blankspace and Line Breaks), for a class of characters.
-BLANKS = " \t\n\v\f\r\x85\u200e\u200f\u2028\u2029"
 _TOKEN = re.compile(rf"//.*|/\*|[A-Za-z_][A-Za-z0-9_]*|[0-9][A-Za-z0-9_.]*|[^{BLANKS}]")
 _EDGE = re.compile(r"/\*|\*/")
 

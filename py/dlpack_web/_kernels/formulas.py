@@ -13,7 +13,7 @@ from math import copysign, isfinite
 from struct import pack, unpack
 from typing import Any, NamedTuple
 
-from .._backends.wgsl import BLANKS, with_lines
+from .._backends.checks import BLANKS, with_lines
 from .._layout.words import type_of
 from .words import reason_against
 

@@ -4,7 +4,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..wgsl import Binding, parse_shader, place_in, with_lines
+from ..checks import with_lines
+from ..wgsl import Binding, parse_shader, place_in
 from . import wgpu
 from .arguments import Bound, bind, count_of, separate
 from .buffers import View, round_up
