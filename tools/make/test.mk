@@ -22,7 +22,7 @@ test-all: export WHOLE := 1
 test-all: export WIRE_RUNS := 10000
 test-all: test test-asan test-desktop test-dawn test-pyodides test-live test-onnxruntime test-docs test-bundlers test-lite test-widget test-firefox test-webkit test-deno test-node-gpu test-gpu-kit
 
-test-native: $(if $(READY),,$(NATIVE))
+test-native: $(if $(READY),,$(NATIVE) $(JS))
 	@tools/need.sh emcc
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/native tests/tools \
 	  $(if $(WHOLE),,--ignore-glob='*/test_mutants*')
@@ -98,7 +98,7 @@ test-gpu-kit: $(KIT)
 	@tools/need.sh swiftshader lavapipe
 	$(SUITE) $(PYTHON_BIN)/python -m pytest tests/kit
 
-fuzz: $(FUZZERS) $(FUZZ)/hostile.so $(ASAN) $(FAULTS)
+fuzz: $(FUZZERS) $(FUZZ)/hostile.so $(ASAN) $(FAULTS) $(NATIVE) $(JS)
 	@$(SUITE) $(PYTHON_BIN)/python tests/fuzz/run.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 fuzz-js: site chromium

@@ -262,8 +262,8 @@ function unpadded(name: string): DType {
   const known = byName.get(name);
   if (known) return known;
   const [, scalar, lanes] = /^(.+)x([1-9]\d*)$/.exec(name) ?? [];
-  const lane = byName.get(scalar as string);
-  if (lane && Number(lanes) > 1 && Number(lanes) < 65536) {
+  const lane = byName.get(scalar as string); // a vector's own name is there, too, once it is used
+  if (lane && lane.packed >>> 16 === 1 && Number(lanes) > 1 && Number(lanes) < 65536) {
     return dtypePacked((lane.packed & 0xffff) | (Number(lanes) << 16));
   }
   const needed = dtypes.map((dtype) => dtype.name);

@@ -167,7 +167,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
         `fromTypedArray needs a typed array, not ${tagOf(array)}: new Float32Array(…) makes one`,
       );
     }
-    checkOptions(options, "fromTypedArray()", "shape: [2, 3]");
+    const names = { shape: 1, dtype: 1, strides: 1, offset: 1, padded: 1 } as const;
+    checkOptions<FromTypedArrayOptions>(options, "fromTypedArray()", names, "shape: [2, 3]");
     checkAttached(array);
     const type = options.dtype === undefined ? own : dtypeNamed(options.dtype, options.padded);
     if (!arrayHolds(array, type)) {
@@ -221,7 +222,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
     ptr: number,
     options: FromMemoryOptions<D>,
   ): Tensor<D> {
-    checkOptions(options, "fromMemory()", 'shape: [2, 3], dtype: "float32"');
+    checkOptions<FromMemoryOptions>(
+      options,
+      "fromMemory()",
+      { shape: 1, dtype: 1, strides: 1, readOnly: 1, padded: 1, release: 1 },
+      'shape: [2, 3], dtype: "float32"',
+    );
     const type = dtypeNamed(options.dtype, options.padded);
     const shape = checkShape(options.shape);
     const strides = checkStrides(shape, options.strides);
@@ -488,6 +494,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     options: ToOptions<N> & { dtype?: Becomes[D] | undefined } = {},
   ): Tensor<N> {
     if (this._handle === 0) this._check();
+    checkOptions<ToOptions>(options, "to()", { dtype: 1, usage: 1 }, 'dtype: "float32"');
     return (devices ?? deviceLayer()).upload(this, device, options) as Tensor<N>;
   }
 
@@ -501,11 +508,13 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws UnsupportedError for read-only or strided targets; nothing is written then
    */
   write(
-    ...[source, { convert = false } = {}]:
+    ...[source, options = {}]:
       | [source: ArrayOf<D> | CopyOf<D> | Exchangeable]
       | [source: AnyTypedArray | Exchangeable, options: { convert?: boolean | undefined }]
   ): void {
     this._check();
+    checkOptions<typeof options>(options, "write()", { convert: 1 }, "convert: true");
+    const { convert = false } = options;
     const from = this.#sourceOf(source, convert);
     try {
       from._check();

@@ -390,8 +390,9 @@ class Run {
   /** The session that computes: another one if default values are fed. */
   readonly #engine: Session;
   readonly #outputs: { slot: Slot; to: number; target: Tensor | undefined }[] = [];
-  readonly #feeds: Record<string, any> = {};
-  readonly #fetches: Record<string, any> = {};
+  // Names are the model's, "__proto__" among them.
+  readonly #feeds: Record<string, any> = Object.create(null);
+  readonly #fetches: Record<string, any> = Object.create(null);
   readonly #uploaded: Tensor[] = [];
   /** The results: tensors, and strings. */
   #values: (Tensor | { data: string[]; dims: number[] })[] = [];

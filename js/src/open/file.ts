@@ -1,6 +1,7 @@
 import type { DType, DTypeName } from "../core/dtype.js";
 import { bounded, cut, DLPackError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
 import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
@@ -9,7 +10,7 @@ import type { Entry } from "./entry.js";
 import { unpacked } from "./inflate.js";
 import { changed } from "./joint.js";
 import { load } from "./load.js";
-import type { LoadOptions, OpenOptions } from "./options.js";
+import { LOAD_NAMES, type LoadOptions, type OpenOptions } from "./options.js";
 import type { Source } from "./source.js";
 import { enter, type Member } from "./zip.js";
 
@@ -128,6 +129,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     name: string,
     options: LoadOptions<D> = {},
   ): Promise<Tensor<D>> {
+    checkOptions<LoadOptions & Pick<OpenOptions, "place">>(options, "get()", LOAD_NAMES, "device");
     const entry = this.#entry(name);
     this.#check();
     const all = { ...this.#options, ...options };

@@ -1,6 +1,7 @@
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
 import { cut, textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
 import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
@@ -10,7 +11,7 @@ import { type Held, TensorFile } from "./file.js";
 import { unpacked } from "./inflate.js";
 import { load } from "./load.js";
 import { NPY_MAGIC, type NpyHeader, npyPreamble, parseNpy } from "./npy.js";
-import type { Format, OpenOptions } from "./options.js";
+import { type Format, OPEN_NAMES, type OpenOptions } from "./options.js";
 import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./safetensors.js";
 import type { Source } from "./source.js";
 import { type OpenSource, sourceOf, spooled } from "./sources.js";
@@ -59,6 +60,7 @@ export async function open(
   given: OpenSource,
   options: OpenOptions = {},
 ): Promise<Tensor | TensorFile> {
+  checkOptions<OpenOptions>(options, "open()", OPEN_NAMES, 'format: "npy"');
   const { signal, format } = options;
   if (format !== undefined && !FORMATS.includes(format)) {
     throw new TypeError(`format "${textOf(format)}" is not one of ${FORMATS.join(", ")}`);

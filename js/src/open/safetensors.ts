@@ -61,7 +61,7 @@ export function readHeader(
   if (text[0] !== "{") throw malformed(what, 'its header does not begin with "{"');
   let metadata: Record<string, string> = {};
   const found: [string, unknown][] = [];
-  for (const [name, facts] of Object.entries(strictJSON(text, what) as object)) {
+  for (const [name, facts] of strictJSON(text, what)) {
     if (name === "__metadata__") metadata = metadataOf(facts, what);
     else found.push([name, facts]);
   }

@@ -1,6 +1,7 @@
 import { WEBGPU } from "../core/dlpack.js";
 import { cut, textOf } from "../core/errors.js";
 import type { AbortSignal, Blob } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
 import { sizeOf } from "../core/shape.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import { unlessEnded } from "./ending.js";
@@ -52,8 +53,11 @@ export async function save(
 ): Promise<Blob>;
 export async function save(
   tensors: Tensor | NamedTensors,
-  { to, format, metadata, signal }: SaveOptions = {},
+  options: SaveOptions = {},
 ): Promise<Blob | undefined> {
+  const names = { to: 1, format: 1, metadata: 1, signal: 1 } as const;
+  checkOptions<SaveOptions>(options, "save()", names, 'format: "npy"');
+  const { to, format, metadata, signal } = options;
   const single = isTensor(tensors);
   const wanted = format ?? (single ? "npy" : "safetensors");
   if (wanted !== "npy" && wanted !== "safetensors") {

@@ -8,7 +8,7 @@ import {
   UnsupportedError,
 } from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
-import { checkOptions, type FromGPUBufferOptions } from "../core/options.js";
+import { checkOptions, FROM_GPU_BUFFER, type FromGPUBufferOptions } from "../core/options.js";
 import { checkShape, checkStrides, sizeOf, spanOf } from "../core/shape.js";
 import { type Described, type Place, type Storage, unclonable } from "../core/storage.js";
 import { checkSubByte, Tensor } from "../core/tensor.js";
@@ -337,7 +337,8 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Te
   if (typeof buffer?.size !== "number" || typeof buffer.usage !== "number") {
     throw new TypeError(`a GPUBuffer is needed, not ${tagOf(buffer)}`);
   }
-  checkOptions(options, "fromGPUBuffer()", 'device, shape: [2, 3], dtype: "float32"');
+  const example = 'device, shape: [2, 3], dtype: "float32"';
+  checkOptions<FromGPUBufferOptions>(options, "fromGPUBuffer()", FROM_GPU_BUFFER, example);
   const record = useDevice(options.device);
   checkAlive(record);
   const shape = checkShape(options.shape);

@@ -12,6 +12,7 @@ import type {
   OffscreenCanvas,
   VideoFrame,
 } from "../core/globals.js";
+import { checkOptions, type Names } from "../core/options.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import { allocate, extentOf, slotOf, tensorOfSlot } from "./buffers.js";
 import { useDevice } from "./device.js";
@@ -76,7 +77,7 @@ export async function fromImage(
   // Everything up to the first `await`, which only Firefox's videos need, runs synchronously.
   const record = useDevice(gpu);
   checkAlive(record);
-  checkOptions(options);
+  checkImageOptions<FromImageOptions>(options, "fromImage()", { dtype: 1, channels: 1 });
   const scratch: Scratch = { texture: null };
   try {
     return await takeImage(record, source, options, scratch, "fromImage");
@@ -133,7 +134,13 @@ export async function takeImage(
 }
 
 /** Throws for unsupported dtypes and channels. */
-export function checkOptions({ dtype = "uint8", channels = 4 }: FromImageOptions): void {
+export function checkImageOptions<O extends FromImageOptions>(
+  options: O,
+  of: string,
+  names: Names<O>,
+): void {
+  checkOptions<O>(options, of, names, "channels: 3");
+  const { dtype = "uint8", channels = 4 } = options;
   checkDType(`an image as ${dtype}`, dtype);
   if (channels !== 3 && channels !== 4) {
     throw new RangeError(`channels must be 4 (with alpha) or 3 (without), not ${textOf(channels)}`);

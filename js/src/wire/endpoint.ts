@@ -1,10 +1,12 @@
 /** One end of the wire: bytes in, bytes out; carriers.ts has channels. */
 import { DLPackError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import { checkOptions, type Names } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
 import {
   type Bytes,
   type Control,
+  cut,
   decode,
   encode,
   type Frame,
@@ -47,6 +49,12 @@ export interface WireOptions {
   now?: (() => number) | undefined;
 }
 
+/** The names of options of a wire. */
+export const WIRE_NAMES: Names<WireOptions> = {
+  ...{ send: 1, ontensor: 1, onfree: 1, onsession: 1, onrefuse: 1, device: 1 },
+  ...{ limit: 1, piece: 1, window: 1, timeout: 1, now: 1 },
+};
+
 /** Sessions that ended, of which late frames may arrive. */
 const MOST_PAST = 16;
 const NOTHING = new Uint8Array(0);
@@ -85,6 +93,7 @@ export class Wire {
 
   /** @throws RangeError for sizes that cannot be */
   constructor(options: WireOptions) {
+    checkOptions<WireOptions>(options, "a Wire", WIRE_NAMES, "send");
     const { piece = 1 << 20, limit = 2 ** 30, device, now } = options;
     const window = options.window ?? 2 * piece;
     if (!(Number.isInteger(piece) && piece >= LEAST_PIECE && piece <= MOST_PIECE)) {
@@ -247,7 +256,7 @@ export class Wire {
       received = this.#receiving.take(piece, piece.payload);
     } catch (error) {
       const { message } = error as DLPackError;
-      this.#post({ op: "refuse", id, version, message: message.slice(0, 1000) });
+      this.#post({ op: "refuse", id, version, message: cut(message) });
       this.#options.onrefuse?.(error as DLPackError);
       return;
     }

@@ -55,7 +55,7 @@ class Archive:
         if len(head) < start:
             malformed(what, "it ends within its header")
         size = self._infos[name].file_size
-        return of_npy(name, head[before:start], start, size, what)
+        return of_npy(name, head[before:start], head[6], start, size, what)
 
     @contextmanager
     def reading(self, entry: Entry) -> Iterator[Reading]:

@@ -1,7 +1,8 @@
 """Headers of .npy and safetensors files, parsed strictly and written. Nothing is
 evaluated, and everything is checked before memory is allocated.
 
-js/src/open has the same rules; both are tested with tests/files/vectors.json.
+js/src/open has the same rules; both are tested with tests/files/vectors.json, and compared
+by tests/fuzz/twins.
 """
 
 import json
@@ -183,22 +184,17 @@ _PAIR = re.compile(
 _NPY_END = re.compile(rf"{_B}\}}[ \t]*[\r\n]*")
 
 
-def parse_npy(header: bytes, what: str) -> tuple[DType, tuple[int, ...], bool]:
-    """dtype, shape, and whether the first index varies fastest."""
-    descr, shape, columns = read_npy(header, what)
-    dtype, why = dtype_of_descr(descr)
-    if dtype is None:
-        malformed(what, f"it {why}")
-    return dtype, shape, columns
-
-
-def read_npy(header: bytes, what: str) -> tuple[str, tuple[int, ...], bool]:
-    """The same with descr for a dtype: as a literal if it is a list."""
+def read_npy(
+    header: bytes, what: str, version: int
+) -> tuple[str, tuple[int, ...], bool]:
+    """descr, as a literal if it is a list, shape, and whether the first index varies
+    fastest. version: the seventh byte of the file; from 3 on there are no integers of
+    Python 2."""
     try:
         text = header.decode("utf-8")
     except UnicodeDecodeError:
         malformed(what, "its header is not text")
-    found = _dict_of(text, what)
+    found = _dict_of(text, what, version)
     descr, columns, shape = (found[k] for k in ("descr", "fortran_order", "shape"))
     if not (
         isinstance(columns, bool) and isinstance(descr, str) and isinstance(shape, list)
@@ -210,7 +206,7 @@ def read_npy(header: bytes, what: str) -> tuple[str, tuple[int, ...], bool]:
     return descr, dims, columns and len(dims) > 1
 
 
-def _dict_of(text: str, what: str) -> dict[str, Any]:
+def _dict_of(text: str, what: str, version: int) -> dict[str, Any]:
     def wrong() -> NoReturn:
         malformed(what, f"its header is not what NumPy writes: {shown(text, 200)}")
 
@@ -226,6 +222,8 @@ def _dict_of(text: str, what: str) -> dict[str, Any]:
         if structure is not None and key != "descr":
             malformed(what, f"its {key} is a list, as structures have one for descr")
         if numbers is not None:
+            if version > 2 and "L" in numbers:
+                wrong()
             inside = numbers[1:-1].strip()
             if inside and "," not in inside:
                 wrong()  # "(3)" is a number in Python, not a tuple

@@ -227,21 +227,22 @@ def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool)
 
 def npy_entry(file: Local) -> Entry:
     """The one tensor of a .npy file."""
-    before, length = npy_preamble(file.read(0, 12), file.name)
+    head = file.read(0, 12)
+    before, length = npy_preamble(head, file.name)
     header = file.read(before, length)
     if len(header) < length:
         malformed(file.name, f"it ends after {file.size} bytes, within its header")
-    found = of_npy("", header, before + length, file.size, file.name)
+    found = of_npy("", header, head[6], before + length, file.size, file.name)
     if isinstance(found, Unreadable):
         malformed(file.name, f"it {found.why}")
     return found
 
 
 def of_npy(
-    name: str, header: bytes, start: int, size: int, what: str
+    name: str, header: bytes, version: int, start: int, size: int, what: str
 ) -> Entry | Unreadable:
     """The tensor that a header describes, in a file of that size."""
-    descr, shape, columns = read_npy(header, what)
+    descr, shape, columns = read_npy(header, what, version)
     dtype, why = dtype_of_descr(descr)
     if dtype is None:
         return Unreadable(name, descr[:100], shape, start, max(size - start, 0), why)

@@ -47,7 +47,7 @@ def source_of(given: Any, dtype: DType, shape: tuple[int, ...]) -> Source:
     except (TypeError, AttributeError):
         source = from_buffer(given)
     right = source.dtype == dtype and source.size == prod(shape)
-    if right and source.validity is None and source.device.is_host:
+    if right and source.device.is_host:
         return Source(source)
     told = str(source)
     on_host = source.device.is_host
@@ -56,7 +56,7 @@ def source_of(given: Any, dtype: DType, shape: tuple[int, ...]) -> Source:
         raise BufferError(f"{told} is on a GPU: send what its `await to_host()` gives")
     raise BufferError(
         f"{told} cannot be written to {dtype}{list(shape)} of the other side: dtype and "
-        "number of elements must be the same, without nulls"
+        "number of elements must be the same"
     )
 
 

@@ -69,6 +69,11 @@ for (const row of table) {
   });
 }
 
+test("a vector that was used is no lane of another", () => {
+  assert.equal(dtypeNamed("float32x3").name, "float32x3");
+  assert.throws(() => dtypeNamed("float32x3x2"), { name: "UnsupportedError" });
+});
+
 test("no other vector has a name", () => {
   for (const name of ["float32x", "float32x1", "float32x04", "float32x65536", "x4", "int3x2"]) {
     assert.throws(() => dtypeNamed(name), UnsupportedError, name);

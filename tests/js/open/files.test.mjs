@@ -263,6 +263,15 @@ test("one tensor of a dtype that this library lacks is refused alone", async () 
   assert.equal(liveTensors(), before);
 });
 
+test("names are in the order of the file, also those of objects in JavaScript", async () => {
+  const names = ["b", "10", "2", "constructor", "__proto__", "a"];
+  const empty = Tensor.fromTypedArray(new Float32Array(0));
+  const file = await open(await save(new Map(names.map((name) => [name, empty]))));
+  assert.deepEqual(file.names, names);
+  file.close();
+  empty.release();
+});
+
 test("names and metadata that are no text are not written", async () => {
   const tensor = Tensor.fromTypedArray(Uint8Array.of(1));
   const message = /"(a)?\\ud800" has half of a surrogate pair/;

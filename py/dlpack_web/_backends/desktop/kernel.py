@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ..checks import with_lines
 from ..wgsl import Binding, parse_shader, place_in
 from . import wgpu
 from .arguments import Bound, bind, count_of, separate
@@ -35,7 +36,7 @@ class Kernel:
         self._shader = parse_shader(wgsl, entry)
         self.fault: Fault | None = None
         self._groups: dict[tuple[Any, ...], Any] = {}
-        self._compile(wgsl, entry, parts)
+        self._compile(with_lines(wgsl), entry, parts)
 
     def _compile(
         self, wgsl: str, entry: str, parts: Sequence[tuple[str, int, int]]
