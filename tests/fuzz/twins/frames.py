@@ -166,8 +166,8 @@ def make_spans(chance: random.Random) -> list[list[Any]]:
     for _ in range(chance.randrange(12)):
         begin = chance.randrange(20)
         end, version = begin + chance.randrange(8), chance.randrange(6)
-        what = pick(chance, "mark", "mark", "below", "endAt", "forget")
-        args = {"endAt": [begin], "forget": [version]}.get(what, [begin, end, version])
+        what = pick(chance, "mark", "mark", "below", "reach", "forget")
+        args = {"reach": [begin, version], "forget": [version]}.get(what, [begin, end, version])
         operations.append([what, *args])
     return operations
 
@@ -176,7 +176,7 @@ def spans(given: list[list[Any]]) -> list[Any]:
     ranges = Spans()
     found: list[Any] = []
     for what, *args in given:
-        result = getattr(ranges, {"endAt": "end_at"}.get(what, what))(*args)
+        result = getattr(ranges, what)(*args)
         found.append(
             [[*map(list, result)] if isinstance(result, list) else result, len(ranges)]
         )
