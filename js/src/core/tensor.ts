@@ -805,7 +805,8 @@ export function checkTarget(source: Tensor, out: Target): void {
         `${out.toString()} with strides [${out.strides}]`,
     );
   }
-  const [has, needed] = isArray ? [out.byteLength, source.nbytes] : [out._exact, source._exact]; // in its last byte, neighbours may begin
+  // In the last byte of packed elements, neighbours may begin.
+  const [has, needed] = isArray ? [out.byteLength, source.nbytes] : [out._exact, source._exact];
   if (has !== needed) {
     throw new RangeError(
       `out has ${has} bytes (0: detached); ${source.toString()} needs ${needed}`,
