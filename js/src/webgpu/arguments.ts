@@ -307,7 +307,7 @@ export function byPosition(given: unknown): [at: number, value: Argument][] {
     );
   }
   return Object.entries(given as object).map(([name, value]) => {
-    if (/^(?:0|[1-9]\d{0,9})$/.test(name)) return [Number(name), value];
+    if (/^(?:0|-?[1-9]\d{0,9})$/.test(name)) return [Number(name), value];
     throw new TypeError(`args of update() are by position, { 0: tensor }, and none is "${name}"`);
   });
 }

@@ -200,7 +200,7 @@ export class Batch {
     const args = [...old.args];
     const given = byPosition(changes.args ?? {});
     for (const [i, value] of given) {
-      if (!(i < args.length)) {
+      if (i < 0 || i >= args.length) {
         throw new RangeError(
           `kernel "${old.kernel._label}" has ${args.length} arguments, and no number ${i}`,
         );
