@@ -92,7 +92,7 @@ export function decode(bytes: Uint8Array, payload?: Uint8Array): Frame {
   const { found, metadata } = readHeader(bytes.subarray(8, 8 + length), WHAT);
   const { wire, from = "", to = "", op = "piece" } = metadata;
   if (wire !== `${WIRE}`) {
-    const given = `version ${wire ?? "none"} of the wire`;
+    const given = `version ${cut(wire ?? "none")} of the wire`;
     throw malformed(WHAT, `${given}, and this library speaks ${WIRE}: update the older side`, wire);
   }
   if (!SESSION.test(from) || !(to === "" || SESSION.test(to))) {

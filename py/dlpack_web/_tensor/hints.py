@@ -291,6 +291,9 @@ class Reading[T](Coroutine[Any, Any, T]):
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
+        # A task calls the coroutine's own: an interrupt comes in it, and not between both,
+        # which would leave it waiting.
+        self.send, self.throw = coroutine.send, coroutine.throw  # type: ignore[method-assign, assignment]
 
     def __await__(self) -> Generator[Any, Any, T]:
         return self._coroutine.__await__()

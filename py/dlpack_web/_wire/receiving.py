@@ -176,6 +176,16 @@ class Receiving:
         self._drop(id)
         return None if incoming is None else incoming.name
 
+    def forget(self, name: str) -> None:
+        """Releases what has arrived under a name, whose memory is no longer given: its
+        next piece is that of another tensor."""
+        for id, incoming in [*self._ids.items()]:
+            if incoming.facts[0] == name:
+                incoming.release()
+                self._held -= incoming.nbytes
+                self._entries -= incoming.entries
+                del self._ids[id]
+
     def clear(self) -> None:
         """Releases all."""
         ids, self._ids = self._ids, {}

@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import suppress
@@ -106,7 +107,12 @@ class _Write:
     sent: Sent
     flying: int = 0  # pieces that are not acknowledged
 
-    def finish(self) -> None:
+    def finish(self, error: BufferError | None = None) -> None:
+        """Ends it, once: if an interrupt comes, it is ended again."""
+        if error is not None and not self.sent.done():
+            self.sent.set_exception(BufferError(*error.args))
+        elif not self.sent.done():
+            self.sent.set_result(None)
         self.source.release()
         self.remote._open.pop(self.version, None)
 
@@ -210,15 +216,15 @@ class Sending:
         flight = self._flights.get((ack.id, ack.version, ack.first))
         if flight is None or flight.last != ack.last:
             return
-        del self._flights[flight.key]
-        self._bytes -= flight.last - flight.first
         write = flight.write
-        if write is not None:
-            write.flying -= 1
-            if write.flying == 0 and write.next >= write.end:
-                write.finish()
-                write.sent.set_result(None)
-                if write.version == 1:
+        if write is not None and write.flying == 1 and write.next >= write.end:
+            write.finish()
+        if self._flights.get(flight.key) is flight:  # nothing has ended it meanwhile
+            del self._flights[flight.key]
+            self._bytes -= flight.last - flight.first
+            if write is not None:
+                write.flying -= 1
+                if write.version == 1 and write.sent.done():
                     self._replace(write.remote)
         self._pump()
 
@@ -240,14 +246,14 @@ class Sending:
         self._pump()
 
     def _end(self, remote: RemoteTensor, error: BufferError) -> None:
-        if remote._ended is not None:
+        if self._remotes.get(remote._id) is not remote:
             return
         remote._ended = error
-        self._forget(remote)
         self._drop(error, lambda each: each is remote)
         remote._version += 1
         free = _Flight(remote, remote._version, 0, 0, None)
         self._flights[free.key] = free
+        self._forget(remote)  # the last step: see `mend`
         if self._credit is not None:
             self._send(free)
 
@@ -261,11 +267,12 @@ class Sending:
         self._drop(error, lambda each: True)
 
     def _forget(self, remote: RemoteTensor) -> None:
-        if self._remotes.pop(remote._id, None) is not None:
-            named = self._named[remote.name]
+        named = self._named.get(remote.name, [])
+        if remote in named:
             named.remove(remote)
-            if not named:
-                del self._named[remote.name]
+        if not named:
+            self._named.pop(remote.name, None)
+        self._remotes.pop(remote._id, None)
 
     def _drop(
         self, error: BufferError, is_ended: Callable[[RemoteTensor], bool]
@@ -279,8 +286,27 @@ class Sending:
                 del self._flights[key]
                 self._bytes -= flight.last - flight.first
         for write in writes:
-            write.finish()
-            write.sent.set_exception(BufferError(*error.args))
+            write.finish(error)
+
+    def mend(self) -> None:
+        """Completes what an interrupt has left half done."""
+        flights = [*self._flights.values()]
+        flying = Counter(each.write for each in flights)
+        for each in flights:
+            if each.write is not None:
+                each.write.flying = flying[each.write]
+                each.write.next = max(each.write.next, each.last)
+        self._bytes = sum(each.last - each.first for each in flights)
+        self._queue = [
+            each for each in self._queue if not each.flying or each.next < each.end
+        ]
+        for remote in [*self._remotes.values()]:
+            if remote._ended is not None:
+                self.end(remote, remote._ended)
+        for each in flights:
+            if each.at == 0 and each.key in self._flights and self._credit is not None:
+                self._send(each)
+        self._pump()
 
     def _pump(self) -> None:
         while self._queue and (credit := self._credit) is not None:
@@ -295,20 +321,20 @@ class Sending:
                 return
             if version >= next(iter(remote._open)) + MOST_VERSIONS:
                 return
+            flight = _Flight(remote, version, first, last, write)
+            self._flights[flight.key] = flight  # the first step: see `mend`
             write.next = last
             write.flying += 1
             self._bytes += last - first
             if last >= write.end:
                 del self._queue[0]
-            flight = _Flight(remote, version, first, last, write)
-            self._flights[flight.key] = flight
             self._send(flight)
 
     def _send(self, flight: _Flight) -> None:
         remote, write = flight.remote, flight.write
-        flight.at = self._now()
         if write is None:
             self._post(Free(remote._id, flight.version), memoryview(b""))
+            flight.at = self._now()
             return
         piece = Piece(
             remote.name,
@@ -323,6 +349,7 @@ class Sending:
         )
         first, last = flight.first - write.begin, flight.last - write.begin
         self._post(piece, write.source.between(first, last))
+        flight.at = self._now()  # not if the channel raises: it is sent again soon
 
 
 def more_time(timeout: float, again: int) -> float:

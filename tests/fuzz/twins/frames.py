@@ -167,7 +167,9 @@ def make_spans(chance: random.Random) -> list[list[Any]]:
         begin = chance.randrange(20)
         end, version = begin + chance.randrange(8), chance.randrange(6)
         what = pick(chance, "mark", "mark", "below", "reach", "forget")
-        args = {"reach": [begin, version], "forget": [version]}.get(what, [begin, end, version])
+        args = {"reach": [begin, version], "forget": [version]}.get(
+            what, [begin, end, version]
+        )
         operations.append([what, *args])
     return operations
 

@@ -42,11 +42,25 @@ const answers = () => posts.flatMap(([, { do: body }]) => (body ? [body] : []));
 
 test("bodies of any form are each reported once, and the next one is done", async () => {
   const before = liveTensors();
-  const bodies = [null, 5, "run", true, [], [1], {}, { op: null }, { op: { toString: 1 } }, { op: 5 }];
+  const bodies = [
+    null,
+    5,
+    "run",
+    true,
+    [],
+    [1],
+    {},
+    { op: null },
+    { op: { toString: 1 } },
+    { op: 5 },
+  ];
   bodies.forEach((body, i) => {
     session.receive({ n: i + 1, got: 0, do: body }, []);
   });
-  session.receive({ n: 11, got: 0, do: { op: "cancel", name: { a: 1 }, why: { toString: 1 }, to: [] } }, []);
+  session.receive(
+    { n: 11, got: 0, do: { op: "cancel", name: { a: 1 }, why: { toString: 1 }, to: [] } },
+    [],
+  );
   session.receive({ n: 12, got: 0, do: { op: "settle", reply: 3 } }, []);
   await turn();
   assert.equal(answers().filter((body) => "fault" in body).length, bodies.length);
