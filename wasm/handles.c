@@ -47,8 +47,8 @@ static int grow(void) {
 
 int dlw_handle_add(dlw_tensor *tensor) {
   if (free_slots <= DLW_FREE_SLOTS && grow() < 0) {
-    /* Out of memory, the last free slots are used as well. In the largest table they are
-     * not: stale handles would become valid sooner. */
+    /* Out of memory, the last free slots are used as well. In the largest table they
+     * are not: stale handles would become valid sooner. */
     if (free_slots < (capacity < DLW_MAX_SLOTS ? 1 : DLW_FREE_SLOTS)) return -1;
   }
   uint32_t index = first;
