@@ -35,6 +35,7 @@ IN_PYTHON = [
     "gpu_faults.py",
     "gpu_files.py",
     "gpu_kernels.py",
+    "gpu_reads.py",
     "gpu_same_bytes.py",
     "gpu_upload.py",
     "gpu_waits.py",
