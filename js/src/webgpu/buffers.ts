@@ -1,11 +1,6 @@
 import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
-import {
-  DeviceError,
-  ReleasedError,
-  tagOf,
-  UnsupportedError,
-} from "../core/errors.js";
+import { DeviceError, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
 import { checkOptions, type FromGPUBufferOptions } from "../core/options.js";
 import { checkShape, checkStrides, sizeOf, spanOf } from "../core/shape.js";
