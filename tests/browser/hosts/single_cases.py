@@ -20,6 +20,7 @@ LEFT_OUT = {
     "worker.mjs",
     "worker_cases.mjs",
     "expect.mjs",
+    "images.mjs",
     "using.mjs",
     "arrow_cases.mjs",
 }

@@ -108,6 +108,7 @@ message
         "image_cases.mjs",
         "image_errors.mjs",
         "mishap_cases.mjs",
+        "picture_cases.mjs",
         "realm_cases.mjs",
         "record_cases.mjs",
         "shader_cases.mjs",
