@@ -369,3 +369,28 @@ def test_an_interrupt_as_a_tensor_ends_reaches_the_program(device):
     with pytest.raises(KeyboardInterrupt):
         released(tensor)
     assert (calls, live()) == ([1], before)
+
+
+@pytest.mark.parametrize("taken", [False, True], ids=["lent", "taken"])
+def test_a_kernel_keeps_no_buffer_of_others(taken, device):
+    """As a bind group that it caches would: its owner may free it."""
+    fill = dlw.webgpu.Kernel(FILL)
+    if taken:
+        tensor = dlw.empty(16, device=device)
+        buffer = tensor.gpu_buffer
+    else:
+        buffer = make_buffer(device, 64)
+        tensor = dlw.from_gpu_buffer(buffer, 16, "float32", device=device)
+    fill(tensor, 3)
+    with dlw.webgpu.batch() as batch:
+        fill(tensor, 4)
+    batch.run()
+    batch.release()
+    tensor.release()
+    kept = weakref.ref(buffer)
+    del buffer, tensor, batch
+    gc.collect()
+    assert kept() is None
+    with dlw.empty(16, device=device) as own:
+        fill(own, 5)
+        assert (np.asarray(own) == 5).all()

@@ -36,6 +36,7 @@ IN_PYTHON = [
     "gpu_faults.py",
     "gpu_files.py",
     "gpu_kernels.py",
+    "gpu_padding.py",
     "gpu_reads.py",
     "gpu_same_bytes.py",
     "gpu_upload.py",

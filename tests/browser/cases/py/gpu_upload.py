@@ -75,17 +75,38 @@ async def test_large_uploads_take_little_memory(source, order):
     assert (result == view).all()
 
 
-@pytest.mark.parametrize("position", [0, 3_000_000])
-async def test_integers_that_do_not_fit_change_nothing(position):
-    array = np.zeros(position + 1, np.int64)
-    array[-1] = 2**31
-    message = rf"element {position} of the int64 tensor.* is 2147483648, which int32"
-    with dlw.from_dlpack(np.ones(position + 1, np.int32), device="webgpu") as target:
+@pytest.mark.parametrize("strided", [False, True], ids=["whole", "strided"])
+@pytest.mark.parametrize("position", [0, 5, 3_000_000])
+@pytest.mark.parametrize(
+    ("source", "target", "wrong"),
+    [
+        ("int64", "int32", 2**31),
+        ("int64", "int32", -(2**31) - 1),
+        ("int64", "int32", 2**63 - 1),
+        ("uint64", "uint32", 2**32),
+        ("uint64", "uint32", 2**64 - 1),
+    ],
+)
+async def test_integers_that_do_not_fit_change_nothing(
+    source, target, wrong, position, strided
+):
+    """Also those in a later piece, where the first is written already."""
+    wide = np.zeros((position + 3, 2), source)
+    wide[position, 0] = wrong
+    array = wide[:, 0] if strided else wide[:, 0].copy()
+    message = rf"element {position} of the {source} tensor.* is {wrong}, which {target}"
+    with dlw.from_dlpack(np.ones(position + 3, target), device="webgpu") as there:
         with pytest.raises(BufferError, match=message):
-            dlw.from_dlpack(array).to_device("webgpu", dtype="int32")
+            dlw.from_dlpack(array).to_device("webgpu", dtype=target)
         with pytest.raises(BufferError, match=message):
-            target.write(array, convert=True)
-        assert (await target.to_host() == 1).all()
+            there.write(array, convert=True)
+        assert (await there.to_host() == 1).all()
+        limit = np.iinfo(target).max
+        wide[position, 0] = limit
+        if not strided:
+            array[position] = limit
+        there.write(array, convert=True)
+        assert (await there.to_host())[position] == limit
 
 
 def test_conversions_that_are_not_offered():
