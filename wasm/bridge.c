@@ -169,8 +169,11 @@ DLW_EXPORT(dlw_bridge_chunk)
 int32_t dlw_bridge_chunk(uint32_t handle, uint32_t dtype, double first) {
   dlw_tensor *tensor = expect(handle);
   int64_t count = 0;
-  if (tensor != NULL) {
-    count = dlw_upload_chunk(tensor, dlw_dtype_unpack(dtype), to_position(first),
+  DLDataType wanted = dlw_dtype_unpack(dtype);
+  size_t bytes;
+  char *memory = tensor != NULL ? dlw_upload_scratch(tensor, wanted, &bytes) : NULL;
+  if (memory != NULL) {
+    count = dlw_upload_chunk(tensor, wanted, to_position(first), memory, bytes,
                              &scratch.shape[0]);
   }
   if (count == 0) lend(NULL);

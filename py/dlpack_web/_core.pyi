@@ -141,7 +141,7 @@ def _run(
 # over a GPU handle, which takes over a reference to it (strides None: row-major). _gpu:
 # the handle of a Tensor. _on_gpu_drop: the function to call with each handle whose last
 # tensor is gone. _chunk: elements packed and converted, from `first` on: their number
-# (-1: not whole words) and memory, valid until the next call.
+# (-1: not whole words) and memory, which is the tensor's or `scratch`.
 def _wrap(
     gpu: int,
     device_id: int,
@@ -155,4 +155,6 @@ def _wrap(
 ) -> Tensor: ...
 def _gpu(tensor: Tensor, /) -> int: ...
 def _on_gpu_drop(function: Callable[[int], object], /) -> None: ...
-def _chunk(tensor: Tensor, dtype: int, first: int, /) -> tuple[int, memoryview]: ...
+def _chunk(
+    tensor: Tensor, dtype: int, first: int, scratch: bytearray, /
+) -> tuple[int, memoryview]: ...

@@ -563,7 +563,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * Copies the elements, in row-major order, into JS-owned memory or into `out`: one copy on our
    * side. Throws the GPU's errors in the work that made this tensor.
    *
-   * @param out - a typed array of `nbytes` bytes, or a writable row-major CPU tensor of as many
+   * @param out - a typed array of `nbytes` bytes, or a writable row-major CPU tensor of as many. It
+   * keeps what it had if this throws. A tensor is held meanwhile; the owner of a typed array over
+   * WebAssembly memory is not
    * @returns `out`, or a new typed array of the class that `data` has
    */
   async read(): Promise<CopyOf<D>>;

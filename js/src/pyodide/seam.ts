@@ -1,13 +1,7 @@
 // More than 500 lines: the one table of what Python calls in JavaScript.
 import type { Libraries } from "../adapters/devices.js";
 import { type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
-import type {
-  GPUBuffer,
-  GPUDevice,
-  HTMLCanvasElement,
-  OffscreenCanvas,
-  TimestampWrites,
-} from "../core/globals.js";
+import type { GPUBuffer, GPUDevice, HTMLCanvasElement, OffscreenCanvas } from "../core/globals.js";
 import { watchOver } from "../core/leaks.js";
 import { shared } from "../core/realm.js";
 import { checkShape } from "../core/shape.js";
@@ -68,6 +62,8 @@ export class PythonSeam {
   readonly #heap: HeapStorage;
   readonly #host: PyodideHost;
   readonly #waits: Waits;
+  /** What ends pending work that Python awaits, by Python's number of it. */
+  readonly #pending = new Map<number, AbortController>();
   /** Python's kernels, by number. */
   readonly #kernels = new Map<number, WeakRef<Kernel>>();
   #lastKernel = 0;
@@ -155,19 +151,41 @@ export class PythonSeam {
   }
 
   /** Reads the first half of the tensors into the second: row-major CPU ones of as many bytes. */
-  async read(...addresses: number[]): Promise<void> {
-    const tensors = this.#tensorsAt(addresses);
-    const half = tensors.length / 2;
-    try {
-      await read(tensors.slice(0, half), tensors.slice(half));
-    } finally {
-      for (const tensor of tensors) tensor.release();
-    }
+  read(work: number, ...addresses: number[]): Promise<void> {
+    return this.#until(work, (signal) => this.#read(addresses, signal));
   }
 
   /** The same, as the number with which Python waits for it. */
   reading(...addresses: number[]): number {
-    return this.#waits.add(this.read(...addresses));
+    return this.#waits.add(this.#read(addresses));
+  }
+
+  async #read(addresses: readonly number[], signal?: AbortSignal): Promise<void> {
+    const tensors = this.#tensorsAt(addresses);
+    const half = tensors.length / 2;
+    let done: Promise<unknown>;
+    try {
+      done = read(tensors.slice(0, half), tensors.slice(half), signal); // has holds of its own
+    } finally {
+      for (const tensor of tensors) tensor.release();
+    }
+    await done;
+  }
+
+  /** Work that Python may give up by its number. */
+  async #until<T>(number: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController();
+    this.#pending.set(number, controller);
+    try {
+      return await work(controller.signal);
+    } finally {
+      this.#pending.delete(number);
+    }
+  }
+
+  /** Python does not await this work any more: it must not touch what Python gave. */
+  giveUp(work: number): void {
+    this.#pending.get(work)?.abort();
   }
 
   /** Keeps interrupts from Python until {@link letInterrupts}. */
@@ -255,9 +273,11 @@ export class PythonSeam {
   /**
    * Runs a kernel, resolving to the GPU's time in ms: with the number of the call, workgroups (x is
    * 0: the default), and a number or the address of a `dlw_tensor` for each argument, which need
-   * not be held meanwhile. Bit i of `numbers` is set if argument i is a number.
+   * not be held meanwhile. Bit i of `numbers` is set if argument i is a number. It does not run once
+   * it was given up.
    */
-  async time(
+  time(
+    work: number,
     site: number,
     deviceId: number,
     kernel: Kernel,
@@ -267,9 +287,21 @@ export class PythonSeam {
     numbers: number,
     ...args: number[]
   ): Promise<number> {
-    const { timed } = await later();
-    return timed(this.device(deviceId), (timestampWrites) => {
-      this.#runWith(kernel, site, [x, y, z], numbers, args, timestampWrites);
+    return this.#until(work, async (signal) => {
+      const given: Argument[] = [];
+      try {
+        for (const [i, arg] of args.entries()) {
+          given.push((numbers >>> i) & 1 ? arg : this.tensorAt(arg));
+        }
+        const { timed } = await later();
+        return await timed(this.device(deviceId), (timestampWrites) => {
+          signal.throwIfAborted();
+          const workgroups = x === 0 ? undefined : [x, y, z];
+          calledAt(site, () => kernel.run(given, { workgroups, timestampWrites }));
+        });
+      } finally {
+        for (const arg of given) if (typeof arg !== "number") arg.release();
+      }
     });
   }
 
@@ -540,12 +572,11 @@ export class PythonSeam {
     counts: readonly number[],
     numbers: number,
     args: readonly number[],
-    timestampWrites?: TimestampWrites,
   ): void {
     const given = this.#arguments(numbers, args);
     try {
       const workgroups = counts[0] === 0 ? undefined : counts;
-      calledAt(site, () => kernel.run(given, { workgroups, timestampWrites }));
+      calledAt(site, () => kernel.run(given, { workgroups }));
     } finally {
       letGo(given);
     }

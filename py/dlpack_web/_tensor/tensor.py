@@ -262,9 +262,10 @@ class Tensor(Facts):
     ) -> "Coroutine[Any, Any, np.ndarray[Any, Any]]":
         """Awaitable: the elements as an ndarray, read back from a GPU with one copy.
 
-        With `out` (same shape and dtype; one more copy if it is strided) they are
-        written to it, and it is returned. Without `out`, the array of a CPU tensor
-        shares its memory.
+        With `out` (an array of the shape and dtype that this returns without it; one
+        more copy if it is strided) they are written to it, and it is returned. If this
+        raises, or is cancelled, `out` keeps what it had. Without `out`, the array of a
+        CPU tensor shares its memory. TypeError, ValueError: another `out`.
 
         >>> await dlw.from_buffer(b"abc").to_host()
         array([97, 98, 99], dtype=uint8)

@@ -99,6 +99,26 @@ test("C runs a kernel by its number, over tensors that it holds", () => {
   tensor.release();
 });
 
+test("a kernel that Python gave up to time does not run", async () => {
+  const { fake, seam } = connected();
+  const { gpu, log } = fakeGPU();
+  gpu.features.add("timestamp-query");
+  gpu.createQuerySet = () => ({ destroy() {} });
+  const id = seam.useDevice(gpu);
+  const kernel = seam.kernel(7, SOURCE, "main", "mine", true, id, []);
+  const before = liveTensors();
+  const { tensor, address } = onGPU(fake, gpu);
+  const timing = seam.time(5, 7, id, kernel, 0, 0, 0, 2, address, 1.5);
+  tensor.release(); // what Python has at the address now is something else
+  fake.describe({ shape: [0] });
+  seam.giveUp(4);
+  seam.giveUp(5);
+  await assert.rejects(timing, { name: "AbortError" });
+  assert.deepEqual(log.dispatched, []);
+  assert.equal(liveTensors(), before);
+  seam.giveUp(5); // it is over
+});
+
 test("strided elements are uploaded in the pieces that C packs or converts", () => {
   const { fake, bridge } = connected();
   let log;

@@ -203,6 +203,40 @@ test("a target that is detached meanwhile is an error, not a write elsewhere", a
   gpu.release();
 });
 
+test("a read that is aborted writes nothing, and keeps neither tensors nor its buffer", async () => {
+  const { device, log } = fakeGPU();
+  const before = liveTensors();
+  for (let turns = 0; turns < 6; turns++) {
+    const gpu = uploaded(device, 8);
+    const array = new Uint8Array(8).fill(7);
+    const out = Tensor.fromTypedArray(array);
+    const controller = new AbortController();
+    const reading = read([gpu, gpu], [out, undefined], controller.signal);
+    reading.catch(() => {});
+    for (let turn = 0; turn < turns; turn++) await null;
+    const done = array[0] !== 7;
+    controller.abort();
+    gpu.release();
+    out.release();
+    if (!done) assert.equal(liveTensors(), before);
+    await (done ? reading : assert.rejects(reading, { name: "ReleasedError" }));
+    assert.deepEqual(array, done ? sequence(8) : new Uint8Array(8).fill(7));
+    assert.equal(log.buffers.at(-1).state, done ? "unmapped" : "destroyed");
+  }
+  assert.equal(liveTensors(), before);
+});
+
+test("of several targets all are written or none", async () => {
+  const { device } = fakeGPU();
+  const gpu = uploaded(device, 8);
+  const outs = [new Uint8Array(8), new Uint8Array(8)];
+  const reading = read([gpu, gpu], outs);
+  structuredClone(outs[1].buffer, { transfer: [outs[1].buffer] });
+  await assert.rejects(reading, { name: "RangeError", message: /detached/ });
+  assert.deepEqual(outs[0], new Uint8Array(8));
+  gpu.release();
+});
+
 test("memory of 2 GiB is written by a view of the part, which Firefox takes", () => {
   const writes = [];
   const queue = { writeBuffer: (...args) => writes.push(args) };

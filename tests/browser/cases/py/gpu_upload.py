@@ -77,21 +77,38 @@ async def test_large_uploads_take_little_memory(source, order):
     assert (result == view).all()
 
 
-@pytest.mark.parametrize("position", [0, 3_000_000])
+@pytest.mark.parametrize("strided", [False, True], ids=["whole", "strided"])
+@pytest.mark.parametrize("position", [0, 5, 3_000_000])
 @pytest.mark.parametrize(
-    ("wide", "narrow", "value"),
-    [("int64", "int32", 2**31), ("uint64", "uint32", 2**32)],
+    ("source", "target", "wrong"),
+    [
+        ("int64", "int32", 2**31),
+        ("int64", "int32", -(2**31) - 1),
+        ("int64", "int32", 2**63 - 1),
+        ("uint64", "uint32", 2**32),
+        ("uint64", "uint32", 2**64 - 1),
+    ],
 )
-async def test_integers_that_do_not_fit_change_nothing(position, wide, narrow, value):
-    array = np.zeros(position + 1, wide)
-    array[-1] = value
-    message = rf"element {position} of the {wide} tensor.* is {value}, which {narrow}"
-    with dlw.from_dlpack(np.ones(position + 1, narrow), device="webgpu") as target:
+async def test_integers_that_do_not_fit_change_nothing(
+    source, target, wrong, position, strided
+):
+    """Also those in a later piece, where the first is written already."""
+    wide = np.zeros((position + 3, 2), source)
+    wide[position, 0] = wrong
+    array = wide[:, 0] if strided else wide[:, 0].copy()
+    message = rf"element {position} of the {source} tensor.* is {wrong}, which {target}"
+    with dlw.from_dlpack(np.ones(position + 3, target), device="webgpu") as there:
         with pytest.raises(BufferError, match=message):
-            dlw.from_dlpack(array).to_device("webgpu", dtype=narrow)
+            dlw.from_dlpack(array).to_device("webgpu", dtype=target)
         with pytest.raises(BufferError, match=message):
-            target.write(array, convert=True)
-        assert (await target.to_host() == 1).all()
+            there.write(array, convert=True)
+        assert (await there.to_host() == 1).all()
+        limit = np.iinfo(target).max
+        wide[position, 0] = limit
+        if not strided:
+            array[position] = limit
+        there.write(array, convert=True)
+        assert (await there.to_host())[position] == limit
 
 
 def test_conversions_that_are_not_offered():
