@@ -168,7 +168,11 @@ class Sending:
             try:
                 remote.ready = remote.write(tensor)
             except BaseException:
-                self._forget(remote)
+                if remote._version == 0:  # nothing was sent
+                    self._forget(remote)
+                else:
+                    with suppress(Exception):  # the channel's; this one is better
+                        self.end(remote, BufferError("a write was interrupted"))
                 raise
         return remote
 

@@ -184,7 +184,7 @@ class Slot:
         release: Callable[[], Any] | None = None,
         faults: Faults | None = None,
     ) -> None:
-        self.record, self.buffer, self.own = record, buffer, own
+        self.record, self.buffer, self.own = record, buffer, False
         #: Bytes from the start that the elements of the whole tensor use; a fraction if
         #: they end within a byte.
         self.used = used
@@ -199,9 +199,10 @@ class Slot:
         self.hosts: dict[tuple[int, bool], _core.Tensor] | None = None
         if own:
             _ours.add(buffer)
+            self.own = True  # the last step: an interrupt may have come before
 
     def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
-        if self.own and not exiting():
+        if getattr(self, "own", False) and not exiting():
             _ours.discard(self.buffer)
             if self.record.lost is None:
                 self.record.pool.give(self.buffer, self.filled)
