@@ -214,9 +214,9 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     throw new UnsupportedError(`${message}; ${others}`, { given: type });
   }
 
-  /** @internal Why a tensor cannot be loaded; null if it can, as far as is known. */
-  _why(name: string): string | null {
-    return this.#entry(name).why ?? null;
+  /** @internal Why a tensor cannot be loaded; "" if it can, as far as is known. */
+  _why(name: string): string {
+    return this.#entry(name).why ?? "";
   }
 
   /** @param shared - a cursor that is at the tensor, or before it; null: make one */

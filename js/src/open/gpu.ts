@@ -93,7 +93,6 @@ export class GpuSink implements Sink {
 
   // Only this code has the buffer, which exists: writing fails only if the device is lost.
   #write(words: Uint8Array): void {
-    if (this.#handle === 0) return; // dropped meanwhile: the buffer may be another's
     const { record, buffer } = this.#slot;
     const { buffer: memory, byteOffset, byteLength } = words;
     writeWords(record.device.gpu.queue, buffer, this.#offset, memory, byteOffset, byteLength);

@@ -474,9 +474,7 @@ class _JsInside:
     def __init__(self, file: "js_files.OpenFile") -> None:
         self._file = file
         self.metadata = file.metadata
-        self.refused = {
-            name: why for name, _, _, _, why in file.infos if why is not None
-        }
+        self.refused = {name: why for name, _, _, _, why in file.infos if why}
         self.infos = {
             name: TensorInfo(
                 dtype if name in self.refused else parse_dtype(dtype),

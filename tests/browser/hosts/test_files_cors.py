@@ -27,9 +27,11 @@ async ([url, options]) => {
   const { open } = await import("/js/open/index.js");
   try {
     const tensor = await open(url, { retries: 0, ...options });
-    const right = tensor.size === 100_000 && tensor.data.every((value, i) => value === i);
+    const has = (first) => tensor.data.every((value, i) => value === first + i);
+    const found = ["right", "the second version"].find((_, first) => has(first));
+    const whole = tensor.size === 100_000;
     tensor.release();
-    return right ? "right" : "wrong elements";
+    return (whole && found) || "wrong elements";
   } catch (error) {
     return `${error.name}: ${error.message}`;
   }
@@ -50,7 +52,7 @@ class ForeignHandler(BaseHTTPRequestHandler):
         data = FILES[which]
         times = self.asked[self.path] = self.asked.get(self.path, 0) + 1
         if how == "replaced" and times > 1:
-            data = data[:1000] + bytes(4) + data[1004:]
+            data = data.removesuffix(RAW) + (np.frombuffer(RAW, "u4") + 1).tobytes()
         if how == "packed":
             data = gzip.compress(data)
         asked = self.headers.get("Range", "bytes=0-")
@@ -115,8 +117,9 @@ def foreign() -> Iterator[str]:
         ("packed/raw", r"compressed with gzip.*DecompressionStream"),
         ("broken/npy", "right"),
         ("broken/raw", "right"),
-        ("replaced/npy", r"changed while it was read"),
-        ("replaced/raw", r"changed while it was read"),
+        # A browser may drop what came just before the connection broke.
+        ("replaced/npy", r"changed while it was read|the second version"),
+        ("replaced/raw", r"changed while it was read|the second version"),
         ("closed/npy", r"cannot be reached.*Access-Control-Allow-Origin: http://"),
     ],
 )
@@ -131,7 +134,7 @@ def test_files_of_another_origin(
         page.goto(site)
         found = page.evaluate(OPEN, [url, options])
     assert re.search(expected, found), found
-    if expected != "right":
+    if expected != "right" and found != "the second version":
         assert url in found
 
 
