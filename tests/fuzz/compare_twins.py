@@ -144,7 +144,7 @@ def difference(one: Input, theirs: Result, ours: Result | None = None) -> str | 
 
 
 def smaller(given: Any) -> Iterator[Any]:
-    """Inputs with less: of a text a part, of a list an entry."""
+    """Inputs with less: of a text a part, of a list of steps a step."""
     if isinstance(given, str) and len(given) > 4:
         step = 2 if re.fullmatch("([0-9a-f]{2})+", given) else 1
         size = len(given) // 2
@@ -153,12 +153,9 @@ def smaller(given: Any) -> Iterator[Any]:
             for at in range(0, len(given), size):
                 yield given[:at] + given[at + size :]
             size //= 2
-    elif isinstance(given, list):
-        for i, each in enumerate(given):
-            if len(given) > 1:
-                yield given[:i] + given[i + 1 :]
-            for less in smaller(each):
-                yield [*given[:i], less, *given[i + 1 :]]
+    elif isinstance(given, list) and all(isinstance(each, list) for each in given):
+        for i in range(len(given)):
+            yield given[:i] + given[i + 1 :]
     elif isinstance(given, dict):
         for key, each in given.items():
             if key in ("pass", "type", "kinds", "identity"):
