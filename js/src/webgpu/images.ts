@@ -104,8 +104,7 @@ export async function takeImage(
   const { what: image, width, height, texture, element } = describe(source, verb);
   const what = `${verb} of ${image}`;
   if (element) {
-    // Its natural size is in CSS pixels: the density of a srcset, or of the file, divides it.
-    const bitmap = await createImageBitmap(element, { premultiplyAlpha: "none" }).catch((cause) => {
+    const bitmap = await bitmapOf(element).catch((cause) => {
       checkSize(record, image, width, height); // 0 x 0 if it is not loaded
       throw noPixels(image, cause);
     });
@@ -145,6 +144,14 @@ export async function takeImage(
     checkAlive(record);
     throw error;
   }
+}
+
+/**
+ * All pixels of an `<img>`, as it is now. Its natural size is in CSS pixels: the density of a
+ * `srcset`, or of the file, divides it.
+ */
+async function bitmapOf(image: HTMLImageElement): Promise<ImageBitmap> {
+  return createImageBitmap(image, { premultiplyAlpha: "none" });
 }
 
 function noPixels(what: string, cause: Error): UnsupportedError {
