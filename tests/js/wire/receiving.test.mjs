@@ -6,6 +6,7 @@ import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { liveTensors } from "../../../js/dist/index.js";
 import { MOST_VERSIONS, Receiving } from "../../../js/dist/wire/receiving.js";
 import { Spans } from "../../../js/dist/wire/spans.js";
+import { fakeDevice } from "../widget/fake_device.mjs";
 
 const RUNS = Number(process.env.WIRE_RUNS ?? 200);
 
@@ -182,6 +183,50 @@ test("what is complete keeps nothing about it, and old versions are repeats", ()
     assert.equal(take(receiver, piece(1, version, [32, 64], [0, 64])).length, 1);
   }
   assert.deepEqual(take(receiver, piece(1, 5, [0, 32], [0, 64])), []);
+  const size = 140_000;
+  take(receiver, piece(2, 1, [0, size], undefined, { name: "y", size }));
+  for (let version = 2; version < 70_000; version++) {
+    const at = 2 * version; // one more range, if it was kept
+    const given = piece(2, version, [at, at + 1], undefined, { name: "y", size });
+    assert.equal(take(receiver, given).length, 1);
+  }
+  receiver.clear();
+});
+
+test("where the elements cannot be written, nothing is kept", () => {
+  const before = liveTensors();
+  const receiver = new Receiving(64);
+  const given = piece(1, 1, [0, 64]);
+  assert.throws(() => receiver.take(given, new Uint8Array(63)));
+  assert.equal(liveTensors(), before);
+  assert.equal(take(receiver, given).length, 1); // there is room
+  const next = piece(1, 2, [0, 64]);
+  assert.throws(() => receiver.take(next, new Uint8Array(63)));
+  assert.equal(take(receiver, next).length, 1);
+  receiver.clear();
+  assert.equal(liveTensors(), before);
+});
+
+test("a GPU takes parts of whole words, and the end of a tensor", () => {
+  const receiver = new Receiving(1000, fakeDevice());
+  const size = 11;
+  take(receiver, piece(1, 1, [0, 11], undefined, { size }));
+  for (const [part, whole, right] of [
+    [[4, 8], [4, 8], true],
+    [[4, 8], [0, 11], true],
+    [[8, 11], [0, 11], true],
+    [[4, 7], [4, 8], false],
+    [[5, 8], [4, 8], false],
+    [[4, 8], [3, 8], false],
+    [[4, 8], [4, 9], false],
+    [[8, 10], [8, 11], false],
+  ]) {
+    const receive = () => take(receiver, piece(1, 2, part, whole, { size }));
+    if (right) receive();
+    else assert.throws(receive, /whole words/);
+    receiver.clear();
+    take(receiver, piece(1, 1, [0, 11], undefined, { size }));
+  }
   receiver.clear();
 });
 
@@ -235,6 +280,7 @@ test("tensors and gaps among those that were freed are bounded", () => {
   receiver.free(1);
   receiver.free(10_000);
   receiver.free(10_001); // which joins two
+  receiver.free(9_999);
   receiver.free(100_000);
   assert.throws(() => receiver.free(100_002), /freed out of order/);
   assert.throws(() => take(receiver, empty(9000)), /already/);

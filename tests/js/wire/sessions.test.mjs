@@ -136,6 +136,38 @@ test("what is answered is what a model answers", () => {
   }
 });
 
+test("sixteen sessions that ended are remembered", () => {
+  const end = new Session();
+  const sessions = Array.from({ length: 19 }, (_, n) => `${n}`.padStart(16, "0"));
+  for (const session of sessions) end.give(hello, session);
+  end.told();
+  for (const session of sessions.slice(2, 18)) {
+    end.give(hello, session);
+    end.give(pieceOf("x"), session);
+  }
+  assert.deepEqual(end.told(), [[], []]);
+  end.give(hello, sessions[1]);
+  assert.deepEqual(end.told(), [[], ["session"]]);
+  end.wire.close();
+});
+
+test("a wire that was closed does nothing more, and says so", async () => {
+  const before = liveTensors();
+  const posts = [];
+  const wire = new Wire({ send: () => posts.push(0), timeout: 1, now: () => posts.length });
+  wire.close();
+  assert.throws(() => wire.send("x", one), /closed/);
+  await assert.rejects(wire.get("x"), /closed/);
+  wire.tick();
+  assert.equal(posts.length, 0);
+  assert.equal(liveTensors(), before);
+
+  const other = new Wire({ send: () => posts.push(0), timeout: 1, now: () => 0 });
+  other.tick(); // which says hello, as connect() does
+  assert.equal(posts.length, 1);
+  other.close();
+});
+
 test("hellos without an answer come later each time", () => {
   let now = 0;
   const times = [];

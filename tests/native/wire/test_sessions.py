@@ -124,6 +124,21 @@ def test_what_is_answered_is_what_a_model_answers(seed):
     assert end.told() == ([], [])
 
 
+def test_sixteen_sessions_that_ended_are_remembered():
+    end = Session()
+    sessions = [f"{n:016x}" for n in range(19)]
+    for session in sessions:
+        end.give(HELLO, session)
+    end.told()
+    for session in sessions[2:18]:
+        end.give(HELLO, session)
+        end.give(piece_of("x"), session)
+    assert end.told() == ([], [])
+    end.give(HELLO, sessions[1])
+    assert end.told() == ([], ["session"])
+    end.wire.close()
+
+
 def test_hellos_without_an_answer_come_later_each_time():
     now, times = [0.0], []
     wire = Wire(lambda *_: times.append(now[0]), timeout=16, now=lambda: now[0])
