@@ -308,4 +308,5 @@ def left(orders, wire):
     kept = {"sent": orders._sent, "early": orders._early, "wire": wire.tensors}
     kept |= {"remotes": sending._remotes, "flights": sending._flights}
     kept |= {"queued": sending._queue, "incoming": receiving._ids}
+    kept["bytes"] = sending._bytes
     return {name: found for name, found in kept.items() if found}

@@ -30,12 +30,20 @@ def reaches(frame):
 
 
 class Places(interrupting.Interrupt):
+    """file: its places alone."""
+
+    def __init__(self, at, file=""):
+        super().__init__(at)
+        self.file = file
+
     def __enter__(self):
         gc.unfreeze()  # of conftest.py, or it would find no functions
         return super().__enter__()
 
     def step(self, code, offset):
-        if offset in interrupting._places[code] and reaches(sys._getframe(1)):
+        is_place = offset in interrupting._places[code]
+        is_there = code.co_filename.endswith(self.file)
+        if is_place and is_there and reaches(sys._getframe(1)):
             self.count += 1
             if self.count == self.at:
                 raise KeyboardInterrupt
