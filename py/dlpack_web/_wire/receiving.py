@@ -157,8 +157,8 @@ class Receiving:
                 incoming.release()
             raise
         if known is None:
-            self._ids[id] = incoming
             self._named.setdefault(piece.name, set()).add(id)
+            self._ids[id] = incoming
             self._held += incoming.nbytes
         self._entries -= incoming.entries
         received = incoming.complete(piece)
@@ -180,11 +180,8 @@ class Receiving:
         """Releases what has arrived under a name, whose memory is no longer given: its
         next piece is that of another tensor."""
         for id, incoming in [*self._ids.items()]:
-            if incoming.facts[0] == name:
-                incoming.release()
-                self._held -= incoming.nbytes
-                self._entries -= incoming.entries
-                del self._ids[id]
+            if incoming.name == name:
+                self._remove(id)
 
     def clear(self) -> None:
         """Releases all."""
@@ -203,20 +200,24 @@ class Receiving:
         if self._latest.get(name) == id:
             return
         self._latest[name] = id
-        for earlier in [each for each in self._named[name] if each < id]:
+        for earlier in [each for each in self._named.get(name, ()) if each < id]:
             self._drop(earlier)
 
     def _drop(self, id: int) -> None:
         self._freed.mark(id, id + 1, 1)
+        self._remove(id)
+
+    def _remove(self, id: int) -> None:
         incoming = self._ids.pop(id, None)
         if incoming is None:
             return
         self._held -= incoming.nbytes
         self._entries -= incoming.entries
         name = incoming.name
-        self._named[name].discard(id)
-        if not self._named[name]:
-            del self._named[name]
+        named = self._named.get(name, set())
+        named.discard(id)
+        if not named:
+            self._named.pop(name, None)
         if self._latest.get(name) == id:
             del self._latest[name]
         incoming.release()
