@@ -111,26 +111,27 @@ class Pool:
         self._idle: OrderedDict[tuple[int, int], list[tuple[Any, int]]] = OrderedDict()
 
     def take(self, size: int, usage: int) -> tuple[Any, int] | None:
+        self.idle_bytes -= size  # first: an interrupt may come after the call
         try:
             found = self._idle[size, usage].pop()
         except LookupError:  # no such kind, or none of it
+            self.idle_bytes += size
             self.created += 1
             return None
         self.reused += 1
-        self.idle_bytes -= size
         self.used = True
         return found
 
     def give(self, buffer: Any, filled: int) -> None:
         key = size, _ = buffer.size, buffer.usage
         kind = self._idle.setdefault(key, [])
+        self.idle_bytes += size
         kind.append((buffer, filled))
         if self._idle.get(key) is not kind:  # removed meanwhile
             self._move(kind)
             return
         with suppress(KeyError):
             self._idle.move_to_end(key)
-        self.idle_bytes += size
         self.used = True
         if self.idle_bytes > _POOL_BYTES:
             self.trim(_POOL_BYTES)
@@ -140,11 +141,14 @@ class Pool:
         """Gives the buffers of a kind that was removed again."""
         while kind:
             with suppress(IndexError):
-                self.give(*kind.pop())
+                buffer, filled = kind.pop()
+                size = buffer.size
+                self.idle_bytes -= size
+                self.give(buffer, filled)
 
     def trim(self, budget: int) -> None:
         """Destroys the least recently used buffers, down to `budget` bytes."""
-        # Counted again: an interrupt may have come between a buffer and its bytes.
+        # Counted again, whatever went wrong.
         kinds = list(self._idle.items())
         self.idle_bytes = sum(size * len(kind) for (size, _), kind in kinds)
         for key, kind in kinds:
@@ -184,7 +188,7 @@ class Slot:
         release: Callable[[], Any] | None = None,
         faults: Faults | None = None,
     ) -> None:
-        self.record, self.buffer, self.own = record, buffer, False
+        self.record, self.buffer = record, buffer
         #: Bytes from the start that the elements of the whole tensor use; a fraction if
         #: they end within a byte.
         self.used = used
@@ -197,9 +201,9 @@ class Slot:
         #: For a buffer over CPU memory: the CPU tensors over it, by packed dtype and
         #: whether it is padded.
         self.hosts: dict[tuple[int, bool], _core.Tensor] | None = None
+        self.own = own  # last: until then `__del__` does nothing
         if own:
             _ours.add(buffer)
-            self.own = True  # the last step: an interrupt may have come before
 
     def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
         if getattr(self, "own", False) and not exiting():
