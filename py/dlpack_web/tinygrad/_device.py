@@ -319,7 +319,7 @@ def _arch() -> str:
 class InterpretedMemory(PythonAllocator):
     """tinygrad's memory of its interpreter, and memory at an address."""
 
-    def _alloc(self, size: int, options: Any) -> memoryview:
+    def _alloc(self, size: int, options: Any) -> Any:
         if options is None or options.external_ptr is None:
             return super()._alloc(size, options)
         return helpers.to_mv(options.external_ptr, size)

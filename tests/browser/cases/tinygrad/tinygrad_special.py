@@ -41,7 +41,9 @@ UNARY = {
     **{name: getattr(np, name) for name in ("exp", "exp2", "log", "log2", "sqrt")},
     **{name: getattr(np, name) for name in ("floor", "ceil", "trunc", "isnan")},
     **{name: getattr(np, name) for name in ("isinf", "isfinite", "square", "tanh")},
-    "neg": np.negative, "abs": np.abs, "reciprocal": np.reciprocal,
+    "neg": np.negative,
+    "abs": np.abs,
+    "reciprocal": np.reciprocal,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "logical_not": np.logical_not,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
@@ -53,9 +55,14 @@ BINARY = {
     **{name: getattr(np, name) for name in ("less", "greater", "equal", "not_equal")},
 }
 SIGNS = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
-    "divide": operator.truediv, "less": operator.lt,
-    "greater": operator.gt, "equal": operator.eq, "not_equal": operator.ne,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "less": operator.lt,
+    "greater": operator.gt,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
 }
 TINYGRAD = {
     "maximum": lambda a, b: np.where(a < b, b, a),
@@ -71,7 +78,10 @@ def floats(dtype, without=()):
 
 
 def pairs(values):
-    return (np.array(side, values.dtype) for side in zip(*itertools.product(values, values), strict=True))
+    return (
+        np.array(side, values.dtype)
+        for side in zip(*itertools.product(values, values), strict=True)
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -114,8 +124,12 @@ def test_powers(exponent):
     check(lambda t: t**exponent, lambda x: x**exponent, values, tolerance=1e-4)
 
 
-@pytest.mark.parametrize("values", [[1, NAN, 2], [NAN, 1], [INF, -INF], [0.0, -0.0]], ids=str)
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "any", "all", "cumsum", "softmax"])
+@pytest.mark.parametrize(
+    "values", [[1, NAN, 2], [NAN, 1], [INF, -INF], [0.0, -0.0]], ids=str
+)
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "prod", "any", "all", "cumsum", "softmax"]
+)
 def test_across(name, values):
     def softmax(x):
         powers = np.exp(x - x.max())
@@ -135,7 +149,11 @@ def test_signs_of_zeros():
     zeros = np.array([0.0, -0.0, 0.0, -0.0], np.float32)
     others = np.array([1.0, 1.0, -1.0, -1.0], np.float32)
     for function in (lambda a, b: a, lambda a, b: -a, operator.mul, operator.truediv):
-        found = read(function(*(Tensor(a, device="WEBGPU") for a in (zeros, others))).contiguous())
+        found = read(
+            function(
+                *(Tensor(a, device="WEBGPU") for a in (zeros, others))
+            ).contiguous()
+        )
         assert (np.signbit(found) == np.signbit(function(zeros, others))).all()
 
 
@@ -148,7 +166,9 @@ def whole_floats(dtype, count=400):
     powers = 2.0 ** random.uniform(-1, 64, count) * random.choice([-1, 1], count)
     ends = [s * (2.0**n + d) for n in range(64) for s in (1, -1) for d in (-0.5, 0, 1)]
     found = np.array([*powers, *ends], np.float32)
-    within = (found.astype(float) > info.min - 1.0) & (found.astype(float) < float(info.max))
+    within = (found.astype(float) > info.min - 1.0) & (
+        found.astype(float) < float(info.max)
+    )
     return found[within]
 
 
@@ -170,7 +190,9 @@ def ends_of(dtype):
     info = np.iinfo(dtype)
     near = (0, 1, 2, 127, 255, 2**24 + 1, 2**31, 2**32, 2**53 + 1, 10**18 + 7, 2**63)
     around = {s * x + d for x in near for s in (1, -1) for d in (-1, 0, 1)}
-    found = sorted({x for x in (*around, info.min, info.max) if info.min <= x <= info.max})
+    found = sorted(
+        {x for x in (*around, info.min, info.max) if info.min <= x <= info.max}
+    )
     return np.array(found, dtype)
 
 
@@ -200,7 +222,9 @@ def test_integers(dtype):
             if dtype.endswith("64"):
                 continue  # 64 steps, which take a minute to compile
             least = np.iinfo(dtype).min
-            defined = (b != 0) & ~((a == least) & (b == b.dtype.type(-1) if least else False))
+            defined = (b != 0) & ~(
+                (a == least) & (b == b.dtype.type(-1) if least else False)
+            )
             check(function, reference, a[defined], b[defined])
         else:
             check(function, reference, a, b)
