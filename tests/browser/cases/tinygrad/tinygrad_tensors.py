@@ -235,7 +235,7 @@ def test_the_gpu_has_no_addresses():
     memory = np.zeros(4, np.float32)
     for options in ({}, {"device": "WEBGPU"}):
         with pytest.raises(
-            BufferError, match="no addresses.*device='CPU'.*from_dlpack"
+            BufferError, match=r"no addresses.*device='CPU'.*from_dlpack"
         ):
             Tensor.from_blob(memory.ctypes.data, (4,), dtype=dtypes.float32, **options)
 
