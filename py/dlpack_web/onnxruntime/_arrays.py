@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.browser import seam
 from .._tensor.tensor import Tensor, share
 from ._state import Fail, invalid, worded
 from ._state import NotImplemented as NotThere
@@ -25,10 +26,17 @@ DTYPES = {
 _NARROW = {"int64": "int32", "uint64": "uint32"} if np.dtype(int).itemsize == 4 else {}
 
 
-def is_narrow(dtype: Any, wanted: Any) -> bool:
-    """Whether a dtype is NumPy's default integer here, and `wanted` the one on the
-    desktop."""
+def _is_narrow(dtype: Any, wanted: Any) -> bool:
     return str(dtype) == _NARROW.get(str(wanted))
+
+
+def widened(tensor: Tensor, wanted: Any) -> Tensor:
+    """A Tensor with the desktop's default integers instead of NumPy's here, if it has
+    those and `wanted` is that dtype; one on a GPU is read back, if Python can block."""
+    can_read = tensor.device.is_host or seam.can_block()
+    if can_read and _is_narrow(tensor.dtype, wanted):
+        return shared(tensor.numpy(), wanted)
+    return tensor
 
 
 def shared(array: "np.ndarray[Any, Any]", wanted: Any = None) -> Tensor:
@@ -38,7 +46,7 @@ def shared(array: "np.ndarray[Any, Any]", wanted: Any = None) -> Tensor:
     array = np.asarray(array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if is_narrow(array.dtype, wanted):
+    if _is_narrow(array.dtype, wanted):
         array = array.astype(str(wanted))
     return share(array if array.flags.aligned else array.copy())
 
