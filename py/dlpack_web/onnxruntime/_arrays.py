@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.browser import seam
 from .._tensor.tensor import Tensor, share
 from ._state import Fail, invalid, worded
 from ._state import NotImplemented as NotThere
@@ -32,9 +31,8 @@ def _is_narrow(dtype: Any, wanted: Any) -> bool:
 
 def widened(tensor: Tensor, wanted: Any) -> Tensor:
     """A Tensor with the desktop's default integers instead of NumPy's here, if it has
-    those and `wanted` is that dtype; one on a GPU is read back, if Python can block."""
-    can_read = tensor.device.is_host or seam.can_block()
-    if can_read and _is_narrow(tensor.dtype, wanted):
+    those in memory and `wanted` is that dtype."""
+    if tensor.device.is_host and _is_narrow(tensor.dtype, wanted):
         return shared(tensor.numpy(), wanted)
     return tensor
 

@@ -145,19 +145,6 @@ def test_default_integers_are_those_of_the_desktop(way, sign):
     assert (found.dtype, found.tolist()) == (sign, x.tolist())
 
 
-def test_default_integers_on_the_gpu():
-    model = one_node("Identity", "int64", ("N",))
-    session = ort.InferenceSession(model, providers=["WebGPUExecutionProvider"])
-    x = value(np.arange(3) - 1, "webgpu")
-    for feeds in ({"x": x}, {"x": x.tensor}):
-        assert session.run(None, feeds)[0].tolist() == [-1, 0, 1]
-    (y,) = session.run_with_ort_values(None, {"x": x}, device_type="cpu")
-    assert (y.data_type(), y.numpy().tolist()) == ("tensor(int64)", [-1, 0, 1])
-    target = value(np.zeros(3, np.int64))
-    target.update_inplace(x)
-    assert target.numpy().tolist() == [-1, 0, 1]
-
-
 def test_int_is_the_int_of_the_desktop():
     make = ort.OrtValue.ortvalue_from_shape_and_type
     assert [
