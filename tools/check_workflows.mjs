@@ -11,7 +11,7 @@ const ALLOWED =
 const NEWER =
   /^label "(ubuntu-24\.04(-arm)?|macos-15(-intel)?|windows-(2025|11-arm))" is unknown|^unknown permission scope "attestations"/;
 
-// Another repository's action, by a commit: tags and branches move.
+// Actions are called by a commit: tags and branches move.
 const PINNED = /^[\w.-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/;
 
 const lint = await createLinter();

@@ -26,7 +26,7 @@ SHARED += ("gpu_files", "gpu_kernels", "gpu_padding", "gpu_reads")
 SHARED += ("gpu_reductions", "gpu_same_bytes", "gpu_text")
 SHARED += ("gpu_upload", "image_cases", "tinygrad_cases", "tinygrad_operators")
 SHARED += ("tinygrad_llm", "tinygrad_mishaps", "tinygrad_programs", "tinygrad_tensors")
-SHARED += ("tinygrad_tiny",)
+SHARED += ("tinygrad_special", "tinygrad_tiny")
 
 #: "dawn": over wgpudawn, in this process and in those that it starts. Dawn refuses the
 #: lavapipe of Debian 12.

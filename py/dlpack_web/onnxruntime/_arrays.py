@@ -26,10 +26,16 @@ DTYPES = {
 _NARROW = {"int64": "int32", "uint64": "uint32"} if np.dtype(int).itemsize == 4 else {}
 
 
-def is_narrow(dtype: Any, wanted: Any) -> bool:
-    """Whether a dtype is NumPy's default integer here, and `wanted` the one on the
-    desktop."""
+def _is_narrow(dtype: Any, wanted: Any) -> bool:
     return str(dtype) == _NARROW.get(str(wanted))
+
+
+def widened(tensor: Tensor, wanted: Any) -> Tensor:
+    """A Tensor with the desktop's default integers instead of NumPy's here, if it has
+    those in memory and `wanted` is that dtype."""
+    if tensor.device.is_host and _is_narrow(tensor.dtype, wanted):
+        return shared(tensor.numpy(), wanted)
+    return tensor
 
 
 def shared(array: "np.ndarray[Any, Any]", wanted: Any = None) -> Tensor:
@@ -39,7 +45,7 @@ def shared(array: "np.ndarray[Any, Any]", wanted: Any = None) -> Tensor:
     array = np.asarray(array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if is_narrow(array.dtype, wanted):
+    if _is_narrow(array.dtype, wanted):
         array = array.astype(str(wanted))
     return share(array if array.flags.aligned else array.copy())
 

@@ -10,10 +10,10 @@ from .._tensor.tensor import Tensor, share
 from ._arrays import (
     DTYPES,
     check_masks,
-    is_narrow,
     no_such_type,
     shared,
     strings_of,
+    widened,
 )
 from ._state import Fail, invalid, worded
 from ._state import NotImplemented as NotThere
@@ -141,9 +141,7 @@ class Feeds:
 
     def _tensor(self, arg: NodeArg, value: Any) -> Tensor:
         tensor = value if type(value) is Tensor else _shared(arg, value)
-        wanted = DTYPES.get(arg.type)
-        if tensor.device.is_host and is_narrow(tensor.dtype, wanted):
-            tensor = shared(tensor.numpy(), wanted)
+        tensor = widened(tensor, DTYPES.get(arg.type))
         actual = type_of(tensor.dtype)
         if actual != arg.type:
             raise invalid(

@@ -10,7 +10,7 @@ from .._layout.words import type_of as kind_of
 from .._tensor.device import parse_device
 from .._tensor.making import empty
 from .._tensor.tensor import Tensor, from_dlpack, share
-from ._arrays import is_narrow, shared
+from ._arrays import shared, widened
 from ._state import NotImplemented as NotThere
 from ._state import worded
 from ._types import dtype_meant, number_of, type_of
@@ -190,8 +190,8 @@ class OrtValue:
         if isinstance(given, np.ndarray):
             _check_numeric("Inplace update", given)
             given = shared(given, mine.dtype)
-        elif given.device.is_host and is_narrow(given.dtype, mine.dtype):
-            given = shared(given.numpy(), mine.dtype)
+        else:
+            given = widened(given, mine.dtype)
         if given.nbytes != mine.nbytes:
             raise RuntimeError(
                 "The input size of numpy arrays does not match the size of the OrtValue."
