@@ -181,5 +181,5 @@ async def test_masked_pixels_are_refused():
     array = np.ma.masked_array(bands(4, 6, 3), mask=False)
     assert (await pixels_of(array, channels=3) == array.data).all()
     array[1, 2] = np.ma.masked
-    with pytest.raises(BufferError, match=r"masked elements.*\.filled\(\) or \.data"):
+    with pytest.raises(BufferError, match=r"masked.*\.filled\(value\), or x\.data"):
         await pixels_of(array)

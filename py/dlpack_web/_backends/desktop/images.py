@@ -68,11 +68,6 @@ def _pixels(record: Record, source: Any) -> "np.ndarray[Any, Any]":
             "from_image takes an array, a Pillow image or a wgpu.GPUTexture, not "
             f"{type_of(source)}"
         )
-    if np.ma.is_masked(source):
-        raise BufferError(
-            "the array of an image has masked elements, and an image none: use its "
-            ".filled() or .data"
-        )
     array = source[..., None] if source.ndim == 2 else source
     if array.ndim != 3 or array.shape[2] not in (1, 3, 4) or array.dtype != np.uint8:
         raise BufferError(
