@@ -4,6 +4,7 @@ import { conformance, consumerConformance } from "/js/conformance/index.js";
 import { take } from "/js/exchange/index.js";
 import { webgpu } from "/js/index.js";
 import { Reader, Right } from "/tests/js/conformance/conformance_parts.mjs";
+import { faultsOf, loaded, ON_GPU } from "/tests/js/conformance/stranger_faults.mjs";
 import { equal, ok, PATIENCE } from "./expect.mjs";
 
 /** What the first or the second snippet of js/EXCHANGE.md declares. */
@@ -90,6 +91,37 @@ export async function the_consumer_of_the_text_breaks_nothing() {
   equal(broken(report), []);
   for (const id of ["M1", "F7", "T3", "O2", "O3", "S1", "F4", "X1", "X2"]) {
     ok(tested(report).includes(id), id);
+  }
+}
+
+const stranger = async () => (await fetch("/tests/js/conformance/stranger.mjs")).text();
+
+/** What is found out about the stranger's producers, on a real GPU and a device that gets lost. */
+async function produced({ make, makeFaulty }) {
+  const requestDevice = async () => (await navigator.gpu.requestAdapter()).requestDevice();
+  const hooks = { makeFaulty, requestDevice };
+  const device = await ourDevice();
+  return conformance({ make, device, dtypes: ["float32"], ...hooks, ...PATIENCE });
+}
+
+export async function a_stranger_with_faults_and_a_lost_device_breaks_nothing() {
+  const report = await produced(loaded(await stranger()));
+  equal(broken(report), []);
+  for (const id of ["E1", "E2", "E4", "M3", "S6", "X2"]) ok(tested(report).includes(id), id);
+}
+
+export async function faults_of_a_stranger_on_a_gpu_are_found() {
+  const seen = new Set();
+  for (const { id, what, text } of faultsOf(await stranger(), ON_GPU)) {
+    if (seen.has(id)) continue; // one for each rule: the others are in tests/js
+    seen.add(id);
+    const { rules } = await produced(loaded(text));
+    const found = rules.filter((rule) => !rule.ok);
+    equal(
+      found.map((rule) => rule.id),
+      [id],
+      `${what}: ${JSON.stringify(found)}`,
+    );
   }
 }
 
