@@ -307,5 +307,5 @@ export function brief(request: unknown): string {
 }
 
 function isPlain(value: unknown): boolean {
-  return Object.getPrototypeOf(Object(value)) === Object.prototype;
+  return value instanceof Object && Object.getPrototypeOf(value) === Object.prototype;
 }

@@ -365,8 +365,8 @@ M3 the read-back is one of zeros
 + host.write(new Uint8Array(4)); void (new Uint8Array(staging
 
 O4 reads back what it read before
-- await staging.mapAsync(MAP);
-+ await staging.mapAsync(MAP); this.seen ??= staging.getMappedRange().slice(); new Uint8Array(staging.getMappedRange()).set(new Uint8Array(this.seen));
+- host.write(new Uint8Array(staging.getMappedRange(), 0, this.bytes));
++ host.write((this.seen ??= new Uint8Array(staging.getMappedRange(), 0, this.bytes).slice()));
 
 S6 what is read back is padded by others
 - this.clear();
