@@ -33,7 +33,7 @@ interface Hold {
   readonly writes: boolean;
   flushes: number;
   releases: number;
-  /** What release() was told. */
+  /** What release() was given. */
   wrote?: unknown;
   /** All bytes, just before the memory was given back. */
   left?: Promise<Uint8Array>;

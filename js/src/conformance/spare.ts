@@ -65,7 +65,7 @@ async function paddingIn(trial: Trial, kind: Kind): Promise<boolean | undefined>
   }
   for (const secret of secrets) for await (const _ of holdsOf(trial, secret));
   for (const secret of secrets) letGo(secret);
-  await pause(5); // memory that is used again after a while
+  await pause(5); // a pool may reuse memory after a while
   let dirty: boolean | undefined;
   for (const shape of [[1, 5], [3], [7], [1], [1, 29]]) {
     const subject = await trial.tryMake(kind, shape);
