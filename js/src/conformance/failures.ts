@@ -145,6 +145,7 @@ async function onOwnDevice(
 ): Promise<void> {
   if (!options.requestDevice) skip("requestDevice was not given");
   const device = await options.requestDevice();
+  if (typeof device?.destroy !== "function") skip("requestDevice gave nothing to destroy()");
   const trial = new Trial(options, device, { kind, shape });
   try {
     await check(trial, device);

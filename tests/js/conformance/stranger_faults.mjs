@@ -398,6 +398,21 @@ E2 rejects by what popErrorScope gives
 - if (error) this.error ??= refuse("ShaderError", error.message);
 + if (error) throw error;
 
+M3 rejects by another name
+- const { device, copy, signal } = this.read(request);
++ const { device, copy, signal } = await (async () => this.read(request))().catch((error) => {
++ throw error.name === "TypeError" ? refuse("UnsupportedError", "no object") : error;
++ });
+
+X2 a hold after a fault was thrown
+- if (this.block.error) throw this.block.error;
++ if (this.block.error) this.block.holds++;
++ if (this.block.error) throw this.block.error;
+
+E2 fault() gives null once it is released
+- if (this.error) return Promise.resolve(this.error);
++ if (this.error) return Promise.resolve().then(() => (this.holds > 1 ? this.error : null));
+
 E1 only the first method knows of faults
 - if (this.block.error) throw this.block.error;
 + if (this.block.error && !(request && 'async' in request)) throw this.block.error;
