@@ -22,6 +22,7 @@ OF_LIMITS = {
     "tests/js/conformance/conformance.test.mjs",
     "tests/js/conformance/conformance_consumers.mjs",
     "tests/js/conformance/conformance_producers.mjs",
+    "tests/js/conformance/stranger.test.mjs",
 }
 
 
