@@ -272,8 +272,8 @@ export class PythonSeam {
 
   /**
    * Runs a kernel, resolving to the GPU's time in ms: with the number of the call, workgroups (x is
-   * 0: the default), and a number or the address of a `dlw_tensor` for each argument, which need
-   * not be held meanwhile. Bit i of `numbers` is set if argument i is a number. It does not run once
+   * 0: the default), and a number or the address of a Tensor for each argument, which need not be
+   * held meanwhile. Bit i of `numbers` is set if argument i is a number. It does not run once
    * it was given up.
    */
   time(
@@ -310,7 +310,7 @@ export class PythonSeam {
     return new Batch(this.device(deviceId));
   }
 
-  /** Records a call, with the arguments of {@link time}. */
+  /** Records a call: {@link time}'s arguments, with the address of a `dlw_tensor` for a tensor. */
   batchAdd(
     site: number,
     batch: Batch,

@@ -88,6 +88,8 @@ class Archive:
             )
         if size > _MOST_RATIO * packed:
             malformed(what, f"its {size} bytes cannot be deflated to {packed}")
+        if info.header_offset < 0:
+            malformed(what, f"it begins {-info.header_offset} bytes before the file")
         if info.header_offset + _LOCAL_BYTES + packed > self.file.size:
             malformed(what, f"its {packed} bytes reach beyond the end of the file")
         head = self.file.read(info.header_offset, _LOCAL_BYTES)

@@ -194,7 +194,11 @@ class Kernel:
         self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
     ) -> float:
         device_id, bits, values = given
-        facts = site(), device_id, self._js, *counts, bits, *values
+        addresses = (
+            value if bits >> i & 1 else id(arg)
+            for i, (value, arg) in enumerate(zip(values, args, strict=True))
+        )
+        facts = site(), device_id, self._js, *counts, bits, *addresses
         return float(await finish_work("time", *facts))
 
     async def ready(self) -> None:
