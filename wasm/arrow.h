@@ -28,7 +28,7 @@ struct ArrowArray {
   int64_t offset;     /* in elements, of all buffers and of the lists' children */
   int64_t n_buffers;
   int64_t n_children;
-  const void **buffers; /* first the validity, a bitmap or NULL: all are valid */
+  const void **buffers; /* first a bitmap of the valid ones, or NULL: all are */
   struct ArrowArray **children;
   struct ArrowArray *dictionary;
   void (*release)(struct ArrowArray *);

@@ -62,7 +62,7 @@ static int fill_schema(struct ArrowSchema *out, const DLTensor *dl, int32_t axis
 typedef struct {
   const void *buffers[2];
   struct ArrowArray child, *children[1];
-  dlw_tensor *values, *validity;
+  dlw_tensor *values, *valid;
 } array_level;
 
 static void release_array(struct ArrowArray *array) {
@@ -71,7 +71,7 @@ static void release_array(struct ArrowArray *array) {
     level->child.release(&level->child);
   }
   dlw_tensor_release(level->values);
-  dlw_tensor_release(level->validity);
+  dlw_tensor_release(level->valid);
   free(level);
   array->release = NULL;
 }
@@ -200,37 +200,40 @@ static PyObject *schema_capsule(const DLTensor *dl) {
   return capsule_of(schema, DLW_ARROW_SCHEMA, destroy_schema, give_up_schema);
 }
 
-/* `values` and `validity` (or NULL) are in Arrow's form; borrowed. */
+/* `values` and `valid` (or NULL) are in Arrow's form; borrowed. */
 static PyObject *array_capsule(const DLTensor *dl, dlw_tensor *values,
-                               dlw_tensor *validity, int64_t nulls) {
+                               dlw_tensor *valid, int64_t nulls) {
   struct ArrowArray *array = calloc(1, sizeof *array);
   if (array == NULL || fill_array(array, values, dl, 1, dl->shape[0]) < 0) {
     free(array);
     return PyErr_NoMemory();
   }
-  if (validity != NULL) {
+  if (valid != NULL) {
     array_level *level = array->private_data;
-    level->validity = dlw_tensor_share(validity, 0);
-    if (level->validity == NULL) {
+    level->valid = dlw_tensor_share(valid, 0);
+    if (level->valid == NULL) {
       give_up_array(array);
       return PyErr_NoMemory();
     }
-    level->buffers[0] = dlw_dl(validity)->data;
+    level->buffers[0] = dlw_dl(valid)->data;
     array->null_count = nulls;
   }
   return capsule_of(array, DLW_ARROW_ARRAY, destroy_array, give_up_array);
 }
 
-/* The bits of the validity, which must be a bool for each element of axis 0. */
-static dlw_tensor *pack_validity(PyObject *object, const DLTensor *dl, int64_t *nulls) {
+/* The bits of `valid`, which must be a bool for each element of axis 0. */
+static dlw_tensor *pack_valid(PyObject *object, const DLTensor *dl, int64_t *nulls) {
   dlw_tensor *given = dlw_tensor_of(object);
   if (given == NULL) return NULL;
   const DLTensor *there = dlw_dl(given);
-  if (!dlw_is_host(there->device) || there->dtype.code != kDLBool || there->ndim != 1 ||
-      there->shape[0] != dl->shape[0]) {
-    PyErr_SetString(PyExc_BufferError,
-                    "a validity is a Tensor of bool on the CPU, with one for each "
-                    "element of axis 0");
+  if (!dlw_is_host(there->device) || letter_of(there->dtype) != 'b' ||
+      there->ndim != 1 || there->shape[0] != dl->shape[0]) {
+    char name[DLW_DTYPE_NAME];
+    PyErr_Format(PyExc_BufferError,
+                 "valid must be a Tensor of bool on the CPU, with one for each of the "
+                 "%lld elements of axis 0; it is %s, has %d axes, and device type %d",
+                 (long long)dl->shape[0], dlw_dtype_name(there->dtype, name),
+                 (int)there->ndim, (int)there->device.device_type);
     return NULL;
   }
   dlw_tensor *ordered = in_order(given);
@@ -320,7 +323,7 @@ PyObject *dlw_to_arrow(PyObject *module, PyObject *args) {
     values = packed;
   }
   if (values != NULL && valid != Py_None) {
-    bits = pack_validity(valid, dlw_dl(tensor), &nulls);
+    bits = pack_valid(valid, dlw_dl(tensor), &nulls);
   }
   if (values != NULL && (valid == Py_None || bits != NULL)) {
     PyObject *array = array_capsule(dlw_dl(tensor), values, bits, nulls);

@@ -62,7 +62,8 @@ static int check_bits(const void *bits, int64_t end) {
 }
 
 /* Nulls among `length` elements from `first` on (both without the array's own offset);
- * -1 with an exception. */
+ * -1 with an exception. A null_count of 0 says that there are none, as in all of Arrow;
+ * any other may be wrong, and the bitmap is counted. */
 static int64_t count_nulls(const struct ArrowArray *array, int64_t first,
                            int64_t length) {
   const uint8_t *bits = array->buffers[0];
@@ -163,7 +164,7 @@ static int64_t count_nulls_inside(const arrow_elements *from, const arrow_level 
 /* Which elements of axis 0 are valid, as fresh bools: those that are null neither
  * themselves nor as rows of the struct; NULL if all are valid. -1 with an exception,
  * also for nulls within lists. */
-static int find_validity(const arrow_elements *from, dlw_tensor **out) {
+static int find_valid(const arrow_elements *from, dlw_tensor **out) {
   uint8_t *valid = NULL;
   *out = NULL;
   for (int i = 0; i < from->depth; i++) {
@@ -288,12 +289,12 @@ static dlw_tensor *take_elements(struct ArrowArray *array, const arrow_type *typ
 
 /* One array as memory, and its valid elements: NULL if all are. */
 typedef struct {
-  dlw_tensor *values, *validity;
+  dlw_tensor *values, *valid;
 } chunk;
 
 static void release_chunk(chunk *given) {
   if (given->values != NULL) dlw_release_quietly(given->values);
-  if (given->validity != NULL) dlw_release_quietly(given->validity);
+  if (given->valid != NULL) dlw_release_quietly(given->valid);
   *given = (chunk){0};
 }
 
@@ -301,7 +302,7 @@ static int import_array(struct ArrowArray *array, const arrow_type *type, chunk 
   arrow_elements from;
   *out = (chunk){0};
   if (find_elements(array, type, &from) < 0) return -1;
-  if (find_validity(&from, &out->validity) < 0) return -1;
+  if (find_valid(&from, &out->valid) < 0) return -1;
   out->values = take_elements(array, type, &from);
   if (out->values != NULL) return 0;
   release_chunk(out);
@@ -337,16 +338,16 @@ static PyObject *to_python(const arrow_type *type, chunk *given) {
   *given = (chunk){0};
   PyObject *values = dlw_tensor_object(taken.values);
   if (values == NULL) {
-    if (taken.validity != NULL) dlw_release_quietly(taken.validity);
+    if (taken.valid != NULL) dlw_release_quietly(taken.valid);
     return NULL;
   }
-  PyObject *validity =
-      taken.validity != NULL ? dlw_tensor_object(taken.validity) : Py_NewRef(Py_None);
-  if (validity == NULL) {
+  PyObject *valid =
+      taken.valid != NULL ? dlw_tensor_object(taken.valid) : Py_NewRef(Py_None);
+  if (valid == NULL) {
     Py_DECREF(values);
     return NULL;
   }
-  return Py_BuildValue("(NN)", values, validity);
+  return Py_BuildValue("(NN)", values, valid);
 }
 
 /* --- one array -------------------------------------------------------------------- */
@@ -508,18 +509,18 @@ static int join_chunks(const chunk_list *list, const arrow_type *type, chunk *ou
     if (__builtin_add_overflow(length, here, &length)) {
       return dlw_arrow_wrong("more elements than memory can hold");
     }
-    nulls |= list->chunks[i].validity != NULL;
+    nulls |= list->chunks[i].valid != NULL;
   }
   int32_t ndim = full_shape(type, length, shape);
   DLDataType boolean = {kDLBool, 8, 1};
   out->values = dlw_empty(ndim, shape, type->dtype, 0);
-  if (out->values != NULL && nulls) out->validity = dlw_empty(1, shape, boolean, 0);
-  if (out->values == NULL || (nulls && out->validity == NULL)) {
+  if (out->values != NULL && nulls) out->valid = dlw_empty(1, shape, boolean, 0);
+  if (out->values == NULL || (nulls && out->valid == NULL)) {
     release_chunk(out);
     return -1;
   }
   char *to = dlw_dl(out->values)->data;
-  uint8_t *valid = nulls ? dlw_dl(out->validity)->data : NULL;
+  uint8_t *valid = nulls ? dlw_dl(out->valid)->data : NULL;
   for (size_t i = 0; i < list->count; i++) {
     const chunk *one = &list->chunks[i];
     const DLTensor *from = dlw_dl(one->values);
@@ -527,10 +528,10 @@ static int join_chunks(const chunk_list *list, const arrow_type *type, chunk *ou
     if (bytes > 0) memcpy(to, dlw_first(from), bytes);
     to += bytes;
     if (!nulls) continue;
-    if (one->validity == NULL) {
+    if (one->valid == NULL) {
       memset(valid, 1, rows);
     } else {
-      memcpy(valid, dlw_dl(one->validity)->data, rows);
+      memcpy(valid, dlw_dl(one->valid)->data, rows);
     }
     valid += rows;
   }

@@ -56,6 +56,17 @@ static int refuse_type(const char *format) {
   return -1;
 }
 
+/* Each level of lists is an axis, and needs one of Tensor's, as do the rows. */
+static int refuse_depth(void) {
+  PyErr_Format(
+      PyExc_BufferError,
+      "the lists of this Arrow array are nested more than %d levels deep, or "
+      "have more than %d axes together; a Tensor has at most %d dimensions, of "
+      "which the rows are one: flatten the inner lists",
+      DLW_MAX_NDIM - 1, DLW_MAX_NDIM - 1, DLW_MAX_NDIM);
+  return -1;
+}
+
 int dlw_arrow_wrong(const char *what) {
   PyErr_Format(PyExc_BufferError,
                "the Arrow producer gave %s: this is an error of its own", what);
@@ -256,8 +267,13 @@ static int are_names(PyObject *names, int32_t count) {
 static const char *add_tensor(PyObject *parsed, int64_t width, arrow_type *type) {
   int64_t *shape = type->shape + type->ndim, order[DLW_MAX_NDIM], size = 1;
   int32_t room = DLW_MAX_NDIM - 1 - type->ndim, first = type->ndim;
-  int32_t count = read_numbers(optional(parsed, "shape"), shape, room);
-  if (count < 0) return "has no shape, a list of at most 63 extents";
+  PyObject *extents = optional(parsed, "shape");
+  if (extents != NULL && PyList_Check(extents) && PyList_Size(extents) > room) {
+    return "has too many axes (a Tensor has at most 64 dimensions, of which the rows "
+           "and the lists around it take some)";
+  }
+  int32_t count = read_numbers(extents, shape, room);
+  if (count < 0) return "has no shape, a list of extents";
   for (int32_t i = 0; i < count; i++) {
     if (__builtin_mul_overflow(size, shape[i], &size)) size = -1;
   }
@@ -326,12 +342,12 @@ static int parse_level(const struct ArrowSchema *schema, arrow_type *type) {
   }
   int64_t width = parse_width(format);
   if (width < 0) return refuse_type(format);
-  if (type->lists == DLW_MAX_NDIM - 1) return refuse_type("+w");
+  if (list && type->lists == DLW_MAX_NDIM - 1) return refuse_depth();
   if (list) type->widths[type->lists++] = width;
   if (tensor) {
     if (parse_tensor(schema, width, type) < 0) return -1;
   } else {
-    if (type->ndim == DLW_MAX_NDIM - 1) return refuse_type("+w");
+    if (type->ndim == DLW_MAX_NDIM - 1) return refuse_depth();
     type->order[type->ndim] = type->ndim;
     type->shape[type->ndim++] = width;
   }
@@ -359,7 +375,7 @@ int dlw_parse_arrow(const struct ArrowSchema *schema, const char *column,
     int more = parse_level(schema, type);
     if (more <= 0) return more;
     if (schema->n_children != 1) {
-      return dlw_arrow_wrong("a fixed-size list without its child");
+      return dlw_arrow_wrong("a fixed-size list without its child, or with several");
     }
     schema = schema->children[0];
     if (dlw_check_arrow(schema) < 0) return -1;

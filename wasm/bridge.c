@@ -3,6 +3,7 @@
 #include "bridge.h"
 
 #include "handles.h"
+#include "ndarray.h"
 #include "upload.h"
 
 /* --- errors ----------------------------------------------------------------------- */
@@ -84,8 +85,6 @@ static struct {
   int64_t shape[DLW_MAX_NDIM];
   int64_t strides[DLW_MAX_NDIM];
   uint64_t byte_offset;
-  /* Of what was borrowed last, or NULL; good until any other call. */
-  PyObject *validity;
 } scratch;
 
 DLW_EXPORT(dlw_bridge_scratch)
@@ -93,8 +92,7 @@ void *dlw_bridge_scratch(void) { return &scratch; }
 
 /* --- tensors ---------------------------------------------------------------------- */
 
-/* A hold on the memory of any object that shares some. The scratch area gets the
- * address of its validity, a Python Tensor. */
+/* A hold on the memory of any object that shares some. */
 DLW_EXPORT(dlw_bridge_borrow)
 dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t writable) {
   dlw_tensor *tensor = dlw_borrow(obj, &DLW_ANY);
@@ -105,7 +103,6 @@ dlw_tensor *dlw_bridge_borrow(PyObject *obj, int32_t writable) {
                     "the array is read-only and writable memory was asked for; copy it "
                     "first, for example with x.copy()");
   }
-  scratch.validity = tensor != NULL ? dlw_validity_of(obj) : NULL;
   return lend(tensor);
 }
 
@@ -172,8 +169,11 @@ DLW_EXPORT(dlw_bridge_chunk)
 int32_t dlw_bridge_chunk(uint32_t handle, uint32_t dtype, double first) {
   dlw_tensor *tensor = expect(handle);
   int64_t count = 0;
-  if (tensor != NULL) {
-    count = dlw_upload_chunk(tensor, dlw_dtype_unpack(dtype), to_position(first),
+  DLDataType wanted = dlw_dtype_unpack(dtype);
+  size_t bytes;
+  char *memory = tensor != NULL ? dlw_upload_scratch(tensor, wanted, &bytes) : NULL;
+  if (memory != NULL) {
+    count = dlw_upload_chunk(tensor, wanted, to_position(first), memory, bytes,
                              &scratch.shape[0]);
   }
   if (count == 0) lend(NULL);
@@ -221,6 +221,7 @@ static PyObject *to_number(PyObject *arg, Py_ssize_t position) {
     if (!dlw_is_refusal()) return NULL;
     PyErr_Clear();
   }
+  if (dlw_check_mask(arg) < 0) return NULL;
   PyObject *name = PyType_GetQualName(Py_TYPE(arg));
   if (name == NULL) return NULL;
   PyErr_Format(PyExc_TypeError,

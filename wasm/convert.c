@@ -186,6 +186,26 @@ int64_t dlw_convert(dlw_converter convert, void *target, const void *source,
   return done < count ? done : count;
 }
 
+void dlw_repad(uint8_t *target, uint32_t to, const uint8_t *source, uint32_t from,
+               int64_t count, uint32_t bits) {
+  uint32_t read = 0, in = 0, written = 0, out = 0; /* bits, and how many */
+  for (int64_t i = 0; i < count; i++) {
+    if (in < bits) {
+      read |= (uint32_t)*source++ << in;
+      in += 8;
+    }
+    written |= (read & ((1u << bits) - 1)) << out;
+    read >>= from;
+    in -= from;
+    out += to;
+    if (out < 8) continue;
+    *target++ = (uint8_t)written;
+    written >>= 8;
+    out -= 8;
+  }
+  if (out > 0) *target = (uint8_t)written;
+}
+
 dlw_converter dlw_converter_for(DLDataType from, DLDataType to, int64_t *lanes) {
 #define PAIR(from_code, from_bits, to_code, to_bits) \
   ((from_code) << 24 | (from_bits) << 16 | (to_code) << 8 | (to_bits))

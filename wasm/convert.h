@@ -20,6 +20,12 @@ typedef int64_t (*dlw_converter)(void *target, const void *source, int64_t count
  * numbers an element has. */
 dlw_converter dlw_converter_for(DLDataType from, DLDataType to, int64_t *lanes);
 
+/* Copies `count` elements of `bits` bits, of less than a byte, between packed and
+ * padded memory: the next one is `from` bits on in the source and `to` bits in the
+ * target, each of which is `bits` or 8. Other bits of the target's bytes become 0. */
+void dlw_repad(uint8_t *target, uint32_t to, const uint8_t *source, uint32_t from,
+               int64_t count, uint32_t bits);
+
 /* Converts any number of elements, of `from` and `to` bytes; returns how many precede
  * one that does not fit. */
 int64_t dlw_convert(dlw_converter convert, void *target, const void *source,

@@ -74,6 +74,13 @@ static void tell_dropped(uint32_t gpu) {
   PyObject *handle = PyLong_FromUnsignedLong(gpu);
   PyObject *done = NULL;
   if (handle != NULL) done = PyObject_CallFunctionObjArgs(dropped, handle, NULL);
+  if (done == NULL && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+    /* A deleter raises nothing: the interrupt comes again in the code that called it.
+     */
+    PyErr_Clear();
+    if (handle != NULL) done = PyObject_CallFunctionObjArgs(dropped, handle, NULL);
+    PyErr_SetInterrupt();
+  }
   if (done == NULL) PyErr_WriteUnraisable(dropped);
   Py_XDECREF(done);
   Py_XDECREF(handle);
@@ -95,12 +102,16 @@ PyObject *dlw_desktop_chunk(PyObject *module, PyObject *args) {
   PyObject *obj;
   unsigned int packed;
   long long first;
-  if (!PyArg_ParseTuple(args, "OIL", &obj, &packed, &first)) return NULL;
+  Py_buffer scratch;
+  if (!PyArg_ParseTuple(args, "OILw*", &obj, &packed, &first, &scratch)) return NULL;
   dlw_tensor *tensor = dlw_tensor_of(obj);
-  if (tensor == NULL) return NULL;
   DLDataType dtype = dlw_dtype_unpack(packed);
-  int64_t address = 0;
-  int64_t count = dlw_upload_chunk(tensor, dtype, first, &address);
+  int64_t address = 0, count = 0;
+  if (tensor != NULL) {
+    count = dlw_upload_chunk(tensor, dtype, first, scratch.buf, (size_t)scratch.len,
+                             &address);
+  }
+  PyBuffer_Release(&scratch);
   if (count == 0) return NULL;
   if (count < 0) return Py_BuildValue("(LO)", (long long)count, Py_None);
   Py_ssize_t bytes = (Py_ssize_t)(count * dlw_itemsize(dtype));

@@ -17,8 +17,9 @@ PyObject *dlw_desktop_gpu(PyObject *module, PyObject *tensor);
 /* _on_gpu_drop(function): called with each handle whose last tensor is gone, on any
  * thread. */
 PyObject *dlw_desktop_on_drop(PyObject *module, PyObject *function);
-/* _chunk(tensor, dtype, first) -> (count, memoryview): dlw_upload_chunk. The memory is
- * valid until the next call; with a count of -1 there is none. */
+/* _chunk(tensor, dtype, first, scratch) -> (count, memoryview): dlw_upload_chunk. The
+ * memory is the tensor's or the scratch memory's, which the caller holds; with a count
+ * of -1 there is none. */
 PyObject *dlw_desktop_chunk(PyObject *module, PyObject *args);
 
 #endif

@@ -176,6 +176,13 @@ static int from_object(void *object, DLManagedTensorVersioned **out) {
 static int describe_object(void *object, DLTensor *out) {
   dlw_tensor *tensor = type.tensor_of(object);
   if (tensor == NULL) return -1;
+  if (tensor->managed.flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED) {
+    PyErr_SetString(
+        PyExc_BufferError,
+        "a DLTensor has no flags, and could not say that these elements are "
+        "padded; use __dlpack__(max_version=(1, 0))");
+    return -1;
+  }
   *out = *dlw_dl(tensor);
   return 0;
 }

@@ -46,8 +46,11 @@ static int grow(void) {
 }
 
 int dlw_handle_add(dlw_tensor *tensor) {
-  /* At the largest size the last free slots are used as well, rather than failing. */
-  if (free_slots <= DLW_FREE_SLOTS && grow() < 0 && free_slots == 0) return -1;
+  if (free_slots <= DLW_FREE_SLOTS && grow() < 0) {
+    /* Out of memory, the last free slots are used as well. In the largest table they
+     * are not: stale handles would become valid sooner. */
+    if (free_slots < (capacity < DLW_MAX_SLOTS ? 1 : DLW_FREE_SLOTS)) return -1;
+  }
   uint32_t index = first;
   slot *entry = &slots[index];
   first = entry->next;

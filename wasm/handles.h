@@ -14,7 +14,8 @@
 #define DLW_MAX_SLOTS (1u << 20)
 
 /* Enters a hold into the table and its handle, which is not 0, into the tensor. 0, or
- * -1 when out of memory or DLW_MAX_SLOTS are in use; then nothing has changed. */
+ * -1 when out of memory or DLW_MAX_SLOTS - DLW_FREE_SLOTS are in use; then nothing has
+ * changed. */
 int dlw_handle_add(dlw_tensor *tensor);
 /* The tensor of a handle, which stays in the table; NULL for a stale one. */
 dlw_tensor *dlw_handle_get(uint32_t handle);

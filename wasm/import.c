@@ -6,7 +6,7 @@
 #include "ndarray.h"
 
 static PyObject *max_version; /* (1, 3) */
-static PyObject *str_dlpack, *str_exchange, *str_mro, *str_dict;
+static PyObject *str_dlpack, *str_exchange, *str_mro, *str_dict, *str_is_neg;
 static PyObject *names_version; /* ("max_version",) */
 static PyObject *names_all;     /* ("max_version", "dl_device", "copy") */
 
@@ -17,6 +17,7 @@ int dlw_import_init(void) {
   str_exchange = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
   str_mro = PyUnicode_InternFromString("__mro__");
   str_dict = PyUnicode_InternFromString("__dict__");
+  str_is_neg = PyUnicode_InternFromString("is_neg");
   /* Interned, like those of producers: other strings are compared by letters. */
   PyObject *version = PyUnicode_InternFromString("max_version");
   PyObject *device = PyUnicode_InternFromString("dl_device");
@@ -330,6 +331,34 @@ static int get_optional(PyObject *obj, PyObject *name, PyObject **value) {
   return 0;
 }
 
+/* PyTorch keeps the negation of x.conj().imag as a bit of the tensor, and exports the
+ * elements without it. Such a view steps over the real parts, so other tensors need not
+ * be asked, unless they were copied. -1 with an exception. */
+static int check_negated(PyObject *obj, dlw_tensor *tensor,
+                         const dlw_request *request) {
+  const DLTensor *dl = dlw_dl(tensor);
+  PyObject *method;
+  if (dl->dtype.code != kDLFloat) return 0;
+  if (request->copy != DLW_COPY_YES && dlw_is_contiguous(dl) && dlw_size(dl) != 1) {
+    return 0;
+  }
+  if (get_optional(obj, str_is_neg, &method) < 0) return -1;
+  if (method == NULL) return 0;
+  PyObject *said = PyObject_CallNoArgs(method);
+  Py_DECREF(method);
+  if (said == NULL && !dlw_is_refusal()) return -1;
+  PyErr_Clear(); /* a method of the same name with another meaning */
+  int negated = said == Py_True;
+  Py_XDECREF(said);
+  if (!negated) return 0;
+  PyErr_Format(
+      PyExc_BufferError,
+      "the elements of this %R are negated lazily, which its DLPack export does "
+      "not say: use x.resolve_neg()",
+      Py_TYPE(obj));
+  return -1;
+}
+
 /* The __dlpack__ of the class that defines the exchange functions of `type`, which they
  * replace. A new reference; NULL without an exception if there is none. */
 static int find_meant(PyTypeObject *type, PyObject **meant) {
@@ -424,6 +453,11 @@ static int import_exchange(PyObject *obj, dlw_tensor **out) {
       dlw_release_quietly(*out);
       *out = NULL;
     }
+    if (*out != NULL && check_negated(obj, *out, &DLW_ANY) < 0) {
+      dlw_release_quietly(*out);
+      *out = NULL;
+      return -1;
+    }
   }
   if (*out != NULL || !PyErr_Occurred()) return 0;
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
@@ -466,7 +500,8 @@ static PyObject *call_dlpack(PyObject *obj, const dlw_request *request) {
 }
 
 /* A producer from before the keywords, which raised TypeError. The caller checks the
- * device and copies are made here, so the request is met, except copy=False. */
+ * device and copies are made here, so the request is met; `settle` sees to copy=False.
+ */
 static PyObject *call_old_dlpack(PyObject *obj) {
   PyObject *first = dlw_put_aside();
   PyObject *capsule = PyObject_CallMethodObjArgs(obj, str_dlpack, NULL);
@@ -488,11 +523,10 @@ static int has_copied(PyObject *capsule) {
          (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
 }
 
-/* A legacy capsule does not say whether its memory may be written. If its producer is
- * also a buffer over the same elements, that says it: an ndarray of NumPy before 2.1.
- * -1 with exceptions that must propagate. */
-static int settle(dlw_tensor *tensor, PyObject *obj) {
-  if (!tensor->unsettled || !PyObject_CheckBuffer(obj)) return 0;
+/* Whether the producer is also a buffer over the same elements; `*readonly` is what
+ * that says. -1 with exceptions that must propagate. */
+static int has_as_buffer(dlw_tensor *tensor, PyObject *obj, int *readonly) {
+  if (!PyObject_CheckBuffer(obj)) return 0;
   Py_buffer view;
   if (PyObject_GetBuffer(obj, &view, PyBUF_RECORDS_RO) < 0) {
     if (!dlw_is_refusal()) return -1;
@@ -502,12 +536,28 @@ static int settle(dlw_tensor *tensor, PyObject *obj) {
   const DLTensor *dl = dlw_dl(tensor);
   int same = (uint64_t)view.len == dlw_nbytes(dl, tensor->managed.flags) &&
              (view.len == 0 || view.buf == dlw_first(dl));
-  if (same && !view.readonly) {
+  *readonly = view.readonly;
+  PyBuffer_Release(&view);
+  return same;
+}
+
+/* A legacy capsule does not say whether its memory may be written, nor, of a producer
+ * from before the keywords (`old`), whether it is a copy. A buffer over the same
+ * elements says both: an ndarray of NumPy before 2.1. -1 with an exception. */
+static int settle(dlw_tensor *tensor, PyObject *obj, int old,
+                  const dlw_request *request) {
+  int asked = old && request->copy == DLW_COPY_NO, readonly = 1, same = 0;
+  if (tensor->unsettled || asked) same = has_as_buffer(tensor, obj, &readonly);
+  if (same < 0) return -1;
+  if (same && tensor->unsettled && !readonly) {
     tensor->managed.flags &= ~(uint64_t)DLPACK_FLAG_BITMASK_READ_ONLY;
     tensor->unsettled = 0;
   }
-  PyBuffer_Release(&view);
-  return 0;
+  if (same || !asked) return 0;
+  PyErr_SetString(dlw_CopyError,
+                  "the producer speaks DLPack before 1.0, and what it gave is not the "
+                  "memory of its buffer: use copy=None");
+  return -1;
 }
 
 dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
@@ -517,10 +567,9 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
     if (tensor != NULL) return tensor;
   }
   PyObject *capsule = call_dlpack(obj, request);
-  if (capsule == NULL && request->copy != DLW_COPY_NO &&
-      PyErr_ExceptionMatches(PyExc_TypeError)) {
-    capsule = call_old_dlpack(obj);
-  }
+  int old = capsule == NULL && PyErr_ExceptionMatches(PyExc_TypeError) &&
+            (request->copy != DLW_COPY_NO || PyObject_CheckBuffer(obj));
+  if (old) capsule = call_old_dlpack(obj);
   if (capsule == NULL) return NULL;
   int copied = request->copy != DLW_COPY_IF_NEEDED && has_copied(capsule);
   if (request->copy == DLW_COPY_NO && copied) {
@@ -530,7 +579,8 @@ dlw_tensor *dlw_import_dlpack(PyObject *obj, const dlw_request *request) {
     return NULL;
   }
   tensor = import_capsule(capsule, request->copy == DLW_COPY_YES && !copied, request);
-  if (tensor != NULL && settle(tensor, obj) < 0) {
+  if (tensor != NULL && (check_negated(obj, tensor, request) < 0 ||
+                         settle(tensor, obj, old, request) < 0)) {
     dlw_release_quietly(tensor);
     tensor = NULL;
   }

@@ -3,6 +3,7 @@
 #include "arrow_import.h"
 #include "bridge.h"
 #include "desktop.h"
+#include "ndarray.h"
 
 /* --- from other producers --------------------------------------------------------- */
 
@@ -64,6 +65,12 @@ static PyObject *core_from_dlpack_on(PyObject *module, PyObject *args) {
 static PyObject *core_from_buffer(PyObject *module, PyObject *obj) {
   (void)module;
   return dlw_tensor_object(dlw_borrow_buffer(obj));
+}
+
+static PyObject *core_check_mask(PyObject *module, PyObject *obj) {
+  (void)module;
+  if (dlw_check_mask(obj) < 0) return NULL;
+  Py_RETURN_NONE;
 }
 
 static PyObject *core_hold(PyObject *module, PyObject *obj) {
@@ -204,17 +211,21 @@ static PyObject *core_convert(PyObject *module, PyObject *args) {
   (void)module;
   PyObject *obj;
   unsigned int packed;
-  if (!PyArg_ParseTuple(args, "OI", &obj, &packed)) return NULL;
+  int padded;
+  if (!PyArg_ParseTuple(args, "OIp", &obj, &packed, &padded)) return NULL;
   dlw_tensor *tensor = dlw_tensor_of(obj), *converted;
   if (tensor == NULL) return NULL;
   DLDataType dtype = dlw_dtype_unpack(packed);
   dlw_misfit misfit = {0, 0};
-  dlw_status status = dlw_tensor_convert(tensor, dtype, &converted, &misfit);
+  dlw_status status =
+      dlw_tensor_convert(tensor, dtype, padded_flag(padded), &converted, &misfit);
   if (status == DLW_OK) return dlw_tensor_object(converted);
   if (status == DLW_NO_CONVERSION || status == DLW_MISFIT) {
     return dlw_raise_conversion(status, dlw_dl(tensor)->dtype, dtype, misfit);
   }
-  return dlw_raise(status, dlw_dl(tensor));
+  DLTensor wanted = *dlw_dl(tensor);
+  wanted.dtype = dtype;
+  return dlw_raise(status, &wanted);
 }
 
 /* --- facts ------------------------------------------------------------------------ */
@@ -321,6 +332,7 @@ static PyMethodDef METHODS[] = {
      "1"},
     {"_from_dlpack_on", core_from_dlpack_on, METH_VARARGS, NULL},
     {"_hold", core_hold, METH_O, NULL},
+    {"_check_mask", core_check_mask, METH_O, NULL},
     {"_empty", core_empty, METH_VARARGS, NULL},
     {"_view", core_view, METH_VARARGS, NULL},
     {"_retyped", core_retyped, METH_VARARGS, NULL},

@@ -79,3 +79,51 @@ int dlw_describe_ndarray(PyObject *obj, DLTensor *described, int64_t *shape,
   *flags = writes ? 0 : DLPACK_FLAG_BITMASK_READ_ONLY;
   return 1;
 }
+
+/* --- masked arrays ---------------------------------------------------------------- */
+
+/* NumPy loads numpy.ma late: until then there are none. Borrowed; NULL without an
+ * exception. */
+static PyTypeObject *masked_array(void) {
+  static PyObject *name, *class;
+  if (class != NULL) return (PyTypeObject *)class;
+  if (name == NULL) name = PyUnicode_InternFromString("numpy.ma");
+  PyObject *module = name != NULL ? PyImport_GetModule(name) : NULL;
+  PyObject *found =
+      module != NULL ? PyObject_GetAttrString(module, "MaskedArray") : NULL;
+  Py_XDECREF(module);
+  PyErr_Clear(); /* the module may be half loaded */
+  if (found != NULL && PyType_Check(found)) {
+    class = found;
+  } else {
+    Py_XDECREF(found);
+  }
+  return (PyTypeObject *)class;
+}
+
+/* Of structured elements those with any masked field; -1 with an exception. */
+static long long count_masked(PyObject *array) {
+  PyObject *numpy = PyImport_ImportModule("numpy");
+  PyObject *mask = numpy != NULL ? PyObject_GetAttrString(array, "mask") : NULL;
+  PyObject *count =
+      mask != NULL ? PyObject_CallMethod(numpy, "count_nonzero", "O", mask) : NULL;
+  long long masked = count != NULL ? PyLong_AsLongLong(count) : -1;
+  Py_XDECREF(count);
+  Py_XDECREF(mask);
+  Py_XDECREF(numpy);
+  return masked;
+}
+
+int dlw_check_mask(PyObject *obj) {
+  PyTypeObject *type = Py_TYPE(obj), *class;
+  if (!(PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE)) return 0;
+  class = masked_array();
+  if (class == NULL || !PyType_IsSubtype(type, class)) return 0;
+  long long masked = count_masked(obj);
+  if (masked <= 0) return (int)masked;
+  PyErr_Format(PyExc_BufferError,
+               "%lld elements of the %R are masked, and a Tensor has no mask: use "
+               "x.filled(value), or x.data, which has the masked elements, too",
+               masked, type);
+  return -1;
+}

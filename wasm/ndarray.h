@@ -35,4 +35,8 @@ int dlw_is_ndarray(PyObject *obj);
 int dlw_describe_ndarray(PyObject *array, DLTensor *described, int64_t *shape,
                          int64_t *strides, uint64_t *flags);
 
+/* Refuses a numpy.ma.MaskedArray with a masked element, whose memory does not say which
+ * that is: -1 with BufferError. 0 for everything else, at once for an ndarray. */
+int dlw_check_mask(PyObject *obj);
+
 #endif

@@ -3,6 +3,7 @@
 #include "object.h"
 
 #include "export.h"
+#include "ndarray.h"
 
 typedef struct tensor_object {
   PyObject_HEAD;
@@ -10,7 +11,6 @@ typedef struct tensor_object {
   dlw_tensor *root;                      /* set while we have a hold, or views exist */
   struct tensor_object *previous, *next; /* in the list of unreleased Tensors */
   PyObject *js;                          /* the JavaScript twin, kept by Python code */
-  PyObject *validity;                    /* a Tensor, also kept by Python code */
   PyObject *weakrefs;
   PyObject *interrupt; /* the class of what ended a request for a buffer, or NULL */
   uint32_t views;      /* exported buffers; each has a hold of its own */
@@ -53,10 +53,6 @@ PyObject *dlw_tensors_alive(void) {
 /* --- between objects and tensors -------------------------------------------------- */
 
 int dlw_is_tensor(PyObject *obj) { return PyObject_TypeCheck(obj, base_type); }
-
-PyObject *dlw_validity_of(PyObject *obj) {
-  return dlw_is_tensor(obj) ? as_tensor(obj)->validity : NULL;
-}
 
 static dlw_tensor *held(PyObject *self) {
   dlw_tensor *tensor = as_tensor(self)->tensor;
@@ -132,12 +128,14 @@ dlw_tensor *dlw_borrow(PyObject *obj, const dlw_request *request) {
     dlw_tensor *tensor = held(obj);
     return tensor != NULL ? dlw_share(tensor) : NULL;
   }
+  if (dlw_check_mask(obj) < 0) return NULL;
   dlw_tensor *tensor = dlw_import_any(obj, request);
   return tensor != NULL ? tensor : explained(obj, 1, request);
 }
 
 dlw_tensor *dlw_borrow_buffer(PyObject *obj) {
   dlw_tensor *tensor = NULL;
+  if (dlw_check_mask(obj) < 0) return NULL;
   if (PyObject_CheckBuffer(obj)) {
     tensor = dlw_import_buffer(obj, &DLW_ANY);
   } else {
@@ -168,6 +166,7 @@ dlw_tensor *dlw_consume(PyObject *obj, const dlw_request *request) {
     if (tensor == NULL) return NULL;
     if (is_as_wanted(tensor, request)) return dlw_share(tensor);
   }
+  if (dlw_check_mask(obj) < 0) return NULL;
   dlw_tensor *tensor = dlw_import_dlpack(obj, request);
   return tensor != NULL ? tensor : explained(obj, 0, request);
 }
@@ -180,12 +179,9 @@ static void let_go(PyObject *self) {
   unlink_alive(as_tensor(self));
   dlw_release_quietly(tensor);
   tensor_object *object = as_tensor(self);
-  if (object->js == NULL && object->validity == NULL && object->interrupt == NULL) {
-    return;
-  }
+  if (object->js == NULL && object->interrupt == NULL) return;
   PyObject *kept = dlw_put_aside();
   dlw_set(&object->js, NULL);
-  dlw_set(&object->validity, NULL);
   dlw_set(&object->interrupt, NULL);
   dlw_put_back(kept);
 }
@@ -204,7 +200,6 @@ static PyObject *kept_alive(PyObject *self) {
 static int tensor_traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(as_tensor(self)->js);
-  Py_VISIT(as_tensor(self)->validity);
   Py_VISIT(as_tensor(self)->interrupt);
   Py_VISIT(kept_alive(self));
   return 0;
@@ -459,6 +454,12 @@ static PyObject *export_copy(dlw_tensor *tensor, dlw_capsule_options options) {
                         "copy=True is supported for CPU tensors only; for a WebGPU "
                         "tensor use await t.to_host()");
   }
+  if (options.device != NULL && options.device->device_type != kDLCPU) {
+    return PyErr_Format(PyExc_BufferError,
+                        "copy=True gives memory of the CPU (1, 0), not of device "
+                        "(%d, %d); use dl_device=(1, 0)",
+                        options.device->device_type, options.device->device_id);
+  }
   dlw_tensor *fresh = dlw_copy(tensor);
   if (fresh == NULL) return NULL;
   options.copied = 1;
@@ -486,20 +487,18 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t
   if (tensor == NULL) return NULL;
   DLDevice here = dlw_dl(tensor)->device, there = {pair[0], pair[1]};
   dlw_capsule_options options = {.versioned = version[0] >= DLPACK_MAJOR_VERSION};
-  if (moves &&
-      (there.device_type != here.device_type || there.device_id != here.device_id)) {
-    if (there.device_type == kDLCPU && dlw_is_host(here)) {
-      options.device = &there; /* the same memory by its usual name */
-    } else if (there.device_type == kDLCPU) {
-      return export_from_gpu(self, copy, options.versioned);
-    } else {
-      return PyErr_Format(
-          PyExc_BufferError,
-          "cannot export to device %R: only the tensor's own device "
-          "(%d, %d) and the CPU (1, 0) are supported; use t.to_device()",
-          given[DL_DEVICE], here.device_type, here.device_id);
-    }
+  int cpu = there.device_type == kDLCPU && there.device_id == 0;
+  int own = there.device_type == here.device_type && there.device_id == here.device_id;
+  if (moves && !cpu && !own) {
+    return PyErr_Format(PyExc_BufferError,
+                        "cannot export to device %R: only the tensor's own device "
+                        "(%d, %d) and the CPU (1, 0) are supported; use t.to_device()",
+                        given[DL_DEVICE], here.device_type, here.device_id);
   }
+  if (moves && !own && !dlw_is_host(here)) {
+    return export_from_gpu(self, copy, options.versioned);
+  }
+  if (moves) options.device = &there; /* own, or the same memory by its usual name */
   if (copy == DLW_COPY_YES) return export_copy(tensor, options);
   return dlw_export_capsule(tensor, options);
 }
@@ -595,7 +594,6 @@ static PyMethodDef TENSOR_METHODS[] = {
 
 static PyMemberDef TENSOR_MEMBERS[] = {
     {"_js", Py_T_OBJECT_EX, offsetof(tensor_object, js), 0, NULL},
-    {"_validity", Py_T_OBJECT_EX, offsetof(tensor_object, validity), 0, NULL},
     {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(tensor_object, weakrefs),
      Py_READONLY, NULL},
     {NULL, 0, 0, 0, NULL},

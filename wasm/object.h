@@ -17,8 +17,6 @@ PyObject *dlw_tensor_object(dlw_tensor *tensor);
 int dlw_is_tensor(PyObject *obj);
 /* The tensor of a Python Tensor; NULL with ReleasedError or TypeError. Borrowed. */
 dlw_tensor *dlw_tensor_of(PyObject *obj);
-/* The validity of a Python Tensor, or NULL, also for any other object. Borrowed. */
-PyObject *dlw_validity_of(PyObject *obj);
 
 /* A list of the Tensors that are not released. */
 PyObject *dlw_tensors_alive(void);

@@ -244,8 +244,16 @@ dlw_status dlw_tensor_copy(dlw_tensor *source, dlw_tensor **out) {
   return status;
 }
 
-/* The conversion of packed elements, in which `from` and `to` have the same shape. */
-static dlw_status convert_all(const DLTensor *from, DLTensor *to, dlw_misfit *misfit) {
+/* The conversion of row-major elements; both tensors have the same shape. */
+static dlw_status convert_all(dlw_tensor *source, dlw_tensor *target,
+                              dlw_misfit *misfit) {
+  const DLTensor *from = dlw_dl(source);
+  DLTensor *to = dlw_dl(target);
+  if (dlw_dtype_pack(from->dtype) == dlw_dtype_pack(to->dtype)) {
+    dlw_repad(to->data, element_bits(target), from->data, element_bits(source),
+              dlw_size(from), from->dtype.bits);
+    return DLW_OK;
+  }
   int64_t lanes;
   dlw_converter convert = dlw_converter_for(from->dtype, to->dtype, &lanes);
   if (convert == NULL) return DLW_NO_CONVERSION;
@@ -259,19 +267,21 @@ static dlw_status convert_all(const DLTensor *from, DLTensor *to, dlw_misfit *mi
   return DLW_MISFIT;
 }
 
-dlw_status dlw_tensor_convert(dlw_tensor *source, DLDataType dtype, dlw_tensor **out,
-                              dlw_misfit *misfit) {
+dlw_status dlw_tensor_convert(dlw_tensor *source, DLDataType dtype, uint64_t flags,
+                              dlw_tensor **out, dlw_misfit *misfit) {
   dlw_tensor *packed, *converted;
-  dlw_status status = dlw_tensor_copy(source, &packed);
+  dlw_status status = dlw_check_dtype(dtype, &flags);
+  if (status == DLW_OK) status = dlw_tensor_copy(source, &packed);
   if (status != DLW_OK) return status;
   DLTensor *from = dlw_dl(packed);
-  if (dlw_dtype_pack(dtype) == dlw_dtype_pack(from->dtype)) {
+  if (dlw_dtype_pack(dtype) == dlw_dtype_pack(from->dtype) &&
+      dlw_element_bits(dtype, flags) == element_bits(packed)) {
     *out = packed;
     return DLW_OK;
   }
-  status = dlw_tensor_empty(from->ndim, from->shape, dtype, 0, &converted);
+  status = dlw_tensor_empty(from->ndim, from->shape, dtype, flags, &converted);
   if (status == DLW_OK) {
-    status = convert_all(from, dlw_dl(converted), misfit);
+    status = convert_all(packed, converted, misfit);
     if (status == DLW_OK) *out = converted;
     if (status != DLW_OK) dlw_tensor_release(converted);
   }

@@ -91,9 +91,10 @@ typedef struct {
 } dlw_misfit;
 
 /* A row-major copy with the elements as `dtype`, if dlw_converter_for supports it (or
- * it is the same). DLW_MISFIT fills `*misfit`. */
-dlw_status dlw_tensor_convert(dlw_tensor *source, DLDataType dtype, dlw_tensor **out,
-                              dlw_misfit *misfit);
+ * it is the same). Of `flags` only IS_SUBBYTE_TYPE_PADDED counts: whether the copy is
+ * padded. DLW_MISFIT fills `*misfit`. */
+dlw_status dlw_tensor_convert(dlw_tensor *source, DLDataType dtype, uint64_t flags,
+                              dlw_tensor **out, dlw_misfit *misfit);
 
 /* A kDLWebGPU tensor over GPU handle `gpu`; `strides` may be NULL (row-major). On
  * success the tensor owns one reference of the handle and gives it back through the

@@ -8,18 +8,26 @@
 
 #define CHUNK_BYTES ((size_t)8 << 20)
 
-/* Memory that all uploads reuse: as large as the largest so far, up to CHUNK_BYTES. */
-static char *chunk;
-static size_t chunk_bytes;
+/* Bytes of an element before or after its conversion, whichever are more. */
+static int64_t width_of(const DLTensor *source, DLDataType dtype) {
+  int64_t from = dlw_itemsize(source->dtype), to = dlw_itemsize(dtype);
+  return from > to ? from : to;
+}
 
-static int reserve_chunk(uint64_t wanted) {
-  size_t bytes = wanted < CHUNK_BYTES ? (size_t)wanted : CHUNK_BYTES;
-  if (bytes <= chunk_bytes) return 0;
-  free(chunk);
-  chunk = malloc(bytes);
-  chunk_bytes = chunk != NULL ? bytes : 0;
-  if (chunk == NULL) PyErr_NoMemory();
-  return chunk != NULL ? 0 : -1;
+char *dlw_upload_scratch(const dlw_tensor *tensor, DLDataType dtype, size_t *bytes) {
+  static char *scratch;
+  static size_t size;
+  const DLTensor *source = &tensor->managed.dl_tensor;
+  uint64_t all = (uint64_t)dlw_size(source) * (uint64_t)width_of(source, dtype) + 1;
+  size_t wanted = all < CHUNK_BYTES ? (size_t)all : CHUNK_BYTES;
+  if (wanted > size) {
+    free(scratch);
+    scratch = malloc(wanted);
+    size = scratch != NULL ? wanted : 0;
+    if (scratch == NULL) PyErr_NoMemory();
+  }
+  *bytes = size;
+  return scratch;
 }
 
 static int check_request(dlw_tensor *tensor, int64_t first) {
@@ -40,34 +48,36 @@ static int check_request(dlw_tensor *tensor, int64_t first) {
 }
 
 int64_t dlw_upload_chunk(dlw_tensor *tensor, DLDataType dtype, int64_t first,
-                         int64_t *address) {
+                         char *scratch, size_t bytes, int64_t *address) {
   if (check_request(tensor, first) < 0) return 0;
   const DLTensor *source = dlw_dl(tensor);
   int64_t lanes, from = dlw_itemsize(source->dtype), to = dlw_itemsize(dtype);
-  int64_t width = from > to ? from : to;
+  int64_t limit = (int64_t)bytes / width_of(source, dtype);
   int same = dlw_dtype_pack(source->dtype) == dlw_dtype_pack(dtype);
   dlw_converter convert = same ? NULL : dlw_converter_for(source->dtype, dtype, &lanes);
   if (!same && convert == NULL) {
     dlw_raise_conversion(DLW_NO_CONVERSION, source->dtype, dtype, (dlw_misfit){0, 0});
     return 0;
   }
-  if (reserve_chunk((uint64_t)dlw_size(source) * (uint64_t)width) < 0) return 0;
-  int64_t limit = (int64_t)chunk_bytes / width;
+  if (limit == 0) {
+    PyErr_Format(PyExc_ValueError, "%zu bytes are too few for an element", bytes);
+    return 0;
+  }
   /* Narrower elements end where the wider ones will, so none is overwritten. */
-  char *target = to > from ? chunk + limit * (to - from) : chunk;
+  char *target = to > from ? scratch + limit * (to - from) : scratch;
   const void *packed;
   int64_t count = dlw_pack_some(target, source, first, limit, &packed);
   if (count * to % 4 != 0 && first + count < dlw_size(source)) return -1;
   if (convert != NULL) {
     int64_t done =
-        dlw_convert(convert, chunk, packed, count * lanes, from / lanes, to / lanes);
+        dlw_convert(convert, scratch, packed, count * lanes, from / lanes, to / lanes);
     if (done < count * lanes) { /* only numbers of 64 bits can be too large */
       dlw_misfit misfit = {.position = first + done / lanes};
       memcpy(&misfit.bits, (const char *)packed + 8 * done, sizeof misfit.bits);
       dlw_raise_conversion(DLW_MISFIT, source->dtype, dtype, misfit);
       return 0;
     }
-    packed = chunk;
+    packed = scratch;
   }
   *address = (int64_t)(uintptr_t)packed;
   return count;

@@ -27,7 +27,7 @@ from ._files.open import TensorFile, TensorInfo, open
 from ._files.save import save
 from ._layout.dtype import DType
 from ._tensor.adapter import Adapter, adapter
-from ._tensor.arrow import from_arrow, to_arrow
+from ._tensor.arrow import Masked, from_arrow, to_arrow
 from ._tensor.device import Device, DLDeviceType
 from ._tensor.hints import NAMES, Absent
 from ._tensor.inspect import inspect
@@ -44,6 +44,7 @@ __all__ = [
     "Device",
     "DeviceLostError",
     "KernelError",
+    "Masked",
     "ReleasedError",
     "Tensor",
     "TensorFile",

@@ -159,7 +159,12 @@ async def from_image(
     <video>, or a GPUTexture of that device (rgba8unorm or bgra8unorm with
     TEXTURE_BINDING, 2d, one layer, one sample). You keep ownership; keep it open until
     this returns. On the desktop: an array of uint8 of shape (height, width) or (height,
-    width, 1, 3 or 4), a Pillow image, or a wgpu.GPUTexture with COPY_SRC.
+    width, 1, 3 or 4), a Pillow image of 8 bits, or a wgpu.GPUTexture with COPY_SRC.
+
+    The pixels are what the user sees: all that the file has, however densely a srcset
+    shows an <img>, turned as its EXIF data says, which Pillow does not do itself. A
+    page shows files of 16 bits with 8. On the desktop those raise BufferError, as
+    Pillow's modes "I;16", "I" and "F" do: scale their values first.
 
     The result has shape (height, width, channels), with the top row first. You release
     it. dtype: "uint8" (0 to 255) or "float32" (0 to 1). channels: 4, or 3 without

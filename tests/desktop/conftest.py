@@ -22,10 +22,11 @@ DRIVERS = (
 )
 SHARED = ("docstring_cases", "gpu_buffers", "gpu_cases", "gpu_devices", "gpu_errors")
 SHARED += ("gpu_batch", "gpu_batch_faults", "gpu_elementwise", "gpu_faults")
-SHARED += ("gpu_files", "gpu_kernels", "gpu_reductions", "gpu_same_bytes", "gpu_text")
+SHARED += ("gpu_files", "gpu_kernels", "gpu_padding", "gpu_reads")
+SHARED += ("gpu_reductions", "gpu_same_bytes", "gpu_text")
 SHARED += ("gpu_upload", "image_cases", "tinygrad_cases", "tinygrad_operators")
 SHARED += ("tinygrad_llm", "tinygrad_mishaps", "tinygrad_programs", "tinygrad_tensors")
-SHARED += ("tinygrad_tiny",)
+SHARED += ("tinygrad_special", "tinygrad_tiny")
 
 #: "dawn": over wgpudawn, in this process and in those that it starts. Dawn refuses the
 #: lavapipe of Debian 12.

@@ -54,8 +54,29 @@ def kernel():
     return np.round(np.asarray(y))
 
 
+def replay():
+    x = dlw.from_dlpack(ARRAY / 9, device="webgpu")
+    y = dlw.empty(6, device="webgpu")
+    with dlw.webgpu.batch() as batch:
+        dlw.webgpu.Kernel(TRIPLE)(x, y, 3.0)
+    batch.update(0, {2: 9.0})
+    batch.run()
+    batch.release()
+    return np.round(np.asarray(y))
+
+
+def lend():
+    gpu = dlw.Device(15, 0).gpu
+    buffer = gpu.create_buffer(size=64, usage="STORAGE | COPY_SRC | COPY_DST")
+    gpu.queue.write_buffer(buffer, 0, ARRAY)
+    options = {"device": "webgpu", "release": lambda: None}
+    return np.asarray(dlw.from_gpu_buffer(buffer, 6, "float32", **options))
+
+
 @pytest.mark.parametrize(
-    "operation", [upload, upload_strided, write, kernel], ids=lambda each: each.__name__
+    "operation",
+    [upload, upload_strided, write, kernel, replay, lend],
+    ids=lambda each: each.__name__,
 )
 def test_interrupted_anywhere(operation):
     assert (operation() == ARRAY).all()

@@ -10,9 +10,11 @@ reads more than its directory, or less (true: nothing).
 """
 
 import base64
+import gzip
 import io
 import json
 import struct
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -102,6 +104,11 @@ good(
     npy(dict_of(shape="(2L,)"), TWO.tobytes()),
     {"": described(TWO)},
 )
+bad(
+    "npy, long integers of Python 2, which had no version 3",
+    npy(dict_of(shape="(2L,)"), TWO.tobytes(), (3, 0)),
+    "not what NumPy",
+)
 good(
     "npy, a byte has no order",
     npy(dict_of("'>u1'"), b"ab"),
@@ -175,6 +182,11 @@ for shape, why in {
     "((2,),)": "not what NumPy",
     "(" + "1, " * 65 + ")": "dimensions",
     "(4611686018427387904, 2, 2)": "shape",
+    "(9007199254740991, 9007199254740991, 0)": "too many elements",
+    "(0, 9007199254740991, 9007199254740991)": "too many elements",
+    "(562949953421311,)": "cut off",
+    "(562949953421312,)": "too many elements",
+    "(562949953421312, 0)": "too many elements",
     "(" + "9" * 5000 + ",)": "",
 }.items():
     bad(f"npy of shape {shape[:60]}", npy(dict_of(shape=shape), TWO.tobytes()), why)
@@ -227,11 +239,11 @@ TEXT = "{@'descr'@:@'<f4'@,@'fortran_order'@:@False@,@'shape'@:@(@2@,@)@}"
 for blank in " \t\f\r\n":
     file = npy(TEXT.replace("@", blank) + "\n", TWO.tobytes())
     good(f"npy with blanks {blank!r}", file, {"": described(TWO)})
-for blank in "\v\x1c\x1f\x85\xa0\u1680\u2003\u2028\u3000\ufeff":
-    for at in range(TEXT.count("@")):
-        parts = TEXT.split("@")
-        text = "".join(parts[: at + 1]) + blank + "".join(parts[at + 1 :])
-        bad(f"npy with a blank {blank!a} at {at}", npy(text), "not what NumPy")
+# One place for each: tests/fuzz/twins has all others.
+for at, blank in enumerate("\v\x1c\x1f\x85\xa0\u1680\u2003\u2028\u3000\ufeff"):
+    parts = TEXT.split("@")
+    text = "".join(parts[: at + 1]) + blank + "".join(parts[at + 1 :])
+    bad(f"npy with a blank {blank!a} at {at}", npy(text), "not what NumPy")
 for end in ["", "\n", "\r\n", " \t\n", "   ", "\n\n"]:
     file = npy(TEXT.replace("@", "") + end, TWO.tobytes())
     good(f"npy with the end {end!r}", file, {"": described(TWO)})
@@ -536,7 +548,9 @@ def zipped(members, method=zipfile.ZIP_STORED, comment=b""):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", method) as archive:
         for name, data in members.items():
-            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
+            info = zipfile.ZipInfo(name)
+            info.compress_type = method
+            with archive.open(info, "w", force_zip64=True) as member:
                 member.write(data)
         archive.comment = comment
     return bytearray(file.getvalue())
@@ -684,7 +698,156 @@ VECTORS.append(
     }
 )
 
+
+# One array that cannot be read, beside one that can: its name, what is known of it, and why.
+def npz_refused(name, file, **known):
+    good(name, file, {"a": a})
+    VECTORS[-1]["refused"] = {
+        each: dict(zip(["dtype", "shape", "nbytes", "error"], facts, strict=True))
+        for each, facts in known.items()
+    }
+
+
+PICKLED = saved(np.array([None, {}]))  # whose bytes have no size that a shape gives
+SCIPY = {"format": saved(np.array(b"csr")), "a": WHOLE}
+LACKING = {
+    "strings": (saved(np.array(["ab", "c"])), "<U2", [2], 16, "strings"),
+    "byte strings": (saved(np.array([[b"abc"]])), "|S3", [1, 1], 3, "byte strings"),
+    "objects": (PICKLED, "|O", [2], len(PICKLED) - 128, "pickled"),
+    "times": (saved(np.zeros((2, 3), "M8[s]")), "<M8[s]", [2, 3], 48, "times"),
+    "spans": (saved(np.zeros(2, "m8[us]")), "<m8[us]", [2], 16, "time spans"),
+    "raw bytes": (saved(np.zeros(2, "V5")), "|V5", [2], 10, "raw bytes"),
+    "big-endian": (saved(np.zeros((2, 2), ">f4")), ">f4", [2, 2], 16, "big-endian"),
+    "long doubles": (
+        npy(dict_of("'<f16'"), bytes(32)),
+        "<f16",
+        [2],
+        32,
+        "DLPack lacks",
+    ),
+    "structures": (
+        saved(np.zeros(3, [("a", "<f4"), ("b", [("c", "<i2", (2,))])])),
+        "[('a', '<f4'), ('b', [('c', '<i2', (2,))])]",
+        [3],
+        24,
+        "structures",
+    ),
+    "none, of strings": (saved(np.zeros((0, 2), "U3")), "<U3", [0, 2], 0, "strings"),
+}
+for kind, (data, *facts) in LACKING.items():
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        which = "stored" if method == zipfile.ZIP_STORED else "deflated"
+        file = zipped({"b.npy": data, "a.npy": WHOLE}, method)
+        npz_refused(f"npz with {kind}, {which}", file, b=facts)
+npz_refused(
+    "npz as SciPy saves sparse arrays",
+    zipped({f"{n}.npy": SCIPY[n] for n in SCIPY}),
+    format=["|S3", [], 3, "byte strings"],
+)
+APPLE = b"\0\5\x16\7\0\2\0\0Mac OS X        "
+BAD = {
+    "of a Mac": ("__MACOSX/._b", APPLE, "does not begin"),
+    "without bytes": ("b", b"", "does not begin"),
+    "cut off in its magic": ("b", WHOLE[:9], "header"),
+    "cut off in its header": ("b", WHOLE[:60], "header"),
+    "cut off in its elements": ("b", WHOLE[:-1], "cut off"),
+    "with bytes behind it": ("b", WHOLE + b"x", "follow"),
+    "of another version": ("b", npy(dict_of(), bytes(8), (4, 0)), "version"),
+    "with a header of 4 GiB": ("b", npy(dict_of(), b"", (2, 0), 2**32 - 1), "no more"),
+    "with a header of no text": ("b", npy(b"\xff\xfe{}"), "not text"),
+    "with a header of another kind": ("b", npy("[]"), "not what NumPy"),
+    "of too many axes": (
+        "b",
+        npy(dict_of(shape="(1, " * 1 + "1, " * 64 + ")")),
+        "dimensions",
+    ),
+    "of too many elements": (
+        "b",
+        npy(dict_of(shape="(4294967296, 4294967296)")),
+        "shape",
+    ),
+    **{
+        f"with a header of {length} bytes, of version {major}": (
+            "b",
+            npy(b"", bytes(100), (major, 0), length),
+            "not what NumPy",
+        )
+        for major in (1, 2, 3)
+        for length in range(3)
+    },
+}
+for which, (each, data, why) in BAD.items():
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        file = zipped({f"{each}.npy": data, "a.npy": WHOLE}, method)
+        packed = "stored" if method == zipfile.ZIP_STORED else "deflated"
+        facts = ["unreadable", [], len(data), why]
+        npz_refused(f"npz with an array {which}, {packed}", file, **{each: facts})
+for method, number in [(zipfile.ZIP_BZIP2, 12), (zipfile.ZIP_LZMA, 14)]:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("a.npy"), WHOLE)
+        for each in ("b.npy", "readme.txt"):
+            archive.writestr(zipfile.ZipInfo(each), WHOLE, method)
+    facts = ["unreadable", [], len(WHOLE), f"method {number}"]
+    npz_refused(f"npz with an array of method {number}", file.getvalue(), b=facts)
+# Those of the second of two entries: what its own header says (l), and its directory (c).
+for which, at, value, size, why in [
+    ("encrypted", "c8", 1, 2, "encrypted"),
+    ("of a method that is not known", "c10", 93, 2, "method 93"),
+    ("of two sizes", "c24", 2**31, 4, "sizes"),
+    ("that overlaps the directory", "c20", 2**30, 4, "sizes|beyond|overlap"),
+    ("whose own header is not there", "l0", 0, 4, "header|damaged"),
+    ("whose own header has another method", "l8", 8, 2, "header"),
+    ("whose own header has another name", "l30", 0x6162, 2, "name|directory"),
+    ("whose own header has another size", "l22", 100, 4, "header"),
+    ("whose own header has another packed size", "l18", 100, 4, "header"),
+]:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for each in ("a.npy", "b.npy"):
+            archive.writestr(zipfile.ZipInfo(each), WHOLE)
+    data = file.getvalue()
+    begin = data.index(b"PK\3\4", 4)
+    directory = data.index(b"PK\1\2", data.index(b"PK\1\2") + 1)
+    place = (begin if at[0] == "l" else directory) + int(at[1:])
+    there = 2**31 if which == "of two sizes" else len(WHOLE)
+    npz_refused(
+        f"npz with an array {which}",
+        patched(data, place, value, size),
+        b=["unreadable", [], there, why],
+    )
+made = zipped({"a.npy": WHOLE, "b.npy": WHOLE}, zipfile.ZIP_DEFLATED)
+second = made.index(b"PK\1\2", made.index(b"PK\1\2") + 1)
+npz_refused(
+    "npz with an array that no deflated bytes unpack to",
+    patched(made, second + 24, 2**31 - 2),
+    b=["unreadable", [], 2**31 - 2, "deflated to"],
+)
+twice = io.BytesIO()
+with warnings.catch_warnings(), zipfile.ZipFile(twice, "w") as archive:
+    warnings.simplefilter("ignore")
+    for each in ("b.npy", "a.npy", "b.npy", "readme.txt", "readme.txt"):
+        archive.writestr(zipfile.ZipInfo(each), WHOLE)
+npz_refused(
+    "npz with an array twice",
+    twice.getvalue(),
+    b=["unreadable", [], len(WHOLE), "in the archive 2 times"],
+)
+
 # --- raw -----------------------------------------------------------------------------------------
+
+gz = gzip.compress(WHOLE, mtime=0)
+for format in ("npy", "npz", "safetensors", None):
+    options = {"format": format} if format else {}
+    bad(f"gzip, opened as {format}", gz, "compressed with gzip", **options)
+bad("gzip, opened as elements", gz, "compressed with gzip.*raw", dtype="uint8")
+good(
+    "gzip, opened as raw elements",
+    gz,
+    {"": described(np.frombuffer(gz, "u1"))},
+    dtype="uint8",
+    format="raw",
+)
 
 good("raw", TWO.tobytes(), {"": a}, dtype="float32")
 good(

@@ -37,12 +37,6 @@ VECTORS = Path(__file__).parents[1] / "files" / "vectors.json"
 # (format, what the bytes match, what the other reader says, why it is read all the same)
 LISTED = [
     (
-        "npy",
-        rb"[0-9]L",
-        "Cannot parse header",
-        "long integers of Python 2, which NumPy reads in versions 1 and 2 of the format only",
-    ),
-    (
         "safetensors",
         rb'"dtype"\s*:\s*"[A-Z][A-Z0-9_]*"',
         "unknown variant",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """run.py --seconds N [--seed N] [--only PART]: the C core without Python, as 64- and 32-bit code; the Python
-API; damaged files, against the readers of others; memory that runs out. They share the time.
-`make fuzz` has built what they need.
+API; damaged files, against the readers of others; memory that runs out. They share the time;
+half of it is added for what exists in Python and in JavaScript. `make fuzz` has built what they need.
 
 Each part prints its seed. What fails leaves build/fuzz/NAME.py, which does the same again.
 run.py --corpus --seconds N looks for inputs that reach more, and keeps as few as do.
@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FUZZ = ROOT / "tests" / "fuzz"
 BUILD = ROOT / "build" / "fuzz"
 SHARES = {"core64": 0.2, "core32": 0.2, "driver": 0.4, "files": 0.1, "faults": 0.1}
+SHARES["twins"] = 0.5
 CHILD = 10.0  # seconds of one process of the driver: each ends with Python's own end
 PATIENCE = 300.0  # seconds more, until a process counts as hanging
 
@@ -263,6 +264,38 @@ def again_files_seed(seed: int) -> int:
     return done.returncode
 
 
+# --- two languages ----------------------------------------------------------------------------
+
+
+def run_twins(seconds: float, seed: int) -> str:
+    """The same input for the parts that exist in Python and in JavaScript."""
+    done = _twins("--seed", seed, "--seconds", max(1, seconds), seconds=seconds)
+    lines = done.stdout.splitlines()
+    if done.returncode == 0:
+        return lines[-1].removeprefix("done: ")
+    found = [line.removeprefix("found ") for line in lines if line.startswith("found ")]
+    call = f"again_twins({found[0]!r})" if found else f"again_twins_seed({seed})"
+    what = done.stdout if found else _tail(done)
+    raise report(f"twins-{seed}", seed, what, call)
+
+
+def _twins(*options: object, seconds: float = 0) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, FUZZ / "compare_twins.py", *options]
+    return _run(command, seconds + PATIENCE)
+
+
+def again_twins(one: str) -> int:
+    done = _twins("--one", one)
+    print(done.stdout, _tail(done))
+    return done.returncode
+
+
+def again_twins_seed(seed: int) -> int:
+    done = _twins("--seed", seed, seconds=CHILD)
+    print(done.stdout, _tail(done))
+    return done.returncode
+
+
 # --- memory that runs out ------------------------------------------------------------------------
 
 
@@ -364,6 +397,7 @@ def main() -> int:
         "driver": run_driver,
         "files": run_files,
         "faults": run_faults,
+        "twins": run_twins,
     }
     failed = 0
     for name, part in parts.items():

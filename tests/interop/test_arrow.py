@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import gc
+import random
 from importlib import import_module
 
 import numpy as np
@@ -38,7 +39,7 @@ def test_every_type(pa, name, cut):
     values = (np.arange(12) % 3).astype(name)
     array = pa.array(values)[cut]
     with dlw.from_arrow(array) as t:
-        assert (t.dtype, t.read_only, t.validity) == (name, name != "bool", None)
+        assert (t.dtype, t.read_only) == (name, name != "bool")
         np.testing.assert_array_equal(t.numpy(), values[cut])
         if name != "bool" and len(array):
             start = array.buffers()[1].address + array.offset * t.itemsize
@@ -54,16 +55,17 @@ def test_nulls(pa, name):
     values = (np.arange(70) % 2).astype(name)
     array = pa.array(values, mask=~valid)
     for cut in (slice(None), slice(5, 60), slice(9, 12)):
-        t = dlw.from_arrow(array[cut])
-        np.testing.assert_array_equal(t.validity.numpy(), valid[cut])
-        there = valid[cut]
+        t, there = dlw.from_arrow(array[cut], nulls="mask")
+        there = there.numpy()
+        np.testing.assert_array_equal(there, valid[cut])
         np.testing.assert_array_equal(t.numpy()[there], values[cut][there])
-        back = pa.array(t)
+        back = pa.array(dlw.to_arrow(t, there))
         back.validate(full=True)
         assert back.equals(array[cut])
     with pytest.raises(BufferError, match="10 of 70 elements are null"):
-        dlw.from_arrow(array, nulls="refuse")
-    assert dlw.from_arrow(array[4:9]).validity is None
+        dlw.from_arrow(array)
+    dlw.from_arrow(array[4:9])
+    assert all(dlw.from_arrow(array[4:9], nulls="mask").valid.numpy())
 
 
 def test_lists_are_axes(pa):
@@ -117,22 +119,24 @@ def test_tensors_have_their_permutation(pa, permutation):
 def test_bools_of_a_byte(pa):
     for values, shared in (([0, 1, 1, 0], True), ([0, 2, -1, 1, None], False)):
         storage = pa.array(values, pa.int8())
-        with dlw.from_arrow(pa.ExtensionArray.from_storage(pa.bool8(), storage)) as t:
+        array = pa.ExtensionArray.from_storage(pa.bool8(), storage)
+        t, valid = dlw.from_arrow(array, nulls="mask")
+        with t:
             assert t.dtype == "bool"
             here = [bool(x) for x in values if x is not None]
             assert t.numpy()[: len(here)].tolist() == here
-            assert (t.validity is None) == shared
+            assert valid.numpy().all() == shared
             same = address(t.numpy()) == storage.buffers()[1].address
             assert same == shared
 
 
 def test_rows_that_are_null(pa):
     rows = pa.array([{"a": 1}, None, {"a": None}, {"a": 4}])
-    with dlw.from_arrow(rows, column="a") as t:
-        assert t.validity.numpy().tolist() == [True, False, False, True]
-        assert t.numpy()[[0, 3]].tolist() == [1, 4]
+    values, valid = dlw.from_arrow(rows, column="a", nulls="mask")
+    assert valid.numpy().tolist() == [True, False, False, True]
+    assert values.numpy()[[0, 3]].tolist() == [1, 4]
     with pytest.raises(BufferError, match="2 of 4 elements are null"):
-        dlw.from_arrow(rows, column="a", nulls="refuse")
+        dlw.from_arrow(rows, column="a")
 
 
 def test_types_that_are_requested(pa):
@@ -204,9 +208,9 @@ def test_a_reader_is_read_once(pa):
 
 def test_chunks_and_tables(pa):
     chunks = pa.chunked_array([[1, 2], [], [3, None], [5]], pa.int32())
-    with dlw.from_arrow(chunks) as t:
-        assert t.numpy()[[0, 1, 2, 4]].tolist() == [1, 2, 3, 5]
-        assert t.validity.numpy().tolist() == [True, True, True, False, True]
+    values, valid = dlw.from_arrow(chunks, nulls="mask")
+    assert values.numpy()[[0, 1, 2, 4]].tolist() == [1, 2, 3, 5]
+    assert valid.numpy().tolist() == [True, True, True, False, True]
     table = pa.table({"a": A, "b": -A})
     column = table.column("b").chunk(0)
     with dlw.from_arrow(table, column="b") as t:
@@ -217,6 +221,83 @@ def test_chunks_and_tables(pa):
     with pytest.raises(BufferError, match="several columns"):
         dlw.from_arrow(table)
     assert dlw.from_arrow(table.select(["a"])).shape == (12,)
+
+
+def random_array(pa, rng, length):
+    """A random type, and an array of it in which some elements are null."""
+    inner = rng.choice([pa.int8(), pa.int32(), pa.float64(), pa.bool_()])
+    kind, sparse = inner, rng.random()
+    for _ in range(rng.choice([0, 0, 1, 2])):
+        kind = pa.list_(kind, rng.randrange(4))
+
+    def element(kind, depth=0):
+        if rng.random() < (sparse if depth == 0 else 0.03) * (sparse < 0.7):
+            return None
+        if pa.types.is_fixed_size_list(kind):
+            return [element(kind.value_type, depth + 1) for _ in range(kind.list_size)]
+        return rng.random() < 0.5 if pa.types.is_boolean(kind) else rng.randrange(99)
+
+    return pa.array([element(kind) for _ in range(length)], kind)
+
+
+def within(rows):
+    """Whether there is a null within lists."""
+    lists = [row for row in rows if isinstance(row, list)]
+    return any(None in row or within(row) for row in lists)
+
+
+def test_no_null_is_dropped(pa):
+    """Random types, chunks, slices, rows of structs and tables, against pyarrow's own
+    lists."""
+    rng = random.Random(45)
+    for _ in range(400):
+        length = rng.randrange(1, 40)
+        array = random_array(pa, rng, length)
+        form = rng.choice(["array", "chunks", "struct", "batch", "table", "reader"])
+        column = None if form in ("array", "chunks") else "x"
+        if form == "chunks":
+            cut = rng.randrange(length)
+            given = pa.chunked_array([array[:cut], array[cut:]])
+        elif form == "array":
+            given = array
+        elif form == "struct":
+            gone = pa.array([rng.random() < 0.1 for _ in range(length)])
+            given = pa.StructArray.from_arrays([array, array], ["x", "y"], mask=gone)
+        else:
+            given = pa.record_batch({"y": array, "x": array})
+        if form in ("table", "reader"):
+            given = pa.Table.from_batches([given] * rng.randrange(1, 3))
+        if rng.random() < 0.6:
+            start = rng.randrange(len(given))
+            given = given.slice(start, rng.randrange(len(given) - start + 1))
+        rows = given[column] if form in ("batch", "table", "reader") else given
+        rows = rows.to_pylist()
+        if form == "struct":
+            rows = [row and row["x"] for row in rows]
+
+        def take(given=given, column=column, form=form, **options):
+            source = given.to_reader() if form == "reader" else given
+            return dlw.from_arrow(source, column=column, **options)
+
+        nulls = rows.count(None)
+        if within(rows):
+            for options in ({}, {"nulls": "mask"}):
+                with pytest.raises(BufferError, match="elements of lists are null"):
+                    take(**options)
+            continue
+        if nulls:
+            with pytest.raises(BufferError, match=f"^{nulls} of {len(rows)} elements"):
+                take()
+        else:
+            assert take().numpy().tolist() == rows
+        values, valid = take(nulls="mask")
+        assert valid.numpy().tolist() == [row is not None for row in rows]
+        there = [row for row in rows if row is not None]
+        assert values.numpy()[valid.numpy()].tolist() == there
+        if form in ("array", "chunks") and values.size:
+            back = pa.array(dlw.to_arrow(values, valid))
+            back.validate(full=True)
+            assert back.to_pylist() == rows
 
 
 def test_types_without_a_dtype(pa):
@@ -276,6 +357,40 @@ def test_producers(name):
         np.testing.assert_array_equal(t.numpy(), A)
 
 
+HOLES = [1.5, None, 2.5]
+WITH_NULLS = {
+    "polars.Series": lambda lib: lib.Series("a", HOLES),
+    "polars.DataFrame": lambda lib: lib.DataFrame({"a": HOLES}),
+    "pandas.Series": lambda lib: lib.Series(HOLES, dtype="Float64"),
+    "pandas.DataFrame": lambda lib: lib.DataFrame(
+        {"a": lib.array(HOLES, dtype="Float64")}
+    ),
+    "duckdb.sql": lambda lib: lib.sql("select unnest([1.5, NULL, 2.5])::double as a"),
+    "nanoarrow.Array": lambda lib: lib.Array(HOLES, lib.float64()),
+    "nanoarrow.c_array": lambda lib: lib.c_array(HOLES, lib.float64()),
+    "arro3.core.Array": lambda lib: lib.Array(HOLES, lib.DataType.float64()),
+    "pyarrow.array": lambda lib: lib.array(HOLES),
+    "pyarrow.chunked_array": lambda lib: lib.chunked_array([HOLES[:1], HOLES[1:]]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Exporting an unversioned")  # pyarrow refuses twice
+@pytest.mark.parametrize("name", WITH_NULLS)
+def test_producers_with_nulls(name):
+    """Whichever way, nulls never become numbers."""
+    wanted(name.partition(".")[0])
+    library = import_module(name.rpartition(".")[0])
+    given = WITH_NULLS[name](library)
+    with pytest.raises(BufferError, match=r"^1 of 3 elements are null"):
+        dlw.from_arrow(given)
+    values, valid = dlw.from_arrow(given, nulls="mask")
+    assert valid.numpy().tolist() == [True, False, True]
+    assert values.numpy()[[0, 2]].tolist() == [1.5, 2.5]
+    for take in (dlw.from_dlpack, dlw.from_buffer, dlw.empty(3, "float64").write):
+        with pytest.raises((BufferError, TypeError, AttributeError, ValueError)):
+            take(given)
+
+
 CONSUMERS = {
     "polars": lambda lib, t: lib.Series(t).to_list(),
     "pandas": lambda lib, t: lib.Series(t).tolist(),
@@ -294,6 +409,17 @@ def test_consumers(name, way):
     for values in (A, A[::-2], A[:0]):
         with dlw.from_dlpack(values) as t:
             assert CONSUMERS[name](library, way(t)) == values.tolist()
+
+
+@pytest.mark.parametrize("name", sorted({*CONSUMERS} - {"pandas"}))
+def test_consumers_get_nulls(name):
+    library = wanted(name)
+    valid = np.arange(12) % 5 > 0
+    expected = [
+        x if there else None for x, there in zip(A.tolist(), valid, strict=True)
+    ]
+    with dlw.from_dlpack(A) as t:
+        assert CONSUMERS[name](library, dlw.to_arrow(t, valid)) == expected
 
 
 def test_duckdb_computes_over_a_tensor(pa):

@@ -58,6 +58,22 @@ def test_conjugated_view_is_refused():
         assert tensor.numpy().tolist() == [1 - 2j, 3 + 4j]
 
 
+@pytest.mark.parametrize("options", [{}, {"copy": True}, {"copy": False}], ids=str)
+def test_negated_view_is_refused(options):
+    """PyTorch's own exports leave the negation out."""
+    z = torch.tensor([[1 + 2j, 3 - 4j], [5 + 6j, 7 + 8j]])
+    for view in (z.conj().imag, z.conj().imag[0], z.conj().imag[0, 1], z.conj().imag.T):
+        assert view.is_neg()
+        with pytest.raises(
+            BufferError, match=r"negated lazily, .* use x\.resolve_neg\("
+        ):
+            dlw.from_dlpack(view, **options)
+        with dlw.from_dlpack(view.resolve_neg()) as tensor:
+            assert tensor.numpy().tolist() == view.tolist()
+    with dlw.from_dlpack(z.imag) as tensor:
+        assert tensor.numpy().tolist() == z.imag.tolist()
+
+
 def test_subclasses_and_views_are_shared():
     class Mine(torch.Tensor):
         pass

@@ -120,7 +120,6 @@ test("members of Tensor, Bridge and Kernel", () => {
     "toJSON",
     "toString",
     "transfer",
-    "validity",
     "write",
   ]);
   const tensor = library.Tensor.fromTypedArray(new Float32Array(1));

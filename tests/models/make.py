@@ -17,6 +17,7 @@ import estimators
 import numpy as np
 import onnx
 import programs
+import texts
 from building import FLOAT, FLOAT16, INT64, Weights, chance, model, node, scaled, value
 from onnx import TensorProto
 
@@ -39,6 +40,7 @@ def main(folder: Path) -> None:
         "overridable": overridable(),
         "unnamed": unnamed(),
         **programs.made(),
+        **texts.made(),
     }
     for name, built in made.items():
         onnx.save(built, folder / f"{name}.onnx")

@@ -248,14 +248,14 @@ def read_type(schema):
 
 
 def read_array(array, dtype):
-    """(elements, validity or None) of an array of numbers or lists of them, copied."""
+    """(elements, bits of the valid ones or None) of an array of numbers or lists of them, copied."""
     shape = [array.length]
-    validity = None
+    valid = None
     if array.buffers[0]:
         raw = (ctypes.c_uint8 * ((array.length + 7) // 8)).from_address(
             array.buffers[0]
         )
-        validity = np.unpackbits(np.array(raw), bitorder="little")[: array.length]
+        valid = np.unpackbits(np.array(raw), bitorder="little")[: array.length]
     while array.n_children:
         child = array.children[0].contents
         shape.append(child.length // array.length if array.length else 0)
@@ -269,4 +269,4 @@ def read_array(array, dtype):
         size = array.length * np.dtype(dtype).itemsize
         raw = (ctypes.c_uint8 * size).from_address(array.buffers[1] or 8)
         elements = np.frombuffer(bytes(raw), dtype)
-    return elements.reshape(shape).astype(dtype), validity
+    return elements.reshape(shape).astype(dtype), valid

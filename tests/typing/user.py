@@ -64,6 +64,18 @@ def makers(a: Array) -> None:
     assert_type(dlw.live_tensors(), int)
 
 
+def arrow(column: Any, t: dlw.Tensor) -> None:
+    assert_type(dlw.from_arrow(column, column="x"), dlw.Tensor)
+    assert_type(dlw.from_arrow(column, nulls="refuse"), dlw.Tensor)
+    values, valid = pair = dlw.from_arrow(column, nulls="mask")
+    assert_type(pair, dlw.Masked)
+    assert_type(values, dlw.Tensor)
+    assert_type(pair.valid, dlw.Tensor)
+    dlw.to_arrow(t)
+    dlw.to_arrow(values, valid)
+    dlw.from_arrow(column, nulls="keep")  # type: ignore[call-overload]
+
+
 async def files(path: Path, t: dlw.Tensor) -> None:
     opened = await dlw.open(path, device="webgpu", dtype="float32", progress=print)
     assert_type(opened, dlw.Tensor | dlw.TensorFile)

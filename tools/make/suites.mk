@@ -38,7 +38,7 @@ fuzz-js       SECONDS=60 SEED=n: fuzzers and models of JavaScript and WebGPU
 endef
 export SUITES
 
-INPUTS_native := $(NATIVE)
+INPUTS_native := $(NATIVE) $(JS)
 NEED_native := emcc
 RUN_native := $(PYTEST) tests/native tests/tools
 
@@ -187,7 +187,7 @@ RUN_gpu-kit := $(PYTEST) tests/kit
 
 INPUTS_fuzz-js := site chromium
 RUN_fuzz-js = $(PYTHON) tests/fuzz/js/run.py --seconds $(SECONDS) $(addprefix --seed ,$(SEED))
-INPUTS_fuzz := $(FUZZERS) $(ASAN) $(FAULTS) $(JS)
+INPUTS_fuzz := $(FUZZERS) $(ASAN) $(FAULTS) $(NATIVE) $(JS)
 RUN_fuzz = $(PYTHON) tests/fuzz/run.py --seconds $(SECONDS) $(addprefix --seed ,$(SEED))
 
 suite: $(if $(NAME),suite-$(NAME))

@@ -101,6 +101,7 @@ function checked(exchange) {
 
 /** Throws for a request that makes no sense, or is of another version, whatever the tensor (rule X3). */
 function checkRequest(request) {
+  if (typeof request !== "object" || request === null) throw new TypeError("no request");
   const { versions = [1], device = null, copy, writes } = request;
   const flags = [copy, writes].every((it) => it === undefined || typeof it === "boolean");
   if (!Array.isArray(versions) || typeof device !== "object" || !flags) {

@@ -2,7 +2,7 @@
 /**
  * Apache Arrow, and libraries that bundle a copy of it, such as DuckDB-wasm: columns of numbers
  * share memory with tensors of one axis, FixedSizeLists with tensors of several. Arrow's bools are
- * single bits and are copied; `Tensor.validity` says which elements are null.
+ * single bits and are copied. A tensor has no nulls: a second one says which elements are valid.
  */
 import { type DType, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
@@ -51,11 +51,22 @@ export interface ArrowTable {
 export interface FromArrowOptions extends TakeOptions {
   /** The name of a column, in a table, record batch or struct of several. */
   column?: string | undefined;
-  /**
-   * "keep" keeps the undefined values of nulls, and `Tensor.validity` says where they are; "refuse"
-   * throws if there are any.
-   */
-  nulls?: "keep" | "refuse" | undefined;
+  /** "refuse", the default, throws if there are any; with "mask" the result is a {@link Masked}. */
+  nulls?: "refuse" | "mask" | undefined;
+}
+
+/** The result of {@link fromArrow} with `nulls: "mask"`: two tensors, which the caller releases. */
+export interface Masked {
+  /** The elements; those that are null have undefined values. */
+  readonly values: Tensor;
+  /** For each element of axis 0 whether it is valid, i.e. not null; all true without nulls. */
+  readonly valid: Tensor<"bool">;
+}
+
+/** Options of {@link toArrow}. */
+export interface ToArrowOptions extends GiveOptions {
+  /** A tensor of bool with one element for each of axis 0, which is null where it is false. */
+  valid?: Exchangeable | undefined;
 }
 
 /** Arrow's classes of types, by dtype. */
@@ -100,31 +111,57 @@ const WAYS: Record<string, string> = {
  *
  * ```js
  * const table = await connection.query("SELECT price FROM sales"); // DuckDB-wasm's
- * const prices = fromArrow(null, table, { column: "price" });
+ * const prices = fromArrow(null, table, { column: "price" }); // throws if there are nulls
+ * const { values, valid } = fromArrow(null, table, { column: "price", nulls: "mask" });
  * ```
  *
  * @param _arrow - not needed
  * @param value - a Vector, Data, RecordBatch or Table of any copy of the library, DuckDB-wasm's
  * results among them; of several columns `column` names one
- * @throws UnsupportedError for types that are not numbers, nulls within lists, and any nulls with
- * `nulls: "refuse"`; CopyError
+ * @returns a tensor, or with `nulls: "mask"` two, which the caller releases
+ * @throws UnsupportedError for nulls, unless `nulls: "mask"`, types that are not numbers, and nulls
+ * within lists; CopyError
  */
 export function fromArrow(
   _arrow: Arrow | null,
   value: ArrowVector | ArrowTable | Exchangeable,
+  options: FromArrowOptions & { nulls: "mask" },
+): Masked;
+export function fromArrow(
+  _arrow: Arrow | null,
+  value: ArrowVector | ArrowTable | Exchangeable,
+  options?: FromArrowOptions & { nulls?: "refuse" | undefined },
+): Tensor;
+export function fromArrow(
+  _arrow: Arrow | null,
+  value: ArrowVector | ArrowTable | Exchangeable,
+  options: FromArrowOptions,
+): Tensor | Masked;
+export function fromArrow(
+  _arrow: Arrow | null,
+  value: ArrowVector | ArrowTable | Exchangeable,
   options: FromArrowOptions = {},
-): Tensor {
-  const { column, nulls = "keep" } = options;
-  if (nulls !== "keep" && nulls !== "refuse") {
-    throw new TypeError(`nulls must be "keep" or "refuse", not ${textOf(nulls)}`);
+): Tensor | Masked {
+  const { column, nulls = "refuse" } = options;
+  if (nulls !== "refuse" && nulls !== "mask") {
+    throw new TypeError(`nulls must be "refuse" or "mask", not ${textOf(nulls)}`);
   }
-  if (!isArrow(value)) return takeOther(value, "a vector, record batch or table", options);
+  if (!isArrow(value)) {
+    const taken = takeOther(value, "a vector, record batch or table", options);
+    return nulls === "mask" ? masked(taken, undefined) : taken;
+  }
   const { type, rows } = columnOf(value, column);
   const leaves = leavesOf(type, rows);
-  const valid = validityOf(rows, nulls);
-  const made = elementsOf(leaves, options.copy);
-  if (valid) made._haveValidity(valid);
-  return made;
+  const valid = validOf(rows);
+  if (valid !== undefined && nulls === "refuse") throw tooManyNulls(valid);
+  const values = elementsOf(leaves, options.copy);
+  return nulls === "mask" ? masked(values, valid) : values;
+}
+
+/** @param valid - a byte for each element of axis 0; undefined: all are valid */
+function masked(values: Tensor, valid: Uint8Array | undefined): Masked {
+  const bytes = valid ?? new Uint8Array(values._shape[0] ?? 1).fill(1);
+  return { values, valid: Tensor.fromTypedArray(bytes, { dtype: "bool" }) };
 }
 
 /** Some elements of a vector: the first `count` of an Arrow `Data`. */
@@ -220,8 +257,8 @@ function leavesOf(given: any, rows: Part[]): Leaves {
 /** Only null lists may contain nulls. */
 function checkInside(rows: readonly Part[], parts: readonly Part[], each: number): void {
   for (const [chunk, { data }] of parts.entries()) {
-    if (data.nullCount === 0) continue;
     const lists = rows[chunk] as Part;
+    if (!hasNulls(data, lists.count * each)) continue;
     for (let i = 0; i < lists.count * each; i++) {
       if (isValid(data, i) || !isValidRow(lists, Math.floor(i / each))) continue;
       throw new UnsupportedError("elements of lists are null: fill them first");
@@ -264,28 +301,39 @@ function valuesOf({ data, count }: Part, { name, View }: DType): TypedArray {
 }
 
 /** A byte for each element of axis 0, 0 where it is null; undefined without nulls. */
-function validityOf(rows: readonly Part[], nulls: "keep" | "refuse"): Uint8Array | undefined {
-  if (rows.every(({ data, struct }) => data.nullCount === 0 && !struct?.nullCount))
-    return undefined;
-  const length = rows.reduce((sum, { count }) => sum + count, 0);
-  const valid = new Uint8Array(length).fill(1);
+function validOf(rows: readonly Part[]): Uint8Array | undefined {
+  const some = rows.map(
+    ({ data, count, struct }) => hasNulls(data, count) || (struct && hasNulls(struct, count)),
+  );
+  if (!some.includes(true)) return undefined;
+  const valid = new Uint8Array(rows.reduce((sum, { count }) => sum + count, 0));
   let at = 0;
-  let missing = 0;
-  for (const { data, count, struct } of rows) {
-    if (data.nullCount !== 0) unpack(data.nullBitmap, data.offset, valid.subarray(at, at + count));
-    for (let i = 0; i < count; i++) {
-      if (struct?.nullCount && !isValid(struct, i)) valid[at + i] = 0;
-      missing += 1 - (valid[at + i] as number);
-    }
-    at += count;
+  for (const row of rows) {
+    for (let i = 0; i < row.count; i++, at++) valid[at] = isValidRow(row, i) ? 1 : 0;
   }
-  if (missing === 0) return undefined;
-  if (nulls === "keep") return valid;
-  throw new UnsupportedError(
-    `${missing} of ${length} elements are null: fill or drop them first, or use nulls: "keep" and ` +
-      "Tensor.validity",
+  return valid;
+}
+
+function tooManyNulls(valid: Uint8Array): UnsupportedError {
+  const missing = valid.reduce((sum, byte) => sum + 1 - byte, 0);
+  return new UnsupportedError(
+    `${missing} of ${valid.length} elements are null, and a Tensor has no nulls: fill or drop them ` +
+      'first, or use nulls: "mask", which returns { values, valid }',
     { given: missing, needed: 0 },
   );
+}
+
+/**
+ * Whether some of the first `count` elements are null. A `nullCount` of 0 says that there are none, as
+ * in all of Arrow; any other may be wrong, and the bitmap says it.
+ */
+function hasNulls(data: any, count: number): boolean {
+  const bytes = data.nullBitmap?.length ?? 0;
+  if (data.nullCount === 0 || (data.nullCount < 0 && bytes === 0)) return false;
+  const room = bytes * 8 - data.offset;
+  if (room < count) throw tooFew(room, count);
+  for (let i = 0; i < count; i++) if (!isValid(data, i)) return true;
+  return false;
 }
 
 /** Bits from `offset` on as bytes of `out`. */
@@ -299,7 +347,7 @@ function unpack(bits: Uint8Array, offset: number, out: Uint8Array): Uint8Array {
 const bitAt = (bits: Uint8Array, i: number) => ((bits[i >> 3] as number) >> (i & 7)) & 1;
 
 const isValid = ({ nullCount, nullBitmap, offset }: any, i: number) =>
-  nullCount === 0 || bitAt(nullBitmap, offset + i) === 1;
+  nullCount === 0 || !nullBitmap?.length || bitAt(nullBitmap, offset + i) === 1;
 
 const isValidRow = ({ data, struct }: Part, i: number) =>
   isValid(data, i) && (struct === undefined || isValid(struct, i));
@@ -316,14 +364,15 @@ function tooFew(has: number, count: number): UnsupportedError {
 /**
  * An Arrow `Vector` over a tensor's memory: a tensor of several axes is a vector of nested
  * FixedSizeLists. It holds the memory until it is garbage-collected; slices of it do not. Strided
- * tensors and bools are copied. Elements that are null in `Tensor.validity` are null in the vector.
+ * tensors and bools are copied.
  *
- * @throws CopyError; UnsupportedError for a WebGPU tensor, a dtype that Arrow lacks, or no axes
+ * @throws CopyError; UnsupportedError for a WebGPU tensor, a dtype that Arrow lacks, no axes, or
+ * another `valid`
  */
 export function toArrow<L extends Arrow>(
   arrow: L,
   x: Exchangeable,
-  { copy }: GiveOptions = {},
+  { copy, valid }: ToArrowOptions = {},
 ): L["Vector"]["prototype"] {
   const held = onCPU("Arrow", fit(x, { copy }));
   try {
@@ -336,7 +385,7 @@ export function toArrow<L extends Arrow>(
     }
     const bits = dtype === "bool";
     if (bits) refuseCopy(copy, "a bool is one bit in Arrow: a copy is needed");
-    const nulls = nullsOf(held);
+    const nulls = nullsOf(valid, shape[0] as number);
     const inner = shape.length > 1 ? { nullCount: 0 } : nulls;
     // Arrow has the raw bits of float16.
     const values = () => (dtype === "float16" ? viewAs(Uint16Array, held.data) : held.data);
@@ -362,17 +411,26 @@ export function toArrow<L extends Arrow>(
   }
 }
 
-/** A tensor's nulls as a bitmap for Arrow, in memory of its own; releases the validity. */
-function nullsOf(held: Tensor): { nullCount: number; nullBitmap?: Uint8Array } {
-  const validity = held._validity;
-  if (validity === null) return { nullCount: 0 };
-  const packed = fit(validity);
-  const bytes = packed.data as Uint8Array;
-  const nullCount = bytes.reduce((sum, byte) => sum + (byte === 0 ? 1 : 0), 0);
-  const nullBitmap = bitsOf(bytes);
-  for (const each of [packed, validity]) each.release();
-  held._validity = null;
-  return { nullCount, nullBitmap };
+/** The nulls of `rows` elements as a bitmap for Arrow, in memory of its own. */
+function nullsOf(
+  valid: Exchangeable | undefined,
+  rows: number,
+): { nullCount: number; nullBitmap?: Uint8Array } {
+  if (valid === undefined) return { nullCount: 0 };
+  const packed = onCPU("Arrow", fit(valid));
+  try {
+    if (packed.dtype !== "bool" || packed.ndim !== 1 || packed.size !== rows) {
+      throw new UnsupportedError(
+        `valid must be a tensor of bool of shape [${rows}], not ${packed.toString()}`,
+        { given: packed.shape, needed: [rows] },
+      );
+    }
+    const bytes = packed.data as Uint8Array;
+    const nullCount = bytes.reduce((sum, byte) => sum + (byte === 0 ? 1 : 0), 0);
+    return { nullCount, nullBitmap: bitsOf(bytes) };
+  } finally {
+    packed.release();
+  }
 }
 
 function bitsOf(bytes: Uint8Array): Uint8Array {
@@ -385,10 +443,8 @@ function bitsOf(bytes: Uint8Array): Uint8Array {
 
 /**
  * Lets every consumer of the exchange protocol, including `bridge.tensor()`, take Arrow's vectors,
- * except those with nulls, which the protocol cannot express.
+ * except those with nulls.
  */
 export function install(arrow: Arrow): void {
-  makeExchangeable<ArrowVector>(arrow.Vector, (value, options) =>
-    fromArrow(arrow, value, { ...options, nulls: "refuse" }),
-  );
+  makeExchangeable<ArrowVector>(arrow.Vector, (value, options) => fromArrow(arrow, value, options));
 }

@@ -6,6 +6,7 @@
 import type { DTypeName, TypedArray } from "../core/dtype.js";
 import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
+import { listOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import type { Exchangeable } from "../exchange/types.js";
@@ -105,7 +106,7 @@ export function fromLiteRT(
   if (value.deleted) throw new ReleasedError(`this Tensor of ${LIBRARY} was deleted`);
   const { dtype, layout } = value.type;
   checkDType("DLPack", dtype, DTYPES);
-  const shape = Array.from(layout.dimensions);
+  const shape = listOf(layout.dimensions, "dimensions");
   const ours = shareOf(value, shape);
   if (ours) return copiedIf(options.copy, ours);
   if (value.accelerator === "webgpu") {

@@ -5,6 +5,7 @@
  */
 import { type DataOf, type DTypeName, dtypeOfArray, type TypedArray } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
+import { listOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { isExchangeable, take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
@@ -60,10 +61,9 @@ export function fromNdarray(
   const { array, dtype } = elementsOf(value.data);
   const { shape, offset = 0 } = value;
   const strides = value.stride ?? value.strides;
-  const ours = shareOf(value, Array.from(shape));
-  if (ours && `${ours.strides}` === `${strides}` && ours.dataOffset === offset) {
-    return copiedIf(options.copy, ours);
-  }
+  const ours = shareOf(value, listOf(shape, "shape"));
+  const same = ours && `${ours.strides}` === `${strides}` && ours.dataOffset === offset;
+  if (same && (options.dtype ?? ours.dtype) === ours.dtype) return copiedIf(options.copy, ours);
   ours?.release(); // another view of it by now
   const made = Tensor.fromTypedArray(array, {
     dtype: options.dtype ?? dtype,
@@ -101,7 +101,8 @@ function elementsOf(data: unknown): { array: TypedArray; dtype?: "bool" } {
  *
  * @param ndarray - the library; null makes `{ data, shape, stride, offset }`, as zarrita has them.
  * zarrita knows no offset: a tensor of negative strides is copied for it
- * @throws UnsupportedError for a WebGPU tensor; CopyError
+ * @throws UnsupportedError for a WebGPU tensor, and for dtypes whose elements are several entries of
+ * `tensor.data`, or share one: complex numbers, bfloat16, packed int4; CopyError
  */
 export function toNdarray<F extends Ndarray | null, X extends Exchangeable>(
   ndarray: F,
@@ -110,6 +111,7 @@ export function toNdarray<F extends Ndarray | null, X extends Exchangeable>(
 ): ArrayOf<F, X> {
   let held = onCPU("ndarray", take(x, { copy }));
   try {
+    checkEntries(held);
     if (ndarray === null && held.dataOffset !== 0) {
       refuseCopy(copy, `${held.toString()} does not begin with its first element`);
       held = copiedIf(true, held);
@@ -124,6 +126,16 @@ export function toNdarray<F extends Ndarray | null, X extends Exchangeable>(
     held.release();
     throw error;
   }
+}
+
+/** Throws UnsupportedError for elements of several entries of `data`, or parts of one. */
+function checkEntries({ _type: { name, components } }: Tensor): void {
+  if (components === 1) return;
+  throw new UnsupportedError(
+    `ndarray has no ${name}: an element is ${components} entries of tensor.data, and its strides count ` +
+      "entries",
+    { given: name },
+  );
 }
 
 /** What {@link toNdarray} returns: the library's own array, or a chunk of the tensor's class. */

@@ -6,6 +6,7 @@
 import { packInto } from "../core/arrays.js";
 import type { DTypeName } from "../core/dtype.js";
 import { ReleasedError, UnsupportedError } from "../core/errors.js";
+import { listOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
@@ -117,7 +118,7 @@ function layoutOf(mat: Mat): { dtype: DTypeName; shape: number[]; strides?: numb
       { given: mat.depth(), needed: DEPTHS },
     );
   }
-  const shape: number[] = [...mat.matSize];
+  const shape = listOf(mat.matSize, "matSize");
   const channels = mat.channels();
   if (mat.empty()) {
     // A Mat without a size has no axes.
@@ -125,7 +126,7 @@ function layoutOf(mat: Mat): { dtype: DTypeName; shape: number[]; strides?: numb
     return { dtype, shape: channels > 1 ? [...extents, channels] : extents };
   }
   const size = mat.elemSize1();
-  const strides = Array.from(mat.step as ArrayLike<number>, (bytes) => bytes / size);
+  const strides = listOf(mat.step as ArrayLike<number>, "step").map((bytes) => bytes / size);
   return channels > 1
     ? { dtype, shape: [...shape, channels], strides: [...strides, 1] }
     : { dtype, shape, strides };

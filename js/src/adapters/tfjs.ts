@@ -3,7 +3,7 @@
  * TensorFlow.js: CPU tensors alias the values of the cpu backend, GPU tensors the buffers of the
  * webgpu backend.
  */
-import type { DTypeName, TypedArray } from "../core/dtype.js";
+import { classOf, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
 import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
@@ -106,7 +106,8 @@ function recordOf(backend: any, dataId: object): any {
 /**
  * A tensor over the memory of a `tf.Tensor`, which stays valid when that is disposed of: read-only,
  * as those are. Pending work of TensorFlow.js is submitted. bool on a GPU is int32, which is what
- * TensorFlow.js stores.
+ * TensorFlow.js stores. Elements that it keeps as another dtype (`cast()` of int32 to float32), or in
+ * another class of array (`oneHot`, `abs` of int32), are copied.
  *
  * @throws ReleasedError for a disposed tensor; UnsupportedError for complex64, strings, and
  * backends other than cpu and webgpu; CopyError
@@ -127,7 +128,8 @@ export function fromTfjs(
     );
   }
   const ours = shareOf(recordOf(backend, value.dataId) ?? {}, shape, true);
-  if (ours) return copiedIf(options.copy, ours);
+  if (ours?.dtype === storedAs(backend, dtype)) return copiedIf(options.copy, ours);
+  ours?.release(); // what a cast to another dtype was made of
   const made = backend.device
     ? fromGPU(tf, backend, value, options)
     : fromCPU(tf, backend, value, options);
@@ -136,6 +138,11 @@ export function fromTfjs(
 
 function isTfTensor(x: TfTensor | Exchangeable): x is TfTensor {
   return typeof (x as Partial<TfTensor> | null)?.dataId === "object";
+}
+
+/** The dtype of elements in a backend's memory. */
+function storedAs(backend: any, dtype: string): DTypeName {
+  return backend.device && dtype === "bool" ? "int32" : (dtype as DTypeName);
 }
 
 /** These may be another tensor's memory, which a clone holds. */
@@ -148,15 +155,39 @@ function fromCPU(tf: Tf, backend: any, value: TfTensor, { copy }: TakeOptions): 
   const { dtype, shape, dataId } = value;
   return lending(keep(tf, value), (release) => {
     const { values } = backend.data.get(dataId);
-    // Some kernels leave bools in other arrays, which reading copies into bytes.
-    const odd = dtype === "bool" && !(values instanceof Uint8Array);
-    if (odd) refuseCopy(copy, "these bools must become bytes: a copy is needed");
-    const array = odd ? backend.readSync(dataId) : values;
+    const { View } = dtypeNamed(dtype);
+    if (classOf(values) === View.name) return overArray(values, dtype as DTypeName, shape, release);
+    refuseCopy(copy, `TensorFlow.js has this ${dtype} in another class of array: a copy is needed`);
+    const array = new View(values.length);
+    (array as Float32Array).set(values);
     return overArray(array, dtype as DTypeName, shape, release);
   });
 }
 
-function fromGPU(tf: Tf, backend: any, value: TfTensor, { copy }: TakeOptions): Tensor {
+function fromGPU(tf: Tf, backend: any, given: TfTensor, { copy }: TakeOptions): Tensor {
+  const { dtype = given.dtype } = recordOf(backend, given.dataId) ?? {};
+  const same = storedAs(backend, dtype) === storedAs(backend, given.dtype);
+  if (!same)
+    refuseCopy(copy, `TensorFlow.js has this ${given.dtype} as ${dtype}: a copy is needed`);
+  const value = same ? given : converted(tf, given);
+  try {
+    return fromBuffer(tf, backend, value, copy);
+  } finally {
+    if (!same) (value as any).dispose();
+  }
+}
+
+/** The elements in a buffer of their own dtype: a cast to a wider one shares the old one's. */
+function converted(tf: Tf, given: TfTensor): TfTensor {
+  const one = tf.tensor(1, [], given.dtype);
+  try {
+    return tf.engine().runKernel("Multiply", { a: given, b: one });
+  } finally {
+    one.dispose();
+  }
+}
+
+function fromBuffer(tf: Tf, backend: any, value: TfTensor, copy: boolean | undefined): Tensor {
   backend.uploadToGPU?.(value.dataId);
   const buffer = recordOf(backend, value.dataId)?.resource;
   if (typeof buffer?.size !== "number") {
@@ -182,7 +213,7 @@ function onGPU(backend: any, value: TfTensor, buffer: GPUBuffer, release: () => 
   return Tensor.fromGPUBuffer(buffer, {
     device: backend.device,
     shape: value.shape,
-    dtype: value.dtype === "bool" ? "int32" : (value.dtype as DTypeName),
+    dtype: storedAs(backend, value.dtype),
     capacity: buffer.size,
     readOnly: true,
     release,

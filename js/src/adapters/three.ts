@@ -3,7 +3,7 @@
  * three.js: CPU tensors are the arrays of attributes, GPU tensors the buffers that a
  * WebGPURenderer keeps for storage attributes.
  */
-import { dtypeOfArray, type TypedArray } from "../core/dtype.js";
+import { type DType, dtypeNamed, dtypeOfArray, type TypedArray } from "../core/dtype.js";
 import { DeviceError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { Tensor } from "../core/tensor.js";
@@ -20,12 +20,14 @@ import {
   shareOf,
   type TakeOptions,
   takeOther,
+  viewAs,
 } from "./common.js";
 import { handed, joined } from "./faults.js";
 
 /** The part of `three` (or `three/webgpu`, for GPU tensors) that is used here. */
 export interface Three {
   BufferAttribute: new (array: any, itemSize: number) => any;
+  Float16BufferAttribute?: new (array: any, itemSize: number) => any;
   StorageBufferAttribute?: new (array: any, itemSize: number) => any;
 }
 
@@ -66,7 +68,7 @@ export interface ToThreeOptions extends GiveOptions {
 
 const STORAGE = 128;
 const ON_GPU = ["float32", "int32", "uint32"];
-const ON_CPU = [...ON_GPU, "int8", "uint8", "int16", "uint16"];
+const ON_CPU = [...ON_GPU, "int8", "uint8", "int16", "uint16", "float16"];
 
 /**
  * Starts a renderer on a device.
@@ -90,7 +92,8 @@ export async function useDevice(renderer: Renderer, device: GPUDevice): Promise<
 /**
  * A tensor over the elements of an attribute, of shape [count, itemSize] ([count] for 1): its
  * array, or with a renderer the buffer on the GPU, which stays when the attribute is destroyed. One
- * of an interleaved buffer is strided. Nothing is copied.
+ * of an interleaved buffer is strided, a `Float16BufferAttribute` is float16, and a normalized one has
+ * its integers. Nothing is copied.
  *
  * @throws UnsupportedError if the renderer has no buffer for it yet, or pads its items to 16 bytes;
  * CopyError
@@ -107,11 +110,12 @@ export function fromThree(
   const ours = shareOf(attribute, shape);
   if (ours && (ours.device.gpu !== null) === (renderer !== undefined)) return copiedIf(copy, ours);
   ours?.release();
-  const array = attribute.array as TypedArray;
-  const type = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
-  if (type === undefined) throw new UnsupportedError("this attribute has no typed array");
+  const type = typeOf(attribute);
   const place = { shape, ...placeOf(attribute) };
-  if (!renderer) return copiedIf(copy, Tensor.fromTypedArray(array, place));
+  if (!renderer) {
+    const described = { ...place, dtype: type.name };
+    return copiedIf(copy, Tensor.fromTypedArray(attribute.array as TypedArray, described));
+  }
   const { backend } = renderer;
   const owner = ownerOf(attribute);
   const buffer: GPUBuffer | undefined = backend.get?.(owner)?.buffer;
@@ -143,6 +147,16 @@ function isAttribute(x: Attribute | Exchangeable): x is Attribute {
 
 function isInterleaved(x: Attribute): x is Interleaved {
   return (x as { isInterleavedBufferAttribute?: unknown }).isInterleavedBufferAttribute === true;
+}
+
+function typeOf(attribute: Attribute): DType {
+  const { array } = attribute;
+  const type = ArrayBuffer.isView(array) ? dtypeOfArray(array) : undefined;
+  if (type === undefined) throw new UnsupportedError("this attribute has no typed array");
+  // three.js has the raw bits of float16.
+  const owner = ownerOf(attribute) as { isFloat16BufferAttribute?: unknown };
+  const isHalf = owner.isFloat16BufferAttribute === true && type.name === "uint16";
+  return isHalf ? dtypeNamed("float16") : type;
 }
 
 /** The object that three.js keeps the buffer for: interleaved attributes share it. */
@@ -207,9 +221,7 @@ export function toThree<L extends Three>(
     }
     if (!held.device.gpu) {
       checkDType("three.js", dtype, ON_CPU);
-      const made = new three.BufferAttribute(held.data, itemSize);
-      alias(made, "array", held);
-      return made;
+      return dtype === "float16" ? giveHalves(three, held, itemSize) : give(three, held, itemSize);
     }
     const { StorageBufferAttribute } = three;
     if (!renderer || !StorageBufferAttribute) {
@@ -233,6 +245,25 @@ export function toThree<L extends Three>(
     held.release();
     throw error;
   }
+}
+
+function give({ BufferAttribute }: Three, held: Tensor, itemSize: number): any {
+  const made = new BufferAttribute(held.data, itemSize);
+  alias(made, "array", held);
+  return made;
+}
+
+/** The bits of float16, which the constructor would copy. */
+function giveHalves({ Float16BufferAttribute }: Three, held: Tensor, itemSize: number): any {
+  if (!Float16BufferAttribute) {
+    throw new UnsupportedError(
+      "three.js has float16 in its Float16BufferAttribute: pass a module that has it",
+    );
+  }
+  const made = new Float16BufferAttribute(new Uint16Array(0), itemSize);
+  made.count = held.size / itemSize;
+  alias(made, "array", held, () => viewAs(Uint16Array, held.data));
+  return made;
 }
 
 /** Makes destroying an attribute end only its own hold on a buffer. */

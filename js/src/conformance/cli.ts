@@ -1,13 +1,20 @@
 #!/usr/bin/env node
 /**
  * `npx dlpack-web conformance FILE.mjs`: runs the suite on the default export of a file, and on its
- * export `consume` where there is one. Its exports `device` (a `GPUDevice`, or a promise of one)
- * and `dtypes` are passed on; without a device, the runtime is asked for one. Exits with 1 if a
+ * export `consume` where there is one. Its exports `device` (a `GPUDevice`, or a promise of one),
+ * `dtypes`, `makeFaulty` and `requestDevice` are passed on; without a device, the runtime is asked
+ * for one. Exits with 1 if a
  * rule is broken, and with 2 if there is nothing to test.
  */
 import process from "node:process";
 import { pathToFileURL } from "node:url";
-import { type ConsumerOptions, conformance, consumerConformance, type Report } from "./index.js";
+import {
+  type ConsumerOptions,
+  conformance,
+  consumerConformance,
+  type ProducerOptions,
+  type Report,
+} from "./index.js";
 import type { DeviceLike } from "./types.js";
 
 const USAGE = `usage: dlpack-web conformance FILE.mjs
@@ -15,7 +22,9 @@ const USAGE = `usage: dlpack-web conformance FILE.mjs
 FILE.mjs exports what is tested by the rules of js/EXCHANGE.md:
   export default function make({ dtype, shape, values, bytes, device }) -> a producer, or undefined
   export function consume(producer, { device, copy }) -> the elements in row-major order
-  export const device: a GPUDevice, to test on; dtypes: names of those to test`;
+  export const device: a GPUDevice, to test on; dtypes: names of those to test
+  export function makeFaulty(wanted) -> as make, with GPU work that fails
+  export function requestDevice() -> another GPUDevice, which the suite destroys`;
 
 type Exports = Record<string, unknown>;
 
@@ -32,6 +41,7 @@ async function main([command, file, ...more]: readonly string[]): Promise<number
     return misused(`${file} cannot be imported: ${error}`);
   }
   const { default: make, consume } = exports;
+  const { makeFaulty, requestDevice } = exports as Partial<ProducerOptions>;
   if (typeof make !== "function" && typeof consume !== "function") {
     return misused(`${file} exports no function, as default or as \`consume\`\n\n${USAGE}`);
   }
@@ -39,7 +49,8 @@ async function main([command, file, ...more]: readonly string[]): Promise<number
   const device = await deviceOf(exports);
   let ok = true;
   if (typeof make === "function") {
-    const report = await conformance({ make: make as () => unknown, device, dtypes });
+    const hooks = { makeFaulty, requestDevice };
+    const report = await conformance({ make: make as () => unknown, device, dtypes, ...hooks });
     ok = print("producer", report) && ok;
   }
   if (typeof consume === "function") {

@@ -4,9 +4,9 @@
  * | rules | why |
  * |---|---|
  * | M3, M4 | what they should, and need not |
- * | M2, R1, R6, R7, F1, F10, F11, S5, S6, T4, E2, O1, O5 | what producers do; tested in producers.ts |
+ * | M2, R1, R6, R7, F1, F10, F11, S6, T4, E2, O1, O5 | what producers do; tested in producers.ts |
  * | E1 | seen with X1 |
- * | S3, S8, T1, T2, T5 | seen with F3, F6 and T3 |
+ * | S3, S5, S8, T1, T2, T5 | seen with F3, F6, F8 and T3 |
  * | D2 to D5, N2 | what is not done, and the page's device |
  *
  * S1 is only tested with shapes over which a loop ends at once: a loop over 2^53 elements could not
@@ -34,6 +34,7 @@ const REFUSALS = ["UnsupportedError", "DeviceError"];
 const LAYOUTS: readonly (readonly [string, Plan])[] = [
   ["F7", { around: 4 }],
   ["F7", { data: "bytes", around: 4 }],
+  ["F7", { data: "bytes", shift: 1 }],
   ["F4", { shape: [] }],
   ["F4", { shape: [2, 1, 3] }],
   ["F5", { strides: [1, 2] }],
@@ -44,6 +45,7 @@ const LAYOUTS: readonly (readonly [string, Plan])[] = [
   ["F6", { data: "DataView" }],
   ["F8", { padding: 8 }],
   ["F9", { flags: 1 }],
+  ["F9", { flags: 8 }],
   ["F9", { dtype: "int4", flags: 4 }],
   ["F13", { dtype: "int4", shape: [5] }],
   ["S2", { data: "memory", around: 4 }],
@@ -59,7 +61,10 @@ const LIES: readonly (readonly [string, (exchange: Exchange) => object, Plan?])[
   ["S1", () => ({ strides: [9, 1] })],
   ["S1", () => ({ strides: [-3, 1] })],
   ["S1", () => ({ strides: [2 ** 52, 1] })],
+  ["S1", () => ({ strides: [-8, 4] })],
+  ["S1", () => ({ strides: [2 ** 53 - 1, 1 - 2 ** 53] })],
   ["S1", () => ({ byteOffset: 64 })],
+  ["S1", detached, { data: "array" }],
   ["S1", ({ data }) => ({ data: { ...(data as object), ptr: 2 ** 31 } }), { data: "memory" }],
   ["F2", () => ({ device: { type: 7, id: 0, gpu: null } })],
   ["F2", () => ({ device: { type: 15, id: 0, gpu: null } })],
@@ -86,6 +91,11 @@ const LIES: readonly (readonly [string, (exchange: Exchange) => object, Plan?])[
   ["F12", () => ({ byteOffset: 0.5 })],
   ["F12", () => ({ byteOffset: Number.NaN })],
   ["F13", () => ({ strides: [1, 2] }), { dtype: "int4" }],
+  [
+    "F13",
+    ({ dtype }) => ({ dtype: { ...(dtype as object), lanes: 2 }, shape: [2, 1] }),
+    { dtype: "int4", flags: 4 },
+  ],
 ];
 
 /** What a consumer did: its elements, or its error. */
@@ -147,6 +157,11 @@ class Tests {
     if (!reads) return;
     for (const id of SEEN) book.pass(id);
     for (const [id, plan] of LAYOUTS) await this.#reads(id, plan);
+    if (this.book.passed("S2")) await this.#reads("S2", { data: "holder" }, true);
+    const other = ({ device }: Exchange) => ({ device: { ...(device as object), id: 7 } });
+    await this.#reads("D1", { say: other }, true);
+    await this.#looksAway();
+    for (const capacity of [0, 2 ** 40, Number.NaN]) await this.#doubts(capacity);
     if (await this.#reads("F4", { shape: [0, 3] })) {
       const say = () => ({ byteOffset: 2 ** 40, capacity: 0 });
       await this.#reads("S9", { shape: [0, 3], say }, true);
@@ -172,10 +187,13 @@ class Tests {
     await this.#refuses("D1", { say: elsewhere }, { names: REFUSALS });
     const copied = { say: () => ({ flags: 2 }) };
     await this.#refuses("N3", copied, { names: ["CopyError"], copy: false, skips: true });
-    const refusal = named("BusyError", "another consumer holds it");
-    await this.#refuses("X1", { refusal }, { names: ["BusyError"] });
-    const lost = named("DeviceLostError", "the device is lost");
-    await this.#refuses("X1", { refusal: lost }, { names: ["DeviceLostError"] });
+    for (const name of ["BusyError", "DeviceLostError", "ReleasedError"]) {
+      await this.#refuses(
+        "X1",
+        { refusal: named(name, "the suite's producer") },
+        { names: [name] },
+      );
+    }
     const unable = (exchange: Exchange) => {
       const flush = () => {
         throw new Error("flush() threw this");
@@ -194,6 +212,38 @@ class Tests {
     for (const version of [[2, 0], [0, 1], [1], [1, 0, 0], [1, -1], "1.0", ["1", 0], undefined]) {
       await this.#leavesAlone(version);
     }
+  }
+
+  /** A capacity that cannot be: a consumer refuses it, or does not use it. */
+  #doubts(capacity: number): Promise<boolean> {
+    const say = () => ({ capacity });
+    return this.#test("F8", { say, around: 4 }, async (offer, outcome) => {
+      const refused = "error" in outcome && nameOf(outcome.error) === "UnsupportedError";
+      if (refused) await offer.audit(true);
+      else await this.#rightly("F8", offer, outcome, true);
+    });
+  }
+
+  /** After release(), the consumer looks at no part of the exchange. */
+  async #looksAway(): Promise<void> {
+    const looks: string[] = [];
+    const wrap = (exchange: Exchange) => {
+      let held = true;
+      const release = (...wrote: unknown[]) => {
+        held = false;
+        (exchange.release as (...wrote: unknown[]) => void)(...wrote);
+      };
+      const get = (target: Exchange, key: string | symbol) => {
+        // Promises look for `then`, and messages for symbols.
+        if (!held && typeof key === "string" && key !== "then") looks.push(key);
+        return target[key as string];
+      };
+      return new Proxy({ ...exchange, release }, { get });
+    };
+    await this.#test("O2", { wrap }, async (offer, outcome) => {
+      await this.#rightly("O2", offer, outcome, true);
+      if (looks.length > 0) broken("O2", `after release() it looked at ${looks.join(", ")}`);
+    });
   }
 
   /** Only GPU work fails after the call. */
@@ -387,6 +437,13 @@ function onlyOnce(exchange: Exchange): Exchange {
     Object.defineProperty(result, field, { get, enumerable: true });
   }
   return result;
+}
+
+/** A typed array that has lost its memory. */
+function detached(): object {
+  const data = new Float32Array(6);
+  structuredClone(data, { transfer: [data.buffer] });
+  return { data };
 }
 
 /** An error, and those that it names as its `cause`. */

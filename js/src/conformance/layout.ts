@@ -8,6 +8,8 @@ export interface Plan {
   readonly strides?: readonly number[];
   /** Foreign elements before the first one and after the last. */
   readonly around?: number;
+  /** Foreign bytes before the first element. */
+  readonly shift?: number;
   /** `data` begins at element 0, and others lie below it, as in memory with a `ptr`. */
   readonly below?: boolean;
   /** Bytes of `capacity` behind the last element. */
@@ -36,7 +38,7 @@ export interface Layout {
 
 /** @param guard - bytes before and behind `data` */
 export function layoutOf(plan: Plan, kind: Kind, guard: number): Layout {
-  const { shape = [2, 3], strides = null, around = 0, padding = 0, flags = 0 } = plan;
+  const { shape = [2, 3], strides = null, around = 0, padding = 0, flags = 0, shift = 0 } = plan;
   const step = flags & 4 ? 8 : kind.bits;
   const places = positions(shape, strides);
   const some = valuesFor(kind, sizeOf(shape), 3);
@@ -47,7 +49,7 @@ export function layoutOf(plan: Plan, kind: Kind, guard: number): Layout {
   });
   const least = Math.min(0, ...places);
   const most = Math.max(-1, ...places);
-  const first = guard + Math.ceil(((around - least) * step) / 8);
+  const first = guard + shift + Math.ceil(((around - least) * step) / 8);
   const end = first + Math.ceil(((most + 1) * step) / 8) + padding;
   const stop = end + Math.ceil((around * step) / 8);
   const start = plan.below ? first : guard;

@@ -28,9 +28,13 @@ export interface Plan extends Lie {
 interface Hold {
   readonly exchange: Exchange;
   readonly said: string;
+  /** The fields that `said` does not have. */
+  objects: readonly unknown[];
   readonly writes: boolean;
   flushes: number;
   releases: number;
+  /** What release() was given. */
+  wrote?: unknown;
   /** All bytes, just before the memory was given back. */
   left?: Promise<Uint8Array>;
 }
@@ -82,15 +86,17 @@ export class Offer {
   async audit(failed: boolean): Promise<void> {
     if (this.#misuse) broken(...this.#misuse);
     for (const hold of this.#holds) {
-      const { flushes, releases, said, exchange, left } = hold;
+      const { flushes, releases, said, objects, exchange, left } = hold;
       if (releases > 1) broken("O2", `release() was called ${releases} times`);
       if (releases < 1 && failed) broken("X2", "release() was not called after an error");
       if (releases < 1) broken("O2", "release() was not called");
       if (!failed && flushes < 1 && this.#layout.values.length > 0) {
         broken("T3", "flush() was not called");
       }
-      if (said !== told(exchange)) broken("F14", `the exchange said ${said}, and was changed`);
-      if (left) this.#compare(await left, hold);
+      if (said !== told(exchange) || objectsOf(exchange).some((each, i) => each !== objects[i])) {
+        broken("F14", `the exchange said ${said}, and was changed`);
+      }
+      if (left) this.#compare(await left, hold, failed);
     }
   }
 
@@ -118,13 +124,17 @@ export class Offer {
     broken(rule, `it read ${show(Array.from(list))}, not ${show(values)}`);
   }
 
-  #compare(left: Uint8Array, { writes, flushes }: Hold): void {
-    const { right, parts } = this.#layout;
+  #compare(left: Uint8Array, { writes, flushes, wrote }: Hold, failed: boolean): void {
+    const { right, parts, values } = this.#layout;
     left.forEach((byte, i) => {
       if (byte === right[i]) return;
       if (parts[i] === "other") broken("S7", "it wrote to bytes that are not the tensor's");
       if (!writes && flushes > 0) broken("R5", "it wrote, and did not ask for `writes`");
     });
+    // release(false) says so.
+    if (writes && wrote !== false && !failed && values.length > 0 && same(left, right)) {
+      broken("R5", "it asked for `writes`, and only read");
+    }
   }
 
   #produce(self: unknown, request: unknown): Exchange {
@@ -137,10 +147,11 @@ export class Offer {
     const { copy, writes } = this.#read(request);
     const exchange = this.#describe(copy);
     const counts = { flushes: 0, releases: 0 };
-    const hold: Hold = { exchange, said: told(exchange), writes, ...counts };
+    const hold: Hold = { exchange, said: told(exchange), objects: [], writes, ...counts };
     exchange.flush = () => this.#flush(hold);
     if (plan.fault !== undefined) exchange.fault = () => this.#fault(hold);
     exchange.release = (wrote?: unknown) => this.#release(hold, wrote);
+    hold.objects = objectsOf(exchange);
     this.#holds.push(hold);
     return plan.wrap?.(exchange) ?? exchange;
   }
@@ -184,7 +195,10 @@ export class Offer {
 
   #flush(hold: Hold): void {
     hold.flushes++;
-    if (hold.releases > 0) return;
+    if (hold.releases > 0) {
+      this.#misuse ??= ["O2", "it called flush() after release()"];
+      return;
+    }
     this.#room.write(this.#layout.right);
     // Views made before this are empty, and those that are made now must not outlive an `await`.
     this.#room.grow();
@@ -211,6 +225,7 @@ export class Offer {
       this.#misuse ??= ["O4", "it called release(true), and had not asked for `writes`"];
     }
     if (hold.releases === 1) {
+      hold.wrote = wrote;
       hold.left = this.#room.read();
       hold.left.catch(() => {}); // is awaited later
       const { holds, released } = this.counts;
@@ -227,6 +242,10 @@ export function isList(x: unknown): x is ArrayLike<unknown> {
 
 export function named(name: string, message: string): Error {
   return Object.assign(new Error(message), { name });
+}
+
+function objectsOf({ data, device, flush, release, fault }: Exchange): unknown[] {
+  return [data, device, flush, release, fault];
 }
 
 /** An exchange's fields that can be written as text. */

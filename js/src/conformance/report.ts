@@ -103,7 +103,8 @@ export class Book {
   }
 
   /**
-   * Makes a check of the rule `id`. The check's errors are its results; this never throws.
+   * Makes a check of the rule `id`, unless it is broken already. The check's errors are its results;
+   * this never throws.
    *
    * @param where - the device, for the message
    * @param after - rules that this one requires
@@ -117,7 +118,7 @@ export class Book {
   ): Promise<boolean> {
     const found = this.#of(id);
     const told = (message: string) => `${where}: ${message}`;
-    const needed = after.find((other) => this.isBroken(other));
+    const needed = [id, ...after].find((other) => this.isBroken(other));
     const reason = this.#ended || (needed && `${needed} does not hold`);
     if (reason) {
       found.skipped ??= told(reason);

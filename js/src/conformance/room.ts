@@ -17,7 +17,7 @@ export interface Room {
   free(): void;
 }
 
-export type ArrayPlace = "array" | "bytes" | "DataView" | "shared" | "memory";
+export type ArrayPlace = "array" | "bytes" | "DataView" | "shared" | "memory" | "holder";
 type ViewClass = {
   new (buffer: ArrayBufferLike, offset: number, length?: number): ArrayBufferView;
   readonly BYTES_PER_ELEMENT: number;
@@ -33,15 +33,21 @@ export function arrayRoom(size: number, place: ArrayPlace, kind: Kind): Room {
   if (place === "shared" && typeof SharedArrayBuffer === "undefined") {
     skip("there is no SharedArrayBuffer here");
   }
-  const memory =
-    place === "memory"
-      ? new WebAssembly.Memory({ initial: 1 })
-      : { buffer: place === "shared" ? new SharedArrayBuffer(size) : new ArrayBuffer(size) };
+  const moves = place === "memory" || place === "holder";
+  const memory = moves
+    ? new WebAssembly.Memory({ initial: 1 })
+    : { buffer: place === "shared" ? new SharedArrayBuffer(size) : new ArrayBuffer(size) };
+  const holder = {
+    get buffer() {
+      return memory.buffer;
+    },
+  };
   const bytes = () => new Uint8Array(memory.buffer, 0, size);
   const View = (place !== "bytes" && CLASSES[kind.name]) || Uint8Array;
   return {
     data(start, stop) {
       if (place === "memory") return { memory, ptr: start };
+      if (place === "holder") return { memory: holder, ptr: start };
       if (place === "DataView") return new DataView(memory.buffer, start, stop - start);
       return new View(memory.buffer, start, Math.floor((stop - start) / View.BYTES_PER_ELEMENT));
     },

@@ -6,8 +6,11 @@ import { encode, get, type Kind, kindOf, same, sizeOf, valuesFor } from "./value
 
 type Method = (request?: unknown) => unknown;
 
-/** The flag of exclusive exchanges. */
+/** Flags: the memory was copied for this exchange; nobody else may use it meanwhile. */
+export const COPIED = 2;
 export const EXCLUSIVE = 8;
+/** How long a producer may take, in ms, for what it does in its own time. */
+const PATIENCE = 1000;
 
 /** A producer, and the elements that it was asked to hold. */
 export interface Subject {
@@ -17,6 +20,16 @@ export interface Subject {
   readonly values: readonly (number | bigint)[];
   /** The array that gave the factory the shape. */
   readonly given: number[];
+  /** Its user has released it. */
+  released: boolean;
+}
+
+/** What earlier checks found out about the producers of a device. */
+export interface Known {
+  /** Whether a hold that is left can be observed. */
+  showsHolds?: boolean;
+  /** A request for another device, if the method of M3 answers it. */
+  moves?: object;
 }
 
 /** An exchange that is held. */
@@ -42,22 +55,28 @@ export class Trial {
     readonly options: ProducerOptions,
     readonly device: DeviceLike | null,
     base?: Pick<Subject, "kind" | "shape">,
+    readonly known: Known = {},
   ) {
     this.kind = base?.kind ?? (kindOf("float32") as Kind);
     this.shape = base?.shape ?? [2, 3];
   }
 
-  /** undefined: the factory cannot make that. */
-  async tryMake(kind = this.kind, shape = this.shape, start = 0): Promise<Subject | undefined> {
-    const { device } = this;
+  /** undefined: the factory cannot make that. `by` is another factory of the options. */
+  async tryMake(
+    kind = this.kind,
+    shape = this.shape,
+    start = 0,
+    by: "make" | "makeFaulty" = "make",
+  ): Promise<Subject | undefined> {
+    const { device, options } = this;
     const values = valuesFor(kind, sizeOf(shape), start);
     const bytes = encode(kind, values);
     const wanted = { dtype: kind.name, shape: [...shape], values: [...values], bytes, device };
-    const about = `make({ dtype: "${kind.name}", shape: ${show(shape)} })`;
+    const about = `${by}({ dtype: "${kind.name}", shape: ${show(shape)} })`;
     this.making = about;
     let x: unknown;
     try {
-      x = await this.options.make(wanted);
+      x = await options[by]?.(wanted);
     } catch (error) {
       throw new Error(`${about} threw ${show(error)}`);
     }
@@ -67,7 +86,8 @@ export class Trial {
     if (typeof methods[EXCHANGE] !== "function" && typeof methods[EXCHANGE_ASYNC] !== "function") {
       broken("M1", `${about} gave ${show(x)}, without [Symbol.for("dlpack.exchange")]`);
     }
-    const subject = { x: methods, kind, shape, values, given: wanted.shape };
+    const given = wanted.shape;
+    const subject: Subject = { x: methods, kind, shape, values, given, released: false };
     this.#ends.push(() => letGo(subject));
     return subject;
   }
@@ -104,7 +124,11 @@ export class Trial {
       if (done) return;
       done = true;
       const { release } = Object(exchange) as { release?: unknown };
-      if (typeof release === "function") release(...wrote);
+      try {
+        if (typeof release === "function") release(...wrote);
+      } catch (error) {
+        broken("F11", `release() threw ${show(error)}`);
+      }
     };
     this.#ends.push(release);
     const fields = describe(exchange, subject);
@@ -149,11 +173,70 @@ export class Trial {
   }
 }
 
-/** Releases a producer as its user would, if the factory says how. */
-export function letGo({ x }: Subject): boolean {
+/** Releases a producer as its user would, once; false if the factory does not say how. */
+export function letGo(subject: Subject): boolean {
+  const { x } = subject;
   if (typeof x.release !== "function") return false;
-  x.release();
+  if (!subject.released) {
+    subject.released = true;
+    x.release();
+  }
   return true;
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Whether `test` is true at last, as that of a producer that takes its time. */
+export async function eventually(test: () => Promise<boolean>): Promise<boolean> {
+  for (let waited = 0, ms = 1; waited < PATIENCE; waited += ms, ms *= 2) {
+    if (await test()) return true;
+    await pause(ms);
+  }
+  return test();
+}
+
+/** Requests that a producer may answer from other memory. */
+const WAYS = [{}, { needs: { padTo: 64 } }, { copy: true }, { copy: true, needs: { padTo: 256 } }];
+
+/** Holds of a tensor in all ways. */
+export async function* holdsOf(trial: Trial, subject: Subject): AsyncGenerator<Held> {
+  for (const request of WAYS) {
+    const held = await trial.attempt(subject, request, "UnsupportedError");
+    if (held) yield held;
+    held?.release();
+  }
+  const { moves } = trial.known;
+  if (!moves) return;
+  const held = trial.held(await subject.x[EXCHANGE_ASYNC]?.(moves), subject);
+  yield held;
+  held.release();
+}
+
+/** Uses memory that was given up too early: makes tensors and holds them until the trial's end. */
+export async function occupy(
+  trial: Trial,
+  take = (subject: Subject): Promise<Held> => trial.hold(subject),
+): Promise<void> {
+  for (const start of [20, 40]) {
+    const other = await trial.make(start);
+    await expect(await take(other), other, "T5");
+  }
+}
+
+/** The rule is broken unless an exchange keeps its elements after its user has released the tensor. */
+export async function outlasts(
+  trial: Trial,
+  held: Held,
+  subject: Subject,
+  rule: string,
+  take?: (subject: Subject) => Promise<Held>,
+): Promise<void> {
+  letGo(subject);
+  await pause(15);
+  await occupy(trial, take);
+  await expect(held, subject, rule);
 }
 
 /** Calls `flush()` as a function, which needs no `this`. */
@@ -166,27 +249,6 @@ export function flush({ fields }: Held): void {
     broken("F10", `flush() threw ${show(error)}`);
   }
   if (isThenable(result)) broken(gpu ? "T1" : "T2", "flush() returned a promise");
-}
-
-/**
- * Whether an exchange reports no fault, as it must for elements that the suite has made: the caller
- * awaits the promise, also after a release.
- */
-export function well({ fields }: Held): Promise<void> {
-  const { fault } = fields; // F15: as a function, which needs no `this`
-  let result: unknown;
-  try {
-    result = fault ? fault() : null;
-  } catch (error) {
-    broken("E2", `fault() threw ${show(error)}`);
-  }
-  if (result !== null && !isThenable(result)) broken("E2", `fault() returned ${show(result)}`);
-  return Promise.resolve(result).then(
-    (error) => {
-      if (error !== null) broken("E2", `fault() gave ${show(error)} for elements that are well`);
-    },
-    (error) => broken("E2", `the promise of fault() was rejected with ${show(error)}`),
-  );
 }
 
 /** Flushes, reads and compares; `rule` is broken if they differ, by default as `blame` finds. */
@@ -233,7 +295,17 @@ async function blame(
 }
 
 /** A request in words. */
-function brief(request: unknown): string {
-  const fields = Object.entries(Object(request)).filter(([, value]) => value !== undefined);
-  return `{ ${fields.map(([name, value]) => `${name}: ${show(value)}`).join(", ")} }`;
+export function brief(request: unknown): string {
+  if (typeof request !== "object" || request === null) return `the request ${show(request)}`;
+  const fields = Object.entries(Object.getOwnPropertyDescriptors(request))
+    .filter(([, { value, get }]) => value !== undefined || get)
+    .map(
+      ([name, { value, get }]) =>
+        `${name}: ${get ? "a getter" : isPlain(value) ? brief(value) : show(value)}`,
+    );
+  return fields.length > 0 ? `{ ${fields.join(", ")} }` : "{}";
+}
+
+function isPlain(value: unknown): boolean {
+  return value instanceof Object && Object.getPrototypeOf(value) === Object.prototype;
 }

@@ -32,6 +32,9 @@ export interface DeviceLike {
   // biome-ignore lint/suspicious/noExplicitAny: the filter is an enumeration
   pushErrorScope(filter: any): void;
   popErrorScope(): Promise<{ readonly message: string } | null>;
+  /** Only that of `requestDevice` is destroyed, and its loss awaited. */
+  destroy?(): void;
+  readonly lost?: Promise<unknown>;
 }
 
 /** The request to a factory. */
@@ -60,11 +63,22 @@ export interface ProducerOptions {
    * the rules for these events are tested too.
    */
   make: (wanted: Wanted) => unknown;
+  /**
+   * As `make`, but GPU work on which the elements depend fails after it was submitted, because of an
+   * invalid shader or a destroyed buffer, for example. Without it, E1 is not tested, nor E2 for
+   * elements that have a fault.
+   */
+  makeFaulty?: ((wanted: Wanted) => unknown) | undefined;
+  /**
+   * Gives a `GPUDevice` of its own, or a promise of one, for which `make` makes a producer and which
+   * is then destroyed. Without it, E4 is not tested.
+   */
+  requestDevice?: (() => DeviceLike | PromiseLike<DeviceLike>) | undefined;
   /** A `GPUDevice` to test on; without it the GPU is not tested. */
   device?: DeviceLike | null | undefined;
   /** Default: all of DLPack 1.3 with one lane. */
   dtypes?: readonly string[] | undefined;
-  /** How long one rule may take on one device; default 10,000, enough for busy machines. */
+  /** How long one check may take on one device; default 10,000, enough for busy machines. */
   timeoutMs?: number | undefined;
 }
 

@@ -45,6 +45,11 @@ export const notArray: object = new Proxy(
       if (typeof key === "string" && ARRAYS.test(key) && tensor.device) {
         refuse(tensor, `is not an array and has no ${key}`);
       }
+      if (key === "validity" && tensor.device) {
+        throw new TypeError(
+          'a Tensor has no nulls: fromArrow(…, { nulls: "mask" }) returns which elements are valid',
+        );
+      }
       return Reflect.get(target, key, tensor);
     },
     set(target, key, value, tensor) {

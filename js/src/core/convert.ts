@@ -16,10 +16,19 @@ const PAIRS = new Set([
 /** The name of a dtype's lanes, which are converted one by one. */
 const laneOf = ({ name }: DType) => laneName(name);
 
+/** Whether both are one dtype, packed in one and padded in the other. */
+const repads = (from: DType, to: DType) => from.packed === to.packed && from.flags !== to.flags;
+
 /** Whether there is a conversion between two dtypes. */
 export function canConvert(from: DType, to: DType): boolean {
   const lanes = from.packed >>> 16 === to.packed >>> 16;
-  return lanes && PAIRS.has(`${laneOf(from)} ${laneOf(to)}`);
+  return repads(from, to) || (lanes && PAIRS.has(`${laneOf(from)} ${laneOf(to)}`));
+}
+
+/** Why elements cannot be written over others as they are. */
+export function misfitOf(from: DType, to: DType): string {
+  if (repads(from, to)) return `${from.name} is packed in one and padded in the other`;
+  return "shape and dtype must be the same";
 }
 
 /**
@@ -37,13 +46,32 @@ export function checkConversion(from: DType, to: DType, what: string): void {
 }
 
 /**
- * Packed elements as another dtype, in a new array.
+ * Row-major elements as another dtype, in a new array.
  *
+ * @param values - in memory aligned for them, though their class may be of bytes
+ * @param size - number of elements
  * @throws UnsupportedError for other pairs than above, and for an integer that does not fit
  */
-export function convertElements(values: TypedArray, from: DType, to: DType, what: string) {
+export function convertElements(
+  values: TypedArray,
+  from: DType,
+  to: DType,
+  size: number,
+  what: string,
+) {
   checkConversion(from, to, what);
-  const made = new to.View(Math.ceil((values.length / from.components) * to.components));
+  const made = new to.View(Math.ceil(size * to.components));
+  if (repads(from, to)) {
+    repad(
+      made as Uint8Array,
+      to.step * 8,
+      values as Uint8Array,
+      from.step * 8,
+      size,
+      (from.packed >>> 8) & 255,
+    );
+    return made;
+  }
   switch (`${laneOf(from)} ${laneOf(to)}`) {
     case "float32 bfloat16":
       toBfloat16(wordsOf(made), values as Float32Array);
@@ -67,19 +95,46 @@ export function convertElements(values: TypedArray, from: DType, to: DType, what
   return made;
 }
 
-/** An array's elements of two bytes; a copy where they are not aligned. */
-function wordsOf({ buffer, byteOffset, byteLength }: TypedArray): Uint16Array {
-  if (byteOffset % 2 === 0) return new Uint16Array(buffer, byteOffset, byteLength / 2);
-  return new Uint16Array(buffer.slice(byteOffset, byteOffset + byteLength));
+/** As dlw_repad of wasm/convert.c: the next element is `from` and `to` bits on. */
+function repad(
+  target: Uint8Array,
+  to: number,
+  source: Uint8Array,
+  from: number,
+  size: number,
+  bits: number,
+): void {
+  let [read, unread, at] = [0, 0, 0];
+  let [written, done, next] = [0, 0, 0];
+  for (let i = 0; i < size; i++) {
+    if (unread < bits) {
+      read |= (source[at++] as number) << unread;
+      unread += 8;
+    }
+    written |= (read & ((1 << bits) - 1)) << done;
+    read >>= from;
+    unread -= from;
+    done += to;
+    if (done < 8) continue;
+    target[next++] = written;
+    written >>= 8;
+    done -= 8;
+  }
+  if (done > 0) target[next] = written;
 }
 
-function bitsOf({ buffer, byteOffset, length }: Float32Array): Uint32Array {
+/** The elements of two bytes of an aligned array. */
+function wordsOf({ buffer, byteOffset, byteLength }: TypedArray): Uint16Array {
+  return new Uint16Array(buffer, byteOffset, byteLength / 2);
+}
+
+function patternsOf({ buffer, byteOffset, length }: Float32Array): Uint32Array {
   return new Uint32Array(buffer, byteOffset, length);
 }
 
 /** The upper half, rounded to nearest, ties to even; NaNs keep the upper bits of their payload. */
 function toBfloat16(target: Uint16Array, values: Float32Array): void {
-  bitsOf(values).forEach((bits, i) => {
+  patternsOf(values).forEach((bits, i) => {
     if ((bits & 0x7fffffff) > 0x7f800000)
       target[i] = (bits >>> 16) | ((bits >>> 16) & 0x7f ? 0 : 1);
     else target[i] = (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
@@ -87,7 +142,7 @@ function toBfloat16(target: Uint16Array, values: Float32Array): void {
 }
 
 function fromBfloat16(target: Float32Array, halves: Uint16Array): void {
-  const bits = bitsOf(target);
+  const bits = patternsOf(target);
   halves.forEach((half, i) => {
     bits[i] = half << 16;
   });
@@ -95,7 +150,7 @@ function fromBfloat16(target: Float32Array, halves: Uint16Array): void {
 
 /** IEEE 754 binary16, as wasm/convert.c does it: engines differ for NaNs. */
 function toHalf(target: Uint16Array, values: Float32Array): void {
-  bitsOf(values).forEach((bits, i) => {
+  patternsOf(values).forEach((bits, i) => {
     const magnitude = bits & 0x7fffffff;
     let half: number;
     if (magnitude > 0x7f800000) half = 0x7c00 + ((magnitude >>> 13) & 0x3ff || 1);
@@ -109,7 +164,7 @@ function toHalf(target: Uint16Array, values: Float32Array): void {
 }
 
 function fromHalf(target: Float32Array, halves: Uint16Array): void {
-  const bits = bitsOf(target);
+  const bits = patternsOf(target);
   halves.forEach((half, i) => {
     const magnitude = half & 0x7fff;
     if (magnitude < 0x0400) target[i] = magnitude * 2 ** -24;

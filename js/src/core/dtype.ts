@@ -1,5 +1,5 @@
 import { SUBBYTE_PADDED } from "./dlpack.js";
-import { UnsupportedError } from "./errors.js";
+import { textOf, UnsupportedError } from "./errors.js";
 import type { Float16Array } from "./globals.js";
 import { shared } from "./realm.js";
 
@@ -248,18 +248,32 @@ export const dtypes: readonly DType[] = [...byName.values()].filter(
  * @param padded - whether elements of less than a byte have one each
  */
 export function dtypeNamed(name: string, padded = false): DType {
+  const known = unpadded(name);
+  const { packed } = known;
+  if (!padded || ((packed >>> 8) & 255) >= 8) return known;
+  if (packed >>> 16 === 1) return dtypePacked(packed, SUBBYTE_PADDED);
+  throw new UnsupportedError(
+    `${name} cannot be padded: DLPack defines that for single elements, and vectors are packed`,
+    { given: name },
+  );
+}
+
+function unpadded(name: string): DType {
   const known = byName.get(name);
-  if (known) return padded && known.step < 1 ? dtypePacked(known.packed, SUBBYTE_PADDED) : known;
+  if (known) return known;
   const [, scalar, lanes] = /^(.+)x([1-9]\d*)$/.exec(name) ?? [];
-  const lane = byName.get(scalar as string);
-  if (lane && Number(lanes) > 1 && Number(lanes) < 65536) {
+  const lane = byName.get(scalar as string); // a vector's own name is there, too, once it is used
+  if (lane && lane.packed >>> 16 === 1 && Number(lanes) > 1 && Number(lanes) < 65536) {
     return dtypePacked((lane.packed & 0xffff) | (Number(lanes) << 16));
   }
   const needed = dtypes.map((dtype) => dtype.name);
-  throw new UnsupportedError(`dtype "${name}" is not one of ${needed} or a vector: float32x4`, {
-    given: name,
-    needed,
-  });
+  throw new UnsupportedError(
+    `dtype "${textOf(name)}" is not one of ${needed} or a vector: float32x4`,
+    {
+      given: textOf(name),
+      needed,
+    },
+  );
 }
 
 /**

@@ -7,10 +7,29 @@ export function tagOf(value: unknown): string {
   return /^GPU|Canvas$/.test(String(name)) ? `[object ${name}]` : tag;
 }
 
-/** A value as text for messages; its own conversion may throw, as a tensor's does. */
+/** Characters of a message with foreign text, at most. */
+const MOST = 2000;
+
+/** Text of foreign origin, cut for messages. */
+export function cut(text: string, most = 100): string {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+/** A message with foreign text, cut. */
+export const bounded = (message: string) => cut(message, MOST);
+
+/**
+ * A value as text for messages, cut before it is made where it is a list; its own conversion may
+ * throw, as a tensor's does.
+ */
 export function textOf(value: unknown): string {
   try {
-    return typeof value === "object" && value !== null ? value.toString() : String(value);
+    if (typeof value !== "object" || value === null) return cut(String(value), 200);
+    if (Array.isArray(value) || ArrayBuffer.isView(value)) {
+      const { length = 0 } = value as unknown[];
+      if (length > 64) return `${tagOf(value)} of ${length}`;
+    }
+    return cut(value.toString(), 200);
   } catch {
     return tagOf(value);
   }

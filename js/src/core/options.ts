@@ -2,12 +2,32 @@ import type { DTypeName } from "./dtype.js";
 import { textOf } from "./errors.js";
 import type { GPUDevice } from "./globals.js";
 
-/** Throws TypeError for invalid options, such as a bare shape, which would be ignored. */
-export function checkOptions(options: unknown, of: string, example: string): void {
-  if (typeof options === "object" && options !== null && !Array.isArray(options)) return;
-  throw new TypeError(
-    `the options of ${of} must be an object, e.g. { ${example} }, not ${textOf(options)}`,
-  );
+/** All names of options; 0 for those that are not for users. */
+export type Names<O> = { readonly [name in keyof O]-?: 0 | 1 };
+
+/**
+ * Throws TypeError for options that would be ignored: values other than objects, such as a bare
+ * shape, and unknown names.
+ *
+ * @param names - null: they are checked elsewhere
+ */
+export function checkOptions<O>(
+  options: unknown,
+  of: string,
+  names: Names<O> | null,
+  example: string,
+): void {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw new TypeError(
+      `the options of ${of} must be an object, e.g. { ${example} }, not ${textOf(options)}`,
+    );
+  }
+  if (names === null) return;
+  for (const name of Object.keys(options)) {
+    if (Object.hasOwn(names, name)) continue;
+    const known = Object.keys(names).filter((each) => names[each as keyof O]);
+    throw new TypeError(`${of} has no option "${name.slice(0, 100)}": it has ${known.join(", ")}`);
+  }
 }
 
 /** Options of `Tensor.fromTypedArray`. */
@@ -48,8 +68,6 @@ export interface TensorMessage {
   shape: number[];
   /** The elements in row-major order; belongs on the transfer list. */
   buffer: ArrayBuffer;
-  /** A byte for each element of axis 0, 0 where it is null; absent without nulls. */
-  validity?: Uint8Array;
 }
 
 /** Options of `tensor.to`. */
@@ -90,3 +108,8 @@ export interface FromGPUBufferOptions<D extends DTypeName = DTypeName> {
   /** Called once when nothing holds the buffer any more. Without it the buffer is borrowed. */
   release?: (() => void) | undefined;
 }
+
+export const FROM_GPU_BUFFER: Names<FromGPUBufferOptions> = {
+  ...{ device: 1, byteOffset: 1, capacity: 1, release: 1 },
+  ...{ shape: 1, dtype: 1, strides: 1, readOnly: 1, padded: 1 },
+};

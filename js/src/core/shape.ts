@@ -3,25 +3,26 @@ import { bytesOf, type DType } from "./dtype.js";
 import { tagOf, textOf } from "./errors.js";
 
 /**
- * A copy of an array; throws for anything else. A string has a length too; `shape: 3` and `shape:
- * "3"` are both mistakes.
+ * A copy of an array with an item for each axis, of which there are at most 64; throws for anything
+ * else. A string has a length too; `shape: 3` and `shape: "3"` are both mistakes.
  */
 export function listOf(given: ArrayLike<number>, what: string): number[] {
-  if (typeof given === "object" && given !== null && typeof given.length === "number") {
-    return Array.from(given);
+  const length = typeof given === "object" ? given?.length : undefined;
+  if (typeof length !== "number") {
+    throw new TypeError(`${what} must be an array of integers, e.g. [2, 3], not ${textOf(given)}`);
   }
-  throw new TypeError(`${what} must be an array of integers, e.g. [2, 3], not ${textOf(given)}`);
+  if (!Number.isInteger(length) || length < 0 || length > MAX_NDIM) {
+    throw new RangeError(`${what} has ${length} dimensions; the limit is ${MAX_NDIM}`);
+  }
+  return Array.from({ length }, (_, i) => given[i] as number);
 }
 
 /** A checked copy of a shape: at most 64 non-negative integers whose product stays exact. */
 export function checkShape(shape: ArrayLike<number>): number[] {
   const dims = listOf(shape, "shape");
-  if (dims.length > MAX_NDIM) {
-    throw new RangeError(`shape has ${dims.length} dimensions; the limit is ${MAX_NDIM}`);
-  }
   for (const dim of dims) {
     if (!Number.isSafeInteger(dim) || dim < 0) {
-      throw new RangeError(`shape [${dims}]: ${dim} is not a non-negative integer`);
+      throw new RangeError(`shape [${textOf(dims)}]: ${textOf(dim)} is not a non-negative integer`);
     }
   }
   // 16 bytes is the largest element, so the size in bytes is exact as well.
@@ -39,7 +40,9 @@ export function checkStrides(
   if (strides === undefined) return null;
   const steps = listOf(strides, "strides");
   if (steps.length !== shape.length || !steps.every(Number.isSafeInteger)) {
-    throw new RangeError(`strides [${steps}] must be ${shape.length} integers, in elements`);
+    throw new RangeError(
+      `strides [${textOf(steps)}] must be ${shape.length} integers, in elements`,
+    );
   }
   const usual = rowMajorStrides(shape);
   // Those of axes of length 1 carry no information, nor do those of tensors without elements.

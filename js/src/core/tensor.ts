@@ -10,7 +10,7 @@ import type {
 } from "../exchange/types.js";
 import { type NotArray, notArray, toPrimitive } from "./arraylike.js";
 import { ArrayStorage, checkAttached, packedArray } from "./arrays.js";
-import { canConvert, checkConversion, convertElements } from "./convert.js";
+import { canConvert, checkConversion, convertElements, misfitOf } from "./convert.js";
 import { CPU_DEVICE, type Device } from "./device.js";
 import { CPU, WEBGPU } from "./dlpack.js";
 import {
@@ -106,7 +106,6 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /** @internal The last `data`. */ _view: TypedArray | null = null;
   /** @internal Its length, which a detached, shrunk or growing array no longer has. */ _count = 0;
   /** @internal See core/leaks.ts. */ _watcher: FinalizationRegistry<Hold> | null = null;
-  /** @internal See {@link Tensor.validity}. */ _validity: Tensor<"bool"> | null = null;
 
   /** Tensors are not made by `new`: `Tensor.from(new Float32Array(4))` makes one. */
   constructor(...made: [never, ...never[]]);
@@ -168,7 +167,8 @@ export class Tensor<D extends DTypeName = DTypeName> {
         `fromTypedArray needs a typed array, not ${tagOf(array)}: new Float32Array(…) makes one`,
       );
     }
-    checkOptions(options, "fromTypedArray()", "shape: [2, 3]");
+    const names = { shape: 1, dtype: 1, strides: 1, offset: 1, padded: 1 } as const;
+    checkOptions<FromTypedArrayOptions>(options, "fromTypedArray()", names, "shape: [2, 3]");
     checkAttached(array);
     const type = options.dtype === undefined ? own : dtypeNamed(options.dtype, options.padded);
     if (!arrayHolds(array, type)) {
@@ -222,7 +222,12 @@ export class Tensor<D extends DTypeName = DTypeName> {
     ptr: number,
     options: FromMemoryOptions<D>,
   ): Tensor<D> {
-    checkOptions(options, "fromMemory()", 'shape: [2, 3], dtype: "float32"');
+    checkOptions<FromMemoryOptions>(
+      options,
+      "fromMemory()",
+      { shape: 1, dtype: 1, strides: 1, readOnly: 1, padded: 1, release: 1 },
+      'shape: [2, 3], dtype: "float32"',
+    );
     const type = dtypeNamed(options.dtype, options.padded);
     const shape = checkShape(options.shape);
     const strides = checkStrides(shape, options.strides);
@@ -275,12 +280,11 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws TypeError, RangeError for anything else
    */
   static receive(message: TensorMessage): Tensor {
-    const { buffer, validity, ...options } = Object(message) as Partial<TensorMessage>;
+    const { buffer, dtype, padded, shape, ...more } = Object(message) as Partial<TensorMessage>;
     const isBuffer = /ArrayBuffer\]$/.test(Object.prototype.toString.call(buffer));
-    if (options.dtype && isBuffer) {
-      const made = Tensor.fromTypedArray(new Uint8Array(buffer as ArrayBuffer), options);
-      if (validity !== undefined) made._haveValidity(validity);
-      return made;
+    // An older version of the library also wrote which elements are null.
+    if (dtype && isBuffer && Object.keys(more).length === 0) {
+      return Tensor.fromTypedArray(new Uint8Array(buffer as ArrayBuffer), { dtype, padded, shape });
     }
     throw new TypeError("receive() takes what transfer() made");
   }
@@ -318,17 +322,6 @@ export class Tensor<D extends DTypeName = DTypeName> {
   /** Bytes from the start of the `GPUBuffer` to element 0; always 0 on CPU. */
   get byteOffset(): number {
     return this.device.type === WEBGPU ? this._start : 0;
-  }
-
-  /**
-   * If `fromArrow` made this tensor of a vector with nulls: a tensor of bool, false where an
-   * element of axis 0 is null and its value undefined. null: there are no nulls. It is released
-   * with this one. Slices along axis 0, further holds, packed copies, and tensors passed to Arrow,
-   * Python and other threads keep it; other views throw, and arrays, other devices and other
-   * libraries get only the elements.
-   */
-  get validity(): Tensor<"bool"> | null {
-    return this._validity;
   }
 
   /** Whether `release()` was called. */
@@ -434,8 +427,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * The same elements in the same order with another shape, as a view: a hold of its own on the
    * same memory, which the caller releases. One extent may be -1.
    *
-   * @throws RangeError for another number of elements, UnsupportedError if a copy is needed, or
-   * some elements are null ({@link Tensor.validity})
+   * @throws RangeError for another number of elements, UnsupportedError if a copy is needed
    */
   reshape(shape: ArrayLike<number>): Tensor<D> {
     return this.#viewed(reshape(this.#layout(), shape));
@@ -457,23 +449,15 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * @throws RangeError for positions out of bounds
    */
   slice(...ranges: Range[]): Tensor<D> {
-    const [rows = null] = ranges;
-    return this.#viewed(slice(this.#layout(), ranges), typeof rows === "number" ? undefined : rows);
+    return this.#viewed(slice(this.#layout(), ranges));
   }
 
   #layout(): Layout {
     return { shape: this._shape, strides: this.strides, offset: 0 };
   }
 
-  /** @param rows - the range of axis 0, if it stays the first one */
-  #viewed({ shape, strides, offset }: Layout, rows?: Range): Tensor<D> {
+  #viewed({ shape, strides, offset }: Layout): Tensor<D> {
     this._check();
-    if (this._validity !== null && rows === undefined) {
-      throw new UnsupportedError(
-        `some elements of ${this.toString()} are null, and this view would not say which: slice() along axis 0, ` +
-          "or take the elements alone, tensor.data",
-      );
-    }
     const dims = checkShape(shape);
     const steps = checkStrides(dims, strides);
     checkSubByte(this._type, steps, `a view of ${this.toString()}`);
@@ -483,20 +467,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
       );
     }
     const place = this._storage.view(this, dims, steps, offset);
-    const made = this._at(place, dims, steps, this.readOnly);
-    if (this._validity === null) return made;
-    return this.#valid(made, (validity) => validity.slice(rows as Range));
-  }
-
-  /** `made` of the same elements, or some of them, with what of their validity `part` gives. */
-  #valid(made: Tensor<D>, part: (validity: Tensor<"bool">) => Tensor<"bool">): Tensor<D> {
-    try {
-      made._validity = part(this._validity as Tensor<"bool">);
-      return made;
-    } catch (error) {
-      made.release();
-      throw error;
-    }
+    return this._at(place, dims, steps, this.readOnly);
   }
 
   /**
@@ -523,6 +494,7 @@ export class Tensor<D extends DTypeName = DTypeName> {
     options: ToOptions<N> & { dtype?: Becomes[D] | undefined } = {},
   ): Tensor<N> {
     if (this._handle === 0) this._check();
+    checkOptions<ToOptions>(options, "to()", { dtype: 1, usage: 1 }, 'dtype: "float32"');
     return (devices ?? deviceLayer()).upload(this, device, options) as Tensor<N>;
   }
 
@@ -532,24 +504,28 @@ export class Tensor<D extends DTypeName = DTypeName> {
    *
    * @param source - a tensor of the same shape, or a typed array of as many bytes, or anything
    * exchangeable. It has the dtype of this tensor; `convert` converts its elements, as
-   * {@link Tensor.to} does
+   * {@link Tensor.to} does, and between packed and padded ones
    * @throws UnsupportedError for read-only or strided targets; nothing is written then
    */
   write(
-    ...[source, { convert = false } = {}]:
+    ...[source, options = {}]:
       | [source: ArrayOf<D> | CopyOf<D> | Exchangeable]
       | [source: AnyTypedArray | Exchangeable, options: { convert?: boolean | undefined }]
   ): void {
     this._check();
+    checkOptions<typeof options>(options, "write()", { convert: 1 }, "convert: true");
+    const { convert = false } = options;
     const from = this.#sourceOf(source, convert);
     try {
       from._check();
       const same = from._type === this._type;
-      if (!sameShape(from._shape, this._shape) || !(same || convert)) {
-        const fits = sameShape(from._shape, this._shape) && canConvert(from._type, this._type);
-        const way = fits ? "; convert: true converts" : "";
+      const fits = sameShape(from._shape, this._shape);
+      if (!fits || !(same || convert)) {
+        const why = fits ? misfitOf(from._type, this._type) : "shape and dtype must be the same";
+        const converts = fits && from.device.type !== WEBGPU && canConvert(from._type, this._type);
+        const way = converts ? "; convert: true converts" : "";
         throw new UnsupportedError(
-          `${from.toString()} cannot be written over ${this.toString()}: shape and dtype must be the same${way}`,
+          `${from.toString()} cannot be written over ${this.toString()}: ${why}${way}`,
           { given: from.dtype, needed: this.dtype },
         );
       }
@@ -587,7 +563,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
    * Copies the elements, in row-major order, into JS-owned memory or into `out`: one copy on our
    * side. Throws the GPU's errors in the work that made this tensor.
    *
-   * @param out - a typed array of `nbytes` bytes, or a writable row-major CPU tensor of as many
+   * @param out - a typed array of `nbytes` bytes, or a writable row-major CPU tensor of as many. It
+   * keeps what it had if this throws. A tensor is held meanwhile; the owner of a typed array over
+   * WebAssembly memory is not
    * @returns `out`, or a new typed array of the class that `data` has
    */
   async read(): Promise<CopyOf<D>>;
@@ -622,12 +600,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
         `${this.toString()} cannot be posted: post what await read() returns`,
       );
     }
-    const valid = this._validity;
-    const validity = valid && (packedArray(valid, valid._storage.bytes(valid)) as Uint8Array);
     const buffer = _storage.yield?.(this) ?? packedArray(this, _storage.bytes(this)).buffer;
     this.release();
-    const message = { dtype, padded, shape: [..._shape], buffer: buffer as ArrayBuffer };
-    return validity ? { ...message, validity } : message;
+    return { dtype, padded, shape: [..._shape], buffer: buffer as ArrayBuffer };
   }
 
   /** Lets go of the memory. Further calls do nothing. */
@@ -680,7 +655,6 @@ export class Tensor<D extends DTypeName = DTypeName> {
     const facts = this.toString();
     if (this._handle === 0) return `${facts} (released)`;
     if (this.device.type === WEBGPU) return `${facts} (await its read() for the elements)`;
-    if (this._validity !== null) return `${facts} (with nulls: see data and validity)`;
     try {
       return `${facts} ${elementsOf(this, facts.length + 1)}`;
     } catch {
@@ -715,8 +689,6 @@ export class Tensor<D extends DTypeName = DTypeName> {
     const handle = this._handle;
     this._handle = 0;
     this._view = null;
-    this._validity?.release();
-    this._validity = null;
     counts.live--;
     if (net.registry !== null) net.registry.unregister(this);
     if (this._watcher !== null) this._watcher.unregister(this);
@@ -740,31 +712,15 @@ export class Tensor<D extends DTypeName = DTypeName> {
     return new Tensor(storage, handle, start, _type, shape, strides, device, readOnly);
   }
 
-  /**
-   * @internal Elements are null where these bytes are 0; releases this tensor if they do not fit.
-   */
-  _haveValidity(bytes: Uint8Array): void {
-    try {
-      const [length = -1] = this._shape;
-      this._validity = Tensor.fromTypedArray(bytes, { dtype: "bool", shape: [length] });
-    } catch (error) {
-      this.release();
-      throw error;
-    }
-  }
-
   /** @internal A second hold on the same memory. */
   _share(): Tensor<D> {
     const { _storage: storage, _start: start, _shape, _strides, readOnly } = this;
-    const handle = storage.share(this);
-    const made = this._at({ storage, handle, start }, _shape, _strides, readOnly);
-    return this._validity === null ? made : this.#valid(made, (validity) => validity._share());
+    return this._at({ storage, handle: storage.share(this), start }, _shape, _strides, readOnly);
   }
 
   /** @internal A fresh, row-major, aligned copy in the same kind of memory. */
   _packed(): Tensor<D> {
-    const made = this._at(this._storage.pack(this), this._shape, null, false);
-    return this._validity === null ? made : this.#valid(made, (validity) => validity._share());
+    return this._at(this._storage.pack(this), this._shape, null, false);
   }
 
   /** @internal A fresh array for all elements. */
@@ -790,7 +746,9 @@ export class Tensor<D extends DTypeName = DTypeName> {
     if (type === this._type && this._strides === null && !shared) return this._bytes();
     const packed = packedArray(this, memory);
     const made =
-      type === this._type ? packed : convertElements(packed, this._type, type, this.toString());
+      type === this._type
+        ? packed
+        : convertElements(packed, this._type, type, this.size, this.toString());
     return new Uint8Array(made.buffer, made.byteOffset, made.byteLength);
   }
 
@@ -849,10 +807,17 @@ export function checkTarget(source: Tensor, out: Target): void {
         `${out.toString()} with strides [${out.strides}]`,
     );
   }
-  const nbytes = isArray ? out.byteLength : out.nbytes;
-  if (nbytes !== source.nbytes) {
+  // In the last byte of packed elements, neighbours may begin.
+  const [has, needed] = isArray ? [out.byteLength, source.nbytes] : [out._exact, source._exact];
+  if (has !== needed) {
     throw new RangeError(
-      `out has ${nbytes} bytes (0: detached); ${source.toString()} needs ${source.nbytes}`,
+      `out has ${has} bytes (0: detached); ${source.toString()} needs ${needed}`,
+    );
+  }
+  if (!isArray && out._type.packed === source._type.packed && out._type !== source._type) {
+    throw new UnsupportedError(
+      `${source.toString()} cannot be read into out: ${misfitOf(source._type, out._type)}; read() it, ` +
+        "and write() that with convert: true",
     );
   }
 }

@@ -56,7 +56,11 @@ export async function produceAsync(
   }
 }
 
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+/** The result of work, or the reason of a signal that is aborted before it is there. */
+export async function unlessAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
   if (signal === undefined) return work;
   let stop: (() => void) | undefined;
   const aborted = new Promise<never>((_, reject) => {

@@ -1,5 +1,14 @@
 /** Facts about inputs and outputs of a model's graph that onnxruntime-web does not report. */
-import { fieldOf, fields, isMessage, partOf, textOf, varints } from "./onnx.js";
+import {
+  fieldOf,
+  fields,
+  flawOf,
+  flawOfStrings,
+  isMessage,
+  partOf,
+  textOf,
+  varints,
+} from "./onnx.js";
 
 /** An input or output; `type` in onnxruntime's words, such as "seq(map(int64,tensor(float)))". */
 export interface GraphSlot {
@@ -18,7 +27,14 @@ export interface GraphFacts {
    * Inputs that are indices into a value of the model, and how many there are to choose from. GPUs
    * read arbitrary values for an index out of bounds, where a CPU raises an error.
    */
-  indices: Record<string, number>;
+  indices: Map<string, number>;
+  /** The first name of an input or output that onnxruntime-web would take for another one. */
+  wrongName: string | undefined;
+  /**
+   * What onnxruntime-web would change in strings of the model, which may be results: "NUL".
+   * undefined: nothing, or there are no results of strings.
+   */
+  flaw: string | undefined;
 }
 
 /** onnxruntime's words for TensorProto.DataType. */
@@ -49,6 +65,9 @@ const ELEMENTS: Record<number, string> = {
 };
 /** A graph's inputs have values that may be replaced from this version of the file format on. */
 const OVERRIDABLE_FROM = 4;
+
+/** The type of results that are strings. */
+const STRINGS = "tensor(string)";
 
 /** onnxruntime-web's value for an unknown extent: -1 as an unsigned number. */
 const UNKNOWN = 2 ** 32 - 1;
@@ -88,17 +107,26 @@ function slotOf(info: Uint8Array): GraphSlot {
   return { name: textOf(partOf(info, 1)), type: typeOf(proto), shape: shapeOf(proto) };
 }
 
+/** What is wrong with the name of an input or output that onnxruntime-web takes for another one. */
+function misnamed(info: Uint8Array): string | undefined {
+  const name = textOf(partOf(info, 1));
+  const flaw = name === "__proto__" ? "every JavaScript object has it" : flawOf(partOf(info, 1));
+  return flaw && `${JSON.stringify(name)} (${flaw})`;
+}
+
 /** The inputs and outputs of a model's graph. */
 export function graphFacts(model: Uint8Array): GraphFacts {
   const inputs: GraphSlot[] = [];
   const outputs: GraphSlot[] = [];
   const values = new Map<string, Uint8Array>();
   const gathers: Uint8Array[] = [];
+  let wrongName: string | undefined;
   for (const [id, value] of fields(partOf(model, 7))) {
     if (!isMessage(value)) continue;
-    if (id === 11) inputs.push(slotOf(value));
-    else if (id === 12) outputs.push(slotOf(value));
-    else if (id === 5) values.set(textOf(partOf(value, 8)), value);
+    if (id === 11 || id === 12) {
+      (id === 11 ? inputs : outputs).push(slotOf(value));
+      wrongName ??= misnamed(value);
+    } else if (id === 5) values.set(textOf(partOf(value, 8)), value);
     else if (id === 1 && textOf(partOf(value, 4)) === "Gather") gathers.push(value);
   }
   const has = ({ name }: GraphSlot) => values.has(name);
@@ -108,6 +136,8 @@ export function graphFacts(model: Uint8Array): GraphFacts {
     outputs,
     overridable: version < OVERRIDABLE_FROM ? [] : inputs.filter(has),
     indices: indicesOf(gathers, inputs, values),
+    wrongName,
+    flaw: outputs.some(({ type }) => type === STRINGS) ? flawOfStrings(model) : undefined,
   };
 }
 
@@ -116,14 +146,14 @@ function indicesOf(
   gathers: readonly Uint8Array[],
   inputs: readonly GraphSlot[],
   values: ReadonlyMap<string, Uint8Array>,
-): Record<string, number> {
-  const found: Record<string, number> = {};
+): Map<string, number> {
+  const found = new Map<string, number>();
   for (const node of gathers) {
     const [data, name] = [...fields(node)].filter(([id]) => id === 1).map(([, x]) => textOf(x));
     const tensor = values.get(data as string);
     if (name === undefined || !tensor || !inputs.some((slot) => slot.name === name)) continue;
     const extent = dimsOf(tensor)[axisOf(node)];
-    if (extent !== undefined) found[name] = Math.min(extent, found[name] ?? extent);
+    if (extent !== undefined) found.set(name, Math.min(extent, found.get(name) ?? extent));
   }
   return found;
 }

@@ -62,8 +62,24 @@ export function varints(bytes: Uint8Array): number[] {
 }
 
 export const isMessage = (value: Field[1]): value is Uint8Array => typeof value !== "number";
-export const textOf = (value: Field[1]): string =>
-  isMessage(value) ? new TextDecoder().decode(value) : "";
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const strict = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true });
+export const textOf = (value: Field[1]): string => (isMessage(value) ? decoder.decode(value) : "");
+
+export function isUTF8(text: Uint8Array): boolean {
+  try {
+    strict.decode(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+/** What onnxruntime-web changes in a string, in words; undefined: nothing. */
+export function flawOf(text: Uint8Array): string | undefined {
+  if (!isUTF8(text)) return "bytes that are not UTF-8";
+  return text.includes(0) ? "NUL" : undefined;
+}
+
 /** The last field with a number, as protobuf reads singular fields. */
 export function fieldOf(message: Uint8Array, wanted: number): Field[1] | undefined {
   let found: Field[1] | undefined;
@@ -121,36 +137,70 @@ const DEEPEST = 100 / 3;
 /** The names of a model's external data files in its folder and below. */
 export function externalFiles(model: Uint8Array): string[] {
   const found = new Set<string>();
-  for (const [id, value] of fields(model)) {
-    if (id === 7 && isMessage(value)) inGraph(value, found, 1);
+  for (const part of constantsOf(model)) {
+    for (const [id, entry] of part.isTensor ? fields(part.bytes) : []) {
+      if (id !== 13 || !isMessage(entry)) continue;
+      const [key, value] = pairOf(entry);
+      if (key === "location") found.add(value);
+    }
   }
   return [...found].filter((name) => !/^$|^\/|\\|:|(^|\/)\.\.(\/|$)/.test(name));
 }
 
-function inGraph(graph: Uint8Array, found: Set<string>, depth: number): void {
-  if (depth > DEEPEST) return;
-  for (const [id, value] of fields(graph)) {
+/** The flaw of a string among a model's values, see {@link flawOf}. */
+export function flawOfStrings(model: Uint8Array): string | undefined {
+  for (const part of constantsOf(model)) {
+    if (!part.isTensor) {
+      const flaw = flawOf(part.bytes);
+      if (flaw) return flaw;
+      continue;
+    }
+    for (const [id, text] of fields(part.bytes)) {
+      const flaw = id === 6 && isMessage(text) ? flawOf(text) : undefined;
+      if (flaw) return flaw;
+    }
+  }
+  return undefined;
+}
+
+/** A TensorProto, or a string of an attribute. */
+interface Constant {
+  isTensor: boolean;
+  bytes: Uint8Array;
+}
+
+/** A model's values: initializers, and attributes of nodes, also of nested graphs and functions. */
+function* constantsOf(model: Uint8Array): Generator<Constant> {
+  for (const [id, value] of fields(model)) {
     if (!isMessage(value)) continue;
-    if (id === 5) inTensor(value, found);
-    else if (id === 1) inNode(value, found, depth);
+    if (id === 7) yield* inGraph(value, 1);
+    else if (id === 25) yield* inNodes(value, 7, 1);
   }
 }
 
-function inNode(node: Uint8Array, found: Set<string>, depth: number): void {
-  for (const [id, attribute] of fields(node)) {
-    if (id !== 5 || !isMessage(attribute)) continue;
-    for (const [part, value] of fields(attribute)) {
-      if (!isMessage(value)) continue;
-      if (part === 5 || part === 10) inTensor(value, found);
-      else if (part === 6 || part === 11) inGraph(value, found, depth + 1);
+function* inGraph(graph: Uint8Array, depth: number): Generator<Constant> {
+  if (depth > DEEPEST) return;
+  for (const [id, value] of fields(graph)) {
+    if (id === 5 && isMessage(value)) yield { isTensor: true, bytes: value };
+  }
+  yield* inNodes(graph, 1, depth);
+}
+
+/** Of the nodes in the field `nodes` of a graph or function. */
+function* inNodes(owner: Uint8Array, nodes: number, depth: number): Generator<Constant> {
+  for (const [field, node] of fields(owner)) {
+    if (field !== nodes || !isMessage(node)) continue;
+    for (const [id, attribute] of fields(node)) {
+      if (id === 5 && isMessage(attribute)) yield* inAttribute(attribute, depth);
     }
   }
 }
 
-function inTensor(tensor: Uint8Array, found: Set<string>): void {
-  for (const [id, entry] of fields(tensor)) {
-    if (id !== 13 || !isMessage(entry)) continue;
-    const [key, value] = pairOf(entry);
-    if (key === "location") found.add(value);
+function* inAttribute(attribute: Uint8Array, depth: number): Generator<Constant> {
+  for (const [id, value] of fields(attribute)) {
+    if (!isMessage(value)) continue;
+    if (id === 5 || id === 10) yield { isTensor: true, bytes: value };
+    else if (id === 4 || id === 9) yield { isTensor: false, bytes: value };
+    else if (id === 6 || id === 11) yield* inGraph(value, depth + 1);
   }
 }

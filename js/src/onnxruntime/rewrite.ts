@@ -1,5 +1,5 @@
 /** Rewrites models for features that onnxruntime-web lacks. */
-import { type Field, fields, isMessage, partOf, textOf } from "./onnx.js";
+import { type Field, fields, isMessage, isUTF8, partOf, textOf } from "./onnx.js";
 
 /** The labels of an output that is a list of dicts, one for each row. */
 export type Labels = (string | bigint)[];
@@ -66,7 +66,8 @@ export function withoutZipMaps(model: Uint8Array): {
   for (const [id, node] of fields(graph)) {
     if (id !== 1 || !isMessage(node) || textOf(partOf(node, 4)) !== "ZipMap") continue;
     const name = textOf(partOf(node, 2));
-    if (outputs.has(name)) zipped.set(name, labelsOf(node));
+    const labels = outputs.has(name) && labelsOf(node);
+    if (labels) zipped.set(name, labels);
   }
   if (zipped.size === 0) return { model, zipped };
   const changedGraph = changeGraph(model, ([id, value, whole]) => {
@@ -84,10 +85,9 @@ function identity(node: Uint8Array): Uint8Array {
   return message(1, ...kept, text(4, "Identity"));
 }
 
-/** An output of floats, one row for each dict. */
+/** An output of floats of any shape: one row for each dict, or one axis for a single dict. */
 function tensorOutput(name: string): Uint8Array {
-  const shape = message(2, message(1), message(1));
-  const tensor = message(1, Uint8Array.of(8, 1), shape);
+  const tensor = message(1, Uint8Array.of(8, 1));
   return message(12, text(1, name), message(2, tensor));
 }
 
@@ -100,17 +100,26 @@ function withIdentity(model: Uint8Array): Uint8Array {
   return joined([model, message(8, Uint8Array.of(16, 13))]);
 }
 
-/** The attribute of a ZipMap, one of two. */
-function labelsOf(node: Uint8Array): Labels {
-  const labels: Labels = [];
+/**
+ * The attribute of a ZipMap, one of two; undefined if it has none or both, which ORT refuses, or
+ * strings that are not UTF-8.
+ */
+function labelsOf(node: Uint8Array): Labels | undefined {
+  const strings: string[] = [];
+  const integers: bigint[] = [];
   for (const [id, attribute] of fields(node)) {
     if (id !== 5 || !isMessage(attribute)) continue;
     for (const [part, value, whole] of fields(attribute)) {
-      if (part === 9) labels.push(textOf(value));
-      else if (part === 8) labels.push(...integersOf(isMessage(value) ? value : whole.subarray(1)));
+      if (part === 9 && isMessage(value)) {
+        if (!isUTF8(value)) return undefined;
+        strings.push(textOf(value));
+      } else if (part === 8) {
+        integers.push(...integersOf(isMessage(value) ? value : whole.subarray(1)));
+      }
     }
   }
-  return labels;
+  if (strings.length > 0 === integers.length > 0) return undefined;
+  return strings.length > 0 ? strings : integers;
 }
 
 /** The int64 numbers that are packed in these bytes. */

@@ -209,7 +209,8 @@ export class Session {
           made = await create({ preferredOutputLocation: Object.fromEntries(on) });
         }
       }
-      const { overridable } = this.#graph;
+      const { overridable, wrongName } = this.#graph;
+      if (wrongName !== undefined) throw misnamed(wrongName);
       const replaced = overridable.map(({ name }) => ({ name, isTensor: true }));
       this.inputs = [...made.inputMetadata, ...replaced];
       this.outputs = [...made.outputMetadata];
@@ -237,7 +238,7 @@ export class Session {
     if (load) return load();
     if (typeof given !== "string") return { model: given, files: known };
     const model = await fetched(given);
-    const files = { ...known };
+    const files: Record<string, Uint8Array> = Object.assign(Object.create(null), known);
     await Promise.all(
       externalFiles(model).map(async (name) => {
         files[name] ??= await fetched(new URL(name, new URL(given, location.href)).href);
@@ -389,8 +390,9 @@ class Run {
   /** The session that computes: another one if default values are fed. */
   readonly #engine: Session;
   readonly #outputs: { slot: Slot; to: number; target: Tensor | undefined }[] = [];
-  readonly #feeds: Record<string, any> = {};
-  readonly #fetches: Record<string, any> = {};
+  // Names are the model's, "__proto__" among them.
+  readonly #feeds: Record<string, any> = Object.create(null);
+  readonly #fetches: Record<string, any> = Object.create(null);
   readonly #uploaded: Tensor[] = [];
   /** The results: tensors, and strings. */
   #values: (Tensor | { data: string[]; dims: number[] })[] = [];
@@ -587,6 +589,14 @@ class Run {
     for (const tensor of this.#uploaded) tensor.release();
     for (const { target } of this.#outputs) target?.release();
   }
+}
+
+/** In the words of onnxruntime-web: NOT_IMPLEMENTED. */
+function misnamed(name: string): Error {
+  const message =
+    `onnxruntime-web would take the name ${name} of an input or output for another one: ` +
+    "rename it in the model";
+  return new Error(`failed to load the model. ERROR_CODE: 9, ERROR_MESSAGE: ${message}`);
 }
 
 /** A device's error of a run, in the words of onnxruntime-web: EP_FAIL. */

@@ -113,6 +113,8 @@ export class Cursor {
     throw malformed(
       this.name,
       `it ends after ${this.position + found} bytes, within ${what}, which needs ${count - found} more`,
+      undefined,
+      true,
     );
   }
 }

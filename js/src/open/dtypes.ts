@@ -1,5 +1,5 @@
 import { type DType, dtypeNamed } from "../core/dtype.js";
-import { UnsupportedError } from "../core/errors.js";
+import { bounded, cut, UnsupportedError } from "../core/errors.js";
 
 /** NumPy's letters and widths, as `.npy` files have them, by the names of dtypes. */
 const NUMPY: Record<string, string> = {
@@ -57,25 +57,25 @@ const KINDS: Record<string, string> = {
   V: "structures or raw bytes: save each field, or x.view('uint8')",
 };
 
-/** The dtype of a `descr` in the header of a `.npy` file: "<f4". */
-export function dtypeOfDescr(descr: string, what: string): DType {
+/** The dtype of a `descr` in the header of a `.npy` file, "<f4"; or why DLPack has none. */
+export function dtypeOfDescr(descr: string): { type: DType } | { why: string } {
+  if (descr[0] === "[") {
+    return { why: "has elements which are structures: save each field separately" };
+  }
   const [, order = "", code = ""] = /^([<>=|]?)(.*)$/s.exec(descr) ?? [];
   const found = Object.keys(NUMPY).find((name) => NUMPY[name] === code);
-  const fail = (why: string) => {
-    throw new UnsupportedError(`${what} has elements of dtype "${descr}", ${why}`, {
-      given: descr,
-    });
-  };
+  const because = (why: string) => ({ why: `has elements of dtype "${cut(descr)}", ${why}` });
   if (found === undefined) {
-    const kind = KINDS[code[0] as string];
-    return fail(kind ? `which are ${kind}` : "which DLPack lacks: save it with another one");
+    const kind = Object.hasOwn(KINDS, code.slice(0, 1)) ? KINDS[code[0] as string] : undefined;
+    return because(kind ? `which are ${kind}` : "which DLPack lacks: save it with another one");
   }
   const type = dtypeNamed(found);
   // One byte has no order; wider elements without an order are ambiguous.
+  if (type.step === 1 || order === "<") return { type };
   if (order === ">") {
-    if (type.step > 1) fail("which is big-endian: save x.astype(x.dtype.newbyteorder('<'))");
-  } else if (order !== "<" && type.step > 1) fail("which does not say that it is little-endian");
-  return type;
+    return because("which is big-endian: save x.astype(x.dtype.newbyteorder('<'))");
+  }
+  return because("which does not say that it is little-endian");
 }
 
 /** A dtype's name in a `.npy` file; UnsupportedError if it has none. */
@@ -96,10 +96,17 @@ export function dtypeOfTag(tag: string, what: string): DType | string {
 }
 
 /** The error for a dtype that this library lacks. */
-export function lacking(tag: string, what: string, more = ""): UnsupportedError {
+export function lacking(tag: string, what: string): UnsupportedError {
   const needed = Object.keys(SAFETENSORS);
-  const which = `${what} has dtype "${tag}", which is not supported`;
-  return new UnsupportedError(`${which}: ${needed.join(", ")} are${more}`, { given: tag, needed });
+  return new UnsupportedError(bounded(`${what} ${whyLacking(cut(tag))}`), {
+    given: cut(tag),
+    needed,
+  });
+}
+
+/** Why a tensor with such a dtype cannot be loaded. */
+export function whyLacking(tag: string): string {
+  return `has dtype "${tag}", which is not supported: ${Object.keys(SAFETENSORS).join(", ")} are`;
 }
 
 /** Bits of an element; undefined for an unknown name. */

@@ -1,4 +1,13 @@
 import type { AbortSignal } from "../core/globals.js";
+import { unlessAborted } from "../exchange/produce.js";
+
+/** The result of work, or the reason of a signal that is aborted, even if the work never ends. */
+export function unlessEnded<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  const given = signal as globalThis.AbortSignal | undefined;
+  if (!given?.aborted) return unlessAborted(work, given);
+  work.catch(() => {});
+  return Promise.reject(given.reason);
+}
 
 /** One signal of several, like `AbortSignal.any` in newer engines. */
 export class Ending {

@@ -1,5 +1,5 @@
 import { bytesOf, type DType } from "../core/dtype.js";
-import { UnsupportedError } from "../core/errors.js";
+import { bounded, cut, textOf, UnsupportedError } from "../core/errors.js";
 import { checkShape, sizeOf } from "../core/shape.js";
 
 /** A file's description of one of its tensors. */
@@ -21,15 +21,21 @@ export interface Entry extends Omit<Described, "type"> {
   readonly start: number;
   /** Bytes of its elements. */
   readonly nbytes: number;
+  /** Why it cannot be loaded, of the tensor: "has elements of dtype …". */
+  readonly why?: string | undefined;
 }
 
 /** A file's shape, checked as foreign data. */
-export function shapeOf(given: readonly number[], what: string): number[] {
+export function shapeOf(given: ArrayLike<number>, what: string): number[] {
+  let shape: number[];
   try {
-    return checkShape(given);
+    shape = checkShape(given);
   } catch (error) {
-    throw malformed(what, (error as Error).message, given);
+    throw malformed(what, (error as Error).message);
   }
+  // As NumPy: an empty array must fit, too, were its axes of length 0 of length 1.
+  if (sizeOf(shape.map((extent) => extent || 1)) <= Number.MAX_SAFE_INTEGER / 16) return shape;
+  throw malformed(what, `shape [${textOf(shape)}] has too many elements`);
 }
 
 /** Bytes of contiguous elements. */
@@ -37,7 +43,22 @@ export function nbytesOf({ type, shape }: Pick<Described, "type" | "shape">): nu
   return bytesOf(type, sizeOf(shape));
 }
 
+/** Errors about what a file has, and whether that is too little of it. */
+const faults = new WeakMap<Error, { ended: boolean }>();
+
 /** The error for a malformed file. */
-export function malformed(what: string, why: string, given?: unknown): UnsupportedError {
-  return new UnsupportedError(`${what}: ${why}`, given === undefined ? {} : { given });
+export function malformed(
+  what: string,
+  why: string,
+  given?: unknown,
+  ended = false,
+): UnsupportedError {
+  const shown = typeof given === "string" ? cut(given) : given;
+  const fields = shown === undefined ? {} : { given: shown };
+  const error = new UnsupportedError(bounded(`${what}: ${why}`), fields);
+  faults.set(error, { ended });
+  return error;
 }
+
+/** Whether an error is about the bytes of a file, and not about reading them; and that they end. */
+export const faultOf = (error: unknown) => faults.get(error as Error);

@@ -1,14 +1,16 @@
 import type { DType, DTypeName } from "../core/dtype.js";
-import { DLPackError, ReleasedError } from "../core/errors.js";
+import { bounded, cut, DLPackError, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
+import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
-import { lacking } from "./dtypes.js";
-import { Ending } from "./ending.js";
+import { Ending, unlessEnded } from "./ending.js";
 import type { Entry } from "./entry.js";
 import { unpacked } from "./inflate.js";
+import { changed } from "./joint.js";
 import { load } from "./load.js";
-import type { LoadOptions, OpenOptions } from "./options.js";
+import { LOAD_NAMES, type LoadOptions, type OpenOptions } from "./options.js";
 import type { Source } from "./source.js";
 import { enter, type Member } from "./zip.js";
 
@@ -18,13 +20,20 @@ const dispose: typeof Symbol.dispose = Symbol.dispose ?? Symbol.for("Symbol.disp
 /** A file's description of one of its tensors, before it is loaded. */
 export interface TensorInfo {
   /**
-   * Of a tensor whose dtype this library lacks, the file's name for it ("F4"): loading it throws;
-   * the other tensors of the file are not affected.
+   * Of a tensor whose dtype this library lacks, the file's name for it ("F4", "<U3"), and
+   * "unreadable" for an array of an archive whose header cannot be read: loading it throws; the
+   * other tensors of the file are not affected.
    */
   readonly dtype: DTypeName | (string & {});
   readonly shape: readonly number[];
   /** Bytes of its elements. */
   readonly nbytes: number;
+}
+
+/** @internal The bytes of a file before its tensors: how many, and their CRC-32. */
+export interface Head {
+  readonly bytes: number;
+  readonly sum: number;
 }
 
 /** @internal A tensor of a file; in a zip file, its entry, from whose start `start` counts. */
@@ -52,6 +61,7 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   readonly #source: Source;
   readonly #entries: ReadonlyMap<string, Held>;
   readonly #options: OpenOptions;
+  readonly #head: Head | null;
   /** Ends pending loads when the file is closed. */
   readonly #closing = new AbortController();
   /** The position in a source that cannot be read from any position. */
@@ -67,7 +77,9 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     entries: readonly Held[],
     metadata: Readonly<Record<string, string>>,
     options: OpenOptions,
+    head: Head | null = null,
   ) {
+    this.#head = head;
     this.#source = source;
     this.#cursor = cursor;
     this.#entries = new Map(entries.map((entry) => [entry.name, entry]));
@@ -117,19 +129,22 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     name: string,
     options: LoadOptions<D> = {},
   ): Promise<Tensor<D>> {
+    checkOptions<LoadOptions & Pick<OpenOptions, "place">>(options, "get()", LOAD_NAMES, "device");
     const entry = this.#entry(name);
     this.#check();
     const all = { ...this.#options, ...options };
     if (this.#source.way === "any") return this.#load(entry, all, null) as Promise<Tensor<D>>;
-    const mine = this.#turn.then(() => this.#load(entry, all, null));
-    this.#turn = mine.catch(() => {});
+    // One that is aborted before its turn need not wait for it.
+    const before = this.#turn;
+    const mine = unlessEnded(before, all.signal).then(() => this.#load(entry, all, null));
+    this.#turn = Promise.allSettled([before, mine]);
     return mine as Promise<Tensor<D>>;
   }
 
   /**
    * All tensors, in the order of `names`; the caller releases them.
    *
-   * @throws UnsupportedError, before any is loaded, if one has a dtype that this library lacks
+   * @throws UnsupportedError, before any is loaded, if one of them cannot be: load the others by name
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<[name: string, tensor: Tensor], void, undefined> {
     for (const entry of this.#entries.values()) this.#typeOf(entry);
@@ -180,18 +195,28 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
   #entry(name: string): Held {
     const entry = this.#entries.get(name);
     if (entry) return entry;
-    const names = this.names.slice(0, 20).join(", ") + (this.size > 20 ? ", …" : "");
-    throw new RangeError(`${this.#source.name} has no tensor "${name}"; it has ${names || "none"}`);
+    const names = this.names.slice(0, 20).map((each) => cut(each, 80));
+    const known = names.join(", ") + (this.size > 20 ? ", …" : "");
+    throw new RangeError(
+      bounded(`${this.#source.name} has no tensor "${cut(name)}"; it has ${known || "none"}`),
+    );
   }
 
   #whichIs({ name }: Held): string {
-    return `tensor "${name}" of ${this.#source.name}`;
+    return `tensor "${cut(name)}" of ${this.#source.name}`;
   }
 
   #typeOf(entry: Held): DType {
-    const { type } = entry;
+    const { type, why } = entry;
     if (typeof type !== "string") return type;
-    throw lacking(type, this.#whichIs(entry), "; other tensors of the file can be loaded by name");
+    const others = "other tensors of the file can be loaded by name";
+    const message = bounded(`${this.#whichIs(entry)} ${why}`);
+    throw new UnsupportedError(`${message}; ${others}`, { given: type });
+  }
+
+  /** @internal Why a tensor cannot be loaded; "" if it can, as far as is known. */
+  _why(name: string): string {
+    return this.#entry(name).why ?? "";
   }
 
   /** @param shared - a cursor that is at the tensor, or before it; null: make one */
@@ -207,7 +232,10 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
     try {
       signal.throwIfAborted();
       cursor ??= this.#cursorFor(from, to, what, signal);
-      if (cursor === this.#cursor) await cursor.skipTo(from, what);
+      if (cursor === this.#cursor) {
+        if (cursor.position === 0) await this.#checkHead(cursor);
+        await cursor.skipTo(from, what);
+      }
       const chunks = member ? elementsIn(cursor, entry, what, signal) : cursor.chunks(nbytes, what);
       const coming = { what, type, shape, columns, total: nbytes };
       return await load(coming, chunks, options, signal);
@@ -221,6 +249,14 @@ export class TensorFile implements AsyncIterable<[name: string, tensor: Tensor]>
       ending.stop();
       if (cursor !== shared && cursor !== this.#cursor) await cursor?.close();
     }
+  }
+
+  /** Throws unless a source that is read once more begins as before. */
+  async #checkHead(cursor: Cursor): Promise<void> {
+    if (this.#head === null) return;
+    const { bytes, sum } = this.#head;
+    const again = await cursor.take(bytes, "its header");
+    if (crc32(again) !== sum) throw changed(this.#source.name);
   }
 
   #spoil(reason: unknown): void {

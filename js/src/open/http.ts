@@ -4,21 +4,25 @@
  * other request. An interrupted read resumes where it stopped, also if the server sends less than
  * requested, which RFC 9110 (15.3.7) allows.
  *
- * Every later answer must be of the same version, by its ETag, date and size. No If-Range is sent:
- * a server of another origin would have to allow that header first.
+ * Every later answer must be of the same version, by its ETag, date and size, and where these do not
+ * identify it, by its bytes (joint.ts). No If-Range is sent: a server of another origin would have to
+ * allow that header first.
  *
  * Bytes of a wrong position are never used. A 206 is trusted to be the requested range if it begins
  * at 0, or if its Content-Length is that of the range. Otherwise the body is counted before use, in
  * pieces of 4 MiB: a server that answers with the whole file sends too much.
  */
-import { UnsupportedError } from "../core/errors.js";
+import { textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
+import { Joint } from "./joint.js";
 import { type Answer, ask, bytesOf, HIDDEN, nameOf, type Version } from "./request.js";
 import { Broken, patiently, Tries } from "./retries.js";
 import type { FetchOptions, Source } from "./source.js";
 
 /** Bytes per request if the server does not say how many it sends. */
 const PIECE = 4 << 20;
+/** A server that sends fewer at a time is asked again as after an error: after a pause. */
+const LEAST = 4096;
 
 export class HttpSource implements Source {
   readonly name: string;
@@ -69,36 +73,57 @@ export class HttpSource implements Source {
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const stop = end ?? this.size;
     const tries = new Tries(this.name, this.#options);
-    for (let at = start; stop === undefined || at < stop; ) {
-      const before = at;
+    const joint = new Joint(this.name, start);
+    while (stop === undefined || joint.at < stop) {
       try {
-        const most = this.#inPieces ? Math.min(stop ?? Infinity, at + PIECE) : stop;
-        const answer = await this.#answer(at, most, tries.count > 0, signal);
-        const placed = !answer.ranges || at === 0 || answer.counted;
-        if (!placed && (most === undefined || most - at > PIECE)) {
-          answer.body.cancel().catch(() => {});
-          this.#inPieces = true;
-          continue;
-        }
-        let chunks = bytesOf(answer, at, most, this.name, signal);
-        if (!placed) chunks = atOnce(chunks);
-        for await (const chunk of chunks) {
-          const part = stop === undefined ? chunk : chunk.subarray(0, stop - at);
-          at += part.length;
-          tries.progress();
-          yield part;
-          // The rest of an answer that declares more than was requested is not read.
-          if (at === stop && (answer.end ?? stop) > stop) return;
-        }
-        if (stop === undefined) {
-          if (!answer.ranges || (await this.#endsAt(at, signal))) return;
-        } else if (at === before) {
-          throw new Broken(`the answer ended at byte ${at} of ${stop}`);
-        }
+        if (yield* this.#some(joint, stop, tries, signal)) break;
+        if (joint.at !== stop) joint.ended();
       } catch (error) {
         await tries.again(error, signal);
+        joint.broke();
       }
     }
+    joint.finish();
+  }
+
+  /** What one answer brings. Returns whether the file ends with it. */
+  async *#some(
+    joint: Joint,
+    stop: number | undefined,
+    tries: Tries,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Uint8Array, boolean, undefined> {
+    const { at, place } = joint;
+    const most = this.#inPieces ? Math.min(stop ?? Infinity, place + PIECE) : stop;
+    const answer = await this.#answer(place, most, tries.count > 0, signal);
+    const placed = !answer.ranges || place === 0 || answer.counted;
+    const small = most !== undefined && most - place <= PIECE;
+    if (!placed && !small) this.#inPieces = true;
+    if (!joint.accepts(answer.version.strong) || (!placed && !small)) {
+      answer.body.cancel().catch(() => {});
+      return false;
+    }
+    let chunks = bytesOf(answer, place, most, this.name, signal);
+    if (!placed) chunks = atOnce(chunks);
+    for await (const chunk of chunks) {
+      const part = joint.take(chunk, (stop ?? Infinity) - joint.at);
+      if (part.length === 0) continue;
+      tries.progress();
+      yield part;
+      // The rest of an answer that declares more than was requested is not read.
+      if (joint.at === stop && (answer.end ?? stop) > stop) return true;
+    }
+    if (stop === undefined && (!answer.ranges || (await this.#endsAt(joint.place, signal)))) {
+      return true;
+    }
+    const came = joint.place - place;
+    const isNew = joint.comparing || joint.at > at;
+    if (joint.at !== stop && (came < LEAST || !isNew)) {
+      throw new Broken(
+        `the answer ended at byte ${joint.place}, after ${came} of the bytes asked for`,
+      );
+    }
+    return false;
   }
 
   /** Throws unless the guessed size is right. */
@@ -151,8 +176,8 @@ export class HttpSource implements Source {
     let why: string | undefined;
     if (changed !== undefined) {
       why =
-        ` changed while it was read (${changed}: ${known[changed]}, then ${version[changed]}): ` +
-        "open it again";
+        ` changed while it was read (${changed}: ${textOf(known[changed])}, then ` +
+        `${textOf(version[changed])}): open it again`;
     } else if (!answer.ranges && this.way === "any") {
       why = ": the server no longer supports ranges: open it again";
     } else if (!answer.placed && end === undefined && start > 0) {
@@ -164,13 +189,14 @@ export class HttpSource implements Source {
         etag: known.etag ?? etag,
         modified: known.modified ?? modified,
         size: known.size ?? size,
+        strong: null,
       };
       return answer;
     }
     answer.body.cancel().catch(() => {});
     throw new UnsupportedError(this.name + why, {
-      given: changed && version[changed],
-      needed: changed && known[changed],
+      given: changed && textOf(version[changed]),
+      needed: changed && textOf(known[changed]),
     });
   }
 }

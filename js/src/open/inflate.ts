@@ -1,3 +1,4 @@
+import { cut } from "../core/errors.js";
 import { crc32 } from "./crc.js";
 import type { Cursor } from "./cursor.js";
 import { malformed } from "./entry.js";
@@ -14,7 +15,7 @@ export async function* unpacked(
   signal?: AbortSignal,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const { name, size, packed, crc, deflated } = member;
-  const what = `"${name}"`;
+  const what = `"${cut(name)}"`;
   const raw = cursor.chunks(packed, what);
   let [count, sum] = [0, 0];
   for await (const chunk of deflated ? inflated(raw, `${cursor.name}: ${what}`, signal) : raw) {
@@ -30,18 +31,29 @@ export async function* unpacked(
   if (sum !== crc) throw malformed(cursor.name, `${what} is damaged: its CRC-32 does not match`);
 }
 
+/**
+ * Bytes that are inflated at once: browsers inflate all of a chunk, to 1032 times its size, before
+ * any of it is read.
+ */
+const PIECE = 1 << 14;
+
 async function* inflated(
   raw: AsyncGenerator<Uint8Array, void, undefined>,
   what: string,
   signal?: AbortSignal,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let failure: { error: unknown } | undefined;
+  let left: Uint8Array = new Uint8Array(0);
   const packed = new ReadableStream<Uint8Array<ArrayBuffer>>({
     async pull(controller) {
       try {
-        const { done, value } = await raw.next();
-        if (done) controller.close();
-        else controller.enqueue(value.slice()); // the stream may move it to another thread
+        if (left.length === 0) {
+          const { done, value } = await raw.next();
+          if (done) return controller.close();
+          left = value;
+        }
+        controller.enqueue(left.slice(0, PIECE)); // a copy: the stream may move it to another thread
+        left = left.subarray(PIECE);
       } catch (error) {
         failure = { error };
         controller.error(error);

@@ -1,3 +1,4 @@
+import { cut } from "../core/errors.js";
 import { malformed } from "./entry.js";
 
 /** A string, a number, or punctuation of JSON. */
@@ -11,17 +12,19 @@ export function checkText(text: string, what: string): void {
 }
 
 /**
- * Parses unambiguous JSON: no duplicate keys, of which readers take the first or the last, and only
- * plain integers, as readers round other numbers differently.
+ * Parses an object of unambiguous JSON into its pairs, in the text's order: no duplicate keys, of
+ * which readers take the first or the last, and only plain integers, as readers round other numbers
+ * differently.
  */
-export function strictJSON(text: string, what: string): unknown {
-  let value: unknown;
+export function strictJSON(text: string, what: string): [string, unknown][] {
+  let value: Record<string, unknown>;
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw malformed(what, `its header is not JSON (${(error as Error).message})`);
+    throw malformed(what, `its header is not JSON (${cut((error as Error).message, 300)})`);
   }
   const objects: (Set<string> | null)[] = []; // null: an array
+  const outer: string[] = []; // `value` has names such as "7" in another order
   let key = true; // whether a string here is a key
   for (const [token] of text.matchAll(TOKEN)) {
     const keys = objects.at(-1);
@@ -37,10 +40,11 @@ export function strictJSON(text: string, what: string): unknown {
       if (keys.has(name))
         throw malformed(what, `its header has ${token.slice(0, 100)} twice`, name);
       keys.add(name);
+      if (objects.length === 1) outer.push(name);
     } else if (token !== "," && token !== ":" && !/^\d{1,19}$/.test(token)) {
       throw malformed(what, `its header has ${token.slice(0, 100)} where a size is needed`, token);
     }
     key = token === "{" || token === ",";
   }
-  return value;
+  return outer.map((name) => [name, value[name]]);
 }

@@ -2,6 +2,7 @@ import { checkConversion } from "../core/convert.js";
 import { type DType, dtypeNamed } from "../core/dtype.js";
 import type { AbortSignal } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
+import { unlessEnded } from "./ending.js";
 import type { Described } from "./entry.js";
 import type { LoadOptions, OpenOptions } from "./options.js";
 import { ConvertingSink, GrowingSink, MemorySink, type Sink } from "./sink.js";
@@ -29,13 +30,16 @@ export async function load(
   options: LoadOptions & Pick<OpenOptions, "place">,
   signal?: AbortSignal,
 ): Promise<Tensor> {
-  const sink = await sinkFor(coming, options);
+  const making = sinkFor(coming, options);
   try {
-    signal?.throwIfAborted();
+    const sink = await unlessEnded(making, signal);
     await pour(chunks, sink, coming.total, options.progress, signal);
     return turned(await sink.finish(), coming);
   } catch (error) {
-    sink.drop();
+    making.then(
+      (sink) => sink.drop(),
+      () => {},
+    );
     throw error;
   }
 }
@@ -49,7 +53,8 @@ async function pour(
 ): Promise<void> {
   let [loaded, told] = [0, 0];
   for await (const chunk of chunks) {
-    await sink.put(chunk);
+    const putting = sink.put(chunk);
+    if (putting !== undefined) await unlessEnded(putting, signal);
     loaded += chunk.length;
     signal?.throwIfAborted();
     if (progress && loaded - told >= STEP) {

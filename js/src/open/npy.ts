@@ -4,7 +4,8 @@
  */
 
 import type { DType } from "../core/dtype.js";
-import { descrOf, dtypeOfDescr } from "./dtypes.js";
+import { cut } from "../core/errors.js";
+import { descrOf } from "./dtypes.js";
 import { type Described, malformed, shapeOf } from "./entry.js";
 
 /** The first six bytes. */
@@ -27,8 +28,13 @@ export function npyPreamble(head: Uint8Array, what: string) {
   return { major, before: major === 1 ? 10 : 12, header };
 }
 
+/** What a header says; its dtype is in the file's words: as a literal if it is a list. */
+export interface NpyHeader extends Omit<Described, "type"> {
+  readonly descr: string;
+}
+
 /** The header of a file of that version. */
-export function parseNpy(header: Uint8Array, major: number, what: string): Described {
+export function parseNpy(header: Uint8Array, major: number, what: string): NpyHeader {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header);
@@ -40,23 +46,22 @@ export function parseNpy(header: Uint8Array, major: number, what: string): Descr
   if (typeof descr !== "string" || typeof columns !== "boolean" || !Array.isArray(shape)) {
     throw malformed(what, `its header lacks descr, fortran_order or shape: ${shown(text)}`);
   }
-  const type = dtypeOfDescr(descr, what);
   const dims = shapeOf(shape, what);
-  return { type, shape: dims, columns: columns && dims.length > 1 };
+  return { descr, shape: dims, columns: columns && dims.length > 1 };
 }
 
-type Value = string | boolean | number[] | null;
+type Value = string | boolean | number[];
 
 // NumPy's output, plus blanks where Python allows them, which are fewer than those of \s. A list
-// (null) is a structured dtype. Python's integers have no leading zeros; "2L" is Python 2's.
+// is a structured dtype. Python's integers have no leading zeros; "2L" is Python 2's.
 const BLANKS = "[ \\t\\n\\f\\r]*";
 const KEY = "descr|fortran_order|shape";
 const INTEGER = `-?(?:0|[1-9][0-9]*)L?${BLANKS}`;
 const TUPLE = `\\((?:${BLANKS}${INTEGER},)*${BLANKS}(?:${INTEGER})?\\)`;
-const VALUE = `'([^'"\\\\]*)'|"([^'"\\\\]*)"|(True|False)|(${TUPLE})|(\\[)`;
+const VALUE = `'([^'"\\\\]*)'|"([^'"\\\\]*)"|(True|False)|(${TUPLE})|(\\[.*\\])`;
 const PAIR = new RegExp(
   `${BLANKS}(?:'(${KEY})'|"(${KEY})")${BLANKS}:${BLANKS}(?:${VALUE})${BLANKS}`,
-  "y",
+  "sy",
 );
 const CLOSED = new RegExp(`^${BLANKS}\\}[ \\t]*[\\r\\n]*$`);
 
@@ -75,12 +80,13 @@ function dictOf(text: string, major: number, what: string): Record<string, Value
     const [, one, two, single, double, truth, tuple, list] = match;
     const key = (one ?? two) as string;
     if (Object.hasOwn(found, key)) throw wrong();
-    if (list !== undefined) {
-      throw malformed(what, "its elements are structures: save each field separately");
+    if (list !== undefined && key !== "descr") {
+      throw malformed(what, `its ${key} is a list, as structures have one for descr`);
     }
     if (tuple?.includes("L") && major > 2) throw wrong(); // Python 2 had no version 3
     if (tuple !== undefined) found[key] = tupleOf(tuple, wrong);
-    else found[key] = truth === undefined ? ((single ?? double) as string) : truth === "True";
+    else if (truth !== undefined) found[key] = truth === "True";
+    else found[key] = (single ?? double ?? list) as string;
     if (text[PAIR.lastIndex] === ",") PAIR.lastIndex++;
     else if (text[PAIR.lastIndex] !== "}") throw wrong();
   }
@@ -98,8 +104,7 @@ function tupleOf(text: string, wrong: () => Error): number[] {
 }
 
 function shown(text: string): string {
-  const line = JSON.stringify(text.trim());
-  return line.length > 200 ? `${line.slice(0, 200)}…` : line;
+  return cut(JSON.stringify(text.trim().slice(0, 200)), 200);
 }
 
 /** A header as NumPy writes it: the elements after it begin at a multiple of 64. */

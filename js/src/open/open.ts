@@ -1,14 +1,17 @@
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
-import { UnsupportedError } from "../core/errors.js";
+import { cut, textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
+import { crc32 } from "./crc.js";
 import { Cursor } from "./cursor.js";
-import { type Described, malformed, nbytesOf, shapeOf } from "./entry.js";
+import { dtypeOfDescr } from "./dtypes.js";
+import { faultOf, malformed, nbytesOf, shapeOf } from "./entry.js";
 import { type Held, TensorFile } from "./file.js";
 import { unpacked } from "./inflate.js";
 import { load } from "./load.js";
-import { NPY_MAGIC, npyPreamble, parseNpy } from "./npy.js";
-import type { Format, OpenOptions } from "./options.js";
+import { NPY_MAGIC, type NpyHeader, npyPreamble, parseNpy } from "./npy.js";
+import { type Format, OPEN_NAMES, type OpenOptions } from "./options.js";
 import { looksLikeSafetensors, parseSafetensors, safetensorsLength } from "./safetensors.js";
 import type { Source } from "./source.js";
 import { type OpenSource, sourceOf, spooled } from "./sources.js";
@@ -57,9 +60,10 @@ export async function open(
   given: OpenSource,
   options: OpenOptions = {},
 ): Promise<Tensor | TensorFile> {
+  checkOptions<OpenOptions>(options, "open()", OPEN_NAMES, 'format: "npy"');
   const { signal, format } = options;
   if (format !== undefined && !FORMATS.includes(format)) {
-    throw new TypeError(`format "${format}" is not one of ${FORMATS.join(", ")}`);
+    throw new TypeError(`format "${textOf(format)}" is not one of ${FORMATS.join(", ")}`);
   }
   if (options.dtype !== undefined) dtypeNamed(options.dtype); // an unknown one throws at once
   signal?.throwIfAborted();
@@ -131,7 +135,7 @@ async function formatOf(
 }
 
 /** The header of a `.npy` file at the cursor, and its length. */
-async function headerOf(cursor: Cursor): Promise<Described & { bytes: number }> {
+async function headerOf(cursor: Cursor): Promise<NpyHeader & { bytes: number }> {
   const { name, position } = cursor;
   const what = "the header of a .npy file";
   const head = await cursor.peek(12);
@@ -152,7 +156,10 @@ async function openNpy(
   signal: AbortSignal | undefined,
 ): Promise<Tensor> {
   const { name, size } = source;
-  const { type, shape, columns, bytes } = await headerOf(cursor);
+  const { descr, shape, columns, bytes } = await headerOf(cursor);
+  const found = dtypeOfDescr(descr);
+  if ("why" in found) throw malformed(name, `it ${found.why}`, descr);
+  const { type } = found;
   const nbytes = nbytesOf({ type, shape });
   checkSize(source, bytes, nbytes, `shape [${shape}] of ${type.name}`);
   const total = size === undefined ? undefined : nbytes;
@@ -214,7 +221,7 @@ function rawShape(
   step: number,
   { name, size, confirmSize }: Source,
 ): number[] | null {
-  if (given !== undefined) return shapeOf(Array.from(given), name);
+  if (given !== undefined) return shapeOf(given, name);
   if (size === undefined) return null;
   if ((size / step) % 1 === 0) return [size / step];
   const said = confirmSize
@@ -235,7 +242,8 @@ async function openSafetensors(
 ): Promise<TensorFile> {
   const { name, size } = source;
   const what = "the header of a safetensors file";
-  const length = safetensorsLength(await cursor.take(8, what), name);
+  const first = (await cursor.take(8, what)).slice();
+  const length = safetensorsLength(first, name);
   if (size !== undefined && 8 + length > size) {
     throw malformed(
       name,
@@ -243,9 +251,12 @@ async function openSafetensors(
       length,
     );
   }
-  const { entries, metadata, end } = parseSafetensors(await cursor.take(length, what), name);
+  const header = await cursor.take(length, what);
+  const { entries, metadata, end } = parseSafetensors(header, name);
   checkSize(source, 8 + length, end - 8 - length, "what its header lists");
-  return new TensorFile(source, source.way === "any" ? null : cursor, entries, metadata, options);
+  if (source.way === "any") return new TensorFile(source, null, entries, metadata, options);
+  const head = { bytes: 8 + length, sum: crc32(header, crc32(first)) };
+  return new TensorFile(source, cursor, entries, metadata, options, head);
 }
 
 async function openNpz(
@@ -271,30 +282,56 @@ async function openNpz(
 /** Most headers are within so many bytes of an entry, compressed or not. */
 const HEAD = 4096;
 
-/** The description of an array in an entry of a zip file. */
+/** The description of an array in an entry of a zip file; of one that cannot be read, the reason. */
 async function heldIn(source: Source, member: Member, signal?: AbortSignal): Promise<Held> {
-  const what = `"${member.name}" of ${source.name}`;
-  const few = Math.min(member.limit, member.header + 30 + 2 * member.name.length + HEAD);
-  let found: (Described & { bytes: number }) | undefined;
-  for (const end of [few, member.limit]) {
-    const cursor = Cursor.at(source, member.header, end, signal);
-    const inner = new Cursor(what, 0, entered(cursor, member, signal));
-    try {
-      found = await headerOf(inner);
-      break;
-    } catch (error) {
-      if (end === member.limit) throw error;
-    } finally {
-      await inner.close();
-      await cursor.close();
-    }
+  const { name: file, size: nbytes, why } = member;
+  const name = file.slice(0, -".npy".length);
+  const refused = { name, type: "unreadable", shape: [], columns: false, start: 0, nbytes };
+  if (why !== undefined) return { ...refused, why: `cannot be loaded: ${why}` };
+  try {
+    return await describedIn(source, member, name, signal);
+  } catch (error) {
+    if (!faultOf(error)) throw error;
+    return { ...refused, why: `cannot be loaded: ${(error as Error).message}` };
   }
-  const { type, shape, columns, bytes } = found as Described & { bytes: number };
+}
+
+async function describedIn(source: Source, member: Member, name: string, signal?: AbortSignal) {
+  const what = `"${cut(member.name)}"`;
+  const few = Math.min(member.limit, member.header + 30 + 2 * member.name.length + HEAD);
+  const header = await headerIn(source, member, few, what, signal).catch((error: unknown) => {
+    if (few === member.limit || !faultOf(error)?.ended) throw error;
+    return headerIn(source, member, member.limit, what, signal);
+  });
+  const { descr, shape, columns, bytes: start } = header;
+  const found = dtypeOfDescr(descr);
+  if ("why" in found) {
+    const nbytes = Math.max(member.size - start, 0);
+    return { name, type: cut(descr), shape, columns, start, nbytes, why: found.why };
+  }
+  const { type } = found;
   const nbytes = nbytesOf({ type, shape });
   const inside = { name: what, size: member.size };
-  checkSize(inside, bytes, nbytes, `shape [${shape}] of ${type.name}`);
-  const name = member.name.slice(0, -".npy".length);
-  return { name, type, shape, columns, start: bytes, nbytes, member };
+  checkSize(inside, start, nbytes, `shape [${shape}] of ${type.name}`);
+  return { name, type, shape, columns, start, nbytes, member };
+}
+
+/** The header of an array in an entry, of which the bytes up to `end` are read. */
+async function headerIn(
+  source: Source,
+  member: Member,
+  end: number,
+  what: string,
+  signal?: AbortSignal,
+) {
+  const cursor = Cursor.at(source, member.header, end, signal);
+  const inner = new Cursor(what, 0, entered(cursor, member, signal));
+  try {
+    return await headerOf(inner);
+  } finally {
+    await inner.close();
+    await cursor.close();
+  }
 }
 
 async function* entered(cursor: Cursor, member: Member, signal?: AbortSignal) {

@@ -1,6 +1,7 @@
 import type { Device } from "../core/device.js";
 import type { DTypeName } from "../core/dtype.js";
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
+import type { Names } from "../core/options.js";
 import type { Place } from "./sink.js";
 import type { FetchOptions } from "./source.js";
 
@@ -37,3 +38,12 @@ export interface OpenOptions<D extends DTypeName = DTypeName> extends LoadOption
   /** @internal Where CPU elements go. */
   place?: Place | undefined;
 }
+
+const LOADING = { device: 1, dtype: 1, signal: 1, progress: 1, place: 0 } as const;
+/** The names of options of `TensorFile.get`. */
+export const LOAD_NAMES: Names<LoadOptions & Pick<OpenOptions, "place">> = LOADING;
+/** The names of options of `open`. */
+export const OPEN_NAMES: Names<OpenOptions> = {
+  ...LOADING,
+  ...{ format: 1, shape: 1, headers: 1, retries: 1 },
+};

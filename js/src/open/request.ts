@@ -1,5 +1,5 @@
 /** One request for a range of a file, and its answer. */
-import { DLPackError, UnsupportedError } from "../core/errors.js";
+import { cut, DLPackError, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import { Broken } from "./retries.js";
 import { chunksOf, encodingOf, type FetchOptions, sizeOfResponse } from "./source.js";
@@ -12,6 +12,8 @@ export interface Version {
   readonly etag: string | null;
   readonly modified: string | null;
   readonly size: number | undefined;
+  /** The one that no other bytes have: a strong ETag or date (RFC 9110, 8.8); null: none. */
+  readonly strong: string | null;
 }
 
 /** An answer: bytes of a file from `start` on. */
@@ -40,7 +42,7 @@ export const HIDDEN = `its server hides response headers from this page: ${EXPOS
 
 /** A URL in messages: without its query, which may have a password. */
 export function nameOf(url: string): string {
-  return url.replace(/[?#].*$/s, "");
+  return cut(url.replace(/[?#].*$/s, ""), 500);
 }
 
 /**
@@ -75,15 +77,17 @@ export async function ask(
   if (encoding !== null && (status === 206 || "Deno" in globalThis)) {
     throw refused(
       new UnsupportedError(
-        `${name}: the server sends it compressed (Content-Encoding: ${encoding}) where a range was ` +
+        `${name}: the server sends it compressed (Content-Encoding: ${cut(encoding)}) where a range was ` +
           "asked for: have it send the file as it is, or open the body of a plain fetch()",
-        { given: encoding },
+        { given: cut(encoding) },
       ),
     );
   }
+  const [etag, modified] = [headers.get("etag"), headers.get("last-modified")];
   const told = {
-    etag: headers.get("etag")?.replace(/^W\//, "") ?? null,
-    modified: headers.get("last-modified"),
+    etag: etag?.replace(/^W\//, "") ?? null,
+    modified,
+    strong: strongOf(etag, modified, headers.get("date")),
   };
   const counted = length !== undefined;
   const common = { body, counted, contentType: headers.get("content-type") };
@@ -97,12 +101,12 @@ export async function ask(
   if (status === 206) {
     const found = rangeOf(given, start, end, length);
     if (found === null) {
-      const sends = given === null ? `${length} bytes` : `"${given}"`;
+      const sends = given === null ? `${length} bytes` : `"${cut(given)}"`;
       const many = counted && given !== null ? `, in ${length} bytes` : "";
       throw refused(
         new UnsupportedError(
           `${name}: the server was asked for ${range} and says that it sends ${sends}${many}`,
-          { given },
+          { given: given && cut(given) },
         ),
       );
     }
@@ -117,8 +121,15 @@ export async function ask(
     const nothing = { body: new Blob([]).stream(), counted: true, contentType: null };
     return { ...nothing, start, end: 0, ranges: true, placed: true, version, doubt: undefined };
   }
-  const what = `${name}: ${status} ${statusText}`.trim();
+  const what = `${name}: ${status} ${cut(statusText)}`.trim();
   throw PASSING.has(status) ? new Broken(what) : new DLPackError(what, { given: status });
+}
+
+/** The validator that is strong: dates are if nothing can change within their second any more. */
+function strongOf(etag: string | null, modified: string | null, date: string | null) {
+  if (etag !== null && !etag.startsWith("W/")) return etag;
+  const age = Date.parse(date ?? "") - Date.parse(modified ?? "");
+  return age >= 1000 ? modified : null;
 }
 
 /** The end of a range and the file's size; null if it is not the requested range. */
@@ -154,13 +165,13 @@ function unreachable(url: string, { headers }: FetchOptions, error: unknown): Br
     help =
       ", or compresses the file where a range was asked for: open the body of a plain fetch() then";
     if (new URL(url, location.href).origin !== origin) {
-      const more = Object.keys(headers ?? {}).map((name) => `${name}, `);
+      const more = Object.keys(headers ?? {}).map((name) => `${cut(name)}, `);
       help +=
         `; or it does not allow this page: have it send Access-Control-Allow-Origin: ${origin} and ` +
         `Access-Control-Allow-Headers: ${more.join("")}Range, or copy the file to ${origin}`;
     }
   }
-  return new Broken(`${why}: the server cannot be reached${help}`, { cause: error });
+  return new Broken(`${cut(why, 300)}: the server cannot be reached${help}`, { cause: error });
 }
 
 /**

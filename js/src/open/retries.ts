@@ -1,16 +1,24 @@
 /** Resumes interrupted reads. */
-import { DLPackError } from "../core/errors.js";
+import { cut, DLPackError } from "../core/errors.js";
 import type { AbortSignal } from "../core/globals.js";
 import type { FetchOptions } from "./source.js";
 
 const RETRIES = 4;
+/** Retries in all, for each of those without progress. */
+const IN_ALL = 16;
+/** Milliseconds before the first retry, twice as many before each further one, and at most. */
+const [FIRST, LONGEST] = [100, 5000];
 
 /** A lost connection, or a server that is temporarily unavailable. */
 export class Broken extends DLPackError {}
 
-/** Counts tries since the last progress. */
+/**
+ * Counts tries since the last progress, and in all: a server that breaks after every byte must not
+ * set the pace.
+ */
 export class Tries {
   count = 0;
+  #all = 0;
   readonly #most: number;
   readonly #name: string;
 
@@ -25,7 +33,7 @@ export class Tries {
   }
 
   /**
-   * Waits before each retry, twice as long each time.
+   * Waits before each retry, twice as long each time, whatever came in between.
    *
    * @throws the error, unless it is temporary; DLPackError after too many tries
    */
@@ -34,14 +42,15 @@ export class Tries {
     // Bodies of fetch() throw a TypeError if the network fails; our errors have other classes.
     const passing = error instanceof Broken || (error as Error)?.name === "TypeError";
     if (!passing) throw error;
-    if (this.count++ >= this.#most) {
-      const tries = this.count === 1 ? "1 try" : `${this.count} tries`;
-      throw new DLPackError(
-        `${this.#name} could not be read, after ${tries}: ${(error as Error).message}`,
-        { cause: error },
-      );
+    if (this.count++ >= this.#most || this.#all >= IN_ALL * this.#most) {
+      const count = Math.max(this.count, this.#all + 1);
+      const tries = count === 1 ? "1 try" : `${count} tries`;
+      const why = cut((error as Error).message, 1000);
+      throw new DLPackError(`${this.#name} could not be read, after ${tries}: ${why}`, {
+        cause: error,
+      });
     }
-    if (this.count > 1) await pause(2 ** this.count * 50, signal);
+    await pause(Math.min(FIRST * 2 ** this.#all++, LONGEST), signal);
   }
 }
 

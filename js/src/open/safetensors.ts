@@ -3,8 +3,9 @@
  * reader: tensors are contiguous, without holes, up to the end of the file.
  */
 import type { CopyOf } from "../core/dtype.js";
+import { cut } from "../core/errors.js";
 import { sizeOf } from "../core/shape.js";
-import { bitsOf, dtypeOfTag, tagOfDType } from "./dtypes.js";
+import { bitsOf, dtypeOfTag, tagOfDType, whyLacking } from "./dtypes.js";
 import { type Described, type Entry, malformed, nbytesOf, shapeOf } from "./entry.js";
 import { checkText, strictJSON } from "./json.js";
 
@@ -39,7 +40,7 @@ export function parseSafetensors(
   for (const { name, start, nbytes } of entries) {
     if (start !== end) {
       const how = start < end ? "overlaps the tensor before it" : "leaves a hole before it";
-      throw malformed(what, `tensor "${name}" ${how}, at byte ${start - origin}`);
+      throw malformed(what, `tensor "${cut(name)}" ${how}, at byte ${start - origin}`);
     }
     end = start + nbytes;
   }
@@ -60,7 +61,7 @@ export function readHeader(
   if (text[0] !== "{") throw malformed(what, 'its header does not begin with "{"');
   let metadata: Record<string, string> = {};
   const found: [string, unknown][] = [];
-  for (const [name, facts] of Object.entries(strictJSON(text, what) as object)) {
+  for (const [name, facts] of strictJSON(text, what)) {
     if (name === "__metadata__") metadata = metadataOf(facts, what);
     else found.push([name, facts]);
   }
@@ -77,7 +78,7 @@ function metadataOf(given: unknown, what: string): Record<string, string> {
 }
 
 function entryOf(name: string, facts: unknown, origin: number, what: string): Entry {
-  const which = `${what}: tensor "${name}"`;
+  const which = `${what}: tensor "${cut(name)}"`;
   const { dtype, type, shape, begin, end } = factsOf(facts, which);
   const described = { type, shape, columns: false };
   const bits = bitsOf(type);
@@ -89,7 +90,8 @@ function entryOf(name: string, facts: unknown, origin: number, what: string): En
       `shape [${shape}] of ${dtype} takes ${nbytes} bytes, data_offsets give it ${end - begin}`,
     );
   }
-  return { name, ...described, start: origin + begin, nbytes };
+  const why = typeof type === "string" ? whyLacking(type) : undefined;
+  return { name, ...described, start: origin + begin, nbytes, why };
 }
 
 /** What a header says of one tensor; whether the offsets fit the shape is not checked. */
@@ -99,7 +101,8 @@ export function factsOf(facts: unknown, which: string) {
     throw malformed(which, "dtype, shape and data_offsets [begin, end] are needed");
   }
   const strange = Object.keys(more);
-  if (strange.length > 0) throw malformed(which, `unknown keys: ${strange.join(", ")}`);
+  const named = strange.slice(0, 4).map((key) => cut(key, 50));
+  if (strange.length > 0) throw malformed(which, `unknown keys: ${named.join(", ")}`);
   const type = dtypeOfTag(dtype, which);
   const [begin, end] = offsets;
   return { dtype, type, shape: shapeOf(shape, which), begin, end };
@@ -127,7 +130,7 @@ export function safetensorsHeader(
   for (const { name, type, shape } of tensors) {
     if (name === "__metadata__") throw malformed(what, "a tensor cannot be called __metadata__");
     const end = at + nbytesOf({ type, shape });
-    const dtype = tagOfDType(type, `${what}: tensor "${name}"`);
+    const dtype = tagOfDType(type, `${what}: tensor "${cut(name)}"`);
     facts.push([name, { dtype, shape, data_offsets: [at, end] }]);
     at = end;
   }

@@ -1,7 +1,10 @@
 import { WEBGPU } from "../core/dlpack.js";
+import { cut, textOf } from "../core/errors.js";
 import type { AbortSignal, Blob } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
 import { sizeOf } from "../core/shape.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
+import { unlessEnded } from "./ending.js";
 import { malformed } from "./entry.js";
 import { npyHeader } from "./npy.js";
 import { safetensorsHeader } from "./safetensors.js";
@@ -50,12 +53,15 @@ export async function save(
 ): Promise<Blob>;
 export async function save(
   tensors: Tensor | NamedTensors,
-  { to, format, metadata, signal }: SaveOptions = {},
+  options: SaveOptions = {},
 ): Promise<Blob | undefined> {
+  const names = { to: 1, format: 1, metadata: 1, signal: 1 } as const;
+  checkOptions<SaveOptions>(options, "save()", names, 'format: "npy"');
+  const { to, format, metadata, signal } = options;
   const single = isTensor(tensors);
   const wanted = format ?? (single ? "npy" : "safetensors");
   if (wanted !== "npy" && wanted !== "safetensors") {
-    throw new TypeError(`format "${wanted}" is not "npy" or "safetensors"`);
+    throw new TypeError(`format "${textOf(wanted)}" is not "npy" or "safetensors"`);
   }
   if (single !== (wanted === "npy")) {
     throw new TypeError(
@@ -80,22 +86,33 @@ async function write(
   signal: AbortSignal | undefined,
 ): Promise<Blob | undefined> {
   signal?.throwIfAborted();
-  const writer = await writerFor(to);
+  const making = writerFor(to);
+  let waiting = false;
+  const done = async <T>(work: Promise<T>) => {
+    waiting = true;
+    const result = await unlessEnded(work, signal);
+    waiting = false;
+    return result;
+  };
   try {
-    await writer.write(header);
+    const writer = await done(making);
+    await done(writer.write(header));
     for (const tensor of held) {
       for (const part of partsOf(tensor)) {
-        const bytes = await bytesIn(part);
-        signal?.throwIfAborted();
-        await writer.write(bytes);
+        const bytes = await done(bytesIn(part));
+        await done(writer.write(bytes));
       }
     }
-    signal?.throwIfAborted();
+    return await done(writer.close());
   } catch (error) {
-    await writer.abort(error);
+    const aborting = making.then(
+      (writer) => writer.abort(error),
+      () => {},
+    );
+    // A target that does not answer is not waited for once more.
+    if (!(waiting && signal?.aborted)) await aborting;
     throw error;
   }
-  return writer.close();
 }
 
 /** A header, and the tensors to write: holds of our own. */
@@ -119,7 +136,7 @@ function safetensorsOf(named: NamedTensors, metadata: Readonly<Record<string, st
   const pairs: (readonly [string, Tensor])[] =
     Symbol.iterator in named ? [...named] : Object.entries(named);
   const facts = pairs.map(([name, tensor]) => {
-    if (!isTensor(tensor)) throw new TypeError(`"${name}" is not a tensor of this library`);
+    if (!isTensor(tensor)) throw new TypeError(`"${cut(name)}" is not a tensor of this library`);
     checkWhole(tensor);
     return { name, type: tensor._type, shape: tensor.shape, columns: false };
   });

@@ -11,7 +11,7 @@ export interface Sink {
   put(chunk: Uint8Array): Promise<void> | void;
   /** The tensor, once it has all bytes; the caller's. */
   finish(): Promise<Tensor>;
-  /** Releases everything instead. */
+  /** Releases everything instead; a put() in progress writes nothing after it. */
   drop(): void;
 }
 
@@ -117,6 +117,7 @@ export class ConvertingSink implements Sink {
   readonly #block = new Uint8Array(BLOCK);
   #filled = 0;
   #done = 0;
+  #dropped = false;
 
   constructor(inner: Sink, from: DType, to: DType, what: string) {
     this.#inner = inner;
@@ -126,7 +127,7 @@ export class ConvertingSink implements Sink {
   }
 
   async put(chunk: Uint8Array): Promise<void> {
-    for (let at = 0; at < chunk.length; ) {
+    for (let at = 0; at < chunk.length && !this.#dropped; ) {
       const part = chunk.subarray(at, at + BLOCK - this.#filled);
       this.#block.set(part, this.#filled);
       this.#filled += part.length;
@@ -140,7 +141,7 @@ export class ConvertingSink implements Sink {
     const size = this.#filled / step;
     const values = new View(this.#block.buffer, 0, size * components);
     const what = this.#done > 0 ? `${this.#what}[${this.#done}:] (flat)` : this.#what;
-    const made = convertElements(values, this.#from, this.#to, what);
+    const made = convertElements(values, this.#from, this.#to, size, what);
     this.#done += size;
     this.#filled = 0;
     await this.#inner.put(new Uint8Array(made.buffer, made.byteOffset, made.byteLength));
@@ -152,6 +153,7 @@ export class ConvertingSink implements Sink {
   }
 
   drop(): void {
+    this.#dropped = true;
     this.#inner.drop();
   }
 }

@@ -33,7 +33,8 @@ export interface FetchOptions {
   /** Headers of requests, e.g. an Authorization. */
   headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * Retries of a request that failed, or returned no byte; default 4. Progress restarts the count.
+   * Retries of a request that failed, or returned no byte; default 4. Progress restarts the count,
+   * for 16 times as many in all. Each waits twice as long as the one before: 0.1 to 5 seconds.
    */
   retries?: number | undefined;
 }

@@ -1,5 +1,5 @@
 /** Where bytes come from: memory, a Blob, a file of OPFS, a stream; http.ts has URLs. */
-import { tagOf, UnsupportedError } from "../core/errors.js";
+import { cut, tagOf, textOf, UnsupportedError } from "../core/errors.js";
 import type {
   AbortSignal,
   Blob as AnyBlob,
@@ -8,6 +8,7 @@ import type {
   Response as AnyResponse,
   URL as AnyURL,
 } from "../core/globals.js";
+import { unlessEnded } from "./ending.js";
 import { HttpSource } from "./http.js";
 import { nameOf } from "./request.js";
 import { chunksOf, type FetchOptions, type Source, sizeOfResponse } from "./source.js";
@@ -30,6 +31,9 @@ export type OpenSource =
   | ArrayBufferLike
   | ArrayBufferView;
 
+/** Bytes that are kept of a source of unknown length. */
+const MOST = 1 << 29;
+
 /** Bytes of a chunk of a source that has everything at once. */
 const CHUNK = 4 << 20;
 
@@ -51,7 +55,7 @@ export async function sourceOf(
     case "[object File]":
       return new BlobSource(given as Blob);
     case "[object FileSystemFileHandle]":
-      return new BlobSource(await fileOf(given as FileSystemFileHandle));
+      return new BlobSource(await unlessEnded(fileOf(given as FileSystemFileHandle), signal));
     case "[object Response]":
       return streamOfResponse(given as Response);
     case "[object ReadableStream]":
@@ -71,14 +75,14 @@ async function fileOf(handle: FileSystemFileHandle): Promise<File> {
   try {
     return await handle.getFile();
   } catch (cause) {
-    throw new UnsupportedError(`${handle.name} cannot be opened (${cause})`, { cause });
+    throw new UnsupportedError(`${handle.name} cannot be opened (${textOf(cause)})`, { cause });
   }
 }
 
 /** The error for a file that can no longer be read; browsers throw different ones. */
 function unreadable(name: string, cause: unknown): UnsupportedError {
   return new UnsupportedError(
-    `${name} cannot be read (${cause}): it changed since it was opened, or is gone; open it again`,
+    `${cut(name)} cannot be read (${textOf(cause)}): it changed since it was opened, or is gone; open it again`,
     { cause },
   );
 }
@@ -87,7 +91,8 @@ function unreadable(name: string, cause: unknown): UnsupportedError {
 async function sourceOfURL(url: string, options: FetchOptions, signal?: AbortSignal) {
   const [scheme] = /^(?:data|blob):/.exec(url) ?? [];
   if (scheme === undefined) return HttpSource.open(url, options, signal);
-  return new BlobSource(await (await fetch(url)).blob(), `the ${scheme} URL`);
+  const response = await fetch(url, signal ? { signal: signal as globalThis.AbortSignal } : {});
+  return new BlobSource(await response.blob(), `the ${scheme} URL`);
 }
 
 function streamOfResponse(response: Response): Source {
@@ -101,7 +106,7 @@ function streamOfResponse(response: Response): Source {
     );
   }
   if (!ok) {
-    throw new UnsupportedError(`${name}: ${status} ${statusText}`.trim(), { given: status });
+    throw new UnsupportedError(`${name}: ${status} ${cut(statusText)}`.trim(), { given: status });
   }
   if (bodyUsed) throw new TypeError(`${name} was already read`);
   const size = sizeOfResponse(response);
@@ -142,7 +147,7 @@ class BlobSource implements Source {
   readonly size: number;
   readonly #blob: Blob;
 
-  constructor(blob: Blob, name = (blob as File).name || "the Blob") {
+  constructor(blob: Blob, name = cut((blob as File).name ?? "", 500) || "the Blob") {
     this.#blob = blob;
     this.name = name;
     this.size = blob.size;
@@ -239,7 +244,15 @@ export async function spooled(source: Source, chunks: AsyncIterable<Uint8Array>)
   // Small Blobs, joined: the browser moves them out of memory if there are many.
   let pending: Uint8Array<ArrayBuffer>[] = [];
   let held = 0;
+  let all = 0;
   for await (const chunk of chunks) {
+    all += chunk.length;
+    if (source.size === undefined && all > MOST) {
+      throw new UnsupportedError(
+        `${source.name} has more than ${MOST} bytes, and its length is not known: a zip file's directory ` +
+          "is at its end; open its Blob (await response.blob()), or have the server send Content-Length",
+      );
+    }
     pending.push(chunk.slice());
     held += chunk.length;
     if (held < CHUNK) continue;

@@ -1,10 +1,13 @@
-/** Detects wrong files by their first bytes: web pages, pointers of Git LFS. */
+/** Detects wrong files by their first bytes: web pages, pointers of Git LFS, gzip. */
 
 /** Bytes to check. */
 export const STRANGE = 64;
 
+const GZIP = [0x1f, 0x8b, 8];
+const RAW = 'if these are the elements, give the format "raw"';
+
 /**
- * Describes a web page or pointer in place of a file of tensors; undefined if it is neither.
+ * Describes what is in place of a file of tensors; undefined if it is nothing known.
  *
  * @param contentType - the server's; trusted if it is that of a web page
  */
@@ -12,6 +15,12 @@ export function strangerOf(
   head: Uint8Array,
   contentType: string | null = null,
 ): string | undefined {
+  if (GZIP.every((byte, i) => head[i] === byte)) {
+    return (
+      "it is compressed with gzip, and no server says so (Content-Encoding): decompress it first, " +
+      `blob.stream().pipeThrough(new DecompressionStream("gzip")); ${RAW}`
+    );
+  }
   const text = new TextDecoder().decode(head).trimStart().toLowerCase();
   if (text.startsWith("version https://git-lfs")) {
     return "it is a pointer of Git LFS, not the file: run `git lfs pull`, or use the URL of the file itself";
@@ -22,7 +31,6 @@ export function strangerOf(
     (page
       ? "it begins like a web page (HTML)"
       : "the server says that it is a web page (text/html)") +
-    ", not like a file of tensors: servers send one to log in, or where they lack the file; if these " +
-    'are the elements, give the format "raw"'
+    `, not like a file of tensors: servers send one to log in, or where they lack the file; ${RAW}`
   );
 }

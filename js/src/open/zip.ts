@@ -3,6 +3,7 @@
  * or without the 64-bit fields. It must describe entries within the file that do not overlap.
  */
 
+import { cut } from "../core/errors.js";
 import { Cursor } from "./cursor.js";
 import { malformed } from "./entry.js";
 import type { Source } from "./source.js";
@@ -20,6 +21,8 @@ export interface Member {
   readonly header: number;
   /** Where something else begins. */
   limit: number;
+  /** Why it cannot be read. */
+  why: string | undefined;
 }
 
 const END = 0x06054b50;
@@ -28,6 +31,11 @@ const LOCATOR_64 = 0x07064b50;
 const MEMBER = 0x02014b50;
 const LOCAL = 0x04034b50;
 const LOCAL_BYTES = 30;
+/** A flag: the sizes follow the bytes, and are in the directory. */
+const HAS_DESCRIPTOR = 8;
+/** No deflated data expands to more times its size: 258 bytes of 2 bits. */
+const MOST_RATIO = 1032;
+const OVERLAPS = "it overlaps what follows it";
 const RECORD_64_BYTES = 56;
 const LOCATOR_64_BYTES = 20;
 /** The end has 22 bytes, and a comment of at most 65535; the 64-bit records precede it. */
@@ -65,7 +73,7 @@ export async function zipMembers(
   }
   const directory = await bytesAt(source, at, at + bytes, signal);
   const members = parseDirectory(directory, count, name);
-  return ordered(members, at, name);
+  return ordered(members, at);
 }
 
 async function bytesAt(source: Source, start: number, end: number, signal?: AbortSignal) {
@@ -145,24 +153,17 @@ function memberAt(view: DataView, at: number, nameBytes: number, extra: number, 
   const bytes = new Uint8Array(view.buffer, view.byteOffset + at + 46, nameBytes);
   const name = decoded(bytes);
   const [flags, method] = [view.getUint16(at + 8, true), view.getUint16(at + 10, true)];
-  if (flags & 1) throw malformed(file, `"${name}" in it is encrypted`);
-  if (method !== 0 && method !== 8) {
-    throw malformed(
-      file,
-      `"${name}" in it is compressed with method ${method}: 0 and 8 are supported`,
-    );
-  }
   // Values of more than 32 bits are in the extra field 1, in this order.
   const sizes = [24, 20, 42].map((offset) => view.getUint32(at + offset, true));
   const end = at + 46 + nameBytes + extra;
   for (let field = at + 46 + nameBytes; field + 4 <= end; ) {
     const stop = field + 4 + view.getUint16(field + 2, true);
-    if (stop > end) throw malformed(file, `the extra fields of "${name}" are cut off`);
+    if (stop > end) throw malformed(file, `the extra fields of "${cut(name)}" are cut off`);
     if (view.getUint16(field, true) === 1) {
       let place = field + 4;
       sizes.forEach((value, i) => {
         if (value !== 0xffffffff) return;
-        if (place + 8 > stop) throw malformed(file, `the sizes of "${name}" are cut off`);
+        if (place + 8 > stop) throw malformed(file, `the sizes of "${cut(name)}" are cut off`);
         sizes[i] = wide(view, place);
         place += 8;
       });
@@ -171,42 +172,56 @@ function memberAt(view: DataView, at: number, nameBytes: number, extra: number, 
   }
   const [size, packed, header] = sizes as [number, number, number];
   const crc = view.getUint32(at + 16, true);
-  if (method === 0 && size !== packed) {
-    throw malformed(file, `"${name}" is stored uncompressed, but has sizes ${packed} and ${size}`);
+  const why = whyNot(flags, method, size, packed);
+  return { name, deflated: method === 8, crc, packed, size, header, limit: 0, why };
+}
+
+/** Why an entry cannot be read, from what its directory says. */
+function whyNot(flags: number, method: number, size: number, packed: number): string | undefined {
+  if (flags & 1) return "it is encrypted";
+  if (method !== 0 && method !== 8) {
+    return `it is compressed with method ${method}: 0 and 8 are supported`;
   }
-  return { name, deflated: method === 8, crc, packed, size, header, limit: 0 };
+  if (method === 0 && size !== packed) {
+    return `it is stored uncompressed, but has sizes ${packed} and ${size}`;
+  }
+  if (size > MOST_RATIO * packed) return `its ${size} bytes cannot be deflated to ${packed}`;
+  return undefined;
 }
 
 /** By position; overlapping entries can make a small file expand without end. */
-function ordered(members: Member[], end: number, file: string): Member[] {
+function ordered(members: Member[], end: number): Member[] {
   members.sort((a, b) => a.header - b.header);
-  const names = new Set<string>();
+  const times = new Map<string, number>();
+  for (const { name } of members) times.set(name, (times.get(name) ?? 0) + 1);
   members.forEach((member, i) => {
     const { name, header, packed } = member;
-    if (names.has(name)) throw malformed(file, `"${name}" is in it twice`);
-    names.add(name);
     member.limit = members[i + 1]?.header ?? end;
-    if (header + LOCAL_BYTES + packed > member.limit) {
-      throw malformed(file, `"${name}" in it overlaps what follows it`);
-    }
+    const count = times.get(name) as number;
+    if (count > 1) member.why = `it is in the archive ${count} times`;
+    if (header + LOCAL_BYTES + packed > member.limit) member.why ??= OVERLAPS;
   });
   return members;
 }
 
 /** Moves a cursor from the header of an entry to its bytes. */
 export async function enter(cursor: Cursor, member: Member): Promise<void> {
-  const what = `the header of "${member.name}"`;
+  const { name, deflated, packed, size, limit } = member;
+  const what = `the header of "${cut(name)}"`;
   const head = await cursor.take(LOCAL_BYTES, what);
   const view = new DataView(head.buffer, head.byteOffset, LOCAL_BYTES);
-  if (view.getUint32(0, true) !== LOCAL || view.getUint16(8, true) !== (member.deflated ? 8 : 0)) {
+  if (view.getUint32(0, true) !== LOCAL || view.getUint16(8, true) !== (deflated ? 8 : 0)) {
     throw malformed(cursor.name, `${what} is not where its directory says`);
   }
-  const nameBytes = await cursor.take(view.getUint16(26, true), what);
-  if (decoded(nameBytes) !== member.name) {
+  const sizes = [view.getUint32(18, true), view.getUint32(22, true)];
+  const elsewhere = view.getUint16(6, true) & HAS_DESCRIPTOR || sizes.includes(0xffffffff);
+  if (!elsewhere && (sizes[0] !== packed || sizes[1] !== size)) {
+    throw malformed(cursor.name, `${what} has other sizes than its directory`);
+  }
+  const [nameBytes, extra] = [view.getUint16(26, true), view.getUint16(28, true)];
+  if (decoded(await cursor.take(nameBytes, what)) !== name) {
     throw malformed(cursor.name, `${what} has another name than its directory`);
   }
-  await cursor.take(view.getUint16(28, true), what);
-  if (cursor.position + member.packed > member.limit) {
-    throw malformed(cursor.name, `"${member.name}" in it overlaps what follows it`);
-  }
+  await cursor.take(extra, what);
+  if (cursor.position + packed > limit) throw malformed(cursor.name, `"${cut(name)}": ${OVERLAPS}`);
 }

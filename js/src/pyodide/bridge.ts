@@ -9,6 +9,7 @@ import {
 } from "../core/dtype.js";
 import { CopyError, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
 import { checkShape } from "../core/shape.js";
 import { isTensor, Tensor } from "../core/tensor.js";
 import { adapterHint, isExchangeable, take } from "../exchange/take.js";
@@ -54,6 +55,10 @@ export class Bridge {
   tensor<A extends AnyTypedArray>(x: A, options?: TensorOptions): Tensor<DTypeOf<A>>;
   tensor(x: PyProxy | Exchangeable, options?: TensorOptions): Tensor;
   tensor(x: PyProxy | AnyTypedArray | Exchangeable, options?: TensorOptions): Tensor {
+    if (options !== undefined) {
+      const names = { copy: 1, writable: 1 } as const;
+      checkOptions<TensorOptions>(options, "bridge.tensor()", names, "copy: true");
+    }
     if (ArrayBuffer.isView(x)) return this.#fromJS(x, options);
     // Proxies are the most frequent argument, and every access to one is slow: no test before.
     let address: number;
@@ -113,6 +118,7 @@ export class Bridge {
     dtype?: N,
     options: { device?: GPUDevice | Device | undefined } = {},
   ): Tensor<N> {
+    checkOptions<typeof options>(options, "bridge.empty()", { device: 1 }, "device");
     const dims = checkShape(shape);
     const type = dtypeNamed(dtype ?? "float32");
     const { device } = options;
@@ -129,23 +135,13 @@ export class Bridge {
    * @throws CopyError if a copy is needed and `copy` is false
    */
   toPython(tensor: Exchangeable, options: { copy?: boolean | undefined } = {}): PyProxy {
+    checkOptions<typeof options>(options, "toPython()", { copy: 1 }, "copy: true");
     if (!isTensor(tensor)) return this.#takenToPython(tensor, options);
     const handle = this.hold(tensor, options.copy);
-    let made: PyProxy;
     try {
-      made = this.#host.take(handle);
+      return this.#host.take(handle);
     } catch (error) {
       this.#heap.release(handle);
-      throw error;
-    }
-    if (tensor.validity === null) return made;
-    try {
-      const validity = this.toPython(tensor.validity);
-      made._validity = validity;
-      validity.destroy();
-      return made;
-    } catch (error) {
-      made.destroy();
       throw error;
     }
   }

@@ -1,3 +1,4 @@
+import { checkOptions } from "../core/options.js";
 import type { Bridge } from "./bridge.js";
 import type { Pyodide } from "./host.js";
 import type { ConnectOptions } from "./load.js";
@@ -12,6 +13,8 @@ export type { ConnectOptions };
  * @throws UnsupportedError for a Pyodide that is too old, DLPackError if the wheel does not load
  */
 export async function connect(pyodide: Pyodide, options: ConnectOptions = {}): Promise<Bridge> {
+  const names = { wheel: 1, debug: 1 } as const;
+  checkOptions<ConnectOptions>(options, "connect()", names, "debug: true");
   // All code for Pyodide is loaded here: tensors of JS arrays and GPUBuffers do not need it.
   return (await import("./load.js")).load(pyodide, options);
 }

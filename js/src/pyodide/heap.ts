@@ -92,20 +92,7 @@ export class HeapStorage implements Storage {
     } finally {
       suspender.value = saved;
     }
-    const validity = address === 0 ? 0 : host.memory.words[this.#scratch + L.SCRATCH_VALIDITY];
-    const made = this.adopt(address);
-    return validity === 0 ? made : this.#withValidity(made, validity as number);
-  }
-
-  /** Python's Tensor with nulls as ours: its validity is a Tensor there, too. */
-  #withValidity(made: Tensor, validity: number): Tensor {
-    try {
-      made._validity = this.borrow(validity, false) as Tensor<"bool">;
-      return made;
-    } catch (error) {
-      made.release();
-      throw error;
-    }
+    return this.adopt(address);
   }
 
   release(handle: number): void {

@@ -18,11 +18,10 @@ export const HANDLE = 64 >> 2;
 
 /**
  * The scratch area through which arguments reach C, of wasm/bridge.c:
- * `{ int64 shape[64]; int64 strides[64]; uint64 byte_offset; void *validity; }`.
+ * `{ int64 shape[64]; int64 strides[64]; uint64 byte_offset; }`.
  */
 export const SCRATCH_STRIDES = (MAX_NDIM * 8) >> 2;
 export const SCRATCH_BYTE_OFFSET = (2 * MAX_NDIM * 8) >> 2;
-export const SCRATCH_VALIDITY = (2 * MAX_NDIM * 8 + 8) >> 2;
 
 /** Doubles of a kernel call, of wasm/bridge.c: seven facts and up to 32 arguments. */
 export const KERNEL_CALL = 7 + 32;

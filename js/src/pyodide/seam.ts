@@ -1,13 +1,7 @@
 // More than 500 lines: the one table of what Python calls in JavaScript.
 import type { Libraries } from "../adapters/devices.js";
 import { type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
-import type {
-  GPUBuffer,
-  GPUDevice,
-  HTMLCanvasElement,
-  OffscreenCanvas,
-  TimestampWrites,
-} from "../core/globals.js";
+import type { GPUBuffer, GPUDevice, HTMLCanvasElement, OffscreenCanvas } from "../core/globals.js";
 import { watchOver } from "../core/leaks.js";
 import { shared } from "../core/realm.js";
 import { checkShape } from "../core/shape.js";
@@ -39,10 +33,16 @@ import { HeapStorage } from "./heap.js";
 import { moduleOf, type Pyodide, PyodideHost } from "./host.js";
 import { Waits } from "./waits.js";
 
+/** The result of Arrow's adapter with `nulls: "mask"`. */
+interface Masked {
+  readonly values: Tensor;
+  readonly valid: Tensor;
+}
+
 /** An adapter, as Python uses it. */
 interface Adapter {
   give(library: unknown, tensor: Tensor, options: object): unknown;
-  take(library: unknown, value: unknown, options: object): Tensor;
+  take(library: unknown, value: unknown, options: object): Tensor | Masked;
   use?(library: unknown, device: GPUDevice): Promise<unknown>;
   install?(library: unknown): void;
 }
@@ -62,11 +62,11 @@ export class PythonSeam {
   readonly #heap: HeapStorage;
   readonly #host: PyodideHost;
   readonly #waits: Waits;
+  /** What ends pending work that Python awaits, by Python's number of it. */
+  readonly #pending = new Map<number, AbortController>();
   /** Python's kernels, by number. */
   readonly #kernels = new Map<number, WeakRef<Kernel>>();
   #lastKernel = 0;
-  /** A hold on the validity of the tensor that Python got last; 0: it has none. */
-  #validity = 0;
   #failure: unknown;
 
   constructor(pyodide: Pyodide) {
@@ -85,23 +85,8 @@ export class PythonSeam {
   /** Anything that `bridge.tensor` takes; arrays of JS are copied once, into Python's memory. */
   fromJs(value: Exchangeable | TypedArray): number {
     // Nothing else can release the hold of a tensor that was made only for this call.
-    if (isTensor(value)) {
-      watchOver(value);
-      if (value.validity !== null) watchOver(value.validity);
-    }
-    return this.#giveWhole(this.bridge.tensor(value as Exchangeable));
-  }
-
-  /** Whether the tensor that Python got last has nulls: then Python calls {@link validity}. */
-  get hasNulls(): boolean {
-    return this.#validity !== 0;
-  }
-
-  /** The validity of that tensor, once. */
-  validity(_: unknown): number {
-    const handle = this.#validity;
-    this.#validity = 0;
-    return handle;
+    if (isTensor(value)) watchOver(value);
+    return this.#give(this.bridge.tensor(value as Exchangeable));
   }
 
   /** A CPU tensor's elements, on a device; converted if `dtype` is given. */
@@ -166,19 +151,41 @@ export class PythonSeam {
   }
 
   /** Reads the first half of the tensors into the second: row-major CPU ones of as many bytes. */
-  async read(...addresses: number[]): Promise<void> {
-    const tensors = this.#tensorsAt(addresses);
-    const half = tensors.length / 2;
-    try {
-      await read(tensors.slice(0, half), tensors.slice(half));
-    } finally {
-      for (const tensor of tensors) tensor.release();
-    }
+  read(work: number, ...addresses: number[]): Promise<void> {
+    return this.#until(work, (signal) => this.#read(addresses, signal));
   }
 
   /** The same, as the number with which Python waits for it. */
   reading(...addresses: number[]): number {
-    return this.#waits.add(this.read(...addresses));
+    return this.#waits.add(this.#read(addresses));
+  }
+
+  async #read(addresses: readonly number[], signal?: AbortSignal): Promise<void> {
+    const tensors = this.#tensorsAt(addresses);
+    const half = tensors.length / 2;
+    let done: Promise<unknown>;
+    try {
+      done = read(tensors.slice(0, half), tensors.slice(half), signal); // has holds of its own
+    } finally {
+      for (const tensor of tensors) tensor.release();
+    }
+    await done;
+  }
+
+  /** Work that Python may give up by its number. */
+  async #until<T>(number: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController();
+    this.#pending.set(number, controller);
+    try {
+      return await work(controller.signal);
+    } finally {
+      this.#pending.delete(number);
+    }
+  }
+
+  /** Python does not await this work any more: it must not touch what Python gave. */
+  giveUp(work: number): void {
+    this.#pending.get(work)?.abort();
   }
 
   /** Keeps interrupts from Python until {@link letInterrupts}. */
@@ -265,10 +272,12 @@ export class PythonSeam {
 
   /**
    * Runs a kernel, resolving to the GPU's time in ms: with the number of the call, workgroups (x is
-   * 0: the default), and a number or the address of a `dlw_tensor` for each argument, which need
-   * not be held meanwhile. Bit i of `numbers` is set if argument i is a number.
+   * 0: the default), and a number or the address of a Tensor for each argument, which need not be
+   * held meanwhile. Bit i of `numbers` is set if argument i is a number. It does not run once
+   * it was given up.
    */
-  async time(
+  time(
+    work: number,
     site: number,
     deviceId: number,
     kernel: Kernel,
@@ -278,9 +287,21 @@ export class PythonSeam {
     numbers: number,
     ...args: number[]
   ): Promise<number> {
-    const { timed } = await later();
-    return timed(this.device(deviceId), (timestampWrites) => {
-      this.#runWith(kernel, site, [x, y, z], numbers, args, timestampWrites);
+    return this.#until(work, async (signal) => {
+      const given: Argument[] = [];
+      try {
+        for (const [i, arg] of args.entries()) {
+          given.push((numbers >>> i) & 1 ? arg : this.tensorAt(arg));
+        }
+        const { timed } = await later();
+        return await timed(this.device(deviceId), (timestampWrites) => {
+          signal.throwIfAborted();
+          const workgroups = x === 0 ? undefined : [x, y, z];
+          calledAt(site, () => kernel.run(given, { workgroups, timestampWrites }));
+        });
+      } finally {
+        for (const arg of given) if (typeof arg !== "number") arg.release();
+      }
     });
   }
 
@@ -289,7 +310,7 @@ export class PythonSeam {
     return new Batch(this.device(deviceId));
   }
 
-  /** Records a call, with the arguments of {@link time}. */
+  /** Records a call: {@link time}'s arguments, with the address of a `dlw_tensor` for a tensor. */
   batchAdd(
     site: number,
     batch: Batch,
@@ -447,11 +468,11 @@ export class PythonSeam {
     return { promise, release: () => controller.abort() };
   }
 
-  /** A file's descriptions of its tensors: [name, dtype, shape, bytes] of each. */
+  /** A file's descriptions of its tensors: [name, dtype, shape, bytes, why it is refused] of each. */
   factsOf(file: TensorFile) {
     const infos = file.names.map((name) => {
       const { dtype, shape, nbytes } = file.info(name);
-      return [name, dtype, [...shape], nbytes];
+      return [name, dtype, [...shape], nbytes, file._why(name)];
     });
     return { name: file.name, metadata: { ...file.metadata }, infos };
   }
@@ -488,7 +509,22 @@ export class PythonSeam {
           tensor.release();
         }
       },
-      take: (value: unknown, options: object) => this.#giveWhole(take(library, value, options)),
+      take: (value: unknown, options: object) =>
+        this.#give(take(library, value, options) as Tensor),
+      // Python takes over each tensor by fromJs().
+      takeMasked: (value: unknown, options: object) => {
+        const taken = take(library, value, options);
+        if (isTensor(taken)) {
+          taken.release();
+          throw new TypeError(`${name} has no nulls, so no option nulls: "mask"`);
+        }
+        const { values, valid } = taken;
+        const release = () => {
+          values.release();
+          valid.release();
+        };
+        return { values, valid, release };
+      },
       useDevice: async (id: number, renderer: unknown) => {
         if (use === undefined) throw new TypeError(`${name} has no device to share`);
         await use(renderer ?? library, this.device(id));
@@ -536,12 +572,11 @@ export class PythonSeam {
     counts: readonly number[],
     numbers: number,
     args: readonly number[],
-    timestampWrites?: TimestampWrites,
   ): void {
     const given = this.#arguments(numbers, args);
     try {
       const workgroups = counts[0] === 0 ? undefined : counts;
-      calledAt(site, () => kernel.run(given, { workgroups, timestampWrites }));
+      calledAt(site, () => kernel.run(given, { workgroups }));
     } finally {
       letGo(given);
     }
@@ -581,20 +616,6 @@ export class PythonSeam {
     }
     made.release();
     throw new RangeError(`${dtype} of shape [${shape}] cannot have ${byteLength} bytes`);
-  }
-
-  /** Like {@link #give}, and keeps its validity for Python's next call. */
-  #giveWhole(tensor: Tensor): number {
-    let kept = 0;
-    try {
-      if (tensor.validity !== null) kept = this.bridge.hold(tensor.validity);
-      const handle = this.bridge.hold(tensor);
-      [kept, this.#validity] = [this.#validity, kept];
-      return handle;
-    } finally {
-      if (kept !== 0) this.#heap.release(kept); // an unclaimed one, or none
-      tensor.release();
-    }
   }
 
   /** The tensors for all addresses, or none. */

@@ -1,6 +1,6 @@
 /** Checks a kernel's arguments against its shader's declarations. */
 import { type DType, laneName } from "../core/dtype.js";
-import { tagOf, UnsupportedError } from "../core/errors.js";
+import { tagOf, textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import {
@@ -296,5 +296,18 @@ function refuseOverlaps(args: readonly Argument[], bound: readonly Bound[]): voi
           "them a copy",
       );
     }
+  });
+}
+
+/** Arguments by their positions, for `batch.update`. */
+export function byPosition(given: unknown): [at: number, value: Argument][] {
+  if (typeof given !== "object" || isTensor(given)) {
+    throw new TypeError(
+      `args of update() are the new arguments by position, { 0: tensor }, not ${textOf(given)}`,
+    );
+  }
+  return Object.entries(given as object).map(([name, value]) => {
+    if (/^(?:0|-?[1-9]\d{0,9})$/.test(name)) return [Number(name), value];
+    throw new TypeError(`args of update() are by position, { 0: tensor }, and none is "${name}"`);
   });
 }

@@ -2,11 +2,12 @@ import { DLPackError, ReleasedError, tagOf, UnsupportedError } from "../core/err
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { checkOptions } from "../core/options.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
-import { type Argument, type Bound, packNumber } from "./arguments.js";
+import { type Argument, type Bound, byPosition, packNumber } from "./arguments.js";
 import { extentOf, roundUp, slotOf } from "./buffers.js";
 import { count, useDevice } from "./device.js";
 import { calledAt, checkAlive, currentSite, nameOf, operate, Settling } from "./faults.js";
 import {
+  checkRun,
   checkWorkgroups,
   copyBack,
   Kernel,
@@ -188,7 +189,8 @@ export class Batch {
    */
   update(index: number, changes: BatchChanges): void {
     this.#check();
-    checkOptions(changes, "update()", "args: { 0: tensor }");
+    const names = { args: 1, workgroups: 1 } as const;
+    checkOptions<BatchChanges>(changes, "update()", names, "args: { 0: tensor }");
     const at = index < 0 ? index + this.#calls.length : index;
     const old = this.#calls[at];
     if (old === undefined) {
@@ -196,14 +198,14 @@ export class Batch {
     }
     checkAlive(this.#record);
     const args = [...old.args];
-    const given = Object.entries(changes.args ?? {}) as unknown as [number, Argument][];
-    for (const [key, value] of given) {
-      if (!(key in args)) {
+    const given = byPosition(changes.args ?? {});
+    for (const [i, value] of given) {
+      if (i < 0 || i >= args.length) {
         throw new RangeError(
-          `kernel "${old.kernel._label}" has ${args.length} arguments, and no number ${key}`,
+          `kernel "${old.kernel._label}" has ${args.length} arguments, and no number ${i}`,
         );
       }
-      args[key] = value;
+      args[i] = value;
     }
     const workgroups = changes.workgroups ?? old.workgroups;
     const simple = given.every(
@@ -227,7 +229,7 @@ export class Batch {
   ): Call {
     const groups =
       workgroups === old.workgroups ? old.groups : checkWorkgroups(this.#record, workgroups);
-    const packed = given.map(([i, x]) => packNumber(x, Number(i), old.kernel._declared(Number(i))));
+    const packed = given.map(([i, x]) => packNumber(x, i, old.kernel._declared(i)));
     const { queue } = this.#record.device.gpu;
     given.forEach(([i], at) => {
       const { buffer } = (old.bound[i] as Bound).resource;
@@ -257,7 +259,7 @@ export class Batch {
     if (!(kernel instanceof Kernel)) {
       throw new TypeError("a batch records kernels of its own copy of dlpack-web: load one only");
     }
-    checkOptions(options, "run()", "workgroups: [4, 4]");
+    checkRun(args, options);
     if (options.timestampWrites) {
       throw new UnsupportedError(
         `kernel "${kernel._label}" does not run while a batch records it, and cannot be timed: time ` +

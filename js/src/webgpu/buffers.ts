@@ -1,14 +1,8 @@
 import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
-import {
-  DeviceError,
-  DLPackError,
-  ReleasedError,
-  tagOf,
-  UnsupportedError,
-} from "../core/errors.js";
+import { DeviceError, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
-import { checkOptions, type FromGPUBufferOptions } from "../core/options.js";
+import { checkOptions, FROM_GPU_BUFFER, type FromGPUBufferOptions } from "../core/options.js";
 import { checkShape, checkStrides, sizeOf, spanOf } from "../core/shape.js";
 import { type Described, type Place, type Storage, unclonable } from "../core/storage.js";
 import { checkSubByte, Tensor } from "../core/tensor.js";
@@ -24,6 +18,7 @@ import {
   newRecord,
   recordOf,
 } from "./record.js";
+import { enter, find, leave } from "./slots.js";
 import { type DeviceRecord, recording, refuseRecorded, type Slot, state } from "./state.js";
 import { forgetMasks, maskTail } from "./tails.js";
 
@@ -54,40 +49,18 @@ export function roundUp(n: number, step: number): number {
 
 // --- the table of buffers -----------------------------------------------------------------------
 
-// A handle is slot | generation << 20. Slot 0 is never used, so 0 is DLPack's NULL.
-const SLOT_BITS = 20;
-const MAX_SLOTS = 1 << SLOT_BITS;
-const MAX_GENERATION = (1 << (32 - SLOT_BITS)) - 1;
-
-function emptySlot(generation: number): Slot {
-  return {
-    buffer: null,
-    record: null,
-    facts: null,
-    refs: 0,
-    generation,
-    release: null,
-    used: 0,
-    end: 0,
-  };
-}
-
 /** Enters a buffer into the table, with one reference; returns its handle. */
 export function addSlot(
   record: DeviceRecord,
   facts: BufferRecord,
   more: Partial<Pick<Slot, "release" | "used" | "end">> = {},
 ): number {
-  const { slots, freeSlots } = state;
-  if (slots.length === 0) slots.push(emptySlot(0));
-  const index = freeSlots.pop() ?? slots.length;
-  if (index >= MAX_SLOTS) throw new DLPackError(`more than ${MAX_SLOTS} GPU tensors at once`);
-  const generation = slots[index]?.generation ?? 0;
   const { buffer } = facts;
   const { release = null, used = buffer.size, end = buffer.size } = more;
-  slots[index] = { buffer, record, facts, refs: 1, generation, release, used, end };
+  const slot = { buffer, record, facts, release, refs: 1, used, end, generation: 0, next: 0 };
+  const handle = enter(state, slot);
   facts.holds++;
-  return (index | (generation << SLOT_BITS)) >>> 0;
+  return handle;
 }
 
 /** A slot that holds a buffer. */
@@ -99,10 +72,10 @@ export type LiveSlot = Slot & {
 
 /** The slot of a handle; throws ReleasedError for a stale or forged one. */
 export function slotOf(handle: number): LiveSlot {
-  const slot = state.slots[handle & (MAX_SLOTS - 1)];
-  if (slot?.facts && slot.generation === handle >>> SLOT_BITS) {
+  const slot = find(state, handle) as LiveSlot | undefined;
+  if (slot) {
     agree(slot.facts);
-    return slot as LiveSlot;
+    return slot;
   }
   throw new ReleasedError(`GPU handle 0x${handle.toString(16)} is not (or no longer) in use`, {
     given: handle,
@@ -122,11 +95,7 @@ export function releaseSlot(handle: number): void {
     const slot = slotOf(handle);
     if (--slot.refs > 0) return;
     const { release, record, facts } = slot;
-    const index = handle & (MAX_SLOTS - 1);
-    const generation = slot.generation + 1;
-    state.slots[index] = emptySlot(generation);
-    // A slot without unused generations is retired, so no old handle becomes valid again.
-    if (generation <= MAX_GENERATION) state.freeSlots.push(index);
+    leave(state, handle);
     if (--facts.holds === 0) letGo(record, facts);
     release?.();
   } catch (error) {
@@ -337,7 +306,8 @@ export function fromBuffer(buffer: GPUBuffer, options: FromGPUBufferOptions): Te
   if (typeof buffer?.size !== "number" || typeof buffer.usage !== "number") {
     throw new TypeError(`a GPUBuffer is needed, not ${tagOf(buffer)}`);
   }
-  checkOptions(options, "fromGPUBuffer()", 'device, shape: [2, 3], dtype: "float32"');
+  const example = 'device, shape: [2, 3], dtype: "float32"';
+  checkOptions<FromGPUBufferOptions>(options, "fromGPUBuffer()", FROM_GPU_BUFFER, example);
   const record = useDevice(options.device);
   checkAlive(record);
   const shape = checkShape(options.shape);

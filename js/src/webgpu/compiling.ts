@@ -29,7 +29,12 @@ export async function explain(
  * source, and the number of the line for users, who see parts alone (undefined: it is in none). The
  * lines around a part belong to its ends: what fails there, fails because of the part.
  */
-function placeIn(source: readonly string[], parts: readonly Part[], line: number, column: number) {
+export function placeIn(
+  source: readonly string[],
+  parts: readonly Part[],
+  line: number,
+  column: number,
+) {
   if (parts.length === 0) return { where: `line ${line}`, line, column, number: line };
   for (const [name, first, count] of parts) {
     const last = first + count - 1;

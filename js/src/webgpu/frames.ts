@@ -8,7 +8,7 @@ import type { AbortSignal, GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { useDevice } from "./device.js";
 import { checkAlive } from "./faults.js";
-import { checkOptions, type FromImageOptions, type Scratch, takeImage } from "./images.js";
+import { checkImageOptions, type FromImageOptions, type Scratch, takeImage } from "./images.js";
 import { type FrameSource, type Source, sourceOf } from "./sources.js";
 import type { DeviceRecord } from "./state.js";
 
@@ -75,7 +75,8 @@ export interface Frames extends AsyncIterableIterator<Tensor> {
 export function frames(source: FrameSource, options: FramesOptions): Frames {
   const { device, signal, ...image } = Object(options) as FramesOptions;
   const record = useDevice(device);
-  checkOptions(image);
+  const names = { device: 1, signal: 1, dtype: 1, channels: 1 } as const;
+  checkImageOptions<FramesOptions>(options, "frames()", names);
   return new FramesOf(record, sourceOf(source), image, signal);
 }
 

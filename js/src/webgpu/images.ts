@@ -12,6 +12,7 @@ import type {
   OffscreenCanvas,
   VideoFrame,
 } from "../core/globals.js";
+import { checkOptions, type Names } from "../core/options.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
 import { allocate, extentOf, slotOf, tensorOfSlot } from "./buffers.js";
 import { useDevice } from "./device.js";
@@ -56,7 +57,9 @@ const FILTERS: readonly GPUErrorFilter[] = ["validation", "out-of-memory"];
 
 /**
  * An image of the page as a tensor of shape [height, width, channels], without a copy through the
- * CPU. The pixels are sRGB and not premultiplied by alpha, the first row on top. Opaque canvases
+ * CPU. The pixels are those that the user sees: sRGB of 8 bits (also of a file of 16), turned as the
+ * file says (EXIF), in the size of the file, however densely a `srcset` shows them. They are not
+ * premultiplied by alpha, the first row is on top. Opaque canvases
  * and bitmaps, `ImageData`, and an `ImageBitmap` made with `premultiplyAlpha: "none"` (but in
  * Firefox) keep every byte; translucent canvases hold premultiplied colours, which have fewer
  * values.
@@ -73,10 +76,10 @@ export async function fromImage(
   source: ImageSource,
   options: FromImageOptions = {},
 ): Promise<Tensor> {
-  // Everything up to the first `await`, which only Firefox's videos need, runs synchronously.
+  // Everything up to the first `await`, which only <img> and Firefox's videos need, runs synchronously.
   const record = useDevice(gpu);
   checkAlive(record);
-  checkOptions(options);
+  checkImageOptions<FromImageOptions>(options, "fromImage()", { dtype: 1, channels: 1 });
   const scratch: Scratch = { texture: null };
   try {
     return await takeImage(record, source, options, scratch, "fromImage");
@@ -98,8 +101,19 @@ export async function takeImage(
   scratch: Scratch,
   verb: string,
 ): Promise<Tensor> {
-  const { what: image, width, height, texture } = describe(source, verb);
+  const { what: image, width, height, texture, element } = describe(source, verb);
   const what = `${verb} of ${image}`;
+  if (element) {
+    const bitmap = await bitmapOf(element).catch((cause) => {
+      checkSize(record, image, width, height); // 0 x 0 if it is not loaded
+      throw noPixels(image, cause);
+    });
+    try {
+      return await takeImage(record, bitmap, { dtype, channels }, scratch, verb);
+    } finally {
+      bitmap.close();
+    }
+  }
   checkSize(record, image, width, height);
   const type = dtypeNamed(dtype);
   const handle = allocate(record, height * width * channels * type.step);
@@ -132,8 +146,27 @@ export async function takeImage(
   }
 }
 
+/**
+ * All pixels of an `<img>`, as it is now. Its natural size is in CSS pixels: the density of a
+ * `srcset`, or of the file, divides it.
+ */
+async function bitmapOf(image: HTMLImageElement): Promise<ImageBitmap> {
+  return createImageBitmap(image, { premultiplyAlpha: "none" });
+}
+
+function noPixels(what: string, cause: Error): UnsupportedError {
+  const { message } = cause;
+  return new UnsupportedError(`the browser gives no pixels of ${what}: ${message}`, { cause });
+}
+
 /** Throws for unsupported dtypes and channels. */
-export function checkOptions({ dtype = "uint8", channels = 4 }: FromImageOptions): void {
+export function checkImageOptions<O extends FromImageOptions>(
+  options: O,
+  of: string,
+  names: Names<O>,
+): void {
+  checkOptions<O>(options, of, names, "channels: 3");
+  const { dtype = "uint8", channels = 4 } = options;
   checkDType(`an image as ${dtype}`, dtype);
   if (channels !== 3 && channels !== 4) {
     throw new RangeError(`channels must be 4 (with alpha) or 3 (without), not ${textOf(channels)}`);
@@ -220,7 +253,7 @@ function contextOf(canvas: HTMLCanvasElement | OffscreenCanvas): GPUCanvasContex
   );
 }
 
-/** Size of a source and its name in messages; `texture` if it is one. */
+/** Size of a source and its name in messages; `texture` or `element` if it is a texture or `<img>`. */
 function describe(source: ImageSource, verb: string) {
   const kind = tagOf(source).slice(8, -1);
   const texture = kind === "GPUTexture" ? (source as GPUTexture) : null;
@@ -240,7 +273,8 @@ function describe(source: ImageSource, verb: string) {
     );
   }
   if (texture) checkTexture(texture);
-  return { what: `${kind} of ${width} x ${height}`, width, height, texture };
+  const element = kind === "HTMLImageElement" ? (source as HTMLImageElement) : null;
+  return { what: `${kind} of ${width} x ${height}`, width, height, texture, element };
 }
 
 function checkTexture(texture: GPUTexture): void {
@@ -349,7 +383,6 @@ function upload(
     return texture;
   } catch (cause) {
     if (cause instanceof TypeError) throw cause;
-    const { message } = cause as Error;
-    throw new UnsupportedError(`the browser gives no pixels of ${what}: ${message}`, { cause });
+    throw noPixels(what, cause as Error);
   }
 }

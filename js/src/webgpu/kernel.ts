@@ -9,7 +9,7 @@ import { ask, checkAlive, type Operation, operate } from "./faults.js";
 import type { Part } from "./formulas/formulas.js";
 import { isPrivate, markWritten, type Outcome } from "./record.js";
 import { type DeviceRecord, recording } from "./state.js";
-import { type Binding, parseShader, type Shader } from "./wgsl.js";
+import { type Binding, parseShader, type Shader, withLines } from "./wgsl.js";
 
 export type { Argument };
 
@@ -103,7 +103,8 @@ export class Kernel {
         `a kernel's source is a string of WGSL, not ${tagOf(wgsl)}: new Kernel(device, wgsl)`,
       );
     }
-    checkOptions(options, "a kernel", 'entry: "main"');
+    const names = { entry: 1, label: 1, check: 1 } as const;
+    checkOptions<KernelOptions>(options, "a kernel", names, 'entry: "main"');
     const { entry = "main", label = entry, check = true } = options;
     const record = useDevice(device);
     checkAlive(record);
@@ -112,6 +113,7 @@ export class Kernel {
     this.#check = check;
     this.#shader = parseShader(wgsl, entry);
     const { bindings } = this.#shader;
+    const code = withLines(wgsl);
     let module: GPUShaderModule | undefined;
     const { result, outcome } = operate(
       record,
@@ -122,14 +124,14 @@ export class Kernel {
           (await import("./late.js")).explain(
             record,
             label,
-            wgsl,
+            code,
             parts,
             module as GPUShaderModule,
             cause,
           ),
       },
       () => {
-        module = device.createShaderModule({ code: wgsl, label });
+        module = device.createShaderModule({ code, label });
         const layout = bindings && bindGroupLayout(device, bindings);
         const pipeline = device.createComputePipeline({
           label,
@@ -172,7 +174,7 @@ export class Kernel {
       return;
     }
     checkAlive(this._record);
-    checkOptions(options, "run()", "workgroups: [4, 4]");
+    checkRun(args, options);
     const { bound, groups } = this._prepare(args, options.workgroups);
     try {
       this.#submit(bound, groups, options.timestampWrites);
@@ -216,10 +218,6 @@ export class Kernel {
   }
 
   #checkCount(args: readonly Argument[]): void {
-    if (!Array.isArray(args)) {
-      const given = isTensor(args) ? textOf(args) : tagOf(args);
-      throw new TypeError(`run() takes an array of arguments, not ${given}: run([x, y])`);
-    }
     const { bindings } = this.#shader;
     if (bindings === null || args.length === bindings.length) return;
     throw new RangeError(
@@ -316,6 +314,16 @@ export function copyBack(
   const { buffer } = slotOf(tensor._handle);
   encoder.copyBufferToBuffer(aside, 0, buffer, tensor._start, roundUp(tensor.nbytes, 4));
   count(record, "copied", tensor.nbytes);
+}
+
+/** Throws TypeError for arguments and options of a run that are none. */
+export function checkRun(args: unknown, options: unknown): void {
+  if (!Array.isArray(args)) {
+    const given = isTensor(args) ? textOf(args) : tagOf(args);
+    throw new TypeError(`run() takes an array of arguments, not ${given}: run([x, y])`);
+  }
+  const names = { workgroups: 1, timestampWrites: 1 } as const;
+  checkOptions<RunOptions>(options, "run()", names, "workgroups: [4, 4]");
 }
 
 const COMPUTE = 4; // GPUShaderStage.COMPUTE

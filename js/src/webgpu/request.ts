@@ -1,5 +1,6 @@
-import { DeviceError, UnsupportedError } from "../core/errors.js";
+import { DeviceError, textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import { checkOptions } from "../core/options.js";
 import { shared } from "../core/realm.js";
 import { useDevice } from "./device.js";
 import { state } from "./state.js";
@@ -144,24 +145,44 @@ async function make(adapter: GPUAdapter, descriptor: GPUDeviceDescriptor): Promi
   return device;
 }
 
+/** Throws TypeError for options that are none; limits are checked against the adapter's. */
+function checkRequest(features: unknown, powerPreference: unknown, label: unknown): void {
+  const refuse = (name: string, needed: string, given: unknown) => {
+    const shown = typeof given === "string" ? `"${given.slice(0, 100)}"` : textOf(given);
+    throw new TypeError(`${name} must be ${needed}, not ${shown}`);
+  };
+  const isList = Array.isArray(features) && features.every((name) => typeof name === "string");
+  if (features != null && !isList) {
+    refuse("features", 'a list of names: ["shader-f16"]', features);
+  }
+  if (powerPreference != null && !PREFERENCES.includes(powerPreference)) {
+    refuse("powerPreference", PREFERENCES.join(" or "), powerPreference);
+  }
+  if (label != null && typeof label !== "string") refuse("label", "a string", label);
+}
+
+const PREFERENCES: readonly unknown[] = ["low-power", "high-performance"];
+
 /** Implements `webgpu.requestDevice`. */
 export async function requestDevice(options: RequestDeviceOptions): Promise<GPUDevice> {
-  const { features, powerPreference, label = "", ...limits } = options;
-  if (typeof features === "string") {
-    throw new TypeError(`features must be a list of names: ["${features}"], not "${features}"`);
-  }
+  checkOptions(options, "requestDevice()", null, "maxBufferSize: 2 ** 30");
+  const { features: given, powerPreference, label, ...limits } = options;
+  const isIterable = typeof given === "object" && Symbol.iterator in Object(given);
+  const features = isIterable ? [...given] : given;
+  checkRequest(features, powerPreference, label);
   const adapter = await requestAdapter(powerPreference);
   const requiredLimits: Record<string, number> = {};
-  const given = Object.entries(limits).filter(([, asked]) => asked !== undefined);
-  for (const [name, asked] of Object.entries({ ...WANTED_LIMITS, ...Object.fromEntries(given) })) {
+  const said = Object.entries(limits).filter(([, asked]) => asked !== undefined);
+  for (const [name, asked] of Object.entries({ ...WANTED_LIMITS, ...Object.fromEntries(said) })) {
     const limit = (adapter.limits as unknown as Record<string, unknown>)[name];
     if (typeof limit !== "number" || typeof asked !== "number") {
       throw new TypeError(
-        `${name}: ${asked} is neither a WebGPU limit with a number, nor one of features, ` +
+        `${name}: ${textOf(asked)} is neither a WebGPU limit with a number, nor one of features, ` +
           "powerPreference, label",
       );
     }
-    const wanted = asked === Number.POSITIVE_INFINITY ? limit : asked;
+    if (!(asked >= 0)) throw new TypeError(`${name}: ${asked} is not a number from 0 on`);
+    const wanted = asked === Number.POSITIVE_INFINITY ? limit : Math.floor(asked);
     // Alignments are better when smaller; the browser checks those itself.
     if (wanted > limit && !name.startsWith("min")) {
       throw new UnsupportedError(
@@ -172,8 +193,8 @@ export async function requestDevice(options: RequestDeviceOptions): Promise<GPUD
     requiredLimits[name] = wanted;
   }
   const wanted = features ?? WANTED_FEATURES.filter((name) => adapter.features.has(name));
-  const requiredFeatures = [...wanted] as GPUFeatureName[];
-  return make(adapter, { label, requiredFeatures, requiredLimits });
+  const requiredFeatures = wanted as GPUFeatureName[]; // a list, as checked
+  return make(adapter, { label: label ?? "", requiredFeatures, requiredLimits });
 }
 
 /** Requests of all copies of this library take turns: two at once find one device. */

@@ -43,6 +43,8 @@ export interface Slot {
   /** JS tensors and C managed tensors that hold the slot. */
   refs: number;
   generation: number;
+  /** Of a free slot: the one to use after it. */
+  next: number;
   /** Called once when the last reference goes: notifies a lender. */
   release: (() => void) | null;
   /**
@@ -58,7 +60,9 @@ export interface Slot {
 export const state = shared("webgpu", () => ({
   devices: [] as DeviceRecord[],
   slots: [] as Slot[],
-  freeSlots: [] as number[],
+  firstFree: 0,
+  lastFree: 0,
+  free: 0,
   /** Listeners for the faults of all devices, called after those of each. */
   listeners: new Set<FaultListener>(),
 }));

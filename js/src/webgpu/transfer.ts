@@ -128,18 +128,23 @@ interface Batch {
  * Reads tensors into `outs`, or into new arrays: one submit and one map for each device (more only
  * beyond its `maxBufferSize`, and for buffers that foreign code may have destroyed), one copy for
  * each tensor. All work is submitted before this returns; the caller may release the sources at
- * once.
+ * once. Once `signal` is aborted, nothing writes to tensors among `outs`, nor holds them.
  *
  * @throws the fault of the first tensor that has one
  */
 export async function read(
   tensors: readonly Tensor[],
   outs: readonly (Target | undefined)[],
+  signal?: AbortSignal,
 ): Promise<Target[]> {
   const batches: Batch[] = [];
   const holds: Tensor[] = [];
   const jobs: Promise<unknown>[] = [];
+  const letGo = () => {
+    for (const hold of holds) hold.release();
+  };
   try {
+    signal?.addEventListener("abort", letGo);
     const targets = tensors.map((tensor, i) => {
       tensor._check();
       const target = outs[i] ?? tensor._newArray();
@@ -165,7 +170,8 @@ export async function read(
     }
     return targets;
   } finally {
-    for (const hold of holds) hold.release();
+    signal?.removeEventListener("abort", letGo);
+    letGo();
   }
 }
 
@@ -208,6 +214,7 @@ async function readBatch({ record, pieces, bytes }: Batch): Promise<void> {
     const outcomes = pieces.flatMap(({ before, copied }) => [...before, copied]);
     await mapAfter(record, "reading back", outcomes, staging, bytes, making);
     await readMapped(record, () => {
+      for (const { tensor, target } of pieces) checkTarget(tensor, target); // all, or none
       for (const piece of pieces) take(record, piece, staging);
       staging.unmap(); // which Deno refuses once the device is lost
     });
@@ -254,7 +261,6 @@ function submitCopies(record: DeviceRecord, pieces: readonly Piece[], staging: B
 function take(record: DeviceRecord, piece: Piece, staging: GPUBuffer): void {
   const { tensor, target, offset, length, skip } = piece;
   if (length === 0) return;
-  checkTarget(tensor, target);
   const { _shape, _strides, _type, nbytes } = tensor;
   const bytes = new Uint8Array(staging.getMappedRange(offset, length)).subarray(skip);
   const into = bytesOfTarget(target);

@@ -103,7 +103,7 @@ export function write(target: Tensor, source: Tensor): void {
   }
   // Only integers can fail to fit.
   const { _type: dtype } = target;
-  if (dtype !== source._type && (dtype.packed & 255) < 2) rehearse(source, dtype);
+  if (dtype.packed !== source._type.packed && (dtype.packed & 255) < 2) rehearse(source, dtype);
   fill(slot.record, slot.facts, target._start, target.nbytes, source, dtype);
 }
 
@@ -173,7 +173,11 @@ function writeElements(
     writeMemory(queue, target, offset, _storage.bytes(tensor), _start, nbytes);
   } else if (!_storage.chunk) {
     writeBytes(queue, target, offset, tensor._as(dtype));
-  } else if (dtype.step % 1 !== 0 || !writePieces(queue, target, offset, tensor, dtype)) {
+  } else if (
+    dtype.flags !== _type.flags ||
+    dtype.step % 1 !== 0 ||
+    !writePieces(queue, target, offset, tensor, dtype)
+  ) {
     const packed = tensor._packed(); // its pieces would not be whole words
     try {
       writeBytes(queue, target, offset, packed._as(dtype));

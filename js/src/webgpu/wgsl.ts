@@ -1,4 +1,7 @@
-/** Parses a shader's source for its bindings, and the size of its workgroups. */
+/**
+ * Parses a shader's source for its bindings, and the size of its workgroups
+ * (py/dlpack_web/_backends/wgsl.py does the same; tests/fuzz/twins compares both).
+ */
 
 /** The scalar type of a buffer, if it has only one. */
 export type Scalar = "f32" | "f16" | "i32" | "u32";
@@ -32,50 +35,64 @@ export interface Shader {
   readonly workgroup: readonly [number, number, number] | null;
 }
 
-/** WGSL without its comments, which become blanks; block comments nest, line ends stay. */
-export function stripComments(wgsl: string): string {
-  let out = "";
-  let depth = 0;
-  for (let i = 0; i < wgsl.length; i++) {
-    const two = wgsl.slice(i, i + 2);
-    if (two === "/*") {
-      depth++;
-      i++;
-    } else if (depth > 0 && two === "*/") {
-      depth--;
-      i++;
-      if (depth === 0) out += " ";
-    } else if (depth > 0) {
-      if (wgsl[i] === "\n") out += "\n";
-    } else if (two === "//") {
-      const end = /[\n\v\f\r\u0085\u2028\u2029]/g;
-      end.lastIndex = i;
-      i = (end.exec(wgsl)?.index ?? wgsl.length) - 1;
-    } else out += wgsl[i];
-  }
-  return out;
+/** WGSL with "\n" for each of its line breaks: not every compiler counts the others. */
+export function withLines(wgsl: string): string {
+  return wgsl.replace(/\r\n|[\v\f\r\u0085\u2028\u2029]/g, "\n");
 }
 
-const TOKEN = /[\p{XID_Start}_][\p{XID_Continue}]*|\d[\w.]*|[^\s]/gu;
+/** WGSL's blanks (3.2: Blankspace and Line Breaks), for a class of characters. */
+export const BLANKS = " \\t\\n\\v\\f\\r\\u0085\\u200e\\u200f\\u2028\\u2029";
+const TOKEN = new RegExp(
+  `//.*|/\\*|[\\p{XID_Start}_]\\p{XID_Continue}*|\\d[\\w.]*|[^${BLANKS}]`,
+  "gu",
+);
 
-const BRACKETS: Record<string, string> = { "(": ")", "{": "}", "[": "]" };
+function tokensOf(wgsl: string): string[] {
+  const text = withLines(wgsl);
+  const found: string[] = [];
+  const token = new RegExp(TOKEN);
+  for (let match = token.exec(text); match !== null; match = token.exec(text)) {
+    if (match[0] === "/*") token.lastIndex = afterComment(text, token.lastIndex);
+    else if (!match[0].startsWith("//")) found.push(match[0]);
+  }
+  return found;
+}
+
+/** Where a block comment ends, of which the text is at `at`; block comments nest. */
+function afterComment(text: string, at: number): number {
+  const edge = /\/\*|\*\//g;
+  edge.lastIndex = at;
+  for (let depth = 1; depth > 0; ) {
+    const found = edge.exec(text);
+    if (found === null) return text.length;
+    depth += found[0] === "/*" ? 1 : -1;
+  }
+  return edge.lastIndex;
+}
+
+const BRACKETS = new Map([
+  ["(", ")"],
+  ["{", "}"],
+  ["[", "]"],
+]);
 /** In types "<" opens a template; in expressions it compares. */
-const OPEN: Record<string, string> = { ...BRACKETS, "<": ">" };
+const OPEN = ["(", "{", "[", "<"];
+const CLOSED = [")", "}", "]", ">"];
+
+/** The tokens in the parentheses of each attribute, by its name. */
+type Attributes = ReadonlyMap<string, readonly string[]>;
 
 class Tokens {
-  readonly #list: readonly string[];
   #at = 0;
 
-  constructor(text: string) {
-    this.#list = text.match(TOKEN) ?? [];
-  }
+  constructor(readonly list: readonly string[]) {}
 
   get next(): string | undefined {
-    return this.#list[this.#at];
+    return this.list[this.#at];
   }
 
   take(): string {
-    return this.#list[this.#at++] ?? "";
+    return this.list[this.#at++] ?? "";
   }
 
   accept(token: string): boolean {
@@ -84,16 +101,26 @@ class Tokens {
     return true;
   }
 
+  /** `@name(args)`, any number of them. */
+  attributes(): Attributes {
+    const found = new Map<string, readonly string[]>();
+    while (this.accept("@")) {
+      const name = this.take();
+      found.set(name, this.next === "(" ? this.group() : []);
+    }
+    return found;
+  }
+
   /** The tokens between a bracket, which is next, and its partner. */
   group(): string[] {
-    const close = [BRACKETS[this.take()]];
+    const close = [BRACKETS.get(this.take())];
     const inside: string[] = [];
     while (this.next !== undefined) {
       const token = this.take();
       if (token === close.at(-1)) {
         close.pop();
-        if (close.length === 0) return inside;
-      } else if (token in BRACKETS) close.push(BRACKETS[token]);
+        if (close.length === 0) break;
+      } else if (BRACKETS.has(token)) close.push(BRACKETS.get(token));
       inside.push(token);
     }
     return inside;
@@ -106,6 +133,24 @@ class Tokens {
     this.take();
     return found;
   }
+
+  rest(): readonly string[] {
+    return this.list.slice(this.#at);
+  }
+}
+
+/** The entries of a list, which may end in a comma; brackets keep their commas. */
+function listOf(tokens: readonly string[]): string[][] {
+  const parts: string[][] = [[]];
+  let depth = 0;
+  for (const token of tokens) {
+    if (OPEN.includes(token)) depth++;
+    else if (CLOSED.includes(token)) depth--;
+    if (token === "," && depth === 0) parts.push([]);
+    else parts.at(-1)?.push(token);
+  }
+  if (parts.at(-1)?.length === 0) parts.pop();
+  return parts;
 }
 
 /** The memory layout of a type (WGSL 14.4: Memory Layout). */
@@ -114,154 +159,139 @@ interface Layout {
   readonly atomic: boolean;
   readonly align: number;
   readonly size: number;
-  /** Of a runtime-sized array, its element's. */
+  /** Of a runtime-sized array, its element's; its size is that from one to the next. */
   readonly element?: Layout;
 }
 
-interface Attribute {
-  readonly name: string;
-  readonly args: string;
-}
-
-const SCALARS: Record<string, Scalar> = { f32: "f32", f16: "f16", i32: "i32", u32: "u32" };
-const LETTERS: Record<string, Scalar> = { f: "f32", h: "f16", i: "i32", u: "u32" };
+/** The largest number and size that are read; others are left to the compiler. */
+const MOST = 2 ** 32 - 1;
+const DEEPEST = 20; // WGSL allows 15 levels
 
 const align = (n: number, to: number) => Math.ceil(n / to) * to;
 
+function vector(scalar: Scalar, count: number): Layout {
+  const bytes = scalar === "f16" ? 2 : 4;
+  const size = bytes * count;
+  return { scalar, atomic: false, align: count === 3 ? 4 * bytes : size, size };
+}
+
+const SCALARS: ReadonlyMap<string, Layout> = new Map(
+  (["f32", "f16", "i32", "u32"] as const).map((name) => [name, vector(name, 1)]),
+);
+const LETTERS: ReadonlyMap<string, Scalar> = new Map([
+  ["f", "f32"],
+  ["h", "f16"],
+  ["i", "i32"],
+  ["u", "u32"],
+]);
+
+/** The layout of "vec3" or "mat4x3" of a scalar. */
+function shaped(name: string, scalar: Scalar): Layout | null {
+  const [, lanes, columns, rows] = /^(?:vec([234])|mat([234])x([234]))$/.exec(name) ?? [];
+  if (lanes !== undefined) return vector(scalar, Number(lanes));
+  if (columns === undefined || !scalar.startsWith("f")) return null;
+  const column = vector(scalar, Number(rows));
+  return { ...column, size: Number(columns) * align(column.size, column.align) };
+}
+
 class Source {
-  readonly aliases = new Map<string, string[]>();
-  readonly structs = new Map<string, string[]>();
+  readonly aliases = new Map<string, readonly string[]>();
+  readonly structs = new Map<string, readonly string[]>();
   readonly numbers = new Map<string, number>();
+  /** Of aliases and structures; null, too, while one is looked at: none contains itself. */
+  readonly #layouts = new Map<string, Layout | null>();
 
   /** The layout of a type; null if unknown. */
   layout(type: readonly string[], depth = 0): Layout | null {
-    const [name = "", ...rest] = type;
-    if (depth > 20) return null;
-    const scalar = SCALARS[name];
-    if (scalar) return plain(scalar, 1);
-    const short = /^(vec|mat)([234])(?:x([234]))?([fhiu])$/.exec(name);
-    if (short) {
-      const [, kind, a, b, letter] = short;
-      const of = LETTERS[letter as string] as Scalar;
-      return kind === "vec" ? plain(of, Number(a)) : matrix(of, Number(a), Number(b));
-    }
-    const alias = this.aliases.get(name);
-    if (alias && rest.length === 0) return this.layout(alias, depth + 1);
-    const members = this.structs.get(name);
-    if (members && rest.length === 0) return this.#struct(members, depth);
-    if (rest[0] !== "<" || rest.at(-1) !== ">") return null;
-    const args = splitBy(rest.slice(1, -1), ",");
-    const inner = this.layout(args[0] ?? [], depth + 1);
-    if (inner === null) return null;
-    if (name === "atomic") return { ...inner, atomic: true };
-    if (name === "array") return this.#array(inner, args[1]);
-    const long = /^(vec|mat)([234])(?:x([234]))?$/.exec(name);
-    if (!long || inner.scalar === null) return null;
-    return long[1] === "vec"
-      ? plain(inner.scalar, Number(long[2]))
-      : matrix(inner.scalar, Number(long[2]), Number(long[3]));
+    const [name = "", open, ...rest] = type;
+    if (depth > DEEPEST) return null;
+    if (open === undefined) return this.#named(name, depth);
+    if (open !== "<" || rest.pop() !== ">") return null;
+    const [first = [], ...more] = listOf(rest);
+    const inner = this.layout(first, depth + 1);
+    if (inner === null || inner.element) return null;
+    if (name === "array" && more.length < 2) return this.#array(inner, more[0]);
+    if (more.length > 0 || inner !== SCALARS.get(`${inner.scalar}`)) return null;
+    const scalar = inner.scalar as Scalar;
+    if (name !== "atomic") return shaped(name, scalar);
+    return scalar.startsWith("f") ? null : { ...inner, atomic: true };
   }
 
   /** The integer that an expression is: a literal, or the name of one. */
   number(tokens: readonly string[] | undefined): number | null {
     if (tokens?.length !== 1) return null;
     const [token = ""] = tokens;
-    const literal = /^(0[xX][\da-fA-F]+|\d+)[iu]?$/.exec(token);
-    return literal ? Number(literal[1]) : (this.numbers.get(token) ?? null);
+    const literal = /^(0|[1-9]\d{0,9}|0[xX]0*[\da-fA-F]{1,8})[iu]?$/.exec(token);
+    const value = literal ? Number(literal[1]) : this.numbers.get(token);
+    return value === undefined || value > MOST ? null : value;
+  }
+
+  /** The one number of an attribute, which may be absent; null if that is not known. */
+  numberOf(attributes: Attributes, name: string, otherwise: number | null = null): number | null {
+    const given = attributes.get(name);
+    if (given === undefined) return otherwise;
+    const [only, ...more] = listOf(given);
+    return more.length > 0 ? null : this.number(only);
+  }
+
+  #named(name: string, depth: number): Layout | null {
+    const known = this.#layouts.get(name);
+    if (known !== undefined) return known;
+    const [alias, members] = [this.aliases.get(name), this.structs.get(name)];
+    if (alias === undefined && members === undefined) {
+      const [, shape = "", letter = ""] = /^(.+)([fhiu])$/.exec(name) ?? [];
+      return SCALARS.get(name) ?? shaped(shape, LETTERS.get(letter) as Scalar);
+    }
+    this.#layouts.set(name, null);
+    const found = alias ? this.layout(alias, depth + 1) : this.#struct(members ?? [], depth + 1);
+    this.#layouts.set(name, found);
+    return found;
   }
 
   #array(element: Layout, length: readonly string[] | undefined): Layout | null {
     const stride = align(element.size, element.align);
-    if (length === undefined || length.length === 0) return { ...element, size: stride, element };
-    const count = this.number(length);
-    return count === null ? null : { ...element, size: count * stride };
+    if (length === undefined) return { ...element, size: stride, element };
+    const size = (this.number(length) ?? 0) * stride;
+    return size === 0 || size > MOST ? null : { ...element, size };
   }
 
   #struct(members: readonly string[], depth: number): Layout | null {
-    let [offset, most] = [0, 1];
-    let scalar: Scalar | null | undefined;
+    let [end, most] = [0, 1];
+    const scalars = new Set<Scalar | null>();
     let last: Layout | undefined;
-    for (const member of splitBy(members, ",")) {
-      if (member.length === 0) continue;
-      const { attributes, rest } = attributesOf(member);
-      const colon = rest.indexOf(":");
-      const layout = colon > 0 ? this.layout(rest.slice(colon + 1), depth + 1) : null;
+    for (const member of listOf(members)) {
+      const tokens = new Tokens(member);
+      const attributes = tokens.attributes();
+      const [, colon, ...type] = tokens.rest();
+      const layout = colon === ":" ? this.layout(type, depth) : null;
       if (layout === null || last?.element) return null;
-      const given = (name: string, otherwise: number) => {
-        const found = attributes.find((attribute) => attribute.name === name);
-        return found ? this.number([found.args]) : otherwise;
-      };
-      const [own, size] = [given("align", layout.align), given("size", layout.size)];
-      if (own === null || size === null) return null;
-      offset = align(offset, own) + (layout.element ? 0 : size);
+      const own = this.numberOf(attributes, "align", layout.align);
+      const least = layout.element ? 0 : layout.size;
+      const size = this.numberOf(attributes, "size", least);
+      if (own === null || size === null || own < layout.align || size < least) return null;
+      end = align(end, own) + size;
       most = Math.max(most, own);
-      scalar = scalar === undefined || scalar === layout.scalar ? layout.scalar : null;
+      scalars.add(layout.scalar);
       last = layout;
     }
-    if (last === undefined) return null;
-    const size = align(offset, most);
+    if (last === undefined || end > MOST) return null;
     // With a runtime-sized array at its end, the whole is not an array of equal elements.
-    return { scalar: last.element ? null : (scalar ?? null), atomic: false, align: most, size };
+    const scalar = scalars.size === 1 && !last.element ? last.scalar : null;
+    return { scalar, atomic: false, align: most, size: align(end, most) };
   }
-}
-
-function plain(scalar: Scalar, count: number): Layout {
-  const bytes = scalar === "f16" ? 2 : 4;
-  const size = bytes * count;
-  return { scalar, atomic: false, align: count === 3 ? 4 * bytes : size, size };
-}
-
-function matrix(scalar: Scalar, columns: number, rows: number): Layout {
-  const column = plain(scalar, rows);
-  return { ...column, size: columns * align(column.size, column.align) };
-}
-
-/** Splits at a token outside of brackets. */
-function splitBy(tokens: readonly string[], separator: string): string[][] {
-  const parts: string[][] = [[]];
-  let depth = 0;
-  for (const token of tokens) {
-    if (token in OPEN) depth++;
-    else if (Object.values(OPEN).includes(token)) depth--;
-    if (token === separator && depth === 0) parts.push([]);
-    else parts.at(-1)?.push(token);
-  }
-  return parts;
-}
-
-/** `@name(args)` in front of a declaration, and what follows. */
-function attributesOf(tokens: readonly string[]): { attributes: Attribute[]; rest: string[] } {
-  const attributes: Attribute[] = [];
-  let at = 0;
-  while (tokens[at] === "@") {
-    const name = tokens[at + 1] ?? "";
-    at += 2;
-    let args = "";
-    if (tokens[at] === "(") {
-      const end = tokens.indexOf(")", at);
-      args = tokens.slice(at + 1, end).join("");
-      at = end + 1;
-    }
-    attributes.push({ name, args });
-  }
-  return { attributes, rest: tokens.slice(at) };
 }
 
 /** A declaration of the module's scope. */
 interface Declaration {
-  readonly attributes: Attribute[];
+  readonly attributes: Attributes;
   readonly kind: string;
   readonly tokens: readonly string[];
 }
 
 function* declarations(wgsl: string): Generator<Declaration> {
-  const tokens = new Tokens(stripComments(wgsl));
+  const tokens = new Tokens(tokensOf(wgsl));
   while (tokens.next !== undefined) {
-    const attributes: Attribute[] = [];
-    while (tokens.accept("@")) {
-      const name = tokens.take();
-      attributes.push({ name, args: tokens.next === "(" ? tokens.group().join("") : "" });
-    }
+    const attributes = tokens.attributes();
     const kind = tokens.take();
     if (kind === "fn") {
       const name = tokens.take();
@@ -282,39 +312,33 @@ function* declarations(wgsl: string): Generator<Declaration> {
 export function parseShader(wgsl: string, entry: string): Shader {
   const source = new Source();
   const variables: Declaration[] = [];
-  let size: string | undefined;
+  let size: readonly string[] | undefined;
   for (const declaration of declarations(wgsl)) {
     const { kind, tokens, attributes } = declaration;
     const [name = "", ...rest] = tokens;
+    const equals = rest.indexOf("=") + 1;
     if (kind === "struct") source.structs.set(name, rest);
-    else if (kind === "alias") source.aliases.set(name, rest.slice(1));
-    else if (kind === "const" || kind === "override") {
-      const value = source.number(rest.slice(rest.indexOf("=") + 1));
-      if (kind === "const" && value !== null) source.numbers.set(name, value);
-    } else if (kind === "fn" && name === entry) {
-      size = attributes.find((attribute) => attribute.name === "workgroup_size")?.args;
-    } else if (kind === "var" && attributes.length > 0) variables.push(declaration);
+    else if (kind === "alias") source.aliases.set(name, rest.slice(equals));
+    else if (kind === "const" && equals > 0) {
+      const value = source.number(rest.slice(equals));
+      if (value !== null) source.numbers.set(name, value);
+    } else if (kind === "fn" && name === entry) size = attributes.get("workgroup_size");
+    else if (kind === "var" && attributes.size > 0) variables.push(declaration);
   }
   return { bindings: bindingsOf(source, variables), workgroup: workgroupOf(source, size) };
 }
 
-function workgroupOf(source: Source, size: string | undefined): Shader["workgroup"] {
-  if (size === undefined) return null;
-  const given = size.split(",").filter((part) => part !== "");
-  const [x, y = 1, z = 1] = given.map((part) => source.number([part]));
-  return x == null || y === null || z === null ? null : [x, y, z];
+function workgroupOf(source: Source, size: readonly string[] = []): Shader["workgroup"] {
+  const [x, y = 1, z = 1, ...more] = listOf(size).map((part) => source.number(part));
+  return x && y && z && more.length === 0 ? [x, y, z] : null; // none of them is 0
 }
 
 function bindingsOf(source: Source, variables: readonly Declaration[]): Binding[] | null {
   const bindings: Binding[] = [];
   for (const { attributes, tokens } of variables) {
-    const number = (name: string) => {
-      const found = attributes.find((attribute) => attribute.name === name);
-      return found ? source.number([found.args.replace(/,$/, "")]) : null;
-    };
-    const index = number("binding");
+    const index = source.numberOf(attributes, "binding");
     const found = bindingOf(source, tokens);
-    if (index === null || number("group") !== 0 || found === null) return null;
+    if (index === null || source.numberOf(attributes, "group") !== 0 || found === null) return null;
     bindings.push({ index, ...found });
   }
   bindings.sort((a, b) => a.index - b.index);
@@ -324,10 +348,10 @@ function bindingsOf(source: Source, variables: readonly Declaration[]): Binding[
 /** `<storage, read> name: type`. */
 function bindingOf(source: Source, tokens: readonly string[]): Omit<Binding, "index"> | null {
   const close = tokens.indexOf(">"); // of var<…>, whose list has no templates
-  const [space, access] = splitBy(tokens.slice(1, close), ",").map(([token]) => token);
-  const type = tokens[0] === "<" ? bindingType(space, access) : null;
+  const words = listOf(tokens.slice(1, close)).map((part) => part.join(" "));
+  const type = tokens[0] === "<" ? TYPES.get(words.join()) : undefined;
   const [name = "", colon, ...value] = tokens.slice(close + 1);
-  if (type === null || colon !== ":") return null;
+  if (type === undefined || colon !== ":") return null;
   const layout = source.layout(value);
   const element = layout?.element ?? layout;
   return {
@@ -336,17 +360,16 @@ function bindingOf(source: Source, tokens: readonly string[]): Omit<Binding, "in
     value: value.join("").replace(/,/g, ", "),
     scalar: element?.scalar ?? null,
     atomic: element?.atomic ?? false,
-    stride: layout ? align(layout.size, layout.element ? layout.align : 1) : 0,
+    stride: layout?.size ?? 0,
     size: element?.size ?? 0,
     runtime: layout?.element !== undefined,
   };
 }
 
-function bindingType(
-  space?: string,
-  access?: string,
-): "uniform" | "storage" | "read-only-storage" | null {
-  if (space === "uniform") return "uniform";
-  if (space !== "storage") return null;
-  return access === "read_write" ? "storage" : "read-only-storage";
-}
+const TYPES: ReadonlyMap<string, Binding["type"]> = new Map([
+  ["uniform", "uniform"],
+  ["uniform,read", "uniform"],
+  ["storage", "read-only-storage"],
+  ["storage,read", "read-only-storage"],
+  ["storage,read_write", "storage"],
+]);

@@ -5,8 +5,12 @@
 import type { Content } from "./session.js";
 
 const NOTHING = new Uint8Array();
-/** How long to wait before it is opened again, doubled each time, and how often. */
-const [AGAIN_MS, MOST_TRIES] = [1000, 8];
+/** How often it is opened again without success. */
+const MOST_TRIES = 8;
+/** How long to wait before that, doubled each time until it has worked for long. */
+const [AGAIN_MS, MOST_AGAIN_MS, WORKS_MS] = [1000, 256_000, 60_000];
+/** What the kernel answers to; the other subprotocol is the page's proof. */
+const PROTOCOL = "dlpack-web";
 
 export interface DirectOptions {
   /** Takes a message: its content, or a frame of the wire. */
@@ -25,13 +29,17 @@ export class Direct {
   #isOpen = false;
   /** Since it was open; none where it never was. */
   #tries = MOST_TRIES;
+  #wait = AGAIN_MS;
+  #isEnded = false;
+  /** Of the connection: a proof is good for one. */
+  #number = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** given: what the kernel says of it; nothing, if it has none. */
   constructor(given: unknown, options: DirectOptions) {
     this.#options = options;
-    const { url, proof } = Object(given) as Content;
-    if (typeof url === "string" && typeof proof === "string") this.#open(url, proof);
+    const { url, secret } = Object(given) as Content;
+    if (typeof url === "string" && typeof secret === "string") void this.#open(url, secret);
   }
 
   /** Whether it has sent the message: the frame, if there is one. */
@@ -43,6 +51,7 @@ export class Direct {
   }
 
   end(): void {
+    this.#isEnded = true;
     clearTimeout(this.#timer);
     const socket = this.#socket;
     this.#socket = undefined;
@@ -59,10 +68,14 @@ export class Direct {
     return this.#scratch.subarray(0, size);
   }
 
-  #open(url: string, proof: string): void {
-    let socket: WebSocket;
+  async #open(url: string, secret: string): Promise<void> {
+    const number = ++this.#number;
+    let [socket, proof]: [WebSocket?, string?] = [];
     try {
-      socket = new WebSocket(url);
+      const own = await proofOf(secret, `page ${number}`);
+      proof = await proofOf(secret, `kernel ${number}`);
+      if (this.#isEnded) return;
+      socket = new WebSocket(url, [PROTOCOL, `${number}.${own}`]);
     } catch {
       this.#options.onfail(); // this page may not
       return;
@@ -73,7 +86,7 @@ export class Direct {
       if (socket === this.#socket) this.#receive(data, proof);
     });
     socket.addEventListener("close", () => {
-      if (socket === this.#socket) this.#closed(url, proof);
+      if (socket === this.#socket) this.#closed(url, secret);
     });
   }
 
@@ -86,6 +99,9 @@ export class Direct {
       }
       this.#isOpen = true;
       this.#tries = 0;
+      this.#timer = setTimeout(() => {
+        this.#wait = AGAIN_MS;
+      }, WORKS_MS);
       this.#options.onchange(true);
     } else if (typeof data === "string") this.#options.receive(parsed(data));
     else {
@@ -95,7 +111,8 @@ export class Direct {
     }
   }
 
-  #closed(url: string, proof: string): void {
+  #closed(url: string, secret: string): void {
+    clearTimeout(this.#timer);
     this.#socket = undefined;
     if (this.#isOpen) {
       this.#isOpen = false;
@@ -105,9 +122,19 @@ export class Direct {
       this.#options.onfail();
       return;
     }
-    this.#timer = setTimeout(() => this.#open(url, proof), AGAIN_MS * 2 ** this.#tries);
+    this.#timer = setTimeout(() => void this.#open(url, secret), this.#wait);
+    this.#wait = Math.min(2 * this.#wait, MOST_AGAIN_MS);
     this.#tries++;
   }
+}
+
+/** HMAC-SHA-256, in hexadecimal digits. */
+async function proofOf(secret: string, text: string): Promise<string> {
+  const [encoder, algorithm] = [new TextEncoder(), { name: "HMAC", hash: "SHA-256" }];
+  const { subtle } = crypto;
+  const key = await subtle.importKey("raw", encoder.encode(secret), algorithm, false, ["sign"]);
+  const found = new Uint8Array(await subtle.sign("HMAC", key, encoder.encode(text)));
+  return Array.from(found, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function parsed(text: string): unknown {

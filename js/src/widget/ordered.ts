@@ -11,8 +11,8 @@ export interface Numbered {
   readonly do?: unknown;
 }
 
-/** Messages after a gap that are kept until it is filled. */
-const MOST_EARLY = 4096;
+/** Messages after a gap that are kept until it is filled, and characters of them. */
+const [MOST_EARLY, MOST_TEXT] = [4096, 1 << 26];
 
 export class Ordered {
   readonly #post: (message: Numbered) => void;
@@ -23,6 +23,7 @@ export class Ordered {
   /** What was acknowledged of that. */
   #told = 0;
   readonly #early = new Map<number, unknown>();
+  #text = 0;
 
   constructor(post: (message: Numbered) => void) {
     this.#post = post;
@@ -50,12 +51,18 @@ export class Ordered {
       this.#told = -1; // the acknowledgement was lost
       return [];
     }
+    const isEarly = n > this.#got + 1;
+    if (isEarly && !this.#early.has(n)) this.#text += JSON.stringify(body)?.length ?? 0;
+    if (isEarly && this.#text > MOST_TEXT) {
+      throw new UnsupportedError(`message ${n} after ${this.#got}, and too many others`);
+    }
     this.#early.set(n, body);
     const bodies: unknown[] = [];
     while (this.#early.has(this.#got + 1)) {
       bodies.push(this.#early.get(++this.#got));
       this.#early.delete(this.#got);
     }
+    if (this.#early.size === 0) this.#text = 0;
     return bodies;
   }
 
@@ -64,6 +71,11 @@ export class Ordered {
     if (this.#told === this.#got) return;
     this.#told = this.#got;
     this.#post({ got: this.#got });
+  }
+
+  /** Whether something was not acknowledged. */
+  get isWaiting(): boolean {
+    return this.#sent.size > 0;
   }
 
   /** Sends again what was not acknowledged. */

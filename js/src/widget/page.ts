@@ -19,8 +19,8 @@ interface Model {
   off?(type: "msg:custom", listener: Listener): void;
 }
 
-/** How long to wait for an answer, and until a refused page asks again. */
-const [AGAIN_MS, REFUSED_MS, NEW_DEVICE_MS] = [2000, 5000, 1000];
+/** How long to wait for an answer, doubled each time, and until a refused page asks again. */
+const [AGAIN_MS, MOST_AGAIN_MS, REFUSED_MS, NEW_DEVICE_MS] = [2000, 32_000, 5000, 1000];
 const NO_BUFFERS = "this notebook passes messages without their buffers";
 
 /** A view of the widget. */
@@ -99,11 +99,11 @@ export class Page {
     this.#hello();
   }
 
-  #hello(): void {
+  #hello(wait = AGAIN_MS): void {
     if (this.#model === undefined) return;
     clearTimeout(this.#timer);
     this.#send({ hello: this.#facts });
-    this.#timer = setTimeout(() => this.#hello(), AGAIN_MS);
+    this.#timer = setTimeout(() => this.#hello(Math.min(2 * wait, MOST_AGAIN_MS)), wait);
   }
 
   #receive(given: unknown, buffers: readonly unknown[]): void {

@@ -1,12 +1,14 @@
 /** One session of this page with one kernel: py/dlpack_web/_page/link.py has the messages. */
+import { textOf } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
 import { listenForFaults } from "../webgpu/device.js";
 import { siteOf } from "../webgpu/faults.js";
 import { Wire } from "../wire/endpoint.js";
+import type { Operation } from "./operations.js";
 import { type Numbered, Ordered } from "./ordered.js";
 import type { NamedTensors } from "./tensors.js";
-import { type Operation, Work } from "./work.js";
+import { Work } from "./work.js";
 
 /** The version of the messages. */
 export const VERSION = "1";
@@ -28,6 +30,8 @@ export class Session {
   readonly #timer: ReturnType<typeof setInterval>;
   #acknowledging = false;
   #sentAt = 0;
+  /** How often what is not acknowledged was sent again. */
+  #again = 0;
 
   /**
    * post: sends a message to the kernel; tensors: what it shows to the script; draw: shows a tensor
@@ -80,7 +84,7 @@ export class Session {
 
   /** Python warns of an error: of the call at `site`, if that is known. */
   report(error: unknown, site?: number): void {
-    this.#orders.send({ fault: (error as Error).message, site });
+    this.#orders.send({ fault: told(error).message, site });
   }
 
   /** Sends again what a channel may have lost that has ended. */
@@ -123,12 +127,18 @@ export class Session {
 
   #look(): void {
     this.#wire.tick();
-    if (performance.now() - this.#sentAt > RESEND_MS) this.#orders.resend();
+    if (!this.#orders.isWaiting) this.#again = 0;
+    else if (performance.now() - this.#sentAt > RESEND_MS * 2 ** this.#again) {
+      this.#again++;
+      this.#orders.resend();
+    }
   }
 }
 
-/** An error, for the kernel. */
+/** An error, for the kernel, whatever was thrown. */
 function told(error: unknown): Content {
-  const { name, message, label, line } = Object(error) as Record<string, unknown>;
-  return { name, message: `${message}`, label, line, site: siteOf(Object(error)) };
+  const { name, message = textOf(error), label, line } = Object(error) as Record<string, unknown>;
+  const facts = { name: textOf(name), message: textOf(message), site: siteOf(Object(error)) };
+  const kernel = { label: textOf(label), line: typeof line === "number" ? line : undefined };
+  return label === undefined ? facts : { ...facts, ...kernel };
 }

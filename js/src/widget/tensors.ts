@@ -83,7 +83,12 @@ export class NamedTensors {
   #call({ name, listener }: Watching): void {
     const failed = (error: unknown) => {
       console.error(error);
-      this.#report(new Error(`the page's script failed with tensor "${name}": ${textOf(error)}`));
+      const told = new Error(`the page's script failed with tensor "${name}": ${textOf(error)}`);
+      try {
+        this.#report(told);
+      } catch (unsent) {
+        console.error(unsent); // of the channel: others listen, too
+      }
     };
     try {
       Promise.resolve(listener(this.#found.get(name))).catch(failed);

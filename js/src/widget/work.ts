@@ -1,82 +1,28 @@
 /** What a kernel asks of the page's GPU, in its order: py/dlpack_web/_page sends it. */
-import { type DTypeName, dtypeNamed } from "../core/dtype.js";
-import { DLPackError, ReleasedError, UnsupportedError } from "../core/errors.js";
+import { dtypeNamed } from "../core/dtype.js";
+import { DLPackError, ReleasedError, textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import { checkShape } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { adoptSlot, emptyOnDevice } from "../webgpu/buffers.js";
 import { useDevice } from "../webgpu/device.js";
 import { calledAt } from "../webgpu/faults.js";
-import type { Part } from "../webgpu/formulas/formulas.js";
 import { timed } from "../webgpu/index.js";
 import { type Argument, Kernel } from "../webgpu/kernel.js";
+import {
+  type Arriving,
+  type Call,
+  type Cancel,
+  checkId,
+  checkList,
+  checkName,
+  type KernelSource,
+  type Operation,
+  type View,
+  writtenBy,
+} from "./operations.js";
 import type { NamedTensors } from "./tensors.js";
-
-/** A view of a buffer. */
-interface View {
-  readonly id: number;
-  readonly offset: number;
-  readonly shape: readonly number[];
-  readonly strides: readonly number[] | null;
-  readonly dtype: string;
-  readonly padded: boolean;
-  readonly readOnly: boolean;
-}
-
-/** A call of a kernel; numbers are strings that `Number()` reads. */
-interface Call {
-  readonly kernel: number;
-  readonly args: readonly (View | string)[];
-  readonly groups: readonly number[];
-  /** Ids of the buffers that it writes. */
-  readonly writes: readonly number[];
-  readonly site: number;
-}
-
-/** Elements that come by the wire under a name. */
-interface Arriving {
-  readonly name: string;
-  readonly shape: readonly number[];
-  readonly dtype: string;
-  readonly padded: boolean;
-}
-
-interface KernelSource {
-  readonly id: number;
-  readonly wgsl: string;
-  readonly entry: string;
-  readonly label: string;
-  readonly check: boolean;
-  readonly parts: readonly Part[];
-  readonly site: number;
-}
-
-/** Elements of an earlier operation that were given up: they do not come, or may be wrong. */
-interface Cancel {
-  readonly op: "cancel";
-  readonly name: string;
-  readonly why: string;
-  /** The tensor that they were written to. */
-  readonly to?: number;
-}
-
-/** An operation; with `reply` it is answered. */
-export type Operation = { readonly reply?: number } & (
-  | { op: "empty"; id: number; shape: readonly number[]; dtype: string }
-  | ({ op: "take"; id: number } & Arriving)
-  | { op: "write"; to: View; site: number; source: View }
-  | ({ op: "write"; to: View; site: number; source?: undefined } & Arriving)
-  | { op: "free"; what: readonly (readonly ["tensor" | "kernel", number])[] }
-  | ({ op: "kernel" } & KernelSource)
-  | { op: "run"; calls: readonly Call[] }
-  | { op: "time"; call: Call }
-  | { op: "ready"; kernel: number }
-  | { op: "read"; what: readonly View[]; names: readonly string[]; site: number }
-  | { op: "settle" }
-  | { op: "canvas"; what: View }
-  | { op: "give"; key: string; what: View | null; site: number }
-  | Cancel
-);
+import { copyOf, viewOf } from "./views.js";
 
 /** What the work needs of the page. */
 export interface Surroundings {
@@ -93,6 +39,8 @@ export interface Surroundings {
 
 /** Bytes of a tensor that is read back as a whole; a larger one is read in pieces. */
 const MOST_WHOLE = 4 << 20;
+/** Names of cancelled elements that may still arrive. */
+const MOST_CANCELLED = 4096;
 
 type Named<T> = [T | undefined, unknown];
 
@@ -118,14 +66,13 @@ export class Work {
     this.#page = page;
   }
 
-  /** Does an operation after all earlier ones; cancels at once. */
+  /** Does an operation after all earlier ones; cancels at once. It never throws. */
   add(operation: Operation): void {
-    if (operation.op === "cancel") {
-      this.#cancel(operation);
-      return;
+    if (operation.op === "cancel") this.#cancel(operation);
+    else {
+      this.#queue.push(operation);
+      if (!this.#isBusy) void this.#work();
     }
-    this.#queue.push(operation);
-    if (!this.#isBusy) void this.#work();
   }
 
   /** Elements came by the wire; the tensor is the wire's. */
@@ -152,11 +99,13 @@ export class Work {
     const waits = this.#waiting.has(name);
     if (!waits && !this.#queue.some((each) => "name" in each && each.name === name)) {
       // It was done, and nobody would take what is kept for it.
-      if (to !== undefined) this.#spoil([to], new UnsupportedError(why));
+      this.#spoil([to], new UnsupportedError(textOf(why)));
       return;
     }
     if (!this.#arrived.has(name)) this.#cancelled.add(name);
-    this.#settle(name, new UnsupportedError(why));
+    const [oldest = name] = this.#cancelled;
+    if (this.#cancelled.size > MOST_CANCELLED) this.#cancelled.delete(oldest);
+    this.#settle(name, new UnsupportedError(textOf(why)));
   }
 
   #settle(name: string, found: Tensor | Error): void {
@@ -184,27 +133,29 @@ export class Work {
     switch (given.op) {
       case "empty": {
         const record = useDevice(this.#device);
-        const made = emptyOnDevice(record, checkShape(given.shape), dtypeNamed(given.dtype));
-        this.#tensors.set(given.id, [made, undefined]);
+        const made = emptyOnDevice(
+          record,
+          checkShape(checkList(given.shape)),
+          dtypeNamed(given.dtype),
+        );
+        this.#have(given.id, made);
         return;
       }
       case "take":
-        return this.#take(given).then((tensor) => {
-          this.#tensors.set(given.id, [tensor, undefined]);
-        });
+        return this.#take(given).then((tensor) => this.#have(given.id, tensor));
       case "write": {
         const wrote = () => this.#wrote([given.to.id]);
         const waits = this.#write(given);
         return waits ? waits.then(wrote) : wrote();
       }
       case "free":
-        for (const [kind, id] of given.what) this.#free(kind, id);
+        this.#free(given.what);
         return;
       case "kernel":
-        this.#kernels.set(given.id, [this.#compile(given), undefined]);
+        this.#kernels.set(checkId(given.id), [this.#compile(given), undefined]);
         return;
       case "run":
-        for (const call of given.calls) this.#run(call);
+        for (const call of checkList(given.calls)) this.#run(call);
         this.#wrote(given.calls.flatMap(({ writes }) => writes));
         return;
       case "time":
@@ -225,14 +176,9 @@ export class Work {
       case "settle":
         this.#answer(given, this.#device.queue.onSubmittedWorkDone());
         return;
-      case "canvas": {
-        const tensor = this.#view(given.what);
-        this.#answer(
-          given,
-          this.#page.draw(tensor).finally(() => tensor.release()),
-        );
+      case "canvas":
+        this.#answer(given, this.#draw(given.what));
         return;
-      }
       case "give":
         this.#give(given.key, given.what);
         return;
@@ -244,41 +190,78 @@ export class Work {
     }
   }
 
-  /** Keeps an error for those who use what the operation should have made. */
+  /**
+   * An operation failed, whatever its form: the error is its answer, or is kept for those who use
+   * what it should have made or written, or is reported. It never throws.
+   */
   #fail(given: Operation, error: unknown): void {
     if (this.#ended) return;
-    if (given.reply !== undefined) this.#page.reply(given.reply, undefined, error);
-    else if (given.op === "empty" || given.op === "take")
-      this.#tensors.set(given.id, [undefined, error]);
-    else if (given.op === "give") {
-      this.#give(given.key, null);
-      this.#page.report(error, given.site);
-    } else if (given.op === "kernel") this.#kernels.set(given.id, [undefined, error]);
-    else if (given.op === "write") this.#spoil([given.to.id], error);
-    else if (given.op === "run")
-      this.#spoil(
-        given.calls.flatMap(({ writes }) => writes),
-        error,
-      );
-    else console.error(error);
-  }
-
-  #spoil(ids: readonly number[], error: unknown): void {
-    for (const id of ids) {
-      this.#tensors.get(id)?.[0]?.release();
-      if (this.#tensors.has(id)) this.#tensors.set(id, [undefined, error]);
+    const isKept = this.#keep(given, error);
+    if (given.reply !== undefined) this.#reply(given, undefined, error);
+    else if (!isKept) {
+      const { site } = given as { site?: unknown };
+      calmly(() => this.#page.report(error, typeof site === "number" ? site : 0));
     }
   }
 
-  #answer({ reply }: Operation, promise: Promise<unknown>): void {
+  /** Whether somebody will ask for it. */
+  #keep(given: Operation, error: unknown): boolean {
+    switch (given.op) {
+      case "empty":
+      case "take":
+        if (Number.isSafeInteger(given.id)) this.#have(given.id, undefined, error);
+        return Number.isSafeInteger(given.id);
+      case "kernel":
+        if (Number.isSafeInteger(given.id)) this.#kernels.set(given.id, [undefined, error]);
+        return Number.isSafeInteger(given.id);
+      case "write":
+        return this.#spoil([given.to?.id], error);
+      case "run":
+        return this.#spoil(writtenBy(given.calls), error);
+      case "give":
+        if (typeof given.key === "string") this.#give(given.key, null);
+        return false;
+      default:
+        return false;
+    }
+  }
+
+  /** Whether there are tensors with these ids, which have an error then. */
+  #spoil(ids: readonly unknown[], error: unknown): boolean {
+    const known = (ids as number[]).filter((id) => this.#tensors.has(id));
+    for (const id of known) this.#have(id, undefined, error);
+    return known.length > 0;
+  }
+
+  /**
+   * Enters a tensor, or why there is none. The kernel numbers its buffers: where it uses an id
+   * again, it has forgotten the buffer before, which is released.
+   */
+  #have(id: number, tensor: Tensor | undefined, error?: unknown): void {
+    const before = this.#tensors.get(id);
+    const isRight = Number.isSafeInteger(id);
+    if (isRight && !this.#ended) this.#tensors.set(id, [tensor, error]);
+    else tensor?.release();
+    if (!isRight) checkId(id);
+    before?.[0]?.release();
+  }
+
+  #answer(given: Operation, promise: Promise<unknown>): void {
     promise.then(
-      (value) => this.#page.reply(reply as number, value),
-      (error) => this.#page.reply(reply as number, undefined, error),
+      (value) => this.#reply(given, value),
+      (error) => this.#fail(given, error),
     );
+  }
+
+  /** What cannot be sent now is sent again with what the channel has lost. */
+  #reply({ reply }: Operation, value: unknown, error?: unknown): void {
+    if (this.#ended || reply === undefined) return;
+    calmly(() => this.#page.reply(reply, value, error));
   }
 
   /** Waits for elements; the result is the caller's. */
   async #take({ name, shape, dtype, padded }: Arriving): Promise<Tensor> {
+    checkName(name);
     if (!this.#arrived.has(name) && !this.#ended) {
       await new Promise<void>((wake) => this.#waiting.set(name, wake));
       this.#waiting.delete(name);
@@ -288,7 +271,7 @@ export class Work {
     if (found === undefined) throw new DLPackError("the page was closed");
     if (found instanceof Error) throw found;
     try {
-      return adoptSlot(found._handle, 0, dtypeNamed(dtype as DTypeName, padded), shape, false);
+      return viewOf(found, { shape, dtype, padded });
     } finally {
       found.release();
     }
@@ -313,6 +296,7 @@ export class Work {
 
   /** Gives a tensor to the script under a name, or none. */
   #give(key: string, what: View | null): void {
+    checkName(key);
     const tensor = what ? this.#view(what) : undefined;
     if (what) this.#given.set(key, what.id);
     else this.#given.delete(key);
@@ -326,11 +310,26 @@ export class Work {
     }
   }
 
-  #free(kind: "tensor" | "kernel", id: number): void {
-    if (kind === "kernel") this.#kernels.delete(id);
-    else {
-      this.#tensors.get(id)?.[0]?.release();
-      this.#tensors.delete(id);
+  /** Frees all that it can, before an error for the rest. */
+  #free(what: readonly (readonly ["tensor" | "kernel", number])[]): void {
+    let wrong: unknown;
+    for (const each of checkList(what)) {
+      const { 0: kind, 1: id } = Object(each) as typeof each;
+      if (kind === "kernel") this.#kernels.delete(id);
+      else if (kind === "tensor") {
+        this.#tensors.get(id)?.[0]?.release();
+        this.#tensors.delete(id);
+      } else wrong = new UnsupportedError(`the page cannot free ${textOf(kind)}`);
+    }
+    if (wrong) throw wrong;
+  }
+
+  async #draw(what: View): Promise<void> {
+    const tensor = this.#view(what);
+    try {
+      await this.#page.draw(tensor);
+    } finally {
+      tensor.release();
     }
   }
 
@@ -344,7 +343,8 @@ export class Work {
   ): void {
     const given: Argument[] = [];
     try {
-      for (const arg of args) given.push(typeof arg === "string" ? Number(arg) : this.#view(arg));
+      for (const arg of checkList(args))
+        given.push(typeof arg === "string" ? Number(arg) : this.#view(arg));
       const options = { workgroups: groups as [number], timestampWrites };
       calledAt(site, () => this.#kernel(kernel).run(given, options));
     } finally {
@@ -353,7 +353,8 @@ export class Work {
   }
 
   async #read(what: readonly View[], names: readonly string[], site: number): Promise<void> {
-    const found = await Promise.allSettled(what.map((view) => this.#elements(view, site)));
+    const elements = checkList(what).map((view) => this.#elements(view, site));
+    const found = await Promise.allSettled(elements);
     const targets = found.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
     try {
       for (const each of found) if (each.status === "rejected") throw each.reason;
@@ -378,36 +379,28 @@ export class Work {
   }
 
   /** A view of a tensor; the caller releases it. */
-  #view({ id, offset, shape, strides, dtype, padded, readOnly }: View): Tensor {
-    const found = this.#tensors.get(id);
-    if (found === undefined) throw new ReleasedError(`the page has no tensor ${id}`);
+  #view(what: View): Tensor {
+    const found = this.#tensors.get(what.id);
+    if (found === undefined) throw new ReleasedError(`the page has no tensor ${textOf(what.id)}`);
     const [tensor, error] = found;
     if (tensor === undefined) throw error;
-    const type = dtypeNamed(dtype as DTypeName, padded);
-    return adoptSlot(tensor._handle, offset, type, shape, readOnly, strides);
+    return viewOf(tensor, what);
   }
 
   #kernel(id: number): Kernel {
     const found = this.#kernels.get(id);
-    if (found === undefined) throw new ReleasedError(`the page has no kernel ${id}`);
+    if (found === undefined) throw new ReleasedError(`the page has no kernel ${textOf(id)}`);
     const [kernel, error] = found;
     if (kernel === undefined) throw error;
     return kernel;
   }
 }
 
-/** The bytes of a row-major tensor in a buffer of their own, which is read in pieces. */
-function copyOf({ _handle, _start, nbytes }: Tensor): Tensor {
-  const [uint8, skip] = [dtypeNamed("uint8"), _start % 4]; // copies begin at whole words
-  const words = adoptSlot(_handle, _start - skip, uint8, [skip + nbytes], true);
+/** The channel may fail: the work goes on. */
+function calmly(send: () => void): void {
   try {
-    const copy = words._packed();
-    try {
-      return adoptSlot(copy._handle, skip, uint8, [nbytes], true);
-    } finally {
-      copy.release();
-    }
-  } finally {
-    words.release();
+    send();
+  } catch (error) {
+    console.error(error);
   }
 }

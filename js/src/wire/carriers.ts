@@ -1,6 +1,7 @@
 /** Channels for a {@link Wire}: message ports, workers, WebSockets. */
 import { tagOf, UnsupportedError } from "../core/errors.js";
-import { Wire, type WireOptions } from "./endpoint.js";
+import { checkOptions } from "../core/options.js";
+import { WIRE_NAMES, Wire, type WireOptions } from "./endpoint.js";
 import { type Bytes, joined } from "./frame.js";
 
 /** A `MessagePort`, a `Worker`, or a worker's own global scope: the members used here. */
@@ -32,7 +33,8 @@ export interface ChannelOptions extends Omit<WireOptions, "send"> {
  * const wire = overPort(new Worker("worker.mjs", { type: "module" })); // there: overPort(self)
  * ```
  */
-export function overPort(port: Port, { onerror, ...options }: ChannelOptions = {}): Wire {
+export function overPort(port: Port, given: ChannelOptions = {}): Wire {
+  const { onerror, ...options } = checked(given, "overPort()");
   const send: WireOptions["send"] = (header, payload) => {
     const { buffer } = joined(header, payload);
     port.postMessage({ "dlpack-web": buffer }, [buffer]);
@@ -56,8 +58,9 @@ export function overPort(port: Port, { onerror, ...options }: ChannelOptions = {
  */
 export function overSocket(
   socket: Socket,
-  { onerror, ...options }: ChannelOptions = {},
+  given: ChannelOptions = {},
 ): Wire & { reconnect(socket: Socket): void } {
+  const { onerror, ...options } = checked(given, "overSocket()");
   let current = socket;
   const send: WireOptions["send"] = (header, payload) => {
     if (current.readyState === 1) current.send(joined(header, payload));
@@ -74,6 +77,12 @@ export function overSocket(
   };
   reconnect(socket);
   return Object.assign(wire, { reconnect });
+}
+
+function checked(options: ChannelOptions, of: string): ChannelOptions {
+  const { send, ...names } = WIRE_NAMES;
+  checkOptions<ChannelOptions>(options, of, { ...names, onerror: 1 }, "ontensor");
+  return options;
 }
 
 function take(wire: Wire, data: unknown, onerror: ChannelOptions["onerror"]): void {

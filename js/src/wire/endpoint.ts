@@ -1,10 +1,12 @@
 /** One end of the wire: bytes in, bytes out; carriers.ts has channels. */
 import { DLPackError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import { checkOptions, type Names } from "../core/options.js";
 import type { Tensor } from "../core/tensor.js";
 import {
   type Bytes,
   type Control,
+  cut,
   decode,
   encode,
   type Frame,
@@ -13,7 +15,7 @@ import {
   type Piece,
 } from "./frame.js";
 import { type Received, Receiving } from "./receiving.js";
-import { type RemoteTensor, Sending } from "./sending.js";
+import { moreTime, type RemoteTensor, Sending } from "./sending.js";
 
 /** Options of a {@link Wire}. */
 export interface WireOptions {
@@ -38,11 +40,20 @@ export interface WireOptions {
   piece?: number | undefined;
   /** Bytes that the other side may send before we acknowledge them; default two pieces. */
   window?: number | undefined;
-  /** Milliseconds after which `tick()` sends again what was not acknowledged; default: never. */
+  /**
+   * Milliseconds after which `tick()` sends again what was not acknowledged, doubled each time;
+   * default: never.
+   */
   timeout?: number | undefined;
   /** A clock in milliseconds; default `performance.now()`. */
   now?: (() => number) | undefined;
 }
+
+/** The names of options of a wire. */
+export const WIRE_NAMES: Names<WireOptions> = {
+  ...{ send: 1, ontensor: 1, onfree: 1, onsession: 1, onrefuse: 1, device: 1 },
+  ...{ limit: 1, piece: 1, window: 1, timeout: 1, now: 1 },
+};
 
 /** Sessions that ended, of which late frames may arrive. */
 const MOST_PAST = 16;
@@ -75,9 +86,14 @@ export class Wire {
   #peer = "";
   #isConnected = false;
   #closed: DLPackError | undefined;
+  readonly #now: () => number;
+  /** Hellos without an answer, and when the next one may follow. */
+  #hellos = 0;
+  #helloAt = Number.NEGATIVE_INFINITY;
 
   /** @throws RangeError for sizes that cannot be */
   constructor(options: WireOptions) {
+    checkOptions<WireOptions>(options, "a Wire", WIRE_NAMES, "send");
     const { piece = 1 << 20, limit = 2 ** 30, device, now } = options;
     const window = options.window ?? 2 * piece;
     if (!(Number.isInteger(piece) && piece >= LEAST_PIECE && piece <= MOST_PIECE)) {
@@ -91,7 +107,8 @@ export class Wire {
     this.#hello = { op: "hello", window, piece };
     this.#receiving = new Receiving(limit, device);
     const post = (frame: Piece | Control, payload?: Uint8Array) => this.#post(frame, payload);
-    this.#sending = new Sending(piece, post, now ?? (() => performance.now()));
+    this.#now = now ?? (() => performance.now());
+    this.#sending = new Sending(piece, post, this.#now);
   }
 
   /** Says hello: at the start, and after the channel was opened again. */
@@ -99,12 +116,15 @@ export class Wire {
     this.#check();
     this.#isConnected = false;
     this.#sending.disconnect();
-    this.#post(this.#hello, NOTHING, "");
+    this.#hellos = 0;
+    this.#helloAt = Number.NEGATIVE_INFINITY;
+    this.#greet();
   }
 
   /**
    * Sends a tensor under a name: one copy of a piece at a time. Its memory must not change until
-   * `ready` of the result resolves.
+   * `ready` of the result resolves. It takes the place of an earlier one of that name, which is
+   * freed then.
    *
    * @returns the other side's tensor, to write to it again
    * @throws UnsupportedError for a dtype that safetensors lacks
@@ -142,15 +162,15 @@ export class Wire {
     }
     if (to !== this.#own) return;
     if (this.#isConnected && from === this.#peer) this.#dispatch(given);
-    else if (!this.#isConnected) this.#post(this.#hello, NOTHING, ""); // its hello was lost
+    else if (!this.#isConnected) this.#greet(); // its hello was lost
   }
 
   /** Sends again what was not acknowledged in time, if there is a `timeout`: call it now and then. */
   tick(): void {
-    const { timeout, now = () => performance.now() } = this.#options;
+    const { timeout } = this.#options;
     if (timeout === undefined || this.#closed) return;
-    if (this.#isConnected) this.#sending.resend(now() - timeout);
-    else this.#post(this.#hello, NOTHING, "");
+    if (this.#isConnected) this.#sending.resend(this.#now() - timeout);
+    else this.#greet();
   }
 
   /** Ends all: promises reject, and tensors of the other side are released. */
@@ -173,20 +193,41 @@ export class Wire {
     this.#options.send(encode({ ...frame, from: this.#own, to }), payload);
   }
 
-  #meet({ from, to, window, piece }: Frame & { op: "hello" }): void {
-    const isNew = from !== this.#peer;
+  /**
+   * Says hello, unless it is too early to say it again: it is short, and other frames wait for the
+   * answer.
+   */
+  #greet(): void {
+    const now = this.#now();
+    if (now < this.#helloAt) return;
+    this.#helloAt = now + moreTime((this.#options.timeout ?? 0) / 16, this.#hellos++);
+    this.#post(this.#hello, NOTHING, "");
+  }
+
+  #meet(frame: Frame & { op: "hello" }): void {
+    const isNew = frame.from !== this.#peer;
     const isAgain = !isNew && this.#isConnected;
-    if (isNew && this.#peer !== "") {
-      this.#past.push(this.#peer);
-      if (this.#past.length > MOST_PAST) this.#past.shift();
-      const why =
-        "the other side has a new session (it was reloaded or restarted): send the tensor again";
-      this.#peer = from;
-      this.#isConnected = false;
-      this.#forget();
-      this.#sending.reset(new DLPackError(why));
-      this.#options.onsession?.();
+    try {
+      if (isNew && this.#peer !== "") this.#restart(frame.from);
+    } finally {
+      this.#join(frame, isAgain);
     }
+  }
+
+  /** The other side has another session. */
+  #restart(peer: string): void {
+    this.#past.push(this.#peer);
+    if (this.#past.length > MOST_PAST) this.#past.shift();
+    this.#peer = peer;
+    this.#isConnected = false;
+    this.#forget();
+    const why =
+      "the other side has a new session (it was reloaded or restarted): send the tensor again";
+    this.#sending.reset(new DLPackError(why));
+    this.#options.onsession?.();
+  }
+
+  #join({ from, to, window, piece }: Frame & { op: "hello" }, isAgain: boolean): void {
     if (this.#closed) return;
     this.#peer = from;
     this.#isConnected = true;
@@ -204,28 +245,42 @@ export class Wire {
       this.#post({ op: "ack", id, version, first: 0, last: 0 });
       if (name === undefined) return;
       if (this.#named.get(name)?.released) this.#named.delete(name);
-      this.#options.onfree?.(name);
+      if (!this.#named.has(name)) this.#options.onfree?.(name);
     }
   }
 
   #take(piece: Frame & Piece): void {
-    const { id, version, first, last, name } = piece;
-    let received: Received | undefined;
+    const { id, version, first, last } = piece;
+    let received: Received[];
     try {
       received = this.#receiving.take(piece, piece.payload);
     } catch (error) {
       const { message } = error as DLPackError;
-      this.#post({ op: "refuse", id, version, message: message.slice(0, 1000) });
+      this.#post({ op: "refuse", id, version, message: cut(message) });
       this.#options.onrefuse?.(error as DLPackError);
       return;
     }
-    this.#acknowledge({ op: "ack", id, version, first, last });
+    for (const { name, tensor } of received) this.#named.set(name, tensor);
+    try {
+      this.#acknowledge({ op: "ack", id, version, first, last });
+    } finally {
+      this.#arrived(received); // also if that is lost: then the piece comes again
+    }
+  }
+
+  /** Reports what is complete, all of it even if a listener throws. */
+  #arrived([received, ...others]: readonly Received[]): void {
     if (received === undefined) return;
-    this.#named.set(name, received.tensor);
-    const waiting = this.#waiting.get(name) ?? [];
-    this.#waiting.delete(name);
-    for (const [resolve] of waiting) resolve(received.tensor);
-    this.#options.ontensor?.(received);
+    const { name, tensor } = received;
+    try {
+      if (this.#named.get(name) !== tensor) return;
+      const waiting = this.#waiting.get(name) ?? [];
+      this.#waiting.delete(name);
+      for (const [resolve] of waiting) resolve(tensor);
+      this.#options.ontensor?.(received);
+    } finally {
+      this.#arrived(others);
+    }
   }
 
   /** A piece for a GPU is consumed when the GPU process has it. */

@@ -92,7 +92,7 @@ export function decode(bytes: Uint8Array, payload?: Uint8Array): Frame {
   const { found, metadata } = readHeader(bytes.subarray(8, 8 + length), WHAT);
   const { wire, from = "", to = "", op = "piece" } = metadata;
   if (wire !== `${WIRE}`) {
-    const given = `version ${wire ?? "none"} of the wire`;
+    const given = `version ${cut(wire ?? "none")} of the wire`;
     throw malformed(WHAT, `${given}, and this library speaks ${WIRE}: update the older side`, wire);
   }
   if (!SESSION.test(from) || !(to === "" || SESSION.test(to))) {
@@ -113,10 +113,15 @@ export function decode(bytes: Uint8Array, payload?: Uint8Array): Frame {
 
 /** Throws for a name that no frame can have. */
 export function checkName(name: string): void {
-  const isNamed = typeof name === "string" && name !== "__metadata__" && name.length <= MOST_NAME;
+  const isNamed = typeof name === "string" && name !== "__metadata__" && cut(name) === name;
   if (!isNamed)
     throw new TypeError(`a tensor's name is a string of at most ${MOST_NAME} characters`);
   checkText(name, WHAT);
+}
+
+/** Its first 1000 characters, which may be two code units each. */
+export function cut(text: string): string {
+  return text.length > MOST_NAME ? [...text].slice(0, MOST_NAME).join("") : text;
 }
 
 /** Header and elements as one message. */
@@ -133,8 +138,8 @@ function pieceOf(found: [string, unknown][], metadata: Record<string, string>): 
     throw malformed(WHAT, `a piece is of one tensor, and its header lists ${found.length}`);
   }
   const [name, facts] = only;
-  const which = `${WHAT}: tensor "${name.slice(0, MOST_NAME)}"`;
-  if (name.length > MOST_NAME) throw malformed(which, `its name has ${name.length} characters`);
+  const which = `${WHAT}: tensor "${cut(name)}"`;
+  if (cut(name) !== name) throw malformed(which, `its name has ${[...name].length} characters`);
   const { dtype, type, shape, begin: first, end: last } = factsOf(facts, which);
   if (typeof type === "string") {
     throw malformed(which, `dtype ${dtype} is not supported`, dtype);
@@ -161,7 +166,7 @@ function controlOf(op: string, metadata: Record<string, string>): Control {
   if (op === "ack") return { op, id, version, first: number("first"), last: number("last") };
   if (op === "refuse") {
     const { message = "" } = metadata;
-    return { op, id, version, message: message.slice(0, 1000) };
+    return { op, id, version, message: cut(message) };
   }
   if (op === "free") return { op, id, version };
   throw malformed(WHAT, `op "${op.slice(0, 100)}" is not piece, hello, ack, refuse or free`, op);

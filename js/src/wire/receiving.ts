@@ -2,6 +2,7 @@
 import type { DType } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
+import { sameShape } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { nbytesOf } from "../open/entry.js";
 import { emptyOnDevice } from "../webgpu/buffers.js";
@@ -11,8 +12,11 @@ import { Spans } from "./spans.js";
 
 /** Versions of a tensor that may be incomplete at once: senders wait, receivers refuse more. */
 export const MOST_VERSIONS = 1024;
-/** Tensors that a peer may make us keep, and entries about what is incomplete. */
-const [MOST_TENSORS, MOST_ENTRIES] = [8192, 65536];
+/**
+ * Tensors that a peer may make us keep, gaps among those that it freed, and entries about what is
+ * incomplete.
+ */
+const [MOST_TENSORS, MOST_GAPS, MOST_ENTRIES] = [8192, 16384, 65536];
 
 /** A tensor after a write to it has arrived completely. */
 export interface Received {
@@ -22,23 +26,113 @@ export interface Received {
   /** The bytes that this version wrote. */
   readonly begin: number;
   readonly end: number;
-  /** The endpoint's: valid until the other side frees it, or `close()`. */
+  /**
+   * The endpoint's: valid until another one of that name has arrived, the other side frees it, or
+   * `close()`.
+   */
   readonly tensor: Tensor;
 }
 
-interface Incoming extends Pick<Piece, "name" | "type" | "shape" | "id"> {
+class Incoming {
   readonly nbytes: number;
-  readonly tensor: Tensor;
+  readonly id: number;
+  readonly name: string;
+  readonly #type: DType;
+  readonly #shape: readonly number[];
+  readonly #tensor: Tensor;
   /** All elements along one axis. */
-  readonly flat: Tensor;
-  /** By byte. */
-  readonly written: Spans;
-  /** By version: 1 if it is complete. */
-  readonly done: Spans;
+  readonly #flat: Tensor;
+  /** Versions by byte. */
+  readonly #written = new Spans();
   /** All versions up to this one are complete. */
-  settled: number;
-  /** What incomplete versions write. */
-  readonly pending: Map<number, readonly [begin: number, end: number]>;
+  settled = 0;
+  /** Later ones that are complete. */
+  readonly #done = new Set<number>();
+  /** What incomplete versions write, and up to where they have. */
+  readonly #pending = new Map<number, readonly [begin: number, end: number, at: number]>();
+  /** Up to here each byte was written. */
+  #filled = 0;
+  /** Versions that are complete while other bytes were never written. */
+  #early: Received[] = [];
+
+  constructor({ id, name, type, shape }: Piece, nbytes: number, tensor: Tensor) {
+    this.nbytes = nbytes;
+    this.id = id;
+    this.name = name;
+    this.#type = type;
+    this.#shape = shape;
+    this.#tensor = tensor;
+    this.#flat = tensor.reshape([tensor.size]);
+  }
+
+  get entries(): number {
+    return this.#written.count + this.#done.size + this.#pending.size + this.#early.length;
+  }
+
+  /** Throws for a piece of another tensor, or of another write with its version. */
+  check(piece: Piece): void {
+    const isSame = this.name === piece.name && this.#type === piece.type;
+    if (!isSame || !sameShape(this.#shape, piece.shape)) {
+      const is = `"${this.name.slice(0, 200)}", ${this.#type.name}[${this.#shape}]`;
+      throw refusal(piece, `id ${piece.id} is of ${is}, for ever`);
+    }
+    const { version } = piece;
+    const [begin, end] = this.#pending.get(version) ?? [piece.begin, piece.end];
+    if (begin === piece.begin && end === piece.end) return;
+    throw refusal(piece, `version ${version} writes ${begin} to ${end}`);
+  }
+
+  isComplete(version: number): boolean {
+    return version <= this.settled || this.#done.has(version);
+  }
+
+  write({ first, last, version, type }: Piece, payload: Uint8Array): void {
+    for (const [from, to] of this.#written.below(first, last, version)) {
+      const part = this.#flat.slice([from / type.step, to / type.step]);
+      try {
+        part.write(payload.subarray(from - first, to - first) as never);
+      } finally {
+        part.release();
+      }
+    }
+  }
+
+  /**
+   * Enters the piece. The versions that are complete with it, as soon as all bytes of the tensor
+   * were written.
+   */
+  complete({ version, begin, end, first, last }: Piece): Received[] {
+    const written = this.#written;
+    written.mark(first, last, version);
+    const [, , from] = this.#pending.get(version) ?? [begin, end, begin];
+    const at = written.reach(from, version);
+    if (at < end) this.#pending.set(version, [begin, end, at]);
+    else {
+      this.#settle(version);
+      const { name, id } = this;
+      this.#early.push({ name, id, version, begin, end, tensor: this.#tensor });
+    }
+    if (this.#filled < this.nbytes) {
+      this.#filled = written.reach(this.#filled, 1);
+      if (this.#filled < this.nbytes) return [];
+    }
+    if (this.#pending.size + this.#done.size > 0) written.forget(this.settled);
+    else written.clear();
+    const received = this.#early;
+    this.#early = [];
+    return received;
+  }
+
+  release(): void {
+    this.#flat.release();
+    this.#tensor.release();
+  }
+
+  #settle(version: number): void {
+    this.#pending.delete(version);
+    this.#done.add(version);
+    while (this.#done.delete(this.settled + 1)) this.settled++;
+  }
 }
 
 /** Tensors by id. A piece that cannot be accepted throws, and changes nothing. */
@@ -46,6 +140,9 @@ export class Receiving {
   readonly #limit: number;
   readonly #device: GPUDevice | undefined;
   readonly #ids = new Map<number, Incoming>();
+  /** Of each name: the ids in use, and the latest that is complete. */
+  readonly #named = new Map<string, Set<number>>();
+  readonly #latest = new Map<string, number>();
   readonly #freed = new Spans();
   #held = 0;
   #entries = 0;
@@ -55,19 +152,14 @@ export class Receiving {
     this.#device = device;
   }
 
-  /** Takes a piece; gives the tensor if its version is complete now. */
-  take(piece: Piece, payload: Uint8Array): Received | undefined {
-    const { id, version, begin, end, first, last } = piece;
-    if (this.#freed.endAt(id) > id) return undefined;
+  /** Takes a piece; gives what is complete now. */
+  take(piece: Piece, payload: Uint8Array): Received[] {
+    const { id, name, version, begin, end, first, last } = piece;
+    if (this.#isFreed(id) || id < (this.#latest.get(name) ?? 0)) return [];
     const known = this.#ids.get(id);
-    if (known !== undefined) checkSame(known, piece);
-    if (known && (version <= known.settled || known.done.endAt(version) > version))
-      return undefined;
-    const range = known?.pending.get(version);
-    if (range && (range[0] !== begin || range[1] !== end)) {
-      throw refusal(piece, `version ${version} writes ${range[0]} to ${range[1]}`);
-    }
-    if (version > (known?.settled ?? 0) + MOST_VERSIONS || this.#entries > MOST_ENTRIES) {
+    known?.check(piece);
+    if (known?.isComplete(version)) return [];
+    if (version > (known?.settled ?? 0) + MOST_VERSIONS || this.#entries >= MOST_ENTRIES) {
       throw refusal(piece, "too many writes of it are incomplete");
     }
     const total = nbytesOf(piece);
@@ -77,54 +169,74 @@ export class Receiving {
     }
     const incoming = known ?? this.#make(piece, total);
     try {
-      for (const [from, to] of incoming.written.below(first, last, version)) {
-        const part = incoming.flat.slice([from / piece.type.step, to / piece.type.step]);
-        try {
-          part.write(payload.subarray(from - first, to - first) as never);
-        } finally {
-          part.release();
-        }
-      }
+      incoming.write(piece, payload);
     } catch (error) {
-      if (known === undefined) release(incoming);
+      if (known === undefined) incoming.release();
       throw error;
     }
     if (known === undefined) {
       this.#ids.set(id, incoming);
+      const ids = this.#named.get(name) ?? new Set();
+      this.#named.set(name, ids.add(id));
       this.#held += total;
     }
-    this.#entries -= known ? entriesOf(known) : 0;
-    const received = complete(incoming, piece);
-    this.#entries += entriesOf(incoming);
+    this.#entries -= incoming.entries;
+    const received = incoming.complete(piece);
+    this.#entries += incoming.entries;
+    if (received.length > 0) this.#replace(name, id);
     return received;
   }
 
   /** Forgets a tensor for ever; gives its name if there was one. */
   free(id: number): string | undefined {
-    if (this.#freed.count > MOST_TENSORS) {
+    const isGap = ![id - 1, id, id + 1].some((each) => this.#isFreed(each));
+    if (isGap && this.#freed.count >= MOST_GAPS) {
       throw new UnsupportedError("too many tensors are freed out of order");
     }
-    this.#freed.mark(id, id + 1, 1);
-    const incoming = this.#ids.get(id);
-    if (incoming === undefined) return undefined;
-    this.#ids.delete(id);
-    this.#held -= incoming.nbytes;
-    this.#entries -= entriesOf(incoming);
-    release(incoming);
-    return incoming.name;
+    const name = this.#ids.get(id)?.name;
+    this.#drop(id);
+    return name;
   }
 
   /** Releases all. */
   clear(): void {
-    for (const incoming of this.#ids.values()) release(incoming);
+    for (const incoming of this.#ids.values()) incoming.release();
     this.#ids.clear();
+    this.#named.clear();
+    this.#latest.clear();
     this.#held = 0;
     this.#entries = 0;
-    this.#freed.forget(1);
+    this.#freed.clear();
+  }
+
+  #isFreed(id: number): boolean {
+    return this.#freed.reach(id, 1) > id;
+  }
+
+  /** A tensor that is complete takes the place of earlier ones of its name. */
+  #replace(name: string, id: number): void {
+    if (this.#latest.get(name) === id) return;
+    this.#latest.set(name, id);
+    for (const earlier of [...(this.#named.get(name) ?? [])]) if (earlier < id) this.#drop(earlier);
+  }
+
+  #drop(id: number): void {
+    this.#freed.mark(id, id + 1, 1);
+    const incoming = this.#ids.get(id);
+    if (incoming === undefined) return;
+    this.#ids.delete(id);
+    this.#held -= incoming.nbytes;
+    this.#entries -= incoming.entries;
+    const { name } = incoming;
+    const ids = this.#named.get(name) as Set<number>;
+    ids.delete(id);
+    if (ids.size === 0) this.#named.delete(name);
+    if (this.#latest.get(name) === id) this.#latest.delete(name);
+    incoming.release();
   }
 
   #make(piece: Piece, nbytes: number): Incoming {
-    const { id, name, type, shape } = piece;
+    const { type, shape } = piece;
     if (nbytes > this.#limit - this.#held) {
       throw refusal(
         piece,
@@ -132,11 +244,10 @@ export class Receiving {
           "are left: the receiver's option limit changes it",
       );
     }
-    if (this.#ids.size >= MOST_TENSORS) throw refusal(piece, `there are ${MOST_TENSORS} already`);
-    const tensor = this.#empty(shape, type, nbytes);
-    const flat = tensor.reshape([tensor.size]);
-    const [written, done, pending] = [new Spans(), new Spans(), new Map()];
-    return { id, name, type, shape, nbytes, tensor, flat, written, done, settled: 0, pending };
+    if (this.#ids.size >= MOST_TENSORS || this.#freed.count >= MOST_GAPS) {
+      throw refusal(piece, `there are ${MOST_TENSORS} already`);
+    }
+    return new Incoming(piece, nbytes, this.#empty(shape, type, nbytes));
   }
 
   #empty(shape: readonly number[], type: DType, nbytes: number): Tensor {
@@ -146,35 +257,7 @@ export class Receiving {
   }
 }
 
-function complete(incoming: Incoming, piece: Piece): Received | undefined {
-  const { name, id, tensor, written, done, pending } = incoming;
-  const { version, begin, end, first, last } = piece;
-  written.mark(first, last, version);
-  pending.set(version, [begin, end]);
-  if (written.below(begin, end, version).length > 0) return undefined;
-  pending.delete(version);
-  done.mark(version, version + 1, 1);
-  incoming.settled = Math.max(done.endAt(1) - 1, 0);
-  written.forget(incoming.settled);
-  return { name, id, version, begin, end, tensor };
-}
-
-function checkSame(known: Incoming, piece: Piece): void {
-  const { name, type, shape } = known;
-  if (name === piece.name && type === piece.type && `${shape}` === `${piece.shape}`) return;
-  throw refusal(piece, `id ${piece.id} is of "${name}", ${type.name}[${shape}], for ever`);
-}
-
 function refusal({ name, type, shape, begin, end }: Piece, why: string): UnsupportedError {
-  const what = `bytes ${begin} to ${end} of "${name}", ${type.name}[${shape}]`;
+  const what = `bytes ${begin} to ${end} of "${name.slice(0, 200)}", ${type.name}[${shape}]`;
   return new UnsupportedError(`${what} were refused: ${why}`);
-}
-
-function entriesOf({ written, done, pending }: Incoming): number {
-  return written.count + done.count + pending.size;
-}
-
-function release({ flat, tensor }: Incoming): void {
-  flat.release();
-  tensor.release();
 }

@@ -11,8 +11,13 @@ import { bytesBetween } from "./source.js";
 
 /** Frames that are not acknowledged, at most. */
 const MOST_FLYING = 1024;
+/** How often the time until something is sent again is doubled, at most. */
+const MOST_DOUBLED = 10;
 
-/** A tensor that the other side has, under a name. */
+/**
+ * A tensor that the other side has, under a name. As soon as another tensor of that name is ready,
+ * this one is freed.
+ */
 export class RemoteTensor {
   readonly name: string;
   readonly shape: readonly number[];
@@ -34,6 +39,7 @@ export class RemoteTensor {
     this._type = tensor._type;
     this.dtype = tensor.dtype;
     this.shape = tensor.shape;
+    sending.enter(this);
     this.ready = this.write(tensor);
   }
 
@@ -64,8 +70,7 @@ export class RemoteTensor {
 
   /** Frees the tensor on the other side. Writes in progress are rejected. */
   free(): void {
-    const error = new DLPackError(`"${this.name}" was freed`);
-    if (this._ended === undefined) this.#sending.end(this, error);
+    this.#sending.end(this, new DLPackError(`"${this.name}" was freed`));
   }
 
   /** @internal */
@@ -107,8 +112,9 @@ interface Flight {
   readonly first: number;
   readonly last: number;
   readonly write?: Write;
-  /** When it was last sent. */
+  /** When it was last sent, later if it was sent `again` before. */
   at: number;
+  again: number;
 }
 
 /** What the other side's hello says. */
@@ -123,6 +129,8 @@ export class Sending {
   readonly #post: (frame: Piece | Control, payload?: Uint8Array) => void;
   readonly #now: () => number;
   readonly #remotes = new Map<number, RemoteTensor>();
+  /** Those of each name, the oldest first. */
+  readonly #named = new Map<string, Set<RemoteTensor>>();
   readonly #flights = new Map<string, Flight>();
   #queue: Write[] = [];
   #bytes = 0;
@@ -143,9 +151,12 @@ export class Sending {
   open(name: string, tensor: Tensor): RemoteTensor {
     checkName(name);
     tagOfDType(tensor._type, `sending "${name}"`);
-    const remote = new RemoteTensor(this, ++this.#ids, name, tensor);
-    if (remote._ended === undefined) this.#remotes.set(remote._id, remote);
-    return remote;
+    return new RemoteTensor(this, ++this.#ids, name, tensor);
+  }
+
+  enter(remote: RemoteTensor): void {
+    this.#remotes.set(remote._id, remote);
+    this.#named.set(remote.name, (this.#named.get(remote.name) ?? new Set()).add(remote));
   }
 
   add(write: Write): void {
@@ -156,19 +167,28 @@ export class Sending {
   /** The other side is there (again): sends what it did not acknowledge, and the rest. */
   connect(credit: Credit): void {
     this.#credit = credit;
-    this.resend(Number.POSITIVE_INFINITY);
+    for (const flight of [...this.#flights.values()]) this.#sendAgain(flight);
     this.#pump();
   }
 
   disconnect(): void {
     this.#credit = undefined;
+    for (const flight of this.#flights.values()) flight.again = 0;
   }
 
-  /** Sends again what was sent before that time. */
+  /** Sends again what was sent before that time. The next time waits twice as long. */
   resend(before: number): void {
+    const now = this.#now();
     for (const flight of [...this.#flights.values()]) {
-      if (this.#credit && flight.at <= before) this.#send(flight);
+      if (flight.at > before || !this.#credit) continue;
+      this.#sendAgain(flight);
+      flight.at = now + moreTime(Math.max(now - before, 0), ++flight.again);
     }
+  }
+
+  /** Unless it was acknowledged or ended meanwhile: the channel may call us. */
+  #sendAgain(flight: Flight): void {
+    if (this.#credit && this.#flights.get(keyOf(flight)) === flight) this.#send(flight);
   }
 
   acknowledge({ id, version, first, last }: Control & { op: "ack" }): void {
@@ -181,8 +201,17 @@ export class Sending {
     if (write && --write.flying === 0 && isSent(write)) {
       finish(write);
       write.resolve();
+      if (version === 1) this.#replace(write.remote);
     }
     this.#pump();
+  }
+
+  /** The other side has all of it, and released the earlier ones of its name. */
+  #replace(remote: RemoteTensor): void {
+    for (const earlier of [...(this.#named.get(remote.name) ?? [])]) {
+      const why = `"${remote.name}" was sent again: write to the newer tensor`;
+      if (earlier._id < remote._id) this.#end(earlier, new DLPackError(why));
+    }
   }
 
   refused({ id, version, message }: Control & { op: "refuse" }): void {
@@ -191,16 +220,27 @@ export class Sending {
     this.end(remote, new UnsupportedError(`the other side: ${message}`));
   }
 
-  /** Ends a tensor: its writes reject, and the other side frees it. */
+  /** Ends a tensor, once: its writes reject, and the other side frees it. */
   end(remote: RemoteTensor, error: DLPackError): void {
-    remote._ended = error;
-    this.#remotes.delete(remote._id);
-    this.#drop(error, (each) => each === remote);
-    const version = ++remote._version;
-    const free = { remote, version, first: 0, last: 0, at: 0 };
-    this.#flights.set(`${remote._id}/${version}/0`, free);
-    if (this.#credit) this.#send(free);
+    this.#end(remote, error);
     this.#pump();
+  }
+
+  #end(remote: RemoteTensor, error: DLPackError): void {
+    if (remote._ended !== undefined) return;
+    remote._ended = error;
+    this.#forget(remote);
+    this.#drop(error, (each) => each === remote);
+    const free = { remote, version: ++remote._version, first: 0, last: 0, at: 0, again: 0 };
+    this.#flights.set(keyOf(free), free);
+    if (this.#credit) this.#send(free);
+  }
+
+  #forget(remote: RemoteTensor): void {
+    this.#remotes.delete(remote._id);
+    const named = this.#named.get(remote.name);
+    named?.delete(remote);
+    if (named?.size === 0) this.#named.delete(remote.name);
   }
 
   /** Ends all: the other side, or this one, is gone. */
@@ -208,6 +248,7 @@ export class Sending {
     this.#credit = undefined;
     for (const remote of this.#remotes.values()) remote._ended = error;
     this.#remotes.clear();
+    this.#named.clear();
     this.#drop(error, () => true);
   }
 
@@ -241,8 +282,8 @@ export class Sending {
       write.flying++;
       this.#bytes += last - next;
       if (last >= end) this.#queue.shift();
-      const flight = { remote, version, first: next, last, write, at: 0 };
-      this.#flights.set(`${remote._id}/${version}/${next}`, flight);
+      const flight = { remote, version, first: next, last, write, at: 0, again: 0 };
+      this.#flights.set(keyOf(flight), flight);
       this.#send(flight);
     }
   }
@@ -259,11 +300,9 @@ export class Sending {
     const { name, _type: type, shape } = remote;
     const piece = { op: "piece", name, type, shape, id, version, begin, end, first, last } as const;
     const post = (bytes: Uint8Array) => {
-      if (this.#flights.get(`${id}/${version}/${first}`) === flight) this.#post(piece, bytes);
+      if (this.#flights.get(keyOf(flight)) === flight) this.#post(piece, bytes);
     };
-    const fail = (error: DLPackError) => {
-      if (remote._ended === undefined) this.end(remote, error);
-    };
+    const fail = (error: DLPackError) => this.end(remote, error);
     try {
       const bytes = bytesBetween(source, first - begin, last - begin);
       if (bytes instanceof Uint8Array) post(bytes);
@@ -272,6 +311,15 @@ export class Sending {
       fail(error as DLPackError);
     }
   }
+}
+
+function keyOf({ remote, version, first }: Flight): string {
+  return `${remote._id}/${version}/${first}`;
+}
+
+/** How much longer than `timeout` to wait after something was sent again so often. */
+export function moreTime(timeout: number, again: number): number {
+  return timeout * (2 ** Math.min(again, MOST_DOUBLED) - 1);
 }
 
 function isSent({ next, end }: Write): boolean {
@@ -292,12 +340,12 @@ function sourceOf(
   const source = ArrayBuffer.isView(given)
     ? Tensor.fromTypedArray(given, { shape, dtype: type.name })
     : (Tensor.from(given as Exchangeable) as Tensor);
-  if (source._type === type && source.size === sizeOf(shape) && source._validity === null) {
+  if (source._type === type && source.size === sizeOf(shape)) {
     return source;
   }
   source.release();
   throw new UnsupportedError(
     `${source.toString()} cannot be written to ${type.name}[${shape}] of the other side: dtype and ` +
-      "number of elements must be the same, without nulls",
+      "number of elements must be the same",
   );
 }

@@ -1,24 +1,41 @@
-/** Which version was written where: ranges of integers, each with a version; the rest has 0. */
+type Span = readonly [begin: number, end: number, version: number];
+
+/** Ranges that are few: to look for those to forget costs more than they do. */
+const FEW = 32;
+
+/**
+ * Which version was written where: ranges of integers, each with a version; the rest has 0. A call
+ * takes the time of a search and of the ranges that it changes.
+ */
 export class Spans {
-  #spans: readonly (readonly [begin: number, end: number, version: number])[] = [];
+  /** Disjoint and in order; neighbours that touch have different versions. */
+  #spans: Span[] = [];
+  #enough = FEW;
 
   /** Number of ranges. */
   get count(): number {
     return this.#spans.length;
   }
 
-  /** The end of a range that begins at or before `position`, else `position`. */
-  endAt(position: number): number {
-    const found = this.#spans.find(([begin, end]) => begin <= position && position < end);
-    return found ? found[1] : position;
+  /** The end of what has at least this version from `position` on. */
+  reach(position: number, version: number): number {
+    let at = position;
+    for (let i = this.#index(position); i < this.#spans.length; i++) {
+      const [from, to, has] = this.#spans[i] as Span;
+      if (from > at || has < version) break;
+      at = to;
+    }
+    return at;
   }
 
   /** The parts of begin to end that have a lower version, in order. */
   below(begin: number, end: number, version: number): [begin: number, end: number][] {
     const parts: [number, number][] = [];
     let at = begin;
-    for (const [from, to, has] of this.#spans) {
-      if (has < version || to <= at || from >= end) continue;
+    for (let i = this.#index(begin); i < this.#spans.length; i++) {
+      const [from, to, has] = this.#spans[i] as Span;
+      if (from >= end) break;
+      if (has < version) continue;
       if (from > at) parts.push([at, from]);
       at = to;
     }
@@ -28,27 +45,58 @@ export class Spans {
 
   /** Raises what is lower there to this version. */
   mark(begin: number, end: number, version: number): void {
-    const raised = this.below(begin, end, version);
-    const cut: [number, number, number][] = raised.map(([from, to]) => [from, to, version]);
-    for (const [from, to, has] of this.#spans) {
-      if (has >= version || to <= begin || from >= end) cut.push([from, to, has]);
-      else {
-        if (from < begin) cut.push([from, begin, has]);
-        if (to > end) cut.push([end, to, has]);
-      }
+    if (begin >= end) return;
+    const spans = this.#spans;
+    const low = this.#index(begin);
+    const before = Math.max(low - 1, 0);
+    const cut = spans.slice(before, low);
+    let [at, high] = [begin, low];
+    for (; high < spans.length; high++) {
+      const [from, to, has] = spans[high] as Span;
+      if (from >= end) break;
+      const both = [Math.max(from, begin), Math.min(to, end), Math.max(has, version)] as const;
+      cut.push([from, begin, has], [at, from, version], both, [end, to, has]);
+      at = to;
     }
-    cut.sort((a, b) => a[0] - b[0]);
-    const spans: [number, number, number][] = [];
-    for (const span of cut) {
-      const last = spans.at(-1);
-      if (last && last[1] === span[0] && last[2] === span[2]) last[1] = span[1];
-      else spans.push(span);
-    }
-    this.#spans = spans;
+    cut.push([at, end, version], ...spans.slice(high, high + 1));
+    spans.splice(before, high + 1 - before, ...merged(cut));
   }
 
-  /** Forgets ranges of these versions, which then have version 0. */
+  /**
+   * Ranges of these versions may have version 0 from now on: they are dropped as soon as there are
+   * twice as many as the last time.
+   */
   forget(upTo: number): void {
+    if (this.#spans.length <= this.#enough) return;
     this.#spans = this.#spans.filter(([, , version]) => version > upTo);
+    this.#enough = Math.max(2 * this.#spans.length, FEW);
   }
+
+  clear(): void {
+    this.#spans = [];
+    this.#enough = FEW;
+  }
+
+  /** Of the first range that ends after `position`. */
+  #index(position: number): number {
+    let [low, high] = [0, this.#spans.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#spans[middle] as Span)[1] > position) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+/** Ranges in order, without empty ones, those that touch and are equal as one. */
+function merged(cut: readonly Span[]): Span[] {
+  const spans: Span[] = [];
+  for (const [from, to, has] of cut) {
+    if (from >= to) continue;
+    const last = spans.at(-1);
+    if (last && last[1] === from && last[2] === has) spans[spans.length - 1] = [last[0], to, has];
+    else spans.push([from, to, has]);
+  }
+  return spans;
 }

@@ -1,10 +1,20 @@
-"""Checks of a Kernel's arguments that need no backend."""
+"""What kernels need of a source and of counts in any backend."""
 
 import re
 from typing import Any
 
 from .._layout.views import extents
 from .._layout.words import type_of
+
+#: WGSL's blanks (3.2: Blankspace and Line Breaks), for a class of characters.
+BLANKS = " \t\n\v\f\r\x85\u200e\u200f\u2028\u2029"
+_BREAK = re.compile("\r\n|[\v\f\r\x85\u2028\u2029]")
+
+
+def with_lines(wgsl: str) -> str:
+    """WGSL with a line feed for each of its line breaks: not every compiler counts the
+    others."""
+    return _BREAK.sub("\n", wgsl)
 
 
 def check_source(wgsl: Any, entry: Any) -> None:

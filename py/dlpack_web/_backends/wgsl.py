@@ -1,9 +1,11 @@
 """Reads from a shader's source its bindings and workgroup size
-(js/src/webgpu/wgsl.ts)."""
+(js/src/webgpu/wgsl.ts does the same; tests/fuzz/twins compares both)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from .checks import BLANKS, with_lines
 
 
 @dataclass(frozen=True)
@@ -35,43 +37,50 @@ class Shader:
     workgroup: tuple[int, int, int] | None
 
 
-_LINE_END = re.compile("[\n\v\f\r\u0085\u2028\u2029]")
+_TOKEN = re.compile(rf"//.*|/\*|[A-Za-z_][A-Za-z0-9_]*|[0-9][A-Za-z0-9_.]*|[^{BLANKS}]")
+_EDGE = re.compile(r"/\*|\*/")
 
 
-def strip_comments(wgsl: str) -> str:
-    """WGSL with its comments replaced by blanks; block comments nest, line ends
-    stay."""
-    out: list[str] = []
-    depth = at = 0
-    while at < len(wgsl):
-        two = wgsl[at : at + 2]
-        if two == "/*":
-            depth, at = depth + 1, at + 2
-        elif depth > 0:
-            if two == "*/":
-                depth, at = depth - 1, at + 2
-                out += [" "] if depth == 0 else []
-            else:
-                out += ["\n"] if wgsl[at] == "\n" else []
-                at += 1
-        elif two == "//":
-            end = _LINE_END.search(wgsl, at)
-            at = end.start() if end else len(wgsl)
-        else:
-            out.append(wgsl[at])
-            at += 1
-    return "".join(out)
+def _tokens_of(wgsl: str) -> list[str]:
+    text = with_lines(wgsl)
+    found: list[str] = []
+    at = 0
+    while match := _TOKEN.search(text, at):
+        start, at = match.span()
+        if match[0] == "/*":
+            at = _after_comment(text, at)
+        elif not match[0].startswith("//"):
+            if text[start] == "_" or text[start].isidentifier():
+                # re has no class of letters as Unicode and Python define them.
+                while at < len(text) and f"_{text[at]}".isidentifier():
+                    at += 1
+            found.append(text[start:at])
+    return found
 
 
-# In types "<" opens a template; in expressions it compares.
-_TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|\S")
+def _after_comment(text: str, at: int) -> int:
+    """Where a block comment ends, of which the text is at `at`; block comments nest."""
+    depth = 1
+    while depth > 0:
+        edge = _EDGE.search(text, at)
+        if edge is None:
+            return len(text)
+        at = edge.end()
+        depth += 1 if edge[0] == "/*" else -1
+    return at
+
+
 _BRACKETS = {"(": ")", "{": "}", "[": "]"}
+# In types "<" opens a template; in expressions it compares.
 _OPEN = _BRACKETS | {"<": ">"}
+
+#: The tokens in the parentheses of each attribute, by its name.
+type _Attributes = Mapping[str, Sequence[str]]
 
 
 class _Tokens:
-    def __init__(self, text: str) -> None:
-        self._list = _TOKEN.findall(text)
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._list = tokens
         self._at = 0
 
     @property
@@ -86,6 +95,14 @@ class _Tokens:
     def accept(self, token: str) -> bool:
         found = self.next == token
         self._at += found
+        return found
+
+    def attributes(self) -> _Attributes:
+        """`@name(args)`, any number of them."""
+        found: dict[str, Sequence[str]] = {}
+        while self.accept("@"):
+            name = self.take()
+            found[name] = self.group() if self.next == "(" else []
         return found
 
     def group(self) -> list[str]:
@@ -111,6 +128,25 @@ class _Tokens:
         self.take()
         return found
 
+    def rest(self) -> Sequence[str]:
+        return self._list[self._at :]
+
+
+def _list_of(tokens: Sequence[str]) -> list[list[str]]:
+    """The entries of a list, which may end in a comma; brackets keep their commas."""
+    parts: list[list[str]] = [[]]
+    depth = 0
+    for token in tokens:
+        if token in _OPEN:
+            depth += 1
+        elif token in _OPEN.values():
+            depth -= 1
+        if token == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts if parts[-1] else parts[:-1]
+
 
 @dataclass(frozen=True)
 class _Layout:
@@ -120,165 +156,159 @@ class _Layout:
     atomic: bool
     align: int
     size: int
-    element: "_Layout | None" = None  # of a runtime-sized array
+    #: Of a runtime-sized array, its element's; its size is that from one to the next.
+    element: "_Layout | None" = None
 
 
-_SCALARS = ("f32", "f16", "i32", "u32")
-_LETTERS = {"f": "f32", "h": "f16", "i": "i32", "u": "u32"}
-_SHORT = re.compile(r"(vec|mat)([234])(?:x([234]))?([fhiu])")
-_LONG = re.compile(r"(vec|mat)([234])(?:x([234]))?")
+# The largest number and size that are read; others are left to the compiler.
+_MOST = 2**32 - 1
+_DEEPEST = 20  # WGSL allows 15 levels
 
 
 def _aligned(n: int, to: int) -> int:
     return -(-n // to) * to
 
 
-def _plain(scalar: str, count: int) -> _Layout:
+def _vector(scalar: str, count: int) -> _Layout:
     width = 2 if scalar == "f16" else 4
     size = width * count
     return _Layout(scalar, False, 4 * width if count == 3 else size, size)
 
 
-def _matrix(scalar: str, columns: int, rows: int) -> _Layout:
-    column = _plain(scalar, rows)
-    return replace(column, size=columns * _aligned(column.size, column.align))
+_SCALARS = {name: _vector(name, 1) for name in ("f32", "f16", "i32", "u32")}
+_LETTERS = {"f": "f32", "h": "f16", "i": "i32", "u": "u32"}
+_SHAPED = re.compile(r"vec([234])|mat([234])x([234])")
+_NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,9}|(0[xX]0*[0-9a-fA-F]{1,8}))[iu]?")
 
 
-def _shaped(kind: str, a: str, b: str | None, scalar: str) -> _Layout:
-    if kind == "vec":
-        return _plain(scalar, int(a))
-    return _matrix(scalar, int(a), int(b or a))
+def _shaped(name: str, scalar: str) -> _Layout | None:
+    """The layout of "vec3" or "mat4x3" of a scalar."""
+    found = _SHAPED.fullmatch(name)
+    if found is None:
+        return None
+    lanes, columns, rows = found.groups()
+    if lanes:
+        return _vector(scalar, int(lanes))
+    if scalar[0] != "f":
+        return None
+    column = _vector(scalar, int(rows))
+    return replace(column, size=int(columns) * _aligned(column.size, column.align))
 
 
 class _Source:
     def __init__(self) -> None:
-        self.aliases: dict[str, list[str]] = {}
-        self.structs: dict[str, list[str]] = {}
+        self.aliases: dict[str, Sequence[str]] = {}
+        self.structs: dict[str, Sequence[str]] = {}
         self.numbers: dict[str, int] = {}
+        #: Of aliases and structures; None, too, while one is looked at: none contains
+        #: itself.
+        self._layouts: dict[str, _Layout | None] = {}
 
     def layout(self, type_: Sequence[str], depth: int = 0) -> _Layout | None:
         """The layout of a type; None if it is not understood."""
-        if depth > 20 or not type_:
+        if depth > _DEEPEST or not type_:
             return None
-        name, rest = type_[0], list(type_[1:])
-        if name in _SCALARS:
-            return _plain(name, 1)
-        if short := _SHORT.fullmatch(name):
-            kind, a, b, letter = short.groups()
-            return _shaped(kind, a, b, _LETTERS[letter])
-        if not rest and name in self.aliases:
-            return self.layout(self.aliases[name], depth + 1)
-        if not rest and name in self.structs:
-            return self._struct(self.structs[name], depth)
-        if len(rest) < 2 or rest[0] != "<" or rest[-1] != ">":
+        name, rest = type_[0], type_[1:]
+        if not rest:
+            return self._named(name, depth)
+        if rest[0] != "<" or rest[-1] != ">":
             return None
-        args = _split(rest[1:-1], ",")
-        inner = self.layout(args[0], depth + 1)
-        if inner is None:
+        first, *more = _list_of(rest[1:-1]) or [[]]
+        inner = self.layout(first, depth + 1)
+        if inner is None or inner.element is not None:
             return None
-        if name == "atomic":
-            return replace(inner, atomic=True)
-        if name == "array":
-            return self._array(inner, args[1] if len(args) > 1 else [])
-        long = _LONG.fullmatch(name)
-        if long is None or inner.scalar is None:
+        if name == "array" and len(more) < 2:
+            return self._array(inner, more[0] if more else None)
+        if more or inner is not _SCALARS.get(str(inner.scalar)):
             return None
-        return _shaped(long[1], long[2], long[3], inner.scalar)
+        scalar = str(inner.scalar)
+        if name != "atomic":
+            return _shaped(name, scalar)
+        return None if scalar[0] == "f" else replace(inner, atomic=True)
 
     def number(self, tokens: Sequence[str]) -> int | None:
         """The integer value of an expression: a literal, or the name of one."""
         if len(tokens) != 1:
             return None
-        literal = re.fullmatch(r"(0[xX][\da-fA-F]+|\d+)[iu]?", tokens[0])
-        if literal is None:
+        found = _NUMBER.fullmatch(tokens[0])
+        if found is None:
             return self.numbers.get(tokens[0])
-        text = literal[1]
-        return int(text, 16) if text[:2] in ("0x", "0X") else int(text)
+        value = int(found[1], 16) if found[1] else int(found[0].rstrip("iu"))
+        return value if value <= _MOST else None
 
-    def _array(self, element: _Layout, length: Sequence[str]) -> _Layout | None:
-        if not length:
-            return replace(element, element=element)
-        count, stride = self.number(length), _aligned(element.size, element.align)
-        return None if count is None else replace(element, size=count * stride)
+    def number_of(
+        self, attributes: _Attributes, name: str, usual: int | None = None
+    ) -> int | None:
+        """The one number of an attribute, which may be absent; None if that is not
+        known."""
+        if name not in attributes:
+            return usual
+        parts = _list_of(attributes[name])
+        return self.number(parts[0]) if len(parts) == 1 else None
+
+    def _named(self, name: str, depth: int) -> _Layout | None:
+        if name in self._layouts:
+            return self._layouts[name]
+        alias, members = self.aliases.get(name), self.structs.get(name)
+        if alias is None and members is None:
+            scalar = _LETTERS.get(name[-1:])
+            short = _shaped(name[:-1], scalar) if scalar else None
+            return _SCALARS.get(name, short)
+        self._layouts[name] = None
+        if alias is not None:
+            found = self.layout(alias, depth + 1)
+        else:
+            found = self._struct(members or [], depth + 1)
+        self._layouts[name] = found
+        return found
+
+    def _array(self, element: _Layout, length: Sequence[str] | None) -> _Layout | None:
+        stride = _aligned(element.size, element.align)
+        if length is None:
+            return replace(element, size=stride, element=element)
+        size = (self.number(length) or 0) * stride
+        return replace(element, size=size) if 0 < size <= _MOST else None
 
     def _struct(self, members: Sequence[str], depth: int) -> _Layout | None:
-        offset, most = 0, 1
+        end, most = 0, 1
         scalars: set[str | None] = set()
         last: _Layout | None = None
-        for member in _split(members, ","):
-            if not member:
-                continue
-            attributes, rest = _attributes_of(member)
-            if ":" not in rest[1:]:
-                return None
-            layout = self.layout(rest[rest.index(":") + 1 :], depth + 1)
+        for member in _list_of(members):
+            tokens = _Tokens(member)
+            attributes = tokens.attributes()
+            _, colon, *type_ = [*tokens.rest(), "", ""]
+            layout = self.layout(type_[:-2], depth) if colon == ":" else None
             if layout is None or (last is not None and last.element is not None):
                 return None
-            own = self._given(attributes, "align", layout.align)
-            size = self._given(attributes, "size", layout.size)
-            if own is None or size is None:
+            own = self.number_of(attributes, "align", layout.align)
+            least = 0 if layout.element else layout.size
+            size = self.number_of(attributes, "size", least)
+            if own is None or size is None or own < layout.align or size < least:
                 return None
-            offset = _aligned(offset, own) + (0 if layout.element else size)
+            end = _aligned(end, own) + size
             most = max(most, own)
             scalars.add(layout.scalar)
             last = layout
-        if last is None:
+        if last is None or end > _MOST:
             return None
         # A structure that ends in a runtime-sized array is not an array of equal elements.
         one = scalars.pop() if len(scalars) == 1 and last.element is None else None
-        return _Layout(one, False, most, _aligned(offset, most))
-
-    def _given(self, attributes: dict[str, str], name: str, usual: int) -> int | None:
-        return self.number([attributes[name]]) if name in attributes else usual
-
-
-def _split(tokens: Sequence[str], separator: str) -> list[list[str]]:
-    """Splits at each token that is outside of brackets."""
-    parts: list[list[str]] = [[]]
-    depth = 0
-    for token in tokens:
-        if token in _OPEN:
-            depth += 1
-        elif token in _OPEN.values():
-            depth -= 1
-        if token == separator and depth == 0:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return parts
-
-
-def _attributes_of(tokens: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """`@name(args)` before a declaration, and the tokens after them."""
-    attributes: dict[str, str] = {}
-    at = 0
-    while at + 1 < len(tokens) and tokens[at] == "@":
-        name = tokens[at + 1]
-        at += 2
-        attributes[name] = ""
-        if at < len(tokens) and tokens[at] == "(":
-            end = tokens.index(")", at) if ")" in tokens[at:] else len(tokens)
-            attributes[name] = "".join(tokens[at + 1 : end])
-            at = end + 1
-    return attributes, list(tokens[at:])
+        return _Layout(one, False, most, _aligned(end, most))
 
 
 @dataclass(frozen=True)
 class _Declaration:
     """A declaration in module scope."""
 
-    attributes: dict[str, str]
+    attributes: _Attributes
     kind: str
-    tokens: list[str]
+    tokens: Sequence[str]
 
 
 def _declarations(wgsl: str) -> Iterator[_Declaration]:
-    tokens = _Tokens(strip_comments(wgsl))
+    tokens = _Tokens(_tokens_of(wgsl))
     while tokens.next is not None:
-        attributes: dict[str, str] = {}
-        while tokens.accept("@"):
-            name = tokens.take()
-            attributes[name] = "".join(tokens.group()) if tokens.next == "(" else ""
+        attributes = tokens.attributes()
         kind = tokens.take()
         if kind == "fn":
             name = tokens.take()
@@ -302,33 +332,32 @@ def parse_shader(wgsl: str, entry: str) -> Shader:
     """The bindings of a shader, and the workgroup size of an entry point."""
     source = _Source()
     variables: list[_Declaration] = []
-    size: str | None = None
+    size: Sequence[str] = []
     for declaration in _declarations(wgsl):
         kind, attributes = declaration.kind, declaration.attributes
-        name = declaration.tokens[0] if declaration.tokens else ""
-        rest = declaration.tokens[1:]
+        name, *rest = declaration.tokens or [""]
+        equals = rest.index("=") + 1 if "=" in rest else 0
         if kind == "struct":
             source.structs[name] = rest
         elif kind == "alias":
-            source.aliases[name] = rest[1:]
-        elif kind == "const" and "=" in rest:
-            value = source.number(rest[rest.index("=") + 1 :])
+            source.aliases[name] = rest[equals:]
+        elif kind == "const" and equals > 0:
+            value = source.number(rest[equals:])
             if value is not None:
                 source.numbers[name] = value
         elif kind == "fn" and name == entry:
-            size = attributes.get("workgroup_size")
+            size = attributes.get("workgroup_size", [])
         elif kind == "var" and attributes:
             variables.append(declaration)
     return Shader(_bindings_of(source, variables), _workgroup_of(source, size))
 
 
-def _workgroup_of(source: _Source, size: str | None) -> tuple[int, int, int] | None:
-    if size is None:
+def _workgroup_of(source: _Source, size: Sequence[str]) -> tuple[int, int, int] | None:
+    counts = [source.number(part) for part in _list_of(size)]
+    known = [n for n in counts if n]  # none of them is 0
+    if not 1 <= len(counts) <= 3 or len(known) < len(counts):
         return None
-    counts = [source.number([part]) for part in size.split(",") if part]
-    if not 1 <= len(counts) <= 3 or None in counts:
-        return None
-    x, y, z = (*(n for n in counts if n is not None), 1, 1)[:3]
+    x, y, z = [*known, 1, 1][:3]
     return x, y, z
 
 
@@ -337,12 +366,9 @@ def _bindings_of(
 ) -> list[Binding] | None:
     bindings: list[Binding] = []
     for variable in variables:
-        given = {
-            name: source.number([text.removesuffix(",")])
-            for name, text in variable.attributes.items()
-        }
-        found = _binding_of(source, given.get("binding"), variable.tokens)
-        if found is None or given.get("group") != 0:
+        index = source.number_of(variable.attributes, "binding")
+        found = _binding_of(source, index, variable.tokens)
+        if found is None or source.number_of(variable.attributes, "group") != 0:
             return None
         bindings.append(found)
     bindings.sort(key=lambda binding: binding.index)
@@ -350,43 +376,40 @@ def _bindings_of(
     return bindings if numbered else None
 
 
+_TYPES = {
+    "uniform": "uniform",
+    "uniform,read": "uniform",
+    "storage": "read-only-storage",
+    "storage,read": "read-only-storage",
+    "storage,read_write": "storage",
+}
+
+
 def _binding_of(
     source: _Source, index: int | None, tokens: Sequence[str]
 ) -> Binding | None:
     """`<storage, read> name: type`."""
-    if index is None or not tokens or tokens[0] != "<" or ">" not in tokens:
+    if index is None or tokens[:1] != ["<"] or ">" not in tokens:
         return None
-    close = list(tokens).index(">")  # of var<…>, whose list has no templates
-    words = [part[0] if part else "" for part in _split(tokens[1:close], ",")]
-    name, colon, *value = [*tokens[close + 1 :], "", ""][: max(len(tokens) - close, 2)]
-    value = [token for token in value if token]
-    kind = _binding_type(*[*words, "", ""][:2])
-    if kind is None or colon != ":":
+    close = tokens.index(">")  # of var<…>, whose list has no templates
+    words = ",".join(" ".join(part) for part in _list_of(tokens[1:close]))
+    kind, declared = _TYPES.get(words), tokens[close + 1 :]
+    if kind is None or declared[1:2] != [":"]:
         return None
+    value = declared[2:]
     layout = source.layout(value)
     element = layout.element or layout if layout else None
-    stride = 0
-    if layout:
-        stride = _aligned(layout.size, layout.align if layout.element else 1)
     return Binding(
         index=index,
-        name=name,
+        name=declared[0],
         type=kind,
         value="".join(value).replace(",", ", "),
         scalar=element.scalar if element else None,
         atomic=bool(element and element.atomic),
-        stride=stride,
+        stride=layout.size if layout else 0,
         size=element.size if element else 0,
         runtime=bool(layout and layout.element),
     )
-
-
-def _binding_type(space: str, access: str) -> str | None:
-    if space == "uniform":
-        return "uniform"
-    if space != "storage":
-        return None
-    return "storage" if access == "read_write" else "read-only-storage"
 
 
 def place_in(

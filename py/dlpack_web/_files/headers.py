@@ -1,7 +1,8 @@
 """Headers of .npy and safetensors files, parsed strictly and written. Nothing is
 evaluated, and everything is checked before memory is allocated.
 
-js/src/open has the same rules; both are tested with tests/files/vectors.json.
+js/src/open has the same rules; both are tested with tests/files/vectors.json, and compared
+by tests/fuzz/twins.
 """
 
 import json
@@ -12,6 +13,7 @@ from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 from .._layout.dtype import DType
+from .._layout.words import bounded, shown
 
 NPY_MAGIC = b"\x93NUMPY"
 # The limit of NumPy's reader; a header of 64 dimensions has less than 2000 bytes.
@@ -93,17 +95,19 @@ class Entry(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """A tensor in a file that cannot be loaded. dtype: its name in the file."""
+    """A tensor in a file that cannot be loaded. dtype: its name in the file. why: "has
+    dtype ..."; the subject is the tensor."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     start: int
     nbytes: int
+    why: str
 
 
 def malformed(what: str, why: str) -> NoReturn:
-    raise BufferError(f"{what}: {why}")
+    raise BufferError(bounded(f"{what}: {why}"))
 
 
 def nbytes_of(dtype: DType, shape: Sequence[int]) -> int:
@@ -117,10 +121,16 @@ def check_shape(given: Sequence[Any], what: str) -> tuple[int, ...]:
         malformed(what, f"shape has {len(given)} dimensions; the limit is {_MAX_NDIM}")
     for extent in given:
         if type(extent) is not int or not 0 <= extent <= _MAX_EXTENT:
-            malformed(what, f"shape {list(given)}: {extent} is not a size")
-    if prod(given) > _MAX_EXTENT // 16:
-        malformed(what, f"shape {list(given)} has too many elements")
+            malformed(what, f"shape {_listed(given)}: {shown(extent)} is not a size")
+    # As NumPy: an empty array must fit, too, were its axes of length 0 of length 1.
+    if prod(extent or 1 for extent in given) > _MAX_EXTENT // 16:
+        malformed(what, f"shape {_listed(given)} has too many elements")
     return tuple(given)
+
+
+def _listed(given: Sequence[Any]) -> str:
+    """A shape in a message, which may have anything for extents."""
+    return f"[{', '.join(shown(extent, 20) for extent in given)}]"
 
 
 def check_size(what: str, size: int, header: int, nbytes: int, claim: str) -> None:
@@ -167,34 +177,38 @@ _INT = rf"{_B}-?(?:0|[1-9][0-9]*)L?{_B}"
 _PAIR = re.compile(
     rf"""{_B}(?:'(descr|fortran_order|shape)'|"(descr|fortran_order|shape)"){_B}:{_B}"""
     r"""(?:'([^'"\\]*)'|"([^'"\\]*)"|(True|False)|"""
-    rf"""(\((?:{_INT},)*(?:{_INT}|{_B})\))|(\[)){_B}"""
+    rf"""(\((?:{_INT},)*(?:{_INT}|{_B})\))|(\[.*\])){_B}""",
+    re.DOTALL,
 )
 # Python allows no blanks at the start of a line after it.
 _NPY_END = re.compile(rf"{_B}\}}[ \t]*[\r\n]*")
 
 
-def parse_npy(header: bytes, what: str) -> tuple[DType, tuple[int, ...], bool]:
-    """dtype, shape, and whether the first index varies fastest."""
+def read_npy(
+    header: bytes, what: str, version: int
+) -> tuple[str, tuple[int, ...], bool]:
+    """descr, as a literal if it is a list, shape, and whether the first index varies
+    fastest. version: the seventh byte of the file; from 3 on there are no integers of
+    Python 2."""
     try:
         text = header.decode("utf-8")
     except UnicodeDecodeError:
         malformed(what, "its header is not text")
-    found = _dict_of(text, what)
+    found = _dict_of(text, what, version)
     descr, columns, shape = (found[k] for k in ("descr", "fortran_order", "shape"))
     if not (
         isinstance(columns, bool) and isinstance(descr, str) and isinstance(shape, list)
     ):
         malformed(
-            what, f"its header lacks descr, fortran_order or shape: {text!r:.200}"
+            what, f"its header lacks descr, fortran_order or shape: {shown(text, 200)}"
         )
-    dtype = _dtype_of_descr(descr, what)
     dims = check_shape(shape, what)
-    return dtype, dims, columns and len(dims) > 1
+    return descr, dims, columns and len(dims) > 1
 
 
-def _dict_of(text: str, what: str) -> dict[str, Any]:
+def _dict_of(text: str, what: str, version: int) -> dict[str, Any]:
     def wrong() -> NoReturn:
-        malformed(what, f"its header is not what NumPy writes: {text!r:.200}")
+        malformed(what, f"its header is not what NumPy writes: {shown(text, 200)}")
 
     found: dict[str, Any] = {}
     if not text.startswith("{"):
@@ -205,9 +219,11 @@ def _dict_of(text: str, what: str) -> dict[str, Any]:
         key = one or two
         if key in found:
             wrong()
-        if structure is not None:
-            malformed(what, "its elements are structures: save each field separately")
+        if structure is not None and key != "descr":
+            malformed(what, f"its {key} is a list, as structures have one for descr")
         if numbers is not None:
+            if version > 2 and "L" in numbers:
+                wrong()
             inside = numbers[1:-1].strip()
             if inside and "," not in inside:
                 wrong()  # "(3)" is a number in Python, not a tuple
@@ -218,7 +234,7 @@ def _dict_of(text: str, what: str) -> dict[str, Any]:
         elif truth is not None:
             found[key] = truth == "True"
         else:
-            found[key] = single if single is not None else double
+            found[key] = next(x for x in (single, double, structure) if x is not None)
         at = match.end()
         if text[at : at + 1] == ",":
             at += 1
@@ -229,28 +245,24 @@ def _dict_of(text: str, what: str) -> dict[str, Any]:
     return found
 
 
-def _dtype_of_descr(descr: str, what: str) -> DType:
+def dtype_of_descr(descr: str) -> tuple[DType | None, str]:
+    """The dtype; or None and why DLPack has none: "has elements of ..."."""
+    if descr.startswith("["):
+        return None, "has elements which are structures: save each field separately"
     order = descr[:1] if descr.startswith(tuple("<>=|")) else ""
     code = descr.removeprefix(order)
     name = _NUMPY_NAMES.get(code)
-    has = f"it has elements of dtype {descr!r:.100}, which"
+    has = f"has elements of dtype {shown(descr)}, which"
     if name is None:
         kind = _KINDS.get(code[:1])
-        malformed(
-            what,
-            f"{has} are {kind}"
-            if kind
-            else f"{has} DLPack lacks: save it with another one",
-        )
+        lacks = "DLPack lacks: save it with another one"
+        return None, f"{has} are {kind}" if kind else f"{has} {lacks}"
     dtype = DType(name)
-    if dtype.itemsize > 1 and order != "<":
-        malformed(
-            what,
-            f"{has} is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
-            if order == ">"
-            else f"{has} does not say that it is little-endian",
-        )
-    return dtype
+    if dtype.itemsize == 1 or order == "<":
+        return dtype, ""
+    big = "is big-endian: save x.astype(x.dtype.newbyteorder('<'))"
+    vague = "does not say that it is little-endian"
+    return None, f"{has} {big if order == '>' else vague}"
 
 
 def npy_header(dtype: DType, shape: tuple[int, ...], columns: bool, what: str) -> bytes:
@@ -312,7 +324,7 @@ def parse_safetensors(
             how = "overlaps the tensor" if entry.start < end else "leaves a hole"
             malformed(
                 what,
-                f"tensor {entry.name!r} {how} before it, at byte {entry.start - origin}",
+                f"tensor {shown(entry.name)} {how} before it, at byte {entry.start - origin}",
             )
         end = entry.start + entry.nbytes
     check_size(what, size, origin, end - origin, "what its header lists")
@@ -345,11 +357,11 @@ def _strict_json(header: bytes, what: str) -> dict[str, Any]:
             for each in pair:
                 if isinstance(each, str) and is_broken(each):
                     malformed(
-                        what, f"its header has a lone surrogate, in {each!a:.100}"
+                        what, f"its header has a lone surrogate, in {each[:100]!a:.100}"
                     )
         if len(made) < len(pairs):
             twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-            malformed(what, f"its header has {json.dumps(twice):.100} twice")
+            malformed(what, f"its header has {json.dumps(twice[:100]):.100} twice")
         return made
 
     def plain(number: str) -> int:
@@ -390,22 +402,23 @@ def is_broken(text: str) -> bool:
 
 
 def _entry_of(name: str, facts: Any, origin: int, what: str) -> Entry | Unreadable:
-    which = f"{what}: tensor {name!r}"
+    which = f"{what}: tensor {shown(name)}"
     tag, dtype, dims, (begin, end) = facts_of(facts, which)
     bits = _SUB_BYTE.get(tag) if dtype is None else dtype.bits
     nbytes = end - begin
     if bits is not None:
         needed, rest = divmod(prod(dims) * bits, 8)
         if rest:
-            malformed(which, f"shape {list(dims)} of {tag} ends within a byte")
+            malformed(which, f"shape {_listed(dims)} of {tag} ends within a byte")
         if nbytes != needed:
             malformed(
                 which,
-                f"shape {list(dims)} of {tag} takes {needed} bytes, data_offsets give it "
+                f"shape {_listed(dims)} of {tag} takes {needed} bytes, data_offsets give it "
                 f"{nbytes}",
             )
     if dtype is None:
-        return Unreadable(name, tag, dims, origin + begin, nbytes)
+        why = f"has dtype {tag}, which is not supported and cannot be loaded"
+        return Unreadable(name, tag, dims, origin + begin, nbytes, why)
     return Entry(name, dtype, dims, False, origin + begin, nbytes)
 
 
@@ -418,13 +431,14 @@ def facts_of(
     if not isinstance(facts, dict) or not keys <= facts.keys():
         malformed(which, "dtype, shape and data_offsets [begin, end] are needed")
     if strange := facts.keys() - keys:
-        malformed(which, f"unknown keys: {', '.join(sorted(strange))}")
+        named = ", ".join(key[:50] for key in sorted(strange)[:4])
+        malformed(which, f"unknown keys: {named}")
     tag, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
     if not (isinstance(tag, str) and isinstance(shape, list) and _is_pair(offsets)):
         malformed(which, "dtype, shape and data_offsets [begin, end] are needed")
     dtype = DType(_SAFETENSORS[tag]) if tag in _SAFETENSORS else None
     if dtype is None and tag not in _SUB_BYTE and not _TAG.fullmatch(tag):
-        malformed(which, f"dtype {tag!r:.100}: {', '.join(_SAFETENSORS)} are supported")
+        malformed(which, f"dtype {shown(tag)}: {', '.join(_SAFETENSORS)} are supported")
     begin, end = offsets
     return tag, dtype, check_shape(shape, which), (begin, end)
 
@@ -447,7 +461,7 @@ def safetensors_header(
     for name, dtype, shape in tensors:
         if name == "__metadata__":
             malformed(what, "a tensor cannot be called __metadata__")
-        tag = tag_of(dtype, f"{what}: tensor {name!r}")
+        tag = tag_of(dtype, f"{what}: tensor {shown(name)}")
         end = at + nbytes_of(dtype, shape)
         offsets = [at, end]
         facts[name] = {

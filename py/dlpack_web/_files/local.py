@@ -7,16 +7,16 @@ import mmap
 import os
 import sys
 import threading
-import zipfile
-import zlib
 from collections.abc import Buffer, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from math import prod
+from pickle import PickleBuffer
 from stat import S_ISDIR, S_ISREG
-from typing import Any
+from typing import Any, Protocol
 
 from .. import _core
 from .._layout.dtype import DType
+from .._layout.words import bounded
 from .._tensor.tensor import Tensor, made
 from .headers import (
     NPY_MAGIC,
@@ -24,17 +24,21 @@ from .headers import (
     Unreadable,
     check_shape,
     check_size,
+    dtype_of_descr,
     looks_like_safetensors,
     malformed,
     nbytes_of,
     npy_preamble,
-    parse_npy,
     parse_safetensors,
+    read_npy,
     safetensors_length,
 )
 
 # Bytes that are read, unpacked or uploaded at once.
 PIECE = 8 << 20
+
+# Of deflated data, as the gzip format and HTTP's encoding of that name have it.
+GZIP = b"\x1f\x8b\x08"
 
 _IN_BROWSER = bool(sys.platform == "emscripten")
 
@@ -53,6 +57,14 @@ class Memory:
 
     def stream(self) -> Any:
         return _Reader(self.memory)
+
+    def close(self) -> None:
+        """Unmaps it, unless a tensor has it."""
+        mapped = self.memory.obj
+        with suppress(BufferError):
+            self.memory.release()
+            if isinstance(mapped, mmap.mmap):
+                mapped.close()
 
 
 class Disk:
@@ -73,6 +85,9 @@ class Disk:
 
     def stream(self) -> Any:
         return self._file
+
+    def close(self) -> None:
+        self._file.close()
 
     def __del__(self) -> None:
         if "_file" in self.__dict__:  # not set if __init__ raised
@@ -124,11 +139,19 @@ def open_path(path: str) -> Local:
 
 
 def open_buffer(buffer: Buffer) -> Local:
-    """Bytes, or any buffer with contiguous bytes."""
-    view = memoryview(buffer)
+    """Bytes, or any buffer with contiguous bytes, whatever its elements and shape."""
+    _core._check_mask(buffer)
+    kind = type(buffer).__name__
+    try:
+        view = memoryview(buffer)
+    except ValueError as error:  # NumPy's, for elements such as times
+        raise BufferError(
+            f"the {kind} cannot be read as the bytes of a file ({bounded(str(error))}): "
+            "open its bytes, x.tobytes()"
+        ) from None
     if not view.c_contiguous:
         raise BufferError("the bytes of a file must be contiguous")
-    return Memory(view.cast("B"), f"the {type(buffer).__name__}")
+    return Memory(PickleBuffer(view).raw(), f"the {kind}")
 
 
 class _Reader(io.RawIOBase):
@@ -173,9 +196,17 @@ class _Reader(io.RawIOBase):
 
 def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool) -> str:
     """ "npy", "npz", "safetensors" or "raw"."""
-    if wanted is not None:
+    if wanted == "raw":
         return wanted
     head = file.read(0, 16)
+    if head.startswith(GZIP):
+        malformed(
+            file.name,
+            "it is compressed with gzip: decompress it first (gzip.decompress); if these "
+            "are the elements, give format='raw'",
+        )
+    if wanted is not None:
+        return wanted
     if head.startswith(NPY_MAGIC):
         return "npy"
     if head.startswith((b"PK\3\4", b"PK\5\6")):
@@ -196,15 +227,25 @@ def format_of(file: Local, wanted: str | None, has_dtype: bool, has_shape: bool)
 
 def npy_entry(file: Local) -> Entry:
     """The one tensor of a .npy file."""
-    before, length = npy_preamble(file.read(0, 12), file.name)
+    head = file.read(0, 12)
+    before, length = npy_preamble(head, file.name)
     header = file.read(before, length)
     if len(header) < length:
         malformed(file.name, f"it ends after {file.size} bytes, within its header")
-    return _of_npy("", header, before + length, file.size, file.name)
+    found = of_npy("", header, head[6], before + length, file.size, file.name)
+    if isinstance(found, Unreadable):
+        malformed(file.name, f"it {found.why}")
+    return found
 
 
-def _of_npy(name: str, header: bytes, start: int, size: int, what: str) -> Entry:
-    dtype, shape, columns = parse_npy(header, what)
+def of_npy(
+    name: str, header: bytes, version: int, start: int, size: int, what: str
+) -> Entry | Unreadable:
+    """The tensor that a header describes, in a file of that size."""
+    descr, shape, columns = read_npy(header, what, version)
+    dtype, why = dtype_of_descr(descr)
+    if dtype is None:
+        return Unreadable(name, descr[:100], shape, start, max(size - start, 0), why)
     nbytes = nbytes_of(dtype, shape)
     check_size(what, size, start, nbytes, f"shape {list(shape)} of {dtype}")
     return Entry(name, dtype, shape, columns, start, nbytes)
@@ -231,79 +272,17 @@ def safetensors_entries(file: Local) -> tuple[list[Entry | Unreadable], dict[str
     return parse_safetensors(file.read(8, length), file.size, file.name)
 
 
-class Archive:
-    """A .npz file: its directory, and its arrays, which are stored or deflated."""
-
-    def __init__(self, file: Local) -> None:
-        self.file = file
-        self.entries: list[Entry] = []
-        with self._trouble(file.name):
-            self._zip = zipfile.ZipFile(file.stream())
-        infos = sorted(self._zip.infolist(), key=lambda info: info.header_offset)
-        names = {info.filename for info in infos}
-        if len(names) < len(infos):
-            malformed(file.name, "it has the same name twice")
-        self._infos = {i.filename[:-4]: i for i in infos if i.filename.endswith(".npy")}
-        for name in self._infos:
-            with self._member(name) as member:
-                self.entries.append(self._entry(name, member))
-
-    def _entry(self, name: str, member: Any) -> Entry:
-        what = self._what(name)
-        head = member.read(12)
-        before, length = npy_preamble(head, what)
-        header = head[before:] + member.read(length - (len(head) - before))
-        if len(header) < length:
-            malformed(what, "it ends within its header")
-        size = self._infos[name].file_size
-        return _of_npy(name, header, before + length, size, what)
-
-    @contextmanager
-    def reading(self, entry: Entry) -> Iterator["Reading"]:
-        with self._member(entry.name) as member:
-            member.read(entry.start)
-            yield Reading(member, self._what(entry.name))
-            member.read(1)  # checks its CRC
-
-    def _what(self, name: str) -> str:
-        return f'"{name}.npy" of {self.file.name}'
-
-    @contextmanager
-    def _member(self, name: str) -> Iterator[Any]:
-        info = self._infos[name]
-        method, packed, size = info.compress_type, info.compress_size, info.file_size
-        if method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            malformed(
-                self._what(name),
-                f"it is compressed with method {method}: 0 and 8 are supported",
-            )
-        if method == zipfile.ZIP_STORED and packed != size:  # Python 3.12 accepts it
-            malformed(
-                self._what(name),
-                f"it is stored uncompressed, but has sizes {packed} and {size}",
-            )
-        with (
-            self._trouble(self._what(name)),
-            self._zip.open(self._infos[name]) as found,
-        ):
-            yield found
-
-    @staticmethod
-    @contextmanager
-    def _trouble(what: str) -> Iterator[None]:
-        try:
-            yield
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-            malformed(what, f"it is damaged or cut off ({error})")
-        except (RuntimeError, OSError, ValueError) as error:
-            malformed(what, str(error))  # encrypted, for example
-
-
 # --- elements -----------------------------------------------------------------------------
 
 
+class Members(Protocol):
+    """A file that has other files, in which tensors are."""
+
+    def reading(self, entry: Entry, /) -> AbstractContextManager[Reading]: ...
+
+
 @contextmanager
-def reading(file: Local, entry: Entry, archive: Archive | None) -> Iterator[Reading]:
+def reading(file: Local, entry: Entry, archive: Members | None) -> Iterator[Reading]:
     """A reader of a tensor's elements in a file."""
     if archive is not None:
         with archive.reading(entry) as found:
@@ -316,16 +295,20 @@ def reading(file: Local, entry: Entry, archive: Archive | None) -> Iterator[Read
         yield Reading(_Reader(part), file.name)
 
 
-def elements(file: Local, entry: Entry, archive: Archive | None) -> Tensor:
+def elements(file: Local, entry: Entry, archive: Members | None) -> Tensor:
     """The elements along one axis, on the CPU: a view if they are in memory and
     aligned, else a copy."""
     view = _view_of(file, entry) if archive is None else None
     if view is not None:
         return view
     tensor = made(_core._empty((prod(entry.shape),), entry.dtype._packed, False))
-    with reading(file, entry, archive) as found:
-        if entry.nbytes:
-            found.into(memoryview(_core._raw(tensor)[0]))
+    try:
+        with reading(file, entry, archive) as found:
+            if entry.nbytes:
+                found.into(memoryview(_core._raw(tensor)[0]))
+    except BaseException:
+        tensor.release()
+        raise
     return tensor
 
 
@@ -338,7 +321,7 @@ def _view_of(file: Local, entry: Entry) -> Tensor | None:
     return None if view is None else made(view)
 
 
-def pieces(file: Local, entry: Entry, archive: Archive | None) -> Generator[Tensor]:
+def pieces(file: Local, entry: Entry, archive: Members | None) -> Generator[Tensor]:
     """The elements along one axis in pieces; all but the last are whole words of 4
     bytes. Each is valid until the next, and none is as large as the file."""
     count = PIECE // entry.dtype.itemsize & ~15

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from math import prod
 from os import PathLike, fsdecode
 from os.path import exists
@@ -16,11 +17,12 @@ from .._backends.browser import files as js_files
 from .._backends.browser import seam
 from .._layout import views
 from .._layout.dtype import DType, parse_dtype
-from .._layout.words import type_of
+from .._layout.words import bounded, shown, type_of
 from .._tensor.device import CPU, Device, await_default_device, parse_device
 from .._tensor.making import empty
 from .._tensor.tensor import Tensor, made
 from . import local
+from .archive import Archive
 from .headers import Entry, Unreadable, malformed
 
 _FORMATS = "npy", "npz", "safetensors", "raw"
@@ -34,8 +36,9 @@ Progress = Callable[[int, int | None], object]
 class TensorInfo(NamedTuple):
     """The properties of a tensor in a file, before it is loaded.
 
-    dtype: a DType; or the file's name for it, a plain str such as safetensors' "F4", if
-    it is not supported. That tensor cannot be loaded; the others can.
+    dtype: a DType; or the file's name for it, a plain str such as safetensors' "F4" or
+    NumPy's "<U3", if it is not supported, and "unreadable" for an array of an archive
+    whose header cannot be read. That tensor cannot be loaded; the others can.
 
     >>> dlw.TensorInfo(dlw.DType("float32"), (2, 3), 24).shape
     (2, 3)
@@ -58,6 +61,8 @@ class _Inside(Protocol):
     """The tensors of a file, wherever it is."""
 
     infos: dict[str, TensorInfo]
+    # Why some cannot be loaded: "has dtype ...", of the tensor.
+    refused: dict[str, str]
     metadata: dict[str, str]
 
     def load(self, name: str, how: _How, /) -> Coroutine[Any, Any, Tensor]: ...
@@ -86,6 +91,7 @@ class TensorFile(Mapping[str, Tensor]):
     def __init__(self, inside: _Inside, name: str, how: _How) -> None:
         self._inside: _Inside | None = inside
         self._infos, self._metadata = inside.infos, inside.metadata
+        self._refused = inside.refused
         self._name, self._how = name, how
         self._loaded: dict[str, Tensor] = {}
 
@@ -110,9 +116,11 @@ class TensorFile(Mapping[str, Tensor]):
         try:
             return self._infos[name]
         except KeyError:
-            names = ", ".join(list(self._infos)[:20])
+            names = ", ".join(each[:80] for each in islice(self._infos, 20))
             raise KeyError(
-                f"{self._name} has no tensor {name!r}; it has {names or 'none'}"
+                bounded(
+                    f"{self._name} has no tensor {shown(name)}; it has {names or 'none'}"
+                )
             ) from None
 
     async def load(self, *names: str, dtype: Any = None) -> tuple[Tensor, ...]:
@@ -120,8 +128,9 @@ class TensorFile(Mapping[str, Tensor]):
         loaded are not loaded again.
 
         dtype: instead of the one that the file was opened with. After an error, or if
-        the task is cancelled, earlier tensors stay loaded. BufferError: a dtype is not
-        supported; then nothing is loaded, but you can load the others by name.
+        the task is cancelled, earlier tensors stay loaded. BufferError: one of them
+        cannot be read, for example because of its dtype; then nothing is loaded, but
+        you can load the others by name.
         ReleasedError: the file was closed, even during the load.
 
         >>> data = await dlw.save(None, {"w": dlw.empty((2, 3)), "b": dlw.empty(3)})
@@ -138,20 +147,17 @@ class TensorFile(Mapping[str, Tensor]):
 
     def _check(self, name: str) -> None:
         """BufferError if that tensor cannot be loaded, KeyError if there is none."""
-        tag = self.info(name).dtype
-        if isinstance(tag, DType):
+        self.info(name)
+        why = self._refused.get(name)
+        if why is None:
             return
-        others = [
-            repr(each)
-            for each, info in self._infos.items()
-            if isinstance(info.dtype, DType)
-        ]
-        named = ", ".join(others[:4] + ["..."] * (len(others) > 4))
-        helps = f"the others can: `await file.load({named})`" if others else ""
+        others = (each for each in self._infos if each not in self._refused)
+        named = [shown(each) for each in islice(others, 5)]
+        some = ", ".join(named[:4] + ["..."] * (len(named) > 4))
+        helps = f"the others can: `await file.load({some})`" if named else ""
         malformed(
             self._name,
-            f"tensor {name!r} has dtype {tag}, which is not supported and cannot be "
-            f"loaded; {helps or 'the file has no others'}",
+            f"tensor {shown(name)} {why}; {helps or 'the file has no others'}",
         )
 
     def _there(self, name: str) -> Tensor | None:
@@ -181,8 +187,8 @@ class TensorFile(Mapping[str, Tensor]):
         waits = inside.waits(self._how)
         if waits and not backend().can_block():
             raise BufferError(
-                f"tensor {name!r} is not loaded yet, and Python cannot wait for it here: "
-                f"`await file.load({name!r})` first"
+                f"tensor {shown(name)} is not loaded yet, and Python cannot wait for it "
+                f"here: `await file.load({shown(name)})` first"
             )
         load = partial(self._load, name, self._how)
         return _blocking(load) if waits else _at_once(load())
@@ -261,9 +267,11 @@ async def open(
     array([[0., 0.]], dtype=float32)
     """
     if format is not None and format not in _FORMATS:
-        raise ValueError(f"format must be one of {', '.join(_FORMATS)}, not {format!r}")
+        raise ValueError(
+            f"format must be one of {', '.join(_FORMATS)}, not {shown(format)}"
+        )
     if progress is not None and not callable(progress):
-        raise TypeError(f"progress must be a function, not {progress!r}")
+        raise TypeError(f"progress must be a function, not {shown(progress)}")
     target = parse_device(device)
     if target is None:
         target = await await_default_device()
@@ -275,7 +283,11 @@ async def open(
     sizes = None if shape is None else views.extents(shape)
     file = _local(source)
     if file is not None:
-        return await _open_local(file, format, sizes, how)
+        try:
+            return await _open_local(file, format, sizes, how)
+        except BaseException:
+            file.close()  # the traceback keeps it
+            raise
     return await _open_js(source, format, sizes, how)
 
 
@@ -285,7 +297,7 @@ def _local(source: Any) -> local.Local | None:
         if _URL.match(source) or (seam.IN_BROWSER and not exists(source)):
             if not seam.IN_BROWSER:
                 raise BufferError(
-                    f"{source[:200]!r} is a URL, which open() reads only in a browser: download "
+                    f"{shown(source, 200)} is a URL, which open() reads only in a browser: download "
                     "it, for example with urllib.request.urlretrieve, and open its path"
                 )
             return None
@@ -329,8 +341,8 @@ class _LocalInside:
     """The tensors of a file that Python reads."""
 
     def __init__(self, file: local.Local, format: str) -> None:
-        archive = local.Archive(file) if format == "npz" else None
-        self._file: tuple[local.Local, local.Archive | None] | None
+        archive = Archive(file) if format == "npz" else None
+        self._file: tuple[local.Local, Archive | None] | None
         self._file = file, archive
         self.metadata: dict[str, str] = {}
         entries: Sequence[Entry | Unreadable]
@@ -344,6 +356,9 @@ class _LocalInside:
         self.infos = {
             entry.name: TensorInfo(entry.dtype, entry.shape, entry.nbytes)
             for entry in entries
+        }
+        self.refused = {
+            entry.name: entry.why for entry in entries if isinstance(entry, Unreadable)
         }
 
     async def load(self, name: str, how: _How) -> Tensor:
@@ -360,7 +375,7 @@ class _LocalInside:
 
 
 async def _load_local(
-    file: local.Local, entry: Entry, archive: local.Archive | None, how: _How
+    file: local.Local, entry: Entry, archive: Archive | None, how: _How
 ) -> Tensor:
     dtype = entry.dtype if how.dtype is None else how.dtype
     if how.device is None or entry.dtype.bits % 8:
@@ -381,7 +396,7 @@ async def _load_local(
 async def _to_gpu(
     file: local.Local,
     entry: Entry,
-    archive: local.Archive | None,
+    archive: Archive | None,
     dtype: DType,
     how: _How,
 ) -> Tensor:
@@ -453,20 +468,20 @@ def _for_js(how: _How) -> tuple[int, str | None]:
     return -1 if how.device is None else how.device.id, how.dtype and str(how.dtype)
 
 
-def _dtype_of_js(name: str) -> DType | str:
-    """Dtypes that are not supported have the file's names, in capital letters."""
-    return name if name[:1].isupper() else parse_dtype(name)
-
-
 class _JsInside:
     """The tensors of a file that JavaScript has open."""
 
     def __init__(self, file: "js_files.OpenFile") -> None:
         self._file = file
         self.metadata = file.metadata
+        self.refused = {name: why for name, _, _, _, why in file.infos if why}
         self.infos = {
-            name: TensorInfo(_dtype_of_js(dtype), tuple(shape), nbytes)
-            for name, dtype, shape, nbytes in file.infos
+            name: TensorInfo(
+                dtype if name in self.refused else parse_dtype(dtype),
+                tuple(shape),
+                nbytes,
+            )
+            for name, dtype, shape, nbytes, _ in file.infos
         }
 
     async def load(self, name: str, how: _How) -> Tensor:

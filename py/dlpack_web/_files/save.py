@@ -3,8 +3,9 @@
 import errno
 import io
 import os
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
-from contextlib import aclosing, closing, contextmanager, suppress
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import aclosing, closing, suppress
+from functools import partial
 from math import prod
 from os import PathLike
 from stat import S_ISREG
@@ -15,12 +16,10 @@ from .._backends import backend_of
 from .._backends.browser import files as js_files
 from .._backends.browser import seam
 from .._backends.recording import refuse_recorded
-from .._layout.words import type_of
+from .._layout.words import shown, type_of
 from .._tensor.tensor import Tensor, from_dlpack, made, share
 from .headers import is_broken, malformed, npy_header, safetensors_header
 from .local import PIECE
-
-Write = Callable[[memoryview | bytes], Any]
 
 
 async def save(
@@ -64,9 +63,9 @@ async def save(
     try:
         for name, tensor in named.items():
             if not isinstance(name, str):
-                raise TypeError(f"names of tensors must be str, not {name!r}")
+                raise TypeError(f"names of tensors must be str, not {shown(name)}")
             if name in held:
-                raise ValueError(f"two tensors have the name {name!r}")
+                raise ValueError(f"two tensors have the name {shown(name)}")
             _check_text(name)
             held[name] = share(tensor)
         if seam.is_js(target):
@@ -89,7 +88,7 @@ def _format_of(target: Any, format: str | None, single: bool) -> str:
         known = {".npy": "npy", ".safetensors": "safetensors"}
         format = known.get(suffix, "npy" if single else "safetensors")
     if format not in ("npy", "safetensors"):
-        raise ValueError(f"format must be 'npy' or 'safetensors', not {format!r}")
+        raise ValueError(f"format must be 'npy' or 'safetensors', not {shown(format)}")
     if (format == "npy") != single:
         raise TypeError(
             "a .npy file has one tensor: pass it alone, or save as safetensors"
@@ -115,7 +114,8 @@ def _metadata_of(metadata: Any, format: str) -> dict[str, str]:
         for each in pair:
             if not isinstance(each, str):
                 raise TypeError(
-                    f"metadata must be a mapping of str to str, not of {pair!r}: use str(x)"
+                    "metadata must be a mapping of str to str, not of "
+                    f"({shown(pair[0])}, {shown(pair[1])}): use str(x)"
                 )
             _check_text(each)
     return said
@@ -124,7 +124,7 @@ def _metadata_of(metadata: Any, format: str) -> dict[str, str]:
 def _check_text(text: str) -> None:
     if is_broken(text):
         raise ValueError(
-            f"{text!a:.100} has a lone surrogate, which UTF-8, and so safetensors, "
+            f"{text[:100]!a:.100} has a lone surrogate, which UTF-8, and so safetensors, "
             "cannot encode: use another name"
         )
 
@@ -134,17 +134,21 @@ async def _save(
 ) -> bytes | None:
     what = target if isinstance(target, str) else "the file"
     header, order = _laid_out(held, format, metadata, what)
-    with _opened(target) as (write, result):
+    try:
+        file = _target_of(target)
         try:
-            write(header)
+            file.write(header)
             for tensor in order:
                 async with aclosing(_pieces(tensor)) as pieces:
                     async for piece in pieces:
-                        write(piece)
-        finally:
-            for tensor in order:
-                tensor.release()
-        return result() if result is not None else None
+                        file.write(piece)
+            return file.end()
+        except BaseException:
+            file.undo()
+            raise
+    finally:
+        for tensor in order:
+            tensor.release()
 
 
 def _laid_out(
@@ -214,23 +218,110 @@ def _parts(tensor: Tensor) -> Generator[Tensor]:
 
 
 # --- targets ---------------------------------------------------------------------------------
+#
+# Nothing is made before the first write(): undo() finds all of it, wherever an interrupt comes.
 
 
-@contextmanager
-def _opened(target: Any) -> Iterator[tuple[Write, Callable[[], bytes] | None]]:
+def _target_of(target: Any) -> "_Memory | _Object | _Path":
     if target is None:
-        memory = io.BytesIO()
-        yield memory.write, memory.getvalue
-    elif isinstance(target, str):
-        with _at_path(target) as file:
-            yield lambda piece: _write_all(file, piece), None
-    elif callable(getattr(target, "write", None)):
-        yield lambda piece: _write_all(target, piece), None
-    else:
-        raise TypeError(
-            "save takes a path, a file object, None or, in the browser, a JavaScript "
-            f"WritableStream or file handle, not {type_of(target)}"
-        )
+        return _Memory()
+    if isinstance(target, str):
+        return _Path(target)
+    if callable(getattr(target, "write", None)):
+        return _Object(target)
+    raise TypeError(
+        "save takes a path, a file object, None or, in the browser, a JavaScript "
+        f"WritableStream or file handle, not {type_of(target)}"
+    )
+
+
+class _Object:
+    """A file object of the caller, who closes it."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, piece: memoryview | bytes) -> None:
+        _write_all(self._file, piece)
+
+    def end(self) -> bytes | None:
+        return None
+
+    def undo(self) -> None:
+        """What was written stays."""
+
+
+class _Memory(_Object):
+    """The bytes that are returned."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO())
+
+    def end(self) -> bytes:
+        data: bytes = self._file.getvalue()
+        return data
+
+
+class _Path:
+    """A path. A new file beside a regular or missing one replaces it at the end; other
+    files are written themselves."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._real = path, os.path.realpath(path)
+        there, self._old = _state(path), _state(self._real)
+        folder, name = os.path.split(path)
+        is_one = _is_one_file(there, self._old)
+        self._replaces = bool(name) and os.path.isdir(folder or ".") and is_one
+        folder, name = os.path.split(self._real)
+        # Short enough even if the name is as long as allowed.
+        self._part = os.path.join(folder, f"{name[:40]}.{os.urandom(4).hex()}.part")
+        self._file: Any = None
+
+    def write(self, piece: memoryview | bytes) -> None:
+        if self._file is None:
+            self._open()
+        _write_all(self._file, piece)
+
+    def _open(self) -> None:
+        if not self._replaces:  # raises the error of directories and of missing folders
+            self._file = open(self._path, "wb", buffering=0)  # noqa: SIM115
+            return
+        old = self._old
+        if old is not None and not os.access(self._real, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), self._real)
+        # Grants no more permissions than the old file has.
+        mode = 0o666 if old is None else old.st_mode & 0o777
+        create = partial(
+            os.open, mode=mode
+        )  # without a frame that an interrupt can end
+        self._file = open(self._part, "xb", opener=create)  # noqa: SIM115
+
+    def end(self) -> None:
+        if self._replaces:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        self._file.close()
+        if not self._replaces:
+            return
+        if self._old is not None:
+            _take_after(self._part, self._old)
+        real = self._real
+        now = os.lstat(real) if os.path.lexists(real) else None
+        if now is not None and not S_ISREG(now.st_mode):
+            raise FileExistsError(
+                errno.EEXIST,
+                "what was created there meanwhile is not a regular file",
+                real,
+            )
+        os.replace(self._part, real)
+
+    def undo(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):  # of a full disk: the first error says why
+                self._file.close()
+        if self._replaces:
+            with suppress(FileNotFoundError):
+                os.unlink(self._part)
 
 
 def _write_all(file: Any, piece: memoryview | bytes) -> None:
@@ -249,21 +340,6 @@ def _write_all(file: Any, piece: memoryview | bytes) -> None:
         rest = rest[count:]
 
 
-@contextmanager
-def _at_path(path: str) -> Iterator[Any]:
-    """The file to write for a path: a new one beside a regular or missing file; else
-    the existing one."""
-    real = os.path.realpath(path)
-    there, behind = _state(path), _state(real)
-    folder, name = os.path.split(path)
-    if name and os.path.isdir(folder or ".") and _is_one_file(there, behind):
-        with _beside(real, behind) as file:
-            yield file
-    else:  # open raises the error of directories and of missing folders
-        with open(path, "wb", buffering=0) as file:
-            yield file
-
-
 def _state(path: str) -> os.stat_result | None:
     try:
         return os.stat(path)
@@ -277,41 +353,6 @@ def _is_one_file(one: os.stat_result | None, other: os.stat_result | None) -> bo
     if one is None or other is None:
         return one is other
     return S_ISREG(one.st_mode) and os.path.samestat(one, other)
-
-
-@contextmanager
-def _beside(path: str, old: os.stat_result | None) -> Iterator[Any]:
-    """A new file beside that one, which it replaces at the end; removed after an
-    error."""
-    if old is not None and not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-    folder, name = os.path.split(path)
-    # Short enough even if the name is as long as allowed.
-    temporary = os.path.join(folder, f"{name[:40]}.{os.urandom(4).hex()}.part")
-
-    def create(name: str, flags: int) -> int:
-        """Grants no more permissions than the old file has."""
-        return os.open(name, flags, 0o666 if old is None else old.st_mode & 0o777)
-
-    try:
-        with open(temporary, "xb", opener=create) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if old is not None:
-            _take_after(temporary, old)
-        now = os.lstat(path) if os.path.lexists(path) else None
-        if now is not None and not S_ISREG(now.st_mode):
-            raise FileExistsError(
-                errno.EEXIST,
-                "what was created there meanwhile is not a regular file",
-                path,
-            )
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 def _take_after(path: str, old: os.stat_result) -> None:

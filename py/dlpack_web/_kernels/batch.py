@@ -10,6 +10,7 @@ from .. import _core
 from .._backends import BackendBatch, BackendKernel, backend
 from .._backends.checks import counts_of
 from .._backends.recording import current, recorder
+from .._layout.words import type_of
 from .._tensor.tensor import Tensor, made
 
 
@@ -167,8 +168,7 @@ class Batch:
             raise IndexError(f"the batch has {length} calls, and no number {number}")
         if self._recording:
             raise BufferError("update() comes after the recording")
-        places = tuple(map(as_int, args)) if args else ()
-        values = tuple(args.values()) if args else ()
+        places, values = _by_position({} if args is None else args)
         device, bits, given = _core._arguments(self._anchor, *values)
         if device != self._device:
             raise BufferError("the tensors of one batch must share a device")
@@ -222,6 +222,15 @@ class Batch:
             return "<Batch, released>"
         state = ", recording" if self._recording else ""
         return f"<Batch of {len(self)} calls{state}>"
+
+
+def _by_position(args: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+    if not isinstance(args, Mapping):
+        raise TypeError(
+            "args of update() are the new arguments by position, {0: tensor}, not "
+            f"{type_of(args)}"
+        )
+    return tuple(map(as_int, args)), tuple(args.values())
 
 
 Batch.__module__ = "dlpack_web.webgpu"  # where users find it

@@ -1,5 +1,5 @@
 """WGSL around a user's formula (js/src/webgpu/formulas/formulas.ts writes the same text;
-tests/elementwise.json has what both must write).
+tests/fuzz/twins compares both).
 
 Names that begin with an underscore are ours: parameters may not. That of x's binding,
 _x_, ends with one, too, which no other does. The formula is on
@@ -9,21 +9,17 @@ compiler is shown at the user's own line and column.
 
 import re
 from collections.abc import Iterable, Sequence
-from math import isfinite
+from math import copysign, isfinite
+from struct import pack, unpack
 from typing import Any, NamedTuple
 
+from .._backends.checks import BLANKS, with_lines
 from .._layout.words import type_of
+from .words import reason_against
 
 #: The dtype of a tensor for each type of a parameter.
 DTYPES = {"f32": "float32", "i32": "int32", "u32": "uint32", "f16": "float16"}
 _TYPES = {dtype: type_ for type_, dtype in DTYPES.items()} | {t: t for t in DTYPES}
-_KEYWORDS = {
-    *("alias", "break", "case", "const", "const_assert", "continue", "continuing"),
-    *("default", "diagnostic", "discard", "else", "enable", "false", "fn", "for", "if"),
-    *("let", "loop", "override", "requires", "return", "struct", "switch", "true"),
-    *("var", "while"),
-}
-_OURS = {*DTYPES, "i", "n", "main", "array", "arrayLength", "vec3u", "vec4u"}
 _WIDTH = 64  # invocations of a workgroup
 
 
@@ -51,8 +47,17 @@ class Source(NamedTuple):
     parts: tuple[Part, ...]
 
 
-def parse(inputs: Any, outputs: Any, *reserved: str) -> tuple[list[Param], list[Param]]:
-    """The parameters of "f32 x, f32 k" and of the outputs; ValueError for others."""
+_PARAM = re.compile(
+    rf"(raw[{BLANKS}]+)?([A-Za-z0-9_]+)[{BLANKS}]+([A-Za-z_][A-Za-z0-9_]*)"
+)
+
+
+def parse(
+    inputs: Any, outputs: Any, reserved: frozenset[str] = frozenset()
+) -> tuple[list[Param], list[Param]]:
+    """The parameters of "f32 x, f32 k" and of the outputs; ValueError for others.
+
+    reserved: further names that no parameter may have."""
     ins, outs = _params(inputs, reserved), _params(outputs, reserved)
     if not outs:
         raise ValueError('there is no output parameter, such as "f32 y"')
@@ -60,23 +65,24 @@ def parse(inputs: Any, outputs: Any, *reserved: str) -> tuple[list[Param], list[
         if param.raw:
             raise ValueError(f'"{param}": only inputs can be raw')
     names = [param.name for param in (*ins, *outs)]
-    for name in names:
-        if names.count(name) > 1:
+    for at, name in enumerate(names):
+        if name in names[:at]:
             raise ValueError(f'two parameters have the name "{name}"')
     return ins, outs
 
 
-def _params(text: Any, reserved: Iterable[str]) -> list[Param]:
+def _params(text: Any, reserved: frozenset[str]) -> list[Param]:
     if not isinstance(text, str):
         raise TypeError(
             f'parameters are a string such as "f32 x, f32 k", not {type_of(text)}'
         )
-    given = [part.strip() for part in text.split(",")] if text.strip() else []
-    return [_param(part, reserved) for part in given]
+    given = text.strip(BLANKS)
+    return [_param(part, reserved) for part in given.split(",")] if given else []
 
 
-def _param(text: str, reserved: Iterable[str]) -> Param:
-    found = re.fullmatch(r"(raw\s+)?([A-Za-z0-9_]+)\s+([A-Za-z_][A-Za-z0-9_]*)", text)
+def _param(part: str, reserved: frozenset[str]) -> Param:
+    text = part.strip(BLANKS)
+    found = _PARAM.fullmatch(text)
     if found is None:
         raise ValueError(
             f'"{text}" is not a parameter: write a type and a name, such as "f32 x"'
@@ -87,8 +93,7 @@ def _param(text: str, reserved: Iterable[str]) -> Param:
         raise ValueError(
             f'"{text}": the type of a parameter is f32, i32, u32 or f16, not {given}'
         )
-    if name.startswith("_") or name in _OURS or name in reserved or name in _KEYWORDS:
-        why = "a keyword of WGSL" if name in _KEYWORDS else "reserved"
+    if why := reason_against(name, raw is not None, reserved):
         raise ValueError(f'"{text}": the name {name} is {why}, so choose another')
     return Param(type_, name, raw is not None)
 
@@ -97,29 +102,73 @@ def formula(text: Any, name: str) -> str:
     """A formula, after checking that it is one."""
     if not isinstance(text, str):
         raise TypeError(f"{name} is a string of WGSL, not {type_of(text)}")
-    if not text.strip():
+    if not text.strip(BLANKS):
         raise ValueError(f"{name} is empty")
-    return text.replace("\r\n", "\n")
+    return with_lines(text)
 
 
-def identity_of(value: Any) -> str:
-    """The identity as WGSL: a number, or the text of one."""
+#: The integers that a type has.
+_RANGES = {"i32": (-(2**31), 2**31 - 1), "u32": (0, 2**32 - 1)}
+#: The largest finite numbers, and WGSL's text of them.
+_LARGEST = {
+    "f32": ((2 - 2.0**-23) * 2.0**127, "0x1.fffffep+127f"),
+    "f16": (65504.0, "0x1.ffcp+15h"),
+}
+
+
+def identity_of(value: Any, type_: str) -> str:
+    """The identity as WGSL of a type: a number, or the text of one."""
     if isinstance(value, str):
         return formula(value, "identity")
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(
-            "identity is a number, or a string of WGSL such as "
-            f'"-0x1.fffffep+127f", not {type_of(value)}'
-        ) from None
+    number = _number(value)
+    scalar = f"{type_[-1]}32" if type_.startswith("vec") else type_
+    if scalar in _RANGES:
+        least, most = _RANGES[scalar]
+        if least <= number <= most and number == int(number):
+            return str(int(number))
+        raise ValueError(
+            f"identity {_literal(number)} is not an {scalar}: those are the integers from "
+            f"{least} to {most}"
+        )
+    largest, text = _LARGEST[scalar]
     if not isfinite(number):
         raise ValueError(
             f'WGSL has no literal for {number}: use the largest finite number, "'
-            f'{"-" if number < 0 else ""}0x1.fffffep+127f" for f32'
+            f'{"-" if number < 0 else ""}{text}" for {scalar}'
         )
-    whole = number == int(number) and abs(number) < 2**53
-    return str(int(number)) if whole else repr(number)
+    try:
+        near: float = unpack("<f", pack("<f", number))[0]
+    except OverflowError:
+        near = 2 * largest
+    if abs(near) > largest:
+        raise ValueError(
+            f"identity {_literal(number)} is not an {scalar}: the largest is {text}"
+        )
+    # Compilers refuse literals beyond the largest number, and read very small ones
+    # differently.
+    exact = 2.0**-126 <= abs(number) <= largest
+    return _literal(number if exact else near)
+
+
+def _number(value: Any) -> float:
+    if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
+        raise TypeError(
+            "identity is a number, or a string of WGSL such as "
+            f'"-0x1.fffffep+127f", not {type_of(value)}'
+        )
+    try:
+        return float(value)
+    except OverflowError:  # an int
+        return float("inf") if value > 0 else float("-inf")
+
+
+def _literal(number: float) -> str:
+    """The shortest decimal text of a number, as JavaScript writes it, too."""
+    if number == 0 and copysign(1, number) < 0:
+        return "-0.0"
+    if abs(number) < 1e16 and number == int(number):
+        return str(int(number))
+    return re.sub(r"e([+-])0", r"e\1", repr(number))
 
 
 # --- the source ---------------------------------------------------------------------------

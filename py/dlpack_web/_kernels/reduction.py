@@ -20,6 +20,7 @@ from .arguments import (
     results,
 )
 from .kernel import Kernel
+from .words import IN_REDUCTIONS
 
 # For each type that is reduced: the dtype of partial results, and how many of them.
 _PARTIAL = {type_: (parse_dtype(dtype), 1) for type_, dtype in formulas.DTYPES.items()}
@@ -69,7 +70,7 @@ class ReductionKernel:
         *,
         reduce_type: str | None = None,
     ) -> None:
-        inputs, outputs = formulas.parse(in_params, out_params, "a", "b")
+        inputs, outputs = formulas.parse(in_params, out_params, IN_REDUCTIONS)
         if all(param.raw for param in inputs):
             raise ValueError("a reduction needs an input that is not raw")
         type_ = outputs[0].type if reduce_type is None else reduce_type
@@ -83,7 +84,7 @@ class ReductionKernel:
             formulas.formula(map_expr, "map_expr"),
             formulas.formula(reduce_expr, "reduce_expr"),
             formulas.formula(post_map_expr, "post_map_expr"),
-            formulas.identity_of(identity),
+            formulas.identity_of(identity, type_),
             type_,
         )
         self._signature = Signature(name, inputs, outputs)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _PACKED = _core._dtypes()
 _NAMES = {packed: name for name, packed in _PACKED.items()}
+_WEBGPU = 15  # kDLWebGPU
 # Python's number types as NumPy maps them, and common short names.
 _PYTHON = {
     bool: "bool",
@@ -209,11 +210,25 @@ def dtype_of(packed: int) -> DType:
     return DType(scalar if lanes == 1 else f"{scalar}x{lanes}")
 
 
-def can_convert(source: DType, target: DType) -> bool:
+def misfit_of(source: _core.Tensor, target: _core.Tensor) -> str:
+    """Why elements cannot be written over others as they are; "" if they can."""
+    shape = source.shape == target.shape
+    dtype = source._dtype == target._dtype
+    if shape and dtype and source.padded == target.padded:
+        return ""
+    why = "shape and dtype must be the same"
+    if shape and dtype:
+        why = f"{dtype_of(source._dtype)} is packed in one and padded in the other"
+    on_host = source.__dlpack_device__()[0] != _WEBGPU
+    converts = shape and on_host and _can_convert(source._dtype, target._dtype)
+    return f"{why}; convert=True converts" if converts else why
+
+
+def _can_convert(source: int, target: int) -> bool:
     """Whether the C core converts between two dtypes. Only for messages: it makes a
     tensor."""
     try:
-        _core._convert(_core._empty((0,), source._packed, False), target._packed)
+        _core._convert(_core._empty((0,), source, False), target, False)
     except BufferError:
         return False
     return True

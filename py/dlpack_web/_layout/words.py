@@ -1,8 +1,25 @@
 """Words shared by messages."""
 
+# Characters of a message with foreign text, at most.
+MOST = 2000
+
 
 def type_of(x: object) -> str:
     """The type of a value with its article: "a list", "an ndarray"."""
     name = type(x).__qualname__
     spoken = name.startswith("nd") or name[0] in "AEIOUaeiou"  # "n" is pronounced "en"
     return f"{'an' if spoken else 'a'} {name}"
+
+
+def shown(given: object, most: int = 100) -> str:
+    """The repr of a foreign value, cut before it is made: at most so many characters."""
+    if isinstance(given, str | bytes):
+        given = given[:most]
+    elif isinstance(given, list | tuple | dict | set | frozenset):
+        return f"a {type(given).__name__} of {len(given)}"
+    return f"{given!r:.{most}}"
+
+
+def bounded(message: str) -> str:
+    """A message of at most MOST characters."""
+    return message if len(message) <= MOST else f"{message[: MOST - 1]}…"

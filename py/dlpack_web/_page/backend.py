@@ -1,6 +1,7 @@
 """Backend of ../_backends/__init__.py for one page: each method is a message, or some."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import Future
 from functools import partial
 from itertools import count
 from math import prod
@@ -16,6 +17,7 @@ from .batch import Batch
 from .kernel import Kernel, fact_of
 from .link import Link
 from .record import slot_for
+from .replies import Reply, pending
 
 _BYTES = parse_dtype("uint8")
 #: Up to so many bytes an upload copies instead of waiting until the page has them.
@@ -85,21 +87,34 @@ class PageBackend:
         self, shape: tuple[int, ...], dtype: DType, device_id: int
     ) -> _core.Tensor:
         self._record.check_alive()
-        number, slot = self._slot(shape, dtype, False)
-        self.link.op("empty", id=number, shape=list(shape), dtype=str(dtype))
-        return tensor_over(slot, shape, dtype)
+        op: dict[str, Any] = {"op": "empty", "shape": list(shape), "dtype": str(dtype)}
+        unmade = [op]
+        op["id"], slot = self._slot(shape, dtype, False, unmade)
+        there = tensor_over(slot, shape, dtype)
+        try:
+            self.link.make(op, unmade)
+        except BaseException:
+            there.release()
+            raise
+        return there
 
     def upload(
         self, tensor: _core.Tensor, device_id: int, dtype: DType
     ) -> _core.Tensor:
         self._record.check_alive()
         padded = tensor.padded and dtype == dtype_of(tensor._dtype)
-        number, slot = self._slot(tensor.shape, dtype, padded)
-        name, facts = f"t{number}", {"shape": list(tensor.shape), "dtype": str(dtype)}
-        op = {"op": "take", "id": number, "name": name, "padded": padded, **facts}
+        op: dict[str, Any] = {
+            "op": "take",
+            "shape": list(tensor.shape),
+            "dtype": str(dtype),
+        }
+        unmade = [op]
+        number, slot = self._slot(tensor.shape, dtype, padded, unmade)
+        name = f"t{number}"
+        op |= {"id": number, "name": name, "padded": padded}
         there = tensor_over(slot, tensor.shape, dtype, padded)
         try:
-            _Sending(self, name, tensor, dtype, op).wait()
+            self._send(name, tensor, dtype, op, unmade)
         except BaseException:
             there.release()
             raise
@@ -111,22 +126,55 @@ class PageBackend:
         if source.__dlpack_device__()[0] == 15:
             there = View(source)
             check_on(self._record, there)
-            if there.dtype != view.dtype:
+            if (there.dtype, there.padded) != (view.dtype, view.padded):
                 raise BufferError(f"{source} is on the GPU: only uploads convert")
-            self.link.op("write", **to, source=fact_of(there))
+            self.link.op({"op": "write", **to, "source": fact_of(there)})
             self._record.count("copied", there.nbytes)
             return
+        if source.padded != view.padded:
+            source = _core._convert(source, source._dtype, view.padded)
         name = f"w{next(self._numbers)}"
         described = {"shape": list(view.shape), "dtype": str(view.dtype)}
         op = {"op": "write", **to, "name": name, "padded": view.padded, **described}
-        _Sending(self, name, source, view.dtype, op).wait()
+        self._send(name, source, view.dtype, op, [op])
+
+    def _send(
+        self,
+        name: str,
+        tensor: _core.Tensor,
+        dtype: DType,
+        op: dict[str, Any],
+        unmade: list[Any],
+    ) -> None:
+        """Sends elements to the page, for an operation (Link.send). The caller may change its memory
+        afterwards: small ones are copied, and larger ones have arrived then, or were
+        copied where Python cannot wait. BufferError: the page refused them."""
+        link = self.link
+        nbytes = prod(tensor.shape) * step_of(dtype, tensor.padded)
+        source, own = _source_of(tensor, dtype)
+        waits = not own and nbytes > _SMALL and link.can_block()
+        if not own and not waits:
+            source = _core.from_dlpack(source, copy=True)
+        sent: Future[None] = pending()
+        try:
+            link.send(name, source, op, unmade, sent)
+            self._record.count("up", int(nbytes))
+            if waits:
+                link.wait(sent)
+        except BaseException:
+            link.drop(name)
+            self._record.check_alive()
+            raise
+        finally:
+            del sent  # an error in it has this frame
 
     async def read(
         self, sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
     ) -> None:
         reading = _Reading(self, sources, targets)
         try:
-            await self.link.wait_for(reading.future)
+            reading.begin()
+            await self.link.wait_for(reading.reply)
         finally:
             reading.end()
 
@@ -137,7 +185,8 @@ class PageBackend:
             return
         reading = _Reading(self, sources, targets)
         try:
-            self.link.wait(reading.future)
+            reading.begin()
+            self.link.wait(reading.reply)
         finally:
             reading.end()
 
@@ -158,10 +207,12 @@ class PageBackend:
         await self.link.answer("settle")
 
     def _slot(
-        self, shape: Sequence[int], dtype: DType, padded: bool
+        self, shape: Sequence[int], dtype: DType, padded: bool, unmade: list[Any]
     ) -> tuple[int, Slot]:
+        """A number of the page's, and the slot. unmade: empty as soon as the page has it
+        (Link.make)."""
         number = next(self._numbers)
-        gone = partial(self.link.gone.put, ("tensor", number))
+        gone = partial(self.link.let_go, "tensor", number, unmade)
         return number, slot_for(self._record, number, prod(shape), dtype, padded, gone)
 
     # --- GPUBuffers -------------------------------------------------------------------
@@ -219,45 +270,11 @@ class PageBackend:
         raise _refused("keeping data")
 
 
-class _Sending:
-    """Elements on their way to the page. The caller may change its memory as soon as
-    `wait` returns: small ones are copied, and larger ones have arrived then, or were
-    copied where Python cannot wait."""
-
-    def __init__(
-        self,
-        backend: PageBackend,
-        name: str,
-        tensor: _core.Tensor,
-        dtype: DType,
-        op: dict[str, Any],
-    ) -> None:
-        link = self._link = backend.link
-        nbytes = prod(tensor.shape) * step_of(dtype, tensor.padded)
-        source, own = _source_of(tensor, dtype)
-        self._waits = not own and nbytes > _SMALL and link.can_block()
-        if not own and not self._waits:
-            source = _core.from_dlpack(source, copy=True)
-        self._remote = link.send(name, source, op)
-        link.record.count("up", int(nbytes))
-
-    def wait(self) -> None:
-        """BufferError: the page refused them."""
-        if not self._waits:
-            return
-        try:
-            self._link.wait(self._remote.ready)
-        except BaseException:
-            self._link.drop(self._remote)
-            self._link.record.check_alive()
-            raise
-
-
 def _source_of(tensor: _core.Tensor, dtype: DType) -> tuple[_core.Tensor, bool]:
     """The elements as bytes or, if they are not contiguous, as they are; whether it is
     a copy."""
     if dtype != dtype_of(tensor._dtype):
-        return _core._raw(_core._convert(tensor, dtype._packed))[0], True
+        return _core._raw(_core._convert(tensor, dtype._packed, False))[0], True
     row_major = views.is_row_major(tensor.shape, tensor.strides)
     packed = dtype.bits * dtype.lanes % 8 != 0 and not tensor.padded
     if row_major and not packed:
@@ -288,22 +305,22 @@ class _Reading:
         sources: Sequence[_core.Tensor],
         targets: Sequence[_core.Tensor],
     ) -> None:
-        link = self._link = backend.link
-        link.record.check_alive()
-        facts = [fact_of(View(source)) for source in sources]
-        landings = {
+        self._link = backend.link
+        self._link.record.check_alive()
+        self._facts = [fact_of(View(source)) for source in sources]
+        self._landings = {
             f"r{next(backend._numbers)}": _core._raw(target)[0] for target in targets
         }
-        self._names = [*landings]
+        self.reply = Reply()
+
+    def begin(self) -> None:
+        link, landings = self._link, self._landings
+        link.read(self.reply, landings, what=self._facts, site=link.sites.here())
         for landing in landings.values():
             link.record.count("down", landing.shape[0])
-        self._number, self.future = link.read(
-            landings, what=facts, site=link.sites.here()
-        )
 
     def end(self) -> None:
-        self._link.forget(self._number)
-        self._link.unread(self._names)
+        self._link.end(self.reply, self._landings)
 
 
 def _refused(what: str) -> BufferError:

@@ -71,7 +71,7 @@ class Batch:
         )
 
     def run(self) -> None:
-        self._link.op("run", calls=[each.call for each in self._calls])
+        self._link.op({"op": "run", "calls": [each.call for each in self._calls]})
 
     def release(self) -> None:
         calls, self._calls = self._calls, ()

@@ -1,20 +1,24 @@
 """A WebSocket of the kernel for its page, which is faster than the notebook's channel
 (js/src/widget/direct.ts).
 
-Binary messages are frames of the wire, text ones the other messages of link.py. Both ends
-prove what they are with words that the notebook's channel has carried: the page by the
-last part of the address, the kernel by its first message.
+Binary messages are frames of the wire, text ones the other messages of link.py. The
+notebook's channel carries a secret, from which both ends make a proof for each connection:
+the page sends the connection's number and its proof as a subprotocol, the kernel its own as
+the first message. Numbers increase, so a proof is of no use for a second connection.
 """
 
 import asyncio
+import hmac
 import json
+import logging
 import secrets
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from .link import VERSION, Link
@@ -23,6 +27,7 @@ try:
     from websockets.asyncio.server import ServerConnection, serve
     from websockets.exceptions import ConnectionClosed
     from websockets.http11 import Request, Response
+    from websockets.typing import Subprotocol
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith("websockets"):
         raise
@@ -33,20 +38,52 @@ except ModuleNotFoundError as error:
     ) from None
 
 _HERE = "ws://127.0.0.1:{port}/"
-_MOST = 16 << 20  # bytes of a message
+_PROTOCOL = "dlpack-web"
+_MOST = 5 << 20  # bytes of a message: the largest piece, and its header
+_MOST_QUEUED = 4  # messages that wait to be taken
+# Connections that have not proved to be the page's, and how long they have for that.
+_MOST_STRANGERS, _PROVE_S = 16, 5
+# What strangers send is not worth a line in the notebook.
+_LOG = logging.getLogger("dlpack_web.direct")
+_LOG.disabled = True
 
 #: Text, or a frame in parts, which websockets sends without joining them.
 type _Message = str | Sequence[Any]
-type Receive = Callable[[Any, Sequence[Any]], object]
+type Receive = Callable[[Any, Sequence[Any], bool], object]
 
 
-class _Offer(NamedTuple):
-    """A page, and what both ends prove themselves with."""
+@dataclass(eq=False)
+class _Offer:
+    """A page, and what both ends prove themselves with. last: the number of its last
+    connection."""
 
     link: Link
     origin: str | None
-    token: str
-    proof: str
+    secret: str
+    last: int = 0
+
+    def proof(self, who: str, number: int) -> str:
+        told = f"{who} {number}".encode()
+        return hmac.new(self.secret.encode(), told, "sha256").hexdigest()
+
+
+class _Connection(ServerConnection):
+    #: Connections that have not proved to be the page's, the oldest first.
+    strangers: dict[ServerConnection, None]
+    #: What it has proved, and its number.
+    proved: tuple[_Offer, int] | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.strangers[self] = None
+        if len(self.strangers) > _MOST_STRANGERS:
+            oldest = next(iter(self.strangers))
+            del self.strangers[oldest]
+            oldest.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.strangers.pop(self, None)
+        super().connection_lost(exc)
 
 
 class Server:
@@ -60,6 +97,8 @@ class Server:
         self._receive = receive
         self._offer: _Offer | None = None
         self._socket: ServerConnection | None = None
+        self._strangers: dict[ServerConnection, None] = {}
+        self._closing: set[asyncio.Task[None]] = set()
         self._loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
         started: Future[int] = Future()
         threading.Thread(
@@ -74,11 +113,10 @@ class Server:
     def offer(self, link: Link, origin: Any) -> dict[str, str]:
         """What the page of a link needs to connect; no earlier page can, then. origin:
         of the page, if it has said so."""
-        token, proof = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
-        known = origin if isinstance(origin, str) else None
-        self._offer = _Offer(link, known, token, proof)
-        url = self._address.replace("{port}", str(self.port)) + token
-        return {"url": url, "proof": proof}
+        known = origin[:1000] if isinstance(origin, str) else None
+        self._offer = _Offer(link, known, secrets.token_urlsafe(24))
+        url = self._address.replace("{port}", str(self.port))
+        return {"url": url, "secret": self._offer.secret}
 
     def close(self) -> None:
         """Closes the WebSocket, if there is one, and frees the port."""
@@ -96,39 +134,59 @@ class Server:
             self._loop.close()
 
     async def _main(self, started: Future[int]) -> None:
+        class Connection(_Connection):
+            strangers = self._strangers
+
         async with serve(
             self._serve,
             "127.0.0.1",
             0 if "{port}" in self._address else urlsplit(self._address).port,
             process_request=self._refusal,
+            create_connection=Connection,
+            subprotocols=[Subprotocol(_PROTOCOL)],
+            logger=_LOG,
             compression=None,
             max_size=_MOST,
+            max_queue=_MOST_QUEUED,
+            open_timeout=_PROVE_S,
             close_timeout=1,
         ) as server:
             started.set_result(next(iter(server.sockets)).getsockname()[1])
             await self._ended.wait()
 
     def _refusal(self, socket: ServerConnection, request: Request) -> Response | None:
-        if self._offer_to(request) is not None:
-            return None
-        return socket.respond(HTTPStatus.FORBIDDEN, "This is not your kernel.\n")
+        assert isinstance(socket, _Connection)
+        found = self._proved(request)
+        if found is None:
+            return socket.respond(HTTPStatus.FORBIDDEN, "This is not your kernel.\n")
+        offer, offer.last = found[0], found[1]
+        socket.proved = found
+        self._strangers.pop(socket, None)
+        return None
 
-    def _offer_to(self, request: Request) -> _Offer | None:
-        """The offer that a request has the token of, from the page that got it."""
-        offer, given = self._offer, request.path.rpartition("/")[2]
+    def _proved(self, request: Request) -> tuple[_Offer, int] | None:
+        """The offer that a request has a proof for, from the page that got it, and the
+        number of the connection."""
+        offer = self._offer
         if offer is None or offer.link.record.is_lost():
             return None
+        given = ",".join(request.headers.get_all("Sec-WebSocket-Protocol"))
+        number, _, proof = given.rpartition(",")[2].strip().partition(".")
+        if not (number.isascii() and number.isdecimal() and len(number) < 10):
+            return None
         # Older versions of websockets pass on bytes that are not ASCII.
-        found = given.encode(errors="surrogateescape")
-        known = secrets.compare_digest(found, offer.token.encode())
-        at_home = offer.origin in (None, request.headers.get("Origin"))
-        return offer if known and at_home else None
+        found = proof.encode(errors="surrogateescape")
+        known = offer.proof("page", int(number)).encode()
+        if not secrets.compare_digest(found, known) or int(number) <= offer.last:
+            return None
+        origins = request.headers.get_all("Origin")
+        at_home = offer.origin is None or origins == [offer.origin]
+        return (offer, int(number)) if at_home else None
 
     async def _serve(self, socket: ServerConnection) -> None:
-        assert socket.request is not None
-        offer = self._offer_to(socket.request)
-        if offer is None:  # another page has come meanwhile
-            return
+        assert isinstance(socket, _Connection)
+        assert socket.proved is not None
+        offer, number = socket.proved
         before, self._socket = self._socket, socket
         if before is not None:
             await before.close()
@@ -139,23 +197,43 @@ class Server:
             with suppress(RuntimeError):  # it has ended: the link sends it again
                 self._loop.call_soon_threadsafe(messages.put_nowait, message)
 
-        messages.put_nowait(offer.proof)
+        def hang_up() -> None:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._close, socket)
+
+        messages.put_nowait(offer.proof("kernel", number))
         sending = asyncio.create_task(_send_all(messages, socket))
-        link.attach(send)
-        head = {"dlpack_web": VERSION, "from": link.peer, "frame": True}
+        link.attach(send, hang_up)
         try:
             with suppress(ConnectionClosed):
                 async for message in socket:
-                    with suppress(BufferError):  # the page gets to know what is wrong
-                        if isinstance(message, bytes):
-                            self._receive(head, [message])
-                        else:
-                            self._receive(_parsed(message), [])
+                    self._take(link, message)
         finally:
             sending.cancel()
             link.detach(send)
             if self._socket is socket:
                 self._socket = None  # it keeps what it could not send, in its errors
+
+    def _close(self, socket: ServerConnection) -> None:
+        task = self._loop.create_task(socket.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def _take(self, link: Link, message: str | bytes) -> None:
+        """Takes a message as one of its page, and of no other."""
+        content: Any = {"dlpack_web": VERSION, "from": link.peer, "frame": True}
+        if isinstance(message, str):
+            content = _parsed(message)
+            if not isinstance(content, dict) or content.get("from") != link.peer:
+                return
+        buffers = [] if isinstance(message, str) else [message]
+        try:
+            self._receive(content, buffers, True)
+        except BufferError:
+            pass  # the page gets to know what is wrong
+        except Exception as error:  # noqa: BLE001 - a warning, for example: it goes on
+            what = "a message of the page failed"
+            self._loop.call_exception_handler({"message": what, "exception": error})
 
 
 async def _send_all(

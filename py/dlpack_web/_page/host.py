@@ -2,39 +2,43 @@
 
 import asyncio
 import os
-import threading
 import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
 from .._backends import FIRST_PAGE, pages
 from .._backends.calls import calling, warn_at
 from .._backends.desktop.buffers import View
+from .._backends.desktop.state import slots
 from .._files.headers import malformed
 from .._tensor.device import CPU, Device, webgpu_device
 from .._tensor.tensor import Tensor
 from .backend import PageBackend
 from .link import VERSION, Link, Post
+from .locked import Locked, locked
 from .record import PageGPU
 from .replies import pending
 
 # How long a page has to answer before another one takes over, and to connect directly
 # before messages go through the notebook.
 _TAKE_OVER_S, _CONNECT_S = 3.0, 3.0
-# Sessions of pages that ended, of which late messages may arrive.
-_MOST_PAST = 64
+# Sessions of pages that ended, of which late messages may arrive; pages that wait; and
+# backends of pages that are gone, which explain that, if no tensor needs them.
+_MOST_PAST, _MOST_OTHERS, _MOST_GONE = 64, 64, 64
 _ids = count(FIRST_PAGE)
 
+_CLOSED = "the widget was closed"
 _NOBODY = (
     "no page shows this widget yet: display it as the result of a cell, and `await "
     "page.ready()` in the next one (in marimo, in a task or a thread)"
 )
 
 
-class Host:
+class Host(Locked):
     """post: sends a message with buffers to all pages of the widget. patience: seconds
     that a page may take to answer. direct: whether it may send messages directly, or the
     address to do so (direct.py)."""
@@ -42,10 +46,10 @@ class Host:
     def __init__(
         self, post: Post, patience: float = 60, direct: bool | str = False
     ) -> None:
+        super().__init__()
         self._post, self._patience = post, patience
         self._server = _server(direct, self.receive) if direct else None
         self._own = os.urandom(8).hex()
-        self._lock = threading.Lock()
         self._link: Link | None = None
         self._without: str | None = None  # why the page has no WebGPU
         self._found: Future[None] = pending()
@@ -108,8 +112,10 @@ class Host:
             )
         return self.device
 
-    def receive(self, content: Any, buffers: Sequence[Any] = ()) -> None:
-        """Takes a message of any page. BufferError: it is damaged; the page gets a
+    def receive(
+        self, content: Any, buffers: Sequence[Any] = (), directly: bool = False
+    ) -> None:
+        """Takes a message of any page; directly: not by the notebook. BufferError: it is damaged; the page gets a
         message, and nothing else changes."""
         if not isinstance(content, dict) or "dlpack_web" not in content:
             return
@@ -125,7 +131,7 @@ class Host:
             if "hello" in content:
                 self._meet(peer, content["hello"])
             elif (link := self._link_of(peer)) is not None:
-                link.receive(content, buffers)
+                link.receive(content, buffers, directly)
             elif not self._closed:
                 # It was too late with an answer, or another page took over meanwhile.
                 self._tell(peer, ended=True)
@@ -139,35 +145,38 @@ class Host:
         link = self._link
         if link is not None:
             self._tell(link.peer, closed=True)
-            link.lose("the widget was closed")
+            link.lose(_CLOSED)
         if self._server is not None:
             self._server.close()
 
+    @locked
     def _meet(self, peer: str, facts: Any) -> None:
         if self._closed:
-            self._tell(peer, refused="the widget was closed")
+            self._tell(peer, refused=_CLOSED)
             return
         if not isinstance(facts, dict):
             malformed("the page's message", f"it says {facts!r:.50} of itself")
-        with self._lock:
-            link = self._link
-            if (known := self._link_of(peer)) is not None:
-                known.start()  # the welcome was lost
+        link = self._link
+        if (known := self._link_of(peer)) is not None:
+            known.start()  # the welcome was lost
+            self._found_out()
+            return
+        if peer in self._past:
+            self._tell(peer, ended=True)  # a session cannot begin twice
+            return
+        if link is not None and not link.record.is_lost():
+            if not self._is_gone(link, peer):
                 return
-            if peer in self._past:
-                self._tell(peer, ended=True)  # a session cannot begin twice
-                return
-            if link is not None and not link.record.is_lost():
-                if not self._is_gone(link, peer):
-                    return
-                link.lose("another page took over")
-            self._others.clear()
-            self._accept(peer, facts)
+            link.lose("another page took over")
+        self._others.clear()
+        self._accept(peer, facts)
 
     def _is_gone(self, link: Link, peer: str) -> bool:
         """Whether the page that has the GPU is: then another may have it."""
         now = time.monotonic()
         asked = self._others.setdefault(peer, now)
+        if len(self._others) > _MOST_OTHERS:
+            del self._others[next(iter(self._others))]
         if link.heard_since(asked):
             self._others[peer] = now  # it is there, and is asked again the next time
             why = "another page has the GPU of this widget: close it, or go there"
@@ -196,17 +205,38 @@ class Host:
             number = next(_ids)
             server, own = self._server, self._own
             link = Link(self._post, own, peer, number, gpu, self._patience)
-            pages[number] = PageBackend(link)
+            _keep(number, PageBackend(link))
             if server is not None:
                 link.offer = server.offer(link, facts.get("origin"))
             self._link = link
             link.start()
-        found, self._found = self._found, pending()
-        found.set_result(None)
+            if self._closed:  # meanwhile, on another thread
+                link.lose(_CLOSED)
+        self._found_out()
+
+    def _found_out(self) -> None:
+        if not self._found.done():
+            self._found.set_result(None)
+        self._found = pending()
 
     def _tell(self, peer: str, **content: Any) -> None:
         head = {"dlpack_web": VERSION, "from": self._own, "to": peer}
         self._post({**head, **content}, [])
+
+
+def _keep(number: int, backend: PageBackend) -> None:
+    """Lists a backend, and no longer those of the first pages that are gone."""
+    used = {slot.record for slot in [*slots.values()]}
+    gone = [
+        each
+        for each, page in [*pages.items()]
+        if isinstance(page, PageBackend)
+        and page.link.record.is_lost()
+        and page.link.record not in used
+    ]
+    for each in gone[:-_MOST_GONE]:
+        pages.pop(each, None)
+    pages[number] = backend
 
 
 def _server(direct: bool | str, receive: Any) -> Any:
@@ -221,4 +251,5 @@ async def _wait(future: Future[None], timeout: float | None) -> None:
     try:
         await asyncio.wait([waiting], timeout=timeout)
     finally:
-        waiting.cancel()
+        with suppress(RuntimeError):  # the loop was closed
+            waiting.cancel()

@@ -42,20 +42,22 @@ class Kernel(DesktopKernel):
         self, wgsl: str, entry: str, parts: Sequence[tuple[str, int, int]]
     ) -> None:
         link = self._link
-        link.op(
-            "kernel",
-            id=self.number,
-            wgsl=wgsl,
-            entry=entry,
-            label=self.label,
-            check=self._check,
-            parts=[list(part) for part in parts],
-            site=link.sites.here(),
-        )
+        op = {
+            "op": "kernel",
+            "id": self.number,
+            "wgsl": wgsl,
+            "entry": entry,
+            "label": self.label,
+            "check": self._check,
+            "parts": [list(part) for part in parts],
+            "site": link.sites.here(),
+        }
+        self._unmade = [op]
+        link.make(op, self._unmade)
 
     def __del__(self) -> None:
-        if "_link" in self.__dict__:
-            self._link.gone.put(("kernel", self.number))
+        if "_unmade" in self.__dict__:
+            self._link.let_go("kernel", self.number, self._unmade)
 
     async def ready(self) -> None:
         await self._link.answer("ready", kernel=self.number)
@@ -63,7 +65,7 @@ class Kernel(DesktopKernel):
     def run(
         self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
     ) -> None:
-        self._link.op("run", calls=[self.call(counts, args, given)])
+        self._link.op({"op": "run", "calls": [self.call(counts, args, given)]})
 
     async def time(
         self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]

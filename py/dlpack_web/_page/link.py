@@ -16,57 +16,51 @@ A page that reaches the kernel's machine gets them by a WebSocket (direct.py), a
 there. Either channel may lose messages when it ends, and one may overtake the other.
 
 Messages may arrive on any thread. The lock is never held while Python waits, and what
-Python's collector does only enters a queue (`gone`), which a thread empties.
+Python's collector does only enters a list (Operations.let_go), which a thread empties. An
+interrupt may come at any place: what it leaves half done is completed before the next step
+(`_mend`).
 """
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
-from queue import SimpleQueue
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any
 
 from .. import _core
 from .._backends.calls import warn_at
 from .._files.headers import malformed
 from .._tensor.tensor import Tensor
-from .._wire.endpoint import Wire
-from .._wire.frame import Piece
-from .._wire.receiving import Received
-from .._wire.sending import RemoteTensor
-from .ordered import Ordered
+from .locked import locked
 from .record import PageGPU, PageRecord
-from .replies import Replies, Sites, pending
+from .replies import Reply, pending
+from .transfers import Transfers
 
 #: The version of these messages, for pages of another version of this library.
 VERSION = "1"
 _PIECE, _WINDOW = 4 << 20, 16 << 20
 _PING_S = 2.0  # how long a page may be silent while Python waits for it
 _LEAVING_S = 3.0  # how long one that said it may leave has for its answer to a ping
-_RESEND_S = 30.0
+_AWAY_S = 2.0  # longer between two looks, Python was busy and could not hear
+_RESEND_S = 30.0  # doubled each time
+_MOST_DOUBLED = 10
 _GONE = "its page was closed or reloaded"
-_LATER_S = 0.02  # in which what Python collects is gathered
 
 
 def _no_one(content: dict[str, Any], buffers: Sequence[Any]) -> None:
     """Sends nothing."""
 
 
+def _nothing() -> None:
+    """Ends nothing."""
+
+
 type Post = Callable[[dict[str, Any], Sequence[Any]], object]
 
 
-class _Landing(NamedTuple):
-    """The memory for elements that were asked for; missing: the names of the same
-    question whose elements are not there yet."""
-
-    target: _core.Tensor
-    number: int
-    missing: set[str]
-
-
-class Link:
+class Link(Transfers):
     """post: sends a message with buffers to all pages. patience: seconds that a page may
     take to answer a ping."""
 
@@ -79,222 +73,172 @@ class Link:
         gpu: PageGPU,
         patience: float,
     ) -> None:
+        record = PageRecord(device_id, gpu)
+        super().__init__(self._put, record, (_PIECE, _WINDOW, _RESEND_S))
         self._post, self._own, self.peer = post, own, peer
         self._patience = patience
-        self.record = PageRecord(device_id, gpu)
-        self.sites = Sites()
-        self._lock = threading.Lock()
-        self._replies = Replies()
-        self.orders = Ordered(self._put)
-        self._wire = Wire(
-            lambda header, payload: self._put({"frame": True}, header, payload),
-            on_tensor=self._landed,
-            piece=_PIECE,
-            window=_WINDOW,
-            timeout=_RESEND_S,
-        )
-        self._wire._receiving.make = self._landing
-        self._landings: dict[str, _Landing] = {}
         #: What the page's script knows by name (tensors.py); own holds.
         self.given: dict[str, Tensor] = {}
         #: The threads on which messages arrive: by the notebook, and directly.
         self._thread, self._direct_thread = threading.get_ident(), 0
         self._direct: Post | None = None
+        self._hang_up: Callable[[], object] = _nothing
         #: What the page needs to send messages directly, if it may.
         self.offer: dict[str, str] | None = None
         #: Done as soon as that is known.
         self.tried: Future[None] = pending()
         self._pinged: float | None = None
         self._leaving = False
-        self._heard = self._sent_again = time.monotonic()
-        #: What Python has collected: (kind, number). None: look whether there is work.
-        self.gone: SimpleQueue[tuple[str, int] | None] = SimpleQueue()
-        threading.Thread(target=self._tidy, name="dlpack_web page", daemon=True).start()
+        self._heard = self._sent_again = self._looked = time.monotonic()
+        self._resends = 0
+        self._is_tidied = False
 
     # --- messages to the page ---------------------------------------------------------
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Sends what follows in one piece. DeviceLostError if the page is gone."""
-        with self._lock:
-            self.record.check_alive()
-            self._let_go()
-            yield
-
-    def op(self, name: str, **facts: Any) -> None:
-        """An operation on the page's tensors, after all earlier ones."""
-        with self.turn():
-            self.orders.send({"op": name, **facts})
-
-    def ask(self, name: str, **facts: Any) -> tuple[int, Future[Any]]:
-        """An operation that the page answers."""
-        with self.turn():
-            number, future = self._replies.new()
-            self.orders.send({"op": name, "reply": number, **facts})
-        return number, future
-
     async def answer(self, name: str, **facts: Any) -> Any:
         """The answer to an operation."""
-        number, future = self.ask(name, **facts)
+        reply = Reply()
         try:
-            return await self.wait_for(future)
+            self.ask(reply, {"op": name, **facts})
+            return await self.wait_for(reply)
         finally:
-            self.forget(number)
+            self.end(reply, ())
 
-    def forget(self, number: int) -> None:
-        """Nobody waits for that answer any more."""
-        with self._lock:
-            self._replies.forget(number)
-
-    def send(self, name: str, source: _core.Tensor, op: dict[str, Any]) -> RemoteTensor:
-        """Elements, by the wire, under a name; `op` uses them."""
-        with self.turn():
-            remote = self._wire.send(name, source)
-            self.orders.send(op)
-            remote.ready.add_done_callback(lambda sent: self._arrived(remote, sent, op))
-        return remote
-
+    @locked
     def give(self, key: str, tensor: Tensor | None, what: Any) -> None:
         """Shows a tensor to the page's script, or none. The hold is the link's from now
         on; what: the view, as the page makes it."""
-        with self.turn():
-            site = self.sites.here()
-            self.orders.send({"op": "give", "key": key, "what": what, "site": site})
-            before = self.given.pop(key, None)
-            if tensor is not None:
-                self.given[key] = tensor
-        if before is not None:
+        self._begin()
+        site = self.sites.here()
+        op = {"op": "give", "key": key, "what": what, "site": site}
+        try:
+            self._do(op)
+            self._show(key, tensor)
+        except BaseException:
+            if self.orders.knows(op):
+                self._show(key, tensor)
+            raise
+
+    def _show(self, key: str, tensor: Tensor | None) -> None:
+        before = self.given.pop(key, None)
+        if tensor is not None:
+            self.given[key] = tensor
+        if before is not None and before is not tensor:
             before.release()
 
-    def drop(self, remote: RemoteTensor) -> None:
-        """Gives up what is on its way."""
-        with self._lock:
-            if self.record.lost is None:
-                remote.free()
-
-    def read(
-        self, landings: dict[str, _core.Tensor], **facts: Any
-    ) -> tuple[int, Future[Any]]:
-        """Asks for elements by names, each with the memory for them, which belongs to the
-        link from now on. The future is done as soon as all are there."""
-        missing = set(landings)
-        with self._lock:
-            number, future = self._replies.new()
-            for name, target in landings.items():
-                self._landings[name] = _Landing(target, number, missing)
-        try:
-            with self.turn():
-                names = [*landings]
-                self.orders.send(
-                    {"op": "read", "reply": number, "names": names, **facts}
-                )
-        except BaseException:
-            self.forget(number)
-            self.unread(landings)
-            raise
-        return number, future
-
-    def unread(self, names: Iterable[str]) -> None:
-        """What still comes under these names is refused."""
-        with self._lock:
-            for name in names:
-                self._landings.pop(name, None)
-
+    @locked
     def start(self) -> None:
         """The first message, which the page waits for."""
-        with self._lock:
-            self._put({"welcome": self.record.id, "direct": self.offer})
-            self._wire.connect()
+        if not self._is_tidied:
+            thread = threading.Thread(target=self._tidy, daemon=True)
+            thread.name = "dlpack_web page"
+            thread.start()
+            self._is_tidied = True
+        self._put({"welcome": self.record.id, "direct": self.offer})
+        self._wire.connect()
 
     @property
     def is_direct(self) -> bool:
         return self._direct is not None
 
-    def attach(self, send: Post) -> None:
-        """From now on messages go this way. Its own arrive on this thread."""
-        with self._lock:
-            if self.record.lost is None:
-                self._direct, self._direct_thread = send, threading.get_ident()
-                self._found_out()
+    @locked
+    def attach(self, send: Post, hang_up: Callable[[], object] = _nothing) -> None:
+        """From now on messages go this way. Its own arrive on this thread. hang_up: ends
+        it, when the page is gone."""
+        if self.record.lost is not None:
+            hang_up()
+            return
+        self._direct, self._direct_thread = send, threading.get_ident()
+        self._hang_up = hang_up
+        self._found_out()
 
+    @locked
     def detach(self, send: Post) -> None:
         """That way has ended, with what was on it: because the page was closed, or for
         another reason."""
-        with self._lock:
-            if self._direct is not send:
-                return
-            self._direct = None
-            if self.record.lost is None:
-                self._leaving, self._pinged = True, time.monotonic()
-                self._put({"ping": True})
-                self._wire.connect()
-                self.orders.resend()
+        if self._direct is not send:
+            return
+        self._direct, self._hang_up = None, _nothing
+        if self.record.lost is None:
+            self._put({"ping": True})
+            self._wire.connect()
+            self.orders.resend()
 
     def _found_out(self) -> None:
         if not self.tried.done():
             self.tried.set_result(None)
 
+    @locked
     def ping(self) -> None:
-        with self._lock:
-            self._put({"ping": True})
+        self._put({"ping": True})
 
     def _put(self, content: dict[str, Any], *buffers: Any) -> None:
         head = {"dlpack_web": VERSION, "from": self._own, "to": self.peer}
         # They may be sent after this call: the memory does not change until the page has
-        # all elements, or they were given up (backend._Sending, _arrived).
+        # all elements, or they were given up (Transfers.drop).
         post = self._direct or self._post
         post({**head, **content}, buffers)
 
-    def _arrived(
-        self, remote: RemoteTensor, sent: Future[None], op: dict[str, Any]
-    ) -> None:
-        """The page has all elements, and a hold of its own on them; or they were given up.
-        Then the caller may have changed what is still on its way: a tensor to which it was
-        written has an error instead, even if the page has done that."""
-        error = sent.exception()
-        if error is not None and self.record.lost is None:
-            cancel = {"op": "cancel", "name": remote.name, "why": str(error)[:1000]}
-            to = {"to": op["to"]["id"]} if "to" in op else {}
-            self.orders.send(cancel | to)
-        remote.free()
-
     # --- messages from the page -------------------------------------------------------
 
-    def receive(self, content: dict[str, Any], buffers: Sequence[Any]) -> None:
-        """Takes a message of this page. BufferError: it is damaged; nothing changes."""
-        with self._lock:
-            if self.record.lost is not None:
-                return
-            here = threading.get_ident()
-            if here != self._direct_thread:
-                self._thread = here
-            self._heard, self._pinged = time.monotonic(), None
-            if "lost" in content:
-                self._lose(f"in the page: {content['lost']!s:.200}")
-            elif "bye" in content:
-                self._lose(_GONE)
-            elif "leaving" in content:
-                self._leaving = True
-            elif "pong" in content:
-                self._leaving = False
-            elif "apart" in content:
-                self._found_out()
-            elif "frame" in content:
-                if not 1 <= len(buffers) <= 2:
-                    raise BufferError(f"a frame in {len(buffers)} buffers")
-                self._wire.receive(*buffers)
-            elif "got" in content:
-                for body in self.orders.receive(content):
-                    self._take(body)
-                self.gone.put(None)
+    def receive(
+        self, content: dict[str, Any], buffers: Sequence[Any], directly: bool
+    ) -> None:
+        """Takes a message of this page; directly: not by the notebook. BufferError: it is
+        damaged; nothing changes."""
+        try:
+            self._receive(content, buffers, directly)
+        except Exception:
+            raise
+        except BaseException:  # an interrupt: it goes on when the message was taken
+            self._receive(content, buffers, directly)
+            raise
 
+    @locked
+    def _receive(
+        self, content: dict[str, Any], buffers: Sequence[Any], directly: bool
+    ) -> None:
+        if self.record.lost is not None:
+            return
+        if not directly:
+            self._thread = threading.get_ident()
+        self._heard, self._pinged = time.monotonic(), None
+        if "lost" in content:
+            self._lose(f"in the page: {content['lost']!s:.200}")
+        elif "bye" in content:
+            self._lose(_GONE)
+        elif "leaving" in content:
+            self._leaving = True
+        elif "pong" in content:
+            self._leaving = False
+        elif "apart" in content:
+            self._found_out()
+        elif "frame" in content:
+            if not 1 <= len(buffers) <= 2:
+                raise BufferError(f"a frame in {len(buffers)} buffers")
+            self._wire.receive(*buffers)
+        elif "got" in content:
+            self._wake.put(None)
+            self._take_all(self.orders.receive(content))
+
+    @locked
     def lose(self, why: str) -> None:
         """Ends all; tensors of the page then raise DeviceLostError."""
-        with self._lock:
-            self._lose(why)
+        self._lose(why)
 
     def heard_since(self, moment: float) -> bool:
         return self._heard > moment
+
+    def _take_all(self, bodies: Iterable[Any]) -> None:
+        """Takes all, and then raises the first error, if there was one."""
+        first = None
+        for body in bodies:
+            try:
+                self._take(body)
+            except Exception as error:  # noqa: BLE001 - of the first one, at the end
+                first = first or error
+        if first is not None:
+            raise first
 
     def _take(self, body: Any) -> None:
         if not isinstance(body, dict):
@@ -305,66 +249,55 @@ class Link:
             place = self.sites.of(body.get("site"))
             warn_at(str(body["fault"])[:10_000], *(place or ("<unknown>", 0)))
 
-    def _landing(self, piece: Piece) -> Any:
-        """The memory for a tensor of the page."""
-        landing = self._landings.get(piece.name)
-        if landing is None:
-            raise BufferError(f"{piece.name!r:.50} was not asked for")
-        target = landing.target
-        if piece.dtype != "uint8" or piece.shape != target.shape:
-            raise BufferError(
-                f"{piece.dtype}{list(piece.shape)}, where uint8{list(target.shape)} was "
-                "asked for"
-            )
-        return _core.from_dlpack(target)
-
-    def _landed(self, received: Received) -> None:
-        """A tensor of the page has all elements, before the page knows that."""
-        self._wire.tensors.pop(received.name, None)
-        self._wire._receiving.free(received.id)
-        landing = self._landings.pop(received.name, None)
-        if landing is not None:
-            landing.missing.discard(received.name)
-            if not landing.missing:
-                self._replies.take({"reply": landing.number}, self.sites)
+    def _mend(self) -> None:
+        super()._mend()
+        with suppress(Exception):
+            self._take_all(self.orders.next())
 
     def _lose(self, why: str) -> None:
-        if self.record.lost is not None:
-            return
         self.record.lose(why)
+        self._wake.put(None)  # the thread ends
 
         def lost() -> Exception:
             with suppress(BufferError):
                 self.record.check_alive()
             return _core.DeviceLostError(f"webgpu:{self.record.id} is lost ({why})")
 
+        # Backends of pages stay: they must not keep the widget, nor what the page sent.
+        self._post, self._direct = _no_one, None
+        hang_up, self._hang_up = self._hang_up, _nothing
+        hang_up()
         self._wire.close()
         self._found_out()
-        # Backends of pages stay: they must not keep the widget.
-        self._post, self._direct = _no_one, None
         self._replies.fail(lost)
-        self._landings.clear()
+        for name in [*self._ways]:
+            self._give_up(name, lost())
         given, self.given = self.given, {}
         for tensor in given.values():
             tensor.release()
-        self.gone.put(None)
+        self._landings.clear()
+        self._gone.clear()
+        self.orders.clear()
 
     # --- waiting ----------------------------------------------------------------------
 
     def can_block(self) -> bool:
         """Whether messages arrive while this thread waits: on another one."""
         used = self._direct_thread if self._direct else self._thread
-        return used != threading.get_ident()
+        return used != threading.get_ident() and not self.is_inside
 
     def wait(self, future: Future[Any]) -> Any:
         """The result; only where `can_block()`."""
-        while True:
-            try:
-                return future.result(timeout=0.5)
-            except TimeoutError:
-                if future.done():
-                    return future.result()
-                self._look()
+        try:
+            while True:
+                try:
+                    return future.result(timeout=0.5)
+                except TimeoutError:
+                    if future.done():
+                        return future.result()
+                    self._look()
+        finally:
+            del future  # an error in it has this frame
 
     async def wait_for(self, future: Future[Any]) -> Any:
         """The result, while the event loop runs."""
@@ -376,49 +309,39 @@ class Link:
                     self._look()
             return waiting.result()
         finally:
-            waiting.cancel()
+            with suppress(RuntimeError):  # the loop was closed
+                waiting.cancel()
+            del waiting, future  # an error in it has this frame
 
+    @locked
     def _look(self) -> None:
         """Whether the page is there, and what was lost on the way. BufferError: it does
         not answer."""
-        with self._lock:
-            now = time.monotonic()
-            if self._pinged is None:
-                if now - self._heard > _PING_S:
-                    self._pinged = now
-                    self._put({"ping": True})
-            elif self._leaving and now - self._pinged > _LEAVING_S:
-                self._lose(_GONE)
-            elif now - self._pinged > self._patience:
-                raise BufferError(
-                    f"the page has not answered for {self._patience:g} s: is it open, and "
-                    "can it send messages to a cell that runs? The work goes on there; "
-                    "await again, in another cell"
-                )
-            self._wire.tick()
-            if now - self._sent_again > _RESEND_S:
-                self._sent_again = now
-                self.orders.resend()
+        now = time.monotonic()
+        if now - self._looked > _AWAY_S:
+            self._pinged = None  # Python has done other things, and not waited for it
+        self._looked = now
+        if self._pinged is None:
+            if now - self._heard > _PING_S:
+                self._pinged = now
+                self._put({"ping": True})
+        elif self._leaving and now - self._pinged > _LEAVING_S:
+            self._lose(_GONE)
+        elif now - self._pinged > self._patience:
+            raise BufferError(
+                f"the page has not answered for {self._patience:g} s: is it open, and "
+                "can it send messages to a cell that runs? The work goes on there; "
+                "await again, in another cell"
+            )
+        self._wire.tick()
+        self.orders.flush()
+        self._send_again(now)
 
-    # --- the end of tensors ------------------------------------------------------------
-
-    def _tidy(self) -> None:
-        """A thread: tells the page what Python has collected, and what has arrived."""
-        while self.record.lost is None:
-            found = self.gone.get()
-            time.sleep(_LATER_S)
-            with self._lock:
-                if self.record.lost is not None:
-                    return
-                with suppress(Exception):  # the next operation tries again
-                    self._let_go(found)
-                    self.orders.acknowledge()
-
-    def _let_go(self, *more: tuple[str, int] | None) -> None:
-        found = [each for each in more if each is not None]
-        while not self.gone.empty():
-            each = self.gone.get()
-            if each is not None:
-                found.append(each)
-        if found:
-            self.orders.send({"op": "free", "what": found})
+    def _send_again(self, now: float) -> None:
+        """Each time after twice the time, whatever arrives meanwhile."""
+        if not self.orders.is_open:
+            self._sent_again, self._resends = now, 0
+        elif now - self._sent_again > _RESEND_S * 2**self._resends:
+            self._sent_again = now
+            self._resends = min(self._resends + 1, _MOST_DOUBLED)
+            self.orders.resend()

@@ -21,6 +21,10 @@ _NEEDED = (
 )
 
 
+# Names of features or limits that are kept.
+_MOST_NAMES = 1000
+
+
 class Limits:
     """Limits as attributes, by WebGPU's names."""
 
@@ -39,9 +43,13 @@ class PageGPU:
         """facts: of the page. BufferError: they lack something, or have another
         type."""
         features, limits = _part(facts, "features", list), _part(facts, "limits", dict)
-        if not all(isinstance(name, str) for name in features):
+        if max(len(features), len(limits)) > _MOST_NAMES:
+            raise BufferError(
+                f"the page has more than {_MOST_NAMES} features or limits"
+            )
+        if not all(isinstance(name, str) and len(name) < 200 for name in features):
             raise BufferError("the page's features are not names")
-        for name in {*limits, *_NEEDED}:
+        for name in {*(str(each)[:200] for each in limits), *_NEEDED}:
             limit = limits.get(name)
             if type(limit) is not int or not 0 <= limit < 2**53:
                 raise BufferError(f"the page's limit {name!r:.50} is {limit!r:.50}")

@@ -1,6 +1,8 @@
 """What a page answers: results, and errors as exceptions."""
 
+from collections.abc import Callable
 from concurrent.futures import Future
+from itertools import count
 from typing import Any
 
 from .. import _core
@@ -21,8 +23,9 @@ class Sites:
     with the errors of the call."""
 
     def __init__(self) -> None:
+        self._count = count(1)
         self._numbers: dict[tuple[str, int], int] = {}
-        self._places: list[tuple[str, int]] = []
+        self._places: dict[int, tuple[str, int]] = {}
 
     def here(self) -> int:
         """The number of the call that is running."""
@@ -30,14 +33,14 @@ class Sites:
         place = call.filename, call.lineno or 0
         number = self._numbers.get(place)
         if number is None:
-            self._places.append(place)
-            number = self._numbers[place] = len(self._places)
+            number = next(self._count)
+            self._places[number] = place
+            number = self._numbers.setdefault(place, number)
         return number
 
     def of(self, number: Any) -> tuple[str, int] | None:
         """The place with a number; None: there is none."""
-        known = type(number) is int and 0 < number <= len(self._places)
-        return self._places[number - 1] if known else None
+        return self._places.get(number) if type(number) is int else None
 
 
 def exception_of(error: Any, sites: Sites) -> Exception:
@@ -63,37 +66,62 @@ def pending() -> Future[Any]:
     return future
 
 
+def end(future: Future[Any], found: object) -> None:
+    """Ends it with a value or an exception, unless that was done."""
+    if future.done():
+        return
+    if isinstance(found, BaseException):
+        future.set_exception(found)
+    else:
+        future.set_result(found)
+
+
+class Reply(Future[Any]):
+    """What the page answers to one question."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set_running_or_notify_cancel()
+        self.number = 0  # as long as it was not asked
+        #: Names of elements that were asked for and are not there yet.
+        self.missing: set[str] = set()
+
+
 class Replies:
     """Questions to the page that are open, by number."""
 
     def __init__(self) -> None:
         self._last = 0
-        self._open: dict[int, Future[Any]] = {}
+        self._open: dict[int, Reply] = {}
 
-    def new(self) -> tuple[int, Future[Any]]:
-        self._last += 1
-        future = pending()
-        self._open[self._last] = future
-        return self._last, future
+    def add(self, reply: Reply) -> None:
+        number = reply.number = self._last + 1
+        self._open[number], self._last = reply, number
 
-    def forget(self, number: int) -> None:
-        self._open.pop(number, None)
+    def forget(self, reply: Reply) -> None:
+        if self._open.get(reply.number) is reply:
+            self._open.pop(reply.number, None)
 
     def take(self, body: dict[str, Any], sites: Sites) -> None:
         """Ends the question that this answers; BufferError: there is none such."""
         number = body.get("reply")
         if type(number) is not int or not 0 < number <= self._last:
             raise BufferError(f"the page answers {number!r:.50}, which was not asked")
-        future = self._open.pop(number, None)
-        if future is None:
+        reply = self._open.get(number)
+        if reply is None:
             return  # nobody waits for it any more
+        value = body.get("value")
         if "error" in body:
-            future.set_exception(exception_of(body["error"], sites))
+            end(reply, exception_of(body["error"], sites))
+        elif reply.missing:
+            end(reply, BufferError("the page answered before it had sent all elements"))
         else:
-            future.set_result(body.get("value"))
+            end(reply, value if isinstance(value, (int, float)) else None)
+        self.forget(reply)
 
-    def fail(self, make: Any) -> None:
+    def fail(self, make: Callable[[], Exception]) -> None:
         """Ends all, each with an exception of its own."""
-        found, self._open = self._open, {}
-        for future in found.values():
-            future.set_exception(make())
+        while self._open:
+            for reply in [*self._open.values()]:
+                end(reply, make())
+                self.forget(reply)

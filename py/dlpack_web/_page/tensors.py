@@ -37,9 +37,9 @@ class Tensors(MutableMapping[str, Tensor]):
         hold = tensor[...]
         try:
             link.give(name, hold, fact_of(view))
-        except BaseException:
-            hold.release()
-            raise
+        finally:
+            if link.given.get(name) is not hold:
+                hold.release()
 
     def __delitem__(self, name: str) -> None:
         link = self._host.link

@@ -1,8 +1,9 @@
 """Tensors to and from JavaScript libraries."""
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, overload
 
 from .._backends.browser import seam
+from .arrow import Masked
 from .device import CPU, Device, await_default_device, parse_device
 from .tensor import Tensor, made, share
 
@@ -51,14 +52,23 @@ class Adapter:
         """
         if copy is not None:
             options["copy"] = copy
+        valid = options.get("valid")
+        if valid is not None and not seam.is_js(valid):
+            with share(valid) as bools:
+                return self.to_js(x, **{**options, "valid": bools.js})
         given = seam.options(options)
-        if isinstance(x, Tensor):  # a second hold would lose the validity
-            return seam.invoke(self._js.give, id(x), given)
         with share(x) as tensor:
             return seam.invoke(self._js.give, id(tensor), given)
 
-    def from_js(self, value: Any, /, **options: Any) -> Tensor:
-        """A Tensor over the memory of the library's own tensor, which stays valid.
+    @overload
+    def from_js(
+        self, value: Any, /, *, nulls: Literal["mask"], **options: Any
+    ) -> Masked: ...
+    @overload
+    def from_js(self, value: Any, /, **options: Any) -> Tensor: ...
+    def from_js(self, value: Any, /, **options: Any) -> Tensor | Masked:
+        """A Tensor over the memory of the library's own tensor, which stays valid; of
+        Arrow's with nulls="mask" a `Masked`, as of `from_arrow`.
 
         BufferError if that is not possible; ReleasedError if it was disposed of.
 
@@ -70,7 +80,11 @@ class Adapter:
         >>> value.dispose()
         """
         given = seam.options(options)
-        return made(seam.receive_whole(self._js.take, value, given))
+        if options.get("nulls") != "mask":
+            return made(seam.receive(self._js.take, value, given))
+        both, take = seam.Kept(self._js.takeMasked, value, given), seam.method("fromJs")
+        values = made(seam.receive(take, both.js.values))
+        return Masked(values, made(seam.receive(take, both.js.valid)))
 
     async def use_device(
         self, device: str | tuple[int, int] = "webgpu", *, renderer: Any = None
@@ -100,7 +114,7 @@ async def adapter(name: Name, library: Any) -> Adapter:
 
     name: "ort" (onnxruntime-web), "tfjs", "jax" (jax-js), "litert" (LiteRT.js), "arrow"
     (library may be None, as for DuckDB-wasm's results; its `from_js` has column= and
-    nulls= like `from_arrow`), "ndarray" (library may be None: plain objects as in
+    nulls= like `from_arrow`, its `to_js` valid= like `to_arrow`), "ndarray" (library may be None: plain objects as in
     zarrita), "opencv" (OpenCV.js; you delete the cv.Mat that you request), "three" or
     "transformers" (transformers.js). library: its module (JsProxy). Afterwards
     `from_js` takes the library's tensors, too.

@@ -77,16 +77,19 @@ def adopt_array(x: Any) -> _core.Tensor | None:
 
     Sub-byte elements of ml_dtypes take a byte each: the tensor is `padded`.
     """
-    np_dtype: Any = getattr(x, "dtype", None)
+    dtype = named_dtype(getattr(x, "dtype", None))
+    if dtype is None:
+        return None
+    return _core._typed(x.view(f"u{dtype.itemsize}"), dtype._packed, dtype.bits < 8)
+
+
+def named_dtype(np_dtype: Any) -> DType | None:
+    """The dtype for one of NumPy's that NumPy does not export; None for others."""
     if getattr(np_dtype, "isbuiltin", None) == 2:  # defined by another package
         name = np_dtype.name
     elif getattr(np_dtype, "kind", None) == "V" and np_dtype.fields is None:
         name = (np_dtype.metadata or {}).get("dlpack")
     else:
         return None
-    if not is_scalar(name):
-        return None
-    dtype = DType(name)
-    if np_dtype.itemsize != dtype.itemsize:
-        return None
-    return _core._typed(x.view(f"u{dtype.itemsize}"), dtype._packed, dtype.bits < 8)
+    dtype = DType(name) if is_scalar(name) else None
+    return dtype if dtype is not None and np_dtype.itemsize == dtype.itemsize else None

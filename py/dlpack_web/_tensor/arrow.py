@@ -1,18 +1,45 @@
 """Arrow arrays as Tensors, and back, by the PyCapsule protocol of its libraries:
 pyarrow, polars, pandas, DuckDB, nanoarrow, arro3 and others."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, cast, overload
 
 from .. import _core
+from .._layout.dtype import parse_dtype
 from .._layout.words import type_of
-from .tensor import Tensor
+from .pyarrow import pyarrow_array
+from .tensor import Tensor, made, share
 
 _WAYS = "__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__"
 
 
+class Masked(NamedTuple):
+    """The elements of an Arrow array, and which of them are not null: the result of
+    `from_arrow` with nulls="mask". `to_arrow(*x)` makes an Arrow array of it again.
+
+    You release each of the two Tensors.
+
+    >>> values, valid = dlw.Masked(dlw.empty(3), dlw.from_dlpack(np.ones(3, bool)))
+    >>> len(dlw.to_arrow(values, valid).__arrow_c_array__())
+    2
+    """
+
+    #: The elements; where `valid` is False they have no meaning.
+    values: Tensor
+    #: A Tensor of bool with one element for each of axis 0: False where it is null.
+    valid: Tensor
+
+
+@overload
 def from_arrow(
-    x: Any, *, column: str | None = None, nulls: Literal["keep", "refuse"] = "keep"
-) -> Tensor:
+    x: Any, *, column: str | None = None, nulls: Literal["refuse"] = "refuse"
+) -> Tensor: ...
+@overload
+def from_arrow(
+    x: Any, *, column: str | None = None, nulls: Literal["mask"]
+) -> Masked: ...
+def from_arrow(
+    x: Any, *, column: str | None = None, nulls: Literal["refuse", "mask"] = "refuse"
+) -> Tensor | Masked:
     """A Tensor over the memory of an Arrow array or column; read-only, as Arrow's is.
 
     x: an object with `__arrow_c_array__`, `__arrow_c_stream__` (a column, a table, a
@@ -21,12 +48,16 @@ def from_arrow(
     joined, and bool, which Arrow stores as bits, becomes bytes; each takes one copy.
     Fixed-size lists become further axes. `arrow.fixed_shape_tensor` keeps its shape and
     permutation, and `arrow.bool8` is bool, without a copy if its bytes are 0 and 1;
-    other extension types become their storage. nulls: "keep" leaves their bytes in
-    place and marks them in `Tensor.validity`, including null rows of a struct; "refuse"
-    raises BufferError if there are any. If an object's `__arrow_c_array__` raises, its
-    stream is used. BufferError: a type without a DLPack dtype (strings, decimals,
-    dictionaries, ...), nulls within lists, another device; TypeError: x does not
-    support the protocol.
+    other extension types become their storage. If an object's `__arrow_c_array__`
+    raises, its stream is used.
+
+    nulls: a Tensor has none. "refuse" raises BufferError if there are any, including
+    null rows of a struct. "mask" returns a pair `(values, valid)`, a `Masked`: the same
+    elements, undefined where they are null, and a Tensor of bool, False where an
+    element of axis 0 is null; all True without nulls.
+
+    BufferError: nulls, a type without a DLPack dtype (strings, decimals, dictionaries,
+    ...), nulls within lists, another device; TypeError: x does not support the protocol.
 
     >>> class Column:  # what pyarrow, polars, DuckDB, ... have
     ...     def __arrow_c_array__(self, requested_schema=None):
@@ -36,19 +67,26 @@ def from_arrow(
     """
     if column is not None and not isinstance(column, str):
         raise TypeError(f"column must be a name, not {column!r}")
-    if nulls not in ("keep", "refuse"):
-        raise ValueError(f"nulls must be 'keep' or 'refuse', not {nulls!r}")
-    tensor, validity = _imported(x, column)
-    if validity is None:
-        return tensor
-    if nulls == "refuse":
-        count = validity.shape[0] - bytes(memoryview(validity)).count(1)
-        raise BufferError(
-            f"{count} of {validity.shape[0]} elements are null: fill or drop them first, "
-            "or use nulls='keep' and look at Tensor.validity"
-        )
-    tensor._validity = validity
-    return tensor
+    if nulls not in ("refuse", "mask"):
+        raise ValueError(f"nulls must be 'refuse' or 'mask', not {nulls!r}")
+    values, valid = _imported(x, column)
+    if nulls == "mask":
+        return Masked(values, _all_valid(len(values)) if valid is None else valid)
+    if valid is None:
+        return values
+    count = valid.size - bytes(memoryview(valid)).count(1)
+    raise BufferError(
+        f"{count} of {valid.size} elements are null, and a Tensor has no nulls: fill or "
+        "drop them first, or use from_arrow(x, nulls='mask'), which returns the pair "
+        "(values, valid)"
+    )
+
+
+def _all_valid(length: int) -> Tensor:
+    ones = bytearray(b"\1") * length
+    return made(
+        cast(_core.Tensor, _core._typed(ones, parse_dtype("bool")._packed, False))
+    )
 
 
 def _imported(x: Any, column: str | None) -> tuple[Tensor, Tensor | None]:
@@ -72,11 +110,11 @@ def _imported(x: Any, column: str | None) -> tuple[Tensor, Tensor | None]:
     )
 
 
-def _pair(made: Any) -> tuple[Tensor, Tensor | None]:
-    values, validity = made
+def _pair(pair: Any) -> tuple[Tensor, Tensor | None]:
+    values, valid = pair
     assert isinstance(values, Tensor)
-    assert validity is None or isinstance(validity, Tensor)
-    return values, validity
+    assert valid is None or isinstance(valid, Tensor)
+    return values, valid
 
 
 def _two(capsules: Any) -> tuple[Any, Any]:
@@ -86,38 +124,45 @@ def _two(capsules: Any) -> tuple[Any, Any]:
 
 
 class ArrowArray:
-    """A Tensor for Arrow's libraries, made by `to_arrow`."""
+    """A Tensor, and which of its elements are valid, for Arrow's libraries; made by
+    `to_arrow`."""
 
-    __slots__ = ("_tensor",)
+    __slots__ = "_valid", "_values"
 
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
+    def __init__(self, values: Tensor, valid: Tensor | None) -> None:
+        self._values, self._valid = values, valid
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
-        return self._tensor.__arrow_c_array__(requested_schema)
+        return _core._to_arrow(self._values, self._valid, requested_schema)
 
     def __arrow_array__(self, type: Any = None) -> Any:
-        return self._tensor.__arrow_array__(type)
+        return pyarrow_array(self.__arrow_c_array__, type)
 
 
-def to_arrow(tensor: Tensor) -> ArrowArray:
+def to_arrow(values: Tensor, valid: object = None) -> ArrowArray:
     """An object from which Arrow's libraries make an array, without a copy unless the
     elements are not contiguous or are bool.
 
     `pyarrow.array`, `polars.Series`, `nanoarrow.array` and others take the result, or
-    the Tensor itself. Axes after the first become fixed-size lists; `Tensor.validity`
-    is passed on. The memory stays alive as long as the array. Do not write to it:
-    Arrow's arrays are immutable. BufferError: a WebGPU tensor, no axes, a dtype that
-    Arrow lacks, or a library that requests another type, because nothing is converted.
+    the Tensor itself. Axes after the first become fixed-size lists. valid: a Tensor or
+    array of bool, one for each element of axis 0, which is null where it is False; as
+    Arrow's bits it is a copy. None: no nulls. The memory stays alive as long as the
+    array. Do not write to it: Arrow's arrays are immutable. BufferError: a WebGPU
+    tensor, no axes, a dtype that Arrow lacks, another `valid`, or a library that
+    requests another type, because nothing is converted.
 
     >>> schema, array = dlw.to_arrow(dlw.empty((2, 3))).__arrow_c_array__()
     >>> type(array).__name__
     'PyCapsule'
     """
-    if not isinstance(tensor, Tensor):
+    if isinstance(values, Masked):
+        raise TypeError("to_arrow takes values and valid: use to_arrow(*x)")
+    if not isinstance(values, Tensor):
         raise TypeError(
-            f"to_arrow takes a Tensor, not {type_of(tensor)}: make one with "
+            f"to_arrow takes a Tensor, not {type_of(values)}: make one with "
             "from_dlpack() or from_buffer()"
         )
-    _core._to_arrow(tensor, tensor.validity, None)  # raises if it cannot be exported
-    return ArrowArray(tensor)
+    if not (valid is None or isinstance(valid, Tensor)):
+        valid = share(valid)
+    _core._to_arrow(values, valid, None)  # raises if it cannot be exported
+    return ArrowArray(values, valid)

@@ -7,7 +7,7 @@ from .. import _core
 from .._backends import backend, backend_of
 from .._backends.recording import refuse_recorded
 from .._core import CopyError
-from .._layout.dtype import DType, can_convert, parse_dtype
+from .._layout.dtype import DType, misfit_of, parse_dtype
 from .device import CPU, default_device, parse_device
 from .facts import Facts
 from .reading import AWAIT, read_blocking
@@ -58,7 +58,7 @@ def _on_host(tensor: Facts, dtype: DType, copy: bool | None) -> _core.Tensor:
     if dtype != tensor.dtype:
         if copy is False:
             raise CopyError(f"{tensor.dtype} to {dtype} makes a copy")
-        return _core._convert(tensor, dtype._packed)
+        return _core._convert(tensor, dtype._packed, False)
     if tensor.device == CPU:
         return _core.from_dlpack(tensor, copy=copy)
     return _core._from_dlpack_on(tensor, CPU, copy, False)
@@ -73,8 +73,8 @@ def write(tensor: Facts, source: object, convert: bool) -> None:
             return
         _check_write(tensor, other, convert)
         packed: _core.Tensor = other
-        if other.dtype != tensor.dtype:
-            packed = _core._convert(other, tensor._dtype)
+        if other.dtype != tensor.dtype or other.padded != tensor.padded:
+            packed = _core._convert(other, tensor._dtype, tensor.padded)
         elif not other._row_major():
             packed = _core.from_dlpack(other, copy=True)
         target, elements = (memoryview(_core._raw(t)[0]) for t in (tensor, packed))
@@ -82,13 +82,11 @@ def write(tensor: Facts, source: object, convert: bool) -> None:
 
 
 def _check_write(tensor: Facts, source: Facts, convert: bool) -> None:
-    same = source.dtype == tensor.dtype and source.padded == tensor.padded
-    if source.shape != tensor.shape or not (same or convert):
-        fits = source.shape == tensor.shape and can_convert(source.dtype, tensor.dtype)
-        way = "; convert=True converts" if fits else ""
+    misfit = misfit_of(source, tensor)
+    if misfit and not (convert and source.shape == tensor.shape):
         raise BufferError(
             f"{source._facts_alone()} cannot be written over {tensor._facts_alone()}: "
-            f"shape and dtype must be the same{way}"
+            f"{misfit}"
         )
     if not source.device.is_host:
         raise BufferError(f"the source is on {source.device}: {AWAIT} of it first")
@@ -116,10 +114,10 @@ def place(x: Any, device: Any, copy: bool | None, dtype: Any) -> _core.Tensor:
     uploads = device is not None and target is not CPU
     if dtype is None and not uploads:
         tensor = cast(Facts, _core._from_dlpack_on(x, asked, copy, False))
-        if tensor.device.is_host:
+        if tensor.device == CPU:
             return tensor
-        with tensor:
-            return to_device(tensor, CPU, None, copy, None)
+        with tensor:  # the producer ignored the device; it did copy
+            return to_device(tensor, CPU, None, None if copy else copy, None)
     # The source of a copy may be misaligned.
     with cast(Facts, _core._from_dlpack_on(x, asked, None, True)) as tensor:
         if not uploads and tensor.device.is_host and parse_dtype(dtype) == tensor.dtype:

@@ -22,8 +22,6 @@ class Facts(_core.Tensor, Hints):
     if TYPE_CHECKING:  # provided by Tensor
 
         def numpy(self) -> "np.ndarray[Any, Any]": ...
-        @property
-        def validity(self) -> "_core.Tensor | None": ...
 
     @property
     def device(self) -> Device:

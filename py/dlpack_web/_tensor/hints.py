@@ -61,6 +61,8 @@ _ATTRIBUTES = {
     "element_size": "use t.itemsize",
     "dim": "use t.ndim",
     "stride": "use t.strides, which count elements",
+    "validity": "a Tensor has no nulls: dlw.from_arrow(x, nulls='mask') returns which "
+    "elements are valid",
     "newbyteorder": "use np.asarray(t), whose elements are native-endian, as DLPack's",
     # By these, libraries detect arrays of the array API or of pandas; a Tensor is neither.
     "_hasna": "pandas needs an array here; use np.asarray(t)",
@@ -289,6 +291,9 @@ class Reading[T](Coroutine[Any, Any, T]):
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
+        # A task calls the coroutine's own: an interrupt comes in it, and not between both,
+        # which would leave it waiting.
+        self.send, self.throw = coroutine.send, coroutine.throw  # type: ignore[method-assign, assignment]
 
     def __await__(self) -> Generator[Any, Any, T]:
         return self._coroutine.__await__()

@@ -124,7 +124,7 @@ def from_js(obj: Any) -> Tensor:
         return from_dlpack(obj)
     take = seam.method("fromJs")
     if seam.is_js(obj):
-        return made(seam.receive_whole(take, obj))
+        return made(seam.receive(take, obj))
     try:
         return share(obj)
     except TypeError:

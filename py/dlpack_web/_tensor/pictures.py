@@ -17,9 +17,8 @@ _PICTURE_BYTES = 256 << 10
 
 def elements(tensor: Facts) -> str:
     """The elements for a repr, if the CPU reads them at once; else ""."""
-    # Null elements have no meaning, and packed ones would all be unpacked.
-    packed = tensor.dtype.bits < 8 and tensor.size > show.SHOWN
-    if not tensor.device.is_host or tensor.validity is not None or packed:
+    packed = tensor.dtype.bits < 8 and tensor.size > show.SHOWN  # all would be unpacked
+    if not tensor.device.is_host or packed:
         return ""
     try:
         text = show.elements(tensor.numpy(), "Tensor(")

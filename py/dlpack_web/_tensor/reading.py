@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import _core
 from .._backends import FIRST_PAGE, backend_of
 from .._backends.recording import refuse_recorded
-from .._layout.dtype import np_dtype
-from .arrays import view_array
+from .._layout.dtype import DType, np_dtype
+from .._layout.words import type_of
+from .arrays import named_dtype, view_array
 from .facts import Facts
 
 if TYPE_CHECKING:
@@ -58,7 +59,12 @@ async def read(tensors: Any, outs: Any) -> "list[np.ndarray[Any, Any]]":
         sources.append(tensor)
         targets.append(target)
         arrays.append(array)
-    await read_into(sources, targets)
+    try:
+        await read_into(sources, targets)
+    except BaseException:
+        for target in targets:
+            target.release()  # the traceback has it, too
+        raise
     results = []
     for out, array in zip(outs, arrays, strict=True):
         result = view_array(array) if isinstance(array, _core.Tensor) else array
@@ -90,19 +96,41 @@ def _landing(
     import numpy as np
 
     dtype = np_dtype(tensor.dtype)
+    packed = tensor.dtype.bits < 8 and not tensor.padded  # not as in `out`
+    if (
+        out is not None
+        and not packed
+        and (out.flags.c_contiguous and out.flags.aligned)
+    ):
+        same = out if dtype is not None else out.reshape(-1).view(np.uint8)
+        return _core.from_buffer(same), out
     if dtype is None:
         target = like(tensor)
         return target, target
-    contiguous = out is not None and out.flags.c_contiguous and out.flags.aligned
-    array = out if contiguous else np.empty(tensor.shape, dtype)
+    array = np.empty(tensor.shape, dtype)
     return _core.from_buffer(array), array
 
 
 def _check_out(tensor: Facts, out: "np.ndarray[Any, Any]") -> None:
-    if out.shape != tensor.shape or np_dtype(tensor.dtype) != out.dtype:
+    """Raises unless `out` has the shape and dtype of what is read without it."""
+    import numpy as np
+
+    if not isinstance(out, np.ndarray):
+        raise TypeError(
+            f"out must be a NumPy array, not {type_of(out)}: make one of the tensor's "
+            "shape and dtype, np.empty(t.shape, …)"
+        )
+    _core._check_mask(out)
+    scalar, lanes = DType(tensor.dtype.scalar), tensor.dtype.lanes
+    shape = tensor.shape + ((lanes,) if lanes > 1 else ())
+    given, wanted = named_dtype(out.dtype), np_dtype(scalar)
+    same = given == scalar if wanted is None else wanted == out.dtype
+    if out.shape != shape or not same:
+        axis = f" ({lanes} lanes are a last axis)" if lanes > 1 else ""
+        way = "" if wanted else ": use the dtype of what to_host() gives"
         raise ValueError(
-            f"out has shape {out.shape} and dtype {out.dtype}; the tensor has "
-            f"{tensor.shape} and {tensor.dtype}"
+            f"out has shape {out.shape} and dtype {given or out.dtype}; the tensor has "
+            f"{tensor.shape} and {tensor.dtype}{axis}{way}"
         )
     if not out.flags.writeable:
         raise ValueError("out is read-only; pass a writable array")

@@ -75,9 +75,7 @@ class Tensor(Facts):
         >>> t[0, ::-1].numpy().tolist()
         [2, 1, 0]
         """
-        first = key[0] if isinstance(key, tuple) and key else key
-        rows = first if isinstance(first, slice) else None
-        return self._view(views.select(self._layout(), key), rows)
+        return self._view(views.select(self._layout(), key))
 
     def __iter__(self) -> Iterator["Tensor"]:
         if not self.shape:
@@ -89,33 +87,10 @@ class Tensor(Facts):
     def _layout(self) -> views.Layout:
         return views.Layout(self.shape, self.strides)
 
-    def _view(self, layout: views.Layout, rows: slice | None = None) -> "Tensor":
-        """rows: the slice of axis 0, if the view keeps it as its first axis."""
-        validity = self.validity
-        if validity is None:
-            return made(_core._view(self, *layout))
-        if rows is None:
-            raise BufferError(
-                "some elements are null, and this view would not say which: take slices "
-                "along axis 0, or the elements alone, t.numpy()"
-            )
-        view = made(_core._view(self, *layout))
-        view._validity = validity[rows]
-        return view
+    def _view(self, layout: views.Layout) -> "Tensor":
+        return made(_core._view(self, *layout))
 
     # --- Arrow ----------------------------------------------------------------------------
-
-    @property
-    def validity(self) -> "Tensor | None":
-        """For a Tensor that `from_arrow` made of an array with nulls: a Tensor of bool,
-        False where an element of axis 0 is null and its bytes have no meaning. None: no
-        nulls. Slices along axis 0, and exports to Arrow and JavaScript, keep it. Other
-        views raise an error; arrays, copies and other devices get the elements alone.
-
-        >>> dlw.empty(3).validity is None
-        True
-        """
-        return cast("Tensor | None", getattr(self, "_validity", None))
 
     def __arrow_c_array__(
         self, requested_schema: object = None
@@ -131,7 +106,7 @@ class Tensor(Facts):
         >>> len(t.__arrow_c_array__(requested_schema=schema))
         2
         """
-        return _core._to_arrow(self, self.validity, requested_schema)
+        return _core._to_arrow(self, None, requested_schema)
 
     def __arrow_array__(self, type: Any = None) -> Any:
         """A pyarrow.Array of the elements. pyarrow calls it first. It would ignore
@@ -270,7 +245,8 @@ class Tensor(Facts):
         """Writes the elements of `source` over those of this tensor: one copy.
 
         source: a Tensor, array or buffer of the same shape and dtype; with convert=True
-        of a dtype that `to_device(dtype=...)` converts. Writing to a WebGPU tensor is
+        of a dtype that `to_device(dtype=...)` converts, or packed where this one is
+        padded, or the other way round. Writing to a WebGPU tensor is
         an upload that needs no new GPUBuffer and no await. BufferError: another shape
         or dtype, read-only or strided targets; then nothing is written.
 
@@ -286,9 +262,10 @@ class Tensor(Facts):
     ) -> "Coroutine[Any, Any, np.ndarray[Any, Any]]":
         """Awaitable: the elements as an ndarray, read back from a GPU with one copy.
 
-        With `out` (same shape and dtype; one more copy if it is strided) they are
-        written to it, and it is returned. Without `out`, the array of a CPU tensor
-        shares its memory.
+        With `out` (an array of the shape and dtype that this returns without it; one
+        more copy if it is strided) they are written to it, and it is returned. If this
+        raises, or is cancelled, `out` keeps what it had. Without `out`, the array of a
+        CPU tensor shares its memory. TypeError, ValueError: another `out`.
 
         >>> await dlw.from_buffer(b"abc").to_host()
         array([97, 98, 99], dtype=uint8)

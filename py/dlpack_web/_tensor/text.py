@@ -48,8 +48,6 @@ def _elements(tensor: Any, prefix: str = "Tensor(") -> tuple[str, str]:
     """The elements, and a note on them."""
     on_gpu = not tensor.device.is_host
     way = "await t.to_host()" if on_gpu else "t.numpy()"
-    if tensor.validity is not None:
-        raise _NotShownError(f"with nulls: see {way} and t.validity")
     if on_gpu and tensor.size and not backend_of(tensor).can_block():
         raise _NotShownError(f"on the GPU: {way}")
     edge = _edge_of(tensor)

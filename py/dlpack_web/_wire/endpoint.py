@@ -3,6 +3,8 @@
 import os
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -21,7 +23,7 @@ from .frame import (
     encode,
 )
 from .receiving import Received, Receiving
-from .sending import RemoteTensor, Sending
+from .sending import RemoteTensor, Sending, more_time
 
 _NOTHING = memoryview(b"")
 # Sessions that ended, of which late frames may arrive.
@@ -42,7 +44,8 @@ class Wire:
     device: where tensors arrive. limit: bytes of the tensors that the other side may
     make us hold. piece: bytes of a piece, 64 KiB to 4 MiB. window: bytes that the other
     side may send before we acknowledge them (default: two pieces). timeout: seconds
-    after which `tick` sends again what was not acknowledged; None: never. now: a clock.
+    after which `tick` sends again what was not acknowledged, doubled each time; None:
+    never. now: a clock.
     ValueError: sizes that cannot be.
 
     >>> from dlpack_web.wire import Wire, joined
@@ -93,6 +96,7 @@ class Wire:
         self._peer = ""  # the other side's session
         self._connected = False
         self._closed = False
+        self._hellos, self._hello_at = 0, -inf  # without an answer; not before
         # The other side's tensors that have arrived completely, by name.
         self.tensors: dict[str, Tensor] = {}
 
@@ -101,12 +105,14 @@ class Wire:
         self._check()
         self._connected = False
         self._sending.disconnect()
-        self._post(self._hello, to="")
+        self._hellos, self._hello_at = 0, -inf
+        self._greet()
 
     def send(self, name: str, tensor: object, /) -> RemoteTensor:
         """Sends a Tensor or an array under a name, one copy of a piece at a time. Its
         memory must not change until `ready` of the result is done. The result is the
-        other side's tensor, to write to it again. BufferError: a dtype that safetensors
+        other side's tensor, to write to it again. It takes the place of an earlier one
+        of that name, which is freed then. BufferError: a dtype that safetensors
         lacks."""
         self._check()
         return self._sending.open(name, tensor)
@@ -124,7 +130,7 @@ class Wire:
         elif given.to != self._own:
             return
         elif not self._connected:
-            self._post(self._hello, to="")  # its hello was lost
+            self._greet()  # its hello was lost
         elif given.from_ == self._peer:
             self._dispatch(given)
 
@@ -136,7 +142,7 @@ class Wire:
         if self._connected:
             self._sending.resend(self._now() - self._timeout)
         else:
-            self._post(self._hello, to="")
+            self._greet()
 
     def close(self) -> None:
         """Ends all: writes in progress fail, and Tensors of the other side are
@@ -150,6 +156,15 @@ class Wire:
         if self._closed:
             raise BufferError("the wire was closed")
 
+    def _greet(self) -> None:
+        """Says hello, unless it is too early to say it again: it is short, and other
+        frames wait for the answer."""
+        now = self._now()
+        if now >= self._hello_at:
+            self._hello_at = now + more_time((self._timeout or 0) / 16, self._hellos)
+            self._hellos += 1
+            self._post(self._hello, to="")
+
     def _post(
         self, body: Body, payload: memoryview = _NOTHING, to: str | None = None
     ) -> None:
@@ -159,15 +174,24 @@ class Wire:
 
     def _meet(self, frame: Frame, hello: Hello) -> None:
         again = frame.from_ == self._peer and self._connected
-        if frame.from_ != self._peer and self._peer:
-            self._past.append(self._peer)
-            self._peer = frame.from_
-            self._connected = False
-            self._forget()
-            why = "the other side has a new session (it was reloaded or restarted): send the tensor again"
-            self._sending.reset(BufferError(why))
-            if self._on_session is not None:
-                self._on_session()
+        try:
+            if frame.from_ != self._peer and self._peer:
+                self._restart(frame.from_)
+        finally:
+            self._join(frame, hello, again)
+
+    def _restart(self, peer: str) -> None:
+        """The other side has another session."""
+        self._past.append(self._peer)
+        self._peer = peer
+        self._connected = False
+        self._forget()
+        why = "the other side has a new session (it was reloaded or restarted): send the tensor again"
+        self._sending.reset(BufferError(why))
+        if self._on_session is not None:
+            self._on_session()
+
+    def _join(self, frame: Frame, hello: Hello, again: bool) -> None:
         if self._closed:
             return
         self._peer = frame.from_
@@ -191,7 +215,7 @@ class Wire:
                 if name is not None:
                     if (there := self.tensors.get(name)) is not None and there.released:
                         del self.tensors[name]
-                    if self._on_free is not None:
+                    if self._on_free is not None and name not in self.tensors:
                         self._on_free(name)
 
     def _take(self, piece: Piece, payload: memoryview) -> None:
@@ -202,11 +226,16 @@ class Wire:
             if self._on_refuse is not None:
                 self._on_refuse(error)
             return
-        self._post(Ack(piece.id, piece.version, piece.first, piece.last))
-        if received is not None:
-            self.tensors[piece.name] = received.tensor
-            if self._on_tensor is not None:
-                self._on_tensor(received)
+        with ExitStack() as news:  # also if that is lost: then the piece comes again
+            for each in reversed(received):
+                self.tensors[each.name] = each.tensor
+                news.callback(self._arrived, each)
+            self._post(Ack(piece.id, piece.version, piece.first, piece.last))
+
+    def _arrived(self, received: Received) -> None:
+        is_there = self.tensors.get(received.name) is received.tensor
+        if is_there and self._on_tensor is not None:
+            self._on_tensor(received)
 
     def _forget(self) -> None:
         self.tensors.clear()

@@ -13,14 +13,15 @@ from .spans import Spans
 # Versions of a tensor that may be incomplete at once: senders wait, receivers refuse
 # more.
 MOST_VERSIONS = 1024
-# Tensors that a peer may make us keep, and entries about what is incomplete.
-_MOST_TENSORS, _MOST_ENTRIES = 8192, 65536
+# Tensors that a peer may make us keep, gaps among those that it freed, and entries about
+# what is incomplete.
+_MOST_TENSORS, _MOST_GAPS, _MOST_ENTRIES = 8192, 16384, 65536
 
 
 class Received(NamedTuple):
     """A tensor after a write to it has arrived completely. begin, end: the bytes that
-    this version wrote. tensor: the endpoint's, valid until the other side frees it, or
-    `close()`."""
+    this version wrote. tensor: the endpoint's, valid until another one of that name has
+    arrived, the other side frees it, or `close()`."""
 
     name: str
     id: int
@@ -37,50 +38,81 @@ class _Incoming:
         self.tensor = tensor
         self.flat = tensor.reshape(tensor.size)
         self.written = Spans()  # by byte
-        self.done = Spans()  # by version: 1 if it is complete
+        self.filled = 0  # up to here each byte was written
+        # Versions that are complete, while others bytes were never written.
+        self.early: list[Received] = []
         self.settled = 0  # all versions up to this one are complete
-        self.pending: dict[int, tuple[int, int]] = {}  # what incomplete versions write
+        self.done: set[int] = set()  # later ones that are complete
+        # What incomplete versions write: begin, end, and up to where they have.
+        self.pending: dict[int, tuple[int, int, int]] = {}
+
+    @property
+    def name(self) -> str:
+        return self.facts[0]
 
     @property
     def entries(self) -> int:
-        return len(self.written) + len(self.done) + len(self.pending)
+        more = len(self.done) + len(self.pending) + len(self.early)
+        return len(self.written) + more
+
+    def is_complete(self, version: int) -> bool:
+        return version <= self.settled or version in self.done
 
     def write(self, piece: Piece, payload: memoryview) -> None:
-        step = piece.dtype.itemsize
         lower = self.written.below(piece.first, piece.last, piece.version)
+        if not lower:
+            return
+        is_host = self.flat.device.is_host
+        memory = memoryview(_core._raw(self.flat)[0]) if is_host else None
         for begin, end in lower:
             source = payload[begin - piece.first : end - piece.first]
-            with self.flat[begin // step : end // step] as part:
-                _write(part, source)
+            if memory is not None:
+                memory[begin:end] = source
+            else:
+                self._upload(begin, end, source)
 
-    def complete(self, piece: Piece) -> Received | None:
-        """Enters the piece; the tensor, if its version is complete now."""
-        version = piece.version
+    def _upload(self, begin: int, end: int, source: memoryview) -> None:
+        step = self.flat.itemsize
+        part = self.flat[begin // step : end // step]
+        with part, empty(part.shape, part.dtype) as landing:
+            memoryview(_core._raw(landing)[0])[:] = source
+            part.write(landing)
+
+    def complete(self, piece: Piece) -> list[Received]:
+        """Enters the piece. The versions that are complete with it, as soon as all bytes
+        of the tensor were written."""
+        version, begin, end = piece.version, piece.begin, piece.end
         self.written.mark(piece.first, piece.last, version)
-        self.pending[version] = (piece.begin, piece.end)
-        if self.written.below(piece.begin, piece.end, version):
-            return None
-        del self.pending[version]
-        self.done.mark(version, version + 1, 1)
-        self.settled = max(self.done.end_at(1) - 1, 0)
-        self.written.forget(self.settled)
-        return Received(
-            piece.name, piece.id, version, piece.begin, piece.end, self.tensor
-        )
+        _, _, at = self.pending.get(version, (begin, end, begin))
+        at = self.written.reach(at, version)
+        if at < end:
+            self.pending[version] = begin, end, at
+        else:
+            self.pending.pop(version, None)
+            self._settle(version)
+            self.early.append(
+                Received(piece.name, piece.id, version, begin, end, self.tensor)
+            )
+        if self.filled < self.nbytes:
+            self.filled = self.written.reach(self.filled, 1)
+            if self.filled < self.nbytes:
+                return []
+        if self.pending or self.done:
+            self.written.forget(self.settled)
+        else:
+            self.written.clear()
+        received, self.early = self.early, []
+        return received
+
+    def _settle(self, version: int) -> None:
+        self.done.add(version)
+        while self.settled + 1 in self.done:
+            self.settled += 1
+            self.done.remove(self.settled)
 
     def release(self) -> None:
         self.flat.release()
         self.tensor.release()
-
-
-def _write(part: Tensor, source: memoryview) -> None:
-    """The bytes, as elements of the Tensor's dtype."""
-    if part.device.is_host:
-        memoryview(_core._raw(part)[0])[:] = source
-        return
-    with empty(part.shape, part.dtype) as landing:
-        memoryview(_core._raw(landing)[0])[:] = source
-        part.write(landing)
 
 
 class Receiving:
@@ -94,25 +126,28 @@ class Receiving:
             piece.shape, piece.dtype, device=device
         )
         self._ids: dict[int, _Incoming] = {}
+        # Of each name: the ids in use, and the latest that is complete.
+        self._named: dict[str, set[int]] = {}
+        self._latest: dict[str, int] = {}
         self._freed = Spans()
         self._held = 0
         self._entries = 0
 
-    def take(self, piece: Piece, payload: memoryview) -> Received | None:
-        """Takes a piece; gives the tensor if its version is complete now."""
+    def take(self, piece: Piece, payload: memoryview) -> list[Received]:
+        """Takes a piece; gives what is complete now."""
         id, version = piece.id, piece.version
-        if self._freed.end_at(id) > id:
-            return None
+        if self._is_freed(id) or id < self._latest.get(piece.name, 0):
+            return []
         known = self._ids.get(id)
         if known is not None:
             _check_same(known, piece)
-            if version <= known.settled or known.done.end_at(version) > version:
-                return None
-            begin, end = known.pending.get(version, (piece.begin, piece.end))
+            if known.is_complete(version):
+                return []
+            begin, end, _ = known.pending.get(version, (piece.begin, piece.end, 0))
             if (begin, end) != (piece.begin, piece.end):
                 _refuse(piece, f"version {version} writes {begin} to {end}")
         settled = 0 if known is None else known.settled
-        if version > settled + MOST_VERSIONS or self._entries > _MOST_ENTRIES:
+        if version > settled + MOST_VERSIONS or self._entries >= _MOST_ENTRIES:
             _refuse(piece, "too many writes of it are incomplete")
         incoming = self._make(piece) if known is None else known
         try:
@@ -122,33 +157,70 @@ class Receiving:
                 incoming.release()
             raise
         if known is None:
+            self._named.setdefault(piece.name, set()).add(id)
             self._ids[id] = incoming
             self._held += incoming.nbytes
         self._entries -= incoming.entries
         received = incoming.complete(piece)
         self._entries += incoming.entries
+        if received:
+            self._replace(piece.name, id)
         return received
 
     def free(self, id: int) -> str | None:
         """Forgets a tensor for ever; its name if there was one."""
-        if len(self._freed) > _MOST_TENSORS:
+        is_gap = not any(map(self._is_freed, (id - 1, id, id + 1)))
+        if is_gap and len(self._freed) >= _MOST_GAPS:
             raise BufferError("too many tensors are freed out of order")
-        self._freed.mark(id, id + 1, 1)
-        incoming = self._ids.pop(id, None)
-        if incoming is None:
-            return None
-        self._held -= incoming.nbytes
-        self._entries -= incoming.entries
-        incoming.release()
-        return incoming.facts[0]
+        incoming = self._ids.get(id)
+        self._drop(id)
+        return None if incoming is None else incoming.name
+
+    def forget(self, name: str) -> None:
+        """Releases what has arrived under a name, whose memory is no longer given: its
+        next piece is that of another tensor."""
+        for id, incoming in [*self._ids.items()]:
+            if incoming.name == name:
+                self._remove(id)
 
     def clear(self) -> None:
         """Releases all."""
         ids, self._ids = self._ids, {}
+        self._named, self._latest = {}, {}
         self._held = self._entries = 0
         self._freed = Spans()
         for incoming in ids.values():
             incoming.release()
+
+    def _is_freed(self, id: int) -> bool:
+        return self._freed.reach(id, 1) > id
+
+    def _replace(self, name: str, id: int) -> None:
+        """A tensor that is complete takes the place of earlier ones of its name."""
+        if self._latest.get(name) == id:
+            return
+        self._latest[name] = id
+        for earlier in [each for each in self._named.get(name, ()) if each < id]:
+            self._drop(earlier)
+
+    def _drop(self, id: int) -> None:
+        self._freed.mark(id, id + 1, 1)
+        self._remove(id)
+
+    def _remove(self, id: int) -> None:
+        incoming = self._ids.pop(id, None)
+        if incoming is None:
+            return
+        self._held -= incoming.nbytes
+        self._entries -= incoming.entries
+        name = incoming.name
+        named = self._named.get(name, set())
+        named.discard(id)
+        if not named:
+            self._named.pop(name, None)
+        if self._latest.get(name) == id:
+            del self._latest[name]
+        incoming.release()
 
     def _make(self, piece: Piece) -> _Incoming:
         nbytes = nbytes_of(piece.dtype, piece.shape)
@@ -159,7 +231,7 @@ class Receiving:
                 f"it takes {nbytes} bytes, and {left} of the limit of {self._limit} are "
                 "left: the receiver's option limit changes it",
             )
-        if len(self._ids) >= _MOST_TENSORS:
+        if len(self._ids) >= _MOST_TENSORS or len(self._freed) >= _MOST_GAPS:
             _refuse(piece, f"there are {_MOST_TENSORS} already")
         return _Incoming(piece, nbytes, self.make(piece))
 
@@ -167,11 +239,12 @@ class Receiving:
 def _check_same(known: _Incoming, piece: Piece) -> None:
     if known.facts != (piece.name, piece.dtype, piece.shape):
         name, dtype, shape = known.facts
-        _refuse(piece, f"id {piece.id} is of {name!r}, {dtype}{list(shape)}, for ever")
+        is_of = f"{name!r:.200}, {dtype}{list(shape)}"
+        _refuse(piece, f"id {piece.id} is of {is_of}, for ever")
 
 
 def _refuse(piece: Piece, why: str) -> NoReturn:
     raise BufferError(
-        f"bytes {piece.begin} to {piece.end} of {piece.name!r}, "
+        f"bytes {piece.begin} to {piece.end} of {piece.name!r:.200}, "
         f"{piece.dtype}{list(piece.shape)} were refused: {why}"
     )

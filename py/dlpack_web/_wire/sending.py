@@ -4,21 +4,24 @@ them."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
-from math import floor, inf, prod
+from math import prod
 from typing import Any
 
-from .. import _core
 from .._files.headers import tag_of
-from .._layout.dtype import DType
-from .._tensor.tensor import Tensor, from_buffer, from_dlpack
+from .._tensor.tensor import Tensor, from_dlpack
 from .frame import Ack, Body, Free, Hello, Piece, Refuse, check_name
 from .receiving import MOST_VERSIONS
+from .source import Source, source_of
 
 # Frames that are not acknowledged, at most.
 _MOST_FLYING = 1024
+# How often the time until something is sent again is doubled, at most.
+_MOST_DOUBLED = 10
 
 
 class Sent(Future[None]):
@@ -34,7 +37,8 @@ class Sent(Future[None]):
 
 
 class RemoteTensor:
-    """A tensor that the other side has, under a name. ready: its first write."""
+    """A tensor that the other side has, under a name. ready: its first write. As soon as
+    another tensor of that name is ready, this one is freed."""
 
     def __init__(self, sending: Sending, id: int, name: str, tensor: Tensor) -> None:
         self._sending = sending
@@ -65,15 +69,13 @@ class RemoteTensor:
 
     def free(self) -> None:
         """Frees the tensor on the other side. Writes in progress fail."""
-        if self._ended is None:
-            self._sending.end(self, BufferError(f"{self.name!r} was freed"))
+        self._sending.end(self, BufferError(f"{self.name!r} was freed"))
 
     def _write(self, given: object, begin: int, shape: tuple[int, ...]) -> Sent:
         if self._ended is not None:
             raise BufferError(*self._ended.args) from self._ended
-        source = _source_of(given, self.dtype, shape)
+        source = source_of(given, self.dtype, shape)
         self._version += 1
-        self._open[self._version] = None
         end = begin + source.nbytes
         write = _Write(self, self._version, begin, end, source, begin, Sent())
         self._sending.add(write)
@@ -100,12 +102,17 @@ class _Write:
     version: int
     begin: int
     end: int
-    source: Tensor
+    source: Source
     next: int  # the first byte that was not sent
     sent: Sent
     flying: int = 0  # pieces that are not acknowledged
 
-    def finish(self) -> None:
+    def finish(self, error: BufferError | None = None) -> None:
+        """Ends it, once: if an interrupt comes, it is ended again."""
+        if error is not None and not self.sent.done():
+            self.sent.set_exception(BufferError(*error.args))
+        elif not self.sent.done():
+            self.sent.set_result(None)
         self.source.release()
         self.remote._open.pop(self.version, None)
 
@@ -113,7 +120,7 @@ class _Write:
 @dataclass(eq=False, slots=True)
 class _Flight:
     """What was sent and is not acknowledged; without `write` it frees the tensor. at:
-    when it was last sent."""
+    when it was last sent, later if it was sent `again` before."""
 
     remote: RemoteTensor
     version: int
@@ -121,6 +128,7 @@ class _Flight:
     last: int
     write: _Write | None
     at: float = 0
+    again: int = 0
 
     @property
     def key(self) -> tuple[int, int, int]:
@@ -140,6 +148,8 @@ class Sending:
         self._post = post
         self._now = now
         self._remotes: dict[int, RemoteTensor] = {}
+        # Those of each name, the oldest first.
+        self._named: dict[str, list[RemoteTensor]] = {}
         self._flights: dict[tuple[int, int, int], _Flight] = {}
         self._queue: list[_Write] = []
         self._bytes = 0
@@ -154,42 +164,80 @@ class Sending:
             self._ids += 1
             remote = RemoteTensor(self, self._ids, name, tensor)
             self._remotes[remote._id] = remote
-            remote.ready = remote.write(tensor)
+            self._named.setdefault(name, []).append(remote)
+            try:
+                remote.ready = remote.write(tensor)
+            except BaseException:
+                if remote._version == 0:  # nothing was sent
+                    self._forget(remote)
+                else:
+                    with suppress(Exception):  # the channel's; this one is better
+                        self.end(remote, BufferError("a write was interrupted"))
+                raise
         return remote
 
     def add(self, write: _Write) -> None:
-        self._queue.append(write)
-        self._pump()
+        """An exception, of the channel for example, ends the tensor: nothing is sent
+        after it."""
+        try:
+            write.remote._open[write.version] = None
+            self._queue.append(write)
+            self._pump()
+        except BaseException:
+            with suppress(Exception):  # the channel's; this one is better
+                self.end(write.remote, BufferError("a write was interrupted"))
+            raise
 
     def connect(self, credit: Hello) -> None:
         """The other side is there (again): sends what it did not acknowledge, and the
         rest."""
         self._credit = credit
-        self.resend(inf)
+        for flight in [*self._flights.values()]:
+            self._send_again(flight)
         self._pump()
 
     def disconnect(self) -> None:
         self._credit = None
+        for flight in self._flights.values():
+            flight.again = 0
 
     def resend(self, before: float) -> None:
-        """Sends again what was sent before that time."""
+        """Sends again what was sent before that time. The next time waits twice as
+        long."""
+        now = self._now()
         for flight in [*self._flights.values()]:
-            if self._credit is not None and flight.at <= before:
-                self._send(flight)
+            if flight.at <= before and self._credit is not None:
+                self._send_again(flight)
+                flight.again += 1
+                flight.at = now + more_time(max(now - before, 0), flight.again)
+
+    def _send_again(self, flight: _Flight) -> None:
+        """Unless it was acknowledged or ended meanwhile: the channel may call us."""
+        if self._credit is not None and self._flights.get(flight.key) is flight:
+            self._send(flight)
 
     def acknowledge(self, ack: Ack) -> None:
         flight = self._flights.get((ack.id, ack.version, ack.first))
         if flight is None or flight.last != ack.last:
             return
-        del self._flights[flight.key]
-        self._bytes -= flight.last - flight.first
         write = flight.write
-        if write is not None:
-            write.flying -= 1
-            if write.flying == 0 and write.next >= write.end:
-                write.finish()
-                write.sent.set_result(None)
+        if write is not None and write.flying == 1 and write.next >= write.end:
+            write.finish()
+        if self._flights.get(flight.key) is flight:  # nothing has ended it meanwhile
+            del self._flights[flight.key]
+            self._bytes -= flight.last - flight.first
+            if write is not None:
+                write.flying -= 1
+                if write.version == 1 and write.sent.done():
+                    self._replace(write.remote)
         self._pump()
+
+    def _replace(self, remote: RemoteTensor) -> None:
+        """The other side has all of it, and released the earlier ones of its name."""
+        named = self._named.get(remote.name, [])
+        for earlier in [each for each in named if each._id < remote._id]:
+            why = f"{remote.name!r} was sent again: write to the newer tensor"
+            self._end(earlier, BufferError(why))
 
     def refused(self, refuse: Refuse) -> None:
         remote = self._remotes.get(refuse.id)
@@ -197,16 +245,21 @@ class Sending:
             self.end(remote, BufferError(f"the other side: {refuse.message}"))
 
     def end(self, remote: RemoteTensor, error: BufferError) -> None:
-        """Ends a tensor: its writes fail, and the other side frees it."""
+        """Ends a tensor, once: its writes fail, and the other side frees it."""
+        self._end(remote, error)
+        self._pump()
+
+    def _end(self, remote: RemoteTensor, error: BufferError) -> None:
+        if self._remotes.get(remote._id) is not remote:
+            return
         remote._ended = error
-        self._remotes.pop(remote._id, None)
         self._drop(error, lambda each: each is remote)
         remote._version += 1
         free = _Flight(remote, remote._version, 0, 0, None)
         self._flights[free.key] = free
+        self._forget(remote)  # the last step: see `mend`
         if self._credit is not None:
             self._send(free)
-        self._pump()
 
     def reset(self, error: BufferError) -> None:
         """Ends all: the other side, or this one, is gone."""
@@ -214,7 +267,16 @@ class Sending:
         for remote in self._remotes.values():
             remote._ended = error
         self._remotes.clear()
+        self._named.clear()
         self._drop(error, lambda each: True)
+
+    def _forget(self, remote: RemoteTensor) -> None:
+        named = self._named.get(remote.name, [])
+        if remote in named:
+            named.remove(remote)
+        if not named:
+            self._named.pop(remote.name, None)
+        self._remotes.pop(remote._id, None)
 
     def _drop(
         self, error: BufferError, is_ended: Callable[[RemoteTensor], bool]
@@ -228,8 +290,27 @@ class Sending:
                 del self._flights[key]
                 self._bytes -= flight.last - flight.first
         for write in writes:
-            write.finish()
-            write.sent.set_exception(BufferError(*error.args))
+            write.finish(error)
+
+    def mend(self) -> None:
+        """Completes what an interrupt has left half done."""
+        flights = [*self._flights.values()]
+        flying = Counter(each.write for each in flights)
+        for each in flights:
+            if each.write is not None:
+                each.write.flying = flying[each.write]
+                each.write.next = max(each.write.next, each.last)
+        self._bytes = sum(each.last - each.first for each in flights)
+        self._queue = [
+            each for each in self._queue if not each.flying or each.next < each.end
+        ]
+        for remote in [*self._remotes.values()]:
+            if remote._ended is not None:
+                self.end(remote, remote._ended)
+        for each in flights:
+            if each.at == 0 and each.key in self._flights and self._credit is not None:
+                self._send(each)
+        self._pump()
 
     def _pump(self) -> None:
         while self._queue and (credit := self._credit) is not None:
@@ -238,26 +319,26 @@ class Sending:
             # Pieces end at multiples of their size: whole elements, and whole words of
             # a GPU.
             size = min(self._piece, credit.piece) // 64 * 64
-            last = min(write.end, (floor(first // size) + 1) * size)
+            last = min(write.end, (first // size + 1) * size)
             full = self._bytes + last - first > credit.window
             if self._flights and (full or len(self._flights) >= _MOST_FLYING):
                 return
             if version >= next(iter(remote._open)) + MOST_VERSIONS:
                 return
+            flight = _Flight(remote, version, first, last, write)
+            self._flights[flight.key] = flight  # the first step: see `mend`
             write.next = last
             write.flying += 1
             self._bytes += last - first
             if last >= write.end:
                 del self._queue[0]
-            flight = _Flight(remote, version, first, last, write)
-            self._flights[flight.key] = flight
             self._send(flight)
 
     def _send(self, flight: _Flight) -> None:
         remote, write = flight.remote, flight.write
-        flight.at = self._now()
         if write is None:
             self._post(Free(remote._id, flight.version), memoryview(b""))
+            flight.at = self._now()
             return
         piece = Piece(
             remote.name,
@@ -271,52 +352,10 @@ class Sending:
             flight.last,
         )
         first, last = flight.first - write.begin, flight.last - write.begin
-        self._post(piece, _bytes_between(write.source, first, last))
+        self._post(piece, write.source.between(first, last))
+        flight.at = self._now()  # not if the channel raises: it is sent again soon
 
 
-def _source_of(given: Any, dtype: DType, shape: tuple[int, ...]) -> Tensor:
-    """A hold of our own on what is written."""
-    try:
-        source = from_dlpack(given)
-    except (TypeError, AttributeError):
-        source = from_buffer(given)
-    right = source.dtype == dtype and source.size == prod(shape)
-    if right and source.validity is None and source.device.is_host:
-        return source
-    told = str(source)
-    on_host = source.device.is_host
-    source.release()
-    if not on_host:
-        raise BufferError(f"{told} is on a GPU: send what its `await to_host()` gives")
-    raise BufferError(
-        f"{told} cannot be written to {dtype}{list(shape)} of the other side: dtype and "
-        "number of elements must be the same, without nulls"
-    )
-
-
-def _bytes_between(tensor: Tensor, first: int, last: int) -> memoryview:
-    """Bytes in row-major order: a view if they are contiguous, else a copy of these
-    alone."""
-    if tensor._row_major():
-        return memoryview(_core._raw(tensor)[0])[first:last]
-    step = tensor.itemsize
-    return memoryview(b"".join(_between(tensor, first // step, last // step)))
-
-
-def _between(tensor: Tensor, first: int, last: int) -> Generator[bytes]:
-    """Consecutive elements from `first` to `last`."""
-    if first >= last:
-        return
-    if tensor._row_major():
-        with tensor.reshape(tensor.size) as flat, flat[first:last] as part:
-            yield part.tobytes()
-        return
-    row = prod(tensor.shape[1:])
-    for index in range(first // row, -(-last // row)):
-        start, stop = max(first - index * row, 0), min(last - index * row, row)
-        if tensor.ndim == 1:
-            with tensor[first:last] as part:
-                yield part.tobytes()
-            return
-        with tensor[index] as inner:
-            yield from _between(inner, start, stop)
+def more_time(timeout: float, again: int) -> float:
+    """How much longer than `timeout` to wait after something was sent again so often."""
+    return timeout * ((1 << min(again, _MOST_DOUBLED)) - 1)

@@ -7,6 +7,14 @@ import numpy as np
 
 from .._tensor.device import Device
 from .._tensor.tensor import Tensor, share
+from ._arrays import (
+    DTYPES,
+    check_masks,
+    no_such_type,
+    shared,
+    strings_of,
+    widened,
+)
 from ._state import Fail, invalid, worded
 from ._state import NotImplemented as NotThere
 from ._types import type_of
@@ -59,7 +67,7 @@ class Feeds:
         extent."""
         self._required = {arg.name for arg in inputs}
         self._inputs = {
-            arg.name: (i, arg, _BY_TYPE.get(arg.type))
+            arg.name: (i, arg, DTYPES.get(arg.type))
             for i, arg in enumerate([*inputs, *overridable])
         }
         self._device = device
@@ -78,7 +86,7 @@ class Feeds:
         for name in feeds:
             if not isinstance(name, str):
                 raise TypeError(f"names of inputs must be str, not {name!r}")
-            if name not in self._inputs:
+            if name not in self._inputs and feeds[name] is not None:
                 raise invalid(f"Invalid input name: {name}")
 
     def missing(self, feeds: Mapping[str, Any]) -> list[str]:
@@ -101,6 +109,8 @@ class Feeds:
         found: list[tuple[int, Tensor | np.ndarray[Any, Any]]] = []
         strings: dict[str, Any] = {}
         for name, given in feeds.items():
+            if given is None and name not in self._required:
+                continue  # the model's own value
             i, arg, dtype = self._inputs[name]
             if (
                 type(given) is np.ndarray
@@ -118,18 +128,21 @@ class Feeds:
                     NotThere,
                     f"input {name} is {arg.type}, and onnxruntime-web takes only tensors",
                 )
-            if arg.type == "tensor(string)":
-                strings[str(i)] = _strings(arg, value)
-            else:
-                found.append((i, self._tensor(arg, value)))
+            try:
+                if arg.type == "tensor(string)":
+                    strings[str(i)] = _strings(arg, value)
+                else:
+                    found.append((i, self._tensor(arg, value)))
+            except BufferError as error:
+                if isinstance(value, Tensor):
+                    raise  # it was released, or its device was lost
+                raise invalid(f"input {name}: {error}") from None
         return found, strings
 
     def _tensor(self, arg: NodeArg, value: Any) -> Tensor:
         tensor = value if type(value) is Tensor else _shared(arg, value)
+        tensor = widened(tensor, DTYPES.get(arg.type))
         actual = type_of(tensor.dtype)
-        if actual == _NARROW.get(arg.type) and tensor.device.is_host:
-            tensor = share(tensor.numpy().astype(_BY_TYPE[arg.type]))
-            actual = arg.type
         if actual != arg.type:
             raise invalid(
                 f"Unexpected input data type. Actual: ({actual}) , expected: ({arg.type})"
@@ -151,79 +164,44 @@ def _shared(arg: NodeArg, value: Any) -> Tensor:
     """A hold on the memory of a feed; lists and misaligned arrays are copied."""
     if isinstance(value, list):
         value = _listed(arg, value)
-    elif isinstance(value, np.generic) or not (
-        hasattr(value, "__dlpack__") or hasattr(value, "__array__")
-    ):
-        raise _not_an_array(arg, value)
-    array = value if isinstance(value, np.ndarray) else None
-    if array is not None and array.dtype.kind not in "fiubOUSV":
-        raise _no_such_type(array)
-    if array is not None and array.dtype.char == "g":
-        raise _no_such_type(array)
-    if array is None and not hasattr(value, "__dlpack__"):
-        array = value = np.asarray(value)
-    if array is not None and not array.dtype.isnative:
-        value = array.astype(array.dtype.newbyteorder("="))
-    try:
+    _check_is_array(arg, value)
+    if not hasattr(value, "__dlpack__"):
+        value = np.asanyarray(value)  # a mask is kept, and refused below
+    if not isinstance(value, np.ndarray):
         return share(value)
-    except BufferError as error:
-        if array is None or array.dtype.kind in "OUSMmV":
-            raise invalid(f"input {arg.name}: {error}") from None
-        return share(array.copy())  # it was not aligned
+    if value.dtype.kind not in "fiubOUSV" or value.dtype.char == "g":
+        raise no_such_type(value)
+    return shared(value)
 
 
-def _listed(arg: NodeArg, values: list[Any]) -> "np.ndarray[Any, Any]":
-    try:
-        return np.array(values, dtype=_dtype_for(arg))
-    except (ValueError, TypeError, OverflowError) as error:
-        raise RuntimeError(
-            f"Could not create tensor from given input list: input {arg.name}: {error}"
-        ) from None
-
-
-def _no_such_type(array: "np.ndarray[Any, Any]") -> Exception:
-    return RuntimeError(
-        f"Numpy_type {array.dtype.num} ({array.dtype}) can't be converted to MLDataType."
-    )
-
-
-def _not_an_array(arg: NodeArg, value: Any) -> Exception:
+def _check_is_array(arg: NodeArg, value: Any) -> None:
     """The error for None or a dict: onnxruntime reads them as an optional value or a
     map."""
     if value is None:
-        return worded(Fail, f"Missing Input: {arg.name}")
+        raise worded(Fail, f"Missing Input: {arg.name}")
     if isinstance(value, Mapping):
         try:
             for each in value.values():
                 float(each)
         except (TypeError, ValueError) as error:
-            return worded(Fail, str(error))
-        return invalid(
+            raise worded(Fail, str(error)) from None
+        raise invalid(
             f"Unexpected input data type. Actual: (map) , expected: ({arg.type})"
         )
-    return RuntimeError(f"Unable to handle object of type {type(value)}")
+    if isinstance(value, np.generic) or not (
+        hasattr(value, "__dlpack__") or hasattr(value, "__array__")
+    ):
+        raise RuntimeError(f"Unable to handle object of type {type(value)}")
 
 
-_BY_TYPE = {
-    type_of(name): np.dtype(name)
-    for name in (
-        *("float32", "float64", "float16", "bool"),
-        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    )
-}
-
-# NumPy's default integer has 32 bits in WebAssembly, and 64 where scripts are written:
-# there np.array([1, 2]), arange() and argmax() make int64. The elements are the same,
-# so there is no warning. An int32 array that a script requested looks the same.
-_NARROW = (
-    {"tensor(int64)": "tensor(int32)", "tensor(uint64)": "tensor(uint32)"}
-    if np.dtype(int).itemsize == 4
-    else {}
-)
-
-
-def _dtype_for(arg: NodeArg) -> "np.dtype[Any] | None":
-    return _BY_TYPE.get(arg.type)
+def _listed(arg: NodeArg, values: list[Any]) -> "np.ndarray[Any, Any]":
+    check_masks(values)
+    try:
+        return np.array(values, dtype=DTYPES.get(arg.type))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise RuntimeError(
+            f"Could not create tensor from given input list: input {arg.name}: {error}"
+        ) from None
 
 
 def _strings(arg: NodeArg, value: Any) -> dict[str, Any]:
@@ -233,23 +211,11 @@ def _strings(arg: NodeArg, value: Any) -> dict[str, Any]:
             f"Unexpected input data type. Actual: ({type_of(value.dtype)}) , expected: "
             "(tensor(string))"
         )
-    if isinstance(value, (str, bytes)):
-        raise RuntimeError(  # noqa: TRY004 - onnxruntime's
-            f"input {arg.name} must be a list or an array of strings"
-        )
-    array = np.asarray(value)
-    if array.dtype.kind == "T":
-        raise _no_such_type(array)
-    if array.dtype.kind not in "OUS":
-        actual = type_of(array.dtype.name)
-        raise invalid(
-            f"Unexpected input data type. Actual: ({actual}) , expected: (tensor(string))"
-        )
-    _check_shape(arg, array.shape)
-    data = [
-        each.decode() if isinstance(each, bytes) else str(each) for each in array.flat
-    ]
-    return {"data": data, "dims": list(array.shape)}
+    if not isinstance(value, list):
+        _check_is_array(arg, value)
+    data, shape = strings_of(arg.name, value)
+    _check_shape(arg, shape)
+    return {"data": data, "dims": list(shape)}
 
 
 def _check_indices(arg: NodeArg, tensor: Tensor, extent: int) -> None:

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from .._tensor.device import CPU, Device, parse_device
+from ._arrays import check_texts
 from ._enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
 from ._state import NotImplemented as NotThere
 from ._state import worded
@@ -68,11 +69,11 @@ def _integer(value: Any) -> int:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, str):
-        return value
-    raise TypeError("a str")
+    text = value.decode() if isinstance(value, bytes) else value
+    if not isinstance(text, str):
+        raise TypeError("a str")
+    check_texts([text], "this option")
+    return text
 
 
 def _member[E: IntEnum](kind: type[E]) -> Callable[[Any], E]:
@@ -142,6 +143,7 @@ class SessionOptions(_Options):
             raise TypeError(
                 f"a name (str) and an extent (int) are needed, not {name!r} and {value!r}"
             )
+        check_texts([name], "the name of a dimension")
         self._dimensions[name] = int(value)
 
     def add_free_dimension_override_by_denotation(self, name: str, value: int) -> None:
@@ -247,6 +249,7 @@ class SessionOptions(_Options):
 def _entry(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"keys and values of entries must be str, not {value!r}")
+    check_texts([value], "an entry")
     return value
 
 

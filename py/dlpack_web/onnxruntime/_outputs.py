@@ -23,18 +23,23 @@ class Plan(NamedTuple):
 
 
 class Outputs:
-    """args: the outputs; zipped: the keys of those that are lists of dicts, by name."""
+    """args: the outputs; zipped: the keys of those that are lists of dicts, by name;
+    flaw: what onnxruntime-web would change in strings of the model, such as "NUL"."""
 
-    def __init__(self, args: list[NodeArg], zipped: Mapping[str, list[Any]]) -> None:
+    def __init__(
+        self, args: list[NodeArg], zipped: Mapping[str, list[Any]], flaw: str | None
+    ) -> None:
         self.args = args
         self.places = {arg.name: i for i, arg in enumerate(args)}
         self._zipped = zipped
+        self._flaw = flaw
 
     def indices(self, names: Sequence[str] | None) -> list[int]:
+        if names and isinstance(names, str):
+            raise TypeError(f"output_names must be a list of names: [{names!r}]")
+        names = list(names or ())  # once: it may be a generator
         if not names:
             return list(range(len(self.args)))
-        if isinstance(names, str):
-            raise TypeError(f"output_names must be a list of names: [{names!r}]")
         try:
             return [self.places[name] for name in names]
         except (KeyError, TypeError):
@@ -46,7 +51,15 @@ class Outputs:
             raise invalid(f"Invalid output name:{wrong}") from None
 
     def _check_output(self, arg: NodeArg) -> None:
-        """NotImplemented unless it is a tensor or a list of dicts."""
+        """NotImplemented unless it is a tensor or a list of dicts, with the model's
+        strings."""
+        if arg.type == "tensor(string)" and self._flaw:
+            raise worded(
+                NotThere,
+                f"output {arg.name} may have strings of the model with {self._flaw}, which "
+                "onnxruntime-web would change: request the other outputs by name, or change "
+                "the model",
+            )
         if arg.type.startswith("tensor(") or arg.name in self._zipped:
             return
         raise worded(

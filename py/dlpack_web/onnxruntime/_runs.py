@@ -15,6 +15,7 @@ from ._state import (
     InvalidArgument,
     RuntimeException,
     detail_of,
+    invalid,
     translated,
     worded,
 )
@@ -141,8 +142,18 @@ def _view(tensor: Tensor) -> "np.ndarray[Any, Any]":
         return tensor.numpy()
 
 
-def _dicts(keys: list[Any], rows: "np.ndarray[Any, Any]") -> Any:
-    """The output of ZipMap, from rows with one element for each key."""
+def _dicts(labels: list[Any], rows: "np.ndarray[Any, Any]") -> Any:
+    """The output of ZipMap, from rows with one element for each label: its keys are
+    sorted, and of equal labels the last one counts."""
+    rows = np.atleast_2d(rows)
+    if rows.ndim != 2 or rows.shape[1] != len(labels):
+        raise invalid(
+            f"Input features_per_batch[{rows.shape[1]}] != number of classlabels"
+            f"[{len(labels)}]"
+        )
+    columns = {label: column for column, label in enumerate(labels)}
+    keys = sorted(columns)
+    rows = rows[:, [columns[key] for key in keys]]
     return [dict(zip(keys, row, strict=True)) for row in rows.tolist()]
 
 

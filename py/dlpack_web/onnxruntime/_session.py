@@ -132,7 +132,7 @@ class InferenceSession:
             else node_arg(slot, types)
             for slot in facts["outputs"]
         ]
-        self._outputs = Outputs(outputs, zipped)
+        self._outputs = Outputs(outputs, zipped, graph["flaw"])
         self._overridable = [
             NodeArg(slot["name"], slot["type"], shape_of(slot["shape"]))
             for slot in graph["overridable"]

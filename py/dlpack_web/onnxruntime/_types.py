@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from .._layout.dtype import DType, parse_dtype
 
 # dtype, onnxruntime's name in "tensor(float)", ONNX's number.
@@ -42,12 +44,21 @@ def number_of(dtype: str) -> int:
 
 
 def dtype_meant(element_type: Any) -> DType:
-    """The dtype for a NumPy type, or one of ONNX's numbers."""
+    """The dtype for a NumPy type, or one of ONNX's numbers; int is int64, as where
+    scripts are written. TypeError for no type; RuntimeError for one that onnxruntime
+    lacks."""
     if isinstance(element_type, int):
         name = _DTYPES.get(element_type)
         if name is None or name == "string":
             raise RuntimeError(f"tensor type {element_type} is not supported")
         return DType(name)
-    wanted = parse_dtype(element_type)
+    if element_type in (int, "int"):
+        return DType("int64")
+    try:
+        wanted = parse_dtype(element_type)
+    except TypeError:
+        name = np.dtype(element_type).newbyteorder("=").name  # "f4", ">f4"
+        number_of(name)
+        wanted = DType(name)
     number_of(wanted)
     return wanted

@@ -10,6 +10,7 @@ from .._layout.words import type_of as kind_of
 from .._tensor.device import parse_device
 from .._tensor.making import empty
 from .._tensor.tensor import Tensor, from_dlpack, share
+from ._arrays import shared, widened
 from ._state import NotImplemented as NotThere
 from ._state import worded
 from ._types import dtype_meant, number_of, type_of
@@ -43,15 +44,11 @@ class OrtValue:
         device_id: int = 0,
         vendor_id: int = -1,
     ) -> "OrtValue":
-        """Over the memory of an array, without a copy; device_type "webgpu": uploaded,
-        one copy. device_id: an index of `dlpack_web.webgpu`'s devices; 0 is the default
-        device."""
-        if not isinstance(numpy_obj, np.ndarray) or numpy_obj.dtype.kind in "OUSMmT":
-            raise RuntimeError(
-                "Creation of OrtValues is currently only supported from non-string numpy "
-                "arrays"
-            )
-        tensor = share(np.asarray(numpy_obj))
+        """Over the memory of an array; misaligned arrays and those of another byte
+        order are copied. device_type "webgpu": uploaded, one copy. device_id: an index
+        of `dlpack_web.webgpu`'s devices; 0 is the default device."""
+        _check_numeric("Creation", numpy_obj)
+        tensor = shared(numpy_obj)
         number_of(tensor.dtype)
         device = named_device(device_type, device_id)
         return cls(tensor if device == "cpu" else tensor.to_device(device))
@@ -62,13 +59,16 @@ class OrtValue:
     ) -> "OrtValue":
         """Over the memory of an array whose bytes are elements of another type: one of
         ONNX's numbers, for elements of the same size."""
+        _check_numeric("Creation", data)
         dtype = np.dtype(str(dtype_meant(onnx_element_type)))
-        if data.dtype.itemsize != dtype.itemsize:
+        same_sign = "uint64" if data.dtype.kind == "u" else "int64"
+        array = shared(data, same_sign if dtype.itemsize == 8 else None).numpy()
+        if array.dtype.itemsize != dtype.itemsize:
             raise RuntimeError(
-                f"Items size in the incoming array: {data.dtype.itemsize} specified by "
+                f"Items size in the incoming array: {array.dtype.itemsize} specified by "
                 f"onnxtype: {dtype.itemsize}"
             )
-        return cls(share(data.view(dtype)))
+        return cls(share(array.view(dtype)))
 
     @classmethod
     def ort_value_from_sparse_tensor(cls, sparse_tensor: Any) -> "OrtValue":
@@ -181,15 +181,21 @@ class OrtValue:
 
     def update_inplace(self, data: Any) -> None:
         """Writes the elements of an array or OrtValue over these, in order; their
-        number and dtype must be the same."""
+        number and dtype must be the same. As in a feed, NumPy's default integers, which
+        have 32 bits here, are converted to 64."""
         given = data.tensor if isinstance(data, OrtValue) else data
         if not isinstance(given, (np.ndarray, Tensor)):
             raise TypeError("data must be a numpy.ndarray or an OrtValue.")
-        if given.nbytes != self.tensor.nbytes:
+        mine = self.tensor
+        if isinstance(given, np.ndarray):
+            _check_numeric("Inplace update", given)
+            given = shared(given, mine.dtype)
+        else:
+            given = widened(given, mine.dtype)
+        if given.nbytes != mine.nbytes:
             raise RuntimeError(
                 "The input size of numpy arrays does not match the size of the OrtValue."
             )
-        mine = self.tensor
         if given.shape != mine.shape and given.dtype == mine.dtype:
             given = _in_order(given, mine.shape)
         mine.write(given)
@@ -208,6 +214,13 @@ def _has_strings(array: Any) -> bool:
     return isinstance(array, np.ndarray) and array.dtype.kind in "OUS"
 
 
+def _check_numeric(action: str, array: Any) -> None:
+    if not isinstance(array, np.ndarray) or array.dtype.kind in "OUSMmT":
+        raise RuntimeError(
+            f"{action} of OrtValues is currently only supported from non-string numpy arrays"
+        )
+
+
 def _extents(shape: Any) -> tuple[int, ...]:
     extents = tuple(index(each) for each in shape)  # TypeError for other than ints
     if any(each < 0 for each in extents):
@@ -215,10 +228,10 @@ def _extents(shape: Any) -> tuple[int, ...]:
     return extents
 
 
-def _in_order(given: Any, shape: tuple[int, ...]) -> Any:
+def _in_order(given: Tensor, shape: tuple[int, ...]) -> Any:
     """The elements in another shape."""
-    if isinstance(given, np.ndarray):
-        return np.ascontiguousarray(given).reshape(shape)
+    if given.device.is_host:
+        return given.numpy().reshape(shape)
     return given.reshape(shape)
 
 

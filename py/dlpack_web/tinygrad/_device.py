@@ -23,7 +23,7 @@ from tinygrad.device import Device as Devices
 from tinygrad.dtype import DType as TinyDType
 from tinygrad.engine.jit import GraphRunner
 from tinygrad.renderer import wgsl
-from tinygrad.runtime.ops_python import PythonDevice
+from tinygrad.runtime.ops_python import PythonAllocator, PythonDevice
 
 from .. import _core
 from .._backends import backend
@@ -33,6 +33,7 @@ from .._kernels.kernel import Kernel
 from .._layout.dtype import DType
 from .._tensor.device import Device
 from .._tensor.tensor import Tensor, from_buffer, made
+from . import _numbers
 from ._kept import Kept
 
 NAME = "WEBGPU"
@@ -122,9 +123,13 @@ def move(device: Device) -> bool:
 
 
 class WGSLRenderer(wgsl.WGSLRenderer):
-    """tinygrad's, with the device's limits. Buffers that a kernel does not write are
-    declared so: they may be read-only, may be bound twice, and are not spoilt by a
-    fault of the kernel."""
+    """tinygrad's, with the device's limits, and with NaN. Buffers that a kernel does
+    not write are declared so: they may be read-only, may be bound twice, and are not
+    spoilt by a fault of the kernel."""
+
+    code_for_op = _numbers.code_for_op
+    string_rewrite = _numbers.string_rewrite
+    extra_matcher = _numbers.extra_matcher
 
     def __init__(self, target: Any) -> None:
         super().__init__(target)
@@ -150,6 +155,7 @@ class WGSLRenderer(wgsl.WGSLRenderer):
         self, function_name: Any, kernel: Any, bufs: Any, *more: Any, **named: Any
     ) -> str:
         source: str = super().render_kernel(function_name, kernel, bufs, *more, **named)
+        source = _numbers.with_functions(source)
         for name, (_, written) in bufs:
             if not written:
                 source = _read_only(source, name)
@@ -169,6 +175,11 @@ class Memory(Allocator):
     """Tensors of bytes, of our pool. WebGPU's memory is zeros at first."""
 
     def _alloc(self, size: int, options: Any) -> Tensor:
+        if options is not None and options.external_ptr is not None:
+            raise BufferError(
+                f"{NAME} has no addresses: Tensor.from_blob() takes device='CPU'; "
+                "dlpack_web.tinygrad.from_dlpack() shares GPU memory"
+            )
         try:
             return made(backend().empty((size,), _BYTES, place().device.id))
         except DeviceLostError:
@@ -305,6 +316,23 @@ def _arch() -> str:
     return "shader-f16" if half else ""
 
 
+class InterpretedMemory(PythonAllocator):
+    """tinygrad's memory of its interpreter, and memory at an address."""
+
+    def _alloc(self, size: int, options: Any) -> Any:
+        if options is None or options.external_ptr is None:
+            return super()._alloc(size, options)
+        return helpers.to_mv(options.external_ptr, size)
+
+
+class CPUDevice(PythonDevice):
+    """tinygrad's interpreter, for its CPU device."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__(device)
+        self.allocator = InterpretedMemory(self)
+
+
 def has_compiler() -> bool:
     """Whether tinygrad's CPU device has the C compiler that even its copies need."""
     return shutil.which(os.environ.get("CC", "clang")) is not None
@@ -337,8 +365,9 @@ def use(device: Device) -> None:
             opened.arch = _arch()
             opened.cached_renderer.clear()
     _provide(NAME, WebGpuDevice)
+    _numbers.teach()
     if not has_compiler() and "CPU" not in Devices._opened_devices:
-        _provide("CPU", type("CPUDevice", (PythonDevice,), {}))
+        _provide("CPU", CPUDevice)
     if not helpers.DEV.device:
         helpers.DEV.value = NAME
     helpers.PARALLEL.value = int(os.environ["PARALLEL"])

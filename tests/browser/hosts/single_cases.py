@@ -20,6 +20,7 @@ LEFT_OUT = {
     "worker.mjs",
     "worker_cases.mjs",
     "expect.mjs",
+    "images.mjs",
     "using.mjs",
     "arrow_cases.mjs",
 }
@@ -35,6 +36,8 @@ IN_PYTHON = [
     "gpu_faults.py",
     "gpu_files.py",
     "gpu_kernels.py",
+    "gpu_padding.py",
+    "gpu_reads.py",
     "gpu_same_bytes.py",
     "gpu_upload.py",
     "gpu_waits.py",

@@ -13,7 +13,7 @@ from pages import TestPage
 SOURCE = Path(__file__).parents[3] / "build" / "sources" / "tinygrad"
 FILES = ["cases", "kept", "tensors"]
 if os.environ.get("WHOLE"):  # minutes; make suite NAME=desktop runs them, too
-    FILES += ["llm", "operators", "programs", "tiny"]
+    FILES += ["llm", "operators", "programs", "special", "tiny"]
 
 LOAD = """
 import json

@@ -28,6 +28,8 @@ def test_shared_memory_from_javascript(strict_page: TestPage) -> None:
         "gpu_files.py",
         "gpu_interrupts.py",
         "gpu_kernels.py",
+        "gpu_padding.py",
+        "gpu_reads.py",
         "gpu_reductions.py",
         "gpu_same_bytes.py",
         "gpu_text.py",
@@ -41,7 +43,7 @@ def test_gpu_from_python(file: str, strict_page: TestPage) -> None:
     strict_page.pytest([f"{CASES_PY}{file}"]).must_pass()
 
 
-@pytest.mark.parametrize("name", ["cases", "errors", "faults", "values"])
+@pytest.mark.parametrize("name", ["cases", "errors", "faults", "feeds", "values"])
 def test_sessions_from_python(name: str, strict_page: TestPage) -> None:
     strict_page.pytest([f"tests/browser/onnxruntime/onnxruntime_{name}.py"]).must_pass()
 
@@ -107,6 +109,7 @@ message
         "image_cases.mjs",
         "image_errors.mjs",
         "mishap_cases.mjs",
+        "picture_cases.mjs",
         "realm_cases.mjs",
         "record_cases.mjs",
         "shader_cases.mjs",

@@ -151,32 +151,43 @@ async def test_arrow_takes_and_gives_columns():
     vector.data[0].children[0].values = None  # lets go of the memory
 
 
-async def test_arrow_columns_keep_their_nulls():
+async def test_arrow_columns_with_nulls_are_refused_or_masked():
     library = await harness.load("/libraries/arrow.mjs")
     arrow = await dlw.adapter("arrow", library)
     vector = column_of(library, [1.5, 0, 2.5, 0], 0b0101)
     table = library.Table.new(plain(x=vector, y=vector))
     there = [True, False, True, False]
-    for _ in range(2):
-        with arrow.from_js(table, column="x") as t:
-            assert t.validity.numpy().tolist() == there
-            assert t.numpy()[[0, 2]].tolist() == [1.5, 2.5]
-            assert t[1:3].validity.numpy().tolist() == there[1:3]
-            assert [bool(each) for each in t.js.validity.data] == there
-            again = arrow.to_js(t)
-            assert (again.nullCount, again.at(2)) == (2, 2.5)
+    alone = await dlw.adapter("arrow", None)  # DuckDB-wasm keeps its own to itself
+    for adapter in (arrow, alone):
+        pair = adapter.from_js(table, column="x", nulls="mask")
+        assert isinstance(pair, dlw.Masked)
+        values, valid = pair
+        assert valid.numpy().tolist() == there
+        assert values.numpy()[[0, 2]].tolist() == [1.5, 2.5]
+        for given in (valid, np.array(there), valid.js):
+            again = arrow.to_js(values, valid=given)
+            assert (again.nullCount, again.isValid(1), again.at(2)) == (2, False, 2.5)
             again.data[0].values = None  # lets go of the memory
-    with arrow.from_js(column_of(library, [1.5], 1)) as t:
-        assert t.validity is None
+        with pytest.raises(BufferError, match=r"bool of shape \[4\]"):
+            arrow.to_js(values, valid=np.ones(3, bool))
+        values.release()
+        valid.release()
+    values, valid = arrow.from_js(column_of(library, [1.5], 1), nulls="mask")
+    assert valid.numpy().tolist() == [True]
     with pytest.raises(BufferError, match="2 columns"):
         arrow.from_js(table)
+    for options in ({}, {"nulls": "refuse"}):
+        with pytest.raises(BufferError, match="2 of 4 elements are null"):
+            arrow.from_js(table, column="x", **options)
+    with pytest.raises(TypeError, match='must be "refuse" or "mask", not keep'):
+        arrow.from_js(table, column="x", nulls="keep")
     with pytest.raises(BufferError, match="2 of 4 elements are null"):
-        arrow.from_js(table, column="x", nulls="refuse")
-    with pytest.raises(BufferError, match="2 of 4 elements are null"):
-        dlw.from_js(vector)  # the protocol knows of no nulls
-    alone = await dlw.adapter("arrow", None)  # DuckDB-wasm keeps its own to itself
-    with alone.from_js(table, column="y") as t:
-        assert t.validity.numpy().tolist() == there
+        dlw.from_js(vector)
+    plain_objects = await dlw.adapter("ndarray", None)
+    chunk = plain_objects.to_js(np.arange(3.0))
+    with pytest.raises(TypeError, match="ndarray has no nulls"):
+        plain_objects.from_js(chunk, nulls="mask")
+    chunk.data = None
 
 
 def plain(**fields):

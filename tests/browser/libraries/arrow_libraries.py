@@ -49,7 +49,7 @@ def test_every_type_is_shared_in_place(maker, name):
         array = arro3.Array.from_arrow(MAKERS[maker](values))
         array = array.slice(*cut.indices(12)[:1], len(values[cut]))
         with dlw.from_arrow(array) as t:
-            assert (t.dtype, t.read_only, t.validity) == (name, True, None)
+            assert (t.dtype, t.read_only) == (name, True)
             np.testing.assert_array_equal(t.numpy(), values[cut])
             if len(values[cut]):
                 assert address(t.numpy()) == first_byte(array, t.itemsize)
@@ -71,7 +71,7 @@ def test_they_take_tensors_in_place(name):
                 np.testing.assert_array_equal(back.numpy(), values)
 
 
-def test_nulls_are_kept_or_refused():
+def test_nulls_are_masked_or_refused():
     for array in (
         na.Array([None if i % 7 == 3 else i for i in range(70)], na.int32()),
         arro3.Array(
@@ -79,14 +79,16 @@ def test_nulls_are_kept_or_refused():
         ),
     ):
         there = np.arange(70) % 7 != 3
-        t = dlw.from_arrow(array)
-        np.testing.assert_array_equal(t.validity.numpy(), there)
+        t, valid = dlw.from_arrow(array, nulls="mask")
+        np.testing.assert_array_equal(valid.numpy(), there)
         np.testing.assert_array_equal(t.numpy()[there], np.arange(70)[there])
         assert address(t.numpy()) == first_byte(array, 4)
-        assert arro3.Array.from_arrow(t).to_pylist() == na.Array(t).to_pylist()
-        assert arro3.Array.from_arrow(t[10:20]).null_count == 2
+        made = dlw.to_arrow(t, valid)
+        assert arro3.Array.from_arrow(made).to_pylist() == na.Array(made).to_pylist()
+        part = dlw.to_arrow(t[10:20], valid[10:20])
+        assert arro3.Array.from_arrow(part).null_count == 2
         with pytest.raises(BufferError, match="10 of 70 elements are null"):
-            dlw.from_arrow(array, nulls="refuse")
+            dlw.from_arrow(array)
 
 
 def test_columns_chunks_and_lists():

@@ -141,14 +141,15 @@ export async function a_query_goes_to_the_gpu_by_one_copy(context) {
   // Numbers of DuckDB's own, NULL among them, against what it says of them itself.
   const sql = "CASE WHEN i % 5 = 2 THEN NULL ELSE CAST(sqrt(i) AS FLOAT) END";
   const from = `(SELECT ${sql} AS x FROM range(10000) AS _(i))`;
-  const column = fromArrow(null, duckdb.connection.query(`FROM ${from}`), { column: "x" });
-  const there = column.to(device);
+  const result = duckdb.connection.query(`FROM ${from}`);
+  const column = fromArrow(null, result, { column: "x", nulls: "mask" });
+  const there = column.values.to(device);
   const values = await there.read();
-  const valid = column.validity.data;
+  const valid = column.valid.data;
   const found = values.reduce((most, value, i) => (valid[i] ? Math.max(most, value) : most), 0);
   const told = duckdb.connection.query(`SELECT max(x) AS most, count(x) AS n FROM ${from}`).get(0);
   equal([found, valid.reduce((a, b) => a + b, 0)], [told.most, Number(told.n)]);
-  for (const each of [column, there]) each.release();
+  for (const each of [column.values, column.valid, there]) each.release();
   await throws(
     () => fromArrow(null, duckdb.connection.query("SELECT 'text' AS x")),
     "UnsupportedError",

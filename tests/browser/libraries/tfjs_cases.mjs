@@ -288,3 +288,43 @@ export async function what_came_from_us_comes_back_as_it_was(context) {
   t.dispose();
   for (const each of [x, back, copied]) each.release();
 }
+
+export async function a_cast_on_the_gpu_has_the_values_of_its_dtype(context) {
+  const { tf, device } = await libraries();
+  const x = upload(context, Int32Array.of(1, -2, 3, 2 ** 20), device, { shape: [4] });
+  const bits = upload(context, Int32Array.of(1, 0, 1, 1), device, { shape: [4] });
+  const held = [x, bits];
+  const values = [];
+  const cast = (value, dtype) => {
+    values.push(tf.cast(value, dtype));
+    return values.at(-1);
+  };
+  const check = async (value, dtype, expected, shares) => {
+    const out = fromTfjs(tf, value);
+    held.push(out);
+    equal([out.dtype, out.readOnly], [dtype, true]);
+    equal(await out.read(), expected);
+    if (shares) fromTfjs(tf, value, { copy: false }).release();
+    else await throws(() => fromTfjs(tf, value, { copy: false }), "CopyError", /as (int32|bool)/);
+  };
+  const ours = toTfjs(tf, x);
+  const flags = toTfjs(tf, bits, { dtype: "bool" });
+  const theirs = tf.add(ours, tf.scalar(0, "int32"));
+  const small = tf.tensor([5, -6], [2], "int32"); // on the CPU until it is used
+  const same = tf.equal(theirs, theirs);
+  values.push(ours, flags, theirs, small, same);
+  const numbers = [1, -2, 3, 2 ** 20];
+  await check(cast(ours, "float32"), "float32", Float32Array.from(numbers), false);
+  await check(cast(theirs, "float32"), "float32", Float32Array.from(numbers), false);
+  await check(cast(small, "float32"), "float32", Float32Array.of(5, -6), false);
+  await check(cast(flags, "float32"), "float32", Float32Array.of(1, 0, 1, 1), false);
+  await check(cast(same, "float32"), "float32", new Float32Array(4).fill(1), false);
+  await check(cast(flags, "int32"), "int32", Int32Array.of(1, 0, 1, 1), true);
+  await check(cast(cast(ours, "float32"), "int32"), "int32", Int32Array.from(numbers), true);
+  values.push(tf.reshape(cast(ours, "float32"), [2, 2]), tf.abs(theirs));
+  await check(values.at(-2), "float32", Float32Array.from(numbers), false);
+  await check(values.at(-1), "int32", Int32Array.of(1, 2, 3, 2 ** 20), true);
+  tf.dispose(values);
+  equal(await held.at(2).read(), Float32Array.from(numbers), "after dispose()");
+  for (const each of held) each.release();
+}

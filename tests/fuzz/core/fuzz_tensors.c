@@ -152,6 +152,15 @@ static int64_t convert_packed(DLDataType from, DLDataType to, const uint8_t *pac
   return -1;
 }
 
+/* Packed elements as padded ones, or the other way round. */
+static void repad_packed(const model *from, uint32_t bits, const uint8_t *packed,
+                         uint8_t *target) {
+  for (int64_t i = 0; i < size_of(from); i++) {
+    ref_copy_bits(target, (wide)i * bits, packed, (wide)i * from->lies.bits,
+                  from->dtype.bits);
+  }
+}
+
 static void check_converted(DLDataType dtype, const uint8_t *expected, memory *on) {
   for (size_t i = 0; i < on->size; i += (size_t)ref_number_bytes(dtype)) {
     MUST(ref_same_number(dtype, expected + i, on->bytes + i));
@@ -171,11 +180,15 @@ static void convert(input *in, const model *from, model *place) {
   int same = memcmp(&m.dtype, &from->dtype, sizeof m.dtype) == 0;
   ref_way how = ref_conversion(from->dtype, m.dtype);
   if (!same && how == SAME) how = NO_WAY; /* lanes of 0 are no dtype */
+  m.flags = take_below(in, 3) == 0 ? ~m.flags & 4 : m.flags & 4;
+  uint32_t bits = ref_element_bits(m.dtype, m.flags);
+  int repads = same && bits != from->lies.bits;
   dlw_misfit misfit = {-1, 0};
-  dlw_status status = dlw_tensor_convert(from->tensor, m.dtype, &m.tensor, &misfit);
+  dlw_status status =
+      dlw_tensor_convert(from->tensor, m.dtype, m.flags, &m.tensor, &misfit);
   MUST(status != DLW_NO_MEMORY || allocation_failed());
   if (status == DLW_NO_MEMORY) return;
-  if (how == NO_WAY) {
+  if (how == NO_WAY || (m.flags != 0 && m.dtype.bits < 8 && m.dtype.lanes > 1)) {
     MUST(status == DLW_NO_CONVERSION || status == DLW_BAD_DTYPE ||
          status == DLW_TOO_LARGE);
     return;
@@ -183,16 +196,18 @@ static void convert(input *in, const model *from, model *place) {
   size_t bytes;
   uint8_t *packed = pack(from, &bytes);
   int64_t size = size_of(from);
-  uint8_t *expected = calloc(1, 2 * bytes + 1);
+  uint8_t *expected = calloc(1, 8 * bytes + 1);
   int64_t stops = -1;
-  if (same) memcpy(expected, packed, bytes);
+  if (same && !repads) memcpy(expected, packed, bytes);
+  if (repads) repad_packed(from, bits, packed, expected);
   if (!same) stops = convert_packed(from->dtype, m.dtype, packed, size, expected);
   MUST(status == (stops >= 0 ? DLW_MISFIT : DLW_OK));
   if (stops >= 0) MUST(misfit.position == stops);
   if (status == DLW_OK) {
-    m.flags = same ? m.flags & 4 : 0;
-    m.lies.bits = ref_element_bits(m.dtype, m.flags);
+    if (m.dtype.bits >= 8) m.flags = 0;
+    m.lies.bits = bits;
     adopt_fresh(place, &m);
+    bytes = m.on->size;
     if (same && bytes > 0) MUST(memcmp(m.on->bytes, expected, bytes) == 0);
     if (same && bytes > 0) memcpy(m.on->shadow, expected, bytes);
     if (!same) check_converted(m.dtype, expected, m.on);

@@ -110,7 +110,7 @@ def call_with_junk(world: World, rng: random.Random) -> None:
         lambda: _core._view(tensor, a, b, c),
         lambda: _core._view(tensor, (a, b), (b, c), c),
         lambda: _core._typed(a, 1, b),
-        lambda: _core._convert(tensor, a),
+        lambda: _core._convert(tensor, a, b),
         lambda: _core._raw(a),
         lambda: _core._empty(a, b, c),
         lambda: _core._hold(a),

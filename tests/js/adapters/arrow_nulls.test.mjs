@@ -3,8 +3,6 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import * as arrow from "../../../build/libraries/site/arrow.mjs";
 import { fromArrow, toArrow } from "../../../js/dist/adapters/arrow.js";
-import { fromNdarray, toNdarray } from "../../../js/dist/adapters/ndarray.js";
-import { adopt, EXCHANGE, fit, take } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 
 const same = (a, b) => a.buffer === b.buffer && a.byteOffset === b.byteOffset;
@@ -20,15 +18,22 @@ afterEach(() => assert.equal(liveTensors(), live, "tensors alive"));
 /** Every third of `length` is null. */
 const holes = (length) => Array.from({ length }, (_, i) => (i % 3 === 1 ? null : i));
 
-/** The values that Arrow has of a tensor. */
-function inArrow(tensor, options) {
-  const vector = toArrow(arrow, tensor, options);
+const MASK = { nulls: "mask" };
+
+/** The values that Arrow has of tensors. */
+function inArrow({ values: tensor, valid }, options) {
+  const vector = toArrow(arrow, tensor, { valid, ...options });
   const values = Array.from(vector, (value) => value?.toArray?.() ?? value);
   for (let [data] = vector.data; data; [data] = data.children) data.values = null; // lets go
   return values;
 }
 
-test("nulls are kept, and validity says where they are", () => {
+/** Releases both. */
+function release({ values, valid }) {
+  for (const each of [values, valid]) each.release();
+}
+
+test("a second tensor says which elements are valid", () => {
   for (const Type of [arrow.Float64, arrow.Int16, arrow.Uint8]) {
     const vector = numbers(holes(70), Type);
     for (const [start, stop] of [
@@ -38,90 +43,144 @@ test("nulls are kept, and validity says where they are", () => {
       [13, 14],
     ]) {
       const part = vector.slice(start, stop);
-      const tensor = fromArrow(arrow, part, { copy: false });
-      assert.ok(same(tensor.data, part.data[0].values));
-      const valid = holes(70).slice(start, stop);
-      const expected = valid.some((value) => value === null) ? valid.map((v) => v !== null) : null;
-      assert.deepEqual(tensor.validity && [...tensor.validity], expected);
-      if (expected) assert.equal(tensor.validity.dtype, "bool");
-      assert.deepEqual(inArrow(tensor), valid);
-      tensor.release();
+      const pair = fromArrow(arrow, part, { copy: false, ...MASK });
+      assert.ok(same(pair.values.data, part.data[0].values));
+      const expected = holes(70).slice(start, stop);
+      assert.deepEqual(
+        [...pair.valid],
+        expected.map((value) => value !== null),
+      );
+      assert.equal(pair.valid.dtype, "bool");
+      assert.deepEqual(inArrow(pair), expected);
+      release(pair);
     }
   }
   const flags = arrow.vectorFromArray([true, null, false, null, true], new arrow.Bool()).slice(1);
-  const tensor = fromArrow(arrow, flags);
-  assert.deepEqual([...tensor.validity], [false, true, false, true]);
-  assert.deepEqual(inArrow(tensor), [null, false, null, true]);
-  tensor.release();
+  const pair = fromArrow(arrow, flags, MASK);
+  assert.deepEqual([...pair.valid], [false, true, false, true]);
+  assert.deepEqual(inArrow(pair), [null, false, null, true]);
+  release(pair);
 });
 
-test("the validity lives and ends with its tensor", () => {
-  const tensor = fromArrow(arrow, numbers([1, null]));
+test("each of the two is released by itself, and a tensor has no nulls", () => {
+  const { values, valid } = fromArrow(arrow, numbers([1, null]), MASK);
   assert.equal(liveTensors(), live + 2);
-  const { validity } = tensor;
-  tensor.release();
-  tensor.release();
-  assert.ok(validity.released);
-  assert.equal(tensor.validity, null);
+  values.release();
+  assert.deepEqual([...valid], [true, false]);
+  assert.throws(() => valid.validity, {
+    name: "TypeError",
+    message: /has no nulls: fromArrow\(…, \{ nulls: "mask" \}\)/,
+  });
+  valid.release();
 });
 
-test("nulls are refused where that is asked for", () => {
+test("nulls are refused", () => {
   const vector = numbers([1, null, 3]);
-  const refuse = { nulls: "refuse" };
-  assert.throws(() => fromArrow(arrow, vector, refuse), unsupported(/1 of 3 elements are null/));
-  fromArrow(arrow, vector.slice(2), refuse).release();
-  const odd = () => fromArrow(arrow, vector, { nulls: "drop" });
-  assert.throws(odd, { name: "TypeError", message: /"keep" or "refuse", not drop/ });
+  for (const options of [undefined, {}, { nulls: "refuse" }, { nulls: undefined }]) {
+    const said = /1 of 3 elements are null, .*nulls: "mask", which returns \{ values, valid \}/;
+    assert.throws(() => fromArrow(arrow, vector, options), unsupported(said));
+    fromArrow(arrow, vector.slice(2), options).release();
+  }
+  for (const nulls of ["drop", "keep", null]) {
+    const odd = () => fromArrow(arrow, vector, { nulls });
+    assert.throws(odd, {
+      name: "TypeError",
+      message: `nulls must be "refuse" or "mask", not ${nulls}`,
+    });
+  }
+  for (const values of [[null], [null, null]]) {
+    assert.throws(() => fromArrow(arrow, numbers(values)), unsupported(/of \d elements are null/));
+  }
 });
 
-test("views say which elements are null, or there are none", () => {
-  const vector = numbers(holes(9));
-  const tensor = fromArrow(arrow, vector);
-  const part = tensor.slice([7, null, -2]);
-  assert.deepEqual([...part.validity], [false, true, true, false]);
-  assert.deepEqual(inArrow(part), [null, 5, 3, null]);
-  const all = tensor.slice();
-  const second = Tensor.from(tensor);
-  const copied = fit(tensor, { copy: true });
-  for (const each of [all, second, copied]) {
-    assert.deepEqual([...each.validity], [...tensor.validity]);
-  }
-  for (const view of [
-    () => tensor.slice(3),
-    () => tensor.reshape([3, 3]),
-    () => tensor.permute([0]),
+test("without nulls all are valid", () => {
+  const given = Tensor.fromTypedArray(Float32Array.of(1, 2), { shape: [1, 2] });
+  for (const [value, count] of [
+    [numbers([1, 2, 3]), 3],
+    [numbers([]), 0],
+    [numbers([1]).concat(numbers([2])), 2],
+    [given, 1],
   ]) {
-    assert.throws(view, unsupported(/would not say which: slice\(\) along axis 0/));
+    const pair = fromArrow(arrow, value, MASK);
+    assert.deepEqual([...pair.valid], Array(count).fill(true));
+    assert.equal(pair.values.shape[0], count);
+    release(pair);
   }
-  tensor.release();
-  assert.deepEqual([...second.validity], [...copied.validity]);
-  // The protocol knows of no nulls: others get the elements alone.
-  const handed = adopt(copied[EXCHANGE]());
-  assert.equal(handed.validity, null);
-  for (const each of [part, all, second, copied, handed]) each.release();
+  given.release();
 });
 
-test("nulls go to another thread", () => {
-  const tensor = fromArrow(arrow, numbers(holes(9)));
-  const message = tensor.slice([0, null, 2]).transfer();
-  tensor.release();
-  const posted = structuredClone(message, { transfer: [message.buffer] });
-  const received = Tensor.receive(posted);
-  assert.deepEqual(inArrow(received), [0, 2, null, 6, 8]);
-  received.release();
-  const wrong = { ...posted, validity: new Uint8Array(4) };
-  assert.throws(() => Tensor.receive(wrong), { name: "RangeError" });
-  const plain = Tensor.fromTypedArray(Float32Array.of(1));
-  assert.ok(!("validity" in plain.transfer()));
+test("what an older version posted with nulls is refused", () => {
+  const tensor = Tensor.fromTypedArray(Float32Array.of(1, 2));
+  const message = tensor.transfer();
+  assert.deepEqual(Object.keys(message), ["dtype", "padded", "shape", "buffer"]);
+  const old = { ...message, validity: Uint8Array.of(1, 0) };
+  assert.throws(() => Tensor.receive(old), { name: "TypeError" });
+  Tensor.receive(message).release();
 });
 
-test("a library's object that comes back still has its nulls", () => {
-  const tensor = fromArrow(arrow, numbers(holes(4)));
-  const given = toNdarray(null, tensor);
-  const back = fromNdarray(null, given);
-  assert.deepEqual([...back.validity], [...tensor.validity]);
-  given.data = null;
-  for (const each of [tensor, back]) each.release();
+test("valid has a bool for each element of axis 0", () => {
+  const values = Tensor.fromTypedArray(Float32Array.of(1, 2, 3, 4, 5, 6), { shape: [3, 2] });
+  const bytes = Uint8Array.of(1, 0, 0, 1, 1, 1);
+  const bools = (options) => Tensor.fromTypedArray(bytes, { dtype: "bool", ...options });
+  const valid = bools({ shape: [3], strides: [-2], offset: 4 });
+  assert.deepEqual(inArrow({ values, valid }), [
+    Float32Array.of(1, 2),
+    null,
+    Float32Array.of(5, 6),
+  ]);
+  const wrong = [
+    bools(),
+    bools({ shape: [3, 2] }),
+    bools({ shape: [], offset: 5, strides: [] }),
+    Tensor.fromTypedArray(Uint8Array.of(1, 0, 1)),
+    Tensor.fromTypedArray(Uint8Array.of(1, 0, 1), { dtype: "bool", shape: [3, 1] }),
+  ];
+  for (const each of wrong) {
+    const give = () => toArrow(arrow, values, { valid: each });
+    assert.throws(give, unsupported(/^valid must be a tensor of bool of shape \[3\], not Tensor /));
+  }
+  assert.throws(() => toArrow(arrow, values, { valid: [true] }), { name: "TypeError" });
+  for (const each of [values, valid, ...wrong]) each.release();
+});
+
+test("a count of nulls may be wrong, but 0 says that there are none", () => {
+  const make = (nullCount, nullBitmap) =>
+    arrow.makeVector(
+      arrow.makeData({
+        type: new arrow.Int8(),
+        length: 3,
+        data: Int8Array.of(1, 2, 3),
+        nullCount,
+        nullBitmap,
+      }),
+    );
+  for (const nullCount of [-1, 1, 3]) {
+    const vector = make(nullCount, Uint8Array.of(0b100));
+    assert.throws(() => fromArrow(null, vector), unsupported(/^2 of 3 elements are null/));
+    fromArrow(null, make(nullCount, Uint8Array.of(0b111))).release();
+  }
+  for (const [nullCount, bits] of [
+    [0, Uint8Array.of(0b100)],
+    [0, undefined],
+    [-1, undefined],
+  ]) {
+    fromArrow(null, make(nullCount, bits)).release();
+  }
+  assert.throws(() => fromArrow(null, make(2, undefined)), unsupported(/malformed/));
+  // Other copies of Arrow may not have counted.
+  const uncounted = make(0, undefined);
+  Object.defineProperty(uncounted.data[0], "nullCount", { value: -1 });
+  fromArrow(null, uncounted).release();
+  for (const whole of [uncounted, make(0, Uint8Array.of(0))]) {
+    const pair = fromArrow(null, whole.concat(make(1, Uint8Array.of(0b101))), MASK);
+    assert.deepEqual([...pair.valid], [true, true, true, true, false, true]);
+    release(pair);
+  }
+  const data = new Int8Array(16);
+  const nullBitmap = Uint8Array.of(255);
+  const type = new arrow.Int8();
+  const short = arrow.makeData({ type, length: 8, offset: 8, data, nullCount: 1, nullBitmap });
+  assert.throws(() => fromArrow(null, short, MASK), unsupported(/malformed/));
 });
 
 test("lists are null as a whole", () => {
@@ -137,40 +196,38 @@ test("lists are null as a whole", () => {
         child,
       }),
     );
-  const tensor = fromArrow(arrow, make(0b101));
-  assert.deepEqual(
-    [tensor.shape, [...tensor.validity]],
-    [
-      [3, 2],
-      [true, false, true],
-    ],
-  );
-  assert.deepEqual(inArrow(tensor), [Float32Array.of(1, 2), null, Float32Array.of(5, 6)]);
-  const rows = tensor.slice([1, 3], [null, null, -1]);
-  assert.deepEqual([...rows.validity, ...rows], [false, true, rows.at(0, 0), rows.at(0, 1), 6, 5]);
+  assert.throws(() => fromArrow(arrow, make(0b101)), unsupported(/1 of 3 elements are null/));
+  const pair = fromArrow(arrow, make(0b101), MASK);
+  assert.deepEqual([pair.values.shape, ...pair.valid], [[3, 2], true, false, true]);
+  assert.deepEqual(inArrow(pair), [Float32Array.of(1, 2), null, Float32Array.of(5, 6)]);
   const last = fromArrow(arrow, make(0b101).slice(2));
-  assert.deepEqual([last.validity, ...last], [null, 5, 6]);
+  assert.deepEqual([...last], [5, 6]);
   for (const bits of [undefined, 0b110, 0b111]) {
-    assert.throws(() => fromArrow(arrow, make(bits)), unsupported(/elements of lists are null/));
+    for (const options of [{}, MASK]) {
+      const take = () => fromArrow(arrow, make(bits), options);
+      assert.throws(take, unsupported(/elements of lists are null/));
+    }
   }
-  for (const each of [rows, last, tensor]) each.release();
+  release(pair);
+  last.release();
 });
 
 test("chunks with and without nulls are joined", () => {
   const vector = numbers([1, null]).concat(numbers([3, 4]), numbers([null]));
-  const tensor = fromArrow(arrow, vector);
-  assert.deepEqual([...tensor.validity], [true, false, true, true, false]);
-  assert.deepEqual([tensor.at(0), tensor.at(2), tensor.at(3)], [1, 3, 4]);
-  assert.deepEqual(inArrow(tensor), [1, null, 3, 4, null]);
-  tensor.release();
+  const pair = fromArrow(arrow, vector, MASK);
+  assert.deepEqual([...pair.valid], [true, false, true, true, false]);
+  assert.deepEqual([pair.values.at(0), pair.values.at(2), pair.values.at(3)], [1, 3, 4]);
+  assert.deepEqual(inArrow(pair), [1, null, 3, 4, null]);
+  release(pair);
+  assert.throws(() => fromArrow(arrow, vector), unsupported(/2 of 5 elements are null/));
 });
 
-test("strided and copied tensors keep their nulls", () => {
-  const tensor = fromArrow(arrow, numbers(holes(9)));
-  const odd = tensor.slice([0, null, 2]);
+test("strided and copied tensors go to Arrow with their nulls", () => {
+  const pair = fromArrow(arrow, numbers(holes(9)), MASK);
+  const odd = { values: pair.values.slice([0, null, 2]), valid: pair.valid.slice([0, null, 2]) };
   assert.deepEqual(inArrow(odd), [0, 2, null, 6, 8]);
-  assert.deepEqual(inArrow(tensor, { copy: true }), holes(9));
-  for (const each of [tensor, odd]) each.release();
+  assert.deepEqual(inArrow(pair, { copy: true }), holes(9));
+  for (const each of [pair, odd]) release(each);
 });
 
 test("columns go by their names", () => {
@@ -246,16 +303,16 @@ test("a row that is null is null in each of its columns", () => {
   };
   const vector = arrow.makeVector(arrow.makeData(rows));
   const validOf = (from, column) => {
-    const tensor = fromArrow(null, from, { column });
-    const valid = [...tensor.validity];
-    tensor.release();
+    const pair = fromArrow(null, from, { column, ...MASK });
+    const valid = [...pair.valid];
+    release(pair);
     return valid;
   };
   assert.deepEqual(validOf(vector, "x"), [true, false, false, true]);
   assert.deepEqual(validOf(vector.slice(1), "x"), [false, false, true]);
   assert.deepEqual(validOf(vector, "y"), [true, false, true, true]);
   assert.throws(
-    () => fromArrow(null, vector, { column: "x", nulls: "refuse" }),
+    () => fromArrow(null, vector, { column: "x" }),
     unsupported(/2 of 4 elements are null/),
   );
   const there = arrow.makeVector(arrow.makeData({ ...rows, nullCount: 0, nullBitmap: undefined }));
@@ -271,11 +328,4 @@ test("fixed-size binary is bytes, an axis of them", () => {
   assert.deepEqual([tensor.dtype, tensor.shape, ...tensor], ["uint8", [1, 3], 4, 5, 6]);
   assert.equal(tensor.data.buffer, data.buffer);
   tensor.release();
-});
-
-test("a Tensor has no nulls unless it is told so", () => {
-  const tensor = Tensor.fromTypedArray(new Float32Array(4));
-  const second = take(tensor);
-  assert.deepEqual([tensor.validity, second.validity], [null, null]);
-  for (const each of [tensor, second]) each.release();
 });

@@ -24,7 +24,9 @@ export class Right {
     else this.data.fill(0xee);
   }
 
-  check({ versions = [1], device = this.device, copy } = {}) {
+  check(request = {}) {
+    const { versions = [1], device = this.device, copy } = Object(request);
+    if (Object(request) !== request) throw new TypeError("no request");
     if (!Array.isArray(versions) || typeof device !== "object") throw new TypeError("no request");
     if (!versions.includes(1)) throw refuse("UnsupportedError", "version 1 is what there is");
     if (this.holds <= 0) throw refuse("ReleasedError", "it was released");
@@ -53,20 +55,27 @@ export class Right {
   }
 }
 
-/** A GPUDevice as far as exchanges go: work is done when it is submitted. */
+/** A GPUDevice as far as exchanges go: work is done when it is submitted, and mapping takes a while. */
 export function fakeDevice() {
-  const errors = [];
+  const scopes = [];
+  const fail = (message) => scopes.at(-1)?.push({ message });
   const use = (buffer) => {
-    if (buffer.destroyed) errors.push({ message: "the buffer was destroyed" });
-    return buffer.bytes;
+    if (buffer.destroyed) fail("the buffer was destroyed");
+    return buffer.destroyed ? undefined : buffer.bytes;
   };
+  let lose;
+  const lost = new Promise((resolve) => {
+    lose = resolve;
+  });
   return {
+    lost,
+    destroy: () => lose({ reason: "destroyed" }),
     createBuffer: ({ size, usage }) => ({
       size,
       usage,
       bytes: new Uint8Array(size),
       destroyed: false,
-      mapAsync: async () => {},
+      mapAsync: () => new Promise((resolve) => setTimeout(resolve, 0)),
       getMappedRange() {
         return this.bytes.buffer;
       },
@@ -78,20 +87,21 @@ export function fakeDevice() {
       const work = [];
       return {
         copyBufferToBuffer: (from, at, to, start, size) =>
-          work.push(() => use(to).set(use(from).subarray(at, at + size), start)),
+          work.push(() => {
+            const [source, target] = [use(from), use(to)];
+            if (source && target) target.set(source.subarray(at, at + size), start);
+          }),
         finish: () => work,
       };
     },
-    pushErrorScope() {
-      errors.length = 0;
-    },
-    popErrorScope: async () => errors.shift() ?? null,
+    pushErrorScope: () => scopes.push([]),
+    popErrorScope: async () => scopes.pop()[0] ?? null,
     queue: {
       submit: (lists) => {
         for (const run of lists.flat()) run();
       },
       writeBuffer: (buffer, at, data) =>
-        use(buffer).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), at),
+        use(buffer)?.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), at),
     },
   };
 }

@@ -22,8 +22,8 @@ const asking = (check, Class = Right) =>
 
 /** Refuses, copies and lends as those do who can do everything. */
 class Able extends Right {
-  check({ copy, ...request } = {}) {
-    super.check(request);
+  check(request) {
+    super.check(request && Object(request) === request ? { ...request, copy: false } : request);
   }
 
   [EXCHANGE](request = {}) {
@@ -883,6 +883,7 @@ export const BREAKS = [
     "holds that are counted before the request is read",
     class extends Right {
       [EXCHANGE](request = {}) {
+        if (Object(request) !== request) throw new TypeError("no request");
         const { holds } = this;
         const { versions, device, copy } = request;
         const exchange = super[EXCHANGE]({ versions, device, copy });
@@ -896,6 +897,7 @@ export const BREAKS = [
     "a state that a second request overwrites",
     class extends Right {
       [EXCHANGE](request = {}) {
+        if (Object(request) !== request) throw new TypeError("no request");
         const { versions, device } = request;
         this.now = super[EXCHANGE]({ versions, device });
         if (!request.copy) return this.now;

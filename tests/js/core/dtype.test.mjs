@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { dtypeNamed, dtypePacked, dtypes } from "../../../js/dist/core/dtype.js";
+import { dtypeNamed, dtypeOfTriple, dtypePacked, dtypes } from "../../../js/dist/core/dtype.js";
 import { Tensor, UnsupportedError } from "../../../js/dist/index.js";
 
 const table = JSON.parse(readFileSync(new URL("../../dtypes.json", import.meta.url), "utf8"));
@@ -54,7 +54,7 @@ test("an unknown name lists the known ones", () => {
 
 for (const row of table) {
   test(`${row.name}: elements may be vectors`, () => {
-    for (const lanes of [2, 3, 65535]) {
+    for (const lanes of [2, 3, 16, 65535]) {
       const dtype = dtypeNamed(`${row.name}x${lanes}`);
       assert.equal(dtype.packed, (row.code | (row.bits << 8) | (lanes << 16)) >>> 0);
       assert.equal(dtypePacked(dtype.packed | 0), dtype, "from memory, as a signed integer");
@@ -69,9 +69,41 @@ for (const row of table) {
   });
 }
 
+test("a vector that was used is no lane of another", () => {
+  assert.equal(dtypeNamed("float32x3").name, "float32x3");
+  assert.throws(() => dtypeNamed("float32x3x2"), { name: "UnsupportedError" });
+});
+
 test("no other vector has a name", () => {
   for (const name of ["float32x", "float32x1", "float32x04", "float32x65536", "x4", "int3x2"]) {
     assert.throws(() => dtypeNamed(name), UnsupportedError, name);
+  }
+});
+
+test("a foreign triple is a dtype where DLPack has one, and nothing else", () => {
+  const known = new Map(dtypes.map((dtype) => [dtype.packed & 0xffff, dtype]));
+  const count = (n, most) => Number.isInteger(n) && n >= 0 && n <= most;
+  const codes = [...Array(20).keys(), 255, 256, 257, -1, 1.5, "1", null, undefined];
+  const widths = [0, 1, 2, 3, 4, 6, 7, 8, 12, 16, 32, 64, 128, 255, 256, 264, -8, 8.5, "8", NaN];
+  const vectors = [1, 2, 65535, 0, 65536, 65537, -1, 1.5, "1", undefined];
+  for (const code of codes) {
+    for (const bits of widths) {
+      for (const lanes of vectors) {
+        for (const padded of [false, true]) {
+          const lane = count(code, 255) && count(bits, 255) && known.get(code | (bits << 8));
+          const small = padded && bits < 8;
+          const is = lane && count(lanes, 65535) && lanes > 0 && !(small && lanes > 1);
+          const found = dtypeOfTriple(code, bits, lanes, padded);
+          const what = `${code} ${bits} ${lanes} ${padded}`;
+          assert.equal(
+            found?.packed,
+            is ? (code | (bits << 8) | (lanes << 16)) >>> 0 : undefined,
+            what,
+          );
+          assert.equal(found?.flags, is ? (small ? 4 : 0) : undefined, what);
+        }
+      }
+    }
   }
 });
 

@@ -43,17 +43,91 @@ test("float32 becomes 16 bits and comes back, ties to even", async () => {
   for (const each of [source, target]) each.release();
 });
 
-test("every bit pattern of bfloat16 survives a trip through float32", () => {
-  const bits = Uint16Array.from({ length: 1 << 16 }, (_, i) => i);
-  const source = Tensor.fromTypedArray(new Uint8Array(bits.slice().buffer), { dtype: "bfloat16" });
-  const wide = Tensor.fromTypedArray(new Float32Array(1 << 16));
-  const back = Tensor.fromTypedArray(new Uint8Array(1 << 17), { dtype: "bfloat16" });
-  wide.write(source, { convert: true });
-  back.write(wide, { convert: true });
-  const found = new Uint16Array(back.data.buffer);
-  assert.ok(found.every((value, i) => value === i));
-  for (const each of [source, wide, back]) each.release();
-});
+/** A float32 of these bits. */
+const floatOf = (bits) => new Float32Array(Uint32Array.of(bits).buffer)[0];
+const bitsOf = (value) => new Uint32Array(Float32Array.of(value).buffer)[0];
+
+/** [name, the bits of infinity, the value of the magnitude `bits` below that] of 16-bit floats. */
+const HALVES = [
+  [
+    "float16",
+    0x7c00,
+    (bits) => {
+      const [exponent, fraction] = [bits >> 10, bits & 1023];
+      return exponent ? (1 + fraction / 1024) * 2 ** (exponent - 15) : fraction * 2 ** -24;
+    },
+  ],
+  ["bfloat16", 0x7f80, (bits) => floatOf(bits << 16)],
+];
+
+/** Conversions by write(): bits of 16-bit floats, and floats. */
+function conversions(dtype) {
+  const converted = (from, to) => {
+    const [source, target] = [from, to].map(([array, name]) =>
+      Tensor.fromTypedArray(new Uint8Array(array.buffer), { dtype: name }),
+    );
+    target.write(source, { convert: true });
+    for (const each of [source, target]) each.release();
+    return to[0];
+  };
+  return {
+    narrowed: (floats) => converted([floats, "float32"], [new Uint16Array(floats.length), dtype]),
+    widened: (halves) => converted([halves, dtype], [new Float32Array(halves.length), "float32"]),
+  };
+}
+
+for (const [dtype, infinite, valueAt] of HALVES) {
+  const { narrowed, widened } = conversions(dtype);
+
+  test(`every bit pattern of ${dtype} has its value as float32, and comes back`, () => {
+    const all = Uint16Array.from({ length: 1 << 16 }, (_, i) => i);
+    const wide = widened(all);
+    for (const bits of all) {
+      const magnitude = bits & 0x7fff;
+      const sign = bits >> 15 ? -1 : 1;
+      const value =
+        magnitude < infinite ? valueAt(magnitude) : magnitude > infinite ? NaN : Infinity;
+      if (!Object.is(wide[bits], sign * value)) assert.equal(wide[bits], sign * value, `${bits}`);
+    }
+    assert.deepEqual(narrowed(wide), all, "NaNs keep their payload");
+  });
+
+  test(`${dtype} is rounded to the nearest, ties to even, at every boundary`, () => {
+    const [floats, expected] = [[], []];
+    const add = (float32, bits) => {
+      floats.push(float32, float32 | 0x80000000);
+      expected.push(bits, bits | 0x8000);
+    };
+    for (let bits = 0; bits < infinite; bits++) {
+      // Beyond the largest number comes what would be the next one.
+      const low = valueAt(bits);
+      const step = bits + 1 < infinite ? valueAt(bits + 1) - low : low - valueAt(bits - 1);
+      const middle = dtype === "bfloat16" ? (bits << 16) + 0x8000 : bitsOf(low + step / 2);
+      add(middle, bits + (bits & 1));
+      add(middle - 1, bits);
+      add(middle + 1, bits + 1);
+    }
+    add(0x7f7fffff, infinite);
+    const found = narrowed(new Float32Array(Uint32Array.from(floats).buffer));
+    const wrong = expected.findIndex((bits, i) => found[i] !== bits);
+    assert.equal(wrong, -1, `float32 ${floats[wrong]?.toString(16)}: ${found[wrong]}`);
+  });
+
+  test(`NaNs keep the upper bits of their payload as ${dtype}, or one`, () => {
+    const dropped = dtype === "float16" ? 13 : 16;
+    const bits = [];
+    for (let upper = 0x7f80; upper < 0x8000; upper++) {
+      for (const lower of [0, 1, 0x1fff, 0x2000, 0x7fff, 0x8000, 0xffff]) {
+        if (upper > 0x7f80 || lower > 0) bits.push((upper << 16) | lower);
+      }
+    }
+    const found = narrowed(new Float32Array(Uint32Array.from(bits).buffer));
+    for (const [i, each] of bits.entries()) {
+      const kept = (each >>> dropped) & (dtype === "float16" ? 0x3ff : 0x7f);
+      assert.equal(found[i], infinite | (kept || 1), each.toString(16));
+    }
+  });
+}
 
 test("integers that do not fit are an error, and nothing is written", () => {
   const target = Tensor.fromTypedArray(Int32Array.of(7, 8));

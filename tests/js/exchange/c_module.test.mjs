@@ -62,7 +62,7 @@ function made(values, shape = [values.length]) {
 }
 
 /** Rules that a module without threads, GPU and padding has nothing to do with; F13 is not counted. */
-const NOT_OURS = ["D1", "E2", "F13", "M3", "O5", "S3", "S6", "T1"];
+const NOT_OURS = ["D1", "E1", "E2", "E4", "F13", "M3", "O5", "S3", "S6", "T1"];
 
 test("the suite of the protocol finds all rules kept", async () => {
   const tensors = [];

@@ -252,14 +252,80 @@ test("one that breaks for ever, and gives nothing, is given up", async () => {
   assert.equal(asked.length, 1);
 });
 
-test("tries are counted from the last byte that came", async () => {
+/** How long it would have waited, each time. */
+async function pausesOf(run) {
+  const { setTimeout } = globalThis;
+  const pauses = [];
+  const ours = [100, 200, 400, 800, 1600, 3200, 5000]; // Node's own timers have other times
+  globalThis.setTimeout = (done, ms, ...args) => {
+    if (ours.includes(ms)) pauses.push(ms);
+    return setTimeout(done, ours.includes(ms) ? 0 : ms, ...args);
+  };
+  try {
+    await run();
+  } finally {
+    globalThis.setTimeout = setTimeout;
+  }
+  return pauses;
+}
+
+/** Each wait is longer than the one before, up to the longest. */
+function grow(pauses) {
+  assert.ok(pauses[0] >= 100);
+  for (const [i, ms] of pauses.entries()) {
+    if (i > 0) assert.equal(ms, Math.min(2 * pauses[i - 1], 5000));
+  }
+}
+
+test("tries are counted from the last byte that came, and each waits longer", async () => {
   const { url, asked } = served("slow", (request, response, time) => {
     // Of three answers one gives something: more breaks in all than there are retries.
     cut(request, response, NPY, time % 3 === 1 ? 120_000 : 0, { etag: '"1"' });
   });
-  await isWhole(open(url, { retries: 3 }));
+  const pauses = await pausesOf(() => isWhole(open(url, { retries: 3 })));
   assert.equal(asked.length, 3 * Math.floor(NPY.length / 120_000) + 1);
+  assert.equal(pauses.length, asked.length - 1);
+  grow(pauses);
 });
+
+for (const [what, answer] of Object.entries({
+  "breaks after every byte": (request, response) => {
+    cut(request, response, NPY, 1, { etag: '"1"' });
+  },
+  "breaks after every byte, and has no ETag": (request, response) => {
+    cut(request, response, NPY, 1);
+  },
+  "gives a byte at a time": (request, response) => {
+    const [start] = rangeOf(request, NPY);
+    const range = `bytes ${start}-${start}/${NPY.length}`;
+    response.writeHead(206, { "content-range": range, "content-length": 1, etag: '"1"' });
+    response.end(NPY.subarray(start, start + 1));
+  },
+  "gives a byte at a time, and has no ETag": (request, response) => {
+    const [start] = rangeOf(request, NPY);
+    const range = `bytes ${start}-${start}/${NPY.length}`;
+    response.writeHead(206, { "content-range": range, "content-length": 1 });
+    response.end(NPY.subarray(start, start + 1));
+  },
+  "is always busy": (_, response) => {
+    response.writeHead(503).end();
+  },
+  "never answers": (_, response) => {
+    response.socket.destroy();
+  },
+}))
+  test(`a server that ${what} does not set the pace`, async () => {
+    for (const retries of [1, 4]) {
+      const { url, asked } = served(`${what} ${retries}`, answer);
+      const pauses = await pausesOf(() =>
+        fails(open(url, { retries }), "DLPackError", /could not be read, after \d+ tries/),
+      );
+      assert.ok(asked.length <= 16 * retries + 1, `${asked.length}`);
+      // Node itself may try once more where a connection ended before its answer.
+      assert.ok(pauses.length <= asked.length - 1 && pauses.length > 0);
+      grow(pauses);
+    }
+  });
 
 test("without ranges all is asked for again", async () => {
   const { url, asked } = served("again", (_, response, time) => {
@@ -385,9 +451,10 @@ const SAYS = {
 
 for (const [what, says] of Object.entries(SAYS)) {
   /** Answers with some bytes of a file, whatever was asked for. */
-  const answer = (request, response, bytes, from, to) => {
+  const answer = (request, response, bytes, from, to, more = {}) => {
     const [start, end] = rangeOf(request, bytes);
     const headers = {
+      ...more,
       "content-range": `bytes ${start}-${end - 1}/${bytes.length}`,
       "content-length": to - from,
       ...says,
@@ -462,14 +529,15 @@ for (const [what, says] of Object.entries(SAYS)) {
   });
 
   test(`all of it again where it broke off, with ${what}`, async () => {
+    const etag = { etag: '"1"' }; // without, it is asked for all of it again
     const { url } = served(`again, ${what}`, (request, response, time) => {
-      if (time === 1) return cut(request, response, NPY, 200_000);
-      answer(request, response, NPY, 0, NPY.length);
+      if (time === 1) return cut(request, response, NPY, 200_000, etag);
+      answer(request, response, NPY, 0, NPY.length, etag);
     });
     await fails(open(url), "UnsupportedError", /more than|says that it sends|broke off/);
     const rows = served(`raw again, ${what}`, (request, response, time) => {
-      if (time === 1) return cut(request, response, RAW, 200_000);
-      answer(request, response, RAW, 0, RAW.length);
+      if (time === 1) return cut(request, response, RAW, 200_000, etag);
+      answer(request, response, RAW, 0, RAW.length, etag);
     });
     await fails(open(rows.url, raw), "UnsupportedError", /more than|says that it sends|broke off/);
   });
@@ -481,6 +549,7 @@ for (const [what, says] of Object.entries(SAYS)) {
       const headers = {
         "content-range": `bytes ${start}-${stop - 1}/${total ?? bytes.length}`,
         "content-length": stop - start,
+        etag: '"1"',
         ...says,
       };
       const there = Object.entries(headers).filter(([, value]) => value !== undefined);

@@ -99,6 +99,26 @@ test("C runs a kernel by its number, over tensors that it holds", () => {
   tensor.release();
 });
 
+test("a kernel that Python gave up to time does not run", async () => {
+  const { fake, seam } = connected();
+  const { gpu, log } = fakeGPU();
+  gpu.features.add("timestamp-query");
+  gpu.createQuerySet = () => ({ destroy() {} });
+  const id = seam.useDevice(gpu);
+  const kernel = seam.kernel(7, SOURCE, "main", "mine", true, id, []);
+  const before = liveTensors();
+  const { tensor, address } = onGPU(fake, gpu);
+  const timing = seam.time(5, 7, id, kernel, 0, 0, 0, 2, address, 1.5);
+  tensor.release(); // what Python has at the address now is something else
+  fake.describe({ shape: [0] });
+  seam.giveUp(4);
+  seam.giveUp(5);
+  await assert.rejects(timing, { name: "AbortError" });
+  assert.deepEqual(log.dispatched, []);
+  assert.equal(liveTensors(), before);
+  seam.giveUp(5); // it is over
+});
+
 test("strided elements are uploaded in the pieces that C packs or converts", () => {
   const { fake, bridge } = connected();
   let log;
@@ -194,39 +214,29 @@ test("C learns whether a tensor is read-only or strided", () => {
   for (const [, slot] of [one, two]) fake.functions[0][0](slot);
 });
 
-test("the validity of what Python gets comes by a second call, once", () => {
+test("a tensor that was made for Python alone is released when it is collected", () => {
   const { fake, seam } = connected();
   fake.describe({ shape: [2], handle: 21 });
   const tensor = Tensor.fromTypedArray(Float32Array.of(1, 2));
-  tensor._validity = Tensor.fromTypedArray(Uint8Array.of(1, 0), { dtype: "bool" });
-  assert.equal(seam.hasNulls, false);
   assert.equal(seam.fromJs(tensor), 21);
-  // One that was made for this call alone is released by nothing else.
-  for (const each of [tensor, tensor.validity]) {
-    assert.ok(each._watcher instanceof FinalizationRegistry);
-  }
-  assert.equal(seam.hasNulls, true);
-  assert.equal(seam.validity(), 21);
-  assert.deepEqual([seam.hasNulls, seam.validity()], [false, 0]);
-  since(fake);
-  seam.fromJs(tensor);
-  seam.fromJs(Float32Array.of(3)); // the validity before was not asked for
-  assert.deepEqual(
-    since(fake).map(([name]) => name),
-    ["empty", "empty", "empty", "release"],
-  );
-  assert.equal(seam.hasNulls, false);
+  assert.ok(tensor._watcher instanceof FinalizationRegistry);
   tensor.release();
 });
 
 test("Python learns of a file what is in it", () => {
   const { seam } = connected();
   const info = { dtype: "int8", shape: Object.freeze([2, 3]), nbytes: 6 };
-  const file = { name: "a.npz", names: ["x"], metadata: { by: "me" }, info: () => info };
+  const file = {
+    name: "a.npz",
+    names: ["x"],
+    metadata: { by: "me" },
+    info: () => info,
+    _why: () => null,
+  };
   assert.deepEqual(seam.factsOf(file), {
     name: "a.npz",
     metadata: { by: "me" },
-    infos: [["x", "int8", [2, 3], 6]],
+    infos: [["x", "int8", [2, 3], 6, null]],
   });
 });
 

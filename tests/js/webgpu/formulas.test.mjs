@@ -1,66 +1,136 @@
-// The WGSL around formulas: tests/elementwise.json has what Python writes, too
-// (tests/desktop/test_formulas.py).
+// The WGSL around formulas. Python's is compared with this one by tests/fuzz/twins, and that it
+// computes what it should by the cases of kernels in tests/browser/cases.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import * as formulas from "../../../js/dist/webgpu/formulas/formulas.js";
+import { IN_REDUCTIONS, reasonAgainst } from "../../../js/dist/webgpu/formulas/words.js";
 
-const cases = JSON.parse(readFileSync(new URL("../../elementwise.json", import.meta.url), "utf8"));
-const { elementwise, formula, grid, identityOf, parse, plan, planLast, reduction } = formulas;
+const { elementwise, formula, identityOf, parse, reduction } = formulas;
 
-for (const [i, { inputs, outputs, operation, kinds, ...expected }] of cases.elementwise.entries()) {
-  test(`elementwise ${i} of tests/elementwise.json`, () => {
-    const text = formula(operation, "operation");
-    assert.deepEqual(elementwise(...parse(inputs, outputs), text, kinds), expected);
-  });
-}
-
-for (const [i, { kinds, pass, wgsl, parts, ...what }] of cases.reductions.entries()) {
-  test(`reduction ${i} of tests/elementwise.json`, () => {
-    const [inputs, outputs] = parse(what.inputs, what.outputs, "a b");
+test("parts are the lines of the formulas, whatever ends them", () => {
+  for (const end of ["\n", "\r\n", "\r", "\v", "\f", "\u0085", "\u2028", "\u2029"]) {
+    const text = formula(["let t = 1;", "", "y = t"].join(end), "operation");
+    const what = { map: text, reduce: "a + b", postMap: "y = a", identity: "0", type: "f32" };
+    const [inputs, outputs] = parse("raw f32 x, f16 k", "f32 y");
     const names = ["map", "reduce", "postMap"];
-    const found = reduction({ ...what, inputs, outputs, names }, kinds, pass);
-    assert.deepEqual(found, { wgsl, parts });
-  });
-}
-
-test("parts are the lines of the formulas", () => {
-  for (const { wgsl, parts, ...what } of [...cases.elementwise, ...cases.reductions]) {
-    for (const [name, first, count] of parts) {
-      const lines = wgsl.split("\n").slice(first - 1, first - 1 + count);
-      assert.equal(lines.join("\n"), what[name].replaceAll("\r\n", "\n"));
+    const sources = [elementwise(inputs, outputs, text, ["r", "n"])];
+    for (const pass of ["whole", "first", "last"]) {
+      sources.push(reduction({ ...what, inputs, outputs, names }, ["r", "n"], pass));
+    }
+    const texts = { ...what, operation: text };
+    for (const { wgsl, parts } of sources) {
+      assert.ok(parts.length > 0);
+      for (const [name, first, count] of parts) {
+        const lines = wgsl.split("\n").slice(first - 1, first - 1 + count);
+        assert.equal(lines.join("\n"), texts[name]);
+      }
     }
   }
 });
 
-test("plans of passes", () => {
-  for (const { given, plan: expected } of cases.plans) {
-    const { lanes, chunk, chunks } = plan(...given);
-    assert.deepEqual([lanes, chunk, chunks], expected, `plan(${given})`);
+test("an identity is a literal that its type has", () => {
+  const most = (2 - 2 ** -23) * 2 ** 127;
+  for (const [value, type, text] of [
+    [0, "f32", "0"],
+    [-0, "f32", "-0.0"],
+    [-0, "i32", "0"],
+    [0.5, "vec2f", "0.5"],
+    [-2.25, "f16", "-2.25"],
+    [1000, "u32", "1000"],
+    [1e15, "f32", "1000000000000000"],
+    [1e16, "f32", "1e+16"],
+    [1e20, "f32", "1e+20"],
+    [1e20, "vec4f", "1e+20"],
+    [0.0001, "f32", "0.0001"],
+    [0.00001, "f32", "1e-5"],
+    [1e-40, "f32", "9.99994610111476e-41"],
+    [5e-324, "f32", "0"],
+    [most, "f32", "3.4028234663852886e+38"],
+    [3.4028235e38, "f32", "3.4028234663852886e+38"],
+    [65504, "f16", "65504"],
+    [2 ** 31 - 1, "i32", "2147483647"],
+    [-(2 ** 31), "vec2i", "-2147483648"],
+    [2 ** 32 - 1, "vec4u", "4294967295"],
+    ["0x1p3f", "f32", "0x1p3f"],
+    [" u32()\r", "u32", " u32()\n"],
+  ]) {
+    assert.equal(identityOf(value, type), text);
   }
-  for (const { given, plan: expected } of cases.last) {
-    const { lanes, chunk, chunks } = planLast(...given);
-    assert.deepEqual([lanes, chunk, chunks], expected, `planLast(${given})`);
+  for (const [value, type, message] of [
+    [2 ** 31, "i32", /^identity 2147483648 is not an i32: .* from -2147483648 to 2147483647$/],
+    [-1, "vec2u", /^identity -1 is not an u32: those are the integers from 0 to 4294967295$/],
+    [0.5, "u32", /^identity 0.5 is not an u32/],
+    [1e20, "i32", /^identity 1e\+20 is not an i32/],
+    [Number.NaN, "i32", /^identity NaN is not an i32/],
+    [1e39, "f32", /^identity 1e\+39 is not an f32: the largest is 0x1.fffffep\+127f$/],
+    [65520, "f16", /^identity 65520 is not an f16: the largest is 0x1.ffcp\+15h$/],
+    [Number.NaN, "f32", /^WGSL has no literal for NaN: use the largest finite number, "0x1/],
+    [Number.NEGATIVE_INFINITY, "f16", /^WGSL has .* -Infinity: .*"-0x1.ffcp\+15h" for f16$/],
+    [" ", "f32", /^identity is empty$/],
+  ]) {
+    assert.throws(() => identityOf(value, type), { name: "RangeError", message });
   }
-  for (const { given, grid: expected } of cases.grids) assert.deepEqual(grid(given), expected);
+  assert.throws(() => identityOf(null, "f32"), {
+    name: "TypeError",
+    message: /not \[object Null\]$/,
+  });
 });
 
-test("identities", () => {
-  for (const { given, text } of cases.identities) assert.equal(identityOf(given), text);
-  assert.throws(() => identityOf(Number.NEGATIVE_INFINITY), {
-    name: "RangeError",
-    message:
-      "WGSL has no literal for -Infinity: use the largest finite number, " +
-      '"-0x1.fffffep+127f" for f32',
-  });
-  assert.throws(() => identityOf(null), { name: "TypeError", message: /not \[object Null\]$/ });
-  assert.throws(() => identityOf(" "), { name: "RangeError", message: "identity is empty" });
+test("names that would fail in the generated source are refused", () => {
+  for (const [params, why] of [
+    ["f32 let", "let is a keyword of WGSL"],
+    ["f32 self", "self is a reserved word of WGSL"],
+    ["raw f32 target", "target is a reserved word of WGSL"],
+    ["f32 filter", "filter is a reserved word of WGSL"],
+    ["f32 _x", "_x is reserved"],
+    ["f32 n", "n is reserved"],
+    ["i32 main", "main is reserved"],
+    ...[
+      "select",
+      "storage",
+      "read",
+      "workgroupBarrier",
+      "min",
+      "vec3",
+      "mat2x2f",
+      "textureLoad",
+    ].map((name) => [`raw f32 ${name}`, `${name} is declared by WGSL itself`]),
+  ]) {
+    const message = `"${params}": the name ${why}, so choose another`;
+    assert.throws(() => parse(params, "f32 y"), { name: "RangeError", message });
+  }
+  for (const name of ["a", "b", "vec2f", "vec2i"]) {
+    assert.equal(reasonAgainst(name, false, IN_REDUCTIONS), "reserved");
+    assert.equal(reasonAgainst(name, false, ""), undefined);
+  }
+  // Variables of a function may have the names of WGSL's functions, and the module's all others.
+  parse("f32 select, f32 min, raw f32 data, raw f32 constructor, raw f32 mindless", "f32 length");
 });
 
 test("definitions that are none", () => {
-  for (const { inputs, outputs, message } of cases.errors) {
-    assert.throws(() => parse(inputs, outputs, "a b"), { name: "RangeError", message });
+  for (const [inputs, outputs, message] of [
+    ["f32", "f32 y", '"f32" is not a parameter: write a type and a name, such as "f32 x"'],
+    ["f32 x y", "f32 y", '"f32 x y" is not a parameter: write a type and a name, such as "f32 x"'],
+    ["f32 x,", "f32 y", '"" is not a parameter: write a type and a name, such as "f32 x"'],
+    ["f32 é", "f32 y", '"f32 é" is not a parameter: write a type and a name, such as "f32 x"'],
+    [
+      "f32\u00a0x",
+      "f32 y",
+      '"f32\u00a0x" is not a parameter: write a type and a name, such as "f32 x"',
+    ],
+    ["T x", "f32 y", '"T x": the type of a parameter is f32, i32, u32 or f16, not T'],
+    [
+      "rawf32 x",
+      "f32 y",
+      '"rawf32 x": the type of a parameter is f32, i32, u32 or f16, not rawf32',
+    ],
+    ["f32 x", " ", 'there is no output parameter, such as "f32 y"'],
+    ["f32 x", "raw f32 y", '"raw f32 y": only inputs can be raw'],
+    ["f32 x, i32 y", "f32 y, f32 x", 'two parameters have the name "y"'],
+  ]) {
+    assert.throws(() => parse(inputs, outputs), { name: "RangeError", message });
   }
+  assert.equal(parse("\u2028float32\tx\u0085,\vraw  i32\u200ek ", "f32 y")[0].length, 2);
   assert.throws(() => parse(["f32 x"], "f32 y"), {
     name: "TypeError",
     message: 'parameters are a string such as "f32 x, f32 k", not [object Array]',

@@ -2,9 +2,11 @@
 // leaves anything mapped, held or unreported. The GPU is a fake; Chromium has the real one.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { read } from "../../../js/dist/webgpu/transfer.js";
 import { writeWords } from "../../../js/dist/webgpu/upload.js";
+import { Random } from "../../fuzz/js/random.mjs";
 
 /** A GPU whose buffers are arrays, with `fail` to have things go wrong. */
 function fakeGPU() {
@@ -24,7 +26,11 @@ function fakeGPU() {
         if (fail.map) throw fail.map;
         buffer.state = "mapped";
       },
-      getMappedRange: (offset, length) => bytes.buffer.slice(offset, offset + length),
+      getMappedRange(offset, length) {
+        assert.deepEqual([offset % 8, length % 4], [0, 0]);
+        assert.ok(offset + length <= size);
+        return bytes.buffer.slice(offset, offset + length);
+      },
       unmap() {
         buffer.state = "unmapped";
       },
@@ -47,6 +53,8 @@ function fakeGPU() {
     },
     createCommandEncoder: () => ({
       copyBufferToBuffer(from, at, to, offset, size) {
+        assert.deepEqual([at % 4, offset % 4, size % 4], [0, 0, 0]);
+        assert.ok(at + size <= from.size && offset + size <= to.size);
         to.bytes.set(from.bytes.subarray(at, at + size), offset);
       },
       finish() {},
@@ -58,7 +66,7 @@ function fakeGPU() {
       writeBuffer(buffer, at, data, offset = 0, size = data.byteLength) {
         const source = data.buffer ?? data;
         assert.ok(!source.resizable, "WebGPU refuses resizable buffers");
-        assert.equal(size % 4, 0);
+        assert.deepEqual([at % 4, size % 4], [0, 0]);
         log.writes.push({ data, offset, size });
         buffer.bytes.set(new Uint8Array(source, (data.byteOffset ?? 0) + offset, size), at);
       },
@@ -195,6 +203,40 @@ test("a target that is detached meanwhile is an error, not a write elsewhere", a
   gpu.release();
 });
 
+test("a read that is aborted writes nothing, and keeps neither tensors nor its buffer", async () => {
+  const { device, log } = fakeGPU();
+  const before = liveTensors();
+  for (let turns = 0; turns < 6; turns++) {
+    const gpu = uploaded(device, 8);
+    const array = new Uint8Array(8).fill(7);
+    const out = Tensor.fromTypedArray(array);
+    const controller = new AbortController();
+    const reading = read([gpu, gpu], [out, undefined], controller.signal);
+    reading.catch(() => {});
+    for (let turn = 0; turn < turns; turn++) await null;
+    const done = array[0] !== 7;
+    controller.abort();
+    gpu.release();
+    out.release();
+    if (!done) assert.equal(liveTensors(), before);
+    await (done ? reading : assert.rejects(reading, { name: "ReleasedError" }));
+    assert.deepEqual(array, done ? sequence(8) : new Uint8Array(8).fill(7));
+    assert.equal(log.buffers.at(-1).state, done ? "unmapped" : "destroyed");
+  }
+  assert.equal(liveTensors(), before);
+});
+
+test("of several targets all are written or none", async () => {
+  const { device } = fakeGPU();
+  const gpu = uploaded(device, 8);
+  const outs = [new Uint8Array(8), new Uint8Array(8)];
+  const reading = read([gpu, gpu], outs);
+  structuredClone(outs[1].buffer, { transfer: [outs[1].buffer] });
+  await assert.rejects(reading, { name: "RangeError", message: /detached/ });
+  assert.deepEqual(outs[0], new Uint8Array(8));
+  gpu.release();
+});
+
 test("memory of 2 GiB is written by a view of the part, which Firefox takes", () => {
   const writes = [];
   const queue = { writeBuffer: (...args) => writes.push(args) };
@@ -205,4 +247,161 @@ test("memory of 2 GiB is written by a view of the part, which Firefox takes", ()
   const [target, offset, view, ...rest] = writes[1];
   assert.deepEqual([target, offset, rest], ["target", 4, []]);
   assert.deepEqual([view.buffer === large, view.byteOffset, view.length], [true, 2 ** 31 - 16, 16]);
+});
+
+const noise = (random, count) => Uint8Array.from({ length: count }, () => random.below(256));
+
+/** A CPU tensor with any elements. */
+function anything(random, dtype, padded, shape) {
+  const { View, step } = dtypeNamed(dtype, padded);
+  const size = shape.reduce((product, extent) => product * extent, 1);
+  const bytes = noise(random, Math.ceil(size * step));
+  if (dtype === "int64") bytes.fill(255); // which int32 has, too
+  return Tensor.fromTypedArray(new View(bytes.buffer), { dtype, padded, shape });
+}
+
+const KINDS = [
+  "uint8",
+  "int16",
+  "float32",
+  "int64",
+  "bfloat16",
+  "uint8x3",
+  "int4",
+  "float6_e2m3fn",
+];
+
+/** A view of both tensors by the same steps; what has no view stays as it is. */
+function someView(random, pair) {
+  const [{ shape }] = pair;
+  const axes = shape.map((_, axis) => axis);
+  random.shuffle(axes);
+  const ranges = shape.map((extent) => {
+    if (random.oneIn(3)) return null;
+    const [start, stop] = [random.below(extent + 1), random.below(extent + 1)];
+    const step = random.of([1, 1, 1, 2, -1]);
+    return step < 0 ? [null, null, step] : [Math.min(start, stop), Math.max(start, stop), step];
+  });
+  const steps = [
+    (tensor) => tensor.slice(...ranges),
+    (tensor) => tensor.permute(axes),
+    (tensor) => tensor.reshape([-1]),
+  ];
+  const step = random.of(steps);
+  try {
+    return pair.map(step);
+  } catch {
+    return pair.map((tensor) => tensor._share());
+  }
+}
+
+test("any views are read as the CPU reads them, into arrays and between neighbours", async () => {
+  const random = new Random(3);
+  const before = liveTensors();
+  for (let round = 0; round < 150; round++) {
+    const { device } = fakeGPU();
+    const [pairs, outs, held] = [[], [], []];
+    for (let i = 0; i <= random.below(4); i++) {
+      const [dtype, padded] = [random.of(KINDS), random.oneIn(2)];
+      const shape = Array.from({ length: 1 + random.below(3) }, () => 1 + random.below(6));
+      const host = anything(random, dtype, padded && dtype !== "uint8x3", shape);
+      let pair = [host, host.to(device)];
+      held.push(...pair);
+      for (let depth = random.below(4); depth > 0; depth--) {
+        pair = someView(random, pair);
+        held.push(...pair);
+      }
+      pairs.push(pair);
+      // A target in the middle of other memory, or a new one.
+      const [view] = pair;
+      if (random.oneIn(2)) outs.push(undefined);
+      else {
+        const memory = noise(random, view.nbytes + 6);
+        const place = Tensor.fromTypedArray(memory.subarray(3, 3 + view.nbytes), {
+          dtype,
+          padded,
+          shape: view.shape,
+        });
+        held.push(place);
+        outs.push(Object.assign(place, { memory, start: memory.slice() }));
+      }
+    }
+    const found = await read(
+      pairs.map(([, gpu]) => gpu),
+      outs,
+    );
+    for (const [i, [host, gpu]] of pairs.entries()) {
+      const wanted = await host.read();
+      const expected = new Uint8Array(wanted.buffer, wanted.byteOffset, wanted.byteLength);
+      const out = outs[i];
+      if (out === undefined) {
+        assert.equal(found[i].constructor, wanted.constructor);
+        assert.deepEqual(found[i], wanted, gpu.toString());
+        continue;
+      }
+      const after = out.start.slice();
+      after.set(expected, 3);
+      const rest = (host.size * host._type.step) % 1;
+      if (rest > 0) {
+        const last = 2 + host.nbytes;
+        after[last] |= out.start[last] & ~(2 ** (8 * rest) - 1); // a neighbour's
+      }
+      assert.equal(found[i], out);
+      assert.deepEqual(out.memory, after, gpu.toString());
+    }
+    for (const each of held) each.release();
+  }
+  assert.equal(liveTensors(), before);
+});
+
+test("parts are written as on the CPU, converted and not, or refused", async () => {
+  const random = new Random(4);
+  const CONVERT = [
+    ["float64", "float32"],
+    ["float32", "float16"],
+    ["float32", "bfloat16"],
+    ["bfloat16", "float32"],
+    ["int64", "int32"],
+    ["int4", "int4"],
+    ["uint1", "uint1"],
+    ["float6_e3m2fn", "float6_e3m2fn"],
+    ["uint16", "uint16"],
+  ];
+  const refused = { yes: 0, no: 0 };
+  const before = liveTensors();
+  for (let round = 0; round < 400; round++) {
+    const { device } = fakeGPU();
+    const [from, to] = random.of(CONVERT);
+    const padded = random.oneIn(2);
+    const count = random.below(40);
+    const host = anything(random, to, padded, [count]);
+    const gpu = host.to(device);
+    const first = random.of([0, 4, 8, 16, 32, random.below(count + 1)]);
+    const range = [Math.min(first, count), random.oneIn(2) ? count : random.below(count + 1)];
+    const parts = [];
+    try {
+      for (const each of [host, gpu]) parts.push(each.slice(range));
+    } catch (error) {
+      assert.match(error.message, /within a byte/);
+      for (const each of [host, gpu, ...parts]) each.release();
+      continue;
+    }
+    const source = anything(random, from, random.oneIn(2), [parts[0].size]);
+    try {
+      parts[1].write(source, { convert: true });
+      parts[0].write(source, { convert: true });
+      refused.no++;
+    } catch (error) {
+      assert.match(error.message, /shares words of 4 bytes/);
+      refused.yes++;
+    }
+    assert.deepEqual(
+      await gpu.read(),
+      await host.read(),
+      `${source.toString()} over ${parts[1].toString()}`,
+    );
+    for (const each of [host, gpu, source, ...parts]) each.release();
+  }
+  assert.ok(refused.yes > 20 && refused.no > 100, JSON.stringify(refused));
+  assert.equal(liveTensors(), before);
 });

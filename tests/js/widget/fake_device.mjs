@@ -13,7 +13,13 @@ export function fakeDevice() {
     lost: new Promise(() => {}),
     pushErrorScope() {},
     popErrorScope: async () => null,
-    createBuffer: (it) => ({ ...it, destroy() {}, mapAsync: async () => {} }),
+    createBuffer: (it) => ({
+      ...it,
+      destroy() {},
+      mapAsync: async () => {},
+      getMappedRange: (_, size = it.size) => new ArrayBuffer(size),
+      unmap() {},
+    }),
     createShaderModule: () => ({ getCompilationInfo: async () => ({ messages: [] }) }),
     createBindGroupLayout: () => ({}),
     createPipelineLayout: () => ({}),
@@ -25,7 +31,7 @@ export function fakeDevice() {
       beginComputePass: () => pass,
       finish: () => ({}),
     }),
-    queue: { submit() {}, writeBuffer() {} },
+    queue: { submit() {}, writeBuffer() {}, onSubmittedWorkDone: async () => {} },
     destroy() {},
   };
 }

@@ -75,3 +75,16 @@ test("what was acknowledged is not sent again", () => {
   end.resend();
   assert.deepEqual(sent, [1, 2, "ack", 2]);
 });
+
+test("early messages are bounded in number and length, and the gap can be filled", () => {
+  const end = new Ordered(() => {});
+  const long = "x".repeat(1 << 22);
+  const at = (n) => end.receive({ got: 0, n, do: long });
+  for (let n = 2; n < 17; n++) at(n);
+  at(2); // repeated
+  assert.throws(() => at(17), { name: "UnsupportedError" });
+  assert.throws(() => at(5000), { name: "UnsupportedError" });
+  assert.equal(at(1).length, 16);
+  assert.deepEqual(at(18), []);
+  assert.equal(at(17).length, 2);
+});

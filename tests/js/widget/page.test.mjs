@@ -1,6 +1,6 @@
 // The page's end of a widget, with a host that is a list of messages and a GPU that does nothing.
 import assert from "node:assert/strict";
-import { after, test } from "node:test";
+import { after, mock, test } from "node:test";
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import widget from "../../../js/dist/widget/script.js";
 import { VERSION } from "../../../js/dist/widget/session.js";
@@ -85,6 +85,22 @@ for (const [form, none] of [
   });
 }
 
+test("hellos without an answer come later each time", async () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const host = hostOf(true);
+  const end = await widget().initialize({ model: host.model });
+  await hello(host);
+  const times = [];
+  for (let second = 1; second <= 130; second++) {
+    const before = host.sent.length;
+    mock.timers.tick(1000);
+    if (host.sent.length > before) times.push(second);
+  }
+  assert.deepEqual(times, [2, 6, 14, 30, 62, 94, 126]);
+  await end();
+  mock.timers.reset();
+});
+
 test("a host without off() can end the widget", async () => {
   const host = hostOf(false);
   const end = await widget().initialize({ model: host.model });
@@ -100,8 +116,8 @@ test("a page that cannot connect directly says so", async () => {
   const host = hostOf(true);
   const end = await widget().initialize({ model: host.model });
   await hello(host);
-  host.give({ welcome: 10000, direct: { url: "not an address", proof: "p" } });
-  assert.equal(host.sent.filter((message) => message.apart).length, 1);
+  host.give({ welcome: 10000, direct: { url: "not an address", secret: "s" } });
+  await sent(host, (message) => message.apart);
   await end();
 });
 

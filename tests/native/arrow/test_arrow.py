@@ -28,7 +28,6 @@ from arrow_forge import (
 )
 
 import dlpack_web as dlw
-from dlpack_web import _core
 
 LETTERS = {
     "int8": b"c",
@@ -63,10 +62,7 @@ class TestImport:
         values = np.arange(7).astype(name)
         producer = Forged(LETTERS[name], plain(values))
         with dlw.from_arrow(producer) as t:
-            assert (t.dtype, t.shape, t.read_only, t.validity) == (
-                *(name, (7,), True),
-                None,
-            )
+            assert (t.dtype, t.shape, t.read_only) == (name, (7,), True)
             assert np.shares_memory(t.numpy(), values)
             assert not producer.arrays[0].release  # ours now
             assert producer.released["array"] == 0
@@ -93,10 +89,10 @@ class TestImport:
             "buffers": [bitmap(valid, offset), bitmap(values, offset)],
         }
         producer = Forged(b"b", array)
-        t = dlw.from_arrow(producer)
-        assert t.dtype == "bool"
+        t, there = dlw.from_arrow(producer, nulls="mask")
+        assert t.dtype == there.dtype == "bool"
         assert (t.numpy() == values).all()
-        assert (t.validity.numpy() == valid).all()
+        assert (there.numpy() == valid).all()
         assert producer.released["array"] == 1  # copied
 
     def test_lists_are_axes(self):
@@ -107,11 +103,11 @@ class TestImport:
         outer = {"length": 5, "offset": 1, "children": [inner]}
         outer["buffers"] = [bitmap([1, 0, 1, 1, 1], 1)]
         lists = (b"+w:3", [(b"item", (b"+w:2", [(b"item", b"f")]))])
-        t = dlw.from_arrow(Forged(lists, outer))
+        t, valid = dlw.from_arrow(Forged(lists, outer), nulls="mask")
         assert t.shape == (5, 3, 2)
         first = 4 + 2 * (2 + 3 * 1)
         assert (t.numpy().ravel() == values[first : first + 30]).all()
-        assert t.validity.numpy().tolist() == [True, False, True, True, True]
+        assert valid.numpy().tolist() == [True, False, True, True, True]
         t.release()
         assert t.released
 
@@ -120,10 +116,13 @@ class TestImport:
         child["buffers"][0] = bitmap([1, 1, 0, 0, 1, 1])
         outer = {"length": 3, "buffers": [None], "children": [child]}
         lists = (b"+w:2", [(b"item", b"l")])
-        with pytest.raises(BufferError, match="2 elements of lists are null"):
-            dlw.from_arrow(Forged(lists, outer))
+        for nulls in ("refuse", "mask"):  # which has a bool for each row alone
+            with pytest.raises(BufferError, match="2 elements of lists are null"):
+                dlw.from_arrow(Forged(lists, outer), nulls=nulls)
         outer["buffers"] = [bitmap([1, 0, 1])]  # of a list that is null itself
-        assert dlw.from_arrow(Forged(lists, outer)).shape == (3, 2)
+        pair = dlw.from_arrow(Forged(lists, outer), nulls="mask")
+        assert pair.values.shape == (3, 2)
+        assert pair.valid.numpy().tolist() == [True, False, True]
 
     def test_binary_of_one_size(self):
         raw = np.arange(24, dtype="u1")
@@ -159,32 +158,36 @@ class TestImport:
         rows = {"length": 3, "offset": 2, "buffers": [bitmap([0, 1, 0, 1, 1])]}
         rows["children"] = [plain(), pairs]
         for stream in (False, True):
-            t = dlw.from_arrow(Forged(table, rows, stream=stream), column="a")
-            assert t.numpy().tolist() == [2, 3, 4]
-            assert t.validity.numpy().tolist() == [False, True, True]
-            t = dlw.from_arrow(Forged(table, rows, stream=stream), column="b")
-            assert t.numpy().tolist() == twelve.reshape(6, 2)[2:5].tolist()
-            assert t.validity.numpy().tolist() == [False, False, True]
+            for column, wanted, there in [
+                ("a", [2, 3, 4], [False, True, True]),
+                ("b", twelve.reshape(6, 2)[2:5].tolist(), [False, False, True]),
+            ]:
+                forged = Forged(table, rows, stream=stream)
+                t, valid = dlw.from_arrow(forged, column=column, nulls="mask")
+                assert t.numpy().tolist() == wanted
+                assert valid.numpy().tolist() == there
         with pytest.raises(BufferError, match="2 of 3 elements are null"):
-            dlw.from_arrow(Forged(table, rows), column="b", nulls="refuse")
+            dlw.from_arrow(Forged(table, rows), column="b")
         pairs["buffers"] = [
             None
         ]  # then element 3, whose row is there, has nulls within
         with pytest.raises(BufferError, match="2 elements of lists are null"):
             dlw.from_arrow(Forged(table, rows), column="b")
         rows["buffers"] = [bitmap([0, 1, 0, 0, 1])]
-        t = dlw.from_arrow(Forged(table, rows), column="b")
-        assert t.validity.numpy().tolist() == [False, False, True]
+        _, valid = dlw.from_arrow(Forged(table, rows), column="b", nulls="mask")
+        assert valid.numpy().tolist() == [False, False, True]
         rows["null_count"] = 0  # which says that there are none
-        t = dlw.from_arrow(Forged(table, rows), column="a")
-        assert t.validity is None
+        dlw.from_arrow(Forged(table, rows), column="a")
 
-    def test_nulls_refused(self):
+    @pytest.mark.parametrize("options", [{}, {"nulls": "refuse"}], ids=str)
+    def test_nulls_refused(self, options):
         array = {"length": 6, "buffers": [bitmap([1, 0, 1, 1, 0, 1]), SIX]}
-        with pytest.raises(BufferError, match="2 of 6 elements are null"):
-            dlw.from_arrow(Forged(b"i", array), nulls="refuse")
+        said = r"^2 of 6 elements are null, .* from_arrow\(x, nulls='mask'\), which ret"
+        with pytest.raises(BufferError, match=said):
+            dlw.from_arrow(Forged(b"i", array), **options)
         array["buffers"][0] = bitmap([1] * 6)  # a bitmap, and no nulls
-        assert dlw.from_arrow(Forged(b"i", array), nulls="refuse").validity is None
+        with dlw.from_arrow(Forged(b"i", array), **options) as t:
+            assert t.numpy().tolist() == SIX.tolist()
 
     def test_no_elements(self):
         assert dlw.from_arrow(Forged(b"i", plain(SIX[:0]))).shape == (0,)
@@ -240,9 +243,10 @@ class TestImport:
     def test_nonsense(self):
         with pytest.raises(TypeError, match="name"):
             dlw.from_arrow(Forged(b"i", plain()), column=3)
-        told = "^nulls must be 'keep' or 'refuse', not 'drop'$"
-        with pytest.raises(ValueError, match=told):
-            dlw.from_arrow(Forged(b"i", plain()), nulls="drop")
+        for wrong in ("drop", "keep", None, True):
+            told = f"^nulls must be 'refuse' or 'mask', not {wrong!r}$"
+            with pytest.raises(ValueError, match=told):
+                dlw.from_arrow(Forged(b"i", plain()), nulls=wrong)
         producer = Forged(b"i", plain())
         for wrong in (None, (1, 2), producer._give()[:1], producer._give()[::-1]):
             producer.__arrow_c_array__ = lambda wrong=wrong: wrong
@@ -306,8 +310,9 @@ class TestExtensions:
         t = dlw.from_arrow(Forged((b"+w:2", [(b"item", said)]), lists))
         assert (t.numpy() == logical[None]).all()
         nulls = {**self.TWO, "buffers": [bitmap([1, 0])]}
-        t = dlw.from_arrow(Forged(said, nulls))
-        assert t.validity.numpy().tolist() == [True, False]
+        t, valid = dlw.from_arrow(Forged(said, nulls), nulls="mask")
+        assert (t.numpy() == logical).all()
+        assert valid.numpy().tolist() == [True, False]
         nothing = {"length": 0, "buffers": [None], "children": [plain(SIX[:0])]}
         assert dlw.from_arrow(Forged(said, nothing)).shape == (0, 4, 3, 2)
         bits = {"length": 1, "buffers": [None]}
@@ -346,7 +351,7 @@ class TestExtensions:
             ({"shape": [-4, -6]}, "no shape"),
             ({"shape": [True, 24]}, "no shape"),
             ({"shape": [2**64, 24]}, "no shape"),
-            ({"shape": [1] * 63 + [24]}, "no shape, a list of at most 63 extents"),
+            ({"shape": [1] * 63 + [24]}, "too many axes.*at most 64 dimensions"),
             ({"shape": [2, 3]}, "another size"),
             ({"shape": [2, 24]}, "another size"),
             ({"shape": [8, 2**61 + 3]}, "another size"),  # 24, in 64 bits
@@ -421,8 +426,8 @@ class TestExtensions:
         assert values.tolist() == [1, 0, 0, 2, -128, 0]
         values[0] = 77  # outside
         cut["buffers"] = [bitmap([1, 1, 1, 0, 1, 1]), values]
-        t = dlw.from_arrow(Forged(type_, cut, stream=stream))
-        assert t.validity.numpy().tolist() == [True, False, True, True]
+        pair = dlw.from_arrow(Forged(type_, cut, stream=stream), nulls="mask")
+        assert pair.valid.numpy().tolist() == [True, False, True, True]
         assert dlw.from_arrow(Forged(type_, plain(values[:0]))).shape == (0,)
 
     def test_bytes_that_are_bools_in_lists(self):
@@ -600,7 +605,10 @@ class TestLies:
         type_ = b"c"
         for _ in range(70):
             type_ = (b"+w:1", [(b"item", type_)])
-        with pytest.raises(BufferError, match="fixed-size list"):
+        said = (
+            "nested more than 63 levels deep.* at most 64 dimensions.* flatten the inn"
+        )
+        with pytest.raises(BufferError, match=said):
             dlw.from_arrow(Forged(type_, plain()))
 
     def test_lists_of_more_than_there_can_be(self):
@@ -624,9 +632,9 @@ class TestStreams:
     def test_several_are_joined(self):
         some = {"length": 3, "offset": 1, "buffers": [bitmap([1, 0, 1], 1), SIX]}
         producer = Forged(b"i", plain(), some, plain(SIX[4:]), stream=True)
-        t = dlw.from_arrow(producer)
+        t, valid = dlw.from_arrow(producer, nulls="mask")
         assert t.numpy().tolist() == [*range(6), 1, 2, 3, 4, 5]
-        assert t.validity.numpy().tolist() == [True] * 7 + [False] + [True] * 3
+        assert valid.numpy().tolist() == [True] * 7 + [False] + [True] * 3
         assert producer.released == {"schema": 1, "array": 3, "stream": 1}
         assert not t.read_only
 
@@ -690,8 +698,8 @@ class TestExport:
         )
         letter = "b" if name == "bool" else LETTERS[name].decode()
         assert read_type(schema) == [*(f"+w:{n}" for n in shape[1:]), letter]
-        found, validity = read_array(array, np.dtype(name))
-        assert validity is None
+        found, valid = read_array(array, np.dtype(name))
+        assert valid is None
         assert found.ravel().tolist() == values.ravel().tolist()
         assert (array.null_count, array.offset, array.length) == (0, 0, shape[0])
 
@@ -724,16 +732,50 @@ class TestExport:
         assert dlw.live_tensors() == live - 1
         assert not child.release
 
-    def test_validity_goes_along(self):
+    def test_what_is_not_valid_is_null(self):
         array = {"length": 6, "buffers": [bitmap([1, 0, 1, 1, 0, 1]), SIX]}
-        t = dlw.from_arrow(Forged(b"i", array))
-        capsules = t.__arrow_c_array__()
-        found, validity = read_array(inside(capsules[1], Array), SIX.dtype)
-        assert validity.tolist() == [1, 0, 1, 1, 0, 1]
+        pair = dlw.from_arrow(Forged(b"i", array), nulls="mask")
+        capsules = dlw.to_arrow(*pair).__arrow_c_array__()
+        found, valid = read_array(inside(capsules[1], Array), SIX.dtype)
+        assert valid.tolist() == [1, 0, 1, 1, 0, 1]
         assert inside(capsules[1], Array).null_count == 2
-        again = dlw.from_arrow(dlw.to_arrow(t))
-        assert (again.validity.numpy() == t.validity.numpy()).all()
-        assert found.tolist() == again.numpy().tolist() == SIX.tolist()
+        again = dlw.from_arrow(dlw.to_arrow(*pair), nulls="mask")
+        assert (again.valid.numpy() == pair.valid.numpy()).all()
+        assert found.tolist() == again.values.numpy().tolist() == SIX.tolist()
+        alone = pair.values.__arrow_c_array__()
+        assert read_array(inside(alone[1], Array), SIX.dtype)[1] is None
+
+    @pytest.mark.parametrize("step", [1, -2, 3])
+    def test_valid_is_a_tensor_or_an_array_of_any_strides(self, step):
+        valid = (np.arange(18) % 4 > 0)[:: 3 * (step > 0) or -3]
+        assert valid.size == 6
+        for given in (valid, dlw.from_dlpack(valid), memoryview(valid.copy())):
+            array = dlw.to_arrow(dlw.from_dlpack(SIX), given).__arrow_c_array__()[1]
+            found = read_array(inside(array, Array), SIX.dtype)[1]
+            assert found.tolist() == valid.tolist()
+
+    def test_a_tensor_has_no_validity(self):
+        with dlw.from_arrow(Forged(b"i", plain())) as t:
+            said = "has no attribute 'validity': .*nulls='mask'"
+            with pytest.raises(AttributeError, match=said):
+                t.validity  # noqa: B018
+            with pytest.raises(AttributeError):
+                t._validity = t
+
+    def test_without_nulls_all_are_valid(self):
+        for array in (plain(), plain(SIX[:0]), plain(null_count=0)):
+            for stream in (False, True):
+                forged = Forged(b"i", array, stream=stream)
+                pair = dlw.from_arrow(forged, nulls="mask")
+                assert isinstance(pair, dlw.Masked)
+                assert pair._fields == ("values", "valid")
+                assert pair.valid.dtype == "bool"
+                assert pair.valid.numpy().tolist() == [True] * array["length"]
+        lists = {"length": 3, "buffers": [None], "children": [plain()]}
+        forged = Forged((b"+w:2", [(b"item", b"i")]), lists)
+        values, valid = dlw.from_arrow(forged, nulls="mask")
+        assert (values.shape, valid.shape) == ((3, 2), (3,))
+        assert values.numpy().tolist() == SIX.reshape(3, 2).tolist()
 
     @pytest.mark.skipif(np.intp().itemsize == 4, reason="no array is as large there")
     def test_lists_have_fewer_than_2_to_31_elements(self):
@@ -750,42 +792,42 @@ class TestExport:
             pytest.param(np.ones(5, bool), id="shorter"),
             pytest.param(np.ones(7, bool), id="longer"),
             pytest.param(np.ones((6, 1), bool), id="of two axes"),
+            pytest.param(np.ones((), bool), id="of no axes"),
             pytest.param(np.ones(6, np.uint8), id="of bytes"),
+            pytest.param("boolx2", id="of lanes"),
+            pytest.param(
+                forge.Forged(
+                    device_type=15,
+                    data=7,
+                    code=6,
+                    bits=8,
+                    ndim=1,
+                    shape=(6,),
+                    strides=(1,),
+                ),
+                id="on a GPU",
+            ),
         ],
     )
-    def test_a_validity_is_a_bool_for_each_row(self, given):
-        with (
-            dlw.from_dlpack(SIX) as t,
-            dlw.from_dlpack(given) as valid,
-            pytest.raises(BufferError, match="one for each element of axis 0"),
-        ):
-            _core._to_arrow(t, valid, None)
+    def test_valid_is_a_bool_for_each_row(self, given):
+        said = (
+            "valid must be a Tensor of bool on the CPU, with one for each of the 6 ele"
+        )
+        if isinstance(given, str):
+            given = dlw.empty(6, given)
+        with dlw.from_dlpack(SIX) as t, pytest.raises(BufferError, match=said):
+            dlw.to_arrow(t, given)
 
-    def test_views_do_not_forget_what_is_null(self):
-        array = {"length": 6, "buffers": [bitmap([1, 0, 1, 1, 0, 1]), SIX]}
-        t = dlw.from_arrow(Forged(b"i", array))
-        for part, rows in ((t[1:], slice(1, None)), (t[::-2], slice(None, None, -2))):
-            valid = np.array([1, 0, 1, 1, 0, 1])[rows]
-            assert part.validity.numpy().tolist() == valid.tolist()
-            capsules = part.__arrow_c_array__()
-            found, validity = read_array(inside(capsules[1], Array), SIX.dtype)
-            assert found.tolist() == SIX[rows].tolist()
-            assert validity.tolist() == valid.tolist()
-        for view in (
-            lambda: t[1],
-            lambda: t[None],
-            lambda: t[...],
-            lambda: t.reshape((2, 3)),
-            lambda: t.permute_dims((0,)),
-            lambda: next(iter(t)),
-        ):
-            with pytest.raises(BufferError) as caught:
-                view()
-            assert str(caught.value) == (
-                "some elements are null, and this view would not say which: take slices "
-                "along axis 0, or the elements alone, t.numpy()"
-            )
-        assert t.numpy()[1] == 1
+    def test_to_arrow_takes_the_two_apart(self):
+        pair = dlw.from_arrow(Forged(b"i", plain()), nulls="mask")
+        with pytest.raises(TypeError, match=r"use to_arrow\(\*x\)"):
+            dlw.to_arrow(pair)
+        with pytest.raises(TypeError, match="cannot share a list"):
+            dlw.to_arrow(pair.values, [True] * 6)
+        made = dlw.to_arrow(*pair)
+        pair.valid.release()
+        with pytest.raises(dlw.ReleasedError):
+            made.__arrow_c_array__()
 
     @pytest.mark.parametrize(
         ("type_", "given"),
@@ -907,14 +949,20 @@ def test_random_arrays_come_back():
         has_nulls = rng.random() < 0.5
         if has_nulls:
             array["buffers"][0] = bitmap(valid, offsets[0])
-        t = dlw.from_arrow(Forged(type_, array, stream=rng.random() < 0.3))
-        for tensor in (t, dlw.from_arrow(dlw.to_arrow(t))):
-            assert tensor.shape == tuple(shape)
-            assert tensor.numpy().ravel().tolist() == used.ravel().tolist()
-            if has_nulls and not all(valid):
-                assert tensor.validity.numpy().tolist() == valid
-            else:
-                assert tensor.validity is None
+        array["null_count"] = rng.choice([-1, 1, shape[0]]) if has_nulls else 0
+        array["null_count"] = min(array["null_count"], shape[0])
+        wanted = valid if has_nulls and array["null_count"] else [True] * shape[0]
+        forged = Forged(type_, array, stream=rng.random() < 0.3)
+        if not all(wanted):
+            with pytest.raises(
+                BufferError, match=f"^{wanted.count(False)} of {shape[0]} "
+            ):
+                dlw.from_arrow(Forged(type_, array, stream=rng.random() < 0.3))
+        t = dlw.from_arrow(forged, nulls="mask")
+        for pair in (t, dlw.from_arrow(dlw.to_arrow(*t), nulls="mask")):
+            assert pair.values.shape == tuple(shape)
+            assert pair.values.numpy().ravel().tolist() == used.ravel().tolist()
+            assert pair.valid.numpy().tolist() == wanted
 
 
 class TestEnds:

@@ -28,11 +28,18 @@ def somewhere(address):
     return SimpleNamespace(ctypes=SimpleNamespace(data=address))
 
 
-def validity(tensor):
-    """Which elements are valid; None: all are."""
-    with tensor:
-        found = tensor.validity
-        return None if found is None else found.numpy().tolist()
+def valid_in(*forged):
+    """Which elements are valid; without nulls also `from_arrow` alone takes them."""
+    values, valid = dlw.from_arrow(Forged(*forged), nulls="mask")
+    found = valid.numpy().tolist()
+    values.release()
+    nulls = found.count(False)
+    if nulls == 0:
+        dlw.from_arrow(Forged(*forged)).release()
+    else:
+        with pytest.raises(BufferError, match=f"^{nulls} of {len(found)} elements are"):
+            dlw.from_arrow(Forged(*forged))
+    return found
 
 
 def nulls_of(length):
@@ -57,8 +64,7 @@ def test_nulls_are_those_of_the_elements(length, around):
                 "offset": offset,
                 "buffers": [framed(valid, offset, around), values],
             }
-            found = validity(dlw.from_arrow(Forged(b"i", array)))
-            assert found == (valid if nulls else None), (offset, nulls)
+            assert valid_in(b"i", array) == valid, (offset, nulls)
 
 
 @pytest.mark.parametrize("around", [0, 1])
@@ -86,9 +92,10 @@ def test_a_column_has_its_own_offset_behind_that_of_its_struct(letters, around):
                 "buffers": [framed([1] * length, rows, 0)],
                 "children": [column],
             }
-            tensor = dlw.from_arrow(Forged((b"+s", [(b"a", letters)]), struct))
+            forged = (b"+s", [(b"a", letters)]), struct
+            tensor, _ = dlw.from_arrow(Forged(*forged), nulls="mask")
             assert tensor.numpy().astype(int).tolist() == values.tolist()
-            assert validity(tensor) == (valid if nulls else None), (rows, own, nulls)
+            assert valid_in(*forged) == valid, (rows, own, nulls)
 
 
 def lists(width, length, offset, own, valid, inner, around):
@@ -127,16 +134,18 @@ def test_nulls_within_lists_count_where_the_list_is_valid(width, around):
                 if bad is not None:
                     inner[bad] = 0
                 array = lists(width, length, offset, own, valid, inner, around)
-                producer = Forged(type_, array)
                 if bad is not None and valid[bad // width]:
-                    with pytest.raises(BufferError, match="1 elements of lists are"):
-                        dlw.from_arrow(producer)
+                    for nulls in ("refuse", "mask"):
+                        with pytest.raises(
+                            BufferError, match="1 elements of lists are"
+                        ):
+                            dlw.from_arrow(Forged(type_, array), nulls=nulls)
                     continue
-                tensor = dlw.from_arrow(producer)
+                tensor, _ = dlw.from_arrow(Forged(type_, array), nulls="mask")
                 first = own + offset * width
                 assert tensor.numpy().ravel()[0] == first
                 assert tensor.numpy().ravel()[-1] == first + length * width - 1
-                assert validity(tensor) == (valid if null_lists else None)
+                assert valid_in(type_, array) == valid
 
 
 def test_all_nulls_within_lists_are_counted():
@@ -211,7 +220,7 @@ def test_nulls_without_a_bitmap():
     refuse("without saying which", b"C", length=3, null_count=1, buffers=[None, values])
     for count in (0, -1):
         array = {"length": 3, "null_count": count, "buffers": [None, values]}
-        assert validity(dlw.from_arrow(Forged(b"C", array))) is None
+        assert valid_in(b"C", array) == [True] * array["length"]
 
 
 def test_no_bit_is_read_where_nobody_counts_nulls():
@@ -219,7 +228,7 @@ def test_no_bit_is_read_where_nobody_counts_nulls():
     values = np.zeros(3, np.uint8)
     for array in ({"length": 3, "null_count": 0}, {"length": 0}):
         array["buffers"] = [somewhere(8), values]
-        assert validity(dlw.from_arrow(Forged(b"C", array))) is None
+        assert valid_in(b"C", array) == [True] * array["length"]
 
 
 def test_a_child_has_all_that_its_lists_and_rows_have():
@@ -253,7 +262,9 @@ def test_lists_are_63_axes_at_most(depth):
             assert tensor.shape == (1,) * 64
             assert tensor.tobytes() == b"\x09"  # NumPy before 2 has 32 axes
     else:
-        with pytest.raises(BufferError):
+        with pytest.raises(
+            BufferError, match=r"more than 63 levels deep.*64 dimensions"
+        ):
             dlw.from_arrow(Forged(type_, array))
 
 

@@ -1,6 +1,8 @@
 """Rules 78 to 92: `from_dlpack`."""
 
 import contextlib
+import ctypes
+import gc
 
 import numpy as np
 import pytest
@@ -109,6 +111,67 @@ def test_rule_084_the_producer_is_asked_for_the_cpu(device):
     tensor = dlw.from_dlpack(producer, device=device)
     assert producer.calls[0]["dl_device"] == (1, 0)
     assert np.shares_memory(tensor.numpy(), array)
+
+
+@pytest.mark.parametrize("copy", [None, True, False])
+@pytest.mark.parametrize("given", [(1, 4), (3, 0), (13, 2), (1, 0)])
+def test_rule_084_the_result_is_on_the_cpu_whatever_the_producer_says(given, copy):
+    """One that ignores dl_device gives host memory by another name."""
+    producer = Forged(device_type=given[0], device_id=given[1])
+    with dlw.from_dlpack(producer, device="cpu", copy=copy) as tensor:
+        assert tensor.device == (1, 0) == tensor.__dlpack_device__()
+        shares = tensor.numpy().ctypes.data == ctypes.addressof(producer.memory)
+        assert shares == (copy is not True)
+    with dlw.from_dlpack(Forged(device_type=given[0], device_id=given[1])) as tensor:
+        assert tensor.device == given
+
+
+class OldArray(np.ndarray):
+    """Of NumPy before 2.1, whose `__dlpack__` has no keyword but `stream`."""
+
+    copies = False
+
+    def __dlpack__(self, stream=None):
+        array = np.array(self) if self.copies else np.asarray(self)
+        return dlw.from_dlpack(array).__dlpack__()
+
+
+class OldCopying(OldArray):
+    copies = True
+
+
+@pytest.mark.parametrize("device", [None, "cpu", (1, 0)])
+@pytest.mark.parametrize("shape", [(6,), (2, 3), (), (0, 3)])
+def test_rule_080_an_old_producer_shares_what_its_buffer_has(shape, device):
+    array = np.ones(shape, "f8").view(OldArray)
+    for x in (array, array.T, array[..., ::-1] if shape else array):
+        with dlw.from_dlpack(x, copy=False, device=device) as tensor:
+            assert np.shares_memory(tensor.numpy(), x) == (x.size > 0)
+            assert not tensor.read_only
+        with dlw.from_dlpack(x, copy=True, device=device) as tensor:
+            assert not np.shares_memory(tensor.numpy(), x)
+
+
+def test_rule_080_an_old_producer_that_copies_is_found_out():
+    array = np.ones(3).view(OldCopying)
+    before = dlw.live_tensors()
+    with pytest.raises(dlw.CopyError, match=r"DLPack before 1\.0"):
+        dlw.from_dlpack(array, copy=False)
+    with pytest.raises(TypeError, match="unexpected keyword"):  # one without a buffer
+        dlw.from_dlpack(Recorder(np.ones(3), ()), copy=False)
+    gc.collect()
+    assert dlw.live_tensors() == before
+    with dlw.from_dlpack(array) as tensor:
+        assert tensor.numpy().tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("code", ["?", "i1", "u4", "f2", "f8", "c16"])
+def test_rule_080_ndarrays_are_shared_whatever_numpy_there_is(code):
+    array = np.ones((2, 3), code)
+    for x in (array, array.T, array[:, ::-1], array[:0], array.view(OldArray)):
+        for options in ({}, {"device": "cpu"}, {"dtype": array.dtype.name}):
+            with dlw.from_dlpack(x, copy=False, **options) as tensor:
+                assert np.shares_memory(tensor.numpy(), x) == (x.size > 0)
 
 
 def test_rule_084_the_producer_is_not_asked_for_another_device():
@@ -250,4 +313,26 @@ def test_rule_092_memory_lives_as_long_as_any_view():
         for turn in order:
             assert producer.deleted == 0
             views[turn] = None
+        assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("others", [0, 1, 4, 5, 8, 1 << 31, 1 << 33, 1 << 63 | 1])
+@pytest.mark.parametrize("copied", [0, IS_COPIED])
+def test_rule_085_one_flag_alone_says_copied(copied, others):
+    """Whatever the others are."""
+    flags = copied | others
+    producer = Forged(flags=flags)
+    if copied:
+        with pytest.raises(dlw.CopyError):
+            dlw.from_dlpack(producer, copy=False)
+    else:
+        dlw.from_dlpack(producer, copy=False).release()
+    for copy, shared in ((None, True), (True, bool(copied))):
+        producer = Forged(flags=flags)
+        with dlw.from_dlpack(producer, copy=copy) as tensor:
+            assert producer.deleted == (0 if shared else 1)
+            assert np.asarray(tensor).tolist() == [[0, 1, 2], [3, 4, 5]]
+            assert tensor.read_only == (shared and bool(flags & READ_ONLY))
+            address = np.asarray(tensor).ctypes.data
+            assert (address == ctypes.addressof(producer.memory)) == shared
         assert producer.deleted == 1

@@ -12,6 +12,7 @@ from forge import (
     FROM_OBJECT,
     READ_ONLY,
     SET_ERROR,
+    SUBBYTE_PADDED,
     Api,
     DLTensor,
     Forged,
@@ -272,6 +273,59 @@ def test_rule_099_complex_numbers_are_asked_of_dlpack(code, bits):
     assert producer.forged.deleted == 2
 
 
+@pytest.mark.parametrize("by", ["functions", "__dlpack__"])
+@pytest.mark.parametrize("options", [{}, {"copy": True}, {"copy": False}], ids=str)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"shape": [3], "strides": [2], "ndim": 1},
+        {"shape": [1, 1], "strides": [1, 1]},
+        {"shape": [3, 2], "strides": [1, 3]},
+    ],
+    ids=str,
+)
+def test_rule_099_a_negation_that_is_not_said_is_refused(fields, options, by):
+    """PyTorch's exports of x.conj().imag leave it out."""
+    Producer = lazy(producer_type(answer=fails if by == "__dlpack__" else None))  # noqa: N806
+    for answer in (True, False, TypeError, KeyboardInterrupt, MemoryError):
+        producer = Producer(**fields)
+        producer.answer = answer
+        if answer in (False, TypeError):  # a method of the same name, of something else
+            dlw.from_dlpack(producer, **options).release()
+        elif answer is True:
+            with pytest.raises(BufferError, match=r"negated lazily, .*\.resolve_neg\("):
+                dlw.from_dlpack(producer, **options)
+        else:
+            with pytest.raises(answer):
+                dlw.from_dlpack(producer, **options)
+        assert producer.forged.deleted >= 1
+
+
+def fails(obj):
+    return -1
+
+
+def lazy(base):
+    """A producer that says whether it is negated."""
+
+    class Producer(base):
+        def is_neg(self):
+            if isinstance(self.answer, bool):
+                return self.answer
+            raise self.answer
+
+    return Producer
+
+
+def test_rule_099_only_views_of_floats_are_asked_for_a_negation():
+    Producer = lazy(producer_type())  # noqa: N806
+    for fields in ({}, {"code": 0, "strides": [1, 2]}, {"code": 1, "shape": [1, 1]}):
+        producer = Producer(**fields)
+        producer.answer = AssertionError
+        with dlw.from_dlpack(producer) as tensor:
+            assert tensor.ndim == 2
+
+
 def test_rule_099_from_object_is_a_hold_of_its_own(api):
     array = np.arange(6, dtype=np.float32)
     array.flags.writeable = False
@@ -324,6 +378,15 @@ def test_rule_101_describe_borrows(api):
         assert api.describe(tensor, byref(out)) == 0
         assert dlw.live_tensors() == before
         assert (out.data, out.ndim, out.shape[1]) == (array.ctypes.data, 2, 3)
+
+
+def test_rule_101_describe_refuses_what_a_struct_without_flags_cannot_say(api):
+    """Padded elements would be read as packed ones."""
+    padded = Forged(code=0, bits=4, flags=SUBBYTE_PADDED)
+    with dlw.from_dlpack(padded) as tensor, pytest.raises(BufferError, match="padded"):
+        api.describe(tensor, byref(DLTensor()))
+    with dlw.from_dlpack(Forged(code=0, bits=4)) as tensor:
+        assert api.describe(tensor, byref(DLTensor())) == 0
 
 
 def allocate(api, **fields):

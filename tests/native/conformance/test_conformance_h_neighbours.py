@@ -454,12 +454,26 @@ def test_rule_119_host_memory_is_host_memory(device):
     assert tensor[1].tobytes() == np.array([3, 4, 5], "f4").tobytes()
     struct = versioned(tensor.__dlpack__(max_version=(1, 0))).dl_tensor
     assert (struct.device_type, struct.device_id) == device
-    for asked in ((1, 0), (1, 3)):
+    for asked in ((1, 0), device):
         capsule = tensor.__dlpack__(max_version=(1, 0), dl_device=asked, copy=False)
         exported = versioned(capsule)
         assert (exported.dl_tensor.device_type, exported.dl_tensor.device_id) == asked
         assert exported.dl_tensor.data == struct.data
         assert exported.flags == 0
+    kind, index = device
+    for asked in ((1, 3), (1, -1), (kind, index + 1), (15, 0)):
+        for copy in (None, True, False):
+            with pytest.raises(BufferError, match="only the tensor's own device"):
+                tensor.__dlpack__(max_version=(1, 0), dl_device=asked, copy=copy)
+    for asked in ((1, 0), device):
+        if asked[0] != 1:
+            with pytest.raises(BufferError, match=r"copy=True gives memory of the CPU"):
+                tensor.__dlpack__(max_version=(1, 0), dl_device=asked, copy=True)
+            continue
+        capsule = tensor.__dlpack__(max_version=(1, 0), dl_device=asked, copy=True)
+        exported = versioned(capsule)
+        assert (exported.dl_tensor.device_type, exported.dl_tensor.device_id) == asked
+        assert (exported.dl_tensor.data != struct.data, exported.flags) == (True, 2)
     with tensor.to_device("cpu", copy=False) as there:
         assert there.device == (1, 0)
         assert np.shares_memory(there.numpy(), np.asarray(tensor))

@@ -7,8 +7,6 @@ from ctypes import c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
 import numpy as np
 import pytest
-from arrow_forge import Forged as ForgedArrow
-from arrow_forge import bitmap
 from bridge import borrow, function, lend, release, scratch, struct_of
 from forge import Forged
 
@@ -556,22 +554,3 @@ def test_memory_errors_have_their_kind():
 
     assert borrow(Producer(), 0) == 0
     assert failure() == (KINDS["memory"], "")
-
-
-def test_borrowing_says_where_the_validity_is():
-    """JavaScript borrows it next; of all else there is none."""
-    nulls = {
-        "length": 3,
-        "null_count": 1,
-        "buffers": [bitmap([1, 0, 1]), np.arange(3, dtype="i4")],
-    }
-    tensor = dlw.from_arrow(ForgedArrow(b"i", nulls))
-    for each, expected in [
-        (tensor, id(tensor.validity)),
-        (dlw.from_dlpack(np.arange(3)), 0),
-        (tensor, id(tensor.validity)),
-        (np.arange(3), 0),
-    ]:
-        handle = lend(each)
-        assert c_size_t.from_address(scratch() + 129 * 8).value == expected
-        release(handle)

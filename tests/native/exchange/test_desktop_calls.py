@@ -97,28 +97,75 @@ def test_cpu_tensors_have_no_handle():
         _core._gpu(tensor)
 
 
-@pytest.mark.parametrize("target", ["float64", "float32"])
-def test_pieces_are_the_elements_in_order(target):
-    array = np.arange(3_000_000.0).reshape(1500, 2000).T
-    dtype, pieces, first = dlw.DType(target), [], 0
-    with dlw.from_dlpack(array) as tensor:
-        while first < array.size:
-            count, memory = _core._chunk(tensor, dtype._packed, first)
+def released(tensor):
+    tensor.release()
+    for _ in range(1000):  # CPython looks for interrupts
+        pass
+
+
+def test_an_interrupt_is_raised_after_the_handle_was_let_go():
+    """A deleter raises nothing."""
+    handles = []
+
+    def interrupted_once(handle):
+        handles.append(handle)
+        if len(handles) == 1:
+            raise KeyboardInterrupt
+
+    _core._on_gpu_drop(interrupted_once)
+    tensor = wrap()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            released(tensor)
+    finally:
+        _core._on_gpu_drop(state._on_drop)
+    assert handles == [7, 7]
+
+
+@pytest.mark.parametrize("size", [16, 4096, 1 << 20])
+@pytest.mark.parametrize(
+    ("source", "target"), [("f8", "float64"), ("f8", "float32"), ("f2", "float32")]
+)
+def test_pieces_are_the_elements_in_order(source, target, size):
+    """Also if two tensors are packed in turns, each with scratch memory of its own."""
+    shape = (1500, 2000) if size == 1 << 20 else (12, 20)
+    arrays = [
+        (np.arange(np.prod(shape)) % 1999 + k).astype(source).reshape(shape).T
+        for k in (0, 1)
+    ]
+    dtype, pieces, first = dlw.DType(target), ([], []), 0
+    tensors = [dlw.from_dlpack(array) for array in arrays]
+    scratch = [bytearray(size), bytearray(size)]
+    while first < arrays[0].size:
+        now = [
+            _core._chunk(tensor, dtype._packed, first, own)
+            for tensor, own in zip(tensors, scratch, strict=True)
+        ]
+        for own, (_, memory) in zip(pieces, now, strict=True):
             assert memory.readonly
-            pieces.append(bytes(memory))
-            first += count
-    assert len(pieces) > 1
-    found = np.frombuffer(b"".join(pieces), target)
-    assert (found == array.astype(target).ravel()).all()
+            own.append(bytes(memory))
+        first += now[0][0]
+    assert len(pieces[0]) > 1 or size == 4096
+    for array, tensor, own in zip(arrays, tensors, pieces, strict=True):
+        found = np.frombuffer(b"".join(own), target)
+        assert (found == array.astype(target).ravel()).all()
+        tensor.release()
 
 
 def test_pieces_that_are_none():
     with dlw.from_dlpack(np.zeros((4096, 4099), "u1")[:, :4097]) as odd:
-        assert _core._chunk(odd, odd._dtype, 0)[0] != 0
+        scratch = bytearray(1 << 16)
+        assert _core._chunk(odd, odd._dtype, 0, scratch)[0] != 0
         with pytest.raises(ValueError, match="no element"):
-            _core._chunk(odd, odd._dtype, -1)
+            _core._chunk(odd, odd._dtype, -1, scratch)
         with pytest.raises(BufferError, match="cannot convert uint8"):
-            _core._chunk(odd, FLOAT32, 0)
+            _core._chunk(odd, FLOAT32, 0, scratch)
+        for memory in (bytes(16), None):
+            with pytest.raises(TypeError):
+                _core._chunk(odd, odd._dtype, 0, memory)
+    wide = dlw.from_dlpack(np.zeros((4, 4)).T)
+    with wide, pytest.raises(ValueError, match="7 bytes are too few for an element"):
+        _core._chunk(wide, wide._dtype, 0, bytearray(7))
 
 
 @pytest.mark.parametrize("read_only", [False, True])

@@ -198,7 +198,7 @@ def test_an_element_that_does_not_fit_leaves_nothing_behind():
         def misfits(times):
             for _ in range(times):
                 with pytest.raises(BufferError, match="element 1 of the int64 tensor"):
-                    _core._convert(tensor, 0 | 32 << 8 | 1 << 16)
+                    _core._convert(tensor, 0 | 32 << 8 | 1 << 16, False)
             gc.collect()
             return sys.getallocatedblocks()
 

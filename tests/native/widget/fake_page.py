@@ -217,6 +217,13 @@ class FakePage:
         for each in sent:
             each.ready.add_done_callback(done)
 
+    def settle(self, op):
+        self.reply(op, value=None)
+
+    def canvas(self, op):
+        self.view(op["what"])
+        self.reply(op, value=None)
+
     def ready(self, op):
         facts = {"name": "KernelError", "label": "bad", "line": 3, "site": op["kernel"]}
         self.reply(op, error={"message": "no such name", **facts})
@@ -225,6 +232,9 @@ class FakePage:
         found = self.tensors[fact["id"]]
         if isinstance(found, BufferError):
             raise found
+        if "int4" in fact["dtype"]:  # its bytes
+            nbytes = -(-np.prod(fact["shape"], dtype=int) // (1 + (not fact["padded"])))
+            return found[fact["offset"] :][:nbytes]
         dtype = np.dtype(fact["dtype"])
         strides = fact["strides"]
         bytes_ = None if strides is None else [s * dtype.itemsize for s in strides]
@@ -276,3 +286,27 @@ def tidied(page, host):
         time.sleep(0.01)
         page.channel.deliver()
     return page.tensors
+
+
+def left_in_page(page):
+    """What a page still has, by name."""
+    kept = "tensors", "kernels", "given", "arrived", "queue"
+    return left(page.orders, page.wire) | {
+        name: found for name in kept if (found := getattr(page, name))
+    }
+
+
+def left_here(link):
+    found = left(link.orders, link._wire)
+    kept = {"given": link.given, "landings": link._landings, "ways": link._ways}
+    kept["replies"] = link._replies._open
+    return found | {name: each for name, each in kept.items() if each}
+
+
+def left(orders, wire):
+    sending, receiving = wire._sending, wire._receiving
+    kept = {"sent": orders._sent, "early": orders._early, "wire": wire.tensors}
+    kept |= {"remotes": sending._remotes, "flights": sending._flights}
+    kept |= {"queued": sending._queue, "incoming": receiving._ids}
+    kept["bytes"] = sending._bytes
+    return {name: found for name, found in kept.items() if found}

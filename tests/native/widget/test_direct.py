@@ -1,13 +1,17 @@
 # A page that is connected to the kernel by a WebSocket: real ones, without a browser.
 import asyncio
 import contextlib
+import hmac
 import json
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from concurrent.futures import Future
-from socket import SHUT_RDWR, create_server
+from socket import SHUT_RDWR, SHUT_WR, create_connection, create_server
+from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -25,6 +29,7 @@ from websockets.sync.client import connect
 
 from dlpack_web._page import direct
 from dlpack_web._page import host as hosts
+from dlpack_web._page import link as links
 from dlpack_web._page.host import Host
 
 HOME = "https://notebook.example"
@@ -36,7 +41,7 @@ class DirectPage(FakePage):
 
     def __init__(self, channel, facts=FACTS):
         self.socket, self.lock, self.came = None, threading.Lock(), 0
-        self.taking = []
+        self.taking, self.number = [], 0
         super().__init__(channel, facts)
 
     def receive(self, content, buffers):
@@ -54,8 +59,9 @@ class DirectPage(FakePage):
 
     def join(self):
         """Connects, and takes what comes on a thread of its own."""
-        self.socket = opened(self.offer["url"])
-        assert self.socket.recv() == self.offer["proof"]
+        self.number += 1
+        self.socket = opened(self.offer, self.number)
+        assert self.socket.recv() == proof(self.offer, "kernel", self.number)
         taking = threading.Thread(
             target=self._take_all, args=[self.socket], daemon=True
         )
@@ -79,9 +85,20 @@ class DirectPage(FakePage):
         socket.socket.shutdown(SHUT_RDWR)
 
 
-def opened(url, origin=HOME):
+def proof(offer, who, number):
+    told = f"{who} {number}".encode()
+    return hmac.new(offer["secret"].encode(), told, "sha256").hexdigest()
+
+
+def protocols(offer, number):
+    return ["dlpack-web", f"{number}.{proof(offer, 'page', number)}"]
+
+
+def opened(offer, number=1, origin=HOME, **options):
     """A connection, which the end of the server closes."""
-    return connect(url, origin=origin, compression=None, max_size=None).__enter__()
+    options = {"subprotocols": protocols(offer, number)} | options
+    options |= {"origin": origin, "compression": None, "max_size": None}
+    return connect(offer["url"], **options).__enter__()
 
 
 def until(test, what):
@@ -117,9 +134,9 @@ def near(ends):
     return host, page, channel
 
 
-def status(url, origin=HOME):
+def status(offer, number=1, **options):
     with pytest.raises(InvalidStatus) as found:
-        opened(url, origin)
+        opened(offer, number, **options)
     return found.value.response.status_code
 
 
@@ -224,16 +241,101 @@ def test_what_went_into_a_connection_that_had_ended_is_sent_again(near):
         assert time.monotonic() - began < 25  # at once, and not when all is sent again
 
 
-def test_a_page_that_says_goodbye_is_no_longer_connected(near):
+@pytest.mark.parametrize("way", ["bye, directly", "bye", "lost", "another", "closed"])
+def test_the_connection_of_a_page_that_is_gone_is_closed(near, way):
+    host, page, channel = near
+    socket, link = page.socket, host.link
+    if way == "bye, directly":
+        page.post({"bye": True})
+    elif way == "closed":
+        host.close()
+    elif way == "another":
+        link.lose("another page took over")
+    else:
+        page.socket = None
+        page.post({way: "a reason"})
+        channel.deliver()
+    until(link.record.is_lost, "it was not heard")
+    assert not link.is_direct
+    page.taking[0].join(60)
+    assert not page.taking[0].is_alive()
+    with pytest.raises(ConnectionClosed):
+        socket.send("{}")
+
+
+def test_a_page_speaks_for_itself_alone(near):
+    """Also one that is gone, as long as its connection is there."""
+    host, page, channel = near
+    link = host.link
+    other = DirectPage(channel, FACTS | {"origin": HOME})
+    head = {"dlpack_web": "1", "to": page.kernel}
+    for peer in other.own, "0" * 16, "", None, [page.own]:
+        for content in {"hello": FACTS}, {"bye": True}, {"lost": "a"}:
+            page.socket.send(json.dumps(head | {"from": peer} | content))
+    with dlw.from_dlpack(A[:9], device=host.device) as t:
+        assert (t.numpy() == A[:9]).all()
+    assert channel.queue == []  # it was not answered either
+    assert host.link is link
+    link._hang_up = lambda: None  # it stays open for a while
+    link.lose("a test")
+    other.hello()
+    channel.deliver()
+    page.socket.send(json.dumps(head | {"from": other.own, "bye": True}))
+    with contextlib.suppress(ConnectionClosed):
+        page.socket.send("{}")
+    other.join()
+    until(lambda: host.link.is_direct, "the next page cannot connect")
+    assert not host.link.record.is_lost()
+
+
+def test_a_warning_that_is_an_error_ends_no_connection(near):
     host, page, _ = near
-    page.post({"bye": True})
-    until(lambda: host.link.record.is_lost(), "it was not heard")
-    assert not host.link.is_direct
+    with dlw.empty(4, device=host.device) as t:
+        t.write(np.ones(4, "f4"))
+        site = page.ran or 1
+        with page.lock, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for _ in range(3):
+                page.orders.send({"fault": "a fault", "site": site})
+            until(lambda: host.link.orders._got >= 3, "they were not taken")
+        assert t.numpy().tolist() == [1] * 4
+    assert host.link.is_direct
 
 
-def test_a_page_that_is_gone_with_its_connection_is_noticed_soon(near):
+@pytest.mark.parametrize("silence", [3.5, 30, 59])
+def test_a_connection_that_breaks_costs_nothing_while_the_page_lives(
+    near, silence, monkeypatch
+):
+    """Its messages come by the notebook, as late as `patience` allows."""
+    host, page, channel = near
+    clock = SimpleNamespace(now=time.monotonic(), sleep=time.sleep)
+    clock.monotonic = lambda: clock.now
+    t = dlw.from_dlpack(A[:9], device=host.device)
+    page.drop()
+    until(lambda: not host.link.is_direct, "it is connected")
+    monkeypatch.setattr(links, "time", clock)
+
+    async def late():
+        reading = asyncio.ensure_future(t.to_host())
+        end = clock.now + silence
+        while clock.now < end:
+            await asyncio.sleep(0)
+            clock.now += 0.5
+            host.link._look()
+        while not reading.done():
+            channel.deliver()
+            await asyncio.sleep(0)
+        return await reading
+
+    assert (asyncio.run(late()) == A[:9]).all()
+    t.release()
+
+
+def test_a_page_that_left_with_its_connection_is_noticed_soon(near):
     host, page, channel = near
     t = dlw.from_dlpack(A[:5], device=host.device)
+    page.post({"leaving": True})
+    until(lambda: host.link._leaving, "it was not heard")
     page.drop()
     channel.pages.clear()
     began = time.monotonic()
@@ -242,19 +344,117 @@ def test_a_page_that_is_gone_with_its_connection_is_noticed_soon(near):
     assert time.monotonic() - began < 30
 
 
-@pytest.mark.parametrize(
-    "change", [lambda url: url[:-1], lambda url: url + "A", lambda url: url[:-32]]
-)
-def test_without_the_token_there_is_no_way_in(ends, change):
+WITHOUT = {
+    "none": None,
+    "another": ["dlpack-web", f"1.{'0' * 64}"],
+    "cut": lambda given: [given[0], given[1][:-1]],
+    "longer": lambda given: [given[0], given[1] + "0"],
+    "another number": lambda given: [given[0], "2" + given[1][1:]],
+    "no number": lambda given: [given[0], given[1][1:]],
+    "a large number": lambda given: [given[0], "9" * 5000 + given[1][1:]],
+    "alone": ["dlpack-web"],
+    "in front": lambda given: [given[1], given[0]],
+}
+
+
+@pytest.mark.parametrize("how", WITHOUT)
+def test_without_the_proof_there_is_no_way_in(ends, how):
     host, page, _ = ends
-    assert status(change(page.offer["url"])) == 403
+    given = WITHOUT[how]
+    given = given(protocols(page.offer, 1)) if callable(given) else given
+    assert status(page.offer, subprotocols=given) == 403
     assert not host.link.is_direct
+    page.join()  # nothing of that was spent
 
 
-def test_a_path_that_is_not_ascii_is_refused(ends):
-    """Older versions of websockets pass it on."""
+def test_the_address_has_no_secret_and_a_proof_is_good_for_one_connection(near):
+    host, page, _ = near
+    assert page.offer["url"] == f"ws://127.0.0.1:{host._server.port}/"
+    assert status(page.offer, 1) == 403
+    page.number = 5
+    page.join()
+    for number in range(7):
+        assert status(page.offer, number) == 403
+    page.join()
+
+
+@pytest.mark.parametrize("name", ["Origin", "Sec-WebSocket-Protocol"])
+def test_headers_that_come_twice(ends, name, caplog):
+    """The proof is looked at first, and neither raises."""
+    host, page, _ = ends
+    server, (first, own) = host._server, protocols(page.offer, 1)
+    headers = [("Origin", HOME), ("Sec-WebSocket-Protocol", first)]
+    headers += [("Sec-WebSocket-Protocol", own)]
+    assert server._proved(Request("/", Headers(headers))) is not None
+    assert server._proved(Request("/", Headers([*headers, ("Origin", HOME)]))) is None
+    assert (
+        status(page.offer, additional_headers=[(name, "https://evil.example")]) == 403
+    )
+    assert caplog.records == []
+
+
+def test_bytes_that_are_not_ascii_are_refused(ends):
+    """Older versions of websockets pass them on."""
     host, _, _ = ends
-    assert host._server._offer_to(Request("/\udcff", Headers())) is None
+    for given in "1.\udcff", "\udcff", "\u0661.a", "1", ".", "-1.a", "1_0.a":
+        headers = SimpleNamespace(
+            get_all=lambda _, given=given: [f"dlpack-web, {given}"]
+        )
+        assert host._server._proved(SimpleNamespace(headers=headers)) is None
+
+
+STRANGE = [
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nOrigin: a\r\nOrigin: b\r\n\r\n",
+    b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nabcd",
+    b"\x16\x03\x01\x02\x00\x01\x00",
+    b"\xff" * 100,
+    b"GET /" + b"a" * 20_000,
+    b"",
+]
+
+
+@pytest.mark.parametrize("given", STRANGE, ids=lambda given: repr(given[:16]))
+def test_what_strangers_send_is_not_in_the_notebook(ends, given, caplog, capfd):
+    _, page, _ = ends
+    with create_connection(("127.0.0.1", port_of(page))) as stranger:
+        stranger.sendall(given)
+        stranger.shutdown(SHUT_WR)
+        while stranger.recv(1 << 16):
+            pass
+    page.join()
+    assert caplog.records == []
+    assert capfd.readouterr().err == ""
+
+
+def test_half_open_connections_are_few_and_the_page_gets_in(ends):
+    host, page, _ = ends
+    server = host._server
+    strangers = [create_connection(("127.0.0.1", port_of(page))) for _ in range(60)]
+    try:
+        page.join()
+        until(lambda: host.link.is_direct, "the page does not get in")
+        assert len(server._strangers) <= direct._MOST_STRANGERS
+        for each in strangers:
+            each.setblocking(False)
+        until(lambda: sum(map(is_closed, strangers)) >= 44, "they are not closed")
+    finally:
+        for each in strangers:
+            each.close()
+    until(lambda: not server._strangers, "they stay")
+
+
+def is_closed(socket):
+    try:
+        return socket.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def port_of(page):
+    return urlsplit(page.offer["url"]).port
 
 
 def test_an_interrupt_as_it_starts_frees_the_port(monkeypatch):
@@ -280,20 +480,21 @@ def test_an_interrupt_as_it_starts_frees_the_port(monkeypatch):
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", None])
 def test_another_origin_than_the_page_s_is_refused(ends, origin):
     _, page, _ = ends
-    assert status(page.offer["url"], origin) == 403
+    assert status(page.offer, origin=origin) == 403
 
 
 def test_before_there_is_a_page_nothing_connects():
     host = Host(lambda *_: None, direct=True)
     try:
-        assert status(f"ws://127.0.0.1:{host._server.port}/") == 403
+        url = f"ws://127.0.0.1:{host._server.port}/"
+        assert status({"url": url, "secret": ""}) == 403
     finally:
         host.close()
 
 
-def test_the_token_of_a_page_that_is_gone_is_refused(ends):
+def test_the_proof_of_a_page_that_is_gone_is_refused(ends):
     host, page, channel = ends
-    before = page.offer["url"]
+    before = page.offer
     page.post({"bye": True})
     channel.deliver()
     assert status(before) == 403
@@ -357,7 +558,7 @@ def test_the_end_of_the_widget_frees_the_port(near):
     host.close()
     until(server._loop.is_closed, "the thread runs")
     with pytest.raises(ConnectionRefusedError):
-        opened(page.offer["url"])
+        opened(page.offer)
     host.close()
 
 
@@ -386,22 +587,20 @@ def test_a_port_of_the_callers_choice(ends):
             Host(lambda *_: None, direct=address)
     there = Host(lambda *_: None, direct=address)
     try:
-        opened(there._server.offer(host.link, None)["url"]).close()
+        opened(there._server.offer(host.link, None)).close()
     finally:
         there.close()
 
 
 def test_the_address_that_the_page_sees(ends):
-    host, page, _ = ends
-    assert page.offer["url"].startswith(f"ws://127.0.0.1:{host._server.port}/")
+    host, _, _ = ends
     there = Host(lambda *_: None, direct="wss://hub.example/user/me/proxy/{port}")
     try:
-        url = there._server.offer(host.link, None)["url"]
+        offer = there._server.offer(host.link, None)
         port = there._server.port
-        assert url.startswith(f"wss://hub.example/user/me/proxy/{port}/")
+        assert offer["url"] == f"wss://hub.example/user/me/proxy/{port}/"
         # A proxy may pass on its own part of the path.
-        token = url.rpartition("/")[2]
-        opened(f"ws://127.0.0.1:{port}/proxy/{port}/{token}").close()
+        opened(offer | {"url": f"ws://127.0.0.1:{port}/proxy/{port}/"}).close()
     finally:
         there.close()
 

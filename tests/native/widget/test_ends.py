@@ -1,7 +1,9 @@
 # How the session with a page ends: reloads, other pages, lost devices, silence.
 import asyncio
 import gc
+import itertools
 import sys
+import time
 import weakref
 
 import numpy as np
@@ -188,3 +190,64 @@ def test_a_page_that_was_given_up_is_told(message):
     channel.deliver()
     assert "ended" in page.said[1]
     assert other.said == []
+
+
+class Clock:
+    """What the links take for the time."""
+
+    def __init__(self):
+        self.now, self.sleep = 0.0, time.sleep
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.parametrize("busy", [5, 61, 1000])
+def test_a_page_is_not_silent_while_python_is_busy(busy, leaves, monkeypatch):
+    """Its messages wait: it is asked again, and has all of its time."""
+    clock = Clock()
+    monkeypatch.setattr(links, "time", clock)
+    host, page, channel = joined()
+    t = dlw.from_dlpack(np.arange(3.0), device=host.device)
+    if leaves:
+        page.post({"leaving": True})
+    channel.deliver()
+
+    async def cell():
+        reading = asyncio.ensure_future(t.to_host())
+        await asyncio.sleep(0)
+        for _ in range(6):  # it is asked
+            clock.now += 0.5
+            host.link._look()
+        clock.now += busy  # another task that does not wait
+        host.link._look()
+        while not reading.done():
+            channel.deliver()
+            await asyncio.sleep(0)
+        return await reading
+
+    assert asyncio.run(cell()).tolist() == [0, 1, 2]
+    t.release()
+
+
+def test_what_is_sent_again_waits_twice_as_long_each_time(monkeypatch):
+    """Whatever the page sends meanwhile."""
+    clock = Clock()
+    monkeypatch.setattr(links, "time", clock)
+    host, page, channel = joined()
+    link = host.link
+    channel.queue.clear()
+    t = dlw.empty(3, device=host.device)
+    sent = []
+    for _ in range(2000):
+        clock.now += 1
+        host.receive({"dlpack_web": "1", "from": page.own, "got": 0})
+        link._look()
+        if any("n" in content for _, content, _ in channel.queue):
+            sent.append(clock.now)
+        channel.queue.clear()
+    gaps = np.diff(sent)
+    assert len(gaps) >= 4
+    assert all(later >= 2 * gap - 2 for gap, later in itertools.pairwise(gaps))
+    t.release()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dlpack_web as dlw
+from dlpack_web import _core
 
 if sys.platform == "emscripten":
     pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
@@ -127,6 +128,46 @@ def test_empty_is_zeros_and_parts_are_written():
             there.write(rows)
         expected[:10] = part
         assert np.array_equal(read(channel, t), expected)
+
+
+@pytest.mark.parametrize("padded", [False, True], ids=["packed", "padded"])
+def test_packed_and_padded_elements_are_converted_on_the_way(padded):
+    host, page, channel = joined()
+    raw = np.dtype("V1", metadata={"dlpack": "uint4"})
+    octets = {False: bytes([0x21, 0x43, 0x65, 0x87]), True: bytes(range(1, 9))}
+
+    def made(lies_padded):
+        if lies_padded:
+            return dlw.from_dlpack(np.frombuffer(octets[True], raw).copy())
+        packed = dlw.empty(8, "uint4")
+        memoryview(_core._raw(packed)[0])[:] = octets[False]
+        return packed
+
+    def elements():
+        (found,) = page.tensors.values()
+        return bytes(found)[: len(octets[padded])]
+
+    with (
+        made(padded) as given,
+        made(not padded) as other,
+        dlw.from_dlpack(given, device=host.device) as t,
+    ):
+        channel.deliver()
+        assert t.padded == padded
+        assert elements() == octets[padded]
+        before = host.backend().stats()[0]["up"]
+        with pytest.raises(BufferError, match="packed in one and padded in the other"):
+            t.write(other)
+        t.write(other, convert=True)
+        assert host.backend().stats()[0]["up"] - before == t.nbytes
+        channel.deliver()
+        assert elements() == octets[padded]
+        with (
+            dlw.from_dlpack(other, device=host.device) as there,
+            pytest.raises(BufferError, match="only uploads convert"),
+        ):
+            t.write(there, convert=True)
+        assert read(channel, t).tobytes() == octets[True]
 
 
 def test_kernels_and_batches_run_in_order():

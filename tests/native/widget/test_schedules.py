@@ -18,7 +18,7 @@ import dlpack_web as dlw
 if sys.platform == "emscripten":
     pytest.skip("the GPU of the page is at hand here", allow_module_level=True)
 
-from fake_page import DOUBLE, Channel, FakePage, end_all
+from fake_page import DOUBLE, Channel, FakePage, end_all, left_here, left_in_page
 
 from dlpack_web._backends import pages as backends
 from dlpack_web._page import backend as uploads
@@ -330,29 +330,6 @@ async def turns():
 
 def array_dtype(tensor):
     return np.dtype(str(tensor.dtype))
-
-
-def left_in_page(page):
-    """What a page still has, by name."""
-    kept = "tensors", "kernels", "given", "arrived", "queue"
-    return left(page.orders, page.wire) | {
-        name: found for name in kept if (found := getattr(page, name))
-    }
-
-
-def left_here(link):
-    found = left(link.orders, link._wire)
-    kept = {"given": link.given, "landings": link._landings}
-    kept["replies"] = link._replies._open
-    return found | {name: each for name, each in kept.items() if each}
-
-
-def left(orders, wire):
-    sending, receiving = wire._sending, wire._receiving
-    kept = {"sent": orders._sent, "early": orders._early, "wire": wire.tensors}
-    kept |= {"remotes": sending._remotes, "flights": sending._flights}
-    kept |= {"queued": sending._queue, "incoming": receiving._ids}
-    return {name: found for name, found in kept.items() if found}
 
 
 async def run_all(seeds, clock):

@@ -12,6 +12,7 @@ import {
   type ArrowTable,
   type FromArrowOptions,
   fromArrow,
+  type Masked,
   toArrow,
 } from "dlpack-web/arrow";
 import { EXCHANGE, type Exchange, type Exchangeable, fit, take } from "dlpack-web/exchange";
@@ -55,11 +56,13 @@ export async function all(
   const received: Tensor = Tensor.receive(message);
   const vector = toArrow(arrow, received, { copy: false });
   const named: FromArrowOptions = { column: "x", nulls: "refuse", copy: false };
-  const validity: Tensor<"bool"> | null = received.validity;
-  const bools: Uint8Array | undefined = validity?.data;
+  const either: Tensor | Masked = fromArrow(null, table, named);
+  const mask: Masked = fromArrow(null, table, { column: "x", nulls: "mask" });
+  const bools: Uint8Array = mask.valid.data;
+  toArrow(arrow, mask.values, { valid: mask.valid });
   const tensors: Tensor[] = [
     fromArrow(arrow, vector),
-    fromArrow(null, table, named),
+    fromArrow(null, table, { nulls: "refuse", copy: false }),
     fromJax(jax, toJax(jax, gpu, { dtype: "bool" })),
     fromLiteRT(litert, toLiteRT(litert, gpu)),
     fromNdarray(null, toNdarray(null, tensor)),
@@ -73,8 +76,8 @@ export async function all(
   toOrt(ort, gpu, { copies: true });
   // @ts-expect-error: not a tensor
   toOrt(ort, values);
-  // @ts-expect-error: "keep" or "refuse"
+  // @ts-expect-error: "refuse" or "mask"
   fromArrow(null, table, { nulls: "drop" });
   for (const each of [...tensors, fitted]) each.release();
-  if (new CopyError("") instanceof Error) void [webgpu.stats(), name, dtype, values, halves, bytes, bools];
+  if (new CopyError("") instanceof Error) void [webgpu.stats(), name, dtype, values, halves, bytes, bools, either];
 }

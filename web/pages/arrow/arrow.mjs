@@ -70,18 +70,20 @@ async function count(arrow, bytes, histogram, { name, low, high, width }) {
   steps = new Steps(LEAST);
   checks = [];
   const table = stepped("file to columns", bytes.byteLength, () => arrow.tableFromIPC(bytes));
-  const column = stepped("column to tensor", 4 * table.numRows, () =>
-    fromArrow(arrow, table, { column: name }),
+  const { values, valid } = stepped("column to tensor", 4 * table.numRows, () =>
+    fromArrow(arrow, table, { column: name, nulls: "mask" }),
   );
   try {
-    check("the tensor is over the file’s own bytes", column.data.buffer === bytes.buffer);
-    const result = await histogram(column, low, high, width);
+    check("the tensor is over the file’s own bytes", values.data.buffer === bytes.buffer);
+    const { nullCount } = table.getChild(name);
+    const result = await histogram(values, nullCount > 0 ? valid : undefined, low, high, width);
     const [counts, rows, nulls] = result.toJs();
     result.destroy();
-    check("Arrow counts as many nulls", nulls === table.getChild(name).nullCount);
+    check("Arrow counts as many nulls", nulls === nullCount);
     return { counts, rows, nulls };
   } finally {
-    column.release();
+    values.release();
+    valid.release();
   }
 }
 

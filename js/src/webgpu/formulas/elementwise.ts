@@ -3,7 +3,7 @@ import { checkOptions } from "../../core/options.js";
 import type { Tensor } from "../../core/tensor.js";
 import type { Argument } from "../kernel.js";
 import { countsElements, elementwise, formula, grid, parse } from "./formulas.js";
-import { checkDefinition, type Given, named, namesOf, type Results, Signature } from "./given.js";
+import { DEFINITION, type Given, named, namesOf, type Results, Signature } from "./given.js";
 
 /** What an {@link ElementwiseKernel} computes. */
 export interface ElementwiseOptions<O extends string = string> {
@@ -52,7 +52,8 @@ export class ElementwiseKernel<O extends string = string> {
    * `Kernel`; their `line` counts from its first line
    */
   constructor(device: GPUDevice, options: ElementwiseOptions<O>) {
-    checkDefinition(options, "an ElementwiseKernel");
+    const names = { inputs: 1, outputs: 1, operation: 1, name: 1 } as const;
+    checkOptions<ElementwiseOptions>(options, "an ElementwiseKernel", names, DEFINITION);
     const { name = "kernel" } = options;
     const [inputs, outputs] = parse(options.inputs, options.outputs);
     this.#operation = formula(options.operation, "operation");
@@ -71,8 +72,8 @@ export class ElementwiseKernel<O extends string = string> {
    * not fit, TypeError for other arguments
    */
   run(args: readonly Argument[], options: ElementwiseRunOptions = {}): Results<O> {
-    checkOptions(options, "run()", "size: 4");
     const given = this.#signature.sort(args);
+    checkOptions<ElementwiseRunOptions>(options, "run()", { size: 1 }, "size: 4");
     const shape = this.#shape(given, options.size);
     return this.#signature.onto(given, shape, (outputs) => this.#run(given, outputs));
   }

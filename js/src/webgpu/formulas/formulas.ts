@@ -1,21 +1,19 @@
 /**
  * WGSL around a user's formula (py/dlpack_web/_kernels/formulas.py writes the same text;
- * tests/elementwise.json has what both must write).
+ * tests/fuzz/twins compares both).
  *
  * Names that begin with an underscore are ours: parameters may not. That of x's binding, _x_, ends
  * with one, too, which no other does. The formula is on lines of its own, from column 1 on, and `parts` says where: so an error of the compiler is shown at the user's
  * own line and column.
  */
 import { tagOf } from "../../core/errors.js";
+import { BLANKS, withLines } from "../wgsl.js";
+import { reasonAgainst } from "./words.js";
 
 /** The dtype of a tensor for each type of a parameter. */
 export const DTYPES = { f32: "float32", i32: "int32", u32: "uint32", f16: "float16" } as const;
 export type ParamType = keyof typeof DTYPES;
 
-const KEYWORDS =
-  "alias break case const const_assert continue continuing default diagnostic discard else enable " +
-  "false fn for if let loop override requires return struct switch true var while";
-const OURS = "f32 i32 u32 f16 i n main array arrayLength vec3u vec4u";
 const WIDTH = 64; // invocations of a workgroup
 
 /** A parameter: "f32 x", or "raw f32 x". */
@@ -35,7 +33,14 @@ export interface Source {
   readonly parts: readonly Part[];
 }
 
-/** The parameters of "f32 x, f32 k" and of the outputs; throws RangeError for others. */
+const AROUND = new RegExp(`^[${BLANKS}]+|[${BLANKS}]+$`, "g");
+const PARAM = new RegExp(`^(raw[${BLANKS}]+)?(\\w+)[${BLANKS}]+([A-Za-z_]\\w*)$`);
+
+/**
+ * The parameters of "f32 x, f32 k" and of the outputs; throws RangeError for others.
+ *
+ * @param reserved - further names that no parameter may have
+ */
 export function parse(inputs: unknown, outputs: unknown, reserved = ""): [Param[], Param[]] {
   const [ins, outs] = [params(inputs, reserved), params(outputs, reserved)];
   if (outs.length === 0) throw new RangeError('there is no output parameter, such as "f32 y"');
@@ -55,11 +60,13 @@ function params(text: unknown, reserved: string): Param[] {
   if (typeof text !== "string") {
     throw new TypeError(`parameters are a string such as "f32 x, f32 k", not ${tagOf(text)}`);
   }
-  return text.trim() === "" ? [] : text.split(",").map((part) => param(part.trim(), reserved));
+  const list = text.replace(AROUND, "");
+  return list === "" ? [] : list.split(",").map((part) => param(part, reserved));
 }
 
-function param(text: string, reserved: string): Param {
-  const [, raw, given = "", name = ""] = /^(raw\s+)?(\w+)\s+([A-Za-z_]\w*)$/.exec(text) ?? [];
+function param(part: string, reserved: string): Param {
+  const text = part.replace(AROUND, "");
+  const [, raw, given = "", name = ""] = PARAM.exec(text) ?? [];
   if (name === "") {
     throw new RangeError(`"${text}" is not a parameter: write a type and a name, such as "f32 x"`);
   }
@@ -69,11 +76,8 @@ function param(text: string, reserved: string): Param {
       `"${text}": the type of a parameter is f32, i32, u32 or f16, not ${given}`,
     );
   }
-  const isKeyword = KEYWORDS.split(" ").includes(name);
-  if (isKeyword || name.startsWith("_") || `${OURS} ${reserved}`.split(" ").includes(name)) {
-    const why = isKeyword ? "a keyword of WGSL" : "reserved";
-    throw new RangeError(`"${text}": the name ${name} is ${why}, so choose another`);
-  }
+  const why = reasonAgainst(name, raw !== undefined, reserved);
+  if (why) throw new RangeError(`"${text}": the name ${name} is ${why}, so choose another`);
   const said = `${raw ? "raw " : ""}${type} ${name}`;
   return { type: type as ParamType, name, raw: raw !== undefined, text: said };
 }
@@ -83,25 +87,64 @@ export function formula(text: unknown, name: string): string {
   if (typeof text !== "string") {
     throw new TypeError(`${name} is a string of WGSL, not ${tagOf(text)}`);
   }
-  if (text.trim() === "") throw new RangeError(`${name} is empty`);
-  return text.replaceAll("\r\n", "\n");
+  if (text.replace(AROUND, "") === "") throw new RangeError(`${name} is empty`);
+  return withLines(text);
 }
 
-/** The identity as WGSL: a number, or the text of one. */
-export function identityOf(value: unknown): string {
+/** The type of the components of a reduced type: of "vec4f" f32. */
+export function scalarOf(type: string): ParamType {
+  return (type.startsWith("vec") ? `${type.at(-1)}32` : type) as ParamType;
+}
+
+/** The integers that a type has. */
+const RANGES: { readonly [type: string]: readonly [number, number] } = {
+  i32: [-(2 ** 31), 2 ** 31 - 1],
+  u32: [0, 2 ** 32 - 1],
+};
+/** The largest finite numbers, and WGSL's text of them. */
+const LARGEST: { readonly [type: string]: readonly [number, string] } = {
+  f32: [(2 - 2 ** -23) * 2 ** 127, "0x1.fffffep+127f"],
+  f16: [65504, "0x1.ffcp+15h"],
+};
+
+/** The identity as WGSL of a type: a number, or the text of one. */
+export function identityOf(value: unknown, type: string): string {
   if (typeof value === "string") return formula(value, "identity");
   if (typeof value !== "number") {
     throw new TypeError(
       `identity is a number, or a string of WGSL such as "-0x1.fffffep+127f", not ${tagOf(value)}`,
     );
   }
+  const scalar = scalarOf(type);
+  const range = RANGES[scalar];
+  if (range) {
+    const [least, most] = range;
+    if (Number.isInteger(value) && value >= least && value <= most) return literal(value + 0);
+    throw new RangeError(
+      `identity ${literal(value)} is not an ${scalar}: those are the integers from ${least} to ${most}`,
+    );
+  }
+  const [most, text] = LARGEST[scalar] as readonly [number, string];
   if (!Number.isFinite(value)) {
     throw new RangeError(
       `WGSL has no literal for ${value}: use the largest finite number, ` +
-        `"${value < 0 ? "-" : ""}0x1.fffffep+127f" for f32`,
+        `"${value < 0 ? "-" : ""}${text}" for ${scalar}`,
     );
   }
-  return String(value);
+  const near = Math.fround(value);
+  if (Math.abs(near) > most) {
+    throw new RangeError(`identity ${literal(value)} is not an ${scalar}: the largest is ${text}`);
+  }
+  // Compilers refuse literals beyond the largest number, and read very small ones differently.
+  const size = Math.abs(value);
+  return literal(size > most || size < 2 ** -126 ? near : value);
+}
+
+/** The shortest decimal text of a number, as Python writes it, too. */
+function literal(value: number): string {
+  if (Object.is(value, -0)) return "-0.0";
+  const size = Math.abs(value);
+  return value === 0 || (size >= 1e-4 && size < 1e16) ? String(value) : value.toExponential();
 }
 
 // --- the source ---

@@ -5,7 +5,6 @@
 import { type DType, dtypeNamed } from "../../core/dtype.js";
 import { tagOf, UnsupportedError } from "../../core/errors.js";
 import type { GPUDevice } from "../../core/globals.js";
-import { checkOptions } from "../../core/options.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
 import { emptyOnDevice, slotOn } from "../buffers.js";
 import { useDevice } from "../device.js";
@@ -218,6 +217,5 @@ export function named(names: readonly string[], block: () => void): void {
 
 export const namesOf = (params: readonly Param[]): string[] => params.map(({ name }) => name);
 
-export function checkDefinition(options: unknown, what: string): void {
-  checkOptions(options, what, 'inputs: "f32 x", outputs: "f32 y", …');
-}
+/** Options of a kernel, as an error shows them. */
+export const DEFINITION = 'inputs: "f32 x", outputs: "f32 y", …';

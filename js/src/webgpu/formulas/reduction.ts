@@ -15,9 +15,10 @@ import {
   planLast,
   type Reduction,
   reduction,
+  scalarOf,
 } from "./formulas.js";
 import {
-  checkDefinition,
+  DEFINITION,
   type Given,
   named,
   namesOf,
@@ -25,6 +26,7 @@ import {
   Signature,
   typeOf,
 } from "./given.js";
+import { IN_REDUCTIONS } from "./words.js";
 
 /** Types that can be reduced: those of parameters, and vectors. */
 export type ReduceType = ParamType | "vec2f" | "vec4f" | "vec2i" | "vec4i" | "vec2u" | "vec4u";
@@ -78,9 +80,11 @@ export class ReductionKernel<O extends string = string> {
 
   /** @throws as ElementwiseKernel */
   constructor(device: GPUDevice, options: ReductionOptions<O>) {
-    checkDefinition(options, "a ReductionKernel");
+    const texts = { map: 1, reduce: 1, postMap: 1, identity: 1, reduceType: 1 } as const;
+    const names = { inputs: 1, outputs: 1, ...texts, name: 1 } as const;
+    checkOptions<ReductionOptions>(options, "a ReductionKernel", names, DEFINITION);
     const { name = "reduce_kernel" } = options;
-    const [inputs, outputs] = parse(options.inputs, options.outputs, "a b");
+    const [inputs, outputs] = parse(options.inputs, options.outputs, IN_REDUCTIONS);
     if (inputs.every(({ raw }) => raw)) {
       throw new RangeError("a reduction needs an input that is not raw");
     }
@@ -98,7 +102,7 @@ export class ReductionKernel<O extends string = string> {
       map: formula(options.map, "map"),
       reduce: formula(options.reduce, "reduce"),
       postMap: formula(options.postMap, "postMap"),
-      identity: identityOf(options.identity),
+      identity: identityOf(options.identity, type),
       type,
       names: ["map", "reduce", "postMap"],
     };
@@ -113,9 +117,9 @@ export class ReductionKernel<O extends string = string> {
    * @throws as ElementwiseKernel.run; RangeError for an axis that the inputs do not have
    */
   run(args: readonly Argument[], options: ReductionRunOptions = {}): Results<O> {
-    checkOptions(options, "run()", "axis: 0");
     const signature = this.#signature;
     const given = signature.sort(args);
+    checkOptions<ReductionRunOptions>(options, "run()", { axis: 1, keepdims: 1 }, "axis: 0");
     if (given.shape === null) {
       throw new RangeError(`kernel "${signature.name}" needs a tensor to reduce`);
     }
@@ -153,10 +157,9 @@ export class ReductionKernel<O extends string = string> {
       return;
     }
     const { type } = this.#what;
-    const [, lanes = "1", letter = type[0]] = /^vec(\d)(.)$/.exec(type) ?? [];
-    const scalar = (type === "f16" ? type : `${letter}32`) as ParamType;
+    const [, lanes = "1"] = /^vec(\d)/.exec(type) ?? [];
     const shape = [count * first.chunks * Number(lanes)];
-    const partial = this.#signature.empty(shape, typeOf(scalar));
+    const partial = this.#signature.empty(shape, typeOf(scalarOf(type)));
     try {
       this.#pass("first", given, [...inputs, partial], sizes, first, length);
       const last = [count, count, first.chunks] as const;

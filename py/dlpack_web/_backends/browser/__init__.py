@@ -12,7 +12,8 @@ from .seam import (
     call,
     call_with,
     finish,
-    given_once,
+    finish_work,
+    give_once,
     invoke,
     is_js,
     js_list,
@@ -98,7 +99,7 @@ def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
 async def read(
     sources: Sequence[_core.Tensor], targets: Sequence[_core.Tensor]
 ) -> None:
-    await finish(call_with("read", (*sources, *targets)))
+    await finish_work("read", *map(id, (*sources, *targets)))
 
 
 def read_blocking(
@@ -118,8 +119,14 @@ def from_gpu_buffer(
 ) -> _core.Tensor:
     adopt = method("fromGPUBuffer")
     described = js_list(shape), str(dtype), device_id, byte_offset
-    with given_once(release) as done:
-        return receive(adopt, buffer, *described, done)
+    given: list[Any] = []
+    try:
+        give_once(given, release)
+        return receive(adopt, buffer, *described, *given)
+    except BaseException:
+        for each in given:
+            each.destroy()
+        raise
 
 
 def gpu_buffer(tensor: Any) -> Any:
@@ -187,8 +194,12 @@ class Kernel:
         self, counts: tuple[int, ...], args: tuple[Any, ...], given: tuple[Any, ...]
     ) -> float:
         device_id, bits, values = given
-        promise = call("time", site(), device_id, self._js, *counts, bits, *values)
-        return float(await finish(promise))
+        addresses = (
+            value if bits >> i & 1 else id(arg)
+            for i, (value, arg) in enumerate(zip(values, args, strict=True))
+        )
+        facts = site(), device_id, self._js, *counts, bits, *addresses
+        return float(await finish_work("time", *facts))
 
     async def ready(self) -> None:
         await finish(call("ready", self._js))

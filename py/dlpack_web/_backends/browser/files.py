@@ -18,7 +18,7 @@ class OpenFile:
         facts = call("factsOf", file)
         self.name = facts.name
         self.metadata: dict[str, str] = dict(facts.metadata.to_py())
-        self.infos: list[tuple[str, str, Sequence[int], int]] = facts.infos.to_py()
+        self.infos: list[tuple[str, str, Sequence[int], int, str]] = facts.infos.to_py()
 
     def close(self) -> None:
         self.js.close()

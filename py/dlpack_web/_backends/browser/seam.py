@@ -10,8 +10,7 @@ between any two of its own steps, but not within one that runs in C.
 
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import count
 from typing import Any
 
@@ -192,19 +191,14 @@ def receive(function: Any, *args: Any) -> _core.Tensor:
     return tensor
 
 
-def receive_whole(function: Any, *args: Any) -> _core.Tensor:
-    """The same with the Tensor's validity, if it has one."""
-    tensor = receive(function, *args)
-    if ready().hasNulls:
-        tensor._validity = receive(method("validity"), None)
-    return tensor
-
-
 async def receive_later(function: Any, *args: Any) -> _core.Tensor:
     """The same for a function that returns {promise, release}: the promise is of a
     JavaScript Tensor, and release() releases that, even before it is there."""
     kept = Kept(function, *args)
-    return receive(method("fromJs"), await finish(kept.js.promise))
+    try:
+        return receive(method("fromJs"), await finish(kept.js.promise))
+    finally:
+        kept.js.release()
 
 
 async def finish(promise: Awaitable[Any]) -> Any:
@@ -213,6 +207,20 @@ async def finish(promise: Awaitable[Any]) -> Any:
         return await promise
     except JsException as error:
         raise _translated(error) from None
+
+
+_works = count(1)
+
+
+async def finish_work(name: str, *args: Any) -> Any:
+    """Awaits what a method of the JavaScript side does, which gets a number first. If
+    the wait ends otherwise, JavaScript gives it up."""
+    work = next(_works)
+    try:
+        return await finish(call(name, work, *args))
+    except BaseException:
+        call("giveUp", work)
+        raise
 
 
 def js_list(values: Iterable[int | str]) -> Any:
@@ -248,21 +256,15 @@ def read_file(path: str) -> Any:
     return pyodide_js.FS.readFile(path)
 
 
-@contextmanager
-def given_once(function: Callable[[], Any] | None) -> Iterator[Any]:
-    """A function for JavaScript to call once, later; revoked if the block fails."""
+def give_once(given: list[Any], function: Callable[[], Any] | None) -> None:
+    """Appends a function for JavaScript to call once, later; destroy() revokes it."""
     if function is None:
-        yield None
         return
     if not callable(function):
         raise TypeError(f"release must be a function, not {function!r}")
     ready()
-    given = create_once_callable(function)
-    try:
-        yield given
-    except BaseException:
-        given.destroy()
-        raise
+    # One step, so an interrupt cannot lose what was made.
+    given.extend(map(create_once_callable, [function]))
 
 
 def is_js(x: object) -> bool:

@@ -9,7 +9,7 @@ loaded when WebGPU is first used, and wgpu itself (wgpu.py) when it is first nee
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NoReturn
 
 from ... import _core
 from ..._layout.dtype import DType
@@ -104,24 +104,30 @@ def request_device_blocking(options: dict[str, Any]) -> int:
 
 
 async def _request(options: dict[str, Any], *, blocking: bool) -> Record:
+    given = options.get("features")
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        options = options | {"features": list(given)}
+    limits = dict(options)
+    features, preference, label = (
+        limits.pop(name, None) for name in ("features", "powerPreference", "label")
+    )
+    _check_request(features, preference, label)
     found = requested(options)
     if found is not None:
         return found
-    limits = dict(options)
-    features = limits.pop("features", None)
-    label = limits.pop("label", "")
-    adapter = await wgpu.adapter_of(
-        limits.pop("powerPreference", None), blocking=blocking
-    )
+    adapter = await wgpu.adapter_of(preference, blocking=blocking)
     allowed = wgpu.limits(adapter)
     required = {}
     for name, asked in (dict.fromkeys(_WANTED_LIMITS, float("inf")) | limits).items():
         limit = allowed.get(wgpu.limit_name(name))
-        if limit is None or not isinstance(asked, int | float):
+        is_number = isinstance(asked, int | float) and not isinstance(asked, bool)
+        if limit is None or not is_number:
             raise TypeError(
                 f"{name}: {asked} is neither a WebGPU limit with a number, nor one of "
                 "features, powerPreference, label"
             )
+        if not asked >= 0:
+            raise TypeError(f"{name}: {asked} is not a number from 0 on")
         wanted = limit if asked == float("inf") else int(asked)
         if wanted > limit and not name.startswith("min"):
             raise BufferError(
@@ -132,12 +138,32 @@ async def _request(options: dict[str, Any], *, blocking: bool) -> Record:
     if features is None:
         features = [n for n in _WANTED_FEATURES if wgpu.has_feature(adapter, n)]
     gpu = await wgpu.device_from(
-        adapter, label, list(features), required, blocking=blocking
+        adapter, label or "", features, required, blocking=blocking
     )
     record = register(gpu, allowed, options)
     if record.gpu is not gpu:  # another request was faster
         gpu.destroy()
     return record
+
+
+_PREFERENCES = ("low-power", "high-performance")
+
+
+def _check_request(features: Any, preference: Any, label: Any) -> None:
+    """TypeError for options that are none; limits are checked against the adapter's."""
+
+    def refuse(name: str, needed: str, given: object) -> NoReturn:
+        raise TypeError(f"{name} must be {needed}, not {given!r}")
+
+    is_list = isinstance(features, list) and all(
+        isinstance(name, str) for name in features
+    )
+    if features is not None and not is_list:
+        refuse("features", 'a list of names: ["shader-f16"]', features)
+    if preference is not None and preference not in _PREFERENCES:
+        refuse("powerPreference", " or ".join(_PREFERENCES), preference)
+    if label is not None and not isinstance(label, str):
+        refuse("label", "a string", label)
 
 
 def use_device(gpu: Any) -> int:

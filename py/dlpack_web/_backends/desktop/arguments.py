@@ -33,7 +33,7 @@ class Bound:
     size: int
     #: Whether the shader may write to it.
     written: bool
-    #: Whether to give the slot back after the submit.
+    #: Whether the slot is only for this: a number's, or a copy's.
     temporary: bool = False
     #: For a copy: where to copy the shader's output after the pass.
     back: View | None = None

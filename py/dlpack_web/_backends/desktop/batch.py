@@ -11,7 +11,7 @@ from . import wgpu
 from .arguments import Bound, pack_number
 from .buffers import View, mask_tail, round_up, tensor_over
 from .faults import Fault
-from .kernel import Kernel, copy_back, let_go
+from .kernel import Kernel, copy_back
 from .state import Record
 from .work import Part, attempt, check_usable, refusal
 
@@ -36,11 +36,11 @@ class _Recorded:
     reads: Sequence[Part]
     writes: Sequence[Part]
     place: Call
-    #: All that `release` gives up. Temporary slots are tensors, too: wherever Python
-    #: collects a batch, C gives their buffers back in a safe way.
+    #: All that `release` gives up: temporary slots, too.
     holds: Sequence[_core.Tensor]
 
     def release(self) -> None:
+        """A run in another thread still has the slots."""
         for hold in self.holds:
             hold.release()
 
@@ -51,8 +51,8 @@ class Batch:
     def __init__(self, record: Record) -> None:
         record.check_alive()
         self._record = record
-        # Replaced as a whole, because finalizers and other threads may use it meanwhile.
-        self._calls: tuple[_Recorded, ...] = ()
+        # Finalizers and other threads may use it meanwhile: each change is one step.
+        self._calls: list[_Recorded] = []
 
     def add(
         self,
@@ -63,7 +63,7 @@ class Batch:
     ) -> None:
         _, bits, values = given
         numbers = [values[i] if bits >> i & 1 else arg for i, arg in enumerate(args)]
-        self._calls = (*self._calls, self._prepare(kernel, counts, numbers, calling(2)))
+        self._calls.append(self._prepare(kernel, counts, numbers, calling(2)))
 
     def update(
         self,
@@ -74,7 +74,8 @@ class Batch:
         given: tuple[Any, ...],
     ) -> None:
         self._record.check_alive()
-        old = self._calls[index]
+        calls = self._calls
+        old = calls[index]
         merged = updated(old.kernel, old.args, places, args, given)
         counts = counts if counts[0] else old.counts
         changed = [merged[place] for place in places]
@@ -83,7 +84,7 @@ class Batch:
             call = self._prepare(old.kernel, counts, merged, old.place)
         else:
             call = self._rewrite(old, counts, tuple(merged), places)
-        self._calls = tuple(call if one is old else one for one in self._calls)
+        calls[index] = call
         if call.bound is not old.bound:
             old.release()
 
@@ -118,17 +119,12 @@ class Batch:
         )
         views = [View(x) if isinstance(x, _core.Tensor) else x for x in args]
         bound, groups = kernel.prepare(counts, views)
+        group, fault = self._group(kernel, bound)
         holds = [x for x in args if isinstance(x, _core.Tensor)]
-        temporary = [one for one in bound if one.temporary]
-        try:
-            group, fault = self._group(kernel, bound)
-            while temporary:
-                slot = temporary[-1].slot
-                holds.append(tensor_over(slot, (slot.buffer.size,), _BYTES))
-                temporary.pop()
-        except BaseException:
-            let_go(temporary)
-            raise
+        for one in bound:
+            if one.temporary:
+                size = one.slot.buffer.size
+                holds.append(tensor_over(one.slot, (size,), _BYTES))
         asides = [
             (view, one)
             for view, one in zip(views, bound, strict=True)
@@ -174,7 +170,7 @@ class Batch:
         )
 
     def run(self) -> None:
-        record, calls = self._record, self._calls
+        record, calls = self._record, tuple(self._calls)
         record.check_alive()
         for call in calls:
             used = {part.slot for part in (*call.reads, *call.writes)}
@@ -244,7 +240,7 @@ class Batch:
                 copy_back(record, encoder, one.slot.buffer, one.back)
 
     def release(self) -> None:
-        calls, self._calls = self._calls, ()
+        calls, self._calls = self._calls, []
         for call in calls:
             call.release()
 

@@ -18,7 +18,6 @@ from .state import (
     new_handle,
     slot_of,
     slots,
-    table,
 )
 from .work import Part, attempt, check_usable, operate
 
@@ -121,8 +120,7 @@ def allocate(
             f"{way}"
         )
     words = round_up(nbytes, 4)
-    with table():
-        idle = record.pool.take(size, DEFAULT_USAGE)
+    idle = record.pool.take(size, DEFAULT_USAGE)
     if idle is not None:
         buffer, dirty = idle
         attempt(

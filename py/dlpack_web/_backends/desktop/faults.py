@@ -54,7 +54,7 @@ class Faults:
     __slots__ = ("__weakref__", "_found")
 
     def __init__(self) -> None:
-        # Replaced as a whole: it is read without the lock.
+        # Replaced as a whole: others read it, and may replace it, meanwhile.
         self._found: tuple[tuple[int, int, Fault], ...] = ()
 
     def among(self, start: int, end: int) -> Fault | None:
@@ -69,12 +69,12 @@ class Faults:
         earlier faults are gone."""
         if start >= end or (fault is None and not self._found):
             return
-        with _noting:
-            while True:
-                before = self._found
-                rest = [part for each in before for part in _outside(each, start, end)]
-                after = (*rest, (start, end, fault)) if fault is not None else (*rest,)
-                if before is self._found:  # else a finalizer changed it meanwhile
+        while True:
+            before = self._found
+            rest = [part for each in before for part in _outside(each, start, end)]
+            after = (*rest, (start, end, fault)) if fault is not None else (*rest,)
+            with _noting:
+                if before is self._found:
                     self._found = after
                     return
 
@@ -88,7 +88,7 @@ def _outside(
     return [each for each in rest if each[0] < each[1]]
 
 
-#: Held while recording, by one thread at a time.
+#: Held for one step, within which nothing else runs.
 _noting = threading.RLock()
 
 _untold: "weakref.WeakSet[Fault]" = weakref.WeakSet()

@@ -9,6 +9,7 @@ dropped with the last tensor over it, unless `to_wgpu()` handed it out.
 import ctypes
 import time
 import weakref
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..._layout import views
 from ..._layout.dtype import dtype_of
 from . import wgpu
 from .buffers import View, step_of, tensor_over
-from .state import DEFAULT_USAGE, Record, Slot, faults_of, record_with, table
+from .state import DEFAULT_USAGE, Record, Slot, faults_of, record_with
 from .transfer import settle_blocking
 from .work import ask, attempt
 
@@ -148,13 +149,23 @@ def free(record: Record) -> None:
 
 def _claim(piece: _Piece) -> _Piece | None:
     """Registers a piece, or returns the one in use that it overlaps."""
-    with table():
-        _pieces[:] = [each for each in _pieces if each.memory() is not None]
-        for each in _pieces:
-            if each.overlaps(piece):
-                return each
-        _pieces.append(piece)
-        return None
+    for each in _pieces:
+        if each.memory() is None:
+            _forget(each)
+    # First: another thread, or a finalizer, may claim the memory meanwhile.
+    _pieces.append(piece)
+    for each in _pieces:
+        if each is piece:
+            break
+        if each.overlaps(piece):
+            _forget(piece)
+            return each
+    return None
+
+
+def _forget(piece: _Piece) -> None:
+    with suppress(ValueError):  # forgotten already
+        _pieces.remove(piece)
 
 
 def _make(piece: _Piece, memory: Any) -> Slot:
@@ -166,8 +177,7 @@ def _make(piece: _Piece, memory: Any) -> Slot:
             lambda: wgpu.buffer_over(record.gpu, memory, DEFAULT_USAGE),
         )
     except BaseException as error:
-        with table():
-            _pieces.remove(piece)
+        _forget(piece)
         if type(error) is BufferError:  # the driver does not support this memory
             raise CopyError(str(error)) from None
         raise

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 _FORMATS = {"rgba8unorm": (0, 1, 2, 3), "bgra8unorm": (2, 1, 0, 3)}
 _COPY_SRC = 1  # GPUTextureUsage
+# Pillow's modes of 8 bits in sRGB, or what it converts to it.
+_MODES = {"1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBX", "RGBa"}
+_MODES |= {"CMYK", "YCbCr", "HSV"}
+_ORIENTATION = 0x0112  # a tag of EXIF
 
 
 def from_image(
@@ -37,6 +41,7 @@ def from_image(
         )
     import numpy as np
 
+    _core._check_mask(source)
     pixels = _pixels(record, source)
     height, width = pixels.shape[:2]
     if height == 0 or width == 0:
@@ -56,9 +61,8 @@ def _pixels(record: Record, source: Any) -> "np.ndarray[Any, Any]":
 
     if wgpu.is_texture(source):
         return _of_texture(record, source)
-    convert = getattr(source, "convert", None)
-    if callable(convert) and hasattr(source, "getbands"):  # a Pillow image
-        return np.asarray(convert("RGBA"))
+    if callable(getattr(source, "convert", None)) and hasattr(source, "getbands"):
+        return _of_pillow(source)
     if not isinstance(source, np.ndarray):
         raise TypeError(
             "from_image takes an array, a Pillow image or a wgpu.GPUTexture, not "
@@ -76,6 +80,33 @@ def _pixels(record: Record, source: Any) -> "np.ndarray[Any, Any]":
         pixels[...] = array
     else:
         pixels[..., :3] = array
+    return pixels
+
+
+def _of_pillow(image: Any) -> "np.ndarray[Any, Any]":
+    """The pixels of a Pillow image as browsers show them: turned as EXIF data says."""
+    import numpy as np
+
+    if image.mode not in _MODES:
+        raise BufferError(
+            f"a Pillow image of mode {image.mode!r} is not one of 8 bits in sRGB, and "
+            "Pillow clips its values to that: scale or convert it first, 16 bits as "
+            "Image.fromarray((np.asarray(image) // 257).astype(np.uint8)); "
+            "from_dlpack(np.asarray(image)) keeps the values"
+        )
+    with_alpha = image.convert("LA") if image.mode == "La" else image
+    pixels = np.asarray(with_alpha.convert("RGBA"))
+    # After that, because Pillow turns TIFF itself as it loads the pixels.
+    try:
+        turned = image.getexif().get(_ORIENTATION)
+    except Exception:  # noqa: BLE001 - damaged data turns nothing, as in browsers
+        turned = None
+    if turned in (5, 6, 7, 8):
+        pixels = pixels.swapaxes(0, 1)
+    if turned in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    if turned in (3, 4, 7, 8):
+        pixels = pixels[::-1]
     return pixels
 
 

@@ -4,12 +4,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ..checks import with_lines
 from ..wgsl import Binding, parse_shader, place_in
 from . import wgpu
 from .arguments import Bound, bind, count_of, separate
 from .buffers import View, round_up
 from .faults import Fault
-from .state import COPY_DST, COPY_SRC, MAP_READ, Record, give_back
+from .state import COPY_DST, COPY_SRC, MAP_READ, Record
 from .work import ask, attempt, operate, refusal
 
 _QUERY_RESOLVE = 0x200
@@ -35,7 +36,7 @@ class Kernel:
         self._shader = parse_shader(wgsl, entry)
         self.fault: Fault | None = None
         self._groups: dict[tuple[Any, ...], Any] = {}
-        self._compile(wgsl, entry, parts)
+        self._compile(with_lines(wgsl), entry, parts)
 
     def _compile(
         self, wgsl: str, entry: str, parts: Sequence[tuple[str, int, int]]
@@ -137,27 +138,20 @@ class Kernel:
             values[i] if bits >> i & 1 else View(arg) for i, arg in enumerate(args)
         ]
         bound, groups = self.prepare(counts, views)
-        try:
-            return self._submit(bound, groups, timestamps)
-        finally:
-            let_go(bound)
+        return self._submit(bound, groups, timestamps)
 
     def prepare(
         self, counts: tuple[int, ...], views: Sequence[Any]
     ) -> tuple[list[Bound], tuple[int, ...]]:
-        """Checks the arguments and counts, and copies aside what must be; the caller
-        gives back the temporary slots."""
+        """Checks the arguments and counts, and copies aside what must be."""
         record = self._record
         self._check_count(views)
         groups = self.checked_groups(counts, views)
-        bound: list[Bound] = []
-        try:
-            for i, view in enumerate(views):
-                bound.append(bind(record, view, i, self.declared(i), self._check))
-            separate(record, views, bound)
-        except BaseException:
-            let_go(bound)
-            raise
+        bound = [
+            bind(record, view, i, self.declared(i), self._check)
+            for i, view in enumerate(views)
+        ]
+        separate(record, views, bound)
         return bound, groups
 
     def declared(self, index: int) -> Binding | None:
@@ -272,16 +266,10 @@ class Kernel:
         # The owner may free a borrowed buffer, and a cached group would keep it.
         if all(one.slot.own for one in bound):
             self._groups[key] = group
-            while len(self._groups) > _KEPT_GROUPS:
-                del self._groups[next(iter(self._groups))]
+            # Other threads may do the same meanwhile.
+            for oldest in list(self._groups)[:-_KEPT_GROUPS]:
+                self._groups.pop(oldest, None)
         return group
-
-
-def let_go(bound: Sequence[Bound]) -> None:
-    """Gives back the slots that are only for a submit."""
-    for one in bound:
-        if one.temporary:
-            give_back(one.slot)
 
 
 def copy_back(record: Record, encoder: Any, aside: Any, view: View) -> None:

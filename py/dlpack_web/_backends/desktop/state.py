@@ -3,14 +3,16 @@ buffers.
 
 C knows a GPUBuffer by its handle, which is the memory of a tensor, and counts its
 holders. When the last is gone, C reports that, on any thread and wherever Python
-collects garbage. If another thread is changing the table, it does the cleanup.
+collects garbage: within any of the functions here, too. So what that changes (slots,
+pools) has no lock: each step is one of the interpreter's, which nothing interrupts.
 """
 
+import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from queue import SimpleQueue
 from typing import Any
@@ -90,47 +92,73 @@ class Record:
 
     def count(self, way: str, nbytes: int, copies: int = 1) -> None:
         """Counts a transfer: up, down or copied."""
-        setattr(self, way, getattr(self, way) + nbytes * copies)
+        if way == "up":
+            self.up += nbytes * copies
+        elif way == "down":
+            self.down += nbytes * copies
+        else:
+            self.copied += nbytes * copies
         self.copies += copies
 
 
 class Pool:
-    """Idle buffers by size and usage, in the order of last use; each with the number of
-    bytes that may be other than 0."""
+    """Idle buffers by size and usage, the least recently used kind first; each with the
+    number of bytes that may be other than 0."""
 
     def __init__(self) -> None:
         self.idle_bytes = self.created = self.reused = 0
         self.used = False  # since the last `_drop_idle`
-        self._idle: dict[tuple[int, int], list[tuple[Any, int]]] = {}
+        self._idle: OrderedDict[tuple[int, int], list[tuple[Any, int]]] = OrderedDict()
 
     def take(self, size: int, usage: int) -> tuple[Any, int] | None:
-        kind = self._idle.get((size, usage))
-        if not kind:
+        self.idle_bytes -= size  # first: an interrupt may come after the call
+        try:
+            found = self._idle[size, usage].pop()
+        except LookupError:  # no such kind, or none of it
+            self.idle_bytes += size
             self.created += 1
             return None
         self.reused += 1
-        self.idle_bytes -= size
         self.used = True
-        return kind.pop()
+        return found
 
     def give(self, buffer: Any, filled: int) -> None:
-        key = buffer.size, buffer.usage
-        kind = self._idle.pop(key, [])
+        key = size, _ = buffer.size, buffer.usage
+        kind = self._idle.setdefault(key, [])
+        self.idle_bytes += size
         kind.append((buffer, filled))
-        self._idle[key] = kind
-        self.idle_bytes += buffer.size
+        if self._idle.get(key) is not kind:  # removed meanwhile
+            self._move(kind)
+            return
+        with suppress(KeyError):
+            self._idle.move_to_end(key)
         self.used = True
-        self.trim(_POOL_BYTES)
+        if self.idle_bytes > _POOL_BYTES:
+            self.trim(_POOL_BYTES)
         _wake()
+
+    def _move(self, kind: list[tuple[Any, int]]) -> None:
+        """Gives the buffers of a kind that was removed again."""
+        while kind:
+            with suppress(IndexError):
+                buffer, filled = kind.pop()
+                size = buffer.size
+                self.idle_bytes -= size
+                self.give(buffer, filled)
 
     def trim(self, budget: int) -> None:
         """Destroys the least recently used buffers, down to `budget` bytes."""
-        for key, kind in list(self._idle.items()):
+        # Counted again, whatever went wrong.
+        kinds = list(self._idle.items())
+        self.idle_bytes = sum(size * len(kind) for (size, _), kind in kinds)
+        for key, kind in kinds:
             while self.idle_bytes > budget and kind:
-                self.idle_bytes -= key[0]
-                kind.pop(0)[0].destroy()
+                with suppress(IndexError):
+                    buffer, _ = kind.pop(0)
+                    self.idle_bytes -= key[0]
+                    buffer.destroy()
             if not kind:
-                del self._idle[key]
+                self._move(self._idle.pop(key, []))
 
     def clear(self) -> None:
         """For a lost device: its buffers are gone, too."""
@@ -139,7 +167,8 @@ class Pool:
 
 
 class Slot:
-    """A GPUBuffer of tensors."""
+    """A GPUBuffer of tensors. Ours returns to the pool when nothing uses the slot any
+    more: neither a tensor nor, on whatever thread, an operation."""
 
     __slots__ = (
         *("buffer", "record", "own", "used", "end", "filled", "release", "faults"),
@@ -159,7 +188,7 @@ class Slot:
         release: Callable[[], Any] | None = None,
         faults: Faults | None = None,
     ) -> None:
-        self.record, self.buffer, self.own = record, buffer, own
+        self.record, self.buffer = record, buffer
         #: Bytes from the start that the elements of the whole tensor use; a fraction if
         #: they end within a byte.
         self.used = used
@@ -172,8 +201,20 @@ class Slot:
         #: For a buffer over CPU memory: the CPU tensors over it, by packed dtype and
         #: whether it is padded.
         self.hosts: dict[tuple[int, bool], _core.Tensor] | None = None
+        self.own = own  # last: until then `__del__` does nothing
+        if own:
+            _ours.add(buffer)
+
+    def __del__(self, exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+        if getattr(self, "own", False) and not exiting():
+            _ours.discard(self.buffer)
+            if self.record.lost is None:
+                self.record.pool.give(self.buffer, self.filled)
 
 
+#: Our buffers under slots: else Python's collector, which may find both a slot and its
+#: buffer, would end the buffer as the slot gives it back.
+_ours: set[Any] = set()
 #: Faults of foreign buffers and of those handed out, which may come back.
 _faults: WeakKeyDictionary[Any, ref[Faults]] = WeakKeyDictionary()
 #: Faults of our own among these, which outlive the last tensor.
@@ -182,7 +223,7 @@ _kept: WeakKeyDictionary[Any, Faults] = WeakKeyDictionary()
 
 def faults_of(buffer: Any) -> Faults:
     """The faults of a foreign buffer, the same for all tensors over it."""
-    with table():
+    with _rare:
         kept = _faults.get(buffer)
         found = None if kept is None else kept()
         if found is None:
@@ -194,9 +235,10 @@ def faults_of(buffer: Any) -> Faults:
 def taken(slot: Slot) -> Any:
     """The buffer of a slot, to hand out: it is never reused for another tensor, nor
     destroyed."""
-    with table():
+    with _rare:
         if slot.own:
             slot.own = False
+            _ours.discard(slot.buffer)
             slot.record.taken += 1
         if slot.buffer not in _faults:
             _faults[slot.buffer] = ref(slot.faults)
@@ -207,57 +249,22 @@ def taken(slot: Slot) -> Any:
 records: list[Record] = []
 slots: dict[int, Slot] = {}
 _handles = count(1)
-_lock = threading.Lock()
-_dropped: deque[int] = deque()
-
-
-@contextmanager
-def table() -> Iterator[None]:
-    """The lock for changes of pools. Slots dropped meanwhile are released
-    afterwards."""
-    try:
-        with _lock:
-            yield
-    finally:
-        _let_go()
+#: For what no finalizer of ours does. It is reentrant for those of other code.
+_rare = threading.RLock()
 
 
 def _on_drop(handle: int) -> None:
-    """Called by C, possibly within any of the functions here."""
-    _dropped.append(handle)
-    _let_go()
-
-
-def _let_go() -> None:
-    while _dropped and _lock.acquire(blocking=False):
-        calls = []
-        try:
-            while _dropped:
-                slot = slots.pop(_dropped.popleft(), None)
-                if slot is None:
-                    continue
-                if slot.hosts is not None:
-                    slot.record.frees = True
-                    _wake()
-                if slot.release is not None:
-                    calls.append(slot.release)
-                elif slot.own and slot.record.lost is None:
-                    slot.record.pool.give(slot.buffer, slot.filled)
-        finally:
-            _lock.release()
-        for call in calls:  # user code: not with the table locked
-            _Last(call)
-
-
-class _Last:
-    """Calls a function at once, from its own finalizer: its errors are not raised in
-    the current operation, but go to sys.unraisablehook."""
-
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self._call = call
-
-    def __del__(self) -> None:
-        self._call()
+    """Called by C, possibly within any of the functions here; again if it raises
+    KeyboardInterrupt, which comes only after a call."""
+    slot = slots.get(handle)
+    if slot is None:
+        return
+    if slot.hosts is not None:
+        slot.record.frees = True
+        _wake()
+    del slots[handle]
+    if slot.release is not None:
+        slot.release()
 
 
 _core._on_gpu_drop(_on_drop)
@@ -269,13 +276,6 @@ def new_handle() -> int:
     while handle == 0 or handle in slots:
         handle = next(_handles) & 0xFFFFFFFF
     return handle
-
-
-def give_back(slot: Slot) -> None:
-    """Returns one of our buffers that no tensor uses to the pool."""
-    if slot.record.lost is None:
-        with table():
-            slot.record.pool.give(slot.buffer, slot.filled)
 
 
 def slot_of(tensor: _core.Tensor) -> Slot:
@@ -311,17 +311,15 @@ def _drop_idle() -> bool:
     """Destroys the idle buffers of devices whose pools were not used since the last
     call. Returns whether others remain; if not, the thread may sleep."""
     for record in records:
-        record.is_lost()
-    with table():
-        for record in records:
-            if not record.pool.used and record.lost is None:
-                with suppress(*wgpu.failures()):
-                    record.pool.trim(0)
-            record.pool.used = False
-        if any(record.pool.idle_bytes for record in records):
-            return True
-        _waiting.clear()
+        if not record.is_lost() and not record.pool.used:
+            with suppress(*wgpu.failures()):
+                record.pool.trim(0)
+        record.pool.used = False
+    _waiting.clear()  # first: what is given back after it wakes the thread
+    if not any(record.pool.idle_bytes for record in records):
         return False
+    _waiting.append(True)
+    return True
 
 
 def _watch() -> None:
@@ -352,16 +350,22 @@ def register(
     _start_watcher()
     for record in records:
         record.is_lost()
-    with table():
-        for record in records:
-            if record.gpu is gpu:
-                return record
-        known = None if options is None else _known(options)
-        if known is not None:
-            return known
-        record = Record(len(records), gpu, adapter_limits, options)
-        records.append(record)
-        return record
+    found = _registered(gpu, options)
+    if found is not None:
+        return found
+    made = Record(len(records), gpu, adapter_limits, options)
+    with _rare:
+        found = _registered(gpu, options)
+        if found is not None:
+            return found
+        made.id = len(records)
+        records.append(made)
+        return made
+
+
+def _registered(gpu: Any, options: dict[str, Any] | None) -> Record | None:
+    same = (record for record in records if record.gpu is gpu)
+    return next(same, None if options is None else _known(options))
 
 
 def requested(options: dict[str, Any]) -> Record | None:

@@ -6,14 +6,13 @@ device in one submit and one map, then one copy for each.
 """
 
 import asyncio
-import threading
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any
 
 from ... import _core
 from ..._layout import views
-from ..._layout.dtype import DType, can_convert, dtype_of
+from ..._layout.dtype import DType, dtype_of, misfit_of
 from . import wgpu
 from .buffers import (
     View,
@@ -26,11 +25,13 @@ from .buffers import (
     step_of,
     tensor_over,
 )
-from .state import COPY_DST, MAP_READ, Record, record_with, table
+from .state import COPY_DST, MAP_READ, Record, record_with
 from .work import Part, ask, attempt, check_usable, operate
 
-# C packs all pieces into the same memory.
-_packing = threading.Lock()
+_PIECE = 8 << 20
+#: Memory for packing that is not in use. Each upload takes one for itself: others may
+#: run meanwhile, in another thread or a finalizer.
+_scratch: list[bytearray] = []
 
 # --- to the GPU ---------------------------------------------------------------------------
 
@@ -53,11 +54,12 @@ def write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> None:
     if source.__dlpack_device__()[0] == 15:
         _write_from_gpu(view, View(source))
         return
+    if source.padded != view.padded:
+        source = _core._convert(source, source._dtype, view.padded)
     other = dtype_of(source._dtype) != view.dtype
     if other and view.dtype.code < 2:  # only integers can fail to fit
-        with _packing:
-            for _ in _pieces(source, view.dtype):
-                pass
+        for _ in _pieces(source, view.dtype):
+            pass
     end = view.start + round_up(view.nbytes, 4)
     view.slot.filled = max(view.slot.filled, end)
     _fill(view.part(), source, view.dtype)
@@ -67,14 +69,11 @@ def check_write(target: _core.Tensor, source: _core.Tensor, convert: bool) -> Vi
     """What is written to; BufferError if the elements cannot be written there."""
     view = View(target)
     view.record.check_alive()
-    there = dtype_of(source._dtype)
-    same = there == view.dtype and source.padded == view.padded
-    if source.shape != view.shape or not (same or convert):
-        fits = source.shape == view.shape and can_convert(there, view.dtype)
-        way = "; convert=True converts" if fits else ""
+    misfit = misfit_of(source, target)
+    if misfit and not (convert and source.shape == view.shape):
         raise BufferError(
-            f"{there} of shape {source.shape} cannot be written over {view}: shape and "
-            f"dtype must be the same{way}"
+            f"{dtype_of(source._dtype)} of shape {source.shape} cannot be written over "
+            f"{view}: {misfit}"
         )
     if view.read_only:
         raise BufferError(f"{view} is read-only and cannot be written to")
@@ -96,7 +95,7 @@ def _write_from_gpu(view: View, source: View) -> None:
             f"{source} cannot be written over {view}: devices do not share buffers; "
             "await its to_host() first"
         )
-    if source.dtype != view.dtype:
+    if (source.dtype, source.padded) != (view.dtype, view.padded):
         raise BufferError(f"{source} is on the GPU: only uploads convert")
     check_copy_source(source, "copying")
     if source.slot is not view.slot:
@@ -143,8 +142,7 @@ def settle_blocking(record: Record) -> None:
         fence.unmap()
 
     attempt(record, "waiting for the device", calls)
-    with table():
-        record.pool.give(fence, 0)
+    record.pool.give(fence, 0)
 
 
 def _elements(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
@@ -158,17 +156,16 @@ def _elements(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
             yield memoryview(memory)
             return
     elif (dtype.bits * dtype.lanes) % 8 == 0 or tensor.padded:
-        with _packing:
-            pieces = _pieces(tensor, dtype)
-            first = next(pieces, None)
-            if first is not None:
-                yield first
-                yield from pieces
-                return
+        pieces = _pieces(tensor, dtype)
+        first = next(pieces, None)
+        if first is not None:
+            yield first
+            yield from pieces
+            return
     packed = (
         _core.from_dlpack(tensor, copy=True)
         if same
-        else _core._convert(tensor, dtype._packed)
+        else _core._convert(tensor, dtype._packed, False)
     )
     yield memoryview(_core._raw(packed)[0])
 
@@ -177,12 +174,22 @@ def _pieces(tensor: _core.Tensor, dtype: DType) -> Iterator[memoryview]:
     """Pieces packed and converted by C; none if they would not be whole words. Each is
     valid until the next."""
     first, size = 0, prod(tensor.shape)
+    held = _core.from_dlpack(tensor)  # the caller may release its own meanwhile
+    width = max(dtype.itemsize, dtype_of(tensor._dtype).itemsize)
+    needed = min(size * width, _PIECE)
+    try:
+        scratch = _scratch.pop()
+    except IndexError:
+        scratch = bytearray()
+    if len(scratch) < needed:
+        scratch = bytearray(needed)
     while first < size:
-        count, memory = _core._chunk(tensor, dtype._packed, first)
+        count, memory = _core._chunk(held, dtype._packed, first, scratch)
         if count < 0:
-            return
+            break
         yield memory
         first += count
+    _scratch[:] = [scratch]  # one is enough
 
 
 def _write_bytes(record: Record, buffer: Any, offset: int, memory: memoryview) -> None:
@@ -284,8 +291,7 @@ class _Batch:
                 _land(piece, memory)
                 self.record.count("down", piece.view.nbytes)
         self.staging.unmap()
-        with table():
-            self.record.pool.give(self.staging, 0)
+        self.record.pool.give(self.staging, 0)
 
 
 async def _mapped(record: Record, promise: Any) -> None:
@@ -316,8 +322,7 @@ def _take_staging(record: Record, nbytes: int) -> Any:
     bytes after the elements."""
     size = min(1 << (nbytes - 1).bit_length(), record.limits["max-buffer-size"])
     usage = MAP_READ | COPY_DST
-    with table():
-        idle = record.pool.take(size, usage)
+    idle = record.pool.take(size, usage)
     if idle is not None:
         return idle[0]
     return attempt(

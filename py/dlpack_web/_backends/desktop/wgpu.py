@@ -142,7 +142,12 @@ async def finish(promise: Any) -> Any:
         with turn():
             return promise.sync_wait()
     awaited: Awaitable[Any] = promise
-    return await awaited
+    try:
+        return await awaited
+    except BaseException:
+        # Given up: wgpu-py would call the loop when the GPU is done, open or not.
+        promise._call_soon_threadsafe = None
+        raise
 
 
 # --- host memory --------------------------------------------------------------------------

@@ -48,39 +48,29 @@ export async function float16_chunks_keep_their_numbers(context) {
   for (const each of [tensor, back]) each.release();
 }
 
-export async function nulls_go_to_python_and_come_back(context) {
+export async function nulls_go_to_python_as_a_second_tensor(context) {
   const { bridge, pyodide } = context;
   const data = Float32Array.of(1, 0, 3, 0);
   const nulls = { nullCount: 2, nullBitmap: Uint8Array.of(0b0101) };
   const vector = arrow.makeVector(
     arrow.makeData({ type: new arrow.Float32(), length: 4, data, ...nulls }),
   );
-  const tensor = fromArrow(arrow, vector);
-  const proxy = bridge.toPython(tensor);
-  tensor.release();
-  const seen = pyodide.runPython(
-    "lambda t: [t.validity.numpy().tolist(), t[1:].validity.numpy().tolist()]",
-  );
-  const lists = seen(proxy);
-  equal(lists.toJs(), [
-    [true, false, true, false],
-    [false, true, false],
-  ]);
-  const twin = proxy.js;
-  equal([...twin.validity], [true, false, true, false]);
-  const direct = bridge.tensor(proxy);
-  equal([...direct.validity], [true, false, true, false]);
-  direct.release();
-  const back = bridge.tensor(twin);
-  const again = toArrow(arrow, back);
+  const { values, valid } = fromArrow(arrow, vector, { nulls: "mask" });
+  const proxies = [values, valid].map((tensor) => bridge.toPython(tensor));
+  for (const each of [values, valid]) each.release();
+  const seen = pyodide.runPython("lambda values, valid: values.numpy()[valid.numpy()].tolist()");
+  const list = seen(...proxies);
+  equal(list.toJs(), [1, 3]);
+  const back = proxies.map((proxy) => bridge.tensor(proxy));
+  const again = toArrow(arrow, back[0], { valid: back[1] });
   equal([...again], [1, null, 3, null]);
-  const other = bridge.toPython(twin); // a tensor of the wheel's own JavaScript, or of ours
-  equal(other.validity.shape.toJs(), [4]);
-  again.data[0].values = null;
-  back.release();
-  for (const each of [proxy, other]) {
+  const direct = toArrow(arrow, proxies[0], { valid: proxies[1] });
+  equal([...direct], [1, null, 3, null]);
+  for (const each of [again, direct]) each.data[0].values = null;
+  for (const each of back) each.release();
+  for (const each of proxies) {
     each.release();
     each.destroy();
   }
-  for (const each of [lists, seen]) each.destroy();
+  for (const each of [list, seen]) each.destroy();
 }

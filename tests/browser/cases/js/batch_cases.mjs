@@ -123,9 +123,20 @@ export async function updates_change_numbers_tensors_and_workgroups(context) {
   equal(await valuesOf(y), [18, 18]);
   await throws(() => batch.update(1, {}), "RangeError", /the batch has 1 calls, and no number 1/);
   await throws(() => batch.update(0, { args: { 3: 1 } }), "RangeError", /3 arguments, and no/);
+  await throws(() => batch.update(0, { args: { "-1": 1 } }), "RangeError", /and no number -1/);
   await throws(() => batch.update(0, { args: { 0: 1 } }), "TypeError", /takes a tensor/);
   await throws(() => batch.update(0, { workgroups: 0 }), "RangeError", /workgroups must be/);
   await throws(() => batch.update(0, 5), "TypeError", /update\(\)/);
+  for (const [changes, message] of [
+    [{ arg: { 2: 1 } }, /^update\(\) has no option "arg": it has args, workgroups$/],
+    [{ args: { length: 1 } }, /^args of update\(\) are by position, .* and none is "length"$/],
+    [{ args: { "02": 1 } }, /none is "02"$/],
+    [{ args: { constructor: 1 } }, /none is "constructor"$/],
+    [{ args: 5 }, /^args of update\(\) are the new arguments by position, \{ 0: tensor \}, not 5$/],
+    [{ args: z }, /by position, \{ 0: tensor \}, not Tensor/],
+  ]) {
+    await throws(() => batch.update(0, changes), "TypeError", message);
+  }
   batch.run();
   equal(await valuesOf(y), [33, 33]);
   done(batch);

@@ -4,6 +4,7 @@ import { conformance, consumerConformance } from "/js/conformance/index.js";
 import { take } from "/js/exchange/index.js";
 import { webgpu } from "/js/index.js";
 import { Reader, Right } from "/tests/js/conformance/conformance_parts.mjs";
+import { faultsOf, loaded, ON_GPU } from "/tests/js/conformance/stranger_faults.mjs";
 import { equal, ok, PATIENCE } from "./expect.mjs";
 
 /** What the first or the second snippet of js/EXCHANGE.md declares. */
@@ -93,6 +94,38 @@ export async function the_consumer_of_the_text_breaks_nothing() {
   }
 }
 
+const stranger = async () => (await fetch("/tests/js/conformance/stranger.mjs")).text();
+
+const requestDevice = async () => (await navigator.gpu.requestAdapter()).requestDevice();
+
+/** What is found out about the stranger's producers, on a real GPU and a device that gets lost. */
+async function produced({ make, makeFaulty }) {
+  const hooks = { makeFaulty, requestDevice };
+  const device = await ourDevice();
+  return conformance({ make, device, dtypes: ["float32"], ...hooks, ...PATIENCE });
+}
+
+export async function a_stranger_with_faults_and_a_lost_device_breaks_nothing() {
+  const report = await produced(loaded(await stranger()));
+  equal(broken(report), []);
+  for (const id of ["E1", "E2", "E4", "M3", "S6", "X2"]) ok(tested(report).includes(id), id);
+}
+
+export async function faults_of_a_stranger_on_a_gpu_are_found() {
+  const seen = new Set();
+  for (const { id, what, text } of faultsOf(await stranger(), ON_GPU)) {
+    if (seen.has(id)) continue; // one for each rule: the others are in tests/js
+    seen.add(id);
+    const { rules } = await produced(loaded(text));
+    const found = rules.filter((rule) => !rule.ok);
+    equal(
+      found.map((rule) => rule.id),
+      [id],
+      `${what}: ${JSON.stringify(found)}`,
+    );
+  }
+}
+
 export async function the_tensors_of_this_library_break_nothing({ library }) {
   const device = await ourDevice();
   const { Tensor } = library;
@@ -111,7 +144,19 @@ export async function the_tensors_of_this_library_break_nothing({ library }) {
       tensor.release();
     }
   };
-  equal(broken(await conformance({ make, device, ...PATIENCE })), []);
+  const failing = new webgpu.Kernel(
+    device,
+    `@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+     @compute @workgroup_size(1) fn main() { y[0] = unknown; }`,
+  );
+  const makeFaulty = (wanted) => {
+    const made = make(wanted);
+    failing.run([made], { workgroups: 1 });
+    return made;
+  };
+  const produced = await conformance({ make, makeFaulty, requestDevice, device, ...PATIENCE });
+  equal(broken(produced), []);
+  for (const id of ["E1", "E2", "E4", "M3", "X2"]) ok(tested(produced).includes(id), id);
   const { error } = console;
   console.error = () => {}; // to which it passes what a second error is that the suite throws
   try {

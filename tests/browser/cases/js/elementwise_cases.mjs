@@ -1,5 +1,5 @@
 // ElementwiseKernel and ReductionKernel. What they compute is tested from Python, which writes the
-// same WGSL (tests/elementwise.json): here are JavaScript's arguments, results and errors.
+// same WGSL (tests/fuzz/twins compares them): here are JavaScript's arguments, results and errors.
 import { equal, ok, Skip, throws } from "./expect.mjs";
 
 let devicePromise;
@@ -157,14 +157,15 @@ export async function errors_are_at_the_line_of_the_formula(context) {
   for (const [more, where] of [
     [{ map: "x + c" }, "map, line 1:5"],
     [{ reduce: "a\n+ c" }, "reduce, line 2:3"],
+    [{ reduce: "a\r\u2028\r\n\u0085+ c" }, "reduce, line 5:3"],
     [{ postMap: "y = c" }, "postMap, line 1:5"],
     [{ identity: "c" }, "identity, line 1:1"],
   ]) {
     const error = await throws(() => reduction(more).ready, "KernelError", /./);
     ok(error.message.includes(`: ${where}`), error.message);
   }
-  const reserved = elementwise("f32 active", "f32 y", "y = active");
-  const error = await throws(() => reserved.ready, "KernelError", /generated source, line /);
+  const open = elementwise("f32 x", "f32 y", "y = x;\n}}\nfn _more() {{"); // fails after it
+  const error = await throws(() => open.ready, "KernelError", /generated source, line /);
   equal(error.line, undefined);
 }
 

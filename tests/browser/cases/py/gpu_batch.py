@@ -137,6 +137,20 @@ async def test_an_update_with_a_tensor_of_another_size_counts_again():
         b.release()
 
 
+async def test_arguments_of_an_update_are_by_position():
+    with upload([1]) as x:
+        with dlw.webgpu.batch() as b:
+            increment()(x, 1)
+        for args in ([x], x, 5, "01"):
+            with pytest.raises(
+                TypeError, match=r"args of update\(\) are the new arguments by"
+            ):
+                b.update(0, args)
+        with pytest.raises(TypeError, match="arg"):
+            b.update(0, arg={1: 2})
+        b.release()
+
+
 async def test_a_refused_update_changes_nothing():
     with upload([0] * 4) as x, dlw.empty(4, "int32", device="webgpu") as ints:
         with dlw.webgpu.batch() as b:

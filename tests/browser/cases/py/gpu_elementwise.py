@@ -185,8 +185,8 @@ async def test_an_error_of_a_call_comes_with_its_result():
     assert told.value.filename == __file__
 
 
-async def test_a_reserved_word_of_wgsl_is_no_line_of_the_formula():
-    kernel = ElementwiseKernel("f32 active", "f32 y", "y = active")
+async def test_what_fails_after_the_formula_is_no_line_of_it():
+    kernel = ElementwiseKernel("f32 x", "f32 y", "y = x;\n}}\nfn _more() {{")
     with pytest.raises(dlw.KernelError, match="generated source, line ") as told:
         await kernel.ready()
     assert told.value.line is None

@@ -1,7 +1,10 @@
 """Files of tensors to a GPU, from Python: in a page and on the desktop."""
 
 import asyncio
+import io
 import sys
+import zipfile
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import dlpack_web as dlw
 pytestmark = pytest.mark.usefixtures("device", "nothing_leaks")
 
 MB = 1 << 20
+LZMA = find_spec("_lzma") is not None  # Pyodide loads it as a package
 
 
 def stats():
@@ -72,6 +76,67 @@ async def test_archives(compressed, tmp_path):
         assert (await narrow.to_host() == first.astype("f4")).all()
         for tensor in (one, two, narrow):
             tensor.release()
+
+
+def spoilt():
+    """An archive with one array that can be read, and the dtypes of those that cannot."""
+    file = io.BytesIO()
+    lacking = {"text": np.array(["ab"]), "time": np.zeros((2, 3), "M8[s]")}
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in {"a": np.arange(5, dtype="f4"), **lacking}.items():
+            part = io.BytesIO()
+            np.save(part, array)
+            archive.writestr(f"{name}.npy", part.getvalue())
+        archive.writestr("__MACOSX/._a.npy", b"Mac OS X")
+        archive.writestr("lzma.npy", b"?" * 99, zipfile.ZIP_LZMA if LZMA else 0)
+    refused = {"text": "<U2", "time": "<M8[s]"}
+    return file.getvalue(), {
+        **refused,
+        "__MACOSX/._a": "unreadable",
+        "lzma": "unreadable",
+    }
+
+
+async def of_javascript(data):
+    import js
+
+    return js.Blob.new([js.Uint8Array.new(data)])
+
+
+async def of_a_server(data):
+    import js
+
+    return js.Response.new(await of_javascript(data))
+
+
+async def of_bytes(data):
+    return data
+
+
+@pytest.mark.parametrize("where", ["cpu", "webgpu"])
+@pytest.mark.parametrize("place", [of_bytes, of_javascript, of_a_server])
+async def test_an_array_that_cannot_be_read_is_refused_alone(place, where):
+    if place is not of_bytes and sys.platform != "emscripten":
+        pytest.skip("needs a page")
+    data, refused = spoilt()
+    told = []
+    options = {"device": where, "progress": lambda *bytes: told.append(bytes)}
+    with await dlw.open(await place(data), **options) as file:
+        assert list(file) == ["a", *refused]
+        assert (len(file), "lzma" in file) == (5, True)
+        for name, dtype in refused.items():
+            assert file.info(name).dtype == dtype
+            assert not isinstance(file.info(name).dtype, dlw.DType)
+            with pytest.raises(BufferError, match=f"tensor '{name}' .*file.load"):
+                await file.load(name)
+        assert file.info("time").shape == (2, 3)
+        with pytest.raises(BufferError, match=r"tensor 'text' .*strings"):
+            await file.load()
+        assert told == []
+        (a,) = await file.load("a")
+        assert (await a.to_host()).tolist() == [0, 1, 2, 3, 4]
+        assert told[-1] == (20, 20)
+        a.release()
 
 
 async def test_a_file_takes_little_memory(tmp_path):

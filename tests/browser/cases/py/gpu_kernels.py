@@ -323,6 +323,41 @@ async def test_compile_errors_point_at_the_column():
     assert lines[at - 1][lines[at].index("^") :].startswith("nonsense")
 
 
+@pytest.mark.parametrize(
+    "end", ["\n", "\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"], ids=ascii
+)
+async def test_compile_errors_count_lines_as_wgsl_does(end):
+    source = ADD.replace("x[i];", "nonsense;").replace("\n", end)
+    with pytest.raises(dlw.KernelError) as caught:
+        await dlw.webgpu.Kernel(source).ready()
+    at = next(i for i, row in enumerate(source.split(end), 1) if "nonsense" in row)
+    assert caught.value.line == at
+    assert f"line {at}:" in str(caught.value)
+    rows = str(caught.value).splitlines()
+    caret = next(i for i, row in enumerate(rows) if row.strip() == "^")
+    assert rows[caret - 1][rows[caret].index("^") :].startswith("nonsense")
+
+
+async def test_names_of_an_object_in_javascript_are_names():
+    source = """
+        @group(0) @binding(0) var<storage, read_write> toString: array<f32>;
+        @compute @workgroup_size(1) fn main() {
+            var constructor = 2.0;
+            let valueOf = 1.0;
+            if (valueOf < constructor) { toString[0] = constructor; }
+        }"""
+    kernel = dlw.webgpu.Kernel(source)
+    with upload([1, 3]) as x:
+        kernel(x)  # needs to know the bindings and the workgroups
+        assert (await x.to_host()).tolist() == [2, 3]
+        ints = dlw.from_dlpack(np.array([1], np.int32), device="webgpu")
+        with (
+            ints,
+            pytest.raises(BufferError, match=r"is int32, the shader's array<f32>"),
+        ):
+            kernel(ints)
+
+
 async def test_time_of_a_kernel(gpu_features):
     kernel = dlw.webgpu.Kernel(SCALE)
     with upload(np.ones(1000)) as x, upload(np.zeros(1000)) as y:

@@ -79,6 +79,44 @@ async def test_the_identity_is_the_result_of_no_elements():
         nothing.release()
 
 
+NUMBERS = {
+    "f32": [0.1, -0.0, 1e16, 1e20, -1e38, 3.4028235e38, 1e-5, 2.0**-126, 2**24 + 1, -7],
+    "i32": [2**31 - 1, -(2**31), -0.0, 3.0],
+    "u32": [0, 2**31, 2**32 - 1],
+    "f16": [65504, -0.5, -0.0, 1e-4],
+}
+
+
+@pytest.mark.parametrize("type_", NUMBERS)
+async def test_an_identity_is_the_number_that_was_given(type_, gpu_features):
+    if type_ == "f16" and "shader-f16" not in gpu_features:
+        pytest.skip("no shader-f16")
+    for value in NUMBERS[type_]:
+        kernel = ReductionKernel(
+            f"{type_} x", f"{type_} y", "x", "a + b", "y = a", value
+        )
+        with upload([], DTYPES[type_]) as x:
+            found, expected = (
+                await read(kernel(x)),
+                np.array(value).astype(DTYPES[type_]),
+            )
+            assert found == expected, value  # WGSL may ignore the sign of a zero
+
+
+async def test_an_identity_of_a_vector_is_that_of_each_component():
+    kernel = ReductionKernel(
+        "u32 x",
+        "u32 y",
+        "vec2u(x)",
+        "a + b",
+        "y = a.x - a.y",
+        2**32 - 1,
+        reduce_type="vec2u",
+    )
+    with upload([], "uint32") as x:
+        assert int(await read(kernel(x))) == 0
+
+
 async def test_post_map_has_the_number_of_elements():
     mean = ReductionKernel("f32 x", "f32 y", "x", "a + b", "y = a / f32(n)", 0)
     for n in (3, 100_000):
@@ -159,6 +197,7 @@ async def test_parameters_may_have_names_like_ours(name):
     [
         ({"map_expr": "x + c"}, "map_expr, line 1:5"),
         ({"map_expr": "x\n+ c"}, "map_expr, line 2:3"),
+        ({"map_expr": "x\r\r\n\u2028\x85\v\f\u2029+ c"}, "map_expr, line 8:3"),
         ({"reduce_expr": "a + c"}, "reduce_expr, line 1:5"),
         ({"post_map_expr": "y = a;\ny = c"}, "post_map_expr, line 2:5"),
         ({"identity": "c"}, "identity, line 1:1"),

@@ -1,8 +1,10 @@
 """Uploads from Python: converted, in pieces, over what is there, out of a pool."""
 
+import random
+
 import numpy as np
 import pytest
-from gpu_world import limit, make_buffer, memory, same
+from gpu_world import limit, make_buffer, memory, same, set_bytes
 
 import dlpack_web as dlw
 
@@ -75,17 +77,38 @@ async def test_large_uploads_take_little_memory(source, order):
     assert (result == view).all()
 
 
-@pytest.mark.parametrize("position", [0, 3_000_000])
-async def test_integers_that_do_not_fit_change_nothing(position):
-    array = np.zeros(position + 1, np.int64)
-    array[-1] = 2**31
-    message = rf"element {position} of the int64 tensor.* is 2147483648, which int32"
-    with dlw.from_dlpack(np.ones(position + 1, np.int32), device="webgpu") as target:
+@pytest.mark.parametrize("strided", [False, True], ids=["whole", "strided"])
+@pytest.mark.parametrize("position", [0, 5, 3_000_000])
+@pytest.mark.parametrize(
+    ("source", "target", "wrong"),
+    [
+        ("int64", "int32", 2**31),
+        ("int64", "int32", -(2**31) - 1),
+        ("int64", "int32", 2**63 - 1),
+        ("uint64", "uint32", 2**32),
+        ("uint64", "uint32", 2**64 - 1),
+    ],
+)
+async def test_integers_that_do_not_fit_change_nothing(
+    source, target, wrong, position, strided
+):
+    """Also those in a later piece, where the first is written already."""
+    wide = np.zeros((position + 3, 2), source)
+    wide[position, 0] = wrong
+    array = wide[:, 0] if strided else wide[:, 0].copy()
+    message = rf"element {position} of the {source} tensor.* is {wrong}, which {target}"
+    with dlw.from_dlpack(np.ones(position + 3, target), device="webgpu") as there:
         with pytest.raises(BufferError, match=message):
-            dlw.from_dlpack(array).to_device("webgpu", dtype="int32")
+            dlw.from_dlpack(array).to_device("webgpu", dtype=target)
         with pytest.raises(BufferError, match=message):
-            target.write(array, convert=True)
-        assert (await target.to_host() == 1).all()
+            there.write(array, convert=True)
+        assert (await there.to_host() == 1).all()
+        limit = np.iinfo(target).max
+        wide[position, 0] = limit
+        if not strided:
+            array[position] = limit
+        there.write(array, convert=True)
+        assert (await there.to_host())[position] == limit
 
 
 def test_conversions_that_are_not_offered():
@@ -220,3 +243,110 @@ def test_one_byte_more_is_refused(device):
     needed = (most // 16 + 1) * 16
     with pytest.raises(BufferError, match=rf"{needed} bytes are needed.*adapter"):
         dlw.empty(most + 1, "uint8", device="webgpu")
+
+
+# --- packed and padded elements of one dtype ------------------------------------------------
+
+SMALL = {"int1": 1, "uint2": 2, "int4": 4, "float4_e2m1fn": 4, "float6_e3m2fn": 6}
+
+
+def small(name, padded, values):
+    """A CPU tensor of these numbers."""
+    if padded:
+        array = np.array(values, "u1")
+        return dlw.from_dlpack(array.view(np.dtype("V1", metadata={"dlpack": name})))
+    tensor, bits = dlw.empty(len(values), name), SMALL[name]
+    packed = sum(value << bits * i for i, value in enumerate(values))
+    set_bytes(tensor, packed.to_bytes(tensor.nbytes, "little"))
+    return tensor
+
+
+async def numbers_of(tensor):
+    return list((await tensor.to_host()).tobytes())
+
+
+@pytest.mark.parametrize("padded", [False, True], ids=["packed", "padded"])
+@pytest.mark.parametrize("name", SMALL)
+async def test_packed_and_padded_elements_are_converted_by_a_write(name, padded):
+    """Into parts that have their words to themselves; all others keep their elements."""
+    bits, rng = SMALL[name], random.Random(name)
+    word = 4 if padded else 96 // bits if bits == 6 else 32 // bits
+    for size in (0, 1, 5, word, 3 * word, 3 * word + 3):
+        values = [rng.randrange(1 << bits) for _ in range(size)]
+        with (
+            small(name, padded, values) as host,
+            host.to_device("webgpu") as whole,
+        ):
+            assert whole.padded == padded
+            for first, count in (
+                (0, size),
+                (word * min(1, size // word), size),
+                (word, word),
+            ):
+                if first + count > size and count != size:
+                    continue
+                part = whole[first : first + count]
+                given = [rng.randrange(1 << bits) for _ in range(len(part))]
+                with small(name, not padded, given) as source, part:
+                    with pytest.raises(BufferError, match="packed in one and padded"):
+                        part.write(source)
+                    assert await numbers_of(whole) == values
+                    part.write(source, convert=True)
+                values[first : first + len(given)] = given
+                assert await numbers_of(whole) == values
+
+
+async def test_strided_padded_elements_are_packed():
+    with (
+        small("int4", True, range(12)) as flat,
+        flat.reshape((3, 4)).permute_dims((1, 0)) as turned,
+        dlw.empty((4, 3), "int4", device="webgpu") as target,
+    ):
+        target.write(turned, convert=True)
+        assert await numbers_of(target) == [0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11]
+
+
+@pytest.mark.parametrize("padded", [False, True], ids=["packed", "padded"])
+async def test_packed_and_padded_tensors_on_a_gpu_are_not_mixed(padded):
+    """One element is a byte in either, and its other bits are a neighbour's, or not."""
+    for size in (1, 2, 8):
+        values = [1 + i for i in range(size)]
+        with (
+            small("int4", padded, values) as host,
+            host.to_device("webgpu") as target,
+            small("int4", not padded, [15] * size).to_device("webgpu") as source,
+            small("int4", not padded, [7] * size) as on_host,
+        ):
+            with pytest.raises(BufferError, match=r"packed in one.*in the other$"):
+                target.write(source)
+            with pytest.raises(BufferError, match="only uploads convert"):
+                target.write(source, convert=True)
+            for convert in False, True:
+                with pytest.raises(
+                    BufferError, match=r"packed in one|on a GPU|on webgpu"
+                ):
+                    on_host.write(target, convert=convert)
+            with (
+                target.reshape((1, size)) as row,
+                pytest.raises(BufferError, match="shape and dtype must be the same"),
+            ):
+                row.write(on_host, convert=True)
+            assert await numbers_of(target) == values
+            assert await numbers_of(on_host) == [7] * size
+            assert np.asarray(target).tobytes() == bytes(values)
+
+
+async def test_a_part_that_shares_a_word_is_not_converted():
+    """The neighbours of a padded part, which begins within a word, stay."""
+    with (
+        small("int4", True, range(9)) as host,
+        host.to_device("webgpu") as whole,
+        small("int4", False, [15, 15, 15]) as source,
+    ):
+        for first in range(1, 6):
+            with (
+                whole[first : first + 3] as part,
+                pytest.raises(BufferError, match="shares words of 4 bytes"),
+            ):
+                part.write(source, convert=True)
+        assert await numbers_of(whole) == [*range(9)]

@@ -1,5 +1,7 @@
 """Images to tensors and back, from Python: canvases in a page, Pillow's on the desktop."""
 
+import asyncio
+
 import numpy as np
 import pytest
 from gpu_fixtures import needs_canvas
@@ -84,6 +86,47 @@ async def test_what_images_are_not_made_into():
         await from_image(image, "cpu")
     with pytest.raises(BufferError, match="webgpu:99"):
         await from_image(image, "webgpu:99")
+
+
+@only_in_a_page("images of JavaScript")
+async def test_a_picture_has_all_pixels_of_its_file():
+    """However densely it is shown."""
+    import js
+
+    canvas = js.document.createElement("canvas")
+    canvas.width, canvas.height = 6, 4
+    context = canvas.getContext("2d")
+    context.fillStyle = "#0f0"
+    context.fillRect(3, 2, 3, 2)
+    for density in ("1x", "2x", "0.5x"):
+        picture = js.Image.new()
+        picture.srcset = f"{canvas.toDataURL()} {density}"
+        await picture.decode()
+        with await dlw.webgpu.from_image(picture) as image:
+            found = await image.to_host()
+        assert found.shape == (4, 6, 4)
+        assert (found[2:, 3:] == [0, 255, 0, 255]).all()
+        assert found.sum() == 6 * 2 * 255
+
+
+@only_in_a_page("images of JavaScript")
+async def test_a_picture_that_is_given_up_leaves_no_tensor():
+    import js
+
+    canvas = js.document.createElement("canvas")
+    picture = js.Image.new()
+    picture.src = canvas.toDataURL()
+    await picture.decode()
+    live = dlw.live_tensors()
+    for source in (canvas, picture):
+        taking = asyncio.ensure_future(dlw.webgpu.from_image(source))
+        await asyncio.sleep(0)
+        taking.cancel()
+        with pytest.raises(asyncio.CancelledError) as kept:
+            await taking
+        with await dlw.webgpu.from_image(picture) as later:
+            await later.to_host()
+        assert dlw.live_tensors() == live, kept
 
 
 @only_in_a_page("images of JavaScript")

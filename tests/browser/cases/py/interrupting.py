@@ -19,7 +19,7 @@ from pathlib import Path
 import dlpack_web as dlw
 
 OURS = str(Path(dlw.__file__).parent)
-FINALIZERS = ("__del__", "_on_drop", "_let_go")
+FINALIZERS = ("__del__", "_on_drop")
 TOOL = sys.monitoring.DEBUGGER_ID
 EVENT = sys.monitoring.events.INSTRUCTION
 

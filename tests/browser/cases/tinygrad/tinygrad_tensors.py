@@ -215,6 +215,31 @@ def test_one_element():
     assert np.asarray(dlwt.to_dlpack(Tensor(2.5))).item() == 2.5
 
 
+def test_addresses_are_tensors_of_the_cpu():
+    """Also where tinygrad's interpreter stands for a compiler."""
+    memory = np.arange(6, dtype=np.float32)
+    address = memory.ctypes.data
+    t = Tensor.from_blob(address, (2, 3), dtype=dtypes.float32, device="CPU")
+    assert t.tolist() == [[0, 1, 2], [3, 4, 5]]
+    t.assign(t * 2).realize()
+    assert memory.tolist() == [0, 2, 4, 6, 8, 10]
+    memory[:] = 7
+    assert (t + 1).tolist() == [[8] * 3] * 2
+    assert t.to("WEBGPU").tolist() == [[7] * 3] * 2
+    half = Tensor.from_blob(address + 12, (3,), dtype=dtypes.float32, device="CPU")
+    half.assign(Tensor([0.0, 1.0, 2.0], device="CPU")).realize()
+    assert memory.tolist() == [7, 7, 7, 0, 1, 2]
+
+
+def test_the_gpu_has_no_addresses():
+    memory = np.zeros(4, np.float32)
+    for options in ({}, {"device": "WEBGPU"}):
+        with pytest.raises(
+            BufferError, match=r"no addresses.*device='CPU'.*from_dlpack"
+        ):
+            Tensor.from_blob(memory.ctypes.data, (4,), dtype=dtypes.float32, **options)
+
+
 # --- to_dlpack ---------------------------------------------------------------------------
 
 

@@ -46,3 +46,18 @@ check(
         ["rows"], {"x": rt.OrtValue.ortvalue_from_numpy(z)}
     )[0].data_type(),
 )
+
+# Keys in the desktop's order, which is sorted.
+rows = np.arange(22, dtype=np.float32).reshape(2, 11)
+for name, count in {"strings": 11, "int64s": 8, "twice": 5}.items():
+    maps = rt.InferenceSession(f"maps_{name}.onnx", providers=providers)
+    check(f"maps {name}: rows", lambda: maps.run(["rows"], {"x": rows[:, :count]}))
+    check(f"maps {name}: both", lambda: maps.run(None, {"x": rows[:1, :count]}))
+    check(f"maps {name}: no row", lambda: maps.run(None, {"x": rows[:0, :count]}))
+    check(f"maps {name}: too few", lambda: maps.run(["rows"], {"x": rows[:, :3]}))
+    check(f"maps {name}: none", lambda: maps.run(["rows"], {"x": rows[:, :0]}))
+    columns = rows[:, :count]
+    check(f"maps {name}: strided", lambda: maps.run(["rows"], {"x": columns[::-1]}))
+single = rt.InferenceSession("maps_single.onnx", providers=providers)
+check("maps of one axis", lambda: single.run(None, {"x": rows[0, :3]}))
+check("maps of one axis: too many", lambda: single.run(None, {"x": rows[0]}))

@@ -64,3 +64,44 @@ check(
     "in a binding",
     lambda: same.io_binding().bind_cpu_input("x", np.array(["a"], dtype=object)),
 )
+
+
+# NUL: the desktop keeps it in lists and objects, and cuts str and bytes there.
+for label, nul in {
+    "list": ["a\0b"],
+    "nested list": [["a"], ["\0"]],
+    "objects": np.array(["a", "a\0"], object),
+    "str": np.array(["a\0b"]),
+    "bytes": np.array([b"a\0b"]),
+    "subclass": [np.str_("a\0b")],
+}.items():
+    check(f"NUL: {label}", lambda: given(nul))
+for label, lone in {
+    "list": ["a", "\ud800"],
+    "nested list": [["a"], ["\udfff"]],
+    "objects": np.array(["x\udc00"], object),
+    "str": np.array(["\ud83d\ude00"]),
+    "bytes": np.array([b"\xed\xa0\x80"]),
+}.items():
+    check(f"lone surrogate: {label}", lambda: given(lone))
+for label, leaves in {
+    "numbers": [1, 2.5, True, None],
+    "bytes": [b"a", "b"],
+    "arrays": [np.array(["a", "b"]), np.array(["c", "d"])],
+    "tuples": [("a", "b"), ("c", "d")],
+    "empty": [],
+    "of empty": [[], []],
+    "empty texts": ["", ""],
+}.items():
+    check(f"list: {label}", lambda: given(leaves))
+    check(f"objects: {label}", lambda: given(np.array(leaves, object)))
+check("tuple", lambda: given(("a", "b")))
+check("iterator", lambda: given(iter(["a"])))
+check("number", lambda: given(5))
+check("dict", lambda: given({"a": 1}))
+
+# Strings of the model.
+for name in ("inner", "plain", "bytes"):
+    model = f"constant_{name}.onnx"
+    check(f"constant: {name}", lambda: rt.InferenceSession(model).run(["text"], {}))
+    check(f"no constant: {name}", lambda: rt.InferenceSession(model).run(["one"], {}))

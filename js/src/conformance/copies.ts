@@ -1,0 +1,86 @@
+/** Copies, and the memory itself, as a request says (R3 to R5). */
+import { overlap } from "./fields.js";
+import { broken } from "./report.js";
+import { brief, COPIED, EXCLUSIVE, expect, type Held, type Subject, type Trial } from "./trial.js";
+
+/** Asks for a hold; undefined if it was refused as it may be. */
+export type Take = (request: object) => Promise<Held | undefined>;
+
+/**
+ * Makes a request twice: each answer is the producer's own memory, or a copy for it alone, which
+ * flag 2 says.
+ */
+export async function honest(
+  subject: Subject,
+  request: object,
+  take: Take,
+  rule = "R4",
+): Promise<Held | undefined> {
+  const { copy } = request as { copy?: boolean };
+  const first = await take(request);
+  if (!first) return undefined;
+  await expect(first, subject, rule);
+  const alone = first.fields.flags & EXCLUSIVE;
+  const second = alone ? undefined : await take(request);
+  if (second) await expect(second, subject, rule);
+  const says = `${brief(request)} was answered`;
+  for (const { fields } of [first, second ?? first]) {
+    const copied = (fields.flags & COPIED) !== 0;
+    if (copied && copy === false) broken("R4", `${says} with flag 2`);
+    if (!copied && copy === true) broken("R4", `${says} without flag 2`);
+  }
+  second?.release(false);
+  if (!second || subject.values.length === 0) return first;
+  const flags = [first, second].map(({ fields }) => fields.flags & COPIED);
+  if (overlap(first.fields, second.fields)) {
+    if (flags.includes(COPIED)) broken("R4", `${says} twice with the same memory, as a copy`);
+  } else if (!flags.includes(COPIED)) {
+    broken("R4", `${says} with other memory each time, without flag 2`);
+  }
+  return first;
+}
+
+export async function copies(trial: Trial): Promise<unknown> {
+  const subject = await trial.make();
+  const take = (name: string) => (request: object) => trial.attempt(subject, request, name);
+  const own = await honest(subject, { copy: false }, take("CopyError"));
+  if (own && own.fields.flags & EXCLUSIVE) own.release();
+  const copy = await honest(subject, { copy: true }, take("UnsupportedError"));
+  if (!copy) return "copies are refused";
+  if (own && overlap(copy.fields, own.fields)) broken("R4", "copy: true gave the memory itself");
+  return undefined;
+}
+
+export async function devices(trial: Trial): Promise<void> {
+  const subject = await trial.make();
+  const there = await trial.hold(subject, { device: trial.device });
+  await expect(there, subject, "R3");
+  there.release();
+  const other = trial.device ? null : trial.options.device;
+  if (!other && !trial.device) return;
+  for (const copy of [undefined, false, true]) {
+    const names = copy === undefined ? ["DeviceError"] : ["DeviceError", REFUSED[`${copy}`]];
+    const take: Take = (request) => trial.attempt(subject, request, ...(names as string[]));
+    (await honest(subject, { device: other, copy }, take, "R3"))?.release(false);
+  }
+}
+
+/** By what name a request may be refused, by its `copy`. */
+export const REFUSED: Record<string, string> = { false: "CopyError", true: "UnsupportedError" };
+
+export async function writing(trial: Trial): Promise<unknown> {
+  const subject = await trial.make();
+  let given = 0;
+  for (const copy of [undefined, false, true]) {
+    const names = copy === undefined ? ["UnsupportedError"] : ["UnsupportedError", "CopyError"];
+    const held = await trial.attempt(subject, { writes: true, copy }, ...names);
+    if (!held) continue;
+    if (held.fields.flags & 1) broken("R5", "writes: true was answered with flag 1");
+    if (held.fields.flags & COPIED && copy === false) {
+      broken("R4", "copy: false with writes: true was answered with flag 2");
+    }
+    given++;
+    held.release(false);
+  }
+  return given ? undefined : "writing is refused";
+}

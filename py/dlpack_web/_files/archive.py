@@ -1,0 +1,125 @@
+"""Archives of arrays, .npz, which zipfile reads. An array that cannot be loaded is listed
+with the reason; the others can."""
+
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .headers import Entry, Unreadable, malformed, npy_preamble
+from .local import Local, Reading, of_npy
+
+# No deflated data expands to more times its size: 258 bytes of 2 bits.
+_MOST_RATIO = 1032
+# As in js/src/open/zip.ts: a directory of this size has half a million entries.
+_MOST_DIRECTORY = 1 << 26
+_LOCAL_BYTES = 30
+_HAS_DESCRIPTOR = 8
+_SOMEWHERE_ELSE = 0xFFFFFFFF
+_METHODS = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED
+
+
+class Archive:
+    """The directory of an archive, and its arrays, which are stored or deflated."""
+
+    def __init__(self, file: Local) -> None:
+        self.file = file
+        with _trouble(file.name):
+            self._zip = zipfile.ZipFile(_Bounded(file.stream()))
+        infos = sorted(self._zip.infolist(), key=lambda info: info.header_offset)
+        arrays = [info for info in infos if info.filename.endswith(".npy")]
+        self._infos = {info.filename[:-4]: info for info in arrays}
+        times = Counter(info.filename[:-4] for info in arrays)
+        self.entries = [self._described(name, times[name]) for name in self._infos]
+
+    def _described(self, name: str, times: int) -> Entry | Unreadable:
+        """What is known of an array without its elements."""
+        what = f'"{name[:100]}.npy"'
+        try:
+            if times > 1:
+                malformed(what, f"it is in the archive {times} times")
+            with self._member(name, what) as member:
+                return self._entry(name, member, what)
+        except BufferError as error:
+            size = self._infos[name].file_size
+            why = f"cannot be loaded: {error}"
+            return Unreadable(name, "unreadable", (), 0, size, why)
+
+    def _entry(self, name: str, member: Any, what: str) -> Entry | Unreadable:
+        head = member.read(12)
+        before, length = npy_preamble(head, what)
+        start = before + length
+        head += member.read(max(start - len(head), 0))
+        if len(head) < start:
+            malformed(what, "it ends within its header")
+        size = self._infos[name].file_size
+        return of_npy(name, head[before:start], head[6], start, size, what)
+
+    @contextmanager
+    def reading(self, entry: Entry) -> Iterator[Reading]:
+        """The elements of an array, and at the end the sum of all of its bytes."""
+        what = f'"{entry.name[:100]}.npy" of {self.file.name}'
+        with self._member(entry.name, what) as member:
+            member.read(entry.start)
+            yield Reading(member, what)
+            member.read(1)  # checks its CRC
+
+    @contextmanager
+    def _member(self, name: str, what: str) -> Iterator[Any]:
+        info = self._infos[name]
+        self._check(info, what)
+        with _trouble(what), self._zip.open(info) as found:
+            yield found
+
+    def _check(self, info: zipfile.ZipInfo, what: str) -> None:
+        """BufferError for what zipfile would not compare, before anything is read."""
+        method, packed, size = info.compress_type, info.compress_size, info.file_size
+        if info.flag_bits & 1:
+            malformed(what, "it is encrypted")
+        if method not in _METHODS:
+            malformed(
+                what, f"it is compressed with method {method}: 0 and 8 are supported"
+            )
+        if method == zipfile.ZIP_STORED and packed != size:  # Python 3.12 accepts it
+            malformed(
+                what, f"it is stored uncompressed, but has sizes {packed} and {size}"
+            )
+        if size > _MOST_RATIO * packed:
+            malformed(what, f"its {size} bytes cannot be deflated to {packed}")
+        if info.header_offset < 0:
+            malformed(what, f"it begins {-info.header_offset} bytes before the file")
+        if info.header_offset + _LOCAL_BYTES + packed > self.file.size:
+            malformed(what, f"its {packed} bytes reach beyond the end of the file")
+        head = self.file.read(info.header_offset, _LOCAL_BYTES)
+        flags, own = (int.from_bytes(head[at : at + 2], "little") for at in (6, 8))
+        sizes = [int.from_bytes(head[at : at + 4], "little") for at in (18, 22)]
+        if flags & _HAS_DESCRIPTOR or _SOMEWHERE_ELSE in sizes:
+            sizes = [packed, size]
+        if own != method or sizes != [packed, size]:
+            malformed(what, "its own header differs from the directory")
+
+
+class _Bounded:
+    """A file for zipfile, which reads the directory at once, of the size that it says."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, count: int = -1) -> bytes:
+        if count > _MOST_DIRECTORY:
+            raise zipfile.BadZipFile(f"a directory of {count} bytes")
+        found: bytes = self._file.read(count)
+        return found
+
+
+@contextmanager
+def _trouble(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        malformed(what, f"it is damaged or cut off ({error})")
+    except (RuntimeError, OSError, ValueError) as error:
+        malformed(what, str(error))

@@ -1,0 +1,126 @@
+"""Arrays, lists and strings in the form that onnxruntime-web takes."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .. import _core
+from .._tensor.tensor import Tensor, share
+from ._state import Fail, invalid, worded
+from ._state import NotImplemented as NotThere
+from ._types import type_of
+
+# By onnxruntime's names.
+DTYPES = {
+    type_of(name): np.dtype(name)
+    for name in (
+        *("float32", "float64", "float16", "bool"),
+        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    )
+}
+
+# NumPy's default integer has 32 bits in WebAssembly, and 64 where scripts are written:
+# there np.array([1, 2]), arange() and argmax() make int64. The elements are the same,
+# so there is no warning. An int32 array that a script requested looks the same.
+_NARROW = {"int64": "int32", "uint64": "uint32"} if np.dtype(int).itemsize == 4 else {}
+
+
+def _is_narrow(dtype: Any, wanted: Any) -> bool:
+    return str(dtype) == _NARROW.get(str(wanted))
+
+
+def widened(tensor: Tensor, wanted: Any) -> Tensor:
+    """A Tensor with the desktop's default integers instead of NumPy's here, if it has
+    those in memory and `wanted` is that dtype."""
+    if tensor.device.is_host and _is_narrow(tensor.dtype, wanted):
+        return shared(tensor.numpy(), wanted)
+    return tensor
+
+
+def shared(array: "np.ndarray[Any, Any]", wanted: Any = None) -> Tensor:
+    """A hold on the memory of an array; a copy if it is misaligned or of another byte
+    order, or if its elements are NumPy's default integers for those of `wanted`."""
+    check_masks(array)
+    array = np.asarray(array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if _is_narrow(array.dtype, wanted):
+        array = array.astype(str(wanted))
+    return share(array if array.flags.aligned else array.copy())
+
+
+def check_masks(values: Any) -> None:
+    """BufferError for masked elements of an array, or of arrays in a list: they have no
+    value."""
+    if not isinstance(values, (list, tuple)):
+        _core._check_mask(values)
+    else:
+        kinds = set(map(type, values))
+        if any(issubclass(kind, (np.ma.MaskedArray, list, tuple)) for kind in kinds):
+            for each in values:
+                check_masks(each)
+
+
+def strings_of(name: str, values: Any) -> "tuple[list[str], tuple[int, ...]]":
+    """The strings of a list or array, and its shape."""
+    check_masks(values)
+    is_list = isinstance(values, list)
+    array = np.array(values, object) if is_list else np.asarray(values)
+    if array.dtype.kind == "T":
+        raise no_such_type(array)
+    if array.dtype.kind not in "OUS":
+        actual = type_of(array.dtype.name)
+        raise invalid(
+            f"Unexpected input data type. Actual: ({actual}) , expected: (tensor(string))"
+        )
+    found = array.ravel().tolist()
+    if is_list and any(isinstance(each, (list, tuple)) for each in found):
+        raise RuntimeError(
+            f"Could not create tensor from given input list: input {name}: its lists have "
+            "different lengths"
+        )
+    try:
+        # Objects become str(), also bytes among them, as in native onnxruntime.
+        texts = [
+            each.decode() if array.dtype.kind == "S" else str(each) for each in found
+        ]
+        check_texts(texts, f"input {name}")
+    except UnicodeEncodeError as error:
+        if array.dtype.kind == "U":  # onnxruntime's class for these
+            raise worded(Fail, str(error)) from None
+        raise
+    return texts, array.shape
+
+
+def check_texts(texts: Iterable[str], place: str) -> None:
+    """NotImplemented for a string with NUL, where onnxruntime-web would end it;
+    UnicodeEncodeError for one with a lone surrogate, which UTF-8 cannot have."""
+    for text in texts:
+        if "\0" in text:
+            raise worded(
+                NotThere,
+                f"{place} has a string with NUL, {_cut(text)}, which onnxruntime-web would cut "
+                r"off there: remove the NUL, for example with text.replace('\0', '')",
+            )
+        if text.isascii():
+            continue
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            error.reason += (
+                f" in {place}, {_cut(text)}: strings must be valid Unicode, for example "
+                "text.encode('utf-8', 'replace').decode()"
+            )
+            raise
+
+
+def _cut(text: str) -> str:
+    return ascii(text if len(text) < 60 else f"{text[:60]}…")
+
+
+def no_such_type(array: "np.ndarray[Any, Any]") -> Exception:
+    """The error for an array of a dtype that no model has."""
+    return RuntimeError(
+        f"Numpy_type {array.dtype.num} ({array.dtype}) can't be converted to MLDataType."
+    )

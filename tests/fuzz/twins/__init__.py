@@ -1,0 +1,1 @@
+"""What is in both languages, by subject: random input, and what Python makes of it."""

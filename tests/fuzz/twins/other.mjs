@@ -1,0 +1,153 @@
+// The JavaScript side of compare_twins.py: a line of JSON with inputs gives a line with their results.
+import { createInterface } from "node:readline";
+import { dtypeNamed } from "../../../js/dist/core/dtype.js";
+import { open } from "../../../js/dist/open/index.js";
+import { placeIn } from "../../../js/dist/webgpu/compiling.js";
+import * as formulas from "../../../js/dist/webgpu/formulas/formulas.js";
+import { IN_REDUCTIONS } from "../../../js/dist/webgpu/formulas/words.js";
+import { requestDevice } from "../../../js/dist/webgpu/request.js";
+import { parseShader } from "../../../js/dist/webgpu/wgsl.js";
+import { decode, encode } from "../../../js/dist/wire/frame.js";
+import { Spans } from "../../../js/dist/wire/spans.js";
+
+const bytesOf = (hex) => new Uint8Array(Buffer.from(hex, "hex"));
+const hexOf = (bytes) => Buffer.from(bytes).toString("hex");
+const numberOf = (value) => (value?.number === undefined ? value : Number(value.number));
+const kindsOf = (params, kinds) =>
+  params.map(({ raw }, i) => (raw ? "r" : kinds[i % kinds.length]));
+
+function elementwise({ inputs, outputs, operation, kinds }) {
+  const [ins, outs] = formulas.parse(inputs, outputs);
+  const text = formulas.formula(operation, "operation");
+  return formulas.elementwise(ins, outs, text, kindsOf(ins, kinds));
+}
+
+function reduction({ inputs, outputs, map, reduce, post, identity, type, kinds, pass }) {
+  const [ins, outs] = formulas.parse(inputs, outputs, IN_REDUCTIONS);
+  const what = {
+    inputs: ins,
+    outputs: outs,
+    map: formulas.formula(map, "map"),
+    reduce: formulas.formula(reduce, "reduce"),
+    postMap: formulas.formula(post, "postMap"),
+    identity: formulas.identityOf(numberOf(identity), type),
+    type,
+    names: ["map", "reduce", "postMap"],
+  };
+  return formulas.reduction(what, kindsOf(ins, kinds), pass);
+}
+
+function plans([outputs, inner, length]) {
+  const { lanes, chunk, chunks } = formulas.plan(outputs, inner, length);
+  const last = formulas.planLast(outputs, chunks);
+  const groups = formulas.grid(outputs * chunks * lanes);
+  return [lanes, chunk, chunks, last.lanes, last.chunk, last.chunks, ...groups];
+}
+
+function place({ wgsl, parts, line, column }) {
+  const found = placeIn(wgsl.split("\n"), parts, line, column);
+  return [found.where, found.line, found.column, found.number ?? null];
+}
+
+async function loaded(tensor) {
+  const { buffer, byteOffset, byteLength } = await tensor.read();
+  const found = [
+    tensor.dtype,
+    [...tensor.shape],
+    hexOf(new Uint8Array(buffer, byteOffset, byteLength)),
+  ];
+  tensor.release();
+  return found;
+}
+
+async function file(hex) {
+  const opened = await open(bytesOf(hex));
+  if (!opened.names) return loaded(opened);
+  const found = [];
+  for (const name of opened.names) {
+    const { dtype, shape } = opened.info(name);
+    try {
+      found.push([name, ...(await loaded(await opened.get(name)))]);
+    } catch (error) {
+      if (error.name !== "UnsupportedError") throw error;
+      found.push([name, dtype, [...shape], null]);
+    }
+  }
+  opened.close();
+  return { metadata: opened.metadata, found };
+}
+
+function frame(hex) {
+  const { payload, ...fields } = decode(bytesOf(hex));
+  const { from, to, type, ...facts } = fields;
+  const told = type ? { ...facts, dtype: type.name } : facts;
+  return { from, to, payload: hexOf(payload), again: hexOf(encode(fields)), ...told };
+}
+
+function spans(operations) {
+  const ranges = new Spans();
+  return operations.map(([what, ...args]) => {
+    const found = ranges[what](...args);
+    return [found ?? null, ranges.count];
+  });
+}
+
+/** What is asked of an adapter with these limits and features. */
+async function device({ options, limits, features }) {
+  const asked = {};
+  class Stop extends Error {}
+  const adapter = {
+    limits,
+    features: new Set(features),
+    requestDevice: ({ label, requiredFeatures, requiredLimits }) => {
+      Object.assign(asked, { label, features: requiredFeatures, limits: requiredLimits });
+      throw new Stop();
+    },
+  };
+  const gpu = {
+    requestAdapter: async ({ powerPreference }) => {
+      asked.powerPreference = powerPreference ?? null;
+      return adapter;
+    },
+  };
+  Object.defineProperty(globalThis, "navigator", { value: { gpu }, configurable: true });
+  const given = options.map(([name, value]) => [name, numberOf(value)]);
+  try {
+    await requestDevice(Object.fromEntries(given));
+  } catch (error) {
+    if (!(error.cause instanceof Stop)) throw error;
+  }
+  return { ...asked, limits: Object.entries(asked.limits).sort() };
+}
+
+const SUBJECTS = {
+  shader: ({ source, entry }) => parseShader(source, entry),
+  elementwise,
+  reduction,
+  plans,
+  place,
+  dtype: (name) => dtypeNamed(name).packed >>> 0,
+  device,
+  npy: file,
+  safetensors: file,
+  npz: file,
+  damaged: file,
+  frame,
+  spans,
+};
+const KINDS = { TypeError: "type", RangeError: "value", UnsupportedError: "data" };
+
+async function resultOf([subject, input]) {
+  try {
+    return { is: (await SUBJECTS[subject](input)) ?? null };
+  } catch (error) {
+    const kind = KINDS[error.name] ?? `${error.stack}`;
+    return { error: kind, message: error.message };
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+  const results = [];
+  for (const one of JSON.parse(line)) results.push(await resultOf(one));
+  process.stdout.write(`${JSON.stringify(results)}\n`);
+}

@@ -1,0 +1,326 @@
+// What a file or a foreign object says is bounded before it is read, inflated or shown.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { deflateRawSync } from "node:zlib";
+import { fromLiteRT } from "../../../js/dist/adapters/litert.js";
+import { fromNdarray } from "../../../js/dist/adapters/ndarray.js";
+import { fromMat } from "../../../js/dist/adapters/opencv.js";
+import { take } from "../../../js/dist/exchange/index.js";
+import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { open, save } from "../../../js/dist/open/index.js";
+
+const MB = 1 << 20;
+const LONG = "long ".repeat(MB / 5);
+const text = (given) => new TextEncoder().encode(given);
+
+/** A zip file of entries [name, bytes, size that it says], deflated; no sum is right. */
+function archiveOf(entries) {
+  const parts = [];
+  const directory = [];
+  let at = 0;
+  for (const [name, bytes, size] of entries) {
+    const packed = deflateRawSync(bytes);
+    const facts = [20, 0, 8, 0, 33, 0, 0, packed.length, size ?? bytes.length, name.length];
+    const local = Buffer.from(`PK\x03\x04${"\0".repeat(26)}${name}`, "latin1");
+    const central = Buffer.from(`PK\x01\x02${"\0".repeat(42)}${name}`, "latin1");
+    for (const [view, from] of [
+      [local, 4],
+      [central, 6],
+    ]) {
+      facts.slice(0, 5).forEach((value, i) => void view.writeUInt16LE(value, from + 2 * i));
+      view.writeUInt32LE(facts[7], from + 14);
+      view.writeUInt32LE(facts[8], from + 18);
+      view.writeUInt16LE(facts[9], from + 22);
+    }
+    central.writeUInt32LE(at, 42);
+    parts.push(local, packed);
+    directory.push(central);
+    at += local.length + packed.length;
+  }
+  const listed = Buffer.concat(directory);
+  const end = Buffer.from(`PK\x05\x06${"\0".repeat(18)}`, "latin1");
+  end.writeUInt16LE(entries.length, 8);
+  end.writeUInt16LE(entries.length, 10);
+  end.writeUInt32LE(listed.length, 12);
+  end.writeUInt32LE(at, 16);
+  return new Uint8Array(Buffer.concat([...parts, listed, end]));
+}
+
+/** Bytes that were inflated while it ran. */
+async function inflatedBy(run) {
+  const { DecompressionStream } = globalThis;
+  let count = 0;
+  globalThis.DecompressionStream = class {
+    constructor(format) {
+      const { readable, writable } = new DecompressionStream(format);
+      const counting = new TransformStream({
+        transform(chunk, controller) {
+          count += chunk.length;
+          controller.enqueue(chunk);
+        },
+      });
+      this.readable = readable.pipeThrough(counting);
+      this.writable = writable;
+    }
+  };
+  try {
+    await run();
+  } finally {
+    globalThis.DecompressionStream = DecompressionStream;
+  }
+  return count;
+}
+
+/** The chunks that streams of deflated bytes are given. */
+async function longestChunkOf(run) {
+  const { DecompressionStream } = globalThis;
+  let longest = 0;
+  globalThis.DecompressionStream = class {
+    constructor(format) {
+      const { readable, writable } = new DecompressionStream(format);
+      const seen = new TransformStream({
+        transform(chunk, controller) {
+          longest = Math.max(longest, chunk.length);
+          controller.enqueue(chunk);
+        },
+      });
+      seen.readable.pipeTo(writable).catch(() => {});
+      this.readable = readable;
+      this.writable = seen.writable;
+    }
+  };
+  try {
+    await run();
+  } finally {
+    globalThis.DecompressionStream = DecompressionStream;
+  }
+  return longest;
+}
+
+for (const major of [1, 2, 3])
+  for (const length of [0, 1, 2, 10_000, 10_001])
+    test(`a header of ${length} bytes of version ${major} is read, and no more`, async () => {
+      const bytes = new Uint8Array(64 * MB);
+      bytes.set([0x93, ...text("NUMPY"), major, 0, length & 255, length >> 8]);
+      const archive = archiveOf([["bomb.npy", bytes]]);
+      const count = await inflatedBy(async () => {
+        const file = await open(archive);
+        assert.deepEqual([...file.names], ["bomb"]);
+        const message = /"bomb" of the array cannot be loaded: "bomb.npy": /;
+        await assert.rejects(file.get("bomb"), { name: "UnsupportedError", message });
+        file.close();
+      });
+      assert.ok(count < 20 * MB, `${count}`);
+    });
+
+test("browsers inflate a chunk at once: it is small", async () => {
+  const random = new Uint8Array(3 * MB).map((_, i) => (i * i * 251) >> 7);
+  const npy = new Uint8Array(await (await save(Tensor.fromTypedArray(random))).arrayBuffer());
+  const longest = await longestChunkOf(async () => {
+    const file = await open(archiveOf([["a.npy", npy]]));
+    await assert.rejects(file.get("a"), /CRC-32/);
+    file.close();
+  });
+  assert.ok(longest > 0 && longest <= 1 << 14, `${longest}`);
+});
+
+test("elements are not allocated by a size that cannot be true", async () => {
+  const header = `{'descr': '|u1', 'fortran_order': False, 'shape': (${2 ** 31}, ), }\n`;
+  const npy = text(`\x93NUMPY\x01\x00${String.fromCharCode(header.length)}\x00${header}`);
+  const file = await open(archiveOf([["a.npy", npy, npy.length + 2 ** 31]]));
+  await assert.rejects(file.get("a"), { message: /bytes cannot be deflated to/ });
+  file.close();
+});
+
+// --- messages -----------------------------------------------------------------------------------
+
+function tensorsOf(facts, data = 8) {
+  const header = text(typeof facts === "string" ? facts : JSON.stringify(facts));
+  const bytes = new Uint8Array(8 + header.length + data);
+  new DataView(bytes.buffer).setUint32(0, header.length, true);
+  bytes.set(header, 8);
+  return bytes;
+}
+
+const fact = (dtype = "F32", shape = [2], begin = 0, end = 8, more = {}) => ({
+  dtype,
+  shape,
+  data_offsets: [begin, end],
+  ...more,
+});
+
+/** The error of a call: its text and its fields are short. */
+async function isShort(call) {
+  await assert.rejects(call, (error) => {
+    assert.ok(error.message.length <= 2000, `${error.message.length} characters`);
+    const texts = Object.values(error).filter((field) => typeof field === "string");
+    assert.ok(texts.every(({ length }) => length <= 2000));
+    return true;
+  });
+}
+
+for (const [what, facts] of Object.entries({
+  "a dtype": { a: fact(LONG) },
+  "a key": { a: fact("F32", [2], 0, 8, { [LONG]: 1 }) },
+  keys: {
+    a: fact(
+      "F32",
+      [2],
+      0,
+      8,
+      Object.fromEntries(Array.from({ length: 99 }, (_, i) => [i + LONG, 1])),
+    ),
+  },
+  "an extent": { a: fact("F32", [LONG]) },
+  "an extent of extents": { a: fact("F32", [[[LONG]]]) },
+  extents: { a: fact("F32", new Array(64).fill(2 ** 53 - 1)) },
+  "many extents": { a: fact("F32", new Array(100_000).fill(1)) },
+  "a shape": { [LONG]: fact("F32", [3]) },
+  "a hole": { [LONG]: fact("F32", [2], 8, 16) },
+  overlaps: { a: fact(), [LONG]: fact("F32", [2], 4, 12) },
+  "a surrogate": `{"${LONG}\\ud800":1}`,
+  "a name twice": `{"${LONG}":1,"${LONG}":1}`,
+  "a number": `{"a":${"1".repeat(MB)}}`,
+  metadata: { __metadata__: { [LONG]: 1 } },
+  bits: { [LONG]: fact("F4", [15]) },
+  "no facts": { [LONG]: LONG },
+  "no JSON": `{${LONG}`,
+}))
+  test(`a message is short, whatever a header says: ${what}`, async () => {
+    await isShort(open(tensorsOf(facts), { format: "safetensors" }));
+  });
+
+test("messages about tensors are short", async () => {
+  const names = Array.from({ length: 30 }, (_, i) => `${i} ${LONG}`);
+  const facts = Object.fromEntries(names.map((name, i) => [name, fact("F4", [2], i, i + 1)]));
+  const file = await open(tensorsOf(facts, 30));
+  for (const call of [
+    () => file.get(names[0]),
+    () => file.get(LONG),
+    async () => file.info(LONG),
+    () => file[Symbol.asyncIterator]().next(),
+  ])
+    await isShort(call);
+  file.close();
+  const name = LONG.slice(0, 60_000);
+  const header = `{'descr': '${"x".repeat(9900)}', 'fortran_order': False, 'shape': (), }\n`;
+  const npy = new Uint8Array([
+    0x93,
+    ...text("NUMPY"),
+    1,
+    0,
+    header.length & 255,
+    header.length >> 8,
+    ...text(header),
+  ]);
+  const archive = await open(
+    archiveOf([
+      [`${name}.npy`, npy],
+      ["b.npy", text("?")],
+    ]),
+  );
+  for (const each of archive.names) await isShort(() => archive.get(each));
+  archive.close();
+  await isShort(open(npy));
+});
+
+test("messages about what is saved are short", async () => {
+  const tensor = Tensor.fromTypedArray(new Float32Array(3));
+  const complex = Tensor.fromTypedArray(new Float64Array(2), { dtype: "complex128" });
+  for (const [named, options] of [
+    [{ [LONG]: 3 }],
+    [{ [`${LONG}\ud800`]: tensor }],
+    [{ [LONG]: complex }],
+    [{ a: tensor }, { format: LONG }],
+  ])
+    await isShort(save(named, options));
+  await isShort(open(new Uint8Array(0), { format: LONG }));
+  await isShort(open(new Uint8Array(0), { dtype: LONG }));
+  for (const each of [tensor, complex]) each.release();
+});
+
+// --- lengths of foreign objects -------------------------------------------------------------------
+
+/** Objects that say that they are lists of a billion, and lists that are. */
+const ENDLESS = {
+  "an object": { length: 1e9 },
+  "an object without end": { length: Number.POSITIVE_INFINITY },
+  "a negative one": { length: -1 },
+  "a fraction": { length: 1.5 },
+  "no number": { length: Number.NaN },
+  "a sparse array": new Array(2 ** 32 - 1),
+  "a typed array": new Uint8Array(1 << 28),
+  "an object that goes on": {
+    length: 1e9,
+    *[Symbol.iterator]() {
+      for (;;) yield 1;
+    },
+  },
+};
+const bytes = new Uint8Array(8);
+for (const [what, list] of Object.entries(ENDLESS)) {
+  test(`a list of a billion is not copied: ${what}`, async () => {
+    const before = liveTensors();
+    const tensor = Tensor.fromTypedArray(bytes);
+    for (const call of [
+      () => open(bytes, { format: "raw", dtype: "uint8", shape: list }),
+      () => Tensor.fromTypedArray(bytes, { shape: list }),
+      () => Tensor.fromTypedArray(bytes, { shape: [8], strides: list }),
+      () => Tensor.fromTypedArray(bytes, { shape: [8], strides: [1] }).reshape(list),
+      () => tensor.reshape(list),
+      () => tensor.permute(list),
+      () => fromNdarray(null, { data: bytes, shape: list, stride: [1], offset: 0 }),
+      () => fromNdarray(null, { data: bytes, shape: [8], stride: list, offset: 0 }),
+    ])
+      await isShort(async () => void (await call()));
+    tensor.release();
+    assert.ok(liveTensors() <= before + 1);
+  });
+}
+
+test("lists of a billion of other libraries are not copied", async () => {
+  for (const list of Object.values(ENDLESS)) {
+    class Mat {
+      elemSize1 = () => 1;
+      isDeleted = () => false;
+      delete() {}
+      depth = () => 0;
+      channels = () => 1;
+      empty = () => false;
+      isContinuous = () => true;
+      matSize = list;
+      step = list;
+      data = bytes;
+    }
+    await isShort(async () => fromMat({ Mat, HEAPU8: bytes }, new Mat()));
+    class LiteTensor {
+      type = { dtype: "float32", layout: { dimensions: list } };
+      toTypedArray = () => new Float32Array(2);
+    }
+    await isShort(async () => fromLiteRT({ Tensor: LiteTensor }, new LiteTensor()));
+  }
+});
+
+test("an exchange that lists a billion extents is refused", async () => {
+  const EXCHANGE = Symbol.for("dlpack.exchange");
+  for (const list of Object.values(ENDLESS)) {
+    for (const field of ["shape", "strides", "dtype", "byteOffset", "flags"]) {
+      const exchange = {
+        version: [1, 0],
+        device: { type: 1, gpu: null },
+        dtype: { code: 1, bits: 8, lanes: 1 },
+        shape: [8],
+        strides: null,
+        byteOffset: 0,
+        data: bytes.buffer,
+        capacity: 8,
+        flags: 0,
+        flush() {},
+        fault: null,
+        release() {},
+        [field]: list,
+      };
+      await isShort(async () => void (await take({ [EXCHANGE]: () => exchange })));
+    }
+  }
+});

@@ -1,0 +1,248 @@
+// Files that are replaced while they are read, by random servers: what is read is one version, or an
+// error. fetch() is a fake, which breaks where it is told to.
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test } from "node:test";
+import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { open, save } from "../../../js/dist/open/index.js";
+
+const real = { fetch, setTimeout };
+/** Answers a request: (start, end or undefined) gives a Response. */
+let answer;
+let asked;
+
+beforeEach(() => {
+  asked = [];
+  globalThis.setTimeout = (done, _ms, ...args) => real.setTimeout(done, 0, ...args);
+  globalThis.fetch = async (_, { headers, signal }) => {
+    signal?.throwIfAborted();
+    const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(headers.Range);
+    asked.push([Number(from), to === "" ? undefined : Number(to) + 1]);
+    return answer(...asked.at(-1));
+  };
+});
+
+afterEach(() => Object.assign(globalThis, real));
+
+function randomFrom(seed) {
+  let state = seed;
+  return (n) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
+}
+
+/** So many bytes in chunks of any size, and then its end or an error. */
+function streamOf(bytes, breaks, random) {
+  let at = 0;
+  return new ReadableStream({
+    pull(controller) {
+      const chunk = bytes.slice(at, at + 1 + random(9000));
+      at += chunk.length;
+      if (chunk.length > 0) controller.enqueue(chunk);
+      else if (breaks) controller.error(new TypeError("terminated"));
+      else controller.close();
+    },
+  });
+}
+
+const COUNT = 20_000;
+const versionOf = async (make) => {
+  const tensor = Tensor.fromTypedArray(Uint32Array.from({ length: COUNT }, make));
+  try {
+    return new Uint8Array(await (await save(tensor)).arrayBuffer());
+  } finally {
+    tensor.release();
+  }
+};
+const FIRST = await versionOf((_, i) => i);
+
+/** Another version: of the same size, with one other element or all others. */
+const another = (random) => {
+  if (random(2)) return versionOf((_, i) => i + 1);
+  const place = random(COUNT);
+  return versionOf((_, i) => (i === place ? 7 : i));
+};
+
+const DATE = "Mon, 01 Jan 2024 00:00:0";
+/** The headers that a server has for a version. A strong validator identifies it; others may not. */
+const VALIDATORS = {
+  none: () => ({}),
+  "a weak ETag": () => ({ etag: 'W/"1"' }),
+  "a date of the same second": () => ({ "last-modified": `${DATE}0 GMT`, date: `${DATE}0 GMT` }),
+  "a date without now": () => ({ "last-modified": `${DATE}0 GMT` }),
+  "a strong ETag": (version) => ({ etag: `"${version}"` }),
+  "a strong date": (version) => ({
+    "last-modified": `${DATE}${version} GMT`,
+    date: `${DATE}9 GMT`,
+  }),
+  "a strong ETag at first": (_version, time) => ({ etag: time === 1 ? '"0"' : 'W/"0"' }),
+  "an ETag at first": (_version, time) => (time === 1 ? { etag: '"0"' } : {}),
+  "an ETag later": (version, time) => (time === 1 ? {} : { etag: `"${version}"` }),
+};
+
+for (const [which, headersOf] of Object.entries(VALIDATORS))
+  for (const ranges of [true, false])
+    for (const kind of ranges ? ["breaks", "parts"] : ["breaks"])
+      test(`${kind}, ${ranges ? "ranges" : "no ranges"}, ${which}`, async () => {
+        const random = randomFrom(3);
+        const outcomes = { first: 0, second: 0, error: 0 };
+        for (let i = 0; i < 30; i++) {
+          const versions = [FIRST, await another(random)];
+          const last = random(4); // the request that still gets the first version
+          const same = random(3) === 0;
+          const part = 5000 + random(40_000);
+          answer = (from, to = FIRST.length) => {
+            const time = asked.length;
+            const version = same || time <= last + 1 ? 0 : 1;
+            const bytes = versions[version];
+            const start = ranges ? from : 0;
+            const end = kind === "parts" ? Math.min(to, start + part) : Math.min(to, bytes.length);
+            const breaks = kind === "breaks" && time <= 4;
+            const sent = bytes.subarray(start, breaks ? start + random(end - start) : end);
+            const headers = {
+              "content-length": end - start,
+              ...(ranges && { "content-range": `bytes ${start}-${end - 1}/${bytes.length}` }),
+              ...headersOf(version, time),
+            };
+            const status = ranges ? 206 : 200;
+            return new Response(streamOf(sent, breaks, random), { status, headers });
+          };
+          asked = [];
+          const before = liveTensors();
+          let found;
+          try {
+            const tensor = await open("http://fake/a.npy", { format: "npy" });
+            found = Buffer.from(tensor.data.buffer, tensor.data.byteOffset, 4 * COUNT);
+            tensor.release();
+          } catch (error) {
+            assert.match(error.message, /changed while it was read/, error.stack);
+            assert.ok(!same, error.stack);
+            outcomes.error++;
+          }
+          assert.equal(liveTensors(), before);
+          if (found === undefined) continue;
+          const is = versions.findIndex((bytes) => found.equals(bytes.subarray(128)));
+          // The end of what came is all that a server can be asked for that has but parts.
+          const partial = kind === "parts" || /at first/.test(which);
+          if (is < 0) assert.ok(partial && versions[1].filter((x, j) => x !== FIRST[j]).length < 9);
+          else outcomes[["first", "second"][is]]++;
+        }
+        assert.ok(outcomes.first > 2, JSON.stringify(outcomes));
+        if (kind === "breaks") assert.ok(outcomes.error > 2, JSON.stringify(outcomes));
+      });
+
+test("a connection that breaks is taken up where it broke, of a file with a strong validator", async () => {
+  for (const which of ["a strong ETag", "a strong date"]) {
+    asked = [];
+    answer = (from, to = FIRST.length) => {
+      const breaks = asked.length <= 3;
+      const sent = FIRST.subarray(from, breaks ? from + 10_000 : to);
+      const range = `bytes ${from}-${to - 1}/${FIRST.length}`;
+      const headers = {
+        "content-range": range,
+        "content-length": to - from,
+        ...VALIDATORS[which](1),
+      };
+      return new Response(streamOf(sent, breaks, randomFrom(1)), { status: 206, headers });
+    };
+    (await open("http://fake/a.npy")).release();
+    assert.deepEqual(
+      asked.map(([from]) => from),
+      [0, 10_000, 20_000, 30_000],
+    );
+  }
+});
+
+test("without one it is read from its start again, and parts with an overlap", async () => {
+  asked = [];
+  answer = (from, to = FIRST.length) => {
+    const breaks = asked.length === 1;
+    const sent = FIRST.subarray(from, breaks ? from + 10_000 : to);
+    const headers = {
+      "content-range": `bytes ${from}-${to - 1}/${FIRST.length}`,
+      "content-length": to - from,
+    };
+    return new Response(streamOf(sent, breaks, randomFrom(1)), { status: 206, headers });
+  };
+  (await open("http://fake/a.npy")).release();
+  assert.deepEqual(
+    asked.map(([from]) => from),
+    [0, 0],
+  );
+  asked = [];
+  answer = (from) => {
+    const end = Math.min(from + 40_000, FIRST.length);
+    const headers = { "content-range": `bytes ${from}-${end - 1}/${FIRST.length}` };
+    return new Response(streamOf(FIRST.subarray(from, end), false, randomFrom(1)), {
+      status: 206,
+      headers,
+    });
+  };
+  (await open("http://fake/a.npy")).release();
+  const step = 40_000 - 2048;
+  assert.deepEqual(
+    asked.map(([from]) => from),
+    [0, step, 2 * step],
+  );
+});
+
+test("a file without ranges that is asked for again begins as before, or is an error", async () => {
+  const tensors = { a: new Uint32Array(5000).fill(1), b: new Uint32Array(5000).fill(2) };
+  const held = Object.entries(tensors).map(([name, data]) => [name, Tensor.fromTypedArray(data)]);
+  const bytes = new Uint8Array(await (await save(held)).arrayBuffer());
+  for (const [, tensor] of held) tensor.release();
+  for (const place of [0, 8, 30, 8 + bytes[0] + 256 * bytes[1] - 1]) {
+    let now = bytes;
+    answer = () =>
+      new Response(streamOf(now, false, randomFrom(1)), {
+        headers: { "content-length": bytes.length },
+      });
+    const file = await open("http://fake/m.safetensors");
+    for (const name of ["b", "a", "b", "a"]) {
+      const tensor = await file.get(name);
+      assert.deepEqual(tensor.data, tensors[name]);
+      tensor.release();
+    }
+    now = bytes.slice();
+    now[place] ^= 1;
+    await assert.rejects(file.get("a"), { message: /changed while it was read/ });
+    await assert.rejects(file.get("b"), { message: /changed while it was read/ });
+    file.close();
+  }
+});
+
+test("an archive without a length is kept up to a limit", async () => {
+  let sent = 0;
+  let cancelled = false;
+  const block = new Uint8Array(1 << 22);
+  answer = () => {
+    const stream = new ReadableStream({
+      pull(controller) {
+        if (sent === 0) block.set([0x50, 0x4b, 3, 4]);
+        sent += block.length;
+        controller.enqueue(block);
+      },
+      cancel() {
+        cancelled = true;
+      },
+    });
+    return new Response(stream);
+  };
+  const { Blob } = globalThis;
+  globalThis.Blob = class extends Blob {
+    constructor() {
+      super([]); // takes no memory here
+    }
+  };
+  try {
+    const message = /has more than \d+ bytes, and its length is not known.*Content-Length/;
+    for (const source of ["http://fake/a.npz", () => answer(), () => answer().body]) {
+      [sent, cancelled] = [0, false];
+      const given = typeof source === "string" ? source : source();
+      await assert.rejects(open(given), { name: "UnsupportedError", message });
+      assert.ok(sent <= 1 << 30 && cancelled, `${sent}`);
+    }
+  } finally {
+    globalThis.Blob = Blob;
+  }
+});
