@@ -12,7 +12,9 @@ class Matrix {
     Object.assign(this, { data, dtype, shape });
   }
 
-  [EXCHANGE]({ versions = [1], device = null, copy } = {}) {
+  [EXCHANGE](request = {}) {
+    if (Object(request) !== request) throw new TypeError("no request");
+    const { versions = [1], device = null, copy } = request;
     if (!Array.isArray(versions) || typeof device !== "object") {
       throw new TypeError("no request");
     }
