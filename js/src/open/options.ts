@@ -40,7 +40,7 @@ export interface OpenOptions<D extends DTypeName = DTypeName> extends LoadOption
 }
 
 const LOADING = { device: 1, dtype: 1, signal: 1, progress: 1, place: 0 } as const;
-/** The names of options of `TensorFile.get`. */
+/** @internal The names of options of `TensorFile.get`. */
 export const LOAD_NAMES: Names<LoadOptions & Pick<OpenOptions, "place">> = LOADING;
 /** The names of options of `open`. */
 export const OPEN_NAMES: Names<OpenOptions> = {

@@ -1,7 +1,7 @@
 import { CPU } from "../core/dlpack.js";
 import { gather, putBytes } from "../core/elements.js";
 import { UnsupportedError } from "../core/errors.js";
-import type { GPUDevice } from "../core/globals.js";
+import type { AbortSignal, GPUDevice } from "../core/globals.js";
 import { spanOf } from "../core/shape.js";
 import {
   bytesOfTarget,
