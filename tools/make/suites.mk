@@ -12,8 +12,9 @@ leaks        30 min  the same under valgrind: memory errors and leaks
 js            1 min  TypeScript: unit tests, Pyodide, and GPU cases on Dawn, in Node
 package       1 min  the npm package from its tarball: types in four TypeScripts, bundles, pages
 bundlers      3 min  Vite, Parcel, Rollup, webpack, Next.js, Deno and Bun find the wheel
-in-pyodide    2 min  the native tests and WebGPU in Pyodide, in Chromium
-older-pyodide 2 min  the same in Pyodide 0.29
+in-pyodide    2 min  the native tests in Pyodide, in Chromium
+webgpu        3 min  WebGPU from Python and JavaScript in Pyodide, in Chromium
+older-pyodide 2 min  both in Pyodide 0.29
 pyodides      4 min  imports, exchange, waiting, interrupts in other versions of Pyodide
 browser       1 min  the README's snippets, files, content security policies, in Chromium
 pages         4 min  the site's pages but for the landing page, in Chromium
@@ -93,7 +94,9 @@ INPUTS_browser := $(IN_CHROMIUM) $(if $(WHOLE),$(SOURCES))
 RUN_browser = $(PYTEST) tests/browser $(patsubst %,--ignore %,$(LIVE) $(ORT) $(ARRAY_LIBRARIES) $(PYODIDES) \
   $(if $(WHOLE),,$(IN_PYODIDE) $(PAGES) $(ADAPTERS)))
 INPUTS_in-pyodide := $(IN_CHROMIUM)
-RUN_in-pyodide := $(PYTEST) $(IN_PYODIDE) -k "not pyodide-0.29 and not sessions"
+RUN_in-pyodide := $(PYTEST) $(word 1,$(IN_PYODIDE)) -k "not pyodide-0.29 and not sessions"
+INPUTS_webgpu := $(IN_CHROMIUM)
+RUN_webgpu := $(PYTEST) $(word 2,$(IN_PYODIDE)) -k "not pyodide-0.29 and not sessions"
 INPUTS_older-pyodide := $(IN_CHROMIUM)
 RUN_older-pyodide := $(PYTEST) $(IN_PYODIDE) -k pyodide-0.29
 INPUTS_pyodides := $(MORE_NUMPYS) site chromium
@@ -212,9 +215,9 @@ soak interop interop-light fuzz-js: %: suite-% ;
 in_turn = $(MAKE) --no-print-directory -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))
 IN_TEST := in-pyodide browser package js native
 # What .ci/run runs after `make test`, and what test-all does.
-IN_CI := lite asan docs onnxruntime pages live adapters desktop interop-light numpy
+IN_CI := webgpu lite asan docs onnxruntime pages live adapters desktop interop-light numpy
 # There browser runs all of tests/browser.
-IN_ALL := $(filter-out in-pyodide pages adapters,$(IN_TEST) $(IN_CI)) firefox deno widget pyodides bundlers \
+IN_ALL := $(filter-out in-pyodide webgpu pages adapters,$(IN_TEST) $(IN_CI)) firefox deno widget pyodides bundlers \
   node-gpu gpu-kit dawn webkit
 inputs_of = $(sort $(foreach name,$(1),$(INPUTS_$(name))))
 
