@@ -23,7 +23,7 @@ test-all: ## every suite (hours)
 suite: ## one suite, NAME=firefox; without a name, their table
 quick: ## the tests of the folders that changed since main
 fuzz: ## fuzzers and models, SECONDS=60 SEED=n
-mutants: ## changes single lines and runs the tests: WHAT=c|py|js FILE=path
+mutants: ## changes one place of FILE=path at a time and runs its tests, WHAT=py|js|c (TESTS=folders, COUNT=n)
 bench: ## build/bench.json and bench.md, beside today's ways (WHAT=quick|desktop|lite|widget, or the rows of one path)
 native: ## the extension for this machine's CPython, installed into build/venv
 wheel: ## dist/*.whl for Pyodide

@@ -110,6 +110,22 @@ $(RUNTIMES) $(DAWN): build/%/.done: $(addprefix tests/runtimes/package,.json -lo
 	$(NPM_CI) $(if $(filter dawn,$*),--omit=optional)
 	touch .done
 
+# For `make mutants`.
+$(STRYKER): $(addprefix tests/package/package,.json -lock.json)
+	@tools/need.sh npm
+	echo "[setup] StrykerJS into build/stryker"
+	mkdir -p build/stryker && cp $^ build/stryker
+	cd build/stryker
+	$(NPM_CI) --omit=optional
+	touch .done
+
+$(UNIVERSALMUTATOR): tools/requirements/mutants.txt $(VENV)
+	@echo "[setup] universalmutator into build/universalmutator"
+	rm -rf build/universalmutator
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+	  --target build/universalmutator --requirement $<
+	touch $@
+
 $(MODEL): $(LIBS) web/site/digits.py web/site/tflite.py
 	@echo "[build] models of pages, into build/model"
 	rm -rf build/model

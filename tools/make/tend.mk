@@ -31,15 +31,31 @@ fix: $(VENV) $(NPM)
 	build/venv/bin/ruff format
 	$(NODE_BIN)/biome check --write
 
-# The tests of the folders whose sources or tests differ from main; CONTRIBUTING.md has a table by hand.
+# The folders of tests that CONTRIBUTING.md's table has for the files in $(1).
+define folders_of
+sed -nE 's/^\| `([a-z_/.]+)` \| `(tests.+)` \|$$/\1 \2/p' CONTRIBUTING.md | while read -r source tests; do
+  ! grep -q "^$$source" <<<"$(1)" || echo "$$tests"; done | tr -d '`' | xargs -n1 | sort -u
+endef
+
+# The tests of the folders whose sources or tests differ from main.
 quick: $(NATIVE) $(JS)
 	@changed=$$(git diff --name-only $$(git merge-base main HEAD); git ls-files --others --exclude-standard)
-	folders=$$(sed -nE 's/^\| `([a-z_/.]+)` \| `(tests.+)` \|$$/\1 \2/p' CONTRIBUTING.md | while read -r source tests; do
-	  ! grep -q "^$$source" <<<"$$changed" || echo "$$tests"; done | tr -d '`' | xargs -n1 | sort -u)
+	folders=$$($(call folders_of,$$changed))
 	native=$$(grep -E '^tests/(native|tools)' <<<"$$folders" || true) js=$$(grep '^tests/js' <<<"$$folders" || true)
 	echo "[quick] $${folders:-nothing changed that these have tests of}" | xargs
 	[ -z "$$native" ] || $(PYTEST) -q $$native
 	[ -z "$$js" ] || node --test --test-reporter=dot $$(find $$js -name '*.test.mjs')
+
+FILE_py := py/dlpack_web/_layout/dtype.py
+FILE_js := js/src/core/dtype.ts
+FILE_c := wasm/layout.c
+MUTANTS_py := $(NATIVE) $(LIBS)
+MUTANTS_js := $(INPUTS_js) $(STRYKER)
+MUTANTS_c := $(NATIVE) $(UNIVERSALMUTATOR)
+
+mutants: $(MUTANTS_$(WHAT))
+	@$(if $(MUTANTS_$(WHAT)),,$(error WHAT= has to be py, js or c))file=$(or $(FILE),$(FILE_$(WHAT)))
+	tools/mutants.sh $(WHAT) $$file "$(or $(TESTS),$$($(call folders_of,$$file) | xargs))" $(or $(COUNT),50)
 
 # The first is what the others follow (-c). Old NumPys have no versions for all Pythons; the rest of what the wheels
 # for Pyodide need comes with Pyodide.
