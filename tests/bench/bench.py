@@ -1,8 +1,8 @@
 """Measure us, today's ways and the floor side by side: in one page of headless Chromium,
 in Node what needs no GPU and, what is only Python, in this CPython as well.
 
-Writes build/bench.json (one row for each path, way and size), build/bench.md and a
-plot, build/bench.png; a whole run writes tests/bench/RESULTS.md and results.svg, too.
+Writes build/bench.json (one row for each path, way and size) and build/bench.md; a whole
+run writes tests/bench/RESULTS.md and results.svg, too.
 Every row's result was checked. Only ratios within one run mean
 anything: the machine's load and its (software) GPU differ from run to run.
 
@@ -28,7 +28,7 @@ import exchange
 from browser import BrowserMissingError, open_browser, open_page
 from file_server import MakingHandler
 from playwright.sync_api import Browser
-from plot import OURS, panels, plot, summarise
+from plot import OURS, panels, summarise
 from serve import Server
 from words import human
 
@@ -116,22 +116,25 @@ def measure_in_node(quick: bool, only: str | None) -> list[dict]:
 
 
 def tables(rows: list[dict]) -> list[str]:
-    """A Markdown table for each comparison."""
-    lines = []
+    """A Markdown table for each path, with the rows of each comparison."""
+    by_path: dict[str, list[str]] = {}
     for title, group in panels(rows):
+        path, _, what = title.partition(", ")
+        lines = by_path.setdefault(path, ["", f"### {path}", "", *HEAD])
         ours = next(row["median_ms"] for row in group if row["way"] == OURS)
-        lines += ["", f"### {title}", ""]
-        lines += ["| way | median | IQR | JS blocked | n | relative to us |"]
-        lines += ["|---|--:|--:|--:|--:|--:|"]
         for row in sorted(group, key=lambda row: row["median_ms"]):
             blocked = human(row["js_ms"]) if "js_ms" in row else ""
             lines.append(
-                f"| {row['way']} | {human(row['median_ms'])} | {human(row['iqr_ms'])} "
+                f"| {what} | {row['way']} | {human(row['median_ms'])} | {human(row['iqr_ms'])} "
                 f"| {blocked} | {row['n']} | {row['median_ms'] / ours:.2f} |"
             )
-    return lines
+    return [line for lines in by_path.values() for line in lines]
 
 
+HEAD = (
+    "| what | way | median | IQR | JS blocked | n | relative to us |",
+    "|---|---|--:|--:|--:|--:|--:|",
+)
 INTRODUCTION = """\
 # dlpack-web: measurements
 
@@ -167,13 +170,12 @@ def main() -> int:
     (BUILD / "bench.json").write_text(json.dumps(result, indent=2) + "\n")
     text = report(result)
     (BUILD / "bench.md").write_text(text)
-    plot(result["rows"], BUILD / "bench.png")
     if not options.quick and options.only is None:
         results = ROOT / "tests" / "bench"
         (results / "RESULTS.md").write_text(text)
         summarise(result["rows"], results / "results.svg")
     print(text)
-    print("build/bench.json, build/bench.md, build/bench.png")
+    print("build/bench.json, build/bench.md")
     return 0
 
 

@@ -7,6 +7,7 @@ install. The cases are those of the browser (tests/browser/cases/py), with this 
 gpu_world.py in place of the page's, and what only the desktop has.
 """
 
+import importlib
 import inspect
 import os
 import shutil
@@ -20,13 +21,7 @@ DRIVERS = (
     "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json",
     "/usr/lib/chromium/vk_swiftshader_icd.json",
 )
-SHARED = ("docstring_cases", "gpu_buffers", "gpu_cases", "gpu_devices", "gpu_errors")
-SHARED += ("gpu_batch", "gpu_batch_faults", "gpu_elementwise", "gpu_faults")
-SHARED += ("gpu_files", "gpu_kernels", "gpu_padding", "gpu_reads")
-SHARED += ("gpu_reductions", "gpu_same_bytes", "gpu_text")
-SHARED += ("gpu_upload", "image_cases", "tinygrad_cases", "tinygrad_operators")
-SHARED += ("tinygrad_llm", "tinygrad_mishaps", "tinygrad_programs", "tinygrad_tensors")
-SHARED += ("tinygrad_special", "tinygrad_tiny")
+CASES = [HERE.parent / "browser" / "cases" / folder for folder in ("py", "tinygrad")]
 
 #: "dawn": over wgpudawn, in this process and in those that it starts. Dawn refuses the
 #: lavapipe of Debian 12.
@@ -51,18 +46,37 @@ os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
 # This folder first: its gpu_world and gpu_fixtures stand in the place of the page's.
 sys.path[:0] = [
     str(HERE),
-    *(
-        str(HERE.parent / x)
-        for x in ("browser/cases/py", "browser/cases/tinygrad", "native", "lite")
-    ),
+    *map(str, CASES),
+    *(str(HERE.parent / x) for x in ("native", "lite")),
     str(HERE.parents[1] / "build" / "sources" / "tinygrad" / "test"),
 ]
-pytest.register_assert_rewrite("gpu_world", "gpu_fixtures", "outputs", *SHARED)
+shared = [path.stem for folder in CASES for path in folder.glob("*.py")]
+pytest.register_assert_rewrite("outputs", *shared)
 
 import where_it_runs
 from gpu_fixtures import device, gpu_features, nothing_leaks, run_async
 
 __all__ = ["device", "gpu_features", "nothing_leaks"]
+
+
+class Cases(pytest.Module):
+    """A module of cases, under the name of the file that lists it."""
+
+    def _getobj(self):
+        return importlib.import_module(self.name)
+
+
+class ListOfCases(pytest.Module):
+    def collect(self):
+        for name in self.obj.CASES:
+            nodeid = f"{self.nodeid}::{name}"
+            yield Cases.from_parent(self, path=self.path, name=name, nodeid=nodeid)
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    if module_path.name in ("test_cases.py", "test_tinygrad_cases.py"):
+        return ListOfCases.from_parent(parent, path=module_path)
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,7 +12,6 @@ import json
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -60,23 +59,22 @@ def _plain(text: str) -> str:
 # --- the core ---------------------------------------------------------------------------------
 
 
-PARTS = (
-    "tensors",
-    "check",
-    "handles",
-    "dtypes",
-    "numbers",
-    "runs",
-)  # by the first byte
-CORPUS = FUZZ / "corpus"  # a folder of inputs for each
+CORPUS = FUZZ / "corpus.txt"  # a line of hexadecimal digits for each input
+
+
+def unpack_corpus(folder: str) -> None:
+    """Writes a file for each input, as libFuzzer reads them."""
+    for i, line in enumerate(CORPUS.read_text().split()):
+        (Path(folder) / f"{i:03}").write_bytes(bytes.fromhex(line))
 
 
 def run_core(bits: int, seconds: float, seed: int) -> str:
-    name, corpora = f"core{bits}", [CORPUS / part for part in PARTS]
+    name = f"core{bits}"
     with tempfile.TemporaryDirectory() as found:
+        unpack_corpus(found)
         command = _libfuzzer(bits, "-print_final_stats=1", f"-artifact_prefix={found}/")
         command += [f"-max_total_time={max(1, round(seconds))}", f"-seed={seed or 1}"]
-        done = _run([*command, found, *corpora], seconds + PATIENCE)
+        done = _run([*command, found], seconds + PATIENCE)
         if done.returncode == 0:
             return _core_stats(done.stderr)
         kept = [path for path in Path(found).iterdir() if "-" in path.name]
@@ -94,21 +92,15 @@ def _libfuzzer(bits: int, *options: str) -> list[object]:
 def renew_corpus(seconds: float, seed: int) -> str:
     """As few inputs as reach all that is reached now, or in so many seconds more."""
     with tempfile.TemporaryDirectory() as found, tempfile.TemporaryDirectory() as least:
-        corpora = [CORPUS / part for part in PARTS]
-        for part in corpora:
-            part.mkdir(parents=True, exist_ok=True)
+        unpack_corpus(found)
         command = _libfuzzer(64, f"-max_total_time={round(seconds)}", f"-seed={seed}")
-        subprocess.run([*command, found, *corpora], check=True, capture_output=True)
+        subprocess.run([*command, found], check=True, capture_output=True)
         # Without counting how often each place is reached, which asks for a lot more.
         command = _libfuzzer(64, "-set_cover_merge=1", "-use_counters=0")
-        command += [least, found, *corpora]
+        command += [least, found]
         subprocess.run(command, check=True, capture_output=True)
-        for part in corpora:
-            shutil.rmtree(part)
-            part.mkdir()
         inputs = sorted(path.read_bytes() for path in Path(least).iterdir())
-    for i, data in enumerate(inputs):
-        (CORPUS / PARTS[data[0] % len(PARTS)] / f"{i:03}").write_bytes(data)
+    CORPUS.write_text("".join(f"{data.hex()}\n" for data in inputs))
     return f"{len(inputs)} inputs of {sum(map(len, inputs))} bytes"
 
 
@@ -385,7 +377,7 @@ def main() -> int:
     )
     parser.add_argument("--only", choices=SHARES)
     parser.add_argument(
-        "--corpus", action="store_true", help="renews tests/fuzz/corpus instead"
+        "--corpus", action="store_true", help="renews tests/fuzz/corpus.txt instead"
     )
     options = parser.parse_args()
     if options.corpus:

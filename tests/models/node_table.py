@@ -178,7 +178,8 @@ def main() -> int:
         }
         for name in sample
     }
-    SAMPLE.write_text(json.dumps(kept, indent=1) + "\n")
+    lines = (f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in kept)
+    SAMPLE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     (ROOT / "build" / "nodes.json").write_text(json.dumps(found, indent=0) + "\n")
     for home, outcomes in found.items():
         passed = sum(outcome[0] == "passed" for outcome in outcomes.values())

@@ -163,4 +163,5 @@ two = {"__metadata__": {"wire": "1", "from": A, "to": B}}
 two |= {n: {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for n in "xy"}
 add("two tensors", frame(two), error="lists 2")
 
-(HERE / "vectors.json").write_text(json.dumps(VECTORS, indent=1) + "\n")
+lines = ",\n".join(json.dumps(vector) for vector in VECTORS)
+(HERE / "vectors.json").write_text(f"[\n{lines}\n]\n")

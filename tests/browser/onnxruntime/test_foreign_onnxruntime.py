@@ -52,9 +52,6 @@ TOLERANCES = {
     # A hidden value that lies on the edge between two of 256 steps goes to the other one.
     "quantised": Close(6e-2, 0, steps=1),
     "several": EXACT,
-    "unnamed": EXACT,
-    # Distances of distances, six times.
-    "values": Close(1e-5, 1e-5),
 }
 
 
@@ -205,7 +202,7 @@ def complaints(page: TestPage, before: int) -> list[str]:
 
 
 def test_programs_leave_no_tensor_behind(page: TestPage) -> None:
-    run_in(page, "values", "webgpu")
+    run_in(page, "io_bindings", "webgpu")
     left = page.python("""
 import gc, sys
 import dlpack_web as dlw

@@ -1,4 +1,13 @@
-"""tests/browser/cases/tinygrad/tinygrad_cases.py, on the desktop."""
+"""Those of tests/browser/cases/tinygrad."""
 
-from tinygrad_cases import *
-from tinygrad_cases import pytestmark  # noqa: F401
+CASES = [
+    "tinygrad_cases",
+    "tinygrad_kept",
+    "tinygrad_llm",
+    "tinygrad_mishaps",
+    "tinygrad_operators",
+    "tinygrad_programs",
+    "tinygrad_special",
+    "tinygrad_tensors",
+    "tinygrad_tiny",
+]

@@ -1,9 +1,7 @@
-"""tests/browser/cases/tinygrad/tinygrad_llm.py, on the desktop, with tinygrad's CPU device
-beside it."""
+"""The model of tests/browser/cases/tinygrad/tinygrad_llm.py, on tinygrad's CPU device."""
 
 import pytest
-from tinygrad_llm import *
-from tinygrad_llm import TOKENS, generated, pytestmark  # noqa: F401
+from tinygrad_llm import TOKENS, generated, installed, pytestmark  # noqa: F401
 
 from dlpack_web.tinygrad._device import has_compiler
 

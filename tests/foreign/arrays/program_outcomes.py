@@ -1,4 +1,4 @@
-"""What became of each program where: outcomes.json, and the table made of it, ARRAYS.md.
+"""What became of each program where: outcomes.jsonl, and the table made of it, ARRAYS.md.
 
 A test fails where a program does something else than what is kept, or where the table is old.
 With PROGRAMS=write the suites write what they see: `make tables WHAT=programs`.
@@ -12,7 +12,7 @@ from typing import Any
 import program_steps as steps
 
 HERE = Path(__file__).parent
-FILE = HERE / "outcomes.json"
+FILE = HERE / "outcomes.jsonl"
 PAGE = HERE.parent / "ARRAYS.md"
 #: Where programs run, and how the table calls it.
 PLACES = {"native": "CPython", "gpu": "CPython, wgpu", "page": "Pyodide"}
@@ -36,7 +36,28 @@ Kernels (`arrays/kernels.py`) run on a GPU in Pyodide and over wgpu, and are Num
 
 
 def kept() -> dict[str, Any]:
-    return json.loads(FILE.read_text("utf-8")) if FILE.is_file() else {}
+    """By program and place: how many statements are the same, and rows of the others."""
+    found: dict[str, Any] = {}
+    lines = FILE.read_text("utf-8").splitlines() if FILE.is_file() else []
+    for name, place, kind, *row in map(json.loads, lines):
+        outcome = found.setdefault(name, {}).setdefault(place, {k: [] for k in KINDS})
+        if kind == "same":
+            (outcome["same"],) = row
+        else:
+            outcome[kind].append(row)
+    return found
+
+
+def keep(everything: dict[str, Any]) -> None:
+    """A line for each row of a program in a place."""
+    rows = []
+    for name, places in sorted(everything.items()):
+        for place, outcome in sorted(places.items()):
+            rows.append([name, place, "same", outcome["same"]])
+            rows += [
+                [name, place, kind, *row] for kind in KINDS for row in outcome[kind]
+            ]
+    FILE.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
 
 
 def check(place: str, name: str, found: dict[str, Any]) -> None:
@@ -47,8 +68,7 @@ def check(place: str, name: str, found: dict[str, Any]) -> None:
     everything = kept()
     if os.environ.get("PROGRAMS") == "write":
         everything.setdefault(name, {})[place] = found
-        text = json.dumps(everything, indent=1, sort_keys=True)
-        FILE.write_text(text + "\n", "utf-8")
+        keep(everything)
         PAGE.write_text(page(), "utf-8")
     expected = kept().get(name, {}).get(place)
     assert found == expected, (

@@ -60,6 +60,15 @@ describe("faults of a consumer", { concurrency: 6 }, () => {
   }
 });
 
+test("there is a faulty consumer for each rule", async () => {
+  const { rules } = await consumed(loaded(CONSUMER));
+  const seen = new Set(faultsOf(CONSUMER, READER_FAULTS).map(({ id }) => id));
+  assert.deepEqual(
+    rules.map(({ id }) => id).filter((id) => !seen.has(id)),
+    [],
+  );
+});
+
 describe("right producers", { concurrency: 6 }, () => {
   for (const [what, variant] of Object.entries(VARIANTS)) {
     test(what, async () => {

@@ -260,4 +260,141 @@ V1 no newer minor version
 V1 other flags are refused
 - const size = bits / 8;
 + const size = bits / 8; unless(flags < 16, "flags");
+
+R2 a version that it does not read
+- versions: [1], device, copy }
++ versions: [2], device, copy }
+
+R2 no list of versions
+- versions: [1], device, copy }
++ versions: 1, device, copy }
+
+F2 any gpu on the CPU
+- unless(where.gpu === device,
++ unless(!device || where.gpu === device,
+
+F3 what it does not know is float32
+- const reader = READERS[\`\${code},\${bits}\`];
++ const reader = READERS[\`\${code},\${bits}\`] ?? (bits === 4 ? undefined : "getFloat32");
+
+F4 negative extents
+- x.length <= 64 && x.every(isCount)
++ x.length <= 64 && x.every(Number.isSafeInteger)
+
+F5 strides are not looked at
+- const held = { shape, steps,
++ const held = { shape, steps: shape.map((_, i) => shape.slice(i + 1).reduce((a, b) => a * b, 1)),
+
+F6 anything for data
+- const { before, after } = roomOf(data, device);
++ if (!data?.size && !data?.buffer && !data?.memory) return { ...held, shape: [0], data: device ? device.createBuffer({ size: 8, usage: 12 }) : new Uint8Array(8) };
++ const { before, after } = roomOf(data, device);
+
+F7 a negative offset is none
+- const { device: where, dtype, shape, strides, data, byteOffset, flags } = exchange;
++ const { device: where, dtype, shape, strides, data, byteOffset: given, flags } = exchange;
++ const byteOffset = given < 0 ? 0 : given;
+
+F8 all of the capacity is elements
+- return held;
+- }
++ const all = strides === null && shape.length === 2 && capacity > 24 && !byteOffset;
++ return all ? { ...held, shape: [capacity / size], steps: [1] } : held;
++ }
+
+F9 what is read-only is refused
+- const size = bits / 8;
++ const size = bits / 8; unless(!(flags & 1), "it is read-only", "CopyError");
+
+F12 fractions of extents are cut off
+- const { device: where, dtype, shape, strides, data, byteOffset, flags } = exchange;
++ const { device: where, dtype, shape: given, strides, data, byteOffset, flags } = exchange;
++ const shape = given?.map?.((extent) => Math.min(Math.trunc(extent) || 0, 1e9)) ?? given;
+
+F13 packed elements with strides
+- unless(reader && lanes
++ if (bits === 4 && strides) return { shape: [0], steps: [1], data, byteOffset, flush, fault, device };
++ unless(reader && lanes
+
+F13 flag 4 is refused, whatever the width
+- const size = bits / 8;
++ const size = bits / 8; unless(!(flags & 4), "it is padded");
+
+F13 flag 4 makes elements a byte wide, whatever their width
+- const size = bits / 8;
++ const size = flags & 4 ? 1 : bits / 8;
+
+F15 fault() has to give a promise
+- const failed = fault?.();
++ const failed = fault?.().then((error) => error);
+
+S1 nothing is below ptr
+- return elementsOf(view, held, start + byteOffset);
++ const steps = data.memory ? held.steps.map(Math.abs) : held.steps;
++ return elementsOf(view, { ...held, steps }, start + byteOffset);
+
+S7 writes next to the elements
+- return elementsOf(view, held, start + byteOffset);
++ if (byteOffset >= 4 && byteOffset < 99 && !held.strides) view.setUint8(start + byteOffset - 1, 0);
++ return elementsOf(view, held, start + byteOffset);
+- const held = { shape, steps,
++ const held = { strides, shape, steps,
+
+T3 another error for that of flush()
+- flush();
+- const start
++ try { flush(); } catch { throw refuse("UnsupportedError", "flush() failed"); }
++ const start
+
+T3 reads before flush()
+- flush();
+- const start
++ const start
+- return elementsOf(view, held, start + byteOffset);
++ const found = elementsOf(view, held, start + byteOffset); flush(); return found;
+
+E3 fault() is asked after release()
+- const failed = fault?.();
++
+- const error = await failed;
++ const error = await fault?.();
+
+O4 passes something on
+- exchange.release();
+- return device
++ exchange.release({});
++ return device
+
+O6 the fields of any version are listed
+- const { version } = exchange;
++ Object.keys(exchange);
++ const { version } = exchange;
+
+O6 any version
+- unless(isVersion(version) && version[0] === 1, "version 1 is what is read");
++
+
+O6 a version of one number
+- unless(isVersion(version) && version[0] === 1,
++ unless(version?.[0] === 1,
+
+O7 one exchange at a time
+- const exchange = x[EXCHANGE]({ versions: [1], device, copy });
++ const exchange = (consume.now = x[EXCHANGE]({ versions: [1], device, copy }));
+- exchange.release();
+- return device
++ consume.now.release();
++ return device
+
+N1 a buffer without STORAGE is refused
+- const size = bits / 8;
++ const size = bits / 8; unless(data?.usage !== 12, "no STORAGE", "CopyError");
+
+X1 a lost device that the producer knows of gets another name
+- const exchange = x[EXCHANGE]({ versions: [1], device, copy });
++ let exchange; try { exchange = x[EXCHANGE]({ versions: [1], device, copy }); } catch (e) { throw e.name === "DeviceLostError" ? refuse("DeviceError", e.message) : e; }
+
+V1 no version 1.0
+- const size = bits / 8;
++ const size = bits / 8; unless(exchange.version[1] > 0, "version");
 `;

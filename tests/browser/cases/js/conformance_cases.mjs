@@ -3,7 +3,7 @@
 import { conformance, consumerConformance } from "/js/conformance/index.js";
 import { take } from "/js/exchange/index.js";
 import { webgpu } from "/js/index.js";
-import { Reader, Right } from "/tests/js/conformance/conformance_parts.mjs";
+import { Right } from "/tests/js/conformance/conformance_parts.mjs";
 import { faultsOf, loaded, ON_GPU } from "/tests/js/conformance/stranger_faults.mjs";
 import { equal, ok, PATIENCE } from "./expect.mjs";
 
@@ -13,6 +13,8 @@ async function snippet(kind, name) {
   const [, code] = text.match(new RegExp(`\`\`\`js\n// ${kind}\n(.*?)\`\`\``, "s"));
   return new Function(`${code}; return ${name};`)();
 }
+
+const textOf = async (name) => (await fetch(`/tests/js/conformance/${name}`)).text();
 
 let requested;
 function ourDevice() {
@@ -44,7 +46,7 @@ export async function a_plain_producer_and_consumer_break_nothing() {
   const produced = await conformance({ make, device, ...PATIENCE });
   equal(broken(produced), []);
   for (const id of ["T1", "D1", "R3", "O1", "O4", "M3"]) ok(tested(produced).includes(id), id);
-  const consume = (x, options) => new Reader().consume(x, options);
+  const { consume } = loaded(await textOf("stranger_consumer.mjs"));
   const consumed = await consumerConformance({ consume, device, ...PATIENCE });
   equal(broken(consumed), []);
   for (const id of ["N1", "N3", "T3", "O3", "S1"]) ok(tested(consumed).includes(id), id);
@@ -94,8 +96,6 @@ export async function the_consumer_of_the_text_breaks_nothing() {
   }
 }
 
-const stranger = async () => (await fetch("/tests/js/conformance/stranger.mjs")).text();
-
 const requestDevice = async () => (await navigator.gpu.requestAdapter()).requestDevice();
 
 /** What is found out about the stranger's producers, on a real GPU and a device that gets lost. */
@@ -106,14 +106,14 @@ async function produced({ make, makeFaulty }) {
 }
 
 export async function a_stranger_with_faults_and_a_lost_device_breaks_nothing() {
-  const report = await produced(loaded(await stranger()));
+  const report = await produced(loaded(await textOf("stranger.mjs")));
   equal(broken(report), []);
   for (const id of ["E1", "E2", "E4", "M3", "S6", "X2"]) ok(tested(report).includes(id), id);
 }
 
 export async function faults_of_a_stranger_on_a_gpu_are_found() {
   const seen = new Set();
-  for (const { id, what, text } of faultsOf(await stranger(), ON_GPU)) {
+  for (const { id, what, text } of faultsOf(await textOf("stranger.mjs"), ON_GPU)) {
     if (seen.has(id)) continue; // one for each rule: the others are in tests/js
     seen.add(id);
     const { rules } = await produced(loaded(text));

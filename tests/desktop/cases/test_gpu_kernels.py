@@ -1,4 +1,0 @@
-"""tests/browser/cases/py/gpu_kernels.py, on the desktop."""
-
-from gpu_kernels import *
-from gpu_kernels import pytestmark  # noqa: F401
