@@ -9,13 +9,12 @@ array([0., 1., 2.])
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, TypedDict, Unpack
 
 from ._backends import backend, browser
 from ._backends import stats as all_stats
 from ._backends.browser import seam
-from ._backends.options import DeviceOptions
-from ._backends.recording import refuse_recorded
+from ._backends.calls import refuse_recorded
 from ._kernels.batch import Batch, batch
 from ._kernels.elementwise import ElementwiseKernel
 from ._kernels.kernel import Kernel
@@ -56,7 +55,57 @@ __all__ = [
     "use_device",
 ]
 
-DeviceOptions.__module__ = __name__
+
+class DeviceOptions(TypedDict, total=False):
+    """Keyword arguments of `request_device`, by WebGPU's names: features, powerPreference
+    and label of the device, and its limits. Sizes are bytes; math.inf requests the
+    adapter's maximum. A dict of this type can be passed as `**options`.
+
+    >>> options: dlw.webgpu.DeviceOptions = {"maxBufferSize": 2**28}
+    >>> device = await dlw.webgpu.request_device(**options)
+    >>> device.gpu.limits.maxBufferSize == 2**28
+    True
+    """
+
+    features: Iterable[str]
+    powerPreference: Literal["low-power", "high-performance"]
+    label: str
+    maxBindGroups: float
+    maxBindGroupsPlusVertexBuffers: float
+    maxBindingsPerBindGroup: float
+    maxBufferSize: float
+    maxColorAttachmentBytesPerSample: float
+    maxColorAttachments: float
+    maxComputeInvocationsPerWorkgroup: float
+    maxComputeWorkgroupSizeX: float
+    maxComputeWorkgroupSizeY: float
+    maxComputeWorkgroupSizeZ: float
+    maxComputeWorkgroupsPerDimension: float
+    maxComputeWorkgroupStorageSize: float
+    maxDynamicStorageBuffersPerPipelineLayout: float
+    maxDynamicUniformBuffersPerPipelineLayout: float
+    maxImmediateSize: float
+    maxInterStageShaderVariables: float
+    maxSampledTexturesPerShaderStage: float
+    maxSamplersPerShaderStage: float
+    maxStorageBufferBindingSize: float
+    maxStorageBuffersInFragmentStage: float
+    maxStorageBuffersInVertexStage: float
+    maxStorageBuffersPerShaderStage: float
+    maxStorageTexturesInFragmentStage: float
+    maxStorageTexturesInVertexStage: float
+    maxStorageTexturesPerShaderStage: float
+    maxTextureArrayLayers: float
+    maxTextureDimension1D: float
+    maxTextureDimension2D: float
+    maxTextureDimension3D: float
+    maxUniformBufferBindingSize: float
+    maxUniformBuffersPerShaderStage: float
+    maxVertexAttributes: float
+    maxVertexBufferArrayStride: float
+    maxVertexBuffers: float
+    minStorageBufferOffsetAlignment: float
+    minUniformBufferOffsetAlignment: float
 
 
 async def request_device(**limits: Unpack[DeviceOptions]) -> Device:

@@ -32,7 +32,7 @@ ABSENT = {
 ASK = """
 import json
 import dlpack_web.onnxruntime as ort
-from dlpack_web.onnxruntime import _refused as refused
+from dlpack_web.onnxruntime import _names as refused
 
 def asked(owner, name):
     whole = owner == "onnxruntime"

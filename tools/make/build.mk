@@ -48,10 +48,9 @@ $(EXAMPLE): $(EXAMPLE_FILES) wasm/dlpack.h
 	  -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=8MB -sMAXIMUM_MEMORY=64MB \
 	  -sERROR_ON_UNDEFINED_SYMBOLS=0 -sWARN_ON_UNDEFINED_SYMBOLS=0 # let_go is imported
 
-$(BRIDGE): $(TS_FILES) $(NPM)
+$(BRIDGE): $(TS_FILES) $(NPM) tools/bundle_bridge.mjs
 	@echo "[build] JavaScript for the wheel"
-	$(NODE_BIN)/esbuild js/src/pyodide/seam.ts --bundle --minify --format=iife \
-	  --global-name=__dlpackWeb --target=es2022 --log-level=warning --outfile=$@
+	node tools/bundle_bridge.mjs $@
 
 # What dlpack_web.widget sends to pages.
 $(PAGE_SCRIPT): $(TS_FILES) $(NPM)

@@ -10,9 +10,11 @@ platforms=pyemscripten_2025_0_wasm32.pyemscripten_2026_0_wasm32.pyemscripten_202
 stage=$(mktemp -d build/wheel.XXXXXX)
 trap 'rm -rf "$stage"' EXIT
 mkdir -p "$stage/wasm" "$stage/py" "$out"
-cp pyproject.toml README.md LICENSE "$stage"
+cp pyproject.toml LICENSE "$stage"
+# Each visit of a page downloads the wheel: the rest of the README, and the types of the C core, are in the other wheels.
+sed '/^## Install/,$d' README.md >"$stage/README.md"
 cp wasm/*.[ch] "$stage/wasm"
-(cd py && find dlpack_web -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name _bridge.js) |
+(cd py && find dlpack_web -name '*.py' -o -name py.typed -o -name _bridge.js) |
   tar -C py -cf - -T - | tar -C "$stage/py" -xf -
 # The desktop's backend (wgpu-py) is never loaded in Pyodide, whose wheel is downloaded each time.
 rm -r "$stage"/py/dlpack_web/_backends/{desktop,wgsl.py}

@@ -21,8 +21,6 @@ import {
 
 export { findOrt } from "../onnxruntime/finding.js";
 export { Library } from "../onnxruntime/sessions.js";
-// Bundlers merge modules with the same importers: this one joins the chunk of kernels.
-export { Batch } from "../webgpu/batch.js";
 export { shareDevice } from "./devices.js";
 
 export const adapters = {
@@ -46,7 +44,3 @@ export const adapters = {
     use: useTransformers,
   },
 };
-
-// Bundlers merge modules with the same importers: these join the chunk that is loaded anyway.
-export { frames } from "../webgpu/frames.js";
-export { Kernel } from "../webgpu/kernel.js";

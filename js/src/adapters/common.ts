@@ -2,14 +2,14 @@
 import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { classOf, type DTypeName, type TypedArray } from "../core/dtype.js";
-import { CopyError, DeviceError, tagOf, UnsupportedError } from "../core/errors.js";
+import { CopyError, DeviceError, quietly, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUAdapter, GPUDevice } from "../core/globals.js";
 import { sameShape, sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
 import { checkRequest } from "../exchange/produce.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "../exchange/symbols.js";
-import { isExchangeable, quietly, take } from "../exchange/take.js";
+import { isExchangeable, take } from "../exchange/take.js";
 import type { AsyncExchangeRequest, ExchangeRequest } from "../exchange/types.js";
 import { useDevice as register } from "../webgpu/device.js";
 import { checkAlive } from "../webgpu/faults.js";

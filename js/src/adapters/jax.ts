@@ -4,11 +4,10 @@
  * what it gives.
  */
 import { type DTypeName, dtypeNamed } from "../core/dtype.js";
-import { DeviceError, ReleasedError } from "../core/errors.js";
+import { DeviceError, quietly, ReleasedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
-import { quietly } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
 import { copyInto, slotOf } from "../webgpu/buffers.js";
 import {

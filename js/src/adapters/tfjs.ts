@@ -4,12 +4,12 @@
  * webgpu backend.
  */
 import { classOf, type DTypeName, dtypeNamed, type TypedArray } from "../core/dtype.js";
-import { DeviceError, ReleasedError, UnsupportedError } from "../core/errors.js";
+import { DeviceError, quietly, ReleasedError, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice } from "../core/globals.js";
 import { sizeOf } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
 import { fit } from "../exchange/fit.js";
-import { quietly, take } from "../exchange/take.js";
+import { take } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
 import {
   alias,

@@ -3,9 +3,9 @@
  * transformers.js 3 and 4: its tensors are wrapped `ort.Tensor`s, of the copy of onnxruntime-web that
  * it brings. A page may have another copy beside it, of another version and on another device.
  */
+import { quietly } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import type { Tensor } from "../core/tensor.js";
-import { quietly } from "../exchange/take.js";
 import type { Exchangeable } from "../exchange/types.js";
 import { type GiveOptions, makeExchangeable, type TakeOptions } from "./common.js";
 import {

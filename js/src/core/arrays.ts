@@ -1,8 +1,7 @@
 import { type AnyTypedArray, classOf } from "./dtype.js";
 import { gather, putBytes } from "./elements.js";
-import { UnsupportedError } from "./errors.js";
-import { spanOf } from "./shape.js";
-import { type Described, type Place, type Storage, unclonable } from "./storage.js";
+import { quietly, UnsupportedError } from "./errors.js";
+import { type Described, type Place, type Storage, spanOfTensor, unclonable } from "./storage.js";
 
 /** Memory that moves when it grows: a `WebAssembly.Memory`, or an object with its `buffer`. */
 export interface Moving {
@@ -31,7 +30,7 @@ export class ArrayStorage implements Storage {
 
   bytes(tensor: Described): ArrayBufferLike {
     const { buffer } = this.#source;
-    const { start, bytes } = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
+    const { start, bytes } = spanOfTensor(tensor);
     // Detached memory is empty, and resizable memory may have shrunk.
     if (start + bytes <= buffer.byteLength || bytes === 0) return buffer;
     throw gone(`${tensor.toString()}: the array behind it`);
@@ -40,19 +39,6 @@ export class ArrayStorage implements Storage {
   share(): number {
     this.#holds++;
     return 1;
-  }
-
-  view(
-    tensor: Described,
-    _shape: readonly number[],
-    _strides: readonly number[] | null,
-    offset: number,
-  ): Place {
-    return {
-      storage: this,
-      handle: this.share(),
-      start: tensor._start + offset * tensor._type.step,
-    };
   }
 
   pack(tensor: Described): Place {
@@ -69,11 +55,7 @@ export class ArrayStorage implements Storage {
 
   release(): void {
     if (--this.#holds > 0) return;
-    try {
-      this.#release?.();
-    } catch (error) {
-      console.error(error);
-    }
+    quietly(() => this.#release?.());
   }
 }
 
@@ -105,8 +87,8 @@ export function packedArray(tensor: Described, memory: ArrayBufferLike) {
 
 /** Copies a CPU tensor's elements over bytes, in row-major order. */
 export function packInto(target: Uint8Array, tensor: Described, memory: ArrayBufferLike): void {
-  const { _type, _shape, _strides, _start, size } = tensor;
-  const { start, bytes } = spanOf(_type, _shape, _strides, _start);
+  const { _type, _shape, _strides, size } = tensor;
+  const { start, bytes } = spanOfTensor(tensor);
   const source = new Uint8Array(memory, bytes > 0 ? start : 0, bytes);
   if (_strides === null) putBytes(target, source, size * _type.step);
   else gather(target, source, _shape, _strides, _type.step);

@@ -141,7 +141,8 @@ function toBfloat16(target: Uint16Array, values: Float32Array): void {
   });
 }
 
-function fromBfloat16(target: Float32Array, halves: Uint16Array): void {
+/** bfloat16 is the upper half of a float32. */
+export function fromBfloat16(target: Float32Array, halves: Uint16Array): void {
   const bits = patternsOf(target);
   halves.forEach((half, i) => {
     bits[i] = half << 16;
@@ -163,7 +164,8 @@ function toHalf(target: Uint16Array, values: Float32Array): void {
   });
 }
 
-function fromHalf(target: Float32Array, halves: Uint16Array): void {
+/** IEEE 754 binary16. */
+export function fromHalf(target: Float32Array, halves: Uint16Array): void {
   const bits = patternsOf(target);
   halves.forEach((half, i) => {
     const magnitude = half & 0x7fff;

@@ -1,3 +1,4 @@
+import { fromBfloat16, fromHalf } from "./convert.js";
 import type { DType, TypedArray } from "./dtype.js";
 import { UnsupportedError } from "./errors.js";
 import { extentOf, sizeOf } from "./shape.js";
@@ -16,10 +17,9 @@ export function readElement(dtype: DType, data: TypedArray, position: number): E
     case "complex128":
       return [value as number, data[at + 1] as number];
     case "bfloat16":
-      // bfloat16 is the upper half of a float32.
-      return float32FromBits(((value as number) | ((data[at + 1] as number) << 8)) << 16);
+      return decode(fromBfloat16, (value as number) | ((data[at + 1] as number) << 8));
     case "float16":
-      return data instanceof Uint16Array ? float16FromBits(value as number) : value;
+      return data instanceof Uint16Array ? decode(fromHalf, value as number) : value;
     default:
       // Decoded are single integers and floats whose width is the view's.
       if (
@@ -35,22 +35,10 @@ export function readElement(dtype: DType, data: TypedArray, position: number): E
   }
 }
 
-const bits = new Uint32Array(1);
-const float = new Float32Array(bits.buffer);
-
-function float32FromBits(pattern: number): number {
-  bits[0] = pattern;
-  return float[0] as number;
-}
-
-/** IEEE 754 binary16, for engines without Float16Array. */
-export function float16FromBits(pattern: number): number {
-  const sign = pattern & 0x8000 ? -1 : 1;
-  const exponent = (pattern >> 10) & 31;
-  const fraction = pattern & 1023;
-  if (exponent === 31) return (fraction ? 0 : sign) / 0; // NaN or an infinity
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  return sign * (1024 + fraction) * 2 ** (exponent - 25);
+function decode(convert: typeof fromHalf, pattern: number): number {
+  const made = new Float32Array(1);
+  convert(made, Uint16Array.of(pattern));
+  return made[0] as number;
 }
 
 /**

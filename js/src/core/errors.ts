@@ -35,6 +35,15 @@ export function textOf(value: unknown): string {
   }
 }
 
+/** Does what must not throw, such as releasing memory while another error is pending. */
+export function quietly(release: () => void): void {
+  try {
+    release();
+  } catch (error) {
+    console.error(error);
+  }
+}
+
 /** Fields of an error besides its message, where known. */
 export interface ErrorFields {
   /** What the caller passed: a dtype, a size in bytes, a list of flags, … */

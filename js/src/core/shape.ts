@@ -103,18 +103,20 @@ export function positionOf(
   }
   let position = 0;
   index.forEach((given, axis) => {
-    const dim = shape[axis] as number;
-    const i = given < 0 ? given + dim : given;
-    if (!Number.isInteger(given)) {
-      const shown = typeof given === "number" ? given : tagOf(given);
-      throw new TypeError(`index ${shown} is not an integer`);
-    }
-    if (i < 0 || i >= dim) {
-      throw new RangeError(`index ${given} is out of bounds for axis ${axis} with size ${dim}`);
-    }
-    position += i * (strides[axis] as number);
+    position += placeOf(given, shape[axis] as number, axis) * (strides[axis] as number);
   });
   return position;
+}
+
+/** The place of an index on an axis; a negative one counts from the end. */
+export function placeOf(given: number, extent: number, axis: number): number {
+  if (!Number.isInteger(given)) {
+    const shown = typeof given === "number" ? given : tagOf(given);
+    throw new TypeError(`index ${shown} is not an integer`);
+  }
+  const place = given < 0 ? given + extent : given;
+  if (place >= 0 && place < extent) return place;
+  throw new RangeError(`index ${given} is out of bounds for axis ${axis} with size ${extent}`);
 }
 
 /** The byte range of a tensor's elements, gaps included: its start and length. */

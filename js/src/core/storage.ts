@@ -1,5 +1,6 @@
 import type { DType } from "./dtype.js";
 import { UnsupportedError } from "./errors.js";
+import { spanOf } from "./shape.js";
 
 /** The fields of a tensor that its storage needs. */
 export interface Described {
@@ -14,6 +15,11 @@ export interface Described {
   readonly size: number;
   readonly nbytes: number;
   toString(): string;
+}
+
+/** The byte range of a tensor's elements in its storage, gaps included. */
+export function spanOfTensor({ _type, _shape, _strides, _start }: Described) {
+  return spanOf(_type, _shape, _strides, _start);
 }
 
 /** The place of elements, with a hold on it. */
@@ -43,8 +49,11 @@ export interface Storage {
   bytes(tensor: Described): ArrayBufferLike;
   /** A second hold on the same memory. */
   share(tensor: Described): number;
-  /** The same memory as another tensor: its element 0 is `offset` elements from this one's. */
-  view(
+  /**
+   * The same memory as another tensor: its element 0 is `offset` elements from this one's. Absent if
+   * it only needs a second hold.
+   */
+  view?(
     tensor: Described,
     shape: readonly number[],
     strides: readonly number[] | null,

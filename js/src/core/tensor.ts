@@ -466,8 +466,15 @@ export class Tensor<D extends DTypeName = DTypeName> {
         `a view of ${this.toString()} would begin within a byte: copy it first`,
       );
     }
-    const place = this._storage.view(this, dims, steps, offset);
-    return this._at(place, dims, steps, this.readOnly);
+    const { _storage: storage, readOnly } = this;
+    const start = this._start + offset * this._type.step;
+    const place = storage.view?.(this, dims, steps, offset);
+    return this._at(
+      place ?? { storage, handle: storage.share(this), start },
+      dims,
+      steps,
+      readOnly,
+    );
   }
 
   /**

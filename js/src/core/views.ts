@@ -1,5 +1,5 @@
 import { UnsupportedError } from "./errors.js";
-import { listOf, rowMajorStrides, sizeOf } from "./shape.js";
+import { listOf, placeOf, rowMajorStrides, sizeOf } from "./shape.js";
 
 /** Strides and offset of a view, in elements of the whole. */
 export interface Layout {
@@ -96,7 +96,7 @@ export function slice({ shape, strides }: Layout, ranges: readonly Range[]): Lay
     const stride = strides[axis] as number;
     const range = ranges[axis] ?? null;
     if (typeof range === "number") {
-      made.offset += position(range, extent, axis) * stride;
+      made.offset += placeOf(range, extent, axis) * stride;
       return;
     }
     const { start, count, step } = resolve(range ?? [], extent, axis);
@@ -107,13 +107,6 @@ export function slice({ shape, strides }: Layout, ranges: readonly Range[]): Lay
   // An empty range has no start, which could be past the end.
   if (sizeOf(made.shape) === 0) made.offset = 0;
   return made;
-}
-
-function position(given: number, extent: number, axis: number): number {
-  const index = given < 0 ? given + extent : given;
-  if (!Number.isInteger(given)) throw new TypeError(`index ${given} is not an integer`);
-  if (index >= 0 && index < extent) return index;
-  throw new RangeError(`index ${given} is out of bounds for axis ${axis} with size ${extent}`);
 }
 
 /** A range as Python's `slice.indices` makes it. */

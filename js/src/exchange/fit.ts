@@ -1,5 +1,5 @@
-import { CopyError, DeviceError } from "../core/errors.js";
 import { deviceLayer, type Tensor } from "../core/tensor.js";
+import { checkMove, needCopy } from "./produce.js";
 import { take } from "./take.js";
 import type { Exchangeable, ExchangeRequest } from "./types.js";
 
@@ -22,20 +22,9 @@ export function fit(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
       needCopy(held, copy, `is strided or not aligned (strides [${held.strides}])`);
       return held._packed();
     }
-    if (device === null || held.device.gpu) {
-      const where = device === null ? "the CPU" : "that GPUDevice";
-      const message = `${held.toString()} cannot be used on ${where}: pass what await read() returns`;
-      throw new DeviceError(message, { device: held.device });
-    }
-    needCopy(held, copy, "is not on that GPUDevice");
+    checkMove(held, device, copy);
     return deviceLayer().fitUpload(held, device, needs);
   } finally {
     held.release();
   }
-}
-
-/** Throws CopyError if a copy is needed but forbidden. */
-export function needCopy(tensor: Tensor, copy: boolean | undefined, why: string): void {
-  if (copy !== false) return;
-  throw new CopyError(`${tensor.toString()} ${why}: a copy is needed, which copy: false forbids`);
 }

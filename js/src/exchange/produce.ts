@@ -1,7 +1,7 @@
 import { IS_COPIED, READ_ONLY } from "../core/dlpack.js";
 import { CopyError, DeviceError, textOf, UnsupportedError } from "../core/errors.js";
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
-import { spanOf } from "../core/shape.js";
+import { spanOfTensor } from "../core/storage.js";
 import { deviceLayer, Tensor } from "../core/tensor.js";
 import type { AsyncExchangeRequest, Exchange, ExchangeRequest } from "./types.js";
 
@@ -11,23 +11,12 @@ const VERSION = [1, 1] as const;
 export function produce(tensor: Tensor, request: ExchangeRequest = {}): Exchange {
   const { device, copy, writes } = checkRequest(request);
   tensor._check();
-  const { gpu } = tensor.device;
-  const moves = device !== undefined && device !== gpu;
-  if (moves && gpu !== null) {
-    throw new DeviceError(
-      `${tensor.toString()} cannot be used on ${device ? "that GPUDevice" : "the CPU"}: await its read()`,
-      { device: tensor.device },
-    );
+  if (device !== undefined && device !== tensor.device.gpu) {
+    checkMove(tensor, device, copy);
+    return handOut(tensor.to(device), true);
   }
-  if (moves && copy === false) throw elsewhere(tensor, device);
-  const fresh = copy || (writes && tensor.readOnly);
-  if (fresh && copy === false) {
-    throw new UnsupportedError(
-      `${tensor.toString()} is read-only, and copy: false forbids a copy of it`,
-    );
-  }
-  const held = moves ? tensor.to(device as GPUDevice) : fresh ? tensor._packed() : tensor._share();
-  return handOut(held, moves || fresh === true);
+  const fresh = mustCopy(tensor, copy, writes);
+  return handOut(fresh ? tensor._packed() : tensor._share(), fresh);
 }
 
 /**
@@ -44,7 +33,7 @@ export async function produceAsync(
   tensor._check();
   const { gpu } = tensor.device;
   if (gpu === null || device === undefined || device === gpu) return produce(tensor, request);
-  if (copy === false) throw elsewhere(tensor, device);
+  needCopy(tensor, copy, `is not on ${nameOf(device)}`);
   const { dtype, shape, _type } = tensor;
   const array = await unlessAborted(tensor.read(), signal);
   const host = Tensor.fromTypedArray(array, { dtype, shape, padded: _type.flags !== 0 });
@@ -97,11 +86,42 @@ export function checkRequest(request: ExchangeRequest): ExchangeRequest {
   return { device, copy, writes };
 }
 
-function elsewhere(tensor: Tensor, device: GPUDevice | null): CopyError {
-  const where = device ? "that GPUDevice" : "the CPU";
-  return new CopyError(
-    `${tensor.toString()} is not on ${where}: a copy is needed, which copy: false forbids`,
+/** Whether a tensor must be copied for a request; throws if a copy is forbidden. */
+export function mustCopy(
+  tensor: Tensor,
+  copy: boolean | undefined,
+  writes: boolean | undefined,
+): boolean {
+  const protects = writes === true && tensor.readOnly;
+  if (!protects || copy !== false) return protects || Boolean(copy);
+  throw new UnsupportedError(
+    `${tensor.toString()} is read-only, and copy: false forbids a copy of it`,
   );
+}
+
+/** Throws unless a tensor that is elsewhere can be copied to a device: to a GPU, and from the CPU. */
+export function checkMove(
+  tensor: Tensor,
+  device: GPUDevice | null,
+  copy: boolean | undefined,
+): asserts device is GPUDevice {
+  if (device === null || tensor.device.gpu) {
+    throw new DeviceError(
+      `${tensor.toString()} cannot be used on ${nameOf(device)}: await its read()`,
+      { device: tensor.device },
+    );
+  }
+  needCopy(tensor, copy, `is not on ${nameOf(device)}`);
+}
+
+/** Throws CopyError if a copy is needed but forbidden. */
+export function needCopy(tensor: Tensor, copy: boolean | undefined, why: string): void {
+  if (copy !== false) return;
+  throw new CopyError(`${tensor.toString()} ${why}: a copy is needed, which copy: false forbids`);
+}
+
+function nameOf(device: GPUDevice | null): string {
+  return device ? "that GPUDevice" : "the CPU";
 }
 
 /** All our work is already in the queue or done on the CPU: one function serves all exchanges. */
@@ -131,14 +151,14 @@ function handOut(held: Tensor, copied: boolean): Exchange {
   }
 }
 function placeOf(tensor: Tensor): Pick<Exchange, "byteOffset" | "data" | "capacity"> {
-  const { _storage, _start, _strides, _type, _shape } = tensor;
+  const { _storage, _start, _type } = tensor;
   if (tensor.device.gpu) {
     const layer = deviceLayer();
     const capacity = layer.capacityOf(tensor);
     // O2, O3: the consumer is done when it releases, and then the memory is reused.
     return { byteOffset: _start, data: layer.lend(tensor), capacity };
   }
-  const { start, bytes } = spanOf(_type, _shape, _strides, _start);
+  const { start, bytes } = spanOfTensor(tensor);
   const capacity = bytes > 0 ? start + bytes - _start : 0;
   const { memory } = _storage;
   return memory
@@ -151,6 +171,6 @@ function bytesOrData(tensor: Tensor): ArrayBufferView {
   if (tensor._plain || tensor._start % tensor._type.View.BYTES_PER_ELEMENT === 0) {
     return tensor.data as ArrayBufferView;
   }
-  const { start, bytes } = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
+  const { start, bytes } = spanOfTensor(tensor);
   return new Uint8Array(tensor._storage.bytes(tensor), start, bytes);
 }

@@ -1,10 +1,10 @@
 import { ArrayStorage } from "../core/arrays.js";
 import { CPU_DEVICE } from "../core/device.js";
 import { IS_COPIED } from "../core/dlpack.js";
-import { CopyError, DeviceError, tagOf, UnsupportedError } from "../core/errors.js";
+import { CopyError, DeviceError, quietly, tagOf, UnsupportedError } from "../core/errors.js";
 import { spanOf } from "../core/shape.js";
 import { deviceLayer, isTensor, registerExchangeLayer, Tensor } from "../core/tensor.js";
-import { produce, produceAsync } from "./produce.js";
+import { mustCopy, produce, produceAsync } from "./produce.js";
 import { EXCHANGE, EXCHANGE_ASYNC } from "./symbols.js";
 import type {
   AsyncExchangeable,
@@ -33,7 +33,7 @@ export function take(x: Exchangeable, request: ExchangeRequest = {}): Tensor {
   if (isTensor(x)) {
     x._check();
     const { copy, writes } = request;
-    return copied(x, copy, writes) ? x._packed() : x._share();
+    return mustCopy(x, copy, writes) ? x._packed() : x._share();
   }
   // Python's tensors are proxies, whose `js` is the tensor.
   const { js } = Object(x) as { js?: unknown };
@@ -65,15 +65,6 @@ export async function takeAsync(
   if (!signal?.aborted) return tensor;
   tensor.release();
   throw signal.reason;
-}
-
-/** Whether a tensor must be copied for a request; throws if a copy is forbidden. */
-function copied(tensor: Tensor, copy: boolean | undefined, writes: boolean | undefined): boolean {
-  const protects = writes === true && tensor.readOnly;
-  if (!protects || copy !== false) return protects || copy === true;
-  throw new UnsupportedError(
-    `${tensor.toString()} is read-only, and copy: false forbids a copy of it`,
-  );
 }
 
 function noTensor(x: unknown): TypeError {
@@ -149,19 +140,10 @@ function receive(exchange: Exchange, { copy, writes, device }: ExchangeRequest):
   let kept = false;
   try {
     // What the producer did not provide is done here.
-    kept = !copied(tensor, fresh ? undefined : copy, writes);
+    kept = !mustCopy(tensor, fresh ? undefined : copy, writes);
     return kept ? tensor : tensor._packed();
   } finally {
     if (!kept) tensor.release();
-  }
-}
-
-/** Ends a hold while another error is pending, which an error here must not hide. */
-export function quietly(release: () => void): void {
-  try {
-    release();
-  } catch (error) {
-    console.error(error);
   }
 }
 
@@ -188,45 +170,30 @@ function wrap(fields: Checked, release: () => void): Tensor {
       throw new UnsupportedError(cause.message, { cause });
     }
   }
-  if (ArrayBuffer.isView(data)) {
-    const { start, bytes } = spanOf(type, shape, strides, data.byteOffset + byteOffset);
-    const end = data.byteOffset + data.byteLength;
-    if (bytes > 0 && !(start >= data.byteOffset && start + bytes <= end)) {
-      throw outside(data.byteLength, start - data.byteOffset, bytes);
-    }
-    checkRoom(fields, data.byteLength);
-    const at = data.byteOffset + byteOffset;
-    const storage = new ArrayStorage(data, release);
-    return new Tensor(storage, 1, at, type, shape, strides, CPU_DEVICE, readOnly);
-  }
-  const { memory, ptr } = data as MovingMemory;
+  const isView = ArrayBuffer.isView(data);
+  const { memory, ptr } = isView ? { memory: data, ptr: data.byteOffset } : (data as MovingMemory);
   if (!Number.isSafeInteger(ptr) || ptr < 0) {
     throw wrong("data.ptr", ptr, "a non-negative integer");
   }
-  const room = memory?.buffer?.byteLength;
-  if (typeof room !== "number") throw wrong("data", data, "a GPUBuffer, a view, or memory");
-  const { start, bytes } = spanOf(type, shape, strides, ptr + byteOffset);
+  const size = isView ? data.byteLength : memory?.buffer?.byteLength;
+  if (typeof size !== "number") throw wrong("data", data, "a GPUBuffer, a view, or memory");
   // DLPack's `data` pointer is element 0's, below which negative strides reach: S1 allows it.
-  if (bytes > 0 && !(start >= 0 && start + bytes <= room)) throw outside(room, start, bytes);
-  checkRoom(fields, room - ptr);
-  return Tensor.fromMemory(memory, ptr + byteOffset, {
-    shape,
-    dtype: type.name,
-    padded: type.flags !== 0,
-    strides: strides ?? undefined,
-    readOnly,
-    release,
-  });
+  const first = isView ? ptr : 0;
+  const at = ptr + byteOffset;
+  const { start, bytes } = spanOf(type, shape, strides, at);
+  if (bytes > 0 && !(start >= first && start + bytes <= first + size)) {
+    const needed = `the bytes ${start - first} to ${start - first + bytes}`;
+    throw wrong("data", `${size} bytes`, needed);
+  }
+  checkRoom(fields, first + size - ptr);
+  const storage = new ArrayStorage(memory, release);
+  return new Tensor(storage, 1, at, type, shape, strides, CPU_DEVICE, readOnly);
 }
 
 /** Throws if `capacity` exceeds the `size` bytes that `data` has (S5). */
 function checkRoom({ byteOffset, capacity }: Checked, size: number): void {
   if (capacity === 0 || !(byteOffset + capacity > size)) return;
   throw wrong("capacity", capacity, `at most ${Math.max(0, size - byteOffset)} bytes of data`);
-}
-
-function outside(has: number, start: number, bytes: number) {
-  return wrong("data", `${has} bytes`, `the bytes ${start} to ${start + bytes}`);
 }
 
 registerExchangeLayer({ produce, produceAsync, take });

@@ -72,8 +72,9 @@ export function check(exchange: Exchange, minor: number): Checked {
   if (steps !== null && type.step % 1 !== 0) {
     throw wrong("strides", steps, `null, row-major: packed ${type.name} has no others`);
   }
-  if (!isCount(byteOffset)) throw wrong("byteOffset", byteOffset, "a non-negative integer");
-  if (!isCount(capacity)) throw wrong("capacity", capacity, "a non-negative integer");
+  for (const [field, n] of Object.entries({ byteOffset, capacity })) {
+    if (!isCount(n)) throw wrong(field, n, "a non-negative integer");
+  }
   const { start, bytes } = spanOf(type, shape, steps, 0);
   if (bytes > 0 && capacity < start + bytes) {
     throw wrong(

@@ -18,7 +18,7 @@ import {
 } from "./buffers.js";
 import type { Extent } from "./record.js";
 import type { DeviceRecord } from "./state.js";
-import type { Binding, Scalar } from "./wgsl.js";
+import { type Binding, DTYPES, type Scalar } from "./wgsl.js";
 
 /** What a binding may be given: a number where the shader declares a uniform f32, i32 or u32. */
 export type Argument = Tensor | number;
@@ -68,25 +68,27 @@ export function checkDType({ packed, name }: DType, binding: Binding, what: stri
 }
 
 function wayOut(dtype: string, scalar: Scalar): string {
+  const to = narrowed(dtype);
+  if (to) return wide(to);
+  return (
+    `give a tensor of ${DTYPES[scalar]}, or declare the shader otherwise (narrower types come as ` +
+    "words of u32); check: false binds the bytes as they are"
+  );
+}
+
+/** The dtype that an upload converts one of 64 bits to. */
+export function narrowed(dtype: string): string | undefined {
   const narrower: Record<string, string> = {
     float64: "float32",
     complex128: "complex64",
     int64: "int32",
     uint64: "uint32",
   };
-  const to = narrower[laneName(dtype)];
-  if (to) return `WGSL has no 64-bit types; upload it with dtype "${to}"`;
-  const tensors: Record<Scalar, string> = {
-    f32: "float32",
-    f16: "float16",
-    i32: "int32",
-    u32: "uint32",
-  };
-  return (
-    `give a tensor of ${tensors[scalar]}, or declare the shader otherwise (narrower types come as ` +
-    "words of u32); check: false binds the bytes as they are"
-  );
+  return narrower[laneName(dtype)];
 }
+
+export const wide = (narrower: string) =>
+  `WGSL has no 64-bit types; upload it with dtype "${narrower}"`;
 
 /** Bytes that are bound for an argument; throws if the shader's type does not fit its size. */
 function boundSize(

@@ -1,10 +1,16 @@
 import { CPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypeNamed } from "../core/dtype.js";
-import { DeviceError, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
+import { DeviceError, quietly, ReleasedError, tagOf, UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer } from "../core/globals.js";
 import { checkOptions, FROM_GPU_BUFFER, type FromGPUBufferOptions } from "../core/options.js";
 import { checkShape, checkStrides, sizeOf, spanOf } from "../core/shape.js";
-import { type Described, type Place, type Storage, unclonable } from "../core/storage.js";
+import {
+  type Described,
+  type Place,
+  type Storage,
+  spanOfTensor,
+  unclonable,
+} from "../core/storage.js";
 import { checkSubByte, Tensor } from "../core/tensor.js";
 import { count, useDevice } from "./device.js";
 import { checkAlive, nameOf, operate } from "./faults.js";
@@ -16,10 +22,11 @@ import {
   isSound,
   markSeen,
   newRecord,
+  type Origin,
   recordOf,
 } from "./record.js";
 import { enter, find, leave } from "./slots.js";
-import { type DeviceRecord, recording, refuseRecorded, type Slot, state } from "./state.js";
+import { type DeviceRecord, recording, type Slot, state } from "./state.js";
 import { forgetMasks, maskTail } from "./tails.js";
 
 /** `GPUBufferUsage`, which is a global only where WebGPU is. */
@@ -28,16 +35,8 @@ export const Usage = { MAP_READ: 1, COPY_SRC: 4, COPY_DST: 8, UNIFORM: 64, STORA
 /** The default usage of buffers made here: all uses of tensors. */
 export const DEFAULT_USAGE = Usage.STORAGE | Usage.UNIFORM | Usage.COPY_SRC | Usage.COPY_DST;
 
-/** Errors of making a buffer. */
-const MAKING: readonly GPUErrorFilter[] = ["validation", "out-of-memory"];
-
-/**
- * Whether making a buffer can fail other than by losing the device: because of its flags, or out of
- * memory. The error scopes that would report it cost more than a small upload.
- */
-export function isRisky(nbytes: number, usage: number): boolean {
-  return usage !== DEFAULT_USAGE || nbytes >= WATCHED;
-}
+/** Errors of making a buffer or texture. */
+export const MAKING: readonly GPUErrorFilter[] = ["validation", "out-of-memory"];
 
 /** From this size on, error scopes watch making and writing a buffer. */
 export const WATCHED: number = 1 << 16;
@@ -91,16 +90,14 @@ export function retainSlot(handle: number): LiveSlot {
 
 /** Drops a reference; the last one releases the buffer. Never throws: C calls it as well. */
 export function releaseSlot(handle: number): void {
-  try {
+  quietly(() => {
     const slot = slotOf(handle);
     if (--slot.refs > 0) return;
     const { release, record, facts } = slot;
     leave(state, handle);
     if (--facts.holds === 0) letGo(record, facts);
     release?.();
-  } catch (error) {
-    console.error(error);
-  }
+  });
 }
 
 /** Disposes of a buffer without tensors. */
@@ -160,8 +157,9 @@ export function obtain(
   const size = Math.max(roundUp(nbytes, padTo), padTo);
   if (size > device.gpu.limits.maxBufferSize) throw tooLarge(record, size);
   const words = nbytes + (-nbytes & 3);
-  const idle = usage === DEFAULT_USAGE ? pool.take(size, "tensors", troubles) : undefined;
-  const facts = idle ?? makeBuffer(record, size, usage);
+  const origin = usage === DEFAULT_USAGE ? "tensors" : "single";
+  const idle = origin === "tensors" ? pool.take(size, origin, troubles) : undefined;
+  const facts = idle ?? makeBuffer(record, size, usage, origin);
   if (facts.dirty > (zeros ? 0 : words)) clear(device.gpu, facts, zeros ? 0 : words);
   facts.dirty = words;
   return facts;
@@ -182,17 +180,25 @@ function tooLarge(record: DeviceRecord, size: number): UnsupportedError {
 }
 
 /** A fresh buffer, all zeros. WebGPU reports asynchronously when it cannot make one. */
-function makeBuffer(record: DeviceRecord, size: number, usage: number): BufferRecord {
+export function makeBuffer(
+  record: DeviceRecord,
+  size: number,
+  usage: number,
+  origin: Origin,
+  what = `${size} bytes`,
+): BufferRecord {
   // Dawn in Node reports an invalid buffer before createBuffer() returns.
   const { troubles } = record;
   const { gpu } = record.device;
+  // It can fail other than by losing the device because of unusual flags, or out of memory. The
+  // error scopes that would report it cost more than a small upload.
+  const filters = origin === "single" || size >= WATCHED ? MAKING : [];
   const { result: buffer, outcome } = operate(
     record,
-    { what: `createBuffer for ${size} bytes`, filters: isRisky(size, usage) ? MAKING : [] },
+    { what: `createBuffer for ${what}`, filters },
     () => gpu.createBuffer({ size, usage }),
   );
   record.pool.created++;
-  const origin = usage === DEFAULT_USAGE ? "tensors" : "single";
   return newRecord(buffer, origin, { making: outcome, troubles });
 }
 
@@ -249,14 +255,14 @@ export function extentOf(tensor: Described): Extent {
   if (_strides === null) {
     return { facts, start: Math.floor(_start), end: Math.floor(_start) + tensor.nbytes };
   }
-  const { start, bytes } = spanOf(tensor._type, tensor._shape, _strides, _start);
+  const { start, bytes } = spanOfTensor(tensor);
   return { facts, start, end: start + bytes };
 }
 
 /** Implements the `capacity` of an exchange. A view may be followed by another view's elements. */
 export function capacityOf(tensor: Described): number {
   const { used, end } = slotOf(tensor._handle);
-  const { start, bytes } = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
+  const { start, bytes } = spanOfTensor(tensor);
   const { _strides, size, _type } = tensor;
   const stop = start + (_strides === null ? size * _type.step : bytes);
   // A byte that the elements end within may be a neighbour's, too.
@@ -387,15 +393,21 @@ export const gpuStorage: Storage = {
     retainSlot(tensor._handle);
     return tensor._handle;
   },
-  view(tensor, _shape, _strides, offset): Place {
-    const start = tensor._start + offset * tensor._type.step;
-    return { storage: gpuStorage, handle: gpuStorage.share(tensor), start };
-  },
   pack(tensor): Place {
     return { storage: gpuStorage, handle: copyOf(tensor, {}), start: 0 };
   },
   release: releaseSlot,
 };
+
+/** Throws if a tensor is read or written now that a kernel is to use later, as the batch runs. */
+export function refuseRecorded(tensor: Described, writing: boolean): void {
+  if (!recording.batch?._uses(extentOf(tensor), writing)) return;
+  throw new UnsupportedError(
+    `${tensor.toString()} cannot be ${writing ? "written" : "read"} here: a kernel that the batch has ` +
+      `recorded ${writing ? "uses" : "writes to"} it, and runs only with run(): do this before the ` +
+      "batch is recorded, or after run()",
+  );
+}
 
 // --- copies from buffer to buffer ------------------------------------------------------------------------
 
@@ -416,7 +428,7 @@ export function checkCopySource(tensor: Described, what: string): void {
 /** A fresh buffer with a tensor's elements, and zeros after them. */
 export function copyOf(tensor: Described, options: AllocateOptions): number {
   checkCopySource(tensor, "copying");
-  if (recording.batch) refuseRecorded(extentOf(tensor), tensor.toString(), false);
+  refuseRecorded(tensor, false);
   const source = slotOf(tensor._handle);
   const { record } = source;
   const { exact, usage: asked = DEFAULT_USAGE } = options;

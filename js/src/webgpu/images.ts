@@ -14,10 +14,10 @@ import type {
 } from "../core/globals.js";
 import { checkOptions, type Names } from "../core/options.js";
 import { isTensor, type Tensor } from "../core/tensor.js";
-import { allocate, extentOf, slotOf, tensorOfSlot } from "./buffers.js";
+import { allocate, MAKING, refuseRecorded, slotOf, tensorOfSlot } from "./buffers.js";
 import { useDevice } from "./device.js";
 import { ask, checkAlive, nameOf, operate } from "./faults.js";
-import { type DeviceRecord, recording, refuseRecorded } from "./state.js";
+import type { DeviceRecord } from "./state.js";
 import { draw, paint, pull } from "./texture.js";
 
 /**
@@ -52,8 +52,6 @@ const RENDER_ATTACHMENT = 16;
 
 const FORMATS: readonly string[] = ["rgba8unorm", "bgra8unorm"];
 const DTYPES: readonly string[] = ["uint8", "float32"];
-
-const FILTERS: readonly GPUErrorFilter[] = ["validation", "out-of-memory"];
 
 /**
  * An image of the page as a tensor of shape [height, width, channels], without a copy through the
@@ -120,7 +118,7 @@ export async function takeImage(
   const tensor = tensorOfSlot(handle, 0, type, [height, width, channels], false);
   const take = (from: GPUCopyExternalImageSource) => {
     if (texture) return pull(record, what, texture, tensor, null);
-    const { result: copy, outcome } = operate(record, { what, filters: FILTERS }, () =>
+    const { result: copy, outcome } = operate(record, { what, filters: MAKING }, () =>
       upload(record, from, image, tensor, scratch),
     );
     pull(record, what, copy, tensor, outcome);
@@ -183,7 +181,7 @@ export async function toTexture(tensor: Tensor): Promise<GPUTexture> {
   const record = checkImage(tensor);
   const usage = COPY_SRC | COPY_DST | TEXTURE_BINDING | STORAGE_BINDING | RENDER_ATTACHMENT;
   const what = `toTexture of ${tensor.toString()}`;
-  const { result: texture, outcome } = operate(record, { what, filters: FILTERS }, () =>
+  const { result: texture, outcome } = operate(record, { what, filters: MAKING }, () =>
     createTexture(record, tensor, usage),
   );
   try {
@@ -220,7 +218,7 @@ export async function toCanvas(
   if (canvas.height !== height) canvas.height = height;
   const { gpu: device } = record.device;
   const what = `toCanvas of ${tensor.toString()}`;
-  const { result: texture, outcome } = operate(record, { what, filters: FILTERS }, () => {
+  const { result: texture, outcome } = operate(record, { what, filters: MAKING }, () => {
     // Configuring again would discard the canvas's textures.
     const now = context.getConfiguration?.();
     const format = navigator.gpu.getPreferredCanvasFormat();
@@ -323,7 +321,7 @@ function checkImage(tensor: Tensor): DeviceRecord {
       { device },
     );
   }
-  if (recording.batch) refuseRecorded(extentOf(tensor), tensor.toString(), false);
+  refuseRecorded(tensor, false);
   checkDType(`${tensor.toString()} as an image`, dtype);
   const [height = 0, width = 0, channels = 0] = shape;
   if (shape.length !== 3 || ![1, 3, 4].includes(channels)) {

@@ -316,12 +316,16 @@ export function copyBack(
   count(record, "copied", tensor.nbytes);
 }
 
+/** Throws TypeError for arguments of a run that are no array. */
+export function checkArguments(args: unknown): void {
+  if (Array.isArray(args)) return;
+  const given = isTensor(args) ? textOf(args) : tagOf(args);
+  throw new TypeError(`run() takes an array of arguments, not ${given}: run([x, y])`);
+}
+
 /** Throws TypeError for arguments and options of a run that are none. */
 export function checkRun(args: unknown, options: unknown): void {
-  if (!Array.isArray(args)) {
-    const given = isTensor(args) ? textOf(args) : tagOf(args);
-    throw new TypeError(`run() takes an array of arguments, not ${given}: run([x, y])`);
-  }
+  checkArguments(args);
   const names = { workgroups: 1, timestampWrites: 1 } as const;
   checkOptions<RunOptions>(options, "run()", names, "workgroups: [4, 4]");
 }

@@ -1,5 +1,4 @@
 import type { Device } from "../core/device.js";
-import { UnsupportedError } from "../core/errors.js";
 import type { GPUBuffer, GPUDevice, GPUSupportedLimits } from "../core/globals.js";
 import { shared } from "../core/realm.js";
 import type { Pool } from "./pool.js";
@@ -77,16 +76,3 @@ export interface Recorder {
 
 /** The batch that records now, of any copy of the library. */
 export const recording = shared("recording", () => ({ batch: null as Recorder | null }));
-
-/** Throws if bytes are read or written now that a kernel is to use later, as the batch runs. */
-export function refuseRecorded(extent: Extent, what: string, writing: boolean): void {
-  if (recording.batch?._uses(extent, writing)) throw inBatch(what, writing);
-}
-
-export function inBatch(what: string, writing: boolean): UnsupportedError {
-  return new UnsupportedError(
-    `${what} cannot be ${writing ? "written" : "read"} here: a kernel that the batch has recorded ` +
-      `${writing ? "uses" : "writes to"} it, and runs only with run(): do this before the batch is ` +
-      "recorded, or after run()",
-  );
-}

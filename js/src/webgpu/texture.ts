@@ -59,33 +59,29 @@ export function paint(
   const { gpu } = record.device;
   const { format } = texture as { format: GPUTextureFormat };
   const code = toFragments(tensor.dtype, tensor.shape[2] as number);
-  const key = `${format} ${code}`;
-  const { resource, extent, temporary } = bindAlone(record, tensor, READ_WORDS);
-  const operation = { what, reads: [extent], after: [after], filters: ["validation"] as const };
-  try {
-    const { outcome } = operate(record, operation, () => {
-      const pipeline = kept(gpu, key, () => {
-        const module = gpu.createShaderModule({ code });
-        const fragment = { module, targets: [{ format }] };
-        return gpu.createRenderPipeline({ layout: "auto", vertex: { module }, fragment });
-      });
-      const layout = pipeline.getBindGroupLayout(0);
-      const encoder = gpu.createCommandEncoder();
-      const view = texture.createView();
-      const pass = encoder.beginRenderPass({
-        colorAttachments: [{ view, loadOp: "clear", storeOp: "store" }],
-      });
-      pass.setPipeline(pipeline);
-      pass.setBindGroup(0, gpu.createBindGroup({ layout, entries: [{ binding: 0, resource }] }));
-      pass.draw(3, 1, 0, texture.width); // "instance" number width, which the shader then knows
-      pass.end();
-      gpu.queue.submit([encoder.finish()]);
+  const make = () => {
+    const module = gpu.createShaderModule({ code });
+    const fragment = { module, targets: [{ format }] };
+    return gpu.createRenderPipeline({ layout: "auto", vertex: { module }, fragment });
+  };
+  const passes = {
+    what,
+    type: "read-only-storage",
+    after,
+    key: `${format} ${code}`,
+    make,
+  } as const;
+  return submit(record, tensor, passes, (encoder, pipeline, entry) => {
+    const view = texture.createView();
+    const pass = encoder.beginRenderPass({
+      colorAttachments: [{ view, loadOp: "clear", storeOp: "store" }],
     });
-    outcome?.done.then((fault) => fault && pipelines.get(gpu)?.delete(key));
-    return outcome;
-  } finally {
-    if (temporary) releaseSlot(temporary);
-  }
+    const layout = pipeline.getBindGroupLayout(0);
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, gpu.createBindGroup({ layout, entries: [entry] }));
+    pass.draw(3, 1, 0, texture.width); // "instance" number width, which the shader then knows
+    pass.end();
+  });
 }
 
 /** Runs a shader over a tensor, `@binding(0)`, and a texture, `@binding(1)`. */
@@ -94,10 +90,52 @@ function dispatch(
   what: string,
   code: string,
   tensor: Tensor,
-  type: GPUBufferBindingType,
+  type: TensorUse,
   texture: GPUTexture,
   [x, y]: readonly [number, number],
   after: Outcome | null,
+): Outcome | null {
+  const { gpu } = record.device;
+  const make = () => {
+    const module = gpu.createShaderModule({ code });
+    return gpu.createComputePipeline({ layout: "auto", compute: { module } });
+  };
+  return submit(
+    record,
+    tensor,
+    { what, type, after, key: code, make },
+    (encoder, pipeline, entry) => {
+      const view = texture.createView({ mipLevelCount: 1 });
+      const layout = pipeline.getBindGroupLayout(0);
+      const entries = [entry, { binding: 1, resource: view }];
+      const pass = encoder.beginComputePass();
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, gpu.createBindGroup({ layout, entries }));
+      pass.dispatchWorkgroups(x, y);
+      pass.end();
+    },
+  );
+}
+
+/** Whether a shader writes to the tensor. */
+type TensorUse = "storage" | "read-only-storage";
+type Pipeline = GPUComputePipeline | GPURenderPipeline;
+
+interface Passes<P extends Pipeline> {
+  readonly what: string;
+  readonly type: TensorUse;
+  readonly after: Outcome | null;
+  /** Of the pipeline, among those of the device. */
+  readonly key: string;
+  readonly make: () => P;
+}
+
+/** Submits what `encode` does with one of our shaders and a tensor, which is `@binding(0)`. */
+function submit<P extends Pipeline>(
+  record: DeviceRecord,
+  tensor: Tensor,
+  { what, type, after, key, make }: Passes<P>,
+  encode: (encoder: GPUCommandEncoder, pipeline: P, entry: GPUBindGroupEntry) => void,
 ): Outcome | null {
   const { gpu } = record.device;
   const writes = type === "storage";
@@ -112,26 +150,12 @@ function dispatch(
   };
   try {
     const { outcome } = operate(record, operation, () => {
-      const pipeline = kept(gpu, code, () => {
-        const module = gpu.createShaderModule({ code });
-        return gpu.createComputePipeline({ layout: "auto", compute: { module } });
-      });
-      const view = texture.createView({ mipLevelCount: 1 });
-      const layout = pipeline.getBindGroupLayout(0);
-      const entries = [
-        { binding: 0, resource },
-        { binding: 1, resource: view },
-      ];
       const encoder = gpu.createCommandEncoder();
-      const pass = encoder.beginComputePass();
-      pass.setPipeline(pipeline);
-      pass.setBindGroup(0, gpu.createBindGroup({ layout, entries }));
-      pass.dispatchWorkgroups(x, y);
-      pass.end();
+      encode(encoder, kept(gpu, key, make), { binding: 0, resource });
       gpu.queue.submit([encoder.finish()]);
     });
     // The pipeline may be wrong, so the next call makes it again.
-    outcome?.done.then((fault) => fault && pipelines.get(gpu)?.delete(code));
+    outcome?.done.then((fault) => fault && pipelines.get(gpu)?.delete(key));
     return outcome;
   } finally {
     if (temporary) releaseSlot(temporary);
@@ -150,9 +174,6 @@ const WORDS: Omit<Binding, "type"> = {
   runtime: true,
 };
 
-const READ_WORDS: Binding = { ...WORDS, type: "read-only-storage" };
-
-type Pipeline = GPUComputePipeline | GPURenderPipeline;
 const pipelines = new WeakMap<GPUDevice, Map<string, Pipeline>>();
 
 /** A compiled pipeline, kept as long as the device. */

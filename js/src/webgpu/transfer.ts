@@ -1,8 +1,10 @@
+// What has tensors of GPUs also exchanges them: bundlers keep both in one chunk.
+import "../exchange/index.js";
 import { CPU } from "../core/dlpack.js";
 import { gather, putBytes } from "../core/elements.js";
 import { UnsupportedError } from "../core/errors.js";
 import type { AbortSignal, GPUDevice } from "../core/globals.js";
-import { spanOf } from "../core/shape.js";
+import { spanOfTensor } from "../core/storage.js";
 import {
   bytesOfTarget,
   checkTarget,
@@ -11,7 +13,7 @@ import {
   type Target,
   type Tensor,
 } from "../core/tensor.js";
-import { needCopy } from "../exchange/fit.js";
+import { needCopy } from "../exchange/produce.js";
 import type { Needs } from "../exchange/types.js";
 import {
   type AllocateOptions,
@@ -22,9 +24,10 @@ import {
   DEFAULT_USAGE,
   extentOf,
   fromBuffer,
-  isRisky,
   type LiveSlot,
   lend,
+  makeBuffer,
+  refuseRecorded,
   roundUp,
   slotOf,
   tensorOfSlot,
@@ -33,15 +36,8 @@ import {
 import { count, useDevice } from "./device.js";
 import { checkAlive, mapAfter, operate, readMapped } from "./faults.js";
 import { faultOf, joinFault } from "./handing.js";
-import {
-  type BufferRecord,
-  isOpen,
-  isPrivate,
-  newRecord,
-  type Outcome,
-  openOutcomes,
-} from "./record.js";
-import { type DeviceRecord, recording, refuseRecorded } from "./state.js";
+import { type BufferRecord, isOpen, isPrivate, type Outcome, openOutcomes } from "./record.js";
+import type { DeviceRecord } from "./state.js";
 import { upload, uploadNew, write } from "./upload.js";
 
 // --- for other consumers ----------------------------------------------------------------------------------
@@ -151,7 +147,7 @@ export async function read(
       if (tensor.device.type !== CPU) {
         checkTarget(tensor, target);
         checkUsage(tensor, "COPY_SRC", "reading");
-        if (recording.batch) refuseRecorded(extentOf(tensor), tensor.toString(), false);
+        refuseRecorded(tensor, false);
         // The caller may release `out`, or the tensor, while the GPU works.
         const held = isTensor(target) ? target._share() : target;
         if (isTensor(held)) holds.push(held);
@@ -179,7 +175,7 @@ function plan(batches: Batch[], tensor: Tensor, target: Target): void {
   const slot = slotOf(tensor._handle);
   const { record, buffer } = slot;
   checkAlive(record);
-  const span = spanOf(tensor._type, tensor._shape, tensor._strides, tensor._start);
+  const span = spanOfTensor(tensor);
   const skip = span.start % 4;
   const start = span.start - skip;
   const length = span.bytes && roundUp(skip + span.bytes, 4);
@@ -272,20 +268,10 @@ function take(record: DeviceRecord, piece: Piece, staging: GPUBuffer): void {
 // A power of two fits more reads, and the bytes after those that are read are never seen.
 function takeStaging(record: DeviceRecord, bytes: number): BufferRecord {
   const { pool, device, troubles } = record;
-  const { gpu } = device;
-  const size = Math.min(2 ** Math.ceil(Math.log2(bytes)), gpu.limits.maxBufferSize);
+  const size = Math.min(2 ** Math.ceil(Math.log2(bytes)), device.gpu.limits.maxBufferSize);
+  const usage = Usage.MAP_READ | Usage.COPY_DST;
   const idle = pool.take(size, "staging", troubles);
-  if (idle) return idle;
-  pool.created++;
-  const { result: buffer, outcome } = operate(
-    record,
-    {
-      what: `createBuffer for reading ${bytes} bytes`,
-      filters: isRisky(size, DEFAULT_USAGE) ? ["validation", "out-of-memory"] : [],
-    },
-    () => gpu.createBuffer({ size, usage: Usage.MAP_READ | Usage.COPY_DST }),
-  );
-  return newRecord(buffer, "staging", { making: outcome, troubles });
+  return idle ?? makeBuffer(record, size, usage, "staging", `reading ${bytes} bytes`);
 }
 
 registerDeviceLayer({

@@ -12,10 +12,10 @@ import {
   checkUsage,
   copyInto,
   DEFAULT_USAGE,
-  extentOf,
   gpuStorage,
   letGo,
   obtain,
+  refuseRecorded,
   slotOf,
   slotOn,
   Usage,
@@ -25,7 +25,7 @@ import {
 import { count, useDevice } from "./device.js";
 import { checkAlive, operate } from "./faults.js";
 import { type BufferRecord, isOpen, isPrivate, setOutcome } from "./record.js";
-import { type DeviceRecord, recording, refuseRecorded } from "./state.js";
+import type { DeviceRecord } from "./state.js";
 
 const VALIDATION = ["validation"] as const;
 
@@ -88,7 +88,7 @@ export function write(target: Tensor, source: Tensor): void {
   const slot = slotOf(target._handle);
   checkAlive(slot.record);
   checkUsage(target, "COPY_DST", "writing");
-  if (recording.batch) refuseRecorded(extentOf(target), target.toString(), true);
+  refuseRecorded(target, true);
   // Whole words are written: the rest of the last one must be padding.
   if (!wordsOf(target).own) {
     throw new UnsupportedError(

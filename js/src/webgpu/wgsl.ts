@@ -3,8 +3,11 @@
  * (py/dlpack_web/_backends/wgsl.py does the same; tests/fuzz/twins compares both).
  */
 
+/** The dtype of a tensor for each scalar type. */
+export const DTYPES = { f32: "float32", i32: "int32", u32: "uint32", f16: "float16" } as const;
+
 /** The scalar type of a buffer, if it has only one. */
-export type Scalar = "f32" | "f16" | "i32" | "u32";
+export type Scalar = keyof typeof DTYPES;
 
 /** One `@group(0) @binding(n) var<…>` of a shader. */
 export interface Binding {
@@ -176,7 +179,7 @@ function vector(scalar: Scalar, count: number): Layout {
 }
 
 const SCALARS: ReadonlyMap<string, Layout> = new Map(
-  (["f32", "f16", "i32", "u32"] as const).map((name) => [name, vector(name, 1)]),
+  (Object.keys(DTYPES) as Scalar[]).map((name) => [name, vector(name, 1)]),
 );
 const LETTERS: ReadonlyMap<string, Scalar> = new Map([
   ["f", "f32"],

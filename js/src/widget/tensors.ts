@@ -1,5 +1,5 @@
 /** The tensors that Python shows to the script of a widget, by name. */
-import { tagOf, textOf } from "../core/errors.js";
+import { quietly, tagOf, textOf } from "../core/errors.js";
 import type { Tensor } from "../core/tensor.js";
 
 /**
@@ -84,11 +84,7 @@ export class NamedTensors {
     const failed = (error: unknown) => {
       console.error(error);
       const told = new Error(`the page's script failed with tensor "${name}": ${textOf(error)}`);
-      try {
-        this.#report(told);
-      } catch (unsent) {
-        console.error(unsent); // of the channel: others listen, too
-      }
+      quietly(() => this.#report(told)); // the channel may fail, and others listen, too
     };
     try {
       Promise.resolve(listener(this.#found.get(name))).catch(failed);

@@ -1,6 +1,6 @@
 /** What a kernel asks of the page's GPU, in its order: py/dlpack_web/_page sends it. */
 import { dtypeNamed } from "../core/dtype.js";
-import { DLPackError, ReleasedError, textOf, UnsupportedError } from "../core/errors.js";
+import { DLPackError, quietly, ReleasedError, textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
 import { checkShape } from "../core/shape.js";
 import { Tensor } from "../core/tensor.js";
@@ -200,7 +200,7 @@ export class Work {
     if (given.reply !== undefined) this.#reply(given, undefined, error);
     else if (!isKept) {
       const { site } = given as { site?: unknown };
-      calmly(() => this.#page.report(error, typeof site === "number" ? site : 0));
+      quietly(() => this.#page.report(error, typeof site === "number" ? site : 0));
     }
   }
 
@@ -256,7 +256,7 @@ export class Work {
   /** What cannot be sent now is sent again with what the channel has lost. */
   #reply({ reply }: Operation, value: unknown, error?: unknown): void {
     if (this.#ended || reply === undefined) return;
-    calmly(() => this.#page.reply(reply, value, error));
+    quietly(() => this.#page.reply(reply, value, error));
   }
 
   /** Waits for elements; the result is the caller's. */
@@ -393,14 +393,5 @@ export class Work {
     const [kernel, error] = found;
     if (kernel === undefined) throw error;
     return kernel;
-  }
-}
-
-/** The channel may fail: the work goes on. */
-function calmly(send: () => void): void {
-  try {
-    send();
-  } catch (error) {
-    console.error(error);
   }
 }

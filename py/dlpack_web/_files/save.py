@@ -15,7 +15,7 @@ from .. import _core
 from .._backends import backend_of
 from .._backends.browser import files as js_files
 from .._backends.browser import seam
-from .._backends.recording import refuse_recorded
+from .._backends.calls import refuse_recorded
 from .._layout.words import shown, type_of
 from .._tensor.tensor import Tensor, from_dlpack, made, share
 from .headers import is_broken, malformed, npy_header, safetensors_header

@@ -8,8 +8,8 @@ from weakref import ref
 
 from .. import _core
 from .._backends import BackendBatch, BackendKernel, backend
+from .._backends.calls import current, recorder
 from .._backends.checks import counts_of
-from .._backends.recording import current, recorder
 from .._layout.words import type_of
 from .._tensor.tensor import Tensor, made
 

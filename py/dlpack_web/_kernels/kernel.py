@@ -5,8 +5,8 @@ from typing import Self
 
 from .. import _core
 from .._backends import BackendKernel, backend
+from .._backends.calls import recorder
 from .._backends.checks import check_source, counts_of
-from .._backends.recording import recorder
 from .._tensor.device import CPU, await_default_device, parse_device
 from .._tensor.tensor import Tensor, made
 

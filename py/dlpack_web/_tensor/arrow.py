@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, cast, overload
 from .. import _core
 from .._layout.dtype import parse_dtype
 from .._layout.words import type_of
-from .pyarrow import pyarrow_array
+from .arrays import pyarrow_array
 from .tensor import Tensor, made, share
 
 _WAYS = "__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__"

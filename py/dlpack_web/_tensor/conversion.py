@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from .. import _core
 from .._backends import backend, backend_of
-from .._backends.recording import refuse_recorded
+from .._backends.calls import refuse_recorded
 from .._core import CopyError
 from .._layout.dtype import DType, misfit_of, parse_dtype
 from .device import CPU, default_device, parse_device

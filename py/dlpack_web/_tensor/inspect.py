@@ -10,8 +10,7 @@ from typing import Any
 from .. import _core
 from .._backends import is_loaded, stats
 from .._core import ReleasedError
-from .pictures import memory_of
-from .show import escape, size_of
+from .show import escape, memory_of, size_of
 from .tensor import Tensor
 
 CO_OPTIMIZED = 1  # flag of code objects: local variables are not in a dict

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
 from .._backends import FIRST_PAGE, backend_of
-from .._backends.recording import refuse_recorded
+from .._backends.calls import refuse_recorded
 from .._layout.dtype import DType, np_dtype
 from .._layout.words import type_of
 from .arrays import named_dtype, view_array

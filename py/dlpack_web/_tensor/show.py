@@ -1,10 +1,16 @@
-"""Tensors in notebooks: their properties, and a small picture of the elements."""
+"""The repr of a Tensor, and its display in notebooks: properties, and a small picture of
+the elements."""
 
 import base64
 import struct
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from .._backends import backend_of, is_loaded
+from .._core import ReleasedError
+from .facts import Facts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +58,7 @@ def html(
     )
 
 
-def elements(array: "np.ndarray[Any, Any]", prefix: str) -> str:
+def array_elements(array: "np.ndarray[Any, Any]", prefix: str) -> str:
     """The elements as in NumPy's repr, shortened to the first and last ones of each
     axis; "" if they are bytes without a meaning, or have too many axes."""
     import numpy as np
@@ -161,3 +167,64 @@ def _thin(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
         step = min(-(-array.size // SAMPLES), array.shape[axis])
         array = array[(slice(None),) * axis + (slice(None, None, step),)]
     return array
+
+
+# Bytes that a picture may read back from a GPU.
+_PICTURE_BYTES = 256 << 10
+
+
+def repr_elements(tensor: Facts) -> str:
+    """The elements for a repr, if the CPU reads them at once; else ""."""
+    packed = tensor.dtype.bits < 8 and tensor.size > SHOWN  # all would be unpacked
+    if not tensor.device.is_host or packed:
+        return ""
+    try:
+        text = array_elements(tensor.numpy(), "Tensor(")
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - no NumPy, a dtype that it lacks: facts will do
+        text = ""
+    return text and f"{text}, "
+
+
+def table(tensor: Facts) -> dict[str, str]:
+    """The properties, by their names in a notebook."""
+    return {
+        "dtype": tensor.dtype + (", a byte each" if tensor.padded else ""),
+        "shape": str(tensor.shape),
+        "strides": f"{tensor.strides}, in elements",
+        "device": str(tensor.device),
+        "size": size_of(tensor.nbytes),
+        "access": "read-only" if tensor.read_only else "read and write",
+        "memory of": memory_of(tensor),
+    }
+
+
+def memory_of(tensor: Facts) -> str:
+    """The owner of the memory."""
+    if not tensor.device.is_host:
+        pooled = False
+        with suppress(ReleasedError):  # the handle is of no GPUBuffer known here
+            pooled = is_loaded() and backend_of(tensor).is_pooled(tensor)
+        return "dlpack_web, in its pool" if pooled else "the creator of the GPUBuffer"
+    owner = tensor._owner
+    if isinstance(owner, bool):
+        return "another DLPack producer" if owner else "dlpack_web"
+    return f"{type(owner).__module__}.{type(owner).__qualname__}"
+
+
+def picture(tensor: Facts) -> "np.ndarray[Any, Any] | str":
+    """The elements to show, or why they are not shown."""
+    if tensor.size == 0:
+        return "no elements"
+    if not tensor.device.is_host:
+        if tensor.nbytes > _PICTURE_BYTES:
+            return "on the GPU, and too large to read back only for display: await t.to_host()"
+        if not backend_of(tensor).can_block():
+            return "on the GPU: await t.to_host()"
+    try:
+        return tensor.numpy()
+    except (BufferError, ImportError) as error:
+        if tensor.released:
+            raise
+        return str(error)

@@ -9,12 +9,11 @@ from .._backends.browser import seam
 from .._core import CopyError, ReleasedError
 from .._layout import views
 from .._layout.dtype import element_dtype, np_dtype
-from . import conversion, pictures, show, text
-from .arrays import byte_strides, view_array
+from . import conversion, show, text
+from .arrays import byte_strides, pyarrow_array, view_array
 from .explain import explain
 from .facts import Facts
 from .hints import Reading
-from .pyarrow import pyarrow_array
 from .reading import read, read_blocking
 
 if TYPE_CHECKING:
@@ -352,7 +351,7 @@ class Tensor(Facts):
         """The first and last elements if the CPU reads them at once, and the
         properties. It never waits for a GPU: debuggers and error messages call it."""
         try:
-            return f"Tensor({pictures.elements(self)}{self._said_facts()})"
+            return f"Tensor({show.repr_elements(self)}{self._said_facts()})"
         except ReleasedError:
             return "Tensor(released)"
 
@@ -363,7 +362,7 @@ class Tensor(Facts):
         From a GPU, at most 256 KiB are read back, and only if Python may block.
         """
         try:
-            facts, picture = pictures.table(self), pictures.picture(self)
+            facts, picture = show.table(self), show.picture(self)
             if self.device.is_host or isinstance(picture, str):
                 elements = text.elements(self)
             else:  # what was read shows both

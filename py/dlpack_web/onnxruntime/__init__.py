@@ -21,19 +21,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING or sys.platform == "emscripten":
     from . import _backend, _state
     from ._binding import IOBinding
-    from ._device import (
-        OrtDevice,
-        OrtValueVector,
-        copy_tensors,
+    from ._feeds import NodeArg
+    from ._library import (
         disable_telemetry_events,
         enable_telemetry_events,
+        get_available_providers,
+        get_device,
         has_collective_ops,
+        load,
         preload_dlls,
+        set_default_logger_severity,
         set_default_logger_verbosity,
         set_global_thread_pool_sizes,
         set_seed,
+        version,
     )
-    from ._enums import (
+    from ._names import REFUSED as _REFUSED
+    from ._names import (
         ExecutionMode,
         ExecutionOrder,
         GraphOptimizationLevel,
@@ -47,19 +51,10 @@ if TYPE_CHECKING or sys.platform == "emscripten":
         OrtMemType,
         OrtSparseFormat,
     )
-    from ._feeds import NodeArg
-    from ._library import (
-        get_available_providers,
-        get_device,
-        load,
-        set_default_logger_severity,
-        version,
-    )
-    from ._models import ModelMetadata
+    from ._opening import ModelMetadata
     from ._options import RunOptions, SessionOptions
-    from ._refused import REFUSED as _REFUSED
     from ._session import InferenceSession
-    from ._values import OrtValue
+    from ._values import OrtDevice, OrtValue, OrtValueVector, copy_tensors
 
     get_all_providers = get_available_providers
     get_version_string = version

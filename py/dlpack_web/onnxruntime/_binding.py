@@ -12,7 +12,7 @@ from .._backends.browser import seam
 from .._layout.words import type_of
 from .._tensor.making import from_gpu_buffer, to_host
 from .._tensor.tensor import Tensor, share
-from ._types import dtype_meant
+from ._arrays import dtype_meant
 from ._values import OrtValue, named_device
 
 

@@ -13,11 +13,11 @@ from ._arrays import (
     no_such_type,
     shared,
     strings_of,
+    type_of,
     widened,
 )
 from ._state import Fail, invalid, worded
 from ._state import NotImplemented as NotThere
-from ._types import type_of
 from ._values import OrtValue
 
 

@@ -1,4 +1,4 @@
-"""onnxruntime-web: loaded once, at the first use."""
+"""onnxruntime-web: loaded once, at the first use. Settings of it, and of what it lacks."""
 
 from operator import index
 from typing import Any
@@ -109,3 +109,34 @@ def get_available_providers() -> list[str]:
 def get_device() -> str:
     """ "WEBGPU" if the browser has it, else "CPU"."""
     return "WEBGPU" if seam.has_webgpu() else "CPU"
+
+
+def set_seed(seed: int) -> None:
+    """Nothing: onnxruntime-web chooses seeds itself, and the number is only checked.
+    Operators such as RandomNormal have an attribute for it."""
+    index(seed)
+
+
+def disable_telemetry_events() -> None:
+    """Nothing: onnxruntime-web has no telemetry."""
+
+
+enable_telemetry_events = disable_telemetry_events
+
+
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """Nothing: `set_default_logger_severity` sets how much is logged."""
+    index(verbosity)
+
+
+def set_global_thread_pool_sizes(intra_op: int = 0, inter_op: int = 0) -> None:
+    """Nothing: `load(threads=)` sets how many threads the WebAssembly has."""
+
+
+def preload_dlls(*args: Any, **options: Any) -> None:
+    """Nothing: a page has no libraries to preload."""
+
+
+def has_collective_ops() -> bool:
+    """False."""
+    return False

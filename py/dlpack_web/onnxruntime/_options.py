@@ -8,7 +8,7 @@ from typing import Any
 
 from .._tensor.device import CPU, Device, parse_device
 from ._arrays import check_texts
-from ._enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
+from ._names import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
 from ._state import NotImplemented as NotThere
 from ._state import worded
 

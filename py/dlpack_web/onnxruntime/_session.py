@@ -8,16 +8,24 @@ from .._backends.browser import seam
 from .._layout.words import type_of
 from .._tensor.device import Device
 from .._tensor.making import empty
+from ._arrays import dtype_meant
 from ._binding import IOBinding
 from ._feeds import Feeds, NodeArg, node_arg, shape_of
-from ._models import ModelMetadata
-from ._opening import Opened, open_model
+from ._opening import ModelMetadata, Opened, open_model
 from ._options import CPU_PROVIDER, Given, ProvidersError, RunOptions, SessionOptions
-from ._outputs import ON_DEVICE, TO_CPU, Outputs, Plan
-from ._runs import Arrived, Pending, Runs, bound, check_can_wait
+from ._runs import (
+    ON_DEVICE,
+    TO_CPU,
+    Arrived,
+    Outputs,
+    Pending,
+    Plan,
+    Runs,
+    bound,
+    check_can_wait,
+)
 from ._state import NotImplemented as NotThere
 from ._state import detail_of, worded
-from ._types import dtype_meant
 from ._values import OrtValue
 
 if TYPE_CHECKING:

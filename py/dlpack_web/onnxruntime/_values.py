@@ -1,4 +1,4 @@
-"""OrtValue: a Tensor with onnxruntime's interface."""
+"""OrtValue, a Tensor with onnxruntime's interface; OrtDevice, and vectors of OrtValues."""
 
 from collections.abc import Sequence
 from operator import index
@@ -10,10 +10,9 @@ from .._layout.words import type_of as kind_of
 from .._tensor.device import parse_device
 from .._tensor.making import empty
 from .._tensor.tensor import Tensor, from_dlpack, share
-from ._arrays import shared, widened
+from ._arrays import dtype_meant, number_of, shared, type_of, widened
 from ._state import NotImplemented as NotThere
 from ._state import worded
-from ._types import dtype_meant, number_of, type_of
 
 
 class OrtValue:
@@ -251,3 +250,72 @@ def array_of(strings: Any) -> "np.ndarray[Any, Any]":
     array = np.empty(len(found["data"]), object)
     array[:] = found["data"]
     return array.reshape(found["dims"])
+
+
+_TYPES = {"cpu": 0, "gpu": 1, "webgpu": 1, "cuda": 1, "dml": 1, "npu": 2, "cann": 2}
+
+
+class OrtDevice:
+    """The place of memory; made by `OrtDevice.make("cpu", 0)`.
+
+    >>> from dlpack_web import onnxruntime as ort
+    >>> ort.OrtDevice.make("webgpu", 0).device_type()
+    1
+    """
+
+    def __init__(self, kind: int, device_id: int, vendor_id: int) -> None:
+        self._kind, self._id, self._vendor = kind, device_id, vendor_id
+
+    @staticmethod
+    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> "OrtDevice":
+        """A device by its name: "cpu", "webgpu", "gpu"."""
+        if ort_device_name not in _TYPES:
+            raise RuntimeError(f"Unsupported device type: {ort_device_name}")
+        return OrtDevice(_TYPES[ort_device_name], index(device_id), max(vendor_id, 0))
+
+    def device_type(self) -> int:
+        """0 for a CPU, 1 for a GPU."""
+        return self._kind
+
+    def device_id(self) -> int:
+        """The index of the device among those of its type."""
+        return self._id
+
+    def device_vendor_id(self) -> int:
+        """0 unless specified."""
+        return self._vendor
+
+    def device_mem_type(self) -> int:
+        """0, the device's own memory."""
+        return 0
+
+    def _get_c_device(self) -> "OrtDevice":
+        return self
+
+
+class OrtValueVector(list[OrtValue]):
+    """A list of OrtValues, for `run_with_ortvaluevector`."""
+
+    def push_back(self, value: OrtValue) -> None:
+        """Appends a value."""
+        self.append(value)
+
+    def reserve(self, count: int) -> None:
+        """Nothing: a list grows as it needs."""
+
+    def shrink_to_fit(self) -> None:
+        """Nothing."""
+
+
+def copy_tensors(
+    src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: Any = None
+) -> None:
+    """Copies the elements of OrtValues into others, also between CPU and GPU if Python
+    can block."""
+    if len(src) != len(dst):
+        raise RuntimeError("src and dst must have the same size")
+    for source, target in zip(src, dst, strict=True):
+        if target.device_name() == "cpu" and source.device_name() != "cpu":
+            target.update_inplace(source.numpy())
+        else:
+            target.update_inplace(source)

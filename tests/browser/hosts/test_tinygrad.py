@@ -123,14 +123,14 @@ while not await dlwt._device.backend().kept(_device._kept._folder):
         page.python(LOAD)
         assert page.python(VISIT + "[known, len(_kept.programs)]") == [made, made]
     page.python("""
-from dlpack_web._backends.browser import storage
+from dlpack_web._backends.browser import files
 
-storage._MOST = 3
+files._MOST = 3
 for i in range(5):
-    await storage.keep("folder", str(i), bytes([i]))
-found = await storage.kept("folder")
+    await files.keep("folder", str(i), bytes([i]))
+found = await files.kept("folder")
 assert found == {str(i): bytes([i]) for i in range(2, 5)}, found
-assert await storage.kept(_device._kept._folder) == {}
+assert await files.kept(_device._kept._folder) == {}
 """)
 
 

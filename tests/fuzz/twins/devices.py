@@ -3,9 +3,8 @@
 import random
 from typing import Any
 
-from dlpack_web import DType
+from dlpack_web import DType, webgpu
 from dlpack_web._backends import desktop
-from dlpack_web._backends import options as limits
 from dlpack_web._backends.desktop import wgpu
 from dlpack_web._layout.dtype import _PACKED
 
@@ -41,7 +40,7 @@ LANES = [
 ]
 LIMITS = [
     name
-    for name in limits.DeviceOptions.__annotations__
+    for name in webgpu.DeviceOptions.__annotations__
     if name.startswith(("max", "min"))
 ]
 FEATURES = ["shader-f16", "subgroups", "timestamp-query", "float32-filterable"]

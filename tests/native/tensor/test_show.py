@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dlpack_web as dlw
-from dlpack_web._tensor import pictures
+from dlpack_web._tensor import show
 
 
 def shown(array, **options):
@@ -168,8 +168,6 @@ def test_thumbnails_are_small():
 )
 def test_elements_on_a_gpu_are_not_waited_for(nbytes, told, monkeypatch):
     unable = SimpleNamespace(can_block=lambda: False)
-    monkeypatch.setattr(pictures, "backend_of", lambda _: unable)
+    monkeypatch.setattr(show, "backend_of", lambda _: unable)
     device = SimpleNamespace(is_host=False)
-    assert (
-        pictures.picture(SimpleNamespace(size=3, device=device, nbytes=nbytes)) == told
-    )
+    assert show.picture(SimpleNamespace(size=3, device=device, nbytes=nbytes)) == told

@@ -7,12 +7,10 @@
  * own line and column.
  */
 import { tagOf } from "../../core/errors.js";
-import { BLANKS, withLines } from "../wgsl.js";
+import { BLANKS, DTYPES, type Scalar, withLines } from "../wgsl.js";
 import { reasonAgainst } from "./words.js";
 
-/** The dtype of a tensor for each type of a parameter. */
-export const DTYPES = { f32: "float32", i32: "int32", u32: "uint32", f16: "float16" } as const;
-export type ParamType = keyof typeof DTYPES;
+export type ParamType = Scalar;
 
 const WIDTH = 64; // invocations of a workgroup
 

@@ -5,13 +5,16 @@
 import { type DType, dtypeNamed } from "../../core/dtype.js";
 import { tagOf, UnsupportedError } from "../../core/errors.js";
 import type { GPUDevice } from "../../core/globals.js";
+import { sameShape } from "../../core/shape.js";
 import { isTensor, type Tensor } from "../../core/tensor.js";
+import { narrowed, wide } from "../arguments.js";
 import { emptyOnDevice, slotOn } from "../buffers.js";
 import { useDevice } from "../device.js";
 import { checkAlive, nameOf } from "../faults.js";
-import { type Argument, Kernel } from "../kernel.js";
+import { type Argument, checkArguments, Kernel } from "../kernel.js";
 import type { DeviceRecord } from "../state.js";
-import { DTYPES, type Param, type ParamType, type Source } from "./formulas.js";
+import { DTYPES } from "../wgsl.js";
+import type { Param, ParamType, Source } from "./formulas.js";
 
 /** The tensor for one output: of "f32 y", a `Tensor<"float32">`. */
 type Result<P extends string> = P extends ` ${infer R}` | `raw ${infer R}`
@@ -40,7 +43,6 @@ export interface Given {
   readonly outputs: readonly Tensor[];
 }
 
-const same = (a: readonly number[], b: readonly number[]) => `${a}` === `${b}`;
 const shapeText = ({ _shape }: Tensor) => `[${_shape.join(", ")}]`;
 
 /** A kernel with named parameters on a device. */
@@ -70,9 +72,7 @@ export class Signature {
   /** Each argument with its parameter; throws if one does not fit it. */
   sort(args: readonly Argument[]): Given {
     const { inputs, outputs } = this;
-    if (!Array.isArray(args)) {
-      throw new TypeError(`run() takes an array of arguments, not ${tagOf(args)}: run([x, y])`);
-    }
+    checkArguments(args);
     const all = inputs.length + outputs.length;
     if (args.length !== inputs.length && args.length !== all) {
       throw new TypeError(
@@ -99,7 +99,7 @@ export class Signature {
         shape ??= [];
       } else {
         kinds.push("t");
-        if (shape !== null && shape.length > 0 && !same(shape, arg._shape)) {
+        if (shape !== null && shape.length > 0 && !sameShape(shape, arg._shape)) {
           throw new RangeError(this.#disagreement(args));
         }
         shape = arg._shape;
@@ -122,7 +122,7 @@ export class Signature {
 
   checkOutputs(given: readonly Tensor[], shape: readonly number[], of: string): void {
     for (const [i, tensor] of given.entries()) {
-      if (same(tensor._shape, shape)) continue;
+      if (sameShape(tensor._shape, shape)) continue;
       throw new RangeError(
         `${this.outputs[i]?.name} has shape ${shapeText(tensor)}, ${of} [${shape.join(", ")}]: ` +
           "outputs are not broadcast",
@@ -187,10 +187,9 @@ function checkNumber(arg: unknown, { name, type, raw }: Param, isOutput: boolean
 function checkType(arg: Tensor, { name, type, text }: Param): void {
   const needed = DTYPES[type];
   if (arg._type.name === needed) return;
-  const narrow: Record<string, string> = { float64: "float32", int64: "int32", uint64: "uint32" };
   const hint =
-    narrow[arg._type.name] === needed
-      ? `WGSL has no 64-bit types; upload it with dtype "${needed}"`
+    narrowed(arg._type.name) === needed
+      ? wide(needed)
       : `give a tensor of ${needed}, or declare the parameter otherwise`;
   throw new UnsupportedError(`${name} is ${arg._type.name}, the parameter is "${text}": ${hint}`, {
     given: arg._type.name,

@@ -1,12 +1,14 @@
 """The browser's backend (Backend of ../__init__.py): JavaScript operates the GPU."""
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.words import type_of
-from . import webgpu_package
+from .files import keep as keep
+from .files import kept as kept
 from .seam import (
     Kept,
     call,
@@ -29,8 +31,6 @@ from .seam import (
 from .seam import block_on as block_on
 from .seam import can_block as can_block
 from .seam import is_loaded as is_loaded
-from .storage import keep as keep
-from .storage import kept as kept
 
 
 def stats() -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def request_device_blocking(wanted: dict[str, Any]) -> int:
 def use_device(gpu: Any) -> int:
     raw = gpu
     if not is_js(gpu):  # a device of wgpu-py or webgpu over one
-        raw = getattr(gpu, "_internal", None) or webgpu_package.handle_of(gpu)
+        raw = getattr(gpu, "_internal", None) or _handle_of(gpu)
     device_id: int = call("useDevice", raw if is_js(raw) else gpu)
     return device_id
 
@@ -140,7 +140,7 @@ def is_pooled(tensor: _core.Tensor) -> bool:
 def from_wgpu(buffer: Any) -> tuple[Any, int]:
     """JavaScript's GPUBuffer and device of a buffer of wgpu-py's browser backend or of
     the package webgpu."""
-    if webgpu_package.is_buffer(buffer):
+    if _is_buffer_of_package(buffer):
         return _from_webgpu(buffer)
     raw = getattr(buffer, "_internal", None)
     gpu = getattr(getattr(buffer, "_device", None), "_internal", None)
@@ -154,7 +154,7 @@ def from_wgpu(buffer: Any) -> tuple[Any, int]:
 
 
 def _from_webgpu(buffer: Any) -> tuple[Any, int]:
-    raw, gpu = webgpu_package.handle_of(buffer), webgpu_package.device_of(buffer)
+    raw, gpu = _handle_of(buffer), _device_of(buffer)
     if not is_js(raw):
         raise BufferError(
             "the GPUBuffer of this webgpu.Buffer is in the page that the package's link "
@@ -328,3 +328,31 @@ def on_host(tensor: _core.Tensor) -> _core.Tensor:
 
 async def settle(device_id: int) -> None:
     await finish(call("settle", device_id))
+
+
+# --- buffers of PyPI's package webgpu in Pyodide ---
+
+# It is not imported here: code that has one of its buffers has imported it.
+
+
+def _is_buffer_of_package(x: object) -> bool:
+    api = sys.modules.get("webgpu.webgpu_api")
+    return api is not None and isinstance(x, api.Buffer)
+
+
+def _handle_of(x: object) -> Any:
+    """The package's JavaScript object, or a proxy over its link; None for other
+    objects."""
+    api = sys.modules.get("webgpu.webgpu_api")
+    known = api is not None and isinstance(x, api.BaseWebGPUHandle)
+    return getattr(x, "handle", None) if known else None
+
+
+def _device_of(buffer: Any) -> Any:
+    """The handle of a buffer's device: the package has one device at a time, with a
+    generation number. None if the buffer is of another generation, or has no number."""
+    utils = sys.modules.get("webgpu.utils")
+    current = getattr(utils, "device_generation", None)
+    if current is None or getattr(buffer, "_generation", None) != current:
+        return None
+    return _handle_of(getattr(utils, "_device", None))

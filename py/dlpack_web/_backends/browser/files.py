@@ -1,10 +1,20 @@
-"""Files that JavaScript opens, reads and writes."""
+"""Files that JavaScript opens, reads and writes, and bytes that the browser keeps between visits."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import _core
-from .seam import IN_BROWSER, Kept, call, finish, js_list, method, options, receive
+from .seam import (
+    IN_BROWSER,
+    Kept,
+    call,
+    finish,
+    js_bytes,
+    js_list,
+    method,
+    options,
+    receive,
+)
 
 if IN_BROWSER:
     from pyodide.ffi import create_proxy
@@ -89,3 +99,47 @@ async def save(
         await finish(kept.js.promise)
     finally:
         kept.js.release()
+
+
+if IN_BROWSER:
+    import js
+    from pyodide.ffi import JsException
+
+_CACHE = "dlpack_web"
+# CacheStorage has addresses for names. Nothing is requested from this one.
+_ADDRESS = "https://dlpack-web.invalid/"
+_MOST = 128  # entries; then the oldest is deleted
+
+
+async def _open() -> Any:
+    """None where nothing can be kept: not in Node, in insecure pages, in some frames."""
+    caches = getattr(js, "caches", None)
+    return caches and await caches.open(_CACHE)
+
+
+async def kept(folder: str) -> dict[str, bytes] | None:
+    found = {}
+    address = f"{_ADDRESS}{folder}/"
+    try:
+        cache = await _open()
+        if cache is None:
+            return None
+        for request in await cache.keys():
+            if request.url.startswith(address):
+                buffer = await (await cache.match(request)).arrayBuffer()
+                found[request.url.removeprefix(address)] = buffer.to_bytes()
+    except (JsException, AttributeError):  # forbidden, or deleted just now
+        return None
+    return found
+
+
+async def keep(folder: str, name: str, data: bytes) -> None:
+    try:
+        cache = await _open()
+        if cache is not None:
+            response = js.Response.new(js_bytes(data))
+            await cache.put(f"{_ADDRESS}{folder}/{name}", response)
+            for request in list(await cache.keys())[:-_MOST]:
+                await cache.delete(request)
+    except JsException:  # forbidden, or the disk is full: it is only a cache
+        pass

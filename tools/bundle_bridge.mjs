@@ -1,0 +1,36 @@
+/**
+ * bundle_bridge.mjs OUT: the JavaScript of the wheel, js/src/pyodide/seam.ts with everything that it uses.
+ *
+ * In one file, `import()` loads nothing later, and esbuild wraps each module that one may reach in a
+ * function: 1.7 KB of the wheel. So they are static imports here.
+ */
+import { readFile } from "node:fs/promises";
+import { build } from "esbuild";
+
+const LATER = /(?<!typeof )\bimport\("(\.[^"]+)"\)/g;
+
+const atOnce = {
+  name: "at-once",
+  setup({ onLoad }) {
+    onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+      const imports = [];
+      const text = (await readFile(path, "utf8")).replace(LATER, (_, file) => {
+        imports.push(`import * as later${imports.length} from "${file}";\n`);
+        return `Promise.resolve(later${imports.length - 1})`;
+      });
+      return { contents: text + imports.join(""), loader: "ts" };
+    });
+  },
+};
+
+await build({
+  entryPoints: ["js/src/pyodide/seam.ts"],
+  outfile: process.argv[2],
+  bundle: true,
+  minify: true,
+  format: "iife",
+  globalName: "__dlpackWeb",
+  target: "es2022",
+  logLevel: "warning",
+  plugins: [atOnce],
+});
