@@ -13,7 +13,7 @@ from serve import Server
 
 # Shows outputs below the first block, as its Python would.
 SHOW = """async (list) => {
-  const { Outputs } = await import("/notebook/outputs.mjs");
+  const { Outputs } = await import("/docs/_static/run/outputs.mjs");
   globalThis.shown?.clear();
   const area = document.querySelector(".outputs");
   area.hidden = false;

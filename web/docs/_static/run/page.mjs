@@ -32,7 +32,7 @@ export class PagePython {
   #all;
   #restart;
   #loading = null;
-  #live = null; // ../../../notebook/live.mjs, once there is a kernel
+  #live = null; // ./live.mjs, once there is a kernel
   #lack = null; // what this Python lacks
   #problem = null; // what went wrong outside of blocks, until the next one runs
 
@@ -141,9 +141,9 @@ export class PagePython {
     this.#tell(WORDS.starting);
     try {
       const [{ Kernel }, live] = await Promise.all([
-        import("../../../notebook/kernel.mjs"),
-        import("../../../notebook/live.mjs"),
-        import("../../../notebook/outputs.mjs"),
+        import("./kernel.mjs"),
+        import("./live.mjs"),
+        import("./outputs.mjs"),
       ]);
       this.#live = live;
       const { stayInPage } = await import("./visit.mjs");
