@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from browser import Watch, open_browser, open_page
+from browser import Watch, open_browser, open_page, where_it_should_be
 from playwright.sync_api import Browser, Page
 from serve import SITE, Server
 
@@ -22,15 +22,28 @@ def server() -> Iterator[Server]:
         pytest.fail(
             "the documentation is not built: run `make suite NAME=docs`, which does it"
         )
-    with Server() as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield running
-        running.shutdown()
+    yield from serving(Server())
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def open_server() -> Iterator[Server]:
+    """The site, where Python may ask other hosts."""
+    yield from serving(Server(outside=True))
+
+
+def serving(server: Server) -> Iterator[Server]:
+    with server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser(server: Server) -> Iterator[Browser]:
     with open_browser() as running:
+        with open_page(running, server.url) as (page, _):
+            page.goto(server.url)
+            where_it_should_be(page)
         yield running
 
 

@@ -148,21 +148,6 @@ def test_blocks_open_in_the_notebook(open_docs: Callable) -> None:
     assert "np.asarray(t)[0, 0] = 100" in page.inner_text(".cell.selected")
 
 
-def test_blocks_ask_for_input(open_docs: Callable) -> None:
-    page = begin(open_docs, "tutorials/first-tensor.html")
-    page.focus(f"{FIRST} >> pre")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".block[data-edited] .editor")
-    page.keyboard.press("Control+a")
-    page.keyboard.insert_text("print('Hello', input('Name? '))")
-    page.keyboard.press("Shift+Enter")
-    page.get_by_label("Name?").fill("Ada")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".block[data-state=done] >> nth=0")
-    assert page.inner_text(f"{FIRST} >> .outputs") == "Name? Ada\nHello Ada\n"
-    assert page.locator(".ask").count() == 0
-
-
 def test_without_webgpu_pages_say_so(open_docs: Callable) -> None:
     page = begin(open_docs, script="delete Navigator.prototype.gpu")
     assert "without WebGPU" in page.inner_text(f"{FIRST} >> .state")

@@ -112,7 +112,7 @@ def opened(
 ) -> Iterator[Notebook]:
     """The page; `script` runs before anything else in its worker, under `policy`."""
     with open_page(browser, site.url, **options) as (page, watch):
-        worker = (ROOT / "web" / "notebook" / "worker.eval.mjs").read_text()
+        worker = (ROOT / "web" / "docs" / "_static" / "run" / "worker.eval.mjs").read_text()
         if script or policy:
             serve_script(page, "worker.eval.mjs", f"{script};\n{worker}", policy)
         if pyodide:

@@ -8,9 +8,9 @@ import {
   python,
   syntaxHighlighting,
 } from "../libraries/notebook.mjs";
-import { COLOURED, editing } from "./editing.mjs";
-import { markdown } from "./output.mjs";
-import { Outputs } from "./outputs.mjs";
+import { COLOURED, editing } from "../docs/_static/run/editing.mjs";
+import { markdown } from "../docs/_static/run/output.mjs";
+import { Outputs } from "../docs/_static/run/outputs.mjs";
 
 const COLOURS = HighlightStyle.define(
   Object.entries(COLOURED).map(([name, tag]) => ({ tag, class: name })),

@@ -1,6 +1,6 @@
 // Notebook files: nbformat 4 in, 4.5 out.
-import { forFile } from "./live.mjs";
-import { joined } from "./output.mjs";
+import { forFile } from "../docs/_static/run/live.mjs";
+import { joined } from "../docs/_static/run/output.mjs";
 
 const MOST = 5000; // cells, and outputs of one
 

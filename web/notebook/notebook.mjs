@@ -4,9 +4,9 @@ import { Cell } from "./cell.mjs";
 import { Drafts } from "./drafts.mjs";
 import { parse, serialize } from "./ipynb.mjs";
 import { commandOf } from "./keys.mjs";
-import { endAll, forFile, keepPicture } from "./live.mjs";
+import { endAll, forFile, keepPicture } from "../docs/_static/run/live.mjs";
 import { offerDrafts, showLink } from "./offers.mjs";
-import { textOf } from "./safe.mjs";
+import { textOf } from "../docs/_static/run/safe.mjs";
 import { fromLink, isShared } from "./share.mjs";
 import { kernel } from "./start.mjs";
 

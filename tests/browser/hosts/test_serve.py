@@ -35,7 +35,7 @@ def test_pages_forbid_eval_unless_their_name_allows_it(server: Server) -> None:
     assert "'unsafe-eval'" not in policy("/demo.html")
     assert "'unsafe-eval'" not in policy("/demo.html?x=.eval.html")
     assert "'unsafe-eval'" in policy("/tests/browser/hosts/notebook.eval.html")
-    assert "'unsafe-eval'" in policy("/notebook/worker.eval.mjs")
+    assert "'unsafe-eval'" in policy("/docs/_static/run/worker.eval.mjs")
     assert "'unsafe-eval'" not in policy("/notebook/")
     assert "'unsafe-inline'" not in policy("/demo.html")
 
@@ -61,7 +61,7 @@ def test_files_have_their_type(path: str, kind: str, server: Server) -> None:
 TRICKS = [
     "/.eval./../demo.html",
     "/x.eval.js/../demo.html",
-    "/notebook/worker.eval.mjs/../../demo.html",
+    "/docs/_static/run/worker.eval.mjs/../../demo.html",
     "/demo.html/.eval.mjs",
     "/demo.html/x.eval.mjs/..",
     "/demo.html;.eval.mjs",
@@ -139,10 +139,10 @@ def test_errors_are_as_strict_as_can_be(server: Server) -> None:
 def test_policy_of_one_answer_is_not_that_of_the_next(server: Server) -> None:
     connection = HTTPConnection("127.0.0.1", server.server_port)
     for path, allowed in (
-        ("/notebook/worker.eval.mjs", True),
+        ("/docs/_static/run/worker.eval.mjs", True),
         ("/demo.html", False),
         ("/nothing.eval.html", False),
-        ("/notebook/worker.eval.mjs", True),
+        ("/docs/_static/run/worker.eval.mjs", True),
     ):
         connection.request("GET", path)
         response = connection.getresponse()
@@ -153,7 +153,7 @@ def test_policy_of_one_answer_is_not_that_of_the_next(server: Server) -> None:
 
 
 def test_only_python_asks_outside_and_only_if_it_may(server: Server) -> None:
-    paths = ("/demo.html", "/notebook/", "/notebook/worker.eval.mjs", "/jupyterlite/x")
+    paths = ("/demo.html", "/notebook/", "/docs/_static/run/worker.eval.mjs", "/jupyterlite/x")
 
     def may(which: Server) -> list[bool]:
         policies = [

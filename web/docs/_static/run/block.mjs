@@ -104,7 +104,7 @@ export class Block {
 
   /** Runs it in the kernel: true where it ended as it should. */
   async execute(kernel) {
-    const { Outputs } = await import("../../../notebook/outputs.mjs");
+    const { Outputs } = await import("./outputs.mjs");
     const area = this.#element.querySelector(".outputs");
     this.#outputs ??= new Outputs(area);
     this.#outputs.clear();

@@ -9,7 +9,7 @@ import {
   python,
   syntaxHighlighting,
 } from "../../../libraries/notebook.mjs";
-import { COLOURED, editing } from "../../../notebook/editing.mjs";
+import { COLOURED, editing } from "./editing.mjs";
 
 // Colours are the page's (docs.css), which change with its theme.
 const COLOURS = HighlightStyle.define(

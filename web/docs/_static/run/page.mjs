@@ -32,7 +32,9 @@ export class PagePython {
   #all;
   #restart;
   #loading = null;
-  #live = null; // ../../../notebook/live.mjs, once there is a kernel
+  #live = null; // ./live.mjs, once there is a kernel
+  #lack = null; // what this Python lacks
+  #problem = null; // what went wrong outside of blocks, until the next one runs
 
   /** `before`: that of the page before in this window, whose kernel goes on here. */
   constructor(bar, elements, before) {
@@ -139,9 +141,9 @@ export class PagePython {
     this.#tell(WORDS.starting);
     try {
       const [{ Kernel }, live] = await Promise.all([
-        import("../../../notebook/kernel.mjs"),
-        import("../../../notebook/live.mjs"),
-        import("../../../notebook/outputs.mjs"),
+        import("./kernel.mjs"),
+        import("./live.mjs"),
+        import("./outputs.mjs"),
       ]);
       this.#live = live;
       const { stayInPage } = await import("./visit.mjs");
@@ -162,9 +164,11 @@ export class PagePython {
       case "state":
         this.#bar.dataset.state = message.state;
         this.#restart.disabled = false;
-        if (message.state !== "dead" || !this.#bar.dataset.problem)
-          this.#tell(WORDS[message.state]);
-        delete this.#bar.dataset.problem;
+        if (message.state === "starting") this.#lack = null;
+        if (["starting", "busy"].includes(message.state)) this.#problem = null;
+        this.#tell(
+          this.#problem || (message.state === "idle" && this.#lack) || WORDS[message.state],
+        );
         if (message.state === "dead") for (const block of this.#blocks) block.forget();
         break;
       case "progress":
@@ -176,7 +180,7 @@ export class PagePython {
         if (/^Loading/.test(message.text)) this.#tell(message.text);
         break;
       case "ready":
-        if (message.problem) this.#tell(message.problem);
+        this.#lack = message.problem;
         break;
       case "update":
         for (const block of this.#blocks) block.update(message);
@@ -185,14 +189,19 @@ export class PagePython {
         this.#live.keepPicture(message);
         break;
       case "failed":
-        this.#bar.dataset.problem = "";
-        this.#tell(`Python did not start: ${message.message}`);
+        this.#report(`Python did not start: ${message.message}`);
         break;
       case "quit":
+        this.#report("quit() has ended Python: press Restart.");
+        break;
       case "problem":
-        this.#bar.dataset.problem = "";
-        this.#tell(message.message ?? "quit() has ended Python: press Restart.");
+        this.#report(message.message);
     }
+  }
+
+  #report(problem) {
+    this.#problem = problem;
+    this.#tell(problem);
   }
 
   #tell(text) {

@@ -1,5 +1,5 @@
 // Outputs of cells, in the form of notebook files (nbformat 4), as elements of the page.
-import { AnsiUp, marked } from "../libraries/notebook.mjs";
+import { AnsiUp, marked } from "../../../libraries/notebook.mjs";
 import { frameOf, reframe } from "./frame.mjs";
 import { enliven, forget, PICTURE, picture, SLIDER, slider } from "./live.mjs";
 import { guard, textOf } from "./safe.mjs";

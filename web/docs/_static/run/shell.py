@@ -191,8 +191,7 @@ def ask(prompt: object = "", /, *, secret: bool = False) -> str:
     if not can_run_sync():
         raise RuntimeError(
             "input() has to wait for the reader, and Python cannot wait here: the browser "
-            "has no JSPI, or JavaScript called this function. Instead, set a variable in a "
-            "cell, or show a slider of dlw_page"
+            "has no JSPI, or JavaScript called this function. Instead, set a variable"
         )
     send("input", prompt=str(prompt), secret=secret)
     text: str | None = run_sync(typed())
@@ -380,10 +379,7 @@ def refuse(name: str) -> Callable[..., None]:
 def instead_of_module(name: str) -> str:
     """What to do instead of importing a module that is not here."""
     if name in WIDGETS:
-        return (
-            f"{name} needs Jupyter's own pages. This notebook has sliders: from dlw_page "
-            "import interact, slider; interact(lambda gain: gain**2, gain=(0.0, 2.0))"
-        )
+        return f"{name} needs Jupyter's own pages: use JupyterLab, Notebook or marimo"
     return f"This site does not have {name}. To install a package: %pip install {name}"
 
 

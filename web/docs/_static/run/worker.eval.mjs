@@ -4,9 +4,9 @@ const at = (path) => new URL(path, import.meta.url).href;
 const MEGABYTES = 30; // all that is loaded, about
 const STEPS = ["Python", "NumPy and IPython", "dlpack-web", "the shell"];
 const FILES = [
-  ...["./shell.py", "./dlw_page.py"],
+  ...["./shell.py", "../../../notebook/dlw_page.py"],
   ...["photo.jpg", "digits.png", "pictures.onnx", "handwriting.npz"].map(
-    (name) => `../examples/${name}`,
+    (name) => `../../../examples/${name}`,
   ),
 ];
 
@@ -50,10 +50,10 @@ async function start({ signals }) {
   arrivals.observe({ type: "resource", buffered: true });
   say(0);
   const files = Promise.all(FILES.map(async (path) => (await fetch(at(path))).arrayBuffer()));
-  const shell = fetch(at("../packages/shell.zip")).then((response) => response.arrayBuffer());
-  const ours = import("../js/index.js");
-  const { startPyodide } = await import("../start.mjs");
-  pyodide = await startPyodide(at("../packages/"));
+  const shell = fetch(at("../../../packages/shell.zip")).then((response) => response.arrayBuffer());
+  const ours = import("../../../js/index.js");
+  const { startPyodide } = await import("../../../start.mjs");
+  pyodide = await startPyodide(at("../../../packages/"));
   if (signals) {
     interruptions = signals;
     pyodide.setInterruptBuffer(signals);
@@ -66,9 +66,9 @@ async function start({ signals }) {
   say(2);
   let problem;
   try {
-    const { file } = await (await fetch(at("../wheel/wheel.json"))).json();
+    const { file } = await (await fetch(at("../../../wheel/wheel.json"))).json();
     const { connect } = await ours;
-    await connect(pyodide, { wheel: at(`../packages/${file}`) });
+    await connect(pyodide, { wheel: at(`../../../packages/${file}`) });
   } catch (error) {
     problem = `dlpack-web is not to be had here: ${error.message}`;
   }
