@@ -11,12 +11,15 @@ import importlib
 import inspect
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
+# Jobs in a shell's background ignore interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 DRIVERS = (
     "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json",
     "/usr/lib/chromium/vk_swiftshader_icd.json",

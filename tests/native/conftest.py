@@ -1,5 +1,6 @@
 import gc
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from dlpack_web import _core
 DTYPES = json.loads((Path(__file__).parents[1] / "dtypes.json").read_text("utf-8"))
 UNDER_ASAN = "/asan/" in str(_core.__file__)
 IN_PYODIDE = sys.platform == "emscripten"
+if not IN_PYODIDE:  # jobs in a shell's background ignore interrupts
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # NumPy before 2.1 speaks DLPack before 1.0: no versions, no copy=, nothing read-only.
 OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.1.0"
 needs_new_numpy = pytest.mark.skipif(
