@@ -11,29 +11,22 @@ import program_outcomes as outcomes
 import program_reasons as reasons
 import program_runs as runs
 import program_steps as steps
-
-
-def test_the_table_is_up_to_date():
-    assert outcomes.page() == outcomes.PAGE.read_text("utf-8"), (
-        "`make tables WHAT=programs` writes it"
-    )
+from foreign_results import Table, cell
 
 
 def test_every_program_has_an_outcome_and_no_other():
-    assert sorted(outcomes.kept()) == steps.NAMES
-    for name, places in outcomes.kept().items():
-        assert "native" in places, name
-        assert set(places) <= set(outcomes.PLACES), name
+    known = outcomes.TABLE.parsed()
+    assert sorted(name for name, place in known if place == "native") == steps.NAMES
+    assert {place for _, place in known} == {*outcomes.PLACES}
+    assert outcomes.TABLE.rendered(known) == outcomes.TABLE.written()
 
 
 def test_every_reason_is_needed():
-    needed = {
-        (name, row[0])
-        for name, places in outcomes.kept().items()
-        for outcome in places.values()
-        for row in outcome["different"]
-    }
-    assert needed == {*reasons.REASONS}
+    listed = "\n".join(
+        line for lines in outcomes.TABLE.parsed().values() for line in lines
+    )
+    for reason in reasons.REASONS.values():
+        assert cell(reason) in listed
 
 
 @pytest.mark.parametrize("name", steps.NAMES)
@@ -109,18 +102,18 @@ def test_only_what_is_the_same_counts_as_such(tmp_path, monkeypatch):
 
 
 def test_what_is_seen_has_to_be_what_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(outcomes, "FILE", tmp_path / "outcomes.json")
-    monkeypatch.setattr(outcomes, "PAGE", tmp_path / "ARRAYS.md")
+    table = Table(tmp_path / "ARRAYS.md", "# Table", "Refused")
+    monkeypatch.setattr(outcomes, "TABLE", table)
     monkeypatch.delenv("PROGRAMS", raising=False)
     name, words = steps.NAMES[0], ("f(t)", "use np.asarray(t)")
     seen = asdict(runs.Outcome(same=2, refused=[words]))
-    with pytest.raises(AssertionError, match="foreign-arrays"):
+    with pytest.raises(AssertionError, match="WHAT=programs"):
         outcomes.check("page", name, seen)
     with monkeypatch.context() as context:
         context.setenv("PROGRAMS", "write")
         outcomes.check("page", name, seen)
-    assert "2 same, 1 refused" in outcomes.PAGE.read_text("utf-8")
-    assert "- `f(t)`: use np.asarray(t)" in outcomes.PAGE.read_text("utf-8")
+    assert f"| {name} | page | 3 | 2 | 1 | 0 |" in table.written()
+    assert f"| {name} | page | `f(t)` | use np.asarray(t) |" in table.written()
     outcomes.check("page", name, seen)
     for other in ({"same": 3}, {"refused": []}, {"wrong": ["f(t)"]}):
         with pytest.raises(AssertionError):

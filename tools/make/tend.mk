@@ -83,7 +83,7 @@ WRITE_onnxruntime := NAMES=write $(PYTEST) -q $(ORT)/test_builds.py -k every_nam
 WRITE_foreign := FOREIGN=write $(PYTEST) -q $(ORT)/test_foreign_onnxruntime.py
 define WRITE_programs
 export PROGRAMS=write
-rm -f tests/foreign/arrays/outcomes.jsonl
+rm -f tests/foreign/ARRAYS.md
 $(LIBS_PYTEST) -q tests/interop/test_programs.py
 $(LIBS_PYTEST) -q tests/desktop/test_array_programs.py
 $(PYTEST) -q $(ARRAY_LIBRARIES) -k program

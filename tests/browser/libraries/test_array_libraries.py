@@ -53,5 +53,5 @@ def test_a_program_takes_tensors_for_arrays(page: TestPage) -> None:
     seen = json.loads(str(found))
     for name, outcome in seen.items():
         outcomes.check("page", name, outcome)
-    kept = [name for name, places in outcomes.kept().items() if "page" in places]
+    kept = [name for name, place in outcomes.TABLE.parsed() if place == "page"]
     assert sorted(seen) == sorted(kept)

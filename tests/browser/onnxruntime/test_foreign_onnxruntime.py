@@ -151,7 +151,7 @@ def renewed() -> Iterator[dict[results.Key, list[str]]]:
     found: dict[results.Key, list[str]] = {}
     yield found
     if os.environ.get("FOREIGN") == "write":
-        results.write(found, results.programs())
+        results.RESULTS.write(found, results.programs())
 
 
 @pytest.mark.parametrize(("name", "provider"), RUNS)
@@ -180,7 +180,7 @@ def test_program_says_what_it_says_natively(
     renewed[key] = results.lines_of(key, compared)
     if os.environ.get("FOREIGN") != "write":
         old = "`make tables WHAT=foreign` writes it"
-        assert results.parsed(results.written()).get(key) == renewed[key], old
+        assert results.RESULTS.parsed().get(key) == renewed[key], old
 
 
 def has_float16(page: TestPage) -> bool:

@@ -1,4 +1,4 @@
-"""tests/foreign/RESULTS.md: how many checks of each program are the same in a page, and what is not.
+"""RESULTS.md and ARRAYS.md: how many checks of each program are the same in each place, and what is not.
 
 A run of single programs renews their lines alone.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from comparing import DIFFERENT, REFUSED, SAME, Compared
 
-FILE = Path(__file__).resolve().parents[1] / "RESULTS.md"
+FOREIGN = Path(__file__).resolve().parents[1]
 HEAD = """# Programs that others write, natively and in a page
 
 Each program of this folder runs with the original library on the desktop and with dlpack_web in a page, no line
@@ -20,14 +21,16 @@ the page raises an error that says why. *Different* fails the test unless `diffe
 is wrong or random. `make tables WHAT=foreign` writes this file; a test fails when it is old.
 """
 COUNTS = "| program | in | checks | same | refused | different |"
-REFUSALS = "| program | in | refused | with |"
+REFUSALS = "| program | in | what | with |"
 RULE = "|---|---|---:|---:|---:|---:|"
 
 Key = tuple[str, str]  # program, provider
 
 
-def lines_of(key: Key, compared: Iterable[Compared]) -> list[str]:
-    """The lines of a program: its counts, then what is refused and different."""
+def lines_of(
+    key: Key, compared: Iterable[Compared], kinds: tuple[str, ...] = (REFUSED,)
+) -> list[str]:
+    """The lines of a program: its counts, then each check of these kinds."""
     found = list(compared)
     counts = [
         sum(each.outcome == kind for each in found)
@@ -39,7 +42,7 @@ def lines_of(key: Key, compared: Iterable[Compared]) -> list[str]:
         *(
             f"| {key[0]} | {key[1]} | {cell(each.name)} | {cell(each.why)} |"
             for each in found
-            if each.outcome == REFUSED
+            if each.outcome in kinds
         ),
     ]
 
@@ -47,50 +50,58 @@ def lines_of(key: Key, compared: Iterable[Compared]) -> list[str]:
 def cell(text: str) -> str:
     plain = re.sub(r"\s+", " ", text.removeprefix("NotImplemented: "))
     plain = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", plain)
-    return plain.replace("|", "\\|").replace("<", "\\<")
+    plain = plain.replace("|", "\\|")
+    return plain if plain.startswith("`") else plain.replace("<", "\\<")
 
 
-def parsed(text: str) -> dict[Key, list[str]]:
-    """The lines of each program in the file."""
-    found: dict[Key, list[str]] = {}
-    for line in text.splitlines():
-        key = re.match(r"\| ([\w/]+) \| ([\w-]+) \| ", line)
-        if key and line != COUNTS and line != REFUSALS:
-            found.setdefault((key[1], key[2]), []).append(line)
-    return found
+@dataclass(frozen=True)
+class Table:
+    """A file: its head, a row of counts for each run, and a row for what is listed."""
+
+    file: Path
+    head: str
+    listed: str
+
+    def parsed(self) -> dict[Key, list[str]]:
+        """The lines of each program in the file."""
+        found: dict[Key, list[str]] = {}
+        for line in self.written().splitlines():
+            key = re.match(r"\| ([\w/]+) \| ([\w-]+) \| ", line)
+            if key and line != COUNTS and line != REFUSALS:
+                found.setdefault((key[1], key[2]), []).append(line)
+        return found
+
+    def rendered(self, programs: Mapping[Key, list[str]]) -> str:
+        """The file's text."""
+        keys = sorted(programs)
+        counts = [programs[key][0] for key in keys]
+        rows = [line for key in keys for line in programs[key][1:]]
+        sums = [0, 0, 0, 0]
+        for line in counts:
+            numbers = [int(each) for each in re.findall(r" (\d+) (?=\|)", line)][-4:]
+            sums = [a + b for a, b in zip(sums, numbers, strict=True)]
+        total = " | ".join(f"**{each}**" for each in sums)
+        table = "\n".join([COUNTS, RULE, *counts, f"| **all** |  | {total} |"])
+        text = f"{self.head}\n{table}\n"
+        if rows:
+            listed = "\n".join([REFUSALS, "|---|---|---|---|", *rows])
+            text += f"\n## {self.listed}\n\n{listed}\n"
+        return text
+
+    def written(self) -> str:
+        return self.file.read_text() if self.file.exists() else ""
+
+    def write(self, renewed: Mapping[Key, list[str]], known: set[str]) -> None:
+        """Renews lines, and drops those of programs that are gone."""
+        programs = self.parsed() | dict(renewed)
+        kept = {key: lines for key, lines in programs.items() if key[0] in known}
+        self.file.write_text(self.rendered(kept))
 
 
-def rendered(programs: Mapping[Key, list[str]]) -> str:
-    """The file's text."""
-    keys = sorted(programs)
-    counts = [programs[key][0] for key in keys]
-    refused = [line for key in keys for line in programs[key][1:]]
-    sums = [0, 0, 0, 0]
-    for line in counts:
-        numbers = [int(each) for each in re.findall(r" (\d+) (?=\|)", line)][-4:]
-        sums = [a + b for a, b in zip(sums, numbers, strict=True)]
-    total = " | ".join(f"**{each}**" for each in sums)
-    table = "\n".join([COUNTS, RULE, *counts, f"| **all** |  | {total} |"])
-    text = f"{HEAD}\n{table}\n"
-    if refused:
-        listed = "\n".join([REFUSALS, "|---|---|---|---|", *refused])
-        text += f"\n## Refused\n\n{listed}\n"
-    return text
-
-
-def written() -> str:
-    return FILE.read_text() if FILE.exists() else ""
-
-
-def write(renewed: Mapping[Key, list[str]], known: set[str]) -> None:
-    """Renews lines, and drops those of programs that are gone."""
-    programs = parsed(written()) | dict(renewed)
-    FILE.write_text(
-        rendered({key: lines for key, lines in programs.items() if key[0] in known})
-    )
+RESULTS = Table(FOREIGN / "RESULTS.md", HEAD, "Refused")
 
 
 def programs() -> set[str]:
-    """The names of all programs; those of arrays have a runner and a table of their own."""
-    folder = FILE.parent / "onnxruntime"
+    """The names of all programs of onnxruntime."""
+    folder = FOREIGN / "onnxruntime"
     return {f"{folder.name}/{path.stem}" for path in folder.glob("*/*.py")}
