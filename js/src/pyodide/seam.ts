@@ -91,13 +91,10 @@ export class PythonSeam {
 
   /** A CPU tensor's elements, on a device; converted if `dtype` is given. */
   upload(site: number, address: number, deviceId: number, dtype?: DTypeName): number {
-    const source = this.tensorAt(address);
-    try {
+    return this.#during(address, (source) => {
       const { gpu } = deviceWithId(deviceId).device;
       return this.#give(calledAt(site, () => source.to(gpu, { dtype })));
-    } finally {
-      source.release();
-    }
+    });
   }
 
   /** Writes a tensor's elements over those of another. */
@@ -219,13 +216,10 @@ export class PythonSeam {
 
   /** Whether a WebGPU tensor's buffer was made here and returns to the pool. */
   isPooled(address: number): boolean {
-    const tensor = this.tensorAt(address);
-    try {
+    return this.#during(address, (tensor) => {
       const { origin, taken } = slotOf(tensor._handle).facts;
       return origin === "tensors" && !taken;
-    } finally {
-      tensor.release();
-    }
+    });
   }
 
   /** The `GPUDevice` with an id. */
@@ -296,7 +290,7 @@ export class PythonSeam {
         const { timed } = await later();
         return await timed(this.device(deviceId), (timestampWrites) => {
           signal.throwIfAborted();
-          const workgroups = x === 0 ? undefined : [x, y, z];
+          const workgroups = countsOf([x, y, z]);
           calledAt(site, () => kernel.run(given, { workgroups, timestampWrites }));
         });
       } finally {
@@ -321,13 +315,10 @@ export class PythonSeam {
     numbers: number,
     ...args: number[]
   ): void {
-    const given = this.#arguments(numbers, args);
-    try {
-      const workgroups = x === 0 ? undefined : [x, y, z];
+    this.#withArguments(numbers, args, (given) => {
+      const workgroups = countsOf([x, y, z]);
       calledAt(site, () => batch._record(kernel, given, { workgroups }));
-    } finally {
-      letGo(given);
-    }
+    });
   }
 
   /** Changes a recorded call; `places` are the positions of `args` in it. */
@@ -341,24 +332,15 @@ export class PythonSeam {
     numbers: number,
     ...args: number[]
   ): void {
-    const given = this.#arguments(numbers, args);
-    try {
+    this.#withArguments(numbers, args, (given) => {
       const changed = Object.fromEntries(given.map((arg, i) => [places[i] as number, arg]));
-      const workgroups = x === 0 ? undefined : [x, y, z];
-      batch.update(index, { args: changed, workgroups });
-    } finally {
-      letGo(given);
-    }
+      batch.update(index, { args: changed, workgroups: countsOf([x, y, z]) });
+    });
   }
 
   /** Whether a batch will write to a tensor, or, for `writing`, use it. */
   batchUses(address: number, batch: Batch, writing: boolean): boolean {
-    const tensor = this.tensorAt(address);
-    try {
-      return batch._uses(extentOf(tensor), writing);
-    } finally {
-      tensor.release();
-    }
+    return this.#during(address, (tensor) => batch._uses(extentOf(tensor), writing));
   }
 
   /** Resolves once a kernel has compiled. */
@@ -396,12 +378,7 @@ export class PythonSeam {
     address: number,
     canvas: HTMLCanvasElement | OffscreenCanvas,
   ): Promise<void> {
-    const tensor = this.tensorAt(address);
-    try {
-      return calledAt(site, () => toCanvas(tensor, canvas));
-    } finally {
-      tensor.release();
-    }
+    return this.#during(address, (tensor) => calledAt(site, () => toCanvas(tensor, canvas)));
   }
 
   /**
@@ -501,14 +478,8 @@ export class PythonSeam {
     const { give, take, use, install } = adapters[name as keyof typeof adapters] as Adapter;
     install?.(library);
     return {
-      give: (address: number, options: object) => {
-        const tensor = this.tensorAt(address);
-        try {
-          return give(library, tensor, options);
-        } finally {
-          tensor.release();
-        }
-      },
+      give: (address: number, options: object) =>
+        this.#during(address, (tensor) => give(library, tensor, options)),
       take: (value: unknown, options: object) =>
         this.#give(take(library, value, options) as Tensor),
       // Python takes over each tensor by fromJs().
@@ -558,7 +529,10 @@ export class PythonSeam {
       if (kernel === undefined) throw new TypeError(`there is no kernel ${at(0)}`);
       const args = new Array<number>(at(6));
       for (let i = 0; i < args.length; i++) args[i] = at(7 + i);
-      this.#runWith(kernel, at(1), [at(2), at(3), at(4)], at(5), args);
+      const workgroups = countsOf([at(2), at(3), at(4)]);
+      this.#withArguments(at(5), args, (given) =>
+        calledAt(at(1), () => kernel.run(given, { workgroups })),
+      );
       return 1;
     } catch (error) {
       this.#failure = error;
@@ -566,33 +540,30 @@ export class PythonSeam {
     }
   }
 
-  #runWith(
-    kernel: Kernel,
-    site: number,
-    counts: readonly number[],
+  /** Calls `use` with a kernel's arguments: numbers, and tensors without a hold. */
+  #withArguments(
     numbers: number,
     args: readonly number[],
+    use: (given: readonly Argument[]) => void,
   ): void {
-    const given = this.#arguments(numbers, args);
-    try {
-      const workgroups = counts[0] === 0 ? undefined : counts;
-      calledAt(site, () => kernel.run(given, { workgroups }));
-    } finally {
-      letGo(given);
-    }
-  }
-
-  /** The arguments of a kernel: numbers, and tensors without a hold, for {@link letGo}. */
-  #arguments(numbers: number, args: readonly number[]): Argument[] {
     const given: Argument[] = [];
     try {
       for (const [i, arg] of args.entries()) {
         given.push((numbers >>> i) & 1 ? arg : this.#heap.peek(arg));
       }
-      return given;
-    } catch (error) {
-      letGo(given);
-      throw error;
+      use(given);
+    } finally {
+      for (const arg of given) if (typeof arg !== "number") arg._detach();
+    }
+  }
+
+  /** Calls `use` with the tensor for a Python one, which has a hold for as long. */
+  #during<R>(address: number, use: (tensor: Tensor) => R): R {
+    const tensor = this.tensorAt(address);
+    try {
+      return use(tensor);
+    } finally {
+      tensor.release();
     }
   }
 
@@ -660,10 +631,8 @@ function ending<T extends Tensor | TensorFile>(start: (signal: AbortSignal) => P
   };
 }
 
-/** Detaches tensors without a hold. */
-function letGo(given: readonly Argument[]): void {
-  for (const arg of given) if (typeof arg !== "number") arg._detach();
-}
+/** Workgroups along x, y, z; where x is 0, the default. */
+const countsOf = (counts: readonly number[]) => (counts[0] === 0 ? undefined : counts);
 
 /** The seam of each connected Pyodide, by its module object. */
 const seams = shared("seams", () => new WeakMap<object, object>());

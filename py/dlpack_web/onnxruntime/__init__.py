@@ -23,6 +23,7 @@ if TYPE_CHECKING or sys.platform == "emscripten":
     from ._binding import IOBinding
     from ._feeds import NodeArg
     from ._library import (
+        ModelMetadata,
         disable_telemetry_events,
         enable_telemetry_events,
         get_available_providers,
@@ -51,7 +52,6 @@ if TYPE_CHECKING or sys.platform == "emscripten":
         OrtMemType,
         OrtSparseFormat,
     )
-    from ._opening import ModelMetadata
     from ._options import RunOptions, SessionOptions
     from ._session import InferenceSession
     from ._values import OrtDevice, OrtValue, OrtValueVector, copy_tensors

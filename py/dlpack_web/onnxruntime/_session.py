@@ -11,7 +11,7 @@ from .._tensor.making import empty
 from ._arrays import dtype_meant
 from ._binding import IOBinding
 from ._feeds import Feeds, NodeArg, node_arg, shape_of
-from ._opening import ModelMetadata, Opened, open_model
+from ._library import ModelMetadata, Opened, open_model
 from ._options import CPU_PROVIDER, Given, ProvidersError, RunOptions, SessionOptions
 from ._runs import (
     ON_DEVICE,
