@@ -18,9 +18,11 @@ copy_project() {
 py() {
   copy_project
   ln -s py "$copy/src"
+  mkdir -p "$copy/mutants/src"
   cat >"$copy/setup.cfg" <<END
 [mutmut]
 source_paths = src
+process_isolation = forkserver
 only_mutate = src${file#py}
 also_copy =
   README.md
@@ -34,7 +36,7 @@ pytest_add_cli_args =
   not (docstring or every_package or webgpu_needs or needs_webgpu or without_a_browser or what_to_do or no_widget)
 END
   cd "$copy"
-  export PYTHONPATH=$copy/mutants/src # of Pythons that tests start
+  export PYTHONPATH=$copy/mutants/src # also of Pythons that tests start
   "$root/build/libs/bin/mutmut" run --max-children 2
   "$root/build/libs/bin/mutmut" results
 }
@@ -48,30 +50,31 @@ js() {
 
 # The tests run under sanitizers. What compiles to the same code is no mutant. universalmutator does not count the last.
 c() {
-  local python=$root/build/venv/bin/python name
+  local python=$root/build/venv/bin/python name source
   name=$(basename "$file" .c)
   tool() { PYTHONPATH=$root/build/universalmutator "$python" -m "universalmutator.$@"; }
-  "$python" wasm/toolchain/build_asan.py "$copy/asan"
-  include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
-  compile="gcc -std=c11 -O1 -fPIC -fvisibility=hidden -DPy_LIMITED_API=0x030C0000 -Iwasm -I$include -c -x c"
+  compile="gcc -std=c11 -O1 -fPIC -fvisibility=hidden -DPy_LIMITED_API=0x030C0000 -I$root/wasm"
+  compile+=" -I$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))') -c -x c"
   sanitize="-fsanitize=address,undefined -fno-sanitize-recover=all"
+  "$python" wasm/toolchain/build_asan.py "$copy/asan"
   mkdir "$copy/objects" "$copy/mutants"
   for source in wasm/*.c; do
     $compile $sanitize "$source" -o "$copy/objects/$(basename "$source" .c).o"
   done
-  $compile - -o "$copy/same.o" <"$file"
   cat >"$copy/test.sh" <<END
 $compile $sanitize - -o $copy/objects/$name.o <\$1 || exit 1
 gcc -shared $sanitize $copy/objects/*.o -o $copy/asan/dlpack_web/_core.abi3.so || exit 1
+cd $root
 export PYTHONPATH=$copy/asan PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0
 export LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
 exec $python -m pytest -x -q -p no:cacheprovider --capture=sys -k "not million and not docstring" $tests
 END
   bash "$copy/test.sh" "$file" >"$copy/log.txt" 2>&1 || { tail "$copy/log.txt"; exit 1; }
-  tool genmutants "$file" c --noCheck --mutantDir "$copy/mutants" | tail -n 1
-  tool analyze "$file" "bash $copy/test.sh MUTANT" --mutantDir "$copy/mutants" --show --seed 1 --timeout 300 \
-    --numMutants "$((count + 1))" --prefix "$copy/$name" \
-    --compileCommand "$compile - -o $copy/new.o <MUTANT && ! cmp -s $copy/new.o $copy/same.o"
+  cd "$copy"
+  $compile - -o same.o <"$root/$file"
+  tool genmutants "$root/$file" c --noCheck --mutantDir mutants | tail -n 1
+  tool analyze "$root/$file" "bash test.sh MUTANT" --mutantDir mutants --show --seed 1 --timeout 300 \
+    --numMutants $((count + 1)) --compileCommand "$compile - -o new.o <MUTANT && ! cmp -s new.o same.o"
 }
 
 $what

@@ -13,6 +13,7 @@ import {
   downloadWays,
   emptyWays,
   manyWays,
+  requestDevice,
   uploadWays,
   viewWays,
 } from "./paths.mjs";
@@ -60,16 +61,6 @@ async function pythonRows(pyodide, quick) {
   return rows;
 }
 
-async function requestDevice() {
-  const adapter = await navigator.gpu.requestAdapter();
-  const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
-  const device = await adapter.requestDevice({
-    requiredLimits: { maxBufferSize, maxStorageBufferBindingSize },
-  });
-  const { vendor, architecture, description } = adapter.info;
-  return { device, adapter: [vendor, architecture, description].filter(Boolean).join(" ") };
-}
-
 function roundsFor(bytes, quick) {
   if (quick) return 5;
   return bytes >= 128 * MB ? 7 : bytes >= 16 * MB ? 15 : 50;
@@ -78,7 +69,7 @@ function roundsFor(bytes, quick) {
 /** Runs everything; `{machine, rows}`. Progress goes to the console. */
 async function bench({ quick, only }) {
   const { pyodide, bridge } = await boot((text) => console.log(text));
-  const { device, adapter } = await requestDevice();
+  const device = await requestDevice();
   const { pool } = useDevice(device); // a private part, for what is cold
   const rows = [];
   if (only === null || only === "python") {
@@ -106,9 +97,10 @@ async function bench({ quick, only }) {
       }
     }
   }
+  const { vendor, architecture, description } = device.adapterInfo;
   const machine = {
     browser: navigator.userAgent,
-    adapter,
+    adapter: [vendor, architecture, description].filter(Boolean).join(" "),
     cores: navigator.hardwareConcurrency,
     pyodide: pyodide.version,
     cross_origin_isolated: crossOriginIsolated,
@@ -119,7 +111,7 @@ async function bench({ quick, only }) {
 /** What first_step of training.py returns, in a page that has trained no network yet. */
 async function firstStep() {
   const { pyodide } = await boot((text) => console.log(text));
-  const { device } = await requestDevice();
+  const device = await requestDevice();
   useDevice(device);
   const module = await trainingModule(pyodide);
   return (await module.first_step.callPromising()).toJs();

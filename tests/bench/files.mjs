@@ -1,9 +1,8 @@
 // A file of a URL to the GPU: ours, fetch alone (whose bytes go nowhere), and the usual way.
 import { open } from "/js/open/index.js";
-import { expect, readBuffer } from "./paths.mjs";
+import { expect, readBuffer, TENSOR_USAGE } from "./paths.mjs";
 
 const MB = 1 << 20;
-const USAGE = 0x80 | 0x08 | 0x04; // STORAGE | COPY_DST | COPY_SRC
 /** Python's memory may grow by so much. */
 const ROOM = 32 * MB;
 
@@ -44,7 +43,7 @@ load`);
   async function usual() {
     const array = await load(url);
     const view = array.getBuffer("u32");
-    const buffer = device.createBuffer({ size: bytes, usage: USAGE });
+    const buffer = device.createBuffer({ size: bytes, usage: TENSOR_USAGE });
     device.queue.writeBuffer(buffer, 0, view.data);
     view.release();
     array.destroy();

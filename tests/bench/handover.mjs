@@ -5,6 +5,7 @@ import { fromJax, toJax } from "/js/adapters/jax.js";
 import { fromOrt, toOrt } from "/js/adapters/ort.js";
 import { fromTfjs, toTfjs } from "/js/adapters/tfjs.js";
 import { fromThree, toThree } from "/js/adapters/three.js";
+import { copyBuffer } from "./paths.mjs";
 
 const USAGE = 0x80 | 0x20 | 0x08 | 0x04; // STORAGE | VERTEX | COPY_DST | COPY_SRC
 
@@ -89,9 +90,7 @@ export function handoverWays({ libraries, library }, bytes, layout) {
       },
     });
     const throughCPU = async () => {
-      const encoder = device.createCommandEncoder();
-      encoder.copyBufferToBuffer(buffer, 0, staging, 0, bytes);
-      device.queue.submit([encoder.finish()]);
+      copyBuffer(device, buffer, staging, bytes);
       await staging.mapAsync(1);
       const copy = new Float32Array(staging.getMappedRange().slice(0));
       staging.unmap();

@@ -5,6 +5,13 @@ const PYBUF_FULL_RO = 0x11c; // strides and format, read-only accepted: what Num
 const USAGE = { STORAGE: 0x80, COPY_DST: 0x08, COPY_SRC: 0x04, MAP_READ: 0x01 };
 export const TENSOR_USAGE = USAGE.STORAGE | USAGE.COPY_DST | USAGE.COPY_SRC;
 
+/** With buffers as large as the adapter allows. */
+export async function requestDevice() {
+  const adapter = await navigator.gpu.requestAdapter();
+  const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
+  return adapter.requestDevice({ requiredLimits: { maxBufferSize, maxStorageBufferBindingSize } });
+}
+
 export function expect(condition, what) {
   if (!condition) throw new Error(`wrong result: ${what}`);
 }

@@ -5,7 +5,7 @@ import * as library from "/js/index.js";
 import { connect } from "/js/index.js";
 import { useDevice } from "/js/webgpu/device.js";
 import { compare, spread } from "/tests/bench/measure.mjs";
-import { dispatchWays, downloadWays, uploadWays } from "/tests/bench/paths.mjs";
+import { dispatchWays, downloadWays, requestDevice, uploadWays } from "/tests/bench/paths.mjs";
 import { answer } from "/tests/runtimes/host.mjs";
 import { copyWay, downloadInPieces, gatherWays, handoverWays, uploadInPieces } from "./ways.mjs";
 
@@ -15,12 +15,6 @@ const SETTLES = 5; // a batch takes at least so many times what waiting for it d
 
 let context = null;
 let waitMs = 0;
-
-async function requestDevice() {
-  const adapter = await navigator.gpu.requestAdapter();
-  const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits;
-  return adapter.requestDevice({ requiredLimits: { maxBufferSize, maxStorageBufferBindingSize } });
-}
 
 /** How long it takes to learn that a queue is done which had next to nothing to do. Deno looks every 10 ms. */
 async function measureWait(device) {

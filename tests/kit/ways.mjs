@@ -1,11 +1,10 @@
 // What the kit measures beside the ways of tests/bench: a copy on the device, and by hand what only a
 // real GPU can tell the worth of: gathering there what the CPU packs today, and staging in pieces.
 import { EXCHANGE, take } from "/js/exchange/index.js";
-import { copyBuffer, expect, same } from "/tests/bench/paths.mjs";
+import { copyBuffer, expect, readBuffer, same, TENSOR_USAGE } from "/tests/bench/paths.mjs";
 
 const MB = 2 ** 20;
 const USAGE = { READ: 0x01, WRITE: 0x02, COPY_SRC: 0x04, COPY_DST: 0x08, UNIFORM: 0x40 };
-const TENSOR_USAGE = 0x80 | USAGE.COPY_SRC | USAGE.COPY_DST; // STORAGE
 const SLOTS = 4; // buffers that are on their way at once
 const PIECES = [MB, 4 * MB, 16 * MB, 64 * MB];
 
@@ -20,14 +19,7 @@ function pattern(bridge, bytes) {
 }
 
 /** All words of a GPU buffer. */
-async function words(device, buffer, bytes) {
-  const staging = device.createBuffer({ size: bytes, usage: USAGE.READ | USAGE.COPY_DST });
-  copyBuffer(device, buffer, staging, bytes);
-  await staging.mapAsync(USAGE.READ);
-  const found = new Uint32Array(staging.getMappedRange().slice(0));
-  staging.destroy();
-  return found;
-}
+const words = async (...args) => new Uint32Array((await readBuffer(...args)).buffer);
 
 /** From one buffer of the device into another: what its memory can do. */
 export function copyWay({ bridge, device }, bytes) {
