@@ -32,7 +32,7 @@ fix: $(VENV) $(NPM)
 	$(NODE_BIN)/biome check --write
 
 # The tests of the folders whose sources or tests differ from main; CONTRIBUTING.md has a table by hand.
-quick: $(NATIVE) $(JS)
+quick: $(NATIVE) $(JS) $(VECTORS)
 	@changed=$$(git diff --name-only $$(git merge-base main HEAD); git ls-files --others --exclude-standard)
 	folders=$$(sed -nE 's/^\| `([a-z_/.]+)` \| `(tests.+)` \|$$/\1 \2/p' CONTRIBUTING.md | while read -r source tests; do
 	  ! grep -q "^$$source" <<<"$$changed" || echo "$$tests"; done | tr -d '`' | xargs -n1 | sort -u)
