@@ -1,6 +1,6 @@
 # More than 500 lines: one list of cases, each beside what it breaks.
-"""Writes vectors.json: files of tensors, good ones and such as an attacker would make, for all
-parsers: tests/js/open/files.test.mjs and tests/native/files/test_files.py read them.
+"""Vectors for all parsers: files of tensors, good ones and such as an attacker would make. make writes
+build/vectors.json, which tests/js/open/files.test.mjs reads; tests/native/files/test_files.py imports them.
 
 A vector is {name, file (base64), options?, tensors? | error?}: what each tensor is, "" being the
 name of the only one, with its elements in row-major order (base64), or a pattern that what is said
@@ -14,6 +14,7 @@ import gzip
 import io
 import json
 import struct
+import sys
 import warnings
 import zipfile
 import zlib
@@ -21,7 +22,6 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
 RNG = np.random.default_rng(17)
 VECTORS = []
 
@@ -882,16 +882,12 @@ bad("raw, too short", bytes(8), "cut off", dtype="float32", shape=[3])
 bad("raw, too long", bytes(8), "follow", dtype="float32", shape=[1])
 
 
-def main():
-    for vector in VECTORS:
-        if not vector["options"]:
-            del vector["options"]
+def all_vectors():
     names = [vector["name"] for vector in VECTORS]
     assert len(set(names)) == len(names), [n for n in names if names.count(n) > 1]
-    lines = ",\n".join(json.dumps(vector) for vector in VECTORS)
-    (HERE / "vectors.json").write_text(f"[\n{lines}\n]\n")
-    print(f"{len(VECTORS)} vectors")
+    for vector in VECTORS:
+        yield {key: value for key, value in vector.items() if value or key != "options"}
 
 
 if __name__ == "__main__":
-    main()
+    Path(sys.argv[1]).write_text(json.dumps(list(all_vectors())))

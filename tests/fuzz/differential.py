@@ -13,7 +13,6 @@ import base64
 import faulthandler
 import gc
 import io
-import json
 import random
 import re
 import struct
@@ -33,7 +32,9 @@ import safetensors
 import dlpack_web as dlw
 from dlpack_web._files import headers, local
 
-VECTORS = Path(__file__).parents[1] / "files" / "vectors.json"
+sys.path.append(str(Path(__file__).parents[1] / "files"))
+from make_vectors import all_vectors
+
 # (format, what the bytes match, what the other reader says, why it is read all the same)
 LISTED = [
     (
@@ -157,11 +158,10 @@ def compare_as_path(data: bytes, path: Path) -> None:
 
 def seeds() -> list[bytes]:
     """Those of the vectors, but for long ones, and archives of several arrays."""
-    vectors = json.loads(VECTORS.read_text("utf-8"))
     # Good ones oftener: a change of those is more likely to be read by somebody.
     files = [
         base64.b64decode(vector["file"])
-        for vector in vectors
+        for vector in all_vectors()
         for _ in range(4 if "tensors" in vector else 1)
     ]
     for save in (np.savez, np.savez_compressed):

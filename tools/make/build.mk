@@ -38,6 +38,9 @@ $(WHEEL): $(C_FILES) $(PY_FILES) $(BRIDGE) pyproject.toml README.md LICENSE \
 	@tools/need.sh emcc
 	$(TOOLCHAIN)/build_wheel.sh build/venv build/xbuildenv dist
 
+$(VECTORS): tests/files/make_vectors.py | $(VENV)
+	@$(PYTHON) $< $@
+
 # A module without Python, which shares tensors by the exchange protocol alone.
 $(EXAMPLE): $(EXAMPLE_FILES) wasm/dlpack.h
 	@tools/need.sh emcc

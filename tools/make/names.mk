@@ -38,6 +38,7 @@ NODES := build/nodes/index.json
 LITE := build/lite/.done
 ARRAYS := build/arrays/.done
 EXAMPLE := build/example/example.wasm
+VECTORS := build/vectors.json
 # What single pages need besides the site.
 NEEDS_chain := $(LIBRARIES) $(MODEL)
 NEEDS_arrow := $(LIBRARIES) $(MEASUREMENTS)

@@ -38,7 +38,7 @@ sed -nE 's/^\| `([a-z_/.]+)` \| `(tests.+)` \|$$/\1 \2/p' CONTRIBUTING.md | whil
 endef
 
 # The tests of the folders whose sources or tests differ from main.
-quick: $(NATIVE) $(JS)
+quick: $(NATIVE) $(JS) $(VECTORS)
 	@changed=$$(git diff --name-only $$(git merge-base main HEAD); git ls-files --others --exclude-standard)
 	folders=$$($(call folders_of,$$changed))
 	native=$$(grep -E '^tests/(native|tools)' <<<"$$folders" || true) js=$$(grep '^tests/js' <<<"$$folders" || true)

@@ -1,7 +1,7 @@
 """Headers of .npy and safetensors files, parsed strictly and written. Nothing is
 evaluated, and everything is checked before memory is allocated.
 
-js/src/open has the same rules; both are tested with tests/files/vectors.json, and compared
+js/src/open has the same rules; both are tested with tests/files/make_vectors.py, and compared
 by tests/fuzz/twins.
 """
 

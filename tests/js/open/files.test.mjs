@@ -7,7 +7,7 @@ import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save, TensorFile } from "../../../js/dist/open/index.js";
 
 const VECTORS = JSON.parse(
-  readFileSync(new URL("../../files/vectors.json", import.meta.url), "utf8"),
+  readFileSync(new URL("../../../build/vectors.json", import.meta.url), "utf8"),
 );
 const bytesOf = (text) => new Uint8Array(Buffer.from(text, "base64"));
 
