@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from forge import DLTensor, api_of, dims
+from forge import DLTensor, api_of, dims, versioned
 
 import dlpack_web as dlw
 from dlpack_web import _core
@@ -118,6 +118,15 @@ def described_places(described: DLTensor, bits: int) -> Places:
 
 def describe(tensor: Any) -> DLTensor:
     described = DLTensor()
+    if tensor.padded:  # which only the flags of a capsule say
+        try:
+            API.describe(tensor, ctypes.byref(described))
+        except BufferError:
+            struct = versioned(tensor.__dlpack__(max_version=(1, 0)))
+            described = struct.dl_tensor
+            described.owner = struct
+            return described
+        raise Wrong("described without flags:", tensor)
     must(API.describe(tensor, ctypes.byref(described)) == 0)
     described.owner = tensor
     return described

@@ -577,7 +577,8 @@ async function to_ndarray(world, r) {
   if (!entry) return;
   const { it, view, storage, store, unaligned } = entry;
   const { toNdarray } = world.context.ndarray;
-  const errors = { must: store.device ? REFUSED : [], may: unaligned ? REFUSED : [] };
+  const several = ["bfloat16", "complex64", "complex128"].includes(store.dtype); // entries each
+  const errors = { must: store.device || several ? REFUSED : [], may: unaligned ? REFUSED : [] };
   const done = await world.attempt("toNdarray", () => toNdarray(null, it), errors);
   if (done) world.add("nd", done.value, view, { storage, unaligned });
 }

@@ -80,9 +80,9 @@ export function scenarios({ library, exchange, bridge, pyodide }) {
       host.release();
     }
   };
-  const uploading = (array, how = {}) => ({
+  const uploading = (array, { to, ...how } = {}) => ({
     make: () => ({ host: Tensor.fromTypedArray(array, how) }),
-    act: ({ device, keep, host }) => keep(host.to(device, how.to)).read(),
+    act: ({ device, keep, host }) => keep(host.to(device, to)).read(),
   });
   const uploaded = (array, act) => ({
     make: ({ device, keep }) => ({ x: up(keep, device, array) }),
