@@ -1,8 +1,8 @@
 #!/bin/bash
-# mutants.sh py|js|c FILE TESTS COUNT: changes one place of a file at a time, in a copy below build/mutants,
+# mutants.sh py|js|c FILE TESTS [COUNT]: changes one place of a file at a time, in a copy below build/mutants,
 # and runs the tests in the folders TESTS. Configures mutmut, StrykerJS and universalmutator.
 set -euo pipefail
-what=$1 file=$2 tests=$3 count=$4
+what=$1 file=$2 tests=$3 count=${4:-50}
 root=$PWD copy=$PWD/build/mutants/$1
 [ -n "$tests" ] || { echo "CONTRIBUTING.md lists no tests for $file: name folders, TESTS='tests/js/core …'" >&2; exit 1; }
 rm -rf "$copy" && mkdir -p "$copy"
