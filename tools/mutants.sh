@@ -1,8 +1,8 @@
 #!/bin/bash
-# mutants.sh py|js|c FILE TESTS COUNT: changes one place of a file at a time, in a copy below build/mutants,
+# mutants.sh py|js|c FILE TESTS [COUNT]: changes one place of a file at a time, in a copy below build/mutants,
 # and runs the tests in the folders TESTS. Configures mutmut, StrykerJS and universalmutator.
 set -euo pipefail
-what=$1 file=$2 tests=$3 count=$4
+what=$1 file=$2 tests=$3 count=${4:-50}
 root=$PWD copy=$PWD/build/mutants/$1
 [ -n "$tests" ] || { echo "CONTRIBUTING.md lists no tests for $file: name folders, TESTS='tests/js/core …'" >&2; exit 1; }
 rm -rf "$copy" && mkdir -p "$copy"
@@ -69,12 +69,14 @@ export PYTHONPATH=$copy/asan PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0
 export LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
 exec $python -m pytest -x -q -p no:cacheprovider --capture=sys -k "not million and not docstring" $tests
 END
+  SECONDS=0
   bash "$copy/test.sh" "$file" >"$copy/log.txt" 2>&1 || { tail "$copy/log.txt"; exit 1; }
   cd "$copy"
   $compile - -o same.o <"$root/$file"
   tool genmutants "$root/$file" c --noCheck --mutantDir mutants | tail -n 1
-  tool analyze "$root/$file" "bash test.sh MUTANT" --mutantDir mutants --show --seed 1 --timeout 300 \
-    --numMutants $((count + 1)) --compileCommand "$compile - -o new.o <MUTANT && ! cmp -s new.o same.o"
+  tool analyze "$root/$file" "bash test.sh MUTANT" --mutantDir mutants --show --seed 1 \
+    --timeout $((60 + 3 * SECONDS)) --numMutants $((count + 1)) \
+    --compileCommand "$compile - -o new.o <MUTANT && ! cmp -s new.o same.o"
 }
 
 $what

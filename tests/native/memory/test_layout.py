@@ -101,6 +101,8 @@ def test_every_step_of_a_span_is_checked_for_overflow():
         ((2, 2), (-far, -far)),
         ((2, 2, 2), (far, far, far)),
         ((2**40,), (2**40,)),  # a product
+        ((5,), (far,)),  # one of a small factor, which wraps around to 0
+        ((5,), (-far,)),
         ((2,), (far,)),  # in bits
         ((2,), (-far,)),
     ]:
