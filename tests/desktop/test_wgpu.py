@@ -314,24 +314,6 @@ print(found + [name for name in sys.modules if "dlpack_web._backends.desktop" in
     assert said.strip() == "[]"
 
 
-# --- kernels over float16 ---------------------------------------------------------------------
-
-
-async def test_float16_kernels(device):
-    if not our_wgpu.has_feature(device.gpu, "shader-f16"):
-        pytest.skip("this adapter has no shader-f16")
-    double = dlw.webgpu.Kernel("""
-enable f16;
-@group(0) @binding(0) var<storage, read_write> x: array<f16>;
-@compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) {
-  x[id.x] *= 2h;
-}""")
-    array = np.arange(7, dtype="f2")
-    with dlw.from_dlpack(array, device=device) as tensor:
-        double(tensor)
-        assert (await tensor.to_host() == 2 * array).all()
-
-
 @pytest.mark.parametrize("count", [1, 5, 6, 7])
 async def test_copies_of_odd_lengths_show_nothing_of_their_neighbours(count, device):
     """What is behind the elements of a copy is 0."""
@@ -438,18 +420,6 @@ def test_no_elements_are_no_copy(device):
         assert dlw.webgpu.stats()[device.id]["copies"] == before
 
 
-async def test_padded_elements_keep_a_byte_each(device):
-    """tests/browser/cases/py/gpu_cases.py has the same with JavaScript."""
-    raw = np.dtype("V1", metadata={"dlpack": "int4"})
-    array = np.arange(5, dtype="u1").view(raw)
-    with dlw.from_dlpack(array, device=device) as tensor, tensor[2:] as part:
-        assert (tensor.dtype, tensor.nbytes, tensor.padded) == ("int4", 5, True)
-        assert (await tensor.to_host()).tobytes() == bytes(range(5))
-        assert (await part.to_host()).tobytes() == bytes([2, 3, 4])
-        raw_bytes = bytes(device.gpu.queue.read_buffer(tensor.to_wgpu(), 0, 8))
-        assert raw_bytes == bytes([0, 1, 2, 3, 4, 0, 0, 0])
-
-
 def test_a_buffer_that_the_gpu_refuses(device, monkeypatch):
     def refuse(**_):
         raise wgpu.GPUOutOfMemoryError("no room left")
@@ -461,18 +431,6 @@ def test_a_buffer_that_the_gpu_refuses(device, monkeypatch):
     named = f'{device} ("{label}")' if label else str(device)
     expected = f"createBuffer for 3000032 bytes failed on {named}: no room left"
     assert str(told.value) == expected
-
-
-def test_a_buffer_is_used_again(device):
-    """The same one, and no other was made for it."""
-    with dlw.empty(1_000_007, device=device) as first:
-        used = state.slot_of(first).buffer
-    before = dlw.webgpu.stats()[device.id]
-    with dlw.empty(1_000_007, device=device) as second:
-        assert state.slot_of(second).buffer is used
-    after = dlw.webgpu.stats()[device.id]
-    assert after["reused"] == before["reused"] + 1
-    assert after["created"] == before["created"]
 
 
 def test_what_was_written_is_gone_when_a_buffer_is_used_again(device):
@@ -566,22 +524,6 @@ state._IDLE_S = 1000
 dlw.empty(1000, device=device).release()
 """)
     assert said.split() == ["1", "0", "2", "0"]
-
-
-def test_release_may_use_the_library(device):
-    """What is called when a buffer is let go is somebody else's code."""
-    made = []
-    buffer = make_buffer(device, 16)
-    dlw.from_gpu_buffer(
-        buffer,
-        4,
-        "float32",
-        device=device,
-        release=lambda: made.append(dlw.empty(4, device=device)),
-    ).release()
-    (tensor,) = made
-    assert not np.asarray(tensor).any()
-    tensor.release()
 
 
 def test_a_release_that_raises_spoils_nothing_else(device, monkeypatch):

@@ -138,15 +138,6 @@ export async function an_unknown_version_gets_one_copy_on_the_gpu(context) {
   x.release();
 }
 
-export async function results_are_exchangeable(context) {
-  const { jax } = await libraries();
-  const a = jax.numpy.add(jax.numpy.array(VALUES), 1);
-  const tensor = context.bridge.tensor(a);
-  equal(await tensor.read(), [2, 3, 4, 5, 6, 7]);
-  tensor.release();
-  a.dispose();
-}
-
 export async function mistakes_are_named(context) {
   const { jax, foreign } = await libraries();
   const other = upload(context, VALUES, foreign);

@@ -170,20 +170,6 @@ export async function an_unknown_version_gets_copies(context) {
   feed.dispose();
 }
 
-export async function results_are_exchangeable(context) {
-  const { ort, device } = await libraries();
-  const double = await session(ort, "Add", "float32");
-  const x = upload(context, range(8), device);
-  const feed = toOrt(ort, x);
-  const { y } = await double.run({ x: feed });
-  const tensor = context.bridge.tensor(y);
-  ok(tensor.buffer === y.gpuBuffer, "bridge.tensor() takes an ort.Tensor");
-  tensor.release();
-  y.dispose();
-  feed.dispose();
-  x.release();
-}
-
 export async function mistakes_are_named(context) {
   const { ort, device, foreign } = await libraries();
   const { Tensor } = context.library;

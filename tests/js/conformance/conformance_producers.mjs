@@ -264,6 +264,38 @@ export const BREAKS = [
   ],
   [
     "M3",
+    "never settles",
+    class extends Right {
+      [ASYNC] = () => new Promise(() => {});
+    },
+    { timeoutMs: 2000 },
+  ],
+  [
+    "M3",
+    "a hold that an aborted request leaves",
+    class extends Right {
+      async [ASYNC](request = {}) {
+        const exchange = this[EXCHANGE](request);
+        request.signal?.throwIfAborted();
+        return exchange;
+      }
+    },
+  ],
+  [
+    "M3",
+    "a hold that a request leaves which is aborted meanwhile",
+    class extends Right {
+      async [ASYNC](request = {}) {
+        request.signal?.throwIfAborted();
+        const exchange = this[EXCHANGE](request);
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        request.signal?.throwIfAborted();
+        return exchange;
+      }
+    },
+  ],
+  [
+    "M3",
     "a hold of a request that was given up, and goes on",
     class extends Right {
       async [ASYNC](request = {}) {

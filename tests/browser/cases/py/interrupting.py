@@ -63,7 +63,7 @@ def _watch_all():
     if sys.monitoring.get_tool(TOOL) is None:
         sys.monitoring.use_tool_id(TOOL, "interrupts")
     for each in gc.get_objects():
-        if isinstance(each, types.FunctionType):
+        if type(each) is types.FunctionType:  # isinstance() asks dead weak proxies, too
             _watch(each.__code__)
 
 
