@@ -2,7 +2,7 @@
 and errors that name the parameter."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 from typing import Any, NamedTuple
@@ -83,16 +83,26 @@ class Signature:
                 shape = arg.shape
         return Given(kinds, shape, args[:inputs], args[inputs:], device)
 
-    def empty(self, shape: tuple[int, ...], device: int) -> list[Tensor]:
-        """Fresh outputs, of zeros."""
-        made_: list[Tensor] = []
+    def onto(
+        self,
+        given: Given,
+        shape: tuple[int, ...],
+        run: Callable[[list[Tensor]], None],
+    ) -> Any:
+        """Calls `run` with the outputs: those given, or fresh ones, which are released if
+        it raises. Returns the output, or a tuple of several."""
+        new: list[Tensor] = []
         try:
-            for dtype in self.dtypes:
-                made_.append(fresh(shape, dtype, device))
+            if not given.outputs:
+                for dtype in self.dtypes:
+                    new.append(fresh(shape, dtype, given.device))
+            outputs = new or list(given.outputs)
+            run(outputs)
         except BaseException:
-            release(made_)
+            for tensor in new:
+                tensor.release()
             raise
-        return made_
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def check_outputs(
         self, outputs: Sequence[Tensor], shape: tuple[int, ...], of: str
@@ -127,16 +137,6 @@ class Signature:
 
 def fresh(shape: tuple[int, ...], dtype: DType, device: int) -> Tensor:
     return made(backend(device).empty(shape, dtype, device))
-
-
-def release(tensors: Iterable[Tensor]) -> None:
-    for tensor in tensors:
-        tensor.release()
-
-
-def results(outputs: Sequence[Tensor]) -> Any:
-    """One output, or a tuple of several."""
-    return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 def check_half(types: Iterable[str], name: str, device: int) -> None:

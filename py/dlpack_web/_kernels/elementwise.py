@@ -4,7 +4,7 @@ from typing import Any
 
 from .._tensor.tensor import Tensor
 from . import formulas
-from .arguments import Given, Signature, check_half, named, release, results
+from .arguments import Given, Signature, check_half, named
 from .kernel import Kernel
 
 
@@ -65,14 +65,7 @@ class ElementwiseKernel:
         signature = self._signature
         given = signature.sort(args)
         shape = self._shape(given, size)
-        outputs = list(given.outputs) or signature.empty(shape, given.device)
-        try:
-            self._run(given, outputs)
-        except BaseException:
-            if not given.outputs:
-                release(outputs)
-            raise
-        return results(outputs)
+        return signature.onto(given, shape, lambda outputs: self._run(given, outputs))
 
     @property
     def wgsl(self) -> str:

@@ -16,8 +16,6 @@ from .arguments import (
     check_half,
     fresh,
     named,
-    release,
-    results,
 )
 from .kernel import Kernel
 from .words import IN_REDUCTIONS
@@ -114,14 +112,9 @@ class ReductionKernel:
         shape, extents = _split(given.shape, axis, bool(keepdims))
         if given.outputs:
             signature.check_outputs(given.outputs, shape, "the result has")
-        outputs = list(given.outputs) or signature.empty(shape, given.device)
-        try:
-            self._run(given, outputs, *extents)
-        except BaseException:
-            if not given.outputs:
-                release(outputs)
-            raise
-        return results(outputs)
+        return signature.onto(
+            given, shape, lambda outputs: self._run(given, outputs, *extents)
+        )
 
     @property
     def wgsl(self) -> str:
