@@ -12,6 +12,7 @@ from ._arrays import dtype_meant
 from ._binding import IOBinding
 from ._feeds import Feeds, NodeArg, node_arg, shape_of
 from ._library import ModelMetadata, Opened, open_model
+from ._names import RefusedMethods
 from ._options import CPU_PROVIDER, Given, ProvidersError, RunOptions, SessionOptions
 from ._runs import (
     ON_DEVICE,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-class InferenceSession:
+class InferenceSession(RefusedMethods):
     """A model, ready to run: onnxruntime's class, over onnxruntime-web.
 
     path_or_bytes: a file of Pyodide's, the bytes of a model, or a URL; weights in files
