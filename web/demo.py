@@ -4,8 +4,7 @@ Prints the steps with bytes, copies and times; writes build/<page>.json and
 build/<page>.png. The exit status is 0 only if every value matched, no error was logged
 and no request left this machine.
 
-Usage: python web/demo.py [--page demo]; the page "lite" is the tour in JupyterLite,
-"notebook" the same in our own notebook.
+Usage: python web/demo.py [--page demo]; the page "lite" is the tour in JupyterLite.
 """
 
 from __future__ import annotations
@@ -25,11 +24,6 @@ from serve import ROOT, SITE, Server
 SETTLED_MS = 1000
 
 
-def address(name: str) -> str:
-    """The address of a page of the site: a file, or a folder."""
-    return f"{name}/" if (SITE / name).is_dir() else f"{name}.html"
-
-
 def run_page(name: str, url: str, screenshot: Path) -> dict[str, object]:
     """Open the page, which runs automatically; its result and our own counts."""
     viewport = {"width": 1200, "height": 900}
@@ -40,7 +34,7 @@ def run_page(name: str, url: str, screenshot: Path) -> dict[str, object]:
         # A reader's browser is running: its own start is not the page's time.
         page.goto(f"{url}404.html")
         page.wait_for_timeout(SETTLED_MS)
-        page.goto(f"{url}{address(name)}?auto")
+        page.goto(f"{url}{name}.html?auto")
         try:
             result = await_result(page)
         except TimeoutError as error:
@@ -114,12 +108,8 @@ def main() -> int:
     )
     name = parser.parse_args().page
     lite = name == "lite"
-    if not lite and not (SITE / address(name)).exists():
-        files = [
-            *SITE.glob("*.html"),
-            *(each.parent for each in SITE.glob("*/index.html")),
-        ]
-        pages = ", ".join(sorted(path.stem for path in files)) or "none"
+    if not lite and not (SITE / f"{name}.html").exists():
+        pages = ", ".join(sorted(path.stem for path in SITE.glob("*.html"))) or "none"
         print(f"There is no page {name!r} in {SITE}; there are: {pages}.")
         return 2
     build = ROOT / "build"

@@ -6,11 +6,9 @@
   or styles. WebAssembly needs `wasm-unsafe-eval`, nothing else does.
 - Media may come from blobs of the page, for videos that the reader chooses.
 - Files with `.eval.` in their name may also use eval, and workers made of text: a worker
-  that runs the reader's cells, pages of PyScript, and a page that acts as a notebook
+  that runs the documentation's blocks, pages of PyScript, and a page that acts as a notebook
   host, where `import dlpack_web` runs the JavaScript inside the wheel. Paths must be
   written plainly: those with `..`, `//` or double encoding are not found.
-- The notebook page shows the HTML of cells in frames: styles and images in it are
-  allowed, and the frames cannot navigate.
 - JupyterLite, which is not ours, gets the policy that it needs and is not isolated.
 - Requests to other hosts are blocked. --outside allows Python's, for %pip install.
 - --build runs a command, which builds the site. Until it ends, pages that are missing show
@@ -43,7 +41,6 @@ SHARED = ROOT / "web" / "site"
 PARTS = (
     ("Demo", "demo.html", "demo.html"),
     ("Start page", "live.html", "model"),
-    ("Notebook", "notebook/", "packages"),
     ("JupyterLite", "jupyterlite/", "jupyterlite"),
     ("Documentation", "docs/", "docs"),
 )
@@ -52,7 +49,7 @@ LITE = "/jupyterlite/"
 REST = "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors "
 OUR_POLICY = (
     "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{eval}; "
-    "style-src 'self'{styles}; img-src 'self' data:; media-src 'self' blob:; "
+    "style-src 'self'; img-src 'self' data:; media-src 'self' blob:; "
     "worker-src 'self'{workers}; connect-src 'self'{outside}; " + REST + "'none'"
 )
 LITE_POLICY = (
@@ -85,7 +82,6 @@ def headers_of(path: str, *, outside: bool) -> dict[str, str]:
     policy = OUR_POLICY.format(
         eval=" 'unsafe-eval'" if evaluates else "",
         workers=" blob:" if evaluates else "",
-        styles=" 'unsafe-inline'" if path.startswith("/notebook/") else "",
         outside=more if evaluates else "",
     )
     return {"Content-Security-Policy": policy} | ISOLATED

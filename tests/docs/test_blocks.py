@@ -18,14 +18,16 @@ from playwright.sync_api import Browser, Page
 from serve import Server
 
 RUN = """async ([url, seconds]) => {
-  const { blocksOf } = await import("/docs/_static/run/listing.mjs");
   const text = await (await fetch(url)).text();
-  const blocks = blocksOf(new DOMParser().parseFromString(text, "text/html"));
+  const blocks = new DOMParser().parseFromString(text, "text/html").querySelectorAll(".block");
   const { kernel } = globalThis.__python;
   const late = new Promise((resolve) => setTimeout(resolve, 1000 * seconds, "late"));
   await kernel.run("%reset -f", () => {});
   const failed = [];
-  for (const { code, source, line, raises } of blocks) {
+  for (const block of blocks) {
+    const { source, line } = block.dataset;
+    const raises = "raises" in block.dataset;
+    const code = block.querySelector("pre").textContent.replace(/\\n$/, "");
     const told = [];
     const outcome = await Promise.race([kernel.run(code, (message) => told.push(message)), late]);
     if (outcome === (raises ? "error" : "ok")) continue;

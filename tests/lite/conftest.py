@@ -1,13 +1,16 @@
-"""One browser for the notebooks: those of JupyterLite and those of our own page."""
+"""One browser for JupyterLite and PyScript."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 pytest.register_assert_rewrite("outputs")
+sys.path.append(str(Path(__file__).parents[1] / "docs"))  # attacks
 
 from browser import open_browser, open_page, where_it_should_be
 from playwright.sync_api import Browser
@@ -31,18 +34,8 @@ def lite(site: Server) -> str:
 
 @pytest.fixture(scope="session")
 def site() -> Iterator[Server]:
-    """Our site, with the notebook page."""
-    yield from serving(Server())
-
-
-@pytest.fixture(scope="session")
-def open_site() -> Iterator[Server]:
-    """Our site, where Python may ask other hosts."""
-    yield from serving(Server(outside=True))
-
-
-def serving(server: Server) -> Iterator[Server]:
-    with server:
+    """Our site."""
+    with Server() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
         server.shutdown()

@@ -53,21 +53,13 @@ RULES = {
 # Two versions of Matplotlib put their axes a pixel apart, so pictures are compared at so many
 # pixels, at most: the difference in the mean, of 255. Another picture has ten times as much.
 SIDE = 64
-# Code cells, by number, whose result is an image on the GPU.
-DRAWN = {("images", 3)}
 TOLERANCE = 6
 
 
-def check(name: str, cells: list[dict[str, Any]], *, ours: bool = False) -> None:
-    """Raise unless the code cells of a notebook say what they should. ours: in our own
-    page, which draws images on the GPU where others show a table."""
+def check(name: str, cells: list[dict[str, Any]]) -> None:
+    """Raise unless the code cells of a notebook say what they should."""
     assert failed(cells) == []
     for number, (cell, expected) in enumerate(zip(cells, EXPECTED[name], strict=True)):
-        if ours and (name, number) in DRAWN:
-            text = expected["text"].replace("ELEMENTS, ", "")  # which are not read
-            drawn = {"text": text, "html": "", "pictures": 1}
-            assert told(cell) == drawn, f"{name}.py, code cell {number}"
-            continue
         assert told(cell) == expected, f"{name}.py, code cell {number}"
         for file, picture in zip(
             files(name, number, expected["pictures"]), pictures(cell), strict=True

@@ -1,14 +1,13 @@
-"""From opening a notebook to the first result of a cell, and to the first result of the GPU:
-our page and JupyterLite in turn, served by web/serve.py, each in a browser of its own.
+"""From opening a notebook in JupyterLite to the first result of a cell, and to the first
+result of the GPU, served by web/serve.py, each time in a browser of its own.
 
-Writes build/lite-timing.json. Usage: python tests/lite/timing.py [RUNS]
+A row of tests/bench/bench.py. Usage: python tests/lite/timing.py [RUNS]
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-import statistics
 import sys
 import threading
 from pathlib import Path
@@ -18,11 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "web"))
 
 from browser import open_browser, open_page
-from playwright.sync_api import Page
 from serve import Handler, Server
 
 FIRST = "import numpy\nprint(numpy.ones(3).sum())"
-GPU = """import numpy as np
+GPU = """%pip install dlpack-web
+import numpy as np
 import dlpack_web as dlw
 device = await dlw.webgpu.request_device()
 x = dlw.from_dlpack(np.arange(4, dtype="f4"), device=device)
@@ -33,10 +32,6 @@ double = dlw.webgpu.Kernel('''
 }''')
 double(x)
 print(await x.to_host())"""
-CELLS = {
-    "ours": [FIRST, GPU],
-    "JupyterLite": [FIRST, f"%pip install dlpack-web\n{GPU}"],
-}
 SAYS = ["3.0", "[0. 2. 4. 6.]"]
 
 # Milliseconds since the page was opened, when each text is an output of its cell.
@@ -45,7 +40,7 @@ TIMES = """async (says) => {
   const end = performance.now() + 120000;
   const times = [];
   while (times.length < says.length) {
-    const outputs = [...document.querySelectorAll(".outputs, .jp-OutputArea-output")];
+    const outputs = [...document.querySelectorAll(".jp-OutputArea-output")];
     const last = outputs.map((each) => each.textContent).join("");
     if (last.includes("Error")) throw new Error(last);
     if (last.includes(says[times.length])) times.push(performance.now());
@@ -62,10 +57,6 @@ RUN_ALL = """async () => {
   await shell.currentWidget.context.ready;
   await shell.currentWidget.sessionContext.ready;
   commands.execute("notebook:run-all-cells");
-}"""
-LINK = """async (cells) => {
-  const { toLink } = await import("/notebook/share.mjs");
-  return toLink("first.ipynb", cells.map((source) => ({ type: "code", source })));
 }"""
 
 
@@ -99,59 +90,25 @@ def book_of(cells: list[str]) -> dict[str, object]:
     return book | {"nbformat": 4, "nbformat_minor": 5}
 
 
-def open_ours(page: Page, url: str, link: str) -> None:
-    page.goto(f"{url}notebook/{link}", wait_until="commit")
-    page.wait_for_selector("body[data-ready]")
-    page.click("#run-all")
-
-
-def open_jupyterlite(page: Page, url: str) -> None:
-    address = f"{url}jupyterlite/notebooks/index.html?path=tour.ipynb"
-    page.goto(address, wait_until="commit")
-    page.evaluate(RUN_ALL)
-
-
-def main() -> None:
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    found: dict[str, list[list[float]]] = {name: [] for name in CELLS}
+def measure(runs: int) -> list[tuple[float, float, float]]:
+    """Seconds to the first result and to that of the GPU, and megabytes, of each run."""
     Counting.book = ROOT / "build" / "lite-timing.ipynb"
-    Counting.book.write_text(json.dumps(book_of(CELLS["JupyterLite"])))
+    Counting.book.write_text(json.dumps(book_of([FIRST, GPU])))
+    found = []
     with Server(handler=Counting) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        with open_browser() as browser, open_page(browser, server.url) as (page, _):
-            page.goto(f"{server.url}notebook/")
-            link = page.evaluate(LINK, CELLS["ours"])
+        address = f"{server.url}jupyterlite/notebooks/index.html?path=tour.ipynb"
         for run in range(runs):
-            for name in CELLS:
-                with (
-                    open_browser() as browser,
-                    open_page(browser, server.url) as (
-                        page,
-                        _,
-                    ),
-                ):
-                    Counting.sent = 0
-                    if name == "ours":
-                        open_ours(page, server.url, link)
-                    else:
-                        open_jupyterlite(page, server.url)
-                    times = [ms / 1000 for ms in page.evaluate(TIMES, SAYS)]
-                found[name].append([*times, Counting.sent / 1e6])
-                print(f"  {run + 1}, {name}: {found[name][-1]}", flush=True)
+            with open_browser() as browser, open_page(browser, server.url) as (page, _):
+                Counting.sent = 0
+                page.goto(address, wait_until="commit")
+                page.evaluate(RUN_ALL)
+                first, gpu = (ms / 1000 for ms in page.evaluate(TIMES, SAYS))
+            found.append((first, gpu, Counting.sent / 1e6))
+            print(f"  JupyterLite, {run + 1} of {runs}: {found[-1]}", flush=True)
         server.shutdown()
-    result = {}
-    for name, rows in found.items():
-        result[name] = {}
-        for what, values in zip(
-            ("first_s", "gpu_s", "megabytes"), zip(*rows, strict=True), strict=True
-        ):
-            low, median, high = statistics.quantiles(values, n=4)
-            result[name][what] = {"median": median, "iqr": high - low, "n": len(values)}
-    (ROOT / "build" / "lite-timing.json").write_text(
-        json.dumps(result, indent=2) + "\n"
-    )
-    print(json.dumps(result, indent=2))
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    measure(int(sys.argv[1]) if len(sys.argv) > 1 else 5)

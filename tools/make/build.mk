@@ -86,8 +86,12 @@ package: $(JS) $(WHEEL)
 
 lite: $(LITE)
 
+# Written again only if a block has changed.
+build/docs/notebooks/.done: docs
+	@true
+
 $(LITE): $(VENV) $(wildcard web/lite/* web/lite/notebooks/*) tools/snapshot.py $(WHEEL) \
-  $(NEEDS_chain) $(PYPI_WHEELS) | site
+  $(NEEDS_chain) $(PYPI_WHEELS) build/docs/notebooks/.done | site
 	@$(PYTHON) tools/fetch_packages.py node_modules/pyodide \
 	  build/lite/packages $(LITE_PACKAGES)
 	$(PYTHON) web/lite/build.py

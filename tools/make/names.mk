@@ -46,7 +46,6 @@ NEEDS_live := $(LIBRARIES) $(MODEL)
 NEEDS_onnxruntime := $(LIBRARIES) $(MODEL)
 NEEDS_train := $(PYPI_WHEELS) $(MODEL)
 NEEDS_lite := $(LITE)
-NEEDS_notebook := $(LITE)
 NEEDS_pyscript.eval := $(LITE)
 NEEDS_pyscript_worker.eval := $(LITE)
 # What the notebooks of JupyterLite import, of Pyodide's own packages, and what tests of array libraries do.

@@ -115,7 +115,7 @@ $(PYTEST) $(IN_PYODIDE) -k "sessions and not pyodide-0.29"
 $(PYTEST) $(ORT)
 endef
 
-INPUTS_lite := $(LITE) $(ARRAYS) $(PYPI_WHEELS) docs chromium
+INPUTS_lite := $(LITE) $(ARRAYS) $(PYPI_WHEELS) chromium
 define RUN_lite
 $(PYTEST) tests/lite
 $(PYTEST) $(ARRAY_LIBRARIES)
@@ -134,7 +134,8 @@ define RUN_firefox
 export BROWSER=firefox
 $(PYTEST) tests/browser $(patsubst %,--ignore %,$(ORT) $(ARRAY_LIBRARIES) $(PYODIDES))
 $(PYTEST) tests/package/test_pages.py
-$(PYTEST) tests/lite -k "tour or interrupted"
+$(PYTEST) tests/lite -k tour
+$(PYTEST) tests/docs -k interrupted
 $(PYTEST) tests/widget
 endef
 

@@ -97,11 +97,9 @@ tables: $(NATIVE) $(LIBS) $(NODES) $(MODELS) $(LIBRARIES) $(ARRAYS) $(PYPI_WHEEL
 
 MEASURE_quick := $(PYTHON) tests/bench/bench.py --quick >/dev/null
 MEASURE_desktop := $(LIBS_PYTHON) tests/desktop/timing.py
-MEASURE_lite := $(PYTHON) tests/lite/timing.py
 MEASURE_widget := $(PYTHON) tests/widget/timing.py
-BENCH_NEEDS := $(LIBRARIES) $(PYPI_WHEELS) site
+BENCH_NEEDS := $(LIBRARIES) $(PYPI_WHEELS) $(LITE) site
 BENCH_NEEDS_desktop := $(LIBS)
-BENCH_NEEDS_lite := $(LITE) site
 BENCH_NEEDS_widget := $(LIBS) $(PAGE_SCRIPT)
 
 bench: $(NATIVE) $(or $(BENCH_NEEDS_$(WHAT)),$(BENCH_NEEDS)) chromium

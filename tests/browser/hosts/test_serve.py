@@ -35,8 +35,7 @@ def test_pages_forbid_eval_unless_their_name_allows_it(server: Server) -> None:
     assert "'unsafe-eval'" not in policy("/demo.html")
     assert "'unsafe-eval'" not in policy("/demo.html?x=.eval.html")
     assert "'unsafe-eval'" in policy("/tests/browser/hosts/notebook.eval.html")
-    assert "'unsafe-eval'" in policy("/docs/_static/run/worker.eval.mjs")
-    assert "'unsafe-eval'" not in policy("/notebook/")
+    assert "'unsafe-eval'" in policy("/pyscript.eval.html")
     assert "'unsafe-inline'" not in policy("/demo.html")
 
 
@@ -61,7 +60,7 @@ def test_files_have_their_type(path: str, kind: str, server: Server) -> None:
 TRICKS = [
     "/.eval./../demo.html",
     "/x.eval.js/../demo.html",
-    "/docs/_static/run/worker.eval.mjs/../../demo.html",
+    "/pyscript.eval.html/../demo.html",
     "/demo.html/.eval.mjs",
     "/demo.html/x.eval.mjs/..",
     "/demo.html;.eval.mjs",
@@ -86,9 +85,6 @@ TRICKS = [
     "/x.eval.html/",
     "/demo.html/",
     "/.eval./demo.html",
-    "/notebook/../demo.html",
-    "/notebook//../demo.html",
-    "/notebook/%2e%2e/demo.html",
     "/jupyterlite/../demo.html",
     "/jupyterlite/%2e%2e/demo.html",
     "/jupyterlite/..%2fdemo.html",
@@ -139,10 +135,10 @@ def test_errors_are_as_strict_as_can_be(server: Server) -> None:
 def test_policy_of_one_answer_is_not_that_of_the_next(server: Server) -> None:
     connection = HTTPConnection("127.0.0.1", server.server_port)
     for path, allowed in (
-        ("/docs/_static/run/worker.eval.mjs", True),
+        ("/pyscript.eval.html", True),
         ("/demo.html", False),
         ("/nothing.eval.html", False),
-        ("/docs/_static/run/worker.eval.mjs", True),
+        ("/pyscript.eval.html", True),
     ):
         connection.request("GET", path)
         response = connection.getresponse()
@@ -153,7 +149,7 @@ def test_policy_of_one_answer_is_not_that_of_the_next(server: Server) -> None:
 
 
 def test_only_python_asks_outside_and_only_if_it_may(server: Server) -> None:
-    paths = ("/demo.html", "/notebook/", "/docs/_static/run/worker.eval.mjs", "/jupyterlite/x")
+    paths = ("/demo.html", "/pyscript.eval.html", "/jupyterlite/x")
 
     def may(which: Server) -> list[bool]:
         policies = [
@@ -161,10 +157,10 @@ def test_only_python_asks_outside_and_only_if_it_may(server: Server) -> None:
         ]
         return ["https:" in policy for policy in policies]
 
-    assert may(server) == [False] * 4
+    assert may(server) == [False] * 3
     with Server(outside=True) as open_one:
         threading.Thread(target=open_one.serve_forever, daemon=True).start()
-        assert may(open_one)[:3] == [False, False, True]
+        assert may(open_one)[:2] == [False, True]
         open_one.shutdown()
 
 
@@ -250,12 +246,10 @@ import pathlib, time
 root = pathlib.Path({str(root)!r})
 root.mkdir()
 (root / "demo.html").write_text("the demo")
-(root / "notebook").mkdir()
-(root / "notebook" / "index.html").write_text("the notebook, whose packages are missing")
 print("begun", flush=True)
 while not pathlib.Path({str(go_on)!r}).exists():
     time.sleep(0.05)
-for name in "model", "packages", "jupyterlite", "docs":
+for name in "model", "jupyterlite", "docs":
     (root / name).mkdir()
 (root / "index.html").write_text("the start page")
 print("ended", flush=True)"""
@@ -264,7 +258,7 @@ print("ended", flush=True)"""
             assert running.stdout is not None
             port = port_of(running)
             assert running.stdout.readline() == "begun\n"
-            for path in ("/", "/docs/", "/docs/howto/install.html", "/notebook/"):
+            for path in ("/", "/docs/", "/docs/howto/install.html", "/jupyterlite/"):
                 status, text, refresh = page_of(port, path)
                 assert (status, refresh) == (503, "2"), path
                 assert "Documentation: is being built" in text
@@ -278,7 +272,6 @@ print("ended", flush=True)"""
                 pass  # its process has not ended yet
             assert missing == 404
             assert page_of(port, "/")[:2] == (200, "the start page")
-            assert page_of(port, "/notebook/")[0] == 200
         finally:
             running.terminate()
 

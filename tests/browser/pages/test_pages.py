@@ -137,7 +137,10 @@ def test_the_landing_page_leads_to_all_others(browser: Browser, server: Server) 
             "a", "(all) => all.map((a) => a.getAttribute('href'))"
         )
         pages = {f"{name}.html" for name in {*PAGES} - {"404", "building", "live"}}
-        assert pages | {"notebook/", "pyscript.eval.html"} <= set(links)
+        assert pages | {
+            "jupyterlite/lab/?path=tour.ipynb",
+            "pyscript.eval.html",
+        } <= set(links)
 
 
 def test_all_pages_have_the_same_navigation() -> None:

@@ -26,7 +26,7 @@ AFTER = """\
 <div class="acts"><button type="button" class="run" disabled>Run</button>
 <button type="button" class="edit" disabled>Edit</button>
 <button type="button" class="copy" disabled>Copy</button>
-<a class="open" href="{up}notebook/index.html#docs/{page}:{number}">Open in the notebook</a>
+<a class="open" href="{up}jupyterlite/notebooks/index.html?path=docs/{page}.ipynb">Open in JupyterLite</a>
 <span class="state" role="status"></span></div>
 <div class="outputs" role="group" aria-label="Output" hidden></div>
 </div>
@@ -59,7 +59,7 @@ class Runnable(SphinxPostTransform):
             block["classes"].append("python-block")
             parent, at = block.parent, block.parent.index(block)
             parent.insert(at, nodes.raw("", before, format="html"))
-            after = AFTER.format(up=up, page=escape(page), number=i + 1)
+            after = AFTER.format(up=up, page=escape(page))
             parent.insert(at + 2, nodes.raw("", after, format="html"))
 
     def _place(self, block: nodes.literal_block) -> tuple[str, int]:

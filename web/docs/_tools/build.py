@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from notebooks import write_notebooks
 from prepare import prepare
 from repository import BUILD, ROOT, SITE, SOURCE
 from strict import make_strict
@@ -43,6 +44,7 @@ def main() -> int:
         return failed
     remove_stale()
     make_strict(SITE)
+    write_notebooks()
     pages = len(list(SITE.rglob("*.html")))
     where = SITE.relative_to(Path.cwd()) if SITE.is_relative_to(Path.cwd()) else SITE
     print(f"[docs] {pages} pages in {time.monotonic() - began:.0f} s: {where}")

@@ -8,6 +8,7 @@ ROOT = Path(os.environ.get("DOCS_ROOT") or Path(__file__).resolve().parents[3])
 BUILD = ROOT / "build" / "docs"
 SOURCE = BUILD / "source"  # Sphinx's input
 SITE = BUILD / "site"
+NOTEBOOKS = BUILD / "notebooks"
 
 
 def home() -> str:

@@ -22,7 +22,7 @@ export class Block {
     const button = (name) => element.querySelector(`.${name}`);
     this.#buttons = { run: button("run"), edit: button("edit"), copy: button("copy") };
     const which = `block ${index + 1}`;
-    button("open").setAttribute("aria-label", `Open in the notebook: ${which}`);
+    button("open").setAttribute("aria-label", `Open in JupyterLite: ${which}`);
     for (const [name, each] of Object.entries(this.#buttons)) {
       each.setAttribute("aria-label", `${name[0].toUpperCase()}${name.slice(1)} ${which}`);
     }
@@ -51,7 +51,6 @@ export class Block {
     edit.addEventListener("click", () => (this.#editor ? this.#reset() : this.edit()));
     this.#listing.addEventListener("dblclick", () => this.edit());
     this.#listing.addEventListener("keydown", (event) => this.#key(event));
-    this.#element.addEventListener("slide", ({ detail }) => this.#page.slide(detail));
     this.#element.addEventListener("answer", ({ detail }) => this.#page.answer(detail));
   }
 
@@ -116,7 +115,7 @@ export class Block {
         count = message.count;
         this.#show("running", "Running…");
       }
-      if (message.type !== "memory") this.#outputs.hear(message, count);
+      this.#outputs.hear(message, count);
     });
     this.#outputs.end();
     area.hidden = this.#outputs.list.length === 0;

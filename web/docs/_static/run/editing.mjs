@@ -15,7 +15,7 @@ import {
   Prec,
   startCompletion,
   tags,
-} from "../../../libraries/notebook.mjs";
+} from "../../../libraries/blocks.mjs";
 
 /** What is coloured, by a name for its colour. */
 export const COLOURED = {

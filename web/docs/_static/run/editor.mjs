@@ -8,7 +8,7 @@ import {
   keymap,
   python,
   syntaxHighlighting,
-} from "../../../libraries/notebook.mjs";
+} from "../../../libraries/blocks.mjs";
 import { COLOURED, editing } from "./editing.mjs";
 
 // Colours are the page's (docs.css), which change with its theme.

@@ -22,7 +22,7 @@ export function frameOf(source) {
   const element = document.createElement("div");
   element.className = "rich";
   const frame = document.createElement("iframe");
-  frame.title = "output of this cell";
+  frame.title = "output of this block";
   frame.setAttribute("sandbox", SANDBOX);
   frame.referrerPolicy = "no-referrer";
   frame.addEventListener("load", () => loaded(element));

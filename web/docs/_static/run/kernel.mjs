@@ -1,10 +1,10 @@
-// The kernel as the page sees it: a worker that runs one cell after the other.
+// The kernel as the page sees it: a worker that runs one block after the other.
 
 /**
- * Calls the listener, `on(message)`, with what the worker tells outside of cells: progress, note (of a package that
- * is loaded), ready, memory, failed (to start), problem (an error that no cell raised); and with
+ * Calls the listener, `on(message)`, with what the worker tells outside of blocks: progress, note (of a package that
+ * is loaded), ready, failed (to start), problem (an error that no block raised); and with
  * { type: "state", state } - "starting", "idle", "busy", "interrupting" or "dead"; and with update
- * (of an output that some cell has) and picture (which one of them is about to show).
+ * (of an output that some block has) and picture (which one of them is about to show).
  */
 export class Kernel {
   state = "dead";
@@ -15,7 +15,7 @@ export class Kernel {
   #signals = null;
   #queue = []; // { code, tell, resolve }; the first one is running
   #asked = new Map(); // what was asked for while nothing runs
-  #last = null; // tells the cell that ran last: what callbacks say later is below it
+  #last = null; // tells the block that ran last: what callbacks say later is below it
   #missed = []; // what it told before somebody listened
 
   constructor() {
@@ -58,7 +58,7 @@ export class Kernel {
     });
   }
 
-  /** Ends the cell that runs, and does not start those that wait. */
+  /** Ends the block that runs, and does not start those that wait. */
   interrupt() {
     const running = this.state === "busy";
     this.#stop(running ? 1 : 0);
@@ -68,21 +68,9 @@ export class Kernel {
     this.#on({ type: "state", state: "interrupting" });
   }
 
-  /** What may stand at a position: [{ text, start, type }]; nothing while a cell runs. */
+  /** What may stand at a position: [{ text, start, type }]; nothing while a block runs. */
   async complete(code, position) {
     return (await this.#ask("complete", { code, position })) ?? [];
-  }
-
-  /** What is known of the name at a position: text, or null while a cell runs. */
-  help(code, position) {
-    return this.#ask("help", { code, position });
-  }
-
-  /** A slider was moved. */
-  slide(number, value) {
-    if (["idle", "busy"].includes(this.state)) {
-      this.#worker.postMessage({ type: "slide", number, value });
-    }
   }
 
   /** The reader has answered input(). */
@@ -115,7 +103,7 @@ export class Kernel {
     this.#next();
   }
 
-  /** Gives up the cells that wait, from the `first` on. */
+  /** Gives up the blocks that wait, from the `first` on. */
   #stop(first = 0) {
     for (const { resolve } of this.#queue.splice(first)) resolve("stopped");
     for (const resolve of this.#asked.values()) resolve(null);
@@ -126,7 +114,6 @@ export class Kernel {
     switch (message.type) {
       case "progress":
       case "note":
-      case "memory":
       case "update":
       case "picture":
         return this.#on(message);

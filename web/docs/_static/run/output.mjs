@@ -1,7 +1,7 @@
-// Outputs of cells, in the form of notebook files (nbformat 4), as elements of the page.
-import { AnsiUp, marked } from "../../../libraries/notebook.mjs";
+// Outputs, in the form of notebook files (nbformat 4), as elements of the page.
+import { AnsiUp, marked } from "../../../libraries/blocks.mjs";
 import { frameOf, reframe } from "./frame.mjs";
-import { enliven, forget, PICTURE, picture, SLIDER, slider } from "./live.mjs";
+import { forget, PICTURE, picture } from "./pictures.mjs";
 import { guard, textOf } from "./safe.mjs";
 
 // The richest first.
@@ -25,7 +25,6 @@ export function outputElement(output, before) {
     case "error":
       return traceback(output);
     default: {
-      if (output.data?.[SLIDER]) return slider(output);
       const drawn = output.data?.[PICTURE] && picture(output, before);
       if (drawn) return drawn;
       const type = Object.keys(SHOWN).find((each) => output.data?.[each] !== undefined);
@@ -49,12 +48,11 @@ export function addOutput(outputs, message, count) {
   } else if (type === "stream") {
     outputs.push({ output_type: "stream", name, text: overwritten(text) });
   } else if (type === "display") {
-    const output = enliven({ output_type: "display_data", data, metadata });
+    const output = { output_type: "display_data", data, metadata };
     if (message.display_id) names.set(output, message.display_id);
     outputs.push(output);
   } else if (type === "result") {
-    const output = { output_type: "execute_result", data, metadata, execution_count: count };
-    outputs.push(enliven(output));
+    outputs.push({ output_type: "execute_result", data, metadata, execution_count: count });
   } else if (type === "error") {
     const { ename, evalue, traceback } = message;
     outputs.push({ output_type: "error", ename, evalue, traceback });
@@ -68,22 +66,22 @@ export function updateOutputs(outputs, { data, metadata, display_id }) {
     if (names.get(output) !== display_id) continue;
     found = true;
     forget([output]);
-    outputs[i] = enliven({ ...output, data, metadata });
+    outputs[i] = { ...output, data, metadata };
     names.set(outputs[i], display_id);
   }
   return found;
 }
 
 /** Markdown as a safe element. */
-export function markdown(source) {
+function markdown(source) {
   const element = document.createElement("div");
   element.className = "markdown";
   element.append(textOf(marked.parse(source, { async: false })));
   return element;
 }
 
-/** Lines in notebook files are lists, or one string. */
-export const joined = (text) => (Array.isArray(text) ? text.join("") : text);
+/** In the form of notebook files text is a list of lines, or one string. */
+const joined = (text) => (Array.isArray(text) ? text.join("") : text);
 
 /** What a terminal shows of a line that goes back to its beginning. */
 const overwritten = (text) => text.replace(/[^\n]*\r(?!\n|$)/g, "");
@@ -100,14 +98,14 @@ function plain(text) {
 function drawing(source) {
   const element = document.createElement("img");
   element.src = `data:image/svg+xml,${encodeURIComponent(source)}`;
-  element.alt = "drawing of this cell";
+  element.alt = "drawing of this block";
   return element;
 }
 
 function image(type, data) {
   const element = document.createElement("img");
   element.src = `data:${type};base64,${data}`;
-  element.alt = "output of this cell";
+  element.alt = "output of this block";
   return element;
 }
 

@@ -1,6 +1,7 @@
-// What a cell gave, on the page: added to while it runs, shown once a frame.
-import { forget } from "./live.mjs";
+// What a block gave, on the page: added to while it runs, shown once a frame.
+
 import { addOutput, outputElement, updateOutputs } from "./output.mjs";
+import { forget } from "./pictures.mjs";
 
 export class Outputs {
   /** As notebook files have them (nbformat 4). */
@@ -18,7 +19,7 @@ export class Outputs {
     this.show();
   }
 
-  /** One message of the kernel while the cell runs; `count` is the cell's number. */
+  /** One message of the kernel while the block runs; `count` is the number of the run. */
   hear(message, count) {
     if (message.type === "start") {
       this.#clearNext = false;
@@ -46,17 +47,11 @@ export class Outputs {
     this.end();
   }
 
-  /** The cell has ended: it asks nothing any more. */
+  /** The block has ended: it asks nothing any more. */
   end() {
     this.#question?.remove();
     this.#question = null;
     this.show();
-  }
-
-  /** The cell goes away, and what it shows with it. */
-  close() {
-    forget(this.list);
-    cancelAnimationFrame(this.#drawing);
   }
 
   show() {
@@ -66,7 +61,7 @@ export class Outputs {
     this.#shown = this.list.map((output, i) => {
       if (before[i]?.output === output) return before[i];
       const element = outputElement(output, before[i]?.element);
-      if (!element.matches(".slider")) element.tabIndex = 0; // what is wide is scrolled by keys
+      element.tabIndex = 0; // what is wide is scrolled by keys
       return { output, element };
     });
     // Existing elements stay in place: a frame that is moved loads again.

@@ -32,7 +32,7 @@ export class PagePython {
   #all;
   #restart;
   #loading = null;
-  #live = null; // ./live.mjs, once there is a kernel
+  #pictures = null; // ./pictures.mjs, once there is a kernel
   #lack = null; // what this Python lacks
   #problem = null; // what went wrong outside of blocks, until the next one runs
 
@@ -48,18 +48,18 @@ export class PagePython {
     if (before?.kernel) this.#takeOver(before);
   }
 
-  #takeOver({ kernel, live }) {
-    [this.kernel, this.#live] = [kernel, live];
+  #takeOver({ kernel, pictures }) {
+    [this.kernel, this.#pictures] = [kernel, pictures];
     kernel.listen((message) => this.#hear(message));
     this.#hear({ type: "state", state: kernel.state });
   }
 
-  /** The page goes: its kernel { kernel, live } stops what it does. */
+  /** The page goes: its kernel { kernel, pictures } stops what it does. */
   leave() {
     this.kernel?.listen(() => {});
     this.kernel?.interrupt();
-    this.#live?.endAll();
-    return { kernel: this.kernel, live: this.#live };
+    this.#pictures?.endAll();
+    return { kernel: this.kernel, pictures: this.#pictures };
   }
 
   /** Turns the buttons on, or says in their place what is missing. */
@@ -108,10 +108,6 @@ export class PagePython {
     this.kernel?.interrupt();
   }
 
-  slide(detail) {
-    this.kernel?.slide(detail.number, detail.value);
-  }
-
   answer(text) {
     this.kernel?.answer(text);
   }
@@ -123,7 +119,7 @@ export class PagePython {
   async restart() {
     for (const block of this.#blocks) block.forget();
     if (!this.kernel) return this.#start();
-    this.#live.endAll();
+    this.#pictures.endAll();
     this.kernel.restart();
     return true;
   }
@@ -140,12 +136,12 @@ export class PagePython {
   async #load() {
     this.#tell(WORDS.starting);
     try {
-      const [{ Kernel }, live] = await Promise.all([
+      const [{ Kernel }, pictures] = await Promise.all([
         import("./kernel.mjs"),
-        import("./live.mjs"),
+        import("./pictures.mjs"),
         import("./outputs.mjs"),
       ]);
-      this.#live = live;
+      this.#pictures = pictures;
       const { stayInPage } = await import("./visit.mjs");
       stayInPage(begin);
       this.kernel ??= new Kernel();
@@ -186,7 +182,7 @@ export class PagePython {
         for (const block of this.#blocks) block.update(message);
         break;
       case "picture": // before the output that shows it: nothing is awaited here
-        this.#live.keepPicture(message);
+        this.#pictures.keepPicture(message);
         break;
       case "failed":
         this.#report(`Python did not start: ${message.message}`);
@@ -209,7 +205,7 @@ export class PagePython {
   }
 }
 
-let before = {}; // what the pages before in this window left: { kernel, live }
+let before = {}; // what the pages before in this window left: { kernel, pictures }
 
 function begin() {
   before = globalThis.__python?.leave() ?? before;

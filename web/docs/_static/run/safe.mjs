@@ -1,6 +1,6 @@
-// What others wrote - outputs of cells, text of notebook files - before the page shows it. Two
+// HTML and Markdown of outputs, which others may have written, before the page shows it. Two
 // walls, either of which holds alone: DOMPurify here, and in frame.mjs a frame without scripts.
-import { DOMPurify } from "../../../libraries/notebook.mjs";
+import { DOMPurify } from "../../../libraries/blocks.mjs";
 
 /** What Markdown may become. It stands in the page itself: no styles, names, classes or forms. */
 const TEXT = {

@@ -1,4 +1,4 @@
-"""Runs the cells of the notebook page: IPython, whose output goes to the page."""
+"""Runs the blocks of a page: IPython, whose output goes to the page."""
 
 import ast
 import asyncio
@@ -21,7 +21,7 @@ from typing import Any
 
 
 def embed(**_: object) -> None:
-    raise OSError("embed() needs a terminal, which a page has not: run cells")
+    raise OSError("embed() needs a terminal, which a page has not: run blocks")
 
 
 # IPython imports its terminal for embed() alone, which takes longer than the rest of it.
@@ -38,7 +38,6 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.utils.tokenutil import token_at_cursor
 from traitlets import Type
 from traitlets.config import Config
 
@@ -152,8 +151,8 @@ class Shell(InteractiveShell):
         """%matplotlib inline is what the page has anyway."""
         if gui not in (None, "auto", "inline", "agg"):
             raise UsageError(
-                f"%matplotlib {gui} needs a window or widgets: figures are images in this "
-                "notebook. Use %matplotlib inline, or leave the line out"
+                f"%matplotlib {gui} needs a window or widgets: figures are images on this "
+                "page. Use %matplotlib inline, or leave the line out"
             )
         return "inline", "inline"
 
@@ -166,9 +165,7 @@ class Shell(InteractiveShell):
         return self.system(command)
 
     def show_usage_error(self, exc: Any) -> None:
-        hint = (
-            " %lsmagic lists those of this notebook" if "not found" in str(exc) else ""
-        )
+        hint = " %lsmagic lists those of this page" if "not found" in str(exc) else ""
         print(f"UsageError: {exc}{hint}", file=sys.stderr)
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
@@ -178,14 +175,14 @@ class Shell(InteractiveShell):
             if module not in sys.modules:
                 stb = [*stb, instead_of_module(module)]
         if etype is asyncio.CancelledError:
-            name, text, stb = "KeyboardInterrupt", "the cell was interrupted", []
+            name, text, stb = "KeyboardInterrupt", "the block was interrupted", []
         elif etype is KeyboardInterrupt:
-            text = text or "the cell was interrupted"
+            text = text or "the block was interrupted"
         send("error", ename=name, evalue=text, traceback=stb)
 
 
 def ask(prompt: object = "", /, *, secret: bool = False) -> str:
-    """input(): the page asks below the cell. Python waits, and the page does not."""
+    """input(): the page asks below the block. Python waits, and the page does not."""
     from pyodide.ffi import can_run_sync, run_sync
 
     if not can_run_sync():
@@ -201,9 +198,8 @@ def ask(prompt: object = "", /, *, secret: bool = False) -> str:
 
 
 async def execute(code: str) -> bool:
-    """Run a cell; its output goes to the page. True unless it raised."""
+    """Run a block; its output goes to the page. True unless it raised."""
     global begins
-    before = dlw and dlw.inspect()
     task, ok = asyncio.current_task(), False
     count = shell.execution_count
     send("start", count=count)
@@ -225,13 +221,6 @@ async def execute(code: str) -> bool:
         task.uncancel()
         sys.stdout.flush()
         sys.stderr.flush()
-    if dlw:
-        now = dlw.inspect()
-        new = now.since(before)
-        left = [str(row) for row in new.tensors]
-        if new.elsewhere:
-            left.append(f"{new.elsewhere} held by arrays, capsules and JavaScript")
-        send("memory", html=now._repr_html_(), left=left, count=count)
     return ok
 
 
@@ -271,15 +260,6 @@ def complete(code: str, position: int) -> list[dict[str, Any]]:
         {"text": each.text, "start": each.start, "type": each.type}
         for each in found[:100]
     ]
-
-
-def help_at(code: str, position: int) -> str:
-    """Help on the name at a position of a cell; "" if there is none."""
-    name = token_at_cursor(code, position)
-    try:
-        return str(shell.object_inspect_text(name)) if name else ""
-    except KeyError:
-        return ""
 
 
 def imports(code: str) -> str:

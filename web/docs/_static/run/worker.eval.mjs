@@ -1,10 +1,10 @@
 // The kernel: Pyodide, NumPy, dlpack-web and IPython in a module worker. Messages are plain
-// objects with a `type`. `.eval.` in the name lets cells use eval (web/serve.py).
+// objects with a `type`. `.eval.` in the name lets blocks use eval (web/serve.py).
 const at = (path) => new URL(path, import.meta.url).href;
 const MEGABYTES = 30; // all that is loaded, about
 const STEPS = ["Python", "NumPy and IPython", "dlpack-web", "the shell"];
 const FILES = [
-  ...["./shell.py", "../../../notebook/dlw_page.py"],
+  "./shell.py",
   ...["photo.jpg", "digits.png", "pictures.onnx", "handwriting.npz"].map(
     (name) => `../../../examples/${name}`,
   ),
@@ -17,8 +17,7 @@ const QUIET = { messageCallback() {} };
 
 let pyodide;
 let python; // shell.py
-let sliders; // dlw_page.py
-let stopLoading; // the packages of the cell that begins
+let stopLoading; // the packages of the block that begins
 let answer; // resolves what input() waits for
 let interruptions; // shared with the page; element 0 is the signal, 2 for SIGINT
 let step = 0;
@@ -85,7 +84,6 @@ async function start({ signals }) {
       answer?.(); // of two that wait, the first is interrupted
       answer = resolve;
     });
-  sliders = pyodide.pyimport("dlw_page");
   arrivals.disconnect();
   postMessage({ type: "ready", problem });
 }
@@ -119,21 +117,13 @@ async function complete({ id, code, position }) {
   matches.destroy();
 }
 
-function help({ id, code, position }) {
-  postMessage({ type: "answer", id, answer: python.help_at(code, position) });
-}
-
-function slide({ number, value }) {
-  sliders?.moved(number, value);
-}
-
 /** The answer of the reader to input(). */
 function typed({ text }) {
   answer?.(text);
   answer = undefined;
 }
 
-const handlers = { start, execute, interrupt, complete, help, slide, typed };
+const handlers = { start, execute, interrupt, complete, typed };
 
 addEventListener("message", async ({ data }) => {
   try {

@@ -1,4 +1,4 @@
-// What the notebook page is made of: the editor, Markdown, safe HTML, colours of terminals.
+// What blocks of the documentation are made of: the editor, Markdown, safe HTML, colours of terminals.
 export {
   acceptCompletion,
   autocompletion,
