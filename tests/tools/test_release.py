@@ -57,7 +57,9 @@ def test_a_tag_needs_its_own_section(project):
     with pytest.raises(ReleaseError, match="YYYY-MM-DD"):
         release.check_versions(project, f"v{version}")
     change(project, "CHANGELOG.md", "## Unreleased", f"## {version} (2030-01-02)")
-    with pytest.raises(ReleaseError, match=r"only a placeholder: run `python tools.release.py address`"):
+    with pytest.raises(
+        ReleaseError, match=r"only a placeholder: run `python tools.release.py address`"
+    ):
         release.check_versions(project, f"v{version}")
     change(project, "pyproject.toml", release.UNSETTLED, "https://example.com/a/b")
     assert release.check_versions(project, f"v{version}") == version
