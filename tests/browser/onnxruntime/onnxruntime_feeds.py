@@ -109,9 +109,9 @@ def test_masked_elements_in_lists_are_refused(values):
 @pytest.mark.parametrize("kind", [object, "U1", "S1"])
 def test_masked_strings_are_refused(kind):
     masked = np.ma.array(np.array(["a", "b"], kind), mask=[1, 0])
-    with pytest.raises(BufferError, match="1 elements .* masked"):
+    with pytest.raises(BufferError, match=r"1 elements .* masked"):
         run("string", masked)
-    with pytest.raises(BufferError, match="1 elements .* masked"):
+    with pytest.raises(BufferError, match=r"1 elements .* masked"):
         run("string", ort.OrtValue(masked))
 
 
