@@ -60,13 +60,14 @@ export async function a_disposed_tensor_holds_the_memory_until_its_work_was_subm
 
 export async function a_buffer_without_copy_src_is_copied_on_the_gpu(context) {
   const { tf, device } = await libraries();
-  const buffer = device.createBuffer({ size: 32, usage: 128 | 8 | 4 });
-  device.queue.writeBuffer(buffer, 8, VALUES);
-  const at = { device, shape: [6], dtype: "float32", byteOffset: 8 };
+  const values = Float32Array.of(...VALUES, 7, 8); // the whole of a buffer that is used again
+  const buffer = device.createBuffer({ size: 40, usage: 128 | 8 | 4 });
+  device.queue.writeBuffer(buffer, 8, values);
+  const at = { device, shape: [8], dtype: "float32", byteOffset: 8 };
   const x = context.library.Tensor.fromGPUBuffer(buffer, at);
   await throws(() => toTfjs(tf, x, { copy: false }), "CopyError", /begins at byte 8/);
   const t = counted(context, () => toTfjs(tf, x), { gpu_copies: 1 });
-  equal(await t.data(), VALUES);
+  equal(await t.data(), values);
   t.dispose();
   x.release();
   buffer.destroy();
