@@ -13,7 +13,7 @@ from projects import install, shipped_wheel
 @pytest.fixture(scope="session")
 def project() -> Path:
     """A project with compilers, bundlers and the tarball in node_modules."""
-    return install("tools", "--omit=optional")
+    return install("tools", "--omit=dev")
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ def install(name: str, *options: str) -> Path:
     if not stamp.exists() or stamp.read_bytes() != lock:
         for file in ("package.json", "package-lock.json"):
             shutil.copy(SOURCES / file, folder)
-        quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev")
+        quiet = ("--ignore-scripts", "--no-audit", "--no-fund")
         run("npm", "ci", *quiet, *options, at=folder)
         stamp.write_bytes(lock)
     unpack(folder)

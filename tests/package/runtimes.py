@@ -6,13 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from projects import SITE, install, lay_out, run, unpack
+from projects import SITE, lay_out, run, unpack
 from suite import CLI, tells_right_from_wrong
 
 
 @pytest.fixture(scope="session")
 def project() -> Path:
-    return install("bundlers")
+    return SITE.parent / "runtimes"
 
 
 def program(project: Path, name: str, pattern: str) -> str:

@@ -116,7 +116,7 @@ $(STRYKER): $(addprefix tests/package/package,.json -lock.json)
 	echo "[setup] StrykerJS into build/stryker"
 	mkdir -p build/stryker && cp $^ build/stryker
 	cd build/stryker
-	$(NPM_CI) --omit=optional
+	$(NPM_CI)
 	touch .done
 
 $(UNIVERSALMUTATOR): tools/requirements/mutants.txt $(VENV)

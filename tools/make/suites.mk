@@ -77,7 +77,7 @@ endef
 INPUTS_package := $(LIBRARIES) package site chromium
 RUN_package := $(PYTEST) tests/package
 
-INPUTS_bundlers := package site chromium
+INPUTS_bundlers := $(RUNTIMES) package site chromium
 RUN_bundlers := $(PYTEST) $(addprefix tests/package/,bundlers.py nextjs.py runtimes.py)
 
 # tests/browser, and which of its parts are suites of their own.
