@@ -4,28 +4,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { adopt, EXCHANGE, take } from "../../../js/dist/exchange/index.js";
 import { Tensor } from "../../../js/dist/index.js";
+import { fakeDevice } from "../widget/fake_device.mjs";
 
 const f32 = (n = 6) => Float32Array.from({ length: n }, (_, i) => i);
 const of = (array, options) => Tensor.fromTypedArray(array, options);
 const memory = new WebAssembly.Memory({ initial: 1 });
 const usage = 4 | 8 | 128;
 const device = {
+  ...fakeDevice(),
   label: "mine",
-  limits: {
-    maxBufferSize: 1024,
-    minStorageBufferOffsetAlignment: 256,
-    maxStorageBufferBindingSize: 512,
-    maxComputeWorkgroupsPerDimension: 65535,
-  },
-  lost: new Promise(() => {}),
-  pushErrorScope() {},
-  popErrorScope: async () => null,
-  createBuffer: (it) => ({ ...it, destroy() {} }),
-  queue: { submit() {}, writeBuffer() {} },
-  createShaderModule: () => ({}),
-  createBindGroupLayout: () => ({}),
-  createPipelineLayout: () => ({}),
-  createComputePipeline: () => ({}),
+  limits: { ...fakeDevice().limits, maxBufferSize: 1024 },
 };
 const other = { ...device, label: "theirs" };
 const buffer = (size, flags = usage) => device.createBuffer({ size, usage: flags });

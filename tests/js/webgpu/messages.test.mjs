@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
+import { fakeDevice } from "../widget/fake_device.mjs";
 
 const STORAGE = 4 | 8 | 128;
 const texture = (fields) => ({
@@ -17,26 +18,18 @@ const texture = (fields) => ({
   ...fields,
 });
 const device = {
+  ...fakeDevice(),
   label: "mine",
-  features: new Set(),
   limits: {
+    ...fakeDevice().limits,
     maxBufferSize: 4096,
     maxTextureDimension2D: 64,
-    minStorageBufferOffsetAlignment: 256,
     minUniformBufferOffsetAlignment: 256,
     maxStorageBufferBindingSize: 512,
     maxUniformBufferBindingSize: 256,
-    maxComputeWorkgroupsPerDimension: 100,
   },
-  lost: new Promise(() => {}),
-  pushErrorScope() {},
-  popErrorScope: async () => null,
   createBuffer: (it) => ({ ...it, destroy() {}, [Symbol.toStringTag]: "GPUBuffer" }),
-  createShaderModule: () => ({}),
-  createBindGroupLayout: () => ({}),
-  createPipelineLayout: () => ({}),
   createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
-  queue: { submit() {}, writeBuffer() {} },
 };
 const shader = (bindings, size = "64", body = "") => `
   ${bindings.map((it, i) => `@group(0) @binding(${i}) ${it};`).join("\n")}
