@@ -239,6 +239,10 @@ F11 release needs its this
 
 /** On a GPU. */
 export const ON_GPU = `
+E2 a fault that is not reported after release()
+- fault: device ? () => block.fault() : null
++ fault: device ? () => new Promise((resolve) => { setTimeout(() => block.holds > 1 && resolve(block.fault()), 5); }) : null
+
 E2 a fault that needs this
 - fault: device ? () => block.fault() : null
 + fault: device ? function () { return this.flags < 0 ? null : block.fault(); } : null
