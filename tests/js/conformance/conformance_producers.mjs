@@ -20,30 +20,6 @@ const asking = (check, Class = Right) =>
     }
   };
 
-/** Refuses, copies and lends as those do who can do everything. */
-class Able extends Right {
-  check(request) {
-    super.check(request && Object(request) === request ? { ...request, copy: false } : request);
-  }
-
-  [EXCHANGE](request = {}) {
-    const exchange = super[EXCHANGE](request);
-    const { data, device } = this;
-    if (request.copy) {
-      exchange.flags |= 2;
-      if (device) {
-        exchange.data = device.createBuffer({ size: data.size, usage: 128 | 4 | 8 });
-        const encoder = device.createCommandEncoder();
-        encoder.copyBufferToBuffer(data, 0, exchange.data, 0, data.size);
-        device.queue.submit([encoder.finish()]);
-      } else {
-        exchange.data = data.slice();
-      }
-    }
-    return exchange;
-  }
-}
-
 /** Nobody else has it meanwhile. */
 class Exclusive extends Right {
   held = false;
@@ -131,7 +107,7 @@ class Reversed extends Moving {
 
 /** Those of which there is only one for the CPU. */
 export const ON_CPU = ["Moving", "Reversed"];
-export const RIGHT = { Right, Able, Exclusive, Moving, Batched, Reversed };
+export const RIGHT = { Right, Exclusive, Moving, Batched, Reversed };
 
 /** All tensors in one memory, `step` bytes at least apart. */
 const slabbed = (step, place) =>
@@ -190,16 +166,6 @@ class Columns extends Right {
 export const BREAKS = [
   [
     "M1",
-    "one object for all calls",
-    class extends Right {
-      [EXCHANGE](request) {
-        this.only ??= super[EXCHANGE](request);
-        return this.only;
-      }
-    },
-  ],
-  [
-    "M1",
     "no plain object",
     class extends Right {
       [EXCHANGE](request) {
@@ -215,15 +181,6 @@ export const BREAKS = [
     },
   ],
   [
-    "M2",
-    "a promise",
-    class extends Right {
-      async [EXCHANGE](request) {
-        return super[EXCHANGE](request);
-      }
-    },
-  ],
-  [
     "M3",
     "throws where it should reject",
     class extends Right {
@@ -231,66 +188,6 @@ export const BREAKS = [
         const exchange = this[EXCHANGE](request);
         request?.signal?.throwIfAborted();
         return Promise.resolve(exchange);
-      }
-    },
-  ],
-  [
-    "M3",
-    "does not look at the signal",
-    class extends Right {
-      async [ASYNC](request) {
-        return this[EXCHANGE](request);
-      }
-    },
-  ],
-  [
-    "M3",
-    "rejects with an error of its own",
-    class extends Right {
-      async [ASYNC](request) {
-        if (request?.signal?.aborted) throw new Error("aborted");
-        return this[EXCHANGE](request);
-      }
-    },
-  ],
-  [
-    "M3",
-    "no promise",
-    class extends Right {
-      [ASYNC](request) {
-        return this[EXCHANGE](request);
-      }
-    },
-  ],
-  [
-    "M3",
-    "never settles",
-    class extends Right {
-      [ASYNC] = () => new Promise(() => {});
-    },
-    { timeoutMs: 2000 },
-  ],
-  [
-    "M3",
-    "a hold that an aborted request leaves",
-    class extends Right {
-      async [ASYNC](request = {}) {
-        const exchange = this[EXCHANGE](request);
-        request.signal?.throwIfAborted();
-        return exchange;
-      }
-    },
-  ],
-  [
-    "M3",
-    "a hold that a request leaves which is aborted meanwhile",
-    class extends Right {
-      async [ASYNC](request = {}) {
-        request.signal?.throwIfAborted();
-        const exchange = this[EXCHANGE](request);
-        await new Promise((resolve) => setTimeout(resolve, 1));
-        request.signal?.throwIfAborted();
-        return exchange;
       }
     },
   ],
@@ -334,26 +231,6 @@ export const BREAKS = [
         await null;
         request.signal?.throwIfAborted();
         return exchange;
-      }
-    },
-  ],
-  [
-    "M3",
-    "no copies where it may wait",
-    class extends Able {
-      async [ASYNC](request = {}) {
-        if (request.copy) throw refuse("UnsupportedError", "no copies are made");
-        return super[ASYNC](request);
-      }
-    },
-  ],
-  [
-    "M3",
-    "nothing to write to where it may wait",
-    class extends Right {
-      async [ASYNC](request = {}) {
-        if (request.writes) throw refuse("UnsupportedError", "it may not be written");
-        return super[ASYNC](request);
       }
     },
   ],
@@ -409,11 +286,6 @@ export const BREAKS = [
       if (typeof wanted === "object" && wanted !== device) throw new Error("not there");
     }),
     { device: fakeDevice() },
-  ],
-  [
-    "R4",
-    "an empty copy",
-    saying(({ data }, { copy }) => (copy ? { data: data.slice().fill(0) } : {}), Able),
   ],
   [
     "R7",
@@ -484,43 +356,8 @@ export const BREAKS = [
       return {};
     }),
   ],
-  [
-    "F14",
-    "the shape that the factory was given",
-    class extends Right {
-      constructor(wanted) {
-        super(wanted);
-        this.given = wanted.shape;
-      }
-
-      [EXCHANGE](request) {
-        return { ...super[EXCHANGE](request), shape: this.given };
-      }
-    },
-  ],
-  [
-    "F14",
-    "a shape that the tensor goes on with",
-    saying((_, __, producer) => {
-      producer.release = () => {
-        producer.shape.length = 0;
-        producer.drop();
-      };
-      return { shape: producer.shape };
-    }),
-  ],
   ["F15", "a fault that is no function", said({ fault: "none" })],
   ["F15", "a fault on the CPU", said({ fault: () => null })],
-  [
-    "E2",
-    "a fault that needs this",
-    said({
-      fault() {
-        return this.flags ? null : null;
-      },
-    }),
-    { device: fakeDevice(), on: "gpu" },
-  ],
   ...[
     ["is undefined", () => Promise.resolve()],
     ["is no promise", () => false],
@@ -534,25 +371,6 @@ export const BREAKS = [
     said({ fault }),
     { device: fakeDevice(), on: "gpu", ...options },
   ]),
-  [
-    "E2",
-    "a fault that is not reported after release()",
-    saying(({ release }) => {
-      let [settle, released] = [() => {}, false];
-      return {
-        fault: () =>
-          new Promise((resolve) => {
-            settle = () => resolve(null);
-            setTimeout(() => released || settle(), 5);
-          }),
-        release() {
-          released = true;
-          release();
-        },
-      };
-    }),
-    { device: fakeDevice(), on: "gpu", timeoutMs: 2000 },
-  ],
   ["S1", "elements behind the end", saying(({ capacity }) => ({ byteOffset: capacity }))],
   ["S1", "strides that leave the memory", saying(({ shape }) => ({ strides: shape.map(() => 9) }))],
   [
@@ -585,26 +403,7 @@ export const BREAKS = [
   ],
   ["S5", "too little capacity", saying(({ capacity }) => ({ capacity: capacity - 1 }))],
   ["S5", "capacity behind the end", saying(({ capacity }) => ({ capacity: capacity + 1 }))],
-  [
-    "S5",
-    "capacity with the neighbour's bytes",
-    class Slab extends Right {
-      static slab = new Uint8Array(65536);
-      static used = 0;
-      constructor(wanted) {
-        super(wanted);
-        this.data = Slab.slab;
-        this.at = Slab.used;
-        Slab.slab.set(wanted.bytes, this.at);
-        Slab.used += wanted.bytes.length + (-wanted.bytes.length & 15);
-      }
-      drop() {}
-      [EXCHANGE](request) {
-        const place = { byteOffset: this.at, capacity: 65536 - this.at };
-        return { ...super[EXCHANGE](request), ...place };
-      }
-    },
-  ],
+  ["S5", "capacity with the neighbour's bytes", slabbed(16, ({ at }) => 65536 - at)],
   [
     "S5",
     "capacity that is rounded up over the neighbour",
@@ -621,26 +420,6 @@ export const BREAKS = [
     saying(({ capacity, shape }) =>
       shape.includes(0) ? { byteOffset: 99, capacity: 16 } : { capacity },
     ),
-  ],
-  [
-    "S6",
-    "dirty padding of a pool that rounds up to 16",
-    class Rounding extends Right {
-      static pool = new Map();
-      constructor(wanted) {
-        super(wanted);
-        const { pool } = Rounding;
-        this.capacity = roundedUp(wanted.bytes.length, 16);
-        const idle = pool.get(this.capacity) ?? [];
-        pool.set(this.capacity, idle);
-        this.idle = idle;
-        this.data = idle.pop() ?? new Uint8Array(this.capacity);
-        this.data.set(wanted.bytes);
-      }
-      drop() {
-        if (--this.holds === 0) this.idle.push(this.data);
-      }
-    },
   ],
   [
     "S6",
@@ -662,15 +441,6 @@ export const BREAKS = [
         if (this.dirt) data.set(this.dirt.subarray(0, capacity));
         data.set(this.data);
         return { ...exchange, data, capacity, flags: 2 };
-      }
-    },
-  ],
-  [
-    "S8",
-    "big-endian",
-    class extends Right {
-      constructor(wanted) {
-        super({ ...wanted, bytes: new DataView(wanted.bytes.buffer) && swapped(wanted) });
       }
     },
   ],
@@ -773,8 +543,3 @@ export const BREAKS = [
     },
   ],
 ];
-
-function swapped({ bytes, values }) {
-  const size = bytes.length / (values.length || 1);
-  return bytes.map((_, i) => bytes[i - (i % size) + size - 1 - (i % size)]);
-}

@@ -3,6 +3,62 @@
 
 /** On both devices, or on the CPU alone. */
 export const FAULTS = `
+M1 one object for all calls
+- return {
+- version
++ return this.only ??= {
++ version
+
+M2 a promise
+- [EXCHANGE](request) {
++ async [EXCHANGE](request) {
+
+M3 rejects an aborted request with an error of its own
+- signal?.throwIfAborted();
+- if (device
++ if (signal?.aborted) throw new Error("aborted");
++ if (device
+
+M3 a hold that an aborted request leaves
+- async [ASYNC](request) {
++ async [ASYNC](request) { if (request?.signal?.aborted) this.block.holds++;
+
+M3 no copies where it may wait
+- async [ASYNC](request) {
++ async [ASYNC](request) { if (request?.copy) throw refuse("UnsupportedError", "no copies are made");
+
+M3 nothing to write to where it may wait
+- async [ASYNC](request) {
++ async [ASYNC](request) { if (request?.writes) throw refuse("UnsupportedError", "it may not be written");
+
+R4 an empty copy
+- copy.copyFrom(block, this.bytes);
++
+
+F14 the shape that the factory was given
+- shape: [...shape], bytes:
++ shape, bytes:
+- shape: [...this.shape]
++ shape: this.shape
+
+F14 a shape that the tensor goes on with
+- this.released = true;
++ this.released = true; this.shape.length = 0;
+- shape: [...this.shape]
++ shape: this.shape
+
+S6 memory of a pool that rounds up to 16 is not cleared
+- up(bytes.length, 16) + 16);
+- this.block.write
++ up(bytes.length, 16));
++ this.block.write
+- this.clear();
++
+
+S8 big-endian
+- this.block.write(bytes);
++ this.block.write(bytes.map((_, i) => bytes[i ^ (DTYPES[dtype][1] / 8 - 1)]));
+
 R4 hands out one cached copy
 - const copy = new Block(device, block.size);
 + const copy = (this.cache ??= new Block(device, block.size)); copy.holds++;
@@ -183,6 +239,14 @@ F11 release needs its this
 
 /** On a GPU. */
 export const ON_GPU = `
+E2 a fault that is not reported after release()
+- fault: device ? () => block.fault() : null
++ fault: device ? () => new Promise((resolve) => { setTimeout(() => block.holds > 1 && resolve(block.fault()), 5); }) : null
+
+E2 a fault that needs this
+- fault: device ? () => block.fault() : null
++ fault: device ? function () { return this.flags < 0 ? null : block.fault(); } : null
+
 M3 an abort while it reads back is ignored
 - signal?.throwIfAborted();
 - if (error)

@@ -4,28 +4,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { adopt, EXCHANGE, take } from "../../../js/dist/exchange/index.js";
 import { Tensor } from "../../../js/dist/index.js";
+import { fakeDevice } from "../widget/fake_device.mjs";
 
 const f32 = (n = 6) => Float32Array.from({ length: n }, (_, i) => i);
 const of = (array, options) => Tensor.fromTypedArray(array, options);
 const memory = new WebAssembly.Memory({ initial: 1 });
 const usage = 4 | 8 | 128;
 const device = {
+  ...fakeDevice(),
   label: "mine",
-  limits: {
-    maxBufferSize: 1024,
-    minStorageBufferOffsetAlignment: 256,
-    maxStorageBufferBindingSize: 512,
-    maxComputeWorkgroupsPerDimension: 65535,
-  },
-  lost: new Promise(() => {}),
-  pushErrorScope() {},
-  popErrorScope: async () => null,
-  createBuffer: (it) => ({ ...it, destroy() {} }),
-  queue: { submit() {}, writeBuffer() {} },
-  createShaderModule: () => ({}),
-  createBindGroupLayout: () => ({}),
-  createPipelineLayout: () => ({}),
-  createComputePipeline: () => ({}),
+  limits: { ...fakeDevice().limits, maxBufferSize: 1024 },
 };
 const other = { ...device, label: "theirs" };
 const buffer = (size, flags = usage) => device.createBuffer({ size, usage: flags });
@@ -35,21 +23,6 @@ const saying = (fields) => ({ ...of(f32(), { shape: [2, 3] })[EXCHANGE](), ...fi
 
 // [what is called, the error's name, its message, its other fields]
 const CALLS = [
-  [
-    () => of(f32(), { dtype: "int64" }),
-    "TypeError",
-    "a Float32Array does not hold int64: give a BigInt64Array or raw bytes",
-  ],
-  [
-    () => of(f32(), { offset: 7 }),
-    "RangeError",
-    "offset 7 is not a position in this Float32Array, which has 6 elements of float32",
-  ],
-  [
-    () => of(f32(), { shape: [2, 4] }),
-    "RangeError",
-    "shape [2,4] of float32 from element 0 on needs 32 bytes; the array has 24",
-  ],
   [
     () => of(f32(), { shape: [2, 3], strides: [4, 1] }),
     "RangeError",
@@ -66,11 +39,6 @@ const CALLS = [
     "shape [2,-3]: -3 is not a non-negative integer",
   ],
   [
-    () => of(f32(), { shape: [2 ** 30, 2 ** 30] }),
-    "RangeError",
-    "shape [1073741824,1073741824] has too many elements",
-  ],
-  [
     () => of(f32(), { shape: [2, 3], strides: [1] }),
     "RangeError",
     "strides [1] must be 2 integers, in elements",
@@ -82,11 +50,6 @@ const CALLS = [
   ],
   [() => of(f32()).at(6), "RangeError", "index 6 is out of bounds for axis 0 with size 6"],
   [
-    () => of(f32(), { shape: [2, 3] }).at(0, 3),
-    "RangeError",
-    "index 3 is out of bounds for axis 1 with size 3",
-  ],
-  [
     () => Tensor.fromMemory({}, 0, { shape: [1], dtype: "int8" }),
     "TypeError",
     "fromMemory needs a WebAssembly.Memory or an object with its buffer",
@@ -96,72 +59,26 @@ const CALLS = [
     "RangeError",
     "shape [4] of int16 from byte 65530 reaches from byte 65530 to 65538; the memory has 65536",
   ],
-  [() => Tensor.receive({}), "TypeError", "receive() takes what transfer() made"],
-  [
-    () => of(f32()).buffer,
-    "UnsupportedError",
-    "a CPU tensor has no GPUBuffer: use data, or to(gpuDevice)",
-    { device: "cpu" },
-  ],
-  [
-    () => of(f32()).write(of(new Int32Array(6))),
-    "UnsupportedError",
-    "Tensor int32[6] on cpu cannot be written over Tensor float32[6] on cpu: shape and dtype must be the same",
-    { given: "int32", needed: "float32" },
-  ],
-  [
-    () =>
-      of(f32(), { shape: [3, 2] })
-        .permute([1, 0])
-        .write(of(f32(), { shape: [2, 3] })),
-    "UnsupportedError",
-    "Tensor float32[2,3] on cpu cannot be written to: it is read-only or strided",
-  ],
   [
     () => of(f32(), { shape: [2, 3] }).write(gpu({ shape: [2, 3] })),
     "UnsupportedError",
     "Tensor float32[2,3] on webgpu:0 is on a GPU: await its read(out) into this tensor",
   ],
   [
-    () =>
-      of(f32(), { shape: [2, 3] })
-        .permute([1, 0])
-        .reshape([6]),
-    "UnsupportedError",
-    "cannot view shape [3,2] with strides [1,3] as [6]: the strides do not allow a view; copy, for example with contiguous().reshape(…)",
-  ],
-  [() => of(f32()).reshape([4]), "RangeError", "cannot view 6 elements as shape [4]"],
-  [
-    () => of(f32(), { shape: [2, 3] }).permute([0, 0]),
-    "RangeError",
-    "axes must be a permutation of 0 to 1, not [0,0]",
-  ],
-  [
     () => of(f32(), { shape: [2, 3] }).slice([0, 1, 0]),
     "RangeError",
     "axis 0: the step must not be 0",
   ],
-  [() => of(f32(), { shape: [2, 3] }).slice(0.5), "TypeError", "index 0.5 is not an integer"],
   [
     () => of(f32(), { shape: [2, 3] }).slice("1"),
     "TypeError",
     "axis 0: a number, null or [start, stop, step] is needed",
   ],
   [
-    () => of(new Uint8Array(4), { dtype: "int4" }).slice([1, 3]),
-    "UnsupportedError",
-    "a view of Tensor int4[8] on cpu would begin within a byte: copy it first",
-  ],
-  [
     () => of(new Uint8Array(4), { dtype: "float8_e4m3fn" }).at(0),
     "UnsupportedError",
     "at() cannot decode float8_e4m3fn: it is carried as bytes; read tensor.data",
     { given: "float8_e4m3fn" },
-  ],
-  [
-    () => of(new Uint8Array(8).subarray(1, 5), { dtype: "float32" }).data,
-    "UnsupportedError",
-    "Tensor float32[1] on cpu begins at byte 1, which Float32Array cannot view: use contiguous()",
   ],
   [
     () => {
@@ -172,30 +89,6 @@ const CALLS = [
     "ReleasedError",
     "Tensor float32[6] on cpu was released: keep it (in Python, the Tensor whose .js it is) until after the last use",
     { device: "cpu" },
-  ],
-  [
-    () => {
-      const a = f32();
-      const t = of(a);
-      structuredClone(a, { transfer: [a.buffer] });
-      return t.data;
-    },
-    "UnsupportedError",
-    "Tensor float32[6] on cpu: the array behind it was detached (transferred, or its memory grew) or shrank; make the tensor from the new array",
-  ],
-  [
-    () => {
-      const a = f32();
-      structuredClone(a, { transfer: [a.buffer] });
-      return of(a);
-    },
-    "UnsupportedError",
-    "this Float32Array was detached (transferred, or its memory grew) or shrank; make the tensor from the new array",
-  ],
-  [
-    () => of(f32(), { shape: [2, 3] }).read(f32(5)),
-    "RangeError",
-    "out has 20 bytes (0: detached); Tensor float32[2,3] on cpu needs 24",
   ],
   [
     () => of(f32(), { shape: [2, 3] }).read(of(f32(), { shape: [3, 2] }).permute([1, 0])),
@@ -225,34 +118,12 @@ const CALLS = [
     "Tensor float32[2,2] on webgpu:0 has strides [1,2]: on WebGPU it can be read, and nothing else; upload what read() gives",
     { device: "webgpu:0" },
   ],
-  [
-    () => gpu({ shape: [20] }),
-    "RangeError",
-    "shape [20] of float32 from byte 0 reaches from byte 0 to 80; the GPUBuffer has 64",
-  ],
   [() => gpu({ byteOffset: -4 }), "RangeError", "byteOffset -4 is not a non-negative integer"],
-  [
-    () => Tensor.fromGPUBuffer(f32(), { device }),
-    "TypeError",
-    "a GPUBuffer is needed, not [object Float32Array]",
-  ],
-  [
-    () => gpu().to(other),
-    "DeviceError",
-    'float32[4] on webgpu:0 ("mine") cannot be used on webgpu:1 ("theirs"): devices do not share buffers; await read() it, then upload it with to(gpuDevice)',
-    { device: "webgpu:1" },
-  ],
   [
     () => of(new Float32Array(300)).to(device),
     "UnsupportedError",
     '1200 bytes are needed, webgpu:0 ("mine") allows 1024 (maxBufferSize) in one buffer: use a device from requestDevice({ maxBufferSize: 1200 })',
     { given: 1200, needed: 1024, device: "webgpu:0" },
-  ],
-  [
-    () => of(f32()).to(device, { dtype: "int32" }),
-    "UnsupportedError",
-    "Tensor float32[6] on cpu cannot become int32 on the way: float64, complex128, int64 and uint64 become half as wide, float32 becomes float16 or bfloat16 and back; convert the array itself",
-    { given: "float32", needed: "int32" },
   ],
   [
     () => of(BigInt64Array.of(1n, 2n ** 40n)).to(device, { dtype: "int32" }),
@@ -301,29 +172,6 @@ const CALLS = [
     { device: "webgpu:0" },
   ],
   [
-    () =>
-      Tensor.fromMemory(memory, 0, { shape: [1], dtype: "int8", readOnly: true })[EXCHANGE]({
-        writes: true,
-        copy: false,
-      }),
-    "UnsupportedError",
-    "Tensor int8[1] on cpu is read-only, and copy: false forbids a copy of it",
-  ],
-  [
-    () =>
-      take(Tensor.fromMemory(memory, 0, { shape: [1], dtype: "int8", readOnly: true }), {
-        writes: true,
-        copy: false,
-      }),
-    "UnsupportedError",
-    "Tensor int8[1] on cpu is read-only, and copy: false forbids a copy of it",
-  ],
-  [
-    () => take(5),
-    "TypeError",
-    '[object Number] is not a tensor: it lacks [Symbol.for("dlpack.exchange")]',
-  ],
-  [
     () => take([1]),
     "TypeError",
     '[object Array] is not a tensor: it lacks [Symbol.for("dlpack.exchange")]; give a typed array, as new Float32Array(…) makes it',
@@ -343,25 +191,7 @@ const CALLS = [
     "CopyError",
     "the producer copied, which copy: false forbids",
   ],
-  [
-    () => adopt(saying({ fault: () => Promise.resolve() })),
-    "UnsupportedError",
-    "this exchange's fault is a promise; null, as the CPU's work is done, is needed",
-    { given: "a promise", needed: "null, as the CPU's work is done," },
-  ],
   [() => adopt(5), "UnsupportedError", "an exchange must be an object, not 5"],
-  [
-    () => adopt(saying({ version: [2, 0] })),
-    "UnsupportedError",
-    "this exchange's version is 2,0; a pair of integers, [1, 0] or newer with the same 1, is needed",
-    { given: [2, 0], needed: "a pair of integers, [1, 0] or newer with the same 1," },
-  ],
-  [
-    () => adopt(saying({ release: 1 })),
-    "UnsupportedError",
-    "this exchange's release is 1; a function is needed",
-    { given: 1, needed: "a function" },
-  ],
   [
     () => adopt(saying({ flags: -1 })),
     "UnsupportedError",
@@ -411,18 +241,6 @@ const CALLS = [
     { given: -1, needed: "a non-negative integer" },
   ],
   [
-    () => adopt(saying({ capacity: 8 })),
-    "UnsupportedError",
-    "this exchange's capacity is 8; at least 24 bytes, to the end of the elements, is needed",
-    { given: 8, needed: "at least 24 bytes, to the end of the elements," },
-  ],
-  [
-    () => adopt(saying({ capacity: 28 })),
-    "UnsupportedError",
-    "this exchange's capacity is 28; at most 24 bytes of data is needed",
-    { given: 28, needed: "at most 24 bytes of data" },
-  ],
-  [
     () => adopt(saying({ data: 5 })),
     "UnsupportedError",
     "this exchange's data is 5; an object is needed",
@@ -451,12 +269,6 @@ const CALLS = [
     "UnsupportedError",
     "this exchange's data is 65536 bytes; the bytes 65530 to 65554 is needed",
     { given: "65536 bytes", needed: "the bytes 65530 to 65554" },
-  ],
-  [
-    () => adopt(saying({ device: { type: 1, gpu: device } })),
-    "UnsupportedError",
-    "this exchange's device.gpu is [object Object]; null, as the type is 1 (CPU), is needed",
-    { given: device, needed: "null, as the type is 1 (CPU)," },
   ],
   [
     () => adopt(saying({ device: { type: 15, gpu: null } })),

@@ -2,17 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
-
-/** Numbers from a seed (mulberry32), so that a failure can be had again. */
-function randomFrom(seed) {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let x = Math.imul(state ^ (state >>> 15), 1 | state);
-    x = (x + Math.imul(x ^ (x >>> 7), 61 | x)) ^ x;
-    return ((x ^ (x >>> 14)) >>> 0) % below;
-  };
-}
+import { random as randomFrom } from "../random.mjs";
 
 const count = (shape) => shape.reduce((a, b) => a * b, 1);
 

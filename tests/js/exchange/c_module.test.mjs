@@ -8,6 +8,8 @@ import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { EXCHANGE, take } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { load } from "../../../wasm/example/example.mjs";
+import { random } from "../random.mjs";
+import { described } from "./described.mjs";
 
 const source = await readFile(new URL("../../../build/example/example.wasm", import.meta.url));
 const FLOAT32 = { code: 2, bits: 32, lanes: 1 };
@@ -25,16 +27,10 @@ function lend(data, given = {}) {
     told,
     [EXCHANGE](request) {
       told.requests.push(request);
-      return {
-        version: [1, 0],
-        device: { type: 1, id: 0, gpu: null },
-        dtype: FLOAT32,
+      return described({
         shape: [data.length ?? 1],
-        strides: null,
         data,
-        byteOffset: 0,
         capacity: data.byteLength ?? 4,
-        flags: 0,
         flush() {
           told.flushed++;
         },
@@ -42,7 +38,7 @@ function lend(data, given = {}) {
           told.released.push(wrote);
         },
         ...given,
-      };
+      });
     },
   };
 }
@@ -484,14 +480,6 @@ test("an error on the way is the one that is told, whatever release() does", (co
 });
 
 // --- random sequences -----------------------------------------------------------------------------
-
-function random(seed) {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
 
 for (const seed of [1, 2, 3, 4]) {
   test(`random sequences against a model, seed ${seed}`, () => {

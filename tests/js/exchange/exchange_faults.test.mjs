@@ -12,6 +12,7 @@ import {
 } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
 import { fakeDevice } from "../conformance/conformance_parts.mjs";
+import { described } from "./described.mjs";
 
 /** A device as this library needs it, whose next error scope that asks says `fails`. */
 function device() {
@@ -67,20 +68,9 @@ function foreign(gpu, fields = {}) {
   const data = gpu.createBuffer({ size: 16, usage: 128 | 4 | 8 });
   gpu.queue.writeBuffer(data, 0, VALUES);
   const seen = { released: 0, flushed: 0 };
-  seen[EXCHANGE] = () => ({
-    version: [1, 1],
-    device: { type: 15, id: 0, gpu },
-    dtype: { code: 2, bits: 32, lanes: 1 },
-    shape: [4],
-    strides: null,
-    data,
-    byteOffset: 0,
-    capacity: 16,
-    flags: 0,
-    flush: () => void seen.flushed++,
-    release: () => void seen.released++,
-    ...fields,
-  });
+  const held = { flush: () => void seen.flushed++, release: () => void seen.released++ };
+  const place = { device: { type: 15, id: 0, gpu }, data, capacity: 16, shape: [4] };
+  seen[EXCHANGE] = () => described({ version: [1, 1], ...place, ...held, ...fields });
   return seen;
 }
 

@@ -4,26 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { adopt, EXCHANGE, fit, take } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { described } from "./described.mjs";
 
 /** An exchange of six float32 that counts its releases; `lie` replaces fields. */
 function exchangeOf(lie = {}) {
-  const array = Float32Array.of(0, 1, 2, 3, 4, 5);
-  const exchange = {
-    version: [1, 0],
-    device: { type: 1, id: 0, gpu: null },
-    dtype: { code: 2, bits: 32, lanes: 1 },
-    shape: [2, 3],
-    strides: null,
-    byteOffset: 0,
-    data: array,
-    capacity: 24,
-    flags: 0,
-    flush() {},
-    release() {
-      exchange.released++;
-    },
-    released: 0,
-  };
+  const exchange = described({ release: () => exchange.released++, released: 0 });
   return Object.defineProperties(exchange, Object.getOwnPropertyDescriptors(lie));
 }
 
@@ -67,14 +52,14 @@ const WRONG = {
   strides: [0, "3,1", {}, [3], [3, 1, 1], [3, 0.5], [3, "1"], [3, 2], [-3, 1], [2 ** 53, 1]].map(
     (strides) => ({ strides }),
   ),
-  byteOffset: [...NONSENSE, 4, 2 ** 40].map((byteOffset) => ({ byteOffset })),
+  byteOffset: [...NONSENSE, -4, 4, 2 ** 40].map((byteOffset) => ({ byteOffset })),
   capacity: NONSENSE.map((capacity) => ({ capacity })),
   flags: NONSENSE.map((flags) => ({ flags })),
   device: [...NONSENSE, { type: 2, id: 0, gpu: null }, { type: 15, id: 0, gpu: null }].map(
     (device) => ({ device }),
   ),
   data: [...NONSENSE, { memory: null, ptr: 0 }, { memory: {}, ptr: 0 }].map((data) => ({ data })),
-  "data.ptr": [...NONSENSE, 65536].map((ptr) => ({
+  "data.ptr": [...NONSENSE, -8, 65536 - 20, 65536].map((ptr) => ({
     data: { memory: new WebAssembly.Memory({ initial: 1 }), ptr },
   })),
 };

@@ -1,50 +1,17 @@
 // What a file or a foreign object says is bounded before it is read, inflated or shown.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { deflateRawSync } from "node:zlib";
 import { fromLiteRT } from "../../../js/dist/adapters/litert.js";
 import { fromNdarray } from "../../../js/dist/adapters/ndarray.js";
 import { fromMat } from "../../../js/dist/adapters/opencv.js";
 import { take } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
+import { archiveOf } from "./archives.mjs";
 
 const MB = 1 << 20;
 const LONG = "long ".repeat(MB / 5);
 const text = (given) => new TextEncoder().encode(given);
-
-/** A zip file of entries [name, bytes, size that it says], deflated; no sum is right. */
-function archiveOf(entries) {
-  const parts = [];
-  const directory = [];
-  let at = 0;
-  for (const [name, bytes, size] of entries) {
-    const packed = deflateRawSync(bytes);
-    const facts = [20, 0, 8, 0, 33, 0, 0, packed.length, size ?? bytes.length, name.length];
-    const local = Buffer.from(`PK\x03\x04${"\0".repeat(26)}${name}`, "latin1");
-    const central = Buffer.from(`PK\x01\x02${"\0".repeat(42)}${name}`, "latin1");
-    for (const [view, from] of [
-      [local, 4],
-      [central, 6],
-    ]) {
-      facts.slice(0, 5).forEach((value, i) => void view.writeUInt16LE(value, from + 2 * i));
-      view.writeUInt32LE(facts[7], from + 14);
-      view.writeUInt32LE(facts[8], from + 18);
-      view.writeUInt16LE(facts[9], from + 22);
-    }
-    central.writeUInt32LE(at, 42);
-    parts.push(local, packed);
-    directory.push(central);
-    at += local.length + packed.length;
-  }
-  const listed = Buffer.concat(directory);
-  const end = Buffer.from(`PK\x05\x06${"\0".repeat(18)}`, "latin1");
-  end.writeUInt16LE(entries.length, 8);
-  end.writeUInt16LE(entries.length, 10);
-  end.writeUInt32LE(listed.length, 12);
-  end.writeUInt32LE(at, 16);
-  return new Uint8Array(Buffer.concat([...parts, listed, end]));
-}
 
 /** Bytes that were inflated while it ran. */
 async function inflatedBy(run) {

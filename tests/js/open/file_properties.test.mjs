@@ -4,14 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
-
-function randomFrom(seed) {
-  let state = seed * 7919 + 1;
-  return (n) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * n);
-  };
-}
+import { random as randomFrom } from "../random.mjs";
 
 const CODES = {
   bool: "|b1",

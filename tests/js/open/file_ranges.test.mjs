@@ -7,6 +7,7 @@ import { after, before, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
+import { archiveOf } from "./archives.mjs";
 
 const COUNT = 300_000;
 let server;
@@ -153,62 +154,12 @@ for (const [what, headers] of Object.entries({
 
 /** An archive with one array, stored. */
 async function npz() {
-  return zipOf("a.npy", await file(() => saveOf(Float32Array.of(1, 2, 3))));
+  return archiveOf([["a.npy", await file(() => saveOf(Float32Array.of(1, 2, 3)))]], true);
 }
 
 function saveOf(array) {
   const tensor = Tensor.fromTypedArray(array);
   return save(tensor).finally(() => tensor.release());
-}
-
-/** A zip file of one stored entry. */
-function zipOf(name, bytes) {
-  const text = new TextEncoder().encode(name);
-  const [local, central, end] = [30, 46, 22].map((size) => new DataView(new ArrayBuffer(size)));
-  const sum = crc32(bytes);
-  const write = (view, at, values) => {
-    for (const [width, value] of values) {
-      if (width === 4) view.setUint32(at, value, true);
-      else view.setUint16(at, value, true);
-      at += width;
-    }
-  };
-  const facts = [
-    [4, sum],
-    [4, bytes.length],
-    [4, bytes.length],
-    [2, text.length],
-    [2, 0],
-  ];
-  const head = [[2, 20], [2, 0], [2, 0], [2, 0], [2, 33], ...facts];
-  write(local, 0, [[4, 0x04034b50], ...head]);
-  write(central, 0, [[4, 0x02014b50], [2, 20], ...head]);
-  const at = 30 + text.length + bytes.length;
-  const size = 46 + text.length;
-  write(end, 0, [
-    [4, 0x06054b50],
-    [2, 0],
-    [2, 0],
-    [2, 1],
-    [2, 1],
-    [4, size],
-    [4, at],
-    [2, 0],
-  ]);
-  return Buffer.concat(
-    [local, text, bytes, central, text, end].map((part) =>
-      Buffer.from(part.buffer ?? part, part.byteOffset, part.byteLength),
-    ),
-  );
-}
-
-function crc32(bytes) {
-  let crc = -1;
-  for (const byte of bytes) {
-    crc ^= byte;
-    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
-  }
-  return ~crc >>> 0;
 }
 
 test("an archive is read by its directory and its entries", async () => {

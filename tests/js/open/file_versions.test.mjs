@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save } from "../../../js/dist/open/index.js";
+import { random as randomFrom } from "../random.mjs";
 
 const real = { fetch, setTimeout };
 /** Answers a request: (start, end or undefined) gives a Response. */
@@ -22,14 +23,6 @@ beforeEach(() => {
 });
 
 afterEach(() => Object.assign(globalThis, real));
-
-function randomFrom(seed) {
-  let state = seed;
-  return (n) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * n);
-  };
-}
 
 /** So many bytes in chunks of any size, and then its end or an error. */
 function streamOf(bytes, breaks, random) {

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { open, save, TensorFile } from "../../../js/dist/open/index.js";
+import { random as randomFrom } from "../random.mjs";
 
 const VECTORS = JSON.parse(
   readFileSync(new URL("../../../build/vectors.json", import.meta.url), "utf8"),
@@ -91,15 +92,6 @@ for (const { name, file, options, tensors, refused, error } of VECTORS) {
     }
     assert.equal(liveTensors(), before);
   });
-}
-
-/** Numbers below n, the same ones for the same seed. */
-function randomFrom(seed) {
-  let state = seed;
-  return (n) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * n);
-  };
 }
 
 function damaged(bytes, random) {

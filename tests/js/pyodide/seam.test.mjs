@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
+import { fakeDevice } from "../widget/fake_device.mjs";
 import { connected, DATA, since } from "./stand_in.mjs";
 
 const STORAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE
@@ -14,32 +15,16 @@ function fakeGPU() {
     dispatchWorkgroups: (...counts) => log.dispatched.push(counts),
     end() {},
   };
+  const made = fakeDevice();
   const gpu = {
-    label: "",
-    features: new Set(),
+    ...made,
     limits: {
-      maxBufferSize: 1 << 20,
+      ...made.limits,
       maxTextureDimension2D: 64,
-      minStorageBufferOffsetAlignment: 256,
-      maxStorageBufferBindingSize: 1 << 20,
       maxUniformBufferBindingSize: 1 << 16,
       minUniformBufferOffsetAlignment: 256,
-      maxComputeWorkgroupsPerDimension: 100,
     },
-    lost: new Promise(() => {}),
-    pushErrorScope() {},
-    popErrorScope: async () => null,
-    createBuffer: (it) => ({ ...it, destroy() {} }),
-    createShaderModule: () => ({}),
-    createBindGroupLayout: () => ({}),
-    createPipelineLayout: () => ({}),
-    createComputePipeline: () => ({}),
-    createBindGroup: () => ({}),
-    createCommandEncoder: () => ({
-      copyBufferToBuffer() {},
-      beginComputePass: () => pass,
-      finish: () => ({}),
-    }),
+    createCommandEncoder: () => ({ ...made.createCommandEncoder(), beginComputePass: () => pass }),
     queue: {
       submit() {},
       writeBuffer: (_, ...rest) => log.written.push(rest),

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, webgpu } from "../../../js/dist/index.js";
+import { fakeDevice } from "../widget/fake_device.mjs";
 
 /** A GPU that takes pictures. */
 function fakeGPU() {
@@ -16,21 +17,14 @@ function fakeGPU() {
     },
     end() {},
   };
+  const made = fakeDevice();
   const gpu = {
-    limits: {
-      maxBufferSize: 1 << 20,
-      maxTextureDimension2D: 64,
-      minStorageBufferOffsetAlignment: 256,
-      maxStorageBufferBindingSize: 1 << 20,
-      maxComputeWorkgroupsPerDimension: 100,
-    },
+    ...made,
+    limits: { ...made.limits, maxTextureDimension2D: 64 },
     lost: new Promise((resolve) => {
       log.lose = () => resolve({ reason: "unknown", message: "unplugged" });
     }),
-    pushErrorScope() {},
     popErrorScope: async () => log.error ?? null,
-    createBuffer: (it) => ({ ...it, destroy() {} }),
-    createShaderModule: () => ({}),
     createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
     createBindGroup: (it) => it,
     createCommandEncoder: () => ({ beginComputePass: () => pass, finish: () => ({}) }),

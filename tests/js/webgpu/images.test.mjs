@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
+import { fakeDevice } from "../widget/fake_device.mjs";
 
 const own = Object.getOwnPropertyDescriptor(globalThis, "navigator");
 Object.defineProperty(globalThis, "navigator", {
@@ -23,19 +24,10 @@ function fakeGPU() {
     end() {},
   };
   const pipeline = () => ({ getBindGroupLayout: () => ({}) });
+  const made = fakeDevice();
   const gpu = {
-    limits: {
-      maxBufferSize: 1 << 20,
-      maxTextureDimension2D: 64,
-      minStorageBufferOffsetAlignment: 256,
-      maxStorageBufferBindingSize: 1 << 20,
-      maxComputeWorkgroupsPerDimension: 2,
-    },
-    lost: new Promise(() => {}),
-    pushErrorScope() {},
-    popErrorScope: async () => null,
-    createBuffer: (it) => ({ ...it, destroy() {} }),
-    createShaderModule: () => ({}),
+    ...made,
+    limits: { ...made.limits, maxTextureDimension2D: 64, maxComputeWorkgroupsPerDimension: 2 },
     createComputePipeline: pipeline,
     createRenderPipeline({ fragment }) {
       assert.equal(fragment.targets[0].format, "bgra8unorm");

@@ -8,6 +8,7 @@ import { useDevice } from "../../../js/dist/webgpu/device.js";
 import { takeImage } from "../../../js/dist/webgpu/images.js";
 import { newRecord } from "../../../js/dist/webgpu/record.js";
 import { state } from "../../../js/dist/webgpu/state.js";
+import { fakeDevice as idleDevice } from "../widget/fake_device.mjs";
 
 const STORAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE
 
@@ -22,19 +23,10 @@ function fakeDevice() {
     dispatchWorkgroups: (...counts) => log.dispatched.push(counts),
     end() {},
   };
+  const made = idleDevice();
   const gpu = {
-    limits: {
-      maxBufferSize: 1 << 20,
-      maxTextureDimension2D: 64,
-      minStorageBufferOffsetAlignment: 256,
-      maxStorageBufferBindingSize: 1 << 20,
-      maxComputeWorkgroupsPerDimension: 100,
-    },
-    lost: new Promise(() => {}),
-    pushErrorScope() {},
-    popErrorScope: async () => null,
-    createBuffer: (it) => ({ ...it, destroy() {} }),
-    createShaderModule: () => ({}),
+    ...made,
+    limits: { ...made.limits, maxTextureDimension2D: 64 },
     createBindGroupLayout({ entries }) {
       for (const [i, { binding, visibility, buffer }] of entries.entries()) {
         assert.deepEqual([binding, visibility], [i, 4]); // GPUShaderStage.COMPUTE
@@ -42,7 +34,6 @@ function fakeDevice() {
       }
       return {};
     },
-    createPipelineLayout: () => ({}),
     createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
     createBindGroup({ layout, entries }) {
       assert.ok(layout);

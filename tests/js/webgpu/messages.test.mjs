@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
+import { fakeDevice } from "../widget/fake_device.mjs";
 
 const STORAGE = 4 | 8 | 128;
 const texture = (fields) => ({
@@ -17,26 +18,18 @@ const texture = (fields) => ({
   ...fields,
 });
 const device = {
+  ...fakeDevice(),
   label: "mine",
-  features: new Set(),
   limits: {
+    ...fakeDevice().limits,
     maxBufferSize: 4096,
     maxTextureDimension2D: 64,
-    minStorageBufferOffsetAlignment: 256,
     minUniformBufferOffsetAlignment: 256,
     maxStorageBufferBindingSize: 512,
     maxUniformBufferBindingSize: 256,
-    maxComputeWorkgroupsPerDimension: 100,
   },
-  lost: new Promise(() => {}),
-  pushErrorScope() {},
-  popErrorScope: async () => null,
   createBuffer: (it) => ({ ...it, destroy() {}, [Symbol.toStringTag]: "GPUBuffer" }),
-  createShaderModule: () => ({}),
-  createBindGroupLayout: () => ({}),
-  createPipelineLayout: () => ({}),
   createComputePipeline: () => ({ getBindGroupLayout: () => ({}) }),
-  queue: { submit() {}, writeBuffer() {} },
 };
 const shader = (bindings, size = "64", body = "") => `
   ${bindings.map((it, i) => `@group(0) @binding(${i}) ${it};`).join("\n")}
@@ -64,60 +57,9 @@ const CALLS = [
     { given: "float16", needed: "float32" },
   ],
   [
-    () => run([W], [on([4], { byteOffset: 4 }, 64, 128)]),
-    "UnsupportedError",
-    "binding needs a GPUBuffer with GPUBufferUsage.COPY_SRC; that of Tensor float32[4] on webgpu:0 has STORAGE: create it with COPY_SRC too",
-    { given: 128, needed: 4, device: "webgpu:0" },
-  ],
-  [
-    () => Tensor.fromGPUBuffer(device.createBuffer({ size: 16, usage: STORAGE })),
-    "TypeError",
-    'the options of fromGPUBuffer() must be an object, e.g. { device, shape: [2, 3], dtype: "float32" }, not undefined',
-  ],
-  [
-    () => new webgpu.Kernel(device, 5),
-    "TypeError",
-    "a kernel's source is a string of WGSL, not [object Number]: new Kernel(device, wgsl)",
-  ],
-  [
-    () => new webgpu.Kernel(device, shader([W]), "main"),
-    "TypeError",
-    'the options of a kernel must be an object, e.g. { entry: "main" }, not main',
-  ],
-  [
-    () => run([W], on([4])),
-    "TypeError",
-    "run() takes an array of arguments, not Tensor float32[4] on webgpu:0: run([x, y])",
-  ],
-  [
-    () => run([W, R], [on([4])]),
-    "RangeError",
-    'kernel "k" takes an argument for each binding that it declares (w, r): 2, not 1',
-  ],
-  [
     () => run([], [on([4])]),
     "RangeError",
     'kernel "k" takes an argument for each binding that it declares (none): 0, not 1',
-  ],
-  [
-    () => run([W], [on([4])], [4]),
-    "TypeError",
-    "the options of run() must be an object, e.g. { workgroups: [4, 4] }, not 4",
-  ],
-  [
-    () => run([W], [on([4])], { workgroups: 0 }),
-    "RangeError",
-    "workgroups must be 1 to 3 integers from 1 to 100 (maxComputeWorkgroupsPerDimension), not 0",
-  ],
-  [
-    () => run([W], [on([4])], { workgroups: 101 }),
-    "RangeError",
-    "workgroups must be 1 to 3 integers from 1 to 100 (maxComputeWorkgroupsPerDimension), not 101",
-  ],
-  [
-    () => run([W], [on([4])], { workgroups: [1, 1.5] }),
-    "RangeError",
-    "workgroups must be 1 to 3 integers from 1 to 100 (maxComputeWorkgroupsPerDimension), not 1,1.5",
   ],
   [
     () => run([R], [on([4])]),
@@ -140,11 +82,6 @@ const CALLS = [
     'kernel "k": its binding 0 is not an array<…> of known elements, so workgroups must be given',
   ],
   [
-    () => run([W], [5]),
-    "TypeError",
-    "binding 0 takes a tensor: numbers are for var<uniform> of f32, i32 and u32",
-  ],
-  [
     () => run(["var<uniform> u: vec4f"], [5], { workgroups: 1 }),
     "TypeError",
     "binding 0 takes a tensor: numbers are for var<uniform> of f32, i32 and u32",
@@ -163,23 +100,6 @@ const CALLS = [
     () => run([U], [1e300], { workgroups: 1 }),
     "RangeError",
     "binding 0: 1e+300 is not a valid f32",
-  ],
-  [
-    () => run([W], [new Float32Array(3)]),
-    "TypeError",
-    "binding 0 takes a tensor, not [object Float32Array]: Tensor.from(array).to(device) makes one",
-  ],
-  [
-    () => run([W], [device.createBuffer({ size: 64, usage: STORAGE })]),
-    "TypeError",
-    "binding 0 takes a tensor, not [object GPUBuffer]: Tensor.fromGPUBuffer(buffer, { device, shape, dtype }) makes one",
-  ],
-  [() => run([W], [null]), "TypeError", "binding 0 takes a tensor, not [object Null]"],
-  [
-    () => run([W], [Tensor.fromTypedArray(new Float32Array(4))]),
-    "DeviceError",
-    'float32[4] on cpu cannot be used on webgpu:0 ("mine"): upload it with to(gpuDevice)',
-    { device: "webgpu:0" },
   ],
   [
     () => run([W], [on([4], { readOnly: true })]),
@@ -356,11 +276,6 @@ const CALLS = [
     "UnsupportedError",
     "an image as int8 is not supported: use uint8 (0 to 255) or float32 (0 to 1)",
     { given: "int8", needed: ["uint8", "float32"] },
-  ],
-  [
-    () => webgpu.fromImage(device, named("ImageBitmap", { width: 2, height: 2 }), { channels: 1 }),
-    "RangeError",
-    "channels must be 4 (with alpha) or 3 (without), not 1",
   ],
   [
     () =>

@@ -12,19 +12,11 @@ import {
   recordOf,
   setOutcome,
 } from "../../../js/dist/webgpu/record.js";
+import { random } from "../random.mjs";
 
 const bufferOf = (size, usage = 4 | 8 | 64 | 128) => ({ size, usage, destroyed: 0, destroy() {} });
 const outcome = (fault) => ({ fault, done: Promise.resolve(fault) });
 const bad = () => outcome({ error: new Error("bad"), told: false });
-
-/** Numbers that are the same in every run. */
-function random(seed) {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
 
 for (const seed of [1, 2, 3]) {
   test(`what is known of each byte is what was found last of it, seed ${seed}`, () => {

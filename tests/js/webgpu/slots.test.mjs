@@ -3,25 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { enter, find, leave, SIZES } from "../../../js/dist/webgpu/slots.js";
+import { fractions } from "../random.mjs";
 
 const TINY = { slotBits: 4, generationBits: 3, free: 4 };
-
-/** Numbers from 0 to 1, the same for a seed (mulberry32). */
-function random(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 const newTable = () => ({ slots: [], firstFree: 0, lastFree: 0, free: 0 });
 
 for (let seed = 1; seed <= 8; seed++) {
   test(`a table of 16 slots is as its model (seed ${seed})`, () => {
-    const next = random(seed);
+    const next = fractions(seed);
     const table = newTable();
     const live = new Map(); // handle -> facts
     const stale = []; // [handle, how many had been entered]

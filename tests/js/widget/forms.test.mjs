@@ -8,23 +8,13 @@ import { emptyOnDevice } from "../../../js/dist/webgpu/buffers.js";
 import { useDevice } from "../../../js/dist/webgpu/device.js";
 import { NamedTensors } from "../../../js/dist/widget/tensors.js";
 import { Work } from "../../../js/dist/widget/work.js";
+import { fractions } from "../random.mjs";
 import { fakeDevice } from "./fake_device.mjs";
 
 const WGSL = `
   @group(0) @binding(0) var<storage, read_write> x: array<f32>;
   @compute @workgroup_size(1) fn main() { x[0] = 1; }`;
 mock.method(console, "error", () => {});
-
-/** Mulberry32: the same numbers everywhere. */
-function random(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 const elements = { shape: [4], dtype: "float32", padded: false };
 const view = (id) => ({ id, ...elements, offset: 0, strides: null, readOnly: false });
@@ -152,7 +142,7 @@ for (const isBroken of [false, true]) {
   test(`random forms, ${isBroken ? "and a channel that fails" : "each answered once"}`, async () => {
     const before = liveTensors();
     for (let seed = 0; seed < 400; seed++) {
-      const rng = random(seed);
+      const rng = fractions(seed);
       const page = made(isBroken ? rng : undefined);
       const { work, replies, arrive } = page;
       const [asked, names] = [[], []];

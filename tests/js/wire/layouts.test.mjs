@@ -2,36 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
-import { joined, Wire } from "../../../js/dist/wire/index.js";
+import { random } from "../random.mjs";
+import { pair } from "./pair.mjs";
 
 const PIECE = 1 << 16;
 
-/** Mulberry32: the same numbers everywhere; `rng(n)` is an integer below n. */
-function random(seed) {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
-}
-
 /** The bytes that arrive of a tensor, some rows of which are written again. */
 async function sent(tensor, piece, rows) {
-  const queues = [[], []];
-  const ends = queues.map(
-    (queue) => new Wire({ piece, send: (header, payload) => queue.push(joined(header, payload)) }),
-  );
-  const carry = () => {
-    while (queues.some((queue) => queue.length > 0)) {
-      queues.forEach((queue, at) => {
-        if (queue.length > 0) ends[1 - at].receive(queue.shift());
-      });
-    }
-  };
-  ends[0].connect();
-  carry();
+  const { ends, carry } = pair({ piece });
   const remote = ends[0].send("x", tensor);
   carry();
   await remote.ready;

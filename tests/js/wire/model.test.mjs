@@ -4,20 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { joined, overPort, overSocket, Wire } from "../../../js/dist/wire/index.js";
+import { fractions } from "../random.mjs";
+import { pair } from "./pair.mjs";
 
 const RUNS = Number(process.env.WIRE_RUNS ?? 200);
 const [ROWS, PIECE] = [200, 1 << 16];
-
-/** Mulberry32: the same numbers everywhere. */
-function random(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 const tensorOf = (array) => Tensor.fromTypedArray(array, { shape: [ROWS, array.length / ROWS] });
 
@@ -95,7 +86,7 @@ function deliver(rng, source, target, careful) {
 }
 
 async function run(seed) {
-  const rng = random(seed);
+  const rng = fractions(seed);
   const clock = { now: 0 };
   const sides = [new Side(clock, rng), new Side(clock, rng)];
   const [one, other] = sides;
@@ -150,26 +141,8 @@ test("nothing is lost and writes never mix", async () => {
   assert.equal(liveTensors(), before);
 });
 
-/** Two ends that are connected, their queues, and what carries all frames. */
-function pair(options = {}) {
-  const queues = [[], []];
-  const ends = queues.map(
-    (queue) => new Wire({ ...options, send: (h, p) => queue.push(joined(h, p)) }),
-  );
-  const carry = () => {
-    while (queues.some((queue) => queue.length > 0)) {
-      queues.forEach((queue, at) => {
-        if (queue.length > 0) ends[1 - at].receive(queue.shift());
-      });
-    }
-  };
-  ends[0].connect();
-  carry();
-  return { ends, queues, carry };
-}
-
 test("hostile frames throw, are refused, and change no complete tensor beyond the limit", () => {
-  const rng = random(7);
+  const rng = fractions(7);
   const { ends, queues, carry } = pair({ limit: 4096 });
   const tensor = Tensor.from(Float32Array.from({ length: 16 }, (_, i) => i));
   ends[0].send("x", tensor);

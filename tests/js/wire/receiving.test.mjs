@@ -6,20 +6,10 @@ import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { liveTensors } from "../../../js/dist/index.js";
 import { MOST_VERSIONS, Receiving } from "../../../js/dist/wire/receiving.js";
 import { Spans } from "../../../js/dist/wire/spans.js";
+import { random } from "../random.mjs";
 import { fakeDevice } from "../widget/fake_device.mjs";
 
 const RUNS = Number(process.env.WIRE_RUNS ?? 200);
-
-/** Mulberry32: the same numbers everywhere; `rng(n)` is an integer below n. */
-function random(seed) {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
-}
 
 /** Ranges of equal values, but for false. */
 function runsOf(values, offset = 0) {

@@ -4,20 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { Sending } from "../../../js/dist/wire/sending.js";
+import { random } from "../random.mjs";
 
 const RUNS = Number(process.env.WIRE_RUNS ?? 200);
 const PIECE = 1 << 16;
-
-/** Mulberry32: the same numbers everywhere; `rng(n)` is an integer below n. */
-function random(seed) {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
-}
 
 /** A sending half, what it has sent, and what it must send. */
 class Model {

@@ -6,21 +6,12 @@ import { dtypeNamed } from "../../../js/dist/core/dtype.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { decode, encode } from "../../../js/dist/wire/frame.js";
 import { joined, Wire } from "../../../js/dist/wire/index.js";
+import { random } from "../random.mjs";
+import { pair } from "./pair.mjs";
 
 const PIECE = 1 << 16;
 const type = dtypeNamed("uint8");
 const one = Tensor.from(new Uint8Array(1));
-
-/** Mulberry32: the same numbers everywhere; `rng(n)` is an integer below n. */
-function random(seed) {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
-}
 
 const pieceOf = (name, id = 1, version = 1, shape = [4]) => {
   return { op: "piece", name, type, shape, id, version, begin: 0, end: 4, first: 0, last: 4 };
@@ -263,26 +254,6 @@ for (const where of ["ontensor", "onsession", "onrefuse", "send"]) {
 }
 
 // --- names --------------------------------------------------------------------------------------
-
-/** Two ends that are connected, their queues, and what carries all frames. */
-function pair(options = {}) {
-  const queues = [[], []];
-  const freed = [];
-  const onfree = (name) => freed.push(name);
-  const ends = queues.map(
-    (queue) => new Wire({ ...options, onfree, send: (h, p) => queue.push(joined(h, p)) }),
-  );
-  const carry = () => {
-    while (queues.some((queue) => queue.length > 0)) {
-      queues.forEach((queue, at) => {
-        if (queue.length > 0) ends[1 - at].receive(queue.shift());
-      });
-    }
-  };
-  ends[0].connect();
-  carry();
-  return { ends, queues, carry, freed };
-}
 
 const filled = (value, length = 100) => Tensor.from(new Float64Array(length).fill(value));
 

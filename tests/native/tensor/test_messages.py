@@ -17,13 +17,37 @@ from forge import Forged, Recorder
 import dlpack_web as dlw
 from dlpack_web import _core
 
-CASES = {
-    "object": (np.zeros(2, object), "x.astype('float64')"),
-    "string": (np.zeros(2, "U3"), "x.view('uint32')"),
-    "bytes": (np.zeros(2, "S3"), "x.view('uint8')"),
-    "datetime": (np.zeros(2, "M8[s]"), "x.view('int64')"),
-    "timedelta": (np.zeros(2, "m8[s]"), "x.view('int64')"),
-    "structured": (np.zeros(2, [("a", "i4")]), "x['name']"),
+CASES = {  # and what is told of them
+    "object": (
+        np.zeros(2, object),
+        (
+            "object arrays hold references to Python objects, not numbers; convert them, for "
+            "example with x.astype('float64')"
+        ),
+    ),
+    "string": (
+        np.zeros(2, "U3"),
+        "DLPack has no dtype for strings; share their code points with x.view('uint32')",
+    ),
+    "bytes": (
+        np.zeros(2, "S3"),
+        "DLPack has no dtype for byte strings; share their bytes with x.view('uint8')",
+    ),
+    "datetime": (
+        np.zeros(2, "M8[s]"),
+        "DLPack has no dtype for times; share their counts with x.view('int64')",
+    ),
+    "timedelta": (
+        np.zeros(2, "m8[s]"),
+        "DLPack has no dtype for time spans; share their counts with x.view('int64')",
+    ),
+    "structured": (
+        np.zeros(2, [("a", "i4")]),
+        (
+            "DLPack has no structured or void dtypes; share a field, x['name'], or the bytes, "
+            "x.view('uint8')"
+        ),
+    ),
     "void": (np.zeros(2, "V3"), "x.view('uint8')"),
     "big-endian": (np.zeros(2, ">i4"), "newbyteorder('=')"),
 }
@@ -55,7 +79,9 @@ def test_producer_keeps_its_exception_and_gets_a_note(case):
     with pytest.raises(BufferError) as caught:
         dlw.from_dlpack(array)
     assert str(caught.value) == str(own.value)
-    assert any(way_out in note for note in caught.value.__notes__)
+    (note,) = caught.value.__notes__
+    assert note.startswith("cannot share dtype ")
+    assert way_out in note
 
 
 def test_from_buffer_names_from_dlpack():
@@ -421,10 +447,6 @@ def test_writing_another_dtype_says_whether_it_can_be_converted(source, converts
     [
         (np.dtype(">f4"), "native byte order"),
         (">f4", "unknown dtype"),
-        ("f32", "did you mean 'float32'"),
-        ("double", "did you mean 'float64'"),
-        ("u32", "did you mean 'uint32'"),
-        ("bf16", "did you mean 'bfloat16'"),
         ("float33", "unknown dtype 'float33'"),
         ("float32x1", "unknown dtype"),
         ("float32x70000", "unknown dtype"),
@@ -474,59 +496,6 @@ def test_names_of_other_libraries_name_the_dtype(name, meant):
     with pytest.raises(TypeError) as caught:
         dlw.empty(3, name)
     assert str(caught.value).endswith(f"; did you mean {meant!r}?")
-
-
-@pytest.mark.parametrize(
-    ("array", "note"),
-    [
-        (
-            np.zeros(2, object),
-            (
-                "object arrays hold references to Python objects, not numbers; convert "
-                "them, for example with x.astype('float64')"
-            ),
-        ),
-        (
-            np.zeros(2, "S3"),
-            (
-                "DLPack has no dtype for byte strings; share their bytes with "
-                "x.view('uint8')"
-            ),
-        ),
-        (
-            np.zeros(2, "U3"),
-            (
-                "DLPack has no dtype for strings; share their code points with "
-                "x.view('uint32')"
-            ),
-        ),
-        (
-            np.zeros(2, "M8[s]"),
-            "DLPack has no dtype for times; share their counts with x.view('int64')",
-        ),
-        (
-            np.zeros(2, "m8[s]"),
-            (
-                "DLPack has no dtype for time spans; share their counts with "
-                "x.view('int64')"
-            ),
-        ),
-        (
-            np.zeros(2, [("a", "i4")]),
-            (
-                "DLPack has no structured or void dtypes; share a field, x['name'], or the "
-                "bytes, x.view('uint8')"
-            ),
-        ),
-    ],
-    ids=["object", "bytes", "str", "time", "span", "struct"],
-)
-def test_arrays_without_a_dtype_of_dlpack_say_what_to_share(array, note):
-    with pytest.raises(BufferError) as caught:
-        dlw.from_dlpack(array)
-    (told,) = caught.value.__notes__
-    assert told.startswith("cannot share dtype ")
-    assert told.endswith(f": {note}")
 
 
 @pytest.mark.parametrize("given", [bool, int, float, complex])
