@@ -47,8 +47,8 @@ def measure(quick: bool, only: str | None) -> dict:
     if only in (None, "python"):
         print("  python, natively", flush=True)
         native = json.loads(exchange.measure("native", quick))
-    if only in (None, "view", "data", "pack", "convert"):
-        print("  view, data, pack and convert, in Node", flush=True)
+    if only in (None, "pack", "convert"):
+        print("  pack and convert, in Node", flush=True)
         native += measure_in_node(quick, only)
     mounts = {"/tests/": ROOT / "tests"}
     with Server(mounts=mounts, handler=MakingHandler) as server:
