@@ -6,7 +6,6 @@ import { libraries as loadLibraries } from "../browser/libraries/libraries.mjs";
 import { openWays } from "./files.mjs";
 import { handoverWays } from "./handover.mjs";
 import { compare } from "./measure.mjs";
-import { packWays } from "./pack.mjs";
 import {
   dataWays,
   dispatchWays,
@@ -26,13 +25,11 @@ const MB = 1024 * KB;
 
 /** `[path, layout, ways, sizes]`; `quick` is there to see that all of it works. */
 function plan(quick) {
-  const moved = quick ? [64, MB] : [64, MB, 16 * MB, 64 * MB, 256 * MB];
-  const packed = quick ? [MB] : [16 * MB, 64 * MB];
+  const moved = quick ? [64, MB] : [64, MB, 64 * MB];
+  const packed = quick ? [MB] : [64 * MB];
   return [
     ["view", "contiguous", viewWays, [64, 4 * MB]],
     ["data", "contiguous", dataWays, [64]],
-    ["pack", "transposed", packWays, packed],
-    ["pack", "strided", packWays, packed],
     ["dispatch", "contiguous", dispatchWays, [64]],
     ["replay", "contiguous", replayWays, [64]],
     ["training step", "Network", trainingWays, [2 * KB]],

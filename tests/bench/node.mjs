@@ -4,7 +4,6 @@ import { pathToFileURL } from "node:url";
 import { connect } from "../../js/dist/index.js";
 import { compare } from "./measure.mjs";
 import { convertWays, PACKED, packWays } from "./pack.mjs";
-import { dataWays, viewWays } from "./paths.mjs";
 
 const MB = 1 << 20;
 const options = process.argv.slice(2);
@@ -20,8 +19,6 @@ await pyodide.loadPackage(pathToFileURL(new URL(numpy, base).pathname).href, qui
 const bridge = await connect(pyodide);
 
 const plan = [
-  ["view", "contiguous", viewWays, [64, 4 * MB]],
-  ["data", "contiguous", dataWays, [64]],
   ...PACKED.map((layout) => ["pack", layout, packWays, [quick ? MB : 64 * MB]]),
   ["convert", "f16", convertWays, [quick ? MB : 8 * MB]],
   ["convert", "bf16", convertWays, [quick ? MB : 8 * MB]],

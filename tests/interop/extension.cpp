@@ -46,13 +46,6 @@ NB_MODULE(interop_extension, module) {
   module.def("address", [](const ReadOnly &array) {
     return reinterpret_cast<uintptr_t>(array.data());
   });
-  module.def("device", [](const ReadOnly &array) {
-    return nb::make_tuple(array.device_type(), array.device_id());
-  });
-  module.def("place", [](const ReadOnly &array) {
-    auto handle = const_cast<void *>(array.data_handle());
-    return nb::make_tuple(reinterpret_cast<uintptr_t>(handle), array.byte_offset());
-  });
   module.def("sum", [](const nb::ndarray<const float, nb::ndim<2>> &array) {
     double sum = 0;
     for (size_t i = 0; i < array.shape(0); i++) {

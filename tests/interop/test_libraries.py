@@ -1,4 +1,6 @@
-"""The libraries of Python that take arrays: ours as ndarrays, and theirs told what to do."""
+"""The libraries of Python that take arrays: ours as ndarrays, and theirs told what to do.
+
+array_calls.py has the calls that give the same with a Tensor, or an error."""
 
 import gc
 
@@ -28,7 +30,7 @@ def matrix():
         yield tensor
 
 
-# --- pandas, polars -------------------------------------------------------------------------
+# --- pandas ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
@@ -42,35 +44,6 @@ def test_pandas_columns_are_numbers(dtype):
             for column in (pd.Series(t), pd.Index(t), *(frame[name] for name in "abc")):
                 assert column.dtype == dtype
                 assert column.tolist() == values.tolist()
-
-
-def test_pandas_takes_matrices_and_computes(t, matrix):
-    pd = wanted("pandas")
-    frame = pd.DataFrame(matrix, columns=list("abc"))
-    assert frame.dtypes.tolist() == [np.float64] * 3
-    assert (pd.Series(A) + t).tolist() == (2 * A).tolist()
-    assert pd.Series(t, dtype="float32").dtype == np.float32
-    assert pd.Series(t.dtype).tolist() == ["float64"]
-    assert pd.api.types.is_float_dtype(t.dtype)
-    with pytest.raises(ValueError, match="1-dimensional"):
-        pd.Series(matrix)
-
-
-def test_polars_takes_columns_and_ndarrays(t, matrix):
-    """By Arrow's protocol (test_arrow.py); what is no column, it refuses at once."""
-    pl = wanted("polars")
-    for use in (lambda x: pl.Series("a", x), lambda x: pl.DataFrame({"a": x})["a"]):
-        for x in (t, t.numpy()):
-            assert use(x).to_list() == t.numpy().tolist()
-    for use in (pl.DataFrame, pl.lit):
-        with pytest.raises(
-            (TypeError, pl.exceptions.SchemaError), match=r"Tensor|Struct"
-        ):
-            use(t)
-        assert use(t.numpy()) is not None
-    with pytest.raises(AttributeError, match=r"t\.numpy\(\)\.dtype\.names"):
-        pl.from_numpy(matrix)
-    assert pl.Series("a", t.numpy()).dtype == pl.Float64
 
 
 # --- pictures -------------------------------------------------------------------------------
@@ -110,56 +83,7 @@ def test_pillow_shares_what_it_can():
     assert made.getpixel((0, 0)) == (77, 77, 77, 77)
 
 
-@pytest.fixture
-def plot():
-    matplotlib = wanted("matplotlib")
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    yield pyplot
-    pyplot.close("all")
-
-
-def test_matplotlib_plots(plot, t, matrix):
-    (line,) = plot.plot(t)
-    assert line.get_ydata().tolist() == A.tolist()
-    assert len(plot.plot(t, t)) == 1
-    assert len(plot.plot(matrix)) == 3
-    assert plot.hist(t, bins=3)[0].tolist() == [2, 2, 2]
-    assert plot.scatter(t, t, c=t, s=t).get_offsets().shape == (6, 2)
-    assert len(plot.bar(t, t)) == 6
-    for draw in (plot.fill_between, plot.errorbar, plot.step, plot.stackplot):
-        draw(t, t)
-    for draw in (plot.boxplot, plot.violinplot, plot.eventplot):
-        draw(t)
-    plot.contourf(matrix)
-    plot.gcf().canvas.draw()
-
-
-@pytest.mark.parametrize("name", ["L", "RGB strided", "RGBA", "F"])
-def test_matplotlib_shows_images(plot, name):
-    with dlw.from_dlpack(IMAGES[name]) as t:
-        shown = plot.imshow(t).get_array()
-        plot.imsave("/dev/null", t, format="png")
-    np.testing.assert_array_equal(shown, IMAGES[name])
-    plot.gcf().canvas.draw()
-
-
 # --- science --------------------------------------------------------------------------------
-
-
-def test_scipy_computes(t, matrix):
-    sparse, fft = wanted("scipy.sparse", "scipy"), wanted("scipy.fft", "scipy")
-    linalg, signal = wanted("scipy.linalg", "scipy"), wanted("scipy.signal", "scipy")
-    for kind in (sparse.csr_array, sparse.coo_array, sparse.csr_matrix):
-        assert kind(matrix).toarray().tolist() == matrix.numpy().tolist()
-    assert (sparse.csr_array(np.eye(6)) @ t).tolist() == A.tolist()
-    np.testing.assert_array_equal(fft.fft(t), fft.fft(A))
-    np.testing.assert_array_equal(fft.fft(t[::2]), fft.fft(A[::2]))
-    with t.to_device("cpu", dtype="float32") as narrow:
-        assert fft.fft(narrow).dtype == np.complex64
-    assert linalg.svdvals(matrix).shape == (2,)
-    assert signal.convolve(t, t).tolist() == np.convolve(A, A).tolist()
 
 
 def test_scipys_sparse_arrays_name_toarray():
@@ -167,43 +91,6 @@ def test_scipys_sparse_arrays_name_toarray():
     for use, error in ((dlw.from_dlpack, AttributeError), (dlw.from_buffer, TypeError)):
         with pytest.raises(error, match=r"csr_array.*use x\.toarray\(\)"):
             use(sparse.csr_array(np.eye(3)))
-
-
-def test_scikit_learn_fits():
-    linear = wanted("sklearn.linear_model", "scikit-learn")
-    cluster = wanted("sklearn.cluster", "scikit-learn")
-    selection = wanted("sklearn.model_selection", "scikit-learn")
-    random = np.random.default_rng(0)
-    values, target = random.normal(size=(20, 3)), random.normal(size=20)
-    with dlw.from_dlpack(values) as x, dlw.from_dlpack(target) as y:
-        fitted = linear.LinearRegression().fit(x, y)
-        expected = linear.LinearRegression().fit(values, target)
-        np.testing.assert_array_equal(fitted.predict(x), expected.predict(values))
-        assert cluster.KMeans(2, n_init=1).fit(x).labels_.shape == (20,)
-        with pytest.raises(TypeError, match=r"t\.numpy\(\)\["):  # it picks rows
-            selection.train_test_split(x, y)
-        selection.train_test_split(x.numpy(), y.numpy())
-
-
-def test_scikit_learn_keeps_float32():
-    linear = wanted("sklearn.linear_model", "scikit-learn")
-    values = np.random.default_rng(0).normal(size=(20, 3)).astype("float32")
-    with dlw.from_dlpack(values) as x, dlw.from_dlpack(values[:, 0]) as y:
-        assert linear.Ridge().fit(x, y).coef_.dtype == np.float32
-
-
-@pytest.fixture(scope="module")
-def xr():
-    module = wanted("xarray")
-    module.DataArray(A)  # keeps the frames in which it first looks for other libraries
-    return module
-
-
-def test_xarray_takes_tensors(xr, t, matrix):
-    assert isinstance(xr.DataArray(t).data, np.ndarray)
-    assert float(xr.DataArray(matrix, dims=("x", "y")).mean()) == 2.5
-    dataset = xr.Dataset({"a": ("x", t)}, coords={"x": t})
-    assert (dataset.a + t).values.tolist() == (2 * A).tolist()
 
 
 def test_awkward_takes_tensors(t, matrix):

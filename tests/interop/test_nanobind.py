@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from forge import Forged
 from frameworks import TITLE, Nanobind, aligned
 
 import dlpack_web as dlw
@@ -52,13 +51,6 @@ def test_cpp_memory_is_freed_with_our_last_hold(extension):
     assert array.tolist() == [[0] * 3] * 2
     del array, tensor
     assert extension.freed() == before + 1
-
-
-def test_cpp_sees_the_handle_of_a_webgpu_tensor(extension):
-    producer = Forged(device_type=15, device_id=2, data=0x1234, byte_offset=256)
-    with dlw.from_dlpack(producer) as tensor:
-        assert extension.device(tensor) == (15, 2)
-        assert extension.place(tensor) == (0x1234, 256)
 
 
 def test_const_arrays_are_asked_for_as_nanobind_asks(extension):

@@ -8,7 +8,7 @@ import gc
 
 import numpy as np
 import pytest
-from frameworks import ALL, TITLE, Torch
+from frameworks import ALL, TITLE
 from old_torch import OldTorch
 
 import dlpack_web as dlw
@@ -90,19 +90,3 @@ def test_nothing_is_left_of_it(framework, array):
     if framework.lazy:
         gc.collect()
     assert dlw.live_tensors() == live
-
-
-def test_pytorch_2_8_itself():
-    torch = pytest.importorskip(
-        "torch", reason="PyTorch 2.8 is not installed: a stand-in, OldTorch, was asked"
-    )
-    if tuple(map(int, torch.__version__.split(".")[:2])) > (2, 8):
-        pytest.skip(
-            f"this PyTorch is {torch.__version__}; 2.8 without CUDA is not on PyPI: a "
-            "stand-in, OldTorch, was asked"
-        )
-    framework = Torch(torch)
-    array = framework.zeros((2, 3), "float32")
-    with dlw.from_dlpack(array) as tensor, tensor.reshape(6) as view:
-        back = framework.from_dlpack(view)
-    assert framework.address(back) == framework.address(array)

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from frameworks import address, aligned
+from frameworks import address
 
 import dlpack_web as dlw
 
@@ -108,14 +108,6 @@ def test_tensors_without_memory_are_refused():
     for array in (torch.eye(3).to_sparse(), torch.empty(2, device="meta")):
         with pytest.raises((BufferError, RuntimeError)):
             dlw.from_dlpack(array)
-
-
-def test_results_are_written_into_our_memory():
-    values = aligned(np.zeros(3, np.float32))
-    with dlw.from_dlpack(values) as tensor:
-        out = torch.from_dlpack(tensor)
-        torch.mul(torch.arange(3.0), 2, out=out)
-    assert values.tolist() == [0, 2, 4]
 
 
 @pytest.mark.parametrize("take", [torch.as_tensor, torch.asarray])

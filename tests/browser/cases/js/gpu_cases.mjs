@@ -97,75 +97,6 @@ export async function gpu_tensors_cross_to_python_and_back(context) {
   again.release();
 }
 
-export async function borrowed_buffers_stay_their_owners(context) {
-  const device = await deviceOf(context);
-  const { Tensor } = context.library;
-  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
-  const buffer = device.createBuffer({ size: 16, usage });
-  const options = { device, shape: [4], dtype: "float32" };
-  const borrowed = Tensor.fromGPUBuffer(buffer, options);
-  borrowed.release();
-  let released = 0;
-  const owned = Tensor.fromGPUBuffer(buffer, { ...options, release: () => released++ });
-  equal(await owned.read(), [0, 0, 0, 0], "the buffer was not destroyed");
-  owned.release();
-  owned.release();
-  equal(released, 1, "calls of release");
-  buffer.destroy();
-}
-
-export async function missing_usage_flags_are_named(context) {
-  const device = await deviceOf(context);
-  const { library, bridge } = context;
-  const { STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
-  const lend = (usage) => {
-    const buffer = device.createBuffer({ size: 16, usage });
-    const release = () => buffer.destroy();
-    return library.Tensor.fromGPUBuffer(buffer, { device, shape: [4], dtype: "float32", release });
-  };
-  const kernel = new library.webgpu.Kernel(device, DOUBLE);
-  const out = bridge.empty([4], "float32", { device });
-  const noStorage = lend(COPY_SRC | COPY_DST);
-  await throws(
-    () => kernel.run([noStorage, out], { workgroups: 1 }),
-    "UnsupportedError",
-    /GPUBufferUsage\.STORAGE/,
-  );
-  const noSource = lend(STORAGE | COPY_DST);
-  await throws(() => noSource.read(), "UnsupportedError", /GPUBufferUsage\.COPY_SRC/);
-  const noTarget = lend(STORAGE | COPY_SRC);
-  const wanted = { usage: COPY_DST };
-  await throws(() => noTarget.to(device, wanted), "UnsupportedError", /GPUBufferUsage\.COPY_DST/);
-  releaseAll(noStorage, noSource, noTarget, out);
-}
-
-export async function tensors_of_another_device_are_refused(context) {
-  const { bridge, library } = context;
-  const device = await deviceOf(context);
-  const other = await library.webgpu.requestDevice({ label: "the other one" });
-  const foreign = bridge.empty([4], "float32", { device: other });
-  const own = bridge.empty([4], "float32", { device });
-  const kernel = new library.webgpu.Kernel(device, DOUBLE);
-  await throws(
-    () => kernel.run([foreign, own], { workgroups: 1 }),
-    "DeviceError",
-    /the other one|webgpu:/,
-  );
-  await throws(() => foreign.to(device), "DeviceError", /the other one|webgpu:/);
-  releaseAll(foreign, own);
-}
-
-export async function sizes_beyond_the_limit_say_the_limit(context) {
-  const device = await deviceOf(context);
-  const { maxBufferSize } = device.limits;
-  const error = await throws(
-    () => context.bridge.empty([2 ** 40], "uint8", { device }),
-    "UnsupportedError",
-    /maxBufferSize/,
-  );
-  equal([error.given, error.needed], [2 ** 40, maxBufferSize]);
-}
-
 export async function wgsl_errors_come_with_what_was_to_be_written(context) {
   const { bridge, library } = context;
   const device = await deviceOf(context);
@@ -183,29 +114,6 @@ export async function wgsl_errors_come_with_what_was_to_be_written(context) {
   out.write(new Float32Array([1, 2, 3, 4]));
   equal(await out.read(), [1, 2, 3, 4], "what is written anew is sound");
   releaseAll(tensor, out);
-}
-
-export async function cpu_only_and_gpu_only_properties(context) {
-  const device = await deviceOf(context);
-  const gpu = context.bridge.empty([4], "float32", { device });
-  const host = context.bridge.empty([4], "float32");
-  await throws(() => gpu.data, "UnsupportedError", /read\(\)/);
-  await throws(() => host.buffer, "UnsupportedError", /to\(/);
-  releaseAll(gpu, host);
-}
-
-export async function lost_devices_are_named(context) {
-  const { bridge, library } = context;
-  const device = await library.webgpu.requestDevice();
-  const gpu = bridge.empty([4], "float32", { device });
-  const host = bridge.empty([4], "float32");
-  device.destroy();
-  await device.lost;
-  await throws(() => gpu.read(), "DeviceLostError", /lost/);
-  await throws(() => host.to(device), "DeviceLostError", /lost/);
-  await throws(() => bridge.empty([1], "int8", { device }), "DeviceLostError", /lost/);
-  equal(host.shape, [4], "CPU tensors are not affected");
-  releaseAll(gpu, host);
 }
 
 export async function strided_gpu_tensors_are_read_in_their_order(context) {

@@ -57,15 +57,6 @@ export async function other_things_are_no_sources(context) {
   await refused(context, { width: 1, height: 1 }, {}, none, /copyExternalImageToTexture/);
 }
 
-export async function dtypes_and_channels_of_images(context) {
-  const image = new ImageData(1, 1);
-  const error = await refused(context, image, { dtype: "int32" }, "UnsupportedError", /float32/);
-  equal([error.given, error.needed], ["int32", ["uint8", "float32"]]);
-  for (const channels of [1, 2, "3"]) {
-    await refused(context, image, { channels }, "RangeError", /channels must be 4/);
-  }
-}
-
 export async function images_beyond_the_limit_say_the_limit(context) {
   const { maxTextureDimension2D: limit } = (await deviceOf(context)).limits;
   const canvas = new OffscreenCanvas(limit + 1, 1);
@@ -79,21 +70,6 @@ export async function images_beyond_the_limit_say_the_limit(context) {
   });
 }
 
-export async function textures_that_shaders_cannot_read_are_named(context) {
-  const device = await deviceOf(context);
-  const rest = "RENDER_ATTACHMENT";
-  for (const [changed, pattern] of [
-    [{ format: "rgba8unorm-srgb" }, /this is rgba8unorm-srgb/],
-    [{ usage: GPUTextureUsage[rest] }, /with GPUTextureUsage\.TEXTURE_BINDING/],
-    [{ size: [2, 2, 2] }, /of one layer/],
-    [{ sampleCount: 4, usage: 4 | GPUTextureUsage[rest] }, /one sample/],
-  ]) {
-    const texture = device.createTexture({ size: [2, 2], ...READABLE, ...changed });
-    await refused(context, texture, {}, "UnsupportedError", pattern);
-    texture.destroy();
-  }
-}
-
 export async function textures_of_another_device_come_with_the_next_read(context) {
   const { requestDevice, fromImage } = context.library.webgpu;
   const device = await deviceOf(context);
@@ -103,28 +79,6 @@ export async function textures_of_another_device_come_with_the_next_read(context
   await throws(() => tensor.read(), "DeviceError", /fromImage of GPUTexture of 2 x 2 failed/);
   tensor.release();
   other.destroy();
-}
-
-export async function tensors_that_are_no_images(context) {
-  const canvas = new OffscreenCanvas(1, 1);
-  for (const [shape, dtype, pattern] of [
-    [[2, 2], "uint8", /shape must be \[height, width, channels\]/],
-    [[2, 2, 2], "uint8", /1, 3 or 4/],
-    [[1, 2, 2, 3], "uint8", /shape must be/],
-    [[0, 2, 3], "uint8", /has no pixels/],
-    [[2, 2, 4], "int8", /use uint8 .* or float32/],
-  ]) {
-    await withTensor(context, shape, dtype, async (tensor, { toCanvas, toTexture }) => {
-      await throws(() => toCanvas(tensor, canvas), "UnsupportedError", pattern);
-      await throws(() => toTexture(tensor), "UnsupportedError", pattern);
-    });
-  }
-  const { toTexture } = context.library.webgpu;
-  const host = context.bridge.empty([2, 2, 4], "uint8");
-  await throws(() => toTexture(host), "UnsupportedError", /upload it/);
-  host.release();
-  await throws(() => toTexture(host), "ReleasedError", /was released/);
-  await throws(() => toTexture(new Uint8Array(4)), "TypeError", /a Tensor is needed/);
 }
 
 export async function canvases_that_are_taken_or_none(context) {
@@ -165,18 +119,5 @@ export async function a_canvas_moves_from_device_to_device(context) {
     const flat = context2d(new OffscreenCanvas(1, 1));
     flat.drawImage(canvas, 0, 0);
     equal(flat.getImageData(0, 0, 1, 1).data, [value, value, value, 255]);
-  }
-}
-
-export async function a_webgpu_that_takes_no_images_is_named(context) {
-  const { prototype } = GPUQueue;
-  const own = Object.getOwnPropertyDescriptor(prototype, "copyExternalImageToTexture");
-  delete prototype.copyExternalImageToTexture; // as in Deno
-  try {
-    const bitmap = await createImageBitmap(new ImageData(1, 1));
-    await refused(context, bitmap, {}, "UnsupportedError", /takes no images .* pass ImageData/);
-    bitmap.close();
-  } finally {
-    if (own) Object.defineProperty(prototype, "copyExternalImageToTexture", own);
   }
 }
