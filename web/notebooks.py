@@ -48,13 +48,9 @@ def text_of(cell: dict[str, Any]) -> str:
 
 
 def failed(cells: list[dict[str, Any]]) -> list[str]:
-    """Problems: errors, cells that did not run, and cells that did not raise but should."""
-    found = []
-    for cell in cells:
-        raised = "error" in [each["output_type"] for each in cell["outputs"]]
-        should = "raises-exception" in cell["metadata"].get("tags", [])
-        if raised != should:
-            found.append(f"{cell['source']}\n{text_of(cell)}")
-    return found or [
-        cell["source"] for cell in cells if cell["execution_count"] is None
-    ]
+    """Problems: errors, and cells that did not run."""
+    kinds = [output["output_type"] for cell in cells for output in cell["outputs"]]
+    if "error" in kinds:
+        texts = [text_of(cell) for cell in cells]
+        return [text for text in texts if ": " in text]
+    return [cell["source"] for cell in cells if cell["execution_count"] is None]

@@ -70,6 +70,15 @@ def test_ipython_has_its_terminal_where_it_is_asked_for(python: Python) -> None:
     assert said == "False\nInteractiveShellEmbed True\n"
 
 
+def test_errors_that_are_caught_show_nothing(python: Python) -> None:
+    """Also those that pass through JavaScript."""
+    python.run(GPU)
+    wrong = 'dlw.from_dlpack(np.array([1, 2**40]), device=d, dtype="int32")'
+    code = f"try:\n    {wrong}\nexcept BufferError:\n    print('caught')"
+    assert python.run(code) == "caught\n"
+    assert "BufferError: element 1 of the int64 tensor" in python.run(wrong)
+
+
 def test_errors_of_callbacks_do_not_end_the_kernel(python: Python) -> None:
     python.run("from pyodide.code import run_js\nkept = 42")
     python.run("run_js('setTimeout(() => { throw new Error(`mine`); })')")

@@ -141,13 +141,6 @@ def test_links_are_left_to_the_browser(open_docs: Callable) -> None:
     assert page.evaluate("typeof sameWindow") == "undefined"
 
 
-def test_blocks_open_in_the_notebook(open_docs: Callable) -> None:
-    page = begin(open_docs, "tutorials/first-tensor.html")
-    page.get_by_role("link", name="Open in the notebook: block 3").click()
-    page.wait_for_selector("body.notebook[data-ready]")
-    assert "np.asarray(t)[0, 0] = 100" in page.inner_text(".cell.selected")
-
-
 def test_without_webgpu_pages_say_so(open_docs: Callable) -> None:
     page = begin(open_docs, script="delete Navigator.prototype.gpu")
     assert "without WebGPU" in page.inner_text(f"{FIRST} >> .state")

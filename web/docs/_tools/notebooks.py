@@ -5,6 +5,7 @@ Its cells are the blocks, below their headings. A first cell installs what the b
 find on a page, and addresses lead from where JupyterLite runs Python.
 """
 
+from textwrap import indent
 from typing import Any
 
 from bs4 import BeautifulSoup
@@ -16,12 +17,20 @@ FIRST = "%pip install dlpack-web numpy"
 # Files that the blocks of a page find in their folder are in JupyterLite's first one.
 FILES = ("photo.jpg", "digits.png", "handwriting.npz")
 DRIVE = "%cd -q /drive"
+# Pyodide calls it for errors that pass through JavaScript; IPython's shows those that
+# the cell catches, too.
+HOOK = "get_ipython().excepthook = lambda *_: None"
 # From the worker of a page to the site, and from that of JupyterLite.
 ADDRESSES = {
     'js.URL.new("../../../': 'js.URL.new("../',
     "js.location.href": 'js.location.href.split("extensions/")[0]',
 }
-RAISES = {"tags": ["raises-exception"]}  # cells below it run, too
+# JupyterLite runs no cell below one that raised, whatever its tags are.
+RAISES = """\
+try:
+{}
+except Exception as error:
+    print(f"{{type(error).__name__}}: {{error}}")"""
 
 
 def text_of(heading: Any) -> str:
@@ -33,6 +42,7 @@ def cells_of(page: BeautifulSoup) -> list[NotebookNode]:
     blocks = page.select(".block")
     codes = [block.pre.get_text().removesuffix("\n") for block in blocks]
     first = [FIRST] + [DRIVE] * any(name in code for code in codes for name in FILES)
+    first += [HOOK] * any(block.has_attr("data-raises") for block in blocks)
     cells = [
         new_markdown_cell(f"# {text_of(page.h1)}"),
         new_code_cell("\n".join(first)),
@@ -48,8 +58,9 @@ def cells_of(page: BeautifulSoup) -> list[NotebookNode]:
         source = element.pre.get_text().removesuffix("\n")
         for before, after in ADDRESSES.items():
             source = source.replace(before, after)
-        metadata = RAISES if element.has_attr("data-raises") else {}
-        cells.append(new_code_cell(source, metadata=metadata))
+        if element.has_attr("data-raises"):
+            source = RAISES.format(indent(source, "    "))
+        cells.append(new_code_cell(source))
     return cells
 
 

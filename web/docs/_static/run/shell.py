@@ -142,6 +142,9 @@ class Shell(InteractiveShell):
     displayhook_class = Type(Hook)
     display_pub_class = Type(Publisher)
     task: asyncio.Task[Any] | None = None
+    # Pyodide calls it for errors that pass through JavaScript; IPython's shows those
+    # that the block catches, too.
+    excepthook = staticmethod(lambda *_: None)
 
     def ask_exit(self) -> None:
         """quit() and exit(): the page ends Python."""
