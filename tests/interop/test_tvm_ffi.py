@@ -36,16 +36,6 @@ def test_functions_return_webgpu_tensors(echo):
     assert producer.deleted == 1
 
 
-def test_webgpu_device_has_the_same_name():
-    producer = Forged(device_type=15, data=0x1234, byte_offset=256)
-    with dlw.from_dlpack(producer) as tensor:
-        array = tvm_ffi.from_dlpack(tensor)
-        assert str(array.device) == str(tensor.device) == "webgpu:0"
-        assert tuple(array.shape) == tensor.shape
-        struct = versioned(array.__dlpack__(max_version=(1, 3)))
-        assert (struct.dl_tensor.data, struct.dl_tensor.byte_offset) == (0x1234, 256)
-
-
 @pytest.mark.parametrize("take", [versioned, None], ids=["versioned", "exchange API"])
 def test_our_version_is_understood(take):
     """Its own capsules and those of ours are both of DLPack 1.3."""

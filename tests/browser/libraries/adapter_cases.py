@@ -1,14 +1,11 @@
 """Tensors handed to JavaScript's libraries by Python, and taken from them."""
 
-import io
-
 import js
 import numpy as np
 import pytest
 from js import harness
 from onnx_models import doubling, one_node
 from pyodide.ffi import to_js
-from pyodide.http import pyfetch
 
 import dlpack_web as dlw
 from dlpack_web.onnxruntime import InferenceSession, OrtValue
@@ -94,6 +91,7 @@ async def test_sessions_kernels_and_libraries_on_one_device():
     tf = await dlw.adapter("tfjs", every.tf)
     jax = await dlw.adapter("jax", every.jax)
     three = await dlw.adapter("three", every.THREE)
+    assert await three.use_device(device, renderer=every.renderer) == device
     doubled = await InferenceSession.create(doubling(), providers=PROVIDERS)
     squared = await InferenceSession.create(
         one_node("Mul", shape=("N",), inputs=("x", "x")), providers=PROVIDERS
@@ -204,72 +202,6 @@ def column_of(library, values, bits):
         nullBitmap=js.Uint8Array.of(bits),
     )
     return library.makeVector(library.makeData(data))
-
-
-async def test_three_takes_gpu_tensors():
-    all_of_them = await libraries()
-    three = await dlw.adapter("three", all_of_them.THREE)
-    device = dlw.webgpu.use_device(all_of_them.device)
-    renderer = all_of_them.renderer
-    assert await three.use_device(device, renderer=renderer) == device
-    with dlw.from_dlpack(VALUES.ravel()) as host, host.to_device(device) as x:
-        attribute = three.to_js(x, renderer=renderer)
-        assert attribute.count == 6
-        with three.from_js(attribute, renderer=renderer) as back:
-            assert (await back.to_host() == VALUES.ravel()).all()
-        renderer.backend.destroyAttribute(attribute)
-
-
-async def test_transformers_takes_and_gives_gpu_tensors():
-    transformers = await (await module()).loadTransformers(4)
-    tensors = await dlw.adapter("transformers", transformers)
-    device = dlw.webgpu.use_device((await libraries()).device)
-    assert await tensors.use_device(device) == device
-    options = {
-        "executionProviders": [{"name": "webgpu", "device": device.gpu}],
-        "preferredOutputLocation": "gpu-buffer",
-    }
-    model = await (await module()).doubling(transformers, js_object(options))
-    with dlw.from_dlpack(VALUES.ravel()) as host, host.to_device(device) as x:
-        feed = tensors.to_js(x, copy=False)
-        value = (await model(js_object({"x": feed}))).y
-        with tensors.from_js(value) as y, dlw.from_js(value) as same:
-            assert (y.shape, y.dtype, y.device) == ((6,), "float32", device)
-            assert getattr(js.Object, "is")(y.gpu_buffer, same.gpu_buffer)
-            assert (await y.to_host() == 2 * VALUES.ravel()).all()
-        value.dispose()
-        feed.dispose()
-    await model.dispose()
-
-
-async def test_litert_runs_a_model_on_gpu_tensors():
-    litert = await (await module()).loadLiteRT()
-    tensors = await dlw.adapter("litert", litert)
-    device = dlw.webgpu.use_device((await libraries()).device)
-    assert await tensors.use_device(device) == device
-    response = await pyfetch("/model/digits_tflite.npz")
-    digits = np.load(io.BytesIO(await response.bytes()))
-    options = js_object({"accelerator": "webgpu"})
-    model = await litert.loadAndCompile("/model/digits.tflite", options)
-    with dlw.from_dlpack(digits["pixels"], device=device) as x:
-        feed = tensors.to_js(x, copy=False)
-        (value,) = await model.run(to_js([feed]))
-        with tensors.from_js(value) as y, dlw.from_js(value) as same:
-            assert (y.shape, y.dtype, y.device) == ((200, 10), "float32", device)
-            assert getattr(js.Object, "is")(y.gpu_buffer, same.gpu_buffer)
-            value.delete()
-            assert np.abs(await y.to_host() - digits["logits"]).max() < 1e-4
-        feed.delete()
-    model.delete()
-    with (
-        dlw.empty(3, "float16", device=device) as halves,
-        pytest.raises(BufferError, match=r"LiteRT\.js has no float16"),
-    ):
-        tensors.to_js(halves)
-
-
-def js_object(x):
-    return to_js(x, dict_converter=js.Object.fromEntries)
 
 
 async def test_mistakes_are_named():

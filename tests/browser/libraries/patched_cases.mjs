@@ -313,11 +313,6 @@ export async function what_cannot_be_is_refused_and_released(context) {
   await throws(() => jax.numpy.fromExchange({}), "TypeError", /dlpack.exchange/);
   await throws(() => ort.Tensor.fromExchange(chunk.data), "TypeError", /dlpack.exchange/);
   await throws(() => zarr.fromExchange(null), "TypeError", /dlpack.exchange/);
-  for (const x of [a, feed, chunk]) {
-    await throws(() => x[EXCHANGE]({ versions: [2] }), "UnsupportedError", /[Vv]ersions 2/);
-    await throws(() => x[EXCHANGE]({ versions: 1 }), "TypeError", /request/);
-    await throws(() => x[EXCHANGE]({ device: "cpu" }), "TypeError", /request/);
-  }
   feed.dispose();
   await throws(() => feed[EXCHANGE](), "ReleasedError", /disposed/);
   a.dispose();
@@ -332,19 +327,10 @@ export async function lies_are_found_out_and_released(context) {
   const x = upload(context, range(8), device);
   const host = context.library.Tensor.fromTypedArray(range(8));
   const consumers = [jax.numpy.fromExchange, ort.Tensor.fromExchange, zarr.fromExchange];
+  // What the suite of the protocol (consumers_keep_every_rule) does not say.
   const lies = [
-    { shape: [9] },
-    { shape: [-1] },
     { shape: [2 ** 40, 2 ** 40] },
-    { byteOffset: -4 },
-    { byteOffset: 0.5 },
-    { strides: [2] },
-    { strides: [-1] },
-    { strides: [1, 1] },
-    { dtype: { code: 99, bits: 32, lanes: 1 } },
     { dtype: { code: 2, bits: 32, lanes: 2 } },
-    { device: { type: 2, id: 0, gpu: null } },
-    { device: { type: 1, id: 0, gpu: {} } },
     { flush: undefined },
   ];
   for (const producer of [x, host]) {
@@ -371,14 +357,6 @@ export async function lies_are_found_out_and_released(context) {
       }
     }
   }
-  let touched = 0;
-  const later = { version: [2, 0], release: () => touched++ };
-  for (const consume of consumers) {
-    await throws(() => consume({ [EXCHANGE]: () => later }), "UnsupportedError", /ersion 2,0/);
-    const one = { ...later, version: [1] };
-    await throws(() => consume({ [EXCHANGE]: () => one }), "UnsupportedError", /ersion 1 /);
-  }
-  equal(touched, 0, "releases of a version that is not known");
   x.release();
   host.release();
 }
