@@ -25,7 +25,7 @@ const MB = 1024 * KB;
 
 /** `[path, layout, ways, sizes]`; `quick` is there to see that all of it works. */
 function plan(quick) {
-  const moved = quick ? [64, MB] : [64, MB, 64 * MB];
+  const moved = quick ? [64, MB] : [64, MB, 64 * MB, 256 * MB];
   const packed = quick ? [MB] : [64 * MB];
   return [
     ["view", "contiguous", viewWays, [64, 4 * MB]],

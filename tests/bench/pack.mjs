@@ -1,7 +1,7 @@
 // Packing and converting in wasm memory, beside what NumPy does there: no GPU is needed.
 // The floor of both copies as many bytes as are packed, or converted, within that memory.
 
-const DTYPES = { u8: "u1", f32: "f4", c128: "c16" };
+const DTYPES = { u8: "u1", u16: "u2", f32: "f4", f64: "f8", c128: "c16" };
 const LAYOUTS = {
   transposed: "array.reshape(1 << (array.size.bit_length() // 2), -1).T",
   strided: "np.repeat(array, 2)[::2]",
@@ -11,8 +11,8 @@ const LAYOUTS = {
 
 /** What layouts `packWays` takes: float32 goes without saying. */
 export const PACKED = [
-  ...["transposed u8", "transposed", "transposed c128"],
-  ...["strided", "strided c128", "reversed", "broadcast"],
+  ...["transposed u8", "transposed u16", "transposed", "transposed f64", "transposed c128"],
+  ...["strided", "strided f64", "strided c128", "reversed", "broadcast"],
 ];
 
 /** Whether two typed arrays, of multiples of 4 bytes, have the same ones. */
