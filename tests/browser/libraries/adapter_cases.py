@@ -1,11 +1,14 @@
 """Tensors handed to JavaScript's libraries by Python, and taken from them."""
 
+import io
+
 import js
 import numpy as np
 import pytest
 from js import harness
 from onnx_models import doubling, one_node
 from pyodide.ffi import to_js
+from pyodide.http import pyfetch
 
 import dlpack_web as dlw
 from dlpack_web.onnxruntime import InferenceSession, OrtValue
@@ -227,3 +230,51 @@ async def test_mistakes_are_named():
     chunks = await dlw.adapter("ndarray", None)
     with pytest.raises(TypeError, match="no device to share"):
         await chunks.use_device(device)
+
+
+async def test_transformers_takes_and_gives_gpu_tensors():
+    transformers = await (await module()).loadTransformers(4)
+    tensors = await dlw.adapter("transformers", transformers)
+    device = dlw.webgpu.use_device((await libraries()).device)
+    assert await tensors.use_device(device) == device
+    options = {
+        "executionProviders": [{"name": "webgpu", "device": device.gpu}],
+        "preferredOutputLocation": "gpu-buffer",
+    }
+    model = await (await module()).doubling(transformers, js_object(options))
+    with dlw.from_dlpack(VALUES.ravel()) as host, host.to_device(device) as x:
+        feed = tensors.to_js(x, copy=False)
+        value = (await model(js_object({"x": feed}))).y
+        with tensors.from_js(value) as y, dlw.from_js(value) as same:
+            assert (y.shape, y.dtype, y.device) == ((6,), "float32", device)
+            assert getattr(js.Object, "is")(y.gpu_buffer, same.gpu_buffer)
+            assert (await y.to_host() == 2 * VALUES.ravel()).all()
+        value.dispose()
+        feed.dispose()
+    await model.dispose()
+
+
+async def test_litert_runs_a_model_on_gpu_tensors():
+    litert = await (await module()).loadLiteRT()
+    tensors = await dlw.adapter("litert", litert)
+    device = dlw.webgpu.use_device((await libraries()).device)
+    assert await tensors.use_device(device) == device
+    response = await pyfetch("/model/digits_tflite.npz")
+    digits = np.load(io.BytesIO(await response.bytes()))
+    options = js_object({"accelerator": "webgpu"})
+    model = await litert.loadAndCompile("/model/digits.tflite", options)
+    with dlw.from_dlpack(digits["pixels"], device=device) as x:
+        feed = tensors.to_js(x, copy=False)
+        (value,) = await model.run(to_js([feed]))
+        with tensors.from_js(value) as y, dlw.from_js(value) as same:
+            assert (y.shape, y.dtype, y.device) == ((200, 10), "float32", device)
+            assert getattr(js.Object, "is")(y.gpu_buffer, same.gpu_buffer)
+            value.delete()
+            assert np.abs(await y.to_host() - digits["logits"]).max() < 1e-4
+        feed.delete()
+    model.delete()
+    with (
+        dlw.empty(3, "float16", device=device) as halves,
+        pytest.raises(BufferError, match=r"LiteRT\.js has no float16"),
+    ):
+        tensors.to_js(halves)
