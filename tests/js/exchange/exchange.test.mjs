@@ -1,4 +1,3 @@
-// More than 500 lines: one suite, whose tests share their fixtures.
 // The exchange protocol and transfers between threads, of arrays that JS owns: no GPU.
 import assert from "node:assert/strict";
 import { test } from "node:test";
