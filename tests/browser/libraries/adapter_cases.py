@@ -232,6 +232,10 @@ async def test_mistakes_are_named():
         await chunks.use_device(device)
 
 
+def js_object(x):
+    return to_js(x, dict_converter=js.Object.fromEntries)
+
+
 async def test_transformers_takes_and_gives_gpu_tensors():
     transformers = await (await module()).loadTransformers(4)
     tensors = await dlw.adapter("transformers", transformers)
