@@ -10,4 +10,4 @@ def human(ms: float) -> str:
     for unit, scale in (("ns", 1e6), ("µs", 1e3)):
         if ms * scale < 1000:
             return f"{ms * scale:.3g} {unit}"
-    return f"{ms:.3g} ms"
+    return f"{ms:.3g} ms" if ms < 1000 else f"{ms / 1000:.3g} s"
