@@ -550,9 +550,6 @@ sys.path[:0] = {path!r}
 import numpy as np
 import dlpack_web as dlw
 
-async def used_in(awaitable):
-    return await awaitable
-
 KERNEL = dlw.webgpu.Kernel({fill!r})
 DATA = asyncio.run(dlw.save(None, dlw.from_buffer(b"abc"), format="npy"))
 USES = [

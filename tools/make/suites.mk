@@ -21,8 +21,8 @@ pages         4 min  the site's pages but for the landing page, in Chromium
 live          2 min  the landing page, in Chromium
 adapters      3 min  the adapters and other libraries, in Chromium
 onnxruntime   4 min  programs for onnxruntime, and a sample of ONNX's operator tests
-lite          5 min  notebooks, PyScript, and array libraries called with Tensors, in Chromium
-docs          2 min  every block of the documentation, its links, names, search
+lite          4 min  notebooks, PyScript, and array libraries called with Tensors, in Chromium
+docs          4 min  every block of the documentation, its links, names, search
 widget        4 min  the page's GPU lent to kernels of JupyterLab, Notebook, marimo and to a server
 firefox      15 min  tests/browser, tests/widget and more, in Firefox
 webkit        1 min  CPU tensors in WebKitGTK

@@ -8,7 +8,6 @@ import { MAX_NDIM } from "../core/dlpack.js";
 export const FLAGS = 16 >> 2;
 export const DATA = 24 >> 2;
 export const DEVICE_TYPE = 28 >> 2;
-export const DEVICE_ID = 32 >> 2;
 export const NDIM = 36 >> 2;
 export const DTYPE = 40 >> 2;
 export const SHAPE = 44 >> 2;
