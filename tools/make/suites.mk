@@ -212,24 +212,25 @@ suite-%: $$(if $(READY),,$$(INPUTS_$$*))
 test-%: suite-% ;
 soak interop interop-light fuzz-js: %: suite-% ;
 
-# Two at a time, the longest first.
-in_turn = $(MAKE) --no-print-directory -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))
-IN_TEST := in-pyodide browser package js native
+# Their inputs, then the suites, two at a time, the longest first.
+in_turn = $(MAKE) --no-print-directory -j2 $(sort $(foreach name,$(1),$(INPUTS_$(name)))) \
+  && $(MAKE) --no-print-directory -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))
+IN_TEST := js native package in-pyodide
 # What .ci/run runs after `make test`, and what test-all does.
-IN_CI := webgpu lite asan docs onnxruntime pages live adapters desktop interop-light numpy
+IN_CI := browser lite asan docs onnxruntime pages webgpu desktop adapters
 # There browser runs all of tests/browser.
-IN_ALL := $(filter-out in-pyodide webgpu pages adapters,$(IN_TEST) $(IN_CI)) firefox deno widget pyodides bundlers \
-  node-gpu gpu-kit dawn webkit
-inputs_of = $(sort $(foreach name,$(1),$(INPUTS_$(name))))
+IN_ALL := $(filter-out in-pyodide webgpu pages adapters,$(IN_TEST) $(IN_CI)) firefox live interop-light numpy deno \
+  widget pyodides bundlers node-gpu gpu-kit dawn webkit
 
-test: $(call inputs_of,$(IN_TEST))
-	@$(call in_turn,$(IN_TEST))
+test:
+	@tools/need.sh cc npm emcc chromium
+	$(call in_turn,$(IN_TEST))
 
 .PHONY: test-ci
-test-ci: $(call inputs_of,$(IN_CI) fuzz fuzz-js)
+test-ci:
 	@$(call in_turn,$(IN_CI) fuzz fuzz-js)
 
 test-all: export WHOLE := 1
 test-all: export WIRE_RUNS := 10000
-test-all: $(call inputs_of,$(IN_ALL))
+test-all:
 	@$(call in_turn,$(IN_ALL))

@@ -237,15 +237,15 @@ F11 release needs its this
 + release() { this.done ??= ending(block); this.done(); }
 `;
 
-/** On a GPU. */
+/** On a GPU, where the first of each rule is tried: those that do not wait. */
 export const ON_GPU = `
-E2 a fault that is not reported after release()
-- fault: device ? () => block.fault() : null
-+ fault: device ? () => new Promise((resolve) => { setTimeout(() => block.holds > 1 && resolve(block.fault()), 5); }) : null
-
 E2 a fault that needs this
 - fault: device ? () => block.fault() : null
 + fault: device ? function () { return this.flags < 0 ? null : block.fault(); } : null
+
+E2 a fault that is not reported after release()
+- fault: device ? () => block.fault() : null
++ fault: device ? () => new Promise((resolve) => { setTimeout(() => block.holds > 1 && resolve(block.fault()), 5); }) : null
 
 M3 an abort while it reads back is ignored
 - signal?.throwIfAborted();

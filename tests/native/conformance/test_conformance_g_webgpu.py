@@ -34,8 +34,8 @@ ELSEWHERE = {
         "GPUBuffers are JavaScript's",
     ),
     110: (
-        "tests/browser/cases/js/gpu_cases.mjs",
-        "missing_usage_flags_are_named",
+        "tests/browser/cases/py/gpu_errors.py",
+        "test_kernel_without_storage_usage",
         "usage flags are the GPUBuffer's",
     ),
     111: (
