@@ -19,7 +19,7 @@ look_for() {
     Xvfb) packages=xvfb; [ -n "${DISPLAY:-}" ] && return ;;
     libfuzzer64) packages="clang libclang-rt-dev g++"; links_fuzzer 64; return ;;
     libfuzzer32) packages="clang libclang-rt-dev g++-multilib"; links_fuzzer 32; return ;;
-    libvulkan) packages=libvulkan1; ldconfig -p | grep -qF libvulkan.so.1; return ;;
+    libvulkan) packages=libvulkan1; ldconfig -p | grep -F libvulkan.so.1 >/dev/null; return ;;
     swiftshader) packages=chromium; [ -e /usr/lib/chromium/vk_swiftshader_icd.json ]; return ;;
     lavapipe) packages=mesa-vulkan-drivers; compgen -G "/usr/share/vulkan/icd.d/lvp_icd.*.json" >/dev/null; return ;;
     chromium)
