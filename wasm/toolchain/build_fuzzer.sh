@@ -13,7 +13,7 @@ compile() { # FILE FLAGS...: an object of it
   clang "${flags[@]}" "${@:2}" -c "$1" -o "$objects/$(basename "$1" .c).o"
 }
 
-knows_python() { clang -MM -MG -Iwasm "$1" | grep -q 'Python\.h'; }
+knows_python() { clang -MM -MG -Iwasm "$1" | grep 'Python\.h' >/dev/null; }
 
 for file in wasm/*.c; do
   case $file in
