@@ -217,10 +217,10 @@ in_turn = $(MAKE) --no-print-directory -j2 $(sort $(foreach name,$(1),$(INPUTS_$
   && $(MAKE) --no-print-directory -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))
 IN_TEST := js native package in-pyodide
 # What .ci/run runs after `make test`, and what test-all does.
-IN_CI := browser lite asan docs onnxruntime pages webgpu desktop adapters
+IN_CI := browser lite asan docs webgpu desktop adapters
 # There browser runs all of tests/browser.
-IN_ALL := $(filter-out in-pyodide webgpu pages adapters,$(IN_TEST) $(IN_CI)) firefox live interop-light numpy deno \
-  widget pyodides bundlers node-gpu gpu-kit dawn webkit
+IN_ALL := $(filter-out in-pyodide webgpu adapters,$(IN_TEST) $(IN_CI)) firefox live onnxruntime interop-light numpy \
+  deno widget pyodides bundlers node-gpu gpu-kit dawn webkit
 
 test:
 	@tools/need.sh cc npm emcc chromium
