@@ -208,10 +208,6 @@ suite-%: $$(if $(READY),,$$(INPUTS_$$*))
 	mkdir -p build/suites
 	echo "[suite] $*: $$(($$(date +%s) - begun)) s" | tee build/suites/$*.txt
 
-# Names from before `make suite`.
-test-%: suite-% ;
-soak interop interop-light fuzz-js: %: suite-% ;
-
 # Their inputs, then the suites, two at a time, the longest first.
 in_turn = $(MAKE) --no-print-directory -j2 $(sort $(foreach name,$(1),$(INPUTS_$(name)))) \
   && $(MAKE) --no-print-directory -j2 --output-sync=target READY=1 $(addprefix suite-,$(1))

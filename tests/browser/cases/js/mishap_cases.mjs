@@ -1,4 +1,4 @@
-// Single calls of WebGPU go wrong, as `make fuzz-js` has them go wrong one after the other: each of
+// Single calls of WebGPU go wrong, as the fuzzer `fuzz-js` has them go wrong one after the other: each of
 // these cases it once found. Nothing is left over, and whoever asked is told, once.
 import { equal, ok, throws } from "./expect.mjs";
 
