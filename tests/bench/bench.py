@@ -18,6 +18,7 @@ import platform
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -95,6 +96,19 @@ def first_steps(browser: Browser, url: str, rounds: int) -> list[dict]:
                     raise RuntimeError(f"{way}: {before} kernels were kept, {now} made")
                 page.wait_for_timeout(4000)  # the browser keeps what is new
     common = {"path": "first step", "layout": "Network", "bytes": 2048, "where": "page"}
+    return rows_of(common, seconds)
+
+
+def first_results(rounds: int) -> list[dict]:
+    """From opening a notebook in JupyterLite to what its first cells say."""
+    first, gpu, megabytes = zip(*timing.measure(rounds), strict=True)
+    common = {"path": "lite", "layout": "first GPU result", "where": "page"}
+    common["bytes"] = int(median(megabytes) * 1e6)
+    return rows_of(common, {"floor": first, OURS: gpu})
+
+
+def rows_of(common: dict, seconds: dict[str, Sequence[float]]) -> list[dict]:
+    """A row for each way, of how many seconds its runs took."""
     return [
         common
         | {
@@ -104,23 +118,6 @@ def first_steps(browser: Browser, url: str, rounds: int) -> list[dict]:
             "n": len(samples),
         }
         for way, samples in seconds.items()
-    ]
-
-
-def first_results(rounds: int) -> list[dict]:
-    """From opening a notebook in JupyterLite to what its first cells say."""
-    first, gpu, megabytes = zip(*timing.measure(rounds), strict=True)
-    common = {"path": "lite", "layout": "first GPU result", "where": "page"}
-    common["bytes"] = int(median(megabytes) * 1e6)
-    return [
-        common
-        | {
-            "way": way,
-            "median_ms": 1e3 * median(samples),
-            "iqr_ms": 1e3 * spread(samples),
-            "n": len(samples),
-        }
-        for way, samples in (("floor", first), (OURS, gpu))
     ]
 
 

@@ -1,5 +1,5 @@
-// Files that are replaced while they are read, by random servers: what is read is one version, or an
-// error. fetch() is a fake, which breaks where it is told to.
+// Random servers replace files during a read: the result is one version, or an error. A fake fetch()
+// breaks connections at given bytes.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";

@@ -17,7 +17,7 @@ from forge import Forged, Recorder
 import dlpack_web as dlw
 from dlpack_web import _core
 
-CASES = {  # and what is told of them
+CASES = {  # arrays, and the reason in the error
     "object": (
         np.zeros(2, object),
         (

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from wires import pair
 
 import dlpack_web as dlw
 from dlpack_web._wire.frame import LEAST_PIECE
@@ -150,25 +151,6 @@ def test_nothing_is_lost_and_writes_never_mix(first):
     for seed in range(first, min(first + 50, RUNS)):
         run(seed)
     assert dlw.live_tensors() == before
-
-
-def pair(**options):
-    """Two ends, connected; a function that carries all frames."""
-    queues = [], []
-    ends = [
-        Wire(lambda h, p, q=queue: q.append(joined(h, p)), **options)
-        for queue in queues
-    ]
-
-    def carry():
-        while any(queues):
-            for queue, target in zip(queues, reversed(ends), strict=True):
-                if queue:
-                    target.receive(queue.pop(0))
-
-    ends[0].connect()
-    carry()
-    return ends, queues, carry
 
 
 def test_hostile_frames_raise_are_refused_and_change_no_complete_tensor():

@@ -6,6 +6,7 @@ from math import inf
 
 import numpy as np
 import pytest
+from wires import pair
 
 import dlpack_web as dlw
 from dlpack_web._layout.dtype import parse_dtype
@@ -19,7 +20,7 @@ from dlpack_web._wire.frame import (
     decode,
     encode,
 )
-from dlpack_web.wire import Wire, joined
+from dlpack_web.wire import Wire
 
 BYTE = parse_dtype("uint8")
 HELLO = Hello(2**20, LEAST_PIECE)
@@ -228,25 +229,6 @@ def test_an_exception_of_the_application_changes_nothing_else(where):
 
 
 # --- names ----------------------------------------------------------------------------------
-
-
-def pair(**options):
-    """Two ends, connected; their queues; a function that carries all frames."""
-    queues = [], []
-    ends = [
-        Wire(lambda h, p, q=queue: q.append(joined(h, p)), **options)
-        for queue in queues
-    ]
-
-    def carry():
-        while any(queues):
-            for queue, target in zip(queues, reversed(ends), strict=True):
-                if queue:
-                    target.receive(queue.pop(0))
-
-    ends[0].connect()
-    carry()
-    return ends, queues, carry
 
 
 @pytest.mark.parametrize("at_once", [False, True])
