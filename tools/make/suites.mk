@@ -93,7 +93,7 @@ ORT := tests/browser/onnxruntime
 INPUTS_browser := $(IN_CHROMIUM) $(if $(WHOLE),$(SOURCES))
 RUN_browser = $(PYTEST) tests/browser $(patsubst %,--ignore %,$(LIVE) $(ORT) $(ARRAY_LIBRARIES) $(PYODIDES) \
   $(if $(WHOLE),,$(IN_PYODIDE) $(PAGES) $(ADAPTERS)))
-INPUTS_in-pyodide := $(IN_CHROMIUM)
+INPUTS_in-pyodide := site chromium
 RUN_in-pyodide := $(PYTEST) $(word 1,$(IN_PYODIDE)) -k "not pyodide-0.29 and not sessions"
 INPUTS_webgpu := $(IN_CHROMIUM)
 RUN_webgpu := $(PYTEST) $(word 2,$(IN_PYODIDE)) -k "not pyodide-0.29 and not sessions"
