@@ -107,6 +107,12 @@ def test_links_to_other_apps_lead_nowhere(
     assert asked == []
 
 
+def test_the_notebook_page_is_jupyterlite(browser: Browser, site: Server) -> None:
+    with open_page(browser, site.url) as (page, _):
+        page.goto(f"{site.url}notebook/", wait_until="commit")
+        page.wait_for_url(f"{site.url}jupyterlite/lab/index.html?path=tour.ipynb")
+
+
 DATA = f"data:application/json,{quote(json.dumps(book([foreign('script')])))}"
 LINKS = {
     "code": f"lab/index.html?execute=1&code={quote(CODE)}",
