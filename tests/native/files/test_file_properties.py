@@ -15,7 +15,22 @@ pytest.importorskip("safetensors", reason="safetensors has a native part")
 import safetensors
 import safetensors.numpy
 
-DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
+DTYPES = [
+    "?",
+    "i1",
+    "i2",
+    "i4",
+    "i8",
+    "u1",
+    "u2",
+    "u4",
+    "u8",
+    "f2",
+    "f4",
+    "f8",
+    "c8",
+    "c16",
+]
 SEEDS = range(40)
 
 
