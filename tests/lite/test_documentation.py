@@ -17,7 +17,7 @@ BOOKS = sorted(
     for path in (LITE / "files" / "docs").rglob("*.ipynb")
 )
 # Minutes; tests/docs runs the same blocks in their pages.
-SOME = BOOKS if "WHOLE" in os.environ else BOOKS[::6]
+SOME = BOOKS if "WHOLE" in os.environ else BOOKS[::18]
 
 
 def test_each_page_with_blocks_has_a_notebook() -> None:

@@ -46,13 +46,15 @@ RUN_native := $(PYTEST) tests/native tests/tools
 # Leaks are not looked for, because CPython itself keeps memory until its end. The tests count
 # live tensors and references instead, and the suite leaks looks. Memory does not stay flat
 # here, where freed blocks are kept. --capture=sys lets the sanitizers' reports through.
+# Files, wire and widget are Python over the same few functions of C.
 INPUTS_asan := $(ASAN) $(NATIVE)
 define RUN_asan
 export PYTHONPATH=build/asan PYTHONMALLOC=malloc
 export ASAN_OPTIONS=detect_leaks=0:$${ASAN_OPTIONS:-}
 export LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)"
 $(PYTHON) -c 'import dlpack_web._core as c; assert "/asan/" in c.__file__'
-$(PYTEST) tests/native -p no:cacheprovider --capture=sys -k "not million"
+$(PYTEST) $(if $(WHOLE),tests/native,$(addprefix tests/native/,arrow conformance exchange memory tensor)) \
+  -p no:cacheprovider --capture=sys -k "not million"
 endef
 
 # Every test but those of sheer numbers. Memory errors anywhere fail; of leaks, those that have our
@@ -85,6 +87,7 @@ IN_CHROMIUM := $(NEEDS_chain) $(NEEDS_arrow) $(PYPI_WHEELS) $(EXAMPLE) $(PATCHED
 IN_PYODIDE := $(addprefix tests/browser/hosts/test_,in_pyodide.py webgpu.py)
 PAGES := tests/browser/pages tests/browser/libraries/test_renderers.py
 LIVE := tests/browser/pages/test_live.py
+TINYGRAD := $(addprefix tests/browser/hosts/test_,tinygrad.py tinygrad_onnx.py) # on the desktop in `.ci/run`
 ADAPTERS := tests/browser/libraries/test_adapters.py
 ARRAY_LIBRARIES := tests/browser/libraries/test_array_libraries.py
 PYODIDES := tests/browser/hosts/test_pyodides.py
@@ -92,7 +95,7 @@ ORT := tests/browser/onnxruntime
 
 INPUTS_browser := $(IN_CHROMIUM) $(if $(WHOLE),$(SOURCES))
 RUN_browser = $(PYTEST) tests/browser $(patsubst %,--ignore %,$(LIVE) $(ORT) $(ARRAY_LIBRARIES) $(PYODIDES) \
-  $(if $(WHOLE),,$(IN_PYODIDE) $(PAGES) $(ADAPTERS)))
+  $(if $(WHOLE),,$(IN_PYODIDE) $(PAGES) $(ADAPTERS) $(TINYGRAD)))
 INPUTS_in-pyodide := site chromium
 RUN_in-pyodide := $(PYTEST) $(word 1,$(IN_PYODIDE)) -k "not pyodide-0.29 and not sessions"
 INPUTS_webgpu := $(IN_CHROMIUM)
