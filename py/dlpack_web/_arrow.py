@@ -3,11 +3,11 @@ pyarrow, polars, pandas, DuckDB, nanoarrow, arro3 and others."""
 
 from typing import Any, Literal, NamedTuple, cast, overload
 
-from .. import _core
-from .._layout.dtype import parse_dtype
-from .._layout.words import type_of
-from .arrays import pyarrow_array
-from .tensor import Tensor, made, share
+from . import _core
+from ._layout.dtype import parse_dtype
+from ._layout.words import type_of
+from ._tensor.arrays import pyarrow_array
+from ._tensor.tensor import Tensor, made, share
 
 _WAYS = "__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__"
 
