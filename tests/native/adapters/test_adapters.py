@@ -10,5 +10,5 @@ import dlpack_web as dlw
 
 @pytest.mark.skipif(sys.platform == "emscripten", reason="there is a browser here")
 def test_adapters_need_a_browser():
-    with pytest.raises(BufferError, match="^JavaScript is available only in Pyodide"):
+    with pytest.raises(BufferError, match=r"^JavaScript is available only in Pyodide"):
         run(dlw.adapter("tfjs", None))
