@@ -21,13 +21,13 @@ except ImportError as error:
 from typing import TYPE_CHECKING
 
 from . import webgpu
+from ._adapters import Adapter, adapter
+from ._arrow import Masked, from_arrow, to_arrow
 from ._backends import features
 from ._core import CopyError, DeviceLostError, KernelError, ReleasedError, live_tensors
 from ._files.open import TensorFile, TensorInfo, open
 from ._files.save import save
 from ._layout.dtype import DType
-from ._tensor.adapter import Adapter, adapter
-from ._tensor.arrow import Masked, from_arrow, to_arrow
 from ._tensor.device import Device, DLDeviceType
 from ._tensor.hints import NAMES, Absent
 from ._tensor.inspect import inspect

@@ -25,7 +25,7 @@ PLACES = {
     r'(?s:.*)"\./{name}": "\./js/dist/adapters/{name}\.js"',
     "js/src/adapters/all.ts": r"(?m)^  {name}: \{{",
     "js/src/exchange/take.ts": r'\w+: "{name}",',
-    "py/dlpack_web/_tensor/adapter.py": r'"{name}"',
+    "py/dlpack_web/_adapters.py": r'"{name}"',
     "tests/js/surface.test.mjs": r'"\./{name}": \[',
     "tests/package/types/libraries.ts": r'"dlpack-web/{name}"',
     "web/docs/howto/javascript-libraries.md": r"(?m)^\| `{name}`: ",

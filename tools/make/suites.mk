@@ -33,6 +33,7 @@ dawn          1 min  the same over wgpudawn
 interop      10 min  NumPy, PyTorch, JAX, ... in CPython
 interop-light 2 min  the same without PyTorch and TensorFlow
 numpy         3 min  the native tests with NumPy 1.26 and 2.0
+deletable    40 min  each part on top of the bridge is deleted in a copy; the rest builds and passes
 gpu-kit       4 min  the kit that measures real GPUs (tests/bench/GPU.md), on software GPUs
 soak          MINUTES=10: the memory of the landing page stays constant
 fuzz-js       SECONDS=60 SEED=n: fuzzers and models of JavaScript and WebGPU
@@ -187,6 +188,10 @@ for numpy in $(OLD_NUMPYS); do
   PYTHONPATH=py $$venv/bin/python -m pytest tests/interop -p no:cacheprovider -k numpy --notes=$$venv/notes.json
 done
 endef
+
+# PARTS="wire arrow": these alone.
+INPUTS_deletable := $(INPUTS_js) $(NATIVE)
+RUN_deletable = $(PYTHON) tests/tools/deletable.py $(PARTS)
 
 INPUTS_gpu-kit := $(KIT)
 NEED_gpu-kit := swiftshader lavapipe

@@ -9,22 +9,17 @@ from typing import Any, NamedTuple, Protocol
 
 from .. import _core
 
-# Our packages, as `__package__` in the globals of their functions.
-_ROOT = __name__.partition(".")[0]
-_ROOMS = (
-    "_backends",
-    "_backends.browser",
-    "_backends.desktop",
-    "_files",
-    "_kernels",
-    "_layout",
-    "_page",
-    "_tensor",
-    "_wire",
-    "onnxruntime",
-    "tinygrad",
-)
-_OURS = frozenset([_ROOT, *(f"{_ROOT}.{room}" for room in _ROOMS)])
+
+class _Packages(dict[Any, bool]):
+    """Whether a package is this one or in it, by `__package__` in a function's globals."""
+
+    def __missing__(self, name: Any) -> bool:
+        ours = f"{name}.".startswith(f"{__name__.partition('.')[0]}.")
+        self[name] = ours
+        return ours
+
+
+_OURS = _Packages()
 
 
 class Call(NamedTuple):
@@ -49,7 +44,7 @@ def calling(inside: int = 1) -> Call:
     """The call into this package: the nearest frame outside of it. inside: how many of
     the nearest frames are surely inside, which makes this faster."""
     frame = sys._getframe(inside)
-    while frame.f_globals.get("__package__") in _OURS and frame.f_back:
+    while _OURS[frame.f_globals.get("__package__")] and frame.f_back:
         frame = frame.f_back
     # Call() would take twice as long.
     return tuple.__new__(Call, (frame.f_code, frame.f_lasti))

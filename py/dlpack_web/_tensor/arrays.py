@@ -1,11 +1,9 @@
-"""ndarrays over the memory of tensors, tensors over that of ndarrays, and pyarrow's arrays.
+"""ndarrays over the memory of tensors, and tensors over that of ndarrays.
 
 For dtypes that NumPy itself lacks. ml_dtypes has nearly all of them; without it
 elements are raw bytes, void items with the name in `dtype.metadata["dlpack"]`.
 """
 
-from collections.abc import Callable
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
@@ -95,16 +93,3 @@ def named_dtype(np_dtype: Any) -> DType | None:
         return None
     dtype = DType(name) if is_scalar(name) else None
     return dtype if dtype is not None and np_dtype.itemsize == dtype.itemsize else None
-
-
-def pyarrow_array(capsules: Callable[..., Any], type_: Any) -> Any:
-    """A pyarrow.Array by the PyCapsule protocol; capsules: `__arrow_c_array__`, type_:
-    a pyarrow.DataType or None.
-
-    pyarrow ignores `mask` and `size` for objects that support only this protocol, so
-    nulls would become elements. It calls `__arrow_array__` first, which refuses these
-    arguments.
-    """
-    import pyarrow
-
-    return pyarrow.array(SimpleNamespace(__arrow_c_array__=capsules), type=type_)

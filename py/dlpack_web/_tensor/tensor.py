@@ -4,13 +4,14 @@ from collections.abc import Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Never, Protocol, SupportsIndex, cast
 
 from .. import _core
+from .._arrow_export import ArrowExport
 from .._backends import backend_of
 from .._backends.browser import seam
 from .._core import CopyError, ReleasedError
 from .._layout import views
 from .._layout.dtype import element_dtype, np_dtype
 from . import conversion, show, text
-from .arrays import byte_strides, pyarrow_array, view_array
+from .arrays import byte_strides, view_array
 from .explain import explain
 from .facts import Facts
 from .hints import Reading
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import CapsuleType
 
 
-class Tensor(Facts):
+class Tensor(ArrowExport, Facts):
     """One hold on the memory of a tensor, on the CPU or on a WebGPU device.
 
     Made by `from_dlpack`, `from_buffer`, `from_js` and `empty`. Arrays, capsules and
@@ -88,31 +89,6 @@ class Tensor(Facts):
 
     def _view(self, layout: views.Layout) -> "Tensor":
         return made(_core._view(self, *layout))
-
-    # --- Arrow ----------------------------------------------------------------------------
-
-    def __arrow_c_array__(
-        self, requested_schema: object = None
-    ) -> "tuple[CapsuleType, CapsuleType]":
-        """The capsules of Arrow's C data interface; see `to_arrow`.
-
-        requested_schema: None, or the capsule of an ArrowSchema of the Tensor's own
-        type; names of fields do not matter. Elements are not converted: any other type,
-        extension types included, raises BufferError.
-
-        >>> t = dlw.empty(3)
-        >>> schema, array = t.__arrow_c_array__()
-        >>> len(t.__arrow_c_array__(requested_schema=schema))
-        2
-        """
-        return _core._to_arrow(self, None, requested_schema)
-
-    def __arrow_array__(self, type: Any = None) -> Any:
-        """A pyarrow.Array of the elements. pyarrow calls it first. It would ignore
-        `mask` and `size` for objects with only `__arrow_c_array__`; here they raise
-        ValueError.
-        """
-        return pyarrow_array(self.__arrow_c_array__, type)
 
     # --- NumPy ----------------------------------------------------------------------------
 

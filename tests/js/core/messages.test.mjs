@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { adopt, EXCHANGE, take } from "../../../js/dist/exchange/index.js";
 import { Tensor } from "../../../js/dist/index.js";
-import { fakeDevice } from "../widget/fake_device.mjs";
+import { fakeDevice } from "../fake_device.mjs";
 
 const f32 = (n = 6) => Float32Array.from({ length: n }, (_, i) => i);
 const of = (array, options) => Tensor.fromTypedArray(array, options);

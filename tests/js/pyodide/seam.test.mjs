@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
-import { fakeDevice } from "../widget/fake_device.mjs";
+import { fakeDevice } from "../fake_device.mjs";
 import { connected, DATA, since } from "./stand_in.mjs";
 
 const STORAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE

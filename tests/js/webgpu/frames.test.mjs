@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { liveTensors, webgpu } from "../../../js/dist/index.js";
-import { fakeDevice } from "../widget/fake_device.mjs";
+import { fakeDevice } from "../fake_device.mjs";
 
 /** A GPU that takes pictures. */
 function fakeGPU() {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
-import { fakeDevice } from "../widget/fake_device.mjs";
+import { fakeDevice } from "../fake_device.mjs";
 
 const own = Object.getOwnPropertyDescriptor(globalThis, "navigator");
 Object.defineProperty(globalThis, "navigator", {

@@ -8,7 +8,7 @@ import { useDevice } from "../../../js/dist/webgpu/device.js";
 import { takeImage } from "../../../js/dist/webgpu/images.js";
 import { newRecord } from "../../../js/dist/webgpu/record.js";
 import { state } from "../../../js/dist/webgpu/state.js";
-import { fakeDevice as idleDevice } from "../widget/fake_device.mjs";
+import { fakeDevice as idleDevice } from "../fake_device.mjs";
 
 const STORAGE = 4 | 8 | 128; // COPY_SRC | COPY_DST | STORAGE
 

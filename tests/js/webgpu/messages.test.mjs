@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Tensor, webgpu } from "../../../js/dist/index.js";
-import { fakeDevice } from "../widget/fake_device.mjs";
+import { fakeDevice } from "../fake_device.mjs";
 
 const STORAGE = 4 | 8 | 128;
 const texture = (fields) => ({

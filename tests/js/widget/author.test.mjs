@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { widget } from "../../../js/dist/widget/index.js";
-import { fakeDevice } from "./fake_device.mjs";
+import { fakeDevice } from "../fake_device.mjs";
 
 /** Anywidget's model; `say` is what the kernel sends. */
 function fakeModel() {

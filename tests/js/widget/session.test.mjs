@@ -6,7 +6,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { liveTensors } from "../../../js/dist/index.js";
 import { Session } from "../../../js/dist/widget/session.js";
 import { NamedTensors } from "../../../js/dist/widget/tensors.js";
-import { fakeDevice } from "./fake_device.mjs";
+import { fakeDevice } from "../fake_device.mjs";
 
 let now;
 let posts;

@@ -4,7 +4,7 @@ import { beforeEach, mock, test } from "node:test";
 import { liveTensors } from "../../../js/dist/index.js";
 import { NamedTensors } from "../../../js/dist/widget/tensors.js";
 import { Work } from "../../../js/dist/widget/work.js";
-import { fakeDevice } from "./fake_device.mjs";
+import { fakeDevice } from "../fake_device.mjs";
 
 const WGSL = `
   @group(0) @binding(0) var<storage, read_write> x: array<f32>;

@@ -8,7 +8,7 @@ import { emptyOnDevice } from "../../../js/dist/webgpu/buffers.js";
 import { useDevice } from "../../../js/dist/webgpu/device.js";
 import { NamedTensors } from "../../../js/dist/widget/tensors.js";
 import { Work } from "../../../js/dist/widget/work.js";
-import { fakeDevice } from "./fake_device.mjs";
+import { fakeDevice } from "../fake_device.mjs";
 
 const elements = { shape: [4], dtype: "float32", padded: false };
 const view = (id) => ({ id, ...elements, offset: 0, strides: null, readOnly: false });

@@ -1012,3 +1012,12 @@ class TestEnds:
     def test_tensors_have_the_one_cpu(self):
         with dlw.from_arrow(Forged(b"i", plain())) as tensor:
             assert tensor.device == dlw.Device(dlw.DLDeviceType.kDLCPU, 0)
+
+
+def test_to_arrow_names_what_it_was_given():
+    said = (
+        r"^to_arrow takes a Tensor, not a list: make one with from_dlpack\(\) or "
+        r"from_buffer\(\)$"
+    )
+    with pytest.raises(TypeError, match=said):
+        dlw.to_arrow([1, 2])

@@ -1,9 +1,9 @@
 // Options that do not exist are refused by name: they would be ignored.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { connect, Tensor, webgpu } from "../../../js/dist/index.js";
-import { open, save } from "../../../js/dist/open/index.js";
-import { overPort, overSocket, Wire } from "../../../js/dist/wire/index.js";
+import { connect, Tensor, webgpu } from "../../js/dist/index.js";
+import { open, save } from "../../js/dist/open/index.js";
+import { overPort, overSocket, Wire } from "../../js/dist/wire/index.js";
 
 const words = new Float32Array(4);
 const tensor = () => Tensor.fromTypedArray(words);

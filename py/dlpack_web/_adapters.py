@@ -2,10 +2,10 @@
 
 from typing import Any, Literal, get_args, overload
 
-from .._backends.browser import seam
-from .arrow import Masked
-from .device import CPU, Device, await_default_device, parse_device
-from .tensor import Tensor, made, share
+from ._arrow import Masked
+from ._backends.browser import seam
+from ._tensor.device import CPU, Device, await_default_device, parse_device
+from ._tensor.tensor import Tensor, made, share
 
 Name = Literal[
     "arrow",

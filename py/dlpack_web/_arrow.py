@@ -3,11 +3,11 @@ pyarrow, polars, pandas, DuckDB, nanoarrow, arro3 and others."""
 
 from typing import Any, Literal, NamedTuple, cast, overload
 
-from .. import _core
-from .._layout.dtype import parse_dtype
-from .._layout.words import type_of
-from .arrays import pyarrow_array
-from .tensor import Tensor, made, share
+from . import _core
+from ._arrow_export import ArrowExport
+from ._layout.dtype import parse_dtype
+from ._layout.words import type_of
+from ._tensor.tensor import Tensor, made, share
 
 _WAYS = "__arrow_c_array__", "__arrow_c_stream__", "__arrow_c_device_array__"
 
@@ -123,7 +123,7 @@ def _two(capsules: Any) -> tuple[Any, Any]:
     raise TypeError(f"an Arrow array must be two capsules, not {capsules!r}")
 
 
-class ArrowArray:
+class ArrowArray(ArrowExport):
     """A Tensor, and which of its elements are valid, for Arrow's libraries; made by
     `to_arrow`."""
 
@@ -134,9 +134,6 @@ class ArrowArray:
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
         return _core._to_arrow(self._values, self._valid, requested_schema)
-
-    def __arrow_array__(self, type: Any = None) -> Any:
-        return pyarrow_array(self.__arrow_c_array__, type)
 
 
 def to_arrow(values: Tensor, valid: object = None) -> ArrowArray:

@@ -11,8 +11,8 @@ import {
   takeAsync,
 } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor, webgpu } from "../../../js/dist/index.js";
-import { fakeDevice } from "../conformance/conformance_parts.mjs";
-import { described } from "./described.mjs";
+import { fakeDevice } from "./conformance_parts.mjs";
+import { described } from "../exchange/described.mjs";
 
 /** A device as this library needs it, whose next error scope that asks says `fails`. */
 function device() {

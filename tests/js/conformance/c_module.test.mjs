@@ -9,7 +9,7 @@ import { EXCHANGE, take } from "../../../js/dist/exchange/index.js";
 import { liveTensors, Tensor } from "../../../js/dist/index.js";
 import { load } from "../../../wasm/example/example.mjs";
 import { random } from "../random.mjs";
-import { described } from "./described.mjs";
+import { described } from "../exchange/described.mjs";
 
 const source = await readFile(new URL("../../../build/example/example.wasm", import.meta.url));
 const FLOAT32 = { code: 2, bits: 32, lanes: 1 };
