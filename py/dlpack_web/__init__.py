@@ -26,9 +26,10 @@ from ._core import CopyError, DeviceLostError, KernelError, ReleasedError, live_
 from ._files.open import TensorFile, TensorInfo, open
 from ._files.save import save
 from ._layout.dtype import DType
+from ._layout.generated import DLDeviceType
 from ._tensor.adapter import Adapter, adapter
 from ._tensor.arrow import Masked, from_arrow, to_arrow
-from ._tensor.device import Device, DLDeviceType
+from ._tensor.device import Device
 from ._tensor.hints import NAMES, Absent
 from ._tensor.inspect import inspect
 from ._tensor.making import empty, from_gpu_buffer, from_js, to_host, to_js

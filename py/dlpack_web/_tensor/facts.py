@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 from .. import _core
 from .._layout import views
 from .._layout.dtype import DType, dtype_of
-from .device import Device, DLDeviceType
+from .._layout.generated import DLDeviceType
+from .device import Device
 from .hints import Hints
 
 if TYPE_CHECKING:
