@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from ... import _core
 from ..._layout.dtype import DType
+from ..._layout.generated import DEFAULT_FEATURES, DEFAULT_LIMITS
 from . import wgpu
 from .batch import Batch
 from .buffers import (
@@ -89,9 +90,8 @@ def _result(awaitable: Coroutine[Any, Any, Any]) -> Any:
 
 # --- devices ------------------------------------------------------------------------------
 
-# All that the adapter supports, unless specified otherwise.
-_WANTED_LIMITS = ("maxBufferSize", "maxStorageBufferBindingSize")
-_WANTED_FEATURES = ("shader-f16", "subgroups", "timestamp-query", "host-mapped-pointer")
+# Of Dawn: memory of this process as a buffer.
+_DEFAULT_FEATURES = (*DEFAULT_FEATURES, "host-mapped-pointer")
 
 
 async def request_device(options: dict[str, Any]) -> int:
@@ -118,7 +118,7 @@ async def _request(options: dict[str, Any], *, blocking: bool) -> Record:
     adapter = await wgpu.adapter_of(preference, blocking=blocking)
     allowed = wgpu.limits(adapter)
     required = {}
-    for name, asked in (dict.fromkeys(_WANTED_LIMITS, float("inf")) | limits).items():
+    for name, asked in (dict.fromkeys(DEFAULT_LIMITS, float("inf")) | limits).items():
         limit = allowed.get(wgpu.limit_name(name))
         is_number = isinstance(asked, int | float) and not isinstance(asked, bool)
         if limit is None or not is_number:
@@ -136,7 +136,7 @@ async def _request(options: dict[str, Any], *, blocking: bool) -> Record:
             )
         required[wgpu.limit_name(name)] = wanted
     if features is None:
-        features = [n for n in _WANTED_FEATURES if wgpu.has_feature(adapter, n)]
+        features = [n for n in _DEFAULT_FEATURES if wgpu.has_feature(adapter, n)]
     gpu = await wgpu.device_from(
         adapter, label or "", features, required, blocking=blocking
     )
