@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from generate_messages import messages_of
+
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = "Generated from tools/tables by `make generate`: do not edit."
 LANGUAGES = {  # the comment above, and what formats the text
@@ -173,6 +175,7 @@ class Limits(TypedDict, total=False):
 DEFAULT_LIMITS = {tuple(WEBGPU["default_limits"])}
 DEFAULT_FEATURES = {tuple(WEBGPU["default_features"])}
 '''
+FILES["py/dlpack_web/_backends/model/messages.py"] = messages_of("js/src/webgpu")
 
 
 stale = []

@@ -128,11 +128,17 @@ export async function requestDevice(options: RequestDeviceOptions): Promise<GPUD
     const limit = (adapter.limits as unknown as Record<string, unknown>)[name];
     if (typeof limit !== "number" || typeof asked !== "number") {
       throw new TypeError(
+        // In Python: no_limit(name, given)
         `${name}: ${textOf(asked)} is neither a WebGPU limit with a number, nor one of features, ` +
           "powerPreference, label",
       );
     }
-    if (!(asked >= 0)) throw new TypeError(`${name}: ${asked} is not a number from 0 on`);
+    if (!(asked >= 0)) {
+      throw new TypeError(
+        // In Python: negative_limit(name, given)
+        `${name}: ${asked} is not a number from 0 on`,
+      );
+    }
     const wanted = asked === Number.POSITIVE_INFINITY ? limit : Math.floor(asked);
     // Alignments are better when smaller; the browser checks those itself.
     if (wanted > limit && !name.startsWith("min")) {

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.generated import DEFAULT_FEATURES, DEFAULT_LIMITS
+from ..model import messages
 from . import wgpu
 from .batch import Batch
 from .buffers import (
@@ -122,12 +123,9 @@ async def _request(options: dict[str, Any], *, blocking: bool) -> Record:
         limit = allowed.get(wgpu.limit_name(name))
         is_number = isinstance(asked, int | float) and not isinstance(asked, bool)
         if limit is None or not is_number:
-            raise TypeError(
-                f"{name}: {asked} is neither a WebGPU limit with a number, nor one of "
-                "features, powerPreference, label"
-            )
+            raise TypeError(messages.no_limit(name, asked))
         if not asked >= 0:
-            raise TypeError(f"{name}: {asked} is not a number from 0 on")
+            raise TypeError(messages.negative_limit(name, asked))
         wanted = limit if asked == float("inf") else int(asked)
         if wanted > limit and not name.startswith("min"):
             raise BufferError(
