@@ -128,6 +128,12 @@ FILES["js/src/onnxruntime/generated.ts"] = export(
 )
 GPU = [row["dtype"] for row in ONNX if row.get("web") == "gpu"]
 CPU = [row["dtype"] for row in ONNX if row.get("web") in ("gpu", "cpu")]
+ORT_WEB = {row["dtype"]: row["number"] for row in ONNX if "web" in row}
+ORT_WORDS = {
+    row["dtype"]: row["word"]
+    for row in ONNX
+    if "web" in row and row["word"] != row["dtype"]
+}
 FILES["js/src/adapters/generated.ts"] = export(
     "The dtypes of onnxruntime-web on WebGPU.", "ON_GPU", GPU
 ) + export("Those on the CPU.", "ON_CPU", CPU)
@@ -140,7 +146,7 @@ export const DEFAULT_LIMITS = {{
 }};
 export const DEFAULT_FEATURES = {json.dumps(WEBGPU["default_features"])};
 """
-FILES["py/dlpack_web/_layout/generated.py"] = f'''\
+FILES["py/dlpack_web/_layout/__init__.py"] = f'''\
 # ruff: noqa: N815
 from enum import IntEnum
 from typing import TypedDict
@@ -155,23 +161,19 @@ class DLDeviceType(IntEnum):
 
 {each(DEVICES, "    {name} = {value}")}
 
-# Those whose memory the CPU can read.
 HOST_DEVICES = {{{each(HOSTS, "DLDeviceType.{name}", ", ")}}}
 MAX_NDIM = {DLPACK["max_ndim"]}
-# Letters and widths in .npy files, by dtypes.
 NPY = {TYPES["npy"]}
-# Dtypes, by safetensors' names, and bits of those that cannot be loaded.
 SAFETENSORS = {TYPES["safetensors"]}
 SUB_BYTE = {TYPES["safetensors_sub_byte"]}
-# Dtype, onnxruntime's word in "tensor(float)", ONNX's number, as far as onnxruntime-web has it.
-ONNX = {[(t["dtype"], t["word"], t["number"]) for t in ONNX if "web" in t]}
+ONNX = {ORT_WEB}
+ONNX_WORDS = {ORT_WORDS}
 
 class Limits(TypedDict, total=False):
     """WebGPU's limits."""
 
 {each(WEBGPU["limits"], "    {_}: float")}
 
-# Requested by default.
 DEFAULT_LIMITS = {tuple(WEBGPU["default_limits"])}
 DEFAULT_FEATURES = {tuple(WEBGPU["default_features"])}
 '''

@@ -25,8 +25,8 @@ from ._backends import features
 from ._core import CopyError, DeviceLostError, KernelError, ReleasedError, live_tensors
 from ._files.open import TensorFile, TensorInfo, open
 from ._files.save import save
+from ._layout import DLDeviceType
 from ._layout.dtype import DType
-from ._layout.generated import DLDeviceType
 from ._tensor.adapter import Adapter, adapter
 from ._tensor.arrow import Masked, from_arrow, to_arrow
 from ._tensor.device import Device

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple, NoReturn
 
+from .._layout import MAX_NDIM, NPY, SAFETENSORS, SUB_BYTE
 from .._layout.dtype import DType
-from .._layout.generated import MAX_NDIM, NPY, SAFETENSORS, SUB_BYTE
 from .._layout.words import bounded, shown
 
 NPY_MAGIC = b"\x93NUMPY"

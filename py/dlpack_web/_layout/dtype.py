@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from .. import _core
-from .generated import NPY, DLDeviceType
+from . import NPY, DLDeviceType
 
 if TYPE_CHECKING:
     import builtins

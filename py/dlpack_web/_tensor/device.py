@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from .._backends import backend
-from .._layout.generated import HOST_DEVICES, DLDeviceType
+from .._layout import HOST_DEVICES, DLDeviceType
 
 
 class Device(NamedTuple):

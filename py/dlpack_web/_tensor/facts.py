@@ -5,9 +5,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from .. import _core
-from .._layout import views
+from .._layout import DLDeviceType, views
 from .._layout.dtype import DType, dtype_of
-from .._layout.generated import DLDeviceType
 from .device import Device
 from .hints import Hints
 

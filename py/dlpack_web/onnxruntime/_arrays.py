@@ -6,27 +6,25 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._layout import ONNX, ONNX_WORDS
 from .._layout.dtype import DType, parse_dtype
-from .._layout.generated import ONNX
 from .._tensor.tensor import Tensor, share
 from ._state import Fail, invalid, worded
 from ._state import NotImplemented as NotThere
 
-_TYPES = {dtype: f"tensor({word})" for dtype, word, _ in ONNX}
-_NUMBERS = {dtype: number for dtype, _, number in ONNX}
-_DTYPES = {number: dtype for dtype, _, number in ONNX}
+_DTYPES = {number: dtype for dtype, number in ONNX.items()}
 
 
 def type_of(dtype: str) -> str:
     """ "tensor(float)" for "float32"; the dtype's own name if onnxruntime-web lacks
     it."""
-    return _TYPES.get(str(dtype), f"tensor({dtype})")
+    return f"tensor({ONNX_WORDS.get(str(dtype), dtype)})"
 
 
 def number_of(dtype: str) -> int:
     """`TensorProto.DataType` of a dtype; RuntimeError if onnxruntime lacks it."""
     try:
-        return _NUMBERS[str(dtype)]
+        return ONNX[str(dtype)]
     except KeyError:
         raise RuntimeError(f"onnxruntime-web has no tensors of {dtype}") from None
 

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 from ... import _core
+from ..._layout import DEFAULT_FEATURES, DEFAULT_LIMITS
 from ..._layout.dtype import DType
-from ..._layout.generated import DEFAULT_FEATURES, DEFAULT_LIMITS
 from ..model import messages
 from . import wgpu
 from .batch import Batch
