@@ -15,7 +15,9 @@ MESSAGE = rf"// In Python: (\w+)\((.*)\)\n\s*({LITERAL}(?:\s*\+\s*{LITERAL})*)"
 # As py/dlpack_web/_backends/browser/seam.py: _in_python.
 WORDS = {
     r"requestDevice\(\{ (\S+): (\S+) \}\)": r"request_device(\1=\2)",
-    r"check: false": "check=False",
+    "check: false": "check=False",
+    "byteOffset": "byte offset",
+    "Infinity": "float('inf')",
 }
 
 

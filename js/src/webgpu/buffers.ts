@@ -425,6 +425,7 @@ export function checkCopySource(tensor: Described, what: string): void {
   const { buffer, record } = slotOf(tensor._handle);
   if (tensor._start % 4 === 0 && end <= buffer.size) return;
   throw new UnsupportedError(
+    // In Python: unaligned_copy(what, tensor, start, needed, size)
     `${what} ${tensor.toString()} needs a byteOffset that is a multiple of 4 (it is ${tensor._start}) and ` +
       `${end} bytes in its GPUBuffer (it has ${buffer.size}): pad the buffer to a multiple of 16`,
     { given: buffer.size, needed: end, device: record.device },

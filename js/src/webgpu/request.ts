@@ -143,6 +143,7 @@ export async function requestDevice(options: RequestDeviceOptions): Promise<GPUD
     // Alignments are better when smaller; the browser checks those itself.
     if (wanted > limit && !name.startsWith("min")) {
       throw new UnsupportedError(
+        // In Python: above_adapter(name, given, limit)
         `${name}: ${asked} is more than this adapter has (${limit}); Infinity asks for that`,
         { given: asked, needed: limit },
       );

@@ -128,10 +128,7 @@ async def _request(options: dict[str, Any], *, blocking: bool) -> Record:
             raise TypeError(messages.negative_limit(name, asked))
         wanted = limit if asked == float("inf") else int(asked)
         if wanted > limit and not name.startswith("min"):
-            raise BufferError(
-                f"{name}: {asked} is more than this adapter has ({limit}); "
-                "float('inf') asks for that"
-            )
+            raise BufferError(messages.above_adapter(name, asked, limit))
         required[wgpu.limit_name(name)] = wanted
     if features is None:
         features = [n for n in _DEFAULT_FEATURES if wgpu.has_feature(adapter, n)]

@@ -254,11 +254,7 @@ def check_copy_source(view: View, what: str) -> None:
     end = view.start + round_up(view.nbytes, 4)
     has = view.slot.buffer.size
     if view.start % 4 != 0 or end > has:
-        raise BufferError(
-            f"{what} {view} needs a byte offset that is a multiple of 4 (it is "
-            f"{view.start}) and {end} bytes in its GPUBuffer (it has {has}): pad the "
-            "buffer to a multiple of 16"
-        )
+        raise BufferError(messages.unaligned_copy(what, view, view.start, end, has))
 
 
 # --- copies from buffer to buffer -------------------------------------------------------------

@@ -69,6 +69,12 @@ def lacks_usage(what: object, flag: object, tensor: object, flags: object) -> st
     return f"{what} needs a GPUBuffer with GPUBufferUsage.{flag}; that of {tensor} has {flags}: create it with {flag} too"
 
 
+def unaligned_copy(
+    what: object, tensor: object, start: object, needed: object, size: object
+) -> str:
+    return f"{what} {tensor} needs a byte offset that is a multiple of 4 (it is {start}) and {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
+
+
 def not_registered(id: object, devices: object) -> str:
     return f"webgpu:{id} is not registered; there are {devices}"
 
@@ -119,6 +125,10 @@ def no_limit(name: object, given: object) -> str:
 
 def negative_limit(name: object, given: object) -> str:
     return f"{name}: {given} is not a number from 0 on"
+
+
+def above_adapter(name: object, given: object, limit: object) -> str:
+    return f"{name}: {given} is more than this adapter has ({limit}); float('inf') asks for that"
 
 
 def unaligned_read(tensor: object, needed: object, size: object) -> str:
