@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "handles"))
-import model  # noqa: E402
+import model
 
 ENTRIES = """
 #include "handles.c"
