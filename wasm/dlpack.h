@@ -9,14 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "generated.h" /* kinds of device and of element, flags */
+
 #define DLPACK_MAJOR_VERSION 1
 #define DLPACK_MINOR_VERSION 3
-
-/* Flags of DLManagedTensorVersioned. Always 64 bits wide here: `1UL << n` is 32 bits on
- * wasm32, and its complement would clear the upper half (CONFORMANCE rule 7). */
-#define DLPACK_FLAG_BITMASK_READ_ONLY UINT64_C(1)
-#define DLPACK_FLAG_BITMASK_IS_COPIED UINT64_C(2)
-#define DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED UINT64_C(4)
 
 typedef struct {
   uint32_t
@@ -24,57 +20,12 @@ typedef struct {
   uint32_t minor; /* a larger minor only adds enum values and flags */
 } DLPackVersion;
 
-/* Kinds of device. An enum in the standard; a plain int32 in our structs, so unknown
+/* The kinds are enums in the standard, and plain integers in our structs, so unknown
  * values stay well defined. */
-enum {
-  kDLCPU = 1,
-  kDLCUDA = 2,
-  kDLCUDAHost = 3,
-  kDLOpenCL = 4,
-  kDLVulkan = 7,
-  kDLMetal = 8,
-  kDLVPI = 9,
-  kDLROCM = 10,
-  kDLROCMHost = 11,
-  kDLExtDev = 12,
-  kDLCUDAManaged = 13,
-  kDLOneAPI = 14,
-  kDLWebGPU = 15,
-  kDLHexagon = 16,
-  kDLMAIA = 17,
-  kDLTrn = 18,
-  kDLTPU = 19, /* this and what follows: on the main branch, after 1.3 */
-  kDLTPUHost = 20,
-  kDLAscend = 21,
-};
-
 typedef struct {
   int32_t device_type;
   int32_t device_id; /* 0 for the CPU; index of the registered GPUDevice for WebGPU */
 } DLDevice;
-
-/* Kinds of element. */
-enum {
-  kDLInt = 0,
-  kDLUInt = 1,
-  kDLFloat = 2,
-  kDLOpaqueHandle = 3,
-  kDLBfloat = 4,
-  kDLComplex = 5, /* bits counts both parts */
-  kDLBool = 6,    /* 8 bits */
-  kDLFloat8_e3m4 = 7,
-  kDLFloat8_e4m3 = 8,
-  kDLFloat8_e4m3b11fnuz = 9,
-  kDLFloat8_e4m3fn = 10,
-  kDLFloat8_e4m3fnuz = 11,
-  kDLFloat8_e5m2 = 12,
-  kDLFloat8_e5m2fnuz = 13,
-  kDLFloat8_e8m0fnu = 14,
-  kDLFloat6_e2m3fn = 15,
-  kDLFloat6_e3m2fn = 16,
-  kDLFloat4_e2m1fn = 17,
-  kDLBcomplex = 18, /* two bfloat16, 32 bits; on the main branch, after 1.3 */
-};
 
 typedef struct {
   uint8_t code;

@@ -2,42 +2,23 @@
 
 #include <limits.h>
 
-/* By DLDataTypeCode: the name of one lane, to which the bits are added where there are
- * several widths of it; bit k of `widths` is set when elements of 2^k bits exist. */
+/* By DLDataTypeCode: the name of one lane, and the widths: see DLW_DTYPE_CODES. */
 static const struct {
   char name[20];
-  uint8_t add_bits, widths;
+  uint8_t numbered, widths;
 } CODES[] = {
-    [kDLInt] = {"int", 1, 0x7f},   /* 1 to 64 */
-    [kDLUInt] = {"uint", 1, 0x7f}, /* 1 to 64 */
-    [kDLFloat] = {"float", 1, 0x70},
-    [kDLOpaqueHandle] = {"", 0, 0},
-    [kDLBfloat] = {"bfloat", 1, 0x10},
-    [kDLComplex] = {"complex", 1, 0xe0}, /* both parts: 32, 64, 128 */
-    [kDLBool] = {"bool", 0, 0x08},
-    [kDLFloat8_e3m4] = {"float8_e3m4", 0, 0x08},
-    [kDLFloat8_e4m3] = {"float8_e4m3", 0, 0x08},
-    [kDLFloat8_e4m3b11fnuz] = {"float8_e4m3b11fnuz", 0, 0x08},
-    [kDLFloat8_e4m3fn] = {"float8_e4m3fn", 0, 0x08},
-    [kDLFloat8_e4m3fnuz] = {"float8_e4m3fnuz", 0, 0x08},
-    [kDLFloat8_e5m2] = {"float8_e5m2", 0, 0x08},
-    [kDLFloat8_e5m2fnuz] = {"float8_e5m2fnuz", 0, 0x08},
-    [kDLFloat8_e8m0fnu] = {"float8_e8m0fnu", 0, 0x08},
-    [kDLFloat6_e2m3fn] = {"float6_e2m3fn", 0, 0}, /* 6 bits, no power of two */
-    [kDLFloat6_e3m2fn] = {"float6_e3m2fn", 0, 0},
-    [kDLFloat4_e2m1fn] = {"float4_e2m1fn", 0, 0x04},
-    [kDLBcomplex] = {"bcomplex", 1, 0x20}, /* both parts: 32 */
+#define ROW(code, name, numbered, widths) [code] = {name, numbered, widths},
+    DLW_DTYPE_CODES(ROW)
+#undef ROW
 };
 
 int dlw_dtype_known(DLDataType dtype) {
   uint32_t bits = dtype.bits;
   if (dtype.code >= sizeof CODES / sizeof CODES[0]) return 0;
   if (bits == 0 || dtype.lanes == 0) return 0;
-  if ((bits & (bits - 1)) == 0) {
-    return CODES[dtype.code].widths >> __builtin_ctz(bits) & 1;
-  }
-  return bits == 6 &&
-         (dtype.code == kDLFloat6_e2m3fn || dtype.code == kDLFloat6_e3m2fn);
+  uint32_t widths = CODES[dtype.code].widths;
+  if (!CODES[dtype.code].numbered) return bits == widths;
+  return (bits & (bits - 1)) == 0 && (widths >> __builtin_ctz(bits) & 1);
 }
 
 static char *add_text(char *to, const char *text) {
@@ -55,7 +36,7 @@ const char *dlw_dtype_name(DLDataType dtype, char name[DLW_DTYPE_NAME]) {
   char *to = name;
   if (dlw_dtype_known(dtype)) {
     to = add_text(to, CODES[dtype.code].name);
-    if (CODES[dtype.code].add_bits) to = add_number(to, dtype.bits);
+    if (CODES[dtype.code].numbered) to = add_number(to, dtype.bits);
     if (dtype.lanes > 1) to = add_number(add_text(to, "x"), dtype.lanes);
   } else {
     to = add_number(add_text(to, "(code "), dtype.code);

@@ -80,14 +80,12 @@ static void *raise_dtype(DLDataType dtype) {
                       dlw_dtype_name(dtype, name));
 }
 
-/* DLPack's name for a kind of device that is not supported. */
+/* DLPack's name for a kind of device. */
 static const char *device_name(int32_t kind) {
   static const char NAMES[][16] = {
-      [kDLCUDA] = "kDLCUDA",     [kDLOpenCL] = "kDLOpenCL", [kDLVulkan] = "kDLVulkan",
-      [kDLMetal] = "kDLMetal",   [kDLVPI] = "kDLVPI",       [kDLROCM] = "kDLROCM",
-      [kDLExtDev] = "kDLExtDev", [kDLOneAPI] = "kDLOneAPI", [kDLHexagon] = "kDLHexagon",
-      [kDLMAIA] = "kDLMAIA",     [kDLTrn] = "kDLTrn",       [kDLTPU] = "kDLTPU",
-      [kDLAscend] = "kDLAscend", [kDLWebGPU] = "kDLWebGPU",
+#define ROW(kind) [kind] = #kind,
+      DLW_DEVICES(ROW)
+#undef ROW
   };
   int named = kind >= 0 && kind < (int32_t)(sizeof NAMES / sizeof NAMES[0]);
   return named && NAMES[kind][0] != '\0' ? NAMES[kind] : "unknown";

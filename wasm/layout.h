@@ -5,8 +5,6 @@
 
 #include "dtype.h"
 
-#define DLW_MAX_NDIM 64 /* what NumPy has */
-
 /* Errors of a tensor; errors.c has the messages. */
 typedef enum {
   DLW_OK = 0,
@@ -26,10 +24,8 @@ typedef enum {
 /* Whether the CPU can read the memory: any kDLCPU device, and memory pinned or managed
  * by CUDA, ROCm and TPU runtimes. */
 static inline int dlw_is_host(DLDevice device) {
-  uint32_t kinds = 1u << kDLCPU | 1u << kDLCUDAHost | 1u << kDLROCMHost |
-                   1u << kDLCUDAManaged | 1u << kDLTPUHost;
   return device.device_type >= 0 && device.device_type < 32 &&
-         (kinds >> device.device_type & 1);
+         (DLW_HOST_DEVICES >> device.device_type & 1);
 }
 
 /* The producer's flags that describe the memory. */

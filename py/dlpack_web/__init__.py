@@ -27,8 +27,9 @@ from ._backends import features
 from ._core import CopyError, DeviceLostError, KernelError, ReleasedError, live_tensors
 from ._files.open import TensorFile, TensorInfo, open
 from ._files.save import save
+from ._layout import DLDeviceType
 from ._layout.dtype import DType
-from ._tensor.device import Device, DLDeviceType
+from ._tensor.device import Device
 from ._tensor.hints import NAMES, Absent
 from ._tensor.inspect import inspect
 from ._tensor.making import empty, from_gpu_buffer, from_js, to_host, to_js

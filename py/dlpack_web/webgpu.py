@@ -9,7 +9,7 @@ array([0., 1., 2.])
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex, Unpack
 
 from ._backends import backend, browser
 from ._backends import stats as all_stats
@@ -19,6 +19,7 @@ from ._kernels.batch import Batch, batch
 from ._kernels.elementwise import ElementwiseKernel
 from ._kernels.kernel import Kernel
 from ._kernels.reduction import ReductionKernel
+from ._layout import Limits
 from ._layout.dtype import parse_dtype
 from ._layout.views import extents
 from ._layout.words import type_of
@@ -56,7 +57,7 @@ __all__ = [
 ]
 
 
-class DeviceOptions(TypedDict, total=False):
+class DeviceOptions(Limits, total=False):
     """Keyword arguments of `request_device`, by WebGPU's names: features, powerPreference
     and label of the device, and its limits. Sizes are bytes; math.inf requests the
     adapter's maximum. A dict of this type can be passed as `**options`.
@@ -68,44 +69,8 @@ class DeviceOptions(TypedDict, total=False):
     """
 
     features: Iterable[str]
-    powerPreference: Literal["low-power", "high-performance"]
+    powerPreference: Literal["low-power", "high-performance"]  # noqa: N815
     label: str
-    maxBindGroups: float
-    maxBindGroupsPlusVertexBuffers: float
-    maxBindingsPerBindGroup: float
-    maxBufferSize: float
-    maxColorAttachmentBytesPerSample: float
-    maxColorAttachments: float
-    maxComputeInvocationsPerWorkgroup: float
-    maxComputeWorkgroupSizeX: float
-    maxComputeWorkgroupSizeY: float
-    maxComputeWorkgroupSizeZ: float
-    maxComputeWorkgroupsPerDimension: float
-    maxComputeWorkgroupStorageSize: float
-    maxDynamicStorageBuffersPerPipelineLayout: float
-    maxDynamicUniformBuffersPerPipelineLayout: float
-    maxImmediateSize: float
-    maxInterStageShaderVariables: float
-    maxSampledTexturesPerShaderStage: float
-    maxSamplersPerShaderStage: float
-    maxStorageBufferBindingSize: float
-    maxStorageBuffersInFragmentStage: float
-    maxStorageBuffersInVertexStage: float
-    maxStorageBuffersPerShaderStage: float
-    maxStorageTexturesInFragmentStage: float
-    maxStorageTexturesInVertexStage: float
-    maxStorageTexturesPerShaderStage: float
-    maxTextureArrayLayers: float
-    maxTextureDimension1D: float
-    maxTextureDimension2D: float
-    maxTextureDimension3D: float
-    maxUniformBufferBindingSize: float
-    maxUniformBuffersPerShaderStage: float
-    maxVertexAttributes: float
-    maxVertexBufferArrayStride: float
-    maxVertexBuffers: float
-    minStorageBufferOffsetAlignment: float
-    minUniformBufferOffsetAlignment: float
 
 
 async def request_device(**limits: Unpack[DeviceOptions]) -> Device:

@@ -105,7 +105,7 @@ def by_zipfile(data: bytes, name: str) -> Read:
 
 def by_safetensors(data: bytes, name: str) -> Read:
     facts = dict(safetensors.deserialize(data))[name]
-    dtype = headers._SAFETENSORS[facts["dtype"]]
+    dtype = headers.SAFETENSORS[facts["dtype"]]
     return Read(dtype, tuple(facts["shape"]), bytes(facts["data"]))
 
 

@@ -1,6 +1,6 @@
-"""Adapters and dtypes stand in several places: a test fails and names the one that was forgotten.
+"""Adapters stand in several places: a test fails and names the one that was forgotten.
 
-web/docs/howto/add-an-adapter.md and ARCHITECTURE.md say what belongs there.
+web/docs/howto/add-an-adapter.md says what belongs there.
 """
 
 import json
@@ -17,7 +17,6 @@ ADAPTERS = sorted(
     for name, target in EXPORTS.items()
     if "/adapters/" in str(target) and name not in NOT_ADAPTERS
 )
-DTYPES = [row["name"] for row in json.loads((ROOT / "tests/dtypes.json").read_text())]
 
 # File -> what it must say of an adapter of that name.
 PLACES = {
@@ -53,15 +52,5 @@ def test_an_adapter_has_tests(name):
 
 def test_every_source_of_an_adapter_is_exported():
     sources = {path.stem for path in (ROOT / "js/src/adapters").glob("*.ts")}
-    parts = {"all", "common", "devices", "faults", "ortruns", "watched"}
+    parts = {"all", "common", "devices", "faults", "generated", "ortruns", "watched"}
     assert sources == {*ADAPTERS, *parts}
-
-
-@pytest.mark.parametrize("place", ["wasm/dtype.c", "js/src/core/dtype.ts"])
-def test_a_dtype_is_in_every_place(place):
-    """Names whose bits are a number of their own are made of their kind's."""
-    text = (ROOT / place).read_text("utf-8")
-    named = [name for name in DTYPES if re.match(r"float[468]_", name)]
-    kinds = {re.match(r"[a-z]+", name)[0] for name in DTYPES if name not in named}
-    lost = [name for name in [*named, *sorted(kinds)] if f'"{name}' not in text]
-    assert lost == [], f"{place} lacks what tests/dtypes.json has"

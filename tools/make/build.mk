@@ -42,7 +42,7 @@ $(VECTORS): tests/files/make_vectors.py | $(VENV)
 	@$(PYTHON) $< $@
 
 # A module without Python, which shares tensors by the exchange protocol alone.
-$(EXAMPLE): $(EXAMPLE_FILES) wasm/dlpack.h
+$(EXAMPLE): $(EXAMPLE_FILES) wasm/dlpack.h wasm/generated.h
 	@tools/need.sh emcc
 	echo "[build] example module in C"
 	mkdir -p $(@D)

@@ -1,8 +1,14 @@
 # Checks, tables, measurements and releases.
 
-.PHONY: check-c check-python check-js check-sizes
+.PHONY: check-generated check-c check-python check-js check-sizes
 
-check: check-c check-python check-js check-sizes
+check: check-generated check-c check-python check-js check-sizes
+
+generate: $(VENV) $(NPM)
+	@$(PYTHON) tools/generate.py
+
+check-generated: $(VENV) $(NPM)
+	@$(PYTHON) tools/generate.py --check
 
 # tsort names the files of a cycle of #includes.
 check-c: $(VENV)

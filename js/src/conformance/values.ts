@@ -1,27 +1,17 @@
 /** DLPack's dtypes: values that each can hold, and how they are stored (S8). */
+import { KINDS } from "./generated.js";
 
 type Value = number | bigint;
 
-/** Their codes are 7 and up, in this order. */
-const SMALL =
-  "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 " +
-  "float8_e5m2fnuz float8_e8m0fnu float6_e2m3fn float6_e3m2fn float4_e2m1fn";
-const CODES: Record<string, number> = {
-  int: 0,
-  uint: 1,
-  float: 2,
-  bfloat: 4,
-  complex: 5,
-  bcomplex: 18,
-};
+/** DLPack's codes of complex numbers: complex and bcomplex. */
+const COMPLEX = [5, 18];
 
-/** The dtypes of DLPack 1.3, and bcomplex32 of its main branch, of one lane. */
+/** The dtypes of one lane. Most rules are tested with the first one that a library has. */
 export const DTYPES: readonly string[] = [
-  "float32 int32 uint8 float64 float16 bfloat16 int8 int16 int64 uint16 uint32 uint64 bool",
-  `complex32 complex64 complex128 bcomplex32 int1 int2 int4 uint1 uint2 uint4 ${SMALL}`,
-].flatMap((names) => names.split(" "));
+  ...new Set(["float32", "int32", "uint8", "float64", ...Object.keys(KINDS)]),
+];
 
-/** A dtype, as its name says. */
+/** A dtype. */
 export interface Kind {
   readonly name: string;
   readonly code: number;
@@ -31,27 +21,15 @@ export interface Kind {
   /** Bits of a component. */
   readonly width: number;
   /** Bits of exponent and mantissa, and the exponent's bias, of a float below 32 bits. */
-  readonly float?: readonly [exponent: number, mantissa: number, bias: number] | undefined;
+  readonly float?: readonly number[] | undefined;
 }
 
 /** undefined for an unknown name. */
 export function kindOf(name: string): Kind | undefined {
   if (!DTYPES.includes(name)) return undefined;
-  if (name === "bool") return { name, code: 6, bits: 8, parts: 1, width: 8 };
-  const small = /_e(\d)m(\d)(b11)?(?:fn)?(uz)?/.exec(name);
-  const bits = Number(/\d+/.exec(name)?.[0]);
-  if (small) {
-    const [exponent, mantissa] = [Number(small[1]), Number(small[2])];
-    const half = 2 ** (exponent - 1);
-    const bias = small[3] ? 11 : small[4] ? half : half - 1;
-    const code = 7 + SMALL.split(" ").indexOf(name);
-    return { name, code, bits, parts: 1, width: bits, float: [exponent, mantissa, bias] };
-  }
-  const code = CODES[name.replace(/\d+/, "")] as number;
-  const parts = code === 5 || code === 18 ? 2 : 1;
-  const width = bits / parts;
-  const float = code === 4 || code === 18 ? ([8, 7, 127] as const) : ([5, 10, 15] as const);
-  return { name, code, bits, parts, width, float: code > 1 && width === 16 ? float : undefined };
+  const [code, bits, ...float] = KINDS[name] as [number, number, ...number[]];
+  const parts = COMPLEX.includes(code) ? 2 : 1;
+  return { name, code, bits, parts, width: bits / parts, float: float.length ? float : undefined };
 }
 
 /** Components that the dtype represents exactly, all different if it has as many values. */
@@ -68,7 +46,7 @@ export function valuesFor(kind: Kind, size: number, start = 0): Value[] {
 /** What a dtype has of which few values are exact; undefined for one that can count. */
 function poolOf({ name, code, width, float }: Kind): number[] | undefined {
   if (name === "bool") return [1, 0, 1, 1, 0];
-  if (name === "float8_e8m0fnu") return [1, 2, 4, 8];
+  if (float?.[1] === 0) return [1, 2, 4, 8];
   if (float && width <= 8) return [1, 2, 3, 4, 6];
   if (width === 1) return [code ? 1 : -1, 0];
   if (width === 2) return code ? [1, 2, 3] : [1, -2, -1];
@@ -88,12 +66,12 @@ export function get(view: DataView, { code, width, float }: Kind, bit: number): 
   }
   const raw = (bytesAt(view, at) >> (bit & 7)) & ((1 << width) - 1);
   if (!float) return code === 0 && raw >> (width - 1) ? raw - 2 ** width : raw;
-  const [exponents, mantissas, bias] = float;
+  const [exponents, mantissas, bias] = float as [number, number, number];
   const exponent = (raw >> mantissas) & (2 ** exponents - 1);
   const mantissa = (raw & (2 ** mantissas - 1)) / 2 ** mantissas;
-  const sign = exponents < 8 - mantissas || width > 8 ? raw >> (exponents + mantissas) : 0;
+  const sign = exponents + mantissas < width ? raw >> (exponents + mantissas) : 0;
   const size =
-    exponent || code === 14 ? (1 + mantissa) * 2 ** (exponent - bias) : mantissa * 2 ** (1 - bias);
+    exponent || !mantissas ? (1 + mantissa) * 2 ** (exponent - bias) : mantissa * 2 ** (1 - bias);
   return sign ? -size : size;
 }
 
@@ -113,7 +91,7 @@ export function set(view: DataView, kind: Kind, bit: number, value: Value): void
   }
   let raw = Number(value);
   if (float) {
-    const [exponents, mantissas, bias] = float;
+    const [exponents, mantissas, bias] = float as [number, number, number];
     const exponent = Math.floor(Math.log2(Math.abs(raw)));
     const sign = raw < 0 ? 2 ** (exponents + mantissas) : 0;
     raw = sign + (exponent + bias + Math.abs(raw) / 2 ** exponent - 1) * 2 ** mantissas;

@@ -1,51 +1,10 @@
-import { SUBBYTE_PADDED } from "./dlpack.js";
+import { IS_SUBBYTE_TYPE_PADDED } from "./dlpack.js";
 import { textOf, UnsupportedError } from "./errors.js";
+import { DTYPES, type DTypeArrays } from "./generated.js";
 import type { Float16Array } from "./globals.js";
 import { shared } from "./realm.js";
 
-/** The typed array that `tensor.data` is, by dtype. */
-export interface DTypeArrays {
-  bool: Uint8Array;
-  int8: Int8Array;
-  int16: Int16Array;
-  int32: Int32Array;
-  int64: BigInt64Array;
-  uint8: Uint8Array;
-  uint16: Uint16Array;
-  uint32: Uint32Array;
-  uint64: BigUint64Array;
-  /** Bits in a `Uint16Array` where the engine has no `Float16Array`. */
-  float16: Float16Array | Uint16Array;
-  float32: Float32Array;
-  float64: Float64Array;
-  /** Interleaved real and imaginary parts. */
-  complex64: Float32Array;
-  /** Interleaved real and imaginary parts. */
-  complex128: Float64Array;
-  bfloat16: Uint8Array;
-  /** Two bfloat16, the real and the imaginary part. */
-  bcomplex32: Uint8Array;
-  float8_e3m4: Uint8Array;
-  float8_e4m3: Uint8Array;
-  float8_e4m3b11fnuz: Uint8Array;
-  float8_e4m3fn: Uint8Array;
-  float8_e4m3fnuz: Uint8Array;
-  float8_e5m2: Uint8Array;
-  float8_e5m2fnuz: Uint8Array;
-  float8_e8m0fnu: Uint8Array;
-  /** Interleaved real and imaginary parts. */
-  complex32: Float16Array | Uint16Array;
-  /** Elements of less than a byte are packed without gaps, from the lowest bit of a byte on. */
-  float6_e2m3fn: Uint8Array;
-  float6_e3m2fn: Uint8Array;
-  float4_e2m1fn: Uint8Array;
-  int1: Uint8Array;
-  int2: Uint8Array;
-  int4: Uint8Array;
-  uint1: Uint8Array;
-  uint2: Uint8Array;
-  uint4: Uint8Array;
-}
+export type { DTypeArrays } from "./generated.js";
 
 /** The name of one lane's dtype, in DLPack's and the array API's words. */
 type ScalarName = keyof DTypeArrays;
@@ -159,7 +118,7 @@ export interface DType {
   readonly name: DTypeName;
   /** code | bits << 8 | lanes << 16: the four bytes of a `DLDataType`, as one unsigned integer. */
   readonly packed: number;
-  /** DLPack's flag SUBBYTE_PADDED if each sub-byte element has a byte of its own, or 0. */
+  /** DLPack's flag IS_SUBBYTE_TYPE_PADDED if each sub-byte element has a byte of its own, or 0. */
   readonly flags: number;
   /** Bytes from an element to the next; a fraction where elements share bytes. */
   readonly step: number;
@@ -195,44 +154,8 @@ function enter(
 
 function makeTable(): Table {
   const table: Table = { byName: new Map(), byPacked: new Map() };
-  const add = (name: ScalarName, code: number, bits: number, View: ViewConstructor = Uint8Array) =>
+  for (const [name, code, bits, View = Uint8Array] of DTYPES) {
     enter(table, name, code | (bits << 8) | (1 << 16), View, 0);
-  const Float16 = (globalThis as { Float16Array?: ViewConstructor }).Float16Array ?? Uint16Array;
-
-  // DLDataTypeCode of DLPack 1.3: kDLInt 0, kDLUInt 1, kDLFloat 2, kDLBfloat 4, kDLComplex 5,
-  // kDLBool 6, the floats of 8, 6 and 4 bits 7 to 17; kDLBcomplex 18 of its main branch. The same table as tests/dtypes.json; of the
-  // dtypes with one View, an array of that class is taken for the first.
-  add("uint8", 1, 8);
-  add("uint16", 1, 16, Uint16Array);
-  add("uint32", 1, 32, Uint32Array);
-  add("uint64", 1, 64, BigUint64Array);
-  add("int8", 0, 8, Int8Array);
-  add("int16", 0, 16, Int16Array);
-  add("int32", 0, 32, Int32Array);
-  add("int64", 0, 64, BigInt64Array);
-  add("float16", 2, 16, Float16);
-  add("float32", 2, 32, Float32Array);
-  add("float64", 2, 64, Float64Array);
-  add("complex32", 5, 32, Float16);
-  add("complex64", 5, 64, Float32Array);
-  add("complex128", 5, 128, Float64Array);
-  add("bool", 6, 8);
-  add("bfloat16", 4, 16);
-  add("bcomplex32", 18, 32);
-  add("float8_e3m4", 7, 8);
-  add("float8_e4m3", 8, 8);
-  add("float8_e4m3b11fnuz", 9, 8);
-  add("float8_e4m3fn", 10, 8);
-  add("float8_e4m3fnuz", 11, 8);
-  add("float8_e5m2", 12, 8);
-  add("float8_e5m2fnuz", 13, 8);
-  add("float8_e8m0fnu", 14, 8);
-  add("float6_e2m3fn", 15, 6);
-  add("float6_e3m2fn", 16, 6);
-  add("float4_e2m1fn", 17, 4);
-  for (const bits of [1, 2, 4] as const) {
-    add(`int${bits}`, 0, bits);
-    add(`uint${bits}`, 1, bits);
   }
   return table;
 }
@@ -251,7 +174,7 @@ export function dtypeNamed(name: string, padded = false): DType {
   const known = unpadded(name);
   const { packed } = known;
   if (!padded || ((packed >>> 8) & 255) >= 8) return known;
-  if (packed >>> 16 === 1) return dtypePacked(packed, SUBBYTE_PADDED);
+  if (packed >>> 16 === 1) return dtypePacked(packed, IS_SUBBYTE_TYPE_PADDED);
   throw new UnsupportedError(
     `${name} cannot be padded: DLPack defines that for single elements, and vectors are packed`,
     { given: name },
@@ -279,7 +202,7 @@ function unpadded(name: string): DType {
 /**
  * The dtype for the four bytes of a `DLDataType` that the C core let pass.
  *
- * @param flags - SUBBYTE_PADDED for sub-byte dtypes that are
+ * @param flags - IS_SUBBYTE_TYPE_PADDED for sub-byte dtypes that are
  */
 export function dtypePacked(packed: number, flags = 0): DType {
   const key = packed >>> 0;
@@ -306,7 +229,7 @@ export function dtypeOfTriple(
   const [c, b, l] = [code, bits, lanes] as [number, number, number];
   if (c < 0 || b < 1 || l < 1 || !byPacked.has(c | (b << 8) | (1 << 16))) return undefined;
   if (padded && b < 8 && l > 1) return undefined; // DLPack does not define this
-  return dtypePacked(c | (b << 8) | (l << 16), padded && b < 8 ? SUBBYTE_PADDED : 0);
+  return dtypePacked(c | (b << 8) | (l << 16), padded && b < 8 ? IS_SUBBYTE_TYPE_PADDED : 0);
 }
 
 /** Bytes that `size` elements take. */

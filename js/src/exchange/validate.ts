@@ -1,4 +1,4 @@
-import { CPU, MAX_NDIM, READ_ONLY, SUBBYTE_PADDED, WEBGPU } from "../core/dlpack.js";
+import { CPU, MAX_NDIM, READ_ONLY, IS_SUBBYTE_TYPE_PADDED, WEBGPU } from "../core/dlpack.js";
 import { type DType, dtypeOfTriple } from "../core/dtype.js";
 import { textOf, UnsupportedError } from "../core/errors.js";
 import type { GPUDevice } from "../core/globals.js";
@@ -60,7 +60,7 @@ export function check(exchange: Exchange, minor: number): Checked {
   if (fault !== null) functionOf("fault", fault);
   if (!isCount(flags)) throw wrong("flags", flags, "a bit mask");
   const { code, bits, lanes } = Object(dtype) as Exchange["dtype"];
-  const type = dtypeOfTriple(code, bits, lanes, (flags & SUBBYTE_PADDED) !== 0);
+  const type = dtypeOfTriple(code, bits, lanes, (flags & IS_SUBBYTE_TYPE_PADDED) !== 0);
   if (type === undefined) {
     const told = `code ${textOf(code)}, bits ${textOf(bits)}, lanes ${textOf(lanes)}`;
     throw wrong("dtype", told, "a dtype of DLPack 1.3");

@@ -1,4 +1,5 @@
 /** Facts about inputs and outputs of a model's graph that onnxruntime-web does not report. */
+import { ELEMENTS } from "./generated.js";
 import {
   fieldOf,
   fields,
@@ -37,32 +38,6 @@ export interface GraphFacts {
   flaw: string | undefined;
 }
 
-/** onnxruntime's words for TensorProto.DataType. */
-const ELEMENTS: Record<number, string> = {
-  1: "float",
-  2: "uint8",
-  3: "int8",
-  4: "uint16",
-  5: "int16",
-  6: "int32",
-  7: "int64",
-  8: "string",
-  9: "bool",
-  10: "float16",
-  11: "double",
-  12: "uint32",
-  13: "uint64",
-  14: "complex64",
-  15: "complex128",
-  16: "bfloat16",
-  17: "float8e4m3fn",
-  18: "float8e4m3fnuz",
-  19: "float8e5m2",
-  20: "float8e5m2fnuz",
-  21: "uint4",
-  22: "int4",
-  23: "float4e2m1",
-};
 /** A graph's inputs have values that may be replaced from this version of the file format on. */
 const OVERRIDABLE_FROM = 4;
 

@@ -10,6 +10,7 @@
 
 import { inTurn, isUsable } from "../adapters/common.js";
 import { shareDevice } from "../adapters/devices.js";
+import { ON_CPU, ON_GPU } from "../adapters/generated.js";
 import { fromOrt, type Ort, toOrt } from "../adapters/ort.js";
 import { isOfRun, nameSession } from "../adapters/ortruns.js";
 import type { TypedArray } from "../core/dtype.js";
@@ -20,7 +21,6 @@ import { lentBufferOf } from "../webgpu/buffers.js";
 import { realDevice, useDevice as register } from "../webgpu/device.js";
 import { checkAlive } from "../webgpu/faults.js";
 import { read } from "../webgpu/transfer.js";
-import { ON_CPU, ON_GPU } from "./dtypes.js";
 import { type GraphFacts, graphFacts } from "./graph.js";
 import { externalFiles, type ModelFacts, modelFacts } from "./onnx.js";
 import { type Labels, withoutValues, withoutZipMaps } from "./rewrite.js";

@@ -1,49 +1,6 @@
 import { type DType, dtypeNamed } from "../core/dtype.js";
 import { bounded, cut, UnsupportedError } from "../core/errors.js";
-
-/** NumPy's letters and widths, as `.npy` files have them, by the names of dtypes. */
-const NUMPY: Record<string, string> = {
-  bool: "b1",
-  int8: "i1",
-  int16: "i2",
-  int32: "i4",
-  int64: "i8",
-  uint8: "u1",
-  uint16: "u2",
-  uint32: "u4",
-  uint64: "u8",
-  float16: "f2",
-  float32: "f4",
-  float64: "f8",
-  complex64: "c8",
-  complex128: "c16",
-};
-
-/** Safetensors' names of dtypes. */
-const SAFETENSORS: Record<string, string> = {
-  BOOL: "bool",
-  I8: "int8",
-  I16: "int16",
-  I32: "int32",
-  I64: "int64",
-  U8: "uint8",
-  U16: "uint16",
-  U32: "uint32",
-  U64: "uint64",
-  F8_E4M3: "float8_e4m3fn",
-  F8_E4M3FNUZ: "float8_e4m3fnuz",
-  F8_E5M2: "float8_e5m2",
-  F8_E5M2FNUZ: "float8_e5m2fnuz",
-  F8_E8M0: "float8_e8m0fnu",
-  F16: "float16",
-  BF16: "bfloat16",
-  F32: "float32",
-  F64: "float64",
-  C64: "complex64",
-};
-
-/** Bits of safetensors' dtypes that this library lacks; there may be newer ones. */
-const LACKING: Record<string, number> = { F4: 4, F6_E2M3: 6, F6_E3M2: 6 };
+import { NPY, SAFETENSORS, SUB_BYTE } from "./generated.js";
 
 /** Kinds that `.npy` files have and DLPack lacks. */
 const KINDS: Record<string, string> = {
@@ -63,7 +20,7 @@ export function dtypeOfDescr(descr: string): { type: DType } | { why: string } {
     return { why: "has elements which are structures: save each field separately" };
   }
   const [, order = "", code = ""] = /^([<>=|]?)(.*)$/s.exec(descr) ?? [];
-  const found = Object.keys(NUMPY).find((name) => NUMPY[name] === code);
+  const found = Object.keys(NPY).find((name) => NPY[name] === code);
   const because = (why: string) => ({ why: `has elements of dtype "${cut(descr)}", ${why}` });
   if (found === undefined) {
     const kind = Object.hasOwn(KINDS, code.slice(0, 1)) ? KINDS[code[0] as string] : undefined;
@@ -80,11 +37,11 @@ export function dtypeOfDescr(descr: string): { type: DType } | { why: string } {
 
 /** A dtype's name in a `.npy` file; UnsupportedError if it has none. */
 export function descrOf(type: DType, what: string): string {
-  const code = NUMPY[type.name];
+  const code = NPY[type.name];
   if (code !== undefined) return `${type.step > 1 ? "<" : "|"}${code}`;
   throw new UnsupportedError(
     `${what}: .npy files have no ${type.name}; save it as safetensors, if that has it`,
-    { given: type.name, needed: Object.keys(NUMPY) },
+    { given: type.name, needed: Object.keys(NPY) },
   );
 }
 
@@ -111,7 +68,7 @@ export function whyLacking(tag: string): string {
 
 /** Bits of an element; undefined for an unknown name. */
 export function bitsOf(type: DType | string): number | undefined {
-  return typeof type === "string" ? LACKING[type] : 8 * type.step;
+  return typeof type === "string" ? SUB_BYTE[type] : 8 * type.step;
 }
 
 /** Safetensors' name of a dtype; UnsupportedError if it has none. */

@@ -1,5 +1,5 @@
 import { CPU_DEVICE } from "../core/device.js";
-import { READ_ONLY, SUBBYTE_PADDED, WEBGPU } from "../core/dlpack.js";
+import { READ_ONLY, IS_SUBBYTE_TYPE_PADDED, WEBGPU } from "../core/dlpack.js";
 import { bytesOf, type DType, dtypePacked } from "../core/dtype.js";
 import { UnsupportedError } from "../core/errors.js";
 import { rowMajorStrides } from "../core/shape.js";
@@ -191,7 +191,7 @@ export class HeapStorage implements Storage {
     // Unsigned shifts, since addresses beyond 2 GiB are negative numbers here.
     const at = address >>> 2;
     const flags = words[at + L.FLAGS] as number;
-    const dtype = dtypePacked(words[at + L.DTYPE] as number, flags & SUBBYTE_PADDED);
+    const dtype = dtypePacked(words[at + L.DTYPE] as number, flags & IS_SUBBYTE_TYPE_PADDED);
     const data = (words[at + L.DATA] as number) >>> 0;
     const offset = L.readInt64(words, at + L.BYTE_OFFSET);
     const readOnly = (flags & READ_ONLY) !== 0;

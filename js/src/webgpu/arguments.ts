@@ -62,6 +62,7 @@ export function checkDType({ packed, name }: DType, binding: Binding, what: stri
   if (scalar === "u32" && (bits < 32 || (bits === 32 && atomic && code < 2))) return;
   if (scalar === "i32" && atomic && code < 2 && bits === 32) return;
   throw new UnsupportedError(
+    // In Python: misread(what, dtype, value, scalar, way)
     `${what} is ${name}, the shader's ${value} is of ${scalar}: ${wayOut(name, scalar)}`,
     { given: name, needed: scalar },
   );
@@ -71,6 +72,7 @@ function wayOut(dtype: string, scalar: Scalar): string {
   const to = narrowed(dtype);
   if (to) return wide(to);
   return (
+    // In Python: other_type(dtype)
     `give a tensor of ${DTYPES[scalar]}, or declare the shader otherwise (narrower types come as ` +
     "words of u32); check: false binds the bytes as they are"
   );
@@ -105,6 +107,7 @@ function boundSize(
   const { stride, size, value, runtime } = binding;
   if (runtime && size < stride && nbytes % stride !== 0) {
     throw new UnsupportedError(
+      // In Python: padded_elements(what, value, stride, padding, scalar)
       `${what}: the elements of ${value} are ${stride} bytes apart, of which the last ` +
         `${stride - size} are padding; the tensor has none: declare array<${binding.scalar}>, or ` +
         "make its last axis 4",
@@ -113,10 +116,11 @@ function boundSize(
   }
   if (runtime) return Math.max(roundUp(nbytes, Math.max(stride, 4)), usual);
   if (nbytes >= stride) return usual;
-  throw new UnsupportedError(`${what} has ${nbytes} bytes, the shader's ${value} needs ${stride}`, {
-    given: nbytes,
-    needed: stride,
-  });
+  throw new UnsupportedError(
+    // In Python: too_few_bytes(what, nbytes, value, stride)
+    `${what} has ${nbytes} bytes, the shader's ${value} needs ${stride}`,
+    { given: nbytes, needed: stride },
+  );
 }
 
 /** Number of array elements that the shader sees in a tensor; null if unknown. */
@@ -149,7 +153,10 @@ export function bind(
   // Without a parsed declaration it may be either; then WebGPU reports what is missing.
   if (type) checkUsage(arg, type === "uniform" ? "UNIFORM" : "STORAGE", `binding ${index}`);
   if (arg.readOnly && type === "storage") {
-    throw new UnsupportedError(`${what} is read-only, the shader's binding is read_write`);
+    throw new UnsupportedError(
+      // In Python: read_only(what)
+      `${what} is read-only, the shader's binding is read_write`,
+    );
   }
   const size = boundSize(arg, declared, check, what);
   checkLimit(record, size, type, what);
@@ -186,9 +193,10 @@ function checkLimit(
   const limit = `max${type === "uniform" ? "Uniform" : "Storage"}BufferBindingSize` as const;
   const most = record.device.gpu.limits[limit];
   if (size <= most) return;
-  const hint = `use a device from requestDevice({ ${limit}: ${size} })`;
   throw new UnsupportedError(
-    `${what} needs ${size} bytes, of which ${most} can be bound: ${hint}`,
+    // In Python: too_large_to_bind(what, size, most, limit, size)
+    `${what} needs ${size} bytes, of which ${most} can be bound: use a device from ` +
+      `requestDevice({ ${limit}: ${size} })`,
     { given: size, needed: most, device: record.device },
   );
 }
@@ -209,6 +217,7 @@ function bindAside(
     checkUsage(arg, "COPY_DST", what);
     if (roundUp(arg.nbytes, 4) > capacityOf(arg)) {
       throw new UnsupportedError(
+        // In Python: shared_word(what)
         `${what} shares its last word of 4 bytes with a neighbour, which the shader may write to: ` +
           "give it a buffer of its own (a copy), or a multiple of 4 bytes",
         { given: arg.nbytes, device: record.device },
@@ -233,6 +242,7 @@ export function packNumber(
   const Kind = single && kinds[declared.scalar as keyof typeof kinds];
   if (!Kind) {
     throw new TypeError(
+      // In Python: no_number(index)
       `binding ${index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32`,
     );
   }
@@ -240,7 +250,10 @@ export function packNumber(
   data[0] = value;
   const rounded = Kind === Float32Array && Number.isFinite(data[0]) === Number.isFinite(value);
   if (rounded || data[0] === value) return data;
-  throw new RangeError(`binding ${index}: ${value} is not a valid ${declared.scalar}`);
+  throw new RangeError(
+    // In Python: wrong_number(index, value, scalar)
+    `binding ${index}: ${value} is not a valid ${declared.scalar}`,
+  );
 }
 
 /** A number for a uniform, in a buffer until the submit. */
@@ -294,6 +307,7 @@ function refuseOverlaps(args: readonly Argument[], bound: readonly Bound[]): voi
       const start = Math.max(a.resource.offset, b.resource.offset);
       if (start >= Math.min(end(j, a), end(i, b))) continue;
       throw new UnsupportedError(
+        // In Python: overlap(first, second)
         `arguments ${j} and ${i} of the kernel overlap, and both are read_write: give one of ` +
           "them a copy",
       );

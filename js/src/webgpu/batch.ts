@@ -202,6 +202,7 @@ export class Batch {
     for (const [i, value] of given) {
       if (i < 0 || i >= args.length) {
         throw new RangeError(
+          // In Python: no_argument(label, count, index)
           `kernel "${old.kernel._label}" has ${args.length} arguments, and no number ${i}`,
         );
       }

@@ -170,11 +170,15 @@ function tooLarge(record: DeviceRecord, size: number): UnsupportedError {
   const most = record.adapterLimits?.maxBufferSize;
   const way =
     most !== undefined && size > most
-      ? "no device of that has more: use several tensors"
-      : `use a device from requestDevice({ maxBufferSize: ${size} })`;
+      ? // In Python: no_larger_buffer()
+        "no device of that has more: use several tensors"
+      : // In Python: larger_buffer(size)
+        `use a device from requestDevice({ maxBufferSize: ${size} })`;
+  const adapter = most === undefined ? "" : ` and its adapter ${most}`;
   return new UnsupportedError(
+    // In Python: buffer_too_large(size, device, limit, adapter, way)
     `${size} bytes are needed, ${nameOf(record)} allows ${limit} (maxBufferSize) in one buffer` +
-      `${most === undefined ? "" : ` and its adapter ${most}`}: ${way}`,
+      `${adapter}: ${way}`,
     { given: size, needed: limit, device: record.device },
   );
 }
@@ -362,9 +366,11 @@ export function checkUsage(tensor: Described, flag: keyof typeof Usage, what: st
   const { usage } = buffer;
   if (usage & Usage[flag]) return;
   const has = Object.entries(Usage).flatMap(([name, bit]) => (usage & bit ? [name] : []));
+  const flags = has.join(" | ") || "none of the flags needed here";
   throw new UnsupportedError(
+    // In Python: lacks_usage(what, flag, tensor, flags, flag)
     `${what} needs a GPUBuffer with GPUBufferUsage.${flag}; that of ${tensor.toString()} has ` +
-      `${has.join(" | ") || "none of the flags needed here"}: create it with ${flag} too`,
+      `${flags}: create it with ${flag} too`,
     { given: usage, needed: Usage[flag], device: record.device },
   );
 }
@@ -419,6 +425,7 @@ export function checkCopySource(tensor: Described, what: string): void {
   const { buffer, record } = slotOf(tensor._handle);
   if (tensor._start % 4 === 0 && end <= buffer.size) return;
   throw new UnsupportedError(
+    // In Python: unaligned_copy(what, tensor, start, needed, size)
     `${what} ${tensor.toString()} needs a byteOffset that is a multiple of 4 (it is ${tensor._start}) and ` +
       `${end} bytes in its GPUBuffer (it has ${buffer.size}): pad the buffer to a multiple of 16`,
     { given: buffer.size, needed: end, device: record.device },

@@ -62,7 +62,8 @@ export function deviceWithId(id: number): DeviceRecord {
   throw new DeviceError(
     state.devices.length === 0
       ? "no WebGPU device is registered: await requestDevice() first"
-      : `webgpu:${id} is not registered; there are ${state.devices.map((r) => r.device)}`,
+      : // In Python: not_registered(id, devices)
+        `webgpu:${id} is not registered; there are ${state.devices.map((r) => r.device)}`,
     { given: id, device: `webgpu:${id}` },
   );
 }

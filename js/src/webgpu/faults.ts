@@ -254,6 +254,7 @@ export async function ask(
 export function checkAlive({ lost, device }: DeviceRecord): void {
   if (lost === null) return;
   throw new DeviceLostError(
+    // In Python: lost(device, why)
     `${device} is lost (${lost}), with its tensors: request a new device and upload again`,
     { device },
   );

@@ -167,7 +167,10 @@ export function checkImageOptions<O extends FromImageOptions>(
   const { dtype = "uint8", channels = 4 } = options;
   checkDType(`an image as ${dtype}`, dtype);
   if (channels !== 3 && channels !== 4) {
-    throw new RangeError(`channels must be 4 (with alpha) or 3 (without), not ${textOf(channels)}`);
+    throw new RangeError(
+      // In Python: wrong_channels(channels)
+      `channels must be 4 (with alpha) or 3 (without), not ${textOf(channels)}`,
+    );
   }
 }
 

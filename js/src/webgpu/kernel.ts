@@ -220,10 +220,11 @@ export class Kernel {
   #checkCount(args: readonly Argument[]): void {
     const { bindings } = this.#shader;
     if (bindings === null || args.length === bindings.length) return;
+    const names = bindings.map((binding) => binding.name).join(", ") || "none";
     throw new RangeError(
+      // In Python: wrong_count(label, names, count, given)
       `kernel "${this._label}" takes an argument for each binding that it declares ` +
-        `(${bindings.map(({ name }) => name).join(", ") || "none"}): ${bindings.length}, not ` +
-        `${args.length}`,
+        `(${names}): ${bindings.length}, not ${args.length}`,
     );
   }
 
@@ -231,19 +232,41 @@ export class Kernel {
   #usualGroups(args: readonly Argument[]): number[] {
     const { bindings, workgroup } = this.#shader;
     const refuse = (why: string) =>
-      new UnsupportedError(`kernel "${this._label}": ${why}, so workgroups must be given`);
-    if (bindings === null) throw refuse("its bindings cannot be read from the source");
-    if (workgroup === null) throw refuse("its @workgroup_size is not of numbers");
+      new UnsupportedError(
+        // In Python: needs_workgroups(label, why)
+        `kernel "${this._label}": ${why}, so workgroups must be given`,
+      );
+    if (bindings === null)
+      throw refuse(
+        // In Python: unknown_bindings()
+        "its bindings cannot be read from the source",
+      );
+    if (workgroup === null)
+      throw refuse(
+        // In Python: unknown_workgroup()
+        "its @workgroup_size is not of numbers",
+      );
     const [x, y, z] = workgroup;
-    if (y !== 1 || z !== 1) throw refuse(`its @workgroup_size(${workgroup}) has several axes`);
+    if (y !== 1 || z !== 1)
+      throw refuse(
+        // In Python: several_axes(size)
+        `its @workgroup_size(${workgroup}) has several axes`,
+      );
     const index = bindings.findIndex(({ type }) => type === "storage");
     const binding = bindings[index];
-    if (binding === undefined) throw refuse("it writes to no binding");
+    if (binding === undefined)
+      throw refuse(
+        // In Python: writes_nothing()
+        "it writes to no binding",
+      );
     const arg = args[index];
     if (!isTensor(arg)) return [1]; // bind() throws for it
     const invocations = countOf(arg, binding);
     if (invocations === null)
-      throw refuse(`its binding ${index} is not an array<…> of known elements`);
+      throw refuse(
+        // In Python: unknown_elements(index)
+        `its binding ${index} is not an array<…> of known elements`,
+      );
     return [Math.max(1, Math.ceil(invocations / x))];
   }
 
@@ -354,6 +377,7 @@ export function checkWorkgroups(
     return [x, y, z];
   }
   throw new RangeError(
+    // In Python: wrong_workgroups(limit, given)
     `workgroups must be 1 to 3 integers from 1 to ${limit} (` +
       `maxComputeWorkgroupsPerDimension), not ${textOf(given)}`,
   );

@@ -3,46 +3,8 @@ import type { GPUDevice } from "../core/globals.js";
 import { checkOptions } from "../core/options.js";
 import { shared } from "../core/realm.js";
 import { useDevice } from "./device.js";
+import { DEFAULT_FEATURES, DEFAULT_LIMITS, type LimitName } from "./generated.js";
 import { state } from "./state.js";
-
-/** WebGPU's limits, by their names in `GPUSupportedLimits`. */
-export type LimitName =
-  | "maxBindGroups"
-  | "maxBindGroupsPlusVertexBuffers"
-  | "maxBindingsPerBindGroup"
-  | "maxBufferSize"
-  | "maxColorAttachmentBytesPerSample"
-  | "maxColorAttachments"
-  | "maxComputeInvocationsPerWorkgroup"
-  | "maxComputeWorkgroupSizeX"
-  | "maxComputeWorkgroupSizeY"
-  | "maxComputeWorkgroupSizeZ"
-  | "maxComputeWorkgroupsPerDimension"
-  | "maxComputeWorkgroupStorageSize"
-  | "maxDynamicStorageBuffersPerPipelineLayout"
-  | "maxDynamicUniformBuffersPerPipelineLayout"
-  | "maxImmediateSize"
-  | "maxInterStageShaderVariables"
-  | "maxSampledTexturesPerShaderStage"
-  | "maxSamplersPerShaderStage"
-  | "maxStorageBufferBindingSize"
-  | "maxStorageBuffersInFragmentStage"
-  | "maxStorageBuffersInVertexStage"
-  | "maxStorageBuffersPerShaderStage"
-  | "maxStorageTexturesInFragmentStage"
-  | "maxStorageTexturesInVertexStage"
-  | "maxStorageTexturesPerShaderStage"
-  | "maxTextureArrayLayers"
-  | "maxTextureDimension1D"
-  | "maxTextureDimension2D"
-  | "maxTextureDimension3D"
-  | "maxUniformBufferBindingSize"
-  | "maxUniformBuffersPerShaderStage"
-  | "maxVertexAttributes"
-  | "maxVertexBufferArrayStride"
-  | "maxVertexBuffers"
-  | "minStorageBufferOffsetAlignment"
-  | "minUniformBufferOffsetAlignment";
 
 /**
  * Needed limits, e.g. `maxBufferSize: 2 ** 30` (bytes). Infinity: the adapter's maximum, which is
@@ -61,17 +23,6 @@ export interface RequestDeviceOptions extends Limits {
   /** Shown in error messages. */
   label?: string | undefined;
 }
-
-/** The defaults, as far as the adapter has them, and why. */
-const WANTED_LIMITS = {
-  maxBufferSize: Number.POSITIVE_INFINITY, // a tensor is one buffer; the default is 256 MiB
-  maxStorageBufferBindingSize: Number.POSITIVE_INFINITY, // what a kernel sees; 128 MiB
-};
-const WANTED_FEATURES = [
-  "shader-f16", // kernels over float16
-  "subgroups", // reductions
-  "timestamp-query", // webgpu.timed
-];
 
 type PowerPreference = RequestDeviceOptions["powerPreference"];
 
@@ -173,26 +124,33 @@ export async function requestDevice(options: RequestDeviceOptions): Promise<GPUD
   const adapter = await requestAdapter(powerPreference);
   const requiredLimits: Record<string, number> = {};
   const said = Object.entries(limits).filter(([, asked]) => asked !== undefined);
-  for (const [name, asked] of Object.entries({ ...WANTED_LIMITS, ...Object.fromEntries(said) })) {
+  for (const [name, asked] of Object.entries({ ...DEFAULT_LIMITS, ...Object.fromEntries(said) })) {
     const limit = (adapter.limits as unknown as Record<string, unknown>)[name];
     if (typeof limit !== "number" || typeof asked !== "number") {
       throw new TypeError(
+        // In Python: no_limit(name, given)
         `${name}: ${textOf(asked)} is neither a WebGPU limit with a number, nor one of features, ` +
           "powerPreference, label",
       );
     }
-    if (!(asked >= 0)) throw new TypeError(`${name}: ${asked} is not a number from 0 on`);
+    if (!(asked >= 0)) {
+      throw new TypeError(
+        // In Python: negative_limit(name, given)
+        `${name}: ${asked} is not a number from 0 on`,
+      );
+    }
     const wanted = asked === Number.POSITIVE_INFINITY ? limit : Math.floor(asked);
     // Alignments are better when smaller; the browser checks those itself.
     if (wanted > limit && !name.startsWith("min")) {
       throw new UnsupportedError(
+        // In Python: above_adapter(name, given, limit)
         `${name}: ${asked} is more than this adapter has (${limit}); Infinity asks for that`,
         { given: asked, needed: limit },
       );
     }
     requiredLimits[name] = wanted;
   }
-  const wanted = features ?? WANTED_FEATURES.filter((name) => adapter.features.has(name));
+  const wanted = features ?? DEFAULT_FEATURES.filter((name) => adapter.features.has(name));
   const requiredFeatures = wanted as GPUFeatureName[]; // a list, as checked
   return make(adapter, { label: label ?? "", requiredFeatures, requiredLimits });
 }

@@ -1,7 +1,6 @@
 /**
- * The table of GPU buffers by handle: slot and generation, so a stale handle is refused. Slots are
- * used in turn, the one that has been free longest first, from at least so many free ones that a
- * stale handle is refused for `free` × 2^`generationBits` further handles: 2^20.
+ * The table of GPU buffers by handle. It has the policy of wasm/handles.h, which says how long a stale
+ * handle is refused and why handles never run out; both are tested with tests/handles/vectors.json.
  */
 import { DLPackError } from "../core/errors.js";
 import type { Slot } from "./state.js";
@@ -16,9 +15,9 @@ export interface SlotTable {
 }
 
 /** A handle has 32 bits, and 0 is DLPack's NULL. */
-export const SIZES = { slotBits: 20, generationBits: 12, free: 256 } as const;
+const SIZES = { slotBits: 20, generationBits: 12, free: 256 } as const;
 
-/** Bits of handles, and how many slots stay free; tests have tiny ones. */
+/** Bits of handles, and how many slots stay free; tests have tiny tables. */
 export type Sizes = { readonly [name in keyof typeof SIZES]: number };
 
 /** A free slot, which comes into use with this generation. */
@@ -62,15 +61,15 @@ export function leave(table: SlotTable, handle: number, sizes: Sizes = SIZES): v
   table.free++;
 }
 
-/** A free slot: a new one as long as there are new ones and too few others. */
+/** The slot that was freed first, if more than `free` are, or a new one. */
 function takeFree(table: SlotTable, { slotBits, free }: Sizes): number {
   const { slots } = table;
   if (slots.length === 0) slots.push(freeSlot(0));
-  const most = (1 << slotBits) - free;
-  if (slots.length - 1 - table.free >= most) {
+  const most = (1 << slotBits) - 1 - free;
+  if (slots.length - 1 - table.free === most) {
     throw new DLPackError(`more than ${most} GPU tensors at once`);
   }
-  if (table.free <= free && slots.length < 1 << slotBits) return slots.length;
+  if (table.free <= free) return slots.length;
   const index = table.firstFree;
   table.firstFree = (slots[index] as Slot).next;
   table.free--;

@@ -181,6 +181,7 @@ function plan(batches: Batch[], tensor: Tensor, target: Target): void {
   const length = span.bytes && roundUp(skip + span.bytes, 4);
   if (start + length > buffer.size) {
     throw new UnsupportedError(
+      // In Python: unaligned_read(tensor, needed, size)
       `reading ${tensor.toString()} needs whole words of 4 bytes, ${start + length} bytes in its GPUBuffer, ` +
         `which has ${buffer.size}: pad the buffer to a multiple of 16`,
       { given: buffer.size, needed: start + length, device: tensor.device },

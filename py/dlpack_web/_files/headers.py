@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple, NoReturn
 
+from .._layout import MAX_NDIM, NPY, SAFETENSORS, SUB_BYTE
 from .._layout.dtype import DType
 from .._layout.words import bounded, shown
 
@@ -22,50 +23,9 @@ _MAX_NPY_HEADER = 10_000
 _MAX_SAFETENSORS_HEADER = 100_000_000
 # The limit of JavaScript, exact as a double: for bytes, whatever the element.
 _MAX_EXTENT = 2**53 - 1
-_MAX_NDIM = 64
 
-_NUMPY = {
-    "bool": "b1",
-    "int8": "i1",
-    "int16": "i2",
-    "int32": "i4",
-    "int64": "i8",
-    "uint8": "u1",
-    "uint16": "u2",
-    "uint32": "u4",
-    "uint64": "u8",
-    "float16": "f2",
-    "float32": "f4",
-    "float64": "f8",
-    "complex64": "c8",
-    "complex128": "c16",
-}
-_NUMPY_NAMES = {code: name for name, code in _NUMPY.items()}
-_SAFETENSORS = {
-    "BOOL": "bool",
-    "I8": "int8",
-    "I16": "int16",
-    "I32": "int32",
-    "I64": "int64",
-    "U8": "uint8",
-    "U16": "uint16",
-    "U32": "uint32",
-    "U64": "uint64",
-    "F8_E4M3": "float8_e4m3fn",
-    "F8_E4M3FNUZ": "float8_e4m3fnuz",
-    "F8_E5M2": "float8_e5m2",
-    "F8_E5M2FNUZ": "float8_e5m2fnuz",
-    "F8_E8M0": "float8_e8m0fnu",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F32": "float32",
-    "F64": "float64",
-    "C64": "complex64",
-}
-_TAGS = {name: tag for tag, name in _SAFETENSORS.items()}
-# Bits of safetensors' dtypes that cannot be loaded: the format does not define the
-# order of elements in a byte.
-_SUB_BYTE = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
+_NPY_NAMES = {code: name for name, code in NPY.items()}
+_TAGS = {name: tag for tag, name in SAFETENSORS.items()}
 # Names that newer versions of safetensors may use for other dtypes.
 _TAG = re.compile(r"[A-Z][A-Z0-9_]{0,31}")
 # Kinds that .npy files have and DLPack lacks.
@@ -117,8 +77,8 @@ def nbytes_of(dtype: DType, shape: Sequence[int]) -> int:
 
 def check_shape(given: Sequence[Any], what: str) -> tuple[int, ...]:
     """The shape in a file, validated like all input."""
-    if len(given) > _MAX_NDIM:
-        malformed(what, f"shape has {len(given)} dimensions; the limit is {_MAX_NDIM}")
+    if len(given) > MAX_NDIM:
+        malformed(what, f"shape has {len(given)} dimensions; the limit is {MAX_NDIM}")
     for extent in given:
         if type(extent) is not int or not 0 <= extent <= _MAX_EXTENT:
             malformed(what, f"shape {_listed(given)}: {shown(extent)} is not a size")
@@ -251,7 +211,7 @@ def dtype_of_descr(descr: str) -> tuple[DType | None, str]:
         return None, "has elements which are structures: save each field separately"
     order = descr[:1] if descr.startswith(tuple("<>=|")) else ""
     code = descr.removeprefix(order)
-    name = _NUMPY_NAMES.get(code)
+    name = _NPY_NAMES.get(code)
     has = f"has elements of dtype {shown(descr)}, which"
     if name is None:
         kind = _KINDS.get(code[:1])
@@ -267,7 +227,7 @@ def dtype_of_descr(descr: str) -> tuple[DType | None, str]:
 
 def npy_header(dtype: DType, shape: tuple[int, ...], columns: bool, what: str) -> bytes:
     """A header as NumPy writes it: the elements after it start at a multiple of 64."""
-    code = _NUMPY.get(dtype)
+    code = NPY.get(dtype)
     if code is None:
         malformed(
             what,
@@ -404,7 +364,7 @@ def is_broken(text: str) -> bool:
 def _entry_of(name: str, facts: Any, origin: int, what: str) -> Entry | Unreadable:
     which = f"{what}: tensor {shown(name)}"
     tag, dtype, dims, (begin, end) = facts_of(facts, which)
-    bits = _SUB_BYTE.get(tag) if dtype is None else dtype.bits
+    bits = SUB_BYTE.get(tag) if dtype is None else dtype.bits
     nbytes = end - begin
     if bits is not None:
         needed, rest = divmod(prod(dims) * bits, 8)
@@ -436,9 +396,9 @@ def facts_of(
     tag, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
     if not (isinstance(tag, str) and isinstance(shape, list) and _is_pair(offsets)):
         malformed(which, "dtype, shape and data_offsets [begin, end] are needed")
-    dtype = DType(_SAFETENSORS[tag]) if tag in _SAFETENSORS else None
-    if dtype is None and tag not in _SUB_BYTE and not _TAG.fullmatch(tag):
-        malformed(which, f"dtype {shown(tag)}: {', '.join(_SAFETENSORS)} are supported")
+    dtype = DType(SAFETENSORS[tag]) if tag in SAFETENSORS else None
+    if dtype is None and tag not in SUB_BYTE and not _TAG.fullmatch(tag):
+        malformed(which, f"dtype {shown(tag)}: {', '.join(SAFETENSORS)} are supported")
     begin, end = offsets
     return tag, dtype, check_shape(shape, which), (begin, end)
 

@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from .. import _core
+from . import NPY, DLDeviceType
 
 if TYPE_CHECKING:
     import builtins
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 _PACKED = _core._dtypes()
 _NAMES = {packed: name for name, packed in _PACKED.items()}
-_WEBGPU = 15  # kDLWebGPU
 # Python's number types as NumPy maps them, and common short names.
 _PYTHON = {
     bool: "bool",
@@ -40,20 +40,9 @@ _MEANT = {
     "float": "float32",
     "int": "int32",
     "complex": "complex64",
-    # NumPy's and struct's codes, without the ambiguous ones.
+    # struct's codes, and NumPy's without the ambiguous ones.
+    **{code: name for name, code in NPY.items() if code not in ("i8", "u8")},
     "?": "bool",
-    "b1": "bool",
-    "i1": "int8",
-    "i2": "int16",
-    "i4": "int32",
-    "u1": "uint8",
-    "u2": "uint16",
-    "u4": "uint32",
-    "f2": "float16",
-    "f4": "float32",
-    "f8": "float64",
-    "c8": "complex64",
-    "c16": "complex128",
     "b": "int8",
     "B": "uint8",
     "h": "int16",
@@ -66,8 +55,6 @@ _MEANT = {
     "f": "float32",
     "d": "float64",
 }
-# NumPy's kind letters and the fewest bits that NumPy supports, by DLPack's code.
-_KINDS = {0: ("i", 8), 1: ("u", 8), 2: ("f", 16), 5: ("c", 64), 6: ("b", 8)}
 # Other attributes of NumPy's dtypes.
 _OF_NUMPY = {
     *("alignment", "base", "byteorder", "char", "descr", "fields", "flags"),
@@ -172,8 +159,7 @@ class DType(str):
         >>> dlw.empty(3).dtype.kind, dlw.empty(3, "bfloat16").dtype.kind
         ('f', 'V')
         """
-        letter, least = _KINDS.get(self.code, ("V", 0))
-        return letter if self.bits >= least else "V"
+        return NPY.get(self.scalar, "V")[0]
 
     @property
     def type(self) -> "builtins.type[np.generic]":
@@ -219,7 +205,7 @@ def misfit_of(source: _core.Tensor, target: _core.Tensor) -> str:
     why = "shape and dtype must be the same"
     if shape and dtype:
         why = f"{dtype_of(source._dtype)} is packed in one and padded in the other"
-    on_host = source.__dlpack_device__()[0] != _WEBGPU
+    on_host = source.__dlpack_device__()[0] != DLDeviceType.kDLWebGPU
     converts = shape and on_host and _can_convert(source._dtype, target._dtype)
     return f"{why}; convert=True converts" if converts else why
 

@@ -1,50 +1,9 @@
 """Devices with DLPack's names."""
 
-# ruff: noqa: N815 - the members keep DLPack's spelling
-
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from .._backends import backend
-
-
-class DLDeviceType(IntEnum):
-    """Types of device, with the names and values of DLPack 1.3 and, from kDLTPU on, of
-    its main branch.
-
-    >>> dlw.DLDeviceType.kDLWebGPU.value
-    15
-    """
-
-    kDLCPU = 1
-    kDLCUDA = 2
-    kDLCUDAHost = 3
-    kDLOpenCL = 4
-    kDLVulkan = 7
-    kDLMetal = 8
-    kDLVPI = 9
-    kDLROCM = 10
-    kDLROCMHost = 11
-    kDLExtDev = 12
-    kDLCUDAManaged = 13
-    kDLOneAPI = 14
-    kDLWebGPU = 15
-    kDLHexagon = 16
-    kDLMAIA = 17
-    kDLTrn = 18
-    kDLTPU = 19
-    kDLTPUHost = 20
-    kDLAscend = 21
-
-
-# Memory that the CPU can read.
-_HOST = {
-    DLDeviceType.kDLCPU,
-    DLDeviceType.kDLCUDAHost,
-    DLDeviceType.kDLROCMHost,
-    DLDeviceType.kDLCUDAManaged,
-    DLDeviceType.kDLTPUHost,
-}
+from .._layout import HOST_DEVICES, DLDeviceType
 
 
 class Device(NamedTuple):
@@ -98,7 +57,7 @@ class Device(NamedTuple):
         >>> dlw.Device(1, 0).is_host, dlw.Device(15, 0).is_host
         (True, False)
         """
-        return self.type in _HOST
+        return self.type in HOST_DEVICES
 
     @property
     def gpu(self) -> Any:

@@ -5,9 +5,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from .. import _core
-from .._layout import views
+from .._layout import DLDeviceType, views
 from .._layout.dtype import DType, dtype_of
-from .device import Device, DLDeviceType
+from .device import Device
 from .hints import Hints
 
 if TYPE_CHECKING:

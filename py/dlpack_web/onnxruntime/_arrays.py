@@ -6,44 +6,25 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._layout import ONNX, ONNX_WORDS
 from .._layout.dtype import DType, parse_dtype
 from .._tensor.tensor import Tensor, share
 from ._state import Fail, invalid, worded
 from ._state import NotImplemented as NotThere
 
-# dtype, onnxruntime's name in "tensor(float)", ONNX's number.
-_TABLE = [
-    ("float32", "float", 1),
-    ("uint8", "uint8", 2),
-    ("int8", "int8", 3),
-    ("uint16", "uint16", 4),
-    ("int16", "int16", 5),
-    ("int32", "int32", 6),
-    ("int64", "int64", 7),
-    ("string", "string", 8),
-    ("bool", "bool", 9),
-    ("float16", "float16", 10),
-    ("float64", "double", 11),
-    ("uint32", "uint32", 12),
-    ("uint64", "uint64", 13),
-    ("uint4", "uint4", 21),
-    ("int4", "int4", 22),
-]
-_TYPES = {dtype: f"tensor({word})" for dtype, word, _ in _TABLE}
-_NUMBERS = {dtype: number for dtype, _, number in _TABLE}
-_DTYPES = {number: dtype for dtype, _, number in _TABLE}
+_DTYPES = {number: dtype for dtype, number in ONNX.items()}
 
 
 def type_of(dtype: str) -> str:
     """ "tensor(float)" for "float32"; the dtype's own name if onnxruntime-web lacks
     it."""
-    return _TYPES.get(str(dtype), f"tensor({dtype})")
+    return f"tensor({ONNX_WORDS.get(str(dtype), dtype)})"
 
 
 def number_of(dtype: str) -> int:
     """`TensorProto.DataType` of a dtype; RuntimeError if onnxruntime lacks it."""
     try:
-        return _NUMBERS[str(dtype)]
+        return ONNX[str(dtype)]
     except KeyError:
         raise RuntimeError(f"onnxruntime-web has no tensors of {dtype}") from None
 

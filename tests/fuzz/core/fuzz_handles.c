@@ -5,42 +5,41 @@
 #include "handles.c"
 #include "parts.h"
 
-#define MOST 1024 /* handles that one input is given */
+#define MAX_GIVEN 1024 /* handles that one input is given */
 
 /* What the table must do. */
 static struct {
   uint32_t handle;
   dlw_tensor *tensor; /* NULL: taken again */
-} given[MOST];
+} given[MAX_GIVEN];
 static uint32_t count, in_use;
-static uint32_t queue[16 * MOST], head, tail; /* free slots in the order of their use */
+static uint32_t queue[MAX_GIVEN], head,
+    tail; /* freed slots in the order of their use */
 static dlw_tensor tensors[8];
 
 static void reset(void) {
   free(slots);
   slots = NULL;
   capacity = first = last = free_slots = 0;
+  used = 1;
   count = in_use = head = tail = 0;
   memset(tensors, 0, sizeof tensors);
 }
 
 static void add(input *in) {
   dlw_tensor *tensor = &tensors[take_below(in, 8)];
-  uint32_t old_capacity = capacity;
-  int spare = free_slots > 0;
+  uint32_t expected = tail - head > DLW_FREE_SLOTS ? queue[head] : count - head + 1;
   if (take_below(in, 16) == 0) fail_allocation(1);
   int result = dlw_handle_add(tensor);
   if (result != 0) {
-    MUST(result == -1 && allocation_failed() && !spare);
+    MUST(result == -1 && allocation_failed());
     fail_allocation(0);
     return;
   }
   fail_allocation(0);
-  for (uint32_t i = old_capacity > 0 ? old_capacity : 1; i < capacity; i++) {
-    queue[tail++] = i;
-  }
-  uint32_t slot = tensor->handle & SLOT_MASK;
-  MUST(tensor->handle != 0 && slot == queue[head++]);
+  uint32_t slot = tensor->handle & (MAX_SLOTS - 1);
+  MUST(tensor->handle != 0 && slot == expected);
+  if (tail - head > DLW_FREE_SLOTS) head++;
   for (uint32_t i = 0; i < count; i++) {
     MUST(given[i].handle != tensor->handle); /* less than 2^20 were given out */
   }
@@ -57,7 +56,7 @@ static void take(uint32_t which) {
   MUST(dlw_handle_get(handle) == NULL && dlw_handle_take(handle) == NULL);
   if (tensor == NULL) return;
   MUST(tensor->handle == 0);
-  queue[tail++] = handle & SLOT_MASK;
+  queue[tail++] = handle & (MAX_SLOTS - 1);
   given[which].tensor = NULL;
   in_use--;
 }
@@ -76,7 +75,7 @@ void fuzz_handles(input *in) {
   reset();
   for (int step = 0; step < 64 && in->at < in->end; step++) {
     uint32_t how = take_below(in, 8), many = 1u << take_below(in, 10);
-    for (; how < 3 && many > 0 && count < MOST; many--) add(in);
+    for (; how < 3 && many > 0 && count < MAX_GIVEN; many--) add(in);
     for (; how >= 3 && how < 6 && many > 0 && count > 0; many--) {
       uint32_t which = (uint32_t)take_bytes(in, 2);
       take((in->at < in->end ? which : which + many) % count);
@@ -87,7 +86,7 @@ void fuzz_handles(input *in) {
       probe((uint32_t)take_bytes(in, 4));
     }
     MUST(free_slots == tail - head);
-    MUST(capacity == 0 || free_slots + in_use == capacity - 1);
+    MUST(free_slots + in_use == used - 1);
   }
   reset();
 }

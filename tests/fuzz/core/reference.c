@@ -7,64 +7,34 @@
 
 /* --- dtypes ----------------------------------------------------------------------- */
 
-int ref_dtype_known(DLDataType dtype) {
-  uint8_t bits = dtype.bits;
-  if (dtype.lanes == 0) return 0;
-  switch (dtype.code) {
-    case kDLInt:
-    case kDLUInt:
-      return bits == 1 || bits == 2 || bits == 4 || bits == 8 || bits == 16 ||
-             bits == 32 || bits == 64;
-    case kDLFloat:
-      return bits == 16 || bits == 32 || bits == 64;
-    case kDLBfloat:
-      return bits == 16;
-    case kDLBcomplex:
-      return bits == 32;
-    case kDLComplex:
-      return bits == 32 || bits == 64 || bits == 128;
-    case kDLFloat6_e2m3fn:
-    case kDLFloat6_e3m2fn:
-      return bits == 6;
-    case kDLFloat4_e2m1fn:
-      return bits == 4;
-    case kDLBool:
-    case kDLFloat8_e3m4:
-    case kDLFloat8_e4m3:
-    case kDLFloat8_e4m3b11fnuz:
-    case kDLFloat8_e4m3fn:
-    case kDLFloat8_e4m3fnuz:
-    case kDLFloat8_e5m2:
-    case kDLFloat8_e5m2fnuz:
-    case kDLFloat8_e8m0fnu:
-      return bits == 8;
+/* Facts of the table, not the core's way to look them up. */
+static const struct {
+  uint8_t code, bits;
+  const char *name;
+} DTYPES[] = {
+#define ROW(code, bits, name) {code, bits, name},
+    DLW_DTYPES(ROW)
+#undef ROW
+};
+
+static const char *lane_name(DLDataType dtype) {
+  for (size_t i = 0; i < sizeof DTYPES / sizeof DTYPES[0]; i++) {
+    int same = DTYPES[i].code == dtype.code && DTYPES[i].bits == dtype.bits;
+    if (same && dtype.lanes > 0) return DTYPES[i].name;
   }
-  return 0;
+  return NULL;
 }
 
+int ref_dtype_known(DLDataType dtype) { return lane_name(dtype) != NULL; }
+
 int ref_dtype_name(DLDataType dtype, char *name, size_t room) {
-  static const char *const NAMES[] = {
-      "int%d",          "uint%d",
-      "float%d",        "",
-      "bfloat%d",       "complex%d",
-      "bool",           "float8_e3m4",
-      "float8_e4m3",    "float8_e4m3b11fnuz",
-      "float8_e4m3fn",  "float8_e4m3fnuz",
-      "float8_e5m2",    "float8_e5m2fnuz",
-      "float8_e8m0fnu", "float6_e2m3fn",
-      "float6_e3m2fn",  "float4_e2m1fn",
-      "bcomplex%d",
-  };
-  if (!ref_dtype_known(dtype)) {
+  const char *lane = lane_name(dtype);
+  if (lane == NULL) {
     return snprintf(name, room, "(code %d, bits %d, lanes %d)", dtype.code, dtype.bits,
                     dtype.lanes);
   }
-  char scalar[40];
-#pragma clang diagnostic ignored "-Wformat-nonliteral"
-#pragma clang diagnostic ignored "-Wformat-extra-args"
-  snprintf(scalar, sizeof scalar, NAMES[dtype.code], dtype.bits);
-  if (dtype.lanes == 1) return snprintf(name, room, "%s", scalar);
-  return snprintf(name, room, "%sx%d", scalar, dtype.lanes);
+  if (dtype.lanes == 1) return snprintf(name, room, "%s", lane);
+  return snprintf(name, room, "%sx%d", lane, dtype.lanes);
 }
 
 int ref_dtype_format(DLDataType dtype, char format[3]) {

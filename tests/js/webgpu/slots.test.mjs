@@ -1,49 +1,34 @@
-// The table of handles against a model: tables of 16 slots and 8 generations, so that both ends are
-// reached often.
+// The table of handles replays the sequences of its model, tests/handles/model.py: tables of 16 slots
+// and 8 generations.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { enter, find, leave, SIZES } from "../../../js/dist/webgpu/slots.js";
-import { fractions } from "../random.mjs";
+import { enter, find, leave } from "../../../js/dist/webgpu/slots.js";
 
-const TINY = { slotBits: 4, generationBits: 3, free: 4 };
+const { sizes, sequences } = JSON.parse(
+  readFileSync(new URL("../../handles/vectors.json", import.meta.url), "utf8"),
+);
 
 const newTable = () => ({ slots: [], firstFree: 0, lastFree: 0, free: 0 });
 
-for (let seed = 1; seed <= 8; seed++) {
+for (const [seed, sequence] of sequences.entries()) {
   test(`a table of 16 slots is as its model (seed ${seed})`, () => {
-    const next = fractions(seed);
     const table = newTable();
     const live = new Map(); // handle -> facts
-    const stale = []; // [handle, how many had been entered]
-    const most = 2 ** TINY.slotBits - TINY.free;
-    let entered = 0;
-    for (let round = 0; round < 4000; round++) {
-      const busy = [0.3, 0.5, 0.7, 0.95][Math.floor(4 * next())];
-      for (let i = 12 * next(); i > 1; i--) {
-        if (next() < busy) {
-          const facts = {};
-          if (live.size === most) {
-            assert.throws(() => enter(table, { facts }, TINY), { name: "DLPackError" });
-            continue;
-          }
-          const handle = enter(table, { facts }, TINY);
-          assert.ok(handle > 0 && !live.has(handle));
-          live.set(handle, facts);
-          entered++;
-        } else if (live.size > 0) {
-          const handle = [...live.keys()][Math.floor(live.size * next())];
-          leave(table, handle, TINY);
-          live.delete(handle);
-          stale.push([handle, entered]);
-        }
+    for (const [operation, result] of sequence) {
+      const facts = {};
+      if (operation === -1 && result === 0) {
+        assert.throws(() => enter(table, { facts }, sizes), { name: "DLPackError" });
+      } else if (operation === -1) {
+        assert.equal(enter(table, { facts }, sizes), result);
+        live.set(result, facts);
+      } else {
+        assert.equal(find(table, operation, sizes)?.facts, live.get(operation));
+        if (result) leave(table, operation, sizes);
+        live.delete(operation);
       }
-      while (stale.length && entered - stale[0][1] >= TINY.free * 2 ** TINY.generationBits) {
-        stale.shift();
-      }
-      for (const [handle, facts] of live) assert.equal(find(table, handle, TINY)?.facts, facts);
-      for (const [handle] of stale) assert.equal(find(table, handle, TINY), undefined);
+      for (const [handle, each] of live) assert.equal(find(table, handle, sizes)?.facts, each);
     }
-    assert.ok(entered > 10 * 16 * 8);
   });
 }
 
@@ -52,7 +37,7 @@ test("handles never run out, and a stale one is refused for 2^20 others", () => 
   const facts = {};
   const stale = enter(table, { facts });
   leave(table, stale);
-  const most = 2 ** SIZES.slotBits;
+  const most = 2 ** 20;
   for (let i = 0; i < 2 * most; i++) {
     const handle = enter(table, { facts });
     if (i < most) assert.notEqual(handle, stale);

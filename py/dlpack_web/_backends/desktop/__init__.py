@@ -12,7 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 from ... import _core
+from ..._layout import DEFAULT_FEATURES, DEFAULT_LIMITS
 from ..._layout.dtype import DType
+from ..model import messages
 from . import wgpu
 from .batch import Batch
 from .buffers import (
@@ -89,9 +91,8 @@ def _result(awaitable: Coroutine[Any, Any, Any]) -> Any:
 
 # --- devices ------------------------------------------------------------------------------
 
-# All that the adapter supports, unless specified otherwise.
-_WANTED_LIMITS = ("maxBufferSize", "maxStorageBufferBindingSize")
-_WANTED_FEATURES = ("shader-f16", "subgroups", "timestamp-query", "host-mapped-pointer")
+# Of Dawn: memory of this process as a buffer.
+_DEFAULT_FEATURES = (*DEFAULT_FEATURES, "host-mapped-pointer")
 
 
 async def request_device(options: dict[str, Any]) -> int:
@@ -118,25 +119,19 @@ async def _request(options: dict[str, Any], *, blocking: bool) -> Record:
     adapter = await wgpu.adapter_of(preference, blocking=blocking)
     allowed = wgpu.limits(adapter)
     required = {}
-    for name, asked in (dict.fromkeys(_WANTED_LIMITS, float("inf")) | limits).items():
+    for name, asked in (dict.fromkeys(DEFAULT_LIMITS, float("inf")) | limits).items():
         limit = allowed.get(wgpu.limit_name(name))
         is_number = isinstance(asked, int | float) and not isinstance(asked, bool)
         if limit is None or not is_number:
-            raise TypeError(
-                f"{name}: {asked} is neither a WebGPU limit with a number, nor one of "
-                "features, powerPreference, label"
-            )
+            raise TypeError(messages.no_limit(name, asked))
         if not asked >= 0:
-            raise TypeError(f"{name}: {asked} is not a number from 0 on")
+            raise TypeError(messages.negative_limit(name, asked))
         wanted = limit if asked == float("inf") else int(asked)
         if wanted > limit and not name.startswith("min"):
-            raise BufferError(
-                f"{name}: {asked} is more than this adapter has ({limit}); "
-                "float('inf') asks for that"
-            )
+            raise BufferError(messages.above_adapter(name, asked, limit))
         required[wgpu.limit_name(name)] = wanted
     if features is None:
-        features = [n for n in _WANTED_FEATURES if wgpu.has_feature(adapter, n)]
+        features = [n for n in _DEFAULT_FEATURES if wgpu.has_feature(adapter, n)]
     gpu = await wgpu.device_from(
         adapter, label or "", features, required, blocking=blocking
     )

@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from ..._layout.dtype import DType
+from ..model import messages
 from ..wgsl import Binding
 from .buffers import (
     View,
@@ -72,20 +73,15 @@ def check_dtype(dtype: DType, binding: Binding, what: str) -> None:
     whole = binding.atomic and code < 2 and bits == 32
     if (scalar == "u32" and (bits < 32 or whole)) or (scalar == "i32" and whole):
         return
-    raise BufferError(
-        f"{what} is {dtype}, the shader's {binding.value} is of {scalar}: "
-        f"{_way_out(dtype, scalar)}"
-    )
+    way = _way_out(dtype, scalar)
+    raise BufferError(messages.misread(what, dtype, binding.value, scalar, way))
 
 
 def _way_out(dtype: DType, scalar: str) -> str:
     to = _NARROWER.get(dtype.scalar)
     if to:
         return f'WGSL has no 64-bit types; upload it with dtype "{to}"'
-    return (
-        f"give a tensor of {_TENSORS[scalar]}, or declare the shader otherwise (narrower "
-        "types come as words of u32); check=False binds the bytes as they are"
-    )
+    return messages.other_type(_TENSORS[scalar])
 
 
 def _bound_size(view: View, binding: Binding | None, check: bool, what: str) -> int:
@@ -100,18 +96,15 @@ def _bound_size(view: View, binding: Binding | None, check: bool, what: str) -> 
         return usual
     stride, size = binding.stride, binding.size
     if binding.runtime and size < stride and nbytes % stride != 0:
+        padding, scalar = stride - size, binding.scalar
         raise BufferError(
-            f"{what}: the elements of {binding.value} are {stride} bytes apart, of which "
-            f"the last {stride - size} are padding; the tensor has none: declare "
-            f"array<{binding.scalar}>, or make its last axis 4"
+            messages.padded_elements(what, binding.value, stride, padding, scalar)
         )
     if binding.runtime:
         return max(round_up(nbytes, max(stride, 4)), usual)
     if nbytes >= stride:
         return usual
-    raise BufferError(
-        f"{what} has {nbytes} bytes, the shader's {binding.value} needs {stride}"
-    )
+    raise BufferError(messages.too_few_bytes(what, nbytes, binding.value, stride))
 
 
 def count_of(view: View, binding: Binding) -> int | None:
@@ -139,17 +132,14 @@ def bind(
         flag = "UNIFORM" if kind == "uniform" else "STORAGE"
         check_usage(view, flag, f"binding {index}")
     if view.read_only and kind == "storage":
-        raise BufferError(f"{what} is read-only, the shader's binding is read_write")
+        raise BufferError(messages.read_only(what))
     size = _bound_size(view, declared, check, what)
     limits = record.limits
     space = "uniform" if kind == "uniform" else "storage"
     most = limits[f"max-{space}-buffer-binding-size"]
     if size > most:
         limit = f"max{space.capitalize()}BufferBindingSize"
-        raise BufferError(
-            f"{what} needs {size} bytes, of which {most} can be bound: use a device from "
-            f"request_device({limit}={size})"
-        )
+        raise BufferError(messages.too_large_to_bind(what, size, most, limit))
     bindable = view.start % limits[f"min-{space}-buffer-offset-alignment"] == 0
     written = kind in ("storage", None)
     aside = not bindable or size > view.capacity()
@@ -169,11 +159,7 @@ def _check_aside(view: View, written: bool, what: str) -> None:
         return
     check_usage(view, "COPY_DST", what)
     if round_up(view.nbytes, 4) > view.capacity():
-        raise BufferError(
-            f"{what} shares its last word of 4 bytes with a neighbour, which the "
-            "shader may write to: give it a buffer of its own (a copy), or a multiple "
-            "of 4 bytes"
-        )
+        raise BufferError(messages.shared_word(what))
 
 
 _PACK = {"f32": "<f", "i32": "<i", "u32": "<I"}
@@ -184,17 +170,14 @@ def pack_number(value: float, index: int, declared: Binding | None) -> bytes:
     single = declared is not None and declared.type == "uniform"
     scalar = declared.scalar if declared is not None and single else None
     if scalar not in _PACK or (declared is not None and declared.stride != 4):
-        raise TypeError(
-            f"binding {index} takes a tensor: numbers are for var<uniform> of f32, i32 "
-            "and u32"
-        )
+        raise TypeError(messages.no_number(index))
     fits = scalar == "f32" or (math.isfinite(value) and value == int(value))
     try:
         number: Any = value if scalar == "f32" else int(value) if fits else None
         return struct.pack(_PACK[scalar], number)
     except (struct.error, OverflowError):
         shown = int(value) if math.isfinite(value) and value == int(value) else value
-        raise ValueError(f"binding {index}: {shown} is not a valid {scalar}") from None
+        raise ValueError(messages.wrong_number(index, shown, scalar)) from None
 
 
 def _bind_number(
@@ -226,10 +209,7 @@ def check_apart(views: Sequence[Any], bound: Mapping[int, Bound]) -> list[int]:
     written = [i for i, one in bound.items() if one.written]
     for j, i in combinations(written, 2):
         if _overlap(bound[j], views[j], bound[i], views[i]):
-            raise BufferError(
-                f"arguments {j} and {i} of the kernel overlap, and both are read_write: "
-                "give one of them a copy"
-            )
+            raise BufferError(messages.overlap(j, i))
     direct = [bound[i].slot.buffer for i in written if not bound[i].aside]
     aside = [
         i

@@ -7,6 +7,7 @@ from typing import Any
 from ... import _core
 from ..._layout.dtype import parse_dtype
 from ..calls import Call, calling
+from ..model import messages
 from . import wgpu
 from .arguments import Bound, pack_number
 from .buffers import View, mask_tail, round_up, tensor_over
@@ -260,9 +261,7 @@ def updated(
     merged = list(before)
     for at, place in enumerate(places):
         if not 0 <= place < len(merged):
-            raise ValueError(
-                f"{kernel.what} has {len(merged)} arguments, and no number {place}"
-            )
+            raise ValueError(messages.no_argument(kernel.label, len(merged), place))
         merged[place] = values[at] if bits >> at & 1 else args[at]
     return merged
 

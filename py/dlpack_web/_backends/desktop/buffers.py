@@ -8,6 +8,7 @@ from typing import Any
 from ... import _core
 from ..._layout import views
 from ..._layout.dtype import DType, dtype_of
+from ..model import messages
 from . import wgpu
 from .state import (
     DEFAULT_USAGE,
@@ -111,13 +112,11 @@ def allocate(
     if size > limit:
         most = record.adapter_limits and record.adapter_limits["max-buffer-size"]
         of_adapter = f" and its adapter {most}" if most else ""
-        way = f"use a device from request_device(maxBufferSize={size})"
+        way = messages.larger_buffer(size)
         if most and size > most:
-            way = "no device of that has more: use several tensors"
+            way = messages.no_larger_buffer()
         raise BufferError(
-            f"{size} bytes are needed, {record} allows {limit} "
-            f"(maxBufferSize) in one buffer{of_adapter}: "
-            f"{way}"
+            messages.buffer_too_large(size, record, limit, of_adapter, way)
         )
     words = round_up(nbytes, 4)
     idle = record.pool.take(size, DEFAULT_USAGE)
@@ -235,10 +234,8 @@ def check_usage(view: View, flag: str, what: str) -> None:
     if usage & USAGES[flag]:
         return
     has = " | ".join(name for name, bit in USAGES.items() if usage & bit)
-    raise BufferError(
-        f"{what} needs a GPUBuffer with GPUBufferUsage.{flag}; that of {view} has "
-        f"{has or 'none of the flags needed here'}: create it with {flag} too"
-    )
+    flags = has or "none of the flags needed here"
+    raise BufferError(messages.lacks_usage(what, flag, view, flags))
 
 
 def check_row_major(view: View) -> None:
@@ -257,11 +254,7 @@ def check_copy_source(view: View, what: str) -> None:
     end = view.start + round_up(view.nbytes, 4)
     has = view.slot.buffer.size
     if view.start % 4 != 0 or end > has:
-        raise BufferError(
-            f"{what} {view} needs a byte offset that is a multiple of 4 (it is "
-            f"{view.start}) and {end} bytes in its GPUBuffer (it has {has}): pad the "
-            "buffer to a multiple of 16"
-        )
+        raise BufferError(messages.unaligned_copy(what, view, view.start, end, has))
 
 
 # --- copies from buffer to buffer -------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.words import type_of
+from ..model import messages
 from . import wgpu
 from .state import Record
 from .transfer import upload
@@ -36,9 +37,7 @@ def from_image(
             "1)"
         )
     if channels not in (3, 4):
-        raise ValueError(
-            f"channels must be 4 (with alpha) or 3 (without), not {channels!r}"
-        )
+        raise ValueError(messages.wrong_channels(repr(channels)))
     import numpy as np
 
     _core._check_mask(source)

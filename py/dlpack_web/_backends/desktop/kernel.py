@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..checks import with_lines
+from ..model import messages
 from ..wgsl import Binding, parse_shader, place_in
 from . import wgpu
 from .arguments import Bound, bind, count_of, separate
@@ -163,10 +164,8 @@ class Kernel:
         bindings = self._shader.bindings
         if bindings is not None and len(views) != len(bindings):
             names = ", ".join(binding.name for binding in bindings) or "none"
-            raise ValueError(
-                f'kernel "{self.label}" takes an argument for each binding that it '
-                f"declares ({names}): {len(bindings)}, not {len(views)}"
-            )
+            count = len(bindings)
+            raise ValueError(messages.wrong_count(self.label, names, count, len(views)))
 
     def checked_groups(
         self, counts: tuple[int, ...], views: Sequence[Any]
@@ -174,10 +173,7 @@ class Kernel:
         groups = counts if counts[0] else self._usual_groups(views)
         limit = self._record.limits["max-compute-workgroups-per-dimension"]
         if max(groups) > limit:
-            raise ValueError(
-                f"workgroups must be 1 to 3 integers from 1 to {limit} ("
-                f"maxComputeWorkgroupsPerDimension), not {groups}"
-            )
+            raise ValueError(messages.wrong_workgroups(limit, groups))
         return groups
 
     def _usual_groups(self, views: Sequence[Any]) -> tuple[int, ...]:
@@ -186,27 +182,24 @@ class Kernel:
         bindings, workgroup = self._shader.bindings, self._shader.workgroup
 
         def refuse(why: str) -> BufferError:
-            text = f'kernel "{self.label}": {why}, so workgroups must be given'
-            return BufferError(text)
+            return BufferError(messages.needs_workgroups(self.label, why))
 
         if bindings is None:
-            raise refuse("its bindings cannot be read from the source")
+            raise refuse(messages.unknown_bindings())
         if workgroup is None:
             if self.fault is not None:
                 return 1, 1, 1  # it will not run
-            raise refuse("its @workgroup_size is not of numbers")
+            raise refuse(messages.unknown_workgroup())
         x, y, z = workgroup
         if (y, z) != (1, 1):
-            raise refuse(f"its @workgroup_size({x},{y},{z}) has several axes")
+            raise refuse(messages.several_axes(f"{x},{y},{z}"))
         written = [binding for binding in bindings if binding.type == "storage"]
         if not written:
-            raise refuse("it writes to no binding")
+            raise refuse(messages.writes_nothing())
         view = views[written[0].index]
         count = count_of(view, written[0]) if isinstance(view, View) else None
         if count is None:
-            raise refuse(
-                f"its binding {written[0].index} is not an array<…> of known elements"
-            )
+            raise refuse(messages.unknown_elements(written[0].index))
         return max(1, -(-count // x)), 1, 1
 
     def _submit(

@@ -19,6 +19,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from ... import _core
+from ..model import messages
 from . import wgpu
 from .faults import Faults
 
@@ -69,10 +70,8 @@ class Record:
     def check_alive(self) -> None:
         """DeviceLostError unless the device works."""
         if self.is_lost():
-            raise _core.DeviceLostError(
-                f"webgpu:{self.id} is lost ({self.lost}), with its tensors: request a new "
-                "device and upload again"
-            )
+            device = f"webgpu:{self.id}"
+            raise _core.DeviceLostError(messages.lost(device, self.lost))
 
     def is_lost(self) -> bool:
         """Asks the device, which may run any finalizers. Do not call it with the table
@@ -391,7 +390,7 @@ def record_with(device_id: int) -> Record:
         return records[device_id]
     there = ", ".join(f"webgpu:{record.id}" for record in records)
     raise BufferError(
-        f"webgpu:{device_id} is not registered; there are {there}"
+        messages.not_registered(device_id, there)
         if records
         else f"webgpu:{device_id} is not registered: `await "
         "dlpack_web.webgpu.request_device()` first"

@@ -13,6 +13,7 @@ from typing import Any
 from ... import _core
 from ..._layout import views
 from ..._layout.dtype import DType, dtype_of, misfit_of
+from ..model import messages
 from . import wgpu
 from .buffers import (
     View,
@@ -223,11 +224,8 @@ class _Piece:
         self.length = round_up(self.skip + length, 4) if length else 0
         has = view.slot.buffer.size
         if self.start + self.length > has:
-            raise BufferError(
-                f"reading {view} needs whole words of 4 bytes, {self.start + self.length} "
-                f"bytes in its GPUBuffer, which has {has}: pad the buffer to a multiple "
-                "of 16"
-            )
+            needed = self.start + self.length
+            raise BufferError(messages.unaligned_read(view, needed, has))
 
     def release(self) -> None:
         self.source.release()

@@ -1,0 +1,46 @@
+/** Generated from tools/tables by `make generate`: do not edit. */
+
+/** WebGPU's limits, by their names in `GPUSupportedLimits`. */
+export type LimitName =
+  | "maxBindGroups"
+  | "maxBindGroupsPlusVertexBuffers"
+  | "maxBindingsPerBindGroup"
+  | "maxBufferSize"
+  | "maxColorAttachmentBytesPerSample"
+  | "maxColorAttachments"
+  | "maxComputeInvocationsPerWorkgroup"
+  | "maxComputeWorkgroupSizeX"
+  | "maxComputeWorkgroupSizeY"
+  | "maxComputeWorkgroupSizeZ"
+  | "maxComputeWorkgroupsPerDimension"
+  | "maxComputeWorkgroupStorageSize"
+  | "maxDynamicStorageBuffersPerPipelineLayout"
+  | "maxDynamicUniformBuffersPerPipelineLayout"
+  | "maxImmediateSize"
+  | "maxInterStageShaderVariables"
+  | "maxSampledTexturesPerShaderStage"
+  | "maxSamplersPerShaderStage"
+  | "maxStorageBufferBindingSize"
+  | "maxStorageBuffersInFragmentStage"
+  | "maxStorageBuffersInVertexStage"
+  | "maxStorageBuffersPerShaderStage"
+  | "maxStorageTexturesInFragmentStage"
+  | "maxStorageTexturesInVertexStage"
+  | "maxStorageTexturesPerShaderStage"
+  | "maxTextureArrayLayers"
+  | "maxTextureDimension1D"
+  | "maxTextureDimension2D"
+  | "maxTextureDimension3D"
+  | "maxUniformBufferBindingSize"
+  | "maxUniformBuffersPerShaderStage"
+  | "maxVertexAttributes"
+  | "maxVertexBufferArrayStride"
+  | "maxVertexBuffers"
+  | "minStorageBufferOffsetAlignment"
+  | "minUniformBufferOffsetAlignment";
+/** Requested by default. */
+export const DEFAULT_LIMITS = {
+  maxBufferSize: Number.POSITIVE_INFINITY,
+  maxStorageBufferBindingSize: Number.POSITIVE_INFINITY,
+};
+export const DEFAULT_FEATURES = ["shader-f16", "subgroups", "timestamp-query"];

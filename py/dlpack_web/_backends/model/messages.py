@@ -1,0 +1,135 @@
+"""Generated from tools/tables by `make generate`: do not edit."""
+
+# tools/generate_messages.py made this of js/src/webgpu.
+
+
+def misread(
+    what: object, dtype: object, value: object, scalar: object, way: object
+) -> str:
+    return f"{what} is {dtype}, the shader's {value} is of {scalar}: {way}"
+
+
+def other_type(dtype: object) -> str:
+    return f"give a tensor of {dtype}, or declare the shader otherwise (narrower types come as words of u32); check=False binds the bytes as they are"
+
+
+def padded_elements(
+    what: object, value: object, stride: object, padding: object, scalar: object
+) -> str:
+    return f"{what}: the elements of {value} are {stride} bytes apart, of which the last {padding} are padding; the tensor has none: declare array<{scalar}>, or make its last axis 4"
+
+
+def too_few_bytes(what: object, nbytes: object, value: object, stride: object) -> str:
+    return f"{what} has {nbytes} bytes, the shader's {value} needs {stride}"
+
+
+def read_only(what: object) -> str:
+    return f"{what} is read-only, the shader's binding is read_write"
+
+
+def too_large_to_bind(what: object, size: object, most: object, limit: object) -> str:
+    return f"{what} needs {size} bytes, of which {most} can be bound: use a device from request_device({limit}={size})"
+
+
+def shared_word(what: object) -> str:
+    return f"{what} shares its last word of 4 bytes with a neighbour, which the shader may write to: give it a buffer of its own (a copy), or a multiple of 4 bytes"
+
+
+def no_number(index: object) -> str:
+    return f"binding {index} takes a tensor: numbers are for var<uniform> of f32, i32 and u32"
+
+
+def wrong_number(index: object, value: object, scalar: object) -> str:
+    return f"binding {index}: {value} is not a valid {scalar}"
+
+
+def overlap(first: object, second: object) -> str:
+    return f"arguments {first} and {second} of the kernel overlap, and both are read_write: give one of them a copy"
+
+
+def no_argument(label: object, count: object, index: object) -> str:
+    return f'kernel "{label}" has {count} arguments, and no number {index}'
+
+
+def no_larger_buffer() -> str:
+    return "no device of that has more: use several tensors"
+
+
+def larger_buffer(size: object) -> str:
+    return f"use a device from request_device(maxBufferSize={size})"
+
+
+def buffer_too_large(
+    size: object, device: object, limit: object, adapter: object, way: object
+) -> str:
+    return f"{size} bytes are needed, {device} allows {limit} (maxBufferSize) in one buffer{adapter}: {way}"
+
+
+def lacks_usage(what: object, flag: object, tensor: object, flags: object) -> str:
+    return f"{what} needs a GPUBuffer with GPUBufferUsage.{flag}; that of {tensor} has {flags}: create it with {flag} too"
+
+
+def unaligned_copy(
+    what: object, tensor: object, start: object, needed: object, size: object
+) -> str:
+    return f"{what} {tensor} needs a byte offset that is a multiple of 4 (it is {start}) and {needed} bytes in its GPUBuffer (it has {size}): pad the buffer to a multiple of 16"
+
+
+def not_registered(id: object, devices: object) -> str:
+    return f"webgpu:{id} is not registered; there are {devices}"
+
+
+def lost(device: object, why: object) -> str:
+    return f"{device} is lost ({why}), with its tensors: request a new device and upload again"
+
+
+def wrong_channels(channels: object) -> str:
+    return f"channels must be 4 (with alpha) or 3 (without), not {channels}"
+
+
+def wrong_count(label: object, names: object, count: object, given: object) -> str:
+    return f'kernel "{label}" takes an argument for each binding that it declares ({names}): {count}, not {given}'
+
+
+def needs_workgroups(label: object, why: object) -> str:
+    return f'kernel "{label}": {why}, so workgroups must be given'
+
+
+def unknown_bindings() -> str:
+    return "its bindings cannot be read from the source"
+
+
+def unknown_workgroup() -> str:
+    return "its @workgroup_size is not of numbers"
+
+
+def several_axes(size: object) -> str:
+    return f"its @workgroup_size({size}) has several axes"
+
+
+def writes_nothing() -> str:
+    return "it writes to no binding"
+
+
+def unknown_elements(index: object) -> str:
+    return f"its binding {index} is not an array<…> of known elements"
+
+
+def wrong_workgroups(limit: object, given: object) -> str:
+    return f"workgroups must be 1 to 3 integers from 1 to {limit} (maxComputeWorkgroupsPerDimension), not {given}"
+
+
+def no_limit(name: object, given: object) -> str:
+    return f"{name}: {given} is neither a WebGPU limit with a number, nor one of features, powerPreference, label"
+
+
+def negative_limit(name: object, given: object) -> str:
+    return f"{name}: {given} is not a number from 0 on"
+
+
+def above_adapter(name: object, given: object, limit: object) -> str:
+    return f"{name}: {given} is more than this adapter has ({limit}); float('inf') asks for that"
+
+
+def unaligned_read(tensor: object, needed: object, size: object) -> str:
+    return f"reading {tensor} needs whole words of 4 bytes, {needed} bytes in its GPUBuffer, which has {size}: pad the buffer to a multiple of 16"

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Writes what tools/tables describes into C, TypeScript and Python: the files named
+`generated`. With --check it only names those that differ."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from generate_messages import messages_of
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAD = "Generated from tools/tables by `make generate`: do not edit."
+LANGUAGES = {  # the comment above, and what formats the text
+    ".h": (f"/* {HEAD} */\n", "build/venv/bin/clang-format --assume-filename={}"),
+    ".py": (f'"""{HEAD}"""\n', "build/venv/bin/ruff format --stdin-filename={} -"),
+    ".ts": (f"/** {HEAD} */\n", "node_modules/.bin/biome format --stdin-file-path={}"),
+}
+STRINGS, NUMBERS = "Record<string, string>", "Record<string, number>"
+NEXT = " \\\n"  # line of a macro
+
+
+def read(name: str) -> dict[str, Any]:
+    return tomllib.loads((ROOT / f"tools/tables/{name}.toml").read_text())
+
+
+def each(rows: Iterable[Any], template: str, end: str = "\n") -> str:
+    """The template with the members of each row; {_} is a row that is no table."""
+    tables = (row if isinstance(row, dict) else {"_": row} for row in rows)
+    return end.join(template.format(**row) for row in tables)
+
+
+def export(comment: str, name: str, value: Any) -> str:
+    return f"/** {comment} */\nexport const {name} = {json.dumps(value)};\n\n"
+
+
+TYPES, WEBGPU, DLPACK = read("dtypes"), read("webgpu"), read("dlpack")
+DEVICES: list[dict[str, Any]] = DLPACK["devices"]
+HOSTS = [row for row in DEVICES if row.get("host")]
+DTYPES: list[dict[str, Any]] = TYPES["dtypes"]
+ONNX: list[dict[str, Any]] = TYPES["onnx"]["types"]
+
+for row in DTYPES:
+    array, note = row.get("array", "Uint8Array"), TYPES["notes"].get(row["name"])
+    row["number"] = TYPES["codes"][row["code"]]
+    row["comment"] = f"/** {note} */\n" if note else ""
+    row["type"] = array.replace("Float16Array", "Halves | Uint16Array")
+    row["kind"] = [row["number"], row["bits"], *row.get("ieee", [])]
+    row["view"] = f", {array}" if "array" in row else ""
+NUMBERED = []
+for code in TYPES["codes"]:
+    rows = [row for row in DTYPES if row["code"] == code]
+    for row in rows[:1]:
+        name = row["name"].removesuffix(str(row["bits"]))
+        numbered = name != row["name"]
+        bits = sum(1 << each["bits"].bit_length() - 1 for each in rows)
+        widths = bits if numbered else row["bits"]
+        NUMBERED.append(f'X({code}, "{name}", {numbered:d}, {widths:#x})')
+
+FILES: dict[str, str] = {}
+FILES["wasm/generated.h"] = f"""\
+#ifndef DLW_GENERATED_H_
+#define DLW_GENERATED_H_
+/* DLDeviceType. */
+enum {{
+{each(DEVICES, "{name} = {value},")}
+}};
+/* Those whose memory the CPU can read, as bits. */
+#define DLW_HOST_DEVICES ({each(HOSTS, "1u << {name}", " | ")})
+/* X(DLDeviceType). */
+#define DLW_DEVICES(X) \\
+{each(DEVICES, "X({name})", NEXT)}
+/* Flags of DLManagedTensorVersioned: 64 bits wide, because `1UL << n` has 32 bits on
+ * wasm32, and its complement would clear the upper half (CONFORMANCE rule 7). */
+{each(DLPACK["flags"], "#define DLPACK_FLAG_BITMASK_{name} UINT64_C({value})")}
+/* Maximum number of axes, as in NumPy. */
+#define DLW_MAX_NDIM {DLPACK["max_ndim"]}
+/* DLDataTypeCode. */
+enum {{
+{each(TYPES["codes"].items(), "{_[0]} = {_[1]},")}
+}};
+/* X(code, bits, name) for each dtype. */
+#define DLW_DTYPES(X) \\
+{each(DTYPES, 'X({code}, {bits}, "{name}")', NEXT)}
+/* X(code, name, numbered, widths). numbered: names are `name` and the bits, and bit k of
+ * widths is set if elements of 2^k bits exist; otherwise widths is the bits. */
+#define DLW_DTYPE_CODES(X) \\
+{NEXT.join(NUMBERED)}
+#endif
+"""
+FILES["js/src/core/generated.ts"] = f"""\
+import type {{ Float16Array as Halves }} from "./globals.js";
+/** The typed array that `tensor.data` is, by dtype. */
+export interface DTypeArrays {{
+{each(DTYPES, "{comment}{name}: {type};")}
+}}
+const {{ Float16Array = Uint16Array }} = globalThis as unknown as {{ Float16Array?: typeof Uint16Array }};
+/** Of each dtype: name, code, bits, and the class of `data` if that is not Uint8Array. */
+export const DTYPES = [
+{each(DTYPES, '["{name}", {number}, {bits}{view}],')}
+] as const;
+"""
+FILES["js/src/core/dlpack.ts"] = f"""\
+/** `DLDeviceType`. */
+{each((row for row in DEVICES if "js" in row), "export const {js} = {value};")}
+/** `flags`. */
+{each(DLPACK["flags"], "export const {name} = {value};")}
+/** Maximum number of axes, as in NumPy. */
+export const MAX_NDIM = {DLPACK["max_ndim"]};
+"""
+FILES["js/src/conformance/generated.ts"] = export(
+    "Code, bits and, of floats below 32 bits, bits of exponent and mantissa, and bias.",
+    "KINDS: Record<string, readonly number[]>",
+    {row["name"]: row["kind"] for row in DTYPES},
+)
+FILES["js/src/open/generated.ts"] = (
+    export("In .npy files, by dtypes.", f"NPY: {STRINGS}", TYPES["npy"])
+    + export("By safetensors' names.", f"SAFETENSORS: {STRINGS}", TYPES["safetensors"])
+    + export("Bits, not loaded.", f"SUB_BYTE: {NUMBERS}", TYPES["safetensors_sub_byte"])
+)
+FILES["js/src/onnxruntime/generated.ts"] = export(
+    "onnxruntime's words for TensorProto.DataType.",
+    f"ELEMENTS: {STRINGS}",
+    {row["number"]: row["word"] for row in ONNX},
+)
+GPU = [row["dtype"] for row in ONNX if row.get("web") == "gpu"]
+CPU = [row["dtype"] for row in ONNX if row.get("web") in ("gpu", "cpu")]
+ORT_WEB = {row["dtype"]: row["number"] for row in ONNX if "web" in row}
+ORT_WORDS = {
+    row["dtype"]: row["word"]
+    for row in ONNX
+    if "web" in row and row["word"] != row["dtype"]
+}
+FILES["js/src/adapters/generated.ts"] = export(
+    "The dtypes of onnxruntime-web on WebGPU.", "ON_GPU", GPU
+) + export("Those on the CPU.", "ON_CPU", CPU)
+FILES["js/src/webgpu/generated.ts"] = f"""\
+/** WebGPU's limits, by their names in `GPUSupportedLimits`. */
+export type LimitName = {each(WEBGPU["limits"], "'{_}'", " | ")};
+/** Requested by default. */
+export const DEFAULT_LIMITS = {{
+{each(WEBGPU["default_limits"], "{_}: Number.POSITIVE_INFINITY,")}
+}};
+export const DEFAULT_FEATURES = {json.dumps(WEBGPU["default_features"])};
+"""
+FILES["py/dlpack_web/_layout/__init__.py"] = f'''\
+# ruff: noqa: N815
+from enum import IntEnum
+from typing import TypedDict
+
+class DLDeviceType(IntEnum):
+    """Types of device, with the names and values of DLPack 1.3 and, from kDLTPU on, of
+    its main branch.
+
+    >>> dlw.DLDeviceType.kDLWebGPU.value
+    15
+    """
+
+{each(DEVICES, "    {name} = {value}")}
+
+HOST_DEVICES = {{{each(HOSTS, "DLDeviceType.{name}", ", ")}}}
+MAX_NDIM = {DLPACK["max_ndim"]}
+NPY = {TYPES["npy"]}
+SAFETENSORS = {TYPES["safetensors"]}
+SUB_BYTE = {TYPES["safetensors_sub_byte"]}
+ONNX = {ORT_WEB}
+ONNX_WORDS = {ORT_WORDS}
+
+class Limits(TypedDict, total=False):
+    """WebGPU's limits."""
+
+{each(WEBGPU["limits"], "    {_}: float")}
+
+DEFAULT_LIMITS = {tuple(WEBGPU["default_limits"])}
+DEFAULT_FEATURES = {tuple(WEBGPU["default_features"])}
+'''
+FILES["py/dlpack_web/_backends/model/messages.py"] = messages_of("js/src/webgpu")
+
+
+stale = []
+for path, text in FILES.items():
+    head, formatter = LANGUAGES[Path(path).suffix]
+    command, file, given = (
+        formatter.format(path).split(),
+        ROOT / path,
+        f"{head}\n{text}",
+    )
+    made = subprocess.check_output(command, input=given, text=True, cwd=ROOT)
+    if file.exists() and file.read_text() == made:
+        continue
+    stale.append(path)
+    if "--check" not in sys.argv:
+        file.write_text(made)
+print("".join(f"[generate] {path}\n" for path in stale), end="")
+if stale and "--check" in sys.argv:
+    sys.exit("these are not what tools/tables says: run `make generate`")
