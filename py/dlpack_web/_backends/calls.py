@@ -15,6 +15,7 @@ _ROOMS = (
     "_backends",
     "_backends.browser",
     "_backends.desktop",
+    "_backends.model",
     "_files",
     "_kernels",
     "_layout",

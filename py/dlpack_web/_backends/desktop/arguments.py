@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from ..._layout.dtype import DType
-from ..wgsl import Binding
+from ..model.wgsl import Binding
 from .buffers import (
     View,
     allocate,

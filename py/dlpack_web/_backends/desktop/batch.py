@@ -10,7 +10,7 @@ from ..calls import Call, calling
 from . import wgpu
 from .arguments import Bound, pack_number
 from .buffers import View, mask_tail, round_up, tensor_over
-from .faults import Fault
+from ..model.faults import Fault
 from .kernel import Kernel, copy_back
 from .state import Record
 from .work import Part, attempt, check_usable, refusal

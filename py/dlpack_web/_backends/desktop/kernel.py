@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..checks import with_lines
-from ..wgsl import Binding, parse_shader, place_in
+from ..model.wgsl import Binding, parse_shader, place_in
 from . import wgpu
 from .arguments import Bound, bind, count_of, separate
 from .buffers import View, round_up
-from .faults import Fault
+from ..model.faults import Fault
 from .state import COPY_DST, COPY_SRC, MAP_READ, Record
 from .work import ask, attempt, operate, refusal
 

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary, ref
 
 from ... import _core
 from . import wgpu
-from .faults import Faults
+from ..model.faults import Faults
 
 # GPUBufferUsage
 MAP_READ, COPY_SRC, COPY_DST, UNIFORM, STORAGE = 1, 4, 8, 64, 128

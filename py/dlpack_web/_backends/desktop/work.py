@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ... import _core
 from . import wgpu
-from .faults import Fault
+from ..model.faults import Fault
 from .state import Record, Slot
 
 
