@@ -4,7 +4,7 @@ shaders with JavaScript's."""
 import pytest
 
 from dlpack_web import DType
-from dlpack_web._backends.desktop.arguments import check_dtype
+from dlpack_web._backends.model.arguments import check_dtype
 from dlpack_web._backends.model.wgsl import parse_shader
 
 # What a shader's elements may be bound to: of its own type, and narrower ones as words.

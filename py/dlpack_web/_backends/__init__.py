@@ -3,14 +3,16 @@
 The browser's (browser/) does everything through JavaScript; the desktop's (desktop/)
 does the same over wgpu-py. One of these is loaded at the first call that needs it. The
 third (../_page) is the GPU of a page that shows a widget of this kernel: one for each
-page, and each has a device of its own. Backends share no devices or tensors. Features of
-pages alone (canvases, JavaScript's tensors and libraries) are not part of the interface.
+page, and each has a device of its own. Backends share no devices or tensors; those that
+describe their tensors in Python have model/ in common. Features of pages alone
+(canvases, JavaScript's tensors and libraries) are not part of the interface.
 
 Tensors are always dlpack_web.Tensor; the caller owns those that are returned.
 """
 
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from itertools import count
 from typing import Any, Protocol
 
 from .._core import Tensor
@@ -65,6 +67,10 @@ class Backend(Protocol):
     def features(self) -> dict[str, Any]: ...
     def is_loaded(self) -> bool: ...
     def can_block(self) -> bool: ...
+
+    # Where it cannot: what follows "the tensor is on webgpu:0".
+    cannot_block: str
+
     def stats(self) -> list[dict[str, Any]]: ...
 
     # Waits for a coroutine of this backend, where it `can_block()`.
@@ -134,6 +140,9 @@ class Backend(Protocol):
     def from_image(
         self, source: Any, device_id: int, dtype: DType, channels: int, /
     ) -> Awaitable[Tensor]: ...
+    def frames(
+        self, source: Any, device_id: int, dtype: DType, channels: int, /
+    ) -> Any: ...
 
     # --- what is kept between visits ---
 
@@ -144,42 +153,65 @@ class Backend(Protocol):
     ) -> Coroutine[Any, Any, None]: ...
 
 
+#: Why Python cannot wait for a tensor, if it has no JSPI.
+NO_JSPI = (
+    " and Python cannot wait for it here (that needs JSPI and a call from async Python)"
+)
 _IN_BROWSER = bool(sys.platform == "emscripten")
-_found: Backend | None = None
-#: Backends of pages, by the ids of their devices. Each id is used once.
-pages: dict[int, Backend] = {}
-#: Ids of other devices are lower.
-FIRST_PAGE = 10_000
+_default: Backend | None = None
+#: The backends of devices by the devices' ids, each of which is used once. The browser's
+#: devices, which JavaScript numbers, are not here.
+owners: dict[int, Backend] = {}
+_ids = count()
 
 
-def backend(device_id: int = 0) -> Backend:
-    """The backend of a device; default the one for this Python."""
-    global _found
-    if device_id >= FIRST_PAGE and (page := pages.get(device_id)) is not None:
-        return page
-    if _found is None:
-        _found = _load()
-    return _found
+def no_javascript() -> BufferError:
+    return BufferError(
+        "JavaScript is available only in Pyodide, in a browser; this is "
+        f"{sys.implementation.name} on {sys.platform}"
+    )
 
 
-def backend_of(tensor: Tensor) -> Backend:
+def new_id() -> int:
+    """An id for another device."""
+    return next(_ids)
+
+
+def default() -> Backend:
+    """The backend of this Python: for code that has neither a device nor a tensor."""
+    global _default
+    if _default is None:
+        _default = _load()
+    return _default
+
+
+def owner(device_id: int) -> Backend:
+    """The backend of a device."""
+    return owners.get(device_id) or default()
+
+
+def owner_of(tensor: Tensor) -> Backend:
     """The backend of a WebGPU tensor's device."""
-    return backend(tensor.__dlpack_device__()[1])
+    return owner(tensor.__dlpack_device__()[1])
+
+
+def _loaded() -> list[Backend]:
+    """The default backend, if it has anything to report, and those of devices; loads
+    none."""
+    found = [*owners.values()]
+    if _default is not None or _IN_BROWSER:
+        found.insert(0, default())
+    return [*{id(each): each for each in found if each.is_loaded()}.values()]
 
 
 def is_loaded() -> bool:
     """Whether a backend has anything to report; loads none."""
-    return bool(pages) or _is_loaded()
-
-
-def _is_loaded() -> bool:
-    return (_IN_BROWSER or _found is not None) and backend().is_loaded()
+    return bool(_loaded())
 
 
 def stats() -> list[dict[str, Any]]:
     """The rows of all backends."""
-    rows = backend().stats() if _is_loaded() or not pages else []
-    return [*rows, *(row for page in pages.values() for row in page.stats())]
+    return [row for each in _loaded() or [default()] for row in each.stats()]
 
 
 def _load() -> Backend:
@@ -189,7 +221,7 @@ def _load() -> Backend:
         return browser
     from . import desktop
 
-    return desktop
+    return desktop.backend
 
 
 def features() -> dict[str, Any]:
@@ -206,4 +238,4 @@ def features() -> dict[str, Any]:
     >>> dlw.features()["webgpu"]["available"]
     True
     """
-    return backend().features()
+    return default().features()

@@ -9,23 +9,18 @@ from typing import Any, NamedTuple, Protocol
 
 from .. import _core
 
-# Our packages, as `__package__` in the globals of their functions.
 _ROOT = __name__.partition(".")[0]
-_ROOMS = (
-    "_backends",
-    "_backends.browser",
-    "_backends.desktop",
-    "_backends.model",
-    "_files",
-    "_kernels",
-    "_layout",
-    "_page",
-    "_tensor",
-    "_wire",
-    "onnxruntime",
-    "tinygrad",
-)
-_OURS = frozenset([_ROOT, *(f"{_ROOT}.{room}" for room in _ROOMS)])
+
+
+class _Ours(dict[object, bool]):
+    """Whether a package is ours, by `__package__` in the globals of its functions."""
+
+    def __missing__(self, package: object) -> bool:
+        ours = self[package] = str(package).partition(".")[0] == _ROOT
+        return ours
+
+
+_OURS = _Ours()
 
 
 class Call(NamedTuple):
@@ -50,7 +45,7 @@ def calling(inside: int = 1) -> Call:
     """The call into this package: the nearest frame outside of it. inside: how many of
     the nearest frames are surely inside, which makes this faster."""
     frame = sys._getframe(inside)
-    while frame.f_globals.get("__package__") in _OURS and frame.f_back:
+    while _OURS[frame.f_globals.get("__package__")] and frame.f_back:
         frame = frame.f_back
     # Call() would take twice as long.
     return tuple.__new__(Call, (frame.f_code, frame.f_lasti))

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._backends import backend
+from .._backends import owner
 from .._layout.dtype import DType, parse_dtype
 from .._layout.words import type_of
 from .._tensor.device import webgpu_device
@@ -136,7 +136,7 @@ class Signature:
 
 
 def fresh(shape: tuple[int, ...], dtype: DType, device: int) -> Tensor:
-    return made(backend(device).empty(shape, dtype, device))
+    return made(owner(device).empty(shape, dtype, device))
 
 
 def check_half(types: Iterable[str], name: str, device: int) -> None:

@@ -5,7 +5,7 @@
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from .._backends import backend
+from .._backends import default, owner
 
 
 class DLDeviceType(IntEnum):
@@ -112,7 +112,7 @@ class Device(NamedTuple):
         """
         if self.type != DLDeviceType.kDLWebGPU:
             raise BufferError(f"{self} is not a WebGPU device")
-        return backend(self.id).device(self.id)
+        return owner(self.id).device(self.id)
 
 
 CPU = Device(DLDeviceType.kDLCPU, 0)
@@ -164,7 +164,7 @@ def _way_from(given: Any) -> str:
 
 def first_device() -> Device | None:
     """The first registered WebGPU device that is not lost."""
-    for device_id in backend().device_ids():
+    for device_id in default().device_ids():
         return webgpu_device(device_id)
     return None
 
@@ -174,14 +174,14 @@ def default_device() -> Device:
     device = first_device()
     if device is not None:
         return device
-    if not backend().can_block():
+    if not default().can_block():
         raise BufferError(
             "no WebGPU device is registered, and Python cannot wait for one here: call "
             "`await dlpack_web.webgpu.request_device()` first"
         )
-    return webgpu_device(backend().request_device_blocking({}))
+    return webgpu_device(default().request_device_blocking({}))
 
 
 async def await_default_device() -> Device:
     """The first device; awaits a new one if there is none."""
-    return first_device() or webgpu_device(await backend().request_device({}))
+    return first_device() or webgpu_device(await default().request_device({}))

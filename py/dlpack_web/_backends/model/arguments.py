@@ -1,4 +1,4 @@
-"""Checks a kernel's arguments against its shader's declarations, on the desktop
+"""Checks a kernel's arguments against its shader's declarations
 (js/src/webgpu/arguments.ts)."""
 
 import math
@@ -9,19 +9,20 @@ from itertools import combinations
 from typing import Any
 
 from ..._layout.dtype import DType
-from ..model.wgsl import Binding
-from .buffers import (
+from .buffers import allocate, copy_of
+from .record import Record
+from .slots import Slot
+from .views import (
+    Part,
     View,
-    allocate,
     check_copy_source,
     check_on,
     check_row_major,
     check_usage,
-    copy_of,
     round_up,
 )
-from .state import Record, Slot
-from .work import Part, attempt
+from .wgsl import Binding
+from .work import attempt
 
 
 @dataclass
@@ -122,12 +123,10 @@ def count_of(view: View, binding: Binding) -> int | None:
 
 
 def bind(
-    record: Record, view: Any, index: int, declared: Binding | None, check: bool
+    record: Record, view: View, index: int, declared: Binding | None, check: bool
 ) -> Bound:
     """The buffer range to bind, after checking this argument alone; `separate` then
     checks it against the others."""
-    if not isinstance(view, View):
-        return _bind_number(record, view, index, declared)
     check_on(record, view)
     check_row_major(view)
     kind = declared.type if declared else None
@@ -142,15 +141,15 @@ def bind(
         raise BufferError(f"{what} is read-only, the shader's binding is read_write")
     size = _bound_size(view, declared, check, what)
     limits = record.limits
-    space = "uniform" if kind == "uniform" else "storage"
-    most = limits[f"max-{space}-buffer-binding-size"]
+    space = "Uniform" if kind == "uniform" else "Storage"
+    limit = f"max{space}BufferBindingSize"
+    most = limits[limit]
     if size > most:
-        limit = f"max{space.capitalize()}BufferBindingSize"
         raise BufferError(
             f"{what} needs {size} bytes, of which {most} can be bound: use a device from "
             f"request_device({limit}={size})"
         )
-    bindable = view.start % limits[f"min-{space}-buffer-offset-alignment"] == 0
+    bindable = view.start % limits[f"min{space}BufferOffsetAlignment"] == 0
     written = kind in ("storage", None)
     aside = not bindable or size > view.capacity()
     return Bound(view.slot, view.start, size, written, aside=aside)
@@ -197,7 +196,7 @@ def pack_number(value: float, index: int, declared: Binding | None) -> bytes:
         raise ValueError(f"binding {index}: {shown} is not a valid {scalar}") from None
 
 
-def _bind_number(
+def bind_number(
     record: Record, value: float, index: int, declared: Binding | None
 ) -> Bound:
     """A number for a uniform, in a buffer until the submit."""
@@ -206,7 +205,7 @@ def _bind_number(
     attempt(
         record,
         f"writing binding {index}",
-        lambda: record.gpu.queue.write_buffer(slot.buffer, 0, data),
+        lambda: record.write(slot.buffer, 0, data),
     )
     return Bound(slot, 0, 16, False, True)
 
