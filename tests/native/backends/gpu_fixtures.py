@@ -1,0 +1,32 @@
+"""The fixtures of tests/browser/cases/py/gpu_fixtures.py, for a GPU in memory."""
+
+import gc
+
+import pytest
+from gpu_world import live, run
+
+import dlpack_web as dlw
+
+__all__ = ["device", "gpu_features", "live", "nothing_leaks"]
+
+needs_canvas = pytest.mark.skip(reason="there are no canvases")
+
+
+@pytest.fixture
+def device():
+    """The default device: another one where a test before lost it."""
+    return run(dlw.webgpu.request_device())
+
+
+@pytest.fixture
+def gpu_features(device):
+    return set(device.gpu.features)
+
+
+@pytest.fixture
+def nothing_leaks():
+    gc.collect()
+    before = live()
+    yield
+    gc.collect()  # exceptions keep the frames, and so the tensors, of their traceback
+    assert live() == before
