@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._backends import owner
+from .._backends.checks import narrower, way_to
 from .._layout.dtype import DType, parse_dtype
 from .._layout.words import type_of
 from .._tensor.device import webgpu_device
@@ -174,10 +175,9 @@ def _listed(params: Iterable[Param]) -> str:
 
 
 def _misfit(param: Param, given: str, needed: str) -> str:
-    way = {"float64": "float32", "int64": "int32", "uint64": "uint32"}.get(given)
     hint = (
-        f'WGSL has no 64-bit types; upload it with dtype "{way}"'
-        if way == needed
+        way_to(needed)
+        if narrower(given) == needed
         else f"give a tensor of {needed}, or declare the parameter otherwise"
     )
     return f'{param.name} is {given}, the parameter is "{param}": {hint}'

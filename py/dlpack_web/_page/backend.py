@@ -12,7 +12,14 @@ from typing import Any
 from .. import _core
 from .._backends.model import backend
 from .._backends.model.slots import Slot
-from .._backends.model.views import View, check_on, check_write, step_of, tensor_over
+from .._backends.model.views import (
+    View,
+    check_on,
+    check_same,
+    check_write,
+    step_of,
+    tensor_over,
+)
 from .._layout import views
 from .._layout.dtype import DType, dtype_of, parse_dtype
 from .batch import Batch
@@ -121,8 +128,7 @@ class PageBackend(backend.Backend):
         if source.__dlpack_device__()[0] == 15:
             there = View(source)
             check_on(self._record, there)
-            if (there.dtype, there.padded) != (view.dtype, view.padded):
-                raise BufferError(f"{source} is on the GPU: only uploads convert")
+            check_same(there, view)
             self.link.op({"op": "write", **to, "source": fact_of(there)})
             self._record.count("copied", there.nbytes)
             return

@@ -169,7 +169,7 @@ def first_device() -> Device | None:
     return None
 
 
-def default_device() -> Device:
+def default_device(options: dict[str, Any] | None = None) -> Device:
     """The first device; requests one if there is none and Python can block."""
     device = first_device()
     if device is not None:
@@ -179,7 +179,7 @@ def default_device() -> Device:
             "no WebGPU device is registered, and Python cannot wait for one here: call "
             "`await dlpack_web.webgpu.request_device()` first"
         )
-    return webgpu_device(default().request_device_blocking({}))
+    return webgpu_device(default().request_device_blocking(options or {}))
 
 
 async def await_default_device() -> Device:

@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from ..._layout.dtype import DType
+from ..checks import narrower, way_to
 from .buffers import allocate, copy_of
 from .record import Record
 from .slots import Slot
@@ -55,12 +56,6 @@ _SCALARS = {
     (5, 64): "f32",
     (5, 32): "f16",
 }
-_NARROWER = {
-    "float64": "float32",
-    "complex128": "complex64",
-    "int64": "int32",
-    "uint64": "uint32",
-}
 _TENSORS = {"f32": "float32", "f16": "float16", "i32": "int32", "u32": "uint32"}
 
 
@@ -80,9 +75,9 @@ def check_dtype(dtype: DType, binding: Binding, what: str) -> None:
 
 
 def _way_out(dtype: DType, scalar: str) -> str:
-    to = _NARROWER.get(dtype.scalar)
-    if to:
-        return f'WGSL has no 64-bit types; upload it with dtype "{to}"'
+    to = narrower(dtype.scalar)
+    if to is not None:
+        return way_to(to)
     return (
         f"give a tensor of {_TENSORS[scalar]}, or declare the shader otherwise (narrower "
         "types come as words of u32); check=False binds the bytes as they are"

@@ -17,6 +17,7 @@ from .views import (
     Part,
     View,
     check_copy_source,
+    check_same,
     check_usage,
     check_write,
     round_up,
@@ -67,8 +68,7 @@ def _write_from_gpu(view: View, source: View) -> None:
             f"{source} cannot be written over {view}: devices do not share buffers; "
             "await its to_host() first"
         )
-    if (source.dtype, source.padded) != (view.dtype, view.padded):
-        raise BufferError(f"{source} is on the GPU: only uploads convert")
+    check_same(source, view)
     check_copy_source(source, "copying")
     if source.slot is not view.slot:
         copy_into(source, view.slot, view.start)

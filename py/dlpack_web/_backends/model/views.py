@@ -143,6 +143,12 @@ def check_usage(view: View, flag: str, what: str) -> None:
     )
 
 
+def check_same(source: View, target: View) -> None:
+    """BufferError unless the elements need no conversion."""
+    if (source.dtype, source.padded) != (target.dtype, target.padded):
+        raise BufferError(f"{source} is on the GPU: only uploads convert")
+
+
 def check_row_major(view: View) -> None:
     """BufferError for strided tensors, whose elements the shader would misread."""
     if view.strides is not None:
