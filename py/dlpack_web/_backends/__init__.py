@@ -3,16 +3,15 @@
 The browser's (browser/) does everything through JavaScript; the desktop's (desktop/)
 does the same over wgpu-py. One of these is loaded at the first call that needs it. The
 third (../_page) is the GPU of a page that shows a widget of this kernel: one for each
-page, and each has a device of its own. Backends share no devices or tensors; those that
-describe their tensors in Python have model/ in common. Features of pages alone
-(canvases, JavaScript's tensors and libraries) are not part of the interface.
+page, and each has a device of its own. The last two are drivers of one model (model/).
+Backends share no devices or tensors. Features of pages alone (canvases, JavaScript's
+tensors and libraries) are not part of the interface.
 
 Tensors are always dlpack_web.Tensor; the caller owns those that are returned.
 """
 
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from itertools import count
 from typing import Any, Protocol
 
 from .._core import Tensor
@@ -153,16 +152,14 @@ class Backend(Protocol):
     ) -> Coroutine[Any, Any, None]: ...
 
 
-#: Why Python cannot wait for a tensor, if it has no JSPI.
 NO_JSPI = (
     " and Python cannot wait for it here (that needs JSPI and a call from async Python)"
 )
 _IN_BROWSER = bool(sys.platform == "emscripten")
 _default: Backend | None = None
-#: The backends of devices by the devices' ids, each of which is used once. The browser's
-#: devices, which JavaScript numbers, are not here.
+#: The backends of devices by the devices' ids; not those of the browser's devices, which
+#: JavaScript numbers.
 owners: dict[int, Backend] = {}
-_ids = count()
 
 
 def no_javascript() -> BufferError:
@@ -172,13 +169,8 @@ def no_javascript() -> BufferError:
     )
 
 
-def new_id() -> int:
-    """An id for another device."""
-    return next(_ids)
-
-
 def default() -> Backend:
-    """The backend of this Python: for code that has neither a device nor a tensor."""
+    """For code that has neither a device nor a tensor."""
     global _default
     if _default is None:
         _default = _load()
@@ -196,12 +188,10 @@ def owner_of(tensor: Tensor) -> Backend:
 
 
 def _loaded() -> list[Backend]:
-    """The default backend, if it has anything to report, and those of devices; loads
-    none."""
-    found = [*owners.values()]
-    if _default is not None or _IN_BROWSER:
-        found.insert(0, default())
-    return [*{id(each): each for each in found if each.is_loaded()}.values()]
+    """Those that have anything to report; loads none."""
+    first = [default()] if _default is not None or _IN_BROWSER else []
+    found = {id(each): each for each in (*first, *owners.values())}
+    return [each for each in found.values() if each.is_loaded()]
 
 
 def is_loaded() -> bool:

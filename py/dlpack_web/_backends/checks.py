@@ -11,17 +11,13 @@ BLANKS = " \t\n\v\f\r\x85\u200e\u200f\u2028\u2029"
 _BREAK = re.compile("\r\n|[\v\f\r\x85\u2028\u2029]")
 
 
-_NARROWER = {
+#: Dtypes for elements whose own WGSL lacks.
+NARROWER = {
     "float64": "float32",
     "complex128": "complex64",
     "int64": "int32",
     "uint64": "uint32",
 }
-
-
-def narrower(dtype: str) -> str | None:
-    """The dtype for elements whose own WGSL has not."""
-    return _NARROWER.get(dtype)
 
 
 def way_to(narrower: str) -> str:

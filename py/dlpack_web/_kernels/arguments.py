@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._backends import owner
-from .._backends.checks import narrower, way_to
+from .._backends.checks import NARROWER, way_to
 from .._layout.dtype import DType, parse_dtype
 from .._layout.words import type_of
 from .._tensor.device import webgpu_device
@@ -177,7 +177,7 @@ def _listed(params: Iterable[Param]) -> str:
 def _misfit(param: Param, given: str, needed: str) -> str:
     hint = (
         way_to(needed)
-        if narrower(given) == needed
+        if NARROWER.get(given) == needed
         else f"give a tensor of {needed}, or declare the parameter otherwise"
     )
     return f'{param.name} is {given}, the parameter is "{param}": {hint}'

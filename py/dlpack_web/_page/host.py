@@ -9,8 +9,9 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
-from .._backends import new_id, owners
+from .._backends import owners
 from .._backends.calls import calling, warn_at
+from .._backends.model.record import new_id
 from .._backends.model.slots import slots
 from .._backends.model.views import View
 from .._files.headers import malformed

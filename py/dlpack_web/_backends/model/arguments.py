@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from ..._layout.dtype import DType
-from ..checks import narrower, way_to
+from ..checks import NARROWER, way_to
 from .buffers import allocate, copy_of
 from .record import Record
 from .slots import Slot
@@ -75,7 +75,7 @@ def check_dtype(dtype: DType, binding: Binding, what: str) -> None:
 
 
 def _way_out(dtype: DType, scalar: str) -> str:
-    to = narrower(dtype.scalar)
+    to = NARROWER.get(dtype.scalar)
     if to is not None:
         return way_to(to)
     return (

@@ -7,11 +7,11 @@ from typing import Any
 
 from ... import _core
 from ..._layout.dtype import DType
-from .. import NO_JSPI, new_id, no_javascript, owners
+from .. import NO_JSPI, no_javascript, owners
 from .batch import Calls
 from .buffers import adopt, allocate
 from .kernel import Kernel
-from .record import Record
+from .record import Record, new_id
 from .slots import slot_of, slots, taken
 from .transfer import read, read_blocking, upload, write
 from .views import round_up, step_of, tensor_over

@@ -1,6 +1,7 @@
 """Registered GPUDevices: what is known of each, and what its driver does."""
 
 from contextlib import AbstractContextManager, nullcontext
+from itertools import count
 from typing import Any
 
 from ... import _core
@@ -17,6 +18,13 @@ USAGES = {
 }
 #: The usage of buffers made here: everything that tensors need.
 DEFAULT_USAGE = STORAGE | UNIFORM | COPY_SRC | COPY_DST
+
+_ids = count()
+
+
+def new_id() -> int:
+    """An id for a device. Each is used once, whatever its backend."""
+    return next(_ids)
 
 
 class Record:
