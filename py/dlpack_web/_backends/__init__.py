@@ -3,9 +3,9 @@
 The browser's (browser/) does everything through JavaScript; the desktop's (desktop/)
 does the same over wgpu-py. One of these is loaded at the first call that needs it. The
 third (../_page) is the GPU of a page that shows a widget of this kernel: one for each
-page, and each has a device of its own. The last two are drivers of one model (model/).
-Backends share no devices or tensors. Features of pages alone (canvases, JavaScript's
-tensors and libraries) are not part of the interface.
+page, and each has a device of its own. The last two are drivers of model/. Backends share
+no devices or tensors. Features of pages alone (canvases, JavaScript's tensors and
+libraries) are not part of the interface.
 
 Tensors are always dlpack_web.Tensor; the caller owns those that are returned.
 """
@@ -67,8 +67,7 @@ class Backend(Protocol):
     def is_loaded(self) -> bool: ...
     def can_block(self) -> bool: ...
 
-    # Where it cannot: what follows "the tensor is on webgpu:0".
-    cannot_block: str
+    cannot_block: str  # follows "the tensor is on webgpu:0"
 
     def stats(self) -> list[dict[str, Any]]: ...
 
@@ -190,8 +189,8 @@ def owner_of(tensor: Tensor) -> Backend:
 def _loaded() -> list[Backend]:
     """Those that have anything to report; loads none."""
     first = [default()] if _default is not None or _IN_BROWSER else []
-    found = {id(each): each for each in (*first, *owners.values())}
-    return [each for each in found.values() if each.is_loaded()]
+    found = dict.fromkeys([*first, *owners.values()])
+    return [each for each in found if each.is_loaded()]
 
 
 def is_loaded() -> bool:

@@ -172,14 +172,12 @@ def first_device() -> Device | None:
 def default_device(options: dict[str, Any] | None = None) -> Device:
     """The first device; requests one if there is none and Python can block."""
     device = first_device()
-    if device is not None:
-        return device
-    if not default().can_block():
+    if device is None and not default().can_block():
         raise BufferError(
             "no WebGPU device is registered, and Python cannot wait for one here: call "
             "`await dlpack_web.webgpu.request_device()` first"
         )
-    return webgpu_device(default().request_device_blocking(options or {}))
+    return device or webgpu_device(default().request_device_blocking(options or {}))
 
 
 async def await_default_device() -> Device:

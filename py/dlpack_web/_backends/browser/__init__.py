@@ -7,7 +7,7 @@ from typing import Any
 from ... import _core
 from ..._layout.dtype import DType
 from ..._layout.words import type_of
-from .. import NO_JSPI as cannot_block  # noqa: F401, N811 - of Backend
+from .. import NO_JSPI
 from .files import keep as keep
 from .files import kept as kept
 from .seam import (
@@ -32,6 +32,8 @@ from .seam import (
 from .seam import block_on as block_on
 from .seam import can_block as can_block
 from .seam import is_loaded as is_loaded
+
+cannot_block = NO_JSPI
 
 
 def stats() -> list[dict[str, Any]]:
