@@ -484,19 +484,19 @@ def test_idle_buffers_are_counted(device):
 
 
 def test_idle_buffers_go_when_nothing_was_used_for_a_while(device):
-    def idle():
+    def kept():
         return next(row for row in dlw.webgpu.stats() if row["device"] == str(device))[
             "idleBytes"
         ]
 
     dlw.empty(1000, device=device).release()
     idle.drop_idle()
-    assert idle() >= 4000  # it was used since the call before
+    assert kept() >= 4000  # it was used since the call before
     dlw.empty(1000, device=device).release()
     idle.drop_idle()
-    assert idle() >= 4000
+    assert kept() >= 4000
     assert not idle.drop_idle()
-    assert idle() == 0
+    assert kept() == 0
     with dlw.empty(1000, device=device) as tensor:
         assert not np.asarray(tensor).any()
 

@@ -80,9 +80,6 @@ class PageBackend(backend.Backend):
     def request_device_blocking(self, options: dict[str, Any]) -> int:
         raise self.refused("requesting devices: the page has one, `page.device`")
 
-    def use_device(self, gpu: Any) -> int:
-        raise self.refused("registering devices")
-
     # --- tensors ----------------------------------------------------------------------
 
     def empty(

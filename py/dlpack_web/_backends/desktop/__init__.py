@@ -7,13 +7,14 @@ is first needed.
 """
 
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ... import _core
 from ..._layout.dtype import DType
 from ..model import backend as model
+from ..model import record
 from ..model.requests import Request
 from ..model.slots import taken
 from ..model.views import View, check_row_major
@@ -74,12 +75,12 @@ class Backend(model.Backend):
 
     def request_device_blocking(self, options: dict[str, Any]) -> int:
         request = self._request(options, blocking=True)
-        record: model.Record = super().block_on(request)
-        return record.id
+        found: record.Record = super().block_on(request)
+        return found.id
 
     async def _request(
         self, options: dict[str, Any], *, blocking: bool
-    ) -> model.Record:
+    ) -> record.Record:
         asked = Request(options)
         found = self.requested(asked.options)
         if found is not None:
@@ -91,21 +92,26 @@ class Backend(model.Backend):
         gpu = await wgpu.device_from(
             adapter, asked.label, features, limits, blocking=blocking
         )
-        record = self.register(
+        found = self.register(
             gpu, lambda: Record(gpu, allowed, asked.options), asked.options
         )
-        if record.gpu is not gpu:  # another request was faster
+        if found.gpu is not gpu:  # another request was faster
             gpu.destroy()
-        return record
+        return found
 
     def use_device(self, gpu: Any) -> int:
         if not wgpu.is_device(gpu):
             raise TypeError(f"a wgpu.GPUDevice is needed, not {gpu!r}")
         return self.register(gpu, lambda: Record(gpu)).id
 
-    def register(self, *facts: Any) -> Any:
+    def register(
+        self,
+        gpu: Any,
+        make: Callable[[], record.Record],
+        options: dict[str, Any] | None = None,
+    ) -> record.Record:
         idle.start()
-        return super().register(*facts)
+        return super().register(gpu, make, options)
 
     # --- tensors ----------------------------------------------------------------------
 

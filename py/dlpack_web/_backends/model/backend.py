@@ -1,7 +1,7 @@
 """A backend over the devices of a driver."""
 
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -22,7 +22,7 @@ _registering = threading.RLock()
 
 class Backend:
     """Backend of ../__init__.py. A driver adds how devices are requested, and their
-    records, kernels and batches; what is not here, and not the driver's, is refused."""
+    records, kernels and batches. What it does not add is refused."""
 
     cannot_block = NO_JSPI
     #: Why CPU and GPU share no memory, for messages.
@@ -36,6 +36,9 @@ class Backend:
         """BufferError: what this backend needs is missing."""
 
     # --- facts ------------------------------------------------------------------------
+
+    def features(self) -> dict[str, Any]:
+        raise NotImplementedError
 
     def is_loaded(self) -> bool:
         return bool(self.records)
@@ -129,6 +132,15 @@ class Backend:
             if (not options or record.options == options) and record.lost is None:
                 return record
         return None
+
+    def request_device(self, options: dict[str, Any]) -> Awaitable[int]:
+        raise self.refused("requesting devices")
+
+    def request_device_blocking(self, options: dict[str, Any]) -> int:
+        raise self.refused("requesting devices")
+
+    def use_device(self, gpu: Any) -> int:
+        raise self.refused("registering devices")
 
     def device(self, device_id: int) -> Any:
         return self.record(device_id).gpu
