@@ -8,7 +8,7 @@ TESTS = Path(__file__).parents[2]
 
 
 def test_install_takes_a_page():
-    file = TESTS / "native" / "widget" / "test_devices.py"
+    file = TESTS / "native" / "widget" / "test_page_devices.py"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file]
     done = subprocess.run(
         [*command, "-k", "tinygrad"],
