@@ -12,7 +12,6 @@ from .._backends import owner
 from .._backends.checks import NARROWER, way_to
 from .._layout.dtype import DType, parse_dtype
 from .._layout.words import type_of
-from .._tensor.device import webgpu_device
 from .._tensor.tensor import Tensor, made
 from .formulas import DTYPES, Param
 
@@ -142,10 +141,7 @@ def fresh(shape: tuple[int, ...], dtype: DType, device: int) -> Tensor:
 
 def check_half(types: Iterable[str], name: str, device: int) -> None:
     """BufferError if the shader needs f16, and the device lacks it."""
-    if "f16" not in types:
-        return
-    gpu = webgpu_device(device).gpu
-    if "shader-f16" not in gpu.features:
+    if "f16" in types and not owner(device).has_feature(device, "shader-f16"):
         raise BufferError(
             f'kernel "{name}" is of f16, and webgpu:{device} lacks the feature '
             '"shader-f16", which request_device() asks for where the adapter has it: use '

@@ -26,7 +26,7 @@ from tinygrad.renderer import wgsl
 from tinygrad.runtime.ops_python import PythonAllocator, PythonDevice
 
 from .. import _core
-from .._backends import owner, owner_of
+from .._backends import owner
 from .._core import DeviceLostError
 from .._kernels.batch import batch
 from .._kernels.kernel import Kernel
@@ -195,14 +195,15 @@ class Memory(Allocator):
         dest.write(src.cast("B"))
 
     def _copyout(self, dest: memoryview, src: Tensor) -> None:
-        if not owner_of(src).can_block():
+        gpu = place().backend
+        if not gpu.can_block():
             raise BufferError(
                 "the elements are on the GPU and Python cannot wait for them here (that "
                 "needs JSPI and a call from async Python): use "
                 "`await dlpack_web.tinygrad.to_host(t)`"
             )
         with made(_core.from_buffer(dest.cast("B"))) as target:
-            owner_of(src).read_blocking([src], [target])
+            gpu.read_blocking([src], [target])
 
     def _transfer(self, dest: Tensor, src: Tensor, sz: int, **_: Any) -> None:
         dest.write(src)
