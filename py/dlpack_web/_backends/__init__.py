@@ -156,8 +156,7 @@ NO_JSPI = (
 )
 _IN_BROWSER = bool(sys.platform == "emscripten")
 _default: Backend | None = None
-#: The backends of devices by the devices' ids; not those of the browser's devices, which
-#: JavaScript numbers.
+#: Backends by the ids of their devices, but for those that JavaScript numbers.
 owners: dict[int, Backend] = {}
 
 

@@ -11,7 +11,7 @@ BLANKS = " \t\n\v\f\r\x85\u200e\u200f\u2028\u2029"
 _BREAK = re.compile("\r\n|[\v\f\r\x85\u2028\u2029]")
 
 
-#: Dtypes for elements whose own WGSL lacks.
+#: For dtypes that WGSL lacks.
 NARROWER = {
     "float64": "float32",
     "complex128": "complex64",
