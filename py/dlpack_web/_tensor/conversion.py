@@ -42,7 +42,9 @@ def to_device(
             return owner(target.id).share(tensor, target.id)
         if target is CPU:
             refuse_recorded(tensor, False)
-            return owner(here.id).on_host(tensor)
+            shared = owner(here.id).on_host(tensor)
+            if shared is not None:
+                return shared
         raise CopyError(f"moving a tensor from {here} to {target} copies it")
     if target is CPU:
         return read_blocking(tensor)

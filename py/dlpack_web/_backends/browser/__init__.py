@@ -330,9 +330,8 @@ def share(tensor: _core.Tensor, device_id: int) -> _core.Tensor:
     )
 
 
-def on_host(tensor: _core.Tensor) -> _core.Tensor:
-    device_id = tensor.__dlpack_device__()[1]
-    raise _core.CopyError(f"moving a tensor from webgpu:{device_id} to cpu copies it")
+def on_host(tensor: _core.Tensor) -> None:
+    pass
 
 
 async def settle(device_id: int) -> None:
