@@ -280,8 +280,7 @@ def frames(
     (1, 32)
     """
     target, wanted = _target(device) or default_device(), parse_dtype(dtype)
-    made_ = owner(target.id).frames(source, target.id, wanted, channels)
-    return Frames(made_)
+    return Frames(owner(target.id).frames(source, target.id, wanted, channels))
 
 
 class Frames:

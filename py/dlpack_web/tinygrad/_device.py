@@ -56,6 +56,9 @@ class Place:
     def limit(self, name: str) -> int:
         return self.backend.limit(self.device.id, name)
 
+    def has(self, name: str) -> bool:
+        return self.backend.has_feature(self.device.id, name)
+
     def sizes(self) -> tuple[tuple[int, int, int], int, int]:
         """Most invocations of a workgroup by axis, workgroups, bytes that they share."""
         x, y, z = (self.limit(f"maxComputeWorkgroupSize{axis}") for axis in "XYZ")
@@ -85,7 +88,7 @@ class Place:
         if not self.backend.can_block():
             kernel(*args, workgroups=groups)
             return None
-        if self.backend.has_feature(self.device.id, "timestamp-query"):
+        if self.has("timestamp-query"):
             spent: float = self.backend.block_on(kernel.time(*args, workgroups=groups))
             return spent / 1e3
         return self.elapsed(lambda: kernel(*args, workgroups=groups))
@@ -314,9 +317,7 @@ class WebGpuDevice(Compiled):
 
 
 def _arch() -> str:
-    here = place()
-    half = here.backend.has_feature(here.device.id, "shader-f16")
-    return "shader-f16" if half else ""
+    return "shader-f16" if place().has("shader-f16") else ""
 
 
 class InterpretedMemory(PythonAllocator):
