@@ -161,6 +161,8 @@ class Memory(backend.Backend):
     gives, for WGSL and the name of its entry point, a function that is called with the
     workgroups and an array of the bytes of each binding."""
 
+    kernel_type, batch_type = Kernel, Batch
+
     def __init__(self, compile: Callable[[str, str], Callable[..., None]]) -> None:
         super().__init__()
         self._compile = compile
@@ -184,11 +186,3 @@ class Memory(backend.Backend):
         if not isinstance(gpu, GPUDevice):
             raise TypeError(f"a GPUDevice is needed, not {gpu!r}")
         return self.register(gpu, lambda: Record(gpu, self._compile)).id
-
-    def kernel(
-        self, wgsl: str, entry: str, label: str, check: bool, device_id: int, parts: Any
-    ) -> Kernel:
-        return Kernel(self.record(device_id), wgsl, entry, label, check, parts)
-
-    def batch(self, device_id: int) -> Batch:
-        return Batch(self.record(device_id))

@@ -26,6 +26,8 @@ from .kernel import Kernel
 
 
 class Backend(model.Backend):
+    kernel_type, batch_type = Kernel, Batch
+
     def __init__(self) -> None:
         super().__init__()
         self.records = idle.records
@@ -123,20 +125,6 @@ class Backend(model.Backend):
         return host.on_host(tensor)
 
     # --- work -------------------------------------------------------------------------
-
-    def kernel(
-        self,
-        wgsl: str,
-        entry: str,
-        label: str,
-        check: bool,
-        device_id: int,
-        parts: Sequence[tuple[str, int, int]],
-    ) -> Kernel:
-        return Kernel(self.record(device_id), wgsl, entry, label, check, parts)
-
-    def batch(self, device_id: int) -> Batch:
-        return Batch(self.record(device_id))
 
     async def from_image(
         self, source: Any, device_id: int, dtype: DType, channels: int

@@ -24,6 +24,8 @@ class Backend:
     """Backend of ../__init__.py. A driver adds how devices are requested, and their
     records, kernels and batches. What it does not add is refused."""
 
+    kernel_type: type[Kernel]
+    batch_type: type[Calls[Any]]
     cannot_block = NO_JSPI
     #: Why CPU and GPU share no memory, for messages.
     not_shared = ""
@@ -61,6 +63,7 @@ class Backend:
 
     def _row(self, record: Record) -> dict[str, Any]:
         found = [slot for slot in [*slots.values()] if slot.record is record]
+        moved = "up", "down", "copied", "copies", "taken"
         return {
             "device": f"webgpu:{record.id}",
             "lost": record.lost if record.is_lost() else None,
@@ -69,11 +72,7 @@ class Backend:
             "idleBytes": record.pool.idle_bytes,
             "created": record.pool.created,
             "reused": record.pool.reused,
-            "up": record.up,
-            "down": record.down,
-            "copied": record.copied,
-            "copies": record.copies,
-            "taken": record.taken,
+            **{name: getattr(record, name) for name in moved},
         }
 
     # --- devices ----------------------------------------------------------------------
@@ -232,18 +231,13 @@ class Backend:
     # --- work -------------------------------------------------------------------------
 
     def kernel(
-        self,
-        wgsl: str,
-        entry: str,
-        label: str,
-        check: bool,
-        device_id: int,
-        parts: Sequence[tuple[str, int, int]],
+        self, wgsl: str, entry: str, label: str, check: bool, device_id: int, parts: Any
     ) -> Kernel:
-        raise NotImplementedError
+        record = self.record(device_id)
+        return self.kernel_type(record, wgsl, entry, label, check, parts)
 
     def batch(self, device_id: int) -> Calls[Any]:
-        raise NotImplementedError
+        return self.batch_type(self.record(device_id))
 
     async def from_image(
         self, source: Any, device_id: int, dtype: DType, channels: int
