@@ -35,5 +35,9 @@ else:
 
     @pytest.fixture(autouse=True)
     def _memory(monkeypatch):
-        """The default backend."""
+        """The default backend; other tests find none of its devices."""
         monkeypatch.setattr(_backends, "_default", MEMORY)
+        _backends.owners.update(dict.fromkeys(MEMORY.records, MEMORY))
+        yield
+        for device_id in MEMORY.records:
+            del _backends.owners[device_id]
